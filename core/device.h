@@ -1,0 +1,65 @@
+// A device: memory, and a factory of operations. Three backends stand behind this interface; the
+// rest of the program knows no other.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/operations.h"
+#include "core/optimiser.h"
+#include "core/tensor.h"
+
+namespace duplex {
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual std::string name() const = 0;         ///< "onednn".
+  virtual std::string description() const = 0;  ///< "oneDNN 2.6.3, avx512_core_amx, 2 threads".
+
+  /// Uninitialised memory, aligned to a cache line at least. Throws Error when there is none left.
+  virtual Buffer allocate(std::size_t bytes) = 0;
+
+  /// Between host memory (plain, float32, logical order, shape().elements() values) and a tensor of
+  /// any layout. Both wait until the copy is done. Padding of the layout is written as zero.
+  virtual void upload(Tensor& to, const float* from) = 0;
+  virtual void download(float* to, const Tensor& from) = 0;
+
+  /// to = from: equal shapes, any two layouts. The default goes through host memory.
+  virtual void convert(Tensor& to, const Tensor& from);
+
+  /// Every stored element, padding included (so only 0 is meaningful where a layout pads).
+  virtual void fill(Tensor& tensor, float value) = 0;
+  /// to += from, same description.
+  virtual void accumulate(Tensor& to, const Tensor& from) = 0;
+  /// core/optimiser.h's update on tensors of one description, state included.
+  virtual void update(const OptimiserStep& step, Tensor& weights, const Tensor& gradient,
+                      std::vector<Tensor>& state) = 0;
+  /// Waits for everything asked for so far.
+  virtual void synchronize() = 0;
+
+  virtual std::unique_ptr<Conv> conv(const ConvSpec& spec, const TensorDesc& x) = 0;
+  virtual std::unique_ptr<Linear> linear(const LinearSpec& spec, const TensorDesc& x) = 0;
+  virtual std::unique_ptr<Pool> pool(const PoolSpec& spec, const TensorDesc& x) = 0;
+  virtual std::unique_ptr<Lrn> lrn(const LrnSpec& spec, const TensorDesc& x) = 0;
+  virtual std::unique_ptr<BatchNorm> batch_norm(const BatchNormSpec& spec, const TensorDesc& x) = 0;
+  virtual std::unique_ptr<Activation> activation(ActivationKind kind, const TensorDesc& x) = 0;
+  virtual std::unique_ptr<Dropout> dropout(float rate, const TensorDesc& x) = 0;
+  virtual std::unique_ptr<Concat> concat(const std::vector<TensorDesc>& x) = 0;
+  virtual std::unique_ptr<Add> add(bool relu, const TensorDesc& a, const TensorDesc& b) = 0;
+  virtual std::unique_ptr<PadChannels> pad_channels(std::int64_t channels, const TensorDesc& x) = 0;
+  virtual std::unique_ptr<GradientSum> gradient_sum(const TensorDesc& y) = 0;
+  virtual std::unique_ptr<Loss> loss(LossKind kind, const TensorDesc& x) = 0;
+};
+
+/// `which`: auto | cpu | reference. auto takes the fastest that was built in; cpu is oneDNN where
+/// built in, else reference. threads 0: one for each core this process may use. Throws
+/// Error(Exit::usage) for an unknown name, listing the known, and for a backend that was not built
+/// in, saying what to install.
+std::unique_ptr<Device> make_device(const std::string& which, int threads);
+
+/// The names that make_device takes in this build; for help texts.
+std::vector<std::string> device_names();
+
+}  // namespace duplex

@@ -1,0 +1,168 @@
+// What oneDNN 2 and 3 spell differently. Nothing outside this file asks for the version.
+#pragma once
+#include <dnnl.hpp>
+
+namespace duplex::onednn {
+
+#if DNNL_VERSION_MAJOR >= 3
+
+inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) { return desc.get_dims(); }
+
+inline void append_relu(dnnl::post_ops& ops) {
+  ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
+}
+
+/// The description of an `Op` primitive, empty where oneDNN has no implementation.
+template <class Op, class... Args>
+typename Op::primitive_desc describe(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+                                     const Args&... args) {
+  return typename Op::primitive_desc(engine, args..., attr, true);
+}
+
+/// The same of a backward `Op` that belongs to the forward one `hint`.
+template <class Op, class Hint, class... Args>
+typename Op::primitive_desc describe_backward(const dnnl::engine& engine,
+                                              const dnnl::primitive_attr& attr, const Hint& hint,
+                                              const Args&... args) {
+  return typename Op::primitive_desc(engine, args..., hint, attr, true);
+}
+
+inline auto describe_pool(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+                          dnnl::algorithm algorithm, const dnnl::memory::desc& x,
+                          const dnnl::memory::desc& y, const dnnl::memory::dims& strides,
+                          const dnnl::memory::dims& window, const dnnl::memory::dims& before,
+                          const dnnl::memory::dims& after) {
+  const dnnl::memory::dims dilation(strides.size(), 0);
+  return describe<dnnl::pooling_forward>(engine, attr, dnnl::prop_kind::forward_training, algorithm,
+                                         x, y, strides, window, dilation, before, after);
+}
+
+inline auto describe_pool_backward(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+                                   const dnnl::pooling_forward::primitive_desc& hint,
+                                   dnnl::algorithm algorithm, const dnnl::memory::desc& x,
+                                   const dnnl::memory::desc& y, const dnnl::memory::dims& strides,
+                                   const dnnl::memory::dims& window,
+                                   const dnnl::memory::dims& before,
+                                   const dnnl::memory::dims& after) {
+  const dnnl::memory::dims dilation(strides.size(), 0);
+  return describe_backward<dnnl::pooling_backward>(engine, attr, hint, algorithm, x, y, strides,
+                                                   window, dilation, before, after);
+}
+
+inline auto describe_lrn(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+                         const dnnl::memory::desc& x, dnnl::memory::dim size, float alpha,
+                         float beta, float k) {
+  return describe<dnnl::lrn_forward>(engine, attr, dnnl::prop_kind::forward_training,
+                                     dnnl::algorithm::lrn_across_channels, x, x, size, alpha, beta,
+                                     k);
+}
+
+inline auto describe_lrn_backward(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+                                  const dnnl::lrn_forward::primitive_desc& hint,
+                                  const dnnl::memory::desc& x, dnnl::memory::dim size, float alpha,
+                                  float beta, float k) {
+  return describe_backward<dnnl::lrn_backward>(
+      engine, attr, hint, dnnl::algorithm::lrn_across_channels, x, x, x, size, alpha, beta, k);
+}
+
+inline auto describe_batch_norm(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+                                dnnl::prop_kind kind, const dnnl::memory::desc& x, float epsilon,
+                                dnnl::normalization_flags flags) {
+  return describe<dnnl::batch_normalization_forward>(engine, attr, kind, x, x, epsilon, flags);
+}
+
+inline auto describe_batch_norm_backward(
+    const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+    const dnnl::batch_normalization_forward::primitive_desc& hint, const dnnl::memory::desc& x,
+    float epsilon, dnnl::normalization_flags flags) {
+  return describe_backward<dnnl::batch_normalization_backward>(
+      engine, attr, hint, dnnl::prop_kind::backward, x, x, x, epsilon, flags);
+}
+
+inline auto describe_logistic(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+                              const dnnl::memory::desc& x) {
+  return describe<dnnl::eltwise_forward>(engine, attr, dnnl::prop_kind::forward_training,
+                                         dnnl::algorithm::eltwise_logistic, x, x, 0.0F, 0.0F);
+}
+
+#else
+
+inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) { return desc.dims(); }
+
+inline void append_relu(dnnl::post_ops& ops) {
+  ops.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
+}
+
+/// The description of an `Op` primitive, empty where oneDNN has no implementation.
+template <class Op, class... Args>
+typename Op::primitive_desc describe(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+                                     const Args&... args) {
+  return typename Op::primitive_desc(typename Op::desc(args...), attr, engine, true);
+}
+
+/// The same of a backward `Op` that belongs to the forward one `hint`.
+template <class Op, class Hint, class... Args>
+typename Op::primitive_desc describe_backward(const dnnl::engine& engine,
+                                              const dnnl::primitive_attr& attr, const Hint& hint,
+                                              const Args&... args) {
+  return typename Op::primitive_desc(typename Op::desc(args...), attr, engine, hint, true);
+}
+
+inline auto describe_pool(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+                          dnnl::algorithm algorithm, const dnnl::memory::desc& x,
+                          const dnnl::memory::desc& y, const dnnl::memory::dims& strides,
+                          const dnnl::memory::dims& window, const dnnl::memory::dims& before,
+                          const dnnl::memory::dims& after) {
+  return describe<dnnl::pooling_forward>(engine, attr, dnnl::prop_kind::forward_training, algorithm,
+                                         x, y, strides, window, before, after);
+}
+
+inline auto describe_pool_backward(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+                                   const dnnl::pooling_forward::primitive_desc& hint,
+                                   dnnl::algorithm algorithm, const dnnl::memory::desc& x,
+                                   const dnnl::memory::desc& y, const dnnl::memory::dims& strides,
+                                   const dnnl::memory::dims& window,
+                                   const dnnl::memory::dims& before,
+                                   const dnnl::memory::dims& after) {
+  return describe_backward<dnnl::pooling_backward>(engine, attr, hint, algorithm, x, y, strides,
+                                                   window, before, after);
+}
+
+inline auto describe_lrn(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+                         const dnnl::memory::desc& x, dnnl::memory::dim size, float alpha,
+                         float beta, float k) {
+  return describe<dnnl::lrn_forward>(engine, attr, dnnl::prop_kind::forward_training,
+                                     dnnl::algorithm::lrn_across_channels, x, size, alpha, beta, k);
+}
+
+inline auto describe_lrn_backward(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+                                  const dnnl::lrn_forward::primitive_desc& hint,
+                                  const dnnl::memory::desc& x, dnnl::memory::dim size, float alpha,
+                                  float beta, float k) {
+  return describe_backward<dnnl::lrn_backward>(
+      engine, attr, hint, dnnl::algorithm::lrn_across_channels, x, x, size, alpha, beta, k);
+}
+
+inline auto describe_batch_norm(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+                                dnnl::prop_kind kind, const dnnl::memory::desc& x, float epsilon,
+                                dnnl::normalization_flags flags) {
+  return describe<dnnl::batch_normalization_forward>(engine, attr, kind, x, epsilon, flags);
+}
+
+inline auto describe_batch_norm_backward(
+    const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+    const dnnl::batch_normalization_forward::primitive_desc& hint, const dnnl::memory::desc& x,
+    float epsilon, dnnl::normalization_flags flags) {
+  return describe_backward<dnnl::batch_normalization_backward>(
+      engine, attr, hint, dnnl::prop_kind::backward, x, x, epsilon, flags);
+}
+
+inline auto describe_logistic(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
+                              const dnnl::memory::desc& x) {
+  return describe<dnnl::eltwise_forward>(engine, attr, dnnl::prop_kind::forward_training,
+                                         dnnl::algorithm::eltwise_logistic, x, 0.0F, 0.0F);
+}
+
+#endif
+
+}  // namespace duplex::onednn

@@ -1,0 +1,13 @@
+// The CPU backend on oneDNN. Activations and weights stay in oneDNN's own layouts from operation to
+// operation.
+#pragma once
+#include <memory>
+
+#include "core/device.h"
+
+namespace duplex {
+
+/// `threads` 0: one for each core that this process may use.
+std::unique_ptr<Device> make_onednn_device(int threads);
+
+}  // namespace duplex

@@ -1,0 +1,95 @@
+#include "core/onednn/layout.h"
+
+#include <array>
+
+#include "core/error.h"
+#include "core/onednn/compat.h"
+
+namespace duplex::onednn {
+
+using Tag = dnnl::memory::format_tag;
+
+namespace {
+
+Tag plain_tag(std::size_t rank) {
+  constexpr std::array<Tag, 5> tags = {Tag::a, Tag::ab, Tag::abc, Tag::abcd, Tag::abcde};
+  return tags.at(rank - 1);
+}
+
+Shape as_map(const Shape& shape) { return {shape.n(), shape.c(), shape.h(), shape.w()}; }
+
+}  // namespace
+
+dnnl::memory::dims dims_of(const Shape& shape) {
+  dnnl::memory::dims dims;
+  for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
+  if (dims.empty()) dims.push_back(1);
+  return dims;
+}
+
+dnnl::memory::desc plain_memory(const dnnl::memory::dims& dims) {
+  return {dims, dnnl::memory::data_type::f32, plain_tag(dims.size())};
+}
+
+dnnl::memory::desc any_memory(const dnnl::memory::dims& dims) {
+  return {dims, dnnl::memory::data_type::f32, Tag::any};
+}
+
+dnnl::memory::desc memory_of(const TensorDesc& desc) {
+  if (desc.plain()) return plain_memory(dims_of(desc.shape));
+  const auto* layout = dynamic_cast<const BlockedLayout*>(desc.layout.get());
+  if (layout == nullptr) throw Error("onednn: tensor " + desc.shape.str() + " of another device");
+  return layout->desc;
+}
+
+TensorDesc tensor_of(const Shape& shape, const dnnl::memory::desc& memory) {
+  if (memory == plain_memory(dims_of(memory))) return plain_desc(shape);
+  return {shape, std::make_shared<BlockedLayout>(memory), memory.get_size()};
+}
+
+std::optional<ChannelBlocks> find_channel_blocks(const dnnl::memory::desc& memory) {
+  const dnnl::memory::dims dims = dims_of(memory);
+  if (dims.size() < 2 || dims.size() > 4) return std::nullopt;
+  ChannelBlocks blocks;
+  blocks.images = dims[0];
+  blocks.channels = dims[1];
+  blocks.pixels = 1;
+  for (std::size_t axis = 2; axis < dims.size(); ++axis) blocks.pixels *= dims[axis];
+  blocks.padded = blocks.channels;
+  blocks.tag = plain_tag(dims.size());
+  if (memory == plain_memory(dims)) return blocks;
+  if (dims.size() != 4) return std::nullopt;
+  const std::array<std::pair<Tag, std::int64_t>, 4> blocked = {
+      {{Tag::nChw16c, 16}, {Tag::nChw8c, 8}, {Tag::nhwc, blocks.channels}, {Tag::nChw4c, 4}}};
+  for (const auto& [tag, block] : blocked) {
+    if (memory != dnnl::memory::desc(dims, dnnl::memory::data_type::f32, tag)) continue;
+    blocks.tag = tag;
+    blocks.block = block;
+    blocks.padded = (blocks.channels + block - 1) / block * block;
+    return blocks;
+  }
+  return std::nullopt;
+}
+
+ChannelBlocks channel_blocks(const TensorDesc& desc) {
+  if (desc.plain()) {
+    const Shape& shape = desc.shape;
+    ChannelBlocks blocks{shape.n(), shape.c(), shape.h() * shape.w()};
+    blocks.padded = blocks.channels;
+    blocks.tag = Tag::nchw;
+    return blocks;
+  }
+  if (auto blocks = find_channel_blocks(memory_of(desc))) return *blocks;
+  throw Error("onednn: activation " + desc.shape.str() + " in a layout without channel blocks");
+}
+
+TensorDesc with_channels(const TensorDesc& like, std::int64_t channels) {
+  const Shape& shape = like.shape;
+  const Shape result = shape.rank() == 2 ? Shape{shape.n(), channels}
+                                         : Shape{shape.n(), channels, shape.h(), shape.w()};
+  if (like.plain()) return plain_desc(result);
+  return tensor_of(result, {dims_of(as_map(result)), dnnl::memory::data_type::f32,
+                            channel_blocks(like).tag});
+}
+
+}  // namespace duplex::onednn

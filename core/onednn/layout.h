@@ -1,0 +1,55 @@
+// How oneDNN lays tensors out, as core/tensor.h's Layout, and what this backend's own kernels must
+// know of it.
+#pragma once
+#include <cstdint>
+#include <dnnl.hpp>
+#include <optional>
+
+#include "core/tensor.h"
+
+namespace duplex::onednn {
+
+/// A layout that is not plain. `desc` may have other extents than the tensor's logical shape: weights
+/// of a linear layer that reads maps are (O, C, H, W) here; those of a grouped convolution
+/// (G, O/G, I/G, kh, kw). Its row-major order is always the logical one.
+class BlockedLayout final : public Layout {
+ public:
+  explicit BlockedLayout(dnnl::memory::desc desc) : desc(std::move(desc)) {}
+
+  const dnnl::memory::desc desc;
+};
+
+dnnl::memory::dims dims_of(const Shape& shape);
+/// Row-major.
+dnnl::memory::desc plain_memory(const dnnl::memory::dims& dims);
+/// For oneDNN to choose.
+dnnl::memory::desc any_memory(const dnnl::memory::dims& dims);
+
+/// Throws Error on a layout of another device.
+dnnl::memory::desc memory_of(const TensorDesc& desc);
+TensorDesc tensor_of(const Shape& shape, const dnnl::memory::desc& memory);
+
+/// Where channels lie in an activation: blocks of `block` channels, one after the other within each
+/// image; within a block pixel by pixel, a pixel's channels side by side. block 1 is NCHW, block c
+/// is NHWC, block 16 oneDNN's nChw16c.
+struct ChannelBlocks {
+  std::int64_t images = 0, channels = 0, pixels = 0;
+  std::int64_t block = 1;
+  std::int64_t padded = 0;  ///< Channels in storage: a multiple of `block`.
+  dnnl::memory::format_tag tag = dnnl::memory::format_tag::undef;
+
+  std::int64_t image_size() const { return padded * pixels; }
+  /// Of the first pixel of channel c in image n. The next pixel is `block` further.
+  std::int64_t offset(std::int64_t n, std::int64_t c) const {
+    return n * image_size() + c / block * block * pixels + c % block;
+  }
+};
+
+/// None for a layout that is not of that form.
+std::optional<ChannelBlocks> find_channel_blocks(const dnnl::memory::desc& memory);
+/// Throws Error instead.
+ChannelBlocks channel_blocks(const TensorDesc& desc);
+/// An activation laid out like `like`, of another number of channels.
+TensorDesc with_channels(const TensorDesc& like, std::int64_t channels);
+
+}  // namespace duplex::onednn

@@ -1,0 +1,68 @@
+#include "core/optimiser.h"
+
+#include <cmath>
+
+namespace duplex {
+namespace {
+
+void sgd(const OptimiserStep& step, std::size_t count, float* w, const float* gradient,
+         float* velocity) {
+  const float rate = step.rate;
+  const float decay = step.spec.weight_decay;
+  const float momentum = step.spec.momentum;
+  if (velocity == nullptr) {
+    for (std::size_t i = 0; i < count; ++i) w[i] -= rate * (gradient[i] + decay * w[i]);
+  } else if (step.spec.nesterov) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const float g = gradient[i] + decay * w[i];
+      velocity[i] = momentum * velocity[i] + g;
+      w[i] -= rate * (g + momentum * velocity[i]);
+    }
+  } else {
+    for (std::size_t i = 0; i < count; ++i) {
+      velocity[i] = momentum * velocity[i] + (gradient[i] + decay * w[i]);
+      w[i] -= rate * velocity[i];
+    }
+  }
+}
+
+void adam(const OptimiserStep& step, std::size_t count, float* w, const float* gradient, float* m,
+          float* v) {
+  const OptimiserSpec& spec = step.spec;
+  const auto t = static_cast<double>(step.number);
+  const auto m_scale = static_cast<float>(step.rate / (1.0 - std::pow(double{spec.beta1}, t)));
+  const auto v_scale = static_cast<float>(1.0 / (1.0 - std::pow(double{spec.beta2}, t)));
+  for (std::size_t i = 0; i < count; ++i) {
+    const float g = gradient[i] + spec.weight_decay * w[i];
+    m[i] = spec.beta1 * m[i] + (1.0F - spec.beta1) * g;
+    v[i] = spec.beta2 * v[i] + (1.0F - spec.beta2) * g * g;
+    w[i] -= m_scale * m[i] / (std::sqrt(v[i] * v_scale) + spec.epsilon);
+  }
+}
+
+}  // namespace
+
+int OptimiserSpec::states() const {
+  if (kind == OptimiserKind::adam) return 2;
+  return momentum != 0.0F ? 1 : 0;
+}
+
+void update(const OptimiserStep& step, std::size_t count, float* weights, const float* gradient,
+            float* const* state) {
+  if (step.spec.kind == OptimiserKind::adam) {
+    adam(step, count, weights, gradient, state[0], state[1]);
+  } else {
+    sgd(step, count, weights, gradient, step.spec.states() == 1 ? state[0] : nullptr);
+  }
+}
+
+float LearningRate::at(std::uint64_t step) const {
+  double rate = base;
+  for (std::uint64_t boundary : boundaries) {
+    if (step >= boundary) rate *= factor;
+  }
+  if (step < warmup) rate *= static_cast<double>(step + 1) / static_cast<double>(warmup);
+  return static_cast<float>(rate);
+}
+
+}  // namespace duplex

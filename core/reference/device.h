@@ -1,0 +1,12 @@
+// The device whose operations are plain loops.
+#pragma once
+#include <memory>
+
+#include "core/device.h"
+
+namespace duplex {
+
+/// One thread; every layout is plain.
+std::unique_ptr<Device> make_reference_device();
+
+}  // namespace duplex

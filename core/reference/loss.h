@@ -1,0 +1,11 @@
+// Softmax (2.13) with cross-entropy, and squared error (3.1), in plain loops.
+#pragma once
+#include <memory>
+
+#include "core/operations.h"
+
+namespace duplex::reference {
+
+std::unique_ptr<Loss> make_loss(LossKind kind, const TensorDesc& x);
+
+}  // namespace duplex::reference

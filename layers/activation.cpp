@@ -1,0 +1,87 @@
+#include "layers/activation.h"
+
+#include <cmath>
+
+namespace duplex {
+namespace {
+
+class BoundActivation : public BoundLayer {
+ public:
+  explicit BoundActivation(std::unique_ptr<Activation> activation)
+      : activation_(std::move(activation)) {
+    y = activation_->y;
+  }
+
+  void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
+               const Pass&) override {
+    activation_->forward(y, x[0]);
+  }
+  void backward(std::vector<Tensor>& dx, std::vector<Tensor>&, const Tensor& dy,
+                const std::vector<Tensor>&, const Tensor& y, const std::vector<Tensor>&) override {
+    if (dx[0]) activation_->backward(dx[0], dy, y);
+  }
+
+ private:
+  std::unique_ptr<Activation> activation_;
+};
+
+class BoundDropout : public BoundLayer {
+ public:
+  BoundDropout(std::unique_ptr<Dropout> dropout, std::unique_ptr<GradientSum> copy,
+               std::uint64_t stream)
+      : dropout_(std::move(dropout)), copy_(std::move(copy)), stream_(stream) {
+    y = dropout_->y;
+  }
+
+  void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
+               const Pass& pass) override {
+    if (pass.training) {
+      dropout_->forward(y, x[0], {pass.seed, stream_, pass.first_sample});
+    } else {
+      copy_->run(y, {x[0]}, nullptr);
+    }
+  }
+  void backward(std::vector<Tensor>& dx, std::vector<Tensor>&, const Tensor& dy,
+                const std::vector<Tensor>&, const Tensor&, const std::vector<Tensor>&) override {
+    if (dx[0]) dropout_->backward(dx[0], dy);
+  }
+
+ private:
+  std::unique_ptr<Dropout> dropout_;
+  std::unique_ptr<GradientSum> copy_;
+  std::uint64_t stream_;
+};
+
+}  // namespace
+
+LayerTraits ActivationLayer::traits() const {
+  LayerTraits traits;
+  traits.backward_reads_y = true;
+  traits.gradient_in_place = true;
+  return traits;
+}
+
+std::unique_ptr<BoundLayer> ActivationLayer::bind(Device& device, const std::string&,
+                                                  const std::vector<TensorDesc>& x,
+                                                  const std::vector<bool>&) const {
+  return std::make_unique<BoundActivation>(device.activation(kind_, x[0]));
+}
+
+std::string DropoutLayer::geometry(const std::vector<Shape>&) const {
+  return std::to_string(std::lround(rate_ * 100.0F)) + "%";
+}
+
+LayerTraits DropoutLayer::traits() const {
+  LayerTraits traits;
+  traits.gradient_in_place = true;
+  return traits;
+}
+
+std::unique_ptr<BoundLayer> DropoutLayer::bind(Device& device, const std::string& name,
+                                               const std::vector<TensorDesc>& x,
+                                               const std::vector<bool>&) const {
+  return std::make_unique<BoundDropout>(device.dropout(rate_, x[0]), device.gradient_sum(x[0]),
+                                        stream_of(name));
+}
+
+}  // namespace duplex

@@ -1,0 +1,40 @@
+// Element-wise layers: ReLU (2.3) and sigmoid (2.4) where no layer before carries them, and
+// dropout.
+#pragma once
+#include "layers/layer.h"
+
+namespace duplex {
+
+class ActivationLayer : public Layer {
+ public:
+  explicit ActivationLayer(ActivationKind kind) : kind_(kind) {}
+
+  std::string type() const override { return kind_ == ActivationKind::relu ? "relu" : "sigmoid"; }
+  LayerTraits traits() const override;
+  Shape output(const std::vector<Shape>& x) const override { return x[0]; }
+  std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
+                                   const std::vector<TensorDesc>& x,
+                                   const std::vector<bool>& relu_x) const override;
+
+ private:
+  ActivationKind kind_;
+};
+
+/// Outside training it passes x on.
+class DropoutLayer : public Layer {
+ public:
+  explicit DropoutLayer(float rate) : rate_(rate) {}
+
+  std::string type() const override { return "dropout"; }
+  std::string geometry(const std::vector<Shape>&) const override;
+  LayerTraits traits() const override;
+  Shape output(const std::vector<Shape>& x) const override { return x[0]; }
+  std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
+                                   const std::vector<TensorDesc>& x,
+                                   const std::vector<bool>& relu_x) const override;
+
+ private:
+  float rate_;
+};
+
+}  // namespace duplex

@@ -1,0 +1,35 @@
+// Convolution layer (2.7), with ReLU where asked.
+#pragma once
+#include "layers/geometry.h"
+#include "layers/layer.h"
+
+namespace duplex {
+
+class ConvLayer : public Layer {
+ public:
+  struct Options {
+    std::int64_t groups = 1;
+    bool bias = true;
+    bool relu = true;  ///< "Every convolution is followed by ReLU" (chapter 2).
+  };
+
+  ConvLayer(std::int64_t filters, Geometry geometry, Options options)
+      : filters_(filters), geometry_(geometry), options_(options) {}
+
+  std::string type() const override { return "conv"; }
+  std::string geometry(const std::vector<Shape>& x) const override { return geometry_.str(x[0]); }
+  LayerTraits traits() const override;
+  Shape output(const std::vector<Shape>& x) const override;
+  std::vector<ParameterSpec> parameters(const std::vector<Shape>& x) const override;
+  std::int64_t macs(const std::vector<Shape>& x) const override;
+  std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
+                                   const std::vector<TensorDesc>& x,
+                                   const std::vector<bool>& relu_x) const override;
+
+ private:
+  std::int64_t filters_;
+  Geometry geometry_;
+  Options options_;
+};
+
+}  // namespace duplex

@@ -1,0 +1,123 @@
+#include "layers/join.h"
+
+#include "core/error.h"
+
+namespace duplex {
+namespace {
+
+class BoundConcat : public BoundLayer {
+ public:
+  BoundConcat(std::unique_ptr<Concat> concat, std::vector<bool> relu_x)
+      : concat_(std::move(concat)), relu_x_(std::move(relu_x)) {
+    y = concat_->y;
+  }
+
+  void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
+               const Pass&) override {
+    concat_->forward(y, x);
+  }
+  void backward(std::vector<Tensor>& dx, std::vector<Tensor>&, const Tensor& dy,
+                const std::vector<Tensor>&, const Tensor& y, const std::vector<Tensor>&) override {
+    for (std::size_t i = 0; i < dx.size(); ++i) {
+      if (dx[i]) concat_->backward(dx[i], static_cast<int>(i), dy, relu_x_[i] ? &y : nullptr);
+    }
+  }
+
+ private:
+  std::unique_ptr<Concat> concat_;
+  std::vector<bool> relu_x_;
+};
+
+class BoundAdd : public BoundLayer {
+ public:
+  explicit BoundAdd(std::unique_ptr<Add> add) : add_(std::move(add)) { y = add_->y; }
+
+  void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
+               const Pass&) override {
+    add_->forward(y, x[0], x[1]);
+  }
+  void backward(std::vector<Tensor>&, std::vector<Tensor>&, const Tensor&,
+                const std::vector<Tensor>&, const Tensor&, const std::vector<Tensor>&) override {}
+
+ private:
+  std::unique_ptr<Add> add_;
+};
+
+class BoundPadChannels : public BoundLayer {
+ public:
+  explicit BoundPadChannels(std::unique_ptr<PadChannels> pad) : pad_(std::move(pad)) {
+    y = pad_->y;
+  }
+
+  void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
+               const Pass&) override {
+    pad_->forward(y, x[0]);
+  }
+  void backward(std::vector<Tensor>& dx, std::vector<Tensor>&, const Tensor& dy,
+                const std::vector<Tensor>&, const Tensor&, const std::vector<Tensor>&) override {
+    if (dx[0]) pad_->backward(dx[0], dy);
+  }
+
+ private:
+  std::unique_ptr<PadChannels> pad_;
+};
+
+}  // namespace
+
+LayerTraits ConcatLayer::traits() const {
+  LayerTraits traits;
+  traits.backward_reads_y = true;
+  traits.masks_slices = true;
+  return traits;
+}
+
+Shape ConcatLayer::output(const std::vector<Shape>& x) const {
+  std::int64_t channels = 0;
+  for (const Shape& shape : x) {
+    if (shape.n() != x[0].n() || shape.h() != x[0].h() || shape.w() != x[0].w()) {
+      throw Error("concatenation: " + shape.str() + " does not fit " + x[0].str());
+    }
+    channels += shape.c();
+  }
+  return {x[0].n(), channels, x[0].h(), x[0].w()};
+}
+
+std::unique_ptr<BoundLayer> ConcatLayer::bind(Device& device, const std::string&,
+                                              const std::vector<TensorDesc>& x,
+                                              const std::vector<bool>& relu_x) const {
+  return std::make_unique<BoundConcat>(device.concat(x), relu_x);
+}
+
+LayerTraits AddLayer::traits() const {
+  LayerTraits traits;
+  traits.relu = relu_;
+  traits.gradient_passes = true;
+  return traits;
+}
+
+Shape AddLayer::output(const std::vector<Shape>& x) const {
+  if (x[0] != x[1]) throw Error("addition: " + x[0].str() + " and " + x[1].str() + " differ");
+  return x[0];
+}
+
+std::unique_ptr<BoundLayer> AddLayer::bind(Device& device, const std::string&,
+                                           const std::vector<TensorDesc>& x,
+                                           const std::vector<bool>&) const {
+  return std::make_unique<BoundAdd>(device.add(relu_, x[0], x[1]));
+}
+
+Shape PadChannelsLayer::output(const std::vector<Shape>& x) const {
+  if (x[0].c() > channels_) {
+    throw Error("padding of channels: " + std::to_string(x[0].c()) + " channels are more than " +
+                std::to_string(channels_));
+  }
+  return {x[0].n(), channels_, x[0].h(), x[0].w()};
+}
+
+std::unique_ptr<BoundLayer> PadChannelsLayer::bind(Device& device, const std::string&,
+                                                   const std::vector<TensorDesc>& x,
+                                                   const std::vector<bool>&) const {
+  return std::make_unique<BoundPadChannels>(device.pad_channels(channels_, x[0]));
+}
+
+}  // namespace duplex

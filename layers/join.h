@@ -1,0 +1,47 @@
+// Layers that join branches: concatenation, addition, and the zero-padding of channels
+// (Figure 2.12).
+#pragma once
+#include "layers/layer.h"
+
+namespace duplex {
+
+class ConcatLayer : public Layer {
+ public:
+  std::string type() const override { return "concat"; }
+  LayerTraits traits() const override;
+  Shape output(const std::vector<Shape>& x) const override;
+  std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
+                                   const std::vector<TensorDesc>& x,
+                                   const std::vector<bool>& relu_x) const override;
+};
+
+class AddLayer : public Layer {
+ public:
+  explicit AddLayer(bool relu) : relu_(relu) {}
+
+  std::string type() const override { return "add"; }
+  LayerTraits traits() const override;
+  Shape output(const std::vector<Shape>& x) const override;
+  std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
+                                   const std::vector<TensorDesc>& x,
+                                   const std::vector<bool>& relu_x) const override;
+
+ private:
+  bool relu_;
+};
+
+class PadChannelsLayer : public Layer {
+ public:
+  explicit PadChannelsLayer(std::int64_t channels) : channels_(channels) {}
+
+  std::string type() const override { return "pad channels"; }
+  Shape output(const std::vector<Shape>& x) const override;
+  std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
+                                   const std::vector<TensorDesc>& x,
+                                   const std::vector<bool>& relu_x) const override;
+
+ private:
+  std::int64_t channels_;
+};
+
+}  // namespace duplex

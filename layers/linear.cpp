@@ -1,0 +1,27 @@
+#include "layers/linear.h"
+
+#include "layers/weighted.h"
+
+namespace duplex {
+
+LayerTraits LinearLayer::traits() const {
+  LayerTraits traits;
+  traits.relu = relu_;
+  traits.backward_reads_x = true;
+  return traits;
+}
+
+std::vector<ParameterSpec> LinearLayer::parameters(const std::vector<Shape>& x) const {
+  const std::int64_t inputs = x[0].elements() / x[0].n();
+  return {{"weight", {outputs_, inputs}, Initial::he(inputs, relu_), true},
+          {"bias", {outputs_}, {}, true}};
+}
+
+std::unique_ptr<BoundLayer> LinearLayer::bind(Device& device, const std::string&,
+                                              const std::vector<TensorDesc>& x,
+                                              const std::vector<bool>&) const {
+  return std::make_unique<BoundWeighted<Linear>>(device.linear({outputs_, true, relu_}, x[0]),
+                                                 true);
+}
+
+}  // namespace duplex

@@ -1,0 +1,27 @@
+// Linear layer (2.2), with ReLU where asked.
+#pragma once
+#include "layers/layer.h"
+
+namespace duplex {
+
+class LinearLayer : public Layer {
+ public:
+  LinearLayer(std::int64_t outputs, bool relu) : outputs_(outputs), relu_(relu) {}
+
+  std::string type() const override { return "linear"; }
+  LayerTraits traits() const override;
+  Shape output(const std::vector<Shape>& x) const override { return {x[0].n(), outputs_}; }
+  std::vector<ParameterSpec> parameters(const std::vector<Shape>& x) const override;
+  std::int64_t macs(const std::vector<Shape>& x) const override {
+    return x[0].elements() * outputs_;
+  }
+  std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
+                                   const std::vector<TensorDesc>& x,
+                                   const std::vector<bool>& relu_x) const override;
+
+ private:
+  std::int64_t outputs_;
+  bool relu_;
+};
+
+}  // namespace duplex

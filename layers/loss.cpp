@@ -1,0 +1,50 @@
+#include "layers/loss.h"
+
+#include "core/error.h"
+
+namespace duplex {
+namespace {
+
+class BoundLoss : public BoundLayer {
+ public:
+  BoundLoss(std::unique_ptr<Loss> loss, float weight) : loss_(std::move(loss)), weight_(weight) {
+    y = loss_->y;
+  }
+
+  void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
+               const Pass& pass) override {
+    loss_->forward(y, x[0], pass.labels);
+  }
+  void backward(std::vector<Tensor>& dx, std::vector<Tensor>&, const Tensor&,
+                const std::vector<Tensor>&, const Tensor& y, const std::vector<Tensor>&) override {
+    if (dx[0]) loss_->backward(dx[0], y, weight_);
+  }
+  double loss() override { return weight_ * loss_->value(); }
+
+ private:
+  std::unique_ptr<Loss> loss_;
+  float weight_;
+};
+
+}  // namespace
+
+LayerTraits LossLayer::traits() const {
+  LayerTraits traits;
+  traits.backward_reads_y = true;
+  return traits;
+}
+
+Shape LossLayer::output(const std::vector<Shape>& x) const {
+  if (x[0].h() != 1 || x[0].w() != 1) {
+    throw Error("loss: expects a vector of classes a sample, not " + x[0].str());
+  }
+  return x[0];
+}
+
+std::unique_ptr<BoundLayer> LossLayer::bind(Device& device, const std::string&,
+                                            const std::vector<TensorDesc>& x,
+                                            const std::vector<bool>&) const {
+  return std::make_unique<BoundLoss>(device.loss(kind_, x[0]), weight_);
+}
+
+}  // namespace duplex

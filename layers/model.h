@@ -1,0 +1,81 @@
+// A model: layers as a graph, in an order in which every layer follows its inputs. It knows shapes,
+// parameters and costs, and no device. models/ builds one for each network.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layers/conv.h"
+#include "layers/geometry.h"
+#include "layers/layer.h"
+
+namespace duplex {
+
+class Model {
+ public:
+  /// A layer's output, as an input of later layers: its number in nodes().
+  using Node = int;
+
+  struct Entry {
+    std::string name;   ///< "conv1_1"; inside a block "inception_3a/5x5".
+    std::string block;  ///< "inception_3a", or the name itself: the row of the thesis's table it
+                        ///< belongs to.
+    std::shared_ptr<const Layer> layer;  ///< Null for the input.
+    std::vector<Node> inputs;
+    Shape shape;                 ///< Of the output for one sample (N = 1).
+    bool training_only = false;  ///< Auxiliary classifiers: not run outside training.
+  };
+
+  /// `title`: the network's name as the thesis prints it. `sample`: (1, C, H, W).
+  Model(std::string title, const Shape& sample);
+
+  Node input() const { return 0; }
+
+  // Builders. Each adds one layer and returns its output. Names are unique; a name in a block is
+  // prefixed with the block's.
+  Node conv(const std::string& name, Node x, std::int64_t filters, Geometry geometry,
+            ConvLayer::Options options = {});
+  Node linear(const std::string& name, Node x, std::int64_t outputs, bool relu);
+  Node max_pool(const std::string& name, Node x, Geometry geometry);
+  Node average_pool(const std::string& name, Node x, Geometry geometry);
+  Node lrn(const std::string& name, Node x, LrnSpec spec = {});
+  Node batch_norm(const std::string& name, Node x, bool relu);
+  Node relu(const std::string& name, Node x);
+  Node sigmoid(const std::string& name, Node x);
+  Node dropout(const std::string& name, Node x, float rate);
+  Node concat(const std::string& name, const std::vector<Node>& x);
+  Node add(const std::string& name, Node a, Node b, bool relu);
+  Node pad_channels(const std::string& name, Node x, std::int64_t channels);
+  /// Softmax with cross-entropy; its loss counts `weight` in the sum. The last one is the network's
+  /// output.
+  Node softmax(const std::string& name, Node x, float weight = 1.0F);
+  Node squared_error(const std::string& name, Node x, float weight = 1.0F);
+  /// Any other layer, a student's own among them.
+  Node layer(const std::string& name, std::shared_ptr<const Layer> layer, std::vector<Node> inputs);
+
+  /// Layers added from here on belong to a block, until the next call; "" ends it.
+  void block(const std::string& name) { block_ = name; }
+  /// Layers added from here on run in training only, until switched off.
+  void training_only(bool on) { training_only_ = on; }
+
+  const std::string& title() const { return title_; }
+  const std::vector<Entry>& nodes() const { return nodes_; }
+  const Shape& shape(Node node) const { return entry(node).shape; }
+  const Entry& entry(Node node) const { return nodes_[static_cast<std::size_t>(node)]; }
+  Node output() const { return static_cast<Node>(nodes_.size()) - 1; }
+  std::int64_t classes() const { return nodes_.back().shape.c(); }
+
+  std::vector<Shape> input_shapes(const Entry& entry) const;
+  /// The entry's parameters under their full names: "conv1_1.weight".
+  std::vector<ParameterSpec> parameters(const Entry& entry) const;
+  std::int64_t trained_parameters() const;  ///< Of all layers, running statistics not counted.
+  std::int64_t macs() const;  ///< Of one sample's forward, layers of training only not counted.
+
+ private:
+  std::string title_;
+  std::string block_;
+  bool training_only_ = false;
+  std::vector<Entry> nodes_;
+};
+
+}  // namespace duplex

@@ -1,0 +1,196 @@
+#include "layers/network.h"
+
+#include "core/clock.h"
+#include "core/error.h"
+
+namespace duplex {
+namespace {
+
+Shape with_batch(const Shape& sample, std::int64_t batch) {
+  switch (sample.rank()) {
+    case 2:
+      return {batch, sample[1]};
+    case 4:
+      return {batch, sample[1], sample[2], sample[3]};
+    default:
+      throw Error("network: an input of rank " + std::to_string(sample.rank()) + " has no batch");
+  }
+}
+
+}  // namespace
+
+Network::Network(Model model, Device& device, std::int64_t batch, bool training)
+    : model_(std::move(model)), device_(device), batch_(batch), bound_(model_.nodes().size()) {
+  bind_layers();
+  allocate_parameters();
+  place_tensors(training);
+}
+
+void Network::bind_layers() {
+  bound_[0].y.desc = plain_desc(with_batch(model_.entry(0).shape, batch_));
+  for (std::size_t node = 1; node < bound_.size(); ++node) {
+    const Model::Entry& entry = model_.nodes()[node];
+    std::vector<TensorDesc> x;
+    std::vector<bool> relu_x;
+    for (Model::Node input : entry.inputs) {
+      x.push_back(bound_[static_cast<std::size_t>(input)].y.desc);
+      const auto& maker = model_.entry(input).layer;
+      relu_x.push_back(maker && maker->traits().relu);
+    }
+    try {
+      bound_[node].layer = entry.layer->bind(device_, entry.name, x, relu_x);
+    } catch (const Error& error) {
+      throw Error(model_.title() + ", layer " + entry.name + ": " + error.what(), error.code);
+    }
+    bound_[node].y.desc = bound_[node].layer->y;
+  }
+}
+
+void Network::allocate_parameters() {
+  for (std::size_t node = 1; node < bound_.size(); ++node) {
+    Bound& bound = bound_[node];
+    const std::vector<ParameterSpec> specs = model_.parameters(model_.nodes()[node]);
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      Parameter parameter{specs[i].name, specs[i], node, {}, {}};
+      const auto place = [&](Tensor& tensor) {
+        tensor.desc = bound.layer->parameters[i];
+        parameter_memory_.push_back(device_.allocate(tensor.desc.bytes));
+        tensor.data = static_cast<float*>(parameter_memory_.back().data());
+      };
+      place(parameter.weights);
+      bound.p.push_back(parameter.weights);
+      if (specs[i].trained) {
+        place(parameter.gradient);
+        bound.dp.push_back(parameter.gradient);
+        bound.parameters.push_back(parameters_.size());
+        parameters_.push_back(std::move(parameter));
+      } else {
+        statistics_.push_back(std::move(parameter));
+      }
+    }
+  }
+}
+
+void Network::place_tensors(bool training) {
+  std::vector<TensorDesc> y;
+  for (const Bound& bound : bound_) y.push_back(bound.y.desc);
+  plan_ = plan_backward(model_, y, training);
+  const MemoryPlan memory = plan_memory(plan_.blocks);
+  arena_ = device_.allocate(memory.bytes);
+  const auto tensor = [&](int block, const TensorDesc& desc) {
+    if (block == BackwardPlan::none) return Tensor{desc, nullptr};
+    char* data =
+        static_cast<char*>(arena_.data()) + memory.offsets[static_cast<std::size_t>(block)];
+    return Tensor{desc, reinterpret_cast<float*>(data)};
+  };
+
+  for (std::size_t node = 0; node < bound_.size(); ++node) {
+    Bound& bound = bound_[node];
+    const BackwardPlan::NodePlan& plan = plan_.nodes[node];
+    bound.y = tensor(plan.y, bound.y.desc);
+    for (Model::Node input : model_.nodes()[node].inputs) {
+      bound.x.push_back(bound_[static_cast<std::size_t>(input)].y);
+    }
+    if (!plan.runs) continue;
+    for (int block : plan.contributions) {
+      bound.contributions.push_back(tensor(block, bound.y.desc));
+    }
+    bound.dy = tensor(plan.dy, bound.y.desc);
+    for (std::size_t i = 0; i < plan.dx.size(); ++i) {
+      bound.dx.push_back(tensor(plan.dx[i], bound.x[i].desc));
+    }
+    if (plan.sum) bound.sum = device_.gradient_sum(bound.y.desc);
+  }
+}
+
+void Network::initialise(std::uint64_t seed) {
+  std::vector<float> values;
+  for (Parameter* parameter : state()) {
+    const auto count = static_cast<std::size_t>(parameter->spec.shape.elements());
+    const Initial& initial = parameter->spec.initial;
+    values.assign(count, initial.value);
+    if (initial.bound != 0.0F) {
+      RandomStream(seed, stream_of(parameter->name)).fill_uniform(values.data(), count);
+      for (float& value : values) value = (2.0F * value - 1.0F) * initial.bound;
+    }
+    device_.upload(parameter->weights, values.data());
+  }
+}
+
+std::vector<Parameter*> Network::state() {
+  std::vector<Parameter*> all;
+  auto statistic = statistics_.begin();
+  auto parameter = parameters_.begin();
+  while (parameter != parameters_.end() || statistic != statistics_.end()) {
+    const bool take_parameter =
+        statistic == statistics_.end() ||
+        (parameter != parameters_.end() && parameter->node <= statistic->node);
+    all.push_back(take_parameter ? &*parameter++ : &*statistic++);
+  }
+  return all;
+}
+
+void Network::forward(const float* images, const Pass& pass, Exchange* exchange) {
+  device_.upload(bound_[0].y, images);
+  for (std::size_t node = 1; node < bound_.size(); ++node) {
+    if (model_.nodes()[node].training_only && !pass.training) continue;
+    if (exchange != nullptr) {
+      for (std::size_t parameter : bound_[node].parameters) exchange->await(parameter);
+    }
+    run_forward(node, pass);
+  }
+  trained_forward_ = pass.training && pass.labels != nullptr;
+}
+
+void Network::backward(Exchange* exchange) {
+  if (!trained_forward_) throw Error("network: backward without a forward in training");
+  for (std::size_t node = bound_.size() - 1; node > 0; --node) {
+    if (plan_.nodes[node].runs) run_backward(node);
+    if (exchange != nullptr) {
+      for (std::size_t parameter : bound_[node].parameters) exchange->push(parameter);
+    }
+  }
+}
+
+void Network::run_forward(std::size_t node, const Pass& pass) {
+  Bound& bound = bound_[node];
+  const std::int64_t begin = clock_ns();
+  bound.layer->forward(bound.y, bound.x, bound.p, pass);
+  observe(node, Phase::forward, begin);
+}
+
+void Network::run_backward(std::size_t node) {
+  Bound& bound = bound_[node];
+  const BackwardPlan::NodePlan& plan = plan_.nodes[node];
+  const std::int64_t begin = clock_ns();
+  if (plan.sum) bound.sum->run(bound.dy, bound.contributions, plan.mask ? &bound.y : nullptr);
+  if (plan.convert) {
+    for (Tensor& dx : bound.dx) {
+      if (dx && dx.data != bound.dy.data) device_.convert(dx, bound.dy);
+    }
+  }
+  if (!model_.nodes()[node].layer->traits().gradient_passes) {
+    bound.layer->backward(bound.dx, bound.dp, bound.dy, bound.x, bound.y, bound.p);
+  }
+  observe(node, Phase::backward, begin);
+}
+
+void Network::observe(std::size_t node, Phase phase, std::int64_t begin) {
+  if (!observer_) return;
+  device_.synchronize();
+  observer_(node, phase, begin, clock_ns());
+}
+
+double Network::loss() {
+  double sum = 0.0;
+  for (std::size_t node = 1; node < bound_.size(); ++node) {
+    if (trained_forward_ || !model_.nodes()[node].training_only) sum += bound_[node].layer->loss();
+  }
+  return sum;
+}
+
+void Network::outputs(float* values) const {
+  device_.download(values, bound_.back().y);
+}
+
+}  // namespace duplex

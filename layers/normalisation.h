@@ -1,0 +1,39 @@
+// Local response normalisation (2.8) and batch normalisation (2.9)-(2.12).
+#pragma once
+#include "layers/layer.h"
+
+namespace duplex {
+
+class LrnLayer : public Layer {
+ public:
+  explicit LrnLayer(LrnSpec spec) : spec_(spec) {}
+
+  std::string type() const override { return "lrn"; }
+  LayerTraits traits() const override;
+  Shape output(const std::vector<Shape>& x) const override { return x[0]; }
+  std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
+                                   const std::vector<TensorDesc>& x,
+                                   const std::vector<bool>& relu_x) const override;
+
+ private:
+  LrnSpec spec_;
+};
+
+/// Trained: weight (gamma), bias (beta). State: running_mean, running_var.
+class BatchNormLayer : public Layer {
+ public:
+  explicit BatchNormLayer(BatchNormSpec spec) : spec_(spec) {}
+
+  std::string type() const override { return "batch norm"; }
+  LayerTraits traits() const override;
+  Shape output(const std::vector<Shape>& x) const override { return x[0]; }
+  std::vector<ParameterSpec> parameters(const std::vector<Shape>& x) const override;
+  std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
+                                   const std::vector<TensorDesc>& x,
+                                   const std::vector<bool>& relu_x) const override;
+
+ private:
+  BatchNormSpec spec_;
+};
+
+}  // namespace duplex

@@ -1,0 +1,24 @@
+// Max and average pooling.
+#pragma once
+#include "layers/geometry.h"
+#include "layers/layer.h"
+
+namespace duplex {
+
+class PoolLayer : public Layer {
+ public:
+  PoolLayer(PoolKind kind, Geometry geometry) : kind_(kind), geometry_(geometry) {}
+
+  std::string type() const override { return kind_ == PoolKind::max ? "max pool" : "avg pool"; }
+  std::string geometry(const std::vector<Shape>& x) const override { return geometry_.str(x[0]); }
+  Shape output(const std::vector<Shape>& x) const override;
+  std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
+                                   const std::vector<TensorDesc>& x,
+                                   const std::vector<bool>& relu_x) const override;
+
+ private:
+  PoolKind kind_;
+  Geometry geometry_;
+};
+
+}  // namespace duplex

@@ -1,0 +1,87 @@
+// Training with others: one rank's part in exchanging weights and gradients. Puts together mesh, shard
+// map, store and connections behind core's Exchange.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/exchange.h"
+#include "core/optimiser.h"
+#include "net/ledger.h"
+#include "net/mesh.h"
+#include "net/shard_map.h"
+#include "net/store.h"
+
+namespace duplex::net {
+
+/// A parameter of the network: a named run of plain float32s in host memory. It must outlive the
+/// exchange and is written by it.
+struct Span {
+  std::string name;
+  std::size_t count = 0;
+  float* weights = nullptr;
+  float* gradient = nullptr;  ///< A rank that only serves needs none.
+};
+
+struct ExchangeSpec {
+  Sync sync = Sync::join;
+  Shards shards = Shards::even;
+  std::size_t chunk_bytes = ShardMap::default_chunk_bytes;
+  OptimiserSpec optimiser;
+  LearningRate rate;
+  /// For every wait: for weights, for a gradient, for a frame to get through, for a sign of life.
+  std::chrono::milliseconds timeout{60000};
+};
+
+/// The model's fingerprint for the handshake: names and sizes of the spans, in order. `text` is what
+/// a message about a mismatch shows, e.g. "resnet34, 1000 classes".
+Fingerprint fingerprint_of(const std::string& text, const std::vector<Span>& spans);
+
+/// A run from its first weights to its last, seen from one rank.
+///
+/// On a worker: begin, await, push, end as core/exchange.h says, for steps 0, 1, ...; then finish. The
+/// weights of step 0 are those that the owners' spans held when the exchange was made, on every rank.
+/// await may be called again for weights that have come already. The weights of step s + 1 are the
+/// update (3.2) of those of step s by the mean (3.12) of all workers' gradients, summed in rank order.
+/// On a rank that only serves: finish alone; it returns when every worker has finished.
+///
+/// Whatever ends the run early (a lost peer, a deadline, a frame that should not be) is thrown, the
+/// first cause of it, as Error with its exit code from whichever call waits or comes next, on every
+/// rank. Destroying an exchange that has not finished tells the other ranks and ends their run.
+class ParameterExchange final : public duplex::Exchange {
+ public:
+  /// `spans`: the same names and counts on every rank, in forward order.
+  ParameterExchange(const ExchangeSpec& spec, std::vector<Span> spans, Mesh mesh);
+  ~ParameterExchange() override;
+  ParameterExchange(const ParameterExchange&) = delete;
+  ParameterExchange& operator=(const ParameterExchange&) = delete;
+
+  void begin(std::uint64_t step) override;
+  void await(std::size_t parameter) override;
+  void push(std::size_t parameter) override;
+  void end() override;
+
+  /// Waits for the last weights (a worker's spans hold them afterwards; so do a central server's),
+  /// says goodbye to every peer, and compares the ledger with the kernel's counters. `report` is any
+  /// text; the hub gets the reports of all ranks, by rank (its own among them), the others an empty
+  /// vector.
+  std::vector<std::string> finish(const std::string& report);
+
+  bool is_worker() const;  ///< False on a dedicated central server.
+  int rank() const;
+  const ShardMap& shards() const;
+
+  /// What went over this rank's wire. Complete after finish.
+  const Ledger& ledger() const;
+  /// Bytes, t_comm, exposed communication: ledger and waiting together. After finish.
+  TrafficSummary traffic() const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace duplex::net

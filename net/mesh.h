@@ -1,0 +1,82 @@
+// The connections of one run: who is who, and one authenticated socket to every rank that this one
+// exchanges weights with.
+#pragma once
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/handshake.h"
+#include "net/shard_map.h"
+#include "net/socket.h"
+
+namespace duplex::net {
+
+/// The ranks of a run and what each does. With a central server, one rank serves and does not train,
+/// and every other is a worker connected to it alone; with a distributed server every rank is both,
+/// and connected to every other.
+struct Topology {
+  ServerMode mode = ServerMode::distributed;
+  int size = 1;    ///< Ranks, a dedicated server included.
+  int server = 0;  ///< Rank of the central server.
+
+  /// Rank whose clock the ledgers are told in and which gets the reports: the server, or rank 0.
+  int hub() const { return mode == ServerMode::central ? server : 0; }
+  bool is_worker(int rank) const { return mode == ServerMode::distributed || rank != server; }
+  bool is_owner(int rank) const { return mode == ServerMode::distributed || rank == server; }
+  bool connected(int a, int b) const { return a != b && (is_owner(a) || is_owner(b)); }
+  /// Whether rank `a` waits for rank `b` to connect, rather than connecting to it.
+  bool listens(int a, int b) const { return mode == ServerMode::central ? a == server : a < b; }
+  std::vector<int> workers() const;          ///< Ranks that train, ascending.
+  std::vector<int> peers_of(int rank) const;  ///< Ranks connected to this one, ascending.
+};
+
+struct MeshSpec {
+  Topology topology;
+  int rank = 0;
+  std::vector<Address> addresses;  ///< By rank, where each listens. A worker of a central server needs no
+                                   ///< address of its own.
+  Identity identity;               ///< What every rank must agree on.
+  Key key;                         ///< Empty: no key; then only loopback may be listened on.
+  std::chrono::milliseconds timeout{60000};  ///< For all ranks to come.
+  std::string congestion;                    ///< TCP_CONGESTION, e.g. "cubic"; empty: the system's.
+  std::function<void(const std::string&)> log;  ///< A line for the user: who came, who was turned away.
+};
+
+/// An open connection to a rank, handshake done.
+struct Link {
+  int rank = -1;
+  Socket socket;
+  std::string peer;               ///< "rank 2 (10.0.0.3:4711)", for messages.
+  ClockOffset clock;              ///< Of the peer's clock against this rank's.
+  std::vector<FrameRecord> handshake;  ///< The ledger's records of the frames that made it.
+};
+
+class Mesh {
+ public:
+  /// Listens, connects and shakes hands until every peer of this rank is there. `listener` may be
+  /// given ready-made (so that port 0 can be asked for); else it listens on addresses[rank] if any
+  /// peer is to connect. Throws Error: Exit::timed_out naming the ranks that are missing, Exit::failed
+  /// for ranks that do not fit together, naming both sides.
+  static Mesh join(MeshSpec spec, Listener listener = Listener());
+
+  int rank() const { return rank_; }
+  const Topology& topology() const { return topology_; }
+  std::vector<Link>& links() { return links_; }
+  /// This rank's clock against the hub's.
+  ClockOffset hub_clock() const { return hub_clock_; }
+
+  /// A mesh of one: no connections.
+  static Mesh alone();
+
+ private:
+  int rank_ = 0;
+  Topology topology_;
+  std::vector<Link> links_;
+  ClockOffset hub_clock_;
+};
+
+}  // namespace duplex::net

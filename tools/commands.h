@@ -1,0 +1,14 @@
+// The commands of bin/duplex, one a file. Each parses its own arguments (argv[0] is the command's
+// name) and returns an exit code; errors are thrown as duplex::Error.
+#pragma once
+
+namespace duplex::tools {
+
+int local(int argc, const char* const* argv);
+int dist(int argc, const char* const* argv);
+int nets(int argc, const char* const* argv);
+int pack(int argc, const char* const* argv);
+int keygen(int argc, const char* const* argv);
+int compare(int argc, const char* const* argv);
+
+}  // namespace duplex::tools

@@ -1,0 +1,64 @@
+// bin/duplex COMMAND [flags].
+#include <cstdio>
+#include <cstring>
+#include <exception>
+
+#include "core/error.h"
+#include "tools/commands.h"
+
+namespace {
+
+struct Command {
+  const char* name;
+  int (*run)(int, const char* const*);
+  const char* summary;
+};
+
+constexpr Command commands[] = {
+    {"local", duplex::tools::local, "train on this machine; measure t_grad, layer by layer"},
+    {"dist", duplex::tools::dist, "be one rank of distributed training"},
+    {"compare", duplex::tools::compare, "run directories side by side: costs, speedup, accuracy"},
+    {"nets", duplex::tools::nets, "print the networks, or one network's table of layers"},
+    {"pack", duplex::tools::pack, "decode a folder of pictures once, into a memory-mapped file"},
+    {"keygen", duplex::tools::keygen, "make a cluster's key"},
+};
+
+void print_usage(std::FILE* to) {
+  std::fputs("usage: duplex COMMAND [flags]      duplex COMMAND --help\n\n", to);
+  for (const Command& command : commands) {
+    std::fprintf(to, "  %-8s %s\n", command.name, command.summary);
+  }
+}
+
+int run(int argc, char** argv) {
+  if (argc < 2) {
+    print_usage(stderr);
+    return static_cast<int>(duplex::Exit::usage);
+  }
+  if (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0) {
+    print_usage(stdout);
+    return 0;
+  }
+  for (const Command& command : commands) {
+    if (std::strcmp(argv[1], command.name) == 0) return command.run(argc - 1, argv + 1);
+  }
+  std::fprintf(stderr, "duplex: unknown command '%s'\n", argv[1]);
+  print_usage(stderr);
+  return static_cast<int>(duplex::Exit::usage);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const duplex::Error& error) {
+    std::fprintf(stderr, "duplex: %s\n", error.what());
+    return static_cast<int>(error.code);
+  } catch (const std::bad_alloc&) {
+    std::fputs("duplex: out of memory; try a smaller --batch\n", stderr);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "duplex: %s\n", error.what());
+  }
+  return static_cast<int>(duplex::Exit::failed);
+}

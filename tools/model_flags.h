@@ -1,0 +1,19 @@
+// Flags that choose a network; the same for every command that takes one.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+#include "models/registry.h"
+
+namespace duplex::tools {
+
+struct ModelFlags {
+  std::string net;
+  models::ModelOptions options;
+
+  void add_to(CLI::App& app);
+  Model build() const { return models::build(net, options); }
+};
+
+}  // namespace duplex::tools
