@@ -36,6 +36,12 @@ std::unique_ptr<Device> make_cpu_device(int threads) {
 
 }  // namespace
 
+void Device::convert(Tensor& to, const Tensor& from) {
+  std::vector<float> values(static_cast<std::size_t>(from.shape().elements()));
+  download(values.data(), from);
+  upload(to, values.data());
+}
+
 std::unique_ptr<Device> make_device(const std::string& which, int threads) {
   if (threads < 0) {
     throw Error("device: " + std::to_string(threads) + " threads; 0 takes one for each core",

@@ -45,16 +45,15 @@ Taps make_taps(int from, int to) {
     }
     taps.ranges.push_back(
         {static_cast<int>(begin), static_cast<int>(raw.size()), taps.weights.size()});
-    int left = 1 << weight_bits;
+    // The running sum is rounded, not each weight, so that they add up to exactly 1 and an even
+    // colour stays what it is.
+    std::int64_t running = 0, before = 0;
     for (std::int64_t weight : raw) {
-      const auto scaled = static_cast<int>(((weight << (weight_bits + 1)) + sum) / (2 * sum));
-      taps.weights.push_back(static_cast<std::int16_t>(scaled));
-      left -= scaled;
+      running += weight;
+      const std::int64_t rounded = ((running << (weight_bits + 1)) + sum) / (2 * sum);
+      taps.weights.push_back(static_cast<std::int16_t>(rounded - before));
+      before = rounded;
     }
-    // What rounding leaves goes to the largest, so that an even colour stays what it is.
-    const auto largest = std::max_element(raw.begin(), raw.end()) - raw.begin();
-    taps.weights[taps.ranges.back().weights + static_cast<std::size_t>(largest)] +=
-        static_cast<std::int16_t>(left);
   }
   return taps;
 }

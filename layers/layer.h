@@ -27,6 +27,11 @@ struct ParameterSpec {
   bool trained = true;  ///< False: state that forward itself updates (running statistics).
 };
 
+/// Draws a parameter's first values, spec.shape.elements() of them: RandomStream(seed,
+/// stream_of(spec.name)), element i is (2 uniform(i) - 1) * bound. `spec.name` is the full name,
+/// "conv1_1.weight".
+void draw_initial(const ParameterSpec& spec, std::uint64_t seed, float* values);
+
 /// What forward and backward need to know of the batch.
 struct Pass {
   bool training = true;

@@ -106,13 +106,8 @@ void Network::place_tensors(bool training) {
 void Network::initialise(std::uint64_t seed) {
   std::vector<float> values;
   for (Parameter* parameter : state()) {
-    const auto count = static_cast<std::size_t>(parameter->spec.shape.elements());
-    const Initial& initial = parameter->spec.initial;
-    values.assign(count, initial.value);
-    if (initial.bound != 0.0F) {
-      RandomStream(seed, stream_of(parameter->name)).fill_uniform(values.data(), count);
-      for (float& value : values) value = (2.0F * value - 1.0F) * initial.bound;
-    }
+    values.resize(static_cast<std::size_t>(parameter->spec.shape.elements()));
+    draw_initial(parameter->spec, seed, values.data());
     device_.upload(parameter->weights, values.data());
   }
 }

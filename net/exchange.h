@@ -34,6 +34,7 @@ struct ExchangeSpec {
   LearningRate rate;
   /// For every wait: for weights, for a gradient, for a frame to get through, for a sign of life.
   std::chrono::milliseconds timeout{60000};
+  std::string ledger_path;  ///< Where the ledger's CSV goes; empty: nowhere.
 };
 
 /// The model's fingerprint for the handshake: names and sizes of the spans, in order. `text` is what

@@ -1,15 +1,14 @@
 // The connections of one run: who is who, and one authenticated socket to every rank that this one
 // exchanges weights with.
 #pragma once
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "net/handshake.h"
+#include "net/ledger.h"
 #include "net/shard_map.h"
 #include "net/socket.h"
 
@@ -51,7 +50,6 @@ struct Link {
   int rank = -1;
   Socket socket;
   std::string peer;               ///< "rank 2 (10.0.0.3:4711)", for messages.
-  ClockOffset clock;              ///< Of the peer's clock against this rank's.
   std::vector<FrameRecord> handshake;  ///< The ledger's records of the frames that made it.
 };
 
@@ -66,8 +64,7 @@ class Mesh {
   int rank() const { return rank_; }
   const Topology& topology() const { return topology_; }
   std::vector<Link>& links() { return links_; }
-  /// This rank's clock against the hub's.
-  ClockOffset hub_clock() const { return hub_clock_; }
+  const HubTime& hub_time() const { return hub_time_; }
 
   /// A mesh of one: no connections.
   static Mesh alone();
@@ -76,7 +73,7 @@ class Mesh {
   int rank_ = 0;
   Topology topology_;
   std::vector<Link> links_;
-  ClockOffset hub_clock_;
+  HubTime hub_time_;
 };
 
 }  // namespace duplex::net

@@ -3,9 +3,9 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-#include <sched.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::size_t cache_line = 64;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
-
-int available_cores() {
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
-  return CPU_COUNT(&cores);
-}
 
 void set_threads([[maybe_unused]] int threads) {
 #ifdef _OPENMP
@@ -45,7 +39,7 @@ Buffer allocate_aligned(std::size_t bytes) {
   return {data, bytes, [](void* p) { std::free(p); }};
 }
 
-Context::Context(int threads) : threads_(threads > 0 ? threads : available_cores()) {}
+Context::Context(int threads) : threads_(threads) {}
 
 void Context::enter() const { set_threads(threads_); }
 

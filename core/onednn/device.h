@@ -7,7 +7,7 @@
 
 namespace duplex {
 
-/// `threads` 0: one for each core that this process may use.
+/// `threads`: at least 1.
 std::unique_ptr<Device> make_onednn_device(int threads);
 
 }  // namespace duplex

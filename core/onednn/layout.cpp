@@ -16,9 +16,12 @@ Tag plain_tag(std::size_t rank) {
   return tags.at(rank - 1);
 }
 
-Shape as_map(const Shape& shape) { return {shape.n(), shape.c(), shape.h(), shape.w()}; }
-
 }  // namespace
+
+bool BlockedLayout::same(const Layout& other) const {
+  const auto* blocked = dynamic_cast<const BlockedLayout*>(&other);
+  return blocked != nullptr && blocked->desc == desc;
+}
 
 dnnl::memory::dims dims_of(const Shape& shape) {
   dnnl::memory::dims dims;
@@ -83,13 +86,10 @@ ChannelBlocks channel_blocks(const TensorDesc& desc) {
   throw Error("onednn: activation " + desc.shape.str() + " in a layout without channel blocks");
 }
 
-TensorDesc with_channels(const TensorDesc& like, std::int64_t channels) {
-  const Shape& shape = like.shape;
-  const Shape result = shape.rank() == 2 ? Shape{shape.n(), channels}
-                                         : Shape{shape.n(), channels, shape.h(), shape.w()};
-  if (like.plain()) return plain_desc(result);
-  return tensor_of(result, {dims_of(as_map(result)), dnnl::memory::data_type::f32,
-                            channel_blocks(like).tag});
+TensorDesc laid_out_like(const TensorDesc& like, const Shape& shape) {
+  if (like.plain()) return plain_desc(shape);
+  return tensor_of(shape,
+                   {dims_of(shape), dnnl::memory::data_type::f32, channel_blocks(like).tag});
 }
 
 }  // namespace duplex::onednn

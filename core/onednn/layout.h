@@ -16,6 +16,8 @@ class BlockedLayout final : public Layout {
  public:
   explicit BlockedLayout(dnnl::memory::desc desc) : desc(std::move(desc)) {}
 
+  bool same(const Layout& other) const override;
+
   const dnnl::memory::desc desc;
 };
 
@@ -49,7 +51,7 @@ struct ChannelBlocks {
 std::optional<ChannelBlocks> find_channel_blocks(const dnnl::memory::desc& memory);
 /// Throws Error instead.
 ChannelBlocks channel_blocks(const TensorDesc& desc);
-/// An activation laid out like `like`, of another number of channels.
-TensorDesc with_channels(const TensorDesc& like, std::int64_t channels);
+/// An activation laid out like `like`, but of `shape`: of another number of channels.
+TensorDesc laid_out_like(const TensorDesc& like, const Shape& shape);
 
 }  // namespace duplex::onednn

@@ -41,6 +41,7 @@ class ReferenceDevice : public Device {
   void download(float* to, const Tensor& from) override {
     std::copy(from.data, from.data + from.stored(), to);
   }
+  void convert(Tensor& to, const Tensor& from) override { upload(to, from.data); }
   void fill(Tensor& tensor, float value) override {
     std::fill(tensor.data, tensor.data + tensor.stored(), value);
   }

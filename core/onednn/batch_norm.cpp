@@ -1,0 +1,135 @@
+#include "core/onednn/batch_norm.h"
+
+#include <vector>
+
+#include "core/onednn/compat.h"
+#include "core/onednn/layout.h"
+
+namespace duplex::onednn {
+namespace {
+
+class OneDnnBatchNorm final : public BatchNorm {
+ public:
+  OneDnnBatchNorm(const ContextPtr& context, const std::string& what, const BatchNormSpec& spec,
+                  const TensorDesc& x_desc)
+      : context_(context), what_(what), spec_(spec), memory_(memory_of(x_desc)) {
+    x = y = x_desc;
+    context->enter();
+    const auto forward_pd = describe_batch_norm(context->engine(), context->attributes(),
+                                                dnnl::prop_kind::forward_training, memory_,
+                                                spec.epsilon, flags());
+    if (!forward_pd) throw dnnl::error(dnnl_unimplemented, "no implementation for these extents");
+    const auto backward_pd = describe_batch_norm_backward(
+        context->engine(), context->attributes(), forward_pd, memory_, spec.epsilon, flags());
+    if (!backward_pd) throw dnnl::error(dnnl_unimplemented, "no backward for these extents");
+    const dnnl::memory::desc channels = plain_memory({x.shape.c()});
+    mean_.resize(static_cast<std::size_t>(x.shape.c()));
+    variance_.resize(mean_.size());
+    workspace_ = allocate_aligned(forward_pd.workspace_desc().get_size());
+    training_ = BoundPrimitive(context, what + ", forward", forward_pd,
+                               dnnl::batch_normalization_forward(forward_pd),
+                               {{DNNL_ARG_SRC, memory_},
+                                {DNNL_ARG_DST, memory_},
+                                {DNNL_ARG_SCALE, channels},
+                                {DNNL_ARG_SHIFT, channels},
+                                {DNNL_ARG_MEAN, channels},
+                                {DNNL_ARG_VARIANCE, channels},
+                                {DNNL_ARG_WORKSPACE, forward_pd.workspace_desc()}});
+    backward_ = BoundPrimitive(context, what + ", backward", backward_pd,
+                               dnnl::batch_normalization_backward(backward_pd),
+                               {{DNNL_ARG_SRC, memory_},
+                                {DNNL_ARG_DIFF_DST, memory_},
+                                {DNNL_ARG_DIFF_SRC, memory_},
+                                {DNNL_ARG_SCALE, channels},
+                                {DNNL_ARG_DIFF_SCALE, channels},
+                                {DNNL_ARG_DIFF_SHIFT, channels},
+                                {DNNL_ARG_MEAN, channels},
+                                {DNNL_ARG_VARIANCE, channels},
+                                {DNNL_ARG_WORKSPACE, forward_pd.workspace_desc()}});
+  }
+
+  void forward_training(Tensor& y_out, Tensor& running_mean, Tensor& running_var,
+                        const Tensor& x_in, const Tensor& gamma, const Tensor& beta) override {
+    training_.run({{DNNL_ARG_SRC, x_in.data},
+                   {DNNL_ARG_DST, y_out.data},
+                   {DNNL_ARG_SCALE, gamma.data},
+                   {DNNL_ARG_SHIFT, beta.data},
+                   {DNNL_ARG_MEAN, mean_.data()},
+                   {DNNL_ARG_VARIANCE, variance_.data()},
+                   {DNNL_ARG_WORKSPACE, workspace_.data()}});
+    const auto count = static_cast<float>(x.shape.elements() / x.shape.c());
+    const float unbiased = count > 1.0F ? count / (count - 1.0F) : 1.0F;
+    for (std::size_t c = 0; c < mean_.size(); ++c) {
+      const auto blend = [&](float& running, float batch) {
+        running = (1.0F - spec_.momentum) * running + spec_.momentum * batch;
+      };
+      blend(running_mean.data[c], mean_[c]);
+      blend(running_var.data[c], variance_[c] * unbiased);
+    }
+  }
+
+  void forward_inference(Tensor& y_out, const Tensor& x_in, const Tensor& gamma, const Tensor& beta,
+                         const Tensor& running_mean, const Tensor& running_var) override {
+    if (!inference_) translate(what_ + ", inference", [&] { prepare_inference(); });
+    inference_.run({{DNNL_ARG_SRC, x_in.data},
+                    {DNNL_ARG_DST, y_out.data},
+                    {DNNL_ARG_SCALE, gamma.data},
+                    {DNNL_ARG_SHIFT, beta.data},
+                    {DNNL_ARG_MEAN, running_mean.data},
+                    {DNNL_ARG_VARIANCE, running_var.data}});
+  }
+
+  void backward(Tensor& dx, Tensor& dgamma, Tensor& dbeta, const Tensor& dy, const Tensor& x_in,
+                const Tensor& gamma) override {
+    backward_.run({{DNNL_ARG_SRC, x_in.data},
+                   {DNNL_ARG_DIFF_DST, dy.data},
+                   {DNNL_ARG_DIFF_SRC, dx.data},
+                   {DNNL_ARG_SCALE, gamma.data},
+                   {DNNL_ARG_DIFF_SCALE, dgamma.data},
+                   {DNNL_ARG_DIFF_SHIFT, dbeta.data},
+                   {DNNL_ARG_MEAN, mean_.data()},
+                   {DNNL_ARG_VARIANCE, variance_.data()},
+                   {DNNL_ARG_WORKSPACE, workspace_.data()}});
+  }
+
+ private:
+  dnnl::normalization_flags flags() const {
+    const auto affine = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
+    return spec_.relu ? affine | dnnl::normalization_flags::fuse_norm_relu : affine;
+  }
+
+  void prepare_inference() {
+    context_->enter();
+    const auto description = describe_batch_norm(
+        context_->engine(), context_->attributes(), dnnl::prop_kind::forward_inference, memory_,
+        spec_.epsilon, flags() | dnnl::normalization_flags::use_global_stats);
+    if (!description) throw dnnl::error(dnnl_unimplemented, "no implementation for these extents");
+    const dnnl::memory::desc channels = plain_memory({x.shape.c()});
+    inference_ = BoundPrimitive(context_, what_ + ", inference", description,
+                                dnnl::batch_normalization_forward(description),
+                                {{DNNL_ARG_SRC, memory_},
+                                 {DNNL_ARG_DST, memory_},
+                                 {DNNL_ARG_SCALE, channels},
+                                 {DNNL_ARG_SHIFT, channels},
+                                 {DNNL_ARG_MEAN, channels},
+                                 {DNNL_ARG_VARIANCE, channels}});
+  }
+
+  ContextPtr context_;
+  std::string what_;
+  BatchNormSpec spec_;
+  dnnl::memory::desc memory_;
+  BoundPrimitive training_, inference_, backward_;
+  std::vector<float> mean_, variance_;  ///< Of the last batch; biased, as (2.10).
+  Buffer workspace_;                    ///< ReLU's mask of the last batch.
+};
+
+}  // namespace
+
+std::unique_ptr<BatchNorm> make_batch_norm(const ContextPtr& context, const BatchNormSpec& spec,
+                                           const TensorDesc& x) {
+  const std::string what = "batch normalisation of " + x.shape.str();
+  return translate(what, [&] { return std::make_unique<OneDnnBatchNorm>(context, what, spec, x); });
+}
+
+}  // namespace duplex::onednn

@@ -1,0 +1,89 @@
+#include "core/onednn/conv.h"
+
+#include "core/onednn/compat.h"
+#include "core/onednn/weighted.h"
+
+namespace duplex::onednn {
+namespace {
+
+using Dims = dnnl::memory::dims;
+
+struct ConvPrimitives {
+  using Forward = dnnl::convolution_forward;
+  using BackwardData = dnnl::convolution_backward_data;
+  using BackwardWeights = dnnl::convolution_backward_weights;
+
+  ConvPrimitives(ContextPtr shared, const ConvSpec& spec, const TensorDesc& x_desc)
+      : context(std::move(shared)), x(memory_of(x_desc)), bias(spec.bias) {
+    const Shape weights = weights_shape(spec, x_desc.shape);
+    const Window& window = spec.window;
+    strides = {window.stride_y, window.stride_x};
+    before = {window.padding.top, window.padding.left};
+    after = {window.padding.bottom, window.padding.right};
+    y_dims = dims_of(output_shape(spec, x_desc.shape));
+    Dims weights_dims = dims_of(weights);
+    if (spec.groups > 1) {
+      weights_dims.insert(weights_dims.begin(), spec.groups);
+      weights_dims[1] /= spec.groups;
+    }
+    any = {any_memory(dims_of(x_desc.shape)), any_memory(weights_dims), any_memory(y_dims)};
+    // Left out where a spec has none: an empty description.
+    if (bias) bias_memory = plain_memory({spec.filters});
+    attributes = forward_attributes = context->attributes();
+    if (spec.relu) {
+      dnnl::post_ops relu;
+      append_relu(relu);
+      forward_attributes.set_post_ops(relu);
+    }
+  }
+
+  Forward::primitive_desc forward(const Layouts& l) const {
+    return describe<Forward>(context->engine(), forward_attributes,
+                             dnnl::prop_kind::forward_training,
+                             dnnl::algorithm::convolution_direct, l.x, l.weights, bias_memory, l.y,
+                             strides, before, after);
+  }
+  BackwardData::primitive_desc backward_data(const Layouts& l,
+                                             const Forward::primitive_desc& hint) const {
+    return describe_backward<BackwardData>(context->engine(), attributes, hint,
+                                           dnnl::algorithm::convolution_direct, l.x, l.weights, l.y,
+                                           strides, before, after);
+  }
+  BackwardWeights::primitive_desc backward_weights(const Layouts& l,
+                                                   const Forward::primitive_desc& hint) const {
+    return describe_backward<BackwardWeights>(context->engine(), attributes, hint,
+                                              dnnl::algorithm::convolution_direct, l.x, l.weights,
+                                              bias_memory, l.y, strides, before, after);
+  }
+
+  Forward::primitive_desc choose_forward() const {
+    const auto describe_forward = [&](const Layouts& layouts) { return forward(layouts); };
+    auto description = choose({{x, any.weights, any.y}, any}, describe_forward);
+    // Our own kernels must be able to read y.
+    if (find_channel_blocks(description.dst_desc())) return description;
+    const dnnl::memory::desc y = plain_memory(y_dims);
+    return choose({{x, any.weights, y}, {any.x, any.weights, y}}, describe_forward);
+  }
+
+  ContextPtr context;
+  dnnl::memory::desc x;
+  bool bias;
+  Layouts any;
+  dnnl::memory::desc bias_memory;
+  Dims y_dims, strides, before, after;
+  dnnl::primitive_attr attributes, forward_attributes;
+};
+
+}  // namespace
+
+std::unique_ptr<Conv> make_conv(const ContextPtr& context, const ConvSpec& spec,
+                                const TensorDesc& x) {
+  const Shape weights = weights_shape(spec, x.shape);
+  const std::string what = "convolution of " + x.shape.str() + " by " + weights.str();
+  return translate(what, [&] {
+    return std::make_unique<Weighted<Conv, ConvPrimitives>>(
+        context, ConvPrimitives(context, spec, x), what, x, weights, output_shape(spec, x.shape));
+  });
+}
+
+}  // namespace duplex::onednn

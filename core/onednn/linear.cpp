@@ -1,0 +1,75 @@
+#include "core/onednn/linear.h"
+
+#include "core/onednn/compat.h"
+#include "core/onednn/weighted.h"
+
+namespace duplex::onednn {
+namespace {
+
+struct LinearPrimitives {
+  using Forward = dnnl::inner_product_forward;
+  using BackwardData = dnnl::inner_product_backward_data;
+  using BackwardWeights = dnnl::inner_product_backward_weights;
+
+  LinearPrimitives(ContextPtr shared, const LinearSpec& spec, const TensorDesc& x_desc)
+      : context(std::move(shared)), x(memory_of(x_desc)), bias(spec.bias) {
+    dnnl::memory::dims x_dims = dims_of(x_desc.shape);
+    if (x_desc.plain()) {  // (N, C*H*W): row-major is the same either way.
+      x_dims = {x_desc.shape.n(), weights_shape(spec, x_desc.shape)[1]};
+      x = plain_memory(x_dims);
+    }
+    dnnl::memory::dims weights_dims = x_dims;
+    weights_dims[0] = spec.outputs;
+    const dnnl::memory::dims y_dims = {x_desc.shape.n(), spec.outputs};
+    any = {any_memory(x_dims), any_memory(weights_dims), plain_memory(y_dims)};
+    if (bias) bias_memory = plain_memory({spec.outputs});
+    attributes = forward_attributes = context->attributes();
+    if (spec.relu) {
+      dnnl::post_ops relu;
+      append_relu(relu);
+      forward_attributes.set_post_ops(relu);
+    }
+  }
+
+  Forward::primitive_desc forward(const Layouts& l) const {
+    return describe<Forward>(context->engine(), forward_attributes,
+                             dnnl::prop_kind::forward_training, l.x, l.weights, bias_memory, l.y);
+  }
+  BackwardData::primitive_desc backward_data(const Layouts& l,
+                                             const Forward::primitive_desc& hint) const {
+    return describe_backward<BackwardData>(context->engine(), attributes, hint, l.x, l.weights,
+                                           l.y);
+  }
+  BackwardWeights::primitive_desc backward_weights(const Layouts& l,
+                                                   const Forward::primitive_desc& hint) const {
+    return describe_backward<BackwardWeights>(context->engine(), attributes, hint, l.x, l.weights,
+                                              bias_memory, l.y);
+  }
+
+  Forward::primitive_desc choose_forward() const {
+    return choose({{x, any.weights, any.y}, any},
+                  [&](const Layouts& layouts) { return forward(layouts); });
+  }
+
+  ContextPtr context;
+  dnnl::memory::desc x;
+  bool bias;
+  Layouts any;
+  dnnl::memory::desc bias_memory;
+  dnnl::primitive_attr attributes, forward_attributes;
+};
+
+}  // namespace
+
+std::unique_ptr<Linear> make_linear(const ContextPtr& context, const LinearSpec& spec,
+                                    const TensorDesc& x) {
+  const Shape weights = weights_shape(spec, x.shape);
+  const std::string what = "linear layer of " + x.shape.str() + " by " + weights.str();
+  return translate(what, [&] {
+    return std::make_unique<Weighted<Linear, LinearPrimitives>>(
+        context, LinearPrimitives(context, spec, x), what, x, weights,
+        output_shape(spec, x.shape));
+  });
+}
+
+}  // namespace duplex::onednn

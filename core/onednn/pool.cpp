@@ -1,0 +1,79 @@
+#include "core/onednn/pool.h"
+
+#include "core/onednn/compat.h"
+#include "core/onednn/layout.h"
+
+namespace duplex::onednn {
+namespace {
+
+class OneDnnPool final : public Pool {
+ public:
+  OneDnnPool(const ContextPtr& context, const std::string& what, const PoolSpec& spec,
+             const TensorDesc& x_desc) {
+    x = x_desc;
+    y = laid_out_like(x, output_shape(spec, x.shape));
+    const dnnl::memory::desc x_memory = memory_of(x), y_memory = memory_of(y);
+    const Window& window = spec.window;
+    const dnnl::memory::dims strides = {window.stride_y, window.stride_x};
+    const dnnl::memory::dims kernel = {window.height, window.width};
+    const dnnl::memory::dims before = {window.padding.top, window.padding.left};
+    const dnnl::memory::dims after = {overhang(y.shape.h(), x.shape.h(), window.height,
+                                               window.stride_y, window.padding.top),
+                                      overhang(y.shape.w(), x.shape.w(), window.width,
+                                               window.stride_x, window.padding.left)};
+    const dnnl::algorithm algorithm = spec.kind == PoolKind::max
+                                          ? dnnl::algorithm::pooling_max
+                                          : dnnl::algorithm::pooling_avg_exclude_padding;
+    context->enter();
+    const auto forward_pd = describe_pool(context->engine(), context->attributes(), algorithm,
+                                          x_memory, y_memory, strides, kernel, before, after);
+    if (!forward_pd) throw dnnl::error(dnnl_unimplemented, "no implementation for these extents");
+    const auto backward_pd =
+        describe_pool_backward(context->engine(), context->attributes(), forward_pd, algorithm,
+                               x_memory, y_memory, strides, kernel, before, after);
+    if (!backward_pd) throw dnnl::error(dnnl_unimplemented, "no backward for these extents");
+    winners_ = allocate_aligned(forward_pd.workspace_desc().get_size());
+    forward_ = BoundPrimitive(context, what + ", forward", forward_pd,
+                              dnnl::pooling_forward(forward_pd),
+                              {{DNNL_ARG_SRC, x_memory},
+                               {DNNL_ARG_DST, y_memory},
+                               {DNNL_ARG_WORKSPACE, forward_pd.workspace_desc()}});
+    backward_ = BoundPrimitive(context, what + ", backward", backward_pd,
+                               dnnl::pooling_backward(backward_pd),
+                               {{DNNL_ARG_DIFF_DST, y_memory},
+                                {DNNL_ARG_DIFF_SRC, x_memory},
+                                {DNNL_ARG_WORKSPACE, forward_pd.workspace_desc()}});
+  }
+
+  void forward(Tensor& y_out, const Tensor& x_in) override {
+    forward_.run({{DNNL_ARG_SRC, x_in.data},
+                  {DNNL_ARG_DST, y_out.data},
+                  {DNNL_ARG_WORKSPACE, winners_.data()}});
+  }
+
+  void backward(Tensor& dx, const Tensor& dy) override {
+    backward_.run({{DNNL_ARG_DIFF_DST, dy.data},
+                   {DNNL_ARG_DIFF_SRC, dx.data},
+                   {DNNL_ARG_WORKSPACE, winners_.data()}});
+  }
+
+ private:
+  /// Padding that the last window really reaches; less than given where strides leave a rest.
+  static std::int64_t overhang(std::int64_t out, std::int64_t in, std::int64_t window,
+                               std::int64_t stride, std::int64_t before) {
+    return std::max<std::int64_t>((out - 1) * stride + window - in - before, 0);
+  }
+
+  BoundPrimitive forward_, backward_;
+  Buffer winners_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pool> make_pool(const ContextPtr& context, const PoolSpec& spec,
+                                const TensorDesc& x) {
+  const std::string what = "pooling of " + x.shape.str();
+  return translate(what, [&] { return std::make_unique<OneDnnPool>(context, what, spec, x); });
+}
+
+}  // namespace duplex::onednn

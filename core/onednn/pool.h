@@ -1,0 +1,12 @@
+// Max and average pooling on oneDNN.
+#pragma once
+#include <memory>
+
+#include "core/onednn/context.h"
+#include "core/operations.h"
+
+namespace duplex::onednn {
+
+std::unique_ptr<Pool> make_pool(const ContextPtr& context, const PoolSpec& spec, const TensorDesc& x);
+
+}  // namespace duplex::onednn

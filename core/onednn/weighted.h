@@ -1,0 +1,141 @@
+// What convolutions and linear layers share: three primitives over x, weights and y, the choice of
+// their layouts, and the conversions where a primitive wants another layout than the tensor has.
+#pragma once
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "core/onednn/context.h"
+#include "core/onednn/layout.h"
+
+namespace duplex::onednn {
+
+/// Layouts of the three tensors of an operation with weights, and of their gradients.
+struct Layouts {
+  dnnl::memory::desc x, weights, y;
+};
+
+/// The first of the fastest kind of implementation among `candidates`; `describe` makes a primitive
+/// description of one, empty if there is none. List first what needs the fewest conversions.
+template <class Describe>
+auto choose(std::initializer_list<Layouts> candidates, const Describe& describe) {
+  decltype(describe(*candidates.begin())) best;
+  for (const Layouts& layouts : candidates) {
+    auto description = describe(layouts);
+    if (!description) continue;
+    const int rank = slowness(description.impl_info_str());
+    if (!best || rank < slowness(best.impl_info_str())) best = description;
+    if (rank == 0) break;
+  }
+  if (!best) throw dnnl::error(dnnl_unimplemented, "no implementation for these extents");
+  return best;
+}
+
+/// Interface is Conv or Linear. Primitives describes oneDNN's: types Forward, BackwardData,
+/// BackwardWeights, and functions forward(layouts), backward_data(layouts, hint),
+/// backward_weights(layouts, hint) that return descriptions; `any`, the layouts that leave the
+/// choice to oneDNN; `bias`, whether there is one; and candidates for forward's choice.
+template <class Interface, class Primitives>
+class Weighted final : public Interface {
+ public:
+  /// `what` names the operation in errors.
+  Weighted(ContextPtr context, Primitives primitives, std::string what, const TensorDesc& x_desc,
+           const Shape& weights_shape, const Shape& y_shape)
+      : context_(std::move(context)),
+        primitives_(std::move(primitives)),
+        what_(std::move(what)),
+        has_{primitives_.x, {}, {}} {
+    context_->enter();
+    hint_ = primitives_.choose_forward();
+    has_.weights = hint_.weights_desc();
+    has_.y = hint_.dst_desc();
+    this->x = x_desc;
+    this->weights = tensor_of(weights_shape, has_.weights);
+    this->bias = primitives_.bias ? plain_desc({y_shape.c()}) : TensorDesc{};
+    this->y = tensor_of(y_shape, has_.y);
+    forward_x_ = Conversion(context_, has_.x, hint_.src_desc(), Context::slot_x);
+    forward_ = BoundPrimitive(context_, what_ + ", forward", hint_,
+                              typename Primitives::Forward(hint_),
+                              {{DNNL_ARG_SRC, hint_.src_desc()},
+                               {DNNL_ARG_WEIGHTS, hint_.weights_desc()},
+                               {DNNL_ARG_BIAS, hint_.bias_desc()},
+                               {DNNL_ARG_DST, hint_.dst_desc()}});
+  }
+
+  void forward(Tensor& y_out, const Tensor& x_in, const Tensor& weights_in,
+               const Tensor& bias_in) override {
+    forward_.run({{DNNL_ARG_SRC, forward_x_.input(x_in.data)},
+                  {DNNL_ARG_WEIGHTS, weights_in.data},
+                  {DNNL_ARG_BIAS, bias_in.data},
+                  {DNNL_ARG_DST, y_out.data}});
+  }
+
+  void backward_data(Tensor& dx, const Tensor& dy, const Tensor& weights_in) override {
+    if (!data_) translate(what_ + ", backward by x", [&] { prepare_backward_data(); });
+    data_.run({{DNNL_ARG_DIFF_DST, data_y_.input(dy.data)},
+               {DNNL_ARG_WEIGHTS, data_weights_.input(weights_in.data)},
+               {DNNL_ARG_DIFF_SRC, data_x_.target(dx.data)}});
+    data_x_.finish(dx.data);
+  }
+
+  void backward_weights(Tensor& dweights, Tensor& dbias, const Tensor& dy,
+                        const Tensor& x_in) override {
+    if (!weights_) translate(what_ + ", backward by weights", [&] { prepare_backward_weights(); });
+    weights_.run({{DNNL_ARG_DIFF_DST, weights_y_.input(dy.data)},
+                  {DNNL_ARG_SRC, weights_x_.input(x_in.data)},
+                  {DNNL_ARG_DIFF_WEIGHTS, weights_weights_.target(dweights.data)},
+                  {DNNL_ARG_DIFF_BIAS, dbias.data}});
+    weights_weights_.finish(dweights.data);
+  }
+
+ private:
+  // Made when first asked for: a network's first layer never asks for dx, evaluation for neither.
+  void prepare_backward_data() {
+    context_->enter();
+    const Layouts& any = primitives_.any;
+    const auto description =
+        choose({has_, {has_.x, any.weights, has_.y}, any}, [&](const Layouts& layouts) {
+          return primitives_.backward_data(layouts, hint_);
+        });
+    data_y_ = Conversion(context_, has_.y, description.diff_dst_desc(), Context::slot_y);
+    data_weights_ =
+        Conversion(context_, has_.weights, description.weights_desc(), Context::slot_weights);
+    data_x_ = Conversion(context_, description.diff_src_desc(), has_.x, Context::slot_x);
+    data_ = BoundPrimitive(context_, what_ + ", backward by x", description,
+                           typename Primitives::BackwardData(description),
+                           {{DNNL_ARG_DIFF_DST, description.diff_dst_desc()},
+                            {DNNL_ARG_WEIGHTS, description.weights_desc()},
+                            {DNNL_ARG_DIFF_SRC, description.diff_src_desc()}});
+  }
+
+  void prepare_backward_weights() {
+    context_->enter();
+    const Layouts& any = primitives_.any;
+    const auto description =
+        choose({has_, {has_.x, any.weights, has_.y}, any}, [&](const Layouts& layouts) {
+          return primitives_.backward_weights(layouts, hint_);
+        });
+    weights_y_ = Conversion(context_, has_.y, description.diff_dst_desc(), Context::slot_y);
+    weights_x_ = Conversion(context_, has_.x, description.src_desc(), Context::slot_x);
+    weights_weights_ = Conversion(context_, description.diff_weights_desc(), has_.weights,
+                                  Context::slot_weights);
+    weights_ = BoundPrimitive(context_, what_ + ", backward by weights", description,
+                              typename Primitives::BackwardWeights(description),
+                              {{DNNL_ARG_DIFF_DST, description.diff_dst_desc()},
+                               {DNNL_ARG_SRC, description.src_desc()},
+                               {DNNL_ARG_DIFF_WEIGHTS, description.diff_weights_desc()},
+                               {DNNL_ARG_DIFF_BIAS, description.diff_bias_desc()}});
+  }
+
+  ContextPtr context_;
+  Primitives primitives_;
+  std::string what_;
+  Layouts has_;  ///< Of the tensors that this operation is given.
+  typename Primitives::Forward::primitive_desc hint_;
+  BoundPrimitive forward_, data_, weights_;
+  Conversion forward_x_;
+  Conversion data_y_, data_weights_, data_x_;
+  Conversion weights_y_, weights_x_, weights_weights_;
+};
+
+}  // namespace duplex::onednn

@@ -1,0 +1,194 @@
+// Writes packed files (packed.h).
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "core/error.h"
+#include "datasets/packed.h"
+#include "datasets/packed_format.h"
+#include "datasets/parallel.h"
+
+namespace duplex::datasets {
+namespace {
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+/// A file that takes its name when it is complete, and vanishes if that never comes.
+class NewFile {
+ public:
+  explicit NewFile(const std::string& path)
+      : path_(path),
+        temporary_(path + ".tmp-" + std::to_string(::getpid())),
+        file_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    if (file_.number() < 0) fail();
+  }
+  ~NewFile() {
+    if (!complete_) ::unlink(temporary_.c_str());
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void write(const std::uint8_t* data, std::size_t bytes, std::uint64_t at) const {
+    while (bytes > 0) {
+      const ssize_t done = ::pwrite(file_.number(), data, bytes, static_cast<off_t>(at));
+      if (done < 0 && errno == EINTR) continue;
+      if (done <= 0) fail();
+      data += done;
+      at += static_cast<std::uint64_t>(done);
+      bytes -= static_cast<std::size_t>(done);
+    }
+  }
+  void finish() {
+    if (::fsync(file_.number()) != 0 || ::close(file_.release()) != 0) fail();
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
+    complete_ = true;
+    // The new name itself reaches the disk with its folder; not every file system offers that.
+    const Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (folder.number() >= 0) ::fsync(folder.number());
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw Error("packed file '" + path_ + "' cannot be written: " + error_text(errno));
+  }
+
+  std::string path_, temporary_;
+  Descriptor file_;
+  bool complete_ = false;
+};
+
+/// Bytes in the order of the file.
+class Writer {
+ public:
+  template <typename Number>
+  void number(Number value) {
+    for (std::size_t i = 0; i < sizeof(Number); ++i) {
+      content_.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+    }
+  }
+  void text(const std::string& value) {
+    number(static_cast<std::uint32_t>(value.size()));
+    content_.insert(content_.end(), value.begin(), value.end());
+  }
+  const std::vector<std::uint8_t>& content() const { return content_; }
+
+ private:
+  std::vector<std::uint8_t> content_;
+};
+
+std::vector<std::uint8_t> table_of(const Catalogue& catalogue) {
+  Writer writer;
+  for (const std::string& name : catalogue.classes) writer.text(name);
+  for (const Sample& sample : catalogue.samples) {
+    writer.number(static_cast<std::uint32_t>(sample.label));
+    writer.number(static_cast<std::uint8_t>(sample.use));
+    writer.number(sample.source_bytes);
+    writer.text(sample.name);
+  }
+  return writer.content();
+}
+
+std::vector<std::uint8_t> bytes_of(const PackHeader& header) {
+  Writer writer;
+  writer.number(PackHeader::magic);
+  writer.number(PackHeader::version);
+  for (std::uint32_t value :
+       {header.channels, header.height, header.width, header.classes, header.samples}) {
+    writer.number(value);
+  }
+  writer.number(header.file_bytes);
+  writer.number(header.digest);
+  return writer.content();
+}
+
+/// The catalogue that is written, for its digest.
+class Written : public Dataset {
+ public:
+  explicit Written(Catalogue catalogue) : Dataset(std::move(catalogue)) {}
+  std::string source() const override { return ""; }
+  const std::uint8_t* read(std::size_t, std::uint8_t*) const override { return nullptr; }
+};
+
+/// Says at once what would else be known only when the disk is full.
+void check_space(const std::string& path, std::uint64_t needed) {
+  struct statvfs status {};
+  if (::statvfs(folder_of(path).c_str(), &status) != 0) return;  // Opening the file will say why.
+  const std::uint64_t free = std::uint64_t{status.f_bavail} * status.f_frsize;
+  if (free < needed) {
+    throw Error("packed file '" + path + "' cannot be written: it needs " + with_commas(needed) +
+                " bytes, and the disk has " + with_commas(free) + " left");
+  }
+}
+
+}  // namespace
+
+PackResult pack_dataset(const Dataset& data, const std::string& path, int threads, bool strict,
+                        const std::function<void(std::uint64_t done)>& progress) {
+  const std::size_t bytes = data.sample_bytes();
+  const std::size_t block =
+      std::min(data.size(), std::max<std::size_t>(1, (std::size_t{1} << 25) / bytes));
+  check_space(path, PackHeader::pixels_begin + std::uint64_t{data.size()} * bytes);
+  NewFile file(path);
+  PackResult result;
+  Catalogue written;
+  written.shape = data.shape();
+  written.classes = data.classes();
+  std::vector<std::uint8_t> pixels(block * bytes);
+  std::vector<std::string> faults(block);
+  std::uint64_t at = PackHeader::pixels_begin;
+  for (std::size_t begin = 0; begin < data.size(); begin += block) {
+    const std::size_t count = std::min(block, data.size() - begin);
+    parallel_for(count, thread_count(threads), [&](std::size_t i) {
+      std::uint8_t* own = pixels.data() + i * bytes;
+      faults[i].clear();
+      try {
+        const std::uint8_t* read = data.read(begin + i, own);
+        if (read != own) std::copy(read, read + bytes, own);
+      } catch (const Error& error) {
+        faults[i] = error.what();
+      }
+    });
+    std::size_t kept = 0;  // Sound samples close up.
+    for (std::size_t i = 0; i < count; ++i) {
+      const Sample& sample = data.sample(begin + i);
+      if (!faults[i].empty()) {
+        if (strict) throw Error(faults[i]);
+        result.skipped.push_back({sample.name, faults[i]});
+        continue;
+      }
+      if (kept != i) std::copy_n(pixels.data() + i * bytes, bytes, pixels.data() + kept * bytes);
+      written.samples.push_back(sample);
+      ++kept;
+    }
+    file.write(pixels.data(), kept * bytes, at);
+    at += std::uint64_t{kept} * bytes;
+    progress(begin + count);
+  }
+  if (written.samples.empty()) throw Error(data.source() + " has no picture that can be read");
+  const std::vector<std::uint8_t> table = table_of(written);
+  file.write(table.data(), table.size(), at);
+
+  PackHeader header;
+  header.channels = static_cast<std::uint32_t>(data.shape().c());
+  header.height = static_cast<std::uint32_t>(data.shape().h());
+  header.width = static_cast<std::uint32_t>(data.shape().w());
+  header.classes = static_cast<std::uint32_t>(written.classes.size());
+  header.samples = static_cast<std::uint32_t>(written.samples.size());
+  header.file_bytes = at + table.size();
+  result.packed = written.samples.size();
+  result.bytes = header.file_bytes;
+  header.digest = Written(std::move(written)).digest();
+  const std::vector<std::uint8_t> head = bytes_of(header);
+  file.write(head.data(), head.size(), 0);
+  file.finish();
+  return result;
+}
+
+}  // namespace duplex::datasets

@@ -1,0 +1,132 @@
+#include "datasets/packed.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+
+#include "core/error.h"
+#include "datasets/packed_format.h"
+
+namespace duplex::datasets {
+namespace {
+
+/// Reads the table, never past its end.
+class Reader {
+ public:
+  Reader(const std::uint8_t* at, std::size_t bytes) : at_(at), left_(bytes) {}
+
+  template <typename Number>
+  Number number() {
+    need(sizeof(Number));
+    Number value = 0;
+    for (std::size_t i = 0; i < sizeof(Number); ++i) {
+      value = static_cast<Number>(value | static_cast<Number>(at_[i]) << (8 * i));
+    }
+    advance(sizeof(Number));
+    return value;
+  }
+  std::string text() {
+    const auto length = number<std::uint32_t>();
+    need(length);
+    std::string value(reinterpret_cast<const char*>(at_), length);
+    advance(length);
+    return value;
+  }
+  std::size_t left() const { return left_; }
+
+ private:
+  void need(std::size_t bytes) const {
+    if (bytes > left_) throw Error("its table is damaged");
+  }
+  void advance(std::size_t bytes) {
+    at_ += bytes;
+    left_ -= bytes;
+  }
+
+  const std::uint8_t* at_;
+  std::size_t left_;
+};
+
+/// The header, its numbers within bounds and the file as long as they say.
+PackHeader read_header(const MappedFile& file) {
+  if (file.bytes() < PackHeader::bytes) throw Error("it is truncated");
+  Reader reader(file.data(), PackHeader::bytes);
+  PackHeader header;
+  if (reader.number<std::uint64_t>() != PackHeader::magic) throw Error("it is no packed file");
+  const auto version = reader.number<std::uint32_t>();
+  if (version != PackHeader::version) {
+    throw Error("it has version " + std::to_string(version) + " of the format, this program reads " +
+                std::to_string(PackHeader::version) + "; pack the data set again");
+  }
+  header.channels = reader.number<std::uint32_t>();
+  header.height = reader.number<std::uint32_t>();
+  header.width = reader.number<std::uint32_t>();
+  header.classes = reader.number<std::uint32_t>();
+  header.samples = reader.number<std::uint32_t>();
+  header.file_bytes = reader.number<std::uint64_t>();
+  header.digest = reader.number<std::uint64_t>();
+  constexpr std::uint32_t longest = 1u << 14;
+  if ((header.channels != 1 && header.channels != 3) || header.height == 0 || header.width == 0 ||
+      header.height > longest || header.width > longest || header.classes == 0 ||
+      header.samples == 0) {
+    throw Error("its header is damaged");
+  }
+  if (header.file_bytes != file.bytes()) {
+    throw Error("it has " + std::to_string(file.bytes()) + " bytes, but its header announces " +
+                std::to_string(header.file_bytes));
+  }
+  if (header.table_begin() > header.file_bytes) throw Error("its header is damaged");
+  return header;
+}
+
+Catalogue read_table(const MappedFile& file, const PackHeader& header) {
+  Reader reader(file.data() + header.table_begin(), file.bytes() - header.table_begin());
+  Catalogue catalogue;
+  catalogue.shape = {1, header.channels, header.height, header.width};
+  for (std::uint32_t i = 0; i < header.classes; ++i) catalogue.classes.push_back(reader.text());
+  for (std::uint32_t i = 0; i < header.samples; ++i) {
+    Sample sample;
+    const auto label = reader.number<std::uint32_t>();
+    const auto use = reader.number<std::uint8_t>();
+    if (label >= header.classes || use > static_cast<std::uint8_t>(Use::test)) {
+      throw Error("its table is damaged");
+    }
+    sample.label = static_cast<std::int32_t>(label);
+    sample.use = static_cast<Use>(use);
+    sample.source_bytes = reader.number<std::uint64_t>();
+    sample.name = reader.text();
+    catalogue.samples.push_back(std::move(sample));
+  }
+  if (reader.left() > 0) throw Error("its table is damaged");
+  return catalogue;
+}
+
+}  // namespace
+
+bool PackedDataset::is_there(const std::string& path) {
+  std::array<std::uint8_t, 8> begin{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(reinterpret_cast<char*>(begin.data()), begin.size());
+  return file && Reader(begin.data(), begin.size()).number<std::uint64_t>() == PackHeader::magic;
+}
+
+std::shared_ptr<const Dataset> PackedDataset::open(const std::string& path) {
+  try {
+    auto file = std::make_unique<MappedFile>(path);
+    const PackHeader header = read_header(*file);
+    Catalogue catalogue = read_table(*file, header);
+    std::shared_ptr<const Dataset> data(
+        new PackedDataset(std::move(catalogue), path, std::move(file)));
+    if (data->digest() != header.digest) throw Error("its header or table is damaged");
+    return data;
+  } catch (const Error& error) {
+    throw Error("packed file '" + path + "' cannot be read: " + error.what());
+  }
+}
+
+const std::uint8_t* PackedDataset::read(std::size_t index, std::uint8_t* /*scratch*/) const {
+  return file_->data() + PackHeader::pixels_begin + index * sample_bytes();
+}
+
+}  // namespace duplex::datasets

@@ -1,0 +1,24 @@
+// The one place where stb_image is compiled: JPEG, PNG and the inflater that PNG needs.
+#include <cstdlib>
+
+#include "core/error.h"
+
+namespace {
+
+/// Corrupt data must not end the program. (What the decoder holds at that moment is lost.)
+void require(bool condition) {
+  if (!condition) throw duplex::Error("the picture decoder met an impossible state");
+}
+
+}  // namespace
+
+// Zeroed memory: what corrupt data leave unwritten is then the same in every run, on every rank.
+#define STBI_MALLOC(bytes) std::calloc(1, bytes)
+#define STBI_REALLOC(memory, bytes) std::realloc(memory, bytes)
+#define STBI_FREE(memory) std::free(memory)
+#define STBI_ASSERT(condition) require(condition)
+#define STBI_ONLY_JPEG
+#define STBI_ONLY_PNG
+#define STBI_NO_STDIO
+#define STB_IMAGE_IMPLEMENTATION
+#include <stb/stb_image.h>

@@ -1,0 +1,38 @@
+// An exchange that keeps time of another: how much of a step went into awaiting weights and pushing
+// gradients.
+#pragma once
+#include "core/clock.h"
+#include "core/exchange.h"
+
+namespace duplex {
+
+class TimedExchange final : public Exchange {
+ public:
+  explicit TimedExchange(Exchange& inner) : inner_(inner) {}
+
+  void begin(std::uint64_t step) override {
+    await_ns_ = push_ns_ = 0;
+    inner_.begin(step);
+  }
+  void await(std::size_t parameter) override {
+    const std::int64_t begin = clock_ns();
+    inner_.await(parameter);
+    await_ns_ += clock_ns() - begin;
+  }
+  void push(std::size_t parameter) override {
+    const std::int64_t begin = clock_ns();
+    inner_.push(parameter);
+    push_ns_ += clock_ns() - begin;
+  }
+  void end() override { inner_.end(); }
+
+  /// Of the current step so far.
+  std::int64_t await_ns() const { return await_ns_; }
+  std::int64_t push_ns() const { return push_ns_; }
+
+ private:
+  Exchange& inner_;
+  std::int64_t await_ns_ = 0, push_ns_ = 0;
+};
+
+}  // namespace duplex

@@ -1,0 +1,218 @@
+#!/bin/bash
+# Installs what Duplex needs and this machine lacks, from the distribution's packages. As root it
+# installs them; without root the package manager downloads them, they are unpacked into .deps/,
+# and the Makefile looks there first. Does nothing, at once, where nothing is missing.
+# Usage: make/deps.sh [GROUP]...
+#   build   compiler and libraries
+#   test    GoogleTest
+#   demo    the pictures of Fashion-MNIST
+set -u
+cd "$(dirname "$0")/.." || exit 1
+deps=$PWD/.deps
+
+# ---- What is missing.
+
+# have FILE: is it where a compiler, or we, would look?
+have() {
+  local folder
+  for folder in / /usr/local/ "$deps/"; do [ -e "$folder$1" ] && return 0; done
+  case $1 in usr/include/*)
+    local IFS=:
+    for folder in ${CPATH:-} ${CPLUS_INCLUDE_PATH:-}; do [ -e "$folder/${1#usr/include/}" ] && return 0; done
+    [ -e "/usr/local/include/${1#usr/include/}" ] && return 0 ;;
+  esac
+  return 1
+}
+
+missing=()   # "what|Debian package|Fedora package|optional?"
+want() { missing+=("$*"); }
+for group in "${@:-build}"; do
+  case $group in
+    build)
+      command -v "${CXX:-g++}" >/dev/null || [ -x "$deps/bin/g++" ] || want 'a C++ compiler|g++|gcc-c++|'
+      have usr/include/stb/stb_image.h || want 'stb|libstb-dev|stb_image-devel|'
+      have usr/include/CLI/CLI.hpp || want 'CLI11|libcli11-dev|cli11-devel|'
+      have usr/include/nlohmann/json.hpp || want 'json|nlohmann-json3-dev|json-devel|'
+      have usr/include/openssl/hmac.h || want 'OpenSSL|libssl-dev|openssl-devel|'
+      [ "${ONEDNN:-}" = 0 ] || have usr/include/oneapi/dnnl/dnnl.hpp ||
+        want 'oneDNN|libdnnl-dev|onednn-devel|optional' ;;
+    test) have usr/include/gtest/gtest.h || want 'GoogleTest|libgtest-dev|gtest-devel|' ;;
+    demo)
+      [ "${FASHION_MNIST:-}" ] || have usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ||
+        want 'Fashion-MNIST|dataset-fashion-mnist||' ;;
+    *) echo "make/deps.sh: unknown group $group (known: build test demo)" >&2; exit 2 ;;
+  esac
+done
+[ ${#missing[@]} = 0 ] && exit 0
+
+# ---- Which packages.
+if command -v apt-get >/dev/null; then manager=apt
+elif command -v dnf >/dev/null; then manager=dnf
+elif command -v yum >/dev/null; then manager=yum
+else manager=none; fi
+
+needed=() optional=() names=
+for entry in "${missing[@]}"; do
+  IFS='|' read -r what debian fedora flag <<<"$entry"
+  if [ "$manager" = apt ] || [ "$manager" = none ]; then package=$debian; else package=$fedora; fi
+  if [ -z "$package" ]; then
+    echo "$what is not packaged for this distribution. Put its four files (*-ubyte.gz) into a folder" >&2
+    echo "DIR and run \`make demo FASHION_MNIST=DIR'." >&2
+    exit 1
+  fi
+  names+="${names:+, }$what"
+  if [ "$flag" ]; then optional+=("$package"); else needed+=("$package"); fi
+done
+echo "Missing: $names."
+
+fail() {
+  echo >&2
+  echo "$1" >&2
+  echo "Still missing: ${needed[*]} ${optional[*]}." >&2
+  echo "Install these packages, or bring a .deps/ folder from a machine like this one." >&2
+  exit 1
+}
+[ "$manager" = none ] && fail "This machine has none of apt-get, dnf and yum."
+
+# ---- Debian, Ubuntu.
+apt_options=(-q -o Acquire::Retries=2 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20
+  -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 -o APT::Get::List-Cleanup=false)
+
+# Drops optional packages that this release does not have.
+apt_known_only() {
+  local package known=()
+  for package in "${optional[@]}"; do
+    if apt-cache "${apt_options[@]}" show "$package" >/dev/null 2>&1; then known+=("$package")
+    else echo "This release has no package $package; going without."; fi
+  done
+  optional=(${known[@]+"${known[@]}"})
+}
+
+apt_as_root() {
+  echo "Installing packages: ${needed[*]} ${optional[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  # Some other source of this machine may be out of reach; what counts is whether install works.
+  apt-get "${apt_options[@]}" update >"$work/log" 2>&1 || true
+  apt_known_only
+  [ $((${#needed[@]} + ${#optional[@]})) = 0 ] && return
+  apt-get "${apt_options[@]}" install -y --no-install-recommends "${needed[@]}" "${optional[@]}" >>"$work/log" 2>&1 ||
+    { grep -E '^(E|W|Err)' "$work/log" | sort -u | head -n 8 >&2; fail "apt-get could not install them."; }
+}
+
+apt_without_root() {
+  echo "Unpacking packages into .deps/ (no root here): ${needed[*]} ${optional[*]}"
+  mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
+  apt_options+=(-o "Dir::State::lists=$work/lists" -o "Dir::Cache=$work/cache" -o Debug::NoLocking=1
+    -o Acquire::Languages=none)
+  apt-get "${apt_options[@]}" update >"$work/log" 2>&1 || true
+  apt_known_only
+  [ $((${#needed[@]} + ${#optional[@]})) = 0 ] && return
+  apt-get "${apt_options[@]}" install -y --no-install-recommends --download-only \
+    "${needed[@]}" "${optional[@]}" >>"$work/log" 2>&1 ||
+    { grep -E '^(E|W|Err)' "$work/log" | sort -u | head -n 8 >&2; fail "apt-get could not download them."; }
+  local file
+  for file in "$work"/cache/archives/*.deb; do
+    case ${file##*/} in
+      # The C library belongs to the loader that the machine starts programs with.
+      libc6_* | libc-bin_*) continue ;;
+    esac
+    dpkg-deb -x "$file" "$deps" || fail "Could not unpack ${file##*/} into .deps/."
+  done
+}
+
+# ---- CentOS, Fedora.
+dnf_enable_more() {
+  # Outside Fedora, the libraries are in EPEL and what EPEL leans on.
+  grep -q '^ID="\?fedora' /etc/os-release && return
+  $manager -q -y install epel-release >>"$work/log" 2>&1
+  $manager -q -y install dnf-plugins-core >>"$work/log" 2>&1
+  $manager config-manager --set-enabled crb >>"$work/log" 2>&1 ||
+    $manager config-manager --set-enabled powertools >>"$work/log" 2>&1
+}
+
+dnf_known_only() {
+  local package known=()
+  for package in "${optional[@]}"; do
+    if $manager -q list "$package" >/dev/null 2>&1; then known+=("$package")
+    else echo "No package $package in the repositories of this machine; going without."; fi
+  done
+  optional=(${known[@]+"${known[@]}"})
+}
+
+dnf_as_root() {
+  echo "Installing packages: ${needed[*]} ${optional[*]}"
+  dnf_enable_more
+  dnf_known_only
+  [ $((${#needed[@]} + ${#optional[@]})) = 0 ] && return
+  $manager -q -y install "${needed[@]}" "${optional[@]}" >>"$work/log" 2>&1 ||
+    { tail -n 8 "$work/log" >&2; fail "$manager could not install them (on CentOS: is EPEL enabled?)."; }
+}
+
+dnf_without_root() {
+  echo "Unpacking packages into .deps/ (no root here): ${needed[*]} ${optional[*]}"
+  dnf_known_only
+  [ $((${#needed[@]} + ${#optional[@]})) = 0 ] && return
+  local download=(dnf -q -y download --resolve --destdir "$work")
+  [ "$manager" = yum ] && download=(yumdownloader -q --resolve --destdir "$work")
+  "${download[@]}" "${needed[@]}" "${optional[@]}" >>"$work/log" 2>&1 || { tail -n 8 "$work/log" >&2
+    fail "$manager could not download them (on CentOS they are in EPEL, which root has to enable)."; }
+  local file
+  for file in "$work"/*.rpm; do
+    case ${file##*/} in glibc-[0-9]* | glibc-common-[0-9]*) continue ;; esac
+    rpm2cpio "$file" | (cd "$deps" && cpio -idmu --quiet) || fail "Could not unpack ${file##*/} into .deps/."
+  done
+}
+
+# ---- After unpacking: what assumes that it lies in /.
+relocate() {
+  local link target script triplet
+  # Absolute links and the linker's scripts lead to files that are here instead.
+  find "$deps/usr" -type l -lname '/*' | while read -r link; do
+    target=$(readlink "$link")
+    if [ ! -e "$target" ]; then
+      if [ -e "$deps$target" ]; then ln -sfn "$deps$target" "$link"
+      elif [ -e "$deps/usr$target" ]; then ln -sfn "$deps/usr$target" "$link"; fi
+    fi
+  done
+  find "$deps/usr" -name 'lib*.so' -type f -size -4k | while read -r script; do
+    grep -q 'GNU ld script' "$script" || continue
+    for target in $(grep -o '/[^ ()]*' "$script" | grep '^/[a-z]'); do
+      if [ ! -e "$target" ] && [ -e "$deps$target" ]; then sed -i "s| $target | $deps$target |g" "$script"; fi
+    done
+  done
+  # A compiler in .deps/ has to find its own libraries, the assembler, and the C library's headers.
+  if [ -x "$deps/usr/bin/g++" ] && [ ! -x "$deps/bin/g++" ]; then
+    mkdir -p "$deps/bin"
+    cat >"$deps/bin/g++" <<'END'
+#!/bin/bash
+# The compiler that was unpacked here, told where its parts are.
+deps=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+export PATH=$deps/usr/bin:$PATH
+flags=()
+for lib in "$deps"/usr/lib/*-linux-gnu* "$deps/usr/lib64" "$deps/usr/lib"; do
+  [ -d "$lib" ] || continue
+  export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$lib
+  flags+=("-B$lib/" "-L$lib")
+done
+for include in "$deps/usr/include" "$deps"/usr/include/*-linux-gnu*; do
+  [ -d "$include" ] && flags+=(-idirafter "$include")
+done
+# The linker finds what libraries need through their packages' folders.
+exec "$deps/usr/bin/g++" "${flags[@]}" "$@"
+END
+    chmod +x "$deps/bin/g++"
+  fi
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+case $manager in yum) kind=dnf ;; *) kind=$manager ;; esac
+if [ "$(id -u)" = 0 ]; then
+  ${kind}_as_root
+else
+  mkdir -p "$deps"
+  ${kind}_without_root
+  relocate
+  date >"$deps/stamp"
+fi
+echo "Done."

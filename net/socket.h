@@ -1,0 +1,120 @@
+// TCP sockets with deadlines. Whatever goes wrong is thrown as NetworkError, which names the call, the
+// peer, what was being done and for how long.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/error.h"
+
+struct sockaddr_storage;
+
+namespace duplex::net {
+
+using Clock = std::chrono::steady_clock;
+using Deadline = Clock::time_point;
+
+/// This machine's monotonic clock, in nanoseconds.
+std::int64_t now_ns();
+
+/// "host:port"; IPv6 addresses in brackets.
+struct Address {
+  std::string host;
+  std::uint16_t port = 0;
+
+  /// Throws Error(Exit::usage). Without ":port", `default_port`.
+  static Address parse(const std::string& text, std::uint16_t default_port);
+  std::string str() const;
+};
+
+class NetworkError : public Error {
+ public:
+  NetworkError(const std::string& call, const std::string& peer, const std::string& phase,
+               const std::string& reason, double seconds, Exit code);
+
+  std::string call;   ///< "recv".
+  std::string peer;   ///< "rank 2 (10.0.0.3:4711)".
+  std::string phase;  ///< "receiving weights".
+  double seconds;     ///< From the begin of the call to its failure.
+};
+
+/// Bytes of the stream as the kernel counted them, retransmissions left out. The two ends of the
+/// connection itself (SYN, FIN) are not counted.
+struct KernelCounters {
+  bool known = false;  ///< False where the kernel is older than 4.19 and does not count.
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  std::uint64_t retransmitted = 0;
+};
+
+/// A connected TCP socket. Movable; closed when it goes. Reading and writing may run in two threads at
+/// once; shut_down may be called from any thread and makes both fail at once.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd, std::string peer) : fd_(fd), peer_(std::move(peer)) {}
+  Socket(Socket&& other) noexcept { swap(other); }
+  Socket& operator=(Socket&& other) noexcept {
+    Socket(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~Socket();
+
+  /// `congestion`: TCP_CONGESTION; empty leaves the system's. Throws NetworkError.
+  static Socket connect(const Address& to, const std::string& congestion, Deadline deadline);
+
+  explicit operator bool() const { return fd_ >= 0; }
+  const std::string& peer() const { return peer_; }
+  void name_peer(std::string peer) { peer_ = std::move(peer); }
+  std::string local_address() const;
+  std::string congestion() const;  ///< The control in force, "cubic".
+
+  /// Fills `size` bytes or throws: Exit::peer_lost if the connection ends first, Exit::timed_out at
+  /// the deadline, which is one for the whole call. After a failure the stream's position is unknown
+  /// and the socket of no more use. `phase`: for the message.
+  void read_exact(void* to, std::size_t size, Deadline deadline, const char* phase);
+  /// Writes both parts or throws likewise.
+  void write_all(const void* head, std::size_t head_size, const void* body, std::size_t body_size,
+                 Deadline deadline, const char* phase);
+
+  void shut_down();
+  KernelCounters counters() const;
+
+ private:
+  void swap(Socket& other) noexcept;
+  void wait_for(short events, Clock::time_point since, Deadline deadline, const char* call,
+                const char* phase);
+
+  int fd_ = -1;
+  std::string peer_;
+};
+
+/// A listening socket.
+class Listener {
+ public:
+  Listener() = default;
+  Listener(Listener&& other) noexcept { std::swap(fd_, other.fd_); }
+  Listener& operator=(Listener&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Listener();
+
+  /// Port 0: any free one. `congestion` is inherited by what it accepts. Throws Error naming the
+  /// address if it is not this machine's or the port is taken.
+  static Listener open(const Address& at, const std::string& congestion = "");
+
+  explicit operator bool() const { return fd_ >= 0; }
+  std::uint16_t port() const;
+  std::string address() const;
+  bool loopback() const;  ///< Whether only this machine can reach it.
+
+  /// The next connection, or an empty socket if none came in `wait`.
+  Socket accept(std::chrono::milliseconds wait);
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace duplex::net

@@ -1,0 +1,39 @@
+// Seconds a layer, forward and backward: measured while training, told as a table and as
+// profile.json.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "layers/network.h"
+
+namespace duplex::tools {
+
+class Profile {
+ public:
+  /// Observes the network from now on. `warm_up`: steps that do not count.
+  Profile(Network& network, std::uint64_t warm_up);
+
+  /// Table: layer, type, output, median seconds and GFLOP/s forward and backward (a multiply-add is
+  /// two operations; backward counts twice the forward's, once for a layer whose input wants no
+  /// gradient).
+  std::string table() const;
+  /// profile.json: version, network, batch, device, layers with name, type, macs, forward_s,
+  /// backward_s.
+  std::string json() const;
+
+ private:
+  struct Layer {
+    std::vector<double> forward, backward;  ///< Seconds, a value a step.
+  };
+  struct Cost {
+    double forward_flop, backward_flop;
+  };
+
+  Cost cost(std::size_t node) const;
+
+  Network& network_;
+  std::uint64_t warm_up_;
+  std::vector<Layer> layers_;  ///< By node.
+};
+
+}  // namespace duplex::tools

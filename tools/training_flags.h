@@ -1,0 +1,39 @@
+// Flags that local and dist share: Appendix C.1 and what training needs beyond it.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <vector>
+
+#include "core/optimiser.h"
+#include "datasets/dataset.h"
+#include "tools/model_flags.h"
+
+namespace duplex::tools {
+
+struct TrainingFlags {
+  ModelFlags model;
+  std::string datadir, logdir, weights, save;
+  bool accuracy = false, profile = false, mirror = false, strict = false;
+  std::uint64_t epochs = 1, batches = 0, seed = 1;
+  std::int64_t batch = 32;
+  std::string optimiser = "sgd";
+  double rate = 0.01, rate_factor = 0.1;
+  std::vector<std::uint64_t> rate_steps;
+  std::uint64_t warmup = 0;
+  OptimiserSpec spec;
+  double test_fraction = 0.2;
+  std::string device = "auto";
+  int threads = 0;
+
+  void add_to(CLI::App& app);
+  /// After parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
+  void settle();
+
+  LearningRate learning_rate() const;
+  datasets::DatasetOptions dataset_options(const Shape& sample) const;
+  /// Everything that must be the same on all ranks of a run, as one line of text.
+  std::string settings() const;
+};
+
+}  // namespace duplex::tools

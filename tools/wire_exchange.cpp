@@ -1,0 +1,36 @@
+#include "tools/wire_exchange.h"
+
+namespace duplex::tools {
+
+HostParameters::HostParameters(const Model& model, bool gradients) {
+  for (const Model::Entry& entry : model.nodes()) {
+    for (ParameterSpec& spec : model.parameters(entry)) {
+      if (spec.trained) specs_.push_back(std::move(spec));
+    }
+  }
+  for (const ParameterSpec& spec : specs_) {
+    const auto count = static_cast<std::size_t>(spec.shape.elements());
+    weights_.emplace_back(count);
+    gradients_.emplace_back(gradients ? count : 0);
+    spans_.push_back(
+        {spec.name, count, weights_.back().data(), gradients ? gradients_.back().data() : nullptr});
+  }
+}
+
+void HostParameters::initialise(std::uint64_t seed) {
+  for (std::size_t i = 0; i < specs_.size(); ++i) draw_initial(specs_[i], seed, weights_[i].data());
+}
+
+void WireExchange::await(std::size_t parameter) {
+  wire_.await(parameter);
+  network_.device().upload(network_.parameters()[parameter].weights,
+                           host_.spans()[parameter].weights);
+}
+
+void WireExchange::push(std::size_t parameter) {
+  network_.device().download(host_.spans()[parameter].gradient,
+                             network_.parameters()[parameter].gradient);
+  wire_.push(parameter);
+}
+
+}  // namespace duplex::tools
