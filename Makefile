@@ -1,6 +1,9 @@
-# Duplex. `make help' lists the targets.
+# Duplex. `make help' lists the targets and settings.
 SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc)  # An explicit -j goes before it.
+endif
 .SUFFIXES:
 .DELETE_ON_ERROR:
 
@@ -8,6 +11,7 @@ SANITIZE ?=
 WERROR ?=
 NATIVE ?=
 ONEDNN ?= auto
+ONLY ?=
 ifneq ($(filter 1,$(SANITIZE)),)
 BUILD ?= build-sanitize
 else
@@ -21,11 +25,36 @@ BIN := $(if $(filter build,$(BUILD)),bin,$(BUILD)/bin)/duplex
 .PHONY: all
 all: $(BIN)
 
+# ---- Targets that build nothing themselves: they come before the probing.
+.PHONY: help
+help:
+	@echo 'make            builds $(BIN); says what it found on this machine and goes without'
+	@echo 'make deps       installs what is missing (without root: unpacks it into .deps/)'
+	@echo 'make test       sets up, builds, runs every test; ONLY="core net" runs those folders alone'
+	@echo 'make lint       clang-format and clang-tidy; make format applies the former'
+	@echo 'make probe      looks at the machine again'
+	@echo 'make clean      removes what was built'
+	@echo
+	@echo 'Settings: BUILD=folder CXX=clang++ WERROR=1 NATIVE=1 (-march=native) ONEDNN=0|1 CXXFLAGS= LDFLAGS='
+	@echo '          SANITIZE=1 (AddressSanitizer and UBSan, in build-sanitize/)'
+
+.PHONY: deps
+deps:
+	@bash make/deps.sh build test
+
+# What is missing is installed before the machine is probed, so the rest is a make of its own.
+.PHONY: test
+test: deps
+	@$(MAKE) --no-print-directory run-tests
+
+.PHONY: clean
+clean:
+	rm -rf build build-sanitize bin
+
+ifneq ($(filter-out help deps test clean,$(or $(MAKECMDGOALS),all)),)
+
 # ---- What the machine has: probed once, and again when packages or settings change.
-goals := $(or $(MAKECMDGOALS),all)
-ifneq ($(filter-out clean help,$(goals)),)
 -include $(BUILD)/config.mk
-endif
 
 $(shell mkdir -p $(BUILD); settings='$(CXX) $(ONEDNN)'; \
   [ "$$(cat $(BUILD)/settings 2>/dev/null)" = "$$settings" ] || echo "$$settings" > $(BUILD)/settings)
@@ -33,6 +62,12 @@ $(BUILD)/config.mk: make/probe.sh $(BUILD)/settings \
     $(wildcard .deps/stamp /var/lib/dpkg/status /var/lib/rpm/rpmdb.sqlite /var/lib/rpm/Packages)
 	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' bash make/probe.sh $(BUILD)
 
+.PHONY: probe
+probe:
+	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' bash make/probe.sh $(BUILD)
+	@cat $(BUILD)/config.txt
+
+# What was found is said before anything is compiled, and nothing is where something needed lacks.
 .PHONY: report
 report: $(BUILD)/config.mk
 	@cat $(BUILD)/config.txt; [ '$(CONFIG_MISSING)' = 0 ]
@@ -45,7 +80,8 @@ models_sources := $(wildcard models/*.cpp)
 datasets_sources := $(wildcard datasets/*.cpp)
 net_sources := $(wildcard net/*.cpp)
 tools_sources := $(wildcard tools/*.cpp)
-networks := $(filter-out registry,$(sort $(basename $(notdir $(models_sources)))))
+# Every file of models/ but the registry is a network, called like the file.
+networks := $(sort $(filter-out registry,$(basename $(notdir $(models_sources)))))
 
 object = $(patsubst %.cpp,$(BUILD)/obj/%.o,$1)
 core := $(call object,$(core_sources))
@@ -121,11 +157,40 @@ endef
 $(foreach folder,$(test_folders),$(eval $(call test_program,$(folder))))
 .SECONDARY:
 
-.PHONY: test-programs
+.PHONY: objects test-programs run-tests
+objects: $(everything)
 test-programs: $(test_folders:%=$(BUILD)/tests/%)
 
-.PHONY: clean
-clean:
-	rm -rf build build-sanitize bin
+tests := $(if $(ONLY),$(filter $(ONLY),$(test_folders)),$(test_folders))
+run-tests: $(tests:%=$(BUILD)/tests/%) $(if $(wildcard tools/main.cpp),$(BIN))
+	@DUPLEX=$(CURDIR)/$(BIN) bash make/test.sh $(tests:%=$(BUILD)/tests/%) \
+	  $(if $(ONLY),,$(wildcard tests/*.sh))
 
--include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+# ---- Style. clang-tidy is slow: a file that passed is looked at again when it, a header that it
+# includes, the checks or the flags change.
+source_folders := core layers models datasets net tools tests
+sources := $(shell find $(source_folders) -name '*.cpp' 2>/dev/null)
+headers := $(shell find $(source_folders) -name '*.h' 2>/dev/null)
+tidied := $(patsubst %.cpp,$(BUILD)/tidy/%.ok,$(if $(CONFIG_ONEDNN),$(sources), \
+  $(filter-out core/onednn/%,$(sources))))
+
+.PHONY: lint lint-format format
+lint: lint-format $(tidied)
+	@echo 'lint: $(words $(sources)) sources and $(words $(headers)) headers are clean'
+
+lint-format:
+	@clang-format --dry-run -Werror $(sources) $(headers)
+
+format:
+	@clang-format -i $(sources) $(headers)
+
+$(BUILD)/tidy/%.ok: %.cpp .clang-tidy $(BUILD)/compile-flags | report
+	@mkdir -p $(dir $@)
+	@echo '  tidy     $<'
+	@clang-tidy --quiet $< -- $(filter-out -fopenmp -Werror,$(cxxflags)) 2>$@.log || \
+	  { cat $@.log >&2; exit 1; }
+	@$(CONFIG_CXX) $(cxxflags) -MM -MP -MT $@ $< -MF $(@:.ok=.d)
+	@touch $@
+
+-include $(shell find $(BUILD)/obj $(BUILD)/tidy -name '*.d' 2>/dev/null)
+endif

@@ -36,15 +36,16 @@ std::uint64_t draw(const Sample& sample, std::uint64_t seed) {
 
 }  // namespace
 
-std::uint64_t Dataset::digest() const {
+std::uint64_t digest(const Catalogue& catalogue) {
   Digest digest;
-  for (std::int64_t extent : {shape().c(), shape().h(), shape().w()}) {
+  const Shape& shape = catalogue.shape;
+  for (std::int64_t extent : {shape.c(), shape.h(), shape.w()}) {
     digest.number(static_cast<std::uint64_t>(extent));
   }
-  digest.number(classes().size());
-  for (const std::string& name : classes()) digest.text(name);
-  digest.number(size());
-  for (const Sample& sample : catalogue_.samples) {
+  digest.number(catalogue.classes.size());
+  for (const std::string& name : catalogue.classes) digest.text(name);
+  digest.number(catalogue.samples.size());
+  for (const Sample& sample : catalogue.samples) {
     digest.text(sample.name);
     digest.number(static_cast<std::uint64_t>(sample.label));
     digest.number(static_cast<std::uint64_t>(sample.use));

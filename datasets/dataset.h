@@ -35,6 +35,11 @@ struct Catalogue {
   std::vector<LeftOut> ignored;  ///< What lies beside the pictures and claims to be none.
 };
 
+/// Equal for two data sets of the same shape, classes and samples (names, labels, uses, source
+/// sizes, in this order), whether read from a folder or from its packed file. Pixels are not looked
+/// at.
+std::uint64_t digest(const Catalogue& catalogue);
+
 /// Samples are addressed by index, 0 to size() - 1. All functions may be called by several threads
 /// at once.
 class Dataset {
@@ -49,11 +54,7 @@ class Dataset {
   const std::vector<std::string>& classes() const { return catalogue_.classes; }
   const Sample& sample(std::size_t index) const { return catalogue_.samples[index]; }
   const Catalogue& catalogue() const { return catalogue_; }
-
-  /// Equal for two data sets of the same shape, classes and samples (names, labels, uses, source
-  /// sizes, in this order), whether read from a folder or from its packed file. Pixels are not
-  /// looked at.
-  std::uint64_t digest() const;
+  std::uint64_t digest() const { return datasets::digest(catalogue_); }
 
   /// "30,607 pictures of 3x224x224 in 257 classes, from the folder ...".
   std::string description() const;
@@ -98,8 +99,8 @@ struct Split {
 
 /// Divides a data set. A sample whose source says what it is for goes there. Of the others the
 /// share `test_fraction` of every class is set aside: those whose draw, a function of seed and name
-/// alone, is lowest. So all ranks agree, and a file more or less moves at most one other. Rounded to
-/// nearest; at least one where the class has two, and never the whole class.
+/// alone, is lowest. So all ranks agree, and a file more or less moves at most one other. Rounded
+/// to nearest; at least one where the class has two, and never the whole class.
 Split split(const std::shared_ptr<const Dataset>& data, double test_fraction = 0.2,
             std::uint64_t seed = 0);
 

@@ -32,13 +32,17 @@ OpenFile open_regular(const std::string& path) {
 
 }  // namespace
 
-std::string error_text(int number) { return std::generic_category().message(number); }
+std::string error_text(int number) {
+  return std::generic_category().message(number);
+}
 
 Descriptor::~Descriptor() {
   if (number_ >= 0) ::close(number_);
 }
 
-int Descriptor::release() { return std::exchange(number_, -1); }
+int Descriptor::release() {
+  return std::exchange(number_, -1);
+}
 
 std::vector<std::uint8_t> read_file(const std::string& path, std::size_t max_bytes) {
   const OpenFile file = open_regular(path);

@@ -41,7 +41,9 @@ struct Layout {
   std::vector<LeftOut> skipped, ignored;
 };
 
-bool hidden(const std::string& name) { return name[0] == '.'; }
+bool hidden(const std::string& name) {
+  return name[0] == '.';
+}
 
 /// What lies in a class's folder. Returns the name of a folder in it, if there is one.
 std::string list_class(Layout& layout, const std::string& root, const std::string& name) {

@@ -11,8 +11,8 @@ namespace duplex::datasets {
 class FolderDataset : public Dataset {
  public:
   /// Reads every picture once to check its structure (check_picture). One that fails is skipped, or
-  /// is an error if options.strict. Hidden files, files that no picture's ending, and folders in a class's
-  /// folder are ignored. A class left without pictures is an error.
+  /// is an error if options.strict. Hidden files, files that no picture's ending, and folders in a
+  /// class's folder are ignored. A class left without pictures is an error.
   static std::shared_ptr<const Dataset> open(const std::string& folder,
                                              const DatasetOptions& options);
 

@@ -117,8 +117,7 @@ std::shared_ptr<const Dataset> IdxDataset::open(const std::string& folder) {
                                    use, static_cast<std::uint64_t>(shape.elements())});
       classes = std::max(classes, label[i] + 1);
     }
-    pixels.insert(pixels.end(),
-                  images.content.begin() + static_cast<std::ptrdiff_t>(images.header),
+    pixels.insert(pixels.end(), images.content.begin() + static_cast<std::ptrdiff_t>(images.header),
                   images.content.end());
   }
   for (int i = 0; i < classes; ++i) catalogue.classes.push_back(std::to_string(i));

@@ -108,13 +108,18 @@ std::vector<std::uint8_t> bytes_of(const PackHeader& header) {
   return writer.content();
 }
 
-/// The catalogue that is written, for its digest.
-class Written : public Dataset {
- public:
-  explicit Written(Catalogue catalogue) : Dataset(std::move(catalogue)) {}
-  std::string source() const override { return ""; }
-  const std::uint8_t* read(std::size_t, std::uint8_t*) const override { return nullptr; }
-};
+/// Skipping must not leave a class without samples.
+void check_classes(const Dataset& data, const Catalogue& written) {
+  std::vector<bool> before(data.classes().size()), after(data.classes().size());
+  for (const Sample& s : data.catalogue().samples) before[static_cast<std::size_t>(s.label)] = true;
+  for (const Sample& s : written.samples) after[static_cast<std::size_t>(s.label)] = true;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (before[i] && !after[i]) {
+      throw Error("class '" + data.classes()[i] + "' of " + data.source() +
+                  " holds no picture that can be read");
+    }
+  }
+}
 
 /// Says at once what would else be known only when the disk is full.
 void check_space(const std::string& path, std::uint64_t needed) {
@@ -171,7 +176,7 @@ PackResult pack_dataset(const Dataset& data, const std::string& path, int thread
     at += std::uint64_t{kept} * bytes;
     progress(begin + count);
   }
-  if (written.samples.empty()) throw Error(data.source() + " has no picture that can be read");
+  check_classes(data, written);
   const std::vector<std::uint8_t> table = table_of(written);
   file.write(table.data(), table.size(), at);
 
@@ -184,7 +189,7 @@ PackResult pack_dataset(const Dataset& data, const std::string& path, int thread
   header.file_bytes = at + table.size();
   result.packed = written.samples.size();
   result.bytes = header.file_bytes;
-  header.digest = Written(std::move(written)).digest();
+  header.digest = digest(written);
   const std::vector<std::uint8_t> head = bytes_of(header);
   file.write(head.data(), head.size(), 0);
   file.finish();

@@ -56,8 +56,9 @@ PackHeader read_header(const MappedFile& file) {
   if (reader.number<std::uint64_t>() != PackHeader::magic) throw Error("it is no packed file");
   const auto version = reader.number<std::uint32_t>();
   if (version != PackHeader::version) {
-    throw Error("it has version " + std::to_string(version) + " of the format, this program reads " +
-                std::to_string(PackHeader::version) + "; pack the data set again");
+    throw Error("it has version " + std::to_string(version) +
+                " of the format, this program reads " + std::to_string(PackHeader::version) +
+                "; pack the data set again");
   }
   header.channels = reader.number<std::uint32_t>();
   header.height = reader.number<std::uint32_t>();

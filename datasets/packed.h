@@ -33,8 +33,8 @@ class PackedDataset : public Dataset {
 };
 
 struct PackResult {
-  std::uint64_t packed = 0;  ///< Samples.
-  std::uint64_t bytes = 0;   ///< Of the file.
+  std::uint64_t packed = 0;      ///< Samples.
+  std::uint64_t bytes = 0;       ///< Of the file.
   std::vector<LeftOut> skipped;  ///< Not known when the data set was opened: failed to decode.
 };
 

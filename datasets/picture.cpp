@@ -155,8 +155,8 @@ PictureSize check_picture(Bytes file, std::size_t bytes) {
 Picture decode_picture(Bytes file, std::size_t bytes, int channels) {
   const PictureSize checked = check_picture(file, bytes);
   int width = 0, height = 0, found = 0;
-  stbi_uc* pixels = stbi_load_from_memory(file, static_cast<int>(bytes), &width, &height, &found,
-                                          channels);
+  stbi_uc* pixels =
+      stbi_load_from_memory(file, static_cast<int>(bytes), &width, &height, &found, channels);
   if (pixels == nullptr) {
     throw Error("it cannot be decoded (" + std::string(stbi_failure_reason()) + ")");
   }

@@ -110,7 +110,10 @@ class Planner {
     const std::vector<Model::Node>& inputs = model_.entry(node).inputs;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Model::Node input = inputs[i];
-      if (!wanted_[static_cast<std::size_t>(input)]) continue;
+      if (!wanted_[static_cast<std::size_t>(input)]) {
+        if (own.writes_every_dx) plan.dx[i] = new_block(desc(input).bytes, backward(node));
+        continue;
+      }
       const bool alike = plan.dy != BackwardPlan::none && same_storage(desc(node), desc(input));
       int block = BackwardPlan::none;
       if (alike && (own.gradient_passes || (own.gradient_in_place && uses(plan.dy) == 0))) {

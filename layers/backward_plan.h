@@ -24,7 +24,7 @@ struct BackwardPlan {
     int dy = none;         ///< Block of the sum; one of the contributions where it can be.
     bool sum = false;      ///< A GradientSum is needed.
     bool mask = false;     ///< ... and masks by y.
-    std::vector<int> dx;   ///< A block for each input; none where no gradient is wanted.
+    std::vector<int> dx;   ///< A block for each input; none where backward needs none.
     bool convert = false;  ///< dx differ from dy in layout only (addition of unlike layouts).
   };
 

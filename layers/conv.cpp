@@ -1,6 +1,5 @@
 #include "layers/conv.h"
 
-#include "core/error.h"
 #include "layers/weighted.h"
 
 namespace duplex {
@@ -12,19 +11,16 @@ LayerTraits ConvLayer::traits() const {
   return traits;
 }
 
+ConvSpec ConvLayer::spec(const Shape& x) const {
+  return {filters_, geometry_.window(x), options_.groups, options_.bias, options_.relu};
+}
+
 Shape ConvLayer::output(const std::vector<Shape>& x) const {
-  if (x[0].c() % options_.groups != 0 || filters_ % options_.groups != 0) {
-    throw Error("convolution: " + std::to_string(options_.groups) +
-                " groups divide neither all of " + std::to_string(x[0].c()) + " channels nor of " +
-                std::to_string(filters_) + " filters");
-  }
-  const Window window = geometry_.window(x[0]);
-  return {x[0].n(), filters_, window.output_height(x[0].h()), window.output_width(x[0].w())};
+  return output_shape(spec(x[0]), x[0]);
 }
 
 std::vector<ParameterSpec> ConvLayer::parameters(const std::vector<Shape>& x) const {
-  const Window window = geometry_.window(x[0]);
-  const Shape weight{filters_, x[0].c() / options_.groups, window.height, window.width};
+  const Shape weight = weights_shape(spec(x[0]), x[0]);
   const std::int64_t fan_in = weight.elements() / filters_;
   std::vector<ParameterSpec> specs{{"weight", weight, Initial::he(fan_in, options_.relu), true}};
   if (options_.bias) specs.push_back({"bias", {filters_}, {}, true});
@@ -32,16 +28,14 @@ std::vector<ParameterSpec> ConvLayer::parameters(const std::vector<Shape>& x) co
 }
 
 std::int64_t ConvLayer::macs(const std::vector<Shape>& x) const {
-  const Window window = geometry_.window(x[0]);
-  return output(x).elements() * (x[0].c() / options_.groups) * window.height * window.width;
+  const Shape weight = weights_shape(spec(x[0]), x[0]);
+  return output(x).elements() * weight.c() * weight.h() * weight.w();
 }
 
 std::unique_ptr<BoundLayer> ConvLayer::bind(Device& device, const std::string&,
                                             const std::vector<TensorDesc>& x,
                                             const std::vector<bool>&) const {
-  const ConvSpec spec{filters_, geometry_.window(x[0].shape), options_.groups, options_.bias,
-                      options_.relu};
-  return std::make_unique<BoundWeighted<Conv>>(device.conv(spec, x[0]), options_.bias);
+  return std::make_unique<BoundWeighted<Conv>>(device.conv(spec(x[0].shape), x[0]), options_.bias);
 }
 
 }  // namespace duplex

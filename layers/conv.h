@@ -16,6 +16,9 @@ class ConvLayer : public Layer {
   ConvLayer(std::int64_t filters, Geometry geometry, Options options)
       : filters_(filters), geometry_(geometry), options_(options) {}
 
+  /// The operation on inputs of this shape.
+  ConvSpec spec(const Shape& x) const;
+
   std::string type() const override { return "conv"; }
   std::string geometry(const std::vector<Shape>& x) const override { return geometry_.str(x[0]); }
   LayerTraits traits() const override;

@@ -6,6 +6,7 @@ namespace duplex {
 namespace {
 
 std::int64_t same_padding(std::int64_t in, std::int64_t kernel, std::int64_t stride) {
+  if (stride < 1) return 0;  // The operation will refuse it.
   const std::int64_t out = (in + stride - 1) / stride;
   return std::max<std::int64_t>((out - 1) * stride + kernel - in, 0);
 }

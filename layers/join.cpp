@@ -72,14 +72,7 @@ LayerTraits ConcatLayer::traits() const {
 }
 
 Shape ConcatLayer::output(const std::vector<Shape>& x) const {
-  std::int64_t channels = 0;
-  for (const Shape& shape : x) {
-    if (shape.n() != x[0].n() || shape.h() != x[0].h() || shape.w() != x[0].w()) {
-      throw Error("concatenation: " + shape.str() + " does not fit " + x[0].str());
-    }
-    channels += shape.c();
-  }
-  return {x[0].n(), channels, x[0].h(), x[0].w()};
+  return concat_shape(x);
 }
 
 std::unique_ptr<BoundLayer> ConcatLayer::bind(Device& device, const std::string&,
@@ -107,11 +100,7 @@ std::unique_ptr<BoundLayer> AddLayer::bind(Device& device, const std::string&,
 }
 
 Shape PadChannelsLayer::output(const std::vector<Shape>& x) const {
-  if (x[0].c() > channels_) {
-    throw Error("padding of channels: " + std::to_string(x[0].c()) + " channels are more than " +
-                std::to_string(channels_));
-  }
-  return {x[0].n(), channels_, x[0].h(), x[0].w()};
+  return pad_channels_shape(channels_, x[0]);
 }
 
 std::unique_ptr<BoundLayer> PadChannelsLayer::bind(Device& device, const std::string&,

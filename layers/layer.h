@@ -52,8 +52,9 @@ class BoundLayer {
   virtual void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>& p,
                        const Pass& pass) = 0;
 
-  /// Overwrites dp (a gradient a trained parameter) and dx. dx[i] without data is not wanted. dy is
-  /// masked by ReLU already if the layer's relu() says so; losses take no dy.
+  /// Overwrites dp (a gradient a trained parameter) and dx. dx[i] without data is not wanted
+  /// (traits().writes_every_dx: always given). dy is masked by ReLU already if the layer's relu()
+  /// says so; losses take no dy.
   virtual void backward(std::vector<Tensor>& dx, std::vector<Tensor>& dp, const Tensor& dy,
                         const std::vector<Tensor>& x, const Tensor& y,
                         const std::vector<Tensor>& p) = 0;
@@ -69,6 +70,7 @@ struct LayerTraits {
   bool backward_reads_y = false;
   bool gradient_passes = false;    ///< dx is dy for every input; backward is not called (addition).
   bool gradient_in_place = false;  ///< dx may be dy's memory.
+  bool writes_every_dx = false;    ///< backward needs memory for dx even where it is not wanted.
   bool masks_slices =
       false;  ///< backward itself masks dx by the ReLU that produced x (concatenation).
 };

@@ -11,6 +11,10 @@ LayerTraits LinearLayer::traits() const {
   return traits;
 }
 
+Shape LinearLayer::output(const std::vector<Shape>& x) const {
+  return output_shape(LinearSpec{outputs_, true, relu_}, x[0]);
+}
+
 std::vector<ParameterSpec> LinearLayer::parameters(const std::vector<Shape>& x) const {
   const std::int64_t inputs = x[0].elements() / x[0].n();
   return {{"weight", {outputs_, inputs}, Initial::he(inputs, relu_), true},
@@ -20,8 +24,7 @@ std::vector<ParameterSpec> LinearLayer::parameters(const std::vector<Shape>& x) 
 std::unique_ptr<BoundLayer> LinearLayer::bind(Device& device, const std::string&,
                                               const std::vector<TensorDesc>& x,
                                               const std::vector<bool>&) const {
-  return std::make_unique<BoundWeighted<Linear>>(device.linear({outputs_, true, relu_}, x[0]),
-                                                 true);
+  return std::make_unique<BoundWeighted<Linear>>(device.linear(spec(), x[0]), true);
 }
 
 }  // namespace duplex

@@ -8,9 +8,11 @@ class LinearLayer : public Layer {
  public:
   LinearLayer(std::int64_t outputs, bool relu) : outputs_(outputs), relu_(relu) {}
 
+  LinearSpec spec() const { return {outputs_, true, relu_}; }
+
   std::string type() const override { return "linear"; }
   LayerTraits traits() const override;
-  Shape output(const std::vector<Shape>& x) const override { return {x[0].n(), outputs_}; }
+  Shape output(const std::vector<Shape>& x) const override;
   std::vector<ParameterSpec> parameters(const std::vector<Shape>& x) const override;
   std::int64_t macs(const std::vector<Shape>& x) const override {
     return x[0].elements() * outputs_;

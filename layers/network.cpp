@@ -20,10 +20,14 @@ Shape with_batch(const Shape& sample, std::int64_t batch) {
 }  // namespace
 
 Network::Network(Model model, Device& device, std::int64_t batch, bool training)
-    : model_(std::move(model)), device_(device), batch_(batch), bound_(model_.nodes().size()) {
+    : model_(std::move(model)),
+      device_(device),
+      batch_(batch),
+      training_(training),
+      bound_(model_.nodes().size()) {
   bind_layers();
   allocate_parameters();
-  place_tensors(training);
+  place_tensors();
 }
 
 void Network::bind_layers() {
@@ -61,6 +65,7 @@ void Network::allocate_parameters() {
       bound.p.push_back(parameter.weights);
       if (specs[i].trained) {
         place(parameter.gradient);
+        device_.fill(parameter.gradient, 0.0F);  // Stays so where no loss depends on the layer.
         bound.dp.push_back(parameter.gradient);
         bound.parameters.push_back(parameters_.size());
         parameters_.push_back(std::move(parameter));
@@ -71,10 +76,10 @@ void Network::allocate_parameters() {
   }
 }
 
-void Network::place_tensors(bool training) {
+void Network::place_tensors() {
   std::vector<TensorDesc> y;
   for (const Bound& bound : bound_) y.push_back(bound.y.desc);
-  plan_ = plan_backward(model_, y, training);
+  plan_ = plan_backward(model_, y, training_);
   const MemoryPlan memory = plan_memory(plan_.blocks);
   arena_ = device_.allocate(memory.bytes);
   const auto tensor = [&](int block, const TensorDesc& desc) {
@@ -126,6 +131,7 @@ std::vector<Parameter*> Network::state() {
 }
 
 void Network::forward(const float* images, const Pass& pass, Exchange* exchange) {
+  may_go_back_ = false;
   device_.upload(bound_[0].y, images);
   for (std::size_t node = 1; node < bound_.size(); ++node) {
     if (model_.nodes()[node].training_only && !pass.training) continue;
@@ -134,11 +140,16 @@ void Network::forward(const float* images, const Pass& pass, Exchange* exchange)
     }
     run_forward(node, pass);
   }
-  trained_forward_ = pass.training && pass.labels != nullptr;
+  training_forward_ = pass.training;
+  may_go_back_ = training_ && pass.training && pass.labels != nullptr;
 }
 
 void Network::backward(Exchange* exchange) {
-  if (!trained_forward_) throw Error("network: backward without a forward in training");
+  if (!may_go_back_) {
+    throw Error(model_.title() + ": backward needs a network for training, and before each a " +
+                "forward in training with labels");
+  }
+  may_go_back_ = false;
   for (std::size_t node = bound_.size() - 1; node > 0; --node) {
     if (plan_.nodes[node].runs) run_backward(node);
     if (exchange != nullptr) {
@@ -179,7 +190,7 @@ void Network::observe(std::size_t node, Phase phase, std::int64_t begin) {
 double Network::loss() {
   double sum = 0.0;
   for (std::size_t node = 1; node < bound_.size(); ++node) {
-    if (trained_forward_ || !model_.nodes()[node].training_only) sum += bound_[node].layer->loss();
+    if (training_forward_ || !model_.nodes()[node].training_only) sum += bound_[node].layer->loss();
   }
   return sum;
 }

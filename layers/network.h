@@ -42,8 +42,8 @@ class Network {
   /// Runs all layers on `images`, plain (batch, C, H, W) in host memory. With an exchange, each
   /// layer first awaits its parameters.
   void forward(const float* images, const Pass& pass, Exchange* exchange = nullptr);
-  /// Of the last forward, which must have been in training with labels. Every layer's gradients are
-  /// pushed as soon as they exist.
+  /// Of the last forward, which must have been in training with labels; once, since the gradients
+  /// take the place of activations. Every layer's gradients are pushed as soon as they exist.
   void backward(Exchange* exchange = nullptr);
 
   double
@@ -81,7 +81,7 @@ class Network {
 
   void bind_layers();
   void allocate_parameters();
-  void place_tensors(bool training);
+  void place_tensors();
   void run_forward(std::size_t node, const Pass& pass);
   void run_backward(std::size_t node);
   void observe(std::size_t node, Phase phase, std::int64_t begin);
@@ -89,13 +89,15 @@ class Network {
   Model model_;
   Device& device_;
   std::int64_t batch_;
+  bool training_;
   BackwardPlan plan_;
   std::vector<Bound> bound_;
   std::vector<Parameter> parameters_, statistics_;
   std::vector<Buffer> parameter_memory_;
   Buffer arena_;
   LayerObserver observer_;
-  bool trained_forward_ = false;
+  bool training_forward_ = false;  ///< The last forward was in training,
+  bool may_go_back_ = false;       ///< and what its backward needs is still there.
 };
 
 }  // namespace duplex

@@ -62,6 +62,7 @@ std::unique_ptr<BoundLayer> LrnLayer::bind(Device& device, const std::string&,
 LayerTraits BatchNormLayer::traits() const {
   LayerTraits traits;  // relu stays false: BatchNorm::backward masks dy itself.
   traits.backward_reads_x = true;
+  traits.writes_every_dx = true;
   return traits;
 }
 

@@ -23,8 +23,7 @@ class BoundPool : public BoundLayer {
 }  // namespace
 
 Shape PoolLayer::output(const std::vector<Shape>& x) const {
-  const Window window = geometry_.window(x[0]);
-  return {x[0].n(), x[0].c(), window.output_height(x[0].h()), window.output_width(x[0].w())};
+  return output_shape(PoolSpec{kind_, geometry_.window(x[0])}, x[0]);
 }
 
 std::unique_ptr<BoundLayer> PoolLayer::bind(Device& device, const std::string&,

@@ -109,4 +109,25 @@ void PayloadReader::done() const {
   if (left_ > 0) throw ProtocolError("a message is longer than its fields");
 }
 
+std::vector<std::uint8_t> encode(const AbortReason& reason) {
+  PayloadWriter writer;
+  writer.number(static_cast<std::uint32_t>(reason.code));
+  writer.text(reason.text.substr(0, PayloadReader::text_limit));
+  return writer.take();
+}
+
+AbortReason decode_abort(const std::uint8_t* data, std::size_t size) {
+  AbortReason reason;
+  std::uint32_t code = 0;
+  PayloadReader reader(data, size);
+  reader.number(code);
+  reader.text(reason.text);
+  reader.done();
+  // A code that this version does not know is a failure all the same; a success it cannot be.
+  const bool known = code >= static_cast<std::uint32_t>(Exit::failed) &&
+                     code <= static_cast<std::uint32_t>(Exit::timed_out);
+  reason.code = known ? static_cast<Exit>(code) : Exit::failed;
+  return reason;
+}
+
 }  // namespace duplex::net

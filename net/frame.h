@@ -1,6 +1,7 @@
 // Frames: a fixed header of 32 bytes, little-endian, then `length` bytes of payload. PROTOCOL.md has
 // the tables.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -111,5 +112,14 @@ class PayloadReader {
   const std::uint8_t* at_;
   std::size_t left_;
 };
+
+/// Payload of `abort`: why a rank ends the run, and the exit code that goes with it.
+struct AbortReason {
+  std::string text;
+  Exit code = Exit::peer_lost;
+};
+constexpr std::size_t abort_limit = 8 + PayloadReader::text_limit;  ///< Bytes of its payload, at most.
+std::vector<std::uint8_t> encode(const AbortReason& reason);
+AbortReason decode_abort(const std::uint8_t* data, std::size_t size);
 
 }  // namespace duplex::net

@@ -60,6 +60,8 @@ class Mismatch : public Error {
   bool fatal;
 };
 
+std::string rank_name(int rank, const std::string& address);  ///< "rank 2 (10.0.0.3:4711)".
+
 /// The side that connected, to `rank`. Throws NetworkError, ProtocolError, or Mismatch with both
 /// sides' names, whichever of them found it out.
 Met greet(Socket& socket, const Self& self, int rank, Deadline deadline);

@@ -78,13 +78,14 @@ class Ledger {
   class Lane {
    public:
     void add(const FrameRecord& record);
-    std::uint64_t bytes() const;   ///< Of all frames so far.
+    std::uint64_t sent() const;      ///< Bytes of all frames so far.
+    std::uint64_t received() const;
 
    private:
     friend class Ledger;
     mutable std::mutex mutex_;
     std::vector<FrameRecord> fresh_;
-    std::uint64_t bytes_ = 0;
+    std::uint64_t sent_ = 0, received_ = 0;
   };
 
   /// `path`: where the CSV goes; empty: nowhere.

@@ -32,12 +32,17 @@ struct Chunk {
 class ShardMap {
  public:
   static constexpr std::size_t default_chunk_bytes = std::size_t{1} << 20;
+  static constexpr std::size_t whole_below = 4096;
 
   /// Every chunk belongs to `server`.
   static ShardMap central(const std::vector<std::size_t>& counts, int server,
                           std::size_t chunk_bytes = default_chunk_bytes);
-  /// Shares for ranks 0 .. ranks-1. `even` shares differ by at most 16 elements for every rank, or, if
-  /// there are no tensors large enough to cut, by the largest tensor that is kept whole.
+  /// Shares for ranks 0 .. ranks-1.
+  ///  - tensors: Algorithm 3.7. For each tensor in order: to the rank that holds the least so far.
+  ///  - even: a tensor of `whole_below` elements for every rank, or more, is cut into a piece for each;
+  ///    smaller ones stay whole and go to the rank that holds the least. The pieces are sized so that
+  ///    they level what the whole ones leave uneven: shares differ by 32 elements at most, or, where
+  ///    there is not enough to cut, by the largest tensor that was kept whole.
   static ShardMap distributed(const std::vector<std::size_t>& counts, int ranks, Shards shards,
                               std::size_t chunk_bytes = default_chunk_bytes);
 
@@ -55,8 +60,16 @@ class ShardMap {
   std::size_t elements() const;
 
  private:
-  ShardMap() = default;
-  void cut(std::size_t count, std::size_t offset, int owner, std::size_t chunk_elements);
+  struct Piece {
+    std::size_t count = 0;
+    int owner = 0;
+  };
+  /// `pieces[p]`: how parameter p is split among ranks, in order.
+  ShardMap(const std::vector<std::vector<Piece>>& pieces, std::size_t chunk_bytes);
+  static std::vector<std::vector<Piece>> deal_tensors(const std::vector<std::size_t>& counts,
+                                                      int ranks);
+  static std::vector<std::vector<Piece>> deal_even(const std::vector<std::size_t>& counts,
+                                                   int ranks);
 
   std::vector<Chunk> chunks_;
   std::vector<std::size_t> first_{0};

@@ -281,6 +281,12 @@ void Socket::write_all(const void* head, std::size_t head_size, const void* body
   }
 }
 
+std::ptrdiff_t Socket::peek(void* to, std::size_t size) const {
+  const ssize_t got = ::recv(fd_, to, size, MSG_PEEK | MSG_DONTWAIT);
+  if (got > 0) return got;
+  return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? 0 : -1;
+}
+
 void Socket::shut_down() {
   if (fd_ >= 0) ::shutdown(fd_, SHUT_RDWR);
 }

@@ -78,6 +78,10 @@ class Socket {
   void write_all(const void* head, std::size_t head_size, const void* body, std::size_t body_size,
                  Deadline deadline, const char* phase);
 
+  /// Copies up to `size` bytes that have come and not been read, without taking them or waiting.
+  /// -1: the connection has ended.
+  std::ptrdiff_t peek(void* to, std::size_t size) const;
+
   void shut_down();
   KernelCounters counters() const;
 

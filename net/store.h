@@ -86,7 +86,7 @@ class Store {
   using Floats = std::unique_ptr<float[]>;
 
   struct Contribution {
-    enum { missing, arriving, here, summed } state = missing;
+    enum State { missing, arriving, here } state = missing;
     Floats own;                     ///< Received.
     const float* lent = nullptr;    ///< Given by the worker of this rank.
     bool early = false;             ///< Counts against early_bytes.
@@ -105,17 +105,17 @@ class Store {
     bool open = false;              ///< There is a first contribution.
   };
 
-  Slot& slot(std::size_t chunk) const { return *slots_[chunk]; }
-  void check_due(const Slot& slot, std::size_t chunk, int worker, std::uint64_t step) const;
+  /// Marks the contribution as arriving; throws ProtocolError if it is not due.
+  Slot& due(std::size_t chunk, int worker, std::uint64_t step) const;
+  static bool is_turn(const Slot& slot, int worker);
   void advance(std::size_t chunk);
-  void add(std::size_t chunk, Slot& slot, Contribution& contribution, bool last);
-  void update_weights(std::size_t chunk, Slot& slot);
+  void add(std::size_t count, Slot& slot, Contribution& contribution);
+  void update_weights(const Chunk& chunk, Slot& slot);
+  void turn_has_come(std::size_t freed_bytes);
   Floats take_buffer(std::size_t count);
   void return_buffer(std::size_t count, Floats buffer);
-  void release_early(std::size_t bytes);
 
   const ShardMap& map_;
-  int rank_;
   StoreSpec spec_;
   std::vector<float*> weights_;
   Publish publish_;

@@ -1,4 +1,5 @@
-// The thesis's equations for synchronous training (chapter 4): seconds and speedup from t_comm and t_grad.
+// The thesis's equations for synchronous training (chapter 4): seconds and speedup from t_comm and
+// t_grad.
 #pragma once
 #include <cstdint>
 

@@ -18,6 +18,7 @@ constexpr Command commands[] = {
     {"local", duplex::tools::local, "train on this machine; measure t_grad, layer by layer"},
     {"dist", duplex::tools::dist, "be one rank of distributed training"},
     {"compare", duplex::tools::compare, "run directories side by side: costs, speedup, accuracy"},
+    {"bench", duplex::tools::bench, "time a network's training steps, without a data set"},
     {"nets", duplex::tools::nets, "print the networks, or one network's table of layers"},
     {"pack", duplex::tools::pack, "decode a folder of pictures once, into a memory-mapped file"},
     {"keygen", duplex::tools::keygen, "make a cluster's key"},

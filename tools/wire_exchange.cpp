@@ -1,5 +1,9 @@
 #include "tools/wire_exchange.h"
 
+#include <algorithm>
+
+#include "layers/checkpoint.h"
+
 namespace duplex::tools {
 
 HostParameters::HostParameters(const Model& model, bool gradients) {
@@ -19,6 +23,13 @@ HostParameters::HostParameters(const Model& model, bool gradients) {
 
 void HostParameters::initialise(std::uint64_t seed) {
   for (std::size_t i = 0; i < specs_.size(); ++i) draw_initial(specs_[i], seed, weights_[i].data());
+}
+
+void HostParameters::load(const std::string& path, const Model& model) {
+  std::size_t next = 0;
+  read_checkpoint(path, model, [&](const ParameterSpec& spec, const float* values) {
+    if (spec.trained) std::copy_n(values, spec.shape.elements(), weights_[next++].data());
+  });
 }
 
 void WireExchange::await(std::size_t parameter) {

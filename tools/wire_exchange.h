@@ -16,6 +16,8 @@ class HostParameters {
 
   /// Fills the weights as Network::initialise does.
   void initialise(std::uint64_t seed);
+  /// Fills the weights from a file (read_checkpoint), whose running statistics are passed over.
+  void load(const std::string& path, const Model& model);
   /// Views for the exchange, in forward order. Valid while this object is.
   const std::vector<net::Span>& spans() const { return spans_; }
   const std::vector<ParameterSpec>& specs() const { return specs_; }

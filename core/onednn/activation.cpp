@@ -55,10 +55,10 @@ class Sigmoid final : public Activation {
   // (3.7)
   void backward(Tensor& dx, const Tensor& dy, const Tensor& y_in) override {
     context_->enter();
-    parallel_elements(
-        dx.stored(), [to = dx.data, from = dy.data, y = y_in.data](auto begin, auto end) {
-          for (auto i = begin; i < end; ++i) to[i] = from[i] * y[i] * (1.0F - y[i]);
-        });
+    parallel_elements(dx.stored(),
+                      [to = dx.data, from = dy.data, y = y_in.data](auto begin, auto end) {
+                        for (auto i = begin; i < end; ++i) to[i] = from[i] * y[i] * (1.0F - y[i]);
+                      });
   }
 
  private:

@@ -7,6 +7,7 @@
 
 namespace duplex::onednn {
 
-std::unique_ptr<Activation> make_activation(const ContextPtr& context, ActivationKind kind, const TensorDesc& x);
+std::unique_ptr<Activation> make_activation(const ContextPtr& context, ActivationKind kind,
+                                            const TensorDesc& x);
 
 }  // namespace duplex::onednn

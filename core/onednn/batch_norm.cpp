@@ -15,9 +15,9 @@ class OneDnnBatchNorm final : public BatchNorm {
       : context_(context), what_(what), spec_(spec), memory_(memory_of(x_desc)) {
     x = y = x_desc;
     context->enter();
-    const auto forward_pd = describe_batch_norm(context->engine(), context->attributes(),
-                                                dnnl::prop_kind::forward_training, memory_,
-                                                spec.epsilon, flags());
+    const auto forward_pd =
+        describe_batch_norm(context->engine(), context->attributes(),
+                            dnnl::prop_kind::forward_training, memory_, spec.epsilon, flags());
     if (!forward_pd) throw dnnl::error(dnnl_unimplemented, "no implementation for these extents");
     const auto backward_pd = describe_batch_norm_backward(
         context->engine(), context->attributes(), forward_pd, memory_, spec.epsilon, flags());
@@ -41,6 +41,7 @@ class OneDnnBatchNorm final : public BatchNorm {
                                 {DNNL_ARG_DIFF_DST, memory_},
                                 {DNNL_ARG_DIFF_SRC, memory_},
                                 {DNNL_ARG_SCALE, channels},
+                                {DNNL_ARG_SHIFT, batch_norm_backward_shift(channels)},
                                 {DNNL_ARG_DIFF_SCALE, channels},
                                 {DNNL_ARG_DIFF_SHIFT, channels},
                                 {DNNL_ARG_MEAN, channels},
@@ -85,6 +86,7 @@ class OneDnnBatchNorm final : public BatchNorm {
                    {DNNL_ARG_DIFF_DST, dy.data},
                    {DNNL_ARG_DIFF_SRC, dx.data},
                    {DNNL_ARG_SCALE, gamma.data},
+                   {DNNL_ARG_SHIFT, gamma.data},
                    {DNNL_ARG_DIFF_SCALE, dgamma.data},
                    {DNNL_ARG_DIFF_SHIFT, dbeta.data},
                    {DNNL_ARG_MEAN, mean_.data()},

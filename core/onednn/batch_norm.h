@@ -7,6 +7,7 @@
 
 namespace duplex::onednn {
 
-std::unique_ptr<BatchNorm> make_batch_norm(const ContextPtr& context, const BatchNormSpec& spec, const TensorDesc& x);
+std::unique_ptr<BatchNorm> make_batch_norm(const ContextPtr& context, const BatchNormSpec& spec,
+                                           const TensorDesc& x);
 
 }  // namespace duplex::onednn

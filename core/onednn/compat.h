@@ -6,7 +6,9 @@ namespace duplex::onednn {
 
 #if DNNL_VERSION_MAJOR >= 3
 
-inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) { return desc.get_dims(); }
+inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) {
+  return desc.get_dims();
+}
 
 inline void append_relu(dnnl::post_ops& ops) {
   ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
@@ -85,9 +87,20 @@ inline auto describe_logistic(const dnnl::engine& engine, const dnnl::primitive_
                                          dnnl::algorithm::eltwise_logistic, x, x, 0.0F, 0.0F);
 }
 
+/// Backward counts the shift among its inputs in oneDNN 2, though it does not read it.
+inline dnnl::memory::desc batch_norm_backward_shift(const dnnl::memory::desc&) {
+  return {};
+}
+
+inline bool has_half_precision(dnnl::cpu_isa isa) {
+  return isa == dnnl::cpu_isa::avx512_core_fp16;
+}
+
 #else
 
-inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) { return desc.dims(); }
+inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) {
+  return desc.dims();
+}
 
 inline void append_relu(dnnl::post_ops& ops) {
   ops.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
@@ -161,6 +174,15 @@ inline auto describe_logistic(const dnnl::engine& engine, const dnnl::primitive_
                               const dnnl::memory::desc& x) {
   return describe<dnnl::eltwise_forward>(engine, attr, dnnl::prop_kind::forward_training,
                                          dnnl::algorithm::eltwise_logistic, x, 0.0F, 0.0F);
+}
+
+/// Backward counts the shift among its inputs in oneDNN 2, though it does not read it.
+inline dnnl::memory::desc batch_norm_backward_shift(const dnnl::memory::desc& shift) {
+  return shift;
+}
+
+inline bool has_half_precision(dnnl::cpu_isa) {
+  return false;
 }
 
 #endif

@@ -29,7 +29,8 @@ void set_threads([[maybe_unused]] int threads) {
 Buffer allocate_aligned(std::size_t bytes) {
   const bool big = bytes >= 2 * huge_page;
   const std::size_t alignment = big ? huge_page : cache_line;
-  const std::size_t size = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  const std::size_t size =
+      (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* data = size < bytes ? nullptr : std::aligned_alloc(alignment, size);
   if (data == nullptr) {
     throw Error("out of memory: " + std::to_string(bytes >> 20) +
@@ -41,7 +42,9 @@ Buffer allocate_aligned(std::size_t bytes) {
 
 Context::Context(int threads) : threads_(threads) {}
 
-void Context::enter() const { set_threads(threads_); }
+void Context::enter() const {
+  set_threads(threads_);
+}
 
 int Context::enter_transfer() const {
   const int threads = std::this_thread::get_id() == maker_ ? threads_ : 1;
@@ -109,15 +112,21 @@ void BoundPrimitive::run(Pointers pointers) {
   }
 }
 
+BoundPrimitive make_reorder(const ContextPtr& context, const dnnl::memory::desc& from,
+                            const dnnl::memory::desc& to) {
+  return translate("reorder", [&] {
+    context->enter();
+    const dnnl::reorder::primitive_desc description(context->engine(), from, context->engine(), to,
+                                                    context->attributes());
+    return BoundPrimitive(context, "reorder", description, dnnl::reorder(description),
+                          {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+  });
+}
+
 Conversion::Conversion(const ContextPtr& context, const dnnl::memory::desc& from,
                        const dnnl::memory::desc& to, Context::Slot slot)
     : context_(context), slot_(slot), from_bytes_(from.get_size()), to_bytes_(to.get_size()) {
-  if (from == to) return;
-  context->enter();
-  const dnnl::reorder::primitive_desc description(context->engine(), from, context->engine(), to,
-                                                  context->attributes());
-  reorder_ = BoundPrimitive(context, "reorder", description, dnnl::reorder(description),
-                            {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+  if (from != to) reorder_ = make_reorder(context, from, to);
 }
 
 const float* Conversion::input(const float* data) {
@@ -137,7 +146,9 @@ void Conversion::finish(float* data) {
 }
 
 int slowness(const char* implementation) {
-  const auto contains = [&](const char* word) { return std::strstr(implementation, word) != nullptr; };
+  const auto contains = [&](const char* word) {
+    return std::strstr(implementation, word) != nullptr;
+  };
   if (contains("ref") || contains("simple")) return 2;
   return std::strncmp(implementation, "gemm", 4) == 0 ? 1 : 0;
 }

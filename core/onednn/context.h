@@ -1,5 +1,5 @@
-// What the operations of one oneDNN device share: engine, stream, threads, and memory that is needed
-// only while a call runs.
+// What the operations of one oneDNN device share: engine, stream, threads, and memory that is
+// needed only while a call runs.
 #pragma once
 #include <array>
 #include <dnnl.hpp>
@@ -80,6 +80,10 @@ class BoundPrimitive {
   std::unordered_map<int, dnnl::memory> arguments_;
 };
 
+/// Arguments DNNL_ARG_FROM and DNNL_ARG_TO.
+BoundPrimitive make_reorder(const ContextPtr& context, const dnnl::memory::desc& from,
+                            const dnnl::memory::desc& to);
+
 /// Brings an argument into the layout that a primitive wants, or a result out of it. Does nothing
 /// where the two agree.
 class Conversion {
@@ -101,18 +105,15 @@ class Conversion {
   BoundPrimitive reorder_;
 };
 
-/// How good an implementation is, by its name: 0 generated code, 1 unfolding and a matrix product, 2
-/// plain loops.
+/// How good an implementation is, by its name: 0 generated code, 1 unfolding and a matrix product,
+/// 2 plain loops.
 int slowness(const char* implementation);
-
-/// Calls `make`; oneDNN's errors become Error("onednn: what: ...").
-template <class Make>
-auto translate(const std::string& what, Make&& make);
 
 [[noreturn]] void fail(const std::string& what, const dnnl::error& error);
 
+/// Calls `make`; oneDNN's errors become Error("onednn: what: ...").
 template <class Make>
-auto translate(const std::string& what, Make&& make) {
+auto translate(const std::string& what, const Make& make) {
   try {
     return make();
   } catch (const dnnl::error& error) {

@@ -29,7 +29,8 @@ struct ConvPrimitives {
     any = {any_memory(dims_of(x_desc.shape)), any_memory(weights_dims), any_memory(y_dims)};
     // Left out where a spec has none: an empty description.
     if (bias) bias_memory = plain_memory({spec.filters});
-    attributes = forward_attributes = context->attributes();
+    attributes = context->attributes();
+    forward_attributes = context->attributes();  // A copy of the other would be the same object.
     if (spec.relu) {
       dnnl::post_ops relu;
       append_relu(relu);
@@ -39,9 +40,8 @@ struct ConvPrimitives {
 
   Forward::primitive_desc forward(const Layouts& l) const {
     return describe<Forward>(context->engine(), forward_attributes,
-                             dnnl::prop_kind::forward_training,
-                             dnnl::algorithm::convolution_direct, l.x, l.weights, bias_memory, l.y,
-                             strides, before, after);
+                             dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
+                             l.x, l.weights, bias_memory, l.y, strides, before, after);
   }
   BackwardData::primitive_desc backward_data(const Layouts& l,
                                              const Forward::primitive_desc& hint) const {

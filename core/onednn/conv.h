@@ -7,6 +7,7 @@
 
 namespace duplex::onednn {
 
-std::unique_ptr<Conv> make_conv(const ContextPtr& context, const ConvSpec& spec, const TensorDesc& x);
+std::unique_ptr<Conv> make_conv(const ContextPtr& context, const ConvSpec& spec,
+                                const TensorDesc& x);
 
 }  // namespace duplex::onednn

@@ -16,15 +16,21 @@ class OneDnnDropout final : public Dropout {
       throw Error("dropout: the rate " + std::to_string(rate) + " is not in [0, 1)");
     }
     x = y = desc;
-    const dnnl::memory::desc memory = memory_of(desc);
-    to_layout_ = Conversion(context, plain_memory(dims_of(desc.shape)), memory, Context::slot_y);
-    plain_factors_ = allocate_aligned(plain_desc(desc.shape).bytes);
-    if (!desc.plain()) blocked_factors_ = allocate_aligned(desc.bytes);
+    factors_ = allocate_aligned(desc.bytes);
+    if (!desc.plain()) {
+      to_layout_ = make_reorder(context, plain_memory(dims_of(desc.shape)), memory_of(desc));
+    }
   }
 
   void forward(Tensor& y_out, const Tensor& x_in, const DropoutDraw& draw) override {
     context_->enter();
-    this->draw(draw);
+    if (x.plain()) {
+      draw_factors(factors(), draw);
+    } else {
+      float* plain = context_->staging(Context::slot_x, plain_desc(x.shape).bytes);
+      draw_factors(plain, draw);
+      to_layout_.run({{DNNL_ARG_FROM, plain}, {DNNL_ARG_TO, factors()}});
+    }
     apply(y_out, x_in);
   }
 
@@ -34,26 +40,39 @@ class OneDnnDropout final : public Dropout {
   }
 
  private:
-  void draw(const DropoutDraw& draw) {
+  float* factors() const { return static_cast<float*>(factors_.data()); }
+
+  /// In logical order. The samples of a batch follow each other there, as in the numbering of
+  /// draws.
+  void draw_factors(float* to, const DropoutDraw& draw) const {
     const std::int64_t count = x.shape.elements();
-    const auto sample = static_cast<std::uint64_t>(count / x.shape.n());
+    const std::uint64_t first = draw.first_sample * static_cast<std::uint64_t>(count / x.shape.n());
     const RandomStream random(draw.seed, draw.stream);
-    auto* factors = static_cast<float*>(plain_factors_.data());
     const float kept = 1.0F / (1.0F - rate_);
-    // The samples of a batch follow each other, in memory as in the numbering of draws.
     parallel_elements(count, [&](std::int64_t begin, std::int64_t end) {
-      random.fill_uniform(factors + begin, static_cast<std::uint64_t>(end - begin),
-                          draw.first_sample * sample + static_cast<std::uint64_t>(begin));
-      for (std::int64_t i = begin; i < end; ++i) factors[i] = factors[i] < rate_ ? 0.0F : kept;
+      random.fill_uniform(to + begin, static_cast<std::uint64_t>(end - begin),
+                          first + static_cast<std::uint64_t>(begin));
+      for (std::int64_t i = begin; i < end; ++i) to[i] = to[i] < rate_ ? 0.0F : kept;
+    });
+  }
+
+  void apply(Tensor& to, const Tensor& from) const {
+    parallel_elements(to.stored(), [to = to.data, from = from.data, factor = factors()](
+                                       std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) to[i] = from[i] * factor[i];
     });
   }
 
   ContextPtr context_;
   float rate_;
-  Buffer plain_factors_, blocked_factors_;
-  Conversion to_layout_;
+  Buffer factors_;  ///< Of the last forward, in x's layout: 0 or 1 / (1 - rate).
+  BoundPrimitive to_layout_;
 };
 
 }  // namespace
+
+std::unique_ptr<Dropout> make_dropout(const ContextPtr& context, float rate, const TensorDesc& x) {
+  return std::make_unique<OneDnnDropout>(context, rate, x);
+}
 
 }  // namespace duplex::onednn

@@ -88,8 +88,7 @@ ChannelBlocks channel_blocks(const TensorDesc& desc) {
 
 TensorDesc laid_out_like(const TensorDesc& like, const Shape& shape) {
   if (like.plain()) return plain_desc(shape);
-  return tensor_of(shape,
-                   {dims_of(shape), dnnl::memory::data_type::f32, channel_blocks(like).tag});
+  return tensor_of(shape, {dims_of(shape), dnnl::memory::data_type::f32, channel_blocks(like).tag});
 }
 
 }  // namespace duplex::onednn

@@ -9,8 +9,8 @@
 
 namespace duplex::onednn {
 
-/// A layout that is not plain. `desc` may have other extents than the tensor's logical shape: weights
-/// of a linear layer that reads maps are (O, C, H, W) here; those of a grouped convolution
+/// A layout that is not plain. `desc` may have other extents than the tensor's logical shape:
+/// weights of a linear layer that reads maps are (O, C, H, W) here; those of a grouped convolution
 /// (G, O/G, I/G, kh, kw). Its row-major order is always the logical one.
 class BlockedLayout final : public Layout {
  public:

@@ -23,7 +23,8 @@ struct LinearPrimitives {
     const dnnl::memory::dims y_dims = {x_desc.shape.n(), spec.outputs};
     any = {any_memory(x_dims), any_memory(weights_dims), plain_memory(y_dims)};
     if (bias) bias_memory = plain_memory({spec.outputs});
-    attributes = forward_attributes = context->attributes();
+    attributes = context->attributes();
+    forward_attributes = context->attributes();  // A copy of the other would be the same object.
     if (spec.relu) {
       dnnl::post_ops relu;
       append_relu(relu);
@@ -67,8 +68,7 @@ std::unique_ptr<Linear> make_linear(const ContextPtr& context, const LinearSpec&
   const std::string what = "linear layer of " + x.shape.str() + " by " + weights.str();
   return translate(what, [&] {
     return std::make_unique<Weighted<Linear, LinearPrimitives>>(
-        context, LinearPrimitives(context, spec, x), what, x, weights,
-        output_shape(spec, x.shape));
+        context, LinearPrimitives(context, spec, x), what, x, weights, output_shape(spec, x.shape));
   });
 }
 

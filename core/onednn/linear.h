@@ -7,6 +7,7 @@
 
 namespace duplex::onednn {
 
-std::unique_ptr<Linear> make_linear(const ContextPtr& context, const LinearSpec& spec, const TensorDesc& x);
+std::unique_ptr<Linear> make_linear(const ContextPtr& context, const LinearSpec& spec,
+                                    const TensorDesc& x);
 
 }  // namespace duplex::onednn

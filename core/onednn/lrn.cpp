@@ -24,17 +24,17 @@ class OneDnnLrn final : public Lrn {
     workspace_ = allocate_aligned(forward_pd.workspace_desc().get_size());
     x_in_ = Conversion(context, given, memory, Context::slot_x);
     dx_out_ = Conversion(context, memory, given, Context::slot_y);
-    forward_ = BoundPrimitive(context, what + ", forward", forward_pd,
-                              dnnl::lrn_forward(forward_pd),
-                              {{DNNL_ARG_SRC, memory},
-                               {DNNL_ARG_DST, memory},
-                               {DNNL_ARG_WORKSPACE, forward_pd.workspace_desc()}});
-    backward_ = BoundPrimitive(context, what + ", backward", backward_pd,
-                               dnnl::lrn_backward(backward_pd),
-                               {{DNNL_ARG_SRC, memory},
-                                {DNNL_ARG_DIFF_DST, memory},
-                                {DNNL_ARG_DIFF_SRC, memory},
-                                {DNNL_ARG_WORKSPACE, forward_pd.workspace_desc()}});
+    forward_ =
+        BoundPrimitive(context, what + ", forward", forward_pd, dnnl::lrn_forward(forward_pd),
+                       {{DNNL_ARG_SRC, memory},
+                        {DNNL_ARG_DST, memory},
+                        {DNNL_ARG_WORKSPACE, forward_pd.workspace_desc()}});
+    backward_ =
+        BoundPrimitive(context, what + ", backward", backward_pd, dnnl::lrn_backward(backward_pd),
+                       {{DNNL_ARG_SRC, memory},
+                        {DNNL_ARG_DIFF_DST, memory},
+                        {DNNL_ARG_DIFF_SRC, memory},
+                        {DNNL_ARG_WORKSPACE, forward_pd.workspace_desc()}});
   }
 
   void forward(Tensor& y_out, const Tensor& x_in) override {
@@ -82,8 +82,7 @@ class OneDnnLrn final : public Lrn {
 
 }  // namespace
 
-std::unique_ptr<Lrn> make_lrn(const ContextPtr& context, const LrnSpec& spec,
-                              const TensorDesc& x) {
+std::unique_ptr<Lrn> make_lrn(const ContextPtr& context, const LrnSpec& spec, const TensorDesc& x) {
   const std::string what = "LRN of " + x.shape.str();
   return translate(what, [&] { return std::make_unique<OneDnnLrn>(context, what, spec, x); });
 }

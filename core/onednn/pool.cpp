@@ -17,10 +17,9 @@ class OneDnnPool final : public Pool {
     const dnnl::memory::dims strides = {window.stride_y, window.stride_x};
     const dnnl::memory::dims kernel = {window.height, window.width};
     const dnnl::memory::dims before = {window.padding.top, window.padding.left};
-    const dnnl::memory::dims after = {overhang(y.shape.h(), x.shape.h(), window.height,
-                                               window.stride_y, window.padding.top),
-                                      overhang(y.shape.w(), x.shape.w(), window.width,
-                                               window.stride_x, window.padding.left)};
+    const dnnl::memory::dims after = {
+        overhang(y.shape.h(), x.shape.h(), window.height, window.stride_y, window.padding.top),
+        overhang(y.shape.w(), x.shape.w(), window.width, window.stride_x, window.padding.left)};
     const dnnl::algorithm algorithm = spec.kind == PoolKind::max
                                           ? dnnl::algorithm::pooling_max
                                           : dnnl::algorithm::pooling_avg_exclude_padding;
@@ -33,11 +32,11 @@ class OneDnnPool final : public Pool {
                                x_memory, y_memory, strides, kernel, before, after);
     if (!backward_pd) throw dnnl::error(dnnl_unimplemented, "no backward for these extents");
     winners_ = allocate_aligned(forward_pd.workspace_desc().get_size());
-    forward_ = BoundPrimitive(context, what + ", forward", forward_pd,
-                              dnnl::pooling_forward(forward_pd),
-                              {{DNNL_ARG_SRC, x_memory},
-                               {DNNL_ARG_DST, y_memory},
-                               {DNNL_ARG_WORKSPACE, forward_pd.workspace_desc()}});
+    forward_ =
+        BoundPrimitive(context, what + ", forward", forward_pd, dnnl::pooling_forward(forward_pd),
+                       {{DNNL_ARG_SRC, x_memory},
+                        {DNNL_ARG_DST, y_memory},
+                        {DNNL_ARG_WORKSPACE, forward_pd.workspace_desc()}});
     backward_ = BoundPrimitive(context, what + ", backward", backward_pd,
                                dnnl::pooling_backward(backward_pd),
                                {{DNNL_ARG_DIFF_DST, y_memory},

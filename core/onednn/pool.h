@@ -7,6 +7,7 @@
 
 namespace duplex::onednn {
 
-std::unique_ptr<Pool> make_pool(const ContextPtr& context, const PoolSpec& spec, const TensorDesc& x);
+std::unique_ptr<Pool> make_pool(const ContextPtr& context, const PoolSpec& spec,
+                                const TensorDesc& x);
 
 }  // namespace duplex::onednn

@@ -54,12 +54,12 @@ class Weighted final : public Interface {
     this->bias = primitives_.bias ? plain_desc({y_shape.c()}) : TensorDesc{};
     this->y = tensor_of(y_shape, has_.y);
     forward_x_ = Conversion(context_, has_.x, hint_.src_desc(), Context::slot_x);
-    forward_ = BoundPrimitive(context_, what_ + ", forward", hint_,
-                              typename Primitives::Forward(hint_),
-                              {{DNNL_ARG_SRC, hint_.src_desc()},
-                               {DNNL_ARG_WEIGHTS, hint_.weights_desc()},
-                               {DNNL_ARG_BIAS, hint_.bias_desc()},
-                               {DNNL_ARG_DST, hint_.dst_desc()}});
+    forward_ =
+        BoundPrimitive(context_, what_ + ", forward", hint_, typename Primitives::Forward(hint_),
+                       {{DNNL_ARG_SRC, hint_.src_desc()},
+                        {DNNL_ARG_WEIGHTS, hint_.weights_desc()},
+                        {DNNL_ARG_BIAS, hint_.bias_desc()},
+                        {DNNL_ARG_DST, hint_.dst_desc()}});
   }
 
   void forward(Tensor& y_out, const Tensor& x_in, const Tensor& weights_in,
@@ -94,9 +94,8 @@ class Weighted final : public Interface {
     context_->enter();
     const Layouts& any = primitives_.any;
     const auto description =
-        choose({has_, {has_.x, any.weights, has_.y}, any}, [&](const Layouts& layouts) {
-          return primitives_.backward_data(layouts, hint_);
-        });
+        choose({has_, {has_.x, any.weights, has_.y}, any},
+               [&](const Layouts& layouts) { return primitives_.backward_data(layouts, hint_); });
     data_y_ = Conversion(context_, has_.y, description.diff_dst_desc(), Context::slot_y);
     data_weights_ =
         Conversion(context_, has_.weights, description.weights_desc(), Context::slot_weights);
@@ -111,14 +110,13 @@ class Weighted final : public Interface {
   void prepare_backward_weights() {
     context_->enter();
     const Layouts& any = primitives_.any;
-    const auto description =
-        choose({has_, {has_.x, any.weights, has_.y}, any}, [&](const Layouts& layouts) {
-          return primitives_.backward_weights(layouts, hint_);
-        });
+    const auto description = choose(
+        {has_, {has_.x, any.weights, has_.y}, any},
+        [&](const Layouts& layouts) { return primitives_.backward_weights(layouts, hint_); });
     weights_y_ = Conversion(context_, has_.y, description.diff_dst_desc(), Context::slot_y);
     weights_x_ = Conversion(context_, has_.x, description.src_desc(), Context::slot_x);
-    weights_weights_ = Conversion(context_, description.diff_weights_desc(), has_.weights,
-                                  Context::slot_weights);
+    weights_weights_ =
+        Conversion(context_, description.diff_weights_desc(), has_.weights, Context::slot_weights);
     weights_ = BoundPrimitive(context_, what_ + ", backward by weights", description,
                               typename Primitives::BackwardWeights(description),
                               {{DNNL_ARG_DIFF_DST, description.diff_dst_desc()},

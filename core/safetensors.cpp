@@ -1,0 +1,191 @@
+#include "core/safetensors.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+
+#include "core/error.h"
+#include "core/output_file.h"
+
+namespace duplex {
+namespace {
+
+constexpr std::uint64_t length_bytes = 8;
+constexpr std::uint64_t max_header_bytes =
+    100'000'000;  // The limit of the library that defines the format.
+constexpr std::uint64_t max_elements = std::uint64_t{1} << 40;
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+              "arrays are written as they lie in memory");
+
+std::string header_of(const std::vector<SafetensorsEntry>& entries,
+                      const std::map<std::string, std::string>& metadata) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::uint64_t offset = 0;
+  for (const SafetensorsEntry& entry : entries) {
+    nlohmann::ordered_json shape = nlohmann::ordered_json::array();
+    for (int axis = 0; axis < entry.shape.rank(); ++axis) shape.push_back(entry.shape[axis]);
+    const std::uint64_t end =
+        offset + static_cast<std::uint64_t>(entry.shape.elements()) * sizeof(float);
+    header[entry.name] = {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  return text;
+}
+
+Shape shape_of(const nlohmann::json& extents) {
+  const auto extent = [&](std::size_t axis) { return extents[axis].get<std::int64_t>(); };
+  switch (extents.size()) {
+    case 0:
+      return {};
+    case 1:
+      return {extent(0)};
+    case 2:
+      return {extent(0), extent(1)};
+    case 3:
+      return {extent(0), extent(1), extent(2)};
+    case 4:
+      return {extent(0), extent(1), extent(2), extent(3)};
+    default:
+      throw Error("it has " + std::to_string(extents.size()) + " extents, more than four");
+  }
+}
+
+/// Product of the extents; throws where it is absurd (and could overflow).
+std::uint64_t elements_of(const Shape& shape) {
+  std::uint64_t product = 1;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const auto extent = static_cast<std::uint64_t>(shape[axis]);
+    if (extent != 0 && product > max_elements / extent)
+      throw Error("its shape " + shape.str() + " is too large");
+    product *= extent;
+  }
+  return product;
+}
+
+}  // namespace
+
+void save_safetensors(const std::string& path, const std::vector<SafetensorsEntry>& entries,
+                      const std::map<std::string, std::string>& metadata,
+                      const std::function<void(std::size_t index, float* values)>& fill) {
+  const std::string header = header_of(entries, metadata);
+  OutputFile file(path);
+  const std::uint64_t length = header.size();
+  file.write(&length, length_bytes);
+  file.write(header);
+  std::vector<float> values;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    values.resize(static_cast<std::size_t>(entries[i].shape.elements()));
+    fill(i, values.data());
+    file.write(values.data(), values.size() * sizeof(float));
+  }
+  file.commit();
+}
+
+SafetensorsFile::SafetensorsFile(const std::string& path)
+    : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  if (descriptor_ < 0) fail("cannot be read: " + std::generic_category().message(errno));
+  try {
+    struct stat status {};
+    if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode))
+      fail("is not a regular file");
+    const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
+    std::uint64_t header_bytes = 0;
+    if (file_bytes < length_bytes) fail("is no safetensors file: it is too short");
+    read_bytes(&header_bytes, length_bytes, 0);
+    if (header_bytes > max_header_bytes || header_bytes > file_bytes - length_bytes) {
+      fail("is no safetensors file, or was cut short: its header would have " +
+           std::to_string(header_bytes) + " bytes");
+    }
+    std::string header(header_bytes, '\0');
+    read_bytes(header.data(), header_bytes, length_bytes);
+    parse(header, length_bytes + header_bytes, file_bytes);
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+SafetensorsFile::~SafetensorsFile() {
+  ::close(descriptor_);
+}
+
+void SafetensorsFile::fail(const std::string& what) const {
+  throw Error(path_ + " " + what);
+}
+
+void SafetensorsFile::read_bytes(void* to, std::uint64_t bytes, std::uint64_t offset) const {
+  char* place = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(descriptor_, place, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("cannot be read: " + std::generic_category().message(errno));
+    if (got == 0) fail("became shorter while it was read");
+    place += got;
+    offset += static_cast<std::uint64_t>(got);
+    bytes -= static_cast<std::uint64_t>(got);
+  }
+}
+
+void SafetensorsFile::parse(const std::string& header, std::uint64_t data_begin,
+                            std::uint64_t file_bytes) {
+  std::set<std::string> seen;
+  const auto no_duplicates = [&](int depth, nlohmann::json::parse_event_t event,
+                                 nlohmann::json& value) {
+    if (depth == 1 && event == nlohmann::json::parse_event_t::key &&
+        !seen.insert(value.get<std::string>()).second) {
+      fail("is damaged: it names '" + value.get<std::string>() + "' twice");
+    }
+    return true;
+  };
+  nlohmann::json json;
+  try {
+    json = nlohmann::json::parse(header, no_duplicates);
+  } catch (const nlohmann::json::exception&) {
+    fail("is no safetensors file: its header is no JSON");
+  }
+  if (!json.is_object()) fail("is no safetensors file: its header is no JSON object");
+  for (const auto& [name, value] : json.items()) {
+    try {
+      if (name == "__metadata__") {
+        metadata_ = value.get<std::map<std::string, std::string>>();
+        continue;
+      }
+      const std::string type = value.at("dtype").get<std::string>();
+      if (type != "F32") throw Error("its elements are " + type + "; only F32 is read");
+      const Shape shape = shape_of(value.at("shape"));
+      const auto& offsets = value.at("data_offsets");
+      const auto begin = offsets.at(0).get<std::uint64_t>();
+      const auto end = offsets.at(1).get<std::uint64_t>();
+      const std::uint64_t bytes = elements_of(shape) * sizeof(float);
+      if (begin > end || end - begin != bytes || end > file_bytes - data_begin) {
+        throw Error("its bytes " + std::to_string(begin) + " to " + std::to_string(end) +
+                    " do not fit its shape " + shape.str() + " or the file's length");
+      }
+      entries_.push_back({name, shape, data_begin + begin});
+    } catch (const nlohmann::json::exception&) {
+      fail("is damaged: the entry of '" + name + "' is not understood");
+    } catch (const Error& error) {
+      fail("cannot be used: '" + name + "': " + error.what());
+    }
+  }
+  std::sort(
+      entries_.begin(), entries_.end(),
+      [](const SafetensorsEntry& a, const SafetensorsEntry& b) { return a.offset < b.offset; });
+}
+
+void SafetensorsFile::read(const SafetensorsEntry& entry, float* values) const {
+  read_bytes(values, static_cast<std::uint64_t>(entry.shape.elements()) * sizeof(float),
+             entry.offset);
+}
+
+}  // namespace duplex

@@ -1,0 +1,238 @@
+#include "datasets/loader.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/random.h"
+
+namespace duplex::datasets {
+
+Normalisation Normalisation::standard(std::int64_t channels) {
+  if (channels == 1) return {{0.2860F}, {0.3530F}};
+  return {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+}
+
+Share join_share(std::int64_t batch, int rank, int ranks) {
+  return {static_cast<std::uint64_t>(batch) * static_cast<std::uint64_t>(ranks),
+          static_cast<std::uint64_t>(batch) * static_cast<std::uint64_t>(rank), batch};
+}
+
+Share split_share(std::int64_t batch, int rank, int ranks) {
+  if (batch < ranks) {
+    throw Error("a batch of " + std::to_string(batch) + " cannot be split among " +
+                    std::to_string(ranks) + " ranks",
+                Exit::usage);
+  }
+  const std::int64_t least = batch / ranks, more = batch % ranks;
+  return {static_cast<std::uint64_t>(batch),
+          static_cast<std::uint64_t>(least * rank + std::min<std::int64_t>(rank, more)),
+          least + (rank < more ? 1 : 0)};
+}
+
+std::vector<std::uint32_t> epoch_order(std::size_t size, std::uint64_t seed, std::uint64_t epoch) {
+  std::vector<std::uint32_t> order(size);
+  for (std::size_t i = 0; i < size; ++i) order[i] = static_cast<std::uint32_t>(i);
+  const RandomStream stream(seed, stream_of("shuffle"), static_cast<std::uint32_t>(epoch));
+  for (std::size_t i = size; i > 1; --i) {
+    std::swap(order[i - 1], order[stream.below(i - 1, static_cast<std::uint32_t>(i))]);
+  }
+  return order;
+}
+
+void normalise(float* to, const std::uint8_t* from, std::size_t count, float mean,
+               float deviation) {
+  const float shift = 255.0F * mean, scale = 1.0F / (255.0F * deviation);
+  for (std::size_t i = 0; i < count; ++i) {
+    to[i] = (static_cast<float>(from[i]) - shift) * scale;
+  }
+}
+
+BatchLoader::BatchLoader(Subset subset, const LoaderOptions& options)
+    : subset_(std::move(subset)),
+      options_(options),
+      opened_(options.first_step),
+      next_(options.first_step) {
+  const Share& share = options_.share;
+  if (share.count < 1 || share.offset + static_cast<std::uint64_t>(share.count) > share.stride) {
+    throw Error("a batch must have at least one sample", Exit::usage);
+  }
+  if (subset_.size() == 0) throw Error("there are no pictures to make batches of", Exit::usage);
+  if (options_.pass == Pass::training && share.stride > subset_.size()) {
+    throw Error("the batch is larger than the data set: a step takes " + with_commas(share.stride) +
+                    " samples, and there are " + with_commas(subset_.size()) + " to train on",
+                Exit::usage);
+  }
+  const Shape& one = subset_.data->shape();
+  if (options_.normalisation.deviation[0] == 0) {
+    options_.normalisation = Normalisation::standard(one.c());
+  }
+  grain_ = std::max<std::int64_t>(1, (std::int64_t{1} << 16) / one.elements());
+  slots_.resize(
+      static_cast<std::size_t>(options_.threads > 0 ? 1 + std::max(1, options_.ahead) : 1));
+  for (Slot& slot : slots_) {
+    slot.pixels.resize(static_cast<std::size_t>(share.count * one.elements()));
+    slot.labels.resize(static_cast<std::size_t>(share.count));
+    slot.batch.pixels = slot.pixels.data();
+    slot.batch.labels = slot.labels.data();
+  }
+  for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { work(); });
+}
+
+BatchLoader::~BatchLoader() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+  }
+  wanted_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+Shape BatchLoader::shape() const {
+  const Shape& one = subset_.data->shape();
+  return {options_.share.count, one.c(), one.h(), one.w()};
+}
+
+std::uint64_t BatchLoader::steps(std::uint64_t epochs) const {
+  const std::uint64_t samples = epochs * subset_.size(), stride = options_.share.stride;
+  return options_.pass == Pass::training ? samples / stride : (samples + stride - 1) / stride;
+}
+
+/// Gives the slot to a step: decides its samples. The mutex is held (or there are no threads).
+void BatchLoader::open(Slot& slot, std::uint64_t step) {
+  const Share& share = options_.share;
+  const std::uint64_t size = subset_.size();
+  slot.batch.step = step;
+  slot.batch.first_sample = step * share.stride + share.offset;
+  slot.batch.count = share.count;
+  slot.positions.clear();
+  slot.taken = slot.done = 0;
+  slot.failure = nullptr;
+  for (std::int64_t j = 0; j < share.count; ++j) {
+    const std::uint64_t number = slot.batch.first_sample + static_cast<std::uint64_t>(j);
+    if (options_.pass == Pass::evaluation) {
+      if (number >= size) break;
+      slot.positions.push_back(static_cast<std::uint32_t>(number));
+      continue;
+    }
+    const std::uint64_t epoch = number / size;
+    if (order_.empty() || epoch != order_epoch_) {
+      order_ = epoch_order(size, options_.seed, epoch);
+      order_epoch_ = epoch;
+    }
+    slot.positions.push_back(order_[number % size]);
+  }
+  if (slot.positions.size() < static_cast<std::size_t>(share.count)) {
+    slot.batch.count = static_cast<std::int64_t>(slot.positions.size());
+    const auto valid = static_cast<std::ptrdiff_t>(slot.positions.size());
+    std::fill(slot.labels.begin() + valid, slot.labels.end(), 0);
+    std::fill(slot.pixels.begin() + valid * subset_.data->shape().elements(), slot.pixels.end(),
+              0.0F);
+  }
+}
+
+/// The pixels of the sample at `position`, or of the first one after it that can be read. Returns
+/// where it was found.
+std::uint32_t BatchLoader::read_sample(float* to, std::uint32_t position, bool mirror) {
+  const Dataset& data = *subset_.data;
+  static thread_local std::vector<std::uint8_t> scratch;
+  scratch.resize(data.sample_bytes());
+  const std::uint8_t* pixels = nullptr;
+  for (std::size_t tried = 0; pixels == nullptr; ++tried) {
+    if (tried == subset_.size()) throw Error("no picture of " + data.source() + " can be read");
+    const std::uint32_t index = subset_.samples[position];
+    try {
+      pixels = data.read(index, scratch.data());
+    } catch (const Error& error) {
+      if (options_.strict) throw;
+      const std::lock_guard<std::mutex> lock(mutex_);
+      replaced_.emplace(data.sample(index).name, error.what());
+      position = static_cast<std::uint32_t>((position + std::size_t{1}) % subset_.size());
+    }
+  }
+  const Shape& shape = data.shape();
+  const auto width = static_cast<std::size_t>(shape.w());
+  const std::size_t area = static_cast<std::size_t>(shape.h()) * width;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(shape.c()); ++c) {
+    float* plane = to + c * area;
+    normalise(plane, pixels + c * area, area, options_.normalisation.mean[c],
+              options_.normalisation.deviation[c]);
+    if (!mirror) continue;
+    for (float* row = plane; row < plane + area; row += width) std::reverse(row, row + width);
+  }
+  return position;
+}
+
+/// Samples [first, first + count) of a slot.
+void BatchLoader::fill(Slot& slot, std::int64_t first, std::int64_t count) {
+  const std::int64_t elements = subset_.data->shape().elements();
+  const RandomStream draws(options_.seed, stream_of("mirror"));
+  for (std::int64_t j = first; j < first + count; ++j) {
+    const std::uint64_t number = slot.batch.first_sample + static_cast<std::uint64_t>(j);
+    const bool mirror =
+        options_.mirror && options_.pass == Pass::training && draws.below(number, 2) == 1;
+    const std::uint32_t found = read_sample(slot.pixels.data() + j * elements,
+                                            slot.positions[static_cast<std::size_t>(j)], mirror);
+    slot.labels[static_cast<std::size_t>(j)] = subset_.data->sample(subset_.samples[found]).label;
+  }
+}
+
+const Batch& BatchLoader::next() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const std::uint64_t step = next_++;
+  Slot& mine = slot(step);
+  if (threads_.empty()) {
+    lock.unlock();
+    open(mine, step);
+    fill(mine, 0, mine.batch.count);
+    return mine.batch;
+  }
+  wanted_.notify_all();
+  ready_.wait(lock, [&] { return opened_ > step && mine.done == mine.batch.count; });
+  if (mine.failure) std::rethrow_exception(mine.failure);
+  return mine.batch;
+}
+
+/// What each thread does: takes samples of the newest open slot; when that has none left, opens the
+/// next one, as soon as the caller has done with the slot that it needs.
+void BatchLoader::work() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!stop_) {
+    const std::uint64_t first = options_.first_step;
+    const std::uint64_t oldest = next_ > first ? next_ - 1 : first;  // The caller's.
+    if (opened_ == first || slot(opened_ - 1).taken == slot(opened_ - 1).batch.count) {
+      if (opened_ >= oldest + slots_.size()) {
+        wanted_.wait(lock);
+        continue;
+      }
+      open(slot(opened_), opened_);
+      ++opened_;
+      wanted_.notify_all();
+      ready_.notify_all();  // It may be empty.
+      continue;
+    }
+    Slot& mine = slot(opened_ - 1);
+    const std::int64_t begin = mine.taken;
+    const std::int64_t count = std::min(grain_, mine.batch.count - begin);
+    mine.taken += count;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      fill(mine, begin, count);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    if (failure) mine.failure = failure;
+    mine.done += count;
+    if (mine.done == mine.batch.count) ready_.notify_all();
+  }
+}
+
+std::vector<LeftOut> BatchLoader::replaced() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<LeftOut> result;
+  for (const auto& [name, reason] : replaced_) result.push_back({name, reason});
+  return result;
+}
+
+}  // namespace duplex::datasets

@@ -1,0 +1,377 @@
+#include "net/mesh.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <list>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+namespace duplex::net {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A connection that does not shake hands within this time is let go, whoever it is: a rank tries again.
+constexpr milliseconds visit_limit{10000};
+/// Connections that may shake hands at one time, beyond the ranks awaited.
+constexpr std::size_t strangers_limit = 32;
+constexpr milliseconds tick{20};
+constexpr milliseconds longest_pause{500};
+
+std::string seconds_text(milliseconds time) {
+  std::string text = std::to_string(time.count() / 1000);
+  if (time.count() % 1000 != 0) {
+    std::string part = std::to_string(1000 + time.count() % 1000).substr(1);
+    part.erase(part.find_last_not_of('0') + 1);
+    text += "." + part;
+  }
+  return text + " s";
+}
+
+void check(const MeshSpec& spec) {
+  const Topology& topology = spec.topology;
+  const auto known = [&](int rank) { return rank >= 0 && rank < topology.size; };
+  if (!known(spec.rank) || !known(topology.server))
+    throw Error("rank " + std::to_string(known(spec.rank) ? topology.server : spec.rank) +
+                    " in a run of " + std::to_string(topology.size) + " ranks",
+                Exit::usage);
+  if (spec.addresses.size() != static_cast<std::size_t>(topology.size))
+    throw Error(std::to_string(spec.addresses.size()) + " addresses for " +
+                    std::to_string(topology.size) + " ranks",
+                Exit::usage);
+  std::set<std::pair<std::string, std::uint16_t>> seen;
+  for (int rank = 0; rank < topology.size; ++rank) {
+    const Address& address = spec.addresses[static_cast<std::size_t>(rank)];
+    if (topology.is_owner(rank) && address.port != 0 &&
+        !seen.insert({address.host, address.port}).second)
+      throw Error("two ranks have the address " + address.str() + ", rank " +
+                      std::to_string(rank) + " and one before it: give each its own port",
+                  Exit::usage);
+  }
+}
+
+/// Brings the links together. One thread accepts and watches; each visitor shakes hands in a thread
+/// of its own, so that a silent one delays nobody; the calling thread connects.
+class Gathering {
+ public:
+  Gathering(MeshSpec& spec, Listener& listener)
+      : spec_(spec), listener_(listener), deadline_(Clock::now() + spec.timeout) {
+    self_.rank = spec.rank;
+    self_.size = spec.topology.size;
+    self_.identity = spec.identity;
+    self_.key = spec.key;
+    self_.epoch_ns = now_ns();
+    hub_time_.epoch_ns = self_.epoch_ns;
+    for (const int peer : spec.topology.peers_of(spec.rank))
+      (spec.topology.listens(spec.rank, peer) ? awaited_ : called_).insert(peer);
+  }
+
+  std::vector<Link> run() {
+    if (!awaited_.empty()) listen();
+    std::thread watcher([this] { watch(); });
+    for (const int peer : called_) call(peer);
+    watcher.join();
+    if (failure_) {
+      tell_others();
+      std::rethrow_exception(failure_);
+    }
+    std::sort(links_.begin(), links_.end(),
+              [](const Link& a, const Link& b) { return a.rank < b.rank; });
+    return std::move(links_);
+  }
+
+  const HubTime& hub_time() const { return hub_time_; }
+
+ private:
+  struct Visitor {
+    Socket socket;
+    std::thread thread;
+    bool done = false;  ///< Under the mutex; the socket has moved on or is of no more use.
+  };
+
+  void listen() {
+    if (!listener_)
+      listener_ = Listener::open(spec_.addresses[static_cast<std::size_t>(spec_.rank)],
+                                 spec_.congestion);
+    if (!listener_.loopback() && spec_.key.empty())
+      throw Error("listening on " + listener_.address() +
+                      " needs a cluster key, or anybody could join: make one with `duplex keygen "
+                      "FILE`, copy it to every machine and give every rank --key FILE",
+                  Exit::usage);
+  }
+
+  bool over() const { return failure_ || links_.size() == awaited_.size() + called_.size(); }
+
+  void log(const std::string& line) {
+    if (spec_.log) spec_.log(line);
+  }
+
+  /// The first failure counts. Under the mutex.
+  void fail(std::exception_ptr failure) {
+    if (failure_) return;
+    failure_ = std::move(failure);
+    if (calling_ != nullptr) calling_->shut_down();
+    changed_.notify_all();
+  }
+
+  void add(Met met, Socket socket) {
+    Link link;
+    link.rank = met.rank;
+    link.peer = rank_name(met.rank, socket.peer());
+    link.socket = std::move(socket);
+    link.socket.name_peer(link.peer);
+    link.handshake = std::move(met.frames);
+    log(link.peer + " is connected");
+    links_.push_back(std::move(link));
+    changed_.notify_all();
+  }
+
+  void watch() {
+    for (;;) {
+      Socket socket = listener_ ? listener_.accept(tick) : Socket();
+      std::unique_lock<std::mutex> lock(mutex_);
+      if (!listener_) changed_.wait_for(lock, tick);
+      reap(false);
+      watch_links();
+      if (over()) break;
+      if (Clock::now() >= deadline_) {
+        fail(std::make_exception_ptr(missing()));
+        break;
+      }
+      if (!socket || visitors_.size() >= awaited_.size() + strangers_limit) continue;
+      visitors_.emplace_back();
+      Visitor& visitor = visitors_.back();
+      visitor.socket = std::move(socket);
+      visitor.thread = std::thread([this, &visitor] { receive(visitor); });
+    }
+    reap(true);
+  }
+
+  /// Joins the threads of visitors that are done; of all, if asked. Called with the mutex held by a
+  /// lock of the caller's, which it lets go while it waits.
+  void reap(bool all) {
+    if (all)
+      for (Visitor& visitor : visitors_)
+        if (!visitor.done) visitor.socket.shut_down();
+    for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
+      if (!all && !visitor->done) {
+        ++visitor;
+        continue;
+      }
+      mutex_.unlock();
+      visitor->thread.join();
+      mutex_.lock();
+      visitor = visitors_.erase(visitor);
+    }
+  }
+
+  void receive(Visitor& visitor) {
+    const std::string address = visitor.socket.peer();
+    int claimed = -1;
+    std::string turned_away;
+    try {
+      const auto welcome = [&](int rank) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        const auto owner = claims_.find(rank);
+        if (owner != claims_.end())
+          throw Mismatch("rank " + std::to_string(rank) + " is there twice: " + owner->second +
+                             " came first, now " + address + ": give each rank its own index",
+                         false);
+        if (awaited_.count(rank) == 0)
+          throw Mismatch(rank_name(rank, address) + " has no business with rank " +
+                             std::to_string(spec_.rank) + " here: give every rank the same nodefile",
+                         true);
+        claims_[rank] = address;
+        claimed = rank;
+      };
+      Met met = answer(visitor.socket, self_, welcome,
+                       std::min(deadline_, Clock::now() + visit_limit));
+      const std::lock_guard<std::mutex> lock(mutex_);
+      visitor.done = true;
+      add(std::move(met), std::move(visitor.socket));
+      return;
+    } catch (const Mismatch& mismatch) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (mismatch.fatal) fail(std::current_exception());
+      turned_away = mismatch.what();
+    } catch (const ProtocolError& error) {
+      turned_away = error.what();
+    } catch (const NetworkError& error) {
+      turned_away = error.what();
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    visitor.socket.shut_down();
+    visitor.done = true;
+    if (claimed >= 0) claims_.erase(claimed);
+    if (over()) return;  // Whoever was still shaking hands then was cut off by reap().
+    if (turned_away_.size() < strangers_limit) turned_away_.push_back(turned_away);
+    log("turned away: " + turned_away);
+  }
+
+  /// Ranks that are linked already may end the run while others are still awaited.
+  void watch_links() {
+    for (Link& link : links_) {
+      std::uint8_t bytes[header_bytes + abort_limit];
+      const std::ptrdiff_t got = link.socket.peek(bytes, sizeof bytes);
+      if (got < 0) {
+        fail(std::make_exception_ptr(NetworkError("recv", link.peer, "waiting for other ranks",
+                                                  "the connection was closed", waited(),
+                                                  Exit::peer_lost)));
+      } else if (static_cast<std::size_t>(got) >= header_bytes) {
+        HeaderBytes header_part;
+        std::copy(bytes, bytes + header_bytes, header_part.begin());
+        const FrameHeader header = decode(header_part);
+        const auto rest = static_cast<std::size_t>(got) - header_bytes;
+        if (header.kind != FrameKind::abort || header.length > rest) continue;
+        try {
+          const AbortReason reason = decode_abort(bytes + header_bytes, header.length);
+          fail(std::make_exception_ptr(
+              Error(link.peer + " ended the run: " + reason.text, reason.code)));
+        } catch (const ProtocolError&) {
+          fail(std::current_exception());
+        }
+      }
+    }
+  }
+
+  double waited() const {
+    return std::chrono::duration<double>(Clock::now() - (deadline_ - spec_.timeout)).count();
+  }
+
+  Error missing() const {
+    std::string text;
+    for (const auto* ranks : {&called_, &awaited_})
+      for (const int rank : *ranks) {
+        const auto is_it = [&](const Link& link) { return link.rank == rank; };
+        if (std::any_of(links_.begin(), links_.end(), is_it)) continue;
+        const Address& address = spec_.addresses[static_cast<std::size_t>(rank)];
+        text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank);
+        if (!address.host.empty()) text += " (" + address.str() + ")";
+      }
+    text = "rank " + std::to_string(spec_.rank) + " waited " + seconds_text(spec_.timeout) +
+           " in vain for " + text;
+    if (!last_refusal_.empty()) text += "; last: " + last_refusal_;
+    for (const std::string& line : turned_away_) text += "; turned away: " + line;
+    return Error(text, Exit::timed_out);
+  }
+
+  /// Connects to a rank, again and again until it is up.
+  void call(int rank) {
+    milliseconds pause{10};
+    for (;;) {
+      try {
+        Socket socket = Socket::connect(spec_.addresses[static_cast<std::size_t>(rank)],
+                                        spec_.congestion, deadline_);
+        {
+          const std::lock_guard<std::mutex> lock(mutex_);
+          if (failure_) return;
+          calling_ = &socket;
+        }
+        Met met;
+        try {
+          met = greet(socket, self_, rank, deadline_);
+        } catch (...) {
+          const std::lock_guard<std::mutex> lock(mutex_);
+          calling_ = nullptr;
+          throw;
+        }
+        const std::lock_guard<std::mutex> lock(mutex_);
+        calling_ = nullptr;
+        if (rank == spec_.topology.hub())
+          hub_time_ = {met.clock.offset_ns, met.clock.epoch_ns, met.clock.error_ns};
+        add(std::move(met), std::move(socket));
+        return;
+      } catch (const NetworkError& error) {
+        // Not up yet, or down again: the watcher ends this at the deadline.
+        const std::lock_guard<std::mutex> lock(mutex_);
+        last_refusal_ = error.what();
+      } catch (...) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        fail(std::current_exception());
+      }
+      std::unique_lock<std::mutex> lock(mutex_);
+      if (failure_ || changed_.wait_for(lock, pause, [this] { return failure_ != nullptr; }))
+        return;
+      pause = std::min(2 * pause, longest_pause);
+    }
+  }
+
+  void tell_others() {
+    AbortReason reason;
+    try {
+      std::rethrow_exception(failure_);
+    } catch (const Error& error) {
+      reason = {error.what(), error.code};
+    } catch (const std::exception& error) {
+      reason = {error.what(), Exit::failed};
+    }
+    const auto payload = encode(reason);
+    FrameHeader header;
+    header.kind = FrameKind::abort;
+    header.length = payload.size();
+    const HeaderBytes bytes = encode(header);
+    for (Link& link : links_) {
+      try {
+        link.socket.write_all(bytes.data(), bytes.size(), payload.data(), payload.size(),
+                              Clock::now() + tick, "ending the run");
+      } catch (const NetworkError&) {  // It will see the connection end.
+      }
+    }
+  }
+
+  MeshSpec& spec_;
+  Listener& listener_;
+  Deadline deadline_;
+  Self self_;
+  HubTime hub_time_;
+  std::set<int> awaited_, called_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Link> links_;
+  std::map<int, std::string> claims_;  ///< Ranks that proved to be what they say, and from where.
+  std::list<Visitor> visitors_;
+  std::vector<std::string> turned_away_;
+  std::string last_refusal_;
+  Socket* calling_ = nullptr;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+std::vector<int> Topology::workers() const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size; ++rank)
+    if (is_worker(rank)) ranks.push_back(rank);
+  return ranks;
+}
+
+std::vector<int> Topology::peers_of(int rank) const {
+  std::vector<int> ranks;
+  for (int other = 0; other < size; ++other)
+    if (connected(rank, other)) ranks.push_back(other);
+  return ranks;
+}
+
+Mesh Mesh::join(MeshSpec spec, Listener listener) {
+  check(spec);
+  Mesh mesh;
+  mesh.rank_ = spec.rank;
+  mesh.topology_ = spec.topology;
+  Gathering gathering(spec, listener);
+  mesh.links_ = gathering.run();
+  mesh.hub_time_ = gathering.hub_time();
+  return mesh;
+}
+
+Mesh Mesh::alone() {
+  Mesh mesh;
+  mesh.hub_time_.epoch_ns = now_ns();
+  return mesh;
+}
+
+}  // namespace duplex::net

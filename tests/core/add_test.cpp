@@ -1,0 +1,118 @@
+// Addition, and the sum of gradients.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/core/gradient_check.h"
+#include "tests/core/subjects.h"
+#include "tests/core/values.h"
+
+namespace duplex::test {
+namespace {
+
+const std::vector<Shape> shapes = {{2, 3, 4, 5}, {1, 64, 7, 7}, {2, 17, 3, 3}, {1, 1, 1, 1}};
+
+using AddTest = BackendTest;
+
+TEST_P(AddTest, Adds) {
+  for (const Shape& shape : shapes) {
+    for (bool relu : {false, true}) {
+      SCOPED_TRACE(shape.str() + (relu ? " relu" : ""));
+      const Values a = exact_values(shape, 1), b = exact_values(shape, 2);
+      Values y(a.size());
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        y[i] = relu ? std::max(a[i] + b[i], 0.0F) : a[i] + b[i];
+      }
+      const TensorDesc plain = plain_desc(shape), convolved = convolved_desc(*device, shape);
+      for (const std::vector<TensorDesc>& descs : std::vector<std::vector<TensorDesc>>{
+               {plain, plain}, {convolved, convolved}, {plain, convolved}, {convolved, plain}}) {
+        Rig rig(*device, add_subject(relu)(*device, descs));
+        EXPECT_EQ(rig.forward({a, b}), y);
+      }
+    }
+  }
+}
+
+TEST_P(AddTest, Gradients) {
+  const Shape shape = {2, 17, 2, 2};
+  for (const auto& place : {on_plain, on_convolved}) {
+    Rig rig(*device, place(*device, {shape, shape}, add_subject(false)));
+    EXPECT_TRUE(gradients_agree(rig, random_inputs(rig.subject(), 5), add_tolerance));
+    Rig relu(*device, place(*device, {shape, shape}, add_subject(true)));
+    EXPECT_TRUE(gradients_agree(relu, random_inputs(relu.subject(), 5), add_relu_tolerance, &rig));
+  }
+}
+
+TEST_P(AddTest, RefusesOtherShapes) {
+  EXPECT_THROW(device->add(false, plain_desc({1, 2, 3, 3}), plain_desc({1, 3, 3, 3})), Error);
+}
+
+using GradientSumTest = BackendTest;
+
+TEST_P(GradientSumTest, SumsAndMasks) {
+  for (const Shape& shape : shapes) {
+    for (bool blocked : {false, true}) {
+      const TensorDesc desc = blocked ? convolved_desc(*device, shape) : plain_desc(shape);
+      const auto sum = device->gradient_sum(desc);
+      Memory memory(*device);
+      const Values y_values = exact_values(shape, 9);  // with zeros
+      const Tensor y = memory.holding(desc, y_values);
+      for (std::size_t count : {1, 2, 3, 5}) {
+        for (const Tensor* mask : {static_cast<const Tensor*>(nullptr), &y}) {
+          SCOPED_TRACE(shape.str() + ", " + std::to_string(count) + " inputs" +
+                       (mask != nullptr ? ", masked" : ""));
+          std::vector<Tensor> inputs;
+          Values expected(y_values.size(), 0.0F);
+          for (std::size_t i = 0; i < count; ++i) {
+            const Values values = exact_values(shape, i);
+            inputs.push_back(memory.holding(desc, values));
+            for (std::size_t j = 0; j < expected.size(); ++j) expected[j] += values[j];
+          }
+          for (std::size_t j = 0; j < expected.size(); ++j) {
+            if (mask != nullptr && !(y_values[j] > 0.0F)) expected[j] = 0.0F;
+          }
+          Tensor out = memory.poisoned(desc);
+          sum->run(out, inputs, mask);
+          EXPECT_EQ(memory.read(out), expected);
+          // Into each of the inputs in turn.
+          for (std::size_t i = 0; i < count; ++i) {
+            std::vector<Tensor> again = inputs;
+            again[i] = memory.holding(desc, memory.read(inputs[i]));
+            Tensor in_place = again[i];
+            sum->run(in_place, again, mask);
+            EXPECT_EQ(memory.read(in_place), expected) << "into input " << i;
+          }
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, AddTest, ::testing::ValuesIn(backends()),
+                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Backends, GradientSumTest, ::testing::ValuesIn(backends()),
+                         ::testing::PrintToStringParamName());
+
+using AddComparisonTest = ComparisonTest;
+
+// A residual block's end: two convolutions, their sum, ReLU, and the gradient into both.
+TEST_P(AddComparisonTest, AfterConvolutions) {
+  for (const Shape& shape : shapes) {
+    for (bool relu : {false, true}) {
+      SCOPED_TRACE(shape.str() + (relu ? " relu" : ""));
+      Rig expected(*reference, after_conv(*reference, {shape, shape}, add_subject(relu)));
+      Rig actual(*device, after_conv(*device, {shape, shape}, add_subject(relu)));
+      EXPECT_TRUE(
+          same_results(actual, expected, exact_inputs(expected.subject(), 1), conv_tolerance));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, AddComparisonTest, ::testing::ValuesIn(fast_backends()),
+                         ::testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace duplex::test

@@ -1,0 +1,69 @@
+#include "tests/core/backends.h"
+
+#include <limits>
+
+#include "core/reference/device.h"
+#ifdef DUPLEX_ONEDNN
+#include "core/onednn/device.h"
+#endif
+
+namespace duplex::test {
+
+std::vector<std::string> backends() {
+  return {"reference", "onednn"};
+}
+
+std::vector<std::string> fast_backends() {
+  return {"onednn"};
+}
+
+std::unique_ptr<Device> make_backend(const std::string& name) {
+  if (name == "reference") return make_reference_device();
+#ifdef DUPLEX_ONEDNN
+  if (name == "onednn") return make_onednn_device(2);
+#endif
+  return nullptr;
+}
+
+void BackendTest::SetUp() {
+  device = make_backend(GetParam());
+  if (!device) GTEST_SKIP() << GetParam() << " is not built in";
+}
+
+void ComparisonTest::SetUp() {
+  BackendTest::SetUp();
+  reference = make_backend("reference");
+}
+
+Tensor Memory::poisoned(const TensorDesc& desc) {
+  buffers_.push_back(device_.allocate(desc.bytes));
+  Tensor tensor{desc, static_cast<float*>(buffers_.back().data())};
+  poison(tensor);
+  return tensor;
+}
+
+Tensor Memory::holding(const TensorDesc& desc, const std::vector<float>& values) {
+  Tensor tensor = poisoned(desc);
+  EXPECT_EQ(static_cast<std::int64_t>(values.size()), desc.shape.elements());
+  device_.upload(tensor, values.data());
+  return tensor;
+}
+
+void Memory::poison(Tensor& tensor) {
+  device_.fill(tensor, std::numeric_limits<float>::quiet_NaN());
+}
+
+std::vector<float> Memory::read(const Tensor& tensor) {
+  std::vector<float> values(static_cast<std::size_t>(tensor.shape().elements()));
+  device_.download(values.data(), tensor);
+  return values;
+}
+
+TensorDesc convolved_desc(Device& device, const Shape& shape) {
+  ConvSpec spec;
+  spec.filters = shape.c();
+  spec.window = {3, 3, 1, 1, {1, 1, 1, 1}};
+  return device.conv(spec, plain_desc({shape.n(), 16, shape.h(), shape.w()}))->y;
+}
+
+}  // namespace duplex::test

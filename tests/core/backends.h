@@ -1,0 +1,56 @@
+// The backends that a test body runs on. One that this build lacks is skipped with a word.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+
+namespace duplex::test {
+
+/// Every backend of the CPU, built in or not.
+std::vector<std::string> backends();
+/// Those that are held against the reference.
+std::vector<std::string> fast_backends();
+
+/// Null where the backend was not built in. Two threads, where it can use them.
+std::unique_ptr<Device> make_backend(const std::string& name);
+
+/// The fixture of a test that runs on each backend.
+class BackendTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override;
+
+  std::unique_ptr<Device> device;
+};
+
+/// The fixture of a test that holds a backend against the reference.
+class ComparisonTest : public BackendTest {
+ protected:
+  void SetUp() override;
+
+  std::unique_ptr<Device> reference;
+};
+
+/// Tensors on a device, with the memory behind them.
+class Memory {
+ public:
+  explicit Memory(Device& device) : device_(device) {}
+
+  /// Full of NaN, so that what an operation ought to write and does not shows.
+  Tensor poisoned(const TensorDesc& desc);
+  Tensor holding(const TensorDesc& desc, const std::vector<float>& values);
+  void poison(Tensor& tensor);
+  std::vector<float> read(const Tensor& tensor);
+
+ private:
+  Device& device_;
+  std::vector<Buffer> buffers_;
+};
+
+/// The layout that a convolution of this device gives to an activation of `shape` (N, C, H, W).
+TensorDesc convolved_desc(Device& device, const Shape& shape);
+
+}  // namespace duplex::test

@@ -1,0 +1,200 @@
+// Devices: memory, copies, element-wise work, and how they are named.
+#include "core/device.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/core/backends.h"
+#include "tests/core/subject.h"
+#include "tests/core/values.h"
+
+namespace duplex::test {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool address_sanitizer = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr bool address_sanitizer = true;
+#else
+constexpr bool address_sanitizer = false;
+#endif
+#else
+constexpr bool address_sanitizer = false;
+#endif
+
+/// Descriptions of every kind that this device makes: plain ones, activations, weights.
+std::vector<TensorDesc> descriptions(Device& device) {
+  ConvSpec conv;
+  conv.filters = 33;
+  conv.window = {3, 3, 1, 1, {1, 1, 1, 1}};
+  ConvSpec groups = conv;
+  groups.filters = 64;
+  groups.groups = 2;
+  LinearSpec linear;
+  linear.outputs = 37;
+  const auto first = device.conv(conv, plain_desc({2, 3, 7, 5}));
+  const auto second = device.conv(groups, plain_desc({2, 48, 5, 5}));
+  const auto third = device.linear(linear, first->y);
+  const auto fourth = device.linear(linear, plain_desc({8, 130}));
+  return {plain_desc({3, 5}),
+          plain_desc({1}),
+          plain_desc({2, 3, 4, 5}),
+          first->weights,
+          first->bias,
+          first->y,
+          second->weights,
+          second->y,
+          third->weights,
+          third->y,
+          fourth->weights,
+          fourth->y,
+          convolved_desc(device, {2, 16, 3, 3}),
+          convolved_desc(device, {1, 1, 2, 2})};
+}
+
+using DeviceTest = BackendTest;
+
+TEST_P(DeviceTest, HasANameAndADescription) {
+  EXPECT_EQ(device->name(), GetParam());
+  EXPECT_FALSE(device->description().empty());
+}
+
+TEST_P(DeviceTest, MemoryIsAligned) {
+  for (std::size_t bytes : {0, 1, 4, 64, 1000, 5000000}) {
+    const Buffer buffer = device->allocate(bytes);
+    EXPECT_NE(buffer.data(), nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64, 0U);
+  }
+}
+
+TEST_P(DeviceTest, SaysWhenThereIsNoMemory) {
+  if (address_sanitizer) GTEST_SKIP() << "AddressSanitizer ends the program on such a request";
+  EXPECT_THROW(device->allocate(std::size_t{1} << 60), Error);
+}
+
+TEST_P(DeviceTest, CopiesGoThereAndBack) {
+  Memory memory(*device);
+  for (const TensorDesc& desc : descriptions(*device)) {
+    SCOPED_TRACE(desc.shape.str());
+    const Values values = random_values(desc.shape, 1);
+    EXPECT_EQ(memory.read(memory.holding(desc, values)), values);
+  }
+}
+
+TEST_P(DeviceTest, ConvertsBetweenLayouts) {
+  Memory memory(*device);
+  for (const TensorDesc& desc : descriptions(*device)) {
+    SCOPED_TRACE(desc.shape.str());
+    const Values values = random_values(desc.shape, 1);
+    const Tensor from = memory.holding(desc, values);
+    Tensor plain = memory.poisoned(plain_desc(desc.shape)), back = memory.poisoned(desc);
+    device->convert(plain, from);
+    EXPECT_EQ(memory.read(plain), values);
+    device->convert(back, plain);
+    EXPECT_EQ(memory.read(back), values);
+  }
+}
+
+TEST_P(DeviceTest, Fills) {
+  Memory memory(*device);
+  for (const TensorDesc& desc : descriptions(*device)) {
+    SCOPED_TRACE(desc.shape.str());
+    Tensor tensor = memory.poisoned(desc);
+    for (float value : {0.0F, 1.5F}) {
+      device->fill(tensor, value);
+      EXPECT_EQ(memory.read(tensor), Values(memory.read(tensor).size(), value));
+    }
+  }
+}
+
+TEST_P(DeviceTest, Accumulates) {
+  Memory memory(*device);
+  for (const TensorDesc& desc : descriptions(*device)) {
+    SCOPED_TRACE(desc.shape.str());
+    const Values a = random_values(desc.shape, 1), b = random_values(desc.shape, 2);
+    Tensor to = memory.holding(desc, a);
+    device->accumulate(to, memory.holding(desc, b));
+    Values sum(a.size());
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = a[i] + b[i];
+    EXPECT_EQ(memory.read(to), sum);
+  }
+}
+
+std::vector<OptimiserSpec> optimisers() {
+  OptimiserSpec plain, decay, momentum, nesterov, adam;
+  decay.weight_decay = 5e-4F;
+  momentum.momentum = 0.9F;
+  momentum.weight_decay = 1e-3F;
+  nesterov.momentum = 0.8F;
+  nesterov.nesterov = true;
+  adam.kind = OptimiserKind::adam;
+  adam.weight_decay = 1e-3F;
+  return {plain, decay, momentum, nesterov, adam};
+}
+
+// A device's update gives the bits of core/optimiser.h, whatever the layout, step by step.
+TEST_P(DeviceTest, UpdatesAsTheOptimiserDoes) {
+  for (const TensorDesc& desc : descriptions(*device)) {
+    for (const OptimiserSpec& spec : optimisers()) {
+      SCOPED_TRACE(desc.shape.str());
+      Memory memory(*device);
+      Values weights = random_values(desc.shape, 1);
+      Tensor tensor = memory.holding(desc, weights);
+      std::vector<Values> spans(static_cast<std::size_t>(spec.states()),
+                                Values(weights.size(), 0.0F));
+      std::vector<float*> state;
+      std::vector<Tensor> state_tensors;
+      for (Values& span : spans) {
+        state.push_back(span.data());
+        state_tensors.push_back(memory.holding(desc, span));
+      }
+      for (std::uint64_t number = 1; number <= 3; ++number) {
+        const OptimiserStep step = {spec, 0.05F, number};
+        const Values gradient = random_values(desc.shape, 10 + number);
+        update(step, weights.size(), weights.data(), gradient.data(), state.data());
+        device->update(step, tensor, memory.holding(desc, gradient), state_tensors);
+        EXPECT_EQ(memory.read(tensor), weights);
+      }
+      for (std::size_t i = 0; i < spans.size(); ++i) {
+        EXPECT_EQ(memory.read(state_tensors[i]), spans[i]);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, DeviceTest, ::testing::ValuesIn(backends()),
+                         ::testing::PrintToStringParamName());
+
+TEST(MakeDevice, MakesWhatItNames) {
+  for (const std::string& name : device_names()) EXPECT_NE(make_device(name, 0), nullptr) << name;
+  EXPECT_EQ(make_device("reference", 0)->name(), "reference");
+  const bool fast = make_backend("onednn") != nullptr;
+  EXPECT_EQ(make_device("cpu", 1)->name(), fast ? "onednn" : "reference");
+  EXPECT_EQ(make_device("auto", 1)->name(), fast ? "onednn" : "reference");
+}
+
+TEST(MakeDevice, UnknownNamesAreAnsweredWithTheKnown) {
+  try {
+    make_device("abacus", 0);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::usage);
+    const std::string message = error.what();
+    EXPECT_NE(message.find("'abacus'"), std::string::npos) << message;
+    for (const std::string& name : device_names()) {
+      EXPECT_NE(message.find(name), std::string::npos) << message;
+    }
+  }
+}
+
+TEST(MakeDevice, RefusesNegativeThreads) {
+  EXPECT_THROW(make_device("auto", -1), Error);
+}
+
+}  // namespace
+}  // namespace duplex::test

@@ -1,0 +1,194 @@
+#include "tests/core/subject.h"
+
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "tests/core/values.h"
+
+namespace duplex::test {
+namespace {
+
+/// A convolution of four channels that gives an activation, and room for that and its gradient.
+struct Front {
+  std::shared_ptr<Conv> conv;
+  std::shared_ptr<Memory> memory;
+  Tensor y, dy;
+
+  Front(Device& device, const Shape& shape) : memory(std::make_shared<Memory>(device)) {
+    ConvSpec spec;
+    spec.filters = shape.c();
+    spec.bias = false;
+    spec.window = {3, 3, 1, 1, {1, 1, 1, 1}};
+    conv = device.conv(spec, plain_desc({shape.n(), 4, shape.h(), shape.w()}));
+    y = memory->poisoned(conv->y);
+    dy = memory->poisoned(conv->y);
+  }
+};
+
+std::vector<TensorDesc> descriptions(const std::vector<Shape>& shapes,
+                                     const std::function<TensorDesc(const Shape&)>& describe) {
+  std::vector<TensorDesc> descs;
+  for (const Shape& shape : shapes) descs.push_back(describe(shape));
+  return descs;
+}
+
+double norm(const Values& values) {
+  double squares = 0.0;
+  for (float value : values) squares += double{value} * double{value};
+  return std::sqrt(squares);
+}
+
+}  // namespace
+
+Rig::Rig(Device& device, Subject subject)
+    : device_(device), memory_(device), subject_(std::move(subject)) {
+  for (const Subject::Input& input : subject_.inputs) {
+    inputs_.push_back(memory_.poisoned(input.desc));
+    gradients_.push_back(memory_.poisoned(input.desc));
+  }
+  y_ = memory_.poisoned(subject_.y);
+  dy_ = memory_.poisoned(subject_.y);
+}
+
+Values Rig::forward(const std::vector<Values>& inputs) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) device_.upload(inputs_[i], inputs[i].data());
+  memory_.poison(y_);
+  subject_.forward(y_, inputs_);
+  return memory_.read(y_);
+}
+
+std::vector<Values> Rig::backward(const Values& dy) {
+  device_.upload(dy_, dy.data());
+  for (Tensor& gradient : gradients_) memory_.poison(gradient);
+  subject_.backward(gradients_, dy_, inputs_, y_);
+  std::vector<Values> gradients;
+  for (const Tensor& gradient : gradients_) gradients.push_back(memory_.read(gradient));
+  return gradients;
+}
+
+Subject on_plain(Device& device, const std::vector<Shape>& x, const SubjectMaker& make) {
+  return make(device, descriptions(x, plain_desc));
+}
+
+Subject on_convolved(Device& device, const std::vector<Shape>& x, const SubjectMaker& make) {
+  return make(device,
+              descriptions(x, [&](const Shape& shape) { return convolved_desc(device, shape); }));
+}
+
+Subject after_conv(Device& device, const std::vector<Shape>& x, const SubjectMaker& make) {
+  std::vector<Front> fronts;
+  std::vector<TensorDesc> between;
+  Subject chain;
+  for (const Shape& shape : x) {
+    fronts.emplace_back(device, shape);
+    const Conv& conv = *fronts.back().conv;
+    between.push_back(conv.y);
+    chain.inputs.push_back({"front x", conv.x});
+    chain.inputs.push_back({"front weights", conv.weights});
+  }
+  const Subject last = make(device, between);
+  const std::size_t activations = fronts.size();
+  chain.inputs.insert(chain.inputs.end(),
+                      last.inputs.begin() + static_cast<std::ptrdiff_t>(activations),
+                      last.inputs.end());
+  chain.y = last.y;
+  chain.wants_masked_dy = last.wants_masked_dy;
+
+  // The last subject's own inputs: what the fronts gave, then its parameters.
+  const auto inputs_of_last = [fronts, activations](const std::vector<Tensor>& inputs) {
+    std::vector<Tensor> own;
+    for (const Front& front : fronts) own.push_back(front.y);
+    own.insert(own.end(), inputs.begin() + static_cast<std::ptrdiff_t>(2 * activations),
+               inputs.end());
+    return own;
+  };
+  chain.forward = [=](Tensor& y, const std::vector<Tensor>& inputs) {
+    for (std::size_t i = 0; i < activations; ++i) {
+      Tensor front_y = fronts[i].y;
+      fronts[i].memory->poison(front_y);
+      fronts[i].conv->forward(front_y, inputs[2 * i], inputs[2 * i + 1], Tensor{});
+    }
+    last.forward(y, inputs_of_last(inputs));
+  };
+  chain.backward = [=](std::vector<Tensor>& gradients, const Tensor& dy,
+                       const std::vector<Tensor>& inputs, const Tensor& y) {
+    std::vector<Tensor> own;
+    for (const Front& front : fronts) own.push_back(front.dy);
+    own.insert(own.end(), gradients.begin() + static_cast<std::ptrdiff_t>(2 * activations),
+               gradients.end());
+    for (std::size_t i = 0; i < activations; ++i) fronts[i].memory->poison(own[i]);
+    last.backward(own, dy, inputs_of_last(inputs), y);
+    for (std::size_t i = 0; i < activations; ++i) {
+      Tensor no_bias;
+      fronts[i].conv->backward_data(gradients[2 * i], own[i], inputs[2 * i + 1]);
+      fronts[i].conv->backward_weights(gradients[2 * i + 1], no_bias, own[i], inputs[2 * i]);
+    }
+  };
+  return chain;
+}
+
+std::vector<Values> random_inputs(const Subject& subject, std::uint64_t seed) {
+  std::vector<Values> values;
+  for (const Subject::Input& input : subject.inputs) {
+    values.push_back(random_values(input.desc.shape, seed + values.size()));
+  }
+  return values;
+}
+
+std::vector<Values> exact_inputs(const Subject& subject, std::uint64_t seed) {
+  std::vector<Values> values;
+  for (const Subject::Input& input : subject.inputs) {
+    values.push_back(exact_values(input.desc.shape, seed + values.size()));
+  }
+  return values;
+}
+
+double relative_error(const Values& actual, const Values& expected) {
+  Values difference(expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) difference[i] = actual[i] - expected[i];
+  const double scale = norm(expected);
+  return scale > 0.0 ? norm(difference) / scale : norm(difference);
+}
+
+std::vector<bool> near_kink(Rig& before_relu, const std::vector<Values>& inputs, double margin) {
+  std::vector<bool> near;
+  for (float value : before_relu.forward(inputs)) near.push_back(std::fabs(value) < margin);
+  return near;
+}
+
+::testing::AssertionResult same_results(Rig& actual, Rig& expected,
+                                        const std::vector<Values>& inputs,
+                                        const Tolerance& tolerance,
+                                        const std::vector<bool>& in_doubt) {
+  const Values y = expected.forward(inputs), actual_y = actual.forward(inputs);
+  Values dy = random_values(expected.subject().y.shape, 7);
+  for (std::size_t i = 0; i < dy.size(); ++i) {
+    if (expected.subject().wants_masked_dy && !(y[i] > 0.0F)) dy[i] = 0.0F;
+    if (!in_doubt.empty() && in_doubt[i]) dy[i] = 0.0F;
+  }
+  const std::vector<Values> gradients = expected.backward(dy),
+                            actual_gradients = actual.backward(dy);
+
+  auto result = ::testing::AssertionSuccess();
+  const auto compare = [&](const std::string& name, const Values& got, const Values& want,
+                           double allowed) {
+    const double error = relative_error(got, want);
+    if (error <= allowed) return;  // NaN is not
+    std::size_t worst = 0;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      if (!(std::fabs(got[i] - want[i]) <= std::fabs(got[worst] - want[worst]))) worst = i;
+    }
+    if (result) result = ::testing::AssertionFailure();
+    result << "\n  " << name << ": relative error " << error << ", allowed " << allowed
+           << "; worst at [" << worst << "]: " << got[worst] << ", expected " << want[worst];
+  };
+  compare("y", actual_y, y, tolerance.forward);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    compare("gradient of " + expected.subject().inputs[i].name, actual_gradients[i], gradients[i],
+            tolerance.backward);
+  }
+  return result;
+}
+
+}  // namespace duplex::test

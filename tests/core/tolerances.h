@@ -1,0 +1,37 @@
+// How exact each operation has to be. All tolerances of tests/core are here.
+#pragma once
+
+namespace duplex::test {
+
+struct Tolerance {
+  /// The gradient check moves a value by this,
+  double step;
+  /// and its derivative may differ from the gradient by this share of (the derivative + the RMS of
+  /// all derivatives by that tensor).
+  double derivative;
+  /// A backend's output and gradients against the reference's: |difference| / |reference|, both as
+  /// Euclidean norms.
+  double forward, backward;
+};
+
+// Linear operations take a long step: central differences are exact there but for rounding. Those
+// with a ReLU or a maximum take a short one.
+//                                              step   derivative forward backward
+constexpr Tolerance conv_tolerance = {0.25, 1e-4, 2e-6, 5e-6};
+constexpr Tolerance conv_relu_tolerance = {0.01, 5e-4, 2e-6, 5e-6};
+constexpr Tolerance linear_tolerance = {0.25, 1e-4, 2e-6, 5e-6};
+constexpr Tolerance linear_relu_tolerance = {0.01, 5e-4, 2e-6, 5e-6};
+constexpr Tolerance max_pool_tolerance = {0.01, 1e-4, 0.0, 1e-6};
+constexpr Tolerance average_pool_tolerance = {0.25, 1e-4, 1e-6, 1e-6};
+constexpr Tolerance lrn_tolerance = {0.02, 5e-4, 1e-6, 5e-6};
+constexpr Tolerance batch_norm_tolerance = {0.02, 5e-4, 2e-6, 1e-5};
+constexpr Tolerance relu_tolerance = {0.01, 1e-4, 0.0, 0.0};
+constexpr Tolerance sigmoid_tolerance = {0.02, 1e-4, 2e-6, 5e-6};
+constexpr Tolerance dropout_tolerance = {0.25, 1e-4, 0.0, 0.0};
+constexpr Tolerance concat_tolerance = {0.25, 1e-4, 0.0, 0.0};
+constexpr Tolerance add_tolerance = {0.25, 1e-4, 0.0, 0.0};
+constexpr Tolerance add_relu_tolerance = {0.01, 1e-4, 0.0, 0.0};
+constexpr Tolerance pad_channels_tolerance = {0.25, 1e-4, 0.0, 0.0};
+constexpr Tolerance loss_tolerance = {0.02, 5e-4, 2e-6, 5e-6};
+
+}  // namespace duplex::test

@@ -1,0 +1,146 @@
+#include "tests/datasets/files.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STBI_WRITE_NO_STDIO
+#include <stb/stb_image_write.h>
+
+namespace duplex::datasets::testing {
+namespace fs = std::filesystem;
+namespace {
+
+Bytes scene(int width, int height, unsigned seed, int channels) {
+  Bytes pixels;
+  const double turn = 0.7 * seed;
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      const double across = static_cast<double>(x) / width, down = static_cast<double>(y) / height;
+      for (int c = 0; c < channels; ++c) {
+        const bool box = x < width / 3 && y > height / 2;
+        const double value =
+            box ? 40.0 * (c + 1) + seed % 50
+                : 127 + 100 * std::sin(turn + 5 * across + c) * std::cos(turn + 3 * down - c);
+        pixels.push_back(static_cast<std::uint8_t>(value));
+      }
+    }
+  }
+  return pixels;
+}
+
+void append(void* to, void* data, int bytes) {
+  auto& content = *static_cast<Bytes*>(to);
+  const auto* from = static_cast<const std::uint8_t*>(data);
+  content.insert(content.end(), from, from + bytes);
+}
+
+Catalogue counted(std::size_t size, int classes, const Shape& shape) {
+  Catalogue catalogue;
+  catalogue.shape = shape;
+  for (int i = 0; i < classes; ++i) catalogue.classes.push_back("class" + std::to_string(i));
+  for (std::size_t i = 0; i < size; ++i) {
+    const auto label = static_cast<std::int32_t>(i * static_cast<std::size_t>(classes) / size);
+    catalogue.samples.push_back({"sample" + std::to_string(i), label, Use::any, 100 + i});
+  }
+  return catalogue;
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (fs::temp_directory_path() / "duplex-test-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw Error("no temporary folder " + name);
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+void TemporaryFolder::write(const std::string& name, const Bytes& content) const {
+  const fs::path path = fs::path(path_) / name;
+  fs::create_directories(path.parent_path());
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(content.data()),
+             static_cast<std::streamsize>(content.size()));
+  if (!file.flush()) throw Error("cannot write " + path.string());
+}
+
+std::vector<std::string> TemporaryFolder::files() const {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path_)) {
+    if (!entry.is_directory()) names.push_back(fs::relative(entry.path(), path_).string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Bytes read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error("cannot read " + path);
+  return Bytes(std::istreambuf_iterator<char>(file), {});
+}
+
+Bytes recorded(const std::string& name) {
+  return read("tests/datasets/pictures/" + name);
+}
+
+Bytes draw_jpeg(int width, int height, unsigned seed, int channels) {
+  Bytes content;
+  const Bytes pixels = scene(width, height, seed, channels);
+  stbi_write_jpg_to_func(append, &content, width, height, channels, pixels.data(), 90);
+  return content;
+}
+
+Bytes draw_png(int width, int height, unsigned seed, int channels) {
+  Bytes content;
+  const Bytes pixels = scene(width, height, seed, channels);
+  stbi_write_png_to_func(append, &content, width, height, channels, pixels.data(),
+                         width * channels);
+  return content;
+}
+
+PlainPicture read_ppm(const std::string& name) {
+  std::ifstream file("tests/datasets/pictures/" + name, std::ios::binary);
+  std::string magic;
+  int most = 0;
+  PlainPicture picture{};
+  file >> magic >> picture.width >> picture.height >> most;
+  file.get();
+  picture.pixels.assign(std::istreambuf_iterator<char>(file), {});
+  if (magic != "P6" || most != 255 ||
+      picture.pixels.size() != static_cast<std::size_t>(picture.width * picture.height * 3)) {
+    throw Error("cannot read " + name);
+  }
+  return picture;
+}
+
+CountedDataset::CountedDataset(std::size_t size, int classes, const Shape& shape,
+                               std::vector<std::size_t> broken)
+    : Dataset(counted(size, classes, shape)), broken_(std::move(broken)) {}
+
+const std::uint8_t* CountedDataset::read(std::size_t index, std::uint8_t* scratch) const {
+  if (std::find(broken_.begin(), broken_.end(), index) != broken_.end()) {
+    throw Error("sample" + std::to_string(index) + " is broken");
+  }
+  std::fill(scratch, scratch + sample_bytes(), value(index));
+  return scratch;
+}
+
+Subset all_of(const std::shared_ptr<const Dataset>& data) {
+  Subset subset{data, std::vector<std::uint32_t>(data->size())};
+  std::iota(subset.samples.begin(), subset.samples.end(), 0u);
+  return subset;
+}
+
+}  // namespace duplex::datasets::testing

@@ -1,0 +1,78 @@
+// Files for the tests of data sets: temporary folders, pictures drawn at run time, recorded ones.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "datasets/dataset.h"
+
+namespace duplex::datasets::testing {
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// A folder that is gone, with all it holds, at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  /// Writes a file, making the folders on its way.
+  void write(const std::string& name, const Bytes& content) const;
+  /// The files in it, of any depth.
+  std::vector<std::string> files() const;
+
+ private:
+  std::string path_;
+};
+
+Bytes read(const std::string& path);
+
+/// A picture in tests/datasets/pictures.
+Bytes recorded(const std::string& name);
+
+/// A picture of smooth colours and one hard edge that differs with `seed`, as JPEG or PNG.
+Bytes draw_jpeg(int width, int height, unsigned seed, int channels = 3);
+Bytes draw_png(int width, int height, unsigned seed, int channels = 3);
+
+struct PlainPicture {
+  int width, height;
+  Bytes pixels;  ///< RGB, interleaved.
+};
+PlainPicture read_ppm(const std::string& name);
+
+/// A data set in memory with pixels that tell the sample: every byte of sample i is (i * 7) mod
+/// 251. Reading a sample of `broken` throws.
+class CountedDataset : public Dataset {
+ public:
+  CountedDataset(std::size_t size, int classes, const Shape& shape,
+                 std::vector<std::size_t> broken = {});
+  std::string source() const override { return "the counted set"; }
+  const std::uint8_t* read(std::size_t index, std::uint8_t* scratch) const override;
+  static std::uint8_t value(std::size_t index) {
+    return static_cast<std::uint8_t>(index * 7 % 251);
+  }
+
+ private:
+  std::vector<std::size_t> broken_;
+};
+
+/// All samples of a data set.
+Subset all_of(const std::shared_ptr<const Dataset>& data);
+
+/// The message of the Error that `run` throws; "" if it throws none.
+template <typename Run>
+std::string error_of(const Run& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace duplex::datasets::testing

@@ -1,0 +1,238 @@
+#!/usr/bin/python3
+"""Records what PyTorch makes of the networks, for tests/models/oracle_test.cpp to compare with.
+
+Usage: generate.py [RECORD...]    (needs torch 1.13 or later, and numpy; minutes for all)
+
+Weights, images, labels and dropout's masks are drawn by the counter-based generator (philox.py), so
+that a record holds only results, and no pictures or weights. What is recorded was computed in
+double precision; the same was computed in single precision, and how far that is off stands beside
+it, so that a tolerance can be judged. A record names everything that the test needs to know of the
+run: nothing of it is repeated in the test.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import time
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import networks
+from philox import RandomStream, stream_of
+
+HERE = pathlib.Path(__file__).resolve().parent
+SEED = 20170525
+STEPS = 10
+HELPER_WEIGHT = 0.3  # Of the auxiliary classifiers' losses (Table 2.3).
+ELEMENTS = 4  # Sampled of each gradient.
+
+
+def sgd(rate, momentum=0.9, weight_decay=0.01):
+    return {"optimiser": "sgd", "rate": rate, "momentum": momentum, "weight_decay": weight_decay}
+
+
+def adam(rate, weight_decay=0.0):
+    return {"optimiser": "adam", "rate": rate, "weight_decay": weight_decay}
+
+
+def case(network, size, classes, batch, training, channels=3, auxiliary=False, zero_padded=False):
+    return {
+        "network": network,
+        "options": {
+            "input": size,
+            "channels": channels,
+            "classes": classes,
+            "auxiliary": auxiliary,
+            "zero_padded_shortcuts": zero_padded,
+        },
+        "seed": SEED,
+        "batch": batch,
+        "training": training,
+    }
+
+
+# VGG16E's twenty steps of training run on smaller pictures: at 224 they would take minutes.
+CASES = {
+    "lenet": case("lenet", 28, 10, 8, [sgd(0.02), adam(1e-3)], channels=1),
+    "alexnet": case("alexnet", 227, 1000, 2, [sgd(1e-3), adam(1e-4)]),
+    "vgg16e": case("vgg16e", 224, 1000, 2, []),
+    "vgg16e_64": case("vgg16e", 64, 100, 2, [sgd(1e-3), adam(1e-4)]),
+    "googlenet": case("googlenet", 224, 1000, 2, [sgd(1e-3), adam(1e-4)], auxiliary=True),
+    "googlenet_80": case("googlenet", 80, 20, 2, [sgd(1e-3), adam(1e-4)], auxiliary=True),
+    "squeezenet": case("squeezenet", 224, 1000, 2, [sgd(1e-3), adam(1e-4)]),
+    "squeezenet_64": case("squeezenet", 64, 20, 2, [sgd(1e-3), adam(1e-4)]),
+    "resnet34": case("resnet34", 224, 1000, 2, [sgd(1e-3), adam(1e-4)]),
+    "resnet34_padded": case("resnet34", 224, 1000, 2, [sgd(1e-3), adam(1e-4)], zero_padded=True),
+    "resnet34_64": case("resnet34", 64, 20, 4, [sgd(1e-3), adam(1e-4)]),
+    "resnet34_padded_64": case("resnet34", 64, 20, 4, [sgd(1e-3), adam(1e-4)], zero_padded=True),
+}
+
+
+def images_and_labels(spec):
+    """One batch, in [-1, 1): every step sees the same pictures, but draws other dropout masks."""
+    options, batch = spec["options"], spec["batch"]
+    shape = (batch, options["channels"], options["input"], options["input"])
+    uniform = RandomStream(spec["seed"], stream_of("images")).uniform(int(np.prod(shape)))
+    images = (np.float32(2) * uniform - np.float32(1)).reshape(shape)
+    labels = RandomStream(spec["seed"], stream_of("labels")).below(batch, options["classes"])
+    return images, labels.astype(np.int64)
+
+
+class Run:
+    """A network with its batch, in one precision."""
+
+    def __init__(self, spec, dtype):
+        self.spec = spec
+        self.net = networks.Net(spec["seed"], dtype)
+        images, labels = images_and_labels(spec)
+        self.images = torch.from_numpy(images).to(dtype)
+        self.labels = torch.from_numpy(labels)
+
+    def loss(self, step=0, training=True):
+        self.net.training = training
+        self.net.first_sample = step * self.spec["batch"]
+        network = networks.ALL[self.spec["network"]]
+        logits, helpers = network(self.net, self.images, self.spec["options"])
+        loss = F.cross_entropy(logits, self.labels)
+        return loss + HELPER_WEIGHT * sum(F.cross_entropy(helper, self.labels) for helper in helpers)
+
+    def gradients(self):
+        loss = self.loss()
+        loss.backward()
+        return loss.item(), {name: p.grad.double().numpy() for name, p in self.net.parameters.items()}
+
+    def train(self, training, steps=STEPS):
+        """Losses before each step, the loss in evaluation after the last, running statistics."""
+        losses, optimiser = [], None
+        for step in range(steps):
+            loss = self.loss(step)
+            if optimiser is None:  # Parameters exist from the first forward on.
+                optimiser = self.optimiser(training)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.item())
+        with torch.no_grad():
+            evaluation = self.loss(training=False).item()
+        return losses, evaluation, {k: v.double().numpy() for k, v in self.net.statistics.items()}
+
+    def optimiser(self, training):
+        parameters = list(self.net.parameters.values())
+        rate, decay = training["rate"], training["weight_decay"]
+        if training["optimiser"] == "adam":
+            return torch.optim.Adam(parameters, lr=rate, betas=(0.9, 0.999), eps=1e-8, weight_decay=decay)
+        return torch.optim.SGD(parameters, lr=rate, momentum=training["momentum"], weight_decay=decay)
+
+
+def checksum(values):
+    """Of the bits of float32 values; changes with any bit and with their order."""
+    bits = values.reshape(-1).view(np.uint32).astype(np.uint64)
+    weights = np.arange(bits.size, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    return "%016x" % int((bits * weights).sum(dtype=np.uint64))
+
+
+class Projection:
+    """Sums with fixed random factors, the same for every parameter: one number sees all elements."""
+
+    def __init__(self, seed):
+        self.stream = RandomStream(seed, stream_of("projection"))
+        self.factors = np.empty(0)
+
+    def __call__(self, values):
+        if values.size > self.factors.size:
+            self.factors = 2.0 * self.stream.uniform(values.size).astype(np.float64) - 1.0
+        return float(np.dot(values.reshape(-1), self.factors[: values.size]))
+
+
+def off(actual, expected):
+    return abs(actual - expected) / abs(expected)
+
+
+def record_gradients(spec):
+    exact, single = Run(spec, torch.float64), Run(spec, torch.float32)
+    exact_loss, exact_gradients = exact.gradients()
+    loss, gradients = single.gradients()
+    project = Projection(spec["seed"])
+    parameters, worst = [], {"loss": off(loss, exact_loss), "norm": 0.0, "projection": 0.0, "element": 0.0}
+    for name, gradient in exact_gradients.items():
+        norm = float(np.linalg.norm(gradient))
+        scale = norm / np.sqrt(gradient.size)
+        places = RandomStream(spec["seed"], stream_of(name + " elements")).below(ELEMENTS, gradient.size)
+        places = sorted(set(int(place) for place in places))
+        values = [float(gradient.reshape(-1)[place]) for place in places]
+        projection = project(gradient)
+        parameters.append({
+            "name": name,
+            "shape": list(gradient.shape),
+            "initial": checksum(exact.net.initial[name]),
+            "norm": norm,
+            "projection": projection,
+            "elements": [list(pair) for pair in zip(places, values)],
+        })
+        other = gradients[name]
+        worst["norm"] = max(worst["norm"], off(np.linalg.norm(other), norm))
+        worst["projection"] = max(worst["projection"], abs(project(other) - projection) / norm)
+        for place, value in zip(places, values):
+            difference = abs(float(other.reshape(-1)[place]) - value)
+            worst["element"] = max(worst["element"], difference / (abs(value) + scale))
+    return {"loss": exact_loss, "parameters": parameters, "single_precision_off": worst}
+
+
+def record_training(spec, training):
+    losses, evaluation, statistics = Run(spec, torch.float64).train(training)
+    other_losses, other_evaluation, other_statistics = Run(spec, torch.float32).train(training)
+    norms = {name: float(np.linalg.norm(values)) for name, values in statistics.items()}
+    return {
+        **training,
+        "losses": losses,
+        "evaluation": evaluation,
+        "statistics": norms,
+        "single_precision_off": {
+            "losses": max(map(off, other_losses, losses)),
+            "evaluation": off(other_evaluation, evaluation),
+            "statistics": max((off(np.linalg.norm(other_statistics[k]), norms[k]) for k in norms), default=0.0),
+        },
+    }
+
+
+def rounded(value, digits=9):
+    """Floats to `digits` significant ones: more than single precision has."""
+    if isinstance(value, float):
+        return float("%.*g" % (digits, value))
+    if isinstance(value, dict):
+        return {key: rounded(item, digits) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item, digits) for item in value]
+    return value
+
+
+def write(path, record):
+    """JSON with a line a parameter."""
+    parameters = ",\n".join("    " + json.dumps(p) for p in record.pop("parameters"))
+    text = json.dumps(record, indent=2)
+    path.write_text(text[: text.rindex("\n}")] + ',\n  "parameters": [\n' + parameters + "\n  ]\n}\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("record", nargs="*", help="of " + ", ".join(CASES) + "; all if none is given")
+    names = parser.parse_args().record or list(CASES)
+    unknown = [name for name in names if name not in CASES]
+    if unknown:
+        sys.exit("unknown record %s; known: %s" % (", ".join(unknown), ", ".join(CASES)))
+    for name in names:
+        begin = time.time()
+        spec = CASES[name]
+        images, labels = images_and_labels(spec)
+        record = {**spec, "torch": torch.__version__, "images": checksum(images), "labels": labels.tolist()}
+        record.update(record_gradients(spec))
+        record["training"] = [record_training(spec, training) for training in spec["training"]]
+        write(HERE / (name + ".json"), rounded(record))
+        print("%s: %.0f s" % (name, time.time() - begin), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+// duplex bench: how fast a network trains on this machine, against the ceiling that its
+// convolutions and linear layers set when each runs alone. Random pictures; no data set is needed.
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <map>
+
+#include "core/clock.h"
+#include "layers/linear.h"
+#include "layers/local_exchange.h"
+#include "tools/command_line.h"
+#include "tools/commands.h"
+#include "tools/model_flags.h"
+#include "tools/profile.h"
+#include "tools/statistics.h"
+#include "tools/table.h"
+#ifdef DUPLEX_ONEDNN
+#include "core/onednn/ceiling.h"
+#endif
+
+namespace duplex::tools {
+namespace {
+
+struct Flags {
+  ModelFlags model;
+  std::int64_t batch = 8;
+  int steps = 9, warm_up = 2, threads = 0;
+  std::string device = "auto";
+  double ceiling = 0.0;
+  bool layers = false, row = false;
+};
+
+double peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024.0;
+}
+
+/// Operations of one training step, a multiply-add counted as two: forward, by data (not of layers
+/// that read the input) and by weights.
+double step_flop(const Model& model, std::int64_t batch) {
+  double flop = 0.0;
+  for (const Model::Entry& entry : model.nodes()) {
+    if (!entry.layer) continue;
+    const double forward =
+        2.0 * static_cast<double>(entry.layer->macs(model.input_shapes(entry)) * batch);
+    flop += forward * (entry.inputs[0] == model.input() ? 2.0 : 3.0);
+  }
+  return flop;
+}
+
+std::vector<double> time_steps(Network& network, const Flags& flags) {
+  const Shape sample = network.model().entry(0).shape;
+  std::vector<float> images(static_cast<std::size_t>(sample.elements() * flags.batch));
+  RandomStream(1, stream_of("images")).fill_uniform(images.data(), images.size());
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(flags.batch));
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    labels[i] = static_cast<std::int32_t>(i % static_cast<std::size_t>(network.model().classes()));
+  }
+  OptimiserSpec optimiser;
+  optimiser.momentum = 0.9F;
+  LearningRate rate;
+  rate.base = 1e-3;
+  LocalExchange exchange(network, optimiser, rate);
+
+  std::vector<double> times;
+  for (int step = 0; step < flags.warm_up + flags.steps; ++step) {
+    Pass pass;
+    pass.first_sample = static_cast<std::uint64_t>(step * flags.batch);
+    pass.labels = labels.data();
+    const std::int64_t begin = clock_ns();
+    exchange.begin(static_cast<std::uint64_t>(step));
+    network.forward(images.data(), pass, &exchange);
+    network.loss();
+    network.backward(&exchange);
+    exchange.end();
+    network.device().synchronize();
+    if (step >= flags.warm_up) times.push_back(seconds(clock_ns() - begin));
+  }
+  return times;
+}
+
+#ifdef DUPLEX_ONEDNN
+/// Seconds that a step's convolutions and linear layers take when every one runs alone. Equal
+/// layers are measured once.
+double ceiling_seconds(const Model& model, const Flags& flags, int threads) {
+  std::map<std::string, ConvSeconds> known;
+  double total = 0.0;
+  for (const Model::Entry& entry : model.nodes()) {
+    const auto* conv = dynamic_cast<const ConvLayer*>(entry.layer.get());
+    const auto* linear = dynamic_cast<const LinearLayer*>(entry.layer.get());
+    if (conv == nullptr && linear == nullptr) continue;
+    const Shape sample = model.input_shapes(entry)[0];
+    const Shape x = sample.rank() == 2 ? Shape{flags.batch, sample.c()}
+                                       : Shape{flags.batch, sample.c(), sample.h(), sample.w()};
+    const std::string key = x.str() + " " + entry.shape.str() + " " + entry.layer->type() +
+                            (conv != nullptr ? conv->geometry({x}) : "");
+    if (known.count(key) == 0) {
+      known[key] = conv != nullptr
+                       ? measure_onednn_conv(conv->spec(x), x, threads, flags.ceiling)
+                       : measure_onednn_linear(linear->spec(), x, threads, flags.ceiling);
+    }
+    const ConvSeconds& cost = known[key];
+    total += cost.forward + cost.backward_weights;
+    if (entry.inputs[0] != model.input()) total += cost.backward_data;
+  }
+  return total;
+}
+#endif
+
+}  // namespace
+
+int bench(int argc, const char* const* argv) {
+  CLI::App app{
+      "Times training steps (forward, loss, backward, SGD with momentum) on random pictures.",
+      "duplex bench"};
+  Flags flags;
+  flags.model.add_to(app);
+  app.add_option("--batch", flags.batch, "pictures a batch (default 8)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--steps", flags.steps, "steps that count (default 9)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--device", flags.device, "what computes (default auto)");
+  app.add_option("--threads", flags.threads, "threads (default: one a core)")
+      ->check(CLI::Range(0, 1024));
+#ifdef DUPLEX_ONEDNN
+  app.add_option("--ceiling", flags.ceiling,
+                 "also measure the ceiling: seconds to spend on each primitive (0.05 is enough)")
+      ->check(CLI::NonNegativeNumber);
+#endif
+  app.add_flag("--layers", flags.layers, "print the table of layers");
+  app.add_flag(
+      "--row", flags.row,
+      "print one line of tab-separated values: network, batch, pictures a second (median, low, "
+      "high), GFLOP/s, seconds of a step, seconds of the ceiling (0: not measured), peak bytes");
+  if (const auto done = parse(app, argc, argv)) return *done;
+
+  const auto device = make_device(flags.device, flags.threads);
+  Network network(flags.model.build(), *device, flags.batch);
+  network.initialise(1);
+  std::unique_ptr<Profile> profile;
+  if (flags.layers) profile = std::make_unique<Profile>(network, flags.warm_up);
+  const Spread step = spread_of(time_steps(network, flags));
+  const double memory = peak_memory_bytes();
+  double ceiling = 0.0;
+#ifdef DUPLEX_ONEDNN
+  if (flags.ceiling > 0.0) ceiling = ceiling_seconds(network.model(), flags, flags.threads);
+#endif
+
+  const auto batch = static_cast<double>(flags.batch);
+  const double rate = step_flop(network.model(), flags.batch) / step.median * 1e-9;
+  if (flags.row) {
+    std::printf("%s\t%lld\t%.3f\t%.3f\t%.3f\t%.1f\t%.6f\t%.6f\t%.0f\n", flags.model.net.c_str(),
+                static_cast<long long>(flags.batch), batch / step.median, batch / step.high,
+                batch / step.low, rate, step.median, ceiling, memory);
+    return 0;
+  }
+  if (profile) std::printf("%s\n", profile->table().c_str());
+  std::printf(
+      "%s, batch %lld, %s: %s pictures/s (%s-%s), %s a step, %s GFLOP/s, peak memory %s MiB\n",
+      network.model().title().c_str(), static_cast<long long>(flags.batch),
+      device->description().c_str(), fixed(batch / step.median, 2).c_str(),
+      fixed(batch / step.high, 2).c_str(), fixed(batch / step.low, 2).c_str(),
+      duration_text(step.median).c_str(), fixed(rate, 1).c_str(),
+      fixed(memory / 1048576.0, 0).c_str());
+  if (ceiling > 0.0) {
+    std::printf(
+        "convolutions and linear layers alone: %s a step; the network reaches %s%% of that\n",
+        duration_text(ceiling).c_str(), fixed(100.0 * ceiling / step.median, 1).c_str());
+  }
+  return 0;
+}
+
+}  // namespace duplex::tools

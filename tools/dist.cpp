@@ -1,0 +1,279 @@
+// duplex dist: one rank of distributed training (Appendix C.3).
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "layers/checkpoint.h"
+#include "net/exchange.h"
+#include "net/key.h"
+#include "tools/command_line.h"
+#include "tools/commands.h"
+#include "tools/nodefile.h"
+#include "tools/table.h"
+#include "tools/training.h"
+#include "tools/wire_exchange.h"
+
+namespace duplex::tools {
+namespace {
+
+struct DistFlags {
+  TrainingFlags training;
+  std::string nodefile, sync = "join", server = "distributed", shards = "even", key, job = "duplex",
+                        congestion;
+  int index = -1;
+  double timeout = 60.0;
+
+  void add_to(CLI::App& app);
+  net::ExchangeSpec exchange() const;
+  /// What all ranks must agree on beside model and data.
+  std::string settings() const;
+};
+
+void DistFlags::add_to(CLI::App& app) {
+  training.add_to(app);
+  app.add_option("--nodefile", nodefile,
+                 "the machines, host or host:port a line; line I is rank I, from 0")
+      ->required();
+  app.add_option("--index", index, "this process's rank: its line in the nodefile, from 0")
+      ->required()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--sync", sync, "join: one update by the mean gradient of every worker's batch")
+      ->check(CLI::IsMember({"join"}));
+  app.add_option(
+         "--server", server,
+         "distributed: every rank trains and holds a share of the weights (default); central: "
+         "rank 0 holds all and does not train")
+      ->check(CLI::IsMember({"central", "distributed"}));
+  app.add_option("--shards", shards,
+                 "distributed server: even shares (default) or whole tensors (Algorithm 3.7)")
+      ->check(CLI::IsMember({"even", "tensors"}));
+  app.add_option("--key", key, "the cluster's key file (duplex keygen); needed beyond loopback");
+  app.add_option("--job", job, "name of the run; ranks of different jobs do not meet");
+  app.add_option("--congestion", congestion, "TCP congestion control (default: the system's)");
+  app.add_option("--timeout", timeout, "seconds that any wait may take (default 60)")
+      ->check(CLI::Range(0.1, 86400.0));
+}
+
+net::ExchangeSpec DistFlags::exchange() const {
+  net::ExchangeSpec spec;
+  spec.sync = net::parse_sync(sync);
+  spec.shards = net::parse_shards(shards);
+  spec.optimiser = training.spec;
+  spec.rate = training.learning_rate();
+  spec.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(timeout * 1e3));
+  return spec;
+}
+
+std::string DistFlags::settings() const {
+  return "sync " + sync + ", server " + server +
+         (server == "distributed" ? ", shards " + shards : "") + ", " + training.settings();
+}
+
+net::MeshSpec mesh_spec(const DistFlags& flags, const Task& task, const HostParameters& host) {
+  net::MeshSpec spec;
+  spec.addresses = read_nodefile(flags.nodefile);
+  const int size = static_cast<int>(spec.addresses.size());
+  if (flags.index >= size) {
+    throw Error("--index " + std::to_string(flags.index) + ": nodefile " + flags.nodefile +
+                    " has ranks 0 to " + std::to_string(size - 1),
+                Exit::usage);
+  }
+  spec.topology.mode = net::parse_server_mode(flags.server);
+  spec.topology.size = size;
+  spec.topology.server = 0;
+  if (spec.topology.mode == net::ServerMode::central && size < 2) {
+    throw Error("--server central takes two ranks at least: the server and a worker", Exit::usage);
+  }
+  spec.rank = flags.index;
+  spec.identity.job = flags.job;
+  spec.identity.model = net::fingerprint_of(
+      task.model.title() + ", " + std::to_string(task.model.classes()) + " classes", host.spans());
+  spec.identity.data = net::fingerprint(task.data->description() + ", digest " +
+                                        std::to_string(task.data->digest()));
+  spec.identity.settings = net::fingerprint(flags.settings());
+  if (!flags.key.empty()) spec.key = net::read_key(flags.key);
+  spec.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(flags.timeout * 1e3));
+  spec.congestion = flags.congestion;
+  spec.log = [rank = flags.index](const std::string& line) {
+    std::fprintf(stderr, "rank %d: %s\n", rank, line.c_str());
+  };
+  return spec;
+}
+
+int worker_number(const net::Topology& topology, int rank) {
+  int number = 0;
+  for (int worker : topology.workers()) {
+    if (worker == rank) return number;
+    ++number;
+  }
+  return -1;
+}
+
+nlohmann::ordered_json json_of(const net::TrafficSummary& traffic) {
+  return {{"bytes_sent", traffic.bytes_sent},
+          {"bytes_received", traffic.bytes_received},
+          {"steps", traffic.steps},
+          {"step_sent", traffic.step_sent},
+          {"step_received", traffic.step_received},
+          {"t_comm_s", traffic.t_comm},
+          {"wire_s", traffic.wire_seconds},
+          {"exposed_s", traffic.exposed_seconds}};
+}
+
+std::string megabytes(double bytes) {
+  return fixed(bytes * 1e-6, 3) + " MB";
+}
+
+std::string traffic_report(const net::TrafficSummary& traffic) {
+  return "wire     " + megabytes(traffic.step_sent) + " out and " +
+         megabytes(traffic.step_received) + " in a step, " + duration_text(traffic.wire_seconds) +
+         " busy, " + duration_text(traffic.exposed_seconds) + " of it exposed; t_comm " +
+         duration_text(traffic.t_comm) + "\n";
+}
+
+/// One rank of a run, from its start to its files.
+class Rank {
+ public:
+  explicit Rank(const DistFlags& flags)
+      : flags_(flags),
+        task_(open_task(flags.training)),
+        mode_(net::parse_server_mode(flags.server)),
+        trains_(mode_ == net::ServerMode::distributed || flags.index != 0),
+        host_(task_.model, trains_) {}
+
+  void run() {
+    host_.initialise(flags_.training.seed);
+    if (!flags_.training.weights.empty()) host_.load(flags_.training.weights, task_.model);
+    net::MeshSpec mesh = mesh_spec(flags_, task_, host_);
+    topology_ = mesh.topology;
+    RunDirectory directory(flags_.training.logdir, "dist", flags_.training.model.net);
+    if (trains_) prepare_network();
+    write_config(directory);
+    net::ExchangeSpec spec = flags_.exchange();
+    spec.ledger_path = directory.file("ledger-" + std::to_string(flags_.index) + ".csv");
+    net::ParameterExchange wire(spec, host_.spans(), net::Mesh::join(std::move(mesh)));
+    if (trains_) {
+      train_rank(wire, directory);
+    } else {
+      serve(wire, directory);
+    }
+  }
+
+ private:
+  bool leads() const { return worker_number(topology_, flags_.index) == 0; }
+
+  void prepare_network() {
+    const TrainingFlags& flags = flags_.training;
+    device_ = make_device(flags.device, flags.threads);
+    network_ = std::make_unique<Network>(task_.model, *device_, flags.batch);
+    network_->initialise(flags.seed);
+    if (!flags.weights.empty()) load_checkpoint(flags.weights, *network_);
+  }
+
+  void write_config(const RunDirectory& directory) const {
+    if (!trains_ || !leads()) return;
+    nlohmann::ordered_json config = config_of(flags_.training, task_, device_.get());
+    config["command"] = "dist";
+    config["settings"] = flags_.settings();
+    config["ranks"] = topology_.size;
+    config["workers"] = topology_.workers().size();
+    config["server"] = flags_.server;
+    config["sync"] = flags_.sync;
+    config["shards"] = flags_.shards;
+    directory.write("config.json", config.dump(1) + "\n");
+  }
+
+  void train_rank(net::ParameterExchange& wire, const RunDirectory& directory) {
+    const TrainingFlags& flags = flags_.training;
+    datasets::LoaderOptions loading;
+    loading.share = datasets::join_share(flags.batch, worker_number(topology_, flags_.index),
+                                         static_cast<int>(topology_.workers().size()));
+    loading.seed = flags.seed;
+    loading.mirror = flags.mirror;
+    loading.strict = flags.strict;
+    loading.threads = loader_threads();
+    datasets::BatchLoader loader(task_.split.train, loading);
+    WireExchange exchange(*network_, host_, wire);
+    const Length length = length_of(flags, loader);
+    const TrainingResult result =
+        train(*network_, loader, exchange, flags, length, leads() ? &directory : nullptr, leads());
+    report_replaced(loader);
+    nlohmann::ordered_json summary = tools::json_of(result);
+    wire.finish(summary.dump());
+    const net::TrafficSummary traffic = wire.traffic();
+    summary["version"] = 1;
+    summary["command"] = "dist";
+    summary["rank"] = flags_.index;
+    summary["workers"] = topology_.workers().size();
+    summary["ranks"] = topology_.size;
+    summary["server"] = flags_.server;
+    summary["sync"] = flags_.sync;
+    summary["traffic"] = json_of(traffic);
+    if (leads()) finish_leader(result, traffic, directory, summary);
+    directory.write("rank-" + std::to_string(flags_.index) + ".json", summary.dump(1) + "\n");
+  }
+
+  /// The first worker tests and saves what all of them have trained.
+  void finish_leader(const TrainingResult& result, const net::TrafficSummary& traffic,
+                     const RunDirectory& directory, nlohmann::ordered_json& summary) {
+    const TrainingFlags& flags = flags_.training;
+    for (std::size_t i = 0; i < host_.spans().size(); ++i) {
+      device_->upload(network_->parameters()[i].weights, host_.spans()[i].weights);
+    }
+    if (result.steps > 0) {
+      const std::map<std::string, std::string> metadata{{"network", flags.model.net},
+                                                        {"steps", std::to_string(result.steps)},
+                                                        {"settings", flags_.settings()}};
+      save_checkpoint(directory.file("checkpoint.safetensors"), *network_, metadata);
+      if (!flags.save.empty()) save_checkpoint(flags.save, *network_, metadata);
+    }
+    std::fputs(report_of(result, flags.batch, false).c_str(), stdout);
+    std::fputs(traffic_report(traffic).c_str(), stdout);
+    if (flags.accuracy) {
+      const Accuracy accuracy = evaluate(*network_, task_.split.test, loader_threads());
+      std::printf("accuracy %s\n", accuracy.str().c_str());
+      summary["accuracy"] = tools::json_of(accuracy);
+    }
+    directory.write("summary.json", summary.dump(1) + "\n");
+    std::printf("run      %s\n", directory.path().c_str());
+  }
+
+  void serve(net::ParameterExchange& wire, const RunDirectory& directory) {
+    wire.finish("");
+    nlohmann::ordered_json summary;
+    summary["version"] = 1;
+    summary["command"] = "dist";
+    summary["rank"] = flags_.index;
+    summary["traffic"] = json_of(wire.traffic());
+    directory.write("rank-" + std::to_string(flags_.index) + ".json", summary.dump(1) + "\n");
+  }
+
+  const DistFlags& flags_;
+  Task task_;
+  net::ServerMode mode_;
+  bool trains_;
+  HostParameters host_;
+  net::Topology topology_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Network> network_;
+};
+
+}  // namespace
+
+int dist(int argc, const char* const* argv) {
+  CLI::App app{
+      "Trains a network as one rank of several; start one on every machine of the nodefile.",
+      "duplex dist"};
+  DistFlags flags;
+  flags.add_to(app);
+  if (const auto done = parse(app, argc, argv)) return *done;
+  flags.training.settle();
+  if (flags.training.profile) {
+    throw Error("dist: --profile belongs to local, where nothing but computing is timed",
+                Exit::usage);
+  }
+  Rank(flags).run();
+  return 0;
+}
+
+}  // namespace duplex::tools

@@ -1,0 +1,84 @@
+// duplex local: training on one machine (Appendix C.1).
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "layers/checkpoint.h"
+#include "layers/local_exchange.h"
+#include "tools/command_line.h"
+#include "tools/commands.h"
+#include "tools/profile.h"
+#include "tools/table.h"
+#include "tools/training.h"
+
+namespace duplex::tools {
+
+int local(int argc, const char* const* argv) {
+  CLI::App app{"Trains a network on this machine; measures t_grad, layer by layer if asked.",
+               "duplex local"};
+  TrainingFlags flags;
+  flags.add_to(app);
+  if (const auto done = parse(app, argc, argv)) return *done;
+  flags.settle();
+
+  Task task = open_task(flags);
+  const auto device = make_device(flags.device, flags.threads);
+  datasets::LoaderOptions loading;
+  loading.share = datasets::join_share(flags.batch);
+  loading.seed = flags.seed;
+  loading.mirror = flags.mirror;
+  loading.strict = flags.strict;
+  loading.threads = loader_threads();
+  datasets::BatchLoader loader(task.split.train, loading);
+  Network network(task.model, *device, flags.batch, flags.epochs > 0);
+  if (flags.weights.empty()) {
+    network.initialise(flags.seed);
+  } else {
+    load_checkpoint(flags.weights, network);
+  }
+  const RunDirectory directory(flags.logdir, "local", flags.model.net);
+  nlohmann::ordered_json config = config_of(flags, task, device.get());
+  config["command"] = "local";
+  directory.write("config.json", config.dump(1) + "\n");
+  std::printf("%s, %s parameters, %lld classes; %s\n%s: %s for training, %s for testing\n",
+              task.model.title().c_str(), grouped(task.model.trained_parameters()).c_str(),
+              static_cast<long long>(task.model.classes()), device->description().c_str(),
+              task.data->description().c_str(),
+              grouped(static_cast<std::int64_t>(task.split.train.size())).c_str(),
+              grouped(static_cast<std::int64_t>(task.split.test.size())).c_str());
+  std::fflush(stdout);
+
+  const Length length = length_of(flags, loader);
+  std::unique_ptr<Profile> profile;
+  if (flags.profile) profile = std::make_unique<Profile>(network, warm_up_steps(length.steps));
+  LocalExchange exchange(network, flags.spec, flags.learning_rate());
+  const TrainingResult result = train(network, loader, exchange, flags, length, &directory, true);
+  network.observe(nullptr);
+  report_replaced(loader);
+
+  nlohmann::ordered_json summary = json_of(result);
+  summary["version"] = 1;
+  summary["command"] = "local";
+  summary["workers"] = 1;
+  if (length.steps > 0) {
+    const std::map<std::string, std::string> metadata{{"network", flags.model.net},
+                                                      {"steps", std::to_string(length.steps)},
+                                                      {"settings", flags.settings()}};
+    save_checkpoint(directory.file("checkpoint.safetensors"), network, metadata);
+    if (!flags.save.empty()) save_checkpoint(flags.save, network, metadata);
+  }
+  std::fputs(report_of(result, flags.batch, true).c_str(), stdout);
+  if (profile && length.steps > 0) {
+    directory.write("profile.json", profile->json());
+    std::printf("\n%s\n", profile->table().c_str());
+  }
+  if (flags.accuracy) {
+    const Accuracy accuracy = evaluate(network, task.split.test, loader_threads());
+    std::printf("accuracy %s\n", accuracy.str().c_str());
+    summary["accuracy"] = json_of(accuracy);
+  }
+  directory.write("summary.json", summary.dump(1) + "\n");
+  std::printf("run      %s\n", directory.path().c_str());
+  return 0;
+}
+
+}  // namespace duplex::tools

@@ -1,0 +1,225 @@
+#include "tools/training.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "layers/timed_exchange.h"
+#include "tools/progress.h"
+#include "tools/table.h"
+
+namespace duplex::tools {
+namespace {
+
+constexpr std::size_t named_at_most = 10;
+
+void list_left_out(const std::vector<datasets::LeftOut>& files, const char* what) {
+  if (files.empty()) return;
+  std::fprintf(stderr, "%zu pictures %s:\n", files.size(), what);
+  for (std::size_t i = 0; i < std::min(files.size(), named_at_most); ++i) {
+    std::fprintf(stderr, "  %s: %s\n", files[i].name.c_str(), files[i].reason.c_str());
+  }
+  if (files.size() > named_at_most) {
+    std::fprintf(stderr, "  and %zu more\n", files.size() - named_at_most);
+  }
+}
+
+}  // namespace
+
+Task open_task(const TrainingFlags& flags) {
+  const Model defaults =
+      flags.model.build();  // Fails for an unknown network before anything is read.
+  const Shape sample = defaults.entry(0).shape;
+  auto data = datasets::open_dataset(flags.datadir, flags.dataset_options(sample));
+  list_left_out(data->catalogue().skipped, "skipped");
+  if (data->shape() != sample) {
+    throw Error(data->description() + ": " + defaults.title() + " wants pictures of " +
+                    sample.str() + "; choose --input, or pack the pictures with that size",
+                Exit::usage);
+  }
+  const auto classes = static_cast<std::int64_t>(data->classes().size());
+  models::ModelOptions options = flags.model.options;
+  if (options.classes == 0) options.classes = classes;
+  if (options.classes < classes) {
+    throw Error("--classes " + std::to_string(options.classes) + " is less than the " +
+                    std::to_string(classes) + " classes of " + data->source(),
+                Exit::usage);
+  }
+  datasets::Split split = datasets::split(data, flags.test_fraction, flags.seed);
+  return {std::move(data), std::move(split), models::build(flags.model.net, options)};
+}
+
+int loader_threads() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return std::clamp(cores, 1, 8);
+}
+
+Length length_of(const TrainingFlags& flags, const datasets::BatchLoader& loader) {
+  Length length;
+  length.steps_per_epoch = std::max<std::uint64_t>(loader.steps(1), 1);
+  length.steps = loader.steps(flags.epochs);
+  if (flags.batches != 0) {
+    length.steps = flags.epochs == 0 ? 0 : std::min(length.steps, flags.batches);
+  }
+  return length;
+}
+
+std::uint64_t warm_up_steps(std::uint64_t steps) {
+  return std::min<std::uint64_t>(steps / 10, 10);
+}
+
+TrainingResult train(Network& network, datasets::BatchLoader& loader, Exchange& inner,
+                     const TrainingFlags& flags, const Length& length,
+                     const RunDirectory* directory, bool show) {
+  std::unique_ptr<MetricsFile> metrics;
+  if (directory != nullptr) metrics = std::make_unique<MetricsFile>(directory->file("metrics.csv"));
+  TimedExchange exchange(inner);
+  const LearningRate rate = flags.learning_rate();
+  const std::uint64_t warm_up = warm_up_steps(length.steps);
+  const std::uint64_t tail = std::max<std::uint64_t>(length.steps / 10, 1);
+  std::vector<double> gradient, total, await, push, data;
+  TrainingResult result;
+  Progress progress;
+
+  const std::int64_t start = clock_ns();
+  std::int64_t step_begin = start;
+  for (std::uint64_t step = 0; step < length.steps; ++step) {
+    const datasets::Batch& batch = loader.next();
+    const std::int64_t have_data = clock_ns();
+    Pass pass;
+    pass.seed = flags.seed;
+    pass.first_sample = batch.first_sample;
+    pass.labels = batch.labels;
+    exchange.begin(step);
+    network.forward(batch.pixels, pass, &exchange);
+    const double loss = network.loss();
+    network.backward(&exchange);
+    exchange.end();
+    network.device().synchronize();
+    const std::int64_t end = clock_ns();
+
+    StepMetrics row;
+    row.step = step;
+    row.epoch = step / length.steps_per_epoch;
+    row.loss = loss;
+    row.rate = rate.at(step);
+    row.total = seconds(end - step_begin);
+    row.data = seconds(have_data - step_begin);
+    row.await = seconds(exchange.await_ns());
+    row.push = seconds(exchange.push_ns());
+    row.gradient = seconds(end - have_data) - row.await - row.push;
+    step_begin = end;
+    if (metrics) metrics->write(row);
+    if (!std::isfinite(loss)) {
+      throw Error("step " + std::to_string(step) +
+                  ": the loss is no longer finite; try a smaller --lr");
+    }
+    if (step >= warm_up) {
+      gradient.push_back(row.gradient);
+      total.push_back(row.total);
+      await.push_back(row.await);
+      push.push_back(row.push);
+      data.push_back(row.data);
+    }
+    if (step + tail >= length.steps) result.loss += loss / static_cast<double>(tail);
+    if (show && progress.due()) {
+      const double gone = seconds(end - start);
+      const double left =
+          gone / static_cast<double>(step + 1) * static_cast<double>(length.steps - step - 1);
+      progress.show(
+          "epoch " + std::to_string(row.epoch + 1) + ", batch " + std::to_string(step + 1) + "/" +
+          std::to_string(length.steps) + ", loss " + fixed(loss, 4) + ", " +
+          fixed(
+              static_cast<double>((step + 1) * static_cast<std::uint64_t>(network.batch())) / gone,
+              1) +
+          " pictures/s, " + clock_text(left) + " left");
+    }
+  }
+  result.steps = length.steps;
+  result.seconds = seconds(clock_ns() - start);
+  result.gradient = spread_of(std::move(gradient));
+  result.total = spread_of(std::move(total));
+  result.await = spread_of(std::move(await));
+  result.push = spread_of(std::move(push));
+  result.data = spread_of(std::move(data));
+  return result;
+}
+
+nlohmann::ordered_json config_of(const TrainingFlags& flags, const Task& task,
+                                 const Device* device) {
+  nlohmann::ordered_json config;
+  config["version"] = 1;
+  config["network"] = flags.model.net;
+  config["title"] = task.model.title();
+  config["input"] = task.model.entry(0).shape.str();
+  config["classes"] = task.model.classes();
+  config["parameters"] = task.model.trained_parameters();
+  config["auxiliary"] = flags.model.options.auxiliary;
+  config["pad_shortcuts"] = flags.model.options.zero_padded_shortcuts;
+  config["data"] = {{"path", flags.datadir},
+                    {"description", task.data->description()},
+                    {"train", task.split.train.size()},
+                    {"test", task.split.test.size()}};
+  config["settings"] = flags.settings();
+  config["batch"] = flags.batch;
+  config["epochs"] = flags.epochs;
+  config["seed"] = flags.seed;
+  if (device != nullptr) config["device"] = device->description();
+  return config;
+}
+
+nlohmann::ordered_json json_of(const Spread& spread) {
+  return {{"median", spread.median},
+          {"low", spread.low},
+          {"high", spread.high},
+          {"count", spread.count}};
+}
+
+nlohmann::ordered_json json_of(const TrainingResult& result) {
+  return {{"steps", result.steps},
+          {"seconds", result.seconds},
+          {"loss", result.loss},
+          {"t_grad_s", json_of(result.gradient)},
+          {"step_s", json_of(result.total)},
+          {"await_s", json_of(result.await)},
+          {"push_s", json_of(result.push)},
+          {"data_s", json_of(result.data)}};
+}
+
+nlohmann::ordered_json json_of(const Accuracy& accuracy) {
+  return {{"samples", accuracy.samples},
+          {"top1", accuracy.top1},
+          {"top5", accuracy.top5},
+          {"loss", accuracy.loss}};
+}
+
+std::string report_of(const TrainingResult& result, std::int64_t batch, bool alone) {
+  if (result.steps == 0) return "";
+  std::string text;
+  text += "t_grad   " + spread_text(result.gradient) + " a batch of " + std::to_string(batch) +
+          ", median (quartiles) of " + grouped(static_cast<std::int64_t>(result.gradient.count)) +
+          " batches\n";
+  text += "step     " + spread_text(result.total) + ", of which data " +
+          duration_text(result.data.median) +
+          (alone ? ", update " + duration_text(result.push.median)
+                 : ", waiting for weights " + duration_text(result.await.median) +
+                       ", handing gradients over " + duration_text(result.push.median)) +
+          "\n";
+  text += "loss     " + fixed(result.loss, 4) + " over the last tenth of " +
+          grouped(static_cast<std::int64_t>(result.steps)) + " steps, " +
+          clock_text(result.seconds) + " in all\n";
+  return text;
+}
+
+void report_replaced(const datasets::BatchLoader& loader) {
+  list_left_out(loader.replaced(), "could not be decoded and were replaced by the next ones");
+}
+
+}  // namespace duplex::tools

@@ -1,0 +1,72 @@
+// What local and dist have in common: the data set and the model that fits it, the training loop,
+// and what a run leaves behind.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/exchange.h"
+#include "datasets/dataset.h"
+#include "datasets/loader.h"
+#include "layers/network.h"
+#include "tools/evaluation.h"
+#include "tools/run_directory.h"
+#include "tools/statistics.h"
+#include "tools/training_flags.h"
+
+namespace duplex::tools {
+
+/// The data and a model for it: input size by the network (or --input), classes by the data set (or
+/// --classes).
+struct Task {
+  std::shared_ptr<const datasets::Dataset> data;
+  datasets::Split split;
+  Model model;
+};
+
+/// Opens the data set and says what it is, with what was skipped. Throws Error(Exit::usage) where
+/// they do not fit.
+Task open_task(const TrainingFlags& flags);
+
+/// Threads that decode pictures beside the computing ones.
+int loader_threads();
+
+/// Steps of a run: epochs of the loader's, or fewer if --batches says so.
+struct Length {
+  std::uint64_t steps = 0;
+  std::uint64_t steps_per_epoch = 1;
+};
+Length length_of(const TrainingFlags& flags, const datasets::BatchLoader& loader);
+
+/// Medians over the steps after warm-up, and the run as a whole.
+struct TrainingResult {
+  Spread gradient, total, await, push, data;  ///< Seconds a step.
+  std::uint64_t steps = 0;
+  double loss = 0.0;     ///< Mean over the last tenth of the steps.
+  double seconds = 0.0;  ///< All steps.
+};
+
+/// Steps at the start that no figure counts: a tenth of the run, ten at most.
+std::uint64_t warm_up_steps(std::uint64_t steps);
+
+/// The training loop: for every step the next batch, forward and backward through the exchange. A
+/// row a step goes to metrics.csv in `directory`, if given; progress is shown if `show`. Throws
+/// Error where the loss is no longer finite.
+TrainingResult train(Network& network, datasets::BatchLoader& loader, Exchange& exchange,
+                     const TrainingFlags& flags, const Length& length,
+                     const RunDirectory* directory, bool show);
+
+/// Pieces of config.json and summary.json.
+nlohmann::ordered_json config_of(const TrainingFlags& flags, const Task& task,
+                                 const Device* device);
+nlohmann::ordered_json json_of(const Spread& spread);
+nlohmann::ordered_json json_of(const TrainingResult& result);
+nlohmann::ordered_json json_of(const Accuracy& accuracy);
+
+/// Lines for the user: t_grad and where the rest of a step went.
+std::string report_of(const TrainingResult& result, std::int64_t batch, bool alone);
+
+/// What was replaced while reading, in a line or two on standard error.
+void report_replaced(const datasets::BatchLoader& loader);
+
+}  // namespace duplex::tools
