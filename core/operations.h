@@ -126,7 +126,8 @@ struct BatchNormSpec {
 };
 
 /// Batch normalisation by channel (2.9)-(2.12). gamma, beta and the running statistics are plain
-/// (C). The batch's variance is the biased one in y, the unbiased one (n / (n - 1)) in running_var.
+/// (C). The batch's variance is the biased one in y, the unbiased one (n / (n - 1)) in running_var,
+/// which for one value a channel is 0.
 class BatchNorm {
  public:
   virtual ~BatchNorm() = default;

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "core/error.h"
 #include "core/output_file.h"
@@ -37,13 +39,24 @@ std::string header_of(const std::vector<SafetensorsEntry>& entries,
     header[entry.name] = {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = header.dump();
+  // Metadata may quote a path, which need not be UTF-8.
+  std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   return text;
 }
 
+/// A JSON number that is a whole one, not below 0 and fits an int64; throws for any other value.
+std::uint64_t whole_number(const nlohmann::json& value) {
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > INT64_MAX)
+    throw Error("one of its sizes or offsets is no whole number from 0");
+  return value.get<std::uint64_t>();
+}
+
 Shape shape_of(const nlohmann::json& extents) {
-  const auto extent = [&](std::size_t axis) { return extents[axis].get<std::int64_t>(); };
+  if (!extents.is_array()) throw Error("its shape is not a list");
+  const auto extent = [&](std::size_t axis) {
+    return static_cast<std::int64_t>(whole_number(extents[axis]));
+  };
   switch (extents.size()) {
     case 0:
       return {};
@@ -164,8 +177,10 @@ void SafetensorsFile::parse(const std::string& header, std::uint64_t data_begin,
       if (type != "F32") throw Error("its elements are " + type + "; only F32 is read");
       const Shape shape = shape_of(value.at("shape"));
       const auto& offsets = value.at("data_offsets");
-      const auto begin = offsets.at(0).get<std::uint64_t>();
-      const auto end = offsets.at(1).get<std::uint64_t>();
+      if (!offsets.is_array() || offsets.size() != 2)
+        throw Error("its data_offsets are not two numbers");
+      const std::uint64_t begin = whole_number(offsets[0]);
+      const std::uint64_t end = whole_number(offsets[1]);
       const std::uint64_t bytes = elements_of(shape) * sizeof(float);
       if (begin > end || end - begin != bytes || end > file_bytes - data_begin) {
         throw Error("its bytes " + std::to_string(begin) + " to " + std::to_string(end) +
@@ -178,9 +193,24 @@ void SafetensorsFile::parse(const std::string& header, std::uint64_t data_begin,
       fail("cannot be used: '" + name + "': " + error.what());
     }
   }
+  // Arrays follow one another without overlap or gap, up to the end: what else a file holds, nobody
+  // declared. Where an empty array shares its offset with the next one, it comes first.
   std::sort(
-      entries_.begin(), entries_.end(),
-      [](const SafetensorsEntry& a, const SafetensorsEntry& b) { return a.offset < b.offset; });
+      entries_.begin(), entries_.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
+        return std::pair(a.offset, a.shape.elements()) < std::pair(b.offset, b.shape.elements());
+      });
+  std::uint64_t expected = data_begin;
+  for (const SafetensorsEntry& entry : entries_) {
+    if (entry.offset != expected) {
+      fail("is damaged: the bytes of '" + entry.name +
+           (entry.offset < expected ? "' overlap the array before" : "' leave a gap before them"));
+    }
+    expected += elements_of(entry.shape) * sizeof(float);
+  }
+  if (expected != file_bytes) {
+    fail("is damaged: " + std::to_string(file_bytes - expected) +
+         " bytes after the last array belong to none");
+  }
 }
 
 void SafetensorsFile::read(const SafetensorsEntry& entry, float* values) const {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <tuple>
 
-#include "core/error.h"
 #include "core/random.h"
 
 namespace duplex::datasets {
@@ -59,6 +58,11 @@ std::string Dataset::description() const {
   return with_commas(size()) + " pictures of " + std::to_string(s.c()) + "x" +
          std::to_string(s.h()) + "x" + std::to_string(s.w()) + " in " +
          with_commas(classes().size()) + " classes, from " + source();
+}
+
+Error unreadable(const Dataset& data, std::size_t index, const std::string& reason) {
+  return Error("picture '" + data.sample(index).name + "' of " + data.source() +
+               " cannot be read: " + reason);
 }
 
 std::string with_commas(std::uint64_t number) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/shape.h"
 
 namespace duplex::datasets {
@@ -61,8 +62,8 @@ class Dataset {
   virtual std::string source() const = 0;  ///< "the folder ...".
 
   /// The sample's pixels, C planes of H x W bytes: either in `scratch`, which has room for
-  /// sample_bytes(), or where the data set itself keeps them. Throws Error, naming the sample, if
-  /// they cannot be read.
+  /// sample_bytes(), or where the data set itself keeps them. Throws Error if they
+  /// cannot be read; it holds the reason alone.
   virtual const std::uint8_t* read(std::size_t index, std::uint8_t* scratch) const = 0;
 
  protected:
@@ -71,6 +72,9 @@ class Dataset {
  private:
   Catalogue catalogue_;
 };
+
+/// "picture 'NAME' of SOURCE cannot be read: REASON".
+Error unreadable(const Dataset& data, std::size_t index, const std::string& reason);
 
 struct DatasetOptions {
   /// The size to scale to, and 3 for colour or 1 for grey. 0: the source's own, which for a folder

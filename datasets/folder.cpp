@@ -1,6 +1,7 @@
 #include "datasets/folder.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <utility>
 
@@ -72,7 +73,11 @@ Layout list_classes(const std::string& root) {
   for (const std::string& name : list(root)) {
     std::error_code failure;
     const fs::file_status status = fs::status(root + "/" + name, failure);
-    if (fs::is_directory(status) && !hidden(name)) {
+    if (hidden(name)) {
+      layout.ignored.push_back({name, "hidden"});
+    } else if (failure || !fs::exists(status)) {
+      layout.skipped.push_back({name, failure ? failure.message() : error_text(ENOENT)});
+    } else if (fs::is_directory(status)) {
       const std::size_t before = layout.candidates.size();
       const std::string inner = list_class(layout, root, name);
       if (layout.candidates.size() == before) {
@@ -81,11 +86,8 @@ Layout list_classes(const std::string& root) {
                                    : ", but folders: is '" + root + "/" + name +
                                          "' the folder of classes that you mean?"));
       }
-    } else if (!fs::exists(status) && !hidden(name)) {
-      layout.skipped.push_back(
-          {name, failure ? failure.message() : std::string("the link leads nowhere")});
     } else {
-      layout.ignored.push_back({name, hidden(name) ? "hidden" : "not in a class's folder"});
+      layout.ignored.push_back({name, "not in a class's folder"});
     }
   }
   return layout;
@@ -144,17 +146,13 @@ std::shared_ptr<const Dataset> FolderDataset::open(const std::string& folder,
 }
 
 const std::uint8_t* FolderDataset::read(std::size_t index, std::uint8_t* scratch) const {
-  const std::string path = folder_ + "/" + sample(index).name;
-  try {
-    const std::vector<std::uint8_t> file = read_file(path, max_picture_bytes);
-    const auto channels = static_cast<int>(shape().c());
-    const Picture picture = decode_picture(file.data(), file.size(), channels);
-    resample(scratch, static_cast<int>(shape().h()), static_cast<int>(shape().w()),
-             picture.pixels.get(), picture.size.height, picture.size.width, channels);
-    return scratch;
-  } catch (const Error& error) {
-    throw Error("picture '" + path + "' cannot be read: " + error.what());
-  }
+  const std::vector<std::uint8_t> file =
+      read_file(folder_ + "/" + sample(index).name, max_picture_bytes);
+  const auto channels = static_cast<int>(shape().c());
+  const Picture picture = decode_picture(file.data(), file.size(), channels);
+  resample(scratch, static_cast<int>(shape().h()), static_cast<int>(shape().w()),
+           picture.pixels.get(), picture.size.height, picture.size.width, channels);
+  return scratch;
 }
 
 }  // namespace duplex::datasets

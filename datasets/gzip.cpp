@@ -81,13 +81,14 @@ std::vector<std::uint8_t> gunzip(const std::vector<std::uint8_t>& file) {
   const std::size_t packed = file.size() - begin - trailer;
   const std::uint8_t* tail = file.data() + file.size() - trailer;
   const std::size_t length = little_endian(tail + 4);
-  if (length > INT_MAX || packed > INT_MAX || length > packed * best_ratio) {
+  if (length > INT_MAX || file.size() > INT_MAX || length > packed * best_ratio) {
     throw Error("the gzip file is truncated, corrupt or too large");
   }
   std::vector<std::uint8_t> content(length);
+  // The trailer goes along: some versions of the decoder read a little ahead of where they are.
   const int got = stbi_zlib_decode_noheader_buffer(
       reinterpret_cast<char*>(content.data()), static_cast<int>(length),
-      reinterpret_cast<const char*>(file.data() + begin), static_cast<int>(packed));
+      reinterpret_cast<const char*>(file.data() + begin), static_cast<int>(packed + trailer));
   if (got < 0 || static_cast<std::size_t>(got) != length ||
       crc32(content.data(), length) != little_endian(tail)) {
     throw Error("the gzip file is truncated or corrupt");

@@ -89,11 +89,13 @@ std::shared_ptr<const Dataset> IdxDataset::open(const std::string& folder) {
   Catalogue catalogue;
   std::vector<std::uint8_t> pixels;
   int classes = 0;
+  const bool tests =
+      !locate(folder, image_files[1]).empty() || !locate(folder, label_files[1]).empty();
   for (const Use use : {Use::train, Use::test}) {
+    if (use == Use::test && !tests) break;
     const auto part = static_cast<std::size_t>(use == Use::test);
     const std::string image_path = locate(folder, image_files[part]);
     const std::string label_path = locate(folder, label_files[part]);
-    if (use == Use::test && image_path.empty() && label_path.empty()) continue;
     if (image_path.empty() || label_path.empty()) {
       throw Error("IDX file '" + folder + "/" +
                   (image_path.empty() ? image_files[part] : label_files[part]) +
@@ -114,7 +116,8 @@ std::shared_ptr<const Dataset> IdxDataset::open(const std::string& folder) {
     const std::uint8_t* label = labels.content.data() + labels.header;
     for (std::uint32_t i = 0; i < images.extents[0]; ++i) {
       catalogue.samples.push_back({number_name(use == Use::train ? "train" : "test", i), label[i],
-                                   use, static_cast<std::uint64_t>(shape.elements())});
+                                   tests ? use : Use::any,
+                                   static_cast<std::uint64_t>(shape.elements())});
       classes = std::max(classes, label[i] + 1);
     }
     pixels.insert(pixels.end(), images.content.begin() + static_cast<std::ptrdiff_t>(images.header),

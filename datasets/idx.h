@@ -7,7 +7,8 @@
 
 namespace duplex::datasets {
 
-/// The whole set in memory, as grey pictures; the part a sample comes from fixes its use.
+/// The whole set in memory, as grey pictures. Where there are t10k- files, those are what to test
+/// on.
 class IdxDataset : public Dataset {
  public:
   /// Reads train-images-idx3-ubyte and train-labels-idx1-ubyte, and the two t10k- files if they are

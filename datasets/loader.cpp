@@ -143,7 +143,7 @@ std::uint32_t BatchLoader::read_sample(float* to, std::uint32_t position, bool m
     try {
       pixels = data.read(index, scratch.data());
     } catch (const Error& error) {
-      if (options_.strict) throw;
+      if (options_.strict) throw unreadable(data, index, error.what());
       const std::lock_guard<std::mutex> lock(mutex_);
       replaced_.emplace(data.sample(index).name, error.what());
       position = static_cast<std::uint32_t>((position + std::size_t{1}) % subset_.size());

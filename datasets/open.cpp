@@ -1,7 +1,9 @@
 // Recognises what a path holds.
+#include <cerrno>
 #include <filesystem>
 
 #include "core/error.h"
+#include "datasets/file.h"
 #include "datasets/folder.h"
 #include "datasets/idx.h"
 #include "datasets/packed.h"
@@ -19,19 +21,15 @@ constexpr const char* understood =
 std::shared_ptr<const Dataset> open_source(const std::string& path, const DatasetOptions& options) {
   std::error_code failure;
   const fs::file_status status = fs::status(path, failure);
-  if (!fs::exists(status)) {
-    throw Error("data set '" + path +
-                "': " + (failure ? failure.message() : std::string("no such file or folder")) +
+  if (failure || !fs::exists(status)) {
+    throw Error("data set '" + path + "': " + (failure ? failure.message() : error_text(ENOENT)) +
                 "; " + understood);
   }
   if (fs::is_directory(status)) {
     if (IdxDataset::is_there(path)) return IdxDataset::open(path);
     return FolderDataset::open(path, options);
   }
-  // What cannot even be opened shall be told so, rather than taken for something unknown.
-  if (fs::is_regular_file(status) && PackedDataset::is_there(path)) {
-    return PackedDataset::open(path);
-  }
+  if (PackedDataset::is_there(path)) return PackedDataset::open(path);
   throw Error("data set '" + path + "' is not recognised; " + understood);
 }
 

@@ -164,7 +164,7 @@ PackResult pack_dataset(const Dataset& data, const std::string& path, int thread
     for (std::size_t i = 0; i < count; ++i) {
       const Sample& sample = data.sample(begin + i);
       if (!faults[i].empty()) {
-        if (strict) throw Error(faults[i]);
+        if (strict) throw unreadable(data, begin + i, faults[i]);
         result.skipped.push_back({sample.name, faults[i]});
         continue;
       }

@@ -1,10 +1,5 @@
 #include "datasets/packed.h"
 
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <fstream>
-
 #include "core/error.h"
 #include "datasets/packed_format.h"
 
@@ -106,10 +101,13 @@ Catalogue read_table(const MappedFile& file, const PackHeader& header) {
 }  // namespace
 
 bool PackedDataset::is_there(const std::string& path) {
-  std::array<std::uint8_t, 8> begin{};
-  std::ifstream file(path, std::ios::binary);
-  file.read(reinterpret_cast<char*>(begin.data()), begin.size());
-  return file && Reader(begin.data(), begin.size()).number<std::uint64_t>() == PackHeader::magic;
+  try {
+    const MappedFile file(path);
+    return file.bytes() >= sizeof(PackHeader::magic) &&
+           Reader(file.data(), file.bytes()).number<std::uint64_t>() == PackHeader::magic;
+  } catch (const Error& error) {
+    throw Error("data set '" + path + "' cannot be read: " + error.what());
+  }
 }
 
 std::shared_ptr<const Dataset> PackedDataset::open(const std::string& path) {

@@ -18,7 +18,7 @@ class PackedDataset : public Dataset {
  public:
   /// Checks header, table and length against each other; the pixels' bytes are taken as they are.
   static std::shared_ptr<const Dataset> open(const std::string& path);
-  /// Whether a file begins as a packed file does.
+  /// Whether a file begins as a packed file does. Throws Error if it cannot be read.
   static bool is_there(const std::string& path);
 
   std::string source() const override { return "the packed file '" + path_ + "'"; }

@@ -1,5 +1,6 @@
 // The header of packed files, for their reader and their writer.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 namespace duplex::datasets {

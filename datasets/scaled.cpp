@@ -1,5 +1,6 @@
 #include "datasets/scaled.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "datasets/resample.h"

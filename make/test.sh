@@ -1,42 +1,60 @@
 #!/bin/bash
 # Runs test programs and ends with one line, `N passed, N failed, N skipped`. A program gets one
-# line; what failed is shown in full, what was skipped with its reason. A program that crashes or
-# ends without GoogleTest's summary counts as one failure.
+# line; of what failed everything is shown, of what was skipped the reason. A program that crashes,
+# hangs, or ends before GoogleTest's summary counts as one failure.
 # Usage: make/test.sh PROGRAM...    A program ending in .sh is one test: exit code 0 passes.
 set -u
+limit=${TEST_TIMEOUT:-900}  # Seconds a program may take.
 passed=0 failed=0 skipped=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-count() { sed -n "s/^\[  $1  \] \([0-9]*\) test.*/\1/p" "$log" | tail -n1; }
+# lines PATTERN: how many lines of the log match.
+lines() { grep -c -e "$1" "$log"; }
 
 for program; do
   name=${program##*/}
+  script=$([[ $program == *.sh ]] && echo yes)
   start=$(date +%s%N)
-  if [[ $program == *.sh ]]; then bash "$program" >"$log" 2>&1; else "$program" --gtest_color=no >"$log" 2>&1; fi
+  # The group takes the shell's own notice of a crash.
+  if [ "$script" ]; then
+    { timeout -k 10 "$limit" bash "$program" >"$log" 2>&1; } 2>/dev/null
+  else
+    { timeout -k 10 "$limit" "$program" --gtest_color=no >"$log" 2>&1; } 2>/dev/null
+  fi
   code=$?
   seconds=$(awk -v ns=$(($(date +%s%N) - start)) 'BEGIN { printf "%.1f", ns / 1e9 }')
-  if [[ $program == *.sh ]]; then
+  last=
+  if [ "$script" ]; then
     ok=$((code == 0)) bad=$((code != 0)) skip=0
   else
-    # GoogleTest names a failed or skipped test with a full stop in it; the summary has a count.
-    ok=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | tail -n1)
-    bad=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) test.*listed below:$/\1/p' "$log" | tail -n1)
-    skip=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) test.*listed below:$/\1/p' "$log" | tail -n1)
-    ok=${ok:-0} bad=${bad:-0} skip=${skip:-0}
-    if ((code != 0 && bad == 0)); then bad=1; fi
+    ok=$(lines '^\[       OK \] ')
+    bad=$(lines '^\[  FAILED  \] .* ms)$')
+    skip=$(lines '^\[  SKIPPED \] .* ms)$')
+    if ! grep -q '^\[=*\] .* ran\.' "$log"; then
+      last=$(grep '^\[ RUN ' "$log" | tail -n1)
+      bad=$((bad + 1))
+      code=$((code == 0 ? 1 : code))
+    elif ((code != 0 && bad == 0)); then
+      bad=1  # What stands outside tests failed: a fixture of a suite, or a sanitizer at the end.
+    fi
   fi
-  printf '%-24s %4d passed, %d failed, %d skipped  (%s s)\n' "$name" "$ok" "$bad" "$skip" "$seconds"
+  printf '%-20s %4d passed, %d failed, %d skipped   %s s\n' "$name" "$ok" "$bad" "$skip" "$seconds"
   if ((code != 0)); then
-    echo "---- $name (exit code $code)"
-    # Without the lines of what went well.
-    grep -v -e '^\[       OK ' -e '^\[-----' -e '^$' -e '^\[ RUN  .*' "$log" | tail -n 400
-    last=$(grep '^\[ RUN ' "$log" | tail -n1)
-    if ((code > 128)) && [ "$last" ]; then echo "died of signal $((code - 128)) in ${last#*] }"; fi
-    echo "----"
+    grep -v -e '^\[       OK ' -e '^\[-----' -e '^\[ RUN ' -e '^\[=====' -e '^Running main' -e '^$' "$log" |
+      head -n 600 | sed 's/^/    /'
+    case $code in
+      124 | 137) echo "    stopped after $limit s${last:+ in ${last#*] }}" ;;
+      *) if [ "$last" ]; then echo "    ended with exit code $code in ${last#*] }"; fi ;;
+    esac
   elif ((skip > 0)); then
-    awk '/^\[ RUN /{delete said; n = 0} /^\[  SKIPPED \].*\(/{for (i = 0; i < n; i++) print "  " said[i]; print "  " $0; n = 0} {said[n++] = $0}' "$log" |
-      grep -v '^  \[ RUN' | sort -u | head -n 40
+    # Between RUN and SKIPPED stands the reason, often the same for many tests.
+    awk '/^\[ RUN /      { reason = ""; next }
+         /^\[  SKIPPED / { if ($0 ~ / ms\)$/) { count[reason]++; example[reason] = $4 }; next }
+         /: Skipped$/    { next }
+                         { reason = reason (reason == "" ? "" : " ") $0 }
+         END { for (r in count) printf("    skipped %d (%s%s): %s\n", count[r], example[r],
+                                       count[r] > 1 ? ", ..." : "", r) }' "$log"
   fi
   passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 done

@@ -13,17 +13,24 @@ constexpr std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
 /// Rounds order the frames of the training; what frames an ending frames it.
 std::uint64_t round_of(const FrameHeader& header) {
   switch (header.kind) {
-    case FrameKind::abort: return 0;
-    case FrameKind::report: return last - 1;
-    case FrameKind::goodbye: return last;
-    // New weights come back in the round whose gradients made them; the first ones are a round before
-    // all.
-    case FrameKind::weights: return header.step + 1;
-    default: return header.step + 2;
+    case FrameKind::abort:
+      return 0;
+    case FrameKind::report:
+      return last - 1;
+    case FrameKind::goodbye:
+      return last;
+    // New weights come back in the round whose gradients made them; the first ones are a round
+    // before all.
+    case FrameKind::weights:
+      return header.step + 1;
+    default:
+      return header.step + 2;
   }
 }
 
-std::string receiving(FrameKind kind) { return "receiving " + name_of(kind); }
+std::string receiving(FrameKind kind) {
+  return "receiving " + name_of(kind);
+}
 
 }  // namespace
 
@@ -38,6 +45,10 @@ Connection::Connection(Link link, ConnectionOwner& owner, Ledger& ledger,
 }
 
 Connection::~Connection() {
+  stop();
+}
+
+void Connection::stop() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;
@@ -49,7 +60,7 @@ Connection::~Connection() {
 }
 
 void Connection::start() {
-  sending_ = true;
+  sending_ = receiving_ = true;
   sender_ = std::thread([this] { send_loop(); });
   receiver_ = std::thread([this] { receive_loop(); });
 }
@@ -112,14 +123,19 @@ bool Connection::wait_until_sent(Deadline deadline) {
   return changed_.wait_until(lock, deadline, [this] { return !sending_; });
 }
 
+bool Connection::wait_until_over(Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_until(lock, deadline, [this] { return !sending_ && !receiving_; });
+}
+
 void Connection::send_loop() {
   try {
     for (bool more = true; more;) {
       Outgoing frame;
       {
         std::unique_lock<std::mutex> lock(mutex_);
-        const bool busy = changed_.wait_for(lock, timeout_ / 4,
-                                            [this] { return stop_ || !queue_.empty(); });
+        const bool busy =
+            changed_.wait_for(lock, timeout_ / 4, [this] { return stop_ || !queue_.empty(); });
         if (stop_) break;
         if (busy) {
           std::pop_heap(queue_.begin(), queue_.end(), after);
@@ -132,11 +148,12 @@ void Connection::send_loop() {
       }
       send_frame(frame);
       more = frame.header.kind != FrameKind::goodbye && frame.header.kind != FrameKind::abort;
+      if (frame.header.kind == FrameKind::abort) link_.socket.end_sending();
     }
   } catch (const NetworkError& error) {
     // A connection that broke has done so for the other thread as well, which may still find the
-    // peer's reason in what came before: the telling is left to it. A peer that takes nothing for too
-    // long is this thread's to tell.
+    // peer's reason in what came before: the telling is left to it. A peer that takes nothing for
+    // too long is this thread's to tell.
     if (error.code == Exit::timed_out) owner_.failed(link_.rank, std::current_exception());
   } catch (...) {
     owner_.failed(link_.rank, std::current_exception());
@@ -158,11 +175,26 @@ void Connection::send_frame(const Outgoing& frame) {
 }
 
 void Connection::receive_loop() {
+  bool more = true;
   try {
-    while (receive_frame()) {
-    }
+    while (more) more = receive_frame();
   } catch (...) {
     owner_.failed(link_.rank, std::current_exception());
+  }
+  if (more) drain();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  receiving_ = false;
+  changed_.notify_all();
+}
+
+/// Takes what still comes for nothing. A connection that is closed with something unread is reset, and
+/// this rank's last words could be lost with it.
+void Connection::drain() {
+  std::vector<char> nowhere(1 << 16);
+  try {
+    for (;;)
+      link_.socket.read_exact(nowhere.data(), nowhere.size(), Clock::now() + timeout_, "ending");
+  } catch (const NetworkError&) {  // The peer has closed too, or stop() was called.
   }
 }
 
@@ -189,7 +221,7 @@ bool Connection::receive_frame() {
       } catch (const ProtocolError& error) {
         throw refuse(error.what());
       }
-      if (to == nullptr) return false;
+      if (to == nullptr) throw Error("the run is over");
       const std::int64_t ready = now_ns();  // The owner may have kept it waiting.
       link_.socket.read_exact(to, header.length, Clock::now() + timeout_,
                               receiving(header.kind).c_str());
@@ -197,11 +229,17 @@ bool Connection::receive_frame() {
       owner_.received(link_.rank, header);
       return true;
     }
-    case FrameKind::report: most = report_limit; break;
-    case FrameKind::abort: most = abort_limit; break;
+    case FrameKind::report:
+      most = report_limit;
+      break;
+    case FrameKind::abort:
+      most = abort_limit;
+      break;
     case FrameKind::alive:
-    case FrameKind::goodbye: break;
-    default: throw refuse(name_of(header.kind) + " during the run");
+    case FrameKind::goodbye:
+      break;
+    default:
+      throw refuse(name_of(header.kind) + " during the run");
   }
   if (header.length > most)
     throw refuse(name_of(header.kind) + " of " + std::to_string(header.length) + " bytes");

@@ -1,5 +1,5 @@
-// One connection between two ranks while the run goes on: a queue and a thread that sends, a thread that
-// receives.
+// One connection between two ranks while the run goes on: a queue and a thread that sends, a thread
+// that receives.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -24,8 +24,8 @@ class ConnectionOwner {
   virtual ~ConnectionOwner() = default;
 
   /// Where the payload of a frame of weights or gradient is to go, `header.length` bytes. Throws
-  /// ProtocolError if such a frame may not come now: nothing of it has been read then. Null: the run
-  /// is over.
+  /// ProtocolError if such a frame may not come now: nothing of it has been read then. Null: the
+  /// run is over.
   virtual void* destination(int peer, const FrameHeader& header) = 0;
   /// The payload is there.
   virtual void received(int peer, const FrameHeader& header) = 0;
@@ -45,19 +45,20 @@ class Connection {
   /// Records the handshake's frames. `timeout`: for a frame to get through, and for the next one to
   /// come: the sending thread says `alive` four times as often when there is nothing else to send.
   Connection(Link link, ConnectionOwner& owner, Ledger& ledger, std::chrono::milliseconds timeout);
-  /// Ends both threads, at once.
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
   void start();
+  /// Ends both threads, at once.
+  void stop();
   int peer() const { return link_.rank; }
   const std::string& peer_name() const { return link_.peer; }
   std::string congestion() const { return link_.socket.congestion(); }
 
-  /// Queues a frame of weights or gradient; `payload` must stay as it is until sent(). Of the frames in
-  /// the queue, those of an earlier round go first, then those of an earlier parameter; a frame that
-  /// has begun is not interrupted.
+  /// Queues a frame of weights or gradient; `payload` must stay as it is until sent(). Of the
+  /// frames in the queue, those of an earlier round go first, then those of an earlier parameter; a
+  /// frame that has begun is not interrupted.
   void send(FrameKind kind, std::uint32_t parameter, std::uint32_t chunk, std::uint64_t step,
             const void* payload, std::uint64_t bytes);
   /// Behind everything that is queued and will be: then goodbye, and the sending thread is done.
@@ -67,8 +68,10 @@ class Connection {
 
   /// Waits until the sending thread is done. False: not by then.
   bool wait_until_sent(Deadline deadline);
-  /// Throws Error if ledger and kernel disagree on the bytes of this connection. After both goodbyes;
-  /// the deadline is for the last of them to leave the kernel.
+  /// Waits until both threads are done: after an abort, until the peer has had it and closed.
+  bool wait_until_over(Deadline deadline);
+  /// Throws Error if ledger and kernel disagree on the bytes of this connection. After both
+  /// goodbyes; the deadline is for the last of them to leave the kernel.
   void check_counters(Deadline deadline) const;
 
  private:
@@ -86,6 +89,7 @@ class Connection {
   void send_frame(const Outgoing& frame);
   void receive_loop();
   bool receive_frame();
+  void drain();
   void record(const FrameHeader& header, bool sent, std::int64_t queued, std::int64_t first);
 
   Link link_;
@@ -99,7 +103,7 @@ class Connection {
   std::vector<Outgoing> queue_;  ///< A heap by after().
   std::uint64_t queued_ = 0;
   bool stop_ = false;
-  bool sending_ = false;
+  bool sending_ = false, receiving_ = false;
   std::thread sender_, receiver_;
 };
 

@@ -74,6 +74,10 @@ class ParameterExchange::State final : public ConnectionOwner {
       connections_[index(peer)] =
           std::make_unique<Connection>(std::move(link), *this, ledger_, spec_.timeout);
     }
+  }
+
+  /// Apart from the constructor, so that the destructor runs if a thread cannot be had.
+  void start() {
     if (store_) store_->publish_initial();
     if (store_ && is_worker()) own_lane_ = std::thread([this] { give_loop(); });
     for (auto& connection : connections_)
@@ -82,11 +86,11 @@ class ParameterExchange::State final : public ConnectionOwner {
 
   ~State() override {
     if (!finished_) {
-      fail(std::make_exception_ptr(Error(
-          name_of_rank(rank_) + " stopped before the end of the run", Exit::peer_lost)));
+      fail(std::make_exception_ptr(
+          Error(name_of_rank(rank_) + " stopped before the end of the run", Exit::peer_lost)));
       const Deadline deadline = Clock::now() + last_words;
       for (auto& connection : connections_)
-        if (connection) connection->wait_until_sent(deadline);
+        if (connection) connection->wait_until_over(deadline);
     }
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -94,7 +98,9 @@ class ParameterExchange::State final : public ConnectionOwner {
       own_changed_.notify_all();
     }
     if (own_lane_.joinable()) own_lane_.join();
-    connections_.clear();
+    // All stop before the first goes: a thread of one may still hand a frame to another.
+    for (auto& connection : connections_)
+      if (connection) connection->stop();
   }
 
   // What the training thread calls.
@@ -110,7 +116,8 @@ class ParameterExchange::State final : public ConnectionOwner {
     std::unique_lock<std::mutex> lock(mutex_);
     if (remaining_[p] > 0 && !failure_) {
       const std::int64_t from = now_ns();
-      // The owner of what is missing knows whose gradient it lacks, and is given the time to say so.
+      // The owner of what is missing knows whose gradient it lacks, and is given the time to say
+      // so.
       const auto allowed = spec_.timeout + spec_.timeout / 10 + 10 * look_every;
       const Deadline deadline = Clock::now() + allowed;
       while (!failure_ && remaining_[p] > 0) {
@@ -160,7 +167,7 @@ class ParameterExchange::State final : public ConnectionOwner {
                     spans_[p].name);
     ++step_;
     in_step_ = false;
-    ledger_.settle(step_);
+    ledger_.settle();
   }
 
   std::vector<std::string> finish(const std::string& report) {
@@ -180,7 +187,11 @@ class ParameterExchange::State final : public ConnectionOwner {
                     Exit::timed_out);
       connection->check_counters(deadline);
     }
-    finished_ = true;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (failure_) std::rethrow_exception(failure_);
+      finished_ = true;
+    }
     ledger_.close();
     if (rank_ != topology_.hub()) return {};
     reports_[index(rank_)] = report;
@@ -198,8 +209,7 @@ class ParameterExchange::State final : public ConnectionOwner {
     const std::size_t chunk = map_.find(header.parameter, header.chunk);
     const std::string what = name_of(header.kind) + " of parameter " +
                              std::to_string(header.parameter) + ", chunk " +
-                             std::to_string(header.chunk) + ", step " +
-                             std::to_string(header.step);
+                             std::to_string(header.chunk) + ", step " + std::to_string(header.step);
     if (chunk == map_.chunks()) throw ProtocolError(what + ": there is no such chunk");
     if (header.length != map_[chunk].bytes())
       throw ProtocolError(what + ": " + std::to_string(header.length) + " bytes where " +
@@ -288,16 +298,15 @@ class ParameterExchange::State final : public ConnectionOwner {
 
   void* destination_of_gradient(int peer, std::size_t chunk, const FrameHeader& header) {
     if (!store_ || !topology_.is_worker(peer)) throw ProtocolError("it is no worker of this rank");
-    float* place = store_->place(chunk, worker_number(peer), header.step,
-                                 Clock::now() + spec_.timeout);
+    float* place =
+        store_->place(chunk, worker_number(peer), header.step, Clock::now() + spec_.timeout);
     if (place != nullptr) return place;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (failure_) return nullptr;
     }
-    if (const auto overdue = store_->overdue(std::chrono::seconds(0)))
-      fail(std::make_exception_ptr(error_of(*overdue)));
-    return nullptr;
+    if (const auto overdue = store_->overdue(std::chrono::seconds(0))) throw error_of(*overdue);
+    throw Error("no room for more gradients for too long", Exit::timed_out);
   }
 
   /// The store's: new weights go to every other worker, and count as arrived here.
@@ -343,7 +352,8 @@ class ParameterExchange::State final : public ConnectionOwner {
     }
   }
 
-  /// The first cause counts: it is what every call throws from then on, and what the peers are told.
+  /// The first cause counts: it is what every call throws from then on, and what the peers are
+  /// told.
   void fail(std::exception_ptr cause) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -377,8 +387,9 @@ class ParameterExchange::State final : public ConnectionOwner {
   }
 
   Error left_early(int rank) const {
-    return Error(name_of_rank(rank) + " ended its training while this rank goes on: give every "
-                                      "rank as many batches");
+    return Error(name_of_rank(rank) +
+                 " ended its training while this rank goes on: give every "
+                 "rank as many batches");
   }
 
   /// What this rank's store waits for in vain, if anything. Lets the lock go meanwhile.
@@ -411,10 +422,10 @@ class ParameterExchange::State final : public ConnectionOwner {
             "deadline passed", std::chrono::duration<double>(allowed).count(), Exit::timed_out));
     }
     if (overdue)
-      return std::make_exception_ptr(
-          Error("rank " + std::to_string(rank_) + " waited in vain for its own share of " +
-                    spans_[p].name,
-                Exit::timed_out));
+      return std::make_exception_ptr(Error("rank " + std::to_string(rank_) +
+                                               " waited in vain for its own share of " +
+                                               spans_[p].name,
+                                           Exit::timed_out));
     return nullptr;
   }
 
@@ -426,12 +437,11 @@ class ParameterExchange::State final : public ConnectionOwner {
         if (connections_[rank] && !parted_[rank]) return false;
       return true;
     };
-    std::uint64_t waits = 0;
     while (!failure_ && !all()) {
       if (changed_.wait_for(lock, look_every) == std::cv_status::no_timeout) continue;
       std::exception_ptr trouble = trouble_of_waiting(lock);
       if (!trouble) {
-        if (!is_worker()) ledger_.settle(++waits);
+        if (!is_worker()) ledger_.settle();
         continue;
       }
       lock.unlock();
@@ -460,8 +470,8 @@ class ParameterExchange::State final : public ConnectionOwner {
   std::vector<std::size_t> remaining_;  ///< By parameter: what await still waits for.
   std::vector<std::uint64_t> pushed_;   ///< By parameter: steps whose gradient was pushed.
   std::priority_queue<OwnGradient> own_gradients_;
-  std::vector<bool> parted_;            ///< By rank.
-  std::vector<std::string> reports_;    ///< By rank.
+  std::vector<bool> parted_;          ///< By rank.
+  std::vector<std::string> reports_;  ///< By rank.
   std::exception_ptr failure_;
   bool stop_ = false;
 
@@ -470,20 +480,38 @@ class ParameterExchange::State final : public ConnectionOwner {
 };
 
 ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span> spans, Mesh mesh)
-    : state_(std::make_unique<State>(spec, std::move(spans), std::move(mesh))) {}
+    : state_(std::make_unique<State>(spec, std::move(spans), std::move(mesh))) {
+  state_->start();
+}
 ParameterExchange::~ParameterExchange() = default;
 
-void ParameterExchange::begin(std::uint64_t step) { state_->begin(step); }
-void ParameterExchange::await(std::size_t parameter) { state_->await(parameter); }
-void ParameterExchange::push(std::size_t parameter) { state_->push(parameter); }
-void ParameterExchange::end() { state_->end(); }
+void ParameterExchange::begin(std::uint64_t step) {
+  state_->begin(step);
+}
+void ParameterExchange::await(std::size_t parameter) {
+  state_->await(parameter);
+}
+void ParameterExchange::push(std::size_t parameter) {
+  state_->push(parameter);
+}
+void ParameterExchange::end() {
+  state_->end();
+}
 std::vector<std::string> ParameterExchange::finish(const std::string& report) {
   return state_->finish(report);
 }
-bool ParameterExchange::is_worker() const { return state_->is_worker(); }
-int ParameterExchange::rank() const { return state_->rank(); }
-const ShardMap& ParameterExchange::shards() const { return state_->shards(); }
-const Ledger& ParameterExchange::ledger() const { return state_->ledger(); }
+bool ParameterExchange::is_worker() const {
+  return state_->is_worker();
+}
+int ParameterExchange::rank() const {
+  return state_->rank();
+}
+const ShardMap& ParameterExchange::shards() const {
+  return state_->shards();
+}
+const Ledger& ParameterExchange::ledger() const {
+  return state_->ledger();
+}
 TrafficSummary ParameterExchange::traffic() const {
   return state_->ledger().summary(state_->shards().elements() * sizeof(float));
 }

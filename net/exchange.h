@@ -1,5 +1,5 @@
-// Training with others: one rank's part in exchanging weights and gradients. Puts together mesh, shard
-// map, store and connections behind core's Exchange.
+// Training with others: one rank's part in exchanging weights and gradients. Puts together mesh,
+// shard map, store and connections behind core's Exchange.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -37,17 +37,17 @@ struct ExchangeSpec {
   std::string ledger_path;  ///< Where the ledger's CSV goes; empty: nowhere.
 };
 
-/// The model's fingerprint for the handshake: names and sizes of the spans, in order. `text` is what
-/// a message about a mismatch shows, e.g. "resnet34, 1000 classes".
+/// The model's fingerprint for the handshake: names and sizes of the spans, in order. `text` is
+/// what a message about a mismatch shows, e.g. "resnet34, 1000 classes".
 Fingerprint fingerprint_of(const std::string& text, const std::vector<Span>& spans);
 
 /// A run from its first weights to its last, seen from one rank.
 ///
-/// On a worker: begin, await, push, end as core/exchange.h says, for steps 0, 1, ...; then finish. The
-/// weights of step 0 are those that the owners' spans held when the exchange was made, on every rank.
-/// await may be called again for weights that have come already. The weights of step s + 1 are the
-/// update (3.2) of those of step s by the mean (3.12) of all workers' gradients, summed in rank order.
-/// On a rank that only serves: finish alone; it returns when every worker has finished.
+/// On a worker: begin, await, push, end as core/exchange.h says, for steps 0, 1, ...; then finish.
+/// The weights of step 0 are those that the owners' spans held when the exchange was made, on every
+/// rank. await may be called again for weights that have come already. The weights of step s + 1
+/// are the update (3.2) of those of step s by the mean (3.12) of all workers' gradients, summed in
+/// rank order. On a rank that only serves: finish alone; it returns when every worker has finished.
 ///
 /// Whatever ends the run early (a lost peer, a deadline, a frame that should not be) is thrown, the
 /// first cause of it, as Error with its exit code from whichever call waits or comes next, on every
@@ -66,9 +66,9 @@ class ParameterExchange final : public duplex::Exchange {
   void end() override;
 
   /// Waits for the last weights (a worker's spans hold them afterwards; so do a central server's),
-  /// says goodbye to every peer, and compares the ledger with the kernel's counters. `report` is any
-  /// text; the hub gets the reports of all ranks, by rank (its own among them), the others an empty
-  /// vector.
+  /// says goodbye to every peer, and compares the ledger with the kernel's counters. `report` is
+  /// any text; the hub gets the reports of all ranks, by rank (its own among them), the others an
+  /// empty vector.
   std::vector<std::string> finish(const std::string& report);
 
   bool is_worker() const;  ///< False on a dedicated central server.

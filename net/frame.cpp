@@ -67,19 +67,32 @@ FrameHeader decode(const HeaderBytes& bytes) {
 
 std::string name_of(FrameKind kind) {
   switch (kind) {
-    case FrameKind::hello: return "hello";
-    case FrameKind::challenge: return "challenge";
-    case FrameKind::response: return "response";
-    case FrameKind::accept: return "accept";
-    case FrameKind::reject: return "reject";
-    case FrameKind::ping: return "ping";
-    case FrameKind::pong: return "pong";
-    case FrameKind::weights: return "weights";
-    case FrameKind::gradient: return "gradient";
-    case FrameKind::alive: return "alive";
-    case FrameKind::report: return "report";
-    case FrameKind::goodbye: return "goodbye";
-    case FrameKind::abort: return "abort";
+    case FrameKind::hello:
+      return "hello";
+    case FrameKind::challenge:
+      return "challenge";
+    case FrameKind::response:
+      return "response";
+    case FrameKind::accept:
+      return "accept";
+    case FrameKind::reject:
+      return "reject";
+    case FrameKind::ping:
+      return "ping";
+    case FrameKind::pong:
+      return "pong";
+    case FrameKind::weights:
+      return "weights";
+    case FrameKind::gradient:
+      return "gradient";
+    case FrameKind::alive:
+      return "alive";
+    case FrameKind::report:
+      return "report";
+    case FrameKind::goodbye:
+      return "goodbye";
+    case FrameKind::abort:
+      return "abort";
   }
   return "kind " + std::to_string(static_cast<unsigned>(kind));
 }

@@ -1,5 +1,5 @@
-// Frames: a fixed header of 32 bytes, little-endian, then `length` bytes of payload. PROTOCOL.md has
-// the tables.
+// Frames: a fixed header of 32 bytes, little-endian, then `length` bytes of payload. PROTOCOL.md
+// has the tables.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -60,8 +60,8 @@ class ProtocolError : public Error {
   using Error::Error;
 };
 
-/// Fields of a payload, one after the other: integers little-endian, texts behind a 32-bit length. A
-/// message is described once, by a function over either class, so that what is written is what is
+/// Fields of a payload, one after the other: integers little-endian, texts behind a 32-bit length.
+/// A message is described once, by a function over either class, so that what is written is what is
 /// read:
 ///   template <class Fields> void describe(Fields& f, Message& m) { f.number(m.a); f.text(m.b); }
 class PayloadWriter {
@@ -118,7 +118,8 @@ struct AbortReason {
   std::string text;
   Exit code = Exit::peer_lost;
 };
-constexpr std::size_t abort_limit = 8 + PayloadReader::text_limit;  ///< Bytes of its payload, at most.
+constexpr std::size_t abort_limit =
+    8 + PayloadReader::text_limit;  ///< Bytes of its payload, at most.
 std::vector<std::uint8_t> encode(const AbortReason& reason);
 AbortReason decode_abort(const std::uint8_t* data, std::size_t size);
 

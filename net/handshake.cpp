@@ -103,14 +103,17 @@ std::string transcript(const char* side, const Bytes& hello, const Bytes& challe
 
 /// With texts that fit; the digests stand for the whole.
 Identity clipped(Identity identity) {
-  for (std::string* text : {&identity.job, &identity.model.text, &identity.data.text,
-                            &identity.settings.text})
+  for (std::string* text :
+       {&identity.job, &identity.model.text, &identity.data.text, &identity.settings.text})
     text->resize(std::min<std::size_t>(text->size(), PayloadReader::text_limit));
   return identity;
 }
 
 std::string quoted(const Fingerprint& fingerprint) {
-  return "'" + fingerprint.text + "' [" + short_hex(fingerprint.digest) + "]";
+  constexpr std::size_t readable = 300;
+  const std::string& text = fingerprint.text;
+  return "'" + (text.size() <= readable ? text : text.substr(0, readable) + "...") + "' [" +
+         short_hex(fingerprint.digest) + "]";
 }
 
 /// Sends and receives the handshake's frames, one by one, and records them.
@@ -147,11 +150,10 @@ class Talk {
     // Every version can read another's reject; nothing else.
     if (header.kind == FrameKind::reject) throw Mismatch(parse<Reject>(payload).reason, true);
     if (header.version != protocol_version) {
-      const std::string message = socket_.peer() + " speaks version " +
-                                  std::to_string(header.version) + " of the protocol, " +
-                                  socket_.local_address() + " version " +
-                                  std::to_string(protocol_version) +
-                                  ": build every rank from the same source";
+      const std::string message =
+          socket_.peer() + " speaks version " + std::to_string(header.version) +
+          " of the protocol, " + socket_.local_address() + " version " +
+          std::to_string(protocol_version) + ": build every rank from the same source";
       reject(message);
       throw Mismatch(message, false);
     }
@@ -245,8 +247,7 @@ Met greet(Socket& socket, const Self& self, int rank, Deadline deadline) {
   parse<Challenge>(challenge);
 
   Response response{self.size, clipped(self.identity), {}};
-  response.proof =
-      self.key.hmac(transcript("connects", hello, challenge, payload_of(response)));
+  response.proof = self.key.hmac(transcript("connects", hello, challenge, payload_of(response)));
   talk.send(FrameKind::response, payload_of(response));
 
   Accept accept = parse<Accept>(talk.receive(FrameKind::accept));
@@ -275,8 +276,8 @@ Met answer(Socket& socket, const Self& self, const std::function<void(int rank)>
   const Digest proof = std::exchange(response.proof, Digest{});
   const std::string them = rank_name(hello.rank, socket.peer());
   const std::string us = rank_name(self.rank, socket.local_address());
-  if (!equal(proof, self.key.hmac(
-                        transcript("connects", hello_bytes, challenge, payload_of(response)))))
+  if (!equal(proof,
+             self.key.hmac(transcript("connects", hello_bytes, challenge, payload_of(response)))))
     throw turn_away(them + " has not the cluster key of " + us, false);
   if (response.identity.job != clipped(self.identity).job)
     throw turn_away(them + " is of job '" + response.identity.job + "', " + us + " of job '" +
@@ -295,8 +296,7 @@ Met answer(Socket& socket, const Self& self, const std::function<void(int rank)>
   }
 
   Accept accept{self.epoch_ns, {}};
-  accept.proof = self.key.hmac(
-      transcript("listens", hello_bytes, challenge, payload_of(accept)));
+  accept.proof = self.key.hmac(transcript("listens", hello_bytes, challenge, payload_of(accept)));
   talk.send(FrameKind::accept, payload_of(accept));
   for (std::uint64_t i = 0; i < round_trips; ++i) {
     talk.receive(FrameKind::ping, i);

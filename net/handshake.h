@@ -1,5 +1,6 @@
-// How two ranks meet: who they are, that both know the key, that they train the same model on the same
-// data in the same way, and how their clocks differ. PROTOCOL.md has the messages and the states.
+// How two ranks meet: who they are, that both know the key, that they train the same model on the
+// same data in the same way, and how their clocks differ. PROTOCOL.md has the messages and the
+// states.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -20,7 +21,9 @@ struct Fingerprint {
 };
 
 /// Of `text` itself.
-inline Fingerprint fingerprint(const std::string& text) { return {text, sha256(text)}; }
+inline Fingerprint fingerprint(const std::string& text) {
+  return {text, sha256(text)};
+}
 
 /// What every rank of a run must agree on.
 struct Identity {
@@ -52,8 +55,8 @@ struct Met {
   ClockOffset clock;  ///< Measured by the side that connects; zero on the other.
 };
 
-/// The two ranks do not belong together. `fatal`: the other proved to be of this run, so that the run
-/// cannot work; otherwise it is a stranger.
+/// The two ranks do not belong together. `fatal`: the other proved to be of this run, so that the
+/// run cannot work; otherwise it is a stranger.
 class Mismatch : public Error {
  public:
   Mismatch(const std::string& message, bool fatal) : Error(message), fatal(fatal) {}

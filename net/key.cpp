@@ -62,7 +62,9 @@ Digest sha256(std::string_view bytes) {
   return digest;
 }
 
-std::string short_hex(const Digest& digest) { return hex(digest.data(), 4); }
+std::string short_hex(const Digest& digest) {
+  return hex(digest.data(), 4);
+}
 
 Digest random_digest() {
   Digest bytes;

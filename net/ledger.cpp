@@ -20,7 +20,8 @@ double median(std::vector<double> values) {
 }
 
 bool carries_model(const FrameRecord& record) {
-  return record.kind == FrameKind::gradient || (record.kind == FrameKind::weights && record.step > 0);
+  return record.kind == FrameKind::gradient ||
+         (record.kind == FrameKind::weights && record.step > 0);
 }
 
 /// The step in which a frame travels: new weights come back in the step whose gradients made them.
@@ -127,9 +128,11 @@ Ledger::Lane& Ledger::lane() {
   return lanes_.back();
 }
 
-void Ledger::waited(const Interval& interval) { waits_.push_back(interval); }
+void Ledger::waited(const Interval& interval) {
+  waits_.push_back(interval);
+}
 
-void Ledger::settle(std::uint64_t step, bool all) {
+void Ledger::settle(bool all) {
   std::vector<FrameRecord> taken;
   for (Lane& lane : lanes_) {
     const std::lock_guard<std::mutex> lock(lane.mutex_);
@@ -138,19 +141,22 @@ void Ledger::settle(std::uint64_t step, bool all) {
     lane.fresh_.clear();
   }
   if (taken.empty()) return;
-  if (file_.is_open())
-    for (const FrameRecord& record : taken) write(record);
+  for (const FrameRecord& record : taken) {
+    newest_ = std::max(newest_, record.step);
+    if (file_.is_open()) write(record);
+  }
   records_.insert(records_.end(), taken.begin(), taken.end());
 
   // Let twice the window gather before the older half goes, so that it is seldom moved.
-  if (records_.front().step + 2 * window >= step) return;
+  if (oldest_ + 2 * window >= newest_) return;
+  oldest_ = newest_ - window;
   records_.erase(std::remove_if(records_.begin(), records_.end(),
-                                [&](const FrameRecord& r) { return r.step + window < step; }),
+                                [&](const FrameRecord& r) { return r.step < oldest_; }),
                  records_.end());
-  std::int64_t oldest = std::numeric_limits<std::int64_t>::max();
-  for (const FrameRecord& record : records_) oldest = std::min(oldest, record.first);
+  std::int64_t begin = std::numeric_limits<std::int64_t>::max();
+  for (const FrameRecord& record : records_) begin = std::min(begin, record.first);
   waits_.erase(std::remove_if(waits_.begin(), waits_.end(),
-                              [&](const Interval& wait) { return wait.to < oldest; }),
+                              [&](const Interval& wait) { return wait.to < begin; }),
                waits_.end());
 }
 
@@ -179,7 +185,7 @@ void Ledger::write(const FrameRecord& record) {
 }
 
 void Ledger::close() {
-  settle(0, true);
+  settle(true);
   if (!file_.is_open()) return;
   file_.close();
   if (!file_) throw Error("ledger " + path_ + " is incomplete: it cannot be written (disk full?)");

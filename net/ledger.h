@@ -1,5 +1,5 @@
-// The ledger: a record for every frame that crossed this rank's wire, told in the hub's time. Its sums
-// are checked against the kernel's counters; t_comm and exposed communication come from it.
+// The ledger: a record for every frame that crossed this rank's wire, told in the hub's time. Its
+// sums are checked against the kernel's counters; t_comm and exposed communication come from it.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -19,12 +19,12 @@ struct FrameRecord {
   std::uint32_t parameter = 0;
   std::uint32_t chunk = 0;
   FrameKind kind = FrameKind::hello;
-  bool sent = false;          ///< By this rank; else received.
-  std::int32_t peer = -1;     ///< Rank at the other end.
-  std::uint64_t bytes = 0;    ///< Header included.
-  std::int64_t queued = 0;    ///< Sent: when it was handed over. Received: as `first`.
-  std::int64_t first = 0;     ///< Sent: before the kernel got its first byte. Received: header there.
-  std::int64_t last = 0;      ///< Sent: the kernel has its last byte. Received: all of it is there.
+  bool sent = false;        ///< By this rank; else received.
+  std::int32_t peer = -1;   ///< Rank at the other end.
+  std::uint64_t bytes = 0;  ///< Header included.
+  std::int64_t queued = 0;  ///< Sent: when it was handed over. Received: as `first`.
+  std::int64_t first = 0;   ///< Sent: before the kernel got its first byte. Received: header there.
+  std::int64_t last = 0;    ///< Sent: the kernel has its last byte. Received: all of it is there.
 };
 
 /// A stretch of time, [from, to).
@@ -60,8 +60,8 @@ struct TrafficSummary {
   std::uint64_t bytes_sent = 0, bytes_received = 0;  ///< All frames of the whole run.
   std::uint64_t steps = 0;                           ///< That the medians are taken over.
   double step_sent = 0, step_received = 0;           ///< Bytes a step.
-  double t_comm = 0;           ///< Seconds for one transfer of all weights, at the rate received at.
-  double wire_seconds = 0;     ///< A step.
+  double t_comm = 0;        ///< Seconds for one transfer of all weights, at the rate received at.
+  double wire_seconds = 0;  ///< A step.
   double exposed_seconds = 0;  ///< A step.
 };
 
@@ -78,7 +78,7 @@ class Ledger {
   class Lane {
    public:
     void add(const FrameRecord& record);
-    std::uint64_t sent() const;      ///< Bytes of all frames so far.
+    std::uint64_t sent() const;  ///< Bytes of all frames so far.
     std::uint64_t received() const;
 
    private:
@@ -93,16 +93,18 @@ class Ledger {
 
   Lane& lane();  ///< A new one; it lives as long as the ledger.
 
-  /// Called by the training thread: it waited for weights; step `step` is over.
-  void waited(const Interval& interval);
-  /// Takes the lanes' records over, to the file and to the window, when there are enough of them or
-  /// `all` of them are wanted.
-  void settle(std::uint64_t step, bool all = false);
+  // Called by the training thread.
+
+  void waited(const Interval& interval);  ///< For weights.
+  /// Takes the lanes' records over, to the file and to the window: of lanes that have many, or of
+  /// all. Now and then, so that they take bounded memory and no time within a step.
+  void settle(bool all = false);
   /// Settles and closes the file. Throws Error if it could not be written.
   void close();
 
   const std::vector<FrameRecord>& records() const { return records_; }  ///< Settled, in the window.
   const HubTime& hub_time() const { return hub_; }
+  /// `weight_bytes`: of the whole model.
   TrafficSummary summary(std::uint64_t weight_bytes) const;
 
  private:
@@ -116,6 +118,7 @@ class Ledger {
   std::deque<Lane> lanes_;
   std::vector<FrameRecord> records_;
   std::vector<Interval> waits_;
+  std::uint64_t oldest_ = 0, newest_ = 0;  ///< Steps of the window.
 };
 
 /// "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns"

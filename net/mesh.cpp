@@ -15,7 +15,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A connection that does not shake hands within this time is let go, whoever it is: a rank tries again.
+/// A connection that does not shake hands within this time is let go, whoever it is: a rank tries
+/// again.
 constexpr milliseconds visit_limit{10000};
 /// Connections that may shake hands at one time, beyond the ranks awaited.
 constexpr std::size_t strangers_limit = 32;
@@ -48,8 +49,8 @@ void check(const MeshSpec& spec) {
     const Address& address = spec.addresses[static_cast<std::size_t>(rank)];
     if (topology.is_owner(rank) && address.port != 0 &&
         !seen.insert({address.host, address.port}).second)
-      throw Error("two ranks have the address " + address.str() + ", rank " +
-                      std::to_string(rank) + " and one before it: give each its own port",
+      throw Error("two ranks have the address " + address.str() + ", rank " + std::to_string(rank) +
+                      " and one before it: give each its own port",
                   Exit::usage);
   }
 }
@@ -95,8 +96,8 @@ class Gathering {
 
   void listen() {
     if (!listener_)
-      listener_ = Listener::open(spec_.addresses[static_cast<std::size_t>(spec_.rank)],
-                                 spec_.congestion);
+      listener_ =
+          Listener::open(spec_.addresses[static_cast<std::size_t>(spec_.rank)], spec_.congestion);
     if (!listener_.loopback() && spec_.key.empty())
       throw Error("listening on " + listener_.address() +
                       " needs a cluster key, or anybody could join: make one with `duplex keygen "
@@ -105,6 +106,11 @@ class Gathering {
   }
 
   bool over() const { return failure_ || links_.size() == awaited_.size() + called_.size(); }
+
+  bool linked(int rank) const {
+    return std::any_of(links_.begin(), links_.end(),
+                       [&](const Link& link) { return link.rank == rank; });
+  }
 
   void log(const std::string& line) {
     if (spec_.log) spec_.log(line);
@@ -136,7 +142,7 @@ class Gathering {
       std::unique_lock<std::mutex> lock(mutex_);
       if (!listener_) changed_.wait_for(lock, tick);
       reap(false);
-      watch_links();
+      if (!over()) watch_links();
       if (over()) break;
       if (Clock::now() >= deadline_) {
         fail(std::make_exception_ptr(missing()));
@@ -173,23 +179,30 @@ class Gathering {
     const std::string address = visitor.socket.peer();
     int claimed = -1;
     std::string turned_away;
+    const Deadline limit = std::min(deadline_, Clock::now() + visit_limit);
     try {
       const auto welcome = [&](int rank) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        const auto owner = claims_.find(rank);
-        if (owner != claims_.end())
-          throw Mismatch("rank " + std::to_string(rank) + " is there twice: " + owner->second +
+        std::unique_lock<std::mutex> lock(mutex_);
+        // Another connection of this rank that has not got through yet may be one that broke off.
+        changed_.wait_until(lock, limit, [&] {
+          const auto claim = claims_.find(rank);
+          return failure_ || claim == claims_.end() || linked(rank);
+        });
+        const auto claim = claims_.find(rank);
+        if (claim != claims_.end())
+          throw Mismatch("rank " + std::to_string(rank) + " is there twice: " + claim->second +
                              " came first, now " + address + ": give each rank its own index",
                          false);
         if (awaited_.count(rank) == 0)
           throw Mismatch(rank_name(rank, address) + " has no business with rank " +
-                             std::to_string(spec_.rank) + " here: give every rank the same nodefile",
+                             std::to_string(spec_.rank) +
+                             " here: give every rank the same nodefile",
                          true);
         claims_[rank] = address;
         claimed = rank;
       };
-      Met met = answer(visitor.socket, self_, welcome,
-                       std::min(deadline_, Clock::now() + visit_limit));
+      Met met =
+          answer(visitor.socket, self_, welcome, std::min(deadline_, Clock::now() + visit_limit));
       const std::lock_guard<std::mutex> lock(mutex_);
       visitor.done = true;
       add(std::move(met), std::move(visitor.socket));
@@ -207,6 +220,7 @@ class Gathering {
     visitor.socket.shut_down();
     visitor.done = true;
     if (claimed >= 0) claims_.erase(claimed);
+    changed_.notify_all();
     if (over()) return;  // Whoever was still shaking hands then was cut off by reap().
     if (turned_away_.size() < strangers_limit) turned_away_.push_back(turned_away);
     log("turned away: " + turned_away);
@@ -246,8 +260,7 @@ class Gathering {
     std::string text;
     for (const auto* ranks : {&called_, &awaited_})
       for (const int rank : *ranks) {
-        const auto is_it = [&](const Link& link) { return link.rank == rank; };
-        if (std::any_of(links_.begin(), links_.end(), is_it)) continue;
+        if (linked(rank)) continue;
         const Address& address = spec_.addresses[static_cast<std::size_t>(rank)];
         text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank);
         if (!address.host.empty()) text += " (" + address.str() + ")";

@@ -14,9 +14,9 @@
 
 namespace duplex::net {
 
-/// The ranks of a run and what each does. With a central server, one rank serves and does not train,
-/// and every other is a worker connected to it alone; with a distributed server every rank is both,
-/// and connected to every other.
+/// The ranks of a run and what each does. With a central server, one rank serves and does not
+/// train, and every other is a worker connected to it alone; with a distributed server every rank
+/// is both, and connected to every other.
 struct Topology {
   ServerMode mode = ServerMode::distributed;
   int size = 1;    ///< Ranks, a dedicated server included.
@@ -29,27 +29,28 @@ struct Topology {
   bool connected(int a, int b) const { return a != b && (is_owner(a) || is_owner(b)); }
   /// Whether rank `a` waits for rank `b` to connect, rather than connecting to it.
   bool listens(int a, int b) const { return mode == ServerMode::central ? a == server : a < b; }
-  std::vector<int> workers() const;          ///< Ranks that train, ascending.
+  std::vector<int> workers() const;           ///< Ranks that train, ascending.
   std::vector<int> peers_of(int rank) const;  ///< Ranks connected to this one, ascending.
 };
 
 struct MeshSpec {
   Topology topology;
   int rank = 0;
-  std::vector<Address> addresses;  ///< By rank, where each listens. A worker of a central server needs no
-                                   ///< address of its own.
-  Identity identity;               ///< What every rank must agree on.
-  Key key;                         ///< Empty: no key; then only loopback may be listened on.
+  std::vector<Address> addresses;  ///< By rank, where each listens. A worker of a central server
+                                   ///< needs no address of its own.
+  Identity identity;  ///< What every rank must agree on.
+  Key key;            ///< Empty: no key; then only loopback may be listened on.
   std::chrono::milliseconds timeout{60000};  ///< For all ranks to come.
   std::string congestion;                    ///< TCP_CONGESTION, e.g. "cubic"; empty: the system's.
-  std::function<void(const std::string&)> log;  ///< A line for the user: who came, who was turned away.
+  std::function<void(const std::string&)>
+      log;  ///< A line for the user: who came, who was turned away.
 };
 
 /// An open connection to a rank, handshake done.
 struct Link {
   int rank = -1;
   Socket socket;
-  std::string peer;               ///< "rank 2 (10.0.0.3:4711)", for messages.
+  std::string peer;                    ///< "rank 2 (10.0.0.3:4711)", for messages.
   std::vector<FrameRecord> handshake;  ///< The ledger's records of the frames that made it.
 };
 
@@ -57,8 +58,8 @@ class Mesh {
  public:
   /// Listens, connects and shakes hands until every peer of this rank is there. `listener` may be
   /// given ready-made (so that port 0 can be asked for); else it listens on addresses[rank] if any
-  /// peer is to connect. Throws Error: Exit::timed_out naming the ranks that are missing, Exit::failed
-  /// for ranks that do not fit together, naming both sides.
+  /// peer is to connect. Throws Error: Exit::timed_out naming the ranks that are missing,
+  /// Exit::failed for ranks that do not fit together, naming both sides.
   static Mesh join(MeshSpec spec, Listener listener = Listener());
 
   int rank() const { return rank_; }

@@ -15,8 +15,8 @@ std::size_t lightest(const std::vector<std::size_t>& loads) {
   return static_cast<std::size_t>(std::min_element(loads.begin(), loads.end()) - loads.begin());
 }
 
-/// How much each rank is to get of `amount` so that all end as level as can be: the lowest loads are
-/// filled up first, like water.
+/// How much each rank is to get of `amount` so that all end as level as can be: the lowest loads
+/// are filled up first, like water.
 std::vector<std::size_t> level(const std::vector<std::size_t>& loads, std::size_t amount) {
   std::vector<std::size_t> order(loads.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -68,7 +68,9 @@ const char* name_of(ServerMode mode) {
   return mode == ServerMode::central ? "central" : "distributed";
 }
 
-const char* name_of(Shards shards) { return shards == Shards::even ? "even" : "tensors"; }
+const char* name_of(Shards shards) {
+  return shards == Shards::even ? "even" : "tensors";
+}
 
 ShardMap ShardMap::central(const std::vector<std::size_t>& counts, int server,
                            std::size_t chunk_bytes) {
@@ -114,8 +116,9 @@ std::vector<std::vector<ShardMap::Piece>> ShardMap::deal_even(
     pieces[p] = {{counts[p], static_cast<int>(owner)}};
   }
 
-  // Every large tensor is cut in the proportion of what the ranks still have to get, so that not only
-  // the whole is even but nearly every layer, and rounding is made good by the tensors after it.
+  // Every large tensor is cut in the proportion of what the ranks still have to get, so that not
+  // only the whole is even but nearly every layer, and rounding is made good by the tensors after
+  // it.
   std::vector<std::size_t> quota = level(loads, to_cut);
   for (std::size_t p = 0; p < counts.size(); ++p) {
     const std::size_t count = counts[p];
@@ -124,8 +127,8 @@ std::vector<std::vector<ShardMap::Piece>> ShardMap::deal_even(
     for (std::size_t rank = 0; rank < n; ++rank) {
       before += quota[rank];
       // 64 bits hold it: both factors are below 2^32 for any model that fits a machine's memory.
-      std::size_t to = rank + 1 == n ? count
-                                     : (count * before / to_cut + grain / 2) / grain * grain;
+      std::size_t to =
+          rank + 1 == n ? count : (count * before / to_cut + grain / 2) / grain * grain;
       to = std::clamp(to, from, count);
       if (to > from) pieces[p].push_back({to - from, static_cast<int>(rank)});
       const std::size_t got = to - from;
@@ -151,8 +154,8 @@ ShardMap::ShardMap(const std::vector<std::vector<Piece>>& pieces, std::size_t ch
       for (std::size_t part = 0; part < parts; ++part) {
         const std::size_t from = piece.count * part / parts;
         const std::size_t to = piece.count * (part + 1) / parts;
-        chunks_.push_back({static_cast<std::uint32_t>(p), number++, offset + from, to - from,
-                           piece.owner});
+        chunks_.push_back(
+            {static_cast<std::uint32_t>(p), number++, offset + from, to - from, piece.owner});
       }
       offset += piece.count;
     }

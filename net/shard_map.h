@@ -1,5 +1,5 @@
-// Which rank owns which weights. Parameters are cut into chunks, the unit of transfer, of summing and
-// of updating; a chunk has one owner. Every rank computes the same map from the same arguments.
+// Which rank owns which weights. Parameters are cut into chunks, the unit of transfer, of summing
+// and of updating; a chunk has one owner. Every rank computes the same map from the same arguments.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -39,10 +39,11 @@ class ShardMap {
                           std::size_t chunk_bytes = default_chunk_bytes);
   /// Shares for ranks 0 .. ranks-1.
   ///  - tensors: Algorithm 3.7. For each tensor in order: to the rank that holds the least so far.
-  ///  - even: a tensor of `whole_below` elements for every rank, or more, is cut into a piece for each;
-  ///    smaller ones stay whole and go to the rank that holds the least. The pieces are sized so that
-  ///    they level what the whole ones leave uneven: shares differ by 32 elements at most, or, where
-  ///    there is not enough to cut, by the largest tensor that was kept whole.
+  ///  - even: a tensor of `whole_below` elements for every rank, or more, is cut into a piece for
+  ///  each;
+  ///    smaller ones stay whole and go to the rank that holds the least. The pieces are sized so
+  ///    that they level what the whole ones leave uneven: shares differ by 32 elements at most, or,
+  ///    where there is not enough to cut, by the largest tensor that was kept whole.
   static ShardMap distributed(const std::vector<std::size_t>& counts, int ranks, Shards shards,
                               std::size_t chunk_bytes = default_chunk_bytes);
 

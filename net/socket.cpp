@@ -33,8 +33,7 @@ std::string errno_text(int error) {
 
 /// Milliseconds for poll until the deadline, rounded up so that it never spins.
 int poll_ms(Deadline deadline) {
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
   return static_cast<int>(std::clamp<long long>(left, 0, INT_MAX));
 }
 
@@ -211,7 +210,9 @@ Socket Socket::connect(const Address& to, const std::string& congestion, Deadlin
   throw failed(error, error == ETIMEDOUT ? Exit::timed_out : Exit::peer_lost);
 }
 
-std::string Socket::local_address() const { return text_of(local_of(fd_)); }
+std::string Socket::local_address() const {
+  return text_of(local_of(fd_));
+}
 
 std::string Socket::congestion() const {
   char name[32] = "";
@@ -291,6 +292,10 @@ void Socket::shut_down() {
   if (fd_ >= 0) ::shutdown(fd_, SHUT_RDWR);
 }
 
+void Socket::end_sending() {
+  if (fd_ >= 0) ::shutdown(fd_, SHUT_WR);
+}
+
 KernelCounters Socket::counters() const {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -344,7 +349,9 @@ std::uint16_t Listener::port() const {
   return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
-std::string Listener::address() const { return text_of(local_of(fd_)); }
+std::string Listener::address() const {
+  return text_of(local_of(fd_));
+}
 
 bool Listener::loopback() const {
   const sockaddr_storage address = local_of(fd_);

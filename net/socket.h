@@ -1,5 +1,5 @@
-// TCP sockets with deadlines. Whatever goes wrong is thrown as NetworkError, which names the call, the
-// peer, what was being done and for how long.
+// TCP sockets with deadlines. Whatever goes wrong is thrown as NetworkError, which names the call,
+// the peer, what was being done and for how long.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -48,8 +48,8 @@ struct KernelCounters {
   std::uint64_t retransmitted = 0;
 };
 
-/// A connected TCP socket. Movable; closed when it goes. Reading and writing may run in two threads at
-/// once; shut_down may be called from any thread and makes both fail at once.
+/// A connected TCP socket. Movable; closed when it goes. Reading and writing may run in two threads
+/// at once; shut_down may be called from any thread and makes both fail at once.
 class Socket {
  public:
   Socket() = default;
@@ -71,8 +71,8 @@ class Socket {
   std::string congestion() const;  ///< The control in force, "cubic".
 
   /// Fills `size` bytes or throws: Exit::peer_lost if the connection ends first, Exit::timed_out at
-  /// the deadline, which is one for the whole call. After a failure the stream's position is unknown
-  /// and the socket of no more use. `phase`: for the message.
+  /// the deadline, which is one for the whole call. After a failure the stream's position is
+  /// unknown and the socket of no more use. `phase`: for the message.
   void read_exact(void* to, std::size_t size, Deadline deadline, const char* phase);
   /// Writes both parts or throws likewise.
   void write_all(const void* head, std::size_t head_size, const void* body, std::size_t body_size,
@@ -82,6 +82,7 @@ class Socket {
   /// -1: the connection has ended.
   std::ptrdiff_t peek(void* to, std::size_t size) const;
 
+  void end_sending();  ///< The peer reads an end after what was written.
   void shut_down();
   KernelCounters counters() const;
 

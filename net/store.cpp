@@ -12,7 +12,9 @@ Sync parse_sync(const std::string& name) {
   throw Error("unknown sync '" + name + "'; known: join", Exit::usage);
 }
 
-const char* name_of(Sync) { return "join"; }
+const char* name_of(Sync) {
+  return "join";
+}
 
 Store::Store(const ShardMap& map, int rank, const StoreSpec& spec, std::vector<float*> weights,
              Publish publish)

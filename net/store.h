@@ -1,5 +1,5 @@
-// A store: what an owner does with its chunks. Collects the workers' gradients, applies the optimiser,
-// publishes new weights; chunk by chunk, without knowing of sockets.
+// A store: what an owner does with its chunks. Collects the workers' gradients, applies the
+// optimiser, publishes new weights; chunk by chunk, without knowing of sockets.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -39,10 +39,11 @@ struct StoreSpec {
 /// Of the chunks that `rank` owns. Functions may be called by several threads at once; those that
 /// concern one contribution (place, arrived), by one.
 ///
-/// Join. Worker i's gradient of a chunk is added after those of workers 0 .. i-1 have been, so that the
-/// sum has the same bits whatever order they come in. The thread that delivers the last one updates
-/// and publishes. The weights are updated in place: that is safe since by then every worker has pushed
-/// a gradient of the chunk and thereby said that it no longer reads the weights of this step.
+/// Join. Worker i's gradient of a chunk is added after those of workers 0 .. i-1 have been, so that
+/// the sum has the same bits whatever order they come in. The thread that delivers the last one
+/// updates and publishes. The weights are updated in place: that is safe since by then every worker
+/// has pushed a gradient of the chunk and thereby said that it no longer reads the weights of this
+/// step.
 class Store {
  public:
   /// The weights of `chunk` for `step` are complete. Called for step 0 by publish_initial().
@@ -54,19 +55,20 @@ class Store {
 
   void publish_initial();
 
-  /// Where worker `worker` (0 .. workers-1) is to put its gradient of `step`; then arrived(). Throws
-  /// ProtocolError if that gradient is not due. Waits while there is no room, at most until
+  /// Where worker `worker` (0 .. workers-1) is to put its gradient of `step`; then arrived().
+  /// Throws ProtocolError if that gradient is not due. Waits while there is no room, at most until
   /// `deadline`: then returns null, as after stop().
   float* place(std::size_t chunk, int worker, std::uint64_t step,
                std::chrono::steady_clock::time_point deadline);
   void arrived(std::size_t chunk, int worker);
-  /// place, fill and arrived in one: `gradient` is read where it lies and must stay unchanged until the
-  /// next weights of the chunk are published.
+  /// place, fill and arrived in one: `gradient` is read where it lies and must stay unchanged until
+  /// the next weights of the chunk are published.
   void give(std::size_t chunk, int worker, std::uint64_t step, const float* gradient);
 
-  /// The weights of a chunk are still read by `count` senders: no update begins until sent() has been
-  /// called as often. For the join rule this never delays anything (the gradients that the update
-  /// waits for are answers to those sends); it orders the sender's last read before the update.
+  /// The weights of a chunk are still read by `count` senders: no update begins until sent() has
+  /// been called as often. For the join rule this never delays anything (the gradients that the
+  /// update waits for are answers to those sends); it orders the sender's last read before the
+  /// update.
   void sending(std::size_t chunk, int count);
   void sent(std::size_t chunk);
 
@@ -87,22 +89,22 @@ class Store {
 
   struct Contribution {
     enum State { missing, arriving, here } state = missing;
-    Floats own;                     ///< Received.
-    const float* lent = nullptr;    ///< Given by the worker of this rank.
-    bool early = false;             ///< Counts against early_bytes.
+    Floats own;                   ///< Received.
+    const float* lent = nullptr;  ///< Given by the worker of this rank.
+    bool early = false;           ///< Counts against early_bytes.
   };
   struct Slot {
     mutable std::mutex mutex;
-    std::uint64_t step = 0;         ///< Of the weights that are out.
+    std::uint64_t step = 0;  ///< Of the weights that are out.
     std::vector<Contribution> contributions;
-    int turn = 0;                   ///< The worker whose gradient is added next.
-    bool busy = false;              ///< A thread is adding.
-    int senders = 0;                ///< Still read the weights.
+    int turn = 0;       ///< The worker whose gradient is added next.
+    bool busy = false;  ///< A thread is adding.
+    int senders = 0;    ///< Still read the weights.
     Floats sum;
-    const float* lent_sum = nullptr;  ///< The sum so far is one lent gradient.
-    std::vector<Floats> state;      ///< The optimiser's.
+    const float* lent_sum = nullptr;              ///< The sum so far is one lent gradient.
+    std::vector<Floats> state;                    ///< The optimiser's.
     std::chrono::steady_clock::time_point since;  ///< First contribution of this step.
-    bool open = false;              ///< There is a first contribution.
+    bool open = false;                            ///< There is a first contribution.
   };
 
   /// Marks the contribution as arriving; throws ProtocolError if it is not due.

@@ -1,5 +1,7 @@
 #include "core/onednn/conv.h"
 
+#include <algorithm>
+
 #include "core/onednn/compat.h"
 #include "core/onednn/weighted.h"
 
@@ -7,6 +9,16 @@ namespace duplex::onednn {
 namespace {
 
 using Dims = dnnl::memory::dims;
+
+/// What `describe` makes of Winograd's algorithm if that is wanted and there, else of the direct
+/// one.
+template <class Describe>
+auto first_of(bool winograd, const Describe& describe) {
+  if (winograd) {
+    if (auto description = describe(dnnl::algorithm::convolution_winograd)) return description;
+  }
+  return describe(dnnl::algorithm::convolution_direct);
+}
 
 struct ConvPrimitives {
   using Forward = dnnl::convolution_forward;
@@ -26,6 +38,7 @@ struct ConvPrimitives {
       weights_dims.insert(weights_dims.begin(), spec.groups);
       weights_dims[1] /= spec.groups;
     }
+    consider_winograd(spec, x_desc.shape, output_shape(spec, x_desc.shape));
     any = {any_memory(dims_of(x_desc.shape)), any_memory(weights_dims), any_memory(y_dims)};
     // Left out where a spec has none: an empty description.
     if (bias) bias_memory = plain_memory({spec.filters});
@@ -39,21 +52,43 @@ struct ConvPrimitives {
   }
 
   Forward::primitive_desc forward(const Layouts& l) const {
-    return describe<Forward>(context->engine(), forward_attributes,
-                             dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
-                             l.x, l.weights, bias_memory, l.y, strides, before, after);
+    return first_of(winograd, [&](dnnl::algorithm algorithm) {
+      return describe<Forward>(context->engine(), forward_attributes,
+                               dnnl::prop_kind::forward_training, algorithm, l.x, l.weights,
+                               bias_memory, l.y, strides, before, after);
+    });
   }
   BackwardData::primitive_desc backward_data(const Layouts& l,
                                              const Forward::primitive_desc& hint) const {
-    return describe_backward<BackwardData>(context->engine(), attributes, hint,
-                                           dnnl::algorithm::convolution_direct, l.x, l.weights, l.y,
-                                           strides, before, after);
+    return first_of(winograd, [&](dnnl::algorithm algorithm) {
+      return describe_backward<BackwardData>(context->engine(), attributes, hint, algorithm, l.x,
+                                             l.weights, l.y, strides, before, after);
+    });
   }
   BackwardWeights::primitive_desc backward_weights(const Layouts& l,
                                                    const Forward::primitive_desc& hint) const {
-    return describe_backward<BackwardWeights>(context->engine(), attributes, hint,
-                                              dnnl::algorithm::convolution_direct, l.x, l.weights,
-                                              bias_memory, l.y, strides, before, after);
+    return first_of(winograd_for_weights, [&](dnnl::algorithm algorithm) {
+      return describe_backward<BackwardWeights>(context->engine(), attributes, hint, algorithm, l.x,
+                                                l.weights, bias_memory, l.y, strides, before,
+                                                after);
+    });
+  }
+
+  /// Winograd's F(4x4, 3x3) takes a quarter of the multiplications and is up to 2.6 times as fast,
+  /// with errors of about 1e-6 of the greatest result (1e-7 directly). oneDNN's own choice between
+  /// the two never takes it on few cores. By measurements of 28 shapes at batch 1 to 16 it pays
+  /// where the matrix products over tiles are large enough.
+  void consider_winograd(const ConvSpec& spec, const Shape& in, const Shape& out) {
+    const Window& window = spec.window;
+    if (window.height != 3 || window.width != 3 || window.stride_y != 1 || window.stride_x != 1 ||
+        spec.groups != 1) {
+      return;
+    }
+    constexpr std::int64_t tile = 4;
+    const std::int64_t tiles =
+        out.n() * ((out.h() + tile - 1) / tile) * ((out.w() + tile - 1) / tile);
+    winograd = tiles > 64 && std::min(in.c(), out.c()) >= 32;
+    winograd_for_weights = tiles >= 32 && in.c() * out.c() >= 1024 && in.c() >= 16;
   }
 
   Forward::primitive_desc choose_forward() const {
@@ -68,6 +103,7 @@ struct ConvPrimitives {
   ContextPtr context;
   dnnl::memory::desc x;
   bool bias;
+  bool winograd = false, winograd_for_weights = false;
   Layouts any;
   dnnl::memory::desc bias_memory;
   Dims y_dims, strides, before, after;

@@ -66,8 +66,7 @@ TEST_P(ActivationTest, GradientInPlace) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, ActivationTest, ::testing::ValuesIn(backends()),
-                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Backends, ActivationTest, ::testing::ValuesIn(backends()), backend_label);
 
 using ActivationComparisonTest = ComparisonTest;
 
@@ -102,7 +101,7 @@ TEST_P(ActivationComparisonTest, Everywhere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, ActivationComparisonTest, ::testing::ValuesIn(fast_backends()),
-                         ::testing::PrintToStringParamName());
+                         backend_label);
 
 }  // namespace
 }  // namespace duplex::test

@@ -53,48 +53,52 @@ TEST_P(AddTest, RefusesOtherShapes) {
 using GradientSumTest = BackendTest;
 
 TEST_P(GradientSumTest, SumsAndMasks) {
+  LinearSpec linear;
+  linear.outputs = 37;
+  std::vector<TensorDesc> descs = {device->linear(linear, plain_desc({3, 50}))->y,
+                                   plain_desc({3, 37})};
   for (const Shape& shape : shapes) {
-    for (bool blocked : {false, true}) {
-      const TensorDesc desc = blocked ? convolved_desc(*device, shape) : plain_desc(shape);
-      const auto sum = device->gradient_sum(desc);
-      Memory memory(*device);
-      const Values y_values = exact_values(shape, 9);  // with zeros
-      const Tensor y = memory.holding(desc, y_values);
-      for (std::size_t count : {1, 2, 3, 5}) {
-        for (const Tensor* mask : {static_cast<const Tensor*>(nullptr), &y}) {
-          SCOPED_TRACE(shape.str() + ", " + std::to_string(count) + " inputs" +
-                       (mask != nullptr ? ", masked" : ""));
-          std::vector<Tensor> inputs;
-          Values expected(y_values.size(), 0.0F);
-          for (std::size_t i = 0; i < count; ++i) {
-            const Values values = exact_values(shape, i);
-            inputs.push_back(memory.holding(desc, values));
-            for (std::size_t j = 0; j < expected.size(); ++j) expected[j] += values[j];
-          }
-          for (std::size_t j = 0; j < expected.size(); ++j) {
-            if (mask != nullptr && !(y_values[j] > 0.0F)) expected[j] = 0.0F;
-          }
-          Tensor out = memory.poisoned(desc);
-          sum->run(out, inputs, mask);
-          EXPECT_EQ(memory.read(out), expected);
-          // Into each of the inputs in turn.
-          for (std::size_t i = 0; i < count; ++i) {
-            std::vector<Tensor> again = inputs;
-            again[i] = memory.holding(desc, memory.read(inputs[i]));
-            Tensor in_place = again[i];
-            sum->run(in_place, again, mask);
-            EXPECT_EQ(memory.read(in_place), expected) << "into input " << i;
-          }
+    descs.push_back(plain_desc(shape));
+    descs.push_back(convolved_desc(*device, shape));
+  }
+  for (const TensorDesc& desc : descs) {
+    const Shape& shape = desc.shape;
+    const auto sum = device->gradient_sum(desc);
+    Memory memory(*device);
+    const Values y_values = exact_values(shape, 9);  // with zeros
+    const Tensor y = memory.holding(desc, y_values);
+    for (std::size_t count : {1, 2, 3, 5}) {
+      for (const Tensor* mask : {static_cast<const Tensor*>(nullptr), &y}) {
+        SCOPED_TRACE(shape.str() + ", " + std::to_string(count) + " inputs" +
+                     (mask != nullptr ? ", masked" : ""));
+        std::vector<Tensor> inputs;
+        Values expected(y_values.size(), 0.0F);
+        for (std::size_t i = 0; i < count; ++i) {
+          const Values values = exact_values(shape, i);
+          inputs.push_back(memory.holding(desc, values));
+          for (std::size_t j = 0; j < expected.size(); ++j) expected[j] += values[j];
+        }
+        for (std::size_t j = 0; j < expected.size(); ++j) {
+          if (mask != nullptr && !(y_values[j] > 0.0F)) expected[j] = 0.0F;
+        }
+        Tensor out = memory.poisoned(desc);
+        sum->run(out, inputs, mask);
+        EXPECT_EQ(memory.read(out), expected);
+        // Into each of the inputs in turn.
+        for (std::size_t i = 0; i < count; ++i) {
+          std::vector<Tensor> again = inputs;
+          again[i] = memory.holding(desc, memory.read(inputs[i]));
+          Tensor in_place = again[i];
+          sum->run(in_place, again, mask);
+          EXPECT_EQ(memory.read(in_place), expected) << "into input " << i;
         }
       }
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, AddTest, ::testing::ValuesIn(backends()),
-                         ::testing::PrintToStringParamName());
-INSTANTIATE_TEST_SUITE_P(Backends, GradientSumTest, ::testing::ValuesIn(backends()),
-                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Backends, AddTest, ::testing::ValuesIn(backends()), backend_label);
+INSTANTIATE_TEST_SUITE_P(Backends, GradientSumTest, ::testing::ValuesIn(backends()), backend_label);
 
 using AddComparisonTest = ComparisonTest;
 
@@ -112,7 +116,7 @@ TEST_P(AddComparisonTest, AfterConvolutions) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, AddComparisonTest, ::testing::ValuesIn(fast_backends()),
-                         ::testing::PrintToStringParamName());
+                         backend_label);
 
 }  // namespace
 }  // namespace duplex::test

@@ -17,20 +17,26 @@ std::vector<std::string> fast_backends() {
   return {"onednn"};
 }
 
-std::unique_ptr<Device> make_backend(const std::string& name) {
+std::string backend_label(const ::testing::TestParamInfo<std::string>& backend) {
+  return backend.param;
+}
+
+std::unique_ptr<Device> make_backend(const std::string& name, int threads) {
   if (name == "reference") return make_reference_device();
 #ifdef DUPLEX_ONEDNN
-  if (name == "onednn") return make_onednn_device(2);
+  if (name == "onednn") return make_onednn_device(threads);
 #endif
+  (void)threads;
   return nullptr;
 }
 
 void BackendTest::SetUp() {
-  device = make_backend(GetParam());
+  device = make_backend(GetParam(), threads);
   if (!device) GTEST_SKIP() << GetParam() << " is not built in";
 }
 
 void ComparisonTest::SetUp() {
+  threads = 2;
   BackendTest::SetUp();
   reference = make_backend("reference");
 }

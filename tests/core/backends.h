@@ -15,8 +15,11 @@ std::vector<std::string> backends();
 /// Those that are held against the reference.
 std::vector<std::string> fast_backends();
 
-/// Null where the backend was not built in. Two threads, where it can use them.
-std::unique_ptr<Device> make_backend(const std::string& name);
+/// The name of a test's instance.
+std::string backend_label(const ::testing::TestParamInfo<std::string>& backend);
+
+/// Null where the backend was not built in.
+std::unique_ptr<Device> make_backend(const std::string& name, int threads = 1);
 
 /// The fixture of a test that runs on each backend.
 class BackendTest : public ::testing::TestWithParam<std::string> {
@@ -24,9 +27,10 @@ class BackendTest : public ::testing::TestWithParam<std::string> {
   void SetUp() override;
 
   std::unique_ptr<Device> device;
+  int threads = 1;
 };
 
-/// The fixture of a test that holds a backend against the reference.
+/// The fixture of a test that holds a backend, with two threads, against the reference.
 class ComparisonTest : public BackendTest {
  protected:
   void SetUp() override;

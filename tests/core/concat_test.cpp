@@ -68,6 +68,12 @@ TEST_P(ConcatTest, MixedLayouts) {
   EXPECT_EQ(rig.backward(y), x);
 }
 
+TEST_P(ConcatTest, Vectors) {
+  Rig rig(*device, on_plain(*device, {{2, 3}, {2, 2}}, concat_subject()));
+  EXPECT_EQ(rig.forward({{1, 2, 3, 4, 5, 6}, {7, 8, 9, 10}}),
+            (Values{1, 2, 3, 7, 8, 4, 5, 6, 9, 10}));
+}
+
 TEST_P(ConcatTest, MasksByTheOutput) {
   for (const std::vector<Shape>& shapes : concat_cases) {
     std::vector<TensorDesc> descs;
@@ -141,10 +147,8 @@ TEST_P(PadChannelsTest, RefusesFewerChannels) {
   EXPECT_THROW(device->pad_channels(2, plain_desc({1, 3, 2, 2})), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, ConcatTest, ::testing::ValuesIn(backends()),
-                         ::testing::PrintToStringParamName());
-INSTANTIATE_TEST_SUITE_P(Backends, PadChannelsTest, ::testing::ValuesIn(backends()),
-                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Backends, ConcatTest, ::testing::ValuesIn(backends()), backend_label);
+INSTANTIATE_TEST_SUITE_P(Backends, PadChannelsTest, ::testing::ValuesIn(backends()), backend_label);
 
 using ConcatComparisonTest = ComparisonTest;
 
@@ -170,7 +174,7 @@ TEST_P(ConcatComparisonTest, PadChannelsAfterConvolution) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, ConcatComparisonTest, ::testing::ValuesIn(fast_backends()),
-                         ::testing::PrintToStringParamName());
+                         backend_label);
 
 }  // namespace
 }  // namespace duplex::test

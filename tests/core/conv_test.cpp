@@ -52,7 +52,10 @@ std::vector<ConvCase> small_cases() {
       {"1x5", {1, 2, 3, 7}, conv_spec(2, {1, 5, 1, 1, {0, 2, 0, 2}})},
       {"window of the map's size", {2, 3, 4, 4}, conv_spec(5, square(4, 1, 0))},
       {"window larger than the map", {1, 2, 3, 3}, conv_spec(2, square(5, 1, 2))},
-      {"17 channels", {1, 17, 3, 3}, conv_spec(16, square(3, 1, 1))},
+      {"17 channels to 1", {1, 17, 3, 3}, conv_spec(1, square(3, 1, 1))},
+      {"3 channels to 17", {1, 3, 3, 3}, conv_spec(17, square(3, 1, 1))},
+      {"17 channels to 16, 1x1", {1, 17, 3, 2}, conv_spec(16, square(1, 1, 0))},
+      {"depthwise 17", {1, 17, 3, 3}, conv_spec(17, square(3, 1, 1), 17)},
   };
 }
 
@@ -192,8 +195,7 @@ TEST_P(ConvTest, RefusesWhatDoesNotFit) {
   EXPECT_THROW(device->conv(conv_spec(4, square(7, 1, 0)), x), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, ConvTest, ::testing::ValuesIn(backends()),
-                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Backends, ConvTest, ::testing::ValuesIn(backends()), backend_label);
 
 using ConvComparisonTest = ComparisonTest;
 
@@ -218,7 +220,7 @@ TEST_P(ConvComparisonTest, AfterConvolution) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, ConvComparisonTest, ::testing::ValuesIn(fast_backends()),
-                         ::testing::PrintToStringParamName());
+                         backend_label);
 
 }  // namespace
 }  // namespace duplex::test

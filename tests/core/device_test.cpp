@@ -2,6 +2,7 @@
 #include "core/device.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <cstdint>
 #include <string>
@@ -167,8 +168,7 @@ TEST_P(DeviceTest, UpdatesAsTheOptimiserDoes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, DeviceTest, ::testing::ValuesIn(backends()),
-                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Backends, DeviceTest, ::testing::ValuesIn(backends()), backend_label);
 
 TEST(MakeDevice, MakesWhatItNames) {
   for (const std::string& name : device_names()) EXPECT_NE(make_device(name, 0), nullptr) << name;
@@ -190,6 +190,25 @@ TEST(MakeDevice, UnknownNamesAreAnsweredWithTheKnown) {
       EXPECT_NE(message.find(name), std::string::npos) << message;
     }
   }
+}
+
+// As many threads as cores that the process may use, not as many as the machine has.
+TEST(MakeDevice, ThreadsFollowTheAffinity) {
+  if (make_backend("onednn") == nullptr) GTEST_SKIP() << "onednn is not built in";
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const std::string description = make_device("cpu", 0)->description();
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(description, make_device("cpu", 1)->description());
+  EXPECT_EQ(make_device("cpu", 0)->description(),
+            make_device("cpu", CPU_COUNT(&before))->description());
+  EXPECT_NE(description, make_device("cpu", 2)->description());
 }
 
 TEST(MakeDevice, RefusesNegativeThreads) {

@@ -87,8 +87,7 @@ TEST_P(DropoutTest, RefusesARateOfOne) {
   EXPECT_THROW(device->dropout(-0.1F, plain_desc({2, 3})), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, DropoutTest, ::testing::ValuesIn(backends()),
-                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Backends, DropoutTest, ::testing::ValuesIn(backends()), backend_label);
 
 }  // namespace
 }  // namespace duplex::test

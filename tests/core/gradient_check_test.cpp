@@ -101,7 +101,7 @@ TEST(SameResults, CatchesASmallDifference) {
   const std::vector<Values> inputs = random_inputs(expected.subject(), 1);
   EXPECT_TRUE(same_results(same, expected, inputs, conv_tolerance));
   Rig spoilt(*device, spoilt_conv(*device, [](std::vector<Tensor>& gradients) {
-    gradients[1].data[0] *= 1.001F;
+    gradients[1].data[2] *= 1.001F;
   }));
   const auto result = same_results(spoilt, expected, inputs, conv_tolerance);
   EXPECT_FALSE(result);

@@ -81,8 +81,7 @@ TEST_P(LinearTest, GradientsWithRelu) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, LinearTest, ::testing::ValuesIn(backends()),
-                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Backends, LinearTest, ::testing::ValuesIn(backends()), backend_label);
 
 using LinearComparisonTest = ComparisonTest;
 
@@ -154,7 +153,7 @@ TEST_P(LinearComparisonTest, AfterLinear) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, LinearComparisonTest, ::testing::ValuesIn(fast_backends()),
-                         ::testing::PrintToStringParamName());
+                         backend_label);
 
 }  // namespace
 }  // namespace duplex::test

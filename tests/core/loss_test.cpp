@@ -146,8 +146,7 @@ TEST_P(LossTest, RefusesMapsAndLabelsOutOfRange) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, LossTest, ::testing::ValuesIn(backends()),
-                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Backends, LossTest, ::testing::ValuesIn(backends()), backend_label);
 
 using LossComparisonTest = ComparisonTest;
 
@@ -173,7 +172,7 @@ TEST_P(LossComparisonTest, Everywhere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, LossComparisonTest, ::testing::ValuesIn(fast_backends()),
-                         ::testing::PrintToStringParamName());
+                         backend_label);
 
 }  // namespace
 }  // namespace duplex::test

@@ -78,8 +78,7 @@ TEST_P(LrnTest, Gradients) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, LrnTest, ::testing::ValuesIn(backends()),
-                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Backends, LrnTest, ::testing::ValuesIn(backends()), backend_label);
 
 using LrnComparisonTest = ComparisonTest;
 
@@ -105,7 +104,7 @@ TEST_P(LrnComparisonTest, Everywhere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, LrnComparisonTest, ::testing::ValuesIn(fast_backends()),
-                         ::testing::PrintToStringParamName());
+                         backend_label);
 
 }  // namespace
 }  // namespace duplex::test

@@ -126,8 +126,7 @@ TEST_P(PoolTest, RefusesWindowsOffTheMap) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, PoolTest, ::testing::ValuesIn(backends()),
-                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Backends, PoolTest, ::testing::ValuesIn(backends()), backend_label);
 
 using PoolComparisonTest = ComparisonTest;
 
@@ -178,7 +177,7 @@ TEST_P(PoolComparisonTest, Average) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, PoolComparisonTest, ::testing::ValuesIn(fast_backends()),
-                         ::testing::PrintToStringParamName());
+                         backend_label);
 
 }  // namespace
 }  // namespace duplex::test

@@ -46,6 +46,7 @@ class Rig {
   Memory memory_;
   Subject subject_;
   std::vector<Tensor> inputs_, gradients_;
+  std::vector<Values> held_;  ///< What inputs_ hold.
   Tensor y_, dy_;
 };
 

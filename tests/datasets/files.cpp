@@ -11,9 +11,7 @@
 #include <iterator>
 #include <numeric>
 
-#define STB_IMAGE_WRITE_IMPLEMENTATION
-#define STBI_WRITE_NO_STDIO
-#include <stb/stb_image_write.h>
+#include "datasets/gzip.h"
 
 namespace duplex::datasets::testing {
 namespace fs = std::filesystem;
@@ -37,10 +35,16 @@ Bytes scene(int width, int height, unsigned seed, int channels) {
   return pixels;
 }
 
-void append(void* to, void* data, int bytes) {
-  auto& content = *static_cast<Bytes*>(to);
-  const auto* from = static_cast<const std::uint8_t*>(data);
-  content.insert(content.end(), from, from + bytes);
+void append(Bytes& to, std::uint64_t value, int bytes) {
+  for (int i = bytes - 1; i >= 0; --i) to.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+}
+
+void append_chunk(Bytes& to, const std::string& kind, const Bytes& content) {
+  append(to, content.size(), 4);
+  const std::size_t begin = to.size();
+  to.insert(to.end(), kind.begin(), kind.end());
+  to.insert(to.end(), content.begin(), content.end());
+  append(to, crc32(to.data() + begin, to.size() - begin), 4);
 }
 
 Catalogue counted(std::size_t size, int classes, const Shape& shape) {
@@ -70,6 +74,7 @@ TemporaryFolder::~TemporaryFolder() {
 void TemporaryFolder::write(const std::string& name, const Bytes& content) const {
   const fs::path path = fs::path(path_) / name;
   fs::create_directories(path.parent_path());
+  fs::remove(path);  // Some file systems wait for the disk where a file is overwritten.
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char*>(content.data()),
              static_cast<std::streamsize>(content.size()));
@@ -95,19 +100,37 @@ Bytes recorded(const std::string& name) {
   return read("tests/datasets/pictures/" + name);
 }
 
-Bytes draw_jpeg(int width, int height, unsigned seed, int channels) {
-  Bytes content;
-  const Bytes pixels = scene(width, height, seed, channels);
-  stbi_write_jpg_to_func(append, &content, width, height, channels, pixels.data(), 90);
-  return content;
-}
-
 Bytes draw_png(int width, int height, unsigned seed, int channels) {
-  Bytes content;
   const Bytes pixels = scene(width, height, seed, channels);
-  stbi_write_png_to_func(append, &content, width, height, channels, pixels.data(),
-                         width * channels);
-  return content;
+  const auto row = static_cast<std::size_t>(width * channels);
+  Bytes file{0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'}, header;
+  append(header, static_cast<std::uint64_t>(width), 4);
+  append(header, static_cast<std::uint64_t>(height), 4);
+  header.insert(header.end(), {8, static_cast<std::uint8_t>(channels == 3 ? 2 : 0), 0, 0, 0});
+  append_chunk(file, "IHDR", header);
+  // Zlib's format without compression: a block for each row, which is a filter's number (0: none)
+  // and the pixels.
+  Bytes data{0x78, 0x01};
+  std::uint64_t low = 1, high = 0;  // Of the Adler-32 checksum.
+  for (int y = 0; y < height; ++y) {
+    Bytes line{0};
+    const std::uint8_t* from = pixels.data() + static_cast<std::size_t>(y) * row;
+    line.insert(line.end(), from, from + row);
+    data.push_back(y == height - 1 ? 1 : 0);
+    for (const std::size_t length : {line.size(), ~line.size()}) {
+      data.push_back(static_cast<std::uint8_t>(length));
+      data.push_back(static_cast<std::uint8_t>(length >> 8));
+    }
+    data.insert(data.end(), line.begin(), line.end());
+    for (std::uint8_t byte : line) {
+      low = (low + byte) % 65521;
+      high = (high + low) % 65521;
+    }
+  }
+  append(data, high << 16 | low, 4);
+  append_chunk(file, "IDAT", data);
+  append_chunk(file, "IEND", {});
+  return file;
 }
 
 PlainPicture read_ppm(const std::string& name) {
@@ -131,7 +154,7 @@ CountedDataset::CountedDataset(std::size_t size, int classes, const Shape& shape
 
 const std::uint8_t* CountedDataset::read(std::size_t index, std::uint8_t* scratch) const {
   if (std::find(broken_.begin(), broken_.end(), index) != broken_.end()) {
-    throw Error("sample" + std::to_string(index) + " is broken");
+    throw Error("it is broken");
   }
   std::fill(scratch, scratch + sample_bytes(), value(index));
   return scratch;

@@ -32,11 +32,10 @@ class TemporaryFolder {
 
 Bytes read(const std::string& path);
 
-/// A picture in tests/datasets/pictures.
+/// A picture in tests/datasets/pictures. The JPEGs are 19x13, but large.jpg is 150x110.
 Bytes recorded(const std::string& name);
 
-/// A picture of smooth colours and one hard edge that differs with `seed`, as JPEG or PNG.
-Bytes draw_jpeg(int width, int height, unsigned seed, int channels = 3);
+/// A PNG of smooth colours and one hard edge that differs with `seed`.
 Bytes draw_png(int width, int height, unsigned seed, int channels = 3);
 
 struct PlainPicture {

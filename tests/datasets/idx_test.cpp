@@ -73,10 +73,9 @@ TEST(Idx, WithoutATestPartSomeIsSetAside) {
   Bytes labels = idx({20}, 0);
   for (std::size_t i = 8; i < labels.size(); ++i) labels[i] &= 1;
   folder.write("train-labels-idx1-ubyte", labels);
-  std::filesystem::path(folder.path());
-  const auto data = open_dataset(folder.path());
-  EXPECT_EQ(data->size(), 20u);
-  for (std::uint32_t i = 0; i < 20; ++i) EXPECT_EQ(data->sample(i).use, Use::train);
+  const Split parts = split(open_dataset(folder.path()), 0.2);
+  EXPECT_EQ(parts.train.size(), 16u);
+  EXPECT_EQ(parts.test.size(), 4u);
 }
 
 TEST(Idx, SaysWhatIsWrong) {

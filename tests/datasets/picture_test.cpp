@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <cctype>
 #include <cstring>
 
 #include "core/random.h"

@@ -68,6 +68,8 @@ def main():
         picture.save(HERE / name, **options)
         expect(name, np.asarray(Image.open(HERE / name).convert("RGB")))
 
+    Image.fromarray(scene(150, 110)).save(HERE / "large.jpg", quality=80)
+
     pngs = {
         "colour.png": image,
         "grey.png": image.convert("L"),

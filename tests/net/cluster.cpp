@@ -1,0 +1,106 @@
+#include "tests/net/cluster.h"
+
+#include <thread>
+
+namespace duplex::net {
+
+std::vector<Outcome> run_ranks(const Topology& topology,
+                               const std::function<void(int, MeshSpec, Listener)>& body,
+                               std::chrono::milliseconds timeout) {
+  Ports ports(topology);
+  std::vector<Outcome> outcomes(static_cast<std::size_t>(topology.size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < topology.size; ++rank) {
+    MeshSpec spec;
+    spec.topology = topology;
+    spec.rank = rank;
+    spec.addresses = ports.addresses;
+    spec.identity = test_identity();
+    spec.timeout = timeout;
+    threads.emplace_back([&, rank, spec] {
+      const auto r = static_cast<std::size_t>(rank);
+      Outcome& outcome = outcomes[r];
+      const auto start = Clock::now();
+      try {
+        body(rank, spec, std::move(ports.listeners[r]));
+        outcome.ok = true;
+      } catch (const Error& error) {
+        outcome.code = error.code;
+        outcome.message = error.what();
+      }
+      outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+Replica::Replica(const std::vector<std::size_t>& counts) {
+  for (const std::size_t count : counts) {
+    weights.emplace_back(count, 0.0F);
+    gradients.emplace_back(count, 0.0F);
+  }
+}
+
+void Replica::set_initial() {
+  for (std::size_t p = 0; p < weights.size(); ++p)
+    RandomStream(1, p).fill_uniform(weights[p].data(), weights[p].size());
+}
+
+void Replica::compute(std::size_t p, int worker, std::uint64_t step) {
+  const RandomStream noise(2, p, static_cast<std::uint32_t>(worker));
+  std::vector<float>& gradient = gradients[p];
+  noise.fill_uniform(gradient.data(), gradient.size(), step * gradient.size());
+  for (std::size_t i = 0; i < gradient.size(); ++i)
+    gradient[i] = (gradient[i] - 0.5F) * 10.0F + 0.1F * weights[p][i];
+}
+
+std::vector<Span> Replica::spans() {
+  std::vector<Span> spans;
+  for (std::size_t p = 0; p < weights.size(); ++p)
+    spans.push_back(
+        {"p" + std::to_string(p), weights[p].size(), weights[p].data(), gradients[p].data()});
+  return spans;
+}
+
+std::vector<std::vector<float>> train_alone(const std::vector<std::size_t>& counts, int workers,
+                                            std::uint64_t steps, const OptimiserSpec& optimiser,
+                                            const LearningRate& rate) {
+  Replica replica(counts);
+  replica.set_initial();
+  std::vector<std::vector<std::vector<float>>> state;
+  for (const std::size_t count : counts)
+    state.emplace_back(static_cast<std::size_t>(optimiser.states()),
+                       std::vector<float>(count, 0.0F));
+  for (std::uint64_t step = 0; step < steps; ++step)
+    for (std::size_t p = 0; p < counts.size(); ++p) {
+      std::vector<float> sum;
+      for (int worker = 0; worker < workers; ++worker) {
+        replica.compute(p, worker, step);
+        if (worker == 0) sum.assign(counts[p], 0.0F);
+        for (std::size_t i = 0; i < counts[p]; ++i)
+          sum[i] = worker == 0 ? replica.gradients[p][i] : sum[i] + replica.gradients[p][i];
+      }
+      const float part = 1.0F / static_cast<float>(workers);
+      for (float& value : sum) value *= part;
+      std::vector<float*> pointers;
+      for (std::vector<float>& values : state[p]) pointers.push_back(values.data());
+      update({optimiser, rate.at(step), step + 1}, counts[p], replica.weights[p].data(), sum.data(),
+             pointers.data());
+    }
+  return replica.weights;
+}
+
+void train(ParameterExchange& exchange, Replica& replica, int worker, std::uint64_t steps) {
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    exchange.begin(step);
+    for (std::size_t p = 0; p < replica.weights.size(); ++p) exchange.await(p);
+    for (std::size_t p = replica.weights.size(); p-- > 0;) {
+      replica.compute(p, worker, step);
+      exchange.push(p);
+    }
+    exchange.end();
+  }
+}
+
+}  // namespace duplex::net

@@ -1,0 +1,120 @@
+// The whole exchange over real sockets: what N ranks train is what one machine would have, to the
+// bit.
+#include "net/exchange.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <sstream>
+
+#include "tests/net/cluster.h"
+
+namespace duplex::net {
+namespace {
+
+using Weights = std::vector<std::vector<float>>;
+
+/// Small tensors, one of many chunks, odd sizes, one element.
+const std::vector<std::size_t> counts{1728, 64, 70000, 1, 33333, 10};
+
+bool same_bits(const Weights& a, const Weights& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t p = 0; p < a.size(); ++p)
+    if (a[p].size() != b[p].size() ||
+        std::memcmp(a[p].data(), b[p].data(), a[p].size() * sizeof(float)) != 0)
+      return false;
+  return true;
+}
+
+struct Case {
+  ServerMode mode;
+  int size;
+  int server;
+  Shards shards;
+  OptimiserSpec optimiser;
+  std::size_t chunk_bytes;
+};
+
+OptimiserSpec momentum() {
+  OptimiserSpec spec;
+  spec.momentum = 0.9F;
+  spec.weight_decay = 1e-3F;
+  return spec;
+}
+OptimiserSpec adam() {
+  OptimiserSpec spec;
+  spec.kind = OptimiserKind::adam;
+  return spec;
+}
+
+class Exchanged : public testing::TestWithParam<Case> {};
+
+TEST_P(Exchanged, EqualsOneMachineBitForBit) {
+  const Case& c = GetParam();
+  const Topology topology{c.mode, c.size, c.server};
+  constexpr std::uint64_t steps = 5;
+  LearningRate rate;
+  rate.base = 0.05;
+  rate.boundaries = {3};
+  const int workers = static_cast<int>(topology.workers().size());
+  const Weights expected = train_alone(counts, workers, steps, c.optimiser, rate);
+
+  std::vector<Weights> trained(static_cast<std::size_t>(c.size));
+  std::vector<std::string> reports;
+  const auto outcomes = run_ranks(topology, [&](int rank, MeshSpec mesh, Listener listener) {
+    Replica replica(counts);
+    // Only the owners' first weights count.
+    if (topology.is_owner(rank)) replica.set_initial();
+    ExchangeSpec spec;
+    spec.shards = c.shards;
+    spec.chunk_bytes = c.chunk_bytes;
+    spec.optimiser = c.optimiser;
+    spec.rate = rate;
+    ParameterExchange exchange(spec, replica.spans(), Mesh::join(mesh, std::move(listener)));
+    if (exchange.is_worker()) {
+      const auto workers_of = topology.workers();
+      const auto at = std::find(workers_of.begin(), workers_of.end(), rank);
+      train(exchange, replica, static_cast<int>(at - workers_of.begin()), steps);
+    }
+    const auto received = exchange.finish("report of " + std::to_string(rank));
+    if (rank == topology.hub())
+      reports = received;
+    else
+      EXPECT_TRUE(received.empty());
+    trained[static_cast<std::size_t>(rank)] = replica.weights;
+  });
+
+  for (int rank = 0; rank < c.size; ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    ASSERT_TRUE(outcomes[r].ok) << "rank " << rank << ": " << outcomes[r].message;
+    EXPECT_TRUE(same_bits(trained[r], expected)) << "rank " << rank;
+  }
+  ASSERT_EQ(reports.size(), static_cast<std::size_t>(c.size));
+  for (int rank = 0; rank < c.size; ++rank)
+    EXPECT_EQ(reports[static_cast<std::size_t>(rank)], "report of " + std::to_string(rank));
+}
+
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  const Case& c = info.param;
+  std::ostringstream name;
+  name << name_of(c.mode) << c.size << "server" << c.server << name_of(c.shards)
+       << (c.optimiser.kind == OptimiserKind::adam ? "adam" : "sgd") << c.chunk_bytes;
+  return name.str();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Modes, Exchanged,
+    testing::Values(Case{ServerMode::central, 2, 0, Shards::even, {}, 4096},
+                    Case{ServerMode::central, 3, 0, Shards::even, momentum(), 65536},
+                    Case{ServerMode::central, 3, 2, Shards::even, adam(), 4096},
+                    Case{ServerMode::central, 5, 1, Shards::even, momentum(), 1 << 20},
+                    Case{ServerMode::distributed, 1, 0, Shards::even, momentum(), 4096},
+                    Case{ServerMode::distributed, 2, 0, Shards::even, momentum(), 65536},
+                    Case{ServerMode::distributed, 2, 0, Shards::tensors, adam(), 4096},
+                    Case{ServerMode::distributed, 3, 0, Shards::even, adam(), 1 << 20},
+                    Case{ServerMode::distributed, 4, 0, Shards::tensors, momentum(), 4096},
+                    Case{ServerMode::distributed, 5, 0, Shards::even, {}, 4096}),
+    case_name);
+
+}  // namespace
+}  // namespace duplex::net

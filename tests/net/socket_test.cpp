@@ -1,0 +1,187 @@
+// Sockets on loopback: one deadline for a whole call, and errors that say which and whose.
+#include "net/socket.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace duplex::net {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct Pair {
+  Pair() : listener(Listener::open({"127.0.0.1", 0})) {
+    near = Socket::connect({"127.0.0.1", listener.port()}, "", in(5000));
+    far = listener.accept(milliseconds(5000));
+    near.name_peer("rank 7 (there)");
+  }
+  static Deadline in(int ms) { return Clock::now() + milliseconds(ms); }
+  Listener listener;
+  Socket near, far;
+};
+
+double seconds_of(const std::function<void()>& body) {
+  const auto start = Clock::now();
+  body();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+TEST(Socket, CarriesBothPartsWhole) {
+  Pair pair;
+  std::vector<char> head(1000, 'h'), body(20 << 20);
+  for (std::size_t i = 0; i < body.size(); ++i) body[i] = static_cast<char>(i * 2654435761U >> 24);
+  std::vector<char> got(head.size() + body.size());
+  std::thread reader(
+      [&] { pair.far.read_exact(got.data(), got.size(), Pair::in(20000), "testing"); });
+  pair.near.write_all(head.data(), head.size(), body.data(), body.size(), Pair::in(20000),
+                      "testing");
+  reader.join();
+  EXPECT_TRUE(std::equal(head.begin(), head.end(), got.begin()));
+  EXPECT_TRUE(std::equal(body.begin(), body.end(), got.begin() + 1000));
+}
+
+TEST(Socket, OneDeadlineForAWholeRead) {
+  Pair pair;
+  std::thread drip([&] {
+    try {
+      for (int i = 0; i < 200; ++i) {
+        pair.far.write_all("x", 1, nullptr, 0, Pair::in(1000), "dripping");
+        std::this_thread::sleep_for(milliseconds(10));
+      }
+    } catch (const NetworkError&) {  // The reader gave up: as it should.
+    }
+  });
+  char buffer[1000];
+  const double took = seconds_of([&] {
+    try {
+      pair.near.read_exact(buffer, sizeof buffer, Pair::in(200), "receiving weights");
+      ADD_FAILURE() << "a thousand bytes in 0.2 s at 100 bytes/s";
+    } catch (const NetworkError& error) {
+      EXPECT_EQ(error.code, Exit::timed_out);
+      EXPECT_EQ(error.call, "recv");
+      EXPECT_EQ(error.peer, "rank 7 (there)");
+      EXPECT_GE(error.seconds, 0.2);
+      const std::string text = error.what();
+      EXPECT_NE(text.find("rank 7 (there)"), std::string::npos);
+      EXPECT_NE(text.find("receiving weights"), std::string::npos);
+    }
+  });
+  EXPECT_LT(took, 1.5);
+  pair.near.shut_down();
+  drip.join();
+}
+
+TEST(Socket, AWriteThatNobodyReadsTimesOut) {
+  Pair pair;
+  std::vector<char> much(64 << 20);
+  try {
+    pair.near.write_all(much.data(), much.size(), nullptr, 0, Pair::in(200), "sending weights");
+    ADD_FAILURE() << "64 MiB went nowhere";
+  } catch (const NetworkError& error) {
+    EXPECT_EQ(error.code, Exit::timed_out);
+    EXPECT_EQ(error.call, "send");
+  }
+}
+
+TEST(Socket, AnEndedConnectionIsALostPeer) {
+  Pair pair;
+  pair.far = Socket();
+  char byte = 0;
+  try {
+    pair.near.read_exact(&byte, 1, Pair::in(5000), "receiving weights");
+    ADD_FAILURE();
+  } catch (const NetworkError& error) {
+    EXPECT_EQ(error.code, Exit::peer_lost);
+  }
+}
+
+TEST(Socket, ShutDownWakesAReader) {
+  Pair pair;
+  std::thread waker([&] {
+    std::this_thread::sleep_for(milliseconds(30));
+    pair.near.shut_down();
+  });
+  char byte = 0;
+  EXPECT_THROW(pair.near.read_exact(&byte, 1, Pair::in(20000), "testing"), NetworkError);
+  waker.join();
+}
+
+TEST(Socket, NobodyListening) {
+  std::uint16_t port = 0;
+  { port = Listener::open({"127.0.0.1", 0}).port(); }
+  try {
+    Socket::connect({"127.0.0.1", port}, "", Pair::in(1000));
+    ADD_FAILURE();
+  } catch (const NetworkError& error) {
+    EXPECT_EQ(error.code, Exit::peer_lost);
+    EXPECT_NE(std::string(error.what()).find("127.0.0.1:" + std::to_string(port)),
+              std::string::npos);
+  }
+}
+
+TEST(Socket, KernelCountsWhatWasSent) {
+  Pair pair;
+  std::vector<char> some(300000);
+  std::thread reader([&] {
+    std::vector<char> got(some.size());
+    pair.far.read_exact(got.data(), got.size(), Pair::in(20000), "testing");
+  });
+  pair.near.write_all(some.data(), some.size(), nullptr, 0, Pair::in(20000), "testing");
+  reader.join();
+  if (!pair.near.counters().known) GTEST_SKIP() << "this kernel counts no bytes in TCP_INFO";
+  EXPECT_EQ(pair.near.counters().sent, some.size());
+  EXPECT_EQ(pair.far.counters().received, some.size());
+  EXPECT_EQ(pair.near.counters().received, 0U);
+  // The end of the connection is no byte of it.
+  pair.far = Socket();
+  char byte = 0;
+  EXPECT_THROW(pair.near.read_exact(&byte, 1, Pair::in(5000), "testing"), NetworkError);
+  EXPECT_EQ(pair.near.counters().received, 0U);
+}
+
+TEST(Socket, CongestionControlIsSetAndTold) {
+  Pair pair;
+  const std::string name = pair.near.congestion();
+  EXPECT_FALSE(name.empty());
+  Socket again = Socket::connect({"127.0.0.1", pair.listener.port()}, name, Pair::in(5000));
+  EXPECT_EQ(again.congestion(), name);
+  try {
+    Socket::connect({"127.0.0.1", pair.listener.port()}, "nonesuch", Pair::in(5000));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::usage);
+    EXPECT_NE(std::string(error.what()).find("nonesuch"), std::string::npos);
+  }
+}
+
+TEST(Listener, ATakenPortIsNamed) {
+  const Listener listener = Listener::open({"127.0.0.1", 0});
+  try {
+    Listener::open({"127.0.0.1", listener.port()});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("127.0.0.1:" + std::to_string(listener.port())),
+              std::string::npos);
+  }
+  EXPECT_THROW(Listener::open({"192.0.2.1", 0}), Error);  // TEST-NET-1: nobody's.
+  EXPECT_TRUE(listener.loopback());
+  EXPECT_FALSE(Listener::open({"0.0.0.0", 0}).loopback());
+}
+
+TEST(Address, Parse) {
+  const auto parse = [](const char* text) { return Address::parse(text, 7117).str(); };
+  EXPECT_EQ(parse("node1"), "node1:7117");
+  EXPECT_EQ(parse("node1:80"), "node1:80");
+  EXPECT_EQ(parse("10.0.0.1:0"), "10.0.0.1:0");
+  EXPECT_EQ(parse("[::1]:99"), "[::1]:99");
+  EXPECT_EQ(parse("[::1]"), "[::1]:7117");
+  for (const char* bad : {"", ":80", "node1:", "node1:x", "node1:65536", "node1:1:2", "[::1", "[]:1",
+                          "[::1]80", "node1:-1"})
+    EXPECT_THROW(Address::parse(bad, 1), Error) << bad;
+}
+
+}  // namespace
+}  // namespace duplex::net

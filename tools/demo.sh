@@ -1,0 +1,67 @@
+#!/bin/bash
+# make demo: LeNet on Fashion-MNIST, alone, then as two workers with a central server, then as two workers with
+# a distributed server; real processes and real TCP on loopback. Every worker computes with one thread, so that
+# each stands for a machine with one core. Ends with what each cost.
+# Environment: FASHION_MNIST (folder with the IDX files), RUNS (where the run directories go), EPOCHS, BATCH,
+# DUPLEX (bin/duplex).
+set -eu
+duplex=${DUPLEX:-bin/duplex}
+data=${FASHION_MNIST:-/usr/share/datasets/fashion-mnist}
+runs=${RUNS:-runs/demo}
+if ! ls "$data"/train-images-idx3-ubyte* > /dev/null 2>&1; then
+  echo "demo: no Fashion-MNIST in $data; install Debian's package dataset-fashion-mnist (make deps-demo)," >&2
+  echo "or name the folder that holds its four IDX files: make demo FASHION_MNIST=DIR" >&2
+  exit 1
+fi
+common=(--net lenet --datadir "$data" --batch "${BATCH:-64}" --epochs "${EPOCHS:-2}" --lr 0.05 --momentum 0.9
+        --threads 1 --accuracy)
+
+mkdir -p "$runs"
+children=()
+stop() { [ ${#children[@]} = 0 ] || kill "${children[@]}" 2> /dev/null || true; }
+trap stop EXIT
+trap 'exit 130' INT TERM
+
+# Ports that nobody listens on.
+port=$((20000 + RANDOM % 20000))
+free_port() {
+  while (exec 3<> "/dev/tcp/127.0.0.1/$port") 2> /dev/null; do port=$((port + 1)); done
+  echo "$port"
+}
+
+# ranks NAME SERVER COUNT: one dist process a rank; the first that fails ends the others.
+ranks() {
+  local name=$1 server=$2 count=$3 rank status=0
+  : > "$runs/$name.nodes"
+  for rank in $(seq "$count"); do
+    port=$(free_port)
+    echo "127.0.0.1:$port" >> "$runs/$name.nodes"
+    port=$((port + 1))
+  done
+  children=()
+  for rank in $(seq 0 $((count - 1))); do
+    "$duplex" dist "${common[@]}" --nodefile "$runs/$name.nodes" --index "$rank" --server "$server" \
+      --job "$name-$$" --logdir "$runs/$name" &
+    children+=($!)
+  done
+  for rank in "${children[@]}"; do
+    wait -n || { status=$?; break; }
+  done
+  if [ "$status" != 0 ]; then
+    echo "demo: a rank of the $name run failed" >&2
+    exit "$status"
+  fi
+  children=()
+}
+
+echo "== alone"
+rm -rf "$runs/alone" "$runs/central" "$runs/distributed"
+"$duplex" local "${common[@]}" --logdir "$runs/alone"
+echo
+echo "== two workers, central server"
+ranks central central 3
+echo
+echo "== two workers, distributed server"
+ranks distributed distributed 2
+echo
+"$duplex" compare "$runs/alone" "$runs/central" "$runs/distributed"

@@ -1,0 +1,24 @@
+// duplex keygen FILE: makes a cluster key.
+#include <cstdio>
+
+#include "net/key.h"
+#include "tools/command_line.h"
+#include "tools/commands.h"
+
+namespace duplex::tools {
+
+int keygen(int argc, const char* const* argv) {
+  CLI::App app{
+      "Makes a cluster key: ranks of a run that is not on one machine alone prove to each other "
+      "that they know it.",
+      "duplex keygen"};
+  std::string file;
+  app.add_option("file", file, "where to write it; never over a file that is there")->required();
+  if (const auto done = parse(app, argc, argv)) return *done;
+  net::create_key(file);
+  std::printf("key      %s\ncopy it to every machine (scp -p keeps its mode), then dist --key\n",
+              file.c_str());
+  return 0;
+}
+
+}  // namespace duplex::tools
