@@ -15,12 +15,12 @@ deps=$PWD/.deps
 # have FILE: is it where a compiler, or we, would look?
 have() {
   local folder
-  for folder in / /usr/local/ "$deps/"; do [ -e "$folder$1" ] && return 0; done
-  case $1 in usr/include/*)
-    local IFS=:
-    for folder in ${CPATH:-} ${CPLUS_INCLUDE_PATH:-}; do [ -e "$folder/${1#usr/include/}" ] && return 0; done
-    [ -e "/usr/local/include/${1#usr/include/}" ] && return 0 ;;
-  esac
+  for folder in / "$deps/" /usr/local/; do [ -e "$folder$1" ] && return; done
+  [ "${1#usr/include/}" = "$1" ] && return 1
+  local IFS=:
+  for folder in /usr/local/include ${CPATH:-} ${CPLUS_INCLUDE_PATH:-}; do
+    [ -e "$folder/${1#usr/include/}" ] && return
+  done
   return 1
 }
 
@@ -29,12 +29,14 @@ want() { missing+=("$*"); }
 for group in "${@:-build}"; do
   case $group in
     build)
-      command -v "${CXX:-g++}" >/dev/null || [ -x "$deps/bin/g++" ] || want 'a C++ compiler|g++|gcc-c++|'
+      # Another compiler than g++ is the choice, and the business, of who names it.
+      [ "${CXX:-g++}" != g++ ] || command -v g++ >/dev/null || [ -x "$deps/bin/g++" ] ||
+        want 'a C++ compiler|g++|gcc-c++|'
       have usr/include/stb/stb_image.h || want 'stb|libstb-dev|stb_image-devel|'
       have usr/include/CLI/CLI.hpp || want 'CLI11|libcli11-dev|cli11-devel|'
       have usr/include/nlohmann/json.hpp || want 'json|nlohmann-json3-dev|json-devel|'
       have usr/include/openssl/hmac.h || want 'OpenSSL|libssl-dev|openssl-devel|'
-      [ "${ONEDNN:-}" = 0 ] || have usr/include/oneapi/dnnl/dnnl.hpp ||
+      [ "${ONEDNN:-}" = 0 ] || have usr/include/dnnl.hpp ||
         want 'oneDNN|libdnnl-dev|onednn-devel|optional' ;;
     test) have usr/include/gtest/gtest.h || want 'GoogleTest|libgtest-dev|gtest-devel|' ;;
     demo)

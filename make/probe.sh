@@ -9,86 +9,121 @@ mkdir -p "$out"
 work=$(mktemp -d "$out/probe.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-deps=$PWD/.deps
 onednn=${ONEDNN:-auto}
 cxx=${CXX:-g++}
+deps=$PWD/.deps
 cppflags=
 ldflags=
 if [ -d "$deps/usr" ]; then
   triplet=$(ls -d "$deps"/usr/lib/*-linux-gnu* 2>/dev/null | head -n1)
   triplet=${triplet##*/}
+  # The C library's headers have to come after those of C++, which lead to them by include_next.
+  include=-isystem
+  [ -e "$deps/usr/include/stdlib.h" ] && include=-idirafter
   for folder in usr/include ${triplet:+usr/include/$triplet}; do
-    [ -d "$deps/$folder" ] && cppflags+=" -isystem $deps/$folder"
+    [ -d "$deps/$folder" ] && cppflags+=" $include $deps/$folder"
   done
+  # RPATH rather than RUNPATH: it also leads libraries to the libraries that they need.
+  ldflags=" -Wl,--disable-new-dtags"
   for folder in ${triplet:+usr/lib/$triplet} usr/lib64 usr/lib; do
     [ -d "$deps/$folder" ] && ldflags+=" -L$deps/$folder -Wl,-rpath,$deps/$folder"
   done
 fi
 if [ "$cxx" = g++ ] && [ -x "$deps/bin/g++" ]; then cxx=$deps/bin/g++; fi
 
-compile() { $cxx -std=c++17 $cppflags -x c++ "$@"; }
-has_header() { printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$1" | compile -E - >/dev/null 2>&1; }
-# links LIBRARY-FLAGS: can an empty program be linked with them?
-links() { echo 'int main() {}' | compile - -x none $ldflags "$@" -o "$work/a.out" 2>/dev/null; }
-# macro HEADER NAME: what the preprocessor makes of NAME.
-macro() { printf '#include <%s>\nduplex_probe %s\n' "$1" "$2" | compile -E -P - 2>/dev/null |
-  sed -n 's/^duplex_probe *//p' | tr -d '" ' | tail -n1; }
+# ---- Questions to the compiler.
+works=  # Does it?
 
-missing=() found=() without=()
-if ! command -v $cxx >/dev/null 2>&1; then
+compile() { $cxx -std=c++17 $cppflags -x c++ "$@"; }
+
+# has HEADER [LIBRARY-FLAG...]: can it be included, and an empty program be linked with them?
+has() {
+  local header=$1
+  shift
+  if [ ! "$works" ]; then  # Nobody to ask: is it where a compiler would look?
+    set -- {,/usr/local,"$deps"}/usr/include/{,*/}"$header" "/usr/local/include/$header"
+    ls -d "$@" 2>/dev/null | grep -q .
+    return
+  fi
+  printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$header" | compile -E - >/dev/null 2>&1 || return
+  [ $# = 0 ] || echo 'int main() {}' | compile - -x none $ldflags "$@" -o "$work/a.out" 2>/dev/null
+}
+
+# version HEADER MACRO...: their values, joined by full stops; nothing where one is not defined.
+version() {
+  local header=$1 name value values=
+  [ "$works" ] || return
+  shift
+  for name; do
+    value=$(printf '#include <%s>\nduplex_probe %s\n' "$header" "$name" | compile -E -P - 2>/dev/null |
+      sed -n 's/^duplex_probe *//p' | tr -d '" ' | tail -n1)
+    [ "$value" = "$name" ] && return
+    values+=${values:+.}$value
+  done
+  echo "$values"
+}
+
+# ---- The answers: "what|version"; "what|what it costs to go without|Debian package|Fedora package";
+# "what|Debian package|Fedora package".
+found=() without=() missing=()
+
+if ! command -v "${cxx%% *}" >/dev/null 2>&1; then
   missing+=("a C++17 compiler ($cxx)|g++|gcc-c++")
-elif ! echo 'static_assert(__cplusplus >= 201703L, ""); int main() {}' | compile - -o "$work/a.out" 2>"$work/errors"; then
-  missing+=("a C++17 compiler that works ($cxx: $(grep -m1 . "$work/errors"))|g++|gcc-c++")
+elif ! printf '#include <cstdlib>\nstatic_assert(__cplusplus >= 201703L, "");\nint main() {}\n' |
+  compile - -o "$work/a.out" >"$work/errors" 2>&1; then
+  missing+=("a C++17 compiler that works ($cxx: $(grep -m1 error "$work/errors"))|g++|gcc-c++")
 else
+  works=1
   found+=("compiler|$($cxx --version | head -n1)")
-  has_compiler=1
 fi
 
 openmp=
-if [ "${has_compiler:-}" ]; then
-  if links -fopenmp; then
-    openmp=-fopenmp
-    found+=("OpenMP|version $(echo _OPENMP | compile -fopenmp -E -P - | tail -n1)")
-  else
-    without+=("OpenMP: operations run on one thread|the OpenMP library of this compiler (libomp-dev for clang)")
-  fi
+if [ "$works" ] && printf '#include <omp.h>\nint main() { return omp_get_max_threads() == 0; }\n' |
+  compile -fopenmp - $ldflags -o "$work/a.out" 2>/dev/null; then
+  openmp=-fopenmp
+  found+=("OpenMP|")
+elif [ "$works" ]; then
+  without+=("OpenMP|the reference operations run on one thread|libomp-dev|libomp-devel")
 fi
-need_header() {  # NAME HEADER VERSION DEBIAN FEDORA
-  if [ "${has_compiler:-}" ] && has_header "$2"; then found+=("$1|$3"); else missing+=("$1|$4|$5"); fi
-}
-need_header stb stb/stb_image.h "stb_image.h" libstb-dev stb-devel
-need_header CLI11 CLI/CLI.hpp "$(macro CLI/Version.hpp CLI11_VERSION)" libcli11-dev cli11-devel
-need_header json nlohmann/json.hpp "$(macro nlohmann/json.hpp \
-  'NLOHMANN_JSON_VERSION_MAJOR.NLOHMANN_JSON_VERSION_MINOR.NLOHMANN_JSON_VERSION_PATCH')" nlohmann-json3-dev json-devel
-if [ "${has_compiler:-}" ] && has_header openssl/hmac.h && links -lcrypto; then
-  found+=("OpenSSL|$(macro openssl/opensslv.h OPENSSL_VERSION_TEXT | sed 's/^OpenSSL//')")
+
+if has stb/stb_image.h; then found+=("stb|"); else missing+=("stb|libstb-dev|stb_image-devel"); fi
+if has CLI/CLI.hpp; then
+  found+=("CLI11|$(version CLI/Version.hpp CLI11_VERSION)")
+else
+  missing+=("CLI11|libcli11-dev|cli11-devel")
+fi
+if has nlohmann/json.hpp; then
+  found+=("json|$(version nlohmann/json.hpp NLOHMANN_JSON_VERSION_{MAJOR,MINOR,PATCH})")
+else
+  missing+=("json|nlohmann-json3-dev|json-devel")
+fi
+if has openssl/hmac.h -lcrypto; then
+  found+=("OpenSSL|$(version openssl/opensslv.h OPENSSL_VERSION_STR)")
 else
   missing+=("OpenSSL's libcrypto|libssl-dev|openssl-devel")
 fi
 
 gtest=
-if [ "${has_compiler:-}" ] && has_header gtest/gtest.h && links -lgtest_main -lgtest -pthread; then
+if has gtest/gtest.h -lgtest_main -lgtest -pthread; then
   gtest=1
-  found+=("GoogleTest|found")
+  found+=("GoogleTest|")
 else
-  without+=("GoogleTest: no \`make test'|libgtest-dev (Debian), gtest-devel (Fedora, EPEL)")
+  without+=("GoogleTest|no tests|libgtest-dev|gtest-devel")
 fi
 
 has_onednn=
-if [ "$onednn" != 0 ]; then
-  if [ "${has_compiler:-}" ] && has_header oneapi/dnnl/dnnl.hpp && links -ldnnl; then
-    has_onednn=1
-    found+=("oneDNN|$(macro oneapi/dnnl/dnnl_version.h \
-      'DNNL_VERSION_MAJOR.DNNL_VERSION_MINOR.DNNL_VERSION_PATCH')")
-  elif [ "$onednn" = 1 ]; then
-    missing+=("oneDNN (asked for by ONEDNN=1)|libdnnl-dev|onednn-devel")
-  else
-    without+=("oneDNN: training runs on the slow reference loops|libdnnl-dev (Debian), onednn-devel (Fedora, EPEL)")
-  fi
+if [ "$onednn" = 0 ]; then
+  without+=("oneDNN|turned off by ONEDNN=0: training runs on the slow reference loops||")
+elif has dnnl.hpp -ldnnl; then
+  has_onednn=1
+  found+=("oneDNN|$(version oneapi/dnnl/dnnl_version.h DNNL_VERSION_{MAJOR,MINOR,PATCH})")
+elif [ "$onednn" = 1 ]; then
+  missing+=("oneDNN, which ONEDNN=1 asks for|libdnnl-dev|onednn-devel")
 else
-  without+=("oneDNN: turned off by ONEDNN=0|")
+  without+=("oneDNN|training runs on the slow reference loops|libdnnl-dev|onednn-devel")
 fi
 
+# ---- Written down.
 {
   echo "# Written by make/probe.sh."
   echo "CONFIG_CXX := $cxx"
@@ -100,20 +135,31 @@ fi
   echo "CONFIG_MISSING := ${#missing[@]}"
 } >"$out/config.mk.new"
 
+# package DEBIAN FEDORA: the name that this machine's package manager knows.
+package() { if ! command -v apt-get >/dev/null && [ -e /etc/redhat-release ]; then echo "$2"; else echo "$1"; fi; }
+
 {
-  for entry in "${found[@]}"; do printf '  found    %-11s %s\n' "${entry%%|*}" "${entry#*|}"; done
-  for entry in "${without[@]}"; do
-    printf '  without  %s%s\n' "${entry%%|*}" "${entry#*|}" | sed "s/\(.*\)|/\1/"
+  for entry in ${found[@]+"${found[@]}"}; do
+    printf '  found    %-11s %s\n' "${entry%%|*}" "${entry#*|}" | sed 's/ *$//'
   done
-  if [ -d "$deps/usr" ]; then echo "  looked into .deps/ first"; fi
+  more=
+  for entry in ${without[@]+"${without[@]}"}; do
+    IFS='|' read -r what cost debian fedora <<<"$entry"
+    name=$(package "$debian" "$fedora")
+    more+=$name
+    printf '  without  %-11s %s%s\n' "$what" "$cost" "${name:+ (package $name)}"
+  done
+  if [ -d "$deps/usr" ]; then echo "  .deps/ was looked into first"; fi
   if [ ${#missing[@]} -gt 0 ]; then
     echo
-    echo "Cannot build: this machine lacks"
+    echo "Cannot build. This machine lacks"
     for entry in "${missing[@]}"; do
       IFS='|' read -r what debian fedora <<<"$entry"
-      printf '  %-28s package %s (Debian, Ubuntu), %s (CentOS, Fedora)\n' "$what" "$debian" "$fedora"
+      printf '  %s: package %s\n' "$what" "$(package "$debian" "$fedora")"
     done
-    echo "\`make deps' installs them; without root it unpacks them into .deps/."
+    echo "\`make deps' installs what is missing (without root it unpacks the packages into .deps/)."
+  elif [ "$more" ]; then
+    echo "  \`make deps' installs what it goes without"
   fi
 } >"$out/config.txt"
 mv "$out/config.mk.new" "$out/config.mk"

@@ -181,21 +181,10 @@ void Connection::receive_loop() {
   } catch (...) {
     owner_.failed(link_.rank, std::current_exception());
   }
-  if (more) drain();
+  if (more) link_.socket.drain(Clock::now() + timeout_);
   const std::lock_guard<std::mutex> lock(mutex_);
   receiving_ = false;
   changed_.notify_all();
-}
-
-/// Takes what still comes for nothing. A connection that is closed with something unread is reset, and
-/// this rank's last words could be lost with it.
-void Connection::drain() {
-  std::vector<char> nowhere(1 << 16);
-  try {
-    for (;;)
-      link_.socket.read_exact(nowhere.data(), nowhere.size(), Clock::now() + timeout_, "ending");
-  } catch (const NetworkError&) {  // The peer has closed too, or stop() was called.
-  }
 }
 
 /// False after the last frame.

@@ -89,7 +89,6 @@ class Connection {
   void send_frame(const Outgoing& frame);
   void receive_loop();
   bool receive_frame();
-  void drain();
   void record(const FrameHeader& header, bool sent, std::int64_t queued, std::int64_t first);
 
   Link link_;

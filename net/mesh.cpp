@@ -22,6 +22,8 @@ constexpr milliseconds visit_limit{10000};
 constexpr std::size_t strangers_limit = 32;
 constexpr milliseconds tick{20};
 constexpr milliseconds longest_pause{500};
+/// What a failing rank gives its peers to take the reason.
+constexpr milliseconds last_words{1000};
 
 std::string seconds_text(milliseconds time) {
   std::string text = std::to_string(time.count() / 1000);
@@ -327,13 +329,16 @@ class Gathering {
     header.kind = FrameKind::abort;
     header.length = payload.size();
     const HeaderBytes bytes = encode(header);
+    const Deadline deadline = Clock::now() + last_words;
     for (Link& link : links_) {
       try {
-        link.socket.write_all(bytes.data(), bytes.size(), payload.data(), payload.size(),
-                              Clock::now() + tick, "ending the run");
+        link.socket.write_all(bytes.data(), bytes.size(), payload.data(), payload.size(), deadline,
+                              "ending the run");
+        link.socket.end_sending();
       } catch (const NetworkError&) {  // It will see the connection end.
       }
     }
+    for (Link& link : links_) link.socket.drain(deadline);
   }
 
   MeshSpec& spec_;

@@ -38,8 +38,8 @@ struct MeshSpec {
   int rank = 0;
   std::vector<Address> addresses;  ///< By rank, where each listens. A worker of a central server
                                    ///< needs no address of its own.
-  Identity identity;  ///< What every rank must agree on.
-  Key key;            ///< Empty: no key; then only loopback may be listened on.
+  Identity identity;               ///< What every rank must agree on.
+  Key key;                         ///< Empty: no key; then only loopback may be listened on.
   std::chrono::milliseconds timeout{60000};  ///< For all ranks to come.
   std::string congestion;                    ///< TCP_CONGESTION, e.g. "cubic"; empty: the system's.
   std::function<void(const std::string&)>

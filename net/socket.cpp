@@ -296,6 +296,14 @@ void Socket::end_sending() {
   if (fd_ >= 0) ::shutdown(fd_, SHUT_WR);
 }
 
+void Socket::drain(Deadline deadline) {
+  char nowhere[1 << 14];
+  try {
+    for (;;) read_exact(nowhere, sizeof nowhere, deadline, "closing");
+  } catch (const NetworkError&) {  // Closed, or too late.
+  }
+}
+
 KernelCounters Socket::counters() const {
   tcp_info info{};
   socklen_t size = sizeof info;

@@ -83,6 +83,10 @@ class Socket {
   std::ptrdiff_t peek(void* to, std::size_t size) const;
 
   void end_sending();  ///< The peer reads an end after what was written.
+  /// Takes what still comes for nothing, until the peer has closed too or the deadline. (A
+  /// connection closed with something unread is reset, and the last words written may be lost with
+  /// it.)
+  void drain(Deadline deadline);
   void shut_down();
   KernelCounters counters() const;
 

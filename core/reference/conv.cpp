@@ -1,6 +1,6 @@
 // Convolution (2.7) in plain loops: with g the group of filter f, c over the channels of group g,
-//   y[n,f,oy,ox] = b[f] + sum over c, ky, kx of w[f,c,ky,kx] *
-//   x[n,c,oy*stride+ky-pad,ox*stride+kx-pad]
+//   y[n,f,oy,ox] = b[f] + sum over c, ky, kx of w[f,c,ky,kx] * x[n,c,iy,ix],
+//   iy = oy * stride + ky - padding, ix = ox * stride + kx - padding,
 // where x is zero outside the map. The innermost loop runs along a row of the output.
 #include "core/reference/conv.h"
 

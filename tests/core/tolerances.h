@@ -16,23 +16,25 @@ struct Tolerance {
 
 // Linear operations take a long step: central differences are exact there but for rounding. Those
 // with a ReLU or a maximum take a short one.
-//                                              step   derivative forward backward
-constexpr Tolerance conv_tolerance = {0.25, 1e-4, 2e-6, 5e-6};
-constexpr Tolerance conv_relu_tolerance = {0.01, 5e-4, 2e-6, 5e-6};
-constexpr Tolerance linear_tolerance = {0.25, 1e-4, 2e-6, 5e-6};
-constexpr Tolerance linear_relu_tolerance = {0.01, 5e-4, 2e-6, 5e-6};
-constexpr Tolerance max_pool_tolerance = {0.01, 1e-4, 0.0, 1e-6};
-constexpr Tolerance average_pool_tolerance = {0.25, 1e-4, 1e-6, 1e-6};
-constexpr Tolerance lrn_tolerance = {0.02, 5e-4, 1e-6, 5e-6};
-constexpr Tolerance batch_norm_tolerance = {0.02, 5e-4, 2e-6, 1e-5};
-constexpr Tolerance relu_tolerance = {0.01, 1e-4, 0.0, 0.0};
-constexpr Tolerance sigmoid_tolerance = {0.02, 1e-4, 2e-6, 5e-6};
-constexpr Tolerance dropout_tolerance = {0.25, 1e-4, 0.0, 0.0};
-constexpr Tolerance concat_tolerance = {0.25, 1e-4, 0.0, 0.0};
-constexpr Tolerance add_tolerance = {0.25, 1e-4, 0.0, 0.0};
-constexpr Tolerance add_relu_tolerance = {0.01, 1e-4, 0.0, 0.0};
-constexpr Tolerance pad_channels_tolerance = {0.25, 1e-4, 0.0, 0.0};
-constexpr Tolerance loss_tolerance = {0.02, 5e-4, 2e-6, 5e-6};
+// clang-format off
+//                                           step  derivative  forward  backward
+constexpr Tolerance conv_tolerance          = {0.25, 1e-4,       2e-6,    5e-6};
+constexpr Tolerance conv_relu_tolerance     = {0.01, 5e-4,       2e-6,    5e-6};
+constexpr Tolerance linear_tolerance        = {0.25, 1e-4,       2e-6,    5e-6};
+constexpr Tolerance linear_relu_tolerance   = {0.01, 5e-4,       2e-6,    5e-6};
+constexpr Tolerance max_pool_tolerance      = {0.01, 1e-4,       0.0,     1e-6};
+constexpr Tolerance average_pool_tolerance  = {0.25, 1e-4,       1e-6,    1e-6};
+constexpr Tolerance lrn_tolerance           = {0.02, 5e-4,       1e-6,    5e-6};
+constexpr Tolerance batch_norm_tolerance    = {0.02, 5e-4,       2e-6,    1e-5};
+constexpr Tolerance relu_tolerance          = {0.01, 1e-4,       0.0,     0.0};
+constexpr Tolerance sigmoid_tolerance       = {0.02, 1e-4,       2e-6,    5e-6};
+constexpr Tolerance dropout_tolerance       = {0.25, 1e-4,       0.0,     0.0};
+constexpr Tolerance concat_tolerance        = {0.25, 1e-4,       0.0,     0.0};
+constexpr Tolerance add_tolerance           = {0.25, 1e-4,       0.0,     0.0};
+constexpr Tolerance add_relu_tolerance      = {0.01, 1e-4,       0.0,     0.0};
+constexpr Tolerance pad_channels_tolerance  = {0.25, 1e-4,       0.0,     0.0};
+constexpr Tolerance loss_tolerance          = {0.02, 5e-4,       2e-6,    5e-6};
+// clang-format on
 
 /// Batch normalisation, forward, of values around 1000 with a deviation of 0.58: a mean rounded to
 /// float32 is off by up to 3e-5.

@@ -94,6 +94,9 @@ class Graph {
     const BackwardPlan plan = plan_backward(model_, y_, training);
     return PlanSimulation(model_, plan).run(training);
   }
+  std::size_t arena_bytes(bool training) const {
+    return plan_memory(plan_backward(model_, y_, training).blocks).bytes;
+  }
   BackwardPlan plan() const { return plan_backward(model_, y_, true); }
   Model::Node last() const { return model_.output(); }
 
@@ -183,6 +186,8 @@ TEST(BackwardPlan, InferenceKeepsTwoActivationsOfAChain) {
   for (int i = 0; i < 20; ++i) x = graph.weighted(true, x);
   graph.loss(x);
   EXPECT_EQ(graph.run(false), "");
+  EXPECT_EQ(graph.arena_bytes(false), 2 * 2 * MemoryPlan::alignment);  // A block has 5000 bytes.
+  EXPECT_GE(graph.arena_bytes(true), 20 * 2 * MemoryPlan::alignment);
 }
 
 /// Graphs such as no network has: every kind of layer behind every other, in layouts at random.

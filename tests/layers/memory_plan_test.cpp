@@ -86,8 +86,8 @@ TEST(MemoryPlan, RandomLifetimesNeverOverlap) {
   }
   // Greedy placement is no optimum; what it loses on random lifetimes is bounded here.
   RecordProperty("worst_excess", std::to_string(worst));
-  EXPECT_LE(worst, 1.35);
-  EXPECT_LE(sum / trials, 1.05);
+  EXPECT_LE(worst, 1.2);
+  EXPECT_LE(sum / trials, 1.02);
 }
 
 TEST(MemoryPlan, ATrainingStepTakesLittleMoreThanItsPeak) {
@@ -95,7 +95,7 @@ TEST(MemoryPlan, ATrainingStepTakesLittleMoreThanItsPeak) {
     const std::vector<Lifetime> lifetimes = chain(layers, RandomStream(2, 0));
     const MemoryPlan plan = plan_memory(lifetimes);
     expect_sound(lifetimes, plan);
-    EXPECT_LE(static_cast<double>(plan.bytes), 1.05 * static_cast<double>(peak(lifetimes)))
+    EXPECT_LE(static_cast<double>(plan.bytes), 1.1 * static_cast<double>(peak(lifetimes)))
         << layers << " layers";
   }
 }

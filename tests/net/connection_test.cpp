@@ -70,8 +70,8 @@ TEST(Connection, EarlierLayersOvertake) {
   constexpr std::uint32_t chunks = 64;
   const std::vector<char> payload(bytes);
   bench.connection->start();
-  // The last layer's many chunks, then, as backward goes on, those before it; nobody reads yet, so most
-  // of them still queue when the first layer's comes.
+  // The last layer's many chunks, then, as backward goes on, those before it; nobody reads yet, so
+  // most of them still queue when the first layer's comes.
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk)
     bench.connection->send(FrameKind::gradient, 9, chunk, 4, payload.data(), bytes);
   bench.connection->send(FrameKind::gradient, 5, 0, 4, payload.data(), 400);

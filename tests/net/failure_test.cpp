@@ -1,5 +1,5 @@
-// Runs that go wrong: whatever a rank does, every other ends in time, with the right exit code and a line
-// that names the culprit.
+// Runs that go wrong: whatever a rank does, every other ends in time, with the right exit code and
+// a line that names the culprit.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +18,8 @@ using std::chrono::milliseconds;
 
 const std::vector<std::size_t> counts{200000, 1000, 300000};
 
-/// Ranks as processes, which can be killed and stopped. Those that are stopped are killed at the end.
+/// Ranks as processes, which can be killed and stopped. Those that are stopped are killed at the
+/// end.
 std::vector<Outcome> run_processes(const Topology& topology,
                                    const std::function<void(int, MeshSpec, Listener)>& body,
                                    const std::vector<int>& expected_to_end) {
@@ -182,23 +183,25 @@ std::vector<Outcome> run_two(ServerMode mode, milliseconds timeout,
 
 TEST(Failure, ARankThatLivesButDoesNotPushTimesOut) {
   for (const ServerMode mode : {ServerMode::central, ServerMode::distributed}) {
-    const auto outcomes = run_two(
-        mode, milliseconds(500), [&](int rank, ParameterExchange& exchange, Replica& replica) {
-          if (!exchange.is_worker()) return void(exchange.finish(""));
-          train(exchange, replica, rank, 2);
-          if (rank == 1) {
-            exchange.begin(2);
-            for (std::size_t p = 0; p < counts.size(); ++p) exchange.await(p);
-            std::this_thread::sleep_for(milliseconds(2500));
-          }
-          if (rank != 1) {
-            exchange.begin(2);
-            for (std::size_t p = 0; p < counts.size(); ++p) exchange.await(p);
-          }
-          for (std::size_t p = counts.size(); p-- > 0;) exchange.push(p);
-          exchange.end();
-          exchange.finish("");
-        });
+    const auto outcomes = run_two(mode, milliseconds(300),
+                                  [&](int rank, ParameterExchange& exchange, Replica& replica) {
+                                    if (!exchange.is_worker()) return void(exchange.finish(""));
+                                    train(exchange, replica, rank, 2);
+                                    if (rank == 1) {
+                                      exchange.begin(2);
+                                      for (std::size_t p = 0; p < counts.size(); ++p)
+                                        exchange.await(p);
+                                      std::this_thread::sleep_for(milliseconds(1500));
+                                    }
+                                    if (rank != 1) {
+                                      exchange.begin(2);
+                                      for (std::size_t p = 0; p < counts.size(); ++p)
+                                        exchange.await(p);
+                                    }
+                                    for (std::size_t p = counts.size(); p-- > 0;) exchange.push(p);
+                                    exchange.end();
+                                    exchange.finish("");
+                                  });
     for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
       EXPECT_EQ(outcomes[rank].code, Exit::timed_out) << outcomes[rank].message;
       EXPECT_NE(outcomes[rank].message.find("rank 1"), std::string::npos) << outcomes[rank].message;
@@ -210,11 +213,12 @@ TEST(Failure, ARankThatLivesButDoesNotPushTimesOut) {
 
 TEST(Failure, UnequalNumbersOfBatches) {
   for (const ServerMode mode : {ServerMode::central, ServerMode::distributed}) {
-    const auto outcomes = run_two(
-        mode, milliseconds(20000), [&](int rank, ParameterExchange& exchange, Replica& replica) {
-          if (exchange.is_worker()) train(exchange, replica, rank, rank == 1 ? 2 : 4);
-          exchange.finish("");
-        });
+    const auto outcomes = run_two(mode, milliseconds(20000),
+                                  [&](int rank, ParameterExchange& exchange, Replica& replica) {
+                                    if (exchange.is_worker())
+                                      train(exchange, replica, rank, rank == 1 ? 2 : 4);
+                                    exchange.finish("");
+                                  });
     for (const Outcome& outcome : outcomes) {
       EXPECT_FALSE(outcome.ok);
       EXPECT_EQ(outcome.code, Exit::failed) << outcome.message;
@@ -226,12 +230,12 @@ TEST(Failure, UnequalNumbersOfBatches) {
 
 TEST(Failure, LeavingWithoutFinishEndsTheRun) {
   for (const ServerMode mode : {ServerMode::central, ServerMode::distributed}) {
-    const auto outcomes = run_two(
-        mode, milliseconds(20000), [&](int rank, ParameterExchange& exchange, Replica& replica) {
-          if (exchange.is_worker()) train(exchange, replica, rank, 2);
-          if (rank == 1) throw Error("a picture is missing");
-          exchange.finish("");
-        });
+    const auto outcomes = run_two(mode, milliseconds(20000),
+                                  [&](int rank, ParameterExchange& exchange, Replica& replica) {
+                                    if (exchange.is_worker()) train(exchange, replica, rank, 2);
+                                    if (rank == 1) throw Error("a picture is missing");
+                                    exchange.finish("");
+                                  });
     for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
       if (rank == 1) continue;
       EXPECT_EQ(outcomes[rank].code, Exit::peer_lost) << outcomes[rank].message;
@@ -303,7 +307,8 @@ TEST(Failure, AWrongFrameEndsTheRunAndNamesItsSender) {
           if (rank == 0) {
             ExchangeSpec spec;
             spec.chunk_bytes = 65536;
-            ParameterExchange exchange(spec, replica.spans(), Mesh::join(mesh, std::move(listener)));
+            ParameterExchange exchange(spec, replica.spans(),
+                                       Mesh::join(mesh, std::move(listener)));
             exchange.begin(0);
             for (std::size_t p = 0; p < counts.size(); ++p) exchange.await(p);
             return;

@@ -1,4 +1,5 @@
-// The ledger's arithmetic, on records made by hand; and that two ranks' ledgers tell the same story.
+// The ledger's arithmetic, on records made by hand; and that two ranks' ledgers tell the same
+// story.
 #include "net/ledger.h"
 
 #include <gtest/gtest.h>
@@ -42,11 +43,11 @@ TEST(Intervals, MergeAndOverlap) {
 
 TEST(Traffic, ByStep) {
   const std::vector<FrameRecord> records{
-      record(FrameKind::hello, true, 0, 0, 1000),       // No part of a step.
-      record(FrameKind::weights, false, 0, 0, 1000),    // The first weights: nor these.
-      record(FrameKind::gradient, true, 0, 100, 200),   // Hidden by computing.
-      record(FrameKind::gradient, true, 0, 200, 300),   // Half of it waited for.
-      record(FrameKind::weights, false, 1, 250, 400),   // Of step 0's round.
+      record(FrameKind::hello, true, 0, 0, 1000),      // No part of a step.
+      record(FrameKind::weights, false, 0, 0, 1000),   // The first weights: nor these.
+      record(FrameKind::gradient, true, 0, 100, 200),  // Hidden by computing.
+      record(FrameKind::gradient, true, 0, 200, 300),  // Half of it waited for.
+      record(FrameKind::weights, false, 1, 250, 400),  // Of step 0's round.
       record(FrameKind::gradient, true, 1, 1000, 1010, 7),
   };
   const auto steps = traffic_by_step(records, {{250, 400}, {900, 1000}});
@@ -65,7 +66,8 @@ TEST(Traffic, ByStep) {
 TEST(Traffic, Summary) {
   Ledger ledger(0, {}, "");
   Ledger::Lane& lane = ledger.lane();
-  // Step 0 is left out of the medians. Then 400 bytes in 200 ns, of a model of 1000: 500 ns for all.
+  // Step 0 is left out of the medians. Then 400 bytes in 200 ns, of a model of 1000: 500 ns for
+  // all.
   for (std::int64_t step = 0; step < 4; ++step) {
     const std::int64_t at = 1000 * step;
     const auto s = static_cast<std::uint64_t>(step);
@@ -204,7 +206,8 @@ TEST_F(LedgerFiles, BothEndsHaveEveryFrame) {
     EXPECT_EQ(traffic.steps, 3U);
     EXPECT_GT(traffic.t_comm, 0);
     EXPECT_GT(traffic.wire_seconds, 0);
-    // Both directions of a distributed server carry 2 (N-1)/N of the model a step (4.12), headers aside.
+    // Both directions of a distributed server carry 2 (N-1)/N of the model a step (4.12), headers
+    // aside.
     const double model = 4.0 * (3000 + 100 + 40000);
     EXPECT_NEAR(traffic.step_sent + traffic.step_received, 2 * 2 * model * 2 / 3, 0.02 * model);
   });
@@ -228,20 +231,19 @@ TEST_F(LedgerFiles, BothEndsHaveEveryFrame) {
   std::sort(received.begin(), received.end());
   EXPECT_EQ(sent, received);
   for (const char* kind : {"hello", "pong", "weights", "gradient", "report", "goodbye"})
-    EXPECT_TRUE(std::any_of(arrivals.begin(), arrivals.end(),
-                            [&](const Row& row) { return row.kind == kind; }))
-        << kind;
+    EXPECT_TRUE(std::any_of(arrivals.begin(), arrivals.end(), [&](const Row& row) {
+      return row.kind == kind;
+    })) << kind;
 
-  // In the hub's time nothing arrives before it was sent, but for the clocks' stated error. (Here all
-  // ranks share one clock, so that the offset measured must itself be within the error.)
+  // In the hub's time nothing arrives before it was sent, but for the clocks' stated error. (Here
+  // all ranks share one clock, so that the offset measured must itself be within the error.)
   for (const Row& row : arrivals) {
     const Row& send = sends[row.frame()];
     const auto error = clocks[static_cast<std::size_t>(row.rank)].error_ns +
                        clocks[static_cast<std::size_t>(row.peer)].error_ns;
     EXPECT_GE(row.last + error, send.first) << row.kind;
   }
-  for (const HubTime& clock : clocks)
-    EXPECT_LE(std::abs(clock.offset_ns), clock.error_ns);
+  for (const HubTime& clock : clocks) EXPECT_LE(std::abs(clock.offset_ns), clock.error_ns);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Meeting: ranks that belong together find each other whoever else knocks; those that do not are told
-// why, both sides by name.
+// Meeting: ranks that belong together find each other whoever else knocks; those that do not are
+// told why, both sides by name.
 #include "net/mesh.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,8 @@ class RankZero {
     if (thread_.joinable()) thread_.join();
   }
   Socket visit() const { return Socket::connect(spec.addresses[0], "", soon()); }
-  /// Joins as `rank` with what `change` made of rank 0's spec; returns what it was told, "" if it got in.
+  /// Joins as `rank` with what `change` made of rank 0's spec; returns what it was told, "" if it
+  /// got in.
   std::string join(int rank, const std::function<void(MeshSpec&)>& change = {}) const {
     MeshSpec other = spec;
     other.rank = rank;
@@ -308,7 +309,8 @@ TEST(Mesh, MissingRanksAreNamedWithTheirAddress) {
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code, Exit::timed_out);
-    expect_in(error.what(), {"rank 0 (127.0.0.1:" + std::to_string(port) + ")", "0.2 s", "refused"});
+    expect_in(error.what(),
+              {"rank 0 (127.0.0.1:" + std::to_string(port) + ")", "0.2 s", "refused"});
   }
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
 }

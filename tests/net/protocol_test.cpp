@@ -33,8 +33,7 @@ TEST(Frame, GoldenBytes) {
 
 TEST(Frame, AbortGoldenBytes) {
   const auto bytes = encode(AbortReason{"why", Exit::timed_out});
-  EXPECT_EQ(bytes,
-            (std::vector<std::uint8_t>{0x04, 0, 0, 0, 0x03, 0, 0, 0, 'w', 'h', 'y'}));
+  EXPECT_EQ(bytes, (std::vector<std::uint8_t>{0x04, 0, 0, 0, 0x03, 0, 0, 0, 'w', 'h', 'y'}));
   const AbortReason reason = decode_abort(bytes.data(), bytes.size());
   EXPECT_EQ(reason.text, "why");
   EXPECT_EQ(reason.code, Exit::timed_out);
@@ -59,8 +58,8 @@ TEST(Frame, PayloadsAreCheckedBeforeTheyAreBelieved) {
   EXPECT_NO_THROW(reads({1, 0, 0, 0, 2, 0, 0, 0, 'a', 'b'}));
   EXPECT_THROW(reads({}), ProtocolError);
   EXPECT_THROW(reads({1, 0, 0}), ProtocolError);
-  EXPECT_THROW(reads({1, 0, 0, 0, 2, 0, 0, 0, 'a'}), ProtocolError);                // cut off
-  EXPECT_THROW(reads({1, 0, 0, 0, 2, 0, 0, 0, 'a', 'b', 'c'}), ProtocolError);      // left over
+  EXPECT_THROW(reads({1, 0, 0, 0, 2, 0, 0, 0, 'a'}), ProtocolError);                   // cut off
+  EXPECT_THROW(reads({1, 0, 0, 0, 2, 0, 0, 0, 'a', 'b', 'c'}), ProtocolError);         // left over
   EXPECT_THROW(reads({1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 'a', 'b'}), ProtocolError);  // 4 GiB
   std::vector<std::uint8_t> long_text{1, 0, 0, 0, 0x01, 0x04, 0, 0};
   long_text.resize(long_text.size() + 1025, 'x');
@@ -79,7 +78,8 @@ std::vector<std::vector<std::string>> table_of(const std::string& heading) {
     if (line.rfind("| ", 0) != 0) continue;
     std::vector<std::string> cells;
     std::size_t from = 1;
-    for (std::size_t bar = line.find('|', 1); bar != std::string::npos; bar = line.find('|', from)) {
+    for (std::size_t bar = line.find('|', 1); bar != std::string::npos;
+         bar = line.find('|', from)) {
       std::string cell = line.substr(from, bar - from);
       cell.erase(0, cell.find_first_not_of(' '));
       cell.erase(cell.find_last_not_of(' ') + 1);
@@ -105,17 +105,26 @@ TEST(Protocol, TheHeadersTableIsTheHeader) {
     EXPECT_EQ(offset, expected_offset) << row[2];
     expected_offset += bytes;
     FrameHeader header = blank;
-    if (row[2] == "magic") header.magic = 0xffffffffU;
-    else if (row[2] == "version") header.version = 0xffff;
-    else if (row[2] == "kind") header.kind = FrameKind{0xffff};
-    else if (row[2] == "parameter") header.parameter = 0xffffffffU;
-    else if (row[2] == "chunk") header.chunk = 0xffffffffU;
-    else if (row[2] == "step") header.step = ~std::uint64_t{0};
-    else if (row[2] == "length") header.length = ~std::uint64_t{0};
-    else ADD_FAILURE() << "unknown field " << row[2];
+    if (row[2] == "magic")
+      header.magic = 0xffffffffU;
+    else if (row[2] == "version")
+      header.version = 0xffff;
+    else if (row[2] == "kind")
+      header.kind = FrameKind{0xffff};
+    else if (row[2] == "parameter")
+      header.parameter = 0xffffffffU;
+    else if (row[2] == "chunk")
+      header.chunk = 0xffffffffU;
+    else if (row[2] == "step")
+      header.step = ~std::uint64_t{0};
+    else if (row[2] == "length")
+      header.length = ~std::uint64_t{0};
+    else
+      ADD_FAILURE() << "unknown field " << row[2];
     const HeaderBytes encoded = encode(header);
     for (std::size_t i = 0; i < encoded.size(); ++i)
-      EXPECT_EQ(encoded[i], i >= offset && i < offset + bytes ? 0xff : 0) << row[2] << ", byte " << i;
+      EXPECT_EQ(encoded[i], i >= offset && i < offset + bytes ? 0xff : 0)
+          << row[2] << ", byte " << i;
   }
   EXPECT_EQ(expected_offset, header_bytes);
 }

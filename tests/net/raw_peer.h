@@ -1,5 +1,5 @@
-// A peer that speaks the protocol from its description in PROTOCOL.md, byte by byte, with none of net's
-// encoders: what the tests let ranks meet.
+// A peer that speaks the protocol from its description in PROTOCOL.md, byte by byte, with none of
+// net's encoders: what the tests let ranks meet.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -54,7 +54,9 @@ struct RawFrame {
   }
 };
 
-inline Deadline soon() { return Clock::now() + std::chrono::seconds(20); }
+inline Deadline soon() {
+  return Clock::now() + std::chrono::seconds(20);
+}
 
 inline void send_raw(Socket& socket, const RawFrame& frame) {
   const Bytes bytes = frame.bytes();

@@ -22,8 +22,8 @@ constexpr std::size_t count = 1000;
 
 std::vector<float> gradient_of(int worker, std::uint64_t step) {
   std::vector<float> gradient(count);
-  RandomStream(7, static_cast<std::uint64_t>(worker)).fill_uniform(gradient.data(), count,
-                                                                   step * count);
+  RandomStream(7, static_cast<std::uint64_t>(worker))
+      .fill_uniform(gradient.data(), count, step * count);
   // Magnitudes far apart, so that another order of summing gives other bits.
   for (std::size_t i = 0; i < count; ++i)
     gradient[i] = (gradient[i] - 0.5F) * std::pow(10.0F, static_cast<float>((i + 3 * worker) % 7));

@@ -1,0 +1,40 @@
+// The backends that tests of layers and models run on. One that this build lacks is skipped with a
+// word.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "core/reference/device.h"
+#ifdef DUPLEX_ONEDNN
+#include "core/onednn/device.h"
+#endif
+
+namespace duplex::test {
+
+/// Null where the backend was not built in.
+inline std::unique_ptr<Device> backend(const std::string& name) {
+  if (name == "reference") return make_reference_device();
+#ifdef DUPLEX_ONEDNN
+  if (name == "onednn") return make_onednn_device(2);
+#endif
+  return nullptr;
+}
+
+inline auto every_backend() {
+  return ::testing::Values("reference", "onednn");
+}
+
+/// The fixture of a test that runs on each backend; its parameter is the backend's name.
+class OnEveryBackend : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    device = backend(GetParam());
+    if (!device) GTEST_SKIP() << GetParam() << " is not built in";
+  }
+
+  std::unique_ptr<Device> device;
+};
+
+}  // namespace duplex::test

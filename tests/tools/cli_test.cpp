@@ -1,0 +1,132 @@
+// What a user sees: output, exit codes, and one clear line where something is wrong.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/tools/program.h"
+
+namespace duplex::tools::testing {
+namespace {
+
+/// Exit code, and one line on standard error that holds all of `parts`.
+void expect_error(const Result& result, int exit, const std::vector<std::string>& parts) {
+  EXPECT_EQ(result.exit, exit) << result.err;
+  const std::size_t begin = result.err.rfind("duplex: ");
+  ASSERT_NE(begin, std::string::npos) << result.err;
+  const std::string line = result.err.substr(begin);
+  EXPECT_EQ(line.find('\n'), line.size() - 1) << line;
+  for (const std::string& part : parts)
+    EXPECT_NE(line.find(part), std::string::npos) << part << "\n" << line;
+}
+
+class Cli : public ::testing::Test {
+ protected:
+  Cli() { write_squares(data_.path(), 60, 20); }
+
+  std::vector<std::string> local(const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments{
+        "local",         "--net",     "lenet", "--datadir", data_.path(), "--logdir",
+        folder_ / "run", "--threads", "1",     "--batch",   "10"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  Folder data_, folder_;
+};
+
+TEST_F(Cli, HelpNamesCommandsAndFlags) {
+  const Result help = run({"--help"});
+  EXPECT_EQ(help.exit, 0);
+  for (const char* command : {"local", "dist", "nets", "pack"}) {
+    EXPECT_NE(help.out.find(command), std::string::npos) << command;
+    const Result own = run({command, "--help"});
+    EXPECT_EQ(own.exit, 0) << command;
+    EXPECT_NE(own.out.find("duplex " + std::string(command)), std::string::npos) << own.out;
+  }
+  EXPECT_EQ(run({}).exit, 2);
+}
+
+TEST_F(Cli, UsageErrorsEndWithTwo) {
+  EXPECT_EQ(run({"trian"}).exit, 2);
+  expect_error(run({"local", "--datadir", data_.path()}), 2, {"--net"});
+  expect_error(run({"local", "--net", "lenet"}), 2, {"--datadir"});
+  expect_error(run(local({"--learning-rate", "1"})), 2, {"--learning-rate"});
+  expect_error(run(local({"--batch", "0"})), 2, {"--batch"});
+  expect_error(run(local({"--lr", "nan"})), 2, {"finite"});
+  expect_error(run(local({"--optimizer", "adagrad"})), 2, {"--optimizer", "adam"});
+  expect_error(run(local({"--optimizer", "adam", "--momentum", "0.9"})), 2, {"--momentum"});
+  expect_error(run(local({"--batch", "61"})), 2, {"61", "60"});
+  expect_error(run(local({"--classes", "9"})), 2, {"--classes 9", "10"});
+  expect_error(run(local({"--device", "abacus"})), 2, {"abacus", "reference"});
+  expect_error(run({"nets", "lenet5"}), 2, {"lenet5", "googlenet", "vgg16e"});
+  expect_error(run({"local", "--net", "lenet5", "--datadir", data_.path()}), 2,
+               {"lenet5", "lenet"});
+}
+
+TEST_F(Cli, MissingAndUnreadableThingsEndWithOne) {
+  expect_error(run({"local", "--net", "lenet", "--datadir", folder_ / "nowhere"}), 1,
+               {folder_ / "nowhere"});
+  expect_error(run({"local", "--net", "lenet", "--datadir", folder_.path()}), 1, {folder_.path()});
+  expect_error(run(local({"--weights", folder_ / "none.safetensors"})), 1, {"none.safetensors"});
+  write_text(folder_ / "text.safetensors", "not weights");
+  expect_error(run(local({"--weights", folder_ / "text.safetensors"})), 1, {"text.safetensors"});
+  write_text(folder_ / "file", "");
+  expect_error(
+      run({"local", "--net", "lenet", "--datadir", data_.path(), "--logdir", folder_ / "file/run"}),
+      1, {"file/run"});
+  expect_error(run(local({"--save", folder_ / "no/such/folder.safetensors"})), 1,
+               {"no/such/folder"});
+}
+
+TEST_F(Cli, NoSpaceLeavesNoHalfWrittenFile) {
+  const Result result = run(local({"--batches", "1", "--save", "/dev/full"}));
+  EXPECT_EQ(result.exit, 1);
+  EXPECT_NE(result.err.find("/dev/full"), std::string::npos) << result.err;
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+}
+
+TEST_F(Cli, WeightsThatDoNotFitAreListed) {
+  ASSERT_EQ(
+      run(local({"--batches", "1", "--classes", "11", "--save", folder_ / "eleven.safetensors"}))
+          .exit,
+      0);
+  expect_error(run(local({"--weights", folder_ / "eleven.safetensors"})), 1,
+               {"fc2.weight (11x500 in the file, 10x500 in the network)", "fc2.bias"});
+}
+
+TEST_F(Cli, LocalWritesARunDirectory) {
+  const Result result = run(local({"--epochs", "2", "--lr", "0.05", "--accuracy", "--profile"}));
+  ASSERT_EQ(result.exit, 0) << result.err;
+  for (const char* name :
+       {"config.json", "metrics.csv", "summary.json", "profile.json", "checkpoint.safetensors"}) {
+    EXPECT_GT(std::filesystem::file_size(folder_ / (std::string("run/") + name)), 0U) << name;
+  }
+  for (const char* part : {"t_grad", "top-1", "top-5", "conv1", "GFLOP/s"}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << part << "\n" << result.out;
+  }
+  const std::string metrics = read_text(folder_ / "run/metrics.csv");
+  EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 1 + 12);
+}
+
+TEST_F(Cli, TrainedWeightsAreReadBack) {
+  ASSERT_EQ(
+      run(local({"--epochs", "8", "--lr", "0.05", "--momentum", "0.9", "--save", folder_ / "w"}))
+          .exit,
+      0);
+  const Result result = run(local({"--epochs", "0", "--accuracy", "--weights", folder_ / "w"}));
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_NE(result.out.find("top-1 100.00%"), std::string::npos) << result.out;
+}
+
+TEST_F(Cli, CompareWantsRunsThatEnded) {
+  expect_error(run({"compare", folder_.path()}), 1, {"config.json"});
+  ASSERT_EQ(run(local({})).exit, 0);
+  const Result result = run({"compare", folder_ / "run"});
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_NE(result.out.find("S meas."), std::string::npos);
+  write_text(folder_ / "run/summary.json", "{\"version\": 1");
+  expect_error(run({"compare", folder_ / "run"}), 1, {"summary.json"});
+}
+
+}  // namespace
+}  // namespace duplex::tools::testing

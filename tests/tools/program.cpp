@@ -1,0 +1,153 @@
+#include "tests/tools/program.h"
+
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "core/random.h"
+
+namespace duplex::tools::testing {
+namespace {
+
+std::string read_all(int file) {
+  std::string text;
+  char buffer[4096];
+  ::lseek(file, 0, SEEK_SET);
+  for (ssize_t got = 0; (got = ::read(file, buffer, sizeof buffer)) > 0;) {
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+void put_big_endian(std::string& to, std::uint32_t value) {
+  for (int shift = 24; shift >= 0; shift -= 8) to += static_cast<char>(value >> shift & 0xFFU);
+}
+
+void write_part(const std::string& folder, const std::string& prefix, int count,
+                std::uint64_t seed) {
+  std::string images, labels;
+  put_big_endian(images, 0x803);
+  put_big_endian(labels, 0x801);
+  for (std::string* file : {&images, &labels})
+    put_big_endian(*file, static_cast<std::uint32_t>(count));
+  put_big_endian(images, 28);
+  put_big_endian(images, 28);
+  for (int i = 0; i < count; ++i) {
+    const int label = i % 10;
+    const RandomStream noise(seed, static_cast<std::uint64_t>(i));
+    labels += static_cast<char>(label);
+    for (int row = 0; row < 28; ++row) {
+      for (int column = 0; column < 28; ++column) {
+        const bool bright = row / 7 == label / 3 && column / 9 == label % 3;
+        const auto pixel = static_cast<std::uint64_t>(row * 28 + column);
+        images += static_cast<char>((bright ? 128U : 0U) + noise.below(pixel, 127));
+      }
+    }
+  }
+  write_text(folder + "/" + prefix + "-images-idx3-ubyte", images);
+  write_text(folder + "/" + prefix + "-labels-idx1-ubyte", labels);
+}
+
+}  // namespace
+
+Process::Process(const std::vector<std::string>& arguments)
+    : out_(::memfd_create("out", MFD_CLOEXEC)), err_(::memfd_create("err", MFD_CLOEXEC)) {
+  const char* program = std::getenv("DUPLEX");
+  if (program == nullptr)
+    throw std::runtime_error("DUPLEX does not name the program; use make test");
+  std::vector<char*> argv{const_cast<char*>(program)};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    ::dup2(out_, STDOUT_FILENO);
+    ::dup2(err_, STDERR_FILENO);
+    ::execv(program, argv.data());
+    ::_exit(127);
+  }
+}
+
+Process::Process(Process&& other) noexcept : pid_(other.pid_), out_(other.out_), err_(other.err_) {
+  other.pid_ = other.out_ = other.err_ = -1;
+}
+
+Process::~Process() {
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  if (out_ >= 0) ::close(out_);
+  if (err_ >= 0) ::close(err_);
+}
+
+Result Process::wait() {
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  pid_ = -1;
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_all(out_),
+          read_all(err_)};
+}
+
+void Process::kill(int signal) const {
+  ::kill(pid_, signal);
+}
+
+Result run(const std::vector<std::string>& arguments) {
+  return Process(arguments).wait();
+}
+
+Folder::Folder() {
+  std::string name = (std::filesystem::temp_directory_path() / "duplex-test-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  path_ = name;
+}
+
+Folder::~Folder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+void write_squares(const std::string& folder, int train, int test) {
+  write_part(folder, "train", train, 1);
+  write_part(folder, "t10k", test, 2);
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+}
+
+std::vector<int> free_ports(int count) {
+  std::vector<int> sockets, ports;
+  for (int i = 0; i < count; ++i) {
+    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    ::bind(socket, reinterpret_cast<sockaddr*>(&address), length);
+    ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
+    sockets.push_back(socket);
+    ports.push_back(ntohs(address.sin_port));
+  }
+  for (int socket : sockets) ::close(socket);
+  return ports;
+}
+
+}  // namespace duplex::tools::testing

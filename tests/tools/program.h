@@ -1,0 +1,58 @@
+// Runs bin/duplex as a user does: a process, its output, its exit code.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace duplex::tools::testing {
+
+struct Result {
+  int exit = -1;  ///< Exit code; 128 + signal where one ended it.
+  std::string out, err;
+};
+
+/// A program that runs. Ended with SIGKILL if it is still there at the end.
+class Process {
+ public:
+  /// `arguments`: the command and its flags. The program is $DUPLEX.
+  explicit Process(const std::vector<std::string>& arguments);
+  ~Process();
+  Process(Process&& other) noexcept;
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  Process& operator=(Process&&) = delete;
+
+  Result wait();
+  void kill(int signal) const;
+
+ private:
+  int pid_ = -1;
+  int out_ = -1, err_ = -1;  ///< Unnamed files that take the output.
+};
+
+Result run(const std::vector<std::string>& arguments);
+
+/// A folder that is gone, with all it holds, at the end.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+/// IDX files (Fashion-MNIST's form) of 28x28 pictures in 10 classes that can be told apart: a class
+/// is a bright square in a place of its own, under noise.
+void write_squares(const std::string& folder, int train, int test);
+
+std::string read_text(const std::string& path);
+void write_text(const std::string& path, const std::string& text);
+
+/// `count` ports on loopback that were free a moment ago.
+std::vector<int> free_ports(int count);
+
+}  // namespace duplex::tools::testing

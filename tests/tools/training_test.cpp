@@ -1,0 +1,175 @@
+// Training with others gives what training alone gives: the same bits for the same run, the same
+// weights, to rounding, for N ranks of sync join as for one machine with the N-fold batch.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <thread>
+
+#include "core/safetensors.h"
+#include "tests/tools/program.h"
+
+namespace duplex::tools::testing {
+namespace {
+
+using Weights = std::map<std::string, std::vector<float>>;
+
+Weights read_weights(const std::string& path) {
+  const SafetensorsFile file(path);
+  Weights weights;
+  for (const SafetensorsEntry& entry : file.entries()) {
+    auto& values = weights[entry.name];
+    values.resize(static_cast<std::size_t>(entry.shape.elements()));
+    file.read(entry, values.data());
+  }
+  return weights;
+}
+
+/// Norm of the difference over the norm, the largest of any parameter.
+double distance(const Weights& a, const Weights& b) {
+  double largest = a.size() == b.size() && !a.empty() ? 0.0 : INFINITY;
+  for (const auto& [name, values] : a) {
+    const auto other = b.find(name);
+    if (other == b.end() || other->second.size() != values.size()) return INFINITY;
+    double difference = 0.0, norm = 0.0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      difference += std::pow(double{values[i]} - double{other->second[i]}, 2);
+      norm += std::pow(double{values[i]}, 2);
+    }
+    largest = std::max(largest, std::sqrt(difference / std::max(norm, 1e-30)));
+  }
+  return largest;
+}
+
+class Training : public ::testing::Test {
+ protected:
+  Training() { write_squares(data_.path(), 96, 20); }
+
+  std::vector<std::string> arguments(const std::string& command, const std::string& name, int batch,
+                                     const std::vector<std::string>& more) const {
+    std::vector<std::string> all{
+        command,        "--net",     "lenet", "--datadir", data_.path(),         "--logdir",
+        folder_ / name, "--threads", "1",     "--batch",   std::to_string(batch)};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  Weights alone(int batch, const std::vector<std::string>& more) const {
+    const std::string name = "alone" + std::to_string(++runs_);
+    const Result result = run(arguments("local", name, batch, more));
+    EXPECT_EQ(result.exit, 0) << result.err;
+    return read_weights(folder_ / (name + "/checkpoint.safetensors"));
+  }
+
+  std::vector<Process> start(const std::string& name, int ranks, int batch,
+                             const std::vector<std::string>& more) const {
+    std::string nodes;
+    for (int port : free_ports(ranks)) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
+    write_text(folder_ / (name + ".nodes"), nodes);
+    std::vector<Process> processes;
+    for (int rank = 0; rank < ranks; ++rank) {
+      std::vector<std::string> own = more;
+      for (const char* flag : {"--job", "--timeout"})
+        own.insert(own.end(), {flag, flag[2] == 'j' ? name : "20"});
+      own.insert(own.end(),
+                 {"--nodefile", folder_ / (name + ".nodes"), "--index", std::to_string(rank)});
+      processes.emplace_back(arguments("dist", name, batch, own));
+    }
+    return processes;
+  }
+
+  Weights together(int ranks, int batch, const std::vector<std::string>& more) const {
+    const std::string name = "together" + std::to_string(++runs_);
+    for (Process& process : start(name, ranks, batch, more)) {
+      const Result result = process.wait();
+      EXPECT_EQ(result.exit, 0) << result.err;
+    }
+    return read_weights(folder_ / (name + "/checkpoint.safetensors"));
+  }
+
+  Folder data_, folder_;
+  mutable int runs_ = 0;
+};
+
+TEST_F(Training, SameSeedSameBits) {
+  const std::vector<std::string> flags{"--lr",     "0.05",   "--momentum", "0.9",
+                                       "--mirror", "--seed", "5"};
+  const Weights first = alone(16, flags);
+  EXPECT_EQ(first, alone(16, flags));
+  EXPECT_EQ(together(2, 8, flags), together(2, 8, flags));
+  const Weights other = alone(16, {"--lr", "0.05", "--momentum", "0.9", "--mirror", "--seed", "6"});
+  EXPECT_GT(distance(first, other), 0.1);
+}
+
+TEST_F(Training, JoinIsTheNFoldBatch) {
+  const std::vector<std::vector<std::string>> optimisers{
+      {"--lr", "0.05"},
+      {"--lr", "0.05", "--momentum", "0.9", "--weight-decay", "0.001"},
+      {"--optimizer", "adam", "--lr", "0.001", "--warmup", "3"}};
+  for (std::vector<std::string> flags : optimisers) {
+    SCOPED_TRACE(flags.size());
+    flags.insert(flags.end(), {"--epochs", "2"});
+    const Weights expected = alone(24, flags);
+    std::vector<std::string> central = flags, even = flags, tensors = flags;
+    central.insert(central.end(), {"--server", "central"});
+    even.insert(even.end(), {"--server", "distributed"});
+    tensors.insert(tensors.end(), {"--server", "distributed", "--shards", "tensors"});
+    const Weights by_central = together(4, 8, central);  // A server and three workers.
+    const Weights by_even = together(3, 8, even);
+    EXPECT_LT(distance(expected, by_central), 2e-5);
+    EXPECT_EQ(by_central, by_even);
+    EXPECT_EQ(by_central, together(3, 8, tensors));
+  }
+}
+
+TEST_F(Training, LostRankEndsTheOthersWithThree) {
+  for (const char* server : {"central", "distributed"}) {
+    SCOPED_TRACE(server);
+    std::vector<Process> ranks =
+        start(std::string("lost-") + server, 3, 2, {"--server", server, "--epochs", "100000"});
+    const std::string metrics = folder_ / ("lost-" + std::string(server) + "/metrics.csv");
+    for (int i = 0; i < 1000 && read_text(metrics).size() < 500; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    ranks[2].kill(SIGKILL);
+    EXPECT_EQ(ranks[2].wait().exit, 128 + SIGKILL);
+    for (int rank : {0, 1}) {
+      const Result result = ranks[static_cast<std::size_t>(rank)].wait();
+      EXPECT_EQ(result.exit, 3) << result.err;
+      EXPECT_NE(result.err.find("rank 2"), std::string::npos) << result.err;
+    }
+  }
+}
+
+TEST_F(Training, RanksThatDifferAreNamed) {
+  const std::vector<int> ports = free_ports(2);
+  write_text(folder_ / "nodes", "127.0.0.1:" + std::to_string(ports[0]) +
+                                    "\n127.0.0.1:" + std::to_string(ports[1]) + "\n");
+  const auto rank = [&](const char* index, const char* rate) {
+    return Process(arguments(
+        "dist", "differ", 8,
+        {"--nodefile", folder_ / "nodes", "--index", index, "--lr", rate, "--timeout", "20"}));
+  };
+  Process first = rank("0", "0.05"), second = rank("1", "0.06");
+  for (const Result& result : {first.wait(), second.wait()}) {
+    EXPECT_EQ(result.exit, 1) << result.err;
+    EXPECT_NE(result.err.find("lr 0.05"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("lr 0.06"), std::string::npos) << result.err;
+  }
+}
+
+TEST_F(Training, MissingRankTimesOutWithFour) {
+  const std::vector<int> ports = free_ports(2);
+  write_text(folder_ / "nodes", "127.0.0.1:" + std::to_string(ports[0]) +
+                                    "\n127.0.0.1:" + std::to_string(ports[1]) + "\n");
+  const Result result = run(arguments(
+      "dist", "missing", 8, {"--nodefile", folder_ / "nodes", "--index", "0", "--timeout", "1"}));
+  EXPECT_EQ(result.exit, 4) << result.err;
+  EXPECT_NE(result.err.find("rank 1"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace duplex::tools::testing
