@@ -20,7 +20,7 @@ constexpr const char* label_files[] = {"train-labels-idx1-ubyte", "t10k-labels-i
 std::string locate(const std::string& folder, const std::string& name) {
   for (const char* ending : {"", ".gz"}) {
     std::error_code ignored;
-    const std::string path = folder + "/" + name + ending;
+    std::string path = folder + "/" + name + ending;
     if (std::filesystem::exists(path, ignored)) return path;
   }
   return "";

@@ -143,7 +143,7 @@ class Gathering {
       Socket socket = listener_ ? listener_.accept(tick) : Socket();
       std::unique_lock<std::mutex> lock(mutex_);
       if (!listener_) changed_.wait_for(lock, tick);
-      reap(false);
+      reap(lock, false);
       if (!over()) watch_links();
       if (over()) break;
       if (Clock::now() >= deadline_) {
@@ -156,12 +156,12 @@ class Gathering {
       visitor.socket = std::move(socket);
       visitor.thread = std::thread([this, &visitor] { receive(visitor); });
     }
-    reap(true);
+    std::unique_lock<std::mutex> lock(mutex_);
+    reap(lock, true);
   }
 
-  /// Joins the threads of visitors that are done; of all, if asked. Called with the mutex held by a
-  /// lock of the caller's, which it lets go while it waits.
-  void reap(bool all) {
+  /// Joins the threads of visitors that are done; of all, if asked. Lets the lock go while it waits.
+  void reap(std::unique_lock<std::mutex>& lock, bool all) {
     if (all)
       for (Visitor& visitor : visitors_)
         if (!visitor.done) visitor.socket.shut_down();
@@ -170,9 +170,9 @@ class Gathering {
         ++visitor;
         continue;
       }
-      mutex_.unlock();
+      lock.unlock();
       visitor->thread.join();
-      mutex_.lock();
+      lock.lock();
       visitor = visitors_.erase(visitor);
     }
   }

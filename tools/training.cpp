@@ -20,7 +20,7 @@ constexpr std::size_t named_at_most = 10;
 
 void list_left_out(const std::vector<datasets::LeftOut>& files, const char* what) {
   if (files.empty()) return;
-  std::fprintf(stderr, "%zu pictures %s:\n", files.size(), what);
+  std::fprintf(stderr, "%zu %s:\n", files.size(), what);
   for (std::size_t i = 0; i < std::min(files.size(), named_at_most); ++i) {
     std::fprintf(stderr, "  %s: %s\n", files[i].name.c_str(), files[i].reason.c_str());
   }
@@ -36,7 +36,8 @@ Task open_task(const TrainingFlags& flags) {
       flags.model.build();  // Fails for an unknown network before anything is read.
   const Shape sample = defaults.entry(0).shape;
   auto data = datasets::open_dataset(flags.datadir, flags.dataset_options(sample));
-  list_left_out(data->catalogue().skipped, "skipped");
+  list_left_out(data->catalogue().skipped, "pictures skipped");
+  list_left_out(data->catalogue().ignored, "files ignored");
   if (data->shape() != sample) {
     throw Error(data->description() + ": " + defaults.title() + " wants pictures of " +
                     sample.str() + "; choose --input, or pack the pictures with that size",
@@ -50,7 +51,7 @@ Task open_task(const TrainingFlags& flags) {
                     std::to_string(classes) + " classes of " + data->source(),
                 Exit::usage);
   }
-  datasets::Split split = datasets::split(data, flags.test_fraction, flags.seed);
+  datasets::Split split = datasets::split(data, flags.test_fraction);
   return {std::move(data), std::move(split), models::build(flags.model.net, options)};
 }
 
@@ -219,7 +220,7 @@ std::string report_of(const TrainingResult& result, std::int64_t batch, bool alo
 }
 
 void report_replaced(const datasets::BatchLoader& loader) {
-  list_left_out(loader.replaced(), "could not be decoded and were replaced by the next ones");
+  list_left_out(loader.replaced(), "pictures could not be decoded and were replaced by the next ones");
 }
 
 }  // namespace duplex::tools

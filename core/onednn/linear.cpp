@@ -18,10 +18,13 @@ struct LinearPrimitives {
       x_dims = {x_desc.shape.n(), weights_shape(spec, x_desc.shape)[1]};
       x = plain_memory(x_dims);
     }
+    // Weights of padded channels get layouts in which oneDNN 2.6 writes past the end.
+    const auto blocks = find_channel_blocks(x);
+    x_wanted = blocks && blocks->padded == blocks->channels ? x : plain_memory(x_dims);
     dnnl::memory::dims weights_dims = x_dims;
     weights_dims[0] = spec.outputs;
     const dnnl::memory::dims y_dims = {x_desc.shape.n(), spec.outputs};
-    any = {any_memory(x_dims), any_memory(weights_dims), plain_memory(y_dims)};
+    any = {x_wanted, any_memory(weights_dims), plain_memory(y_dims)};
     if (bias) bias_memory = plain_memory({spec.outputs});
     attributes = context->attributes();
     forward_attributes = context->attributes();  // A copy of the other would be the same object.
@@ -48,12 +51,12 @@ struct LinearPrimitives {
   }
 
   Forward::primitive_desc choose_forward() const {
-    return choose({{x, any.weights, any.y}, any},
+    return choose({{x_wanted, any.weights, any.y}, any},
                   [&](const Layouts& layouts) { return forward(layouts); });
   }
 
   ContextPtr context;
-  dnnl::memory::desc x;
+  dnnl::memory::desc x, x_wanted;
   bool bias;
   Layouts any;
   dnnl::memory::desc bias_memory;

@@ -41,7 +41,8 @@ inline Model all_kinds() {
 
   net.block("helper");
   net.training_only(true);
-  y = net.conv("conv", net.average_pool("pool", doubled, valid(3, 2)), 4, same(1));
+  y = net.batch_norm("bn", net.average_pool("pool", doubled, valid(3, 2)), false);
+  y = net.conv("conv", y, 4, same(1));
   y = net.dropout("dropout", net.linear("fc", y, 12, true), 0.3F);
   net.softmax("softmax", net.linear("classifier", y, classes, false), 0.3F);
   net.squared_error("squared_error", net.linear("regressor", y, classes, false), 0.1F);
@@ -55,6 +56,7 @@ inline Model all_kinds() {
   x = net.add("sum4", y, shortcut, true);
 
   x = net.sigmoid("sigmoid", net.conv("conv2", x, 10, padded(3, 1, 1), linear));
+  x = net.batch_norm("bn2", x, false);
   x = net.relu("relu", net.conv("conv3", x, 12, same(3), linear));
   x = net.dropout("dropout1", x, 0.2F);
   x = net.average_pool("pool2", x, valid(2));
