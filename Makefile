@@ -96,21 +96,24 @@ everything := $(core) $(layers) $(models) $(datasets) $(net) $(tools)
 CXXFLAGS ?=
 LDFLAGS ?=
 ifneq ($(filter 1,$(SANITIZE)),)
-optimise := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+optimise := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 else
-optimise := -O3
+optimise := -O3 -g
+# What only reads flags, prints tables or checks results: the shorter wait is for the compiler.
+light := -O1 -g1
 endif
-cxxflags = -std=c++17 $(optimise) -g -Wall -Wextra -ffp-contract=off -fno-math-errno \
+cxxflags = -std=c++17 $(optimise) -Wall -Wextra -ffp-contract=off -fno-math-errno \
   -fno-trapping-math $(CONFIG_OPENMP) $(if $(filter 1,$(WERROR)),-Werror) \
   $(if $(filter 1,$(NATIVE)),-march=native) -pthread -I. $(CONFIG_CPPFLAGS) \
-  $(if $(CONFIG_ONEDNN),-DDUPLEX_ONEDNN) $(CXXFLAGS)
+  $(if $(CONFIG_ONEDNN),-DDUPLEX_ONEDNN) $(if $(filter models/% tools/% tests/%,$<),$(light)) \
+  $(CXXFLAGS)
 ldflags = $(optimise) $(CONFIG_OPENMP) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS)
 onednn_library = $(if $(CONFIG_ONEDNN),-ldnnl)
 
 # A file that changes only when its content does, so that a change of flags rebuilds.
 remember = $(shell mkdir -p $(dir $1); printf '%s\n' '$2' | cmp -s - $1 || printf '%s\n' '$2' > $1)
 ifneq ($(CONFIG_CXX),)
-$(call remember,$(BUILD)/compile-flags,$(CONFIG_CXX) $(cxxflags))
+$(call remember,$(BUILD)/compile-flags,$(CONFIG_CXX) $(cxxflags) $(light))
 $(call remember,$(BUILD)/link-flags,$(CONFIG_CXX) $(ldflags) $(onednn_library))
 $(call remember,$(BUILD)/networks,$(networks))
 endif

@@ -167,15 +167,19 @@ dnf_without_root() {
 
 # ---- After unpacking: what assumes that it lies in /.
 relocate() {
-  local link target script triplet
-  # Absolute links and the linker's scripts lead to files that are here instead.
-  find "$deps/usr" -type l -lname '/*' | while read -r link; do
+  local link target path script
+  # Links whose goal is elsewhere: unpacked, but named from /; or part of the system.
+  find "$deps/usr" -xtype l | while read -r link; do
     target=$(readlink "$link")
-    if [ ! -e "$target" ]; then
-      if [ -e "$deps$target" ]; then ln -sfn "$deps$target" "$link"
-      elif [ -e "$deps/usr$target" ]; then ln -sfn "$deps/usr$target" "$link"; fi
-    fi
+    case $target in /*) ;; *) target=$(realpath -ms "$(dirname "${link#"$deps"}")/$target") ;; esac
+    for path in "$deps$target" "$deps/usr$target" "$target"; do
+      if [ -e "$path" ]; then
+        ln -sfn "$path" "$link"
+        break
+      fi
+    done
   done
+  # The linker's scripts name files from / too.
   find "$deps/usr" -name 'lib*.so' -type f -size -4k | while read -r script; do
     grep -q 'GNU ld script' "$script" || continue
     for target in $(grep -o '/[^ ()]*' "$script" | grep '^/[a-z]'); do
@@ -199,7 +203,6 @@ done
 for include in "$deps/usr/include" "$deps"/usr/include/*-linux-gnu*; do
   [ -d "$include" ] && flags+=(-idirafter "$include")
 done
-# The linker finds what libraries need through their packages' folders.
 exec "$deps/usr/bin/g++" "${flags[@]}" "$@"
 END
     chmod +x "$deps/bin/g++"

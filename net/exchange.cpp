@@ -21,12 +21,14 @@ constexpr std::chrono::milliseconds last_words{1000};
 
 std::vector<std::size_t> counts_of(const std::vector<Span>& spans) {
   std::vector<std::size_t> counts;
+  counts.reserve(spans.size());
   for (const Span& span : spans) counts.push_back(span.count);
   return counts;
 }
 
 std::vector<float*> weights_of(const std::vector<Span>& spans) {
   std::vector<float*> weights;
+  weights.reserve(spans.size());
   for (const Span& span : spans) weights.push_back(span.weights);
   return weights;
 }
@@ -255,7 +257,7 @@ class ParameterExchange::State final : public ConnectionOwner {
     changed_.notify_all();
   }
 
-  void failed(int, std::exception_ptr cause) override { fail(std::move(cause)); }
+  void failed(int, std::exception_ptr cause) override { fail(cause); }
 
  private:
   /// Weights of a chunk on their way to a worker.
@@ -354,7 +356,7 @@ class ParameterExchange::State final : public ConnectionOwner {
 
   /// The first cause counts: it is what every call throws from then on, and what the peers are
   /// told.
-  void fail(std::exception_ptr cause) {
+  void fail(const std::exception_ptr& cause) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (failure_ || finished_) return;

@@ -160,7 +160,8 @@ class Gathering {
     reap(lock, true);
   }
 
-  /// Joins the threads of visitors that are done; of all, if asked. Lets the lock go while it waits.
+  /// Joins the threads of visitors that are done; of all, if asked. Lets the lock go while it
+  /// waits.
   void reap(std::unique_lock<std::mutex>& lock, bool all) {
     if (all)
       for (Visitor& visitor : visitors_)

@@ -26,7 +26,7 @@ struct ConvPrimitives {
   using BackwardWeights = dnnl::convolution_backward_weights;
 
   ConvPrimitives(ContextPtr shared, const ConvSpec& spec, const TensorDesc& x_desc)
-      : context(std::move(shared)), x(memory_of(x_desc)), bias(spec.bias) {
+      : context(std::move(shared)), x(memory_of(x_desc)), x_wanted(x), bias(spec.bias) {
     const Shape weights = weights_shape(spec, x_desc.shape);
     const Window& window = spec.window;
     strides = {window.stride_y, window.stride_x};
@@ -102,7 +102,7 @@ struct ConvPrimitives {
   }
 
   ContextPtr context;
-  dnnl::memory::desc x;
+  dnnl::memory::desc x, x_wanted;
   bool bias;
   bool winograd = false, winograd_for_weights = false;
   Layouts any;

@@ -51,8 +51,7 @@ struct LinearPrimitives {
   }
 
   Forward::primitive_desc choose_forward() const {
-    return choose({{x_wanted, any.weights, any.y}, any},
-                  [&](const Layouts& layouts) { return forward(layouts); });
+    return choose({any}, [&](const Layouts& layouts) { return forward(layouts); });
   }
 
   ContextPtr context;

@@ -33,8 +33,9 @@ auto choose(std::initializer_list<Layouts> candidates, const Describe& describe)
 
 /// Interface is Conv or Linear. Primitives describes oneDNN's: types Forward, BackwardData,
 /// BackwardWeights, and functions forward(layouts), backward_data(layouts, hint),
-/// backward_weights(layouts, hint) that return descriptions; `any`, the layouts that leave the
-/// choice to oneDNN; `bias`, whether there is one; and candidates for forward's choice.
+/// backward_weights(layouts, hint) that return descriptions; choose_forward(), which settles the
+/// layouts of weights and y; `x`, the layout of x, and `x_wanted`, the one to ask for first; `any`,
+/// the layouts that leave the choice to oneDNN; `bias`, whether there is one.
 template <class Interface, class Primitives>
 class Weighted final : public Interface {
  public:
@@ -92,6 +93,7 @@ class Weighted final : public Interface {
   // Made when first asked for: a network's first layer never asks for dx, evaluation for neither.
   void prepare_backward_data() {
     context_->enter();
+    const dnnl::memory::desc& x = primitives_.x_wanted;
     const Layouts& any = primitives_.any;
     const auto description =
         choose({has_, {has_.x, any.weights, has_.y}, any},
@@ -109,6 +111,7 @@ class Weighted final : public Interface {
 
   void prepare_backward_weights() {
     context_->enter();
+    const dnnl::memory::desc& x = primitives_.x_wanted;
     const Layouts& any = primitives_.any;
     const auto description = choose(
         {has_, {has_.x, any.weights, has_.y}, any},

@@ -106,6 +106,19 @@ inline std::vector<float> values_of(Device& device, const Tensor& tensor) {
   return values;
 }
 
+/// Weights as they start, but biases, and what batch normalisation scales and shifts by, off their 0
+/// and 1: where a whole branch is 0, a bias of 0 would sit on the kink of a ReLU.
+inline void initialise_off_kinks(Network& network, std::uint64_t seed) {
+  network.initialise(seed);
+  for (Parameter& parameter : network.parameters()) {
+    if (parameter.spec.initial.bound != 0.0F) continue;
+    std::vector<float> values = values_of(network.device(), parameter.weights);
+    const RandomStream random(seed, stream_of(parameter.name));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] += 0.4F * (random.uniform(i) - 0.5F);
+    network.device().upload(parameter.weights, values.data());
+  }
+}
+
 /// The gradients of all parameters, one after the other.
 inline std::vector<std::vector<float>> gradients_of(Network& network) {
   std::vector<std::vector<float>> all;

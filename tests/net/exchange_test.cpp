@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <sstream>
 
@@ -115,6 +116,73 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{ServerMode::distributed, 4, 0, Shards::tensors, momentum(), 4096},
                     Case{ServerMode::distributed, 5, 0, Shards::even, {}, 4096}),
     case_name);
+
+TEST(Overlap, NewWeightsComeBackWhileBackwardStillRuns) {
+  // Every worker pushes the last layer's gradient and then, in the middle of its backward, waits
+  // for that layer's next weights. Only an exchange that sends, updates and returns at once gets
+  // past it.
+  for (const ServerMode mode : {ServerMode::central, ServerMode::distributed}) {
+    const Topology topology{mode, 3, 0};
+    const auto outcomes =
+        run_ranks(topology, [&](int rank, const MeshSpec& mesh, Listener listener) {
+          Replica replica(counts);
+          if (topology.is_owner(rank)) replica.set_initial();
+          ParameterExchange exchange({}, replica.spans(), Mesh::join(mesh, std::move(listener)));
+          for (std::uint64_t step = 0; step < 3 && exchange.is_worker(); ++step) {
+            exchange.begin(step);
+            for (std::size_t p = 0; p < counts.size(); ++p) exchange.await(p);
+            for (std::size_t p = counts.size(); p-- > 0;) {
+              replica.compute(p, rank, step);
+              const std::vector<float> before = replica.weights[p];
+              exchange.push(p);
+              exchange.await(p);
+              EXPECT_NE(replica.weights[p], before);
+            }
+            exchange.end();
+          }
+          exchange.finish("");
+        });
+    for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.ok) << outcome.message;
+  }
+}
+
+TEST(Exchange, TheFirstWeightsAreTheOwners) {
+  // Of two ranks with different first weights, each must end up with the owners'.
+  std::vector<Weights> started(2);
+  const auto outcomes = run_ranks(
+      {ServerMode::distributed, 2, 0}, [&](int rank, const MeshSpec& mesh, Listener listener) {
+        Replica replica(counts);
+        for (auto& values : replica.weights)
+          std::fill(values.begin(), values.end(), static_cast<float>(rank + 1));
+        ParameterExchange exchange({}, replica.spans(), Mesh::join(mesh, std::move(listener)));
+        exchange.finish("");
+        started[static_cast<std::size_t>(rank)] = replica.weights;
+      });
+  for (const Outcome& outcome : outcomes) ASSERT_TRUE(outcome.ok) << outcome.message;
+  EXPECT_TRUE(same_bits(started[0], started[1]));
+  const ShardMap map = ShardMap::distributed(counts, 2, Shards::even);
+  for (std::size_t i = 0; i < map.chunks(); ++i)
+    EXPECT_EQ(started[0][map[i].parameter][map[i].offset], static_cast<float>(map[i].owner + 1));
+}
+
+TEST(Topology, WhoServesWhomAndWhoConnects) {
+  const Topology central{ServerMode::central, 4, 2};
+  EXPECT_EQ(central.workers(), (std::vector<int>{0, 1, 3}));
+  EXPECT_EQ(central.peers_of(2), (std::vector<int>{0, 1, 3}));
+  EXPECT_EQ(central.peers_of(3), (std::vector<int>{2}));
+  EXPECT_EQ(central.hub(), 2);
+  const Topology distributed{ServerMode::distributed, 3, 0};
+  EXPECT_EQ(distributed.workers(), (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(distributed.peers_of(1), (std::vector<int>{0, 2}));
+  EXPECT_EQ(distributed.hub(), 0);
+  for (const Topology& topology : {central, distributed})
+    for (int a = 0; a < topology.size; ++a)
+      for (const int b : topology.peers_of(a)) {
+        EXPECT_NE(topology.listens(a, b), topology.listens(b, a));
+        // The hub listens to all, so that everybody can measure its clock.
+        EXPECT_TRUE(a != topology.hub() || topology.listens(a, b));
+      }
+}
 
 }  // namespace
 }  // namespace duplex::net
