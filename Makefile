@@ -31,6 +31,8 @@ help:
 	@echo 'make            builds $(BIN); says what it found on this machine and goes without'
 	@echo 'make deps       installs what is missing (without root: unpacks it into .deps/)'
 	@echo 'make test       sets up, builds, runs every test; ONLY="core net" runs those folders alone'
+	@echo 'make demo       sets up, builds, trains LeNet on Fashion-MNIST alone and on two workers, compares'
+	@echo 'make bench      times every network, beside its ceiling and PyTorch'
 	@echo 'make lint       clang-format and clang-tidy; make format applies the former'
 	@echo 'make probe      looks at the machine again'
 	@echo 'make clean      removes what was built'
@@ -47,11 +49,23 @@ deps:
 test: deps
 	@$(MAKE) --no-print-directory run-tests
 
+.PHONY: demo
+demo:
+	@bash make/deps.sh build demo
+	@$(MAKE) --no-print-directory $(BIN)
+	@DUPLEX=$(BIN) bash tools/demo.sh
+
+.PHONY: bench
+bench:
+	@bash make/deps.sh build
+	@$(MAKE) --no-print-directory $(BIN)
+	@DUPLEX=$(BIN) bash tools/bench.sh
+
 .PHONY: clean
 clean:
 	rm -rf build build-sanitize bin
 
-ifneq ($(filter-out help deps test clean,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help deps test demo bench clean,$(or $(MAKECMDGOALS),all)),)
 
 # ---- What the machine has: probed once, and again when packages or settings change.
 -include $(BUILD)/config.mk

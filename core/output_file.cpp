@@ -1,6 +1,7 @@
 #include "core/output_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,9 +16,12 @@ constexpr std::size_t buffer_bytes = std::size_t{1} << 16;
 
 }  // namespace
 
-OutputFile::OutputFile(std::string path)
-    : path_(std::move(path)), temporary_(path_ + ".tmp-" + std::to_string(::getpid())) {
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+  struct stat status {};
+  const bool special = ::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+  if (!special) temporary_ = path_ + ".tmp-" + std::to_string(::getpid());
+  const std::string& name = special ? path_ : temporary_;
+  descriptor_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor_ < 0) fail("cannot be created");
   buffer_.reserve(buffer_bytes);
 }
@@ -25,7 +29,7 @@ OutputFile::OutputFile(std::string path)
 OutputFile::~OutputFile() {
   if (descriptor_ < 0) return;
   ::close(descriptor_);
-  ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void OutputFile::fail(const char* what) const {
@@ -60,6 +64,11 @@ void OutputFile::write_through(const char* from, std::size_t bytes) {
 
 void OutputFile::commit() {
   flush();
+  if (temporary_.empty()) {
+    ::close(descriptor_);
+    descriptor_ = -1;
+    return;
+  }
   if (::fsync(descriptor_) != 0) fail("cannot be synced");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be put in place");
   ::close(descriptor_);

@@ -1,5 +1,5 @@
 // Files that appear whole or not at all: written under a temporary name in the same folder, synced,
-// renamed.
+// renamed. What is there and no regular file (a device, a pipe) is written to directly.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -9,7 +9,8 @@ namespace duplex {
 
 class OutputFile {
  public:
-  /// Opens `path` + ".tmp-PID". Throws Error naming `path` where it cannot be written.
+  /// Opens `path` + ".tmp-PID", or `path` itself if it is no regular file. Throws Error naming
+  /// `path` where it cannot be written.
   explicit OutputFile(std::string path);
   /// Removes the temporary file unless committed.
   ~OutputFile();
@@ -29,7 +30,8 @@ class OutputFile {
   void flush();
   void write_through(const char* from, std::size_t bytes);
 
-  std::string path_, temporary_;
+  std::string path_;
+  std::string temporary_;  ///< Empty: there is none.
   int descriptor_ = -1;
   std::size_t bytes_ = 0;
   std::vector<char> buffer_;

@@ -103,6 +103,11 @@ class ParameterExchange::State final : public ConnectionOwner {
     // All stop before the first goes: a thread of one may still hand a frame to another.
     for (auto& connection : connections_)
       if (connection) connection->stop();
+    if (finished_) return;
+    try {
+      ledger_.close();  // What there is of it may tell what went wrong.
+    } catch (const Error&) {
+    }
   }
 
   // What the training thread calls.

@@ -6,10 +6,12 @@
 # DUPLEX (bin/duplex).
 set -eu
 duplex=${DUPLEX:-bin/duplex}
-data=${FASHION_MNIST:-/usr/share/datasets/fashion-mnist}
+packaged=usr/share/datasets/fashion-mnist
+data=${FASHION_MNIST:-/$packaged}
+[ -n "${FASHION_MNIST:-}" ] || [ -d "$data" ] || data=.deps/$packaged
 runs=${RUNS:-runs/demo}
 if ! ls "$data"/train-images-idx3-ubyte* > /dev/null 2>&1; then
-  echo "demo: no Fashion-MNIST in $data; install Debian's package dataset-fashion-mnist (make deps-demo)," >&2
+  echo "demo: no Fashion-MNIST in $data; install Debian's package dataset-fashion-mnist," >&2
   echo "or name the folder that holds its four IDX files: make demo FASHION_MNIST=DIR" >&2
   exit 1
 fi

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/output_file.h"
 #include "layers/checkpoint.h"
 #include "net/exchange.h"
 #include "net/key.h"
@@ -272,6 +273,7 @@ int dist(int argc, const char* const* argv) {
     throw Error("dist: --profile belongs to local, where nothing but computing is timed",
                 Exit::usage);
   }
+  if (!flags.training.save.empty()) const OutputFile writable(flags.training.save);
   Rank(flags).run();
   return 0;
 }

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/output_file.h"
 #include "layers/checkpoint.h"
 #include "layers/local_exchange.h"
 #include "tools/command_line.h"
@@ -20,6 +21,7 @@ int local(int argc, const char* const* argv) {
   if (const auto done = parse(app, argc, argv)) return *done;
   flags.settle();
 
+  if (!flags.save.empty()) const OutputFile writable(flags.save);
   Task task = open_task(flags);
   const auto device = make_device(flags.device, flags.threads);
   datasets::LoaderOptions loading;

@@ -1,9 +1,9 @@
 // What convolutions and linear layers share: three primitives over x, weights and y, the choice of
 // their layouts, and the conversions where a primitive wants another layout than the tensor has.
 #pragma once
-#include <initializer_list>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/onednn/context.h"
 #include "core/onednn/layout.h"
@@ -18,8 +18,8 @@ struct Layouts {
 /// The first of the fastest kind of implementation among `candidates`; `describe` makes a primitive
 /// description of one, empty if there is none. List first what needs the fewest conversions.
 template <class Describe>
-auto choose(std::initializer_list<Layouts> candidates, const Describe& describe) {
-  decltype(describe(*candidates.begin())) best;
+auto choose(const std::vector<Layouts>& candidates, const Describe& describe) {
+  decltype(describe(candidates[0])) best;
   for (const Layouts& layouts : candidates) {
     auto description = describe(layouts);
     if (!description) continue;
@@ -90,14 +90,17 @@ class Weighted final : public Interface {
   }
 
  private:
+  std::vector<Layouts> backward_candidates() const {
+    const dnnl::memory::desc &x = primitives_.x_wanted, &any_weights = primitives_.any.weights;
+    return {{x, has_.weights, has_.y}, {x, any_weights, has_.y}, primitives_.any};
+  }
+
   // Made when first asked for: a network's first layer never asks for dx, evaluation for neither.
   void prepare_backward_data() {
     context_->enter();
-    const dnnl::memory::desc& x = primitives_.x_wanted;
-    const Layouts& any = primitives_.any;
-    const auto description =
-        choose({has_, {has_.x, any.weights, has_.y}, any},
-               [&](const Layouts& layouts) { return primitives_.backward_data(layouts, hint_); });
+    const auto description = choose(backward_candidates(), [&](const Layouts& layouts) {
+      return primitives_.backward_data(layouts, hint_);
+    });
     data_y_ = Conversion(context_, has_.y, description.diff_dst_desc(), Context::slot_y);
     data_weights_ =
         Conversion(context_, has_.weights, description.weights_desc(), Context::slot_weights);
@@ -111,11 +114,9 @@ class Weighted final : public Interface {
 
   void prepare_backward_weights() {
     context_->enter();
-    const dnnl::memory::desc& x = primitives_.x_wanted;
-    const Layouts& any = primitives_.any;
-    const auto description = choose(
-        {has_, {has_.x, any.weights, has_.y}, any},
-        [&](const Layouts& layouts) { return primitives_.backward_weights(layouts, hint_); });
+    const auto description = choose(backward_candidates(), [&](const Layouts& layouts) {
+      return primitives_.backward_weights(layouts, hint_);
+    });
     weights_y_ = Conversion(context_, has_.y, description.diff_dst_desc(), Context::slot_y);
     weights_x_ = Conversion(context_, has_.x, description.src_desc(), Context::slot_x);
     weights_weights_ =

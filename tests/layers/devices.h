@@ -14,10 +14,12 @@
 namespace duplex::test {
 
 /// Null where the backend was not built in.
-inline std::unique_ptr<Device> backend(const std::string& name) {
+inline std::unique_ptr<Device> backend(const std::string& name, int threads = 2) {
   if (name == "reference") return make_reference_device();
 #ifdef DUPLEX_ONEDNN
-  if (name == "onednn") return make_onednn_device(2);
+  if (name == "onednn") return make_onednn_device(threads);
+#else
+  (void)threads;
 #endif
   return nullptr;
 }

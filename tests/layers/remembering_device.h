@@ -1,5 +1,5 @@
-// A device that passes everything on to another and remembers what was allocated, so that a test can
-// spoil memory that should not be read.
+// A device that passes everything on to another and remembers what was allocated, so that a test
+// can spoil memory that should not be read.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// A small network that has a layer of every kind and a graph of every kind of joint, and a batch for
-// it.
+// A small network that has a layer of every kind and a graph of every kind of joint, and a batch
+// for it.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -106,8 +106,8 @@ inline std::vector<float> values_of(Device& device, const Tensor& tensor) {
   return values;
 }
 
-/// Weights as they start, but biases, and what batch normalisation scales and shifts by, off their 0
-/// and 1: where a whole branch is 0, a bias of 0 would sit on the kink of a ReLU.
+/// Weights as they start, but biases, and what batch normalisation scales and shifts by, off their
+/// 0 and 1: where a whole branch is 0, a bias of 0 would sit on the kink of a ReLU.
 inline void initialise_off_kinks(Network& network, std::uint64_t seed) {
   network.initialise(seed);
   for (Parameter& parameter : network.parameters()) {

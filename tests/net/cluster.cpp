@@ -69,6 +69,7 @@ std::vector<std::vector<float>> train_alone(const std::vector<std::size_t>& coun
   Replica replica(counts);
   replica.set_initial();
   std::vector<std::vector<std::vector<float>>> state;
+  state.reserve(counts.size());
   for (const std::size_t count : counts)
     state.emplace_back(static_cast<std::size_t>(optimiser.states()),
                        std::vector<float>(count, 0.0F));

@@ -62,7 +62,7 @@ TEST_P(Exchanged, EqualsOneMachineBitForBit) {
 
   std::vector<Weights> trained(static_cast<std::size_t>(c.size));
   std::vector<std::string> reports;
-  const auto outcomes = run_ranks(topology, [&](int rank, MeshSpec mesh, Listener listener) {
+  const auto outcomes = run_ranks(topology, [&](int rank, const MeshSpec& mesh, Listener listener) {
     Replica replica(counts);
     // Only the owners' first weights count.
     if (topology.is_owner(rank)) replica.set_initial();

@@ -183,25 +183,18 @@ std::vector<Outcome> run_two(ServerMode mode, milliseconds timeout,
 
 TEST(Failure, ARankThatLivesButDoesNotPushTimesOut) {
   for (const ServerMode mode : {ServerMode::central, ServerMode::distributed}) {
-    const auto outcomes = run_two(mode, milliseconds(300),
-                                  [&](int rank, ParameterExchange& exchange, Replica& replica) {
-                                    if (!exchange.is_worker()) return void(exchange.finish(""));
-                                    train(exchange, replica, rank, 2);
-                                    if (rank == 1) {
-                                      exchange.begin(2);
-                                      for (std::size_t p = 0; p < counts.size(); ++p)
-                                        exchange.await(p);
-                                      std::this_thread::sleep_for(milliseconds(1500));
-                                    }
-                                    if (rank != 1) {
-                                      exchange.begin(2);
-                                      for (std::size_t p = 0; p < counts.size(); ++p)
-                                        exchange.await(p);
-                                    }
-                                    for (std::size_t p = counts.size(); p-- > 0;) exchange.push(p);
-                                    exchange.end();
-                                    exchange.finish("");
-                                  });
+    const auto body = [&](int rank, ParameterExchange& exchange, Replica& replica) {
+      if (exchange.is_worker()) {
+        train(exchange, replica, rank, 2);
+        exchange.begin(2);
+        for (std::size_t p = 0; p < counts.size(); ++p) exchange.await(p);
+        if (rank == 1) std::this_thread::sleep_for(milliseconds(2300));
+        for (std::size_t p = counts.size(); p-- > 0;) exchange.push(p);
+        exchange.end();
+      }
+      exchange.finish("");
+    };
+    const auto outcomes = run_two(mode, milliseconds(700), body);
     for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
       EXPECT_EQ(outcomes[rank].code, Exit::timed_out) << outcomes[rank].message;
       EXPECT_NE(outcomes[rank].message.find("rank 1"), std::string::npos) << outcomes[rank].message;

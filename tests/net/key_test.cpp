@@ -42,57 +42,57 @@ class KeyFile : public testing::Test {
   void SetUp() override {
     char name[] = "/tmp/duplex-key-XXXXXX";
     ASSERT_NE(mkdtemp(name), nullptr);
-    folder_ = name;
-    path_ = folder_ + "/cluster.key";
+    folder = name;
+    path = folder + "/cluster.key";
   }
   void TearDown() override {
-    ::unlink(path_.c_str());
-    ::rmdir(folder_.c_str());
+    ::unlink(path.c_str());
+    ::rmdir(folder.c_str());
   }
   std::string refusal() const {
     try {
-      read_key(path_);
+      read_key(path);
       return "";
     } catch (const Error& error) {
       return error.what();
     }
   }
   void write(const std::string& text) const {
-    std::ofstream(path_) << text;
-    ::chmod(path_.c_str(), 0600);
+    std::ofstream(path) << text;
+    ::chmod(path.c_str(), 0600);
   }
-  std::string folder_, path_;
+  std::string folder, path;
 };
 
 TEST_F(KeyFile, IsItsOwnersAloneAndReadsBack) {
   const mode_t before = ::umask(0);
-  const Key made = create_key(path_);
+  const Key made = create_key(path);
   ::umask(before);
   struct stat status {};
-  ASSERT_EQ(::stat(path_.c_str(), &status), 0);
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0600U);
   EXPECT_FALSE(made.empty());
-  EXPECT_EQ(read_key(path_).hmac("x"), made.hmac("x"));
+  EXPECT_EQ(read_key(path).hmac("x"), made.hmac("x"));
   EXPECT_NE(hex(made.hmac("x")), hex(Key().hmac("x")));
 }
 
 TEST_F(KeyFile, IsNeverOverwritten) {
-  const Key made = create_key(path_);
-  EXPECT_THROW(create_key(path_), Error);
-  EXPECT_EQ(read_key(path_).hmac("x"), made.hmac("x"));
+  const Key made = create_key(path);
+  EXPECT_THROW(create_key(path), Error);
+  EXPECT_EQ(read_key(path).hmac("x"), made.hmac("x"));
 }
 
 TEST_F(KeyFile, OpenToOthersIsRefusedWithTheCure) {
-  create_key(path_);
+  create_key(path);
   for (const mode_t mode : {0640, 0604, 0620}) {
-    ::chmod(path_.c_str(), mode);
-    EXPECT_NE(refusal().find("chmod 600 " + path_), std::string::npos) << std::oct << mode;
+    ::chmod(path.c_str(), mode);
+    EXPECT_NE(refusal().find("chmod 600 " + path), std::string::npos) << std::oct << mode;
   }
 }
 
 TEST_F(KeyFile, WhatIsNoKeyIsRefused) {
   EXPECT_NE(refusal().find("duplex keygen"), std::string::npos);
-  const std::string good = create_key(path_).text();
+  const std::string good = create_key(path).text();
   for (const std::string& text :
        {std::string(), std::string("hello\n"), good + "x", good.substr(0, good.size() - 2) + "\n",
         good.substr(0, good.size() - 2) + "g\n"}) {

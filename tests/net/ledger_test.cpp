@@ -110,18 +110,18 @@ class LedgerFiles : public testing::Test {
   void SetUp() override {
     char name[] = "/tmp/duplex-ledger-XXXXXX";
     ASSERT_NE(mkdtemp(name), nullptr);
-    folder_ = name;
+    folder = name;
   }
   void TearDown() override {
-    for (const std::string& path : made_) ::unlink(path.c_str());
-    ::rmdir(folder_.c_str());
+    for (const std::string& path : made) ::unlink(path.c_str());
+    ::rmdir(folder.c_str());
   }
   std::string path_of(int rank) {
-    made_.push_back(folder_ + "/ledger-" + std::to_string(rank) + ".csv");
-    return made_.back();
+    made.push_back(folder + "/ledger-" + std::to_string(rank) + ".csv");
+    return made.back();
   }
-  std::string folder_;
-  std::vector<std::string> made_;
+  std::string folder;
+  std::vector<std::string> made;
 };
 
 TEST_F(LedgerFiles, CsvInTheHubsTime) {
@@ -146,7 +146,7 @@ TEST_F(LedgerFiles, CsvInTheHubsTime) {
 }
 
 TEST_F(LedgerFiles, NoPlaceToWriteIsAnError) {
-  EXPECT_THROW(Ledger(0, {}, folder_ + "/nowhere/ledger.csv"), Error);
+  EXPECT_THROW(Ledger(0, {}, folder + "/nowhere/ledger.csv"), Error);
   if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full here";
   Ledger ledger(0, {}, "/dev/full");
   ledger.lane().add(record(FrameKind::gradient, true, 0, 0, 1));
@@ -190,9 +190,10 @@ TEST_F(LedgerFiles, BothEndsHaveEveryFrame) {
   const Topology topology{ServerMode::distributed, 3, 0};
   const std::vector<std::size_t> counts{3000, 100, 40000};
   std::vector<std::string> paths;
+  paths.reserve(3);
   for (int rank = 0; rank < topology.size; ++rank) paths.push_back(path_of(rank));
   std::vector<HubTime> clocks(3);
-  const auto outcomes = run_ranks(topology, [&](int rank, MeshSpec mesh, Listener listener) {
+  const auto outcomes = run_ranks(topology, [&](int rank, const MeshSpec& mesh, Listener listener) {
     Replica replica(counts);
     replica.set_initial();
     ExchangeSpec spec;

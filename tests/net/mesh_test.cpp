@@ -244,6 +244,7 @@ TEST(Mesh, StrangersCostNothing) {
   RankZero zero(3);
   // Silent, garbage, a huge length, half a hello, another job, gone at once; all still there.
   std::vector<Socket> strangers;
+  strangers.reserve(6);
   for (int i = 0; i < 6; ++i) strangers.push_back(zero.visit());
   const std::string garbage = "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n";
   strangers[1].write_all(garbage.data(), garbage.size(), nullptr, 0, soon(), "testing");
@@ -319,16 +320,17 @@ TEST(Mesh, RanksMayComeInAnyOrder) {
   for (const ServerMode mode : {ServerMode::central, ServerMode::distributed}) {
     const Topology topology{mode, 4, 2};
     std::vector<Mesh> meshes(4);  // They stay until all are there.
-    const auto outcomes = run_ranks(topology, [&](int rank, MeshSpec spec, Listener listener) {
-      // The lower, the later; it answers only when it comes.
-      std::this_thread::sleep_for(milliseconds(30 * (topology.size - rank)));
-      Mesh& mesh = meshes[static_cast<std::size_t>(rank)];
-      mesh = Mesh::join(spec, std::move(listener));
-      EXPECT_EQ(mesh.rank(), rank);
-      std::vector<int> peers;
-      for (const Link& link : mesh.links()) peers.push_back(link.rank);
-      EXPECT_EQ(peers, topology.peers_of(rank));
-    });
+    const auto outcomes =
+        run_ranks(topology, [&](int rank, const MeshSpec& spec, Listener listener) {
+          // The lower, the later; it answers only when it comes.
+          std::this_thread::sleep_for(milliseconds(30 * (topology.size - rank)));
+          Mesh& mesh = meshes[static_cast<std::size_t>(rank)];
+          mesh = Mesh::join(spec, std::move(listener));
+          EXPECT_EQ(mesh.rank(), rank);
+          std::vector<int> peers;
+          for (const Link& link : mesh.links()) peers.push_back(link.rank);
+          EXPECT_EQ(peers, topology.peers_of(rank));
+        });
     for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.ok) << outcome.message;
   }
 }

@@ -29,6 +29,7 @@ std::vector<Counts> models() {
 
 std::vector<std::size_t> loads_of(const ShardMap& map, int ranks) {
   std::vector<std::size_t> loads;
+  loads.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) loads.push_back(map.elements_of(rank));
   return loads;
 }

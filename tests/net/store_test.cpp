@@ -136,12 +136,11 @@ TEST(Store, AWorkersOwnGradientIsReadWhereItLies) {
         Bench bench(workers, momentum());
         for (std::uint64_t step = 0; step < 2; ++step) {
           const std::vector<float> mine = gradient_of(own, step);
-          const std::vector<float> before = mine;
           if (first) bench.store.give(0, own, step, mine.data());
           for (int worker = workers; worker-- > 0;)
             if (worker != own) bench.put(worker, step);
           if (!first) bench.store.give(0, own, step, mine.data());
-          EXPECT_TRUE(same_bits(mine, before));
+          EXPECT_TRUE(same_bits(mine, gradient_of(own, step)));
           EXPECT_EQ(bench.published, step + 1);
         }
         EXPECT_TRUE(same_bits(bench.weights, expected(workers, 2, momentum())));
@@ -159,6 +158,7 @@ TEST(Store, ManyThreadsManyChunks) {
   Store store(map, 0, spec, {weights.data()},
               [&](std::size_t chunk, std::uint64_t step) { published[chunk] = step; });
   std::vector<std::thread> threads;
+  threads.reserve(workers);
   for (int worker = 0; worker < workers; ++worker)
     threads.emplace_back([&, worker] {
       for (std::uint64_t step = 0; step < steps; ++step) {

@@ -51,11 +51,14 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
   expect_error(run({"local", "--datadir", data_.path()}), 2, {"--net"});
   expect_error(run({"local", "--net", "lenet"}), 2, {"--datadir"});
   expect_error(run(local({"--learning-rate", "1"})), 2, {"--learning-rate"});
-  expect_error(run(local({"--batch", "0"})), 2, {"--batch"});
+  expect_error(run({"local", "--net", "lenet", "--datadir", data_.path(), "--batch", "0"}), 2,
+               {"--batch"});
+  expect_error(run({"local", "--net", "lenet", "--datadir", data_.path(), "--batch", "61"}), 2,
+               {"61", "60"});
   expect_error(run(local({"--lr", "nan"})), 2, {"finite"});
+  expect_error(run(local({"--batch", "11"})), 2, {"--batch"});
   expect_error(run(local({"--optimizer", "adagrad"})), 2, {"--optimizer", "adam"});
   expect_error(run(local({"--optimizer", "adam", "--momentum", "0.9"})), 2, {"--momentum"});
-  expect_error(run(local({"--batch", "61"})), 2, {"61", "60"});
   expect_error(run(local({"--classes", "9"})), 2, {"--classes 9", "10"});
   expect_error(run(local({"--device", "abacus"})), 2, {"abacus", "reference"});
   expect_error(run({"nets", "lenet5"}), 2, {"lenet5", "googlenet", "vgg16e"});
