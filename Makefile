@@ -124,11 +124,12 @@ cxxflags = -std=c++17 $(optimise) -Wall -Wextra -ffp-contract=off -fno-math-errn
 ldflags = $(optimise) $(CONFIG_OPENMP) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS)
 onednn_library = $(if $(CONFIG_ONEDNN),-ldnnl)
 
-# A file that changes only when its content does, so that a change of flags rebuilds.
+# A file that changes only when its content does, so that a change of flags, or of the list of
+# files, rebuilds.
 remember = $(shell mkdir -p $(dir $1); printf '%s\n' '$2' | cmp -s - $1 || printf '%s\n' '$2' > $1)
 ifneq ($(CONFIG_CXX),)
 $(call remember,$(BUILD)/compile-flags,$(CONFIG_CXX) $(cxxflags) $(light))
-$(call remember,$(BUILD)/link-flags,$(CONFIG_CXX) $(ldflags) $(onednn_library))
+$(call remember,$(BUILD)/link-flags,$(CONFIG_CXX) $(ldflags) $(onednn_library) $(everything))
 $(call remember,$(BUILD)/networks,$(networks))
 endif
 
@@ -165,7 +166,7 @@ crypto_models := no
 
 define test_program
 tests_$1 := $(call object,$(wildcard tests/$1/*.cpp))
-$(BUILD)/tests/$1: $$(tests_$1) $(or $(uses_$1),$(everything)) $(BUILD)/link-flags
+$(BUILD)/tests/$1: $$(tests_$1) $(or $(uses_$1),$(everything)) $(BUILD)/link-flags | have-gtest
 	@mkdir -p $$(dir $$@)
 	@echo '  link     $$@'
 	@$$(CONFIG_CXX) $$(filter %.o,$$^) $$(ldflags) -lgtest_main -lgtest $$(onednn_library) \
@@ -174,11 +175,17 @@ endef
 $(foreach folder,$(test_folders),$(eval $(call test_program,$(folder))))
 .SECONDARY:
 
+.PHONY: have-gtest
+have-gtest:
+	@[ '$(CONFIG_GTEST)' ] || { echo 'There are no tests without GoogleTest: make deps.' >&2; exit 1; }
+
 .PHONY: objects test-programs run-tests
 objects: $(everything)
 test-programs: $(test_folders:%=$(BUILD)/tests/%)
 
 tests := $(if $(ONLY),$(filter $(ONLY),$(test_folders)),$(test_folders))
+unknown := $(filter-out $(test_folders),$(ONLY))
+$(if $(unknown),$(error ONLY=$(unknown): there are no such tests; there are: $(test_folders)))
 run-tests: $(tests:%=$(BUILD)/tests/%) $(if $(wildcard tools/main.cpp),$(BIN))
 	@DUPLEX=$(CURDIR)/$(BIN) bash make/test.sh $(tests:%=$(BUILD)/tests/%) \
 	  $(if $(ONLY),,$(wildcard tests/*.sh))
@@ -191,20 +198,25 @@ headers := $(shell find $(source_folders) -name '*.h' 2>/dev/null)
 tidied := $(patsubst %.cpp,$(BUILD)/tidy/%.ok,$(if $(CONFIG_ONEDNN),$(sources), \
   $(filter-out core/onednn/%,$(sources))))
 
+# clang without its own omp.h takes that of the compiler.
+tidy_omp = $(if $(CONFIG_CXX),-idirafter $(shell $(CONFIG_CXX) -print-file-name=include))
+
 .PHONY: lint lint-format format
 lint: lint-format $(tidied)
 	@echo 'lint: $(words $(sources)) sources and $(words $(headers)) headers are clean'
 
 lint-format:
+	@for tool in clang-format clang-tidy; do command -v $$tool >/dev/null || \
+	  { echo "make lint needs $$tool; its package is called so (clang-tools-extra on Fedora)." >&2; exit 1; }; done
 	@clang-format --dry-run -Werror $(sources) $(headers)
 
 format:
 	@clang-format -i $(sources) $(headers)
 
-$(BUILD)/tidy/%.ok: %.cpp .clang-tidy $(BUILD)/compile-flags | report
+$(BUILD)/tidy/%.ok: %.cpp .clang-tidy tests/.clang-tidy $(BUILD)/compile-flags | report lint-format
 	@mkdir -p $(dir $@)
 	@echo '  tidy     $<'
-	@clang-tidy --quiet $< -- $(filter-out -fopenmp -Werror,$(cxxflags)) 2>$@.log || \
+	@clang-tidy --quiet $< -- $(filter-out -fopenmp -Werror,$(cxxflags)) $(tidy_omp) 2>$@.log || \
 	  { cat $@.log >&2; exit 1; }
 	@$(CONFIG_CXX) $(cxxflags) -MM -MP -MT $@ $< -MF $(@:.ok=.d)
 	@touch $@

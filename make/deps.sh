@@ -6,9 +6,11 @@
 #   build   compiler and libraries
 #   test    GoogleTest
 #   demo    the pictures of Fashion-MNIST
-set -u
 cd "$(dirname "$0")/.." || exit 1
 deps=$PWD/.deps
+
+# What an interruption has left of an unpacking is not to be trusted.
+if [ -e "$deps/incomplete" ]; then rm -rf "$deps"; fi
 
 # ---- What is missing.
 
@@ -24,6 +26,9 @@ have() {
   return 1
 }
 
+# Was the optional package asked for in vain within a day? Then nobody waits for that again.
+unavailable() { find "$deps/unavailable" -mmin -1440 2>/dev/null | grep -q .; }
+
 missing=()   # "what|Debian package|Fedora package|optional?"
 want() { missing+=("$*"); }
 for group in "${@:-build}"; do
@@ -36,7 +41,7 @@ for group in "${@:-build}"; do
       have usr/include/CLI/CLI.hpp || want 'CLI11|libcli11-dev|cli11-devel|'
       have usr/include/nlohmann/json.hpp || want 'json|nlohmann-json3-dev|json-devel|'
       have usr/include/openssl/hmac.h || want 'OpenSSL|libssl-dev|openssl-devel|'
-      [ "${ONEDNN:-}" = 0 ] || have usr/include/dnnl.hpp ||
+      [ "${ONEDNN:-}" = 0 ] || have usr/include/dnnl.hpp || unavailable ||
         want 'oneDNN|libdnnl-dev|onednn-devel|optional' ;;
     test) have usr/include/gtest/gtest.h || want 'GoogleTest|libgtest-dev|gtest-devel|' ;;
     demo)
@@ -70,7 +75,8 @@ echo "Missing: $names."
 fail() {
   echo >&2
   echo "$1" >&2
-  echo "Still missing: ${needed[*]} ${optional[*]}." >&2
+  local all="${needed[*]} ${optional[*]}"
+  echo "Still missing: ${all% }." >&2
   echo "Install these packages, or bring a .deps/ folder from a machine like this one." >&2
   exit 1
 }
@@ -80,39 +86,52 @@ fail() {
 apt_options=(-q -o Acquire::Retries=2 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20
   -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 -o APT::Get::List-Cleanup=false)
 
-# Drops optional packages that this release does not have.
-apt_known_only() {
+# go_without PACKAGE: an optional one that there is not.
+go_without() {
+  echo "No package $1 in what this machine installs from; going without."
+  mkdir -p "$deps" && touch "$deps/unavailable"
+}
+
+# Updates the lists and drops optional packages that are not in them. Some other source of this
+# machine may be out of reach; what counts is whether the needed packages are known.
+apt_update() {
   local package known=()
+  apt-get "${apt_options[@]}" update >"$work/log" 2>&1 || true
+  for package in "${needed[@]}"; do
+    apt-cache "${apt_options[@]}" show "$package" >/dev/null 2>&1 || apt_fail "$package is in no list of packages."
+  done
   for package in "${optional[@]}"; do
     if apt-cache "${apt_options[@]}" show "$package" >/dev/null 2>&1; then known+=("$package")
-    else echo "This release has no package $package; going without."; fi
+    else go_without "$package"; fi
   done
-  optional=(${known[@]+"${known[@]}"})
+  optional=("${known[@]}")
+}
+
+apt_fail() {
+  grep -E '^(E|W):' "$work/log" | sort -u | head -n 6 >&2
+  fail "$1"
 }
 
 apt_as_root() {
-  echo "Installing packages: ${needed[*]} ${optional[*]}"
   export DEBIAN_FRONTEND=noninteractive
-  # Some other source of this machine may be out of reach; what counts is whether install works.
-  apt-get "${apt_options[@]}" update >"$work/log" 2>&1 || true
-  apt_known_only
+  apt_update
   [ $((${#needed[@]} + ${#optional[@]})) = 0 ] && return
-  apt-get "${apt_options[@]}" install -y --no-install-recommends "${needed[@]}" "${optional[@]}" >>"$work/log" 2>&1 ||
-    { grep -E '^(E|W|Err)' "$work/log" | sort -u | head -n 8 >&2; fail "apt-get could not install them."; }
+  echo "Installing packages:" "${needed[@]}" "${optional[@]}"
+  apt-get "${apt_options[@]}" install -y --no-install-recommends "${needed[@]}" "${optional[@]}" \
+    >>"$work/log" 2>&1 || apt_fail "apt-get could not install them."
 }
 
 apt_without_root() {
-  echo "Unpacking packages into .deps/ (no root here): ${needed[*]} ${optional[*]}"
   mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
   apt_options+=(-o "Dir::State::lists=$work/lists" -o "Dir::Cache=$work/cache" -o Debug::NoLocking=1
     -o Acquire::Languages=none)
-  apt-get "${apt_options[@]}" update >"$work/log" 2>&1 || true
-  apt_known_only
+  apt_update
   [ $((${#needed[@]} + ${#optional[@]})) = 0 ] && return
+  echo "Unpacking packages into .deps/ (no root here):" "${needed[@]}" "${optional[@]}"
   apt-get "${apt_options[@]}" install -y --no-install-recommends --download-only \
-    "${needed[@]}" "${optional[@]}" >>"$work/log" 2>&1 ||
-    { grep -E '^(E|W|Err)' "$work/log" | sort -u | head -n 8 >&2; fail "apt-get could not download them."; }
+    "${needed[@]}" "${optional[@]}" >>"$work/log" 2>&1 || apt_fail "apt-get could not download them."
   local file
+  touch "$deps/incomplete"
   for file in "$work"/cache/archives/*.deb; do
     case ${file##*/} in
       # The C library belongs to the loader that the machine starts programs with.
@@ -124,41 +143,44 @@ apt_without_root() {
 
 # ---- CentOS, Fedora.
 dnf_enable_more() {
-  # Outside Fedora, the libraries are in EPEL and what EPEL leans on.
+  # Outside Fedora, the libraries are in EPEL and what EPEL leans on. Where that is enabled already,
+  # or under another name, these do nothing; what counts is the install that follows.
   grep -q '^ID="\?fedora' /etc/os-release && return
-  $manager -q -y install epel-release >>"$work/log" 2>&1
-  $manager -q -y install dnf-plugins-core >>"$work/log" 2>&1
-  $manager config-manager --set-enabled crb >>"$work/log" 2>&1 ||
-    $manager config-manager --set-enabled powertools >>"$work/log" 2>&1
+  {
+    $manager -q -y install epel-release
+    $manager -q -y install dnf-plugins-core
+    $manager config-manager --set-enabled crb || $manager config-manager --set-enabled powertools
+  } >/dev/null 2>&1
 }
 
 dnf_known_only() {
   local package known=()
   for package in "${optional[@]}"; do
-    if $manager -q list "$package" >/dev/null 2>&1; then known+=("$package")
-    else echo "No package $package in the repositories of this machine; going without."; fi
+    if $manager -q list "$package" >>"$work/log" 2>&1; then known+=("$package")
+    else go_without "$package"; fi
   done
-  optional=(${known[@]+"${known[@]}"})
+  optional=("${known[@]}")
 }
 
 dnf_as_root() {
-  echo "Installing packages: ${needed[*]} ${optional[*]}"
   dnf_enable_more
   dnf_known_only
   [ $((${#needed[@]} + ${#optional[@]})) = 0 ] && return
+  echo "Installing packages:" "${needed[@]}" "${optional[@]}"
   $manager -q -y install "${needed[@]}" "${optional[@]}" >>"$work/log" 2>&1 ||
     { tail -n 8 "$work/log" >&2; fail "$manager could not install them (on CentOS: is EPEL enabled?)."; }
 }
 
 dnf_without_root() {
-  echo "Unpacking packages into .deps/ (no root here): ${needed[*]} ${optional[*]}"
   dnf_known_only
   [ $((${#needed[@]} + ${#optional[@]})) = 0 ] && return
+  echo "Unpacking packages into .deps/ (no root here):" "${needed[@]}" "${optional[@]}"
   local download=(dnf -q -y download --resolve --destdir "$work")
   [ "$manager" = yum ] && download=(yumdownloader -q --resolve --destdir "$work")
   "${download[@]}" "${needed[@]}" "${optional[@]}" >>"$work/log" 2>&1 || { tail -n 8 "$work/log" >&2
     fail "$manager could not download them (on CentOS they are in EPEL, which root has to enable)."; }
   local file
+  touch "$deps/incomplete"
   for file in "$work"/*.rpm; do
     case ${file##*/} in glibc-[0-9]* | glibc-common-[0-9]*) continue ;; esac
     rpm2cpio "$file" | (cd "$deps" && cpio -idmu --quiet) || fail "Could not unpack ${file##*/} into .deps/."
@@ -215,9 +237,11 @@ case $manager in yum) kind=dnf ;; *) kind=$manager ;; esac
 if [ "$(id -u)" = 0 ]; then
   ${kind}_as_root
 else
-  mkdir -p "$deps"
+  mkdir -p "$deps" 2>/dev/null
+  [ -w "$deps" ] || fail "$deps/ cannot be written to by $(id -un)."
   ${kind}_without_root
   relocate
   date >"$deps/stamp"
+  rm -f "$deps/incomplete"
 fi
 echo "Done."

@@ -159,7 +159,7 @@ package() { if ! command -v apt-get >/dev/null && [ -e /etc/redhat-release ]; th
     done
     echo "\`make deps' installs what is missing (without root it unpacks the packages into .deps/)."
   elif [ "$more" ]; then
-    echo "  \`make deps' installs what it goes without"
+    echo "  \`make deps' installs what of it can be had"
   fi
 } >"$out/config.txt"
 mv "$out/config.mk.new" "$out/config.mk"

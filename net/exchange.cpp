@@ -287,7 +287,14 @@ class ParameterExchange::State final : public ConnectionOwner {
     store.workers = static_cast<int>(workers_.size());
     store.optimiser = spec_.optimiser;
     store.rate = spec_.rate;
-    store.early_bytes = map_.elements_of(rank_) * sizeof(float);
+    // A central server bounds what it keeps, whatever the number of workers: a connection from a
+    // worker carries gradients alone, so that one may wait for its turn while the others go on.
+    // Between ranks that are both worker and owner it may not: new weights that this rank's worker
+    // needs before it can give its own gradient could be behind the one that waits for it. There
+    // the bound is what the workers can send in a step, less than one copy of the model's
+    // gradients.
+    const std::size_t owned = map_.elements_of(rank_) * sizeof(float);
+    store.early_bytes = is_worker() ? owned * workers_.size() : owned;
     store_ = std::make_unique<Store>(
         map_, rank_, store, weights_of(spans_),
         [this](std::size_t chunk, std::uint64_t step) { publish(chunk, step); });

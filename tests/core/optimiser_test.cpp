@@ -119,7 +119,6 @@ TEST_P(Optimiser, FollowsTheEquationsAtChangingRates) {
   std::vector<float> start(count), gradient(count);
   random.fill_uniform(start.data(), count);
   std::vector<Exact> exact;
-  exact.reserve(count);
   for (float weight : start) exact.emplace_back(spec, weight);
   Span span(start);
   for (int t = 1; t <= 20; ++t) {

@@ -13,8 +13,9 @@
 
 namespace duplex::test {
 
-/// Null where the backend was not built in.
-inline std::unique_ptr<Device> backend(const std::string& name, int threads = 2) {
+/// Null where the backend was not built in. Small networks have too little to do for two threads,
+/// which would wait for each other more than work where other programs run.
+inline std::unique_ptr<Device> backend(const std::string& name, int threads = 1) {
   if (name == "reference") return make_reference_device();
 #ifdef DUPLEX_ONEDNN
   if (name == "onednn") return make_onednn_device(threads);

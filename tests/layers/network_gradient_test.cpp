@@ -104,7 +104,6 @@ class Differences {
 class NetworkGradient : public test::OnEveryBackend {};
 
 TEST_P(NetworkGradient, AgreesWithCentralDifferences) {
-  device = test::backend(GetParam(), 1);  // Too little to do for more, a thousand times.
   Network network(test::all_kinds(), *device, batch_size);
   const Batch batch(network.model(), batch_size);
   test::initialise_off_kinks(network, seed);

@@ -33,6 +33,7 @@ class NetworkRuns : public test::OnEveryBackend {
 };
 
 TEST_P(NetworkRuns, TwiceWithOneSeedToTheSameBits) {
+  device = test::backend(GetParam(), 2);
   const auto run = [&] {
     Network network(test::all_kinds(), *device, batch_size);
     OptimiserSpec spec;
@@ -284,7 +285,6 @@ TEST_P(NetworkRuns, AwaitsBeforeALayerAndPushesAfterIt) {
     const std::size_t node = network.parameters()[p].node;
     const std::size_t awaited = at.at({"await", p}), pushed = at.at({"push", p});
     EXPECT_LT(awaited, at.at({"forward", node}));
-    EXPECT_LT(at.at({"forward", node - 1 > 0 ? node - 1 : 1}), at.at({"forward", node}) + 1);
     if (node > 1) {
       EXPECT_GT(awaited, at.at({"forward", node - 1})) << "no earlier than needed";
       EXPECT_LT(pushed, at.at({"backward", node - 1})) << "as soon as it exists";

@@ -1,0 +1,266 @@
+// Whole networks against PyTorch: the loss, every parameter's gradient, and the losses of ten steps
+// of SGD and of Adam, as tests/oracle/generate.py recorded them. A record says all there is to say
+// of its run: network, batch, seed, optimisers, tolerances.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "layers/local_exchange.h"
+#include "layers/network.h"
+#include "models/registry.h"
+#include "tests/layers/devices.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define DUPLEX_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define DUPLEX_SANITIZED 1
+#endif
+#endif
+
+namespace duplex {
+namespace {
+
+using nlohmann::json;
+
+#ifdef DUPLEX_SANITIZED
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = false;
+#endif
+
+/// The plain loops of the reference would take minutes for ten steps of the larger networks.
+struct Case {
+  const char* record;
+  const char* device;
+  std::size_t steps;
+
+  friend std::ostream& operator<<(std::ostream& out, const Case& c) {
+    return out << c.record << " on " << c.device;
+  }
+};
+
+constexpr std::size_t all_steps = 10, sanitized_steps = 2;
+
+json read_record(const std::string& name) {
+  const auto folder = std::filesystem::path(__FILE__).parent_path().parent_path() / "oracle";
+  const auto path = folder / (name + ".json");
+  std::ifstream file(path);
+  if (!file) throw Error("no record " + path.string() + "; tests/oracle/generate.py writes it");
+  return json::parse(file);
+}
+
+models::ModelOptions options_of(const json& record) {
+  const json& given = record.at("options");
+  models::ModelOptions options;
+  options.classes = given.at("classes");
+  options.input = given.at("input");
+  options.channels = given.at("channels");
+  options.auxiliary = given.at("auxiliary");
+  options.zero_padded_shortcuts = given.at("zero_padded_shortcuts");
+  return options;
+}
+
+OptimiserSpec optimiser_of(const json& training) {
+  OptimiserSpec spec;
+  spec.weight_decay = training.at("weight_decay");
+  if (training.at("optimiser") == "adam") {
+    spec.kind = OptimiserKind::adam;
+  } else {
+    spec.momentum = training.at("momentum");
+  }
+  return spec;
+}
+
+/// generate.py's checksum of the bits of float32 values.
+std::string checksum(const std::vector<float>& values) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &values[i], sizeof bits);
+    sum += bits * (2 * std::uint64_t{i} + 1);
+  }
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(sum));
+  return text;
+}
+
+double relative(double actual, double expected) {
+  return std::abs(actual - expected) / std::abs(expected);
+}
+
+struct Sums {
+  double norm = 0.0, projection = 0.0;
+};
+
+/// The norm, and the sum with random factors in [-1, 1).
+Sums sums_of(const std::vector<float>& values, std::uint64_t seed) {
+  const RandomStream stream(seed, stream_of("projection"));
+  std::vector<float> factors(std::min<std::size_t>(values.size(), 1U << 16));
+  double squares = 0.0, projection = 0.0;
+  for (std::size_t first = 0; first < values.size(); first += factors.size()) {
+    const std::size_t count = std::min(factors.size(), values.size() - first);
+    stream.fill_uniform(factors.data(), count, first);
+    for (std::size_t i = 0; i < count; ++i) {
+      const double value = double{values[first + i]};
+      squares += value * value;
+      projection += value * (2.0 * double{factors[i]} - 1.0);
+    }
+  }
+  return {std::sqrt(squares), projection};
+}
+
+class Oracle : public ::testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    device = test::backend(GetParam().device, 2);
+    if (!device) GTEST_SKIP() << GetParam().device << " is not built in";
+    record = read_record(GetParam().record);
+    seed = record.at("seed");
+    network = std::make_unique<Network>(models::build(record.at("network"), options_of(record)),
+                                        *device, record.at("batch"));
+    draw_batch();
+    steps = GetParam().steps;
+    if (sanitized && steps > sanitized_steps) {
+      steps = sanitized_steps;
+      std::printf("  %zu steps of training only: sanitized\n", steps);
+    }
+  }
+
+  void draw_batch() {
+    const Shape& sample = network->model().entry(0).shape;
+    const std::int64_t batch = network->batch();
+    images.resize(static_cast<std::size_t>(batch * sample.elements()));
+    RandomStream(seed, stream_of("images")).fill_uniform(images.data(), images.size());
+    for (float& value : images) value = 2.0F * value - 1.0F;
+    ASSERT_EQ(checksum(images), record.at("images"));
+    const RandomStream random(seed, stream_of("labels"));
+    const auto classes = static_cast<std::uint32_t>(network->model().classes());
+    for (std::int64_t i = 0; i < batch; ++i) {
+      const std::uint32_t label = random.below(static_cast<std::uint64_t>(i), classes);
+      labels.push_back(static_cast<std::int32_t>(label));
+    }
+    ASSERT_EQ(json(labels), record.at("labels"));
+  }
+
+  void check_gradient(const Parameter& parameter, const json& expected, const json& tolerance) {
+    std::vector<float> values(static_cast<std::size_t>(parameter.spec.shape.elements()));
+    device->download(values.data(), parameter.gradient);
+    const Sums sums = sums_of(values, seed);
+    const double norm = expected.at("norm");
+    EXPECT_LE(relative(sums.norm, norm), tolerance.at("norm"))
+        << parameter.name << ": norm " << sums.norm << ", expected " << norm;
+    const double projection = expected.at("projection");
+    EXPECT_LE(std::abs(sums.projection - projection) / norm, tolerance.at("projection"))
+        << parameter.name << ": projection " << sums.projection << ", expected " << projection
+        << ", norm " << norm;
+    const double usual = norm / std::sqrt(static_cast<double>(values.size()));
+    for (const json& element : expected.at("elements")) {
+      const std::size_t place = element.at(0);
+      const double value = element.at(1), found = double{values.at(place)};
+      EXPECT_LE(std::abs(found - value) / (std::abs(value) + usual), tolerance.at("element"))
+          << parameter.name << "[" << place << "]: " << found << ", expected " << value;
+    }
+  }
+
+  void check_training(const json& training) {
+    SCOPED_TRACE(training.at("optimiser").get<std::string>());
+    const json& tolerance = training.at("tolerance");
+    network->initialise(seed);
+    LearningRate rate;
+    rate.base = training.at("rate");
+    LocalExchange exchange(*network, optimiser_of(training), rate);
+    const auto batch = static_cast<std::uint64_t>(network->batch());
+    ASSERT_EQ(training.at("losses").size(), all_steps);
+    for (std::size_t step = 0; step < steps; ++step) {
+      exchange.begin(step);
+      network->forward(images.data(), {true, seed, step * batch, labels.data()}, &exchange);
+      network->backward(&exchange);
+      exchange.end();
+      const double expected = training.at("losses").at(step);
+      EXPECT_LE(relative(network->loss(), expected), tolerance.at("losses"))
+          << "step " << step << ": loss " << network->loss() << ", expected " << expected;
+    }
+    if (steps < all_steps) return;
+
+    network->forward(images.data(), {false, 0, 0, labels.data()});
+    const double evaluation = training.at("evaluation");
+    EXPECT_LE(relative(network->loss(), evaluation), tolerance.at("evaluation"))
+        << "in evaluation: loss " << network->loss() << ", expected " << evaluation;
+    const json& statistics = training.at("statistics");
+    EXPECT_EQ(statistics.size(), network->statistics().size());
+    for (const Parameter& parameter : network->statistics()) {
+      std::vector<float> values(static_cast<std::size_t>(parameter.spec.shape.elements()));
+      device->download(values.data(), parameter.weights);
+      const double norm = sums_of(values, seed).norm, expected = statistics.at(parameter.name);
+      EXPECT_LE(relative(norm, expected), tolerance.at("statistics"))
+          << parameter.name << ": norm " << norm << ", expected " << expected;
+    }
+  }
+
+  json record;
+  std::uint64_t seed = 0;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Network> network;
+  std::vector<float> images;
+  std::vector<std::int32_t> labels;
+  std::size_t steps = 0;
+};
+
+TEST_P(Oracle, Agrees) {
+  // The same parameters, drawn to the same bits.
+  network->initialise(seed);
+  const json& parameters = record.at("parameters");
+  ASSERT_EQ(parameters.size(), network->parameters().size());
+  std::map<std::string, const json*> expected;
+  for (const json& entry : parameters) expected[entry.at("name")] = &entry;
+  for (const Parameter& parameter : network->parameters()) {
+    ASSERT_EQ(expected.count(parameter.name), 1U) << "no record of " << parameter.name;
+    const json& entry = *expected[parameter.name];
+    Shape shape = parameter.spec.shape;
+    std::vector<std::int64_t> extents;
+    for (int axis = 0; axis < shape.rank(); ++axis) extents.push_back(shape[axis]);
+    ASSERT_EQ(json(extents), entry.at("shape")) << parameter.name;
+    std::vector<float> values(static_cast<std::size_t>(shape.elements()));
+    device->download(values.data(), parameter.weights);
+    ASSERT_EQ(checksum(values), entry.at("initial")) << parameter.name;
+  }
+
+  network->forward(images.data(), {true, seed, 0, labels.data()});
+  const json& tolerance = record.at("tolerance");
+  const double loss = record.at("loss");
+  EXPECT_LE(relative(network->loss(), loss), tolerance.at("loss"))
+      << "loss " << network->loss() << ", expected " << loss;
+  network->backward();
+  for (const Parameter& parameter : network->parameters()) {
+    check_gradient(parameter, *expected[parameter.name], tolerance);
+  }
+  for (const json& training : record.at("training")) check_training(training);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Records, Oracle,
+    ::testing::Values(
+        Case{"lenet", "reference", all_steps}, Case{"squeezenet_64", "reference", 3},
+        Case{"googlenet_80", "reference", 3}, Case{"resnet34_64", "reference", 2},
+        Case{"resnet34_padded_64", "reference", 2}, Case{"lenet", "onednn", all_steps},
+        Case{"alexnet", "onednn", all_steps}, Case{"vgg16e", "onednn", 0},
+        Case{"vgg16e_64", "onednn", all_steps}, Case{"googlenet", "onednn", all_steps},
+        Case{"googlenet_80", "onednn", all_steps}, Case{"squeezenet", "onednn", all_steps},
+        Case{"squeezenet_64", "onednn", all_steps}, Case{"resnet34", "onednn", all_steps},
+        Case{"resnet34_padded", "onednn", all_steps}, Case{"resnet34_64", "onednn", all_steps},
+        Case{"resnet34_padded_64", "onednn", all_steps}),
+    [](const auto& info) {
+      return std::string(info.param.record) + "_" + std::string(info.param.device);
+    });
+
+}  // namespace
+}  // namespace duplex
