@@ -206,9 +206,13 @@ TrafficSummary Ledger::summary(std::uint64_t weight_bytes) const {
     received.push_back(static_cast<double>(step.received));
     wire.push_back(static_cast<double>(step.wire_ns) * 1e-9);
     exposed.push_back(static_cast<double>(step.exposed_ns) * 1e-9);
-    if (step.received > 0)
-      t_comm.push_back(static_cast<double>(step.receiving_ns) * 1e-9 *
-                       static_cast<double>(weight_bytes) / static_cast<double>(step.received));
+    const auto all_weights = [&](std::int64_t busy_ns, std::uint64_t bytes) {
+      if (bytes == 0) return 0.0;
+      return static_cast<double>(busy_ns) * 1e-9 * static_cast<double>(weight_bytes) /
+             static_cast<double>(bytes);
+    };
+    t_comm.push_back(std::max(all_weights(step.sending_ns, step.sent),
+                              all_weights(step.receiving_ns, step.received)));
   }
   summary.steps = steps.size();
   summary.step_sent = median(std::move(sent));

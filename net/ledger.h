@@ -60,8 +60,11 @@ struct TrafficSummary {
   std::uint64_t bytes_sent = 0, bytes_received = 0;  ///< All frames of the whole run.
   std::uint64_t steps = 0;                           ///< That the medians are taken over.
   double step_sent = 0, step_received = 0;           ///< Bytes a step.
-  double t_comm = 0;        ///< Seconds for one transfer of all weights, at the rate received at.
-  double wire_seconds = 0;  ///< A step.
+  /// Seconds for one transfer of all weights, at the rate sent or received at, whichever is slower:
+  /// a sender whose bytes fit into the kernel's buffers, or a receiver that finds them there, sees
+  /// only a copy.
+  double t_comm = 0;
+  double wire_seconds = 0;     ///< A step.
   double exposed_seconds = 0;  ///< A step.
 };
 

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "core/onednn/compat.h"
+#include "core/onednn/layout.h"
 
 namespace duplex::onednn {
 namespace {
@@ -126,7 +126,9 @@ BoundPrimitive make_reorder(const ContextPtr& context, const dnnl::memory::desc&
 Conversion::Conversion(const ContextPtr& context, const dnnl::memory::desc& from,
                        const dnnl::memory::desc& to, Context::Slot slot)
     : context_(context), slot_(slot), from_bytes_(from.get_size()), to_bytes_(to.get_size()) {
-  if (from != to) reorder_ = make_reorder(context, from, to);
+  const dnnl::memory::desc source = with_extents_of(from, to);
+  const dnnl::memory::desc target = with_extents_of(to, source);
+  if (source != target) reorder_ = make_reorder(context, source, target);
 }
 
 const float* Conversion::input(const float* data) {

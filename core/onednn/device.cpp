@@ -76,10 +76,9 @@ class OneDnnDevice final : public Device {
     move(to, plain_memory(dims_of(memory)), from.data, memory, from.desc);
   }
   void convert(Tensor& to, const Tensor& from) override {
-    dnnl::memory::desc target = memory_of(to.desc), source = memory_of(from.desc);
-    // Layouts of weights may have other extents than the tensor, in the same order.
-    if (to.desc.plain()) target = plain_memory(dims_of(source));
-    if (from.desc.plain()) source = plain_memory(dims_of(target));
+    const dnnl::memory::desc given = memory_of(from.desc);
+    const dnnl::memory::desc target = with_extents_of(memory_of(to.desc), given);
+    const dnnl::memory::desc source = with_extents_of(given, target);
     move(to.data, target, from.data, source, to.desc);
   }
 

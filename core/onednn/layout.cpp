@@ -34,6 +34,12 @@ dnnl::memory::desc plain_memory(const dnnl::memory::dims& dims) {
   return {dims, dnnl::memory::data_type::f32, plain_tag(dims.size())};
 }
 
+dnnl::memory::desc with_extents_of(const dnnl::memory::desc& plain,
+                                   const dnnl::memory::desc& other) {
+  const bool is_plain = plain == plain_memory(dims_of(plain));
+  return is_plain && dims_of(plain) != dims_of(other) ? plain_memory(dims_of(other)) : plain;
+}
+
 dnnl::memory::desc any_memory(const dnnl::memory::dims& dims) {
   return {dims, dnnl::memory::data_type::f32, Tag::any};
 }

@@ -10,8 +10,8 @@
 namespace duplex::onednn {
 
 /// A layout that is not plain. `desc` may have other extents than the tensor's logical shape:
-/// weights of a linear layer that reads maps are (O, C, H, W) here; those of a grouped convolution
-/// (G, O/G, I/G, kh, kw). Its row-major order is always the logical one.
+/// weights of a grouped convolution are (G, O/G, I/G, kh, kw) here. Its row-major order is the
+/// logical one.
 class BlockedLayout final : public Layout {
  public:
   explicit BlockedLayout(dnnl::memory::desc desc) : desc(std::move(desc)) {}
@@ -24,6 +24,10 @@ class BlockedLayout final : public Layout {
 dnnl::memory::dims dims_of(const Shape& shape);
 /// Row-major.
 dnnl::memory::desc plain_memory(const dnnl::memory::dims& dims);
+/// `plain`, which is row-major, with the extents of `other`: the same elements in the same order.
+/// `plain` itself where extents agree.
+dnnl::memory::desc with_extents_of(const dnnl::memory::desc& plain,
+                                   const dnnl::memory::desc& other);
 /// For oneDNN to choose.
 dnnl::memory::desc any_memory(const dnnl::memory::dims& dims);
 

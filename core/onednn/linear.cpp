@@ -13,18 +13,14 @@ struct LinearPrimitives {
 
   LinearPrimitives(ContextPtr shared, const LinearSpec& spec, const TensorDesc& x_desc)
       : context(std::move(shared)), x(memory_of(x_desc)), bias(spec.bias) {
-    dnnl::memory::dims x_dims = dims_of(x_desc.shape);
-    if (x_desc.plain()) {  // (N, C*H*W): row-major is the same either way.
-      x_dims = {x_desc.shape.n(), weights_shape(spec, x_desc.shape)[1]};
-      x = plain_memory(x_dims);
-    }
-    // Weights of padded channels get layouts in which oneDNN 2.6 writes past the end.
-    const auto blocks = find_channel_blocks(x);
-    x_wanted = blocks && blocks->padded == blocks->channels ? x : plain_memory(x_dims);
-    dnnl::memory::dims weights_dims = x_dims;
-    weights_dims[0] = spec.outputs;
-    const dnnl::memory::dims y_dims = {x_desc.shape.n(), spec.outputs};
-    any = {x_wanted, any_memory(weights_dims), plain_memory(y_dims)};
+    // Over vectors in row-major order, since oneDNN 2.6 has no brgemm for maps, and where their
+    // channels are padded it writes past the end of the weights. Converting x costs little beside
+    // reading the weights.
+    const Shape weights = weights_shape(spec, x_desc.shape);
+    const dnnl::memory::dims x_dims = {x_desc.shape.n(), weights[1]};
+    const dnnl::memory::dims y_dims = {x_desc.shape.n(), weights[0]};
+    x_wanted = plain_memory(x_dims);
+    any = {x_wanted, any_memory(dims_of(weights)), plain_memory(y_dims)};
     if (bias) bias_memory = plain_memory({spec.outputs});
     attributes = context->attributes();
     forward_attributes = context->attributes();  // A copy of the other would be the same object.

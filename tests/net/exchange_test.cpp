@@ -128,7 +128,7 @@ TEST(Overlap, NewWeightsComeBackWhileBackwardStillRuns) {
           Replica replica(counts);
           if (topology.is_owner(rank)) replica.set_initial();
           ParameterExchange exchange({}, replica.spans(), Mesh::join(mesh, std::move(listener)));
-          for (std::uint64_t step = 0; step < 3 && exchange.is_worker(); ++step) {
+          for (std::uint64_t step = 0; step < 6 && exchange.is_worker(); ++step) {
             exchange.begin(step);
             for (std::size_t p = 0; p < counts.size(); ++p) exchange.await(p);
             for (std::size_t p = counts.size(); p-- > 0;) {

@@ -66,8 +66,8 @@ TEST(Traffic, ByStep) {
 TEST(Traffic, Summary) {
   Ledger ledger(0, {}, "");
   Ledger::Lane& lane = ledger.lane();
-  // Step 0 is left out of the medians. Then 400 bytes in 200 ns, of a model of 1000: 500 ns for
-  // all.
+  // Step 0 is left out of the medians. Then 400 bytes come in 200 ns and 100 go in 100 ns, of a
+  // model of 1000: 500 ns and 1000 ns for all.
   for (std::int64_t step = 0; step < 4; ++step) {
     const std::int64_t at = 1000 * step;
     const auto s = static_cast<std::uint64_t>(step);
@@ -82,7 +82,7 @@ TEST(Traffic, Summary) {
   EXPECT_EQ(summary.steps, 3U);
   EXPECT_DOUBLE_EQ(summary.step_sent, 100);
   EXPECT_DOUBLE_EQ(summary.step_received, 400);
-  EXPECT_NEAR(summary.t_comm, 500e-9, 1e-15);
+  EXPECT_NEAR(summary.t_comm, 1000e-9, 1e-15);
   EXPECT_NEAR(summary.wire_seconds, 300e-9, 1e-15);
   EXPECT_NEAR(summary.exposed_seconds, 100e-9, 1e-15);
 }
