@@ -305,12 +305,18 @@ void Socket::drain(Deadline deadline) {
 }
 
 KernelCounters Socket::counters() const {
-  tcp_info info{};
-  socklen_t size = sizeof info;
   KernelCounters counters;
-  if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return counters;
-  if (size < offsetof(tcp_info, tcpi_bytes_retrans) + sizeof info.tcpi_bytes_retrans)
-    return counters;
+  tcp_info info{}, later{};
+  // The kernel reads the state before it locks the connection for the rest: a FIN may come in
+  // between. If it finds the same state once more, no FIN did.
+  for (;;) {
+    socklen_t size = sizeof info;
+    if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return counters;
+    if (size < offsetof(tcp_info, tcpi_bytes_retrans) + sizeof info.tcpi_bytes_retrans)
+      return counters;
+    if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &later, &size) != 0) return counters;
+    if (info.tcpi_state == later.tcpi_state) break;
+  }
   counters.known = true;
   counters.sent = info.tcpi_bytes_sent - info.tcpi_bytes_retrans;
   counters.retransmitted = info.tcpi_bytes_retrans;

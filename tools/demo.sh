@@ -15,8 +15,8 @@ if ! ls "$data"/train-images-idx3-ubyte* > /dev/null 2>&1; then
   echo "or name the folder that holds its four IDX files: make demo FASHION_MNIST=DIR" >&2
   exit 1
 fi
-common=(--net lenet --datadir "$data" --batch "${BATCH:-64}" --epochs "${EPOCHS:-2}" --lr 0.05 --momentum 0.9
-        --threads 1 --accuracy)
+common=(--net lenet --datadir "$data" --batch "${BATCH:-64}" --epochs "${EPOCHS:-3}" --optimizer adam
+        --lr 0.001 --threads 1 --accuracy)
 
 mkdir -p "$runs"
 children=()

@@ -1,8 +1,7 @@
 #include "core/onednn/activation.h"
 
-#include <algorithm>
-
 #include "core/onednn/compat.h"
+#include "core/onednn/kernels.h"
 #include "core/onednn/layout.h"
 #include "core/onednn/parallel.h"
 
@@ -16,18 +15,17 @@ class Relu final : public Activation {
   // (2.3)
   void forward(Tensor& y_out, const Tensor& x_in) override {
     context_->enter();
-    parallel_elements(y_out.stored(), [to = y_out.data, from = x_in.data](auto begin, auto end) {
-      for (auto i = begin; i < end; ++i) to[i] = std::max(from[i], 0.0F);
+    parallel_elements(y_out.stored(), [&](std::int64_t begin, std::int64_t end) {
+      relu(y_out.data + begin, x_in.data + begin, end - begin);
     });
   }
 
   // (3.6); y is above zero exactly where x is.
   void backward(Tensor& dx, const Tensor& dy, const Tensor& y_in) override {
     context_->enter();
-    parallel_elements(dx.stored(),
-                      [to = dx.data, from = dy.data, y = y_in.data](auto begin, auto end) {
-                        for (auto i = begin; i < end; ++i) to[i] = y[i] > 0.0F ? from[i] : 0.0F;
-                      });
+    parallel_elements(dx.stored(), [&](std::int64_t begin, std::int64_t end) {
+      mask(dx.data + begin, dy.data + begin, y_in.data + begin, end - begin);
+    });
   }
 
  private:
@@ -55,10 +53,9 @@ class Sigmoid final : public Activation {
   // (3.7)
   void backward(Tensor& dx, const Tensor& dy, const Tensor& y_in) override {
     context_->enter();
-    parallel_elements(dx.stored(),
-                      [to = dx.data, from = dy.data, y = y_in.data](auto begin, auto end) {
-                        for (auto i = begin; i < end; ++i) to[i] = from[i] * y[i] * (1.0F - y[i]);
-                      });
+    parallel_elements(dx.stored(), [&](std::int64_t begin, std::int64_t end) {
+      sigmoid_backward(dx.data + begin, dy.data + begin, y_in.data + begin, end - begin);
+    });
   }
 
  private:

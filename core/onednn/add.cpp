@@ -1,9 +1,7 @@
 #include "core/onednn/add.h"
 
-#include <algorithm>
-#include <array>
-
 #include "core/error.h"
+#include "core/onednn/kernels.h"
 #include "core/onednn/layout.h"
 #include "core/onednn/parallel.h"
 
@@ -25,12 +23,9 @@ class OneDnnAdd final : public Add {
     context_->enter();
     const float *a = a_in.data, *b = b_in_.input(b_in.data);
     float* to = y_out.data;
+    const auto run = relu_ ? add_relu : onednn::add;
     parallel_elements(y_out.stored(), [=](std::int64_t begin, std::int64_t end) {
-      if (relu_) {
-        for (std::int64_t i = begin; i < end; ++i) to[i] = std::max(a[i] + b[i], 0.0F);
-      } else {
-        for (std::int64_t i = begin; i < end; ++i) to[i] = a[i] + b[i];
-      }
+      run(to + begin, a + begin, b + begin, end - begin);
     });
   }
 
@@ -40,25 +35,6 @@ class OneDnnAdd final : public Add {
   Conversion b_in_;
 };
 
-/// to = (sum of from) * [y > 0], where there is a y.
-template <std::size_t count>
-void sum_masked(float* to, std::array<const float*, count> from, const float* y, std::int64_t begin,
-                std::int64_t end) {
-  const auto sum = [&](std::int64_t i) {
-    float total = from[0][i];
-    for (std::size_t k = 1; k < count; ++k) total += from[k][i];
-    return total;
-  };
-  if (y == nullptr) {
-    for (std::int64_t i = begin; i < end; ++i) to[i] = sum(i);
-  } else {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const float total = sum(i);
-      to[i] = y[i] > 0.0F ? total : 0.0F;
-    }
-  }
-}
-
 class OneDnnGradientSum final : public GradientSum {
  public:
   explicit OneDnnGradientSum(ContextPtr context) : context_(std::move(context)) {}
@@ -66,26 +42,11 @@ class OneDnnGradientSum final : public GradientSum {
   void run(Tensor& out, const std::vector<Tensor>& inputs, const Tensor* y_in) override {
     if (inputs.empty()) throw Error("sum of gradients: no inputs");
     context_->enter();
+    std::vector<const float*> data;
+    for (const Tensor& input : inputs) data.push_back(input.data);
     const float* y = y_in == nullptr ? nullptr : y_in->data;
-    float* to = out.data;
-    const auto data = [&](std::size_t k) -> const float* { return inputs[k].data; };
     parallel_elements(out.stored(), [&](std::int64_t begin, std::int64_t end) {
-      switch (inputs.size()) {
-        case 1:
-          return sum_masked<1>(to, {data(0)}, y, begin, end);
-        case 2:
-          return sum_masked<2>(to, {data(0), data(1)}, y, begin, end);
-        case 3:
-          return sum_masked<3>(to, {data(0), data(1), data(2)}, y, begin, end);
-        case 4:
-          return sum_masked<4>(to, {data(0), data(1), data(2), data(3)}, y, begin, end);
-        default:
-          for (std::int64_t i = begin; i < end; ++i) {
-            float total = inputs[0].data[i];
-            for (std::size_t k = 1; k < inputs.size(); ++k) total += inputs[k].data[i];
-            to[i] = y == nullptr || y[i] > 0.0F ? total : 0.0F;
-          }
-      }
+      sum_masked(out.data, data, y, begin, end);
     });
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/onednn/kernels.h"
 #include "core/onednn/layout.h"
 #include "core/onednn/parallel.h"
 
@@ -76,23 +77,21 @@ class Slice {
     });
   }
 
-  /// part = the slice of `whole`, times [the slice of mask > 0] where there is a mask.
-  void extract(Tensor& part_out, const float* whole, const float* mask) const {
+  /// part = the slice of `whole`, times [the slice of y > 0] where there is a y.
+  void extract(Tensor& part_out, const float* whole, const float* y) const {
     if (skips_padding()) std::fill(part_out.data, part_out.data + part_out.stored(), 0.0F);
     for_each_row([=, part = part_out.data](std::int64_t p, std::int64_t w, std::int64_t length,
                                            std::int64_t part_step, std::int64_t whole_step) {
       const float* from = whole + w;
       float* to = part + p;
-      if (mask == nullptr) {
-        for (std::int64_t i = 0; i < length; ++i) to[i * part_step] = from[i * whole_step];
-      } else if (part_step == 1 && whole_step == 1) {
-        const float* y = mask + w;
-        for (std::int64_t i = 0; i < length; ++i) to[i] = y[i] > 0.0F ? from[i] : 0.0F;
-      } else {
-        const float* y = mask + w;
+      if (y != nullptr && part_step == 1 && whole_step == 1) {
+        mask(to, from, y + w, length);
+      } else if (y != nullptr) {
         for (std::int64_t i = 0; i < length; ++i) {
-          to[i * part_step] = y[i * whole_step] > 0.0F ? from[i * whole_step] : 0.0F;
+          to[i * part_step] = y[w + i * whole_step] > 0.0F ? from[i * whole_step] : 0.0F;
         }
+      } else {
+        for (std::int64_t i = 0; i < length; ++i) to[i * part_step] = from[i * whole_step];
       }
     });
   }

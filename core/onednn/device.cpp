@@ -12,6 +12,7 @@
 #include "core/onednn/context.h"
 #include "core/onednn/conv.h"
 #include "core/onednn/dropout.h"
+#include "core/onednn/kernels.h"
 #include "core/onednn/layout.h"
 #include "core/onednn/linear.h"
 #include "core/onednn/loss.h"
@@ -91,8 +92,8 @@ class OneDnnDevice final : public Device {
 
   void accumulate(Tensor& to, const Tensor& from) override {
     context_->enter_transfer();
-    parallel_elements(to.stored(), [sum = to.data, part = from.data](auto begin, auto end) {
-      for (auto i = begin; i < end; ++i) sum[i] += part[i];
+    parallel_elements(to.stored(), [&](std::int64_t begin, std::int64_t end) {
+      onednn::add(to.data + begin, to.data + begin, from.data + begin, end - begin);
     });
   }
 

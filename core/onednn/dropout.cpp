@@ -1,6 +1,7 @@
 #include "core/onednn/dropout.h"
 
 #include "core/error.h"
+#include "core/onednn/kernels.h"
 #include "core/onednn/layout.h"
 #include "core/onednn/parallel.h"
 #include "core/random.h"
@@ -57,9 +58,8 @@ class OneDnnDropout final : public Dropout {
   }
 
   void apply(Tensor& to, const Tensor& from) const {
-    parallel_elements(to.stored(), [to = to.data, from = from.data, factor = factors()](
-                                       std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) to[i] = from[i] * factor[i];
+    parallel_elements(to.stored(), [&](std::int64_t begin, std::int64_t end) {
+      multiply(to.data + begin, from.data + begin, factors() + begin, end - begin);
     });
   }
 

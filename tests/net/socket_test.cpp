@@ -142,6 +142,19 @@ TEST(Socket, KernelCountsWhatWasSent) {
   EXPECT_EQ(pair.near.counters().received, 0U);
 }
 
+TEST(Socket, CountersHoldWhileThePeerCloses) {
+  if (!Pair().near.counters().known) GTEST_SKIP() << "this kernel counts no bytes in TCP_INFO";
+  for (int i = 0; i < 300; ++i) {
+    Pair pair;
+    char byte = 'x';
+    pair.far.write_all(&byte, 1, nullptr, 0, Pair::in(5000), "testing");
+    pair.near.read_exact(&byte, 1, Pair::in(5000), "testing");
+    std::thread closing([&] { pair.far = Socket(); });
+    for (int look = 0; look < 60; ++look) EXPECT_EQ(pair.near.counters().received, 1U);
+    closing.join();
+  }
+}
+
 TEST(Socket, CongestionControlIsSetAndTold) {
   Pair pair;
   const std::string name = pair.near.congestion();

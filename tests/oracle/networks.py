@@ -17,9 +17,10 @@ from philox import RandomStream, stream_of
 class Net:
     """Parameters by name, made when a layer first runs, and the layers themselves."""
 
-    def __init__(self, seed, dtype):
+    def __init__(self, seed, dtype, batch_norm_bias=0.0):
         self.seed = seed
         self.dtype = dtype
+        self.batch_norm_bias = batch_norm_bias
         self.parameters = {}
         self.statistics = {}
         self.initial = {}  # float32, as drawn
@@ -33,6 +34,9 @@ class Net:
         bound = np.float32(math.sqrt(3.0 * ((2.0 if relu else 1.0) / fan_in)))
         uniform = RandomStream(self.seed, stream_of(name)).uniform(math.prod(shape))
         return ((np.float32(2) * uniform - np.float32(1)) * bound).reshape(shape)
+
+    def _signs(self, name, count):
+        return RandomStream(self.seed, stream_of(name)).below(count, 2).astype(np.float32) * 2 - 1
 
     def _parameter(self, name, make):
         if name not in self.parameters:
@@ -89,7 +93,7 @@ class Net:
             self._statistic(name + ".running_mean", 0.0, channels),
             self._statistic(name + ".running_var", 1.0, channels),
             self._parameter(name + ".weight", lambda: np.ones(channels)),
-            self._parameter(name + ".bias", lambda: np.zeros(channels)),
+            self._parameter(name + ".bias", lambda: self.batch_norm_bias * self._signs(name + ".bias", channels)),
             training=self.training,
             momentum=0.1,
             eps=1e-5,

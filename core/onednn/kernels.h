@@ -1,0 +1,24 @@
+// Element-wise loops over spans of floats, on the calling thread. `to` may be one of the inputs.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace duplex::onednn {
+
+/// to = max(x, 0)
+void relu(float* to, const float* x, std::int64_t count);
+/// to = from * [y > 0]
+void mask(float* to, const float* from, const float* y, std::int64_t count);
+/// to = a + b
+void add(float* to, const float* a, const float* b, std::int64_t count);
+/// to = max(a + b, 0)
+void add_relu(float* to, const float* a, const float* b, std::int64_t count);
+/// to = a * b
+void multiply(float* to, const float* a, const float* b, std::int64_t count);
+/// to = dy * y * (1 - y)
+void sigmoid_backward(float* to, const float* dy, const float* y, std::int64_t count);
+/// to = sum of the inputs, in their order, times [y > 0] where there is a y; elements [begin, end).
+void sum_masked(float* to, const std::vector<const float*>& inputs, const float* y,
+                std::int64_t begin, std::int64_t end);
+
+}  // namespace duplex::onednn
