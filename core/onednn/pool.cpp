@@ -2,9 +2,38 @@
 
 #include "core/onednn/compat.h"
 #include "core/onednn/layout.h"
+#include "core/onednn/max_pool.h"
 
 namespace duplex::onednn {
 namespace {
+
+class OwnMaxPool final : public Pool {
+ public:
+  OwnMaxPool(ContextPtr context, const PoolSpec& spec, const TensorDesc& x_desc)
+      : context_(std::move(context)) {
+    x = x_desc;
+    y = laid_out_like(x, output_shape(spec, x.shape));
+    kernel_ = MaxPool(spec.window, x, y);
+    winners_ = allocate_aligned(y.bytes / sizeof(float) * sizeof(std::int16_t));
+  }
+
+  void forward(Tensor& y_out, const Tensor& x_in) override {
+    context_->enter();
+    kernel_.forward(y_out.data, winners(), x_in.data);
+  }
+
+  void backward(Tensor& dx, const Tensor& dy) override {
+    context_->enter();
+    kernel_.backward(dx.data, dy.data, winners());
+  }
+
+ private:
+  std::int16_t* winners() const { return static_cast<std::int16_t*>(winners_.data()); }
+
+  ContextPtr context_;
+  MaxPool kernel_;
+  Buffer winners_;
+};
 
 class OneDnnPool final : public Pool {
  public:
@@ -71,6 +100,9 @@ class OneDnnPool final : public Pool {
 
 std::unique_ptr<Pool> make_pool(const ContextPtr& context, const PoolSpec& spec,
                                 const TensorDesc& x) {
+  if (spec.kind == PoolKind::max && MaxPool::suits(spec.window, channel_blocks(x))) {
+    return std::make_unique<OwnMaxPool>(context, spec, x);
+  }
   const std::string what = "pooling of " + x.shape.str();
   return translate(what, [&] { return std::make_unique<OneDnnPool>(context, what, spec, x); });
 }

@@ -1,4 +1,4 @@
-// Max and average pooling on oneDNN.
+// Max pooling, own kernels where they are faster; the rest of it, and average pooling, on oneDNN.
 #pragma once
 #include <memory>
 

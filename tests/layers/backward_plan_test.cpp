@@ -152,14 +152,21 @@ TEST(BackwardPlan, ANodeAddedToItselfGetsItsGradientTwice) {
   EXPECT_EQ(graph.plan().nodes[static_cast<std::size_t>(x)].contributions.size(), 2U);
 }
 
-TEST(BackwardPlan, AGradientThatAnotherNeedsIsNotOverwrittenInPlace) {
+TEST(BackwardPlan, AGradientIsOverwrittenInPlaceUnlessAnotherNeedsIt) {
   Graph graph;
-  const auto a = graph.weighted(false, 0);
-  const auto dropped = graph.add(in_place(false), {a});
   const auto b = graph.weighted(false, 0);
-  const auto sum = graph.add(passes(false), {b, dropped});
-  graph.loss(graph.weighted(false, sum));
+  const auto shared = graph.add(in_place(false), {graph.weighted(false, 0)});
+  const auto sum = graph.add(passes(false), {b, shared});  // b reads its gradient after `shared`.
+  const auto alone = graph.add(in_place(false), {sum});
+  graph.loss(graph.weighted(false, alone));
   EXPECT_EQ(graph.run(), "");
+  const BackwardPlan plan = graph.plan();
+  const auto in_place_at = [&](Model::Node node) {
+    const auto& at = plan.nodes[static_cast<std::size_t>(node)];
+    return at.dx[0] == at.dy;
+  };
+  EXPECT_FALSE(in_place_at(shared));
+  EXPECT_TRUE(in_place_at(alone));
 }
 
 TEST(BackwardPlan, SlicesThatTheConcatenationMaskedAreNotMaskedAgain) {

@@ -79,7 +79,7 @@ def resnet34(size, classes, batch, seed, zero_padded_shortcuts):
 # VGG16E's twenty steps of training run on smaller pictures: at 224 they would take minutes.
 CASES = {
     "lenet": case("lenet", 28, 10, 8, [sgd(1e-3, 0.3), adam(1e-4, 0.05)], channels=1),
-    "alexnet": case("alexnet", 227, 1000, 2, [sgd(3e-4, 0.3), adam(3e-5, 0.05)]),
+    "alexnet": case("alexnet", 227, 1000, 2, [sgd(3e-5, 1.0), adam(1e-5, 0.05)]),
     "vgg16e": case("vgg16e", 224, 1000, 2, []),
     "vgg16e_64": case("vgg16e", 64, 100, 2, [sgd(1e-5, 3.0), adam(2e-6, 0.05)]),
     "googlenet": case("googlenet", 224, 1000, 2, [sgd(2e-5, 2.0), adam(5e-6, 0.1)], auxiliary=True),
