@@ -4,6 +4,8 @@
 # hangs, or ends before GoogleTest's summary counts as one failure.
 # Usage: make/test.sh PROGRAM...    A program ending in .sh is one test: exit code 0 passes.
 set -u
+# Threads that wait for work give their core away: the tests share it with ranks and with other programs.
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 limit=${TEST_TIMEOUT:-900}  # Seconds a program may take.
 passed=0 failed=0 skipped=0
 log=$(mktemp)

@@ -248,12 +248,14 @@ TEST_P(Oracle, Agrees) {
 
 INSTANTIATE_TEST_SUITE_P(
     Records, Oracle,
-    ::testing::Values(
-        Case{"lenet", "reference", all_steps}, Case{"squeezenet_64", "reference", 3},
-        Case{"googlenet_80", "reference", 3}, Case{"lenet", "onednn", all_steps},
-        Case{"vgg16e_64", "onednn", all_steps}, Case{"squeezenet", "onednn", all_steps},
-        Case{"squeezenet_64", "onednn", all_steps}, Case{"googlenet_80", "onednn", all_steps},
-        Case{"resnet34_64", "onednn", all_steps}, Case{"resnet34_padded_64", "onednn", all_steps}),
+    ::testing::Values(Case{"lenet", "reference", all_steps}, Case{"squeezenet_64", "reference", 3},
+                      Case{"googlenet_80", "reference", 3}, Case{"lenet", "onednn", all_steps},
+                      Case{"alexnet", "onednn", all_steps}, Case{"vgg16e_64", "onednn", all_steps},
+                      Case{"squeezenet", "onednn", all_steps},
+                      Case{"squeezenet_64", "onednn", all_steps},
+                      Case{"googlenet_80", "onednn", all_steps},
+                      Case{"resnet34_64", "onednn", all_steps},
+                      Case{"resnet34_padded_64", "onednn", all_steps}),
     [](const auto& info) {
       return std::string(info.param.record) + "_" + std::string(info.param.device);
     });
