@@ -35,8 +35,10 @@ class Net:
         uniform = RandomStream(self.seed, stream_of(name)).uniform(math.prod(shape))
         return ((np.float32(2) * uniform - np.float32(1)) * bound).reshape(shape)
 
-    def _signs(self, name, count):
-        return RandomStream(self.seed, stream_of(name)).below(count, 2).astype(np.float32) * 2 - 1
+    def _off_kinks(self, channels):
+        """By channel, not by layer, so that residual blocks do not carry a channel back to 0."""
+        signs = RandomStream(self.seed, stream_of("signs")).below(channels, 2).astype(np.float32) * 2 - 1
+        return np.float32(self.batch_norm_bias) * signs
 
     def _parameter(self, name, make):
         if name not in self.parameters:
@@ -93,7 +95,7 @@ class Net:
             self._statistic(name + ".running_mean", 0.0, channels),
             self._statistic(name + ".running_var", 1.0, channels),
             self._parameter(name + ".weight", lambda: np.ones(channels)),
-            self._parameter(name + ".bias", lambda: self.batch_norm_bias * self._signs(name + ".bias", channels)),
+            self._parameter(name + ".bias", lambda: self._off_kinks(channels)),
             training=self.training,
             momentum=0.1,
             eps=1e-5,
