@@ -15,16 +15,6 @@
 namespace duplex {
 namespace {
 
-#ifdef DUPLEX_ONEDNN
-/// Cores that this process may use: under taskset, Slurm or in a container fewer than there are.
-int usable_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(CPU_COUNT(&cores), 1);
-  return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
-}
-#endif
-
 std::unique_ptr<Device> make_cpu_device(int threads) {
 #ifdef DUPLEX_ONEDNN
   return make_onednn_device(threads > 0 ? threads : usable_cores());
@@ -35,6 +25,13 @@ std::unique_ptr<Device> make_cpu_device(int threads) {
 }
 
 }  // namespace
+
+int usable_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(CPU_COUNT(&cores), 1);
+  return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
+}
 
 void Device::convert(Tensor& to, const Tensor& from) {
   std::vector<float> values(static_cast<std::size_t>(from.shape().elements()));

@@ -53,6 +53,9 @@ class Device {
   virtual std::unique_ptr<Loss> loss(LossKind kind, const TensorDesc& x) = 0;
 };
 
+/// Cores that this process may use: under taskset, Slurm or in a container fewer than there are.
+int usable_cores();
+
 /// `which`: auto | cpu | reference. auto takes the fastest that was built in; cpu is oneDNN where
 /// built in, else reference. threads 0: one for each core this process may use. Throws
 /// Error(Exit::usage) for an unknown name, listing the known, and for a backend that was not built

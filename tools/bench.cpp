@@ -122,7 +122,7 @@ int bench(int argc, const char* const* argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--device", flags.device, "what computes (default auto)");
   app.add_option("--threads", flags.threads, "threads (default: one a core)")
-      ->check(CLI::Range(0, 1024));
+      ->check(CLI::Range(1, 1024));
 #ifdef DUPLEX_ONEDNN
   app.add_option("--ceiling", flags.ceiling,
                  "also measure the ceiling: seconds to spend on each primitive (0.05 is enough)")
@@ -135,6 +135,7 @@ int bench(int argc, const char* const* argv) {
       "high), GFLOP/s, seconds of a step, seconds of the ceiling (0: not measured), peak bytes");
   if (const auto done = parse(app, argc, argv)) return *done;
 
+  if (flags.threads == 0) flags.threads = usable_cores();
   const auto device = make_device(flags.device, flags.threads);
   Network network(flags.model.build(), *device, flags.batch);
   network.initialise(1);

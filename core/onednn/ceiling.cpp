@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/onednn/compat.h"
 #include "core/onednn/context.h"
+#include "core/onednn/conv.h"
 #include "core/onednn/layout.h"
 
 namespace duplex {
@@ -70,6 +71,13 @@ ConvSeconds measure(onednn::Context& context, double budget,
   return result;
 }
 
+/// Direction by direction; `a` all 0: nothing measured yet.
+ConvSeconds fastest_of(const ConvSeconds& a, const ConvSeconds& b) {
+  if (a.forward == 0.0) return b;
+  return {std::min(a.forward, b.forward), std::min(a.backward_data, b.backward_data),
+          std::min(a.backward_weights, b.backward_weights)};
+}
+
 dnnl::primitive_attr with_relu(const onednn::Context& context, bool relu) {
   dnnl::primitive_attr attributes = context.attributes();
   if (relu) {
@@ -103,18 +111,29 @@ ConvSeconds measure_onednn_conv(const ConvSpec& spec, const Shape& shape, int th
              y = onednn::any_memory({shape.n(), spec.filters, window.output_height(shape.h()),
                                      window.output_width(shape.w())}),
              b = bias_memory(spec.bias, spec.filters);
-  const auto direct = dnnl::algorithm::convolution_direct;
+  std::vector<dnnl::algorithm> algorithms{dnnl::algorithm::convolution_direct};
+  if (onednn::winograd_allowed(spec, shape)) {
+    algorithms.push_back(dnnl::algorithm::convolution_winograd);
+  }
   return onednn::translate("ceiling of a convolution " + shape.str(), [&] {
-    const auto forward = onednn::describe<dnnl::convolution_forward>(
-        context.engine(), with_relu(context, spec.relu), dnnl::prop_kind::forward_training, direct,
-        x, w, b, y, strides, before, after);
-    const auto data = onednn::describe_backward<dnnl::convolution_backward_data>(
-        context.engine(), context.attributes(), forward, direct, x, w, y, strides, before, after);
-    const auto weights = onednn::describe_backward<dnnl::convolution_backward_weights>(
-        context.engine(), context.attributes(), forward, direct, x, w, b, y, strides, before,
-        after);
-    return measure<dnnl::convolution_forward, dnnl::convolution_backward_data,
-                   dnnl::convolution_backward_weights>(context, budget, forward, data, weights);
+    ConvSeconds best;
+    for (const dnnl::algorithm algorithm : algorithms) {
+      const auto forward = onednn::describe<dnnl::convolution_forward>(
+          context.engine(), with_relu(context, spec.relu), dnnl::prop_kind::forward_training,
+          algorithm, x, w, b, y, strides, before, after);
+      if (!forward) continue;
+      const auto data = onednn::describe_backward<dnnl::convolution_backward_data>(
+          context.engine(), context.attributes(), forward, algorithm, x, w, y, strides, before,
+          after);
+      const auto weights = onednn::describe_backward<dnnl::convolution_backward_weights>(
+          context.engine(), context.attributes(), forward, algorithm, x, w, b, y, strides, before,
+          after);
+      if (!data || !weights) continue;
+      best = fastest_of(best, measure<dnnl::convolution_forward, dnnl::convolution_backward_data,
+                                      dnnl::convolution_backward_weights>(
+                                  context, budget, forward, data, weights));
+    }
+    return best;
   });
 }
 
