@@ -62,6 +62,19 @@ void OutputFile::write_through(const char* from, std::size_t bytes) {
   }
 }
 
+void OutputFile::write_at(std::size_t offset, const void* data, std::size_t bytes) {
+  flush();
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t wrote = ::pwrite(descriptor_, from, bytes, static_cast<off_t>(offset));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) fail("cannot be written");
+    from += wrote;
+    offset += static_cast<std::size_t>(wrote);
+    bytes -= static_cast<std::size_t>(wrote);
+  }
+}
+
 void OutputFile::commit() {
   flush();
   if (temporary_.empty()) {

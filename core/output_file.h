@@ -20,6 +20,8 @@ class OutputFile {
   /// Appends. Throws Error, naming the file and the reason ("No space left on device").
   void write(const void* data, std::size_t bytes);
   void write(const std::string& text) { write(text.data(), text.size()); }
+  /// Overwrites what was written at `offset`.
+  void write_at(std::size_t offset, const void* data, std::size_t bytes);
   std::size_t bytes() const { return bytes_; }  ///< Written so far.
 
   /// Syncs file and folder and gives the file its name, replacing one that was there.

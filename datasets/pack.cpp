@@ -1,13 +1,10 @@
 // Writes packed files (packed.h).
-#include <fcntl.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 
 #include "core/error.h"
+#include "core/output_file.h"
 #include "datasets/packed.h"
 #include "datasets/packed_format.h"
 #include "datasets/parallel.h"
@@ -19,50 +16,6 @@ std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
-
-/// A file that takes its name when it is complete, and vanishes if that never comes.
-class NewFile {
- public:
-  explicit NewFile(const std::string& path)
-      : path_(path),
-        temporary_(path + ".tmp-" + std::to_string(::getpid())),
-        file_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-    if (file_.number() < 0) fail();
-  }
-  ~NewFile() {
-    if (!complete_) ::unlink(temporary_.c_str());
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-
-  void write(const std::uint8_t* data, std::size_t bytes, std::uint64_t at) const {
-    while (bytes > 0) {
-      const ssize_t done = ::pwrite(file_.number(), data, bytes, static_cast<off_t>(at));
-      if (done < 0 && errno == EINTR) continue;
-      if (done <= 0) fail();
-      data += done;
-      at += static_cast<std::uint64_t>(done);
-      bytes -= static_cast<std::size_t>(done);
-    }
-  }
-  void finish() {
-    if (::fsync(file_.number()) != 0 || ::close(file_.release()) != 0) fail();
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
-    complete_ = true;
-    // The new name itself reaches the disk with its folder; not every file system offers that.
-    const Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (folder.number() >= 0) ::fsync(folder.number());
-  }
-
- private:
-  [[noreturn]] void fail() const {
-    throw Error("packed file '" + path_ + "' cannot be written: " + error_text(errno));
-  }
-
-  std::string path_, temporary_;
-  Descriptor file_;
-  bool complete_ = false;
-};
 
 /// Bytes in the order of the file.
 class Writer {
@@ -140,14 +93,14 @@ PackResult pack_dataset(const Dataset& data, const std::string& path, int thread
   const std::size_t block =
       std::min(data.size(), std::max<std::size_t>(1, (std::size_t{1} << 25) / bytes));
   check_space(path, PackHeader::pixels_begin + std::uint64_t{data.size()} * bytes);
-  NewFile file(path);
+  OutputFile file(path);
+  file.write(std::string(PackHeader::pixels_begin, '\0'));  // The header's place.
   PackResult result;
   Catalogue written;
   written.shape = data.shape();
   written.classes = data.classes();
   std::vector<std::uint8_t> pixels(block * bytes);
   std::vector<std::string> faults(block);
-  std::uint64_t at = PackHeader::pixels_begin;
   for (std::size_t begin = 0; begin < data.size(); begin += block) {
     const std::size_t count = std::min(block, data.size() - begin);
     parallel_for(count, thread_count(threads), [&](std::size_t i) {
@@ -172,13 +125,12 @@ PackResult pack_dataset(const Dataset& data, const std::string& path, int thread
       written.samples.push_back(sample);
       ++kept;
     }
-    file.write(pixels.data(), kept * bytes, at);
-    at += std::uint64_t{kept} * bytes;
+    file.write(pixels.data(), kept * bytes);
     progress(begin + count);
   }
   check_classes(data, written);
   const std::vector<std::uint8_t> table = table_of(written);
-  file.write(table.data(), table.size(), at);
+  file.write(table.data(), table.size());
 
   PackHeader header;
   header.channels = static_cast<std::uint32_t>(data.shape().c());
@@ -186,13 +138,13 @@ PackResult pack_dataset(const Dataset& data, const std::string& path, int thread
   header.width = static_cast<std::uint32_t>(data.shape().w());
   header.classes = static_cast<std::uint32_t>(written.classes.size());
   header.samples = static_cast<std::uint32_t>(written.samples.size());
-  header.file_bytes = at + table.size();
+  header.file_bytes = file.bytes();
   result.packed = written.samples.size();
   result.bytes = header.file_bytes;
   header.digest = digest(written);
   const std::vector<std::uint8_t> head = bytes_of(header);
-  file.write(head.data(), head.size(), 0);
-  file.finish();
+  file.write_at(0, head.data(), head.size());
+  file.commit();
   return result;
 }
 

@@ -220,7 +220,8 @@ std::string report_of(const TrainingResult& result, std::int64_t batch, bool alo
 }
 
 void report_replaced(const datasets::BatchLoader& loader) {
-  list_left_out(loader.replaced(), "pictures could not be decoded and were replaced by the next ones");
+  list_left_out(loader.replaced(),
+                "pictures could not be decoded and were replaced by the next ones");
 }
 
 }  // namespace duplex::tools

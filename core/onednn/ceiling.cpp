@@ -130,8 +130,8 @@ ConvSeconds measure_onednn_conv(const ConvSpec& spec, const Shape& shape, int th
           after);
       if (!data || !weights) continue;
       best = fastest_of(best, measure<dnnl::convolution_forward, dnnl::convolution_backward_data,
-                                      dnnl::convolution_backward_weights>(
-                                  context, budget, forward, data, weights));
+                                      dnnl::convolution_backward_weights>(context, budget, forward,
+                                                                          data, weights));
     }
     return best;
   });

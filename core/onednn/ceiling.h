@@ -10,8 +10,8 @@ struct ConvSeconds {
   double forward = 0.0, backward_data = 0.0, backward_weights = 0.0;
 };
 
-/// Repeats every primitive for about `budget` seconds. x: (N, C, H, W). Of the direct and Winograd's
-/// algorithm whichever is faster in each direction.
+/// Repeats every primitive for about `budget` seconds. x: (N, C, H, W). Of the direct and
+/// Winograd's algorithm whichever is faster in each direction.
 ConvSeconds measure_onednn_conv(const ConvSpec& spec, const Shape& x, int threads, double budget);
 
 /// A linear layer with x (N, C, H, W) or (N, C).

@@ -7,9 +7,9 @@
 
 namespace duplex::onednn {
 
-/// Whether Winograd's algorithm may compute a convolution of x `in`: 3x3 windows, stride 1, no groups,
-/// and channels that fill their blocks (oneDNN 2.6 writes the bias gradient's padding, which our
-/// tensors lack).
+/// Whether Winograd's algorithm may compute a convolution of x `in`: 3x3 windows, stride 1, no
+/// groups, and channels that fill their blocks (oneDNN 2.6 writes the bias gradient's padding,
+/// which our tensors lack).
 bool winograd_allowed(const ConvSpec& spec, const Shape& in);
 
 std::unique_ptr<Conv> make_conv(const ContextPtr& context, const ConvSpec& spec,

@@ -13,20 +13,13 @@
 #include <limits>
 
 #include "core/error.h"
+#include "tests/temporary_folder.h"
 
 namespace duplex {
 namespace {
 
-/// A folder of one test's own, removed with it.
 class Safetensors : public testing::Test {
  protected:
-  Safetensors() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "safetensors-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw Error("no temporary folder");
-    folder_ = pattern;
-  }
-  ~Safetensors() override { std::filesystem::remove_all(folder_); }
-
   std::string path(const std::string& name = "a.safetensors") const { return folder_ / name; }
 
   /// A file with this JSON header (its length put before it) and this many bytes of data.
@@ -56,13 +49,10 @@ class Safetensors : public testing::Test {
     const std::string message = refusal(file);
     EXPECT_NE(message.find(why), std::string::npos) << message;
   }
-  std::size_t files() const {
-    return static_cast<std::size_t>(
-        std::distance(std::filesystem::directory_iterator(folder_), {}));
-  }
+  std::size_t files() const { return folder_.files().size(); }
 
  private:
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 /// Writes `arrays` in the order of `entries`.

@@ -60,34 +60,14 @@ Catalogue counted(std::size_t size, int classes, const Shape& shape) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (fs::temp_directory_path() / "duplex-test-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw Error("no temporary folder " + name);
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
-void TemporaryFolder::write(const std::string& name, const Bytes& content) const {
-  const fs::path path = fs::path(path_) / name;
+void write_bytes(const std::string& name, const Bytes& content) {
+  const fs::path path = name;
   fs::create_directories(path.parent_path());
   fs::remove(path);  // Some file systems wait for the disk where a file is overwritten.
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char*>(content.data()),
              static_cast<std::streamsize>(content.size()));
-  if (!file.flush()) throw Error("cannot write " + path.string());
-}
-
-std::vector<std::string> TemporaryFolder::files() const {
-  std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path_)) {
-    if (!entry.is_directory()) names.push_back(fs::relative(entry.path(), path_).string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
+  if (!file.flush()) throw Error("cannot write " + name);
 }
 
 Bytes read(const std::string& path) {

@@ -6,30 +6,14 @@
 
 #include "core/error.h"
 #include "datasets/dataset.h"
+#include "tests/temporary_folder.h"
 
 namespace duplex::datasets::testing {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// A folder that is gone, with all it holds, at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  /// Writes a file, making the folders on its way.
-  void write(const std::string& name, const Bytes& content) const;
-  /// The files in it, of any depth.
-  std::vector<std::string> files() const;
-
- private:
-  std::string path_;
-};
-
+/// Writes a file, making the folders on its way.
+void write_bytes(const std::string& path, const Bytes& content);
 Bytes read(const std::string& path);
 
 /// A picture in tests/datasets/pictures. The JPEGs are 19x13, but large.jpg is 150x110.

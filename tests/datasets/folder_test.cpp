@@ -18,7 +18,7 @@ using testing::Bytes;
 using testing::draw_png;
 using testing::error_of;
 using testing::recorded;
-using testing::TemporaryFolder;
+using testing::write_bytes;
 
 DatasetOptions small(bool strict = false) {
   DatasetOptions options;
@@ -35,9 +35,9 @@ std::string refusal(const std::string& path, bool strict = false) {
 
 /// Two classes, three sound pictures: colour and grey, JPEG and PNG, of several sizes.
 void write_sound(const TemporaryFolder& folder) {
-  folder.write("002.american-flag/002_0001.jpg", recorded("large.jpg"));
-  folder.write("001.ak47/001_0002.png", draw_png(33, 70, 2));
-  folder.write("001.ak47/001_0001.JPG", recorded("grey.jpg"));
+  write_bytes(folder / "002.american-flag/002_0001.jpg", recorded("large.jpg"));
+  write_bytes(folder / "001.ak47/001_0002.png", draw_png(33, 70, 2));
+  write_bytes(folder / "001.ak47/001_0001.JPG", recorded("grey.jpg"));
 }
 
 Bytes cut(Bytes file, double share) {
@@ -94,11 +94,11 @@ TEST(Folder, DefaultIsColourOf224) {
 TEST(Folder, SkipsDamagedPicturesByNameOrRefusesThemIfStrict) {
   const TemporaryFolder folder;
   write_sound(folder);
-  folder.write("001.ak47/a.jpg", cut(recorded("large.jpg"), 0.6));
-  folder.write("001.ak47/b.png", cut(draw_png(200, 100, 4), 0.6));
-  folder.write("001.ak47/c.jpg", {'h', 'e', 'l', 'l', 'o'});
-  folder.write("001.ak47/d.png", {});
-  folder.write("001.ak47/e.gif", {'G', 'I', 'F', '8', '9', 'a', 0, 0});
+  write_bytes(folder / "001.ak47/a.jpg", cut(recorded("large.jpg"), 0.6));
+  write_bytes(folder / "001.ak47/b.png", cut(draw_png(200, 100, 4), 0.6));
+  write_bytes(folder / "001.ak47/c.jpg", {'h', 'e', 'l', 'l', 'o'});
+  write_bytes(folder / "001.ak47/d.png", {});
+  write_bytes(folder / "001.ak47/e.gif", {'G', 'I', 'F', '8', '9', 'a', 0, 0});
   const auto data = open_dataset(folder.path(), small());
   EXPECT_EQ(data->size(), 3u);
   const std::vector<LeftOut>& skipped = data->catalogue().skipped;
@@ -119,7 +119,7 @@ TEST(Folder, IgnoresWhatIsNoPicture) {
   write_sound(folder);
   for (const char* name : {"001.ak47/Thumbs.db", "001.ak47/.DS_Store", "001.ak47/RENAME2",
                            "001.ak47/greg/x.jpg", "readme.txt", ".hidden/x.jpg"}) {
-    folder.write(name, {1, 2, 3});
+    write_bytes(folder / name, {1, 2, 3});
   }
   const auto data = open_dataset(folder.path(), small(true));
   EXPECT_EQ(data->size(), 3u);
@@ -135,7 +135,7 @@ TEST(Folder, SaysWhatIsMissing) {
   EXPECT_NE(refusal(folder / "nowhere").find("nowhere': No such file or directory; understood are"),
             std::string::npos);
   EXPECT_NE(refusal(folder.path()).find("holds no class folders"), std::string::npos);
-  folder.write("picture.jpg", recorded("baseline.jpg"));
+  write_bytes(folder / "picture.jpg", recorded("baseline.jpg"));
   EXPECT_NE(refusal(folder.path()).find("holds no class folders"), std::string::npos);
   EXPECT_NE(refusal(folder / "picture.jpg").find("is not recognised; understood are"),
             std::string::npos);
@@ -143,14 +143,14 @@ TEST(Folder, SaysWhatIsMissing) {
   std::filesystem::create_directory(folder / "003.backpack");
   EXPECT_EQ(refusal(folder.path()), "class folder '" + folder / "003.backpack" +
                                         "' holds no pictures; put some in or remove it");
-  folder.write("003.backpack/x.jpg", {1, 2, 3});
+  write_bytes(folder / "003.backpack/x.jpg", {1, 2, 3});
   EXPECT_EQ(refusal(folder.path()),
             "class folder '" + folder / "003.backpack" + "' holds no picture that can be read");
 }
 
 TEST(Folder, HintsAtTheFolderThatWasMeant) {
   const TemporaryFolder folder;
-  folder.write("256_ObjectCategories/001.ak47/001_0001.jpg", recorded("baseline.jpg"));
+  write_bytes(folder / "256_ObjectCategories/001.ak47/001_0001.jpg", recorded("baseline.jpg"));
   EXPECT_NE(refusal(folder.path())
                 .find("is '" + folder / "256_ObjectCategories" + "' the folder of classes"),
             std::string::npos);
@@ -160,7 +160,7 @@ TEST(Folder, LinksArePicturesUnlessTheyLeadNowhereOrInCircles) {
   namespace fs = std::filesystem;
   const TemporaryFolder folder, other;
   write_sound(folder);
-  other.write("real/x.jpg", recorded("progressive.jpg"));
+  write_bytes(other / "real/x.jpg", recorded("progressive.jpg"));
   fs::create_directory_symlink(other / "real", folder / "003.linked");
   fs::create_symlink(other / "real/x.jpg", folder / "001.ak47/linked.jpg");
   fs::create_symlink("nowhere.jpg", folder / "001.ak47/dangling.jpg");
@@ -209,7 +209,7 @@ class Unprivileged {
 TEST(Folder, UnreadableFoldersAndPictures) {
   const TemporaryFolder folder;
   write_sound(folder);
-  folder.write("pack", {1, 2, 3});
+  write_bytes(folder / "pack", {1, 2, 3});
   const Unprivileged user(folder.path());
   if (::geteuid() == 0) GTEST_SKIP() << "root may read everything, and cannot stop being root here";
   ASSERT_EQ(::chmod((folder / "001.ak47/001_0002.png").c_str(), 0), 0);
@@ -238,7 +238,7 @@ TEST(Folder, AllRanksSeeTheSameDigest) {
   const std::uint64_t digest = open_dataset(one.path(), small())->digest();
   EXPECT_EQ(open_dataset(two.path(), small())->digest(), digest);
   EXPECT_NE(open_dataset(two.path())->digest(), digest) << "another size";
-  two.write("001.ak47/001_0002.png", draw_png(33, 71, 2));
+  write_bytes(two / "001.ak47/001_0002.png", draw_png(33, 71, 2));
   EXPECT_NE(open_dataset(two.path(), small())->digest(), digest) << "another picture";
   write_sound(two);
   std::filesystem::rename(two / "002.american-flag", two / "002.american_flag");

@@ -14,7 +14,7 @@ namespace {
 
 using testing::Bytes;
 using testing::error_of;
-using testing::TemporaryFolder;
+using testing::write_bytes;
 
 /// An IDX file of bytes counting up from `first`.
 Bytes idx(const std::vector<std::uint32_t>& extents, std::uint8_t first) {
@@ -32,10 +32,10 @@ Bytes idx(const std::vector<std::uint32_t>& extents, std::uint8_t first) {
 
 /// Three pictures of 2x4 to train on, labels 1, 2, 3; two to test on, labels 0, 1.
 void write_all(const TemporaryFolder& folder) {
-  folder.write("train-images-idx3-ubyte", idx({3, 2, 4}, 10));
-  folder.write("train-labels-idx1-ubyte", idx({3}, 1));
-  folder.write("t10k-images-idx3-ubyte", idx({2, 2, 4}, 100));
-  folder.write("t10k-labels-idx1-ubyte", idx({2}, 0));
+  write_bytes(folder / "train-images-idx3-ubyte", idx({3, 2, 4}, 10));
+  write_bytes(folder / "train-labels-idx1-ubyte", idx({3}, 1));
+  write_bytes(folder / "t10k-images-idx3-ubyte", idx({2, 2, 4}, 100));
+  write_bytes(folder / "t10k-labels-idx1-ubyte", idx({2}, 0));
 }
 
 std::string refusal(const TemporaryFolder& folder) {
@@ -45,7 +45,7 @@ std::string refusal(const TemporaryFolder& folder) {
 void expect_refusal(const std::string& name, const Bytes& content, const std::string& reason) {
   const TemporaryFolder folder;
   write_all(folder);
-  folder.write(name, content);
+  write_bytes(folder / name, content);
   EXPECT_EQ(refusal(folder), "IDX file '" + folder / name + "' cannot be read: " + reason);
 }
 
@@ -69,10 +69,10 @@ TEST(Idx, ReadsPicturesLabelsAndUses) {
 
 TEST(Idx, WithoutATestPartSomeIsSetAside) {
   const TemporaryFolder folder;
-  folder.write("train-images-idx3-ubyte", idx({20, 2, 2}, 0));
+  write_bytes(folder / "train-images-idx3-ubyte", idx({20, 2, 2}, 0));
   Bytes labels = idx({20}, 0);
   for (std::size_t i = 8; i < labels.size(); ++i) labels[i] &= 1;
-  folder.write("train-labels-idx1-ubyte", labels);
+  write_bytes(folder / "train-labels-idx1-ubyte", labels);
   const Split parts = split(open_dataset(folder.path()), 0.2);
   EXPECT_EQ(parts.train.size(), 16u);
   EXPECT_EQ(parts.test.size(), 4u);
@@ -106,12 +106,12 @@ TEST(Idx, SaysWhatIsWrong) {
 TEST(Idx, SaysWhatDoesNotFit) {
   const TemporaryFolder folder;
   write_all(folder);
-  folder.write("train-labels-idx1-ubyte", idx({4}, 0));
+  write_bytes(folder / "train-labels-idx1-ubyte", idx({4}, 0));
   EXPECT_EQ(refusal(folder), "IDX files do not fit: 3 pictures in '" +
                                  folder / "train-images-idx3-ubyte" + "', 4 labels in '" +
                                  folder / "train-labels-idx1-ubyte" + "'");
   write_all(folder);
-  folder.write("t10k-images-idx3-ubyte", idx({2, 4, 2}, 0));
+  write_bytes(folder / "t10k-images-idx3-ubyte", idx({2, 4, 2}, 0));
   EXPECT_EQ(refusal(folder), "IDX files do not fit: pictures of 1x1x4x2 in '" +
                                  folder / "t10k-images-idx3-ubyte" +
                                  "', but of 1x1x2x4 to train on");

@@ -18,7 +18,7 @@ using testing::Bytes;
 using testing::CountedDataset;
 using testing::draw_png;
 using testing::error_of;
-using testing::TemporaryFolder;
+using testing::write_bytes;
 
 PackResult pack(const Dataset& data, const std::string& path, bool strict = false) {
   return pack_dataset(data, path, 2, strict, [](std::uint64_t) {});
@@ -42,9 +42,10 @@ TEST(Packed, HoldsWhatTheFolderHolds) {
         "pictures/" + std::string(i % 2 == 0 ? "even" : "odd") + "/" + std::to_string(i);
     const char* jpegs[] = {"large.jpg", "grey.jpg", "progressive.jpg"};
     if (i % 3 == 0) {
-      folder.write(name + ".jpg", testing::recorded(jpegs[i / 3]));
+      write_bytes(folder / (name + ".jpg"), testing::recorded(jpegs[i / 3]));
     } else {
-      folder.write(name + ".png", draw_png(20 + 3 * static_cast<int>(i), 31, i, i == 4 ? 1 : 3));
+      write_bytes(folder / (name + ".png"),
+                  draw_png(20 + 3 * static_cast<int>(i), 31, i, i == 4 ? 1 : 3));
     }
   }
   const auto source = open_dataset(folder / "pictures", small());
@@ -95,7 +96,7 @@ TEST(Packed, AClassMustNotBecomeEmpty) {
 
 TEST(Packed, WhatStopsTheWorkLeavesTheOldFile) {
   const TemporaryFolder folder;
-  folder.write("pack", {1, 2, 3});
+  write_bytes(folder / "pack", {1, 2, 3});
   const CountedDataset source(40, 4, {1, 3, 50, 50});
   const auto stop = [](std::uint64_t) { throw Error("interrupted"); };
   EXPECT_EQ(error_of([&] { pack_dataset(source, folder / "pack", 1, false, stop); }),
@@ -134,13 +135,12 @@ TEST(Packed, NoSpaceIsAnErrorAndLeavesNothing) {
     const FileLimit limit(100000);
     message = error_of([&] { pack(source, folder / "pack"); });
   }
-  EXPECT_EQ(message, "packed file '" + folder / "pack" + "' cannot be written: File too large");
+  EXPECT_EQ(message, folder / "pack" + " cannot be written: File too large");
   EXPECT_TRUE(folder.files().empty());
-  EXPECT_EQ(
-      error_of([&] { pack(source, folder / "nowhere/pack"); }),
-      "packed file '" + folder / "nowhere/pack" + "' cannot be written: No such file or directory");
+  EXPECT_EQ(error_of([&] { pack(source, folder / "nowhere/pack"); }),
+            folder / "nowhere/pack" + " cannot be created: No such file or directory");
   EXPECT_EQ(error_of([&] { pack(source, folder.path()); }),
-            "packed file '" + folder.path() + "' cannot be written: Is a directory");
+            folder.path() + " cannot be created: Is a directory");
   EXPECT_TRUE(folder.files().empty());
 }
 
@@ -159,7 +159,7 @@ class DamagedPack : public ::testing::Test {
     file_ = testing::read(folder_ / "pack");
   }
   std::string reason(const Bytes& content) const {
-    folder_.write("damaged", content);
+    write_bytes(folder_ / "damaged", content);
     const std::string before = "packed file '" + folder_ / "damaged" + "' cannot be read: ";
     const std::string message = refusal(folder_ / "damaged");
     return message.rfind(before, 0) == 0 ? message.substr(before.size()) : message;

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "tests/temporary_folder.h"
 
 namespace duplex::net {
 namespace {
@@ -39,16 +40,6 @@ TEST(Digest, HmacIsThatOfRfc4231) {
 
 class KeyFile : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/duplex-key-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    folder = name;
-    path = folder + "/cluster.key";
-  }
-  void TearDown() override {
-    ::unlink(path.c_str());
-    ::rmdir(folder.c_str());
-  }
   std::string refusal() const {
     try {
       read_key(path);
@@ -61,7 +52,8 @@ class KeyFile : public testing::Test {
     std::ofstream(path) << text;
     ::chmod(path.c_str(), 0600);
   }
-  std::string folder, path;
+  const TemporaryFolder folder;
+  const std::string path = folder / "cluster.key";
 };
 
 TEST_F(KeyFile, IsItsOwnersAloneAndReadsBack) {

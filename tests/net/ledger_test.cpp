@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "tests/net/cluster.h"
+#include "tests/temporary_folder.h"
 
 namespace duplex::net {
 namespace {
@@ -104,24 +105,12 @@ TEST(Ledger, KeepsAWindowAndAllSums) {
   EXPECT_NEAR(ledger.summary(1).exposed_seconds, 1e-9, 1e-15);
 }
 
-/// A folder of its own for the files of a test.
 class LedgerFiles : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/duplex-ledger-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    folder = name;
+  std::string path_of(int rank) const {
+    return folder / ("ledger-" + std::to_string(rank) + ".csv");
   }
-  void TearDown() override {
-    for (const std::string& path : made) ::unlink(path.c_str());
-    ::rmdir(folder.c_str());
-  }
-  std::string path_of(int rank) {
-    made.push_back(folder + "/ledger-" + std::to_string(rank) + ".csv");
-    return made.back();
-  }
-  std::string folder;
-  std::vector<std::string> made;
+  const TemporaryFolder folder;
 };
 
 TEST_F(LedgerFiles, CsvInTheHubsTime) {
@@ -146,7 +135,7 @@ TEST_F(LedgerFiles, CsvInTheHubsTime) {
 }
 
 TEST_F(LedgerFiles, NoPlaceToWriteIsAnError) {
-  EXPECT_THROW(Ledger(0, {}, folder + "/nowhere/ledger.csv"), Error);
+  EXPECT_THROW(Ledger(0, {}, folder / "nowhere/ledger.csv"), Error);
   if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full here";
   Ledger ledger(0, {}, "/dev/full");
   ledger.lane().add(record(FrameKind::gradient, true, 0, 0, 1));

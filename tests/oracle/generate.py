@@ -13,9 +13,10 @@ Tolerances are relative. Rounding moves a result by 1e-6 or so; what moves it mo
 element that rounding carries over the threshold of a ReLU, or another winner of a max pooling, adds
 or removes one element's whole gradient. Batch normalisation makes that worse: it enlarges rounding
 from layer to layer, until, in Resnet34, PyTorch's own ways to sum differ by 1e-3 in a gradient. There,
-half of the channels therefore start with a bias of +batch_norm_bias, the others with as much below 0,
-away from ReLU's threshold, and seeds were chosen by how far the nearest element is from a kink. Rates are such that losses fall and do not jump about, so that ten steps do not amplify
-rounding; weight decay is so strong that its absence would show.
+batch normalisation therefore starts with biases of three times its weight, half of the channels' above
+and half below 0: few elements lie near ReLU's threshold then. Seeds were chosen by how far the nearest
+element is from a kink. Rates are such that losses fall and do not jump about, so that ten steps do not
+amplify rounding; weight decay is so strong that its absence would show.
 """
 
 import argparse
@@ -51,7 +52,8 @@ def adam(rate, weight_decay):
     return {"optimiser": "adam", "rate": rate, "weight_decay": weight_decay}
 
 
-def case(network, size, classes, batch, training, seed=1, channels=3, batch_norm_bias=0.0, **switches):
+def case(network, size, classes, batch, training, seed=1, channels=3, batch_norm=None, tolerance=None,
+         **switches):
     return {
         "network": network,
         "options": {
@@ -63,33 +65,35 @@ def case(network, size, classes, batch, training, seed=1, channels=3, batch_norm
         },
         "seed": seed,
         "batch": batch,
-        "batch_norm_bias": batch_norm_bias,
-        "tolerance": TOLERANCE,
+        "batch_norm": batch_norm,
+        "tolerance": {**TOLERANCE, **(tolerance or {})},
         "training": [{**t, "tolerance": TRAINING_TOLERANCE} for t in training],
     }
 
 
-
 def resnet34(size, classes, batch, seed, zero_padded_shortcuts):
     steps = [sgd(3e-6, 50.0), adam(1e-6, 0.1)]
-    return case("resnet34", size, classes, batch, steps, seed, batch_norm_bias=2.0,
+    return case("resnet34", size, classes, batch, steps, seed, batch_norm={"weight": 0.25, "bias": 0.75},
                 zero_padded_shortcuts=zero_padded_shortcuts)
 
 
-# VGG16E's twenty steps of training run on smaller pictures: at 224 they would take minutes.
+# VGG16E's twenty steps of training run on smaller pictures: at 224 they would take minutes. There, of 30
+# million elements some always lie so near a kink that Winograd's rounding carries them over; its tolerance is
+# three times the usual. At 64 the usual one holds.
+AT_KINKS = {"norm": 3e-3, "projection": 9e-3, "element": 3e-2}
 CASES = {
     "lenet": case("lenet", 28, 10, 8, [sgd(1e-3, 0.3), adam(1e-4, 0.05)], channels=1),
     "alexnet": case("alexnet", 227, 1000, 2, [sgd(3e-5, 1.0), adam(1e-5, 0.05)]),
-    "vgg16e": case("vgg16e", 224, 1000, 2, []),
+    "vgg16e": case("vgg16e", 224, 1000, 2, [], seed=8, tolerance=AT_KINKS),
     "vgg16e_64": case("vgg16e", 64, 100, 2, [sgd(1e-5, 3.0), adam(2e-6, 0.05)]),
-    "googlenet": case("googlenet", 224, 1000, 2, [sgd(2e-5, 2.0), adam(5e-6, 0.1)], auxiliary=True),
+    "googlenet": case("googlenet", 224, 1000, 2, [sgd(2e-5, 2.0), adam(5e-6, 0.1)], 17, auxiliary=True),
     "googlenet_80": case("googlenet", 80, 20, 2, [sgd(2e-5, 2.0), adam(5e-6, 0.1)], auxiliary=True),
     "squeezenet": case("squeezenet", 224, 1000, 2, [sgd(1e-4, 1.0), adam(5e-5, 0.05)]),
     "squeezenet_64": case("squeezenet", 64, 20, 2, [sgd(1e-4, 1.0), adam(5e-5, 0.05)]),
-    "resnet34": resnet34(224, 1000, 2, 1, False),
-    "resnet34_padded": resnet34(224, 1000, 2, 1, True),
-    "resnet34_64": resnet34(64, 20, 4, 1, False),
-    "resnet34_padded_64": resnet34(64, 20, 4, 1, True),
+    "resnet34": resnet34(224, 1000, 2, 38, False),
+    "resnet34_padded": resnet34(224, 1000, 2, 20, True),
+    "resnet34_64": resnet34(64, 20, 4, 9, False),
+    "resnet34_padded_64": resnet34(64, 20, 4, 9, True),
 }
 
 
@@ -108,7 +112,7 @@ class Run:
 
     def __init__(self, spec, dtype):
         self.spec = spec
-        self.net = networks.Net(spec["seed"], dtype, spec["batch_norm_bias"])
+        self.net = networks.Net(spec["seed"], dtype, spec["batch_norm"])
         images, labels = images_and_labels(spec)
         self.images = torch.from_numpy(images).to(dtype)
         self.labels = torch.from_numpy(labels)

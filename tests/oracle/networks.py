@@ -17,10 +17,10 @@ from philox import RandomStream, stream_of
 class Net:
     """Parameters by name, made when a layer first runs, and the layers themselves."""
 
-    def __init__(self, seed, dtype, batch_norm_bias=0.0):
+    def __init__(self, seed, dtype, batch_norm=None):
         self.seed = seed
         self.dtype = dtype
-        self.batch_norm_bias = batch_norm_bias
+        self.batch_norm_start = batch_norm or {"weight": 1.0, "bias": 0.0}
         self.parameters = {}
         self.statistics = {}
         self.initial = {}  # float32, as drawn
@@ -35,10 +35,10 @@ class Net:
         uniform = RandomStream(self.seed, stream_of(name)).uniform(math.prod(shape))
         return ((np.float32(2) * uniform - np.float32(1)) * bound).reshape(shape)
 
-    def _off_kinks(self, channels):
-        """By channel, not by layer, so that residual blocks do not carry a channel back to 0."""
+    def _batch_norm_bias(self, channels):
+        """Its sign goes by channel, not by layer, so that residual blocks bring no channel back to 0."""
         signs = RandomStream(self.seed, stream_of("signs")).below(channels, 2).astype(np.float32) * 2 - 1
-        return np.float32(self.batch_norm_bias) * signs
+        return np.float32(self.batch_norm_start["bias"]) * signs
 
     def _parameter(self, name, make):
         if name not in self.parameters:
@@ -94,8 +94,8 @@ class Net:
             x,
             self._statistic(name + ".running_mean", 0.0, channels),
             self._statistic(name + ".running_var", 1.0, channels),
-            self._parameter(name + ".weight", lambda: np.ones(channels)),
-            self._parameter(name + ".bias", lambda: self._off_kinks(channels)),
+            self._parameter(name + ".weight", lambda: np.full(channels, self.batch_norm_start["weight"])),
+            self._parameter(name + ".bias", lambda: self._batch_norm_bias(channels)),
             training=self.training,
             momentum=0.1,
             eps=1e-5,

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "tests/temporary_folder.h"
 #include "tests/tools/program.h"
 
 namespace duplex::tools::testing {
@@ -31,7 +32,7 @@ class Cli : public ::testing::Test {
     return arguments;
   }
 
-  Folder data_, folder_;
+  TemporaryFolder data_, folder_;
 };
 
 TEST_F(Cli, HelpNamesCommandsAndFlags) {

@@ -105,17 +105,6 @@ Result run(const std::vector<std::string>& arguments) {
   return Process(arguments).wait();
 }
 
-Folder::Folder() {
-  std::string name = (std::filesystem::temp_directory_path() / "duplex-test-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  path_ = name;
-}
-
-Folder::~Folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 void write_squares(const std::string& folder, int train, int test) {
   write_part(folder, "train", train, 1);
   write_part(folder, "t10k", test, 2);

@@ -31,20 +31,6 @@ class Process {
 
 Result run(const std::vector<std::string>& arguments);
 
-/// A folder that is gone, with all it holds, at the end.
-class Folder {
- public:
-  Folder();
-  ~Folder();
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
 /// IDX files (Fashion-MNIST's form) of 28x28 pictures in 10 classes that can be told apart: a class
 /// is a bright square in a place of its own, under noise.
 void write_squares(const std::string& folder, int train, int test);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/safetensors.h"
+#include "tests/temporary_folder.h"
 #include "tests/tools/program.h"
 
 namespace duplex::tools::testing {
@@ -90,7 +91,7 @@ class Training : public ::testing::Test {
     return read_weights(folder_ / (name + "/checkpoint.safetensors"));
   }
 
-  Folder data_, folder_;
+  TemporaryFolder data_, folder_;
   mutable int runs_ = 0;
 };
 

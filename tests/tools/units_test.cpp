@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "tests/temporary_folder.h"
 #include "tests/tools/program.h"
 #include "tools/estimate.h"
 #include "tools/evaluation.h"
@@ -82,7 +83,7 @@ std::string nodefile_error(const std::string& path, const std::string& text) {
 }
 
 TEST(Nodefile, HostsPortsAndComments) {
-  const testing::Folder folder;
+  const TemporaryFolder folder;
   testing::write_text(folder / "nodes",
                       "# lab\nalpha\n\n beta:9000  # the fast one\nalpha\n[::1]:5\n");
   const auto nodes = read_nodefile(folder / "nodes");
@@ -94,7 +95,7 @@ TEST(Nodefile, HostsPortsAndComments) {
 }
 
 TEST(Nodefile, ErrorsNameTheLine) {
-  const testing::Folder folder;
+  const TemporaryFolder folder;
   const std::string path = folder / "nodes";
   EXPECT_NE(nodefile_error(path, "a:1\nb c\n").find(":2: "), std::string::npos);
   EXPECT_NE(nodefile_error(path, "a:1\nb:2\na:1\n").find("rank 0 already, in line 1"),
