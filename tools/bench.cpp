@@ -116,17 +116,15 @@ int bench(int argc, const char* const* argv) {
       "duplex bench"};
   Flags flags;
   flags.model.add_to(app);
-  app.add_option("--batch", flags.batch, "pictures a batch (default 8)")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--steps", flags.steps, "steps that count (default 9)")
-      ->check(CLI::PositiveNumber);
+  app.add_option("--batch", flags.batch, "pictures a batch (default 8)")->check(positive());
+  app.add_option("--steps", flags.steps, "steps that count (default 9)")->check(positive());
   app.add_option("--device", flags.device, "what computes (default auto)");
   app.add_option("--threads", flags.threads, "threads (default: one a core)")
-      ->check(CLI::Range(1, 1024));
+      ->check(between(1, 1024));
 #ifdef DUPLEX_ONEDNN
   app.add_option("--ceiling", flags.ceiling,
                  "also measure the ceiling: seconds to spend on each primitive (0.05 is enough)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
 #endif
   app.add_flag("--layers", flags.layers, "print the table of layers");
   app.add_flag(

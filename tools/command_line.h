@@ -11,4 +11,9 @@ namespace duplex::tools {
 /// with the command's name, what is wrong and where help is to be had.
 std::optional<int> parse(CLI::App& app, int argc, const char* const* argv);
 
+/// Finite numbers from `low` to `high`, of at least `low`, and above 0; for add_option()->check().
+CLI::Validator between(double low, double high);
+CLI::Validator at_least(double low);
+CLI::Validator positive();
+
 }  // namespace duplex::tools

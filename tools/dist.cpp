@@ -37,7 +37,7 @@ void DistFlags::add_to(CLI::App& app) {
       ->required();
   app.add_option("--index", index, "this process's rank: its line in the nodefile, from 0")
       ->required()
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   app.add_option("--sync", sync, "join: one update by the mean gradient of every worker's batch")
       ->check(CLI::IsMember({"join"}));
   app.add_option(
@@ -52,7 +52,7 @@ void DistFlags::add_to(CLI::App& app) {
   app.add_option("--job", job, "name of the run; ranks of different jobs do not meet");
   app.add_option("--congestion", congestion, "TCP congestion control (default: the system's)");
   app.add_option("--timeout", timeout, "seconds that any wait may take (default 60)")
-      ->check(CLI::Range(0.1, 86400.0));
+      ->check(between(0.1, 86400.0));
 }
 
 net::ExchangeSpec DistFlags::exchange() const {

@@ -1,5 +1,7 @@
 #include "tools/model_flags.h"
 
+#include "tools/command_line.h"
+
 namespace duplex::tools {
 
 void ModelFlags::add_to(CLI::App& app) {
@@ -8,9 +10,9 @@ void ModelFlags::add_to(CLI::App& app) {
   app.add_option("--net", net, "network: " + known)->required();
   app.add_option("--classes", options.classes,
                  "classes (default: the data set's, else the network's)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   app.add_option("--input", options.input, "height and width of the input (default: the network's)")
-      ->check(CLI::Range(1, 4096));
+      ->check(between(1, 4096));
   app.add_flag("--auxiliary", options.auxiliary, "googlenet: train with the auxiliary classifiers");
   app.add_flag("--pad-shortcuts", options.zero_padded_shortcuts,
                "resnet34: zero-padded channels instead of 1x1 convolutions");

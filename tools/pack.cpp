@@ -69,11 +69,11 @@ int pack(int argc, const char* const* argv) {
   app.add_option("--output", flags.output, "The file to write.")->required();
   app.add_option("--input", flags.input,
                  "Width and height to scale to. Default: 224 for pictures, IDX as it is.")
-      ->check(CLI::Range(1, 16384));
+      ->check(between(1, 16384));
   app.add_flag("--grey", flags.grey, "One channel instead of three.");
   app.add_flag("--strict", flags.strict, "A picture that cannot be read ends the work.");
   app.add_option("--threads", flags.threads, "Default: one for each core.")
-      ->check(CLI::Range(1, 1024));
+      ->check(between(1, 1024));
   if (const auto done = parse(app, argc, argv)) return *done;
 
   datasets::DatasetOptions options;

@@ -20,7 +20,7 @@ constexpr std::size_t named_at_most = 10;
 
 void list_left_out(const std::vector<datasets::LeftOut>& files, const char* what) {
   if (files.empty()) return;
-  std::fprintf(stderr, "%zu %s:\n", files.size(), what);
+  std::fprintf(stderr, "%s: %zu\n", what, files.size());
   for (std::size_t i = 0; i < std::min(files.size(), named_at_most); ++i) {
     std::fprintf(stderr, "  %s: %s\n", files[i].name.c_str(), files[i].reason.c_str());
   }
@@ -37,7 +37,7 @@ Task open_task(const TrainingFlags& flags) {
   const Shape sample = defaults.entry(0).shape;
   auto data = datasets::open_dataset(flags.datadir, flags.dataset_options(sample));
   list_left_out(data->catalogue().skipped, "pictures skipped");
-  list_left_out(data->catalogue().ignored, "files ignored");
+  list_left_out(data->catalogue().ignored, "files ignored, as they are no pictures");
   if (data->shape() != sample) {
     throw Error(data->description() + ": " + defaults.title() + " wants pictures of " +
                     sample.str() + "; choose --input, or pack the pictures with that size",

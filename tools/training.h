@@ -49,10 +49,10 @@ struct TrainingResult {
 /// Steps at the start that no figure counts: a tenth of the run, ten at most.
 std::uint64_t warm_up_steps(std::uint64_t steps);
 
-/// The training loop: for every step the next batch, forward and backward through the exchange. A
+/// The training loop: for every step the next batch, forward and backward through `inner`. A
 /// row a step goes to metrics.csv in `directory`, if given; progress is shown if `show`. Throws
 /// Error where the loss is no longer finite.
-TrainingResult train(Network& network, datasets::BatchLoader& loader, Exchange& exchange,
+TrainingResult train(Network& network, datasets::BatchLoader& loader, Exchange& inner,
                      const TrainingFlags& flags, const Length& length,
                      const RunDirectory* directory, bool show);
 

@@ -1,10 +1,10 @@
 #include "tools/training_flags.h"
 
-#include <cmath>
 #include <sstream>
 
 #include "core/device.h"
 #include "core/error.h"
+#include "tools/command_line.h"
 
 namespace duplex::tools {
 
@@ -22,32 +22,29 @@ void TrainingFlags::add_to(CLI::App& app) {
                "seconds a layer, forward and backward, as a table and profile.json");
   app.add_option("--epochs", epochs, "times through the training part (default 1)");
   app.add_option("--batches", batches, "stop after this many batches");
-  app.add_option("--batch", batch, "pictures a batch (default 32)")->check(CLI::PositiveNumber);
+  app.add_option("--batch", batch, "pictures a batch (default 32)")->check(positive());
   app.add_option("--optimizer", optimiser, "sgd or adam (default sgd)")
       ->check(CLI::IsMember({"sgd", "adam"}));
-  app.add_option("--lr", rate, "learning rate (default 0.01; adam 0.001)")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--lr", rate, "learning rate (default 0.01; adam 0.001)")->check(at_least(0));
   app.add_option("--lr-steps", rate_steps, "steps at which the learning rate drops")
       ->delimiter(',');
-  app.add_option("--lr-factor", rate_factor, "what it drops by (default 0.1)")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--lr-factor", rate_factor, "what it drops by (default 0.1)")->check(at_least(0));
   app.add_option("--warmup", warmup, "steps over which the learning rate rises to its value");
-  app.add_option("--momentum", spec.momentum, "sgd (default 0)")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--momentum", spec.momentum, "sgd (default 0)")->check(between(0.0, 1.0));
   app.add_flag("--nesterov", spec.nesterov, "sgd: Nesterov's momentum");
-  app.add_option("--weight-decay", spec.weight_decay, "L2 (default 0)")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--weight-decay", spec.weight_decay, "L2 (default 0)")->check(at_least(0));
   app.add_flag("--mirror", mirror, "mirror half of the training pictures");
   app.add_option(
          "--test-fraction", test_fraction,
          "part of each class kept for testing, where the data set does not say (default 0.2)")
-      ->check(CLI::Range(0.0, 0.9));
+      ->check(between(0.0, 0.9));
   app.add_flag("--strict", strict, "a picture that cannot be read ends the run");
   app.add_option("--seed", seed, "of weights, shuffling, dropout, mirroring (default 1)");
   std::string devices;
   for (const std::string& name : device_names()) devices += (devices.empty() ? "" : ", ") + name;
   app.add_option("--device", device, "what computes: " + devices + " (default auto)");
   app.add_option("--threads", threads, "threads that compute (default: one a core)")
-      ->check(CLI::Range(0, 1024));
+      ->check(between(0, 1024));
   app.parse_complete_callback([&app, this] {
     if (optimiser == "adam" && app.count("--lr") == 0) rate = 0.001;
   });
@@ -60,9 +57,6 @@ void TrainingFlags::settle() {
   }
   if (spec.nesterov && spec.momentum == 0.0F) {
     throw Error("--nesterov needs --momentum", Exit::usage);
-  }
-  for (double value : {rate, rate_factor, test_fraction}) {
-    if (!std::isfinite(value)) throw Error("a flag's value is not a finite number", Exit::usage);
   }
 }
 

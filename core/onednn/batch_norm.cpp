@@ -58,7 +58,7 @@ class OneDnnBatchNorm final : public BatchNorm {
                    {DNNL_ARG_MEAN, mean_.data()},
                    {DNNL_ARG_VARIANCE, variance_.data()},
                    {DNNL_ARG_WORKSPACE, workspace_.data()}});
-    const auto count = static_cast<float>(x.shape.elements() / x.shape.c());
+    const auto count = static_cast<float>(x.shape.n() * x.shape.h() * x.shape.w());
     const float unbiased = count > 1.0F ? count / (count - 1.0F) : 1.0F;
     for (std::size_t c = 0; c < mean_.size(); ++c) {
       const auto blend = [&](float& running, float batch) {

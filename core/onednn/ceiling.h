@@ -10,12 +10,13 @@ struct ConvSeconds {
   double forward = 0.0, backward_data = 0.0, backward_weights = 0.0;
 };
 
-/// Repeats every primitive for about `budget` seconds. x: (N, C, H, W). Of the direct and
+/// Repeats every primitive for about `budget` seconds. shape: x's, (N, C, H, W). Of the direct and
 /// Winograd's algorithm whichever is faster in each direction.
-ConvSeconds measure_onednn_conv(const ConvSpec& spec, const Shape& x, int threads, double budget);
+ConvSeconds measure_onednn_conv(const ConvSpec& spec, const Shape& shape, int threads,
+                                double budget);
 
-/// A linear layer with x (N, C, H, W) or (N, C).
-ConvSeconds measure_onednn_linear(const LinearSpec& spec, const Shape& x, int threads,
+/// A linear layer; shape: x's, (N, C, H, W) or (N, C).
+ConvSeconds measure_onednn_linear(const LinearSpec& spec, const Shape& shape, int threads,
                                   double budget);
 
 }  // namespace duplex

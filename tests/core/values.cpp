@@ -16,10 +16,10 @@ std::vector<float> random_values(const Shape& shape, std::uint64_t seed, float l
 std::vector<float> separated_values(const Shape& shape, std::uint64_t seed, float gap) {
   const RandomStream random(seed, stream_of("order"));
   const auto count = static_cast<std::size_t>(shape.elements());
-  const auto below_zero = static_cast<float>(count / 2);
+  const std::size_t below_zero = count / 2;
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) {
-    values[i] = (static_cast<float>(i) - below_zero + 0.5F) * gap;
+    values[i] = (static_cast<float>(i) - static_cast<float>(below_zero) + 0.5F) * gap;
     std::swap(values[i], values[random.below(i, static_cast<std::uint32_t>(i + 1))]);
   }
   return values;

@@ -60,14 +60,13 @@ Catalogue counted(std::size_t size, int classes, const Shape& shape) {
 
 }  // namespace
 
-void write_bytes(const std::string& name, const Bytes& content) {
-  const fs::path path = name;
-  fs::create_directories(path.parent_path());
+void write_bytes(const std::string& path, const Bytes& content) {
+  fs::create_directories(fs::path(path).parent_path());
   fs::remove(path);  // Some file systems wait for the disk where a file is overwritten.
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char*>(content.data()),
              static_cast<std::streamsize>(content.size()));
-  if (!file.flush()) throw Error("cannot write " + name);
+  if (!file.flush()) throw Error("cannot write " + path);
 }
 
 Bytes read(const std::string& path) {

@@ -9,7 +9,6 @@
 namespace duplex::datasets {
 namespace {
 
-using testing::CountedDataset;
 using testing::error_of;
 
 /// Classes of given sizes, samples named "CLASS/NUMBER.png".

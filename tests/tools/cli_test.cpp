@@ -53,10 +53,11 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
   expect_error(run({"local", "--net", "lenet"}), 2, {"--datadir"});
   expect_error(run(local({"--learning-rate", "1"})), 2, {"--learning-rate"});
   expect_error(run({"local", "--net", "lenet", "--datadir", data_.path(), "--batch", "0"}), 2,
-               {"--batch"});
+               {"--batch", "above 0"});
   expect_error(run({"local", "--net", "lenet", "--datadir", data_.path(), "--batch", "61"}), 2,
                {"61", "60"});
-  expect_error(run(local({"--lr", "nan"})), 2, {"finite"});
+  expect_error(run(local({"--lr", "nan"})), 2, {"--lr", "nan"});
+  expect_error(run(local({"--test-fraction", "0.95"})), 2, {"--test-fraction", "0 to 0.9"});
   expect_error(run(local({"--batch", "11"})), 2, {"--batch"});
   expect_error(run(local({"--optimizer", "adagrad"})), 2, {"--optimizer", "adam"});
   expect_error(run(local({"--optimizer", "adam", "--momentum", "0.9"})), 2, {"--momentum"});
@@ -120,6 +121,38 @@ TEST_F(Cli, TrainedWeightsAreReadBack) {
   const Result result = run(local({"--epochs", "0", "--accuracy", "--weights", folder_ / "w"}));
   ASSERT_EQ(result.exit, 0) << result.err;
   EXPECT_NE(result.out.find("top-1 100.00%"), std::string::npos) << result.out;
+}
+
+TEST_F(Cli, PackedPicturesTrainLikeTheFolder) {
+  const auto picture = [&](const std::string& name, const std::string& recorded) {
+    std::filesystem::create_directories(folder_ / "pictures/001.one");
+    std::filesystem::create_directories(folder_ / "pictures/002.two");
+    std::filesystem::copy_file("tests/datasets/pictures/" + recorded,
+                               folder_ / ("pictures/" + name));
+  };
+  for (const char* number : {"1", "2", "3", "4", "5"}) {
+    picture("001.one/" + std::string(number) + ".jpg", "large.jpg");
+    picture("002.two/" + std::string(number) + ".jpg", "grey.jpg");
+  }
+  write_text(folder_ / "pictures/001.one/6.jpg", "no picture");
+
+  const Result packed = run({"pack", "--datadir", folder_ / "pictures", "--output",
+                             folder_ / "pack", "--input", "28", "--grey"});
+  ASSERT_EQ(packed.exit, 0) << packed.err;
+  EXPECT_NE(packed.out.find("001.one/6.jpg"), std::string::npos) << packed.out;
+  const auto train = [&](const std::string& data, const std::string& name) {
+    const Result result =
+        run({"local", "--net", "lenet", "--datadir", data, "--logdir", folder_ / name, "--batch",
+             "4", "--batches", "2", "--threads", "1", "--save", folder_ / (name + ".weights")});
+    EXPECT_EQ(result.exit, 0) << result.err;
+    return read_text(folder_ / (name + ".weights"));
+  };
+  EXPECT_TRUE(train(folder_ / "pictures", "from-folder") == train(folder_ / "pack", "from-pack"));
+
+  expect_error(
+      run({"pack", "--datadir", folder_ / "pictures", "--output", folder_ / "strict", "--strict"}),
+      1, {"001.one/6.jpg"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "strict"));
 }
 
 TEST_F(Cli, CompareWantsRunsThatEnded) {

@@ -130,7 +130,9 @@ std::vector<int> free_ports(int count) {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t length = sizeof address;
-    ::bind(socket, reinterpret_cast<sockaddr*>(&address), length);
+    if (::bind(socket, reinterpret_cast<sockaddr*>(&address), length) != 0) {
+      throw std::runtime_error("no free port on loopback");
+    }
     ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
     sockets.push_back(socket);
     ports.push_back(ntohs(address.sin_port));
