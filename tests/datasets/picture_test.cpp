@@ -142,7 +142,7 @@ TEST(Picture, SaysWhatIsWrong) {
   EXPECT_EQ(refusal(text("hello world", 11)), "it is neither a JPEG nor a PNG");
   EXPECT_EQ(refusal(text("GIF89a......", 12)), "it is a GIF, not a JPEG or PNG");
   EXPECT_EQ(refusal(text("RIFF....WEBPVP8 ", 16)), "it is a WebP, not a JPEG or PNG");
-  EXPECT_EQ(refusal(text("II*" + std::string(1, '\0') + "........", 12)),
+  EXPECT_EQ(refusal({'I', 'I', '*', 0, '.', '.', '.', '.', '.', '.', '.', '.'}),
             "it is a TIFF, not a JPEG or PNG");
   EXPECT_EQ(refusal(text("<!DOCTYPE html>", 15)), "it is a web page, not a JPEG or PNG");
   Bytes file = recorded("baseline.jpg");
