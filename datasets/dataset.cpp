@@ -53,11 +53,15 @@ std::uint64_t digest(const Catalogue& catalogue) {
   return digest.value();
 }
 
-std::string Dataset::description() const {
+std::string Dataset::contents() const {
   const Shape& s = shape();
   return with_commas(size()) + " pictures of " + std::to_string(s.c()) + "x" +
          std::to_string(s.h()) + "x" + std::to_string(s.w()) + " in " +
-         with_commas(classes().size()) + " classes, from " + source();
+         with_commas(classes().size()) + " classes";
+}
+
+std::string Dataset::description() const {
+  return contents() + ", from " + source();
 }
 
 Error unreadable(const Dataset& data, std::size_t index, const std::string& reason) {

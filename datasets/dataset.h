@@ -57,8 +57,8 @@ class Dataset {
   const Catalogue& catalogue() const { return catalogue_; }
   std::uint64_t digest() const { return datasets::digest(catalogue_); }
 
-  /// "30,607 pictures of 3x224x224 in 257 classes, from the folder ...".
-  std::string description() const;
+  std::string contents() const;            ///< "30,607 pictures of 3x224x224 in 257 classes".
+  std::string description() const;         ///< "CONTENTS, from SOURCE".
   virtual std::string source() const = 0;  ///< "the folder ...".
 
   /// The sample's pixels, C planes of H x W bytes: either in `scratch`, which has room for

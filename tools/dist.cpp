@@ -89,8 +89,10 @@ net::MeshSpec mesh_spec(const DistFlags& flags, const Task& task, const HostPara
   spec.identity.job = flags.job;
   spec.identity.model = net::fingerprint_of(
       task.model.title() + ", " + std::to_string(task.model.classes()) + " classes", host.spans());
-  spec.identity.data = net::fingerprint(task.data->description() + ", digest " +
-                                        std::to_string(task.data->digest()));
+  // What the data set holds, not where it lies: that differs from machine to machine.
+  spec.identity.data =
+      net::fingerprint(task.data->contents() + ", digest " + std::to_string(task.data->digest()));
+  spec.identity.data.text = task.data->description();
   spec.identity.settings = net::fingerprint(flags.settings());
   if (!flags.key.empty()) spec.key = net::read_key(flags.key);
   spec.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(flags.timeout * 1e3));
@@ -127,9 +129,9 @@ std::string megabytes(double bytes) {
 
 std::string traffic_report(const net::TrafficSummary& traffic) {
   return "wire     " + megabytes(traffic.step_sent) + " out and " +
-         megabytes(traffic.step_received) + " in a step, " + duration_text(traffic.wire_seconds) +
-         " busy, " + duration_text(traffic.exposed_seconds) + " of it exposed; t_comm " +
-         duration_text(traffic.t_comm) + "\n";
+         megabytes(traffic.step_received) + " in a step; t_comm " + duration_text(traffic.t_comm) +
+         "\n         busy " + duration_text(traffic.wire_seconds) + " a step, of which " +
+         duration_text(traffic.exposed_seconds) + " exposed\n";
 }
 
 /// One rank of a run, from its start to its files.

@@ -41,12 +41,14 @@ int local(int argc, const char* const* argv) {
   nlohmann::ordered_json config = config_of(flags, task, device.get());
   config["command"] = "local";
   directory.write("config.json", config.dump(1) + "\n");
-  std::printf("%s, %s parameters, %lld classes; %s\n%s: %s for training, %s for testing\n",
-              task.model.title().c_str(), grouped(task.model.trained_parameters()).c_str(),
-              static_cast<long long>(task.model.classes()), device->description().c_str(),
-              task.data->description().c_str(),
-              grouped(static_cast<std::int64_t>(task.split.train.size())).c_str(),
-              grouped(static_cast<std::int64_t>(task.split.test.size())).c_str());
+  std::printf(
+      "%s, %s parameters, %lld classes; %s\n%s: %s for training, %s for testing,\nfrom %s\n",
+      task.model.title().c_str(), grouped(task.model.trained_parameters()).c_str(),
+      static_cast<long long>(task.model.classes()), device->description().c_str(),
+      task.data->contents().c_str(),
+      grouped(static_cast<std::int64_t>(task.split.train.size())).c_str(),
+      grouped(static_cast<std::int64_t>(task.split.test.size())).c_str(),
+      task.data->source().c_str());
   std::fflush(stdout);
 
   const Length length = length_of(flags, loader);

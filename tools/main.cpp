@@ -3,6 +3,7 @@
 #include <cstring>
 #include <exception>
 
+#include "core/denormals.h"
 #include "core/error.h"
 #include "tools/commands.h"
 
@@ -51,6 +52,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  duplex::flush_denormals();
   try {
     return run(argc, argv);
   } catch (const duplex::Error& error) {

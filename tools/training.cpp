@@ -205,13 +205,13 @@ std::string report_of(const TrainingResult& result, std::int64_t batch, bool alo
   if (result.steps == 0) return "";
   std::string text;
   text += "t_grad   " + spread_text(result.gradient) + " a batch of " + std::to_string(batch) +
-          ", median (quartiles) of " + grouped(static_cast<std::int64_t>(result.gradient.count)) +
-          " batches\n";
-  text += "step     " + spread_text(result.total) + ", of which data " +
+          "; median (quartiles) of " + grouped(static_cast<std::int64_t>(result.gradient.count)) +
+          "\n";
+  text += "step     " + spread_text(result.total) + "\n         data " +
           duration_text(result.data.median) +
           (alone ? ", update " + duration_text(result.push.median)
-                 : ", waiting for weights " + duration_text(result.await.median) +
-                       ", handing gradients over " + duration_text(result.push.median)) +
+                 : ", awaiting weights " + duration_text(result.await.median) +
+                       ", pushing gradients " + duration_text(result.push.median)) +
           "\n";
   text += "loss     " + fixed(result.loss, 4) + " over the last tenth of " +
           grouped(static_cast<std::int64_t>(result.steps)) + " steps, " +

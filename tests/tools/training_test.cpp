@@ -51,9 +51,15 @@ class Training : public ::testing::Test {
 
   std::vector<std::string> arguments(const std::string& command, const std::string& name, int batch,
                                      const std::vector<std::string>& more) const {
+    return arguments_on(data_.path(), command, name, batch, more);
+  }
+
+  std::vector<std::string> arguments_on(const std::string& data, const std::string& command,
+                                        const std::string& name, int batch,
+                                        const std::vector<std::string>& more) const {
     std::vector<std::string> all{
-        command,        "--net",     "lenet", "--datadir", data_.path(),         "--logdir",
-        folder_ / name, "--threads", "1",     "--batch",   std::to_string(batch)};
+        command,     "--net", "lenet",   "--datadir",          data, "--logdir", folder_ / name,
+        "--threads", "1",     "--batch", std::to_string(batch)};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -89,6 +95,13 @@ class Training : public ::testing::Test {
       EXPECT_EQ(result.exit, 0) << result.err;
     }
     return read_weights(folder_ / (name + "/checkpoint.safetensors"));
+  }
+
+  /// A nodefile for two ranks, "nodes".
+  void write_two_nodes() const {
+    const std::vector<int> ports = free_ports(2);
+    write_text(folder_ / "nodes", "127.0.0.1:" + std::to_string(ports[0]) +
+                                      "\n127.0.0.1:" + std::to_string(ports[1]) + "\n");
   }
 
   TemporaryFolder data_, folder_;
@@ -146,9 +159,7 @@ TEST_F(Training, LostRankEndsTheOthersWithThree) {
 }
 
 TEST_F(Training, RanksThatDifferAreNamed) {
-  const std::vector<int> ports = free_ports(2);
-  write_text(folder_ / "nodes", "127.0.0.1:" + std::to_string(ports[0]) +
-                                    "\n127.0.0.1:" + std::to_string(ports[1]) + "\n");
+  write_two_nodes();
   const auto rank = [&](const char* index, const char* rate) {
     return Process(arguments(
         "dist", "differ", 8,
@@ -162,10 +173,30 @@ TEST_F(Training, RanksThatDifferAreNamed) {
   }
 }
 
+TEST_F(Training, DataMayLieElsewhereButMustBeTheSame) {
+  const TemporaryFolder elsewhere;
+  const auto both = [&] {
+    write_two_nodes();
+    const std::vector<std::string> nodes{"--nodefile", folder_ / "nodes", "--timeout", "20"};
+    std::vector<std::string> zero = nodes, one = nodes;
+    zero.insert(zero.end(), {"--index", "0"});
+    one.insert(one.end(), {"--index", "1"});
+    Process first(arguments("dist", "data", 8, zero));
+    Process second(arguments_on(elsewhere.path(), "dist", "data", 8, one));
+    return std::vector<Result>{first.wait(), second.wait()};
+  };
+  write_squares(elsewhere.path(), 96, 20);
+  for (const Result& result : both()) EXPECT_EQ(result.exit, 0) << result.err;
+  write_squares(elsewhere.path(), 95, 20);
+  for (const Result& result : both()) {
+    EXPECT_EQ(result.exit, 1) << result.err;
+    EXPECT_NE(result.err.find(data_.path()), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find(elsewhere.path()), std::string::npos) << result.err;
+  }
+}
+
 TEST_F(Training, MissingRankTimesOutWithFour) {
-  const std::vector<int> ports = free_ports(2);
-  write_text(folder_ / "nodes", "127.0.0.1:" + std::to_string(ports[0]) +
-                                    "\n127.0.0.1:" + std::to_string(ports[1]) + "\n");
+  write_two_nodes();
   const Result result = run(arguments(
       "dist", "missing", 8, {"--nodefile", folder_ / "nodes", "--index", "0", "--timeout", "1"}));
   EXPECT_EQ(result.exit, 4) << result.err;
