@@ -1,5 +1,5 @@
-// An exchange that keeps time of another: how much of a step went into awaiting weights and pushing
-// gradients.
+// An exchange that keeps time of another: how much of a step went into awaiting weights (beginning
+// the step included) and pushing gradients (ending it included).
 #pragma once
 #include "core/clock.h"
 #include "core/exchange.h"
@@ -11,8 +11,10 @@ class TimedExchange final : public Exchange {
   explicit TimedExchange(Exchange& inner) : inner_(inner) {}
 
   void begin(std::uint64_t step) override {
-    await_ns_ = push_ns_ = 0;
+    push_ns_ = 0;
+    const std::int64_t begin = clock_ns();
     inner_.begin(step);
+    await_ns_ = clock_ns() - begin;
   }
   void await(std::size_t parameter) override {
     const std::int64_t begin = clock_ns();
@@ -24,7 +26,11 @@ class TimedExchange final : public Exchange {
     inner_.push(parameter);
     push_ns_ += clock_ns() - begin;
   }
-  void end() override { inner_.end(); }
+  void end() override {
+    const std::int64_t begin = clock_ns();
+    inner_.end();
+    push_ns_ += clock_ns() - begin;
+  }
 
   /// Of the current step so far.
   std::int64_t await_ns() const { return await_ns_; }

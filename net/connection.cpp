@@ -15,6 +15,8 @@ std::uint64_t round_of(const FrameHeader& header) {
   switch (header.kind) {
     case FrameKind::abort:
       return 0;
+    case FrameKind::done:
+      return last - 2;
     case FrameKind::report:
       return last - 1;
     case FrameKind::goodbye:
@@ -95,6 +97,12 @@ void Connection::send(FrameKind kind, std::uint32_t parameter, std::uint32_t chu
   queue(std::move(frame));
 }
 
+void Connection::done() {
+  Outgoing frame;
+  frame.header.kind = FrameKind::done;
+  queue(std::move(frame));
+}
+
 void Connection::part(const std::string& report) {
   Outgoing frame;
   if (!report.empty()) {
@@ -116,6 +124,14 @@ void Connection::abort(const AbortReason& reason) {
   frame.own = encode(reason);
   frame.header.length = frame.own.size();
   queue(std::move(frame));
+}
+
+void Connection::drop() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  stop_ = true;
+  queue_.clear();
+  changed_.notify_all();
+  link_.socket.shut_down();
 }
 
 bool Connection::wait_until_sent(Deadline deadline) {
@@ -166,12 +182,19 @@ void Connection::send_loop() {
 void Connection::send_frame(const Outgoing& frame) {
   const std::int64_t first = now_ns();
   const HeaderBytes bytes = encode(frame.header);
+  const bool data =
+      frame.header.kind == FrameKind::weights || frame.header.kind == FrameKind::gradient;
   const void* payload = frame.own.empty() ? frame.payload : frame.own.data();
+  if (data && payload == nullptr) {
+    filled_.resize(std::max<std::size_t>(filled_.size(), frame.header.length / sizeof(float)));
+    owner_.fill(link_.rank, frame.header, filled_.data());
+    payload = filled_.data();
+  }
   const std::string phase = "sending " + name_of(frame.header.kind);
   link_.socket.write_all(bytes.data(), bytes.size(), payload, frame.header.length,
                          Clock::now() + timeout_, phase.c_str());
   record(frame.header, true, frame.queued, first);
-  if (frame.payload != nullptr) owner_.sent(link_.rank, frame.header);
+  if (data) owner_.sent(link_.rank, frame.header);
 }
 
 void Connection::receive_loop() {
@@ -225,6 +248,7 @@ bool Connection::receive_frame() {
       most = abort_limit;
       break;
     case FrameKind::alive:
+    case FrameKind::done:
     case FrameKind::goodbye:
       break;
     default:
@@ -242,6 +266,7 @@ bool Connection::receive_frame() {
     const AbortReason reason = decode_abort(payload.data(), payload.size());
     throw Error(link_.peer + " ended the run: " + reason.text, reason.code);
   }
+  if (header.kind == FrameKind::done) owner_.done(link_.rank);
   if (header.kind != FrameKind::goodbye) return true;
   owner_.parted(link_.rank);
   return false;

@@ -27,11 +27,15 @@ class ConnectionOwner {
   /// ProtocolError if such a frame may not come now: nothing of it has been read then. Null: the
   /// run is over.
   virtual void* destination(int peer, const FrameHeader& header) = 0;
+  /// Fills the payload of a frame that was queued without one, as it is about to leave.
+  virtual void fill(int peer, const FrameHeader& header, void* payload) = 0;
   /// The payload is there.
   virtual void received(int peer, const FrameHeader& header) = 0;
   /// A frame of weights or gradient has left: its payload is read no more.
   virtual void sent(int peer, const FrameHeader& header) = 0;
   virtual void reported(int peer, std::string report) = 0;
+  /// The peer has pushed its last gradient.
+  virtual void done(int peer) = 0;
   /// The peer has said goodbye: nothing more comes from it.
   virtual void parted(int peer) = 0;
   /// The connection is of no more use. At most once from each thread.
@@ -56,15 +60,21 @@ class Connection {
   const std::string& peer_name() const { return link_.peer; }
   std::string congestion() const { return link_.socket.congestion(); }
 
-  /// Queues a frame of weights or gradient; `payload` must stay as it is until sent(). Of the
-  /// frames in the queue, those of an earlier round go first, then those of an earlier parameter; a
-  /// frame that has begun is not interrupted.
+  /// Queues a frame of weights or gradient; `payload` must stay as it is until sent(), or is null:
+  /// then the owner is asked for it when the frame leaves. Of the frames in the queue, those of an
+  /// earlier round go first, then those of an earlier parameter; a frame that has begun is not
+  /// interrupted.
   void send(FrameKind kind, std::uint32_t parameter, std::uint32_t chunk, std::uint64_t step,
             const void* payload, std::uint64_t bytes);
+  /// Behind all weights and gradients: tells the peer that no gradient will follow.
+  void done();
   /// Behind everything that is queued and will be: then goodbye, and the sending thread is done.
   void part(const std::string& report);
   /// Ahead of everything: tells the peer why, then the sending thread is done.
   void abort(const AbortReason& reason);
+
+  /// Lets go of the peer, without waiting: both threads end.
+  void drop();
 
   /// Waits until the sending thread is done. False: not by then.
   bool wait_until_sent(Deadline deadline);
@@ -101,6 +111,7 @@ class Connection {
   std::condition_variable changed_;
   std::vector<Outgoing> queue_;  ///< A heap by after().
   std::uint64_t queued_ = 0;
+  std::vector<float> filled_;  ///< Payload of a frame that was queued without; the sender's.
   bool stop_ = false;
   bool sending_ = false, receiving_ = false;
   std::thread sender_, receiver_;

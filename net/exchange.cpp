@@ -70,6 +70,7 @@ class ParameterExchange::State final : public ConnectionOwner {
     if (topology_.is_owner(rank_)) make_store();
     connections_.resize(static_cast<std::size_t>(topology_.size));
     parted_.resize(connections_.size(), false);
+    lost_.resize(connections_.size(), false);
     reports_.resize(connections_.size());
     for (Link& link : mesh.links()) {
       const int peer = link.rank;
@@ -178,17 +179,20 @@ class ParameterExchange::State final : public ConnectionOwner {
   }
 
   std::vector<std::string> finish(const std::string& report) {
-    if (is_worker())
-      for (std::size_t p = 0; p < spans_.size(); ++p) await(p);
-    else
+    if (is_worker()) {
+      await_all();
+      if (is_async()) await_last_weights();
+    } else {
       wait_for_goodbyes();
+      if (is_async()) take_own_weights();
+    }
     for (auto& connection : connections_)
-      if (connection)
+      if (connection && !is_lost(connection->peer()))
         connection->part(connection->peer() == topology_.hub() ? report : std::string());
     wait_for_goodbyes();
     const Deadline deadline = Clock::now() + spec_.timeout;
     for (auto& connection : connections_) {
-      if (!connection) continue;
+      if (!connection || is_lost(connection->peer())) continue;
       if (!connection->wait_until_sent(deadline))
         throw Error(connection->peer_name() + " does not take this rank's goodbye",
                     Exit::timed_out);
@@ -209,6 +213,16 @@ class ParameterExchange::State final : public ConnectionOwner {
   int rank() const { return rank_; }
   const ShardMap& shards() const { return map_; }
   const Ledger& ledger() const { return ledger_; }
+  std::vector<Store::Staleness> staleness() const {
+    return store_ ? store_->staleness() : std::vector<Store::Staleness>();
+  }
+  std::vector<int> lost() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<int> ranks;
+    for (std::size_t rank = 0; rank < lost_.size(); ++rank)
+      if (lost_[rank]) ranks.push_back(static_cast<int>(rank));
+    return ranks;
+  }
 
   // What the connections' threads call.
 
@@ -234,6 +248,11 @@ class ParameterExchange::State final : public ConnectionOwner {
     return spans_[header.parameter].weights + map_[chunk].offset;
   }
 
+  void fill(int peer, const FrameHeader& header, void* payload) override {
+    store_->read(map_.find(header.parameter, header.chunk), worker_number(peer),
+                 static_cast<float*>(payload));
+  }
+
   void received(int peer, const FrameHeader& header) override {
     const std::size_t chunk = map_.find(header.parameter, header.chunk);
     if (header.kind == FrameKind::gradient)
@@ -256,13 +275,24 @@ class ParameterExchange::State final : public ConnectionOwner {
     reports_[index(peer)] = std::move(report);
   }
 
+  void done(int peer) override {
+    if (!is_async() || !store_ || !topology_.is_worker(peer))
+      throw ProtocolError(name_of_rank(peer) + " ended its training out of turn");
+    store_->done(worker_number(peer), false);
+  }
+
   void parted(int peer) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     parted_[index(peer)] = true;
     changed_.notify_all();
   }
 
-  void failed(int, std::exception_ptr cause) override { fail(cause); }
+  void failed(int peer, std::exception_ptr cause) override {
+    if (is_async() && !is_worker())
+      lose(peer, cause);
+    else
+      fail(cause);
+  }
 
  private:
   /// Weights of a chunk on their way to a worker.
@@ -281,10 +311,65 @@ class ParameterExchange::State final : public ConnectionOwner {
 
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
+  bool is_async() const { return spec_.sync == Sync::none; }
+
+  void await_all() {
+    for (std::size_t p = 0; p < spans_.size(); ++p) await(p);
+  }
+
+  /// Asynchronous: tells the owners that this worker pushes no more, and waits for what they send
+  /// when that is so of every worker.
+  void await_last_weights() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (std::size_t chunk = 0; chunk < incoming_.size(); ++chunk) {
+        incoming_[chunk] = {step_ + 1, Incoming::due};
+        ++remaining_[map_[chunk].parameter];
+      }
+    }
+    for (auto& connection : connections_)
+      if (connection && topology_.is_owner(connection->peer())) connection->done();
+    if (store_) store_->done(worker_number(rank_), false);
+    await_all();
+  }
+
+  /// Asynchronous: a server's store has weights of its own.
+  void take_own_weights() {
+    for (std::size_t chunk = 0; chunk < map_.chunks(); ++chunk)
+      store_->read(chunk, 0, spans_[map_[chunk].parameter].weights + map_[chunk].offset);
+  }
+
+  /// A worker of an asynchronous central server is lost: the others go on, if there are any.
+  void lose(int peer, const std::exception_ptr& cause) {
+    std::string why;
+    try {
+      std::rethrow_exception(cause);
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (finished_ || lost_[index(peer)]) return;
+      lost_[index(peer)] = true;
+      parted_[index(peer)] = true;
+      changed_.notify_all();
+    }
+    if (lost().size() == workers_.size()) {
+      fail(cause);
+      return;
+    }
+    if (spec_.log) spec_.log("going on without " + name_of_rank(peer) + ": " + why);
+    connections_[index(peer)]->drop();
+    store_->done(worker_number(peer), true);
+  }
+
   void make_store() {
     StoreSpec store;
     store.sync = spec_.sync;
     store.workers = static_cast<int>(workers_.size());
+    store.samples = spec_.samples;
+    store.average = spec_.average;
+    store.publish_together = !spec_.overlap;
     store.optimiser = spec_.optimiser;
     store.rate = spec_.rate;
     // A central server bounds what it keeps, whatever the number of workers: a connection from a
@@ -295,9 +380,10 @@ class ParameterExchange::State final : public ConnectionOwner {
     // gradients.
     const std::size_t owned = map_.elements_of(rank_) * sizeof(float);
     store.early_bytes = is_worker() ? owned * workers_.size() : owned;
-    store_ = std::make_unique<Store>(
-        map_, rank_, store, weights_of(spans_),
-        [this](std::size_t chunk, std::uint64_t step) { publish(chunk, step); });
+    store_ = net::make_store(map_, rank_, store, weights_of(spans_),
+                             [this](std::size_t chunk, std::uint64_t step, int worker) {
+                               publish(chunk, step, worker);
+                             });
   }
 
   int worker_number(int rank) const {
@@ -323,17 +409,38 @@ class ParameterExchange::State final : public ConnectionOwner {
     throw Error("no room for more gradients for too long", Exit::timed_out);
   }
 
-  /// The store's: new weights go to every other worker, and count as arrived here.
-  void publish(std::size_t chunk_index, std::uint64_t step) {
-    const Chunk& chunk = map_[chunk_index];
+  /// The store's: new weights go to the other workers that they are for, and count as arrived here.
+  void publish(std::size_t chunk_index, std::uint64_t step, int worker) {
+    if (worker != Store::every_worker) {
+      const int to = workers_[index(worker)];
+      if (to == rank_)
+        take(chunk_index);
+      else if (!is_lost(to))
+        send_weights(to, map_[chunk_index], step, nullptr);
+      return;
+    }
     const bool here = is_worker();
     store_->sending(chunk_index, static_cast<int>(workers_.size()) - (here ? 1 : 0));
-    for (const int worker : workers_)
-      if (worker != rank_)
-        connections_[index(worker)]->send(FrameKind::weights, chunk.parameter, chunk.number, step,
-                                          spans_[chunk.parameter].weights + chunk.offset,
-                                          chunk.bytes());
+    for (const int to : workers_)
+      if (to != rank_) send_weights(to, map_[chunk_index], step, store_->published(chunk_index));
     if (here) weights_are_here(chunk_index);
+  }
+
+  void send_weights(int to, const Chunk& chunk, std::uint64_t step, const float* values) {
+    connections_[index(to)]->send(FrameKind::weights, chunk.parameter, chunk.number, step, values,
+                                  chunk.bytes());
+  }
+
+  /// This rank's worker is given this rank's weights as they are; the store's go on changing.
+  void take(std::size_t chunk) {
+    store_->read(chunk, worker_number(rank_),
+                 spans_[map_[chunk].parameter].weights + map_[chunk].offset);
+    weights_are_here(chunk);
+  }
+
+  bool is_lost(int rank) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return lost_[index(rank)];
   }
 
   void weights_are_here(std::size_t chunk) {
@@ -478,13 +585,14 @@ class ParameterExchange::State final : public ConnectionOwner {
   bool in_step_ = false;
   bool finished_ = false;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_, own_changed_;
   std::vector<Incoming> incoming_;      ///< By chunk.
   std::vector<std::size_t> remaining_;  ///< By parameter: what await still waits for.
   std::vector<std::uint64_t> pushed_;   ///< By parameter: steps whose gradient was pushed.
   std::priority_queue<OwnGradient> own_gradients_;
-  std::vector<bool> parted_;          ///< By rank.
+  std::vector<bool> parted_;          ///< By rank: said goodbye, or lost.
+  std::vector<bool> lost_;            ///< By rank.
   std::vector<std::string> reports_;  ///< By rank.
   std::exception_ptr failure_;
   bool stop_ = false;
@@ -510,6 +618,12 @@ void ParameterExchange::push(std::size_t parameter) {
 }
 void ParameterExchange::end() {
   state_->end();
+}
+std::vector<Store::Staleness> ParameterExchange::staleness() const {
+  return state_->staleness();
+}
+std::vector<int> ParameterExchange::lost() const {
+  return state_->lost();
 }
 std::vector<std::string> ParameterExchange::finish(const std::string& report) {
   return state_->finish(report);

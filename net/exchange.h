@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,13 +29,20 @@ struct Span {
 
 struct ExchangeSpec {
   Sync sync = Sync::join;
+  /// By worker, in rank order: what its gradient counts in the mean; empty: all the same.
+  std::vector<std::int64_t> samples;
+  /// What is pushed are weights, and the new weights are their mean; the optimiser is not used.
+  bool average = false;
+  /// Off: an owner publishes its new weights together, when it has them all.
+  bool overlap = true;
   Shards shards = Shards::even;
   std::size_t chunk_bytes = ShardMap::default_chunk_bytes;
   OptimiserSpec optimiser;
   LearningRate rate;
   /// For every wait: for weights, for a gradient, for a frame to get through, for a sign of life.
   std::chrono::milliseconds timeout{60000};
-  std::string ledger_path;  ///< Where the ledger's CSV goes; empty: nowhere.
+  std::string ledger_path;                      ///< Where the ledger's CSV goes; empty: nowhere.
+  std::function<void(const std::string&)> log;  ///< A line for the user; may be empty.
 };
 
 /// The model's fingerprint for the handshake: names and sizes of the spans, in order. `text` is
@@ -45,9 +53,15 @@ Fingerprint fingerprint_of(const std::string& text, const std::vector<Span>& spa
 ///
 /// On a worker: begin, await, push, end as core/exchange.h says, for steps 0, 1, ...; then finish.
 /// The weights of step 0 are those that the owners' spans held when the exchange was made, on every
-/// rank. await may be called again for weights that have come already. The weights of step s + 1
-/// are the update (3.2) of those of step s by the mean (3.12) of all workers' gradients, summed in
-/// rank order. On a rank that only serves: finish alone; it returns when every worker has finished.
+/// rank. await may be called again for weights that have come already. On a rank that only serves:
+/// finish alone; it returns when every worker has finished.
+///
+/// Join and split: the weights of step s + 1 are the update (3.2) of those of step s by the mean
+/// (3.12) of all workers' gradients, weighted by their samples and summed in rank order.
+///
+/// None: those that a worker gets after its gradient of step s are the owners' newest. Workers may
+/// take different numbers of steps; finish gives all of them the same last weights. A worker that a
+/// central server loses stops nobody: that is logged, and the others go on.
 ///
 /// Whatever ends the run early (a lost peer, a deadline, a frame that should not be) is thrown, the
 /// first cause of it, as Error with its exit code from whichever call waits or comes next, on every
@@ -70,6 +84,10 @@ class ParameterExchange final : public duplex::Exchange {
   /// any text; the hub gets the reports of all ranks, by rank (its own among them), the others an
   /// empty vector.
   std::vector<std::string> finish(const std::string& report);
+
+  /// Of an asynchronous run, of this rank's chunks. After finish.
+  std::vector<Store::Staleness> staleness() const;
+  std::vector<int> lost() const;  ///< Ranks that an asynchronous run went on without.
 
   bool is_worker() const;  ///< False on a dedicated central server.
   int rank() const;

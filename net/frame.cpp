@@ -93,6 +93,8 @@ std::string name_of(FrameKind kind) {
       return "goodbye";
     case FrameKind::abort:
       return "abort";
+    case FrameKind::done:
+      return "done";
   }
   return "kind " + std::to_string(static_cast<unsigned>(kind));
 }

@@ -32,6 +32,7 @@ enum class FrameKind : std::uint16_t {
   report = 19,
   goodbye = 20,
   abort = 21,
+  done = 22,
 };
 
 /// "weights"; "kind 77" for what is none.

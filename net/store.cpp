@@ -1,250 +1,36 @@
 #include "net/store.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
+#include "net/async_store.h"
+#include "net/join_store.h"
 
 namespace duplex::net {
 
 Sync parse_sync(const std::string& name) {
-  if (name == "join") return Sync::join;
-  throw Error("unknown sync '" + name + "'; known: join", Exit::usage);
+  for (const Sync sync : {Sync::join, Sync::split, Sync::none})
+    if (name == name_of(sync)) return sync;
+  throw Error("unknown sync '" + name + "'; known: join, split, none", Exit::usage);
 }
 
-const char* name_of(Sync) {
-  return "join";
-}
-
-Store::Store(const ShardMap& map, int rank, const StoreSpec& spec, std::vector<float*> weights,
-             Publish publish)
-    : map_(map),
-      spec_(spec),
-      weights_(std::move(weights)),
-      publish_(std::move(publish)),
-      slots_(map.chunks()) {
-  for (std::size_t chunk = 0; chunk < map_.chunks(); ++chunk) {
-    if (map_[chunk].owner != rank) continue;
-    auto slot = std::make_unique<Slot>();
-    slot->contributions.resize(static_cast<std::size_t>(spec_.workers));
-    for (int i = 0; i < spec_.optimiser.states(); ++i)
-      slot->state.emplace_back(new float[map_[chunk].count]());
-    slots_[chunk] = std::move(slot);
+const char* name_of(Sync sync) {
+  switch (sync) {
+    case Sync::join:
+      return "join";
+    case Sync::split:
+      return "split";
+    case Sync::none:
+      break;
   }
+  return "none";
 }
 
-void Store::publish_initial() {
-  for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk)
-    if (slots_[chunk]) publish_(chunk, 0);
-}
-
-Store::Slot& Store::due(std::size_t chunk, int worker, std::uint64_t step) const {
-  const Chunk& what = map_[chunk];
-  const auto refuse = [&](const std::string& why) {
-    return ProtocolError("gradient of parameter " + std::to_string(what.parameter) + ", chunk " +
-                         std::to_string(what.number) + ", step " + std::to_string(step) +
-                         ", from worker " + std::to_string(worker) + ": " + why);
-  };
-  if (!slots_[chunk]) throw refuse("this rank does not own the chunk");
-  Slot& slot = *slots_[chunk];
-  const std::lock_guard<std::mutex> lock(slot.mutex);
-  if (step != slot.step) throw refuse("step " + std::to_string(slot.step) + " is due");
-  Contribution& contribution = slot.contributions[static_cast<std::size_t>(worker)];
-  if (contribution.state != Contribution::missing) throw refuse("it has come already");
-  contribution.state = Contribution::arriving;
-  if (!slot.open) {
-    slot.open = true;
-    slot.since = std::chrono::steady_clock::now();
-  }
-  return slot;
-}
-
-bool Store::is_turn(const Slot& slot, int worker) {
-  const std::lock_guard<std::mutex> lock(slot.mutex);
-  return slot.turn == worker;
-}
-
-float* Store::place(std::size_t chunk, int worker, std::uint64_t step,
-                    std::chrono::steady_clock::time_point deadline) {
-  Slot& slot = due(chunk, worker, step);
-  const std::size_t bytes = map_[chunk].bytes();
-  bool early = false;
-  if (!is_turn(slot, worker)) {
-    // A gradient whose turn it is never waits for room, so the sums always proceed: worker 0's turn
-    // is always, and worker i's comes when those before it have been added.
-    std::unique_lock<std::mutex> room(room_mutex_);
-    while (!stopped_ && !is_turn(slot, worker)) {
-      if (early_used_ + bytes <= spec_.early_bytes) {
-        early_used_ += bytes;
-        early = true;
-        break;
-      }
-      if (room_.wait_until(room, deadline) == std::cv_status::timeout) return nullptr;
-    }
-    if (stopped_) return nullptr;
-  }
-  Floats buffer = take_buffer(map_[chunk].count);
-  const std::lock_guard<std::mutex> lock(slot.mutex);
-  Contribution& contribution = slot.contributions[static_cast<std::size_t>(worker)];
-  contribution.own = std::move(buffer);
-  contribution.early = early;
-  return contribution.own.get();
-}
-
-void Store::arrived(std::size_t chunk, int worker) {
-  Slot& slot = *slots_[chunk];
-  {
-    const std::lock_guard<std::mutex> lock(slot.mutex);
-    slot.contributions[static_cast<std::size_t>(worker)].state = Contribution::here;
-  }
-  advance(chunk);
-}
-
-void Store::give(std::size_t chunk, int worker, std::uint64_t step, const float* gradient) {
-  Slot& slot = due(chunk, worker, step);
-  {
-    const std::lock_guard<std::mutex> lock(slot.mutex);
-    Contribution& contribution = slot.contributions[static_cast<std::size_t>(worker)];
-    contribution.lent = gradient;
-    contribution.state = Contribution::here;
-  }
-  advance(chunk);
-}
-
-void Store::sending(std::size_t chunk, int count) {
-  Slot& slot = *slots_[chunk];
-  const std::lock_guard<std::mutex> lock(slot.mutex);
-  slot.senders += count;
-}
-
-void Store::sent(std::size_t chunk) {
-  Slot& slot = *slots_[chunk];
-  {
-    const std::lock_guard<std::mutex> lock(slot.mutex);
-    if (--slot.senders > 0) return;
-  }
-  advance(chunk);
-}
-
-/// Does all that can be done now: adds whose turn it is, updates and publishes when all are in. One
-/// thread at a time; another that comes meanwhile leaves its work to the one that is at it.
-void Store::advance(std::size_t chunk) {
-  Slot& slot = *slots_[chunk];
-  std::unique_lock<std::mutex> lock(slot.mutex);
-  if (slot.busy) return;
-  slot.busy = true;
-  while (slot.turn < spec_.workers) {
-    Contribution& contribution = slot.contributions[static_cast<std::size_t>(slot.turn)];
-    if (contribution.state != Contribution::here) break;
-    lock.unlock();
-    add(map_[chunk].count, slot, contribution);
-    const std::size_t freed = contribution.early ? map_[chunk].bytes() : 0;
-    lock.lock();
-    ++slot.turn;
-    lock.unlock();
-    turn_has_come(freed);
-    lock.lock();
-  }
-  if (slot.turn < spec_.workers || slot.senders > 0) {
-    slot.busy = false;
-    return;
-  }
-  lock.unlock();
-  update_weights(map_[chunk], slot);
-  lock.lock();
-  for (Contribution& contribution : slot.contributions) contribution = Contribution();
-  slot.turn = 0;
-  slot.open = false;
-  const std::uint64_t step = ++slot.step;
-  slot.busy = false;
-  lock.unlock();
-  publish_(chunk, step);
-}
-
-/// sum += contribution; whichever of the two is a buffer of the store's own takes the result. After
-/// the last one the sum is made the mean (3.12).
-void Store::add(std::size_t count, Slot& slot, Contribution& contribution) {
-  if (slot.turn == 0) {
-    slot.sum = std::move(contribution.own);
-    slot.lent_sum = contribution.lent;
-    return;
-  }
-  if (!slot.sum && !contribution.own) slot.sum = take_buffer(count);
-  const float* a = slot.lent_sum != nullptr ? slot.lent_sum : slot.sum.get();
-  const float* b = contribution.own ? contribution.own.get() : contribution.lent;
-  float* to = slot.sum ? slot.sum.get() : contribution.own.get();
-  if (slot.turn + 1 < spec_.workers) {
-    for (std::size_t i = 0; i < count; ++i) to[i] = a[i] + b[i];
-  } else {
-    const float part = 1.0F / static_cast<float>(spec_.workers);
-    for (std::size_t i = 0; i < count; ++i) to[i] = (a[i] + b[i]) * part;
-  }
-  if (!slot.sum) slot.sum = std::move(contribution.own);
-  if (contribution.own) return_buffer(count, std::move(contribution.own));
-  slot.lent_sum = nullptr;
-}
-
-void Store::update_weights(const Chunk& chunk, Slot& slot) {
-  const OptimiserStep step{spec_.optimiser, spec_.rate.at(slot.step), slot.step + 1};
-  std::vector<float*> state;
-  for (const Floats& values : slot.state) state.push_back(values.get());
-  const float* gradient = slot.lent_sum != nullptr ? slot.lent_sum : slot.sum.get();
-  update(step, chunk.count, weights_[chunk.parameter] + chunk.offset, gradient, state.data());
-  if (slot.sum) return_buffer(chunk.count, std::move(slot.sum));
-  slot.lent_sum = nullptr;
-}
-
-/// Wakes those that wait for room or for their turn.
-void Store::turn_has_come(std::size_t freed_bytes) {
-  const std::lock_guard<std::mutex> lock(room_mutex_);
-  early_used_ -= freed_bytes;
-  room_.notify_all();
-}
-
-Store::Floats Store::take_buffer(std::size_t count) {
-  {
-    const std::lock_guard<std::mutex> lock(pool_mutex_);
-    std::vector<Floats>& free = pool_[count];
-    if (!free.empty()) {
-      Floats buffer = std::move(free.back());
-      free.pop_back();
-      return buffer;
-    }
-  }
-  return Floats(new float[count]);
-}
-
-void Store::return_buffer(std::size_t count, Floats buffer) {
-  const std::lock_guard<std::mutex> lock(pool_mutex_);
-  pool_[count].push_back(std::move(buffer));
-}
-
-void Store::stop() {
-  const std::lock_guard<std::mutex> lock(room_mutex_);
-  stopped_ = true;
-  room_.notify_all();
-}
-
-std::optional<Store::Overdue> Store::overdue(std::chrono::steady_clock::duration allowed) const {
-  const auto now = std::chrono::steady_clock::now();
-  std::optional<Overdue> worst;
-  auto since = now - allowed;
-  for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk) {
-    if (!slots_[chunk]) continue;
-    const Slot& slot = *slots_[chunk];
-    const std::lock_guard<std::mutex> lock(slot.mutex);
-    if (!slot.open || slot.since > since) continue;
-    Overdue found{chunk, slot.step, {}, std::chrono::duration<double>(now - slot.since).count()};
-    for (std::size_t worker = 0; worker < slot.contributions.size(); ++worker) {
-      const auto state = slot.contributions[worker].state;
-      if (state == Contribution::missing || state == Contribution::arriving)
-        found.missing.push_back(static_cast<int>(worker));
-    }
-    if (found.missing.empty()) continue;
-    since = slot.since;
-    worst = std::move(found);
-  }
-  return worst;
+std::unique_ptr<Store> make_store(const ShardMap& map, int rank, const StoreSpec& spec,
+                                  std::vector<float*> weights, Store::Publish publish) {
+  if (spec.sync == Sync::none)
+    return std::make_unique<AsyncStore>(map, rank, spec, weights, std::move(publish));
+  return std::make_unique<JoinStore>(map, rank, spec, std::move(weights), std::move(publish));
 }
 
 }  // namespace duplex::net

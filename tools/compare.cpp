@@ -1,5 +1,5 @@
 // duplex compare RUN...: what computing and communicating cost in each run, and whether training in
-// parallel paid: speedup predicted by (4.11) and (4.12) from the first run's t_grad, and speedup
+// parallel paid: speedup predicted by the equations from the first run's t_grad, and speedup
 // measured.
 #include <cstdio>
 #include <filesystem>
@@ -18,15 +18,19 @@ namespace {
 
 struct Run {
   std::string name;
-  std::string network, server;
+  std::string network, server, sync = "join";
   std::int64_t batch = 0;
   int workers = 1;
   double t_grad = 0.0, t_comm = 0.0;
   double sent = 0.0, received = 0.0;  ///< Bytes a worker sends and receives in a step.
-  double step = 0.0;                  ///< Seconds, in which every worker does a batch.
-  double top1 = -1.0;                 ///< Negative: not tested.
+  double step = 0.0;                  ///< Seconds.
+  double steps = 0.0;                 ///< That a worker took.
+  bool averages = false;
+  double top1 = -1.0;  ///< Negative: not tested.
 
-  double per_batch() const { return step / workers; }
+  /// In a step every worker does a batch, or its part of one.
+  double batches_a_step() const { return sync == "split" ? 1 : workers; }
+  double per_batch() const { return step / batches_a_step(); }
 };
 
 nlohmann::json read_json(const std::string& path) {
@@ -51,12 +55,15 @@ Run read_run(const std::string& directory) {
     run.network = config.at("title").get<std::string>();
     run.batch = config.at("batch").get<std::int64_t>();
     run.workers = summary.at("workers").get<int>();
+    run.steps = summary.at("steps").get<double>();
     run.t_grad = summary.at("t_grad_s").at("median").get<double>();
     run.step = summary.at("step_s").at("median").get<double>();
     if (summary.contains("accuracy")) run.top1 = summary["accuracy"].at("top1").get<double>();
     if (summary.contains("traffic")) {
       const nlohmann::json& traffic = summary["traffic"];
       run.server = summary.at("server").get<std::string>();
+      run.sync = summary.at("sync").get<std::string>();
+      run.averages = config.at("average").get<std::uint64_t>() > 0;
       run.t_comm = traffic.at("t_comm_s").get<double>();
       run.sent = traffic.at("step_sent").get<double>();
       run.received = traffic.at("step_received").get<double>();
@@ -109,9 +116,12 @@ int compare(int argc, const char* const* argv) {
                   Exit::usage);
     }
     std::string predicted = "1";
-    if (!run.server.empty()) {
-      predicted = fixed(sync_join_speedup({run.t_comm, alone.t_grad}, run.workers,
-                                          net::parse_server_mode(run.server)),
+    if (run.averages) {
+      predicted = "";  // The thesis has no equation for it.
+    } else if (!run.server.empty()) {
+      predicted = fixed(speedup({run.t_comm, alone.t_grad}, net::parse_sync(run.sync),
+                                net::parse_server_mode(run.server), run.workers,
+                                run.steps * run.batches_a_step()),
                         2);
     }
     table.row({run.name, std::to_string(run.workers), duration_text(run.t_grad),
@@ -125,8 +135,10 @@ int compare(int argc, const char* const* argv) {
   std::puts(
       "t_grad: seconds for a batch's gradient on one worker. t_comm: for one transfer of all "
       "weights.\n"
-      "MB: what one worker sends and receives in a step, in which each of N workers does a batch.\n"
-      "S: speedup over the first run (4.23), predicted by (4.11) central or (4.12) distributed.");
+      "MB: what one worker sends and receives in a step.\n"
+      "S: speedup over the first run (4.23), predicted by (4.11) for a synchronous central "
+      "server,\n"
+      "(4.12) distributed, (4.20) and (4.21) asynchronous.");
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/output_file.h"
 #include "layers/checkpoint.h"
+#include "layers/local_exchange.h"
 #include "net/exchange.h"
 #include "net/key.h"
 #include "tools/command_line.h"
@@ -20,8 +21,9 @@ namespace {
 struct DistFlags {
   TrainingFlags training;
   std::string nodefile, sync = "join", server = "distributed", shards = "even", key, job = "duplex",
-                        congestion;
+                        congestion, overlap = "on";
   int index = -1;
+  std::uint64_t average = 0;
   double timeout = 60.0;
 
   void add_to(CLI::App& app);
@@ -38,8 +40,18 @@ void DistFlags::add_to(CLI::App& app) {
   app.add_option("--index", index, "this process's rank: its line in the nodefile, from 0")
       ->required()
       ->check(at_least(0));
-  app.add_option("--sync", sync, "join: one update by the mean gradient of every worker's batch")
-      ->check(CLI::IsMember({"join"}));
+  app.add_option("--sync", sync,
+                 "join: one update by the mean gradient of every worker's batch (default); split: "
+                 "the workers share one batch; none: every gradient is applied as it comes")
+      ->check(CLI::IsMember({"join", "split", "none"}));
+  app.add_option("--average", average,
+                 "workers update weights of their own and go on with the mean of them after every "
+                 "so many batches")
+      ->check(between(1, 1 << 30));
+  app.add_option("--overlap", overlap,
+                 "on: gradients leave during the backward pass, weights come during the forward "
+                 "pass (default); off: receive all, compute, send all")
+      ->check(CLI::IsMember({"on", "off"}));
   app.add_option(
          "--server", server,
          "distributed: every rank trains and holds a share of the weights (default); central: "
@@ -59,6 +71,8 @@ net::ExchangeSpec DistFlags::exchange() const {
   net::ExchangeSpec spec;
   spec.sync = net::parse_sync(sync);
   spec.shards = net::parse_shards(shards);
+  spec.average = average > 0;
+  spec.overlap = overlap == "on";
   spec.optimiser = training.spec;
   spec.rate = training.learning_rate();
   spec.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(timeout * 1e3));
@@ -66,7 +80,8 @@ net::ExchangeSpec DistFlags::exchange() const {
 }
 
 std::string DistFlags::settings() const {
-  return "sync " + sync + ", server " + server +
+  return "sync " + sync + (average > 0 ? ", average " + std::to_string(average) : "") +
+         ", overlap " + overlap + ", server " + server +
          (server == "distributed" ? ", shards " + shards : "") + ", " + training.settings();
 }
 
@@ -134,6 +149,30 @@ std::string traffic_report(const net::TrafficSummary& traffic) {
          duration_text(traffic.exposed_seconds) + " exposed\n";
 }
 
+/// Updates by others between the weights of a gradient and the gradient's own, over a run.
+std::string staleness_report(const std::vector<net::Store::Staleness>& steps) {
+  double sum = 0.0, chunks = 0.0;
+  std::uint64_t most = 0;
+  for (const auto& step : steps) {
+    sum += static_cast<double>(step.sum);
+    chunks += static_cast<double>(step.chunks);
+    most = std::max(most, step.most);
+  }
+  return "staleness " + fixed(chunks > 0.0 ? sum / chunks : 0.0, 2) + " updates by others, " +
+         std::to_string(most) + " at most\n";
+}
+
+std::string staleness_csv(const std::vector<net::Store::Staleness>& steps) {
+  std::string text = "worker,step,mean,most\n";
+  for (const auto& step : steps) {
+    const auto chunks = static_cast<double>(std::max<std::uint64_t>(step.chunks, 1));
+    text += std::to_string(step.worker) + "," + std::to_string(step.step) + "," +
+            fixed(static_cast<double>(step.sum) / chunks, 3) + "," + std::to_string(step.most) +
+            "\n";
+  }
+  return text;
+}
+
 /// One rank of a run, from its start to its files.
 class Rank {
  public:
@@ -152,7 +191,7 @@ class Rank {
     RunDirectory directory(flags_.training.logdir, "dist", flags_.training.model.net);
     if (trains_) prepare_network();
     write_config(directory);
-    net::ExchangeSpec spec = flags_.exchange();
+    net::ExchangeSpec spec = exchange_spec();
     spec.ledger_path = directory.file("ledger-" + std::to_string(flags_.index) + ".csv");
     net::ParameterExchange wire(spec, host_.spans(), net::Mesh::join(std::move(mesh)));
     if (trains_) {
@@ -168,9 +207,36 @@ class Rank {
   void prepare_network() {
     const TrainingFlags& flags = flags_.training;
     device_ = make_device(flags.device, flags.threads);
-    network_ = std::make_unique<Network>(task_.model, *device_, flags.batch);
+    network_ = std::make_unique<Network>(task_.model, *device_, share_of(flags_.index).count);
     network_->initialise(flags.seed);
     if (!flags.weights.empty()) load_checkpoint(flags.weights, *network_);
+  }
+
+  /// What a rank trains on of each step's samples.
+  datasets::Share share_of(int rank) const {
+    const auto workers = static_cast<int>(topology_.workers().size());
+    const int number = worker_number(topology_, rank);
+    const std::int64_t batch = flags_.training.batch;
+    return flags_.sync == "split" ? datasets::split_share(batch, number, workers)
+                                  : datasets::join_share(batch, number, workers);
+  }
+
+  net::ExchangeSpec exchange_spec() const {
+    net::ExchangeSpec spec = flags_.exchange();
+    for (int worker : topology_.workers()) spec.samples.push_back(share_of(worker).count);
+    spec.log = [rank = flags_.index](const std::string& line) {
+      std::fprintf(stderr, "rank %d: %s\n", rank, line.c_str());
+    };
+    return spec;
+  }
+
+  std::unique_ptr<Exchange> make_exchange(net::ParameterExchange& wire, const Length& length) {
+    if (flags_.average == 0)
+      return std::make_unique<WireExchange>(*network_, host_, wire, flags_.overlap == "on");
+    local_ = std::make_unique<LocalExchange>(*network_, flags_.training.spec,
+                                             flags_.training.learning_rate());
+    return std::make_unique<AveragingExchange>(*network_, host_, wire, *local_, flags_.average,
+                                               length.steps);
   }
 
   void write_config(const RunDirectory& directory) const {
@@ -183,23 +249,24 @@ class Rank {
     config["server"] = flags_.server;
     config["sync"] = flags_.sync;
     config["shards"] = flags_.shards;
+    config["overlap"] = flags_.overlap;
+    config["average"] = flags_.average;
     directory.write("config.json", config.dump(1) + "\n");
   }
 
   void train_rank(net::ParameterExchange& wire, const RunDirectory& directory) {
     const TrainingFlags& flags = flags_.training;
     datasets::LoaderOptions loading;
-    loading.share = datasets::join_share(flags.batch, worker_number(topology_, flags_.index),
-                                         static_cast<int>(topology_.workers().size()));
+    loading.share = share_of(flags_.index);
     loading.seed = flags.seed;
     loading.mirror = flags.mirror;
     loading.strict = flags.strict;
     loading.threads = loader_threads();
     datasets::BatchLoader loader(task_.split.train, loading);
-    WireExchange exchange(*network_, host_, wire);
     const Length length = length_of(flags, loader);
+    const std::unique_ptr<Exchange> exchange = make_exchange(wire, length);
     const TrainingResult result =
-        train(*network_, loader, exchange, flags, length, leads() ? &directory : nullptr, leads());
+        train(*network_, loader, *exchange, flags, length, leads() ? &directory : nullptr, leads());
     report_replaced(loader);
     nlohmann::ordered_json summary = tools::json_of(result);
     wire.finish(summary.dump());
@@ -212,6 +279,7 @@ class Rank {
     summary["server"] = flags_.server;
     summary["sync"] = flags_.sync;
     summary["traffic"] = json_of(traffic);
+    report_staleness(wire, directory, summary);
     if (leads()) finish_leader(result, traffic, directory, summary);
     directory.write("rank-" + std::to_string(flags_.index) + ".json", summary.dump(1) + "\n");
   }
@@ -241,6 +309,18 @@ class Rank {
     std::printf("run      %s\n", directory.path().c_str());
   }
 
+  /// What the store of this rank has to tell of an asynchronous run.
+  void report_staleness(const net::ParameterExchange& wire, const RunDirectory& directory,
+                        nlohmann::ordered_json& summary) const {
+    if (flags_.sync != "none") return;
+    const std::vector<net::Store::Staleness> steps = wire.staleness();
+    if (!steps.empty()) {
+      directory.write("staleness-" + std::to_string(flags_.index) + ".csv", staleness_csv(steps));
+      std::fputs(staleness_report(steps).c_str(), stdout);
+    }
+    summary["lost"] = wire.lost();
+  }
+
   void serve(net::ParameterExchange& wire, const RunDirectory& directory) {
     wire.finish("");
     nlohmann::ordered_json summary;
@@ -248,6 +328,7 @@ class Rank {
     summary["command"] = "dist";
     summary["rank"] = flags_.index;
     summary["traffic"] = json_of(wire.traffic());
+    report_staleness(wire, directory, summary);
     directory.write("rank-" + std::to_string(flags_.index) + ".json", summary.dump(1) + "\n");
   }
 
@@ -259,6 +340,7 @@ class Rank {
   net::Topology topology_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Network> network_;
+  std::unique_ptr<LocalExchange> local_;
 };
 
 }  // namespace
@@ -276,6 +358,9 @@ int dist(int argc, const char* const* argv) {
                 Exit::usage);
   }
   if (!flags.training.save.empty()) const OutputFile writable(flags.training.save);
+  if (flags.average > 0 && (flags.sync != "join" || flags.overlap == "off")) {
+    throw Error("dist: --average goes with --sync join and --overlap on", Exit::usage);
+  }
   Rank(flags).run();
   return 0;
 }

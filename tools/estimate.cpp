@@ -1,27 +1,60 @@
 #include "tools/estimate.h"
 
+#include <algorithm>
+
 namespace duplex::tools {
 
-double sync_central_best(const Costs& costs, int workers) {
+double sync_central_best(const Costs& costs, double workers) {
   return (workers + 1) * costs.comm + costs.grad;
 }
 
-double sync_central_worst(const Costs& costs, int workers) {
-  return 2.0 * workers * costs.comm + costs.grad;
+double sync_central_worst(const Costs& costs, double workers) {
+  return 2 * workers * costs.comm + costs.grad;
 }
 
-double sync_central(const Costs& costs, int workers) {
-  return (sync_central_best(costs, workers) + sync_central_worst(costs, workers)) / 2.0;
+double sync_central(const Costs& costs, double workers) {
+  return (sync_central_best(costs, workers) + sync_central_worst(costs, workers)) / 2;
 }
 
-double sync_distributed(const Costs& costs, int workers) {
-  return 2.0 * costs.comm * (workers - 1) / workers + costs.grad;
+double sync_distributed(const Costs& costs, double workers) {
+  return 2 * costs.comm * (workers - 1) / workers + costs.grad;
 }
 
-double sync_join_speedup(const Costs& costs, int workers, net::ServerMode server) {
-  const double iteration = server == net::ServerMode::central ? sync_central(costs, workers)
-                                                              : sync_distributed(costs, workers);
-  return workers * costs.grad / iteration;
+double async_central_best(const Costs& costs, double workers, double batches) {
+  const double by_server = (batches + 1) * costs.comm + costs.grad;
+  const double by_workers =
+      (workers - 1) * costs.comm + batches / workers * (2 * costs.comm + costs.grad);
+  return std::max(by_server, by_workers);
+}
+
+double async_central_worst(const Costs& costs, double workers, double batches) {
+  return batches / workers * sync_central_worst(costs, workers);
+}
+
+double async_central(const Costs& costs, double workers, double batches) {
+  return (async_central_best(costs, workers, batches) +
+          async_central_worst(costs, workers, batches)) /
+         2;
+}
+
+double async_distributed(const Costs& costs, double workers, double batches) {
+  return batches / workers * sync_distributed(costs, workers);
+}
+
+double speedup(const Costs& costs, net::Sync sync, net::ServerMode server, double workers,
+               double batches) {
+  const bool central = server == net::ServerMode::central;
+  double parallel = 0.0;
+  if (sync == net::Sync::none) {
+    parallel = central ? async_central(costs, workers, batches)
+                       : async_distributed(costs, workers, batches);
+  } else {
+    const bool split = sync == net::Sync::split;
+    const Costs own{costs.comm, split ? costs.grad / workers : costs.grad};
+    const double iteration = central ? sync_central(own, workers) : sync_distributed(own, workers);
+    parallel = (split ? batches : batches / workers) * iteration;
+  }
+  return batches * costs.grad / parallel;
 }
 
 }  // namespace duplex::tools

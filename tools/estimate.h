@@ -1,9 +1,10 @@
-// The thesis's equations for synchronous training (chapter 4): seconds and speedup from t_comm and
+// The thesis's equations (chapter 4): seconds and speedup of training in parallel, from t_comm and
 // t_grad.
 #pragma once
 #include <cstdint>
 
 #include "net/shard_map.h"
+#include "net/store.h"
 
 namespace duplex::tools {
 
@@ -13,14 +14,24 @@ struct Costs {
   double grad = 0.0;  ///< The gradient of one batch on one machine.
 };
 
-/// One iteration with a central server: best (4.4), worst (4.7), and their mean (4.11).
-double sync_central_best(const Costs& costs, int workers);
-double sync_central_worst(const Costs& costs, int workers);
-double sync_central(const Costs& costs, int workers);
-/// One iteration with a distributed server (4.12).
-double sync_distributed(const Costs& costs, int workers);
+/// One synchronous iteration with a central server: best (4.4), worst (4.7), and their mean (4.11).
+double sync_central_best(const Costs& costs, double workers);
+double sync_central_worst(const Costs& costs, double workers);
+double sync_central(const Costs& costs, double workers);
+/// One synchronous iteration with a distributed server (4.12).
+double sync_distributed(const Costs& costs, double workers);
 
-/// Speedup (4.23) of sync join: an iteration does the work of `workers` batches.
-double sync_join_speedup(const Costs& costs, int workers, net::ServerMode server);
+/// All of `batches` batches, asynchronously, with a central server: best (4.13)-(4.15), worst
+/// (4.16), and their mean (4.20).
+double async_central_best(const Costs& costs, double workers, double batches);
+double async_central_worst(const Costs& costs, double workers, double batches);
+double async_central(const Costs& costs, double workers, double batches);
+/// The same with a distributed server (4.21).
+double async_distributed(const Costs& costs, double workers, double batches);
+
+/// Speedup (4.23): the seconds that one machine takes for `batches` batches, over those of
+/// `workers`. Join does N batches in an iteration, split one, of which each worker has 1/N.
+double speedup(const Costs& costs, net::Sync sync, net::ServerMode server, double workers,
+               double batches);
 
 }  // namespace duplex::tools

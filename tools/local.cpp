@@ -2,7 +2,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/error.h"
 #include "core/output_file.h"
+#include "layers/accumulating_exchange.h"
 #include "layers/checkpoint.h"
 #include "layers/local_exchange.h"
 #include "tools/command_line.h"
@@ -18,6 +20,11 @@ int local(int argc, const char* const* argv) {
                "duplex local"};
   TrainingFlags flags;
   flags.add_to(app);
+  std::uint64_t accumulate = 1;
+  app.add_option(
+         "--accumulate", accumulate,
+         "batches whose mean gradient makes one update, as with as many workers (default 1)")
+      ->check(between(1, 1 << 20));
   if (const auto done = parse(app, argc, argv)) return *done;
   flags.settle();
 
@@ -40,6 +47,7 @@ int local(int argc, const char* const* argv) {
   const RunDirectory directory(flags.logdir, "local", flags.model.net);
   nlohmann::ordered_json config = config_of(flags, task, device.get());
   config["command"] = "local";
+  config["accumulate"] = accumulate;
   directory.write("config.json", config.dump(1) + "\n");
   std::printf(
       "%s, %s parameters, %lld classes; %s\n%s: %s for training, %s for testing,\nfrom %s\n",
@@ -51,10 +59,18 @@ int local(int argc, const char* const* argv) {
       task.data->source().c_str());
   std::fflush(stdout);
 
-  const Length length = length_of(flags, loader);
+  Length length = length_of(flags, loader);
+  length.steps_per_update = accumulate;
+  if (length.steps < accumulate && length.steps > 0) {
+    throw Error("local: --accumulate " + std::to_string(accumulate) + ": the run has only " +
+                    std::to_string(length.steps) + " batches",
+                Exit::usage);
+  }
+  length.steps -= length.steps % accumulate;
   std::unique_ptr<Profile> profile;
   if (flags.profile) profile = std::make_unique<Profile>(network, warm_up_steps(length.steps));
-  LocalExchange exchange(network, flags.spec, flags.learning_rate());
+  LocalExchange updating(network, flags.spec, flags.learning_rate());
+  AccumulatingExchange exchange(network, updating, accumulate);
   const TrainingResult result = train(network, loader, exchange, flags, length, &directory, true);
   network.observe(nullptr);
   report_replaced(loader);

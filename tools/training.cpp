@@ -110,7 +110,7 @@ TrainingResult train(Network& network, datasets::BatchLoader& loader, Exchange& 
     row.step = step;
     row.epoch = step / length.steps_per_epoch;
     row.loss = loss;
-    row.rate = rate.at(step);
+    row.rate = rate.at(step / length.steps_per_update);
     row.total = seconds(end - step_begin);
     row.data = seconds(have_data - step_begin);
     row.await = seconds(exchange.await_ns());

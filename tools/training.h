@@ -35,6 +35,7 @@ int loader_threads();
 struct Length {
   std::uint64_t steps = 0;
   std::uint64_t steps_per_epoch = 1;
+  std::uint64_t steps_per_update = 1;  ///< Learning rates go by updates.
 };
 Length length_of(const TrainingFlags& flags, const datasets::BatchLoader& loader);
 

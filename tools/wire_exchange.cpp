@@ -32,16 +32,58 @@ void HostParameters::load(const std::string& path, const Model& model) {
   });
 }
 
-void WireExchange::await(std::size_t parameter) {
+void WireExchange::take(std::size_t parameter) {
   wire_.await(parameter);
   network_.device().upload(network_.parameters()[parameter].weights,
                            host_.spans()[parameter].weights);
 }
 
+void WireExchange::begin(std::uint64_t step) {
+  wire_.begin(step);
+  if (overlap_) return;
+  for (std::size_t p = 0; p < host_.spans().size(); ++p) take(p);
+}
+
+void WireExchange::await(std::size_t parameter) {
+  if (overlap_) take(parameter);
+}
+
 void WireExchange::push(std::size_t parameter) {
   network_.device().download(host_.spans()[parameter].gradient,
                              network_.parameters()[parameter].gradient);
+  if (overlap_) wire_.push(parameter);
+}
+
+void WireExchange::end() {
+  for (std::size_t p = 0; !overlap_ && p < host_.spans().size(); ++p) wire_.push(p);
+  wire_.end();
+}
+
+void AveragingExchange::begin(std::uint64_t step) {
+  step_ = step;
+  if (first_of_round()) wire_.begin(step / every_);
+  local_.begin(step);
+}
+
+void AveragingExchange::await(std::size_t parameter) {
+  if (!first_of_round()) return;
+  wire_.await(parameter);
+  network_.device().upload(network_.parameters()[parameter].weights,
+                           host_.spans()[parameter].weights);
+}
+
+void AveragingExchange::push(std::size_t parameter) {
+  local_.push(parameter);
+  if (!last_of_round()) return;
+  // The mean is taken of what goes where gradients go otherwise.
+  network_.device().download(host_.spans()[parameter].gradient,
+                             network_.parameters()[parameter].weights);
   wire_.push(parameter);
+}
+
+void AveragingExchange::end() {
+  local_.end();
+  if (last_of_round()) wire_.end();
 }
 
 }  // namespace duplex::tools

@@ -28,21 +28,51 @@ class HostParameters {
   std::vector<net::Span> spans_;
 };
 
-/// core's Exchange over net's: await uploads what has come, push downloads what is to go.
+/// core's Exchange over net's: await uploads what has come, push downloads what is to go. With
+/// `overlap` off, in the thesis's strict order: all weights come before the forward pass, all
+/// gradients go after the backward pass.
 class WireExchange final : public Exchange {
  public:
-  WireExchange(Network& network, HostParameters& host, net::ParameterExchange& wire)
-      : network_(network), host_(host), wire_(wire) {}
+  WireExchange(Network& network, HostParameters& host, net::ParameterExchange& wire, bool overlap)
+      : network_(network), host_(host), wire_(wire), overlap_(overlap) {}
 
-  void begin(std::uint64_t step) override { wire_.begin(step); }
+  void begin(std::uint64_t step) override;
   void await(std::size_t parameter) override;
   void push(std::size_t parameter) override;
-  void end() override { wire_.end(); }
+  void end() override;
 
  private:
+  void take(std::size_t parameter);
+
   Network& network_;
   HostParameters& host_;
   net::ParameterExchange& wire_;
+  bool overlap_;
+};
+
+/// Parameter averaging: the worker updates weights of its own (`local`); after every `every` steps,
+/// and after the last of `steps`, all workers go on with the mean of their weights. The optimiser's
+/// state stays with the worker. The wire counts rounds, not steps.
+class AveragingExchange final : public Exchange {
+ public:
+  AveragingExchange(Network& network, HostParameters& host, net::ParameterExchange& wire,
+                    Exchange& local, std::uint64_t every, std::uint64_t steps)
+      : network_(network), host_(host), wire_(wire), local_(local), every_(every), steps_(steps) {}
+
+  void begin(std::uint64_t step) override;
+  void await(std::size_t parameter) override;
+  void push(std::size_t parameter) override;
+  void end() override;
+
+ private:
+  bool first_of_round() const { return step_ % every_ == 0; }
+  bool last_of_round() const { return (step_ + 1) % every_ == 0 || step_ + 1 == steps_; }
+
+  Network& network_;
+  HostParameters& host_;
+  net::ParameterExchange& wire_;
+  Exchange& local_;
+  std::uint64_t every_, steps_, step_ = 0;
 };
 
 }  // namespace duplex::tools

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "tests/net/raw_peer.h"
@@ -19,9 +20,13 @@ struct Owner final : ConnectionOwner {
     buffer.resize(header.length);
     return buffer.data();
   }
+  void fill(int, const FrameHeader& header, void* payload) override {
+    std::memset(payload, static_cast<int>(header.step), header.length);
+  }
   void received(int, const FrameHeader&) override { ++arrivals; }
   void sent(int, const FrameHeader&) override { ++departures; }
   void reported(int, std::string text) override { report = std::move(text); }
+  void done(int) override { ended = true; }
   void parted(int) override { goodbye = true; }
   void failed(int, std::exception_ptr cause) override {
     try {
@@ -36,7 +41,7 @@ struct Owner final : ConnectionOwner {
   std::string report, message;
   Exit code = Exit::ok;
   std::atomic<int> arrivals{0}, departures{0};
-  std::atomic<bool> goodbye{false}, broken{false};
+  std::atomic<bool> ended{false}, goodbye{false}, broken{false};
 };
 
 /// A connection and the bare socket at its other end.
@@ -106,6 +111,19 @@ TEST(Connection, TheQueueIsOrderedByRoundThenParameter) {
   const Bytes& report = order[7].payload;
   EXPECT_EQ(std::string(report.begin(), report.end()), "the end");
   EXPECT_EQ(bench.owner.departures, 7);
+}
+
+TEST(Connection, AsksForThePayloadWhenTheFrameLeavesAndEndsWithDone) {
+  Bench bench;
+  bench.connection->done();
+  bench.connection->send(FrameKind::weights, 3, 0, 7, nullptr, 400);
+  bench.connection->part("");
+  bench.connection->start();
+  const std::vector<RawFrame> order = all_frames(bench);
+  ASSERT_EQ(order.size(), 3U);
+  EXPECT_EQ(order[0].payload, Bytes(400, 7));
+  EXPECT_EQ(order[1].kind, static_cast<std::uint16_t>(FrameKind::done));
+  EXPECT_EQ(bench.owner.departures, 1);
 }
 
 TEST(Connection, EarlierLayersOvertake) {

@@ -1,5 +1,5 @@
 // A store without a socket: whatever order gradients come in, the weights have the same bits.
-#include "net/store.h"
+#include "net/join_store.h"
 
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ struct Bench {
       : map(ShardMap::central({count}, 0)),
         weights(initial()),
         store(map, 0, spec_of(workers, optimiser, early_bytes), {weights.data()},
-              [this](std::size_t chunk, std::uint64_t step) {
+              [this](std::size_t chunk, std::uint64_t step, int) {
                 EXPECT_EQ(chunk, 0U);
                 published = step;
                 ++publications;
@@ -67,7 +67,7 @@ struct Bench {
   std::vector<float> weights;
   std::atomic<std::uint64_t> published{0};
   std::atomic<int> publications{0};
-  Store store;
+  JoinStore store;
 };
 
 OptimiserSpec momentum() {
@@ -155,8 +155,8 @@ TEST(Store, ManyThreadsManyChunks) {
   StoreSpec spec = Bench::spec_of(workers, momentum(), 2048);
   std::vector<std::atomic<std::uint64_t>> published(map.chunks());
   for (auto& step : published) step = 0;
-  Store store(map, 0, spec, {weights.data()},
-              [&](std::size_t chunk, std::uint64_t step) { published[chunk] = step; });
+  JoinStore store(map, 0, spec, {weights.data()},
+                  [&](std::size_t chunk, std::uint64_t step, int) { published[chunk] = step; });
   std::vector<std::thread> threads;
   threads.reserve(workers);
   for (int worker = 0; worker < workers; ++worker)
@@ -177,6 +177,131 @@ TEST(Store, ManyThreadsManyChunks) {
   EXPECT_TRUE(same_bits(weights, expected(workers, steps, momentum())));
 }
 
+TEST(Store, SamplesWeighTheMean) {
+  const ShardMap map = ShardMap::central({count}, 0);
+  std::vector<float> weights = initial();
+  StoreSpec spec = Bench::spec_of(3, {}, 1 << 20);
+  spec.sync = Sync::split;
+  spec.samples = {3, 2, 2};
+  const auto store =
+      make_store(map, 0, spec, {weights.data()}, [](std::size_t, std::uint64_t, int) {});
+  std::vector<std::vector<float>> gradients;
+  for (int worker = 0; worker < 3; ++worker) gradients.push_back(gradient_of(worker, 0));
+  for (int worker : {2, 0, 1})
+    store->give(0, worker, 0, gradients[static_cast<std::size_t>(worker)].data());
+  const std::vector<float> before = initial();
+  for (std::size_t i = 0; i < count; ++i) {
+    const double mean = (3.0 * double{gradients[0][i]} + 2.0 * double{gradients[1][i]} +
+                         2.0 * double{gradients[2][i]}) /
+                        7.0;
+    const double size = (std::abs(double{gradients[0][i]}) + std::abs(double{gradients[1][i]}) +
+                         std::abs(double{gradients[2][i]}));
+    EXPECT_NEAR(double{weights[i]}, double{before[i]} - 0.01 * mean, 1e-6 * (1.0 + size)) << i;
+  }
+}
+
+TEST(Store, AveragesWeights) {
+  const ShardMap map = ShardMap::central({count}, 0);
+  std::vector<float> weights = initial();
+  StoreSpec spec = Bench::spec_of(2, momentum(), 1 << 20);
+  spec.average = true;
+  const auto store =
+      make_store(map, 0, spec, {weights.data()}, [](std::size_t, std::uint64_t, int) {});
+  const std::vector<float> a = gradient_of(0, 0), b = gradient_of(1, 0);
+  store->give(0, 1, 0, b.data());
+  store->give(0, 0, 0, a.data());
+  for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(weights[i], (a[i] + b[i]) * 0.5F) << i;
+}
+
+TEST(Store, PublishesTogetherWhereAsked) {
+  const ShardMap map = ShardMap::central({count}, 0, 1024);
+  ASSERT_GT(map.chunks(), 2U);
+  std::vector<float> weights = initial();
+  StoreSpec spec = Bench::spec_of(1, {}, 0);
+  spec.publish_together = true;
+  std::vector<std::size_t> published;
+  const auto store =
+      make_store(map, 0, spec, {weights.data()},
+                 [&](std::size_t chunk, std::uint64_t, int) { published.push_back(chunk); });
+  const std::vector<float> gradient = gradient_of(0, 0);
+  for (std::size_t chunk = map.chunks(); chunk-- > 1;)
+    store->give(chunk, 0, 0, gradient.data() + map[chunk].offset);
+  EXPECT_TRUE(published.empty());
+  store->give(0, 0, 0, gradient.data());
+  std::vector<std::size_t> all(map.chunks());
+  std::iota(all.begin(), all.end(), 0U);
+  EXPECT_EQ(published, all);
+}
+
+/// An asynchronous store of one chunk, and what it published: (worker, step).
+struct AsyncBench {
+  explicit AsyncBench(int workers) : map(ShardMap::central({count}, 0)), weights(initial()) {
+    StoreSpec spec = Bench::spec_of(workers, momentum(), 0);
+    spec.sync = Sync::none;
+    store = make_store(map, 0, spec, {weights.data()},
+                       [this](std::size_t, std::uint64_t step, int worker) {
+                         const std::lock_guard<std::mutex> lock(mutex);
+                         published.emplace_back(worker, step);
+                       });
+  }
+  std::vector<float> read(int worker) {
+    std::vector<float> values(count);
+    store->read(0, worker, values.data());
+    return values;
+  }
+  ShardMap map;
+  std::vector<float> weights;
+  std::mutex mutex;
+  std::vector<std::pair<int, std::uint64_t>> published;
+  std::unique_ptr<Store> store;
+};
+
+TEST(AsyncStore, AppliesEveryGradientOnceInTheOrderOfArrival) {
+  AsyncBench bench(2);
+  std::vector<float> expected = initial(), velocity(count, 0.0F);
+  float* state[] = {velocity.data()};
+  const std::vector<std::pair<int, std::uint64_t>> order{{1, 0}, {1, 1}, {0, 0}, {1, 2}, {0, 1}};
+  std::uint64_t number = 0;
+  for (const auto& [worker, step] : order) {
+    const std::vector<float> gradient = gradient_of(worker, step);
+    bench.store->give(0, worker, step, gradient.data());
+    update({momentum(), 0.01F, ++number}, count, expected.data(), gradient.data(), state);
+    EXPECT_EQ(bench.published.back(), std::make_pair(worker, step + 1));
+    EXPECT_THROW(bench.store->place(0, worker, step, {}), ProtocolError);
+    EXPECT_THROW(bench.store->place(0, worker, step + 2, {}), ProtocolError);
+  }
+  EXPECT_TRUE(same_bits(bench.read(0), expected));
+  EXPECT_TRUE(same_bits(bench.weights, initial()));  // The worker's own are left alone.
+}
+
+TEST(AsyncStore, CountsStaleness) {
+  AsyncBench bench(2);
+  const std::vector<float> gradient = gradient_of(0, 0);
+  bench.read(0);
+  bench.read(1);
+  bench.store->give(0, 0, 0, gradient.data());  // Nothing came between.
+  bench.read(0);
+  bench.store->give(0, 0, 1, gradient.data());
+  bench.store->give(0, 1, 0, gradient.data());  // Two of worker 0 did.
+  std::vector<std::uint64_t> sums;
+  for (const Store::Staleness& entry : bench.store->staleness()) sums.push_back(entry.sum);
+  EXPECT_EQ(sums, (std::vector<std::uint64_t>{0, 0, 2}));
+}
+
+TEST(AsyncStore, EndsWithTheSameWeightsForAllThatAreLeft) {
+  AsyncBench bench(3);
+  const std::vector<float> gradient = gradient_of(0, 0);
+  bench.store->give(0, 0, 0, gradient.data());
+  bench.published.clear();
+  bench.store->done(0, false);
+  EXPECT_THROW(bench.store->place(0, 0, 1, {}), ProtocolError);
+  EXPECT_THROW(bench.store->done(0, false), ProtocolError);
+  bench.store->done(1, true);
+  EXPECT_TRUE(bench.published.empty());
+  bench.store->done(2, false);
+  EXPECT_EQ(bench.published, (std::vector<std::pair<int, std::uint64_t>>{{0, 2}, {2, 1}}));
+}
+
 TEST(Store, RefusesWhatIsNotDue) {
   Bench bench(2, {});
   const auto soon = steady_clock::now() + milliseconds(1000);
@@ -187,7 +312,7 @@ TEST(Store, RefusesWhatIsNotDue) {
   EXPECT_THROW(bench.store.place(0, 1, 0, soon), ProtocolError);
   EXPECT_EQ(bench.publications, 1);
   const ShardMap elsewhere = ShardMap::central({count}, 1);
-  Store store(elsewhere, 0, Bench::spec_of(1, {}, 0), {bench.weights.data()}, nullptr);
+  JoinStore store(elsewhere, 0, Bench::spec_of(1, {}, 0), {bench.weights.data()}, nullptr);
   EXPECT_THROW(store.place(0, 0, 0, soon), ProtocolError);
 }
 
@@ -243,7 +368,8 @@ TEST(Store, SaysWhoseGradientIsOverdue) {
 }
 
 TEST(Store, UnknownRuleListsTheKnown) {
-  EXPECT_EQ(parse_sync(name_of(Sync::join)), Sync::join);
+  for (const Sync sync : {Sync::join, Sync::split, Sync::none})
+    EXPECT_EQ(parse_sync(name_of(sync)), sync);
   EXPECT_THROW(parse_sync("joined"), Error);
 }
 

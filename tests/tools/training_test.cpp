@@ -139,6 +139,80 @@ TEST_F(Training, JoinIsTheNFoldBatch) {
   }
 }
 
+std::vector<std::string> plus(std::vector<std::string> flags,
+                              const std::vector<std::string>& more) {
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+TEST_F(Training, JoinIsAccumulationToTheBit) {
+  const std::vector<std::string> flags{"--lr", "0.05", "--momentum", "0.9", "--epochs", "2"};
+  const Weights expected = alone(8, plus(flags, {"--accumulate", "3"}));
+  for (const char* overlap : {"on", "off"}) {
+    EXPECT_EQ(expected, together(4, 8, plus(flags, {"--server", "central", "--overlap", overlap})));
+    EXPECT_EQ(expected, together(3, 8, plus(flags, {"--overlap", overlap})));
+  }
+}
+
+TEST_F(Training, SplitIsOneMachinesBatch) {
+  const std::vector<std::string> flags{"--lr", "0.05", "--momentum", "0.9"};
+  const std::vector<std::string> split = plus(flags, {"--sync", "split"});
+  // Equal parts, and parts of 6, 5 and 5.
+  const Weights equal = together(3, 24, split);
+  EXPECT_EQ(equal, alone(8, plus(flags, {"--accumulate", "3"})));
+  EXPECT_LT(distance(equal, alone(24, flags)), 2e-5);
+  const Weights unequal = together(3, 16, split);
+  EXPECT_LT(distance(unequal, alone(16, flags)), 2e-5);
+  EXPECT_EQ(unequal, together(4, 16, plus(split, {"--server", "central"})));
+}
+
+TEST_F(Training, AveragingEveryBatchIsTheNFoldBatch) {  // With plain SGD: spec, 7.
+  const std::vector<std::string> flags{"--lr", "0.05", "--epochs", "2"};
+  const Weights each = together(3, 8, plus(flags, {"--average", "1"}));
+  EXPECT_LT(distance(each, alone(24, flags)), 2e-5);
+  EXPECT_EQ(each, together(4, 8, plus(flags, {"--average", "1", "--server", "central"})));
+  // Less often is another training; its last round is shorter where the steps are no multiple.
+  const std::vector<std::string> seldom = plus(flags, {"--average", "3"});
+  EXPECT_GT(distance(together(3, 8, seldom), each), 1e-4);
+  EXPECT_EQ(together(3, 8, seldom), together(4, 8, plus(seldom, {"--server", "central"})));
+}
+
+TEST_F(Training, AsynchronousWorkersLearn) {
+  for (const char* server : {"central", "distributed"}) {
+    SCOPED_TRACE(server);
+    const std::vector<std::string> flags{"--sync", "none", "--server", server,      "--epochs",
+                                         "20",     "--lr", "0.02",     "--accuracy"};
+    const int ranks = server[0] == 'c' ? 4 : 3;
+    const std::string name = std::string("async-") + server;
+    std::string report;
+    for (Process& process : start(name, ranks, 8, flags)) {
+      const Result result = process.wait();
+      EXPECT_EQ(result.exit, 0) << result.err;
+      report += result.out;
+    }
+    EXPECT_NE(report.find("top-1 100.00%"), std::string::npos) << report;
+    EXPECT_NE(report.find("staleness"), std::string::npos) << report;
+  }
+}
+
+TEST_F(Training, AsynchronousWorkerThatDiesStopsNobody) {
+  std::vector<Process> ranks =
+      start("survive", 4, 2, {"--sync", "none", "--server", "central", "--epochs", "40"});
+  const std::string metrics = folder_ / "survive/metrics.csv";
+  for (int i = 0; i < 1000 && read_text(metrics).size() < 500; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  ranks[3].kill(SIGKILL);
+  EXPECT_EQ(ranks[3].wait().exit, 128 + SIGKILL);
+  for (std::size_t rank : {0U, 1U, 2U}) {
+    const Result result = ranks[rank].wait();
+    EXPECT_EQ(result.exit, 0) << result.err;
+    if (rank == 0) {
+      EXPECT_NE(result.err.find("going on without rank 3"), std::string::npos) << result.err;
+    }
+  }
+}
+
 TEST_F(Training, LostRankEndsTheOthersWithThree) {
   for (const char* server : {"central", "distributed"}) {
     SCOPED_TRACE(server);

@@ -57,10 +57,23 @@ TEST(Estimate, SynchronousEquations) {
   EXPECT_NEAR(sync_central_worst(resnet, 4), 8 * 0.811 + 0.821, 1e-12);
   EXPECT_NEAR(sync_central(resnet, 4), 6.5 * 0.811 + 0.821, 1e-12);
   EXPECT_NEAR(sync_distributed(resnet, 8), 1.75 * 0.811 + 0.821, 1e-12);
-  EXPECT_NEAR(sync_join_speedup(resnet, 8, net::ServerMode::distributed), 8 * 0.821 / 2.24025,
-              1e-9);
-  EXPECT_NEAR(sync_join_speedup(resnet, 4, net::ServerMode::central), 4 * 0.821 / 6.0925, 1e-9);
-  EXPECT_NEAR(sync_join_speedup(resnet, 1, net::ServerMode::distributed), 1.0, 1e-12);
+  const auto join = [&](int workers, net::ServerMode server) {
+    return speedup(resnet, net::Sync::join, server, workers, 128);
+  };
+  EXPECT_NEAR(join(8, net::ServerMode::distributed), 8 * 0.821 / 2.24025, 1e-9);
+  EXPECT_NEAR(join(4, net::ServerMode::central), 4 * 0.821 / 6.0925, 1e-9);
+  EXPECT_NEAR(join(1, net::ServerMode::distributed), 1.0, 1e-12);
+  // Split: 128 iterations of 1.75 c + g / 8, and of 6.5 c + g / 4.
+  EXPECT_NEAR(speedup(resnet, net::Sync::split, net::ServerMode::distributed, 8, 128),
+              0.821 / (1.41925 + 0.102625), 1e-9);
+  EXPECT_NEAR(speedup(resnet, net::Sync::split, net::ServerMode::central, 4, 128),
+              0.821 / (5.2715 + 0.20525), 1e-9);
+  // Async: best max(129 c + g, 7 c + 16 (2c + g)) = 129 c + g; worst 16 (16 c + g).
+  EXPECT_NEAR(speedup(resnet, net::Sync::none, net::ServerMode::central, 8, 128),
+              128 * 0.821 / ((105.44 + 220.752) / 2), 1e-9);
+  EXPECT_NEAR(async_central_best({0.033, 0.758}, 8, 128), 0.231 + 16 * 0.824, 1e-9);
+  EXPECT_NEAR(speedup(resnet, net::Sync::none, net::ServerMode::distributed, 8, 128),
+              128 * 0.821 / (16 * 2.24025), 1e-9);
 }
 
 TEST(Evaluation, RankOfTheLabel) {

@@ -1,0 +1,43 @@
+// Adds up the gradients of several batches before one update by their mean: what several workers do
+// at once (sync join, 3.12), one after the other.
+#pragma once
+#include <vector>
+
+#include "core/exchange.h"
+#include "layers/network.h"
+
+namespace duplex {
+
+/// Passes every `count`-th step on to `inner`, with the mean of the gradients since the one before;
+/// summed in order, so that it has the bits of `count` ranks' mean. Inner steps count updates.
+class AccumulatingExchange final : public Exchange {
+ public:
+  AccumulatingExchange(Network& network, Exchange& inner, std::uint64_t count)
+      : network_(network), inner_(inner), count_(count) {
+    if (count_ == 1) return;
+    for (const Parameter& parameter : network.parameters()) {
+      sums_.emplace_back(static_cast<std::size_t>(parameter.spec.shape.elements()));
+    }
+  }
+
+  void begin(std::uint64_t step) override {
+    part_ = step % count_;
+    if (part_ == 0) inner_.begin(step / count_);
+  }
+  void await(std::size_t parameter) override {
+    if (part_ == 0) inner_.await(parameter);
+  }
+  void push(std::size_t parameter) override;
+  void end() override {
+    if (part_ + 1 == count_) inner_.end();
+  }
+
+ private:
+  Network& network_;
+  Exchange& inner_;
+  std::uint64_t count_, part_ = 0;
+  std::vector<std::vector<float>> sums_;  ///< By parameter, in logical order.
+  std::vector<float> next_;
+};
+
+}  // namespace duplex

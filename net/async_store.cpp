@@ -1,0 +1,139 @@
+#include "net/async_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+
+namespace duplex::net {
+
+AsyncStore::AsyncStore(const ShardMap& map, int rank, const StoreSpec& spec,
+                       const std::vector<float*>& weights, Publish publish)
+    : map_(map),
+      spec_(spec),
+      publish_(std::move(publish)),
+      slots_(map.chunks()),
+      desks_(static_cast<std::size_t>(spec.workers)),
+      done_(desks_.size()),
+      lost_(desks_.size()),
+      staleness_(static_cast<std::size_t>(spec.workers)) {
+  for (std::size_t index = 0; index < map_.chunks(); ++index) {
+    const Chunk& chunk = map_[index];
+    if (chunk.owner != rank) continue;
+    auto slot = std::make_unique<Slot>();
+    const float* from = weights[chunk.parameter] + chunk.offset;
+    slot->weights.assign(from, from + chunk.count);
+    slot->state.assign(static_cast<std::size_t>(spec_.optimiser.states()),
+                       Floats(chunk.count, 0.0F));
+    slot->due.resize(desks_.size());
+    slot->seen.resize(desks_.size());
+    slots_[index] = std::move(slot);
+  }
+}
+
+void AsyncStore::publish_initial() {
+  for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk) {
+    if (!slots_[chunk]) continue;
+    for (int worker = 0; worker < spec_.workers; ++worker) publish_(chunk, 0, worker);
+  }
+}
+
+AsyncStore::Slot& AsyncStore::due(std::size_t chunk, int worker, std::uint64_t step) const {
+  const Chunk& what = map_[chunk];
+  const auto refuse = [&](const std::string& why) {
+    return ProtocolError("gradient of parameter " + std::to_string(what.parameter) + ", chunk " +
+                         std::to_string(what.number) + ", step " + std::to_string(step) +
+                         ", from worker " + std::to_string(worker) + ": " + why);
+  };
+  if (!slots_[chunk]) throw refuse("this rank does not own the chunk");
+  {
+    const std::lock_guard<std::mutex> lock(done_mutex_);
+    if (done_[static_cast<std::size_t>(worker)]) throw refuse("it has ended its training");
+  }
+  Slot& slot = *slots_[chunk];
+  const std::lock_guard<std::mutex> lock(slot.mutex);
+  std::uint64_t& expected = slot.due[static_cast<std::size_t>(worker)];
+  if (step < expected) throw refuse("it has come already");
+  if (step > expected) throw refuse("step " + std::to_string(expected) + " is due");
+  ++expected;
+  return slot;
+}
+
+float* AsyncStore::place(std::size_t chunk, int worker, std::uint64_t step, Time) {
+  due(chunk, worker, step);
+  Desk& desk = desks_[static_cast<std::size_t>(worker)];
+  desk.step = step;
+  if (desk.buffer.size() < map_[chunk].count) desk.buffer.resize(map_[chunk].count);
+  return desk.buffer.data();
+}
+
+void AsyncStore::arrived(std::size_t chunk, int worker) {
+  const Desk& desk = desks_[static_cast<std::size_t>(worker)];
+  apply(chunk, worker, desk.step, desk.buffer.data());
+}
+
+void AsyncStore::give(std::size_t chunk, int worker, std::uint64_t step, const float* gradient) {
+  due(chunk, worker, step);
+  apply(chunk, worker, step, gradient);
+}
+
+void AsyncStore::apply(std::size_t chunk, int worker, std::uint64_t step, const float* gradient) {
+  Slot& slot = *slots_[chunk];
+  std::uint64_t behind = 0;
+  {
+    const std::lock_guard<std::mutex> lock(slot.mutex);
+    behind = slot.updates - slot.seen[static_cast<std::size_t>(worker)];
+    std::vector<float*> state;
+    for (Floats& values : slot.state) state.push_back(values.data());
+    update({spec_.optimiser, spec_.rate.at(step), ++slot.updates}, map_[chunk].count,
+           slot.weights.data(), gradient, state.data());
+  }
+  note(worker, step, behind);
+  publish_(chunk, step + 1, worker);
+}
+
+void AsyncStore::read(std::size_t chunk, int worker, float* to) {
+  Slot& slot = *slots_[chunk];
+  const std::lock_guard<std::mutex> lock(slot.mutex);
+  slot.seen[static_cast<std::size_t>(worker)] = slot.updates;
+  std::copy(slot.weights.begin(), slot.weights.end(), to);
+}
+
+void AsyncStore::done(int worker, bool lost) {
+  {
+    const std::lock_guard<std::mutex> lock(done_mutex_);
+    const auto index = static_cast<std::size_t>(worker);
+    if (done_[index] && !lost) throw ProtocolError("it has ended its training twice");
+    lost_[index] = lost_[index] || lost;
+    if (done_[index]) return;
+    done_[index] = true;
+    if (std::count(done_.begin(), done_.end(), true) < spec_.workers) return;
+  }
+  for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk) {
+    if (!slots_[chunk]) continue;
+    for (std::size_t each = 0; each < desks_.size(); ++each)
+      if (!lost_[each]) publish_(chunk, slots_[chunk]->due[each] + 1, static_cast<int>(each));
+  }
+}
+
+void AsyncStore::note(int worker, std::uint64_t step, std::uint64_t behind) {
+  const std::lock_guard<std::mutex> lock(staleness_mutex_);
+  std::vector<Staleness>& steps = staleness_[static_cast<std::size_t>(worker)];
+  if (steps.size() <= step) steps.resize(step + 1);
+  Staleness& entry = steps[step];
+  entry.step = step;
+  entry.worker = worker;
+  ++entry.chunks;
+  entry.sum += behind;
+  entry.most = std::max(entry.most, behind);
+}
+
+std::vector<Store::Staleness> AsyncStore::staleness() const {
+  const std::lock_guard<std::mutex> lock(staleness_mutex_);
+  std::vector<Staleness> all;
+  for (const std::vector<Staleness>& steps : staleness_)
+    all.insert(all.end(), steps.begin(), steps.end());
+  return all;
+}
+
+}  // namespace duplex::net
