@@ -2,7 +2,8 @@
 # Runs test programs and ends with one line, `N passed, N failed, N skipped`. A program gets one
 # line; of what failed everything is shown, of what was skipped the reason. A program that crashes,
 # hangs, or ends before GoogleTest's summary counts as one failure.
-# Usage: make/test.sh PROGRAM...    A program ending in .sh is one test: exit code 0 passes.
+# Usage: make/test.sh PROGRAM...    A program ending in .sh is one test: exit code 0 passes, 77 is skipped, with
+# the reason as its last line.
 set -u
 # Threads that wait for work give their core away: the tests share it with ranks and with other programs.
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
@@ -28,7 +29,9 @@ for program; do
   seconds=$(awk -v ns=$(($(date +%s%N) - start)) 'BEGIN { printf "%.1f", ns / 1e9 }')
   last=
   if [ "$script" ]; then
-    ok=$((code == 0)) bad=$((code != 0)) skip=0
+    skip=$((code == 77))
+    ok=$((code == 0)) bad=$((code != 0 && code != 77))
+    ((code == 77)) && code=0
   else
     ok=$(lines '^\[       OK \] ')
     bad=$(lines '^\[  FAILED  \] .* ms)$')
@@ -49,6 +52,8 @@ for program; do
       124 | 137) echo "    stopped after $limit s${last:+ in ${last#*] }}" ;;
       *) if [ "$last" ]; then echo "    ended with exit code $code in ${last#*] }"; fi ;;
     esac
+  elif ((skip > 0)) && [ "$script" ]; then
+    tail -n1 "$log" | sed 's/^/    /'
   elif ((skip > 0)); then
     # Between RUN and SKIPPED stands the reason, often the same for many tests.
     awk '/^\[ RUN /      { reason = ""; next }

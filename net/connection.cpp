@@ -70,7 +70,7 @@ void Connection::start() {
 bool Connection::after(const Outgoing& a, const Outgoing& b) {
   // Weights before gradients of the same parameter: the next forward waits for them.
   const auto key = [](const Outgoing& frame) {
-    return std::make_tuple(round_of(frame.header), frame.header.parameter,
+    return std::make_tuple(round_of(frame.header), frame.late, frame.header.parameter,
                            frame.header.kind != FrameKind::weights, frame.number);
   };
   return key(a) > key(b);
@@ -94,6 +94,7 @@ void Connection::send(FrameKind kind, std::uint32_t parameter, std::uint32_t chu
   frame.header.step = step;
   frame.header.length = bytes;
   frame.payload = payload;
+  frame.late = strict_ && kind == FrameKind::weights;
   queue(std::move(frame));
 }
 
@@ -144,24 +145,28 @@ bool Connection::wait_until_over(Deadline deadline) {
   return changed_.wait_until(lock, deadline, [this] { return !sending_ && !receiving_; });
 }
 
+/// The first of the queue, or after a while a sign of life. False: the connection is to stop.
+bool Connection::next_frame(Outgoing& frame) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const bool busy =
+      changed_.wait_for(lock, timeout_ / 4, [this] { return stop_ || !queue_.empty(); });
+  if (stop_) return false;
+  if (busy) {
+    std::pop_heap(queue_.begin(), queue_.end(), after);
+    frame = std::move(queue_.back());
+    queue_.pop_back();
+  } else {
+    frame.header.kind = FrameKind::alive;
+    frame.queued = now_ns();
+  }
+  return true;
+}
+
 void Connection::send_loop() {
   try {
     for (bool more = true; more;) {
       Outgoing frame;
-      {
-        std::unique_lock<std::mutex> lock(mutex_);
-        const bool busy =
-            changed_.wait_for(lock, timeout_ / 4, [this] { return stop_ || !queue_.empty(); });
-        if (stop_) break;
-        if (busy) {
-          std::pop_heap(queue_.begin(), queue_.end(), after);
-          frame = std::move(queue_.back());
-          queue_.pop_back();
-        } else {
-          frame.header.kind = FrameKind::alive;
-          frame.queued = now_ns();
-        }
-      }
+      if (!next_frame(frame)) break;
       send_frame(frame);
       more = frame.header.kind != FrameKind::goodbye && frame.header.kind != FrameKind::abort;
       if (frame.header.kind == FrameKind::abort) link_.socket.end_sending();

@@ -53,6 +53,10 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  /// New weights go behind all gradients of the round whose gradients made them, not behind those
+  /// of earlier parameters alone: where owners publish together, every one waits for all gradients.
+  void gradients_first() { strict_ = true; }
+
   void start();
   /// Ends both threads, at once.
   void stop();
@@ -91,6 +95,7 @@ class Connection {
     std::vector<std::uint8_t> own;  ///< Payload of its own, where there is one.
     std::int64_t queued = 0;
     std::uint64_t number = 0;
+    bool late = false;  ///< Behind all others of its round.
   };
   static bool after(const Outgoing& a, const Outgoing& b);
 
@@ -99,11 +104,13 @@ class Connection {
   void send_frame(const Outgoing& frame);
   void receive_loop();
   bool receive_frame();
+  bool next_frame(Outgoing& frame);
   void record(const FrameHeader& header, bool sent, std::int64_t queued, std::int64_t first);
 
   Link link_;
   ConnectionOwner& owner_;
   std::chrono::milliseconds timeout_;
+  bool strict_ = false;
   Ledger::Lane& sent_;
   Ledger::Lane& received_;
 

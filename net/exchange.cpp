@@ -76,6 +76,7 @@ class ParameterExchange::State final : public ConnectionOwner {
       const int peer = link.rank;
       connections_[index(peer)] =
           std::make_unique<Connection>(std::move(link), *this, ledger_, spec_.timeout);
+      if (!spec_.overlap) connections_[index(peer)]->gradients_first();
     }
   }
 

@@ -2,15 +2,18 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/output_file.h"
 #include "layers/checkpoint.h"
 #include "layers/local_exchange.h"
+#include "layers/strict_exchange.h"
 #include "net/exchange.h"
 #include "net/key.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/nodefile.h"
+#include "tools/replay.h"
 #include "tools/table.h"
 #include "tools/training.h"
 #include "tools/wire_exchange.h"
@@ -105,9 +108,11 @@ net::MeshSpec mesh_spec(const DistFlags& flags, const Task& task, const HostPara
   spec.identity.model = net::fingerprint_of(
       task.model.title() + ", " + std::to_string(task.model.classes()) + " classes", host.spans());
   // What the data set holds, not where it lies: that differs from machine to machine.
-  spec.identity.data =
-      net::fingerprint(task.data->contents() + ", digest " + std::to_string(task.data->digest()));
-  spec.identity.data.text = task.data->description();
+  const std::string contents =
+      task.data ? task.data->contents() + ", digest " + std::to_string(task.data->digest())
+                : "no pictures";
+  spec.identity.data = net::fingerprint(contents);
+  if (task.data) spec.identity.data.text = task.data->description();
   spec.identity.settings = net::fingerprint(flags.settings());
   if (!flags.key.empty()) spec.key = net::read_key(flags.key);
   spec.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(flags.timeout * 1e3));
@@ -206,11 +211,19 @@ class Rank {
 
   void prepare_network() {
     const TrainingFlags& flags = flags_.training;
+    if (replays()) {
+      times_ = layer_times(replay_source(flags.device), task_.model);
+      times_.scale(static_cast<double>(share_of(flags_.index).count) /
+                   static_cast<double>(flags.batch));
+      return;
+    }
     device_ = make_device(flags.device, flags.threads);
     network_ = std::make_unique<Network>(task_.model, *device_, share_of(flags_.index).count);
     network_->initialise(flags.seed);
     if (!flags.weights.empty()) load_checkpoint(flags.weights, *network_);
   }
+
+  bool replays() const { return !replay_source(flags_.training.device).empty(); }
 
   /// What a rank trains on of each step's samples.
   datasets::Share share_of(int rank) const {
@@ -230,13 +243,23 @@ class Rank {
     return spec;
   }
 
-  std::unique_ptr<Exchange> make_exchange(net::ParameterExchange& wire, const Length& length) {
-    if (flags_.average == 0)
-      return std::make_unique<WireExchange>(*network_, host_, wire, flags_.overlap == "on");
-    local_ = std::make_unique<LocalExchange>(*network_, flags_.training.spec,
-                                             flags_.training.learning_rate());
-    return std::make_unique<AveragingExchange>(*network_, host_, wire, *local_, flags_.average,
-                                               length.steps);
+  /// What stands between the training loop and the wire.
+  Exchange& make_exchange(net::ParameterExchange& wire, const Length& length) {
+    Exchange* exchange = &wire;
+    if (network_ && flags_.average == 0) {
+      exchange = keep(std::make_unique<WireExchange>(*network_, host_, wire));
+    } else if (network_) {
+      Exchange* local = keep(std::make_unique<LocalExchange>(*network_, flags_.training.spec,
+                                                             flags_.training.learning_rate()));
+      exchange = keep(std::make_unique<AveragingExchange>(*network_, host_, wire, *local,
+                                                          flags_.average, length.steps));
+    }
+    if (flags_.overlap == "on") return *exchange;
+    return *keep(std::make_unique<StrictExchange>(*exchange, host_.spans().size()));
+  }
+  Exchange* keep(std::unique_ptr<Exchange> exchange) {
+    exchanges_.push_back(std::move(exchange));
+    return exchanges_.back().get();
   }
 
   void write_config(const RunDirectory& directory) const {
@@ -254,20 +277,41 @@ class Rank {
     directory.write("config.json", config.dump(1) + "\n");
   }
 
-  void train_rank(net::ParameterExchange& wire, const RunDirectory& directory) {
+  TrainingResult compute(net::ParameterExchange& wire, const RunDirectory* directory) {
     const TrainingFlags& flags = flags_.training;
+    const datasets::Share share = share_of(flags_.index);
     datasets::LoaderOptions loading;
-    loading.share = share_of(flags_.index);
+    loading.share = share;
     loading.seed = flags.seed;
     loading.mirror = flags.mirror;
     loading.strict = flags.strict;
     loading.threads = loader_threads();
     datasets::BatchLoader loader(task_.split.train, loading);
     const Length length = length_of(flags, loader);
-    const std::unique_ptr<Exchange> exchange = make_exchange(wire, length);
     const TrainingResult result =
-        train(*network_, loader, *exchange, flags, length, leads() ? &directory : nullptr, leads());
+        train(network_steps(*network_, loader, flags.seed), share.count,
+              make_exchange(wire, length), flags, length, directory, directory != nullptr);
     report_replaced(loader);
+    return result;
+  }
+
+  TrainingResult replay(net::ParameterExchange& wire, const RunDirectory* directory) {
+    const TrainingFlags& flags = flags_.training;
+    Replay replay(task_.model, times_);
+    const Length length{flags.batches, flags.batches};
+    const auto step = [&](std::uint64_t number, Exchange& exchange) {
+      StepOutcome outcome;
+      outcome.have_data = clock_ns();
+      replay.step(number, exchange);
+      return outcome;
+    };
+    return train(step, share_of(flags_.index).count, make_exchange(wire, length), flags, length,
+                 directory, directory != nullptr);
+  }
+
+  void train_rank(net::ParameterExchange& wire, const RunDirectory& directory) {
+    const RunDirectory* shown = leads() ? &directory : nullptr;
+    const TrainingResult result = replays() ? replay(wire, shown) : compute(wire, shown);
     nlohmann::ordered_json summary = tools::json_of(result);
     wire.finish(summary.dump());
     const net::TrafficSummary traffic = wire.traffic();
@@ -278,6 +322,7 @@ class Rank {
     summary["ranks"] = topology_.size;
     summary["server"] = flags_.server;
     summary["sync"] = flags_.sync;
+    summary["replayed"] = replays();
     summary["traffic"] = json_of(traffic);
     report_staleness(wire, directory, summary);
     if (leads()) finish_leader(result, traffic, directory, summary);
@@ -288,10 +333,10 @@ class Rank {
   void finish_leader(const TrainingResult& result, const net::TrafficSummary& traffic,
                      const RunDirectory& directory, nlohmann::ordered_json& summary) {
     const TrainingFlags& flags = flags_.training;
-    for (std::size_t i = 0; i < host_.spans().size(); ++i) {
+    for (std::size_t i = 0; network_ && i < host_.spans().size(); ++i) {
       device_->upload(network_->parameters()[i].weights, host_.spans()[i].weights);
     }
-    if (result.steps > 0) {
+    if (network_ && result.steps > 0) {
       const std::map<std::string, std::string> metadata{{"network", flags.model.net},
                                                         {"steps", std::to_string(result.steps)},
                                                         {"settings", flags_.settings()}};
@@ -338,9 +383,10 @@ class Rank {
   bool trains_;
   HostParameters host_;
   net::Topology topology_;
+  LayerTimes times_;  ///< Of replay.
   std::unique_ptr<Device> device_;
   std::unique_ptr<Network> network_;
-  std::unique_ptr<LocalExchange> local_;
+  std::vector<std::unique_ptr<Exchange>> exchanges_;  ///< Each built on the one before.
 };
 
 }  // namespace
@@ -360,6 +406,10 @@ int dist(int argc, const char* const* argv) {
   if (!flags.training.save.empty()) const OutputFile writable(flags.training.save);
   if (flags.average > 0 && (flags.sync != "join" || flags.overlap == "off")) {
     throw Error("dist: --average goes with --sync join and --overlap on", Exit::usage);
+  }
+  if (flags.average > 0 && !replay_source(flags.training.device).empty()) {
+    throw Error("dist: --average needs weights that are trained; --device replay trains none",
+                Exit::usage);
   }
   Rank(flags).run();
   return 0;

@@ -10,6 +10,7 @@
 #include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/profile.h"
+#include "tools/replay.h"
 #include "tools/table.h"
 #include "tools/training.h"
 
@@ -28,6 +29,10 @@ int local(int argc, const char* const* argv) {
   if (const auto done = parse(app, argc, argv)) return *done;
   flags.settle();
 
+  if (!replay_source(flags.device).empty()) {
+    throw Error("local: --device replay has nothing to wait for alone; it is for dist",
+                Exit::usage);
+  }
   if (!flags.save.empty()) const OutputFile writable(flags.save);
   Task task = open_task(flags);
   const auto device = make_device(flags.device, flags.threads);
@@ -71,7 +76,8 @@ int local(int argc, const char* const* argv) {
   if (flags.profile) profile = std::make_unique<Profile>(network, warm_up_steps(length.steps));
   LocalExchange updating(network, flags.spec, flags.learning_rate());
   AccumulatingExchange exchange(network, updating, accumulate);
-  const TrainingResult result = train(network, loader, exchange, flags, length, &directory, true);
+  const TrainingResult result = train(network_steps(network, loader, flags.seed), flags.batch,
+                                      exchange, flags, length, &directory, true);
   network.observe(nullptr);
   report_replaced(loader);
 

@@ -18,6 +18,7 @@ struct Command {
 constexpr Command commands[] = {
     {"local", duplex::tools::local, "train on this machine; measure t_grad, layer by layer"},
     {"dist", duplex::tools::dist, "be one rank of distributed training"},
+    {"transport", duplex::tools::transport, "measure t_comm between this machine and another"},
     {"compare", duplex::tools::compare, "run directories side by side: costs, speedup, accuracy"},
     {"bench", duplex::tools::bench, "time a network's training steps, without a data set"},
     {"nets", duplex::tools::nets, "print the networks, or one network's table of layers"},
@@ -28,7 +29,7 @@ constexpr Command commands[] = {
 void print_usage(std::FILE* to) {
   std::fputs("usage: duplex COMMAND [flags]      duplex COMMAND --help\n\n", to);
   for (const Command& command : commands) {
-    std::fprintf(to, "  %-8s %s\n", command.name, command.summary);
+    std::fprintf(to, "  %-9s %s\n", command.name, command.summary);
   }
 }
 

@@ -50,10 +50,12 @@ void MetricsFile::check(int result) {
 }
 
 void MetricsFile::write(const StepMetrics& row) {
-  check(std::fprintf(file_.get(), "%llu,%llu,%.9g,%.9g,%.9f,%.9f,%.9f,%.9f,%.9f\n",
+  char loss[32] = "";
+  if (row.loss) std::snprintf(loss, sizeof loss, "%.9g", *row.loss);
+  check(std::fprintf(file_.get(), "%llu,%llu,%s,%.9g,%.9f,%.9f,%.9f,%.9f,%.9f\n",
                      static_cast<unsigned long long>(row.step),
-                     static_cast<unsigned long long>(row.epoch), row.loss, double{row.rate},
-                     row.total, row.data, row.gradient, row.await, row.push));
+                     static_cast<unsigned long long>(row.epoch), loss, double{row.rate}, row.total,
+                     row.data, row.gradient, row.await, row.push));
   check(std::fflush(file_.get()));
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace duplex::tools {
@@ -26,7 +27,7 @@ class RunDirectory {
 /// One row of metrics.csv. Seconds of one step.
 struct StepMetrics {
   std::uint64_t step = 0, epoch = 0;
-  double loss = 0.0;
+  std::optional<double> loss;
   float rate = 0.0F;
   double total = 0.0;     ///< From the end of the step before to the end of this one.
   double data = 0.0;      ///< Waiting for the batch.

@@ -1,16 +1,16 @@
 #include "tools/training.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "core/clock.h"
+#include "core/device.h"
 #include "core/error.h"
 #include "layers/timed_exchange.h"
 #include "tools/progress.h"
+#include "tools/replay.h"
 #include "tools/table.h"
 
 namespace duplex::tools {
@@ -34,6 +34,7 @@ void list_left_out(const std::vector<datasets::LeftOut>& files, const char* what
 Task open_task(const TrainingFlags& flags) {
   const Model defaults =
       flags.model.build();  // Fails for an unknown network before anything is read.
+  if (!replay_source(flags.device).empty()) return {nullptr, {}, defaults};
   const Shape sample = defaults.entry(0).shape;
   auto data = datasets::open_dataset(flags.datadir, flags.dataset_options(sample));
   list_left_out(data->catalogue().skipped, "pictures skipped");
@@ -56,10 +57,7 @@ Task open_task(const TrainingFlags& flags) {
 }
 
 int loader_threads() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  return std::clamp(cores, 1, 8);
+  return std::clamp(usable_cores(), 1, 8);
 }
 
 Length length_of(const TrainingFlags& flags, const datasets::BatchLoader& loader) {
@@ -76,7 +74,25 @@ std::uint64_t warm_up_steps(std::uint64_t steps) {
   return std::min<std::uint64_t>(steps / 10, 10);
 }
 
-TrainingResult train(Network& network, datasets::BatchLoader& loader, Exchange& inner,
+StepRunner network_steps(Network& network, datasets::BatchLoader& loader, std::uint64_t seed) {
+  return [&network, &loader, seed](std::uint64_t step, Exchange& exchange) {
+    const datasets::Batch& batch = loader.next();
+    const std::int64_t have_data = clock_ns();
+    Pass pass;
+    pass.seed = seed;
+    pass.first_sample = batch.first_sample;
+    pass.labels = batch.labels;
+    exchange.begin(step);
+    network.forward(batch.pixels, pass, &exchange);
+    const double loss = network.loss();
+    network.backward(&exchange);
+    exchange.end();
+    network.device().synchronize();
+    return StepOutcome{loss, have_data};
+  };
+}
+
+TrainingResult train(const StepRunner& run, std::int64_t batch, Exchange& inner,
                      const TrainingFlags& flags, const Length& length,
                      const RunDirectory* directory, bool show) {
   std::unique_ptr<MetricsFile> metrics;
@@ -92,18 +108,7 @@ TrainingResult train(Network& network, datasets::BatchLoader& loader, Exchange& 
   const std::int64_t start = clock_ns();
   std::int64_t step_begin = start;
   for (std::uint64_t step = 0; step < length.steps; ++step) {
-    const datasets::Batch& batch = loader.next();
-    const std::int64_t have_data = clock_ns();
-    Pass pass;
-    pass.seed = flags.seed;
-    pass.first_sample = batch.first_sample;
-    pass.labels = batch.labels;
-    exchange.begin(step);
-    network.forward(batch.pixels, pass, &exchange);
-    const double loss = network.loss();
-    network.backward(&exchange);
-    exchange.end();
-    network.device().synchronize();
+    const auto [loss, have_data] = run(step, exchange);
     const std::int64_t end = clock_ns();
 
     StepMetrics row;
@@ -118,7 +123,7 @@ TrainingResult train(Network& network, datasets::BatchLoader& loader, Exchange& 
     row.gradient = seconds(end - have_data) - row.await - row.push;
     step_begin = end;
     if (metrics) metrics->write(row);
-    if (!std::isfinite(loss)) {
+    if (loss && !std::isfinite(*loss)) {
       throw Error("step " + std::to_string(step) +
                   ": the loss is no longer finite; try a smaller --lr");
     }
@@ -129,17 +134,17 @@ TrainingResult train(Network& network, datasets::BatchLoader& loader, Exchange& 
       push.push_back(row.push);
       data.push_back(row.data);
     }
-    if (step + tail >= length.steps) result.loss += loss / static_cast<double>(tail);
+    if (loss && step + tail >= length.steps) {
+      result.loss = result.loss.value_or(0.0) + *loss / static_cast<double>(tail);
+    }
     if (show && progress.due()) {
       const double gone = seconds(end - start);
       const double left =
           gone / static_cast<double>(step + 1) * static_cast<double>(length.steps - step - 1);
       progress.show(
           "epoch " + std::to_string(row.epoch + 1) + ", batch " + std::to_string(step + 1) + "/" +
-          std::to_string(length.steps) + ", loss " + fixed(loss, 4) + ", " +
-          fixed(
-              static_cast<double>((step + 1) * static_cast<std::uint64_t>(network.batch())) / gone,
-              1) +
+          std::to_string(length.steps) + (loss ? ", loss " + fixed(*loss, 4) : "") + ", " +
+          fixed(static_cast<double>((step + 1) * static_cast<std::uint64_t>(batch)) / gone, 1) +
           " pictures/s, " + clock_text(left) + " left");
     }
   }
@@ -164,15 +169,18 @@ nlohmann::ordered_json config_of(const TrainingFlags& flags, const Task& task,
   config["parameters"] = task.model.trained_parameters();
   config["auxiliary"] = flags.model.options.auxiliary;
   config["pad_shortcuts"] = flags.model.options.zero_padded_shortcuts;
-  config["data"] = {{"path", flags.datadir},
-                    {"description", task.data->description()},
-                    {"train", task.split.train.size()},
-                    {"test", task.split.test.size()}};
+  if (task.data) {
+    config["data"] = {{"path", flags.datadir},
+                      {"description", task.data->description()},
+                      {"train", task.split.train.size()},
+                      {"test", task.split.test.size()}};
+  }
   config["settings"] = flags.settings();
   config["batch"] = flags.batch;
   config["epochs"] = flags.epochs;
   config["seed"] = flags.seed;
-  if (device != nullptr) config["device"] = device->description();
+  config["device"] = device != nullptr ? device->description() : flags.device;
+  config["replayed"] = device == nullptr;
   return config;
 }
 
@@ -186,7 +194,7 @@ nlohmann::ordered_json json_of(const Spread& spread) {
 nlohmann::ordered_json json_of(const TrainingResult& result) {
   return {{"steps", result.steps},
           {"seconds", result.seconds},
-          {"loss", result.loss},
+          {"loss", result.loss ? nlohmann::ordered_json(*result.loss) : nlohmann::ordered_json()},
           {"t_grad_s", json_of(result.gradient)},
           {"step_s", json_of(result.total)},
           {"await_s", json_of(result.await)},
@@ -213,9 +221,10 @@ std::string report_of(const TrainingResult& result, std::int64_t batch, bool alo
                  : ", awaiting weights " + duration_text(result.await.median) +
                        ", pushing gradients " + duration_text(result.push.median)) +
           "\n";
-  text += "loss     " + fixed(result.loss, 4) + " over the last tenth of " +
-          grouped(static_cast<std::int64_t>(result.steps)) + " steps, " +
-          clock_text(result.seconds) + " in all\n";
+  const std::string steps = grouped(static_cast<std::int64_t>(result.steps)) + " steps, " +
+                            clock_text(result.seconds) + " in all\n";
+  text += result.loss ? "loss     " + fixed(*result.loss, 4) + " over the last tenth of " + steps
+                      : "replay   nothing was computed; " + steps;
   return text;
 }
 

@@ -1,7 +1,9 @@
 // What local and dist have in common: the data set and the model that fits it, the training loop,
 // and what a run leaves behind.
 #pragma once
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +18,8 @@
 
 namespace duplex::tools {
 
-/// The data and a model for it: input size by the network (or --input), classes by the data set (or
+/// The data (none for replay) and a model for it: input size by the network (or --input), classes
+/// by the data set (or
 /// --classes).
 struct Task {
   std::shared_ptr<const datasets::Dataset> data;
@@ -24,8 +27,8 @@ struct Task {
   Model model;
 };
 
-/// Opens the data set and says what it is, with what was skipped. Throws Error(Exit::usage) where
-/// they do not fit.
+/// Opens the data set, unless --device replays, and says what it is, with what was skipped. Throws
+/// Error(Exit::usage) where they do not fit.
 Task open_task(const TrainingFlags& flags);
 
 /// Threads that decode pictures beside the computing ones.
@@ -43,17 +46,28 @@ Length length_of(const TrainingFlags& flags, const datasets::BatchLoader& loader
 struct TrainingResult {
   Spread gradient, total, await, push, data;  ///< Seconds a step.
   std::uint64_t steps = 0;
-  double loss = 0.0;     ///< Mean over the last tenth of the steps.
-  double seconds = 0.0;  ///< All steps.
+  std::optional<double> loss;  ///< Mean over the last tenth of the steps.
+  double seconds = 0.0;        ///< All steps.
 };
 
 /// Steps at the start that no figure counts: a tenth of the run, ten at most.
 std::uint64_t warm_up_steps(std::uint64_t steps);
 
-/// The training loop: for every step the next batch, forward and backward through `inner`. A
-/// row a step goes to metrics.csv in `directory`, if given; progress is shown if `show`. Throws
-/// Error where the loss is no longer finite.
-TrainingResult train(Network& network, datasets::BatchLoader& loader, Exchange& inner,
+/// What a step did: its loss, if anything was computed, and when (clock_ns) it had its batch.
+struct StepOutcome {
+  std::optional<double> loss;
+  std::int64_t have_data = 0;
+};
+/// One step, all of it, through the exchange.
+using StepRunner = std::function<StepOutcome(std::uint64_t step, Exchange& exchange)>;
+
+/// Steps of a network on a loader's batches, which must both outlive it.
+StepRunner network_steps(Network& network, datasets::BatchLoader& loader, std::uint64_t seed);
+
+/// The training loop. A row a step goes to metrics.csv in `directory`, if given; progress is shown
+/// if `show`, by pictures a second where a step takes `batch`. Throws Error where the loss is no
+/// longer finite.
+TrainingResult train(const StepRunner& run, std::int64_t batch, Exchange& inner,
                      const TrainingFlags& flags, const Length& length,
                      const RunDirectory* directory, bool show);
 

@@ -5,14 +5,14 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "tools/command_line.h"
+#include "tools/replay.h"
 
 namespace duplex::tools {
 
 void TrainingFlags::add_to(CLI::App& app) {
   model.add_to(app);
   app.add_option("--datadir", datadir,
-                 "folder of pictures (a folder a class), packed file, or folder of IDX files")
-      ->required();
+                 "folder of pictures (a folder a class), packed file, or folder of IDX files");
   app.add_option("--logdir", logdir,
                  "run directory (default: runs/, named by command, net and time)");
   app.add_option("--weights", weights, "safetensors file to start from");
@@ -42,7 +42,10 @@ void TrainingFlags::add_to(CLI::App& app) {
   app.add_option("--seed", seed, "of weights, shuffling, dropout, mirroring (default 1)");
   std::string devices;
   for (const std::string& name : device_names()) devices += (devices.empty() ? "" : ", ") + name;
-  app.add_option("--device", device, "what computes: " + devices + " (default auto)");
+  app.add_option("--device", device,
+                 "what computes: " + devices +
+                     " (default auto); or replay:PROFILE, which waits as long as each layer of "
+                     "profile.json took, or replay:SECONDS, a t_grad shared out by multiply-adds");
   app.add_option("--threads", threads, "threads that compute (default: one a core)")
       ->check(between(0, 1024));
   app.parse_complete_callback([&app, this] {
@@ -51,6 +54,15 @@ void TrainingFlags::add_to(CLI::App& app) {
 }
 
 void TrainingFlags::settle() {
+  const bool replays = !replay_source(device).empty();
+  if (datadir.empty() && !replays) throw Error("--datadir is required", Exit::usage);
+  if (replays) {
+    if (batches == 0) throw Error("--device replay: say how many --batches", Exit::usage);
+    if (accuracy || !save.empty() || profile) {
+      throw Error("--device replay computes nothing: no --accuracy, --save or --profile",
+                  Exit::usage);
+    }
+  }
   spec.kind = optimiser == "adam" ? OptimiserKind::adam : OptimiserKind::sgd;
   if (spec.kind == OptimiserKind::adam && (spec.momentum != 0.0F || spec.nesterov)) {
     throw Error("--momentum and --nesterov belong to sgd; adam has its own", Exit::usage);

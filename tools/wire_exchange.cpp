@@ -32,31 +32,16 @@ void HostParameters::load(const std::string& path, const Model& model) {
   });
 }
 
-void WireExchange::take(std::size_t parameter) {
+void WireExchange::await(std::size_t parameter) {
   wire_.await(parameter);
   network_.device().upload(network_.parameters()[parameter].weights,
                            host_.spans()[parameter].weights);
 }
 
-void WireExchange::begin(std::uint64_t step) {
-  wire_.begin(step);
-  if (overlap_) return;
-  for (std::size_t p = 0; p < host_.spans().size(); ++p) take(p);
-}
-
-void WireExchange::await(std::size_t parameter) {
-  if (overlap_) take(parameter);
-}
-
 void WireExchange::push(std::size_t parameter) {
   network_.device().download(host_.spans()[parameter].gradient,
                              network_.parameters()[parameter].gradient);
-  if (overlap_) wire_.push(parameter);
-}
-
-void WireExchange::end() {
-  for (std::size_t p = 0; !overlap_ && p < host_.spans().size(); ++p) wire_.push(p);
-  wire_.end();
+  wire_.push(parameter);
 }
 
 void AveragingExchange::begin(std::uint64_t step) {

@@ -28,26 +28,21 @@ class HostParameters {
   std::vector<net::Span> spans_;
 };
 
-/// core's Exchange over net's: await uploads what has come, push downloads what is to go. With
-/// `overlap` off, in the thesis's strict order: all weights come before the forward pass, all
-/// gradients go after the backward pass.
+/// core's Exchange over net's: await uploads what has come, push downloads what is to go.
 class WireExchange final : public Exchange {
  public:
-  WireExchange(Network& network, HostParameters& host, net::ParameterExchange& wire, bool overlap)
-      : network_(network), host_(host), wire_(wire), overlap_(overlap) {}
+  WireExchange(Network& network, HostParameters& host, net::ParameterExchange& wire)
+      : network_(network), host_(host), wire_(wire) {}
 
-  void begin(std::uint64_t step) override;
+  void begin(std::uint64_t step) override { wire_.begin(step); }
   void await(std::size_t parameter) override;
   void push(std::size_t parameter) override;
-  void end() override;
+  void end() override { wire_.end(); }
 
  private:
-  void take(std::size_t parameter);
-
   Network& network_;
   HostParameters& host_;
   net::ParameterExchange& wire_;
-  bool overlap_;
 };
 
 /// Parameter averaging: the worker updates weights of its own (`local`); after every `every` steps,

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <sstream>
 #include <thread>
 
 #include "core/safetensors.h"
@@ -211,6 +212,90 @@ TEST_F(Training, AsynchronousWorkerThatDiesStopsNobody) {
       EXPECT_NE(result.err.find("going on without rank 3"), std::string::npos) << result.err;
     }
   }
+}
+
+TEST_F(Training, ReplayWaitsWhereItWouldCompute) {
+  write_two_nodes();
+  const auto rank = [&](const char* index) {
+    return Process({"dist", "--net", "lenet", "--device", "replay:0.05", "--batches", "12",
+                    "--nodefile", folder_ / "nodes", "--index", index, "--logdir",
+                    folder_ / "replay", "--job", "replay", "--timeout", "20"});
+  };
+  Process first = rank("0"), second = rank("1");
+  const Result result = first.wait(), other = second.wait();
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(other.exit, 0) << other.err;
+  EXPECT_NE(result.out.find("nothing was computed"), std::string::npos) << result.out;
+  EXPECT_NE(read_text(folder_ / "replay/config.json").find("\"replayed\": true"),
+            std::string::npos);
+  // A wait is never shorter than the profile says; how much longer is the machine's affair.
+  std::istringstream rows(read_text(folder_ / "replay/metrics.csv"));
+  std::string row;
+  std::getline(rows, row);
+  int steps = 0;
+  for (; std::getline(rows, row); ++steps) {
+    std::vector<std::string> cells;
+    std::istringstream line(row);
+    for (std::string cell; std::getline(line, cell, ',');) cells.push_back(cell);
+    ASSERT_EQ(cells.size(), 9U) << row;
+    EXPECT_EQ(cells[2], "") << row;
+    EXPECT_GE(std::stod(cells[4]), 0.0499) << row;
+  }
+  EXPECT_EQ(steps, 12);
+}
+
+TEST_F(Training, ReplayWantsAProfileThatFits) {
+  write_two_nodes();
+  const auto rank = [&](const std::string& device) {
+    return run({"dist", "--net", "lenet", "--device", device, "--batches", "1", "--nodefile",
+                folder_ / "nodes", "--index", "0", "--logdir", folder_ / "replay", "--timeout",
+                "1"});
+  };
+  ASSERT_EQ(run(arguments("local", "profiled", 8, {"--profile", "--batches", "3"})).exit, 0);
+  const std::string profile = folder_ / "profiled/profile.json";
+  EXPECT_EQ(rank("replay:" + profile).exit, 4);  // Rank 1 is missing: the profile was taken.
+  const auto refused = [&](const std::string& device, const std::string& why, int exit) {
+    const Result result = rank(device);
+    EXPECT_EQ(result.exit, exit) << result.err;
+    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+  };
+  refused("replay:" + (folder_ / "none.json"), "none.json", 1);
+  refused("replay:-1", "above 0", 2);
+  write_text(folder_ / "cut.json", read_text(profile).substr(0, 300));
+  refused("replay:" + (folder_ / "cut.json"), "damaged", 1);
+  std::string other = read_text(profile);
+  other.replace(other.find("\"conv2\""), 7, "\"conv9\"");
+  write_text(folder_ / "other.json", other);
+  refused("replay:" + (folder_ / "other.json"), "conv2", 1);
+}
+
+TEST_F(Training, TransportTellsBothSidesTheSame) {
+  const int port = free_ports(1)[0];
+  const std::string ps = "127.0.0.1:" + std::to_string(port);
+  const auto side = [&](const std::string& role, const std::string& mine, const std::string& other,
+                        const std::string& net) {
+    return Process({"transport", "--net", net, "--my-address", mine, "--other-address", other,
+                    "--my-role", role, "--repeats", "2", "--logdir", folder_ / "transport",
+                    "--timeout", "10"});
+  };
+  Process server = side("ps", ps, "127.0.0.1", "lenet");
+  Process worker = side("worker", "127.0.0.1", ps, "lenet");
+  const Result served = server.wait(), worked = worker.wait();
+  EXPECT_EQ(served.exit, 0) << served.err;
+  EXPECT_EQ(worked.exit, 0) << worked.err;
+  const auto figures = [&](const std::string& role) {
+    const std::string text = read_text(folder_ / ("transport/transport-" + role + ".json"));
+    const std::size_t from = text.find("\"t_comm_s\"");
+    return from == std::string::npos ? "none of " + role : text.substr(from);
+  };
+  EXPECT_EQ(figures("ps").substr(0, 200), figures("worker").substr(0, 200));
+
+  Process lenet = side("ps", ps, "127.0.0.1", "lenet");
+  const Result other = side("worker", "127.0.0.1", ps, "alexnet").wait();
+  EXPECT_EQ(lenet.wait().exit, 1);
+  EXPECT_EQ(other.exit, 1);
+  EXPECT_NE(other.err.find("LeNet"), std::string::npos) << other.err;
+  EXPECT_NE(other.err.find("AlexNet"), std::string::npos) << other.err;
 }
 
 TEST_F(Training, LostRankEndsTheOthersWithThree) {

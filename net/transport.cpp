@@ -1,0 +1,212 @@
+#include "net/transport.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "net/frame.h"
+#include "net/ledger.h"
+#include "net/shard_map.h"
+
+namespace duplex::net {
+namespace {
+
+double seconds_since(std::int64_t begin) {
+  return static_cast<double>(now_ns() - begin) * 1e-9;
+}
+
+class Meter {
+ public:
+  Meter(Mesh& mesh, const TransportSpec& spec)
+      : socket_(mesh.links().at(0).socket),
+        leads_(mesh.rank() == 0),
+        spec_(spec),
+        map_(ShardMap::central(spec.counts, 0, spec.chunk_bytes)) {
+    std::size_t largest = 0;
+    for (const std::size_t count : spec.counts) largest = std::max(largest, count);
+    outgoing_.assign(largest, 1.0F);
+    incoming_.resize(largest);
+  }
+
+  TransportResult run() {
+    TransportResult result;
+    result.bytes = map_.elements() * sizeof(float);
+    measure_round_trip();
+    result.round_trip = round_trip_;
+    for (int i = 0; i <= spec_.repeats; ++i) {
+      for (const bool framed : {true, false}) {
+        const auto note = [&](TransportTimes& times, double seconds) {
+          if (i > 0) (framed ? times.framed : times.raw).push_back(seconds);
+        };
+        // The leader's direction first; each side learns the other's time from it.
+        for (const bool out : {leads_, !leads_}) {
+          const double seconds = exchange_time(out, out ? send(framed) : receive(framed));
+          note(out ? result.out : result.in, seconds);
+        }
+        const auto [out, in] = both(framed);
+        note(result.out_both, out);
+        note(result.in_both, in);
+      }
+    }
+    return result;
+  }
+
+ private:
+  Deadline deadline() const { return Clock::now() + spec_.timeout; }
+
+  /// A frame without weights: a word between the two.
+  void say(FrameKind kind, std::uint64_t value = 0) {
+    FrameHeader header;
+    header.kind = kind;
+    header.step = value;
+    const HeaderBytes bytes = encode(header);
+    socket_.write_all(bytes.data(), bytes.size(), nullptr, 0, deadline(), "measuring");
+  }
+  FrameHeader hear(FrameKind kind) {
+    const FrameHeader header = hear_any();
+    if (header.kind != kind || header.length != 0)
+      throw ProtocolError(socket_.peer() + " sent " + name_of(header.kind) + " where " +
+                          name_of(kind) + " was due");
+    return header;
+  }
+  FrameHeader hear_any() {
+    HeaderBytes bytes;
+    socket_.read_exact(bytes.data(), bytes.size(), deadline(), "measuring");
+    const FrameHeader header = decode(bytes);
+    if (header.magic != frame_magic || header.version != protocol_version)
+      throw ProtocolError(socket_.peer() + " sent a frame that cannot be: its header is none");
+    return header;
+  }
+
+  void measure_round_trip() {
+    constexpr int trips = 20;
+    round_trip_ = 1e9;
+    for (int i = 0; i < trips; ++i) {
+      const std::int64_t begin = now_ns();
+      if (leads_) {
+        say(FrameKind::ping);
+        hear(FrameKind::pong);
+        round_trip_ = std::min(round_trip_, seconds_since(begin));
+      } else {
+        hear(FrameKind::ping);
+        say(FrameKind::pong);
+      }
+    }
+    // Told in nanoseconds; the other side has no figure of its own.
+    if (leads_)
+      say(FrameKind::ping, static_cast<std::uint64_t>(round_trip_ * 1e9));
+    else
+      round_trip_ = static_cast<double>(hear(FrameKind::ping).step) * 1e-9;
+  }
+
+  void send_weights(bool framed) {
+    for (std::size_t i = 0; i < map_.chunks(); ++i) {
+      const Chunk& chunk = map_[i];
+      FrameHeader header;
+      header.kind = FrameKind::weights;
+      header.parameter = chunk.parameter;
+      header.chunk = chunk.number;
+      header.length = chunk.bytes();
+      const HeaderBytes bytes = encode(header);
+      socket_.write_all(bytes.data(), framed ? bytes.size() : 0, outgoing_.data() + chunk.offset,
+                        chunk.bytes(), deadline(), "sending weights");
+    }
+  }
+
+  void receive_weights(bool framed) {
+    for (std::size_t i = 0; i < map_.chunks(); ++i) {
+      const Chunk& chunk = map_[i];
+      if (framed) {
+        const FrameHeader header = hear_any();
+        if (header.kind != FrameKind::weights || header.parameter != chunk.parameter ||
+            header.chunk != chunk.number || header.length != chunk.bytes())
+          throw ProtocolError(socket_.peer() + " sent other weights than were due");
+      }
+      socket_.read_exact(incoming_.data() + chunk.offset, chunk.bytes(), deadline(),
+                         "receiving weights");
+    }
+  }
+
+  /// Seconds of a transfer from here; the peer's `alive` says that it is through.
+  double send(bool framed) {
+    hear(FrameKind::ping);  // The peer is ready.
+    const std::int64_t begin = now_ns();
+    send_weights(framed);
+    hear(FrameKind::alive);
+    return seconds_since(begin) - round_trip_ / 2;
+  }
+  double receive(bool framed) {
+    say(FrameKind::ping);
+    receive_weights(framed);
+    say(FrameKind::alive);
+    return 0.0;
+  }
+
+  /// Times are told in nanoseconds, so that both sides hold the same figure.
+  double tell(double seconds) {
+    const auto nanoseconds = static_cast<std::uint64_t>(std::max(seconds, 0.0) * 1e9);
+    say(FrameKind::pong, nanoseconds);
+    return static_cast<double>(nanoseconds) * 1e-9;
+  }
+  double learn() { return static_cast<double>(hear(FrameKind::pong).step) * 1e-9; }
+
+  /// The sender of a transfer tells its time.
+  double exchange_time(bool mine, double seconds) { return mine ? tell(seconds) : learn(); }
+
+  /// Seconds (out, in) of two transfers that begin together. A side's receiver notes when all has
+  /// come; each tells the other how long after the common beginning that was.
+  std::pair<double, double> both(bool framed) {
+    if (leads_) {
+      hear(FrameKind::ping);
+      say(FrameKind::ping);
+    } else {
+      say(FrameKind::ping);
+      hear(FrameKind::ping);
+    }
+    const std::int64_t begin = now_ns();
+    std::exception_ptr failure;
+    std::thread sender([&] {
+      try {
+        send_weights(framed);
+      } catch (...) {
+        failure = std::current_exception();
+        socket_.shut_down();
+      }
+    });
+    double in = 0.0;
+    std::exception_ptr receiving;
+    try {
+      receive_weights(framed);
+      in = seconds_since(begin);
+    } catch (...) {
+      receiving = std::current_exception();
+      socket_.shut_down();
+    }
+    sender.join();
+    if (failure) std::rethrow_exception(failure);
+    if (receiving) std::rethrow_exception(receiving);
+    // The follower begins half a round trip after the leader: so much later its bytes leave, so
+    // much earlier those that it receives have left.
+    in += (leads_ ? -1 : 1) * round_trip_ / 2;
+    in = tell(in);
+    const double out = learn();
+    return {out, in};
+  }
+
+  Socket& socket_;
+  bool leads_;
+  const TransportSpec& spec_;
+  ShardMap map_;
+  std::vector<float> outgoing_, incoming_;  ///< As long as the largest parameter.
+  double round_trip_ = 0.0;
+};
+
+}  // namespace
+
+TransportResult measure_transport(Mesh& mesh, const TransportSpec& spec) {
+  return Meter(mesh, spec).run();
+}
+
+}  // namespace duplex::net

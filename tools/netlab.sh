@@ -1,0 +1,130 @@
+#!/bin/bash
+# netlab.sh: N hosts joined by a full-duplex switch, on one machine: a network namespace a host, a bridge in one
+# more as the switch, and a token bucket at both ends of every cable. Needs root, ip and tc (package iproute2).
+#
+#   netlab.sh up N RATE     makes the hosts 0 .. N-1, each with a cable of RATE (as tc writes it: 1gbit, 100mbit;
+#                           none: as fast as the machine is) and the address 10.77.0.(I+1)
+#   netlab.sh exec I CMD    runs a command on host I
+#   netlab.sh nodefile      prints the hosts' addresses, a line each, as duplex dist --nodefile takes them
+#   netlab.sh counters      prints what every cable's ends sent and dropped
+#   netlab.sh down          takes all of it away; names what still runs there, and ends it with down --kill
+#
+# Environment: NETLAB (prefix of the namespaces' names, default dxl; labs of different names do not meet),
+# NETLAB_MTU (1500), NETLAB_BURST (128kb), NETLAB_CONGESTION (TCP's congestion control on the hosts; default: the
+# machine's), NETLAB_DELAY and NETLAB_LOSS (one way, as netem takes them: 1ms, 0.1%; the kernel must have netem).
+# A token bucket counts 1,514 bytes for 1,448 of payload; real Gigabit Ethernet takes 1,538: 984mbit equals it.
+set -eu
+
+lab=${NETLAB:-dxl}
+switch=${lab}sw
+network=10.77.0
+
+fail() { echo "netlab: $*" >&2; exit 1; }
+namespaces() { ip netns list | awk '{print $1}' | grep -xE "$lab([0-9]+|sw)" | sort -V || true; }
+
+require() {
+  [ "$(id -u)" = 0 ] || fail "needs root: network namespaces and traffic shaping belong to it"
+  for program in ip tc; do
+    command -v $program > /dev/null || fail "needs $program (package iproute2)"
+  done
+}
+
+# shape NAMESPACE DEVICE RATE: a token bucket, and delay and loss where asked.
+shape() {
+  local ns=$1 device=$2 rate=$3 parent=root
+  if [ "$rate" != none ]; then
+    ip netns exec "$ns" tc qdisc add dev "$device" root handle 1: tbf \
+      rate "$rate" burst "${NETLAB_BURST:-128kb}" latency 50ms || fail "'$rate' is no rate: try 1gbit or 100mbit"
+    parent="parent 1:"
+  fi
+  [ -n "${NETLAB_DELAY:-}${NETLAB_LOSS:-}" ] || return 0
+  # shellcheck disable=SC2086  # Two words, or one.
+  ip netns exec "$ns" tc qdisc add dev "$device" $parent netem \
+    ${NETLAB_DELAY:+delay $NETLAB_DELAY} ${NETLAB_LOSS:+loss $NETLAB_LOSS} ||
+    fail "this kernel has no netem, so there is no delay and no loss"
+}
+
+up() {
+  local hosts=$1 rate=$2 mtu=${NETLAB_MTU:-1500} i host
+  [[ $hosts =~ ^[0-9]+$ ]] && ((hosts >= 1 && hosts <= 250)) || fail "$hosts is no number of hosts: 1 to 250"
+  [ -z "$(namespaces)" ] || fail "lab '$lab' is up already; netlab.sh down first, or set NETLAB to another name"
+  trap 'down --quiet' EXIT  # Nothing half-made stays.
+  ip netns add "$switch"
+  ip -n "$switch" link add bridge0 type bridge stp_state 0 forward_delay 0
+  ip -n "$switch" link set bridge0 up
+  for ((i = 0; i < hosts; i++)); do
+    host=$lab$i
+    ip netns add "$host"
+    ip -n "$host" link set lo up
+    ip -n "$host" link add eth0 mtu "$mtu" type veth peer name port$i mtu "$mtu" netns "$switch"
+    ip -n "$switch" link set port$i master bridge0
+    ip -n "$switch" link set port$i up
+    ip -n "$host" addr add $network.$((i + 1))/24 dev eth0
+    ip -n "$host" link set eth0 up
+    # A connection must not start from what an earlier one measured.
+    ip netns exec "$host" sysctl -qw net.ipv4.tcp_no_metrics_save=1
+    if [ -n "${NETLAB_CONGESTION:-}" ]; then
+      ip netns exec "$host" sysctl -qw net.ipv4.tcp_congestion_control="$NETLAB_CONGESTION" 2> /dev/null ||
+        fail "congestion control '$NETLAB_CONGESTION' is not to be had on this machine"
+    fi
+    shape "$host" eth0 "$rate"
+    shape "$switch" port$i "$rate"
+  done
+  trap - EXIT
+  echo "netlab: $hosts hosts at $rate, $network.1 to $network.$hosts," \
+    "$(ip netns exec "${lab}0" sysctl -n net.ipv4.tcp_congestion_control)"
+}
+
+down() {
+  local ns pids
+  for ns in $(namespaces); do
+    pids=$(ip netns pids "$ns" | tr '\n' ' ')
+    if [ -n "$pids" ] && [ "${1:-}" = --kill ]; then
+      # shellcheck disable=SC2086
+      kill $pids 2> /dev/null || true
+    elif [ -n "$pids" ]; then
+      echo "netlab: still running on ${ns#"$lab"}: $pids(netlab.sh down --kill ends it)" >&2
+    fi
+    ip netns del "$ns"
+  done
+}
+
+need_host() {
+  [[ ${1:-} =~ ^[0-9]+$ ]] || fail "'${1:-}' is no host's number"
+  ip netns list | awk '{print $1}' | grep -qx "$lab$1" || fail "there is no host $1 in lab '$lab'; netlab.sh up makes it"
+}
+
+case "${1:-}" in
+up)
+  [ $# = 3 ] || { echo "usage: netlab.sh up N RATE" >&2; exit 2; }
+  require
+  up "$2" "$3"
+  ;;
+exec)
+  [ $# -ge 3 ] || { echo "usage: netlab.sh exec I CMD..." >&2; exit 2; }
+  require
+  need_host "$2"
+  host=$lab$2
+  shift 2
+  exec ip netns exec "$host" "$@"
+  ;;
+nodefile)
+  for ns in $(namespaces | grep -v "$switch"); do echo "$network.$((${ns#"$lab"} + 1))"; done
+  ;;
+counters)
+  require
+  for ns in $(namespaces); do
+    ip netns exec "$ns" tc -s qdisc show | awk -v host="${ns#"$lab"}" '
+      /^qdisc tbf/ { device = $5 }
+      /^ Sent/ && device { printf "%s %s: %s bytes, %s packets, %s dropped\n", host, device, $2, $4, $7 + 0; device = "" }'
+  done
+  ;;
+down)
+  require
+  down "${2:-}"
+  ;;
+*)
+  sed -n '2,12p' "$0" | sed 's/^# \{0,1\}//' >&2
+  exit 2
+  ;;
+esac

@@ -1,0 +1,154 @@
+// duplex transport: what moving a network's weights between two machines takes (Appendix C.2):
+// t_comm in each direction and in both at once, beside what the link can do.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "net/exchange.h"
+#include "net/key.h"
+#include "net/transport.h"
+#include "tools/command_line.h"
+#include "tools/commands.h"
+#include "tools/model_flags.h"
+#include "tools/nodefile.h"
+#include "tools/run_directory.h"
+#include "tools/statistics.h"
+#include "tools/table.h"
+
+namespace duplex::tools {
+namespace {
+
+struct Flags {
+  ModelFlags model;
+  std::string logdir, mine, other, role, key, congestion;
+  int repeats = 5;
+  double timeout = 60.0;
+
+  bool serves() const { return role == "ps"; }
+  void add_to(CLI::App& app);
+};
+
+void Flags::add_to(CLI::App& app) {
+  model.add_to(app);
+  app.add_option("--logdir", logdir,
+                 "run directory (default: runs/, named by command, net and time)");
+  app.add_option("--my-address", mine, "this machine's address, host or host:port")->required();
+  app.add_option("--other-address", other, "the other machine's address")->required();
+  app.add_option("--my-role", role, "ps: listens, stands for the server; worker: connects to it")
+      ->required()
+      ->check(CLI::IsMember({"ps", "worker"}));
+  app.add_option("--repeats", repeats, "transfers of every kind that count (default 5)")
+      ->check(between(1, 10000));
+  app.add_option("--key", key, "the cluster's key file (duplex keygen); needed beyond loopback");
+  app.add_option("--congestion", congestion, "TCP congestion control (default: the system's)");
+  app.add_option("--timeout", timeout, "seconds that any wait may take (default 60)")
+      ->check(between(0.1, 86400.0));
+}
+
+std::vector<net::Span> spans_of(const Model& model) {
+  std::vector<net::Span> spans;
+  for (const Model::Entry& entry : model.nodes()) {
+    if (!entry.layer) continue;
+    for (const ParameterSpec& spec : model.parameters(entry)) {
+      if (!spec.trained) continue;
+      spans.push_back(
+          {spec.name, static_cast<std::size_t>(spec.shape.elements()), nullptr, nullptr});
+    }
+  }
+  return spans;
+}
+
+net::MeshSpec mesh_spec(const Flags& flags, const Model& model) {
+  net::MeshSpec spec;
+  spec.topology.mode = net::ServerMode::central;
+  spec.topology.size = 2;
+  spec.rank = flags.serves() ? 0 : 1;
+  spec.addresses = {net::Address::parse(flags.serves() ? flags.mine : flags.other, default_port),
+                    net::Address::parse(flags.serves() ? flags.other : flags.mine, default_port)};
+  spec.identity.job = "transport";
+  spec.identity.model = net::fingerprint_of(
+      model.title() + ", " + std::to_string(model.classes()) + " classes", spans_of(model));
+  spec.identity.data = net::fingerprint("no pictures");
+  spec.identity.settings = net::fingerprint("repeats " + std::to_string(flags.repeats));
+  if (!flags.key.empty()) spec.key = net::read_key(flags.key);
+  spec.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(flags.timeout * 1e3));
+  spec.congestion = flags.congestion;
+  spec.log = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  return spec;
+}
+
+struct Direction {
+  const char* name;
+  const char* key;
+  const net::TransportTimes* times;
+};
+
+double gigabits(std::size_t bytes, double seconds) {
+  return static_cast<double>(bytes) * 8e-9 / seconds;
+}
+
+}  // namespace
+
+int transport(int argc, const char* const* argv) {
+  CLI::App app{
+      "Measures t_comm, the time for all weights of a network, between two machines: start it on "
+      "both, as ps and as worker.",
+      "duplex transport"};
+  Flags flags;
+  flags.add_to(app);
+  if (const auto done = parse(app, argc, argv)) return *done;
+
+  const Model model = flags.model.build();
+  net::TransportSpec spec;
+  for (const net::Span& span : spans_of(model)) spec.counts.push_back(span.count);
+  spec.repeats = flags.repeats;
+  spec.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(flags.timeout * 1e3));
+  const RunDirectory directory(flags.logdir, "transport", flags.model.net);
+  net::Mesh mesh = net::Mesh::join(mesh_spec(flags, model));
+  const std::string peer = mesh.links().at(0).peer;
+  const std::string congestion = mesh.links().at(0).socket.congestion();
+  const net::TransportResult result = net::measure_transport(mesh, spec);
+
+  const bool ps = flags.serves();
+  const Direction directions[] = {
+      {"ps to worker", "down", ps ? &result.out : &result.in},
+      {"worker to ps", "up", ps ? &result.in : &result.out},
+      {"ps to worker, both at once", "down_both", ps ? &result.out_both : &result.in_both},
+      {"worker to ps, both at once", "up_both", ps ? &result.in_both : &result.out_both}};
+  Table table({{"direction", Table::Align::left},
+               {"t_comm", Table::Align::right},
+               {"quartiles", Table::Align::right},
+               {"Gbit/s", Table::Align::right},
+               {"link", Table::Align::right},
+               {"of it", Table::Align::right}});
+  nlohmann::ordered_json report{
+      {"version", 1},           {"command", "transport"},   {"network", flags.model.net},
+      {"title", model.title()}, {"bytes", result.bytes},    {"role", flags.role},
+      {"peer", peer},           {"congestion", congestion}, {"round_trip_s", result.round_trip}};
+  double slower = 0.0;
+  for (const Direction& direction : directions) {
+    const Spread framed = spread_of(direction.times->framed), raw = spread_of(direction.times->raw);
+    table.row({direction.name, duration_text(framed.median),
+               duration_text(framed.low) + "-" + duration_text(framed.high),
+               fixed(gigabits(result.bytes, framed.median), 3),
+               fixed(gigabits(result.bytes, raw.median), 3),
+               fixed(100.0 * raw.median / framed.median, 1) + "%"});
+    report["t_comm_s"][direction.key] = framed.median;
+    report["link_s"][direction.key] = raw.median;
+    if (direction.key == std::string("up") || direction.key == std::string("down")) {
+      slower = std::max(slower, framed.median);
+    }
+  }
+  report["t_comm"] = slower;
+  std::printf("%s, %s parameters, %s MB; with %s, %s, round trip %s\n\n%s\n", model.title().c_str(),
+              grouped(model.trained_parameters()).c_str(),
+              fixed(static_cast<double>(result.bytes) * 1e-6, 3).c_str(), peer.c_str(),
+              congestion.c_str(), duration_text(result.round_trip).c_str(), table.str().c_str());
+  std::printf("t_comm   %s, the slower direction alone; link: as many bytes as one stream\n",
+              duration_text(slower).c_str());
+  directory.write("transport-" + flags.role + ".json", report.dump(1) + "\n");
+  std::printf("run      %s\n", directory.path().c_str());
+  return 0;
+}
+
+}  // namespace duplex::tools
