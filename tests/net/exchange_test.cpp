@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <sstream>
 
@@ -182,6 +183,101 @@ TEST(Topology, WhoServesWhomAndWhoConnects) {
         // The hub listens to all, so that everybody can measure its clock.
         EXPECT_TRUE(a != topology.hub() || topology.listens(a, b));
       }
+}
+
+TEST(StrictExchange, HasTheBitsOfTheOther) {
+  const Topology topology{ServerMode::distributed, 3, 0};
+  const Weights expected = train_alone(counts, 3, 4, momentum(), {});
+  run_ranks(topology, [&](int rank, const MeshSpec& mesh, Listener listener) {
+    Replica replica(counts);
+    if (topology.is_owner(rank)) replica.set_initial();
+    ExchangeSpec spec;
+    spec.overlap = false;
+    spec.chunk_bytes = 4096;
+    spec.optimiser = momentum();
+    ParameterExchange exchange(spec, replica.spans(), Mesh::join(mesh, std::move(listener)));
+    train(exchange, replica, rank, 4);
+    exchange.finish("");
+    EXPECT_TRUE(same_bits(replica.weights, expected)) << rank;
+  });
+}
+
+/// Gradients of 0.5 at a rate of 2^-6 from weights of 1: every sum is exact in any order, so the
+/// last weights tell how many gradients were applied.
+TEST(AsyncExchange, AppliesEveryGradientOnceAndEndsWithTheSameWeights) {
+  for (const ServerMode mode : {ServerMode::central, ServerMode::distributed}) {
+    SCOPED_TRACE(name_of(mode));
+    const Topology topology{mode, 4, 0};
+    // Workers take different numbers of steps.
+    const auto steps_of = [](int rank) { return static_cast<std::uint64_t>(3 + 5 * rank); };
+    std::uint64_t gradients = 0;
+    for (const int worker : topology.workers()) gradients += steps_of(worker);
+    const float last = 1.0F - static_cast<float>(gradients) / 128.0F;
+
+    std::atomic<std::uint64_t> applied{0};
+    const auto outcomes =
+        run_ranks(topology, [&](int rank, const MeshSpec& mesh, Listener listener) {
+          Replica replica(counts);
+          for (auto& values : replica.weights) std::fill(values.begin(), values.end(), 1.0F);
+          for (auto& values : replica.gradients) std::fill(values.begin(), values.end(), 0.5F);
+          ExchangeSpec spec;
+          spec.sync = Sync::none;
+          spec.chunk_bytes = 16384;
+          spec.rate.base = 1.0 / 64;
+          ParameterExchange exchange(spec, replica.spans(), Mesh::join(mesh, std::move(listener)));
+          if (exchange.is_worker()) {
+            for (std::uint64_t step = 0; step < steps_of(rank); ++step) {
+              exchange.begin(step);
+              for (std::size_t p = 0; p < counts.size(); ++p) exchange.await(p);
+              for (std::size_t p = counts.size(); p-- > 0;) exchange.push(p);
+              exchange.end();
+            }
+          }
+          exchange.finish("");
+          for (const auto& values : replica.weights) {
+            EXPECT_EQ(*std::min_element(values.begin(), values.end()), last) << rank;
+            EXPECT_EQ(*std::max_element(values.begin(), values.end()), last) << rank;
+          }
+          for (const Store::Staleness& entry : exchange.staleness()) applied += entry.chunks;
+        });
+    for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.ok) << outcome.message;
+    const ShardMap map = mode == ServerMode::central
+                             ? ShardMap::central(counts, 0, 16384)
+                             : ShardMap::distributed(counts, 4, Shards::even, 16384);
+    EXPECT_EQ(applied, gradients * map.chunks());
+  }
+}
+
+TEST(AsyncExchange, ServerGoesOnWithoutALostWorker) {
+  const Topology topology{ServerMode::central, 3, 0};
+  std::vector<std::string> log;
+  const auto outcomes = run_ranks(topology, [&](int rank, const MeshSpec& mesh, Listener listener) {
+    Replica replica(counts);
+    replica.set_initial();
+    ExchangeSpec spec;
+    spec.sync = Sync::none;
+    spec.rate.base = 1e-3;
+    if (rank == 0) spec.log = [&](const std::string& line) { log.push_back(line); };
+    ParameterExchange exchange(spec, replica.spans(), Mesh::join(mesh, std::move(listener)));
+    if (rank == 0) {
+      exchange.finish("");
+      EXPECT_EQ(exchange.lost(), std::vector<int>{2});
+      return;
+    }
+    for (std::uint64_t step = 0; step < 20; ++step) {
+      if (rank == 2 && step == 3) throw Error("it has had enough");
+      exchange.begin(step);
+      for (std::size_t p = 0; p < counts.size(); ++p) exchange.await(p);
+      for (std::size_t p = counts.size(); p-- > 0;) exchange.push(p);
+      exchange.end();
+    }
+    exchange.finish("");
+  });
+  EXPECT_TRUE(outcomes[0].ok) << outcomes[0].message;
+  EXPECT_TRUE(outcomes[1].ok) << outcomes[1].message;
+  EXPECT_FALSE(outcomes[2].ok);
+  ASSERT_EQ(log.size(), 1U);
+  EXPECT_NE(log[0].find("going on without rank 2"), std::string::npos) << log[0];
 }
 
 }  // namespace
