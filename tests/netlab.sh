@@ -35,6 +35,12 @@ awk '/"t_comm_s"/ { on = 1 } on && /"(up|down)(_both)?":/ {
      /"bytes"/ { gsub(/[",:]/, " "); bytes = $2 }
      /"link_s"/ { exit }
      END { exit bad || n != 4 }' "$work/run/transport-ps.json" || fail "the link's rate"
+# All three hosts' ranks, started as launch starts them by ssh.
+bash tools/netlab.sh nodefile > "$work/nodes"
+"$duplex" launch --nodefile "$work/nodes" --ssh tools/netlab-ssh.sh -- --net lenet --device replay:0.02 --batches 5 \
+  --key "$work/key" --logdir "$work/launched" --timeout 20 > "$work/log" 2>&1 || { cat "$work/log"; fail "launch"; }
+[ -s "$work/launched/rank-2.json" ] || fail "rank 2 left nothing"
+
 trap 'rm -rf "$work"' EXIT
 bash tools/netlab.sh down
 ip netns list | grep "^$NETLAB" && fail "something is left"

@@ -10,6 +10,7 @@ int nets(int argc, const char* const* argv);
 int pack(int argc, const char* const* argv);
 int keygen(int argc, const char* const* argv);
 int bench(int argc, const char* const* argv);
+int launch(int argc, const char* const* argv);
 int transport(int argc, const char* const* argv);
 int compare(int argc, const char* const* argv);
 

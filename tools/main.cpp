@@ -18,6 +18,7 @@ struct Command {
 constexpr Command commands[] = {
     {"local", duplex::tools::local, "train on this machine; measure t_grad, layer by layer"},
     {"dist", duplex::tools::dist, "be one rank of distributed training"},
+    {"launch", duplex::tools::launch, "start dist on every machine of a nodefile, and end it"},
     {"transport", duplex::tools::transport, "measure t_comm between this machine and another"},
     {"compare", duplex::tools::compare, "run directories side by side: costs, speedup, accuracy"},
     {"bench", duplex::tools::bench, "time a network's training steps, without a data set"},

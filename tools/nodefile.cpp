@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <system_error>
@@ -26,14 +27,30 @@ std::vector<net::Address> read_nodefile(const std::string& path) {
     const auto first = line.find_first_not_of(" \t\r");
     if (first == std::string::npos) continue;
     line = line.substr(first, line.find_last_not_of(" \t\r") - first + 1);
-    if (line.find_first_of(" \t") != std::string::npos) {
-      throw Error(place + "expected host or host:port, not '" + line + "'", Exit::usage);
+    const auto refuse = [&] {
+      return Error(place + "expected host, host:port or host slots=N, not '" + line + "'",
+                   Exit::usage);
+    };
+    const auto space = line.find_first_of(" \t");
+    int slots = 1;
+    if (space != std::string::npos) {
+      const std::string rest = line.substr(line.find_first_not_of(" \t", space));
+      char* end = nullptr;
+      const long count = rest.rfind("slots=", 0) == 0 ? std::strtol(rest.c_str() + 6, &end, 10) : 0;
+      if (end == nullptr || *end != '\0' || count < 1 || count > 1024) throw refuse();
+      slots = static_cast<int>(count);
     }
     net::Address node;
     try {
-      node = net::Address::parse(line, 0);
+      node = net::Address::parse(line.substr(0, space), 0);
     } catch (const Error& error) {
       throw Error(place + error.what(), Exit::usage);
+    }
+    if (node.port != 0 && slots > 1) throw refuse();
+    for (; slots > 1; --slots) {
+      const auto port = next_port.emplace(node.host, default_port).first;
+      nodes.push_back({node.host, port->second++});
+      lines.push_back(number);
     }
     if (node.port == 0) {
       const auto port = next_port.emplace(node.host, default_port).first;

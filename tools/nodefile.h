@@ -10,9 +10,9 @@ namespace duplex::tools {
 
 constexpr std::uint16_t default_port = 7117;
 
-/// `host` or `host:port` a line; "#" starts a comment, empty lines do not count. A host that is
-/// named again without a port gets the next port. Throws Error with file and line for what is
-/// neither, for a place given twice, and for an empty file.
+/// `host`, `host:port` or `host slots=N` (the host N times) a line; "#" starts a comment, empty
+/// lines do not count. A host that is named again without a port gets the next port. Throws Error
+/// with file and line for what is neither, for a place given twice, and for an empty file.
 std::vector<net::Address> read_nodefile(const std::string& path);
 
 }  // namespace duplex::tools

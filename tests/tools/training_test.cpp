@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <sstream>
 #include <thread>
@@ -267,6 +268,35 @@ TEST_F(Training, ReplayWantsAProfileThatFits) {
   other.replace(other.find("\"conv2\""), 7, "\"conv9\"");
   write_text(folder_ / "other.json", other);
   refused("replay:" + (folder_ / "other.json"), "conv2", 1);
+}
+
+TEST_F(Training, LaunchStartsAllRanksAndEndsThemTogether) {
+  write_two_nodes();
+  const auto launch = [&](const std::vector<std::string>& dist) {
+    return run(plus({"launch", "--nodefile", folder_ / "nodes", "--", "--net", "lenet", "--logdir",
+                     folder_ / "launched", "--job", "launch", "--timeout", "20"},
+                    dist));
+  };
+  const Result good = launch({"--device", "replay:0.01", "--batches", "5"});
+  EXPECT_EQ(good.exit, 0) << good.err;
+  EXPECT_NE(good.out.find("[0] replay"), std::string::npos) << good.out;
+  EXPECT_NE(good.err.find("[1] rank 1: rank 0"), std::string::npos) << good.err;
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "launched/rank-1.json"));
+
+  const Result bad = launch({"--datadir", folder_ / "nowhere"});
+  EXPECT_EQ(bad.exit, 1) << bad.err;
+  EXPECT_NE(bad.err.find("launch: rank "), std::string::npos) << bad.err;
+  EXPECT_NE(bad.err.find("nowhere"), std::string::npos) << bad.err;
+
+  EXPECT_EQ(launch({"--index", "0"}).exit, 2);
+  write_text(folder_ / "far", "127.0.0.1\n192.0.2.1\n");
+  const Result commands =
+      run({"launch", "--nodefile", folder_ / "far", "--print-commands", "--", "--net", "le net"});
+  EXPECT_EQ(commands.exit, 0) << commands.err;
+  EXPECT_EQ(std::count(commands.out.begin(), commands.out.end(), '\n'), 2);
+  EXPECT_NE(commands.out.find("\nssh -o BatchMode=yes 192.0.2.1 "), std::string::npos)
+      << commands.out;
+  EXPECT_NE(commands.out.find("'le net'"), std::string::npos) << commands.out;
 }
 
 TEST_F(Training, TransportTellsBothSidesTheSame) {

@@ -107,6 +107,18 @@ TEST(Nodefile, HostsPortsAndComments) {
   EXPECT_EQ(nodes[3].host, "::1");
 }
 
+TEST(Nodefile, SlotsRepeatAHost) {
+  const TemporaryFolder folder;
+  testing::write_text(folder / "nodes", "alpha slots=3\nbeta\t slots=1 # one\nalpha\n");
+  std::string all;
+  for (const net::Address& node : read_nodefile(folder / "nodes")) all += node.str() + " ";
+  EXPECT_EQ(all, "alpha:7117 alpha:7118 alpha:7119 beta:7117 alpha:7120 ");
+  for (const char* wrong : {"a slots=0\n", "a slots=two\n", "a:1 slots=2\n", "a slots=2 b\n"}) {
+    EXPECT_NE(nodefile_error(folder / "nodes", wrong).find(":1: expected"), std::string::npos)
+        << wrong;
+  }
+}
+
 TEST(Nodefile, ErrorsNameTheLine) {
   const TemporaryFolder folder;
   const std::string path = folder / "nodes";
