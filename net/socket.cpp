@@ -169,6 +169,7 @@ Socket::~Socket() {
 void Socket::swap(Socket& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(peer_, other.peer_);
+  std::swap(connected_, other.connected_);
 }
 
 Socket Socket::connect(const Address& to, const std::string& congestion, Deadline deadline) {
@@ -205,6 +206,7 @@ Socket Socket::connect(const Address& to, const std::string& congestion, Deadlin
       error = ECONNREFUSED;
       continue;
     }
+    socket.connected_ = true;
     return socket;
   }
   throw failed(error, error == ETIMEDOUT ? Exit::timed_out : Exit::peer_lost);
@@ -313,12 +315,15 @@ KernelCounters Socket::counters() const {
     socklen_t size = sizeof info;
     if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return counters;
     if (size < offsetof(tcp_info, tcpi_bytes_retrans) + sizeof info.tcpi_bytes_retrans)
-      return counters;
+      return counters;  // It counts no retransmissions.
     if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &later, &size) != 0) return counters;
     if (info.tcpi_state == later.tcpi_state) break;
   }
   counters.known = true;
-  counters.sent = info.tcpi_bytes_sent - info.tcpi_bytes_retrans;
+  // What was acknowledged, not what was sent: a segment that this machine's own queueing discipline
+  // dropped is sent again without counting as retransmitted. The acknowledgement of the SYN that
+  // opened the connection counts as a byte, on the side that sent it first.
+  counters.sent = info.tcpi_bytes_acked - (connected_ && info.tcpi_bytes_acked > 0 ? 1 : 0);
   counters.retransmitted = info.tcpi_bytes_retrans;
   // A FIN that has come counts as a byte there.
   enum { close_wait = 8, last_ack = 9, closing = 11 };  // net/tcp_states.h of the kernel

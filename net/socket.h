@@ -42,8 +42,8 @@ class NetworkError : public Error {
 /// Bytes of the stream as the kernel counted them, retransmissions left out. The two ends of the
 /// connection itself (SYN, FIN) are not counted.
 struct KernelCounters {
-  bool known = false;  ///< False where the kernel is older than 4.19 and does not count.
-  std::uint64_t sent = 0;
+  bool known = false;      ///< False where the kernel is older than 4.19 and does not count.
+  std::uint64_t sent = 0;  ///< And acknowledged by the peer's kernel.
   std::uint64_t received = 0;
   std::uint64_t retransmitted = 0;
 };
@@ -97,6 +97,7 @@ class Socket {
 
   int fd_ = -1;
   std::string peer_;
+  bool connected_ = false;  ///< This side opened the connection.
 };
 
 /// A listening socket.

@@ -90,7 +90,11 @@ TEST(Handshake, APeerMadeFromTheDescriptionGetsIn) {
   std::uint64_t received = 0, sent = 0;
   for (const FrameRecord& frame : zero.mesh.links()[0].handshake)
     (frame.sent ? sent : received) += frame.bytes;
-  const KernelCounters kernel = zero.mesh.links()[0].socket.counters();
+  const Socket& socket_of_zero = zero.mesh.links()[0].socket;
+  const Deadline acknowledged = Clock::now() + milliseconds(5000);
+  while (socket_of_zero.counters().sent < sent && Clock::now() < acknowledged)
+    std::this_thread::sleep_for(milliseconds(1));
+  const KernelCounters kernel = socket_of_zero.counters();
   if (!kernel.known) GTEST_SKIP() << "this kernel counts no bytes in TCP_INFO";
   EXPECT_EQ(received, kernel.received);
   EXPECT_EQ(sent, kernel.sent);

@@ -132,6 +132,10 @@ TEST(Socket, KernelCountsWhatWasSent) {
   pair.near.write_all(some.data(), some.size(), nullptr, 0, Pair::in(20000), "testing");
   reader.join();
   if (!pair.near.counters().known) GTEST_SKIP() << "this kernel counts no bytes in TCP_INFO";
+  // An acknowledgement may wait for 40 ms.
+  const Deadline acknowledged = Pair::in(5000);
+  while (pair.near.counters().sent < some.size() && Clock::now() < acknowledged)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(pair.near.counters().sent, some.size());
   EXPECT_EQ(pair.far.counters().received, some.size());
   EXPECT_EQ(pair.near.counters().received, 0U);
