@@ -88,7 +88,7 @@ std::vector<std::string> command_of(const Flags& flags, const net::Address& node
 class Child {
  public:
   Child(std::size_t rank, const std::vector<std::string>& command) : rank_(rank) {
-    int input[2], output[2], error[2];
+    int input[2] = {-1, -1}, output[2] = {-1, -1}, error[2] = {-1, -1};
     for (int* pipe : {input, output, error}) {
       if (::pipe2(pipe, O_CLOEXEC) != 0) fail("pipe");
     }
