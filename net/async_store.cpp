@@ -39,11 +39,8 @@ void AsyncStore::publish_initial() {
 }
 
 AsyncStore::Slot& AsyncStore::due(std::size_t chunk, int worker, std::uint64_t step) const {
-  const Chunk& what = map_[chunk];
   const auto refuse = [&](const std::string& why) {
-    return ProtocolError("gradient of parameter " + std::to_string(what.parameter) + ", chunk " +
-                         std::to_string(what.number) + ", step " + std::to_string(step) +
-                         ", from worker " + std::to_string(worker) + ": " + why);
+    return refused_gradient(map_[chunk], worker, step, why);
   };
   if (!slots_[chunk]) throw refuse("this rank does not own the chunk");
   {

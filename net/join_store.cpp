@@ -1,6 +1,7 @@
 #include "net/join_store.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "core/error.h"
@@ -15,10 +16,9 @@ JoinStore::JoinStore(const ShardMap& map, int rank, const StoreSpec& spec,
       publish_(std::move(publish)),
       slots_(map.chunks()) {
   std::int64_t samples = 0;
+  const bool same = std::adjacent_find(spec_.samples.begin(), spec_.samples.end(),
+                                       std::not_equal_to<>()) == spec_.samples.end();
   for (std::size_t worker = 0; worker < static_cast<std::size_t>(spec_.workers); ++worker) {
-    const bool same =
-        spec_.samples.empty() ||
-        std::count(spec_.samples.begin(), spec_.samples.end(), spec_.samples[0]) == spec_.workers;
     const std::int64_t own = same ? 1 : spec_.samples[worker];
     factor_.push_back(static_cast<float>(own));
     samples += own;
@@ -41,11 +41,8 @@ void JoinStore::publish_initial() {
 }
 
 JoinStore::Slot& JoinStore::due(std::size_t chunk, int worker, std::uint64_t step) const {
-  const Chunk& what = map_[chunk];
   const auto refuse = [&](const std::string& why) {
-    return ProtocolError("gradient of parameter " + std::to_string(what.parameter) + ", chunk " +
-                         std::to_string(what.number) + ", step " + std::to_string(step) +
-                         ", from worker " + std::to_string(worker) + ": " + why);
+    return refused_gradient(map_[chunk], worker, step, why);
   };
   if (!slots_[chunk]) throw refuse("this rank does not own the chunk");
   Slot& slot = *slots_[chunk];

@@ -26,6 +26,13 @@ const char* name_of(Sync sync) {
   return "none";
 }
 
+ProtocolError refused_gradient(const Chunk& chunk, int worker, std::uint64_t step,
+                               const std::string& why) {
+  return ProtocolError("gradient of parameter " + std::to_string(chunk.parameter) + ", chunk " +
+                       std::to_string(chunk.number) + ", step " + std::to_string(step) +
+                       ", from worker " + std::to_string(worker) + ": " + why);
+}
+
 std::unique_ptr<Store> make_store(const ShardMap& map, int rank, const StoreSpec& spec,
                                   std::vector<float*> weights, Store::Publish publish) {
   if (spec.sync == Sync::none)

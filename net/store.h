@@ -99,6 +99,10 @@ class Store {
   virtual std::vector<Staleness> staleness() const { return {}; }
 };
 
+/// A gradient that is not due, with the reason.
+ProtocolError refused_gradient(const Chunk& chunk, int worker, std::uint64_t step,
+                               const std::string& why);
+
 /// `weights`: of every parameter, whole; those of the chunks that `rank` owns are read at first,
 /// and written by synchronous stores.
 std::unique_ptr<Store> make_store(const ShardMap& map, int rank, const StoreSpec& spec,

@@ -123,7 +123,8 @@ class Oracle : public ::testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     device = test::backend(GetParam().device, 2);
-    if (!device) GTEST_SKIP() << GetParam().device << " is not built in";
+    if (!device)
+      GTEST_SKIP() << GetParam().device << " is not built in (oneDNN: install libdnnl-dev)";
     record = read_record(GetParam().record);
     seed = record.at("seed");
     network = std::make_unique<Network>(models::build(record.at("network"), options_of(record)),
