@@ -106,11 +106,16 @@ void AsyncStore::done(int worker, bool lost) {
     done_[index] = true;
     if (std::count(done_.begin(), done_.end(), true) < spec_.workers) return;
   }
-  for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk) {
-    if (!slots_[chunk]) continue;
-    for (std::size_t each = 0; each < desks_.size(); ++each)
-      if (!lost_[each]) publish_(chunk, slots_[chunk]->due[each] + 1, static_cast<int>(each));
-  }
+  for (int each = 0; each < spec_.workers; ++each)
+    if (each != spec_.own) publish_last(each);
+  if (spec_.own >= 0) publish_last(spec_.own);
+}
+
+void AsyncStore::publish_last(int worker) {
+  const auto index = static_cast<std::size_t>(worker);
+  if (lost_[index]) return;
+  for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk)
+    if (slots_[chunk]) publish_(chunk, slots_[chunk]->due[index] + 1, worker);
 }
 
 void AsyncStore::note(int worker, std::uint64_t step, std::uint64_t behind) {

@@ -48,6 +48,7 @@ class AsyncStore final : public Store {
 
   Slot& due(std::size_t chunk, int worker, std::uint64_t step) const;
   void apply(std::size_t chunk, int worker, std::uint64_t step, const float* gradient);
+  void publish_last(int worker);
   void note(int worker, std::uint64_t step, std::uint64_t behind);
 
   const ShardMap& map_;

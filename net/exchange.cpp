@@ -368,6 +368,7 @@ class ParameterExchange::State final : public ConnectionOwner {
     StoreSpec store;
     store.sync = spec_.sync;
     store.workers = static_cast<int>(workers_.size());
+    store.own = is_worker() ? worker_number(rank_) : -1;
     store.samples = spec_.samples;
     store.average = spec_.average;
     store.publish_together = !spec_.overlap;

@@ -29,6 +29,7 @@ const char* name_of(Sync sync);
 struct StoreSpec {
   Sync sync = Sync::join;
   int workers = 1;
+  int own = -1;  ///< The worker on this rank, if there is one.
   /// By worker, what its gradient counts in the mean; empty: all the same.
   std::vector<std::int64_t> samples;
   /// What workers push are weights: the mean of them is the new weights (parameter averaging).
@@ -74,7 +75,8 @@ class Store {
 
   /// Asynchronous: the worker pushes no more, or is lost. When that is so of every worker, those
   /// that are not lost get all weights once more, for the step after the one that would be due, so
-  /// that all ranks end with the same.
+  /// that all ranks end with the same; this rank's own last, since it says goodbye when it has
+  /// them.
   virtual void done(int worker, bool lost) = 0;
 
   /// Ends all waiting in place(), for good.

@@ -235,9 +235,11 @@ TEST(Store, PublishesTogetherWhereAsked) {
 
 /// An asynchronous store of one chunk, and what it published: (worker, step).
 struct AsyncBench {
-  explicit AsyncBench(int workers) : map(ShardMap::central({count}, 0)), weights(initial()) {
+  explicit AsyncBench(int workers, int own = -1)
+      : map(ShardMap::central({count}, 0)), weights(initial()) {
     StoreSpec spec = Bench::spec_of(workers, momentum(), 0);
     spec.sync = Sync::none;
+    spec.own = own;
     store = make_store(map, 0, spec, {weights.data()},
                        [this](std::size_t, std::uint64_t step, int worker) {
                          const std::lock_guard<std::mutex> lock(mutex);
@@ -300,6 +302,13 @@ TEST(AsyncStore, EndsWithTheSameWeightsForAllThatAreLeft) {
   EXPECT_TRUE(bench.published.empty());
   bench.store->done(2, false);
   EXPECT_EQ(bench.published, (std::vector<std::pair<int, std::uint64_t>>{{0, 2}, {2, 1}}));
+}
+
+/// The own worker says goodbye when it has its last weights: nobody else's may come behind them.
+TEST(AsyncStore, GivesItsOwnWorkerTheLastWeightsLast) {
+  AsyncBench bench(3, 0);
+  for (const int worker : {1, 0, 2}) bench.store->done(worker, false);
+  EXPECT_EQ(bench.published, (std::vector<std::pair<int, std::uint64_t>>{{1, 1}, {2, 1}, {0, 1}}));
 }
 
 TEST(Store, RefusesWhatIsNotDue) {
