@@ -82,8 +82,10 @@ void AsyncStore::apply(std::size_t chunk, int worker, std::uint64_t step, const 
     behind = slot.updates - slot.seen[static_cast<std::size_t>(worker)];
     std::vector<float*> state;
     for (Floats& values : slot.state) state.push_back(values.data());
-    update({spec_.optimiser, spec_.rate.at(step), ++slot.updates}, map_[chunk].count,
-           slot.weights.data(), gradient, state.data());
+    told(spec_, {StoreWork::update, chunk, step, worker}, [&] {
+      update({spec_.optimiser, spec_.rate.at(step), ++slot.updates}, map_[chunk].count,
+             slot.weights.data(), gradient, state.data());
+    });
   }
   note(worker, step, behind);
   publish_(chunk, step + 1, worker);

@@ -1,34 +1,10 @@
 #include "net/connection.h"
 
 #include <algorithm>
-#include <limits>
-#include <tuple>
 #include <utility>
 
 namespace duplex::net {
 namespace {
-
-constexpr std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
-
-/// Rounds order the frames of the training; what frames an ending frames it.
-std::uint64_t round_of(const FrameHeader& header) {
-  switch (header.kind) {
-    case FrameKind::abort:
-      return 0;
-    case FrameKind::done:
-      return last - 2;
-    case FrameKind::report:
-      return last - 1;
-    case FrameKind::goodbye:
-      return last;
-    // New weights come back in the round whose gradients made them; the first ones are a round
-    // before all.
-    case FrameKind::weights:
-      return header.step + 1;
-    default:
-      return header.step + 2;
-  }
-}
 
 std::string receiving(FrameKind kind) {
   return "receiving " + name_of(kind);
@@ -51,11 +27,7 @@ Connection::~Connection() {
 }
 
 void Connection::stop() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    stop_ = true;
-    changed_.notify_all();
-  }
+  queue_.close();
   link_.socket.shut_down();
   if (sender_.joinable()) sender_.join();
   if (receiver_.joinable()) receiver_.join();
@@ -67,71 +39,57 @@ void Connection::start() {
   receiver_ = std::thread([this] { receive_loop(); });
 }
 
-bool Connection::after(const Outgoing& a, const Outgoing& b) {
-  // Weights before gradients of the same parameter: the next forward waits for them.
-  const auto key = [](const Outgoing& frame) {
-    return std::make_tuple(round_of(frame.header), frame.late, frame.header.parameter,
-                           frame.header.kind != FrameKind::weights, frame.number);
-  };
-  return key(a) > key(b);
-}
-
-void Connection::queue(Outgoing frame) {
-  frame.queued = now_ns();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  frame.number = queued_++;
-  queue_.push_back(std::move(frame));
-  std::push_heap(queue_.begin(), queue_.end(), after);
-  changed_.notify_all();
+void Connection::take_turns(bool gradients, bool weights) {
+  queue_.take_turns(gradients, weights,
+                    {[this] { owner_.wants_weights_turn(link_.rank); },
+                     [this] { owner_.gives_weights_turn(link_.rank); }});
 }
 
 void Connection::send(FrameKind kind, std::uint32_t parameter, std::uint32_t chunk,
                       std::uint64_t step, const void* payload, std::uint64_t bytes) {
-  Outgoing frame;
-  frame.header.kind = kind;
+  Outgoing frame = Outgoing::of(kind);
   frame.header.parameter = parameter;
   frame.header.chunk = chunk;
   frame.header.step = step;
   frame.header.length = bytes;
   frame.payload = payload;
   frame.late = strict_ && kind == FrameKind::weights;
-  queue(std::move(frame));
+  queue_.data(std::move(frame));
+}
+
+void Connection::grant() {
+  queue_.urgent(Outgoing::of(FrameKind::grant));
 }
 
 void Connection::done() {
-  Outgoing frame;
-  frame.header.kind = FrameKind::done;
-  queue(std::move(frame));
+  queue_.last(Outgoing::of(FrameKind::done));
 }
 
 void Connection::part(const std::string& report) {
-  Outgoing frame;
-  if (!report.empty()) {
-    if (report.size() > report_limit)
-      throw Error("a report of " + std::to_string(report.size()) + " bytes; 1 MiB is the most");
-    frame.header.kind = FrameKind::report;
-    frame.own.assign(report.begin(), report.end());
-    frame.header.length = frame.own.size();
-    queue(std::move(frame));
+  if (report.size() > report_limit)
+    throw Error("a report of " + std::to_string(report.size()) + " bytes; " +
+                std::to_string(report_limit) + " is the most");
+  for (std::size_t from = 0; from < report.size(); from += report_part) {
+    const std::size_t size = std::min<std::size_t>(report_part, report.size() - from);
+    Outgoing frame = Outgoing::of(FrameKind::report);
+    const auto begin = report.begin() + static_cast<std::ptrdiff_t>(from);
+    frame.own.assign(begin, begin + static_cast<std::ptrdiff_t>(size));
+    frame.header.length = size;
+    frame.header.step = report.size() - from - size;
+    queue_.last(std::move(frame));
   }
-  frame = Outgoing();
-  frame.header.kind = FrameKind::goodbye;
-  queue(std::move(frame));
+  queue_.last(Outgoing::of(FrameKind::goodbye));
 }
 
 void Connection::abort(const AbortReason& reason) {
-  Outgoing frame;
-  frame.header.kind = FrameKind::abort;
+  Outgoing frame = Outgoing::of(FrameKind::abort);
   frame.own = encode(reason);
   frame.header.length = frame.own.size();
-  queue(std::move(frame));
+  queue_.urgent(std::move(frame), true);
 }
 
 void Connection::drop() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  stop_ = true;
-  queue_.clear();
-  changed_.notify_all();
+  queue_.close();
   link_.socket.shut_down();
 }
 
@@ -145,28 +103,11 @@ bool Connection::wait_until_over(Deadline deadline) {
   return changed_.wait_until(lock, deadline, [this] { return !sending_ && !receiving_; });
 }
 
-/// The first of the queue, or after a while a sign of life. False: the connection is to stop.
-bool Connection::next_frame(Outgoing& frame) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  const bool busy =
-      changed_.wait_for(lock, timeout_ / 4, [this] { return stop_ || !queue_.empty(); });
-  if (stop_) return false;
-  if (busy) {
-    std::pop_heap(queue_.begin(), queue_.end(), after);
-    frame = std::move(queue_.back());
-    queue_.pop_back();
-  } else {
-    frame.header.kind = FrameKind::alive;
-    frame.queued = now_ns();
-  }
-  return true;
-}
-
 void Connection::send_loop() {
   try {
     for (bool more = true; more;) {
       Outgoing frame;
-      if (!next_frame(frame)) break;
+      if (!queue_.next(frame, Clock::now() + timeout_ / 4)) break;
       send_frame(frame);
       more = frame.header.kind != FrameKind::goodbye && frame.header.kind != FrameKind::abort;
       if (frame.header.kind == FrameKind::abort) link_.socket.end_sending();
@@ -179,6 +120,7 @@ void Connection::send_loop() {
   } catch (...) {
     owner_.failed(link_.rank, std::current_exception());
   }
+  queue_.close();
   const std::lock_guard<std::mutex> lock(mutex_);
   sending_ = false;
   changed_.notify_all();
@@ -215,39 +157,28 @@ void Connection::receive_loop() {
   changed_.notify_all();
 }
 
+ProtocolError Connection::refused(const std::string& why) const {
+  return ProtocolError(link_.peer + " sent a frame that cannot be: " + why);
+}
+
 /// False after the last frame.
 bool Connection::receive_frame() {
   HeaderBytes bytes;
   link_.socket.read_exact(bytes.data(), bytes.size(), Clock::now() + timeout_,
                           "waiting for a sign of life");
-  std::int64_t first = now_ns();
+  const std::int64_t first = now_ns();
   const FrameHeader header = decode(bytes);
-  const auto refuse = [&](const std::string& why) {
-    return ProtocolError(link_.peer + " sent a frame that cannot be: " + why);
-  };
   if (header.magic != frame_magic || header.version != protocol_version)
-    throw refuse("its header is none");
+    throw refused("its header is none");
 
   std::uint64_t most = 0;
   switch (header.kind) {
     case FrameKind::weights:
-    case FrameKind::gradient: {
-      void* to = nullptr;
-      try {
-        to = owner_.destination(link_.rank, header);
-      } catch (const ProtocolError& error) {
-        throw refuse(error.what());
-      }
-      if (to == nullptr) throw Error("the run is over");
-      const std::int64_t ready = now_ns();  // The owner may have kept it waiting.
-      link_.socket.read_exact(to, header.length, Clock::now() + timeout_,
-                              receiving(header.kind).c_str());
-      record(header, false, ready, ready);
-      owner_.received(link_.rank, header);
+    case FrameKind::gradient:
+      receive_data(header);
       return true;
-    }
     case FrameKind::report:
-      most = report_limit;
+      most = report_part;
       break;
     case FrameKind::abort:
       most = abort_limit;
@@ -255,26 +186,69 @@ bool Connection::receive_frame() {
     case FrameKind::alive:
     case FrameKind::done:
     case FrameKind::goodbye:
+    case FrameKind::ask:
+    case FrameKind::grant:
+    case FrameKind::release:
       break;
     default:
-      throw refuse(name_of(header.kind) + " during the run");
+      throw refused(name_of(header.kind) + " during the run");
   }
   if (header.length > most)
-    throw refuse(name_of(header.kind) + " of " + std::to_string(header.length) + " bytes");
+    throw refused(name_of(header.kind) + " of " + std::to_string(header.length) + " bytes");
   std::vector<std::uint8_t> payload(header.length);
   link_.socket.read_exact(payload.data(), payload.size(), Clock::now() + timeout_,
                           receiving(header.kind).c_str());
   record(header, false, first, first);
-  if (header.kind == FrameKind::report)
-    owner_.reported(link_.rank, std::string(payload.begin(), payload.end()));
-  if (header.kind == FrameKind::abort) {
-    const AbortReason reason = decode_abort(payload.data(), payload.size());
-    throw Error(link_.peer + " ended the run: " + reason.text, reason.code);
+  act_on(header, payload);
+  return header.kind != FrameKind::goodbye;
+}
+
+void Connection::receive_data(const FrameHeader& header) {
+  void* to = nullptr;
+  try {
+    to = owner_.destination(link_.rank, header);
+  } catch (const ProtocolError& error) {
+    throw refused(error.what());
   }
-  if (header.kind == FrameKind::done) owner_.done(link_.rank);
-  if (header.kind != FrameKind::goodbye) return true;
-  owner_.parted(link_.rank);
-  return false;
+  if (to == nullptr) throw Error("the run is over");
+  const std::int64_t ready = now_ns();  // The owner may have kept it waiting.
+  link_.socket.read_exact(to, header.length, Clock::now() + timeout_,
+                          receiving(header.kind).c_str());
+  record(header, false, ready, ready);
+  owner_.received(link_.rank, header);
+}
+
+void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_t>& payload) {
+  switch (header.kind) {
+    case FrameKind::report:
+      report_.append(payload.begin(), payload.end());
+      if (header.step > report_limit || report_.size() + header.step > report_limit)
+        throw refused("a report of more than " + std::to_string(report_limit) + " bytes");
+      if (header.step == 0) owner_.reported(link_.rank, std::move(report_));
+      break;
+    case FrameKind::abort: {
+      const AbortReason reason = decode_abort(payload.data(), payload.size());
+      throw Error(link_.peer + " ended the run: " + reason.text, reason.code);
+    }
+    case FrameKind::done:
+      owner_.done(link_.rank);
+      break;
+    case FrameKind::ask:
+      owner_.asked(link_.rank);
+      break;
+    case FrameKind::release:
+      owner_.released(link_.rank);
+      break;
+    case FrameKind::grant:
+      if (!queue_.grant_gradients()) throw refused("grant of what was not asked for");
+      break;
+    case FrameKind::goodbye:
+      link_.socket.acknowledge();  // The peer waits for it, to check its counters.
+      owner_.parted(link_.rank);
+      break;
+    default:  // A sign of life.
+      break;
+  }
 }
 
 void Connection::record(const FrameHeader& header, bool sent, std::int64_t queued,

@@ -1,12 +1,11 @@
-// One connection between two ranks while the run goes on: a queue and a thread that sends, a thread
-// that receives.
+// One connection between two ranks while the run goes on: a thread that sends what is queued, a
+// thread that receives.
 #pragma once
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <mutex>
-#include <queue>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "net/frame.h"
 #include "net/ledger.h"
 #include "net/mesh.h"
+#include "net/send_queue.h"
 #include "net/socket.h"
 
 namespace duplex::net {
@@ -33,9 +33,16 @@ class ConnectionOwner {
   virtual void received(int peer, const FrameHeader& header) = 0;
   /// A frame of weights or gradient has left: its payload is read no more.
   virtual void sent(int peer, const FrameHeader& header) = 0;
+  /// All of the peer's report is there.
   virtual void reported(int peer, std::string report) = 0;
   /// The peer has pushed its last gradient.
   virtual void done(int peer) = 0;
+  /// The peer asks for its turn to send gradients, or gives it back (Connection::take_turns).
+  virtual void asked(int peer) = 0;
+  virtual void released(int peer) = 0;
+  /// This connection has weights to send and waits for its turn (grant_weights), or has sent them.
+  virtual void wants_weights_turn(int peer) = 0;
+  virtual void gives_weights_turn(int peer) = 0;
   /// The peer has said goodbye: nothing more comes from it.
   virtual void parted(int peer) = 0;
   /// The connection is of no more use. At most once from each thread.
@@ -44,7 +51,9 @@ class ConnectionOwner {
 
 class Connection {
  public:
-  static constexpr std::uint64_t report_limit = std::uint64_t{1} << 20;  ///< Bytes of a report.
+  /// Bytes of a report, and of one frame of it.
+  static constexpr std::uint64_t report_limit = std::uint64_t{1} << 28;
+  static constexpr std::uint64_t report_part = std::uint64_t{1} << 20;
 
   /// Records the handshake's frames. `timeout`: for a frame to get through, and for the next one to
   /// come: the sending thread says `alive` four times as often when there is nothing else to send.
@@ -56,6 +65,9 @@ class Connection {
   /// New weights go behind all gradients of the round whose gradients made them, not behind those
   /// of earlier parameters alone: where owners publish together, every one waits for all gradients.
   void gradients_first() { strict_ = true; }
+  /// Gradients wait for the peer's grant, weights for the owner's; one turn is for all that is
+  /// queued then and meanwhile. Frames of other kinds pass. Before start().
+  void take_turns(bool gradients, bool weights);
 
   void start();
   /// Ends both threads, at once.
@@ -65,11 +77,12 @@ class Connection {
   std::string congestion() const { return link_.socket.congestion(); }
 
   /// Queues a frame of weights or gradient; `payload` must stay as it is until sent(), or is null:
-  /// then the owner is asked for it when the frame leaves. Of the frames in the queue, those of an
-  /// earlier round go first, then those of an earlier parameter; a frame that has begun is not
-  /// interrupted.
+  /// then the owner is asked for it when the frame leaves. SendQueue says which frame goes next;
+  /// one that has begun is not interrupted.
   void send(FrameKind kind, std::uint32_t parameter, std::uint32_t chunk, std::uint64_t step,
             const void* payload, std::uint64_t bytes);
+  void grant();  ///< Tells the peer that it is its turn to send gradients.
+  void grant_weights() { queue_.grant_weights(); }  ///< It is its turn to send weights.
   /// Behind all weights and gradients: tells the peer that no gradient will follow.
   void done();
   /// Behind everything that is queued and will be: then goodbye, and the sending thread is done.
@@ -80,6 +93,8 @@ class Connection {
   /// Lets go of the peer, without waiting: both threads end.
   void drop();
 
+  /// Waits until nothing is queued and nothing on its way out. False: not by then.
+  bool wait_until_idle(Deadline deadline) { return queue_.wait_until_idle(deadline); }
   /// Waits until the sending thread is done. False: not by then.
   bool wait_until_sent(Deadline deadline);
   /// Waits until both threads are done: after an abort, until the peer has had it and closed.
@@ -89,22 +104,13 @@ class Connection {
   void check_counters(Deadline deadline) const;
 
  private:
-  struct Outgoing {
-    FrameHeader header;
-    const void* payload = nullptr;
-    std::vector<std::uint8_t> own;  ///< Payload of its own, where there is one.
-    std::int64_t queued = 0;
-    std::uint64_t number = 0;
-    bool late = false;  ///< Behind all others of its round.
-  };
-  static bool after(const Outgoing& a, const Outgoing& b);
-
-  void queue(Outgoing frame);
   void send_loop();
   void send_frame(const Outgoing& frame);
   void receive_loop();
   bool receive_frame();
-  bool next_frame(Outgoing& frame);
+  void receive_data(const FrameHeader& header);
+  void act_on(const FrameHeader& header, const std::vector<std::uint8_t>& payload);
+  ProtocolError refused(const std::string& why) const;
   void record(const FrameHeader& header, bool sent, std::int64_t queued, std::int64_t first);
 
   Link link_;
@@ -114,12 +120,12 @@ class Connection {
   Ledger::Lane& sent_;
   Ledger::Lane& received_;
 
+  SendQueue queue_;
+  std::string report_;         ///< What has come of the peer's so far; the receiver's.
+  std::vector<float> filled_;  ///< Payload of a frame that was queued without; the sender's.
+
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Outgoing> queue_;  ///< A heap by after().
-  std::uint64_t queued_ = 0;
-  std::vector<float> filled_;  ///< Payload of a frame that was queued without; the sender's.
-  bool stop_ = false;
   bool sending_ = false, receiving_ = false;
   std::thread sender_, receiver_;
 };

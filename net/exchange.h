@@ -15,6 +15,7 @@
 #include "net/mesh.h"
 #include "net/shard_map.h"
 #include "net/store.h"
+#include "net/trace.h"
 
 namespace duplex::net {
 
@@ -35,6 +36,11 @@ struct ExchangeSpec {
   bool average = false;
   /// Off: an owner publishes its new weights together, when it has them all.
   bool overlap = true;
+  /// An owner lets one worker at a time send its gradients, and sends weights to one at a time,
+  /// each in the order in which they ask (thesis, 7.2).
+  bool semaphore = false;
+  /// Steps at the end of the run that trace() tells of; 0: none, and nothing is recorded for it.
+  std::uint64_t trace_steps = 0;
   Shards shards = Shards::even;
   std::size_t chunk_bytes = ShardMap::default_chunk_bytes;
   OptimiserSpec optimiser;
@@ -79,11 +85,16 @@ class ParameterExchange final : public duplex::Exchange {
   void push(std::size_t parameter) override;
   void end() override;
 
+  /// Any text, of 256 MiB at most; asked for when all weights and gradients of this rank are
+  /// through.
+  using Report = std::function<std::string()>;
   /// Waits for the last weights (a worker's spans hold them afterwards; so do a central server's),
-  /// says goodbye to every peer, and compares the ledger with the kernel's counters. `report` is
-  /// any text; the hub gets the reports of all ranks, by rank (its own among them), the others an
-  /// empty vector.
-  std::vector<std::string> finish(const std::string& report);
+  /// says goodbye to every peer, and compares the ledger with the kernel's counters. The hub gets
+  /// the reports of all ranks, by rank (its own among them), the others an empty vector.
+  std::vector<std::string> finish(const Report& report = {});
+
+  /// The waits, frames and store's work of the last steps, by this rank's clock. From a report.
+  std::vector<TraceEvent> trace();
 
   /// Of an asynchronous run, of this rank's chunks. After finish.
   std::vector<Store::Staleness> staleness() const;

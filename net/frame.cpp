@@ -95,6 +95,12 @@ std::string name_of(FrameKind kind) {
       return "abort";
     case FrameKind::done:
       return "done";
+    case FrameKind::ask:
+      return "ask";
+    case FrameKind::grant:
+      return "grant";
+    case FrameKind::release:
+      return "release";
   }
   return "kind " + std::to_string(static_cast<unsigned>(kind));
 }

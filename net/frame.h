@@ -33,6 +33,9 @@ enum class FrameKind : std::uint16_t {
   goodbye = 20,
   abort = 21,
   done = 22,
+  ask = 23,
+  grant = 24,
+  release = 25,
 };
 
 /// "weights"; "kind 77" for what is none.

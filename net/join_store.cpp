@@ -72,12 +72,15 @@ float* JoinStore::place(std::size_t chunk, int worker, std::uint64_t step,
     // A gradient whose turn it is never waits for room, so the sums always proceed: worker 0's turn
     // is always, and worker i's comes when those before it have been added.
     std::unique_lock<std::mutex> room(room_mutex_);
+    bool waits = false;
     while (!stopped_ && !is_turn(slot, worker)) {
       if (early_used_ + bytes <= spec_.early_bytes) {
         early_used_ += bytes;
         early = true;
         break;
       }
+      if (!waits && spec_.on_wait) spec_.on_wait(worker);
+      waits = true;
       if (room_.wait_until(room, deadline) == std::cv_status::timeout) return nullptr;
     }
     if (stopped_) return nullptr;
@@ -144,7 +147,8 @@ void JoinStore::advance(std::size_t chunk) {
     Contribution& contribution = slot.contributions[static_cast<std::size_t>(slot.turn)];
     if (contribution.state != Contribution::here) break;
     lock.unlock();
-    add(map_[chunk].count, slot, contribution);
+    told(spec_, {StoreWork::add, chunk, slot.step, slot.turn},
+         [&] { add(map_[chunk].count, slot, contribution); });
     const std::size_t freed = contribution.early ? map_[chunk].bytes() : 0;
     lock.lock();
     ++slot.turn;
@@ -157,7 +161,8 @@ void JoinStore::advance(std::size_t chunk) {
     return;
   }
   lock.unlock();
-  update_weights(map_[chunk], slot);
+  told(spec_, {StoreWork::update, chunk, slot.step, spec_.workers - 1},
+       [&] { update_weights(map_[chunk], slot); });
   lock.lock();
   for (Contribution& contribution : slot.contributions) contribution = Contribution();
   slot.turn = 0;

@@ -294,6 +294,11 @@ void Socket::shut_down() {
   if (fd_ >= 0) ::shutdown(fd_, SHUT_RDWR);
 }
 
+void Socket::acknowledge() {
+  const int on = 1;
+  ::setsockopt(fd_, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
+}
+
 void Socket::end_sending() {
   if (fd_ >= 0) ::shutdown(fd_, SHUT_WR);
 }

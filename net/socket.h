@@ -82,6 +82,8 @@ class Socket {
   /// -1: the connection has ended.
   std::ptrdiff_t peek(void* to, std::size_t size) const;
 
+  /// Has the kernel acknowledge what was read now, not when it sees fit (up to 200 ms later).
+  void acknowledge();
   void end_sending();  ///< The peer reads an end after what was written.
   /// Takes what still comes for nothing, until the peer has closed too or the deadline. (A
   /// connection closed with something unread is reset, and the last words written may be lost with

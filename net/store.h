@@ -13,6 +13,7 @@
 #include "core/optimiser.h"
 #include "net/frame.h"
 #include "net/shard_map.h"
+#include "net/socket.h"
 
 namespace duplex::net {
 
@@ -25,6 +26,15 @@ enum class Sync {
 
 Sync parse_sync(const std::string& name);  ///< Throws Error(Exit::usage).
 const char* name_of(Sync sync);
+
+/// Something that a store did with one chunk; times by now_ns().
+struct StoreWork {
+  enum Kind { add, update } kind = add;
+  std::size_t chunk = 0;
+  std::uint64_t step = 0;  ///< Of the gradient.
+  int worker = 0;          ///< Whose gradient; of an update by all gradients, the last one's.
+  std::int64_t from = 0, to = 0;
+};
 
 struct StoreSpec {
   Sync sync = Sync::join;
@@ -40,6 +50,10 @@ struct StoreSpec {
   LearningRate rate;
   /// Bytes that gradients which came before their turn may take up; beyond it, place() waits.
   std::size_t early_bytes = 0;
+  /// Told before place() waits for room. May be empty.
+  std::function<void(int worker)> on_wait;
+  /// Told of what was done, by the thread that did it. May be empty: then no time is taken.
+  std::function<void(const StoreWork&)> on_work;
 };
 
 /// Of the chunks that one rank owns. Functions may be called by several threads at once; those that
@@ -100,6 +114,19 @@ class Store {
   };
   virtual std::vector<Staleness> staleness() const { return {}; }
 };
+
+/// Does `work` and tells of it, if anybody wants to know.
+template <class Work>
+void told(const StoreSpec& spec, StoreWork what, Work&& work) {
+  if (!spec.on_work) {
+    work();
+    return;
+  }
+  what.from = now_ns();
+  work();
+  what.to = now_ns();
+  spec.on_work(what);
+}
 
 /// A gradient that is not due, with the reason.
 ProtocolError refused_gradient(const Chunk& chunk, int worker, std::uint64_t step,

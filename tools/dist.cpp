@@ -25,7 +25,7 @@ namespace {
 struct DistFlags {
   TrainingFlags training;
   std::string nodefile, sync = "join", server = "distributed", shards = "even", key, job = "duplex",
-                        congestion, overlap = "on";
+                        congestion, overlap = "on", semaphore = "off";
   int index = -1;
   std::uint64_t average = 0;
   double timeout = 60.0;
@@ -56,6 +56,10 @@ void DistFlags::add_to(CLI::App& app) {
                  "on: gradients leave during the backward pass, weights come during the forward "
                  "pass (default); off: receive all, compute, send all")
       ->check(CLI::IsMember({"on", "off"}));
+  app.add_option("--semaphore", semaphore,
+                 "on: one worker at a time sends to a server, and a server sends to one worker at "
+                 "a time, in the order of asking (default off)")
+      ->check(CLI::IsMember({"on", "off"}));
   app.add_option(
          "--server", server,
          "distributed: every rank trains and holds a share of the weights (default); central: "
@@ -77,6 +81,7 @@ net::ExchangeSpec DistFlags::exchange() const {
   spec.shards = net::parse_shards(shards);
   spec.average = average > 0;
   spec.overlap = overlap == "on";
+  spec.semaphore = semaphore == "on";
   spec.optimiser = training.spec;
   spec.rate = training.learning_rate();
   spec.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(timeout * 1e3));
@@ -85,7 +90,7 @@ net::ExchangeSpec DistFlags::exchange() const {
 
 std::string DistFlags::settings() const {
   return "sync " + sync + (average > 0 ? ", average " + std::to_string(average) : "") +
-         ", overlap " + overlap + ", server " + server +
+         ", overlap " + overlap + ", semaphore " + semaphore + ", server " + server +
          (server == "distributed" ? ", shards " + shards : "") + ", " + training.settings();
 }
 
@@ -228,6 +233,7 @@ class Rank {
     config["sync"] = flags_.sync;
     config["shards"] = flags_.shards;
     config["overlap"] = flags_.overlap;
+    config["semaphore"] = flags_.semaphore;
     config["average"] = flags_.average;
     directory.write("config.json", config.dump(1) + "\n");
   }
@@ -268,7 +274,7 @@ class Rank {
     const RunDirectory* shown = leads() ? &directory : nullptr;
     const TrainingResult result = replays() ? replay(wire, shown) : compute(wire, shown);
     nlohmann::ordered_json summary = tools::json_of(result);
-    wire.finish(summary.dump());
+    wire.finish();
     const net::TrafficSummary traffic = wire.traffic();
     summary["version"] = 1;
     summary["command"] = "dist";
@@ -322,7 +328,7 @@ class Rank {
   }
 
   void serve(net::ParameterExchange& wire, const RunDirectory& directory) {
-    wire.finish("");
+    wire.finish();
     nlohmann::ordered_json summary;
     summary["version"] = 1;
     summary["command"] = "dist";

@@ -26,6 +26,10 @@ struct Owner final : ConnectionOwner {
   void received(int, const FrameHeader&) override { ++arrivals; }
   void sent(int, const FrameHeader&) override { ++departures; }
   void reported(int, std::string text) override { report = std::move(text); }
+  void asked(int) override {}
+  void released(int) override {}
+  void wants_weights_turn(int) override { wants = true; }
+  void gives_weights_turn(int) override { gave = true; }
   void done(int) override { ended = true; }
   void parted(int) override { goodbye = true; }
   void failed(int, std::exception_ptr cause) override {
@@ -41,7 +45,7 @@ struct Owner final : ConnectionOwner {
   std::string report, message;
   Exit code = Exit::ok;
   std::atomic<int> arrivals{0}, departures{0};
-  std::atomic<bool> ended{false}, goodbye{false}, broken{false};
+  std::atomic<bool> ended{false}, goodbye{false}, broken{false}, wants{false}, gave{false};
 };
 
 /// A connection and the bare socket at its other end.
@@ -124,6 +128,65 @@ TEST(Connection, AsksForThePayloadWhenTheFrameLeavesAndEndsWithDone) {
   EXPECT_EQ(order[0].payload, Bytes(400, 7));
   EXPECT_EQ(order[1].kind, static_cast<std::uint16_t>(FrameKind::done));
   EXPECT_EQ(bench.owner.departures, 1);
+}
+
+TEST(Connection, TakesTurns) {
+  Bench bench;
+  const std::vector<char> payload(400);
+  bench.connection->take_turns(true, true);
+  bench.connection->send(FrameKind::gradient, 1, 0, 0, payload.data(), payload.size());
+  bench.connection->send(FrameKind::gradient, 0, 0, 0, payload.data(), payload.size());
+  bench.connection->send(FrameKind::weights, 0, 0, 1, payload.data(), payload.size());
+  bench.connection->start();
+  bench.wait_for(bench.owner.wants);
+  bench.connection->grant();  // Short messages pass.
+  std::vector<std::uint16_t> kinds{receive_raw(bench.other).kind, receive_raw(bench.other).kind};
+  EXPECT_EQ(kinds, (std::vector<std::uint16_t>{23, 24}));
+
+  RawFrame grant;
+  grant.kind = 24;
+  send_raw(bench.other, grant);
+  EXPECT_EQ(receive_raw(bench.other).parameter, 0U);
+  EXPECT_EQ(receive_raw(bench.other).parameter, 1U);
+  EXPECT_EQ(receive_raw(bench.other).kind, 25);  // All that was queued: the turn is given back.
+  EXPECT_FALSE(bench.owner.gave);
+  bench.connection->grant_weights();
+  EXPECT_EQ(receive_raw(bench.other).kind, 16);
+  bench.wait_for(bench.owner.gave);
+  EXPECT_FALSE(bench.owner.broken);
+
+  send_raw(bench.other, grant);
+  bench.wait_for(bench.owner.broken);
+  EXPECT_NE(bench.owner.message.find("was not asked for"), std::string::npos);
+}
+
+TEST(Connection, LongReportsComeInParts) {
+  Bench bench;
+  const std::string report(2 * Connection::report_part + 17, 'x');
+  bench.connection->part(report);
+  bench.connection->start();
+  const std::vector<RawFrame> parts = all_frames(bench);
+  ASSERT_EQ(parts.size(), 4U);
+  EXPECT_EQ(parts[0].step, Connection::report_part + 17);
+  EXPECT_EQ(parts[2].step, 0U);
+  for (std::size_t i = 0; i < 3; ++i) send_raw(bench.other, parts[i]);
+  RawFrame goodbye;
+  goodbye.kind = 20;
+  send_raw(bench.other, goodbye);
+  bench.wait_for(bench.owner.goodbye);
+  EXPECT_EQ(bench.owner.report, report);
+}
+
+TEST(Connection, ReportsAreBounded) {
+  Bench bench;
+  bench.connection->start();
+  RawFrame part;
+  part.kind = 19;
+  part.step = Connection::report_limit;
+  part.payload = {1};
+  send_raw(bench.other, part);
+  bench.wait_for(bench.owner.broken);
+  EXPECT_NE(bench.owner.message.find("report of more than"), std::string::npos);
 }
 
 TEST(Connection, EarlierLayersOvertake) {

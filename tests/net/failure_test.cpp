@@ -91,7 +91,7 @@ void train_until(int rank_to_fall, int signal, int rank, const MeshSpec& mesh, L
       std::this_thread::sleep_for(milliseconds(100));
       ::raise(signal);
     }
-    exchange.finish("");
+    exchange.finish();
     return;
   }
   for (std::uint64_t step = 0;; ++step) {
@@ -192,7 +192,7 @@ TEST(Failure, ARankThatLivesButDoesNotPushTimesOut) {
         for (std::size_t p = counts.size(); p-- > 0;) exchange.push(p);
         exchange.end();
       }
-      exchange.finish("");
+      exchange.finish();
     };
     const auto outcomes = run_two(mode, milliseconds(700), body);
     for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
@@ -210,7 +210,7 @@ TEST(Failure, UnequalNumbersOfBatches) {
                                   [&](int rank, ParameterExchange& exchange, Replica& replica) {
                                     if (exchange.is_worker())
                                       train(exchange, replica, rank, rank == 1 ? 2 : 4);
-                                    exchange.finish("");
+                                    exchange.finish();
                                   });
     for (const Outcome& outcome : outcomes) {
       EXPECT_FALSE(outcome.ok);
@@ -227,7 +227,7 @@ TEST(Failure, LeavingWithoutFinishEndsTheRun) {
                                   [&](int rank, ParameterExchange& exchange, Replica& replica) {
                                     if (exchange.is_worker()) train(exchange, replica, rank, 2);
                                     if (rank == 1) throw Error("a picture is missing");
-                                    exchange.finish("");
+                                    exchange.finish();
                                   });
     for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
       if (rank == 1) continue;
@@ -252,7 +252,7 @@ TEST(Failure, CallsOutOfTurnAreErrors) {
     EXPECT_THROW(exchange.end(), Error);
     for (std::size_t p = 1; p < counts.size(); ++p) exchange.push(p);
     exchange.end();
-    exchange.finish("");
+    exchange.finish();
   });
   EXPECT_TRUE(outcomes[0].ok) << outcomes[0].message;
 }

@@ -190,7 +190,7 @@ TEST_F(LedgerFiles, BothEndsHaveEveryFrame) {
     spec.ledger_path = paths[static_cast<std::size_t>(rank)];
     ParameterExchange exchange(spec, replica.spans(), Mesh::join(mesh, std::move(listener)));
     train(exchange, replica, rank, 4);
-    exchange.finish("r");
+    exchange.finish([] { return std::string("r"); });
     clocks[static_cast<std::size_t>(rank)] = exchange.ledger().hub_time();
     const TrafficSummary traffic = exchange.traffic();
     EXPECT_EQ(traffic.steps, 3U);

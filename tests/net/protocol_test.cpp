@@ -148,7 +148,8 @@ TEST(Protocol, TheLimitsStandThere) {
   EXPECT_NE(text.find("# The protocol between ranks, version " + std::to_string(protocol_version)),
             std::string::npos);
   EXPECT_NE(text.find("at most " + std::to_string(PayloadReader::text_limit)), std::string::npos);
-  EXPECT_EQ(Connection::report_limit, std::uint64_t{1} << 20);
+  EXPECT_EQ(Connection::report_part, std::uint64_t{1} << 20);
+  EXPECT_EQ(Connection::report_limit, std::uint64_t{256} << 20);
   EXPECT_NE(text.find("at most 1 MiB"), std::string::npos);
 }
 

@@ -1,0 +1,153 @@
+#include "net/send_queue.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace duplex::net {
+namespace {
+
+/// Rounds order the frames of the training. New weights come back in the round whose gradients made
+/// them; the first ones are a round before all.
+std::uint64_t round_of(const FrameHeader& header) {
+  return header.kind == FrameKind::weights ? header.step : header.step + 1;
+}
+
+}  // namespace
+
+Outgoing Outgoing::of(FrameKind kind) {
+  Outgoing frame;
+  frame.header.kind = kind;
+  frame.queued = now_ns();
+  return frame;
+}
+
+bool SendQueue::after(const Outgoing& a, const Outgoing& b) {
+  // Weights before gradients of the same parameter: the next forward waits for them.
+  const auto key = [](const Outgoing& frame) {
+    return std::make_tuple(round_of(frame.header), frame.late, frame.header.parameter,
+                           frame.header.kind != FrameKind::weights, frame.number);
+  };
+  return key(a) > key(b);
+}
+
+void SendQueue::take_turns(bool gradients, bool weights, WeightsTurn turn) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  gradients_turn_ = gradients ? Turn::none : Turn::always;
+  weights_turn_ = weights ? Turn::none : Turn::always;
+  turn_ = std::move(turn);
+}
+
+void SendQueue::urgent(Outgoing frame, bool first_of_all) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  urgent_.insert(first_of_all ? urgent_.begin() : urgent_.end(), std::move(frame));
+  changed_.notify_all();
+}
+
+void SendQueue::data(Outgoing frame) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  frame.number = numbered_++;
+  Heap& heap = frame.header.kind == FrameKind::weights ? weights_ : gradients_;
+  heap.push_back(std::move(frame));
+  std::push_heap(heap.begin(), heap.end(), after);
+  changed_.notify_all();
+}
+
+void SendQueue::last(Outgoing frame) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  last_.push_back(std::move(frame));
+  changed_.notify_all();
+}
+
+bool SendQueue::grant_gradients() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (gradients_turn_ != Turn::asked) return false;
+  gradients_turn_ = Turn::held;
+  changed_.notify_all();
+  return true;
+}
+
+void SendQueue::grant_weights() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  weights_turn_ = Turn::held;
+  changed_.notify_all();
+}
+
+/// Asks for the turns that are needed and gives back those that are not. Lets the lock go while it
+/// talks to the owner, who may answer at once; true: it did, and things may have changed meanwhile.
+bool SendQueue::mind_turns(std::unique_lock<std::mutex>& lock) {
+  if (gradients_turn_ == Turn::none && !gradients_.empty()) {
+    gradients_turn_ = Turn::asked;
+    urgent_.push_back(Outgoing::of(FrameKind::ask));
+  } else if (gradients_turn_ == Turn::held && gradients_.empty()) {
+    gradients_turn_ = Turn::none;
+    urgent_.push_back(Outgoing::of(FrameKind::release));
+  }
+  const bool wants = weights_turn_ == Turn::none && !weights_.empty();
+  const bool gives = weights_turn_ == Turn::held && weights_.empty();
+  if (!wants && !gives) return false;
+  weights_turn_ = wants ? Turn::asked : Turn::none;
+  lock.unlock();
+  (wants ? turn_.want : turn_.give)();
+  lock.lock();
+  return true;
+}
+
+/// The first of those frames that may leave.
+bool SendQueue::take_first(Outgoing& frame) {
+  const auto take = [&](std::deque<Outgoing>& queue) {
+    frame = std::move(queue.front());
+    queue.pop_front();
+    return true;
+  };
+  if (!urgent_.empty()) return take(urgent_);
+  const auto may_leave = [](const Heap& heap, Turn turn) {
+    return !heap.empty() && (turn == Turn::always || turn == Turn::held);
+  };
+  Heap* first = may_leave(gradients_, gradients_turn_) ? &gradients_ : nullptr;
+  if (may_leave(weights_, weights_turn_) &&
+      (first == nullptr || after(first->front(), weights_.front())))
+    first = &weights_;
+  if (first != nullptr) {
+    std::pop_heap(first->begin(), first->end(), after);
+    frame = std::move(first->back());
+    first->pop_back();
+    return true;
+  }
+  return !last_.empty() && gradients_.empty() && weights_.empty() && take(last_);
+}
+
+bool SendQueue::next(Outgoing& frame, Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  busy_ = false;
+  for (;;) {
+    while (mind_turns(lock)) {
+    }
+    if (closed_) return false;
+    if (take_first(frame)) break;
+    if (idle()) changed_.notify_all();
+    if (changed_.wait_until(lock, deadline) == std::cv_status::timeout) {
+      frame = Outgoing::of(FrameKind::alive);
+      break;
+    }
+  }
+  busy_ = true;
+  return true;
+}
+
+void SendQueue::close() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+bool SendQueue::idle() const {
+  return urgent_.empty() && last_.empty() && gradients_.empty() && weights_.empty() && !busy_;
+}
+
+bool SendQueue::wait_until_idle(Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_until(lock, deadline, [this] { return closed_ || idle(); });
+}
+
+}  // namespace duplex::net

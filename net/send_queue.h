@@ -1,0 +1,79 @@
+// What waits to be sent over one connection, and which of it may go and goes next.
+#pragma once
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "net/frame.h"
+#include "net/socket.h"
+
+namespace duplex::net {
+
+struct Outgoing {
+  FrameHeader header;
+  const void* payload = nullptr;
+  std::vector<std::uint8_t> own;  ///< Payload of its own, where there is one.
+  std::int64_t queued = 0;        ///< now_ns() when it was handed over.
+  std::uint64_t number = 0;       ///< In the order of handing over.
+  bool late = false;              ///< Behind all others of its round.
+
+  /// Of a kind, with what has no payload.
+  static Outgoing of(FrameKind kind);
+};
+
+/// Urgent frames go first, then weights and gradients, then what ends the connection. Of weights
+/// and gradients, those of an earlier step go first, then those of an earlier parameter; new
+/// weights count to the step whose gradients made them.
+///
+/// With take_turns, gradients wait for the peer's `grant`, and weights until the owner says so: the
+/// queue asks for a turn when it has such frames, and gives it back when it has none left.
+class SendQueue {
+ public:
+  /// The owner of the semaphore for weights is asked and told through these, from next().
+  struct WeightsTurn {
+    std::function<void()> want, give;
+  };
+
+  void take_turns(bool gradients, bool weights, WeightsTurn turn);
+
+  void urgent(Outgoing frame, bool first_of_all = false);
+  void data(Outgoing frame);
+  void last(Outgoing frame);
+
+  /// False: nobody had asked.
+  bool grant_gradients();
+  void grant_weights();
+
+  /// Waits for the frame that is to leave next, at most until `deadline`: then a sign of life.
+  /// False: closed. Called by one thread, which has sent the frame before when it calls again.
+  bool next(Outgoing& frame, Deadline deadline);
+  void close();
+  /// Waits until nothing is queued or on its way out, or the queue is closed. False: not by then.
+  bool wait_until_idle(Deadline deadline);
+
+ private:
+  /// Whether frames of a kind may leave.
+  enum class Turn { always, none, asked, held };
+  using Heap = std::vector<Outgoing>;  ///< By after().
+
+  static bool after(const Outgoing& a, const Outgoing& b);
+  bool idle() const;
+  bool mind_turns(std::unique_lock<std::mutex>& lock);
+  bool take_first(Outgoing& frame);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Outgoing> urgent_, last_;
+  Heap gradients_, weights_;
+  Turn gradients_turn_ = Turn::always, weights_turn_ = Turn::always;
+  WeightsTurn turn_;
+  std::uint64_t numbered_ = 0;
+  bool busy_ = false;  ///< A frame is on its way out.
+  bool closed_ = false;
+};
+
+}  // namespace duplex::net
