@@ -155,15 +155,8 @@ void ParameterExchange::State::await(std::size_t p) {
     }
     const std::int64_t to = now_ns();
     ledger_.waited({from, to});
-    if (spec_.trace_steps > 0) {
-      TraceEvent event;
-      event.kind = TraceEvent::Kind::wait;
-      event.parameter = static_cast<std::uint32_t>(p);
-      event.step = step_;
-      event.from = from;
-      event.to = to;
-      window_.add(event);
-    }
+    if (spec_.trace_steps > 0)
+      note(TraceEvent::Kind::wait, static_cast<std::uint32_t>(p), 0, from, to);
   }
   if (failure_) std::rethrow_exception(failure_);
 }
@@ -182,15 +175,32 @@ void ParameterExchange::State::push(std::size_t p) {
       incoming_[chunk] = {step_ + 1, Incoming::due};
     }
   }
+  const std::int64_t now = now_ns();
   for (std::size_t i = map_.first(p); i < map_.first(p + 1); ++i) {
     const Chunk& chunk = map_[i];
     const float* gradient = spans_[p].gradient + chunk.offset;
-    if (chunk.owner == rank_)
+    if (chunk.owner == rank_) {
+      if (spec_.trace_steps > 0)
+        note(TraceEvent::Kind::pushed, chunk.parameter, chunk.number, now, now);
       own_lane_->put(i, step_, gradient);
-    else
-      connections_[index(chunk.owner)]->send(FrameKind::gradient, chunk.parameter, chunk.number,
-                                             step_, gradient, chunk.bytes());
+      continue;
+    }
+    connections_[index(chunk.owner)]->send(FrameKind::gradient, chunk.parameter, chunk.number,
+                                           step_, gradient, chunk.bytes());
   }
+}
+
+/// Of the step that the training thread is in.
+void ParameterExchange::State::note(TraceEvent::Kind kind, std::uint32_t parameter,
+                                    std::uint32_t chunk, std::int64_t from, std::int64_t to) {
+  TraceEvent event;
+  event.kind = kind;
+  event.parameter = parameter;
+  event.chunk = chunk;
+  event.step = step_;
+  event.from = from;
+  event.to = to;
+  window_.add(event);
 }
 
 void ParameterExchange::State::end() {

@@ -81,6 +81,8 @@ class ParameterExchange::State final : public ConnectionOwner {
   void weights_are_here(std::size_t chunk);
   void one_less(std::size_t parameter);
   void note(const StoreWork& work);
+  void note(TraceEvent::Kind kind, std::uint32_t parameter, std::uint32_t chunk, std::int64_t from,
+            std::int64_t to);
 
   bool is_lost(int rank) const;
   void lose(int peer, const std::exception_ptr& cause);

@@ -18,6 +18,7 @@ struct TraceEvent {
     wait,      ///< For the weights of `parameter` for `step`.
     sent,      ///< A frame of weights or gradient; `peer`: its receiver.
     received,  ///< Likewise; `peer`: its sender.
+    pushed,    ///< A gradient of this rank's worker was handed to this rank's store.
     add,       ///< The store added the gradient of rank `peer` to the sum.
     update,    ///< The store updated the weights: by all gradients, or by that of rank `peer`.
   };

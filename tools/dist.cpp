@@ -14,6 +14,7 @@
 #include "tools/commands.h"
 #include "tools/dist_report.h"
 #include "tools/nodefile.h"
+#include "tools/rank_tracing.h"
 #include "tools/replay.h"
 #include "tools/table.h"
 #include "tools/training.h"
@@ -27,7 +28,8 @@ struct DistFlags {
   std::string nodefile, sync = "join", server = "distributed", shards = "even", key, job = "duplex",
                         congestion, overlap = "on", semaphore = "off";
   int index = -1;
-  std::uint64_t average = 0;
+  std::uint64_t average = 0, trace_steps = 10;
+  bool trace = false;
   double timeout = 60.0;
 
   void add_to(CLI::App& app);
@@ -71,6 +73,12 @@ void DistFlags::add_to(CLI::App& app) {
   app.add_option("--key", key, "the cluster's key file (duplex keygen); needed beyond loopback");
   app.add_option("--job", job, "name of the run; ranks of different jobs do not meet");
   app.add_option("--congestion", congestion, "TCP congestion control (default: the system's)");
+  app.add_flag(
+      "--trace", trace,
+      "write trace.json, the last steps of all ranks: computing, waiting, what crossed the "
+      "wire (rank 0 writes it; ui.perfetto.dev shows it)");
+  app.add_option("--trace-steps", trace_steps, "how many steps --trace is of (default 10)")
+      ->check(between(1, 100));
   app.add_option("--timeout", timeout, "seconds that any wait may take (default 60)")
       ->check(between(0.1, 86400.0));
 }
@@ -82,6 +90,7 @@ net::ExchangeSpec DistFlags::exchange() const {
   spec.average = average > 0;
   spec.overlap = overlap == "on";
   spec.semaphore = semaphore == "on";
+  spec.trace_steps = trace ? trace_steps : 0;
   spec.optimiser = training.spec;
   spec.rate = training.learning_rate();
   spec.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(timeout * 1e3));
@@ -146,7 +155,8 @@ class Rank {
         task_(open_task(flags.training)),
         mode_(net::parse_server_mode(flags.server)),
         trains_(mode_ == net::ServerMode::distributed || flags.index != 0),
-        host_(task_.model, trains_) {}
+        host_(task_.model, trains_),
+        tracing_(flags.trace ? flags.trace_steps : 0) {}
 
   void run() {
     host_.initialise(flags_.training.seed);
@@ -179,6 +189,7 @@ class Rank {
     }
     device_ = make_device(flags.device, flags.threads);
     network_ = std::make_unique<Network>(task_.model, *device_, share_of(flags_.index).count);
+    network_->observe(tracing_.observer());
     network_->initialise(flags.seed);
     if (!flags.weights.empty()) load_checkpoint(flags.weights, *network_);
   }
@@ -250,7 +261,7 @@ class Rank {
     datasets::BatchLoader loader(task_.split.train, loading);
     const Length length = length_of(flags, loader);
     const TrainingResult result =
-        train(network_steps(*network_, loader, flags.seed), share.count,
+        train(tracing_.counting(network_steps(*network_, loader, flags.seed)), share.count,
               make_exchange(wire, length), flags, length, directory, directory != nullptr);
     report_replaced(loader);
     return result;
@@ -259,6 +270,7 @@ class Rank {
   TrainingResult replay(net::ParameterExchange& wire, const RunDirectory* directory) {
     const TrainingFlags& flags = flags_.training;
     Replay replay(task_.model, times_);
+    replay.observe(tracing_.observer());
     const Length length{flags.batches, flags.batches};
     const auto step = [&](std::uint64_t number, Exchange& exchange) {
       StepOutcome outcome;
@@ -266,15 +278,15 @@ class Rank {
       replay.step(number, exchange);
       return outcome;
     };
-    return train(step, share_of(flags_.index).count, make_exchange(wire, length), flags, length,
-                 directory, directory != nullptr);
+    return train(tracing_.counting(step), share_of(flags_.index).count, make_exchange(wire, length),
+                 flags, length, directory, directory != nullptr);
   }
 
   void train_rank(net::ParameterExchange& wire, const RunDirectory& directory) {
     const RunDirectory* shown = leads() ? &directory : nullptr;
     const TrainingResult result = replays() ? replay(wire, shown) : compute(wire, shown);
     nlohmann::ordered_json summary = tools::json_of(result);
-    wire.finish();
+    const std::vector<std::string> reports = wire.finish(tracing_.report(wire));
     const net::TrafficSummary traffic = wire.traffic();
     summary["version"] = 1;
     summary["command"] = "dist";
@@ -287,6 +299,7 @@ class Rank {
     summary["traffic"] = json_of(traffic);
     report_staleness(wire, directory, summary);
     if (leads()) finish_leader(result, traffic, directory, summary);
+    std::fputs(tracing_.write(reports, directory, task_.model).c_str(), stdout);
     directory.write("rank-" + std::to_string(flags_.index) + ".json", summary.dump(1) + "\n");
   }
 
@@ -328,7 +341,8 @@ class Rank {
   }
 
   void serve(net::ParameterExchange& wire, const RunDirectory& directory) {
-    wire.finish();
+    const std::vector<std::string> reports = wire.finish(tracing_.report(wire));
+    std::fputs(tracing_.write(reports, directory, task_.model).c_str(), stdout);
     nlohmann::ordered_json summary;
     summary["version"] = 1;
     summary["command"] = "dist";
@@ -343,6 +357,7 @@ class Rank {
   net::ServerMode mode_;
   bool trains_;
   HostParameters host_;
+  RankTracing tracing_;
   net::Topology topology_;
   LayerTimes times_;  ///< Of replay.
   std::unique_ptr<Device> device_;

@@ -116,9 +116,13 @@ Replay::Replay(const Model& model, LayerTimes times) : times_(std::move(times)) 
   ::prctl(PR_SET_TIMERSLACK, 1UL);  // Else a sleep ends up to 50 us late.
 }
 
-void Replay::pass(double seconds) {
+void Replay::pass(std::size_t node, Phase phase) {
+  const double seconds = (phase == Phase::forward ? times_.forward : times_.backward)[node];
+  if (seconds <= 0.0) return;
+  const std::int64_t begin = deadline_;
   deadline_ += static_cast<std::int64_t>(seconds * 1e9);
-  if (seconds > 0.0) sleep_until(deadline_);
+  sleep_until(deadline_);
+  if (observer_) observer_(node, phase, begin, deadline_);
 }
 
 void Replay::step(std::uint64_t number, Exchange& exchange) {
@@ -131,10 +135,10 @@ void Replay::step(std::uint64_t number, Exchange& exchange) {
       const std::int64_t to = clock_ns();
       if (to - from > waited_ns) deadline_ = std::max(deadline_, to);
     }
-    pass(times_.forward[node]);
+    pass(node, Phase::forward);
   }
   for (std::size_t node = parameters_.size(); node-- > 0;) {
-    pass(times_.backward[node]);
+    pass(node, Phase::backward);
     for (const std::size_t parameter : parameters_[node]) exchange.push(parameter);
   }
   exchange.end();

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/exchange.h"
-#include "layers/model.h"
+#include "layers/network.h"
 
 namespace duplex::tools {
 
@@ -37,10 +37,14 @@ class Replay {
   /// end at deadlines: late wake-ups do not add up, and waiting for weights moves all that follows.
   void step(std::uint64_t number, Exchange& exchange);
 
+  /// As Network's: told of every layer with a time of its own.
+  void observe(LayerObserver observer) { observer_ = std::move(observer); }
+
  private:
-  void pass(double seconds);
+  void pass(std::size_t node, Phase phase);
 
   LayerTimes times_;
+  LayerObserver observer_;
   std::vector<std::vector<std::size_t>> parameters_;  ///< By node: its trained parameters.
   std::int64_t deadline_ = 0;                         ///< clock_ns() at which the last layer ended.
 };

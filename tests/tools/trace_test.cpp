@@ -1,0 +1,230 @@
+// The trace of a run: whose fault waiting is, and a file that a viewer opens.
+#include "tools/trace.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/temporary_folder.h"
+#include "tests/tools/program.h"
+#include "tools/blame.h"
+
+namespace duplex::tools {
+namespace {
+
+using net::FrameKind;
+using net::TraceEvent;
+using Kind = TraceEvent::Kind;
+using testing::Process;
+using testing::Result;
+
+TraceEvent event(Kind kind, std::uint64_t step, std::int64_t from, std::int64_t to) {
+  TraceEvent event;
+  event.kind = kind;
+  event.step = step;
+  event.from = from;
+  event.to = to;
+  return event;
+}
+TraceEvent frame(Kind kind, FrameKind what, int peer, std::uint64_t step, std::int64_t from,
+                 std::int64_t to, std::int64_t queued = 0) {
+  TraceEvent result = event(kind, step, from, to);
+  result.frame = what;
+  result.peer = peer;
+  result.queued = queued;
+  return result;
+}
+
+std::int64_t part(const Blame& blame, Cause::Kind kind, int rank, int to = -1) {
+  const auto found = blame.find({kind, rank, to});
+  return found == blame.end() ? 0 : found->second;
+}
+
+/// Rank 0 owns a chunk; its own gradient of step 4 is there at 200, rank 1's later: computed at
+/// 500, behind others until 530, on its way until 600. Added at 600, updated from 620 to 650; rank
+/// 2 gets it: queued at 655, sent at 700, there at 760.
+std::vector<std::vector<TraceEvent>> one_chunk() {
+  std::vector<std::vector<TraceEvent>> ranks(3);
+  ranks[1].push_back(frame(Kind::sent, FrameKind::gradient, 0, 4, 530, 560, 500));
+  ranks[2].push_back(frame(Kind::sent, FrameKind::gradient, 0, 4, 100, 110, 100));
+  ranks[0] = {
+      event(Kind::pushed, 4, 200, 200), frame(Kind::received, FrameKind::gradient, 1, 4, 580, 600),
+      frame(Kind::received, FrameKind::gradient, 2, 4, 120, 130), event(Kind::update, 4, 620, 650),
+      frame(Kind::sent, FrameKind::weights, 2, 5, 700, 720, 655)};
+  ranks[2].push_back(frame(Kind::received, FrameKind::weights, 0, 5, 750, 760));
+  return ranks;
+}
+
+Blame blame_of(const std::vector<std::vector<TraceEvent>>& ranks, int rank,
+               const TraceEvent& wait) {
+  return Blaming({&ranks[0], &ranks[1], &ranks[2]}).of(rank, wait);
+}
+
+TEST(Blaming, FollowsTheChunkThatCameLastBack) {
+  const auto ranks = one_chunk();
+  const Blame blame = blame_of(ranks, 2, event(Kind::wait, 5, 300, 760));
+  EXPECT_EQ(part(blame, Cause::wire, 0, 2), 60);
+  EXPECT_EQ(part(blame, Cause::queue, 0, 2), 45);
+  EXPECT_EQ(part(blame, Cause::server, 0), 55);
+  EXPECT_EQ(part(blame, Cause::wire, 1, 0), 70);
+  EXPECT_EQ(part(blame, Cause::queue, 1, 0), 30);
+  EXPECT_EQ(part(blame, Cause::computing, 1), 200);
+  std::int64_t sum = 0;
+  for (const auto& [cause, time] : blame) sum += time;
+  EXPECT_EQ(sum, 460);
+  EXPECT_EQ(text_of(blame, 1), "rank 1 computing 0.200 us");
+}
+
+TEST(Blaming, OnlyAsFarAsTheWaitReaches) {
+  const auto ranks = one_chunk();
+  EXPECT_EQ(blame_of(ranks, 2, event(Kind::wait, 5, 740, 760)), (Blame{{{Cause::wire, 0, 2}, 20}}));
+  // The owner's own worker waits for the update alone.
+  const Blame own = blame_of(ranks, 0, event(Kind::wait, 5, 590, 650));
+  EXPECT_EQ(own, (Blame{{{Cause::wire, 1, 0}, 10}, {{Cause::server, 0, -1}, 50}}));
+}
+
+TEST(Blaming, TheOwnersWorkerMayBeTheLast) {
+  auto ranks = one_chunk();
+  ranks[0][0].from = ranks[0][0].to = 610;
+  const Blame blame = blame_of(ranks, 2, event(Kind::wait, 5, 300, 760));
+  EXPECT_EQ(part(blame, Cause::computing, 0), 310);
+  EXPECT_EQ(part(blame, Cause::computing, 1), 0);
+}
+
+TEST(Blaming, AnAsynchronousWorkerWaitsForItsOwnGradient) {
+  auto ranks = one_chunk();
+  for (TraceEvent& each : ranks[0]) {
+    if (each.kind == Kind::update) each.peer = 2;
+  }
+  const Blame blame = blame_of(ranks, 2, event(Kind::wait, 5, 90, 760));
+  EXPECT_EQ(part(blame, Cause::wire, 2, 0), 30);
+  EXPECT_EQ(part(blame, Cause::server, 0), 525);
+  EXPECT_EQ(part(blame, Cause::computing, 2), 10);
+}
+
+TEST(Blaming, SaysWhereTheTraceEnds) {
+  const std::vector<std::vector<TraceEvent>> none(3);
+  EXPECT_EQ(blame_of(none, 1, event(Kind::wait, 5, 0, 10)), (Blame{{{}, 10}}));
+}
+
+TEST(Trace, ComesBackAsItWasSentOrIsRefused) {
+  RankTrace trace;
+  trace.name = "rank 1 on \"lab\"";
+  trace.clock_error_ns = 1234;
+  trace.events = one_chunk()[0];
+  const std::string bytes = encode(trace);
+  const RankTrace back = decode_rank_trace(bytes);
+  EXPECT_EQ(back.name, trace.name);
+  EXPECT_EQ(back.clock_error_ns, 1234);
+  ASSERT_EQ(back.events.size(), trace.events.size());
+  EXPECT_EQ(encode(back), bytes);
+  for (std::size_t size : {std::size_t{0}, std::size_t{5}, bytes.find('\n') + 3, bytes.size() - 1})
+    EXPECT_THROW(decode_rank_trace(bytes.substr(0, size)), net::ProtocolError) << size;
+  EXPECT_THROW(decode_rank_trace(bytes + "x"), net::ProtocolError);
+  std::string wrong = bytes;
+  wrong[bytes.find('\n') + 9] = 99;  // The first event's kind.
+  EXPECT_THROW(decode_rank_trace(wrong), net::ProtocolError);
+}
+
+TEST(Trace, KeepsTheLastSteps) {
+  net::TraceWindow window(3);
+  for (std::uint64_t step = 0; step < 1000; ++step) window.add(event(Kind::update, step, 0, 1));
+  std::vector<std::uint64_t> steps;
+  for (const TraceEvent& each : window.events()) steps.push_back(each.step);
+  EXPECT_EQ(steps, (std::vector<std::uint64_t>{997, 998, 999}));
+}
+
+/// Three ranks, of which the last computes five times as long.
+class TracedRun : public ::testing::Test {
+ protected:
+  std::string run(const std::vector<std::string>& more) {
+    std::string nodes, said;
+    for (int port : testing::free_ports(3)) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
+    testing::write_text(folder_ / "nodes", nodes);
+    std::vector<Process> ranks;
+    for (int rank = 0; rank < 3; ++rank) {
+      std::vector<std::string> arguments{"dist",
+                                         "--net",
+                                         "lenet",
+                                         "--batches",
+                                         "14",
+                                         "--trace",
+                                         "--trace-steps",
+                                         "5",
+                                         "--timeout",
+                                         "20",
+                                         "--nodefile",
+                                         folder_ / "nodes",
+                                         "--index",
+                                         std::to_string(rank),
+                                         "--logdir",
+                                         folder_ / "run",
+                                         "--device",
+                                         rank == 2 ? "replay:0.05" : "replay:0.01"};
+      arguments.insert(arguments.end(), more.begin(), more.end());
+      ranks.emplace_back(arguments);
+    }
+    for (Process& rank : ranks) {
+      const Result result = rank.wait();
+      EXPECT_EQ(result.exit, 0) << result.err;
+      said += result.out;
+    }
+    return said;
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(TracedRun, BlamesTheSlowRankAndOpensInAViewer) {
+  const std::string said = run({});
+  EXPECT_NE(said.find("a step: rank 2 computing"), std::string::npos) << said;
+
+  std::ifstream file(folder_ / "run/trace.json");
+  const nlohmann::json trace = nlohmann::json::parse(file);
+  std::map<std::pair<int, int>, double> ends;  // Of the events of a row, which must not overlap.
+  std::map<std::pair<int, int>, std::string> names;
+  std::map<int, std::set<std::string>> categories;  // By rank.
+  std::map<int, std::vector<double>> arrows;
+  std::set<std::uint64_t> steps;
+  std::vector<nlohmann::json> slices;
+  for (const nlohmann::json& each : trace.at("traceEvents")) {
+    const std::string phase = each.at("ph");
+    if (phase == "X") slices.push_back(each);
+    if (phase == "s" || phase == "f") arrows[each.at("id")].push_back(each.at("ts"));
+    if (each.value("name", "") == "thread_name")
+      names[{each.at("pid"), each.at("tid")}] = each.at("args").at("name");
+  }
+  std::sort(slices.begin(), slices.end(), [](const auto& a, const auto& b) {
+    return a.at("ts").template get<double>() < b.at("ts").template get<double>();
+  });
+  for (const nlohmann::json& slice : slices) {
+    const std::pair<int, int> row{slice.at("pid"), slice.at("tid")};
+    EXPECT_EQ(names.count(row), 1U);
+    EXPECT_GE(slice.at("ts").get<double>(), ends[row] - 1e-3) << slice;
+    ends[row] = slice.at("ts").get<double>() + slice.at("dur").get<double>();
+    categories[row.first].insert(slice.at("cat").get<std::string>());
+    if (slice.at("cat") == "forward") steps.insert(slice.at("args").at("step").get<int>());
+  }
+  EXPECT_EQ(steps, (std::set<std::uint64_t>{9, 10, 11, 12, 13}));
+  for (int rank : {0, 1, 2}) {
+    for (const char* category : {"forward", "backward", "weights", "gradient", "server"})
+      EXPECT_EQ(categories[rank].count(category), 1U) << rank << category;
+  }
+  EXPECT_EQ(categories[0].count("wait"), 1U);
+  std::size_t joined = 0;
+  for (const auto& [id, times] : arrows) joined += times.size() == 2;
+  EXPECT_GT(joined, arrows.size() * 9 / 10);  // At the window's edge one end may be missing.
+}
+
+TEST_F(TracedRun, OfACentralServerIsTheServers) {
+  const std::string said = run({"--server", "central", "--sync", "none"});
+  EXPECT_NE(said.find("trace.json, clocks within"), std::string::npos) << said;
+  std::ifstream file(folder_ / "run/trace.json");
+  EXPECT_NO_THROW(nlohmann::json::parse(file));
+}
+
+}  // namespace
+}  // namespace duplex::tools
