@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "net/names.h"
+
 namespace duplex::net {
 namespace {
 
@@ -55,6 +57,7 @@ void check(const MeshSpec& spec) {
                       " and one before it: give each its own port",
                   Exit::usage);
   }
+  check_names(topology, spec.rank, spec.addresses, loopback_behind);
 }
 
 /// Brings the links together. One thread accepts and watches; each visitor shakes hands in a thread
@@ -97,14 +100,22 @@ class Gathering {
   };
 
   void listen() {
-    if (!listener_)
-      listener_ =
-          Listener::open(spec_.addresses[static_cast<std::size_t>(spec_.rank)], spec_.congestion);
+    if (!listener_) open_listener();
     if (!listener_.loopback() && spec_.key.empty())
       throw Error("listening on " + listener_.address() +
                       " needs a cluster key, or anybody could join: make one with `duplex keygen "
                       "FILE`, copy it to every machine and give every rank --key FILE",
                   Exit::usage);
+    log("listens on " + listener_.address() + interface_text(listener_.address()));
+  }
+
+  void open_listener() {
+    try {
+      listener_ =
+          Listener::open(spec_.addresses[static_cast<std::size_t>(spec_.rank)], spec_.congestion);
+    } catch (const Error& error) {
+      throw Error("rank " + std::to_string(spec_.rank) + " " + error.what(), error.code);
+    }
   }
 
   bool over() const { return failure_ || links_.size() == awaited_.size() + called_.size(); }
@@ -133,7 +144,8 @@ class Gathering {
     link.socket = std::move(socket);
     link.socket.name_peer(link.peer);
     link.handshake = std::move(met.frames);
-    log(link.peer + " is connected");
+    const std::string here = link.socket.local_address();
+    log(link.peer + " is connected" + (listener_ ? "" : ", from " + here + interface_text(here)));
     links_.push_back(std::move(link));
     changed_.notify_all();
   }

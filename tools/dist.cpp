@@ -165,6 +165,7 @@ class Rank {
     topology_ = mesh.topology;
     RunDirectory directory(flags_.training.logdir, "dist", flags_.training.model.net);
     if (trains_) prepare_network();
+    mesh.log(device_line());
     write_config(directory);
     net::ExchangeSpec spec = exchange_spec();
     spec.ledger_path = directory.file("ledger-" + std::to_string(flags_.index) + ".csv");
@@ -192,6 +193,12 @@ class Rank {
     network_->observe(tracing_.observer());
     network_->initialise(flags.seed);
     if (!flags.weights.empty()) load_checkpoint(flags.weights, *network_);
+  }
+
+  std::string device_line() const {
+    if (!trains_) return "holds the weights and does not train";
+    if (device_) return "computes on " + device_->description();
+    return "computes nothing: it replays " + replay_source(flags_.training.device);
   }
 
   bool replays() const { return !replay_source(flags_.training.device).empty(); }
