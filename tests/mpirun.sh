@@ -29,6 +29,10 @@ done
 ranks central --server central || fail "a central server: exit code $?"
 [ -s "$work/central/rank-2.json" ] || fail "a worker of the central server left nothing"
 
+printf '127.0.0.1:%d\n' "$MASTER_PORT" $((MASTER_PORT + 1)) $((MASTER_PORT + 2)) > "$work/nodes"
+ranks nodefile --nodefile "$work/nodes" || fail "a nodefile: exit code $?"
+grep -q '^rank 1 of 3 (from Open MPI: OMPI_COMM_WORLD_RANK; nodefile ' "$work/log-nodefile" || fail "rank 1 of the nodefile is not told"
+
 # What contradicts mpirun ends with a usage error, the whole run with it.
 printf '127.0.0.1 slots=2\n' > "$work/nodes"
 ranks short --nodefile "$work/nodes" && fail "a nodefile of two ranks was taken for three"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
 
 #include "core/error.h"
@@ -268,6 +269,30 @@ TEST(RankSource, WhatIsNoNumber) {
     expect_refused(local + Variables{{"MASTER_PORT", port}}, none, {port});
   }
   EXPECT_EQ(find(local + Variables{{"RANK", ""}}).rank, 0);  // Set to nothing is not set.
+}
+
+// Of a central server only the first port is listened on.
+TEST_F(RankSources, ARunWithoutFlags) {
+  const std::string port = std::to_string(testing::free_ports(1)[0]);
+  const Variables shared{{"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}};
+  std::vector<testing::Process> ranks;
+  for (const char* rank : {"0", "1"}) {
+    for (const auto& [name, value] : shared) ::setenv(name.c_str(), value.c_str(), 1);
+    ::setenv("RANK", rank, 1);
+    ranks.push_back(
+        testing::Process({"dist", "--net", "lenet", "--device", "replay:0.01", "--batches", "3",
+                          "--server", "central", "--timeout", "20", "--logdir", folder_ / "run"}));
+    for (const auto& [name, value] : shared) ::unsetenv(name.c_str());
+    ::unsetenv("RANK");
+  }
+  for (testing::Process& rank : ranks) {
+    const testing::Result result = rank.wait();
+    EXPECT_EQ(result.exit, 0) << result.err;
+    EXPECT_NE(result.err.find("of 2 (from the environment: RANK; all ranks on this machine)\n"),
+              std::string::npos)
+        << result.err;
+  }
+  EXPECT_NE(testing::read_text(folder_ / "run/rank-1.json"), "");
 }
 
 }  // namespace
