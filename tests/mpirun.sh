@@ -10,8 +10,8 @@ trap 'rm -rf "$work"' EXIT
 fail() { echo "$*"; cat "$work"/log-*; exit 1; }
 
 duplex=${DUPLEX:-bin/duplex}
-# Ports of this run's own.
-export MASTER_PORT=$((20000 + $$ % 20000))
+# Ports of its own.
+export MASTER_PORT=$((20000 + $$ % 10000))  # Below those that connections take.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # ranks NAME FLAGS...: three of them, as processes of this machine.
 ranks() {
