@@ -1,5 +1,6 @@
 // duplex dist: one rank of distributed training (Appendix C.3).
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "core/clock.h"
@@ -13,7 +14,7 @@
 #include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/dist_report.h"
-#include "tools/nodefile.h"
+#include "tools/rank_source.h"
 #include "tools/rank_tracing.h"
 #include "tools/replay.h"
 #include "tools/table.h"
@@ -28,6 +29,7 @@ struct DistFlags {
   std::string nodefile, sync = "join", server = "distributed", shards = "even", key, job = "duplex",
                         congestion, overlap = "on", semaphore = "off";
   int index = -1;
+  std::vector<net::Address> addresses;  ///< By rank, of the nodefile or of what started this one.
   std::uint64_t average = 0, trace_steps = 10;
   bool trace = false;
   double timeout = 60.0;
@@ -41,10 +43,11 @@ struct DistFlags {
 void DistFlags::add_to(CLI::App& app) {
   training.add_to(app);
   app.add_option("--nodefile", nodefile,
-                 "the machines, host or host:port a line; line I is rank I, from 0")
-      ->required();
-  app.add_option("--index", index, "this process's rank: its line in the nodefile, from 0")
-      ->required()
+                 "the machines, host or host:port a line; line I is rank I, from 0 (default: the "
+                 "hosts of srun, or this machine; with a central server, rank 0 at MASTER_ADDR)");
+  app.add_option("--index", index,
+                 "this process's rank: its line in the nodefile, from 0 (default: what srun or "
+                 "mpirun says, or RANK of WORLD_SIZE)")
       ->check(at_least(0));
   app.add_option("--sync", sync,
                  "join: one update by the mean gradient of every worker's batch (default); split: "
@@ -105,13 +108,8 @@ std::string DistFlags::settings() const {
 
 net::MeshSpec mesh_spec(const DistFlags& flags, const Task& task, const HostParameters& host) {
   net::MeshSpec spec;
-  spec.addresses = read_nodefile(flags.nodefile);
+  spec.addresses = flags.addresses;
   const int size = static_cast<int>(spec.addresses.size());
-  if (flags.index >= size) {
-    throw Error("--index " + std::to_string(flags.index) + ": nodefile " + flags.nodefile +
-                    " has ranks 0 to " + std::to_string(size - 1),
-                Exit::usage);
-  }
   spec.topology.mode = net::parse_server_mode(flags.server);
   spec.topology.size = size;
   spec.topology.server = 0;
@@ -376,7 +374,8 @@ class Rank {
 
 int dist(int argc, const char* const* argv) {
   CLI::App app{
-      "Trains a network as one rank of several; start one on every machine of the nodefile.",
+      "Trains a network as one rank of several; start one on every machine, by hand or with duplex "
+      "launch, srun or mpirun.",
       "duplex dist"};
   DistFlags flags;
   flags.add_to(app);
@@ -394,6 +393,11 @@ int dist(int argc, const char* const* argv) {
     throw Error("dist: --average needs weights that are trained; --device replay trains none",
                 Exit::usage);
   }
+  const RankSource source =
+      find_rank({flags.nodefile, flags.index, flags.server == "central"}, std::getenv);
+  flags.index = source.rank;
+  flags.addresses = source.addresses;
+  std::fprintf(stderr, "%s\n", source.str().c_str());
   Rank(flags).run();
   return 0;
 }

@@ -198,7 +198,7 @@ class Launch {
       if (child->ended() && !before && child->code() != 0 && code_ == 0) {
         code_ = child->code();
         std::fprintf(stderr, "launch: rank %zu ended with exit code %d\n", child->rank(), code_);
-        end_others(grace_seconds);
+        if (deadline_ == 0) end_others(grace_seconds);  // Else they are being ended.
       }
       all = all && child->ended() && child->silent();
     }

@@ -1,0 +1,130 @@
+#!/bin/bash
+# Ranks that Slurm's srun starts: a cluster of three nodes on this machine, in namespaces of its own, so that it meets
+# no other and nothing of it stays. Exit code 77: skipped, with a word why.
+set -eu
+skip() { echo "skipped: $*"; exit 77; }
+if [ "${1:-}" != inside ]; then
+  cd "$(dirname "$0")/.."
+  for program in munged slurmctld slurmd srun; do
+    PATH=$PATH:/usr/sbin command -v $program > /dev/null || skip "needs $program (slurm-wlm and munge)"
+  done
+  [ "$(id -u)" = 0 ] || skip "a Slurm cluster of its own needs root"
+  command -v ip > /dev/null || skip "needs ip (iproute2)"
+  own=(unshare --mount --net --uts --pid --fork --kill-child --mount-proc)
+  "${own[@]}" true 2> /dev/null || skip "namespaces may not be made here"
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  code=0
+  "${own[@]}" bash tests/srun.sh inside "$work" || code=$?
+  exit $code
+fi
+
+work=$2
+export PATH=$PATH:/usr/sbin SLURM_CONF=$work/slurm.conf
+fail() { echo "$*"; cat "$work"/log-*; exit 1; }
+cannot() { grep -ih error "$work"/*.log | tail -n3; skip "the cluster does not come up here: $*"; }
+
+ip link set lo up
+# Slurm looks names up, and mpirun starts, only where there is a network beside loopback.
+ip link add eth0 type veth peer name eth1
+ip addr add 10.77.0.1/24 dev eth0
+ip link set eth0 up
+ip link set eth1 up
+hostname machine
+{ echo '127.0.0.1 localhost machine'; for i in 1 2 3; do echo "127.0.0.1$i lab0$i"; done; } > "$work/hosts"
+mount --bind "$work/hosts" /etc/hosts
+chmod 755 "$work"
+mkdir "$work/state"
+(umask 077; head -c 64 /dev/urandom > "$work/munge.key")
+{
+  cat << EOF
+ClusterName=duplex
+SlurmctldHost=machine(127.0.0.1)
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket=$work/munge.socket
+CredType=cred/munge
+StateSaveLocation=$work/state
+SlurmdSpoolDir=$work/spool-%n
+SlurmctldPidFile=$work/slurmctld.pid
+SlurmdPidFile=$work/slurmd-%n.pid
+SlurmctldLogFile=$work/slurmctld.log
+SlurmdLogFile=$work/slurmd-%n.log
+SlurmdParameters=config_overrides
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+MpiDefault=none
+PartitionName=all Nodes=ALL Default=YES State=UP
+EOF
+  for i in 1 2 3; do echo "NodeName=lab0$i NodeHostname=machine NodeAddr=127.0.0.1 Port=1682$i CPUs=4"; done
+} > "$SLURM_CONF"
+timeout 5 munged --key-file="$work/munge.key" --socket="$work/munge.socket" --pid-file="$work/munged.pid" \
+  --log-file="$work/munged.log" --seed-file="$work/munge.seed" || cannot munged
+timeout 5 slurmctld -c || cannot slurmctld
+for i in 1 2 3; do timeout 5 slurmd -N lab0$i || cannot slurmd; done
+SECONDS=0
+until [ "$(timeout 1 sinfo -h -o '%D %t' 2> /dev/null)" = '3 idle' ]; do
+  ((SECONDS < 5)) || cannot "$(timeout 1 sinfo -h 2>&1 | tail -n1)"
+  sleep 0.1
+done
+
+duplex=${DUPLEX:-bin/duplex}
+training=(--net lenet --device replay:0.01 --batches 5 --timeout 10)
+# step NAME FLAGS... -- FLAGS...: srun's, then dist's. Leaves the exit code in $code.
+step() {
+  local name=$1 srun=()
+  shift
+  while [ "$1" != -- ]; do srun+=("$1"); shift; done
+  shift
+  code=0
+  timeout -k 2 20 srun "${srun[@]}" "$duplex" dist "${training[@]}" --logdir "$work/$name" "$@" \
+    > "$work/log-$name" 2>&1 || code=$?
+}
+# ends NAME CODE TEXT
+ends() {
+  [ "$code" = "$2" ] || fail "$1: exit code $code"
+  grep -qF -- "$3" "$work/log-$1" || fail "$1: no word of '$3'"
+}
+
+step distributed -N 3 -n 5 --
+for rank in 0 1 2 3 4; do
+  ends distributed 0 "rank $rank of 5 (from Slurm: SLURM_PROCID; hosts of SLURM_STEP_NODELIST)"
+  [ -s "$work/distributed/rank-$rank.json" ] || fail "rank $rank left nothing"
+done
+grep -qF 'rank 4: rank 3 (lab02:7117) is connected' "$work/log-distributed" || fail "ranks are not at their hosts"
+step central -N 3 -n 3 -- --server central
+ends central 0 'rank 2 of 3'
+step here -N 1 -n 2 --
+ends here 0 'rank 1 of 2 (from Slurm: SLURM_PROCID; all ranks on this machine)'
+step cyclic -N 3 -n 5 -m cyclic --
+ends cyclic 2 'SLURM_DISTRIBUTION=cyclic: ranks are not distributed in blocks'
+printf 'lab01 slots=3\n' > "$work/three"
+step short -N 1 -n 2 -- --nodefile "$work/three"
+ends short 2 'of 3 ranks and SLURM_STEP_NUM_TASKS=2 contradict each other'
+
+# Inside an allocation the user starts ranks by other means; of what Slurm tells there, nothing counts against them.
+cat > "$work/batch" << EOF
+#!/bin/bash
+"$duplex" launch --nodefile "$work/three" -- ${training[*]} --logdir "$work/launched"
+echo \$? > "\$1"
+EOF
+# (--wait of sbatch looks every few seconds.)
+timeout 5 sbatch -n 2 -o "$work/log-batch" "$work/batch" "$work/batch-code" > /dev/null || fail "sbatch: exit code $?"
+SECONDS=0
+until [ -s "$work/batch-code" ]; do
+  ((SECONDS < 20)) || fail "sbatch: nothing has come"
+  sleep 0.1
+done
+[ "$(cat "$work/batch-code")" = 0 ] || fail "launch in sbatch: exit code $(cat "$work/batch-code")"
+timeout -k 2 20 srun -n 1 bash "$work/batch" "$work/shell-code" > "$work/log-shell" 2>&1 || true
+[ "$(cat "$work/shell-code")" = 0 ] || fail "launch in a step of one: exit code $(cat "$work/shell-code")"
+if mpirun --version 2> /dev/null | grep -q 'Open MPI'; then
+  printf 'lab0%d slots=2\n' 1 2 3 > "$work/six"
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout -k 2 30 salloc -Q -N 3 --ntasks-per-node 2 \
+    mpirun -np 6 --oversubscribe "$duplex" dist "${training[@]}" --nodefile "$work/six" --logdir "$work/mpirun" \
+    > "$work/log-mpirun" 2>&1 || fail "mpirun in salloc: exit code $?"
+  grep -q '^rank 5 of 6 (from Open MPI' "$work/log-mpirun" || fail "rank 5 of mpirun in salloc is not told"
+fi
