@@ -93,13 +93,19 @@ std::vector<ParameterSpec> Model::parameters(const Entry& entry) const {
   return specs;
 }
 
-std::int64_t Model::trained_parameters() const {
-  std::int64_t count = 0;
+std::vector<ParameterSpec> Model::trained() const {
+  std::vector<ParameterSpec> trained;
   for (const Entry& entry : nodes_) {
-    for (const ParameterSpec& spec : parameters(entry)) {
-      if (spec.trained) count += spec.shape.elements();
+    for (ParameterSpec& spec : parameters(entry)) {
+      if (spec.trained) trained.push_back(std::move(spec));
     }
   }
+  return trained;
+}
+
+std::int64_t Model::trained_parameters() const {
+  std::int64_t count = 0;
+  for (const ParameterSpec& spec : trained()) count += spec.shape.elements();
   return count;
 }
 

@@ -68,7 +68,9 @@ class Model {
   std::vector<Shape> input_shapes(const Entry& entry) const;
   /// The entry's parameters under their full names: "conv1_1.weight".
   std::vector<ParameterSpec> parameters(const Entry& entry) const;
-  std::int64_t trained_parameters() const;  ///< Of all layers, running statistics not counted.
+  /// Of all layers, those that are trained: in forward order, as they cross the wire.
+  std::vector<ParameterSpec> trained() const;
+  std::int64_t trained_parameters() const;  ///< Their elements.
   std::int64_t macs() const;  ///< Of one sample's forward, layers of training only not counted.
 
  private:

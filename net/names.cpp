@@ -45,18 +45,21 @@ std::string loopback_behind(const std::string& host) {
 
 void check_names(const Topology& topology, int rank, const std::vector<Address>& addresses,
                  const std::function<std::string(const std::string& host)>& loopback) {
-  const auto host_of = [&](int each) { return addresses[static_cast<std::size_t>(each)].host; };
+  const auto host_of = [&](int each) -> const std::string& {
+    return addresses[static_cast<std::size_t>(each)].host;
+  };
+  const auto name = [&](int each) {
+    return "rank " + std::to_string(each) + " (" + host_of(each) + ")";
+  };
   for (const int peer : topology.peers_of(rank)) {
-    if (host_of(peer) == host_of(rank) || means_loopback(host_of(peer))) continue;
     const int listening = topology.listens(rank, peer) ? rank : peer;
+    const int calling = listening == rank ? peer : rank;
+    const std::string& caller = host_of(calling);
+    if (caller.empty() || caller == host_of(listening) || means_loopback(caller)) continue;
     const std::string found = loopback(host_of(listening));
-    if (found.empty()) continue;
-    const auto name = [&](int each) {
-      return "rank " + std::to_string(each) +
-             (host_of(each).empty() ? "" : " (" + host_of(each) + ")");
-    };
+    if (found.empty() || !loopback(caller).empty()) continue;  // Both on this machine.
     throw Error(name(listening) + " is " + found + " by its name on the machine of rank " +
-                    std::to_string(rank) + ", so " + name(listening == rank ? peer : rank) +
+                    std::to_string(rank) + ", so " + name(calling) +
                     " cannot reach it: write its address into the nodefile, or mend /etc/hosts",
                 Exit::usage);
   }

@@ -14,8 +14,8 @@ std::string loopback_behind(const std::string& host);
 
 /// Many systems give their own name 127.0.1.1 in /etc/hosts: a rank would listen where no other
 /// machine reaches it, or look for another rank at its own door. Throws Error(Exit::usage), naming
-/// both ranks, if that is so for a connection of this rank with a rank on another host. `loopback`:
-/// loopback_behind.
+/// both ranks, if that is so for a connection of this rank with one that is not on loopback too.
+/// `loopback`: loopback_behind.
 void check_names(const Topology& topology, int rank, const std::vector<Address>& addresses,
                  const std::function<std::string(const std::string& host)>& loopback);
 

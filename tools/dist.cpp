@@ -1,20 +1,17 @@
 // duplex dist: one rank of distributed training (Appendix C.3).
 #include <cstdio>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/output_file.h"
 #include "layers/checkpoint.h"
 #include "layers/local_exchange.h"
 #include "layers/strict_exchange.h"
 #include "net/exchange.h"
-#include "net/key.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/dist_flags.h"
 #include "tools/dist_report.h"
-#include "tools/rank_source.h"
 #include "tools/rank_tracing.h"
 #include "tools/replay.h"
 #include "tools/table.h"
@@ -24,89 +21,7 @@
 namespace duplex::tools {
 namespace {
 
-struct DistFlags {
-  TrainingFlags training;
-  std::string nodefile, sync = "join", server = "distributed", shards = "even", key, job = "duplex",
-                        congestion, overlap = "on", semaphore = "off";
-  int index = -1;
-  std::vector<net::Address> addresses;  ///< By rank, of the nodefile or of what started this one.
-  std::uint64_t average = 0, trace_steps = 10;
-  bool trace = false;
-  double timeout = 60.0;
-
-  void add_to(CLI::App& app);
-  net::ExchangeSpec exchange() const;
-  /// What all ranks must agree on beside model and data.
-  std::string settings() const;
-};
-
-void DistFlags::add_to(CLI::App& app) {
-  training.add_to(app);
-  app.add_option("--nodefile", nodefile,
-                 "the machines, host or host:port a line; line I is rank I, from 0 (default: the "
-                 "hosts of srun, or this machine; with a central server, rank 0 at MASTER_ADDR)");
-  app.add_option("--index", index,
-                 "this process's rank: its line in the nodefile, from 0 (default: what srun or "
-                 "mpirun says, or RANK of WORLD_SIZE)")
-      ->check(at_least(0));
-  app.add_option("--sync", sync,
-                 "join: one update by the mean gradient of every worker's batch (default); split: "
-                 "the workers share one batch; none: every gradient is applied as it comes")
-      ->check(CLI::IsMember({"join", "split", "none"}));
-  app.add_option("--average", average,
-                 "workers update weights of their own and go on with the mean of them after every "
-                 "so many batches")
-      ->check(between(1, 1 << 30));
-  app.add_option("--overlap", overlap,
-                 "on: gradients leave during the backward pass, weights come during the forward "
-                 "pass (default); off: receive all, compute, send all")
-      ->check(CLI::IsMember({"on", "off"}));
-  app.add_option("--semaphore", semaphore,
-                 "on: one worker at a time sends to a server, and a server sends to one worker at "
-                 "a time, in the order of asking (default off)")
-      ->check(CLI::IsMember({"on", "off"}));
-  app.add_option(
-         "--server", server,
-         "distributed: every rank trains and holds a share of the weights (default); central: "
-         "rank 0 holds all and does not train")
-      ->check(CLI::IsMember({"central", "distributed"}));
-  app.add_option("--shards", shards,
-                 "distributed server: even shares (default) or whole tensors (Algorithm 3.7)")
-      ->check(CLI::IsMember({"even", "tensors"}));
-  app.add_option("--key", key, "the cluster's key file (duplex keygen); needed beyond loopback");
-  app.add_option("--job", job, "name of the run; ranks of different jobs do not meet");
-  app.add_option("--congestion", congestion, "TCP congestion control (default: the system's)");
-  app.add_flag(
-      "--trace", trace,
-      "write trace.json, the last steps of all ranks: computing, waiting, what crossed the "
-      "wire (rank 0 writes it; ui.perfetto.dev shows it)");
-  app.add_option("--trace-steps", trace_steps, "how many steps --trace is of (default 10)")
-      ->check(between(1, 100));
-  app.add_option("--timeout", timeout, "seconds that any wait may take (default 60)")
-      ->check(between(0.1, 86400.0));
-}
-
-net::ExchangeSpec DistFlags::exchange() const {
-  net::ExchangeSpec spec;
-  spec.sync = net::parse_sync(sync);
-  spec.shards = net::parse_shards(shards);
-  spec.average = average > 0;
-  spec.overlap = overlap == "on";
-  spec.semaphore = semaphore == "on";
-  spec.trace_steps = trace ? trace_steps : 0;
-  spec.optimiser = training.spec;
-  spec.rate = training.learning_rate();
-  spec.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(timeout * 1e3));
-  return spec;
-}
-
-std::string DistFlags::settings() const {
-  return "sync " + sync + (average > 0 ? ", average " + std::to_string(average) : "") +
-         ", overlap " + overlap + ", semaphore " + semaphore + ", server " + server +
-         (server == "distributed" ? ", shards " + shards : "") + ", " + training.settings();
-}
-
-net::MeshSpec mesh_spec(const DistFlags& flags, const Task& task, const HostParameters& host) {
+net::MeshSpec mesh_spec(const DistFlags& flags, const Task& task) {
   net::MeshSpec spec;
   spec.addresses = flags.addresses;
   const int size = static_cast<int>(spec.addresses.size());
@@ -118,8 +33,7 @@ net::MeshSpec mesh_spec(const DistFlags& flags, const Task& task, const HostPara
   }
   spec.rank = flags.index;
   spec.identity.job = flags.job;
-  spec.identity.model = net::fingerprint_of(
-      task.model.title() + ", " + std::to_string(task.model.classes()) + " classes", host.spans());
+  spec.identity.model = fingerprint_of(task.model);
   // What the data set holds, not where it lies: that differs from machine to machine.
   const std::string contents =
       task.data ? task.data->contents() + ", digest " + std::to_string(task.data->digest())
@@ -127,9 +41,7 @@ net::MeshSpec mesh_spec(const DistFlags& flags, const Task& task, const HostPara
   spec.identity.data = net::fingerprint(contents);
   if (task.data) spec.identity.data.text = task.data->description();
   spec.identity.settings = net::fingerprint(flags.settings());
-  if (!flags.key.empty()) spec.key = net::read_key(flags.key);
-  spec.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(flags.timeout * 1e3));
-  spec.congestion = flags.congestion;
+  flags.wire.apply_to(spec);
   spec.log = [rank = flags.index](const std::string& line) {
     std::fprintf(stderr, "rank %d: %s\n", rank, line.c_str());
   };
@@ -159,7 +71,7 @@ class Rank {
   void run() {
     host_.initialise(flags_.training.seed);
     if (!flags_.training.weights.empty()) host_.load(flags_.training.weights, task_.model);
-    net::MeshSpec mesh = mesh_spec(flags_, task_, host_);
+    net::MeshSpec mesh = mesh_spec(flags_, task_);
     topology_ = mesh.topology;
     RunDirectory directory(flags_.training.logdir, "dist", flags_.training.model.net);
     if (trains_) prepare_network();
@@ -380,24 +292,7 @@ int dist(int argc, const char* const* argv) {
   DistFlags flags;
   flags.add_to(app);
   if (const auto done = parse(app, argc, argv)) return *done;
-  flags.training.settle();
-  if (flags.training.profile) {
-    throw Error("dist: --profile belongs to local, where nothing but computing is timed",
-                Exit::usage);
-  }
-  if (!flags.training.save.empty()) const OutputFile writable(flags.training.save);
-  if (flags.average > 0 && (flags.sync != "join" || flags.overlap == "off")) {
-    throw Error("dist: --average goes with --sync join and --overlap on", Exit::usage);
-  }
-  if (flags.average > 0 && !replay_source(flags.training.device).empty()) {
-    throw Error("dist: --average needs weights that are trained; --device replay trains none",
-                Exit::usage);
-  }
-  const RankSource source =
-      find_rank({flags.nodefile, flags.index, flags.server == "central"}, std::getenv);
-  flags.index = source.rank;
-  flags.addresses = source.addresses;
-  std::fprintf(stderr, "%s\n", source.str().c_str());
+  std::fprintf(stderr, "%s\n", flags.settle().c_str());
   Rank(flags).run();
   return 0;
 }

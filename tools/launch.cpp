@@ -81,7 +81,7 @@ std::vector<std::string> command_of(const Flags& flags, const net::Address& node
   const std::string there = "cd " + quoted(std::filesystem::current_path().string()) +
                             " && exec 3<&0 && { (cat <&3; kill $$) > /dev/null 2>&1 & exec " +
                             joined(dist) + " 3<&- < /dev/null; }";
-  return {flags.ssh, "-o", "BatchMode=yes", node.host, there};
+  return {flags.ssh, "-o", "BatchMode=yes", node.host, "sh -c " + quoted(there)};
 }
 
 /// A rank's process, and what it says.
@@ -247,7 +247,7 @@ int stop(const Flags& flags, const std::vector<net::Address>& nodes) {
     const std::vector<std::string> command =
         is_here(node.host)
             ? std::vector<std::string>{"sh", "-c", kill}
-            : std::vector<std::string>{flags.ssh, "-o", "BatchMode=yes", node.host, kill};
+            : std::vector<std::string>{flags.ssh, "-o", "BatchMode=yes", node.host, "sh -c " + quoted(kill)};
     if (flags.print) {
       std::printf("%s\n", joined(command).c_str());
       continue;

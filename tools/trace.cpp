@@ -104,12 +104,7 @@ class Writer {
  public:
   Writer(const std::string& path, const Model& model, const std::vector<RankTrace>& ranks)
       : file_(path), model_(model), ranks_(ranks), blaming_(blaming_of(ranks)) {
-    for (const Model::Entry& entry : model.nodes()) {
-      if (!entry.layer) continue;
-      for (const ParameterSpec& spec : model.parameters(entry)) {
-        if (spec.trained) parameters_.push_back(spec.name);
-      }
-    }
+    for (const ParameterSpec& spec : model.trained()) parameters_.push_back(spec.name);
     begin_ = std::numeric_limits<std::int64_t>::max();
     for (const RankTrace& rank : ranks)
       for (const TraceEvent& event : rank.events) begin_ = std::min(begin_, event.from);

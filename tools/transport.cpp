@@ -4,8 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "net/exchange.h"
-#include "net/key.h"
 #include "net/transport.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
@@ -14,15 +12,16 @@
 #include "tools/run_directory.h"
 #include "tools/statistics.h"
 #include "tools/table.h"
+#include "tools/wire_flags.h"
 
 namespace duplex::tools {
 namespace {
 
 struct Flags {
   ModelFlags model;
-  std::string logdir, mine, other, role, key, congestion;
+  WireFlags wire;
+  std::string logdir, mine, other, role;
   int repeats = 5;
-  double timeout = 60.0;
 
   bool serves() const { return role == "ps"; }
   void add_to(CLI::App& app);
@@ -39,23 +38,7 @@ void Flags::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"ps", "worker"}));
   app.add_option("--repeats", repeats, "transfers of every kind that count (default 5)")
       ->check(between(1, 10000));
-  app.add_option("--key", key, "the cluster's key file (duplex keygen); needed beyond loopback");
-  app.add_option("--congestion", congestion, "TCP congestion control (default: the system's)");
-  app.add_option("--timeout", timeout, "seconds that any wait may take (default 60)")
-      ->check(between(0.1, 86400.0));
-}
-
-std::vector<net::Span> spans_of(const Model& model) {
-  std::vector<net::Span> spans;
-  for (const Model::Entry& entry : model.nodes()) {
-    if (!entry.layer) continue;
-    for (const ParameterSpec& spec : model.parameters(entry)) {
-      if (!spec.trained) continue;
-      spans.push_back(
-          {spec.name, static_cast<std::size_t>(spec.shape.elements()), nullptr, nullptr});
-    }
-  }
-  return spans;
+  wire.add_to(app);
 }
 
 net::MeshSpec mesh_spec(const Flags& flags, const Model& model) {
@@ -66,13 +49,10 @@ net::MeshSpec mesh_spec(const Flags& flags, const Model& model) {
   spec.addresses = {net::Address::parse(flags.serves() ? flags.mine : flags.other, default_port),
                     net::Address::parse(flags.serves() ? flags.other : flags.mine, default_port)};
   spec.identity.job = "transport";
-  spec.identity.model = net::fingerprint_of(
-      model.title() + ", " + std::to_string(model.classes()) + " classes", spans_of(model));
+  spec.identity.model = fingerprint_of(model);
   spec.identity.data = net::fingerprint("no pictures");
   spec.identity.settings = net::fingerprint("repeats " + std::to_string(flags.repeats));
-  if (!flags.key.empty()) spec.key = net::read_key(flags.key);
-  spec.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(flags.timeout * 1e3));
-  spec.congestion = flags.congestion;
+  flags.wire.apply_to(spec);
   spec.log = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   return spec;
 }
@@ -100,9 +80,10 @@ int transport(int argc, const char* const* argv) {
 
   const Model model = flags.model.build();
   net::TransportSpec spec;
-  for (const net::Span& span : spans_of(model)) spec.counts.push_back(span.count);
+  for (const ParameterSpec& parameter : model.trained())
+    spec.counts.push_back(static_cast<std::size_t>(parameter.shape.elements()));
   spec.repeats = flags.repeats;
-  spec.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(flags.timeout * 1e3));
+  spec.timeout = flags.wire.timeout();
   const RunDirectory directory(flags.logdir, "transport", flags.model.net);
   net::Mesh mesh = net::Mesh::join(mesh_spec(flags, model));
   const std::string peer = mesh.links().at(0).peer;

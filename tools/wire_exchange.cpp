@@ -6,12 +6,7 @@
 
 namespace duplex::tools {
 
-HostParameters::HostParameters(const Model& model, bool gradients) {
-  for (const Model::Entry& entry : model.nodes()) {
-    for (ParameterSpec& spec : model.parameters(entry)) {
-      if (spec.trained) specs_.push_back(std::move(spec));
-    }
-  }
+HostParameters::HostParameters(const Model& model, bool gradients) : specs_(model.trained()) {
   for (const ParameterSpec& spec : specs_) {
     const auto count = static_cast<std::size_t>(spec.shape.elements());
     weights_.emplace_back(count);

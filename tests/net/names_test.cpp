@@ -15,7 +15,7 @@ std::vector<Address> hosts(const std::vector<std::string>& names) {
 
 /// As a machine called lab1 with Debian's /etc/hosts sees the world.
 std::string on_lab1(const std::string& host) {
-  return host == "lab1" ? "127.0.1.1" : "";
+  return host == "lab1" || host == "also-lab1" ? "127.0.1.1" : "";
 }
 
 std::string refusal(const Topology& topology, int rank, const std::vector<std::string>& names) {
@@ -45,6 +45,8 @@ TEST(Names, ANameThatIsLoopbackHereIsRefusedWithBothRanks) {
 TEST(Names, WhatIsMeantOrNotUsedPasses) {
   const Topology distributed{ServerMode::distributed, 2, 0}, central{ServerMode::central, 2, 0};
   EXPECT_EQ(refusal(distributed, 0, {"lab1", "lab1"}), "");
+  EXPECT_EQ(refusal(distributed, 0, {"lab1", "also-lab1"}), "");
+  EXPECT_EQ(refusal(central, 0, {"lab1", ""}), "");
   EXPECT_EQ(refusal(distributed, 0, {"127.0.0.1", "localhost"}), "");
   EXPECT_EQ(refusal(distributed, 0, {"lab2", "10.0.0.2"}), "");
   EXPECT_EQ(refusal(central, 1, {"lab2", "lab1"}), "");  // Nobody connects to a worker.

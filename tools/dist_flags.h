@@ -1,0 +1,34 @@
+// The flags of dist (Appendix C.3), and what they mean for the exchange.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "net/exchange.h"
+#include "tools/training_flags.h"
+#include "tools/wire_flags.h"
+
+namespace duplex::tools {
+
+struct DistFlags {
+  TrainingFlags training;
+  WireFlags wire;
+  std::string nodefile, sync = "join", server = "distributed", shards = "even", job = "duplex",
+                        overlap = "on", semaphore = "off";
+  int index = -1;
+  std::vector<net::Address> addresses;  ///< By rank, of the nodefile or of what started this one.
+  std::uint64_t average = 0, trace_steps = 10;
+  bool trace = false;
+
+  void add_to(CLI::App& app);
+  /// After parsing: checks what CLI11 cannot, and finds rank and addresses. Throws
+  /// Error(Exit::usage). Returns a line for the user on where they come from.
+  std::string settle();
+  net::ExchangeSpec exchange() const;
+  /// What all ranks must agree on beside model and data.
+  std::string settings() const;
+};
+
+}  // namespace duplex::tools
