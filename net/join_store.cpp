@@ -85,7 +85,7 @@ float* JoinStore::place(std::size_t chunk, int worker, std::uint64_t step,
     }
     if (stopped_) return nullptr;
   }
-  Floats buffer = take_buffer(map_[chunk].count);
+  BufferPool::Buffer buffer = pool_.take(map_[chunk].count);
   const std::lock_guard<std::mutex> lock(slot.mutex);
   Contribution& contribution = slot.contributions[static_cast<std::size_t>(worker)];
   contribution.own = std::move(buffer);
@@ -195,7 +195,7 @@ void JoinStore::add(std::size_t count, Slot& slot, Contribution& contribution) {
     slot.lent_sum = contribution.lent;
     return;
   }
-  if (!slot.sum && !contribution.own) slot.sum = take_buffer(count);
+  if (!slot.sum && !contribution.own) slot.sum = pool_.take(count);
   const float* a = slot.lent_sum != nullptr ? slot.lent_sum : slot.sum.get();
   const float* b = contribution.own ? contribution.own.get() : contribution.lent;
   float* to = slot.sum ? slot.sum.get() : contribution.own.get();
@@ -207,7 +207,7 @@ void JoinStore::add(std::size_t count, Slot& slot, Contribution& contribution) {
     for (std::size_t i = 0; i < count; ++i) to[i] = (a[i] * first + b[i] * second) * part_;
   }
   if (!slot.sum) slot.sum = std::move(contribution.own);
-  if (contribution.own) return_buffer(count, std::move(contribution.own));
+  if (contribution.own) pool_.give_back(std::move(contribution.own));
   slot.lent_sum = nullptr;
 }
 
@@ -222,7 +222,7 @@ void JoinStore::update_weights(const Chunk& chunk, Slot& slot) {
   } else {
     update(step, chunk.count, weights, gradient, state.data());
   }
-  if (slot.sum) return_buffer(chunk.count, std::move(slot.sum));
+  if (slot.sum) pool_.give_back(std::move(slot.sum));
   slot.lent_sum = nullptr;
 }
 
@@ -231,24 +231,6 @@ void JoinStore::turn_has_come(std::size_t freed_bytes) {
   const std::lock_guard<std::mutex> lock(room_mutex_);
   early_used_ -= freed_bytes;
   room_.notify_all();
-}
-
-JoinStore::Floats JoinStore::take_buffer(std::size_t count) {
-  {
-    const std::lock_guard<std::mutex> lock(pool_mutex_);
-    std::vector<Floats>& free = pool_[count];
-    if (!free.empty()) {
-      Floats buffer = std::move(free.back());
-      free.pop_back();
-      return buffer;
-    }
-  }
-  return Floats(new float[count]);
-}
-
-void JoinStore::return_buffer(std::size_t count, Floats buffer) {
-  const std::lock_guard<std::mutex> lock(pool_mutex_);
-  pool_[count].push_back(std::move(buffer));
 }
 
 void JoinStore::stop() {

@@ -1,9 +1,9 @@
 // The synchronous store: one update by the mean of one gradient of each worker.
 #pragma once
 #include <condition_variable>
-#include <map>
 #include <mutex>
 
+#include "net/buffer_pool.h"
 #include "net/store.h"
 
 namespace duplex::net {
@@ -39,7 +39,7 @@ class JoinStore final : public Store {
 
   struct Contribution {
     enum State { missing, arriving, here } state = missing;
-    Floats own;                   ///< Received.
+    BufferPool::Buffer own;       ///< Received.
     const float* lent = nullptr;  ///< Given by the worker of this rank.
     bool early = false;           ///< Counts against early_bytes.
   };
@@ -50,7 +50,7 @@ class JoinStore final : public Store {
     int turn = 0;       ///< The worker whose gradient is added next.
     bool busy = false;  ///< A thread is adding.
     int senders = 0;    ///< Still read the weights.
-    Floats sum;
+    BufferPool::Buffer sum;
     const float* lent_sum = nullptr;              ///< The sum so far is one lent gradient.
     std::vector<Floats> state;                    ///< The optimiser's.
     std::chrono::steady_clock::time_point since;  ///< First contribution of this step.
@@ -65,8 +65,6 @@ class JoinStore final : public Store {
   void update_weights(const Chunk& chunk, Slot& slot);
   void publish(std::size_t chunk, std::uint64_t step);
   void turn_has_come(std::size_t freed_bytes);
-  Floats take_buffer(std::size_t count);
-  void return_buffer(std::size_t count, Floats buffer);
 
   const ShardMap& map_;
   StoreSpec spec_;
@@ -83,8 +81,7 @@ class JoinStore final : public Store {
   std::condition_variable room_;
   std::size_t early_used_ = 0;
   bool stopped_ = false;
-  std::mutex pool_mutex_;
-  std::map<std::size_t, std::vector<Floats>> pool_;  ///< Buffers of a size that are free.
+  BufferPool pool_;
 };
 
 }  // namespace duplex::net

@@ -1,7 +1,5 @@
 // duplex bench: how fast a network trains on this machine, against the ceiling that its
 // convolutions and linear layers set when each runs alone. Random pictures; no data set is needed.
-#include <sys/resource.h>
-
 #include <cstdio>
 #include <map>
 
@@ -11,6 +9,7 @@
 #include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/model_flags.h"
+#include "tools/peak_memory.h"
 #include "tools/profile.h"
 #include "tools/statistics.h"
 #include "tools/table.h"
@@ -29,12 +28,6 @@ struct Flags {
   double ceiling = 0.0;
   bool layers = false, row = false;
 };
-
-double peak_memory_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) * 1024.0;
-}
 
 /// Operations of one training step, a multiply-add counted as two: forward, by data (not of layers
 /// that read the input) and by weights.
@@ -140,7 +133,7 @@ int bench(int argc, const char* const* argv) {
   std::unique_ptr<Profile> profile;
   if (flags.layers) profile = std::make_unique<Profile>(network, flags.warm_up);
   const Spread step = spread_of(time_steps(network, flags));
-  const double memory = peak_memory_bytes();
+  const auto memory = static_cast<double>(peak_memory_bytes());
   double ceiling = 0.0;
 #ifdef DUPLEX_ONEDNN
   if (flags.ceiling > 0.0) ceiling = ceiling_seconds(network.model(), flags, flags.threads);

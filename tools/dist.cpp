@@ -12,6 +12,7 @@
 #include "tools/commands.h"
 #include "tools/dist_flags.h"
 #include "tools/dist_report.h"
+#include "tools/peak_memory.h"
 #include "tools/rank_tracing.h"
 #include "tools/replay.h"
 #include "tools/table.h"
@@ -214,6 +215,7 @@ class Rank {
     summary["sync"] = flags_.sync;
     summary["replayed"] = replays();
     summary["traffic"] = json_of(traffic);
+    summary["peak_memory_bytes"] = peak_memory_bytes();
     report_staleness(wire, directory, summary);
     if (leads()) finish_leader(result, traffic, directory, summary);
     std::fputs(tracing_.write(reports, directory, task_.model).c_str(), stdout);
@@ -265,6 +267,7 @@ class Rank {
     summary["command"] = "dist";
     summary["rank"] = flags_.index;
     summary["traffic"] = json_of(wire.traffic());
+    summary["peak_memory_bytes"] = peak_memory_bytes();
     report_staleness(wire, directory, summary);
     directory.write("rank-" + std::to_string(flags_.index) + ".json", summary.dump(1) + "\n");
   }

@@ -245,9 +245,9 @@ int stop(const Flags& flags, const std::vector<net::Address>& nodes) {
     const std::string kill =
         "pkill -TERM -f -- '[d]uplex dist .*--nodefile " + flags.nodefile + " '; [ $? -le 1 ]";
     const std::vector<std::string> command =
-        is_here(node.host)
-            ? std::vector<std::string>{"sh", "-c", kill}
-            : std::vector<std::string>{flags.ssh, "-o", "BatchMode=yes", node.host, "sh -c " + quoted(kill)};
+        is_here(node.host) ? std::vector<std::string>{"sh", "-c", kill}
+                           : std::vector<std::string>{flags.ssh, "-o", "BatchMode=yes", node.host,
+                                                      "sh -c " + quoted(kill)};
     if (flags.print) {
       std::printf("%s\n", joined(command).c_str());
       continue;

@@ -9,6 +9,7 @@
 #include "layers/local_exchange.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/peak_memory.h"
 #include "tools/profile.h"
 #include "tools/replay.h"
 #include "tools/table.h"
@@ -85,6 +86,7 @@ int local(int argc, const char* const* argv) {
   summary["version"] = 1;
   summary["command"] = "local";
   summary["workers"] = 1;
+  summary["peak_memory_bytes"] = peak_memory_bytes();
   if (length.steps > 0) {
     const std::map<std::string, std::string> metadata{{"network", flags.model.net},
                                                       {"steps", std::to_string(length.steps)},

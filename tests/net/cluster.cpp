@@ -1,39 +1,6 @@
 #include "tests/net/cluster.h"
 
-#include <thread>
-
 namespace duplex::net {
-
-std::vector<Outcome> run_ranks(const Topology& topology,
-                               const std::function<void(int, MeshSpec, Listener)>& body,
-                               std::chrono::milliseconds timeout) {
-  Ports ports(topology);
-  std::vector<Outcome> outcomes(static_cast<std::size_t>(topology.size));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < topology.size; ++rank) {
-    MeshSpec spec;
-    spec.topology = topology;
-    spec.rank = rank;
-    spec.addresses = ports.addresses;
-    spec.identity = test_identity();
-    spec.timeout = timeout;
-    threads.emplace_back([&, rank, spec] {
-      const auto r = static_cast<std::size_t>(rank);
-      Outcome& outcome = outcomes[r];
-      const auto start = Clock::now();
-      try {
-        body(rank, spec, std::move(ports.listeners[r]));
-        outcome.ok = true;
-      } catch (const Error& error) {
-        outcome.code = error.code;
-        outcome.message = error.what();
-      }
-      outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return outcomes;
-}
 
 Replica::Replica(const std::vector<std::size_t>& counts) {
   for (const std::size_t count : counts) {

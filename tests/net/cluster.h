@@ -1,42 +1,12 @@
-// A run of several ranks in one process, over real loopback sockets: a thread for each rank.
+// A model that is not there, and what ranks make of it.
 #pragma once
-#include <functional>
-#include <string>
 #include <vector>
 
 #include "core/random.h"
 #include "net/exchange.h"
+#include "tests/ranks_in_threads.h"
 
 namespace duplex::net {
-
-inline Identity test_identity() {
-  return {"test", fingerprint("model"), fingerprint("data"), fingerprint("settings")};
-}
-
-/// Mesh specs for all ranks, with listeners on ports that are free.
-struct Ports {
-  explicit Ports(const Topology& topology) {
-    for (int rank = 0; rank < topology.size; ++rank) {
-      listeners.push_back(Listener::open({"127.0.0.1", 0}));
-      addresses.push_back({"127.0.0.1", listeners.back().port()});
-    }
-  }
-  std::vector<Listener> listeners;
-  std::vector<Address> addresses;
-};
-
-/// What became of a rank.
-struct Outcome {
-  bool ok = false;
-  Exit code = Exit::ok;
-  std::string message;
-  double seconds = 0;
-};
-
-/// Runs `body(rank, mesh spec, listener)` for every rank, each in a thread, to the end of all.
-std::vector<Outcome> run_ranks(const Topology& topology,
-                               const std::function<void(int, MeshSpec, Listener)>& body,
-                               std::chrono::milliseconds timeout = std::chrono::seconds(20));
 
 /// Weights and gradients of a model that is not there: parameter p has counts[p] elements.
 struct Replica {
