@@ -85,7 +85,7 @@ def main():
         sys.exit(f"bench: {DUPLEX} is missing: make builds it")
     settings = Settings()
     if iperf3_command() is None:
-        settings.say("no iperf3, so nothing is set beside it: make deps ONLY=bench installs it (package iperf3)")
+        settings.say("no iperf3 (package iperf3), so nothing is set beside it")
     if os.geteuid() != 0 and settings.sections != ["loopback"]:
         settings.say("only loopback is measured: tools/netlab.sh, which makes the other sections' hosts, needs root")
         settings.sections = [name for name in settings.sections if name == "loopback"]
