@@ -17,6 +17,7 @@ import sys
 import links
 import ranks
 from machine import DUPLEX, Failed, iperf3_command, run, setting
+from page import prose
 
 SECTIONS = {"link": links.shaped, "loopback": links.loopback, "exchange": ranks.exchange, "incast": ranks.incast,
             "replay": ranks.replay}
@@ -30,7 +31,8 @@ class Settings:
         self.repeats, self.transfers = int(words("REPEATS", "3")[0]), int(words("TRANSFERS", "3")[0])
         self.congestion = words("CONGESTION", setting("net.ipv4.tcp_congestion_control"))
         # Loopback's figures differ threefold between these two.
-        there = setting("net.ipv4.tcp_available_congestion_control").split()
+        kind = "available" if os.geteuid() == 0 else "allowed"
+        there = setting(f"net.ipv4.tcp_{kind}_congestion_control").split()
         both = [name for name in ("cubic", "bbr") if name in there]
         self.loopback_congestion = words("CONGESTION", " ".join(both) or self.congestion[0])
         self.mbit = float(words("RATE", "1000")[0])
@@ -65,18 +67,20 @@ def head():
     commit = quiet(["git", "describe", "--always", "--dirty"]) or "unknown"
     with open("/proc/loadavg", encoding="ascii") as file:
         load = file.read().split()[0]
+    facts = [
+        f"{datetime.date.today().isoformat()}, commit {commit}",
+        f"{os.cpu_count()} cores, {processor()}, Linux {platform.release()}; load average {load} at the start",
+        f"{version}; PyTorch (Gloo) {ranks.python_with_torch()[1]}",
+        "congestion control: " + (setting("net.ipv4.tcp_available_congestion_control") or "unknown") +
+        "; the system's: " + (setting("net.ipv4.tcp_congestion_control") or "unknown"),
+        "of each sort of command the first is shown; other networks, sizes and congestion controls likewise. RUN is a "
+        "folder of the run, with the key of `bin/duplex keygen RUN/key` and the nodes of `tools/netlab.sh nodefile > "
+        "RUN/nodes`. In the lab the route's congestion control (`ip route ... congctl`) is the one shown, too."]
     return "\n".join([
         "# The wire's speed", "",
-        "What `make bench ONLY=wire` printed: every figure beside a peer's, or an equation's, of the same run. Values "
-        "are median (least..greatest).", "",
-        f"- {datetime.date.today().isoformat()}, commit {commit}",
-        f"- {os.cpu_count()} cores, {processor()}, Linux {platform.release()}; load average {load} at the start",
-        f"- {version}; PyTorch (Gloo) {ranks.python_with_torch()[1]}",
-        "- congestion control: " + (setting("net.ipv4.tcp_available_congestion_control") or "unknown") +
-        "; the system's: " + (setting("net.ipv4.tcp_congestion_control") or "unknown"),
-        "- Of each sort of command the first is shown; other networks, sizes and congestion controls likewise. RUN is "
-        "a folder of the run, with the key of `bin/duplex keygen RUN/key` and the nodes of "
-        "`tools/netlab.sh nodefile > RUN/nodes`.", ""])
+        prose("What `make bench ONLY=wire` measured: every figure beside a peer's, or an equation's, of the same run. "
+              "Values are median (least..greatest)."), "",
+        *(prose("- " + fact, "  ") for fact in facts), ""])
 
 
 def main():

@@ -1,5 +1,6 @@
 """What the page is made of: medians with their spread, tables, verdicts."""
 import statistics
+import textwrap
 
 
 class Spread:
@@ -48,8 +49,13 @@ def commands(told):
     return "\n".join("    " + line for line in told.values())
 
 
+def prose(text, indent=""):
+    return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
 def section(title, *parts):
-    return "\n\n".join([f"## {title}", *(part for part in parts if part)]) + "\n"
+    """Prose, commands, tables."""
+    return "\n\n".join([f"## {title}", *(part if part[0] in "| " else prose(part) for part in parts)]) + "\n"
 
 
 def count(verdicts):

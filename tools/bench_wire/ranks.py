@@ -33,7 +33,7 @@ def payload_rate(lab, settings, congestion):
     if not iperf3_command():
         return settings.mbit * 1e-3 * 1448 / 1514
     with Iperf3(lab, 1, congestion) as iperf3:
-        return iperf3.gigabits()
+        return Spread(iperf3.gigabits(2) for _ in range(3)).median
 
 
 def python_with_torch():
@@ -75,12 +75,12 @@ def exchange(settings):
                                                 "--batches", "6"], congestion)
                     ours += step_seconds(logdir)
                     shutil.rmtree(logdir)
-                system, told = lab.system, {**lab.commands, **told}
+                told = {**lab.commands, **told}
             line = 2 * (ranks - 1) / ranks * size * 8 / (settings.mbit * 1e6)
             ours, theirs = Spread(ours), Spread(theirs) if theirs else None
             verdict = at_most(ours.median / theirs.median, 1) if theirs else ""
             verdicts.append(verdict)
-            rows.append((ranks, congestion, digits(line), theirs.text() + f", {system}" if theirs else "no PyTorch here",
+            rows.append((ranks, congestion, digits(line), theirs.text() if theirs else "no PyTorch here",
                          f"{100 * line / theirs.median:.1f}%" if theirs else "-", ours.text(),
                          f"{100 * line / ours.median:.1f}%", f"{ours.median / theirs.median:.3f}" if theirs else "-",
                          "<= 1", verdict or "not measured", f"{busy:.2f}"))
@@ -88,12 +88,11 @@ def exchange(settings):
         f"3. A synchronous exchange among 4 and 8 ranks at {settings.mbit:g} Mbit/s",
         f"Resnet34's {size * 1e-6:.1f} MB, 1000 classes: gradients to the owners, new weights back (join, distributed, "
         "even shares, no computing), seconds a step, the least and the greatest over all steps of all turns; beside "
-        "Gloo's all-reduce of as many bytes in the same lab, in turns, the slowest rank's time (its congestion control "
-        "is the system's: it has no flag for it). line: 2 (N-1)/N of the bytes at the line's rate, headers not "
-        "counted; a token bucket counts 1,514 bytes for 1,448 of payload, which leaves 95.6%.",
+        "Gloo's all-reduce of as many bytes in the same lab, in turns, the slowest rank's time. line: 2 (N-1)/N of the "
+        "bytes at the line's rate; a token bucket counts 1,514 bytes for 1,448 of payload, which leaves 95.6%.",
         commands(told),
-        table(("ranks", "congestion", "line s", "Gloo s", "of line", "duplex s", "of line", "ratio", "target", "verdict",
-               "cores busy"), rows), count(verdicts))
+        table(("ranks", "congestion", "line s", "Gloo s", "of line", "duplex s", "of line", "ratio", "target",
+               "verdict", "cores busy"), rows), count(verdicts))
 
 
 def frames(logdir, rank):
@@ -194,12 +193,12 @@ def replay(settings):
         "Nothing is computed: every layer waits for its share of Table 6.1's t_grad by multiply-adds, a third forward, "
         "two thirds backward, while real bytes cross the lab (join, distributed, even shares, 256 classes, float32). "
         "slow: rate and profile are both so many times as slow, which leaves every ratio as it is and takes that much "
-        "less of this machine's cores. t_comm: the network's bytes at the payload rate that iperf3 has in the same "
-        "lab. Seconds of a step are median (least..greatest) over the steps of one run, whose first two do not count; "
+        "less of this machine's cores (busy: by whatever ran, from the ranks' start to their end). t_comm: the "
+        "network's bytes at the payload rate that iperf3 has in the same lab. Seconds of a step are median (least..greatest) over the steps of one run, whose first two do not count; "
         "speedup: N t_grad over them. floor: max(t_grad, 2 t_comm (N-1)/N).",
         commands(told),
-        table(("network", "slow", "congestion", "t_grad s", "t_comm s", "floor s", "s a step", "speedup", "at the floor",
-               "target", "verdict", "thesis", "cores busy"), on),
+        table(("network", "slow", "congestion", "t_grad s", "t_comm s", "floor s", "s a step", "speedup",
+               "at the floor", "target", "verdict", "thesis", "cores busy"), on),
         "With `--overlap off`, beside 2 t_comm (N-1)/N + t_grad (4.12):",
         table(("network", "slow", "congestion", "t_grad s", "t_comm s", "(4.12) s", "s a step", "ratio", "target",
                "verdict", "speedup", "cores busy"), off), count(verdicts))
