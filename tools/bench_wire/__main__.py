@@ -3,7 +3,7 @@
 Prints a Markdown page, and writes it to docs/results/wire.md when all sections were asked for. A figure that falls
 short is told; only what does not run is a failure. What needs several hosts needs root: they are tools/netlab.sh's.
 
-Environment: SECTIONS (link loopback exchange incast replay), REPEATS (3 turns of ours and the peer), TRANSFERS (3 in a
+Environment: SECTIONS (link loopback exchange incast replay), REPEATS (2 turns of ours and the peer), TRANSFERS (3 in a
 turn), CONGESTION (the system's; a list: "cubic bbr"), RATE (1000 Mbit/s), SLOW ("1 2": section 5 as fast as Table 6.1
 and half as fast), FAST=1 (SLOW=1), PAGE (where it is written; empty: nowhere), PYTHON (one that has torch), DUPLEX.
 """
@@ -28,7 +28,7 @@ class Settings:
         def words(name, default):
             return (os.environ.get(name) or default).split()
         self.sections = words("SECTIONS", " ".join(SECTIONS))
-        self.repeats, self.transfers = int(words("REPEATS", "3")[0]), int(words("TRANSFERS", "3")[0])
+        self.repeats, self.transfers = int(words("REPEATS", "2")[0]), int(words("TRANSFERS", "3")[0])
         self.congestion = words("CONGESTION", setting("net.ipv4.tcp_congestion_control"))
         # Loopback's figures differ threefold between these two.
         kind = "available" if os.geteuid() == 0 else "allowed"
