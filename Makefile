@@ -32,7 +32,8 @@ help:
 	@echo 'make deps       installs what is missing (without root: unpacks it into .deps/)'
 	@echo 'make test       sets up, builds, runs every test; ONLY="core net" runs those folders alone'
 	@echo 'make demo       sets up, builds, trains LeNet on Fashion-MNIST alone and on two workers, compares'
-	@echo 'make bench      times every network, beside its ceiling and PyTorch'
+	@echo 'make bench      times every network, beside its ceiling and PyTorch (ONLY=cpu), and the wire, beside iperf3'
+	@echo '                and Gloo (ONLY=wire; 10 minutes; its hosts need root; writes docs/results/wire.md)'
 	@echo 'make lint       clang-format and clang-tidy; make format applies the former'
 	@echo 'make probe      looks at the machine again'
 	@echo 'make clean      removes what was built'
@@ -56,10 +57,13 @@ demo:
 	@DUPLEX=$(BIN) bash tools/demo.sh
 
 .PHONY: bench
+bench_parts = $(or $(ONLY),cpu wire)
 bench:
-	@bash make/deps.sh build
-	@$(MAKE) --no-print-directory $(BIN)
-	@DUPLEX=$(BIN) bash tools/bench.sh
+	$(if $(filter-out cpu wire,$(bench_parts)),$(error ONLY=$(ONLY): make bench has cpu and wire))
+	@bash make/deps.sh build $(if $(filter wire,$(bench_parts)),bench)
+	@$(MAKE) --no-print-directory ONLY= $(BIN)
+	@$(if $(filter cpu,$(bench_parts)),DUPLEX=$(BIN) bash tools/bench.sh)
+	@$(if $(filter wire,$(bench_parts)),DUPLEX=$(BIN) python3 tools/bench_wire)
 
 .PHONY: clean
 clean:

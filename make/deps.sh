@@ -6,6 +6,7 @@
 #   build   compiler and libraries
 #   test    GoogleTest
 #   demo    the pictures of Fashion-MNIST
+#   bench   iperf3, beside which the wire is timed; as root, what makes the network lab
 cd "$(dirname "$0")/.." || exit 1
 deps=$PWD/.deps
 
@@ -47,7 +48,10 @@ for group in "${@:-build}"; do
     demo)
       [ "${FASHION_MNIST:-}" ] || have usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ||
         want 'Fashion-MNIST|dataset-fashion-mnist||' ;;
-    *) echo "make/deps.sh: unknown group $group (known: build test demo)" >&2; exit 2 ;;
+    bench)
+      command -v iperf3 >/dev/null || have usr/bin/iperf3 || unavailable || want 'iperf3|iperf3|iperf3|optional'
+      [ "$(id -u)" != 0 ] || command -v tc >/dev/null || unavailable || want 'tc|iproute2|iproute-tc|optional' ;;
+    *) echo "make/deps.sh: unknown group $group (known: build test demo bench)" >&2; exit 2 ;;
   esac
 done
 [ ${#missing[@]} = 0 ] && exit 0

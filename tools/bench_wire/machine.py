@@ -1,0 +1,229 @@
+"""Where things run: this machine, or the hosts of tools/netlab.sh; and the programs that are measured there."""
+import atexit
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+
+NETLAB = ["bash", "tools/netlab.sh"]
+DUPLEX = os.environ.get("DUPLEX", "bin/duplex")
+os.environ["NETLAB"] = f"dxb{os.getpid()}"  # Labs of different names do not meet.
+
+
+class Failed(Exception):
+    """Something did not run; says what, and its last words."""
+
+
+def work_folder():
+    folder = tempfile.mkdtemp(prefix="bench-wire-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+WORK = work_folder()
+
+
+def words(command):
+    """A command as a reader types it."""
+    text = " ".join(shlex.quote(word) for word in command)
+    return text.replace("bash tools/netlab.sh", "tools/netlab.sh").replace(WORK, "RUN").replace(DUPLEX, "bin/duplex")
+
+
+def run(command, limit=600, **options):
+    """Its output. Ends it where it takes longer than `limit` seconds."""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          **options) as child:
+        return wait(child, command, limit)
+
+
+def wait(child, command, limit=600):
+    try:
+        out, err = child.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        stop(child)
+        raise Failed(f"{words(command)}: took more than {limit} s") from None
+    except BaseException:
+        stop(child)
+        raise
+    if child.returncode != 0:
+        last = " | ".join((err or out).strip().splitlines()[-3:])
+        raise Failed(f"{words(command)}: exit code {child.returncode}: {last}")
+    return out
+
+
+def stop(child):
+    if child.poll() is not None:
+        return
+    child.terminate()
+    try:
+        child.wait(10)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def start(command):
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True)
+
+
+def setting(name):
+    """A setting of the kernel; "" where there is none."""
+    try:
+        return run(["sysctl", "-n", name]).strip()
+    except (Failed, OSError):
+        return ""
+
+
+def busy_seconds():
+    """Seconds that all cores together have been busy."""
+    with open("/proc/stat", encoding="ascii") as file:
+        ticks = [int(word) for word in file.readline().split()[1:9]]
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+
+
+class Loopback:
+    """This machine, as one host that reaches itself."""
+
+    def __init__(self):
+        self.commands = {}  # For the page: the first of its sort.
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def on(self, _host, command):
+        return command
+
+    def address(self, _host):
+        return "127.0.0.1"
+
+    def told(self, sort, command):
+        """Notes a command for the page."""
+        self.commands.setdefault(sort, words(command))
+        return command
+
+
+class Lab(Loopback):
+    """Hosts with a switch between them, while the object is entered."""
+
+    def __init__(self, hosts, mbit, congestion):
+        """`congestion`: of all connections there, also of programs that have no flag for it."""
+        super().__init__()
+        self.hosts, self.mbit, self.congestion = hosts, mbit, congestion
+
+    def __enter__(self):
+        command = self.told("up", NETLAB + ["up", str(self.hosts), f"{self.mbit:g}mbit"])
+        try:
+            run(command)
+            for host in range(self.hosts):  # A namespace's default takes only what the machine allows to everyone.
+                run(self.on(host, ["ip", "route", "replace", "10.77.0.0/24", "dev", "eth0", "congctl",
+                                   self.congestion]))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        run(NETLAB + ["down", "--kill"])
+
+    def on(self, host, command):
+        return NETLAB + ["exec", str(host)] + command
+
+    def address(self, host):
+        return f"10.77.0.{host + 1}"
+
+
+def iperf3_command():
+    """The program's path, and its environment where make deps unpacked it; or None."""
+    found = shutil.which("iperf3")
+    if found:
+        return ["iperf3"]
+    unpacked = os.path.abspath(".deps/usr/bin/iperf3")
+    if not os.path.exists(unpacked):
+        return None
+    libraries = [folder for folder, _, files in os.walk(".deps/usr") if any(".so" in name for name in files)]
+    return ["env", "LD_LIBRARY_PATH=" + ":".join(os.path.abspath(folder) for folder in libraries), unpacked]
+
+
+class Iperf3:
+    """A server on the place's last host, and measurements from host 0 to it."""
+
+    def __init__(self, place, other, congestion, port=5311):
+        self.place, self.other, self.congestion, self.port = place, other, congestion, str(port)
+        self.server = None
+
+    def __enter__(self):
+        self.server = start(self.place.on(self.other, iperf3_command() + ["-s", "-p", self.port]))
+        return self
+
+    def __exit__(self, *_):
+        stop(self.server)
+
+    def gigabits(self, seconds=3, omit=1, both=False):
+        """Payload received, Gbit/s; with `both` the slower of the two directions."""
+        command = iperf3_command() + ["-c", self.place.address(self.other), "-p", self.port, "-C", self.congestion,
+                                      "-t", str(seconds), "-O", str(omit), "-J"] + (["--bidir"] if both else [])
+        self.place.told("iperf3" + " both" * both, self.place.on(0, command))
+        for _ in range(20):  # Until the server listens, or has ended the test before.
+            report = json.loads(run(self.place.on(0, command), 60))
+            if "error" not in report:
+                break
+            time.sleep(0.2)
+        else:
+            raise Failed(f"{words(command)}: {report['error']}")
+        end = report["end"]
+        rates = [end["sum_received"]["bits_per_second"]]
+        if both:
+            rates.append(end["sum_received_bidir_reverse"]["bits_per_second"])
+        return min(rates) * 1e-9
+
+
+def key_file():
+    path = os.path.join(WORK, "key")
+    if not os.path.exists(path):
+        run([DUPLEX, "keygen", path])
+    return path
+
+
+def transport(place, net, congestion, repeats, ports=(7117, 7117)):
+    """duplex transport between hosts 0 and 1: what the server's side reports."""
+    key_file()
+    logdir = os.path.join(WORK, "transport")
+    addresses = [f"{place.address(host)}:{port}" for host, port in zip((0, 1), ports)]
+    commands = []
+    for host, role in enumerate(("ps", "worker")):
+        commands.append(place.told(role, place.on(host, [
+            DUPLEX, "transport", "--net", net, "--classes", "1000", "--my-role", role, "--my-address", addresses[host],
+            "--other-address", addresses[1 - host], "--key", key_file(), "--repeats", str(repeats), "--congestion",
+            congestion, "--timeout", "120", "--logdir", logdir])))
+    children = []
+    try:
+        for command in commands:
+            children.append(start(command))
+        for child, command in zip(children, commands):
+            wait(child, command)
+    finally:
+        for child in children:
+            stop(child)
+    with open(os.path.join(logdir, "transport-ps.json"), encoding="ascii") as file:
+        return json.load(file)
+
+
+def launch(lab, flags, congestion):
+    """duplex launch on all hosts of the lab: the run's directory, and the cores that were busy meanwhile."""
+    logdir = tempfile.mkdtemp(prefix="dist-", dir=WORK)
+    nodes = os.path.join(WORK, "nodes")
+    with open(nodes, "w", encoding="ascii") as file:
+        file.write(run(NETLAB + ["nodefile"]))
+    sort = "launch, overlap " + ("off" if "off" in flags else "on")
+    command = lab.told(sort, [DUPLEX, "launch", "--nodefile", nodes, "--ssh", "tools/netlab-ssh.sh", "--", *flags,
+                        "--key", key_file(), "--congestion", congestion, "--timeout", "120"])
+    began, busy = time.monotonic(), busy_seconds()
+    run(command + ["--logdir", logdir])
+    return logdir, (busy_seconds() - busy) / (time.monotonic() - began)
