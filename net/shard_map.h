@@ -31,7 +31,7 @@ struct Chunk {
 
 class ShardMap {
  public:
-  static constexpr std::size_t default_chunk_bytes = std::size_t{1} << 20;
+  static constexpr std::size_t default_chunk_bytes = std::size_t{512} << 10;
   static constexpr std::size_t whole_below = 4096;
 
   /// Every chunk belongs to `server`.
