@@ -13,6 +13,9 @@ std::uint64_t round_of(const FrameHeader& header) {
   return header.kind == FrameKind::weights ? header.step : header.step + 1;
 }
 
+/// How long a turn outlasts what there was to send: more may be on its way here.
+constexpr std::chrono::milliseconds linger{1};
+
 }  // namespace
 
 Outgoing Outgoing::of(FrameKind kind) {
@@ -45,12 +48,19 @@ void SendQueue::urgent(Outgoing frame, bool first_of_all) {
 }
 
 void SendQueue::data(Outgoing frame) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  frame.number = numbered_++;
-  Heap& heap = frame.header.kind == FrameKind::weights ? weights_ : gradients_;
-  heap.push_back(std::move(frame));
-  std::push_heap(heap.begin(), heap.end(), after);
-  changed_.notify_all();
+  const bool weights = frame.header.kind == FrameKind::weights;
+  bool wants = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    frame.number = numbered_++;
+    Heap& heap = weights ? weights_ : gradients_;
+    heap.push_back(std::move(frame));
+    std::push_heap(heap.begin(), heap.end(), after);
+    wants = weights && weights_turn_ == Turn::none;
+    if (wants) weights_turn_ = Turn::asked;
+    changed_.notify_all();
+  }
+  if (wants) turn_.want();
 }
 
 void SendQueue::last(Outgoing frame) {
@@ -73,22 +83,30 @@ void SendQueue::grant_weights() {
   changed_.notify_all();
 }
 
-/// Asks for the turns that are needed and gives back those that are not. Lets the lock go while it
-/// talks to the owner, who may answer at once; true: it did, and things may have changed meanwhile.
+/// Asks for the peer's grant if it is needed, and gives back turns that have not been for a while.
+/// Lets the lock go while it talks to the owner; true: it did, and things may have changed.
 bool SendQueue::mind_turns(std::unique_lock<std::mutex>& lock) {
+  const Deadline now = Clock::now();
+  const bool ending = !last_.empty();  // The thread may not come back to give a turn up.
+  if (!gradients_.empty()) keep_gradients_ = now + linger;
+  if (!weights_.empty()) keep_weights_ = now + linger;
   if (gradients_turn_ == Turn::none && !gradients_.empty()) {
     gradients_turn_ = Turn::asked;
     urgent_.push_back(Outgoing::of(FrameKind::ask));
-  } else if (gradients_turn_ == Turn::held && gradients_.empty()) {
+  } else if (gradients_turn_ == Turn::held && gradients_.empty() &&
+             (ending || now >= keep_gradients_)) {
     gradients_turn_ = Turn::none;
     urgent_.push_back(Outgoing::of(FrameKind::release));
   }
-  const bool wants = weights_turn_ == Turn::none && !weights_.empty();
-  const bool gives = weights_turn_ == Turn::held && weights_.empty();
-  if (!wants && !gives) return false;
-  weights_turn_ = wants ? Turn::asked : Turn::none;
+  if (weights_turn_ != Turn::held || !weights_.empty() || (!ending && now < keep_weights_))
+    return false;
   lock.unlock();
-  (wants ? turn_.want : turn_.give)();
+  turn_.give();
+  lock.lock();
+  weights_turn_ = weights_.empty() ? Turn::none : Turn::asked;
+  if (weights_turn_ == Turn::none) return true;
+  lock.unlock();  // There are some again.
+  turn_.want();
   lock.lock();
   return true;
 }
@@ -126,10 +144,14 @@ bool SendQueue::next(Outgoing& frame, Deadline deadline) {
     if (closed_) return false;
     if (take_first(frame)) break;
     if (idle()) changed_.notify_all();
-    if (changed_.wait_until(lock, deadline) == std::cv_status::timeout) {
+    if (Clock::now() >= deadline) {
       frame = Outgoing::of(FrameKind::alive);
       break;
     }
+    Deadline until = deadline;
+    if (gradients_turn_ == Turn::held) until = std::min(until, keep_gradients_);
+    if (weights_turn_ == Turn::held) until = std::min(until, keep_weights_);
+    changed_.wait_until(lock, until);
   }
   busy_ = true;
   return true;

@@ -30,10 +30,12 @@ struct Outgoing {
 /// weights count to the step whose gradients made them.
 ///
 /// With take_turns, gradients wait for the peer's `grant`, and weights until the owner says so: the
-/// queue asks for a turn when it has such frames, and gives it back when it has none left.
+/// queue asks for a turn when it has such frames, and gives it back when it has had none for a
+/// moment.
 class SendQueue {
  public:
-  /// The owner of the semaphore for weights is asked and told through these, from next().
+  /// The owner of the semaphore for weights is asked and told through these: asked from data(), so
+  /// that connections ask in the order in which they are given weights, and told from next().
   struct WeightsTurn {
     std::function<void()> want, give;
   };
@@ -70,6 +72,7 @@ class SendQueue {
   std::deque<Outgoing> urgent_, last_;
   Heap gradients_, weights_;
   Turn gradients_turn_ = Turn::always, weights_turn_ = Turn::always;
+  Deadline keep_gradients_, keep_weights_;  ///< How long a turn is kept with nothing to send.
   WeightsTurn turn_;
   std::uint64_t numbered_ = 0;
   bool busy_ = false;  ///< A frame is on its way out.

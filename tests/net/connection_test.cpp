@@ -139,9 +139,9 @@ TEST(Connection, TakesTurns) {
   bench.connection->send(FrameKind::weights, 0, 0, 1, payload.data(), payload.size());
   bench.connection->start();
   bench.wait_for(bench.owner.wants);
+  EXPECT_EQ(receive_raw(bench.other).kind, 23);
   bench.connection->grant();  // Short messages pass.
-  std::vector<std::uint16_t> kinds{receive_raw(bench.other).kind, receive_raw(bench.other).kind};
-  EXPECT_EQ(kinds, (std::vector<std::uint16_t>{23, 24}));
+  EXPECT_EQ(receive_raw(bench.other).kind, 24);
 
   RawFrame grant;
   grant.kind = 24;

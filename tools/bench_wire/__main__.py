@@ -3,7 +3,7 @@
 Prints a Markdown page, and writes it to docs/results/wire.md when all sections were asked for. A figure that falls
 short is told; only what does not run is a failure. What needs several hosts needs root: they are tools/netlab.sh's.
 
-Environment: SECTIONS (link loopback exchange incast replay), REPEATS (2 turns of ours and the peer), TRANSFERS (3 in a
+Environment: SECTIONS (link loopback exchange incast replay semaphore trace), REPEATS (2 turns of ours and the peer), TRANSFERS (3 in a
 turn), CONGESTION (the system's; a list: "cubic bbr"), RATE (1000 Mbit/s), SLOW ("1 2": section 5 as fast as Table 6.1
 and half as fast), FAST=1 (SLOW=1), PAGE (where it is written; empty: nowhere), PYTHON (one that has torch), DUPLEX.
 """
@@ -15,12 +15,13 @@ import signal
 import sys
 
 import links
+import options
 import ranks
 from machine import DUPLEX, Failed, iperf3_command, run, setting
 from page import prose
 
 SECTIONS = {"link": links.shaped, "loopback": links.loopback, "exchange": ranks.exchange, "incast": ranks.incast,
-            "replay": ranks.replay}
+            "replay": ranks.replay, "semaphore": options.semaphore, "trace": options.trace}
 
 
 class Settings:
