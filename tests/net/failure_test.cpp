@@ -274,6 +274,9 @@ std::vector<BadFrame> bad_frames() {
     change(frame);
     return frame;
   };
+  const auto bare = [&](std::uint16_t kind) {
+    return with([kind](RawFrame& f) { f.kind = kind, f.payload.clear(); });
+  };
   return {
       {"magic", with([](RawFrame& f) { f.magic = 7; }), "its header is none"},
       {"version", with([](RawFrame& f) { f.version = 3; }), "its header is none"},
@@ -288,6 +291,11 @@ std::vector<BadFrame> bad_frames() {
       {"report", with([](RawFrame& f) { f.kind = 19, f.length = std::uint64_t{1} << 40; }),
        "report of"},
       {"abort", with([](RawFrame& f) { f.kind = 21; }), "abort of"},
+      {"done", bare(22), "ended its training out of turn"},
+      {"ask", bare(23), "asked for a turn out of turn"},
+      {"grant", bare(24), "grant of what was not asked for"},
+      {"release", bare(25), "gave back a turn that it never had"},
+      {"long ask", with([](RawFrame& f) { f.kind = 23; }), "ask of"},
   };
 }
 

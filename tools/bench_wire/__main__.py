@@ -3,9 +3,10 @@
 Prints a Markdown page, and writes it to docs/results/wire.md when all sections were asked for. A figure that falls
 short is told; only what does not run is a failure. What needs several hosts needs root: they are tools/netlab.sh's.
 
-Environment: SECTIONS (link loopback exchange incast replay semaphore trace), REPEATS (2 turns of ours and the peer), TRANSFERS (3 in a
-turn), CONGESTION (the system's; a list: "cubic bbr"), RATE (1000 Mbit/s), SLOW ("1 2": section 5 as fast as Table 6.1
-and half as fast), FAST=1 (SLOW=1), PAGE (where it is written; empty: nowhere), PYTHON (one that has torch), DUPLEX.
+Environment: SECTIONS (link loopback exchange incast replay semaphore trace), REPEATS (2 turns of ours and the peer),
+TRANSFERS (3 in a turn), CONGESTION (the system's; a list: "cubic bbr"), RATE (1000 Mbit/s), SLOW ("1 2": section 5 as
+fast as Table 6.1 and half as fast), FAST=1 (SLOW=1), PAGE (where it is written; empty: nowhere), PYTHON (one that has
+torch), DUPLEX.
 """
 import datetime
 import os
