@@ -224,7 +224,7 @@ void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_
       report_.append(payload.begin(), payload.end());
       if (header.step > report_limit || report_.size() + header.step > report_limit)
         throw refused("a report of more than " + std::to_string(report_limit) + " bytes");
-      if (header.step == 0) owner_.reported(link_.rank, std::move(report_));
+      if (header.step == 0) owner_.reported(link_.rank, std::exchange(report_, {}));
       break;
     case FrameKind::abort: {
       const AbortReason reason = decode_abort(payload.data(), payload.size());
