@@ -52,14 +52,7 @@ void ParameterExchange::State::fail(const std::exception_ptr& cause) {
   }
   if (own_lane_) own_lane_->close();
   if (store_) store_->stop();
-  AbortReason reason;
-  try {
-    std::rethrow_exception(cause);
-  } catch (const Error& error) {
-    reason = {error.what(), error.code};
-  } catch (const std::exception& error) {
-    reason = {error.what(), Exit::failed};
-  }
+  const AbortReason reason = reason_of(cause);
   for (auto& connection : connections_)
     if (connection) connection->abort(reason);
 }

@@ -130,6 +130,16 @@ void PayloadReader::done() const {
   if (left_ > 0) throw ProtocolError("a message is longer than its fields");
 }
 
+AbortReason reason_of(const std::exception_ptr& cause) {
+  try {
+    std::rethrow_exception(cause);
+  } catch (const Error& error) {
+    return {error.what(), error.code};
+  } catch (const std::exception& error) {
+    return {error.what(), Exit::failed};
+  }
+}
+
 std::vector<std::uint8_t> encode(const AbortReason& reason) {
   PayloadWriter writer;
   writer.number(static_cast<std::uint32_t>(reason.code));

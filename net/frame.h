@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -124,6 +125,8 @@ struct AbortReason {
 };
 constexpr std::size_t abort_limit =
     8 + PayloadReader::text_limit;  ///< Bytes of its payload, at most.
+/// Of what was thrown: its text, and its code where it has one.
+AbortReason reason_of(const std::exception_ptr& cause);
 std::vector<std::uint8_t> encode(const AbortReason& reason);
 AbortReason decode_abort(const std::uint8_t* data, std::size_t size);
 

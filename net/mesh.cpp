@@ -329,15 +329,7 @@ class Gathering {
   }
 
   void tell_others() {
-    AbortReason reason;
-    try {
-      std::rethrow_exception(failure_);
-    } catch (const Error& error) {
-      reason = {error.what(), error.code};
-    } catch (const std::exception& error) {
-      reason = {error.what(), Exit::failed};
-    }
-    const auto payload = encode(reason);
+    const auto payload = encode(reason_of(failure_));
     FrameHeader header;
     header.kind = FrameKind::abort;
     header.length = payload.size();
