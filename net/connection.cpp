@@ -45,15 +45,15 @@ void Connection::take_turns(bool gradients, bool weights) {
                      [this] { owner_.gives_weights_turn(link_.rank); }});
 }
 
-void Connection::send(FrameKind kind, std::uint32_t parameter, std::uint32_t chunk,
-                      std::uint64_t step, const void* payload, std::uint64_t bytes) {
+void Connection::send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const void* payload,
+                      std::uint64_t place) {
   Outgoing frame = Outgoing::of(kind);
-  frame.header.parameter = parameter;
-  frame.header.chunk = chunk;
+  frame.header.parameter = chunk.parameter;
+  frame.header.chunk = chunk.number;
   frame.header.step = step;
-  frame.header.length = bytes;
+  frame.header.length = chunk.bytes();
   frame.payload = payload;
-  frame.late = strict_ && kind == FrameKind::weights;
+  frame.place = place;
   queue_.data(std::move(frame));
 }
 

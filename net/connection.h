@@ -14,6 +14,7 @@
 #include "net/ledger.h"
 #include "net/mesh.h"
 #include "net/send_queue.h"
+#include "net/shard_map.h"
 #include "net/socket.h"
 
 namespace duplex::net {
@@ -62,9 +63,6 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// New weights go behind all gradients of the round whose gradients made them, not behind those
-  /// of earlier parameters alone: where owners publish together, every one waits for all gradients.
-  void gradients_first() { strict_ = true; }
   /// Gradients wait for the peer's grant, weights for the owner's; one turn is for all that is
   /// queued then and meanwhile. Frames of other kinds pass. Before start().
   void take_turns(bool gradients, bool weights);
@@ -77,10 +75,10 @@ class Connection {
   std::string congestion() const { return link_.socket.congestion(); }
 
   /// Queues a frame of weights or gradient; `payload` must stay as it is until sent(), or is null:
-  /// then the owner is asked for it when the frame leaves. SendQueue says which frame goes next;
-  /// one that has begun is not interrupted.
-  void send(FrameKind kind, std::uint32_t parameter, std::uint32_t chunk, std::uint64_t step,
-            const void* payload, std::uint64_t bytes);
+  /// then the owner is asked for it when the frame leaves. The frame of the lowest `place` of its
+  /// round goes next (SendQueue); one that has begun is not interrupted.
+  void send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const void* payload,
+            std::uint64_t place);
   void grant();  ///< Tells the peer that it is its turn to send gradients.
   void grant_weights() { queue_.grant_weights(); }  ///< It is its turn to send weights.
   /// Behind all weights and gradients: tells the peer that no gradient will follow.
@@ -116,7 +114,6 @@ class Connection {
   Link link_;
   ConnectionOwner& owner_;
   std::chrono::milliseconds timeout_;
-  bool strict_ = false;
   Ledger::Lane& sent_;
   Ledger::Lane& received_;
 

@@ -48,6 +48,7 @@ ParameterExchange::State::State(const ExchangeSpec& spec, std::vector<Span> span
       topology_(mesh.topology()),
       rank_(mesh.rank()),
       map_(map_of(spec_, spans_, topology_)),
+      head_start_(spec_.overlap ? map_.elements() / 4 : map_.elements()),
       workers_(topology_.workers()),
       ledger_(rank_, mesh.hub_time(), spec_.ledger_path),
       window_(spec_.trace_steps),
@@ -73,7 +74,6 @@ void ParameterExchange::State::connect(Link link) {
   const int peer = link.rank;
   auto& connection = connections_[index(peer)];
   connection = std::make_unique<Connection>(std::move(link), *this, ledger_, spec_.timeout);
-  if (!spec_.overlap) connection->gradients_first();
   if (spec_.semaphore) connection->take_turns(topology_.is_owner(peer), store_ != nullptr);
 }
 
@@ -185,8 +185,8 @@ void ParameterExchange::State::push(std::size_t p) {
       own_lane_->put(i, step_, gradient);
       continue;
     }
-    connections_[index(chunk.owner)]->send(FrameKind::gradient, chunk.parameter, chunk.number,
-                                           step_, gradient, chunk.bytes());
+    connections_[index(chunk.owner)]->send(FrameKind::gradient, chunk, step_, gradient,
+                                           chunk.position);
   }
 }
 

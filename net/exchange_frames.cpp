@@ -130,8 +130,8 @@ void ParameterExchange::State::publish(std::size_t chunk_index, std::uint64_t st
 
 void ParameterExchange::State::send_weights(int to, const Chunk& chunk, std::uint64_t step,
                                             const float* values) {
-  connections_[index(to)]->send(FrameKind::weights, chunk.parameter, chunk.number, step, values,
-                                chunk.bytes());
+  connections_[index(to)]->send(FrameKind::weights, chunk, step, values,
+                                chunk.position + head_start_);
 }
 
 /// This rank's worker is given this rank's weights as they are; the store's go on changing.

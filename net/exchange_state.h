@@ -98,6 +98,11 @@ class ParameterExchange::State final : public ConnectionOwner {
   const Topology topology_;
   const int rank_;
   const ShardMap map_;
+  /// Elements of the model by which gradients go ahead of new weights. With weights of so many
+  /// still to send, the links stay busy while the last gradients come in, later from one worker
+  /// than from another; the next forward begins later by what it takes to send them. Where owners
+  /// publish together: all, since every one waits for all gradients.
+  const std::size_t head_start_;
   const std::vector<int> workers_;  ///< Ranks that train.
   Ledger ledger_;
   TraceWindow window_;

@@ -145,7 +145,8 @@ class Gathering {
     link.socket.name_peer(link.peer);
     link.handshake = std::move(met.frames);
     const std::string here = link.socket.local_address();
-    log(link.peer + " is connected" + (listener_ ? "" : ", from " + here + interface_text(here)));
+    log(link.peer + " is connected (" + link.socket.congestion() + ")" +
+        (listener_ ? "" : ", from " + here + interface_text(here)));
     links_.push_back(std::move(link));
     changed_.notify_all();
   }

@@ -26,9 +26,8 @@ Outgoing Outgoing::of(FrameKind kind) {
 }
 
 bool SendQueue::after(const Outgoing& a, const Outgoing& b) {
-  // Weights before gradients of the same parameter: the next forward waits for them.
   const auto key = [](const Outgoing& frame) {
-    return std::make_tuple(round_of(frame.header), frame.late, frame.header.parameter,
+    return std::make_tuple(round_of(frame.header), frame.place,
                            frame.header.kind != FrameKind::weights, frame.number);
   };
   return key(a) > key(b);
@@ -52,6 +51,7 @@ void SendQueue::data(Outgoing frame) {
   bool wants = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    frame.queued = now_ns();  // Of frames in the queue together, the stamps say so.
     frame.number = numbered_++;
     Heap& heap = weights ? weights_ : gradients_;
     heap.push_back(std::move(frame));

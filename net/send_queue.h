@@ -19,15 +19,15 @@ struct Outgoing {
   std::vector<std::uint8_t> own;  ///< Payload of its own, where there is one.
   std::int64_t queued = 0;        ///< now_ns() when it was handed over.
   std::uint64_t number = 0;       ///< In the order of handing over.
-  bool late = false;              ///< Behind all others of its round.
+  std::uint64_t place = 0;        ///< Of weights and gradients, in their round.
 
   /// Of a kind, with what has no payload.
   static Outgoing of(FrameKind kind);
 };
 
 /// Urgent frames go first, then weights and gradients, then what ends the connection. Of weights
-/// and gradients, those of an earlier step go first, then those of an earlier parameter; new
-/// weights count to the step whose gradients made them.
+/// and gradients, those of an earlier round go first, then those of a lower place, then weights.
+/// New weights count to the round whose gradients made them.
 ///
 /// With take_turns, gradients wait for the peer's `grant`, and weights until the owner says so: the
 /// queue asks for a turn when it has such frames, and gives it back when it has had none for a

@@ -144,8 +144,10 @@ std::vector<std::vector<ShardMap::Piece>> ShardMap::deal_even(
 
 ShardMap::ShardMap(const std::vector<std::vector<Piece>>& pieces, std::size_t chunk_bytes) {
   const std::size_t most = chunk_elements_of(chunk_bytes);
+  std::size_t before = 0;
   for (std::size_t p = 0; p < pieces.size(); ++p) {
-    std::size_t offset = 0;
+    std::size_t offset = 0, count = 0;
+    for (const Piece& piece : pieces[p]) count += piece.count;
     std::uint32_t number = 0;
     for (const Piece& piece : pieces[p]) {
       // In equal chunks rather than full ones and a rest: none is so small that its header and its
@@ -154,11 +156,12 @@ ShardMap::ShardMap(const std::vector<std::vector<Piece>>& pieces, std::size_t ch
       for (std::size_t part = 0; part < parts; ++part) {
         const std::size_t from = piece.count * part / parts;
         const std::size_t to = piece.count * (part + 1) / parts;
-        chunks_.push_back(
-            {static_cast<std::uint32_t>(p), number++, offset + from, to - from, piece.owner});
+        chunks_.push_back({static_cast<std::uint32_t>(p), number++, offset + from, to - from,
+                           piece.owner, before + count * part / parts});
       }
       offset += piece.count;
     }
+    before += count;
     first_.push_back(chunks_.size());
   }
 }

@@ -25,6 +25,9 @@ struct Chunk {
   std::size_t offset = 0;    ///< First element, within the parameter.
   std::size_t count = 0;     ///< Elements; never 0.
   int owner = 0;             ///< Rank.
+  /// How far into the model, in elements: those of the parameters before, and of this one the part
+  /// that lies before it in its owner's share. So chunks of different owners compare.
+  std::size_t position = 0;
 
   std::size_t bytes() const { return count * sizeof(float); }
 };

@@ -90,6 +90,14 @@ void set_congestion(int fd, const std::string& name) {
 /// where an earlier layer can still overtake it.
 constexpr int unsent_limit = 256 * 1024;
 
+/// A long read is woken for so many bytes at once. Where connections share few processors, waking
+/// for every segment costs more than reading it.
+constexpr std::size_t many_bytes = 256 * 1024;
+/// A read of less is woken for any.
+constexpr std::size_t worth_waking = 16 * 1024;
+/// How long a read waits for many bytes before it takes what there is.
+constexpr std::chrono::milliseconds patience{20};
+
 void prepare(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, unsent_limit);
@@ -103,6 +111,16 @@ void prepare(int fd) {
 std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
       .count();
+}
+
+std::string preferred_congestion() {
+  const std::string cubic = "cubic";
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return "";
+  const bool allowed = setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cubic.data(),
+                                  static_cast<socklen_t>(cubic.size())) == 0;
+  ::close(fd);
+  return allowed ? cubic : "";
 }
 
 Address Address::parse(const std::string& text, std::uint16_t default_port) {
@@ -170,6 +188,7 @@ void Socket::swap(Socket& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(peer_, other.peer_);
   std::swap(connected_, other.connected_);
+  std::swap(wakes_at_, other.wakes_at_);
 }
 
 Socket Socket::connect(const Address& to, const std::string& congestion, Deadline deadline) {
@@ -238,6 +257,28 @@ void Socket::wait_for(short events, Clock::time_point since, Deadline deadline, 
   }
 }
 
+void Socket::wake_at(int bytes) {
+  if (bytes == wakes_at_) return;
+  set_option(fd_, SOL_SOCKET, SO_RCVLOWAT, bytes);
+  wakes_at_ = bytes;
+}
+
+/// Waits for some of `wanted` bytes: for so many that waking up pays or, if they do not come soon,
+/// for any.
+void Socket::wait_for_bytes(std::size_t wanted, Clock::time_point since, Deadline deadline,
+                            const char* phase) {
+  int room = 0;
+  socklen_t size = sizeof room;
+  if (wanted >= worth_waking && getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &room, &size) == 0) {
+    // What the kernel has no room for would never come.
+    wake_at(std::max(1, std::min(static_cast<int>(std::min(wanted, many_bytes)), room / 4)));
+    pollfd many{fd_, POLLIN, 0};
+    if (::poll(&many, 1, poll_ms(std::min(deadline, Clock::now() + patience))) > 0) return;
+  }
+  wake_at(1);
+  wait_for(POLLIN, since, deadline, "recv", phase);
+}
+
 void Socket::read_exact(void* to, std::size_t size, Deadline deadline, const char* phase) {
   const auto start = Clock::now();
   auto* at = static_cast<char*>(to);
@@ -250,7 +291,7 @@ void Socket::read_exact(void* to, std::size_t size, Deadline deadline, const cha
       throw NetworkError("recv", peer_, phase, "the connection was closed", seconds_since(start),
                          Exit::peer_lost);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      wait_for(POLLIN, start, deadline, "recv", phase);
+      wait_for_bytes(size, start, deadline, phase);
     } else if (errno != EINTR) {
       throw NetworkError("recv", peer_, phase, errno_text(errno), seconds_since(start),
                          Exit::peer_lost);

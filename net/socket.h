@@ -48,6 +48,11 @@ struct KernelCounters {
   std::uint64_t retransmitted = 0;
 };
 
+/// What to take where nobody asks for another: "cubic" where this process may have it, else "", the
+/// system's. Many connections share a link here: with bbr one takes up what another leaves within
+/// tenths of a second only.
+std::string preferred_congestion();
+
 /// A connected TCP socket. Movable; closed when it goes. Reading and writing may run in two threads
 /// at once; shut_down may be called from any thread and makes both fail at once.
 class Socket {
@@ -96,10 +101,14 @@ class Socket {
   void swap(Socket& other) noexcept;
   void wait_for(short events, Clock::time_point since, Deadline deadline, const char* call,
                 const char* phase);
+  void wait_for_bytes(std::size_t wanted, Clock::time_point since, Deadline deadline,
+                      const char* phase);
+  void wake_at(int bytes);
 
   int fd_ = -1;
   std::string peer_;
   bool connected_ = false;  ///< This side opened the connection.
+  int wakes_at_ = 1;        ///< Bytes that must have come before waiting for some ends.
 };
 
 /// A listening socket.

@@ -44,6 +44,15 @@ shape() {
     fail "this kernel has no netem, so there is no delay and no loss"
 }
 
+# steer NAMESPACE DEVICE: all packets of a connection are received by one processor. By several, they overtake one
+# another, as no switch lets them; TCP takes that for loss.
+steer() {
+  local processors
+  processors=$(nproc)
+  ip netns exec "$1" sh -c "echo $(printf '%x' $(((1 << (processors < 32 ? processors : 32)) - 1))) \
+    > /sys/class/net/$2/queues/rx-0/rps_cpus" 2> /dev/null || true  # Not every kernel can.
+}
+
 up() {
   local hosts=$1 rate=$2 mtu=${NETLAB_MTU:-1500} i host
   [[ $hosts =~ ^[0-9]+$ ]] && ((hosts >= 1 && hosts <= 250)) || fail "$hosts is no number of hosts: 1 to 250"
@@ -69,6 +78,8 @@ up() {
     fi
     shape "$host" eth0 "$rate"
     shape "$switch" port$i "$rate"
+    steer "$host" eth0
+    steer "$switch" port$i
   done
   trap - EXIT
   echo "netlab: $hosts hosts at $rate, $network.1 to $network.$hosts," \

@@ -8,7 +8,8 @@ namespace duplex::tools {
 
 void WireFlags::add_to(CLI::App& app) {
   app.add_option("--key", key, "the cluster's key file (duplex keygen); needed beyond loopback");
-  app.add_option("--congestion", congestion, "TCP congestion control (default: the system's)");
+  app.add_option("--congestion", congestion,
+                 "TCP congestion control (default: cubic where allowed; system: the machine's)");
   app.add_option("--timeout", timeout_s, "seconds that any wait may take (default 60)")
       ->check(between(0.1, 86400.0));
 }
@@ -19,7 +20,10 @@ std::chrono::milliseconds WireFlags::timeout() const {
 
 void WireFlags::apply_to(net::MeshSpec& spec) const {
   if (!key.empty()) spec.key = net::read_key(key);
-  spec.congestion = congestion;
+  if (congestion.empty())
+    spec.congestion = net::preferred_congestion();
+  else if (congestion != "system")
+    spec.congestion = congestion;
   spec.timeout = timeout();
 }
 

@@ -83,12 +83,22 @@ std::vector<RawFrame> all_frames(Bench& bench) {
   return frames;
 }
 
-TEST(Connection, TheQueueIsOrderedByRoundThenParameter) {
+/// `bytes` of a parameter.
+Chunk chunk_of(std::uint32_t parameter, std::uint32_t number, std::size_t bytes) {
+  Chunk chunk;
+  chunk.parameter = parameter;
+  chunk.number = number;
+  chunk.count = bytes / sizeof(float);
+  return chunk;
+}
+
+TEST(Connection, TheQueueIsOrderedByRoundThenPlace) {
   Bench bench;
   const std::vector<char> payload(400);
   const auto send = [&](FrameKind kind, std::uint32_t parameter, std::uint32_t chunk,
                         std::uint64_t step) {
-    bench.connection->send(kind, parameter, chunk, step, payload.data(), payload.size());
+    bench.connection->send(kind, chunk_of(parameter, chunk, payload.size()), step, payload.data(),
+                           parameter);
   };
   bench.connection->part("the end");
   send(FrameKind::gradient, 0, 0, 5);
@@ -120,7 +130,7 @@ TEST(Connection, TheQueueIsOrderedByRoundThenParameter) {
 TEST(Connection, AsksForThePayloadWhenTheFrameLeavesAndEndsWithDone) {
   Bench bench;
   bench.connection->done();
-  bench.connection->send(FrameKind::weights, 3, 0, 7, nullptr, 400);
+  bench.connection->send(FrameKind::weights, chunk_of(3, 0, 400), 7, nullptr, 3);
   bench.connection->part("");
   bench.connection->start();
   const std::vector<RawFrame> order = all_frames(bench);
@@ -134,9 +144,9 @@ TEST(Connection, TakesTurns) {
   Bench bench;
   const std::vector<char> payload(400);
   bench.connection->take_turns(true, true);
-  bench.connection->send(FrameKind::gradient, 1, 0, 0, payload.data(), payload.size());
-  bench.connection->send(FrameKind::gradient, 0, 0, 0, payload.data(), payload.size());
-  bench.connection->send(FrameKind::weights, 0, 0, 1, payload.data(), payload.size());
+  bench.connection->send(FrameKind::gradient, chunk_of(1, 0, 400), 0, payload.data(), 1);
+  bench.connection->send(FrameKind::gradient, chunk_of(0, 0, 400), 0, payload.data(), 0);
+  bench.connection->send(FrameKind::weights, chunk_of(0, 0, 400), 1, payload.data(), 0);
   bench.connection->start();
   bench.wait_for(bench.owner.wants);
   EXPECT_EQ(receive_raw(bench.other).kind, 23);
@@ -198,10 +208,10 @@ TEST(Connection, EarlierLayersOvertake) {
   // The last layer's gradient is on its way; nobody reads yet, and the kernel takes a part of it at
   // most. The first layer's comes later and arrives sooner.
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk)
-    bench.connection->send(FrameKind::gradient, 9, chunk, 4, payload.data(), bytes);
+    bench.connection->send(FrameKind::gradient, chunk_of(9, chunk, bytes), 4, payload.data(), 9);
   char begun = 0;
   while (bench.other.peek(&begun, 1) == 0) std::this_thread::sleep_for(milliseconds(1));
-  bench.connection->send(FrameKind::gradient, 0, 0, 4, payload.data(), 400);
+  bench.connection->send(FrameKind::gradient, chunk_of(0, 0, 400), 4, payload.data(), 0);
   bench.connection->part("");
 
   const std::vector<RawFrame> order = all_frames(bench);
@@ -222,7 +232,7 @@ TEST(Connection, EarlierLayersOvertake) {
 TEST(Connection, AbortGoesBeforeEverything) {
   Bench bench;
   const std::vector<char> payload(1 << 20);
-  bench.connection->send(FrameKind::weights, 0, 0, 0, payload.data(), payload.size());
+  bench.connection->send(FrameKind::weights, chunk_of(0, 0, payload.size()), 0, payload.data(), 0);
   bench.connection->abort({"enough", Exit::timed_out});
   bench.connection->start();
   const RawFrame first = receive_raw(bench.other);

@@ -202,6 +202,57 @@ TEST(StrictExchange, HasTheBitsOfTheOther) {
   });
 }
 
+/// Of frames that one rank sent to another: each goes before all that were in the queue with it and
+/// have a higher place. Counts the gradients that new weights overtook.
+int check_order(std::vector<TraceEvent> frames, const ShardMap& map, std::size_t head_start) {
+  std::sort(frames.begin(), frames.end(),
+            [](const TraceEvent& a, const TraceEvent& b) { return a.from < b.from; });
+  const auto place = [&](const TraceEvent& event) {
+    const std::size_t position = map[map.find(event.parameter, event.chunk)].position;
+    return position + (event.frame == FrameKind::weights ? head_start : 0);
+  };
+  int overtaken = 0;
+  for (std::size_t i = 1; i < frames.size(); ++i)
+    for (std::size_t j = i + 1; j < frames.size(); ++j) {
+      // Frame i was chosen after the end of the one before.
+      if (frames[j].queued >= frames[i - 1].to || frames[j].round() != frames[i].round()) continue;
+      EXPECT_LE(place(frames[i]), place(frames[j])) << i << ", " << j;
+      overtaken +=
+          frames[i].frame == FrameKind::weights && frames[j].frame == FrameKind::gradient ? 1 : 0;
+    }
+  return overtaken;
+}
+
+TEST(Exchange, GradientsGoAQuarterOfTheModelAheadOfWeights) {
+  const std::vector<std::size_t> large{300000, 64, 700000, 333333};
+  for (const bool overlap : {true, false}) {
+    std::atomic<int> overtaken{0};
+    const auto outcomes = run_ranks(
+        {ServerMode::distributed, 3, 0}, [&](int rank, const MeshSpec& mesh, Listener listener) {
+          Replica replica(large);
+          ExchangeSpec spec;
+          spec.overlap = overlap;
+          spec.chunk_bytes = 16384;
+          spec.trace_steps = 100;
+          ParameterExchange exchange(spec, replica.spans(), Mesh::join(mesh, std::move(listener)));
+          train(exchange, replica, rank, 3);
+          exchange.finish([&] {
+            const std::size_t ahead = exchange.shards().elements() / (overlap ? 4 : 1);
+            std::vector<std::vector<TraceEvent>> to(3);
+            for (const TraceEvent& event : exchange.trace())
+              if (event.kind == TraceEvent::Kind::sent &&
+                  (event.frame == FrameKind::gradient || event.step > 0))
+                to[static_cast<std::size_t>(event.peer)].push_back(event);
+            for (auto& frames : to)
+              overtaken += check_order(std::move(frames), exchange.shards(), ahead);
+            return std::string();
+          });
+        });
+    for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.ok) << outcome.message;
+    EXPECT_EQ(overtaken > 0, overlap);
+  }
+}
+
 /// Whether events of different peers overlap in time.
 bool one_peer_at_a_time(std::vector<TraceEvent> events) {
   std::sort(events.begin(), events.end(),

@@ -117,6 +117,26 @@ TEST(ShardMap, EvenCutsEveryLargeTensorForAll) {
   }
 }
 
+TEST(ShardMap, PositionsCompareAcrossOwners) {
+  for (const Counts& counts : models())
+    for (const Shards shards : {Shards::even, Shards::tensors}) {
+      const ShardMap map = ShardMap::distributed(counts, 4, shards, 65536);
+      std::size_t before = 0;
+      for (std::size_t p = 0; p < counts.size(); ++p) {
+        for (std::size_t i = map.first(p); i < map.first(p + 1); ++i) {
+          const bool begins = i == map.first(p) || map[i].owner != map[i - 1].owner;
+          if (begins) {
+            EXPECT_EQ(map[i].position, before) << "of every share";
+          } else {
+            EXPECT_GT(map[i].position, map[i - 1].position);
+            EXPECT_LT(map[i].position, before + counts[p]);
+          }
+        }
+        before += counts[p];
+      }
+    }
+}
+
 TEST(ShardMap, UnknownNamesListTheKnown) {
   for (const auto& parse : {+[] { parse_shards("tensor"); }, +[] { parse_server_mode("both"); }}) {
     try {

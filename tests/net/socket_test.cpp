@@ -174,6 +174,13 @@ TEST(Socket, CongestionControlIsSetAndTold) {
   }
 }
 
+TEST(Socket, ThePreferredCongestionControlIsToBeHad) {
+  Pair pair;
+  const std::string name = preferred_congestion();
+  const Socket socket = Socket::connect({"127.0.0.1", pair.listener.port()}, name, Pair::in(5000));
+  EXPECT_EQ(socket.congestion(), name.empty() ? pair.near.congestion() : name);
+}
+
 TEST(Listener, ATakenPortIsNamed) {
   const Listener listener = Listener::open({"127.0.0.1", 0});
   try {

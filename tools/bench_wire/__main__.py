@@ -31,10 +31,12 @@ class Settings:
             return (os.environ.get(name) or default).split()
         self.sections = words("SECTIONS", " ".join(SECTIONS))
         self.repeats, self.transfers = int(words("REPEATS", "2")[0]), int(words("TRANSFERS", "3")[0])
-        self.congestion = words("CONGESTION", setting("net.ipv4.tcp_congestion_control"))
-        # Loopback's figures differ threefold between these two.
         kind = "available" if os.geteuid() == 0 else "allowed"
         there = setting(f"net.ipv4.tcp_{kind}_congestion_control").split()
+        # What duplex takes of itself.
+        self.congestion = words(
+            "CONGESTION", "cubic" if "cubic" in there else setting("net.ipv4.tcp_congestion_control"))
+        # Loopback's figures differ threefold between these two.
         both = [name for name in ("cubic", "bbr") if name in there]
         self.loopback_congestion = words("CONGESTION", " ".join(both) or self.congestion[0])
         self.mbit = float(words("RATE", "1000")[0])

@@ -70,9 +70,9 @@ def exchange(settings):
                 for turn in range(settings.repeats):
                     settings.say(f"exchange: {congestion}, {ranks} ranks, turn {turn + 1} of {settings.repeats}")
                     if python:
-                        theirs += gloo(lab, python, size, 4)
+                        theirs += gloo(lab, python, size, 10)
                     logdir, busy = launch(lab, ["--net", "resnet34", "--classes", "1000", "--device", NOTHING,
-                                                "--batches", "6"], congestion)
+                                                "--batches", "12"], congestion)
                     ours += step_seconds(logdir)
                     shutil.rmtree(logdir)
                 told = {**lab.commands, **told}
