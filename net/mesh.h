@@ -9,29 +9,10 @@
 
 #include "net/handshake.h"
 #include "net/ledger.h"
-#include "net/shard_map.h"
 #include "net/socket.h"
+#include "net/topology.h"
 
 namespace duplex::net {
-
-/// The ranks of a run and what each does. With a central server, one rank serves and does not
-/// train, and every other is a worker connected to it alone; with a distributed server every rank
-/// is both, and connected to every other.
-struct Topology {
-  ServerMode mode = ServerMode::distributed;
-  int size = 1;    ///< Ranks, a dedicated server included.
-  int server = 0;  ///< Rank of the central server.
-
-  /// Rank whose clock the ledgers are told in and which gets the reports: the server, or rank 0.
-  int hub() const { return mode == ServerMode::central ? server : 0; }
-  bool is_worker(int rank) const { return mode == ServerMode::distributed || rank != server; }
-  bool is_owner(int rank) const { return mode == ServerMode::distributed || rank == server; }
-  bool connected(int a, int b) const { return a != b && (is_owner(a) || is_owner(b)); }
-  /// Whether rank `a` waits for rank `b` to connect, rather than connecting to it.
-  bool listens(int a, int b) const { return mode == ServerMode::central ? a == server : a < b; }
-  std::vector<int> workers() const;           ///< Ranks that train, ascending.
-  std::vector<int> peers_of(int rank) const;  ///< Ranks connected to this one, ascending.
-};
 
 struct MeshSpec {
   Topology topology;
