@@ -335,6 +335,10 @@ void Socket::shut_down() {
   if (fd_ >= 0) ::shutdown(fd_, SHUT_RDWR);
 }
 
+void Socket::limit_receiving(std::size_t bytes) {
+  set_option(fd_, SOL_SOCKET, SO_RCVBUF, static_cast<int>(bytes));
+}
+
 void Socket::acknowledge() {
   const int on = 1;
   ::setsockopt(fd_, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);

@@ -87,6 +87,10 @@ class Socket {
   /// -1: the connection has ended.
   std::ptrdiff_t peek(void* to, std::size_t size) const;
 
+  /// About so many bytes at most are under way to this side, or lie here unread; the kernel would
+  /// find a number by itself and change it. It may allow less (net.core.rmem_max).
+  void limit_receiving(std::size_t bytes);
+
   /// Has the kernel acknowledge what was read now, not when it sees fit (up to 200 ms later).
   void acknowledge();
   void end_sending();  ///< The peer reads an end after what was written.
