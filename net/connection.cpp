@@ -47,7 +47,8 @@ void Connection::take_turns(bool gradients, bool weights) {
 
 void Connection::send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const void* payload,
                       std::uint64_t place) {
-  Outgoing frame = Outgoing::of(kind);
+  Outgoing frame;
+  frame.header.kind = kind;
   frame.header.parameter = chunk.parameter;
   frame.header.chunk = chunk.number;
   frame.header.step = step;

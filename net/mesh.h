@@ -9,7 +9,7 @@
 
 #include "net/handshake.h"
 #include "net/ledger.h"
-#include "net/socket.h"
+#include "net/listener.h"
 #include "net/topology.h"
 
 namespace duplex::net {

@@ -17,7 +17,7 @@ struct Outgoing {
   FrameHeader header;
   const void* payload = nullptr;
   std::vector<std::uint8_t> own;  ///< Payload of its own, where there is one.
-  std::int64_t queued = 0;        ///< now_ns() when it was handed over.
+  std::int64_t queued = 0;        ///< now_ns() when it was handed over: of() or data() says.
   std::uint64_t number = 0;       ///< In the order of handing over.
   std::uint64_t place = 0;        ///< Of weights and gradients, in their round.
 

@@ -7,8 +7,7 @@
 #include <string>
 
 #include "core/error.h"
-
-struct sockaddr_storage;
+#include "net/address.h"
 
 namespace duplex::net {
 
@@ -17,16 +16,6 @@ using Deadline = Clock::time_point;
 
 /// This machine's monotonic clock, in nanoseconds.
 std::int64_t now_ns();
-
-/// "host:port"; IPv6 addresses in brackets.
-struct Address {
-  std::string host;
-  std::uint16_t port = 0;
-
-  /// Throws Error(Exit::usage). Without ":port", `default_port`.
-  static Address parse(const std::string& text, std::uint16_t default_port);
-  std::string str() const;
-};
 
 class NetworkError : public Error {
  public:
@@ -47,11 +36,6 @@ struct KernelCounters {
   std::uint64_t received = 0;
   std::uint64_t retransmitted = 0;
 };
-
-/// What to take where nobody asks for another: "cubic" where this process may have it, else "", the
-/// system's. Many connections share a link here: with bbr one takes up what another leaves within
-/// tenths of a second only.
-std::string preferred_congestion();
 
 /// A connected TCP socket. Movable; closed when it goes. Reading and writing may run in two threads
 /// at once; shut_down may be called from any thread and makes both fail at once.
@@ -113,33 +97,6 @@ class Socket {
   std::string peer_;
   bool connected_ = false;  ///< This side opened the connection.
   int wakes_at_ = 1;        ///< Bytes that must have come before waiting for some ends.
-};
-
-/// A listening socket.
-class Listener {
- public:
-  Listener() = default;
-  Listener(Listener&& other) noexcept { std::swap(fd_, other.fd_); }
-  Listener& operator=(Listener&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Listener();
-
-  /// Port 0: any free one. `congestion` is inherited by what it accepts. Throws Error naming the
-  /// address if it is not this machine's or the port is taken.
-  static Listener open(const Address& at, const std::string& congestion = "");
-
-  explicit operator bool() const { return fd_ >= 0; }
-  std::uint16_t port() const;
-  std::string address() const;
-  bool loopback() const;  ///< Whether only this machine can reach it.
-
-  /// The next connection, or an empty socket if none came in `wait`.
-  Socket accept(std::chrono::milliseconds wait);
-
- private:
-  int fd_ = -1;
 };
 
 }  // namespace duplex::net

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "net/socket.h"
+#include "net/address.h"
 
 namespace duplex::tools {
 

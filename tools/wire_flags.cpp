@@ -2,6 +2,7 @@
 
 #include "net/exchange.h"
 #include "net/key.h"
+#include "net/socket_setup.h"
 #include "tools/command_line.h"
 
 namespace duplex::tools {

@@ -1,11 +1,13 @@
 // Sockets on loopback: one deadline for a whole call, and errors that say which and whose.
-#include "net/socket.h"
+#include "net/listener.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <thread>
 #include <vector>
+
+#include "net/socket_setup.h"
 
 namespace duplex::net {
 namespace {

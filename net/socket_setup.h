@@ -1,0 +1,36 @@
+// What sockets and listeners have in common: addresses as the kernel has them, and its options.
+#pragma once
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <memory>
+#include <string>
+
+#include "net/address.h"
+
+namespace duplex::net {
+
+std::string errno_text(int error);
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+/// `flags`: of getaddrinfo. Throws Error naming the host.
+Addresses resolve(const Address& address, int flags);
+std::string text_of(const sockaddr_storage& address);  ///< "host:port", in numbers.
+sockaddr_storage local_of(int fd);                     ///< This side's address.
+
+bool set_option(int fd, int level, int option, int value);  ///< False: the kernel refuses.
+/// Empty: leaves the system's. Throws Error(Exit::usage) where the kernel does not know or allow
+/// it.
+void set_congestion(int fd, const std::string& name);
+/// What every connection has: nothing delayed, little unsent in the kernel, calls that do not wait.
+void prepare(int fd);
+
+/// What to take where nobody asks for another: "cubic" where this process may have it, else "", the
+/// system's. docs/decisions.md says why.
+std::string preferred_congestion();
+
+}  // namespace duplex::net
