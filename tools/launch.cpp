@@ -18,6 +18,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "net/listener.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/nodefile.h"
