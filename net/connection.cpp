@@ -39,10 +39,11 @@ void Connection::start() {
   receiver_ = std::thread([this] { receive_loop(); });
 }
 
-void Connection::take_turns(bool gradients, bool weights) {
-  queue_.take_turns(gradients, weights,
+void Connection::take_turns(bool gradients, std::size_t transfer) {
+  queue_.take_turns(gradients, transfer,
                     {[this] { owner_.wants_weights_turn(link_.rank); },
-                     [this] { owner_.gives_weights_turn(link_.rank); }});
+                     [this] { owner_.leaves_weights_turn(link_.rank); },
+                     [this](bool waits) { owner_.steps_aside(link_.rank, waits); }});
 }
 
 void Connection::send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const void* payload,

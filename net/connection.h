@@ -41,9 +41,12 @@ class ConnectionOwner {
   /// The peer asks for its turn to send gradients, or gives it back (Connection::take_turns).
   virtual void asked(int peer) = 0;
   virtual void released(int peer) = 0;
-  /// This connection has weights to send and waits for its turn (grant_weights), or has sent them.
+  /// This connection has weights to send and waits for its turn (grant_weights); or lets others
+  /// send until it has more, or at once if it `waits`; or has sent all that a worker gets at a
+  /// time.
   virtual void wants_weights_turn(int peer) = 0;
-  virtual void gives_weights_turn(int peer) = 0;
+  virtual void steps_aside(int peer, bool waits) = 0;
+  virtual void leaves_weights_turn(int peer) = 0;
   /// The peer has said goodbye: nothing more comes from it.
   virtual void parted(int peer) = 0;
   /// The connection is of no more use. At most once from each thread.
@@ -63,9 +66,9 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Gradients wait for the peer's grant, weights for the owner's; one turn is for all that is
-  /// queued then and meanwhile. Frames of other kinds pass. Before start().
-  void take_turns(bool gradients, bool weights);
+  /// Gradients wait for the peer's grant, and weights, if a transfer of them has frames, for the
+  /// owner's. Frames of other kinds pass. Before start().
+  void take_turns(bool gradients, std::size_t transfer);
 
   void start();
   /// Ends both threads, at once.
@@ -80,7 +83,8 @@ class Connection {
   void send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const void* payload,
             std::uint64_t place);
   void grant();  ///< Tells the peer that it is its turn to send gradients.
-  void grant_weights() { queue_.grant_weights(); }  ///< It is its turn to send weights.
+  void grant_weights() { queue_.grant_weights(); }          ///< It is its turn to send weights.
+  void want_weights_turn() { queue_.want_weights_turn(); }  ///< Somebody before it has some.
   /// Behind all weights and gradients: tells the peer that no gradient will follow.
   void done();
   /// Behind everything that is queued and will be: then goodbye, and the sending thread is done.

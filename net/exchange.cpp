@@ -60,8 +60,9 @@ ParameterExchange::State::State(const ExchangeSpec& spec, std::vector<Span> span
       incoming_(map_.chunks()),
       remaining_(spans_.size()),
       pushed_(spans_.size(), 0),
-      gradients_turn_([this](int rank) { connections_[index(rank)]->grant(); }),
-      weights_turn_([this](int rank) { connections_[index(rank)]->grant_weights(); }) {
+      gradients_turn_([this](int rank) { connections_[index(rank)]->grant(); }, [](int) {}),
+      weights_turn_([this](int rank) { connections_[index(rank)]->grant_weights(); },
+                    [this](int rank) { connections_[index(rank)]->want_weights_turn(); }) {
   if (workers_.empty()) throw Error("a run without a worker: give it a rank more", Exit::usage);
   for (const Span& span : spans_)
     if (span.weights == nullptr || (is_worker() && span.gradient == nullptr))
@@ -84,7 +85,7 @@ void ParameterExchange::State::connect(Link link) {
     link.socket.limit_receiving(std::max(incast_bytes / workers_.size(), least_window));
   auto& connection = connections_[index(peer)];
   connection = std::make_unique<Connection>(std::move(link), *this, ledger_, spec_.timeout);
-  if (spec_.semaphore) connection->take_turns(topology_.is_owner(peer), store_ != nullptr);
+  if (spec_.semaphore) connection->take_turns(topology_.is_owner(peer), map_.chunks_of(rank_));
 }
 
 void ParameterExchange::State::start() {

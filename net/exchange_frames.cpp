@@ -57,6 +57,7 @@ void ParameterExchange::State::reported(int peer, std::string report) {
 void ParameterExchange::State::asked(int peer) {
   if (!spec_.semaphore || !store_ || !topology_.is_worker(peer) || !gradients_turn_.ask(peer))
     throw ProtocolError(name_of_rank(peer) + " asked for a turn out of turn");
+  if (is_lost(peer)) gradients_turn_.leave(peer);  // lose() may have been faster.
 }
 
 void ParameterExchange::State::released(int peer) {
@@ -67,9 +68,14 @@ void ParameterExchange::State::released(int peer) {
 
 void ParameterExchange::State::wants_weights_turn(int peer) {
   weights_turn_.ask(peer);
+  if (is_lost(peer)) weights_turn_.leave(peer);
 }
 
-void ParameterExchange::State::gives_weights_turn(int peer) {
+void ParameterExchange::State::steps_aside(int peer, bool waits) {
+  weights_turn_.step_aside(peer, waits);
+}
+
+void ParameterExchange::State::leaves_weights_turn(int peer) {
   weights_turn_.leave(peer);
 }
 

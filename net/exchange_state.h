@@ -48,7 +48,8 @@ class ParameterExchange::State final : public ConnectionOwner {
   void asked(int peer) override;
   void released(int peer) override;
   void wants_weights_turn(int peer) override;
-  void gives_weights_turn(int peer) override;
+  void steps_aside(int peer, bool waits) override;
+  void leaves_weights_turn(int peer) override;
   void done(int peer) override;
   void parted(int peer) override;
   void failed(int peer, std::exception_ptr cause) override;

@@ -4,36 +4,54 @@
 
 namespace duplex::net {
 
+std::deque<QueuedSemaphore::Place>::iterator QueuedSemaphore::place_of(int who) {
+  return std::find_if(queue_.begin(), queue_.end(),
+                      [who](const Place& place) { return place.who == who; });
+}
+
 bool QueuedSemaphore::ask(int who) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (holder_ == who || std::find(queue_.begin(), queue_.end(), who) != queue_.end())
-      return false;
-    if (holder_ != nobody) {
-      queue_.push_back(who);
-      return true;
-    }
-    holder_ = who;
-  }
-  granted_(who);
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto place = place_of(who);
+  if (place == queue_.end())
+    queue_.push_back({who, true});
+  else if (place->waits)
+    return false;
+  else
+    place->waits = true;
+  settle(std::move(lock));
   return true;
 }
 
+void QueuedSemaphore::step_aside(int who, bool waits) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (holder_ != who) return;
+  place_of(who)->waits = waits;
+  holder_ = nobody;
+  settle(std::move(lock));
+}
+
 void QueuedSemaphore::leave(int who) {
-  int next = nobody;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (holder_ != who) {
-      queue_.erase(std::remove(queue_.begin(), queue_.end(), who), queue_.end());
-      return;
-    }
-    if (!queue_.empty()) {
-      next = queue_.front();
-      queue_.pop_front();
-    }
-    holder_ = next;
-  }
-  if (next != nobody) granted_(next);
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto place = place_of(who);
+  if (place != queue_.end()) queue_.erase(place);
+  if (holder_ != who) return;
+  holder_ = nobody;
+  settle(std::move(lock));
+}
+
+/// The turn is that of the first who waits: now if nobody holds it. The holder counts as waiting,
+/// so whoever comes before it here had stepped aside.
+void QueuedSemaphore::settle(std::unique_lock<std::mutex> lock) {
+  const auto first =
+      std::find_if(queue_.begin(), queue_.end(), [](const Place& place) { return place.waits; });
+  if (first == queue_.end() || first->who == holder_) return;
+  const int next = first->who, holder = holder_;
+  if (holder == nobody) holder_ = next;
+  lock.unlock();
+  if (holder == nobody)
+    granted_(next);
+  else
+    wanted_(holder);
 }
 
 }  // namespace duplex::net

@@ -7,25 +7,36 @@
 
 namespace duplex::net {
 
-/// Who asks first is served first. Nobody sleeps in it: `granted` tells that it is somebody's turn,
-/// from the thread whose call made it so, outside the semaphore's lock.
+/// Who asks first is served first. Nobody sleeps in it: it tells that it is somebody's turn, or
+/// that one who had to wait comes first after all, from the thread whose call made it so, outside
+/// the semaphore's lock.
 class QueuedSemaphore {
  public:
-  using Granted = std::function<void(int who)>;
-  explicit QueuedSemaphore(Granted granted) : granted_(std::move(granted)) {}
+  using Tell = std::function<void(int who)>;
+  /// `granted`: it is the turn of `who`. `wanted`: the holder should step aside when it can.
+  QueuedSemaphore(Tell granted, Tell wanted)
+      : granted_(std::move(granted)), wanted_(std::move(wanted)) {}
 
-  /// False: `who` has asked already, and has not left since.
+  /// Takes the place that `who` has kept, or the last one. False: it waits already, or holds.
   bool ask(int who);
-  /// Gives up the turn, or the place in the queue, or nothing.
+  /// Lets others go, and keeps the place: in it `who` goes on waiting, or does so when it asks.
+  void step_aside(int who, bool waits);
+  /// Gives up the turn and the place, or nothing.
   void leave(int who);
 
  private:
+  struct Place {
+    int who;
+    bool waits;  ///< Or holds.
+  };
   static constexpr int nobody = -1;
+  std::deque<Place>::iterator place_of(int who);
+  void settle(std::unique_lock<std::mutex> lock);
 
-  const Granted granted_;
+  const Tell granted_, wanted_;
   std::mutex mutex_;
   int holder_ = nobody;
-  std::deque<int> queue_;
+  std::deque<Place> queue_;  ///< The holder too.
 };
 
 }  // namespace duplex::net

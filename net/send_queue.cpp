@@ -33,10 +33,11 @@ bool SendQueue::after(const Outgoing& a, const Outgoing& b) {
   return key(a) > key(b);
 }
 
-void SendQueue::take_turns(bool gradients, bool weights, WeightsTurn turn) {
+void SendQueue::take_turns(bool gradients, std::size_t transfer, WeightsTurn turn) {
   const std::lock_guard<std::mutex> lock(mutex_);
   gradients_turn_ = gradients ? Turn::none : Turn::always;
-  weights_turn_ = weights ? Turn::none : Turn::always;
+  weights_turn_ = transfer > 0 ? Turn::none : Turn::always;
+  transfer_ = left_of_transfer_ = transfer;
   turn_ = std::move(turn);
 }
 
@@ -83,29 +84,43 @@ void SendQueue::grant_weights() {
   changed_.notify_all();
 }
 
-/// Asks for the peer's grant if it is needed, and gives back turns that have not been for a while.
-/// Lets the lock go while it talks to the owner; true: it did, and things may have changed.
-bool SendQueue::mind_turns(std::unique_lock<std::mutex>& lock) {
+void SendQueue::want_weights_turn() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  wanted_ = true;
+  changed_.notify_all();
+}
+
+/// Asks for the peer's grant if it is needed, and gives it back when nothing has been sent for a
+/// while.
+void SendQueue::mind_gradients() {
   const Deadline now = Clock::now();
-  const bool ending = !last_.empty();  // The thread may not come back to give a turn up.
   if (!gradients_.empty()) keep_gradients_ = now + linger;
-  if (!weights_.empty()) keep_weights_ = now + linger;
   if (gradients_turn_ == Turn::none && !gradients_.empty()) {
     gradients_turn_ = Turn::asked;
     urgent_.push_back(Outgoing::of(FrameKind::ask));
   } else if (gradients_turn_ == Turn::held && gradients_.empty() &&
-             (ending || now >= keep_gradients_)) {
+             (!last_.empty() || now >= keep_gradients_)) {  // After the last, nobody comes back.
     gradients_turn_ = Turn::none;
     urgent_.push_back(Outgoing::of(FrameKind::release));
   }
-  if (weights_turn_ != Turn::held || !weights_.empty() || (!ending && now < keep_weights_))
-    return false;
+}
+
+/// Leaves the turn for weights after a transfer, and steps aside where it must. Lets the lock go
+/// while it talks to the owner; true: it did, and things may have changed.
+bool SendQueue::mind_weights(std::unique_lock<std::mutex>& lock) {
+  if (weights_turn_ != Turn::held) return false;
+  const bool over = left_of_transfer_ == 0, waits = !weights_.empty();
+  if (!over && waits && !wanted_) return false;
+  if (over) left_of_transfer_ = transfer_;
+  wanted_ = false;
+  weights_turn_ = Turn::asked;  // Here, not in data(), if more come meanwhile.
   lock.unlock();
-  turn_.give();
+  over ? turn_.leave() : turn_.step_aside(waits);
   lock.lock();
+  if (waits && !over) return true;
   weights_turn_ = weights_.empty() ? Turn::none : Turn::asked;
   if (weights_turn_ == Turn::none) return true;
-  lock.unlock();  // There are some again.
+  lock.unlock();
   turn_.want();
   lock.lock();
   return true;
@@ -130,6 +145,7 @@ bool SendQueue::take_first(Outgoing& frame) {
     std::pop_heap(first->begin(), first->end(), after);
     frame = std::move(first->back());
     first->pop_back();
+    if (first == &weights_ && weights_turn_ == Turn::held) --left_of_transfer_;
     return true;
   }
   return !last_.empty() && gradients_.empty() && weights_.empty() && take(last_);
@@ -139,7 +155,8 @@ bool SendQueue::next(Outgoing& frame, Deadline deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
   busy_ = false;
   for (;;) {
-    while (mind_turns(lock)) {
+    mind_gradients();
+    while (mind_weights(lock)) {
     }
     if (closed_) return false;
     if (take_first(frame)) break;
@@ -150,7 +167,6 @@ bool SendQueue::next(Outgoing& frame, Deadline deadline) {
     }
     Deadline until = deadline;
     if (gradients_turn_ == Turn::held) until = std::min(until, keep_gradients_);
-    if (weights_turn_ == Turn::held) until = std::min(until, keep_weights_);
     changed_.wait_until(lock, until);
   }
   busy_ = true;

@@ -172,6 +172,11 @@ std::size_t ShardMap::find(std::uint32_t parameter, std::uint32_t number) const 
   return index < first_[parameter + 1] ? index : chunks();
 }
 
+std::size_t ShardMap::chunks_of(int rank) const {
+  return static_cast<std::size_t>(std::count_if(
+      chunks_.begin(), chunks_.end(), [rank](const Chunk& chunk) { return chunk.owner == rank; }));
+}
+
 std::size_t ShardMap::elements_of(int rank) const {
   std::size_t sum = 0;
   for (const Chunk& chunk : chunks_)

@@ -60,6 +60,7 @@ class ShardMap {
   /// no such chunk.
   std::size_t find(std::uint32_t parameter, std::uint32_t number) const;
 
+  std::size_t chunks_of(int rank) const;
   std::size_t elements_of(int rank) const;
   std::size_t elements() const;
 

@@ -8,15 +8,8 @@ if [ "${1:-}" != inside ]; then
   for program in munged slurmctld slurmd srun; do
     PATH=$PATH:/usr/sbin command -v $program > /dev/null || skip "needs $program (slurm-wlm and munge)"
   done
-  [ "$(id -u)" = 0 ] || skip "a Slurm cluster of its own needs root"
   command -v ip > /dev/null || skip "needs ip (iproute2)"
-  own=(unshare --mount --net --uts --pid --fork --kill-child --mount-proc)
-  "${own[@]}" true 2> /dev/null || skip "namespaces may not be made here"
-  work=$(mktemp -d)
-  trap 'rm -rf "$work"' EXIT
-  code=0
-  "${own[@]}" bash tests/srun.sh inside "$work" || code=$?
-  exit $code
+  exec bash make/isolated.sh tests/srun.sh
 fi
 
 work=$2
@@ -33,7 +26,6 @@ ip link set eth1 up
 hostname machine
 { echo '127.0.0.1 localhost machine'; for i in 1 2 3; do echo "127.0.0.1$i lab0$i"; done; } > "$work/hosts"
 mount --bind "$work/hosts" /etc/hosts
-chmod 755 "$work"
 mkdir "$work/state"
 (umask 077; head -c 64 /dev/urandom > "$work/munge.key")
 {

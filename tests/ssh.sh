@@ -8,14 +8,7 @@ if [ "${1:-}" != inside ]; then
   for program in ssh sshd ssh-keygen ip tc pgrep; do
     PATH=$PATH:/usr/sbin command -v $program > /dev/null || skip "needs $program (openssh-server, iproute2, procps)"
   done
-  [ "$(id -u)" = 0 ] || skip "the network lab needs root"
-  own=(unshare --mount --net --uts --pid --fork --kill-child --mount-proc)
-  "${own[@]}" true 2> /dev/null || skip "namespaces may not be made here"
-  work=$(mktemp -d)
-  trap 'rm -rf "$work"' EXIT
-  code=0
-  "${own[@]}" bash tests/ssh.sh inside "$work" || code=$?
-  exit $code
+  exec bash make/isolated.sh tests/ssh.sh
 fi
 
 work=$2
@@ -30,7 +23,6 @@ bash tools/netlab.sh up 3 none > /dev/null || skip "the lab cannot be set up her
 ssh-keygen -q -t ed25519 -N '' -f "$work/host-key"
 ssh-keygen -q -t ed25519 -N '' -f "$work/user-key"
 cp "$work/user-key.pub" "$work/authorized"
-chmod 755 "$work"
 cat > "$work/sshd_config" << EOF
 HostKey $work/host-key
 AuthorizedKeysFile $work/authorized

@@ -29,7 +29,8 @@ struct Owner final : ConnectionOwner {
   void asked(int) override {}
   void released(int) override {}
   void wants_weights_turn(int) override { wants = true; }
-  void gives_weights_turn(int) override { gave = true; }
+  void steps_aside(int, bool) override { stepped = true; }
+  void leaves_weights_turn(int) override { left = true; }
   void done(int) override { ended = true; }
   void parted(int) override { goodbye = true; }
   void failed(int, std::exception_ptr cause) override {
@@ -45,7 +46,8 @@ struct Owner final : ConnectionOwner {
   std::string report, message;
   Exit code = Exit::ok;
   std::atomic<int> arrivals{0}, departures{0};
-  std::atomic<bool> ended{false}, goodbye{false}, broken{false}, wants{false}, gave{false};
+  std::atomic<bool> ended{false}, goodbye{false}, broken{false}, wants{false}, stepped{false},
+      left{false};
 };
 
 /// A connection and the bare socket at its other end.
@@ -143,7 +145,7 @@ TEST(Connection, AsksForThePayloadWhenTheFrameLeavesAndEndsWithDone) {
 TEST(Connection, TakesTurns) {
   Bench bench;
   const std::vector<char> payload(400);
-  bench.connection->take_turns(true, true);
+  bench.connection->take_turns(true, 2);
   bench.connection->send(FrameKind::gradient, chunk_of(1, 0, 400), 0, payload.data(), 1);
   bench.connection->send(FrameKind::gradient, chunk_of(0, 0, 400), 0, payload.data(), 0);
   bench.connection->send(FrameKind::weights, chunk_of(0, 0, 400), 1, payload.data(), 0);
@@ -159,10 +161,17 @@ TEST(Connection, TakesTurns) {
   EXPECT_EQ(receive_raw(bench.other).parameter, 0U);
   EXPECT_EQ(receive_raw(bench.other).parameter, 1U);
   EXPECT_EQ(receive_raw(bench.other).kind, 25);  // All that was queued: the turn is given back.
-  EXPECT_FALSE(bench.owner.gave);
+  EXPECT_FALSE(bench.owner.stepped);
   bench.connection->grant_weights();
   EXPECT_EQ(receive_raw(bench.other).kind, 16);
-  bench.wait_for(bench.owner.gave);
+  bench.wait_for(bench.owner.stepped);
+  EXPECT_FALSE(bench.owner.left);
+  bench.owner.wants = false;
+  bench.connection->send(FrameKind::weights, chunk_of(1, 0, 400), 1, payload.data(), 1);
+  bench.wait_for(bench.owner.wants);
+  bench.connection->grant_weights();
+  EXPECT_EQ(receive_raw(bench.other).parameter, 1U);
+  bench.wait_for(bench.owner.left);
   EXPECT_FALSE(bench.owner.broken);
 
   send_raw(bench.other, grant);
