@@ -166,6 +166,7 @@ class Finder {
       : around_(around), place_(place), central_(central), master_(around.text("MASTER_ADDR")) {
     constexpr int last_port = 65535;
     first_port_ = around.number("MASTER_PORT", 1, last_port).value_or(default_port);
+    if (around.text("TORCHELASTIC_USE_AGENT_STORE") == "True") ++first_port_;  // Listens there.
     if (place.size > last_port + 1 - first_port_) {
       throw refusal(std::to_string(place.size) + " ranks from port " + std::to_string(first_port_) +
                     " on would need ports beyond " + std::to_string(last_port));

@@ -29,9 +29,10 @@ struct RankSource {
 
 /// --index and --nodefile where given. A rank that is not given comes from the launcher's
 /// variables; so do addresses: of a Slurm step its hosts, of ranks that are all on this machine
-/// 127.0.0.1, else, with a central server, MASTER_ADDR for rank 0. Ports count from MASTER_PORT, or
-/// from default_port. Throws Error(Exit::usage), naming variables and values, for a number that is
-/// none, for two that contradict each other, and where rank or addresses stay unknown.
+/// 127.0.0.1, else, with a central server, MASTER_ADDR for rank 0. Ports count from MASTER_PORT
+/// (under torchrun, which listens there itself, from the next), or from default_port. Throws
+/// Error(Exit::usage), naming variables and values, for a number that is none, for two that
+/// contradict each other, and where rank or addresses stay unknown.
 ///
 /// All that a launcher's process starts inherits its variables. So a Slurm step of one task a
 /// machine does not count where another launcher names more ranks: it started mpirun's daemons. And

@@ -229,6 +229,13 @@ TEST(RankSource, AllOnThisMachine) {
                                                            {"MASTER_ADDR", "vm"},
                                                            {"MASTER_PORT", "29500"}})),
             "127.0.0.1:29500 127.0.0.1:29501");
+  const Variables torchrun{{"LOCAL_WORLD_SIZE", "2"}, {"MASTER_PORT", "29500"}};
+  EXPECT_EQ(addresses(find(with_rank("1", "2") + torchrun +
+                           Variables{{"TORCHELASTIC_USE_AGENT_STORE", "True"}})),
+            "127.0.0.1:29501 127.0.0.1:29502");
+  EXPECT_EQ(addresses(find(with_rank("1", "2") + torchrun +
+                           Variables{{"TORCHELASTIC_USE_AGENT_STORE", "False"}})),
+            "127.0.0.1:29500 127.0.0.1:29501");
   EXPECT_EQ(addresses(find(with_rank("0", "1"))), "127.0.0.1:7117");
 }
 
