@@ -109,11 +109,13 @@ Identity clipped(Identity identity) {
   return identity;
 }
 
-std::string quoted(const Fingerprint& fingerprint) {
+std::string shortened(const std::string& text) {
   constexpr std::size_t readable = 300;
-  const std::string& text = fingerprint.text;
-  return "'" + (text.size() <= readable ? text : text.substr(0, readable) + "...") + "' [" +
-         short_hex(fingerprint.digest) + "]";
+  return text.size() <= readable ? text : text.substr(0, readable) + "...";
+}
+
+std::string quoted(const Fingerprint& fingerprint) {
+  return "'" + shortened(fingerprint.text) + "' [" + short_hex(fingerprint.digest) + "]";
 }
 
 /// Sends and receives the handshake's frames, one by one, and records them.
@@ -194,6 +196,31 @@ class Talk {
   std::vector<FrameRecord> frames_;
 };
 
+/// Those of the items of `text`, which ", " separates, that `other` has not.
+std::string only_in(const std::string& text, const std::string& other) {
+  const std::string separator = ", ", all = separator + other + separator;
+  std::string result;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    if (all.find(separator + item + separator) == std::string::npos)
+      result += (result.empty() ? "" : separator) + item;
+    begin = end + separator.size();
+  }
+  return result;
+}
+
+std::string settings_difference(const std::string& them, const Fingerprint& theirs,
+                                const std::string& us, const Fingerprint& ours) {
+  const std::string more = only_in(theirs.text, ours.text), less = only_in(ours.text, theirs.text);
+  const auto told = [&](const Fingerprint& all, const std::string& own, const std::string& other) {
+    if (own.empty() && other.empty()) return quoted(all);
+    return own.empty() ? "no '" + shortened(other) + "'" : "'" + shortened(own) + "'";
+  };
+  return "settings differ: " + them + " has " + told(theirs, more, less) + ", " + us + " has " +
+         told(ours, less, more) + ": give every rank the same flags";
+}
+
 /// One line that names both sides and what they disagree on; empty if they agree.
 std::string difference(const std::string& them, const Response& theirs, const std::string& us,
                        const Self& ours) {
@@ -211,8 +238,7 @@ std::string difference(const std::string& them, const Response& theirs, const st
   if (!equal(a.data.digest, b.data.digest))
     return line("data set", quoted(a.data), quoted(b.data), "every rank must read the same one");
   if (!equal(a.settings.digest, b.settings.digest))
-    return line("settings", quoted(a.settings), quoted(b.settings),
-                "give every rank the same flags");
+    return settings_difference(them, a.settings, us, b.settings);
   return "";
 }
 

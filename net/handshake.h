@@ -30,7 +30,7 @@ struct Identity {
   std::string job;  ///< Tells runs apart that share machines and ports.
   Fingerprint model;
   Fingerprint data;
-  Fingerprint settings;  ///< Mode, shards, optimiser, batch, seed, ...
+  Fingerprint settings;  ///< Mode, shards, optimiser, batch, seed, ..., with ", " between them.
 };
 
 /// Another clock against this one: theirs = ours + offset, wrong by at most `error`.

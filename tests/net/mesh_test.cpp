@@ -18,11 +18,12 @@ using std::chrono::milliseconds;
 /// Rank 0 of a run of `size`, listening in a thread.
 class RankZero {
  public:
-  explicit RankZero(int size = 2, milliseconds timeout = milliseconds(20000), const Key& key = {}) {
+  explicit RankZero(int size = 2, milliseconds timeout = milliseconds(20000), const Key& key = {},
+                    const Identity& identity = test_identity()) {
     Topology topology{ServerMode::distributed, size, 0};
     Listener listener = Listener::open({"127.0.0.1", 0});
     spec.topology = topology;
-    spec.identity = test_identity();
+    spec.identity = identity;
     spec.timeout = timeout;
     spec.key = key;
     spec.addresses.assign(static_cast<std::size_t>(size), {"127.0.0.1", 0});
@@ -222,6 +223,18 @@ TEST(Handshake, RanksThatDifferAreBothTold) {
       expect_in(text, {difference.what, "rank 1 (127.0.0.1:", "rank 0 (127.0.0.1:"});
     EXPECT_EQ(told.find('\n'), std::string::npos);
   }
+}
+
+TEST(Handshake, OfSettingsThoseThatDifferAreTold) {
+  const auto told = [](const std::string& ours, const std::string& theirs) {
+    Identity identity = test_identity();
+    identity.settings = fingerprint(ours);
+    RankZero zero(2, milliseconds(20000), {}, identity);
+    return zero.join(1, [&](MeshSpec& s) { s.identity.settings = fingerprint(theirs); });
+  };
+  const std::string batches = told("sync join, batch 32, seed 1", "sync join, batch 3, seed 1");
+  expect_in(batches, {"settings differ: rank 1 ", "has 'batch 3', rank 0 ", " has 'batch 32': "});
+  expect_in(told("batch 32", "batch 32, mirror"), {" has 'mirror', rank 0 ", " has no 'mirror': "});
 }
 
 TEST(Handshake, TextsOfAnyLengthFit) {
