@@ -216,6 +216,8 @@ void Socket::shut_down() {
 
 void Socket::limit_receiving(std::size_t bytes) {
   set_option(fd_, SOL_SOCKET, SO_RCVBUF, static_cast<int>(bytes));
+  // The window would stay what it could be when the connection began.
+  set_option(fd_, IPPROTO_TCP, TCP_WINDOW_CLAMP, static_cast<int>(bytes));
 }
 
 void Socket::acknowledge() {

@@ -11,7 +11,8 @@
 #
 # Environment: NETLAB (prefix of the namespaces' names, default dxl; labs of different names do not meet),
 # NETLAB_MTU (1500), NETLAB_BURST (128kb), NETLAB_CONGESTION (TCP's congestion control on the hosts; default: the
-# machine's), NETLAB_DELAY and NETLAB_LOSS (one way, as netem takes them: 1ms, 0.1%; the kernel must have netem).
+# machine's), NETLAB_SLOW_START (1: after a pause of some tenths of a second TCP feels its way again, as Linux does
+# unless told otherwise; default 0, as clusters are set), NETLAB_DELAY and NETLAB_LOSS (one way, as netem takes them: 1ms, 0.1%; the kernel must have netem).
 # A token bucket counts 1,514 bytes for 1,448 of payload; real Gigabit Ethernet takes 1,538: 984mbit equals it.
 set -eu
 
@@ -72,6 +73,7 @@ up() {
     ip -n "$host" link set eth0 up
     # A connection must not start from what an earlier one measured.
     ip netns exec "$host" sysctl -qw net.ipv4.tcp_no_metrics_save=1
+    ip netns exec "$host" sysctl -qw net.ipv4.tcp_slow_start_after_idle="${NETLAB_SLOW_START:-0}"
     if [ -n "${NETLAB_CONGESTION:-}" ]; then
       ip netns exec "$host" sysctl -qw net.ipv4.tcp_congestion_control="$NETLAB_CONGESTION" 2> /dev/null ||
         fail "congestion control '$NETLAB_CONGESTION' is not to be had on this machine"
