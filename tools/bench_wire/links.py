@@ -80,7 +80,8 @@ def loopback(settings):
     return section(
         "2. One connection over loopback",
         "Gbit/s of payload; iperf3 with one stream, `duplex transport` in the slower of its two directions, in turns. "
-        "raw: as many bytes without frames through the connection that transport measures.",
+        "raw: as many bytes without frames through the connection that transport measures. iperf3 sends the same 128 KB "
+        "again and again, out of the cache; a network's weights come from memory, whose bandwidth others share.",
         commands(place.commands),
         table(("network", "congestion", "iperf3", "duplex", "ratio", "target", "verdict", "raw"), rows),
         count(verdicts))
