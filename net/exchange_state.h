@@ -1,6 +1,7 @@
-// The inside of ParameterExchange: what a rank knows of the run. Three files implement it:
-// exchange.cpp what the training thread calls, exchange_frames.cpp what connections and store call,
-// exchange_trouble.cpp how waiting in vain and failing end.
+// The inside of ParameterExchange: what a rank knows of the run. Four files implement it:
+// exchange.cpp what the training thread calls in each step, exchange_end.cpp how a run ends,
+// exchange_frames.cpp what connections and store call, exchange_trouble.cpp how waiting in vain and
+// failing end.
 #pragma once
 #include <condition_variable>
 #include <exception>
@@ -15,6 +16,9 @@
 #include "net/queued_semaphore.h"
 
 namespace duplex::net {
+
+/// How often a wait looks whether something is overdue.
+constexpr std::chrono::milliseconds look_every{50};
 
 class ParameterExchange::State final : public ConnectionOwner {
  public:
