@@ -3,43 +3,47 @@
 #pragma once
 #include <cstddef>
 #include <map>
-#include <memory>
 #include <mutex>
+
+#include "core/tensor.h"
 
 namespace duplex::net {
 
+/// Every buffer has addresses for the longest that will be asked for, and memory for the longest
+/// that has been asked of it, so that it can serve for longer ones later.
 class BufferPool {
-  struct Release {
-    explicit Release(std::size_t mapped) : mapped_bytes(mapped) {}
-    void operator()(float* data) const;
-    std::size_t mapped_bytes;  ///< 0: of the heap.
-  };
-
  public:
   /// Uninitialised floats; empty where there are none.
   class Buffer {
    public:
     Buffer() = default;
-    float* get() const { return data_.get(); }
-    explicit operator bool() const { return data_ != nullptr; }
+    float* get() const { return static_cast<float*>(memory_.data()); }
+    explicit operator bool() const { return get() != nullptr; }
 
    private:
     friend class BufferPool;
-    explicit Buffer(std::size_t count);
-    std::unique_ptr<float[], Release> data_{nullptr, Release(0)};
-    std::size_t capacity_ = 0;
+    duplex::Buffer memory_;
+    std::size_t asked_ = 0;  ///< Floats.
+    std::size_t used_ = 0;   ///< The most that was ever asked: the rest has no memory yet.
   };
 
-  /// `count` floats at least, of a buffer that was given back if one fits well. What does not fit
-  /// makes room: the pool has, with what is out, little more than the most that ever was out.
+  /// `longest`: floats of the longest buffer.
+  explicit BufferPool(std::size_t longest) : longest_(longest) {}
+
+  /// `count` floats, not more than the longest. Buffers that were given back and do not fit make
+  /// room: the pool has, with what is out, little more memory than the most that was asked for at a
+  /// time.
   Buffer take(std::size_t count);
   void give_back(Buffer buffer);
-  std::size_t bytes() const;  ///< Of all buffers, those that are out included.
+  std::size_t bytes() const;  ///< Of memory in all buffers, those that are out included.
 
  private:
+  Buffer take_near(std::size_t count);
+
+  const std::size_t longest_;
   mutable std::mutex mutex_;
-  std::multimap<std::size_t, Buffer> free_;  ///< By capacity.
-  std::size_t free_floats_ = 0, floats_ = 0;
+  std::multimap<std::size_t, Buffer> free_;            ///< By used_.
+  std::size_t used_ = 0, asked_ = 0, most_asked_ = 0;  ///< Floats, of all.
 };
 
 }  // namespace duplex::net

@@ -139,9 +139,11 @@ void Connection::send_frame(const Outgoing& frame) {
     owner_.fill(link_.rank, frame.header, filled_.data());
     payload = filled_.data();
   }
+  const bool lent = data && payload == frame.payload;
   const std::string phase = "sending " + name_of(frame.header.kind);
-  link_.socket.write_all(bytes.data(), bytes.size(), payload, frame.header.length,
-                         Clock::now() + timeout_, phase.c_str());
+  const auto write = lent ? &Socket::write_lent : &Socket::write_all;
+  (link_.socket.*write)(bytes.data(), bytes.size(), payload, frame.header.length,
+                        Clock::now() + timeout_, phase.c_str());
   record(frame.header, true, frame.queued, first);
   if (data) owner_.sent(link_.rank, frame.header);
 }

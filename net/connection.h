@@ -32,7 +32,8 @@ class ConnectionOwner {
   virtual void fill(int peer, const FrameHeader& header, void* payload) = 0;
   /// The payload is there.
   virtual void received(int peer, const FrameHeader& header) = 0;
-  /// A frame of weights or gradient has left: its payload is read no more.
+  /// A frame of weights or gradient has left: its payload is this program's no more, but still the
+  /// kernel's if it was lent.
   virtual void sent(int peer, const FrameHeader& header) = 0;
   /// All of the peer's report is there.
   virtual void reported(int peer, std::string report) = 0;
@@ -77,9 +78,10 @@ class Connection {
   const std::string& peer_name() const { return link_.peer; }
   std::string congestion() const { return link_.socket.congestion(); }
 
-  /// Queues a frame of weights or gradient; `payload` must stay as it is until sent(), or is null:
-  /// then the owner is asked for it when the frame leaves. The frame of the lowest `place` of its
-  /// round goes next (SendQueue); one that has begun is not interrupted.
+  /// Queues a frame of weights or gradient; `payload` is lent (Socket::write_lent): it must stay as
+  /// it is until the peer has it, which what comes back tells, or is null: then the owner is asked
+  /// for it when the frame leaves. The frame of the lowest `place` of its round goes next
+  /// (SendQueue); one that has begun is not interrupted.
   void send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const void* payload,
             std::uint64_t place);
   void grant();  ///< Tells the peer that it is its turn to send gradients.

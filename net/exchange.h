@@ -20,7 +20,9 @@
 namespace duplex::net {
 
 /// A parameter of the network: a named run of plain float32s in host memory. It must outlive the
-/// exchange and is written by it.
+/// exchange and is written by it. What other ranks get is sent from where it lies, without a copy:
+/// memory of its own pages (core/mapped_memory.h) makes sure that what is still on its way when a
+/// run fails stays as it was.
 struct Span {
   std::string name;
   std::size_t count = 0;

@@ -7,6 +7,16 @@
 #include "core/error.h"
 
 namespace duplex::net {
+namespace {
+
+std::size_t longest_of(const ShardMap& map, int rank) {
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < map.chunks(); ++i)
+    if (map[i].owner == rank) longest = std::max(longest, map[i].count);
+  return longest;
+}
+
+}  // namespace
 
 JoinStore::JoinStore(const ShardMap& map, int rank, const StoreSpec& spec,
                      std::vector<float*> weights, Publish publish)
@@ -14,7 +24,8 @@ JoinStore::JoinStore(const ShardMap& map, int rank, const StoreSpec& spec,
       spec_(spec),
       weights_(std::move(weights)),
       publish_(std::move(publish)),
-      slots_(map.chunks()) {
+      slots_(map.chunks()),
+      pool_(longest_of(map, rank)) {
   std::int64_t samples = 0;
   const bool same = std::adjacent_find(spec_.samples.begin(), spec_.samples.end(),
                                        std::not_equal_to<>()) == spec_.samples.end();

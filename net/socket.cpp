@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "net/socket_setup.h"
 
@@ -33,6 +33,8 @@ int poll_ms(Deadline deadline) {
 constexpr std::size_t many_bytes = 256 * 1024;
 /// A read of less is woken for any.
 constexpr std::size_t worth_waking = 16 * 1024;
+/// A body of less is copied: that costs no more than two calls and the handling of pages.
+constexpr std::size_t worth_lending = 32 * 1024;
 /// How long a read waits for many bytes before it takes what there is.
 constexpr std::chrono::milliseconds patience{20};
 
@@ -68,6 +70,7 @@ void Socket::swap(Socket& other) noexcept {
   std::swap(peer_, other.peer_);
   std::swap(connected_, other.connected_);
   std::swap(wakes_at_, other.wakes_at_);
+  std::swap(lending_, other.lending_);
 }
 
 Socket Socket::connect(const Address& to, const std::string& congestion, Deadline deadline) {
@@ -178,29 +181,71 @@ void Socket::read_exact(void* to, std::size_t size, Deadline deadline, const cha
   }
 }
 
-void Socket::write_all(const void* head, std::size_t head_size, const void* body,
-                       std::size_t body_size, Deadline deadline, const char* phase) {
+void Socket::fail_to_send(Clock::time_point since, const char* phase) const {
+  throw NetworkError("send", peer_, phase, errno_text(errno), seconds_since(since),
+                     Exit::peer_lost);
+}
+
+void Socket::write_parts(iovec* parts, std::size_t count, int flags, Deadline deadline,
+                         const char* phase) {
   const auto start = Clock::now();
-  iovec parts[2] = {{const_cast<void*>(head), head_size}, {const_cast<void*>(body), body_size}};
   msghdr message{};
   message.msg_iov = parts;
-  message.msg_iovlen = 2;
-  while (parts[0].iov_len + parts[1].iov_len > 0) {
-    const ssize_t put = ::sendmsg(fd_, &message, MSG_NOSIGNAL);
+  message.msg_iovlen = count;
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < count; ++i) left += parts[i].iov_len;
+  while (left > 0) {
+    const ssize_t put = ::sendmsg(fd_, &message, flags | MSG_NOSIGNAL);
     if (put >= 0) {
-      auto left = static_cast<std::size_t>(put);
-      for (iovec& part : parts) {
-        const std::size_t taken = std::min(left, part.iov_len);
-        part.iov_base = static_cast<char*>(part.iov_base) + taken;
-        part.iov_len -= taken;
-        left -= taken;
+      auto gone = static_cast<std::size_t>(put);
+      left -= gone;
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t taken = std::min(gone, parts[i].iov_len);
+        parts[i].iov_base = static_cast<char*>(parts[i].iov_base) + taken;
+        parts[i].iov_len -= taken;
+        gone -= taken;
       }
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       wait_for(POLLOUT, start, deadline, "send", phase);
     } else if (errno != EINTR) {
-      throw NetworkError("send", peer_, phase, errno_text(errno), seconds_since(start),
-                         Exit::peer_lost);
+      fail_to_send(start, phase);
     }
+  }
+}
+
+void Socket::write_all(const void* head, std::size_t head_size, const void* body,
+                       std::size_t body_size, Deadline deadline, const char* phase) {
+  iovec parts[2] = {{const_cast<void*>(head), head_size}, {const_cast<void*>(body), body_size}};
+  write_parts(parts, 2, 0, deadline, phase);
+}
+
+void Socket::write_lent(const void* head, std::size_t head_size, const void* body,
+                        std::size_t body_size, Deadline deadline, const char* phase) {
+  if (body_size < worth_lending || !lending_.open())
+    return write_all(head, head_size, body, body_size, deadline, phase);
+  const auto start = Clock::now();
+  const WithoutSigpipe quiet;
+  iovec first{const_cast<void*>(head), head_size};
+  write_parts(&first, 1, MSG_MORE, deadline, phase);
+  const auto* at = static_cast<const char*>(body);
+  while (body_size > 0) {
+    const std::size_t lent = lending_.lend(at, body_size);
+    if (lent == 0) return write_all(at, body_size, nullptr, 0, deadline, phase);
+    for (std::size_t passed = 0; passed < lent;) {
+      const ssize_t put = lending_.pass(fd_, lent - passed, lent < body_size);
+      if (put > 0) {
+        passed += static_cast<std::size_t>(put);
+      } else if (put == 0 || errno == EINVAL) {  // Not to this kind of socket.
+        lending_.give_up();
+        return write_all(at + passed, body_size - passed, nullptr, 0, deadline, phase);
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        wait_for(POLLOUT, start, deadline, "send", phase);
+      } else if (errno != EINTR) {
+        fail_to_send(start, phase);
+      }
+    }
+    at += lent;
+    body_size -= lent;
   }
 }
 

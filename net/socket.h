@@ -1,6 +1,8 @@
 // TCP sockets with deadlines. Whatever goes wrong is thrown as NetworkError, which names the call,
 // the peer, what was being done and for how long.
 #pragma once
+#include <sys/uio.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +10,7 @@
 
 #include "core/error.h"
 #include "net/address.h"
+#include "net/lending_pipe.h"
 
 namespace duplex::net {
 
@@ -66,6 +69,11 @@ class Socket {
   /// Writes both parts or throws likewise.
   void write_all(const void* head, std::size_t head_size, const void* body, std::size_t body_size,
                  Deadline deadline, const char* phase);
+  /// Likewise, but the body is not copied if it is long and the system can do without: it must not
+  /// change until the peer has read it, which only an answer of the peer's tells. Its memory must
+  /// never be used for anything else after a failure (core/mapped_memory.h).
+  void write_lent(const void* head, std::size_t head_size, const void* body, std::size_t body_size,
+                  Deadline deadline, const char* phase);
 
   /// Copies up to `size` bytes that have come and not been read, without taking them or waiting.
   /// -1: the connection has ended.
@@ -92,11 +100,15 @@ class Socket {
   void wait_for_bytes(std::size_t wanted, Clock::time_point since, Deadline deadline,
                       const char* phase);
   void wake_at(int bytes);
+  void write_parts(iovec* parts, std::size_t count, int flags, Deadline deadline,
+                   const char* phase);
+  [[noreturn]] void fail_to_send(Clock::time_point since, const char* phase) const;
 
   int fd_ = -1;
   std::string peer_;
   bool connected_ = false;  ///< This side opened the connection.
   int wakes_at_ = 1;        ///< Bytes that must have come before waiting for some ends.
+  LendingPipe lending_;     ///< The writer's.
 };
 
 }  // namespace duplex::net

@@ -79,8 +79,9 @@ class Store {
   /// the next weights of the chunk are published.
   virtual void give(std::size_t chunk, int worker, std::uint64_t step, const float* gradient) = 0;
 
-  /// The weights of a chunk that were published for a worker: where they lie until sent(), or null
-  /// where they may change meanwhile; then read() copies them, as they are now.
+  /// The weights of a chunk that were published for a worker: where they lie until all workers that
+  /// have read them have answered with a gradient, or null where they may change meanwhile; then
+  /// read() copies them, as they are now.
   virtual const float* published(std::size_t chunk) const = 0;
   virtual void read(std::size_t chunk, int worker, float* to) = 0;
   /// `count` senders are about to read published weights, and one has; see JoinStore.

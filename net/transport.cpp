@@ -110,8 +110,8 @@ class Meter {
       header.chunk = chunk.number;
       header.length = chunk.bytes();
       const HeaderBytes bytes = encode(header);
-      socket_.write_all(bytes.data(), framed ? bytes.size() : 0, outgoing_.data() + chunk.offset,
-                        chunk.bytes(), deadline(), "sending weights");
+      socket_.write_lent(bytes.data(), framed ? bytes.size() : 0, outgoing_.data() + chunk.offset,
+                         chunk.bytes(), deadline(), "sending weights");
     }
   }
 

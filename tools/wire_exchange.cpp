@@ -1,29 +1,41 @@
 #include "tools/wire_exchange.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "layers/checkpoint.h"
 
 namespace duplex::tools {
 
 HostParameters::HostParameters(const Model& model, bool gradients) : specs_(model.trained()) {
+  std::size_t elements = 0;
   for (const ParameterSpec& spec : specs_) {
-    const auto count = static_cast<std::size_t>(spec.shape.elements());
-    weights_.emplace_back(count);
-    gradients_.emplace_back(gradients ? count : 0);
     spans_.push_back(
-        {spec.name, count, weights_.back().data(), gradients ? gradients_.back().data() : nullptr});
+        {spec.name, static_cast<std::size_t>(spec.shape.elements()), nullptr, nullptr});
+    elements += spans_.back().count;
+  }
+  weights_ = map_memory(elements * sizeof(float));
+  if (gradients) {
+    gradients_ = map_memory(elements * sizeof(float));
+    // So that the first step finds its memory there, and one that computes nothing (replay) has it.
+    std::memset(gradients_.data(), 0, gradients_.bytes());
+  }
+  std::size_t offset = 0;
+  for (net::Span& span : spans_) {
+    span.weights = static_cast<float*>(weights_.data()) + offset;
+    if (gradients) span.gradient = static_cast<float*>(gradients_.data()) + offset;
+    offset += span.count;
   }
 }
 
 void HostParameters::initialise(std::uint64_t seed) {
-  for (std::size_t i = 0; i < specs_.size(); ++i) draw_initial(specs_[i], seed, weights_[i].data());
+  for (std::size_t i = 0; i < specs_.size(); ++i) draw_initial(specs_[i], seed, spans_[i].weights);
 }
 
 void HostParameters::load(const std::string& path, const Model& model) {
   std::size_t next = 0;
   read_checkpoint(path, model, [&](const ParameterSpec& spec, const float* values) {
-    if (spec.trained) std::copy_n(values, spec.shape.elements(), weights_[next++].data());
+    if (spec.trained) std::copy_n(values, spec.shape.elements(), spans_[next++].weights);
   });
 }
 

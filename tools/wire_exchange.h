@@ -3,6 +3,7 @@
 #pragma once
 #include <vector>
 
+#include "core/mapped_memory.h"
 #include "layers/network.h"
 #include "net/exchange.h"
 
@@ -24,7 +25,7 @@ class HostParameters {
 
  private:
   std::vector<ParameterSpec> specs_;
-  std::vector<std::vector<float>> weights_, gradients_;
+  Buffer weights_, gradients_;  ///< Of all parameters, one after the other.
   std::vector<net::Span> spans_;
 };
 

@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "core/mapped_memory.h"
 #include "net/socket_setup.h"
 
 namespace duplex::net {
@@ -45,6 +48,40 @@ TEST(Socket, CarriesBothPartsWhole) {
   EXPECT_TRUE(std::equal(body.begin(), body.end(), got.begin() + 1000));
 }
 
+TEST(Socket, CarriesLentBodiesWhole) {
+  Pair pair;
+  std::vector<char> body(5 << 20);
+  for (std::size_t i = 0; i < body.size(); ++i) body[i] = static_cast<char>(i * 2654435761U >> 24);
+  const std::vector<std::size_t> sizes = {0,     7,      32767,   32768,
+                                          65536, 300001, 1 << 20, body.size() - 3};
+  std::thread writer([&] {
+    for (const std::size_t size : sizes)
+      pair.near.write_lent("head", 4, body.data() + 3, size, Pair::in(20000), "testing");
+  });
+  for (const std::size_t size : sizes) {
+    std::vector<char> got(4 + size);
+    pair.far.read_exact(got.data(), got.size(), Pair::in(20000), "testing");
+    EXPECT_TRUE(std::equal(got.begin() + 4, got.end(), body.begin() + 3)) << size;
+    EXPECT_EQ(std::string(got.begin(), got.begin() + 4), "head");
+  }
+  writer.join();
+}
+
+TEST(Socket, WhatWasLentAndUnmappedStaysAsItWas) {
+  Pair pair;
+  constexpr std::size_t size = 64 * 1024;
+  {
+    const Buffer lent = map_memory(size);
+    std::memset(lent.data(), 'a', size);
+    pair.near.write_lent(nullptr, 0, lent.data(), size, Pair::in(20000), "testing");
+  }
+  const Buffer other = map_memory(size);
+  std::memset(other.data(), 'b', size);
+  std::vector<char> got(size);
+  pair.far.read_exact(got.data(), size, Pair::in(20000), "testing");
+  EXPECT_EQ(got, std::vector<char>(size, 'a'));
+}
+
 TEST(Socket, OneDeadlineForAWholeRead) {
   Pair pair;
   std::thread drip([&] {
@@ -77,14 +114,38 @@ TEST(Socket, OneDeadlineForAWholeRead) {
 }
 
 TEST(Socket, AWriteThatNobodyReadsTimesOut) {
-  Pair pair;
   std::vector<char> much(64 << 20);
-  try {
-    pair.near.write_all(much.data(), much.size(), nullptr, 0, Pair::in(200), "sending weights");
-    ADD_FAILURE() << "64 MiB went nowhere";
-  } catch (const NetworkError& error) {
-    EXPECT_EQ(error.code, Exit::timed_out);
-    EXPECT_EQ(error.call, "send");
+  for (const auto write : {&Socket::write_all, &Socket::write_lent}) {
+    Pair pair;
+    try {
+      (pair.near.*write)("head", 4, much.data(), much.size(), Pair::in(200), "sending weights");
+      ADD_FAILURE() << "64 MiB went nowhere";
+    } catch (const NetworkError& error) {
+      EXPECT_EQ(error.code, Exit::timed_out);
+      EXPECT_EQ(error.call, "send");
+    }
+  }
+}
+
+TEST(Socket, AWriteToAnEndedConnectionFails) {
+  std::vector<char> much(64 << 20);
+  for (const auto write : {&Socket::write_all, &Socket::write_lent}) {
+    Pair pair;
+    std::thread closing([&] {
+      char byte = 0;
+      pair.far.read_exact(&byte, 1, Pair::in(5000), "testing");
+      pair.far = Socket();
+    });
+    for (int again = 0; again < 2; ++again) {  // ECONNRESET, then EPIPE.
+      try {
+        (pair.near.*write)("head", 4, much.data(), much.size(), Pair::in(20000), "sending weights");
+        ADD_FAILURE() << "64 MiB went nowhere";
+      } catch (const NetworkError& error) {
+        EXPECT_EQ(error.code, Exit::peer_lost);
+        EXPECT_NE(std::string(error.what()).find("sending weights"), std::string::npos);
+      }
+    }
+    closing.join();
   }
 }
 
