@@ -29,11 +29,10 @@ struct Connected {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t length = sizeof address;
     auto* at = reinterpret_cast<sockaddr*>(&address);
-    ::bind(listener, at, length);
-    ::listen(listener, 1);
-    ::getsockname(listener, at, &length);
     from = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (::connect(from, at, length) == 0) to = ::accept(listener, nullptr, nullptr);
+    if (::bind(listener, at, length) == 0 && ::listen(listener, 1) == 0 &&
+        ::getsockname(listener, at, &length) == 0 && ::connect(from, at, length) == 0)
+      to = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
     ::close(listener);
   }
   ~Connected() {
