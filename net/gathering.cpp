@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "net/names.h"
+#include "net/socket_setup.h"
 
 namespace duplex::net {
 namespace {
@@ -55,6 +56,10 @@ std::vector<Link> Gathering::run() {
   }
   std::sort(links_.begin(), links_.end(),
             [](const Link& a, const Link& b) { return a.rank < b.rank; });
+  if (forgets_pace() && std::any_of(links_.begin(), links_.end(),
+                                    [](const Link& link) { return !link.socket.loopback(); }))
+    log("TCP here forgets its pace in every pause; as root, `sysctl -w "
+        "net.ipv4.tcp_slow_start_after_idle=0` lets it keep it");
   return std::move(links_);
 }
 

@@ -51,10 +51,7 @@ std::string Listener::address() const {
 }
 
 bool Listener::loopback() const {
-  const sockaddr_storage address = local_of(fd_);
-  if (address.ss_family == AF_INET6)
-    return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
-  return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == 127;
+  return is_loopback(local_of(fd_));
 }
 
 Socket Listener::accept(std::chrono::milliseconds wait) {

@@ -26,11 +26,11 @@ bool is_loopback(const std::string& address) {
   return address.rfind("127.", 0) == 0 || address == "::1";
 }
 
+}  // namespace
+
 bool means_loopback(const std::string& host) {
   return is_loopback(host) || host == "localhost";
 }
-
-}  // namespace
 
 std::string loopback_behind(const std::string& host) {
   if (host.empty() || means_loopback(host)) return "";

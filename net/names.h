@@ -8,6 +8,9 @@
 
 namespace duplex::net {
 
+/// Whether it is "localhost" or a loopback address.
+bool means_loopback(const std::string& host);
+
 /// The loopback address that this machine resolves a host name to; empty where it is another one or
 /// none, and for what is meant as loopback ("localhost", "127.0.0.1").
 std::string loopback_behind(const std::string& host);

@@ -117,6 +117,10 @@ std::string Socket::local_address() const {
   return text_of(local_of(fd_));
 }
 
+bool Socket::loopback() const {
+  return is_loopback(local_of(fd_));
+}
+
 std::string Socket::congestion() const {
   char name[32] = "";
   socklen_t size = sizeof name;

@@ -60,6 +60,7 @@ class Socket {
   const std::string& peer() const { return peer_; }
   void name_peer(std::string peer) { peer_ = std::move(peer); }
   std::string local_address() const;
+  bool loopback() const;           ///< Both ends are on this machine.
   std::string congestion() const;  ///< The control in force, "cubic".
 
   /// Fills `size` bytes or throws: Exit::peer_lost if the connection ends first, Exit::timed_out at

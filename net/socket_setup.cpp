@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "core/error.h"
 
@@ -74,6 +75,18 @@ void prepare(int fd) {
   // A machine that vanishes without a word is noticed by the kernel too, not by silence alone.
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+bool is_loopback(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET6)
+    return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+  return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == 127;
+}
+
+bool forgets_pace() {
+  std::ifstream file("/proc/sys/net/ipv4/tcp_slow_start_after_idle");
+  int value = 0;
+  return file >> value && value != 0;
 }
 
 std::string preferred_congestion() {

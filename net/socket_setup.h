@@ -21,6 +21,7 @@ using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 Addresses resolve(const Address& address, int flags);
 std::string text_of(const sockaddr_storage& address);  ///< "host:port", in numbers.
 sockaddr_storage local_of(int fd);                     ///< This side's address.
+bool is_loopback(const sockaddr_storage& address);
 
 bool set_option(int fd, int level, int option, int value);  ///< False: the kernel refuses.
 /// Empty: leaves the system's. Throws Error(Exit::usage) where the kernel does not know or allow
@@ -28,6 +29,10 @@ bool set_option(int fd, int level, int option, int value);  ///< False: the kern
 void set_congestion(int fd, const std::string& name);
 /// What every connection has: nothing delayed, little unsent in the kernel, calls that do not wait.
 void prepare(int fd);
+
+/// Whether TCP of this machine (or network namespace) forgets in a pause how fast a connection
+/// goes: net.ipv4.tcp_slow_start_after_idle, on unless somebody turned it off.
+bool forgets_pace();
 
 /// What to take where nobody asks for another: "cubic" where this process may have it, else "", the
 /// system's. docs/decisions.md says why.

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "net/names.h"
 #include "tools/nodefile.h"
 #include "tools/slurm_lists.h"
 
@@ -155,10 +156,6 @@ Claim agreed(const std::vector<Claim>& claims) {
   return all;
 }
 
-bool loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
-}
-
 /// Finds the addresses of ranks that have no nodefile.
 class Finder {
  public:
@@ -177,7 +174,7 @@ class Finder {
   std::vector<net::Address> find(bool in_step, std::string& used) const {
     if (in_step) return of_step(used);
     if (place_.local_size > 0 && place_.local_size < place_.size) refuse_loopback();
-    if (place_.local_size == place_.size || place_.size == 1 || loopback(master_)) {
+    if (place_.local_size == place_.size || place_.size == 1 || net::means_loopback(master_)) {
       return here(used);
     }
     if (central_ && !master_.empty()) {
@@ -197,7 +194,7 @@ class Finder {
 
   /// Called where ranks are on several machines.
   void refuse_loopback() const {
-    if (!loopback(master_)) return;
+    if (!net::means_loopback(master_)) return;
     throw refusal(around_.said("MASTER_ADDR") + " is reached from this machine alone, but the " +
                   std::to_string(place_.size) + " ranks are on several");
   }
