@@ -106,6 +106,7 @@ bool Connection::wait_until_over(Deadline deadline) {
 }
 
 void Connection::send_loop() {
+  const WithoutSigpipe quiet;
   try {
     for (bool more = true; more;) {
       Outgoing frame;

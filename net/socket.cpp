@@ -228,7 +228,6 @@ void Socket::write_lent(const void* head, std::size_t head_size, const void* bod
   if (body_size < worth_lending || !lending_.open())
     return write_all(head, head_size, body, body_size, deadline, phase);
   const auto start = Clock::now();
-  const WithoutSigpipe quiet;
   iovec first{const_cast<void*>(head), head_size};
   write_parts(&first, 1, MSG_MORE, deadline, phase);
   const auto* at = static_cast<const char*>(body);

@@ -60,7 +60,7 @@ class Socket {
   const std::string& peer() const { return peer_; }
   void name_peer(std::string peer) { peer_ = std::move(peer); }
   std::string local_address() const;
-  bool loopback() const;           ///< Both ends are on this machine.
+  bool loopback() const;           ///< It goes over a loopback address.
   std::string congestion() const;  ///< The control in force, "cubic".
 
   /// Fills `size` bytes or throws: Exit::peer_lost if the connection ends first, Exit::timed_out at
@@ -72,7 +72,7 @@ class Socket {
                  Deadline deadline, const char* phase);
   /// Likewise, but the body is not copied if it is long and the system can do without: it must not
   /// change until the peer has read it, which only an answer of the peer's tells. Its memory must
-  /// never be used for anything else after a failure (core/mapped_memory.h).
+  /// never be used for anything else after a failure (core/mapped_memory.h). Under WithoutSigpipe.
   void write_lent(const void* head, std::size_t head_size, const void* body, std::size_t body_size,
                   Deadline deadline, const char* phase);
 

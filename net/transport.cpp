@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/mapped_memory.h"
 #include "net/frame.h"
 #include "net/ledger.h"
 #include "net/shard_map.h"
@@ -26,7 +27,8 @@ class Meter {
         map_(ShardMap::central(spec.counts, 0, spec.chunk_bytes)) {
     std::size_t largest = 0;
     for (const std::size_t count : spec.counts) largest = std::max(largest, count);
-    outgoing_.assign(largest, 1.0F);
+    outgoing_ = map_memory(largest * sizeof(float));
+    std::fill_n(static_cast<float*>(outgoing_.data()), largest, 1.0F);
     incoming_.resize(largest);
   }
 
@@ -102,6 +104,8 @@ class Meter {
   }
 
   void send_weights(bool framed) {
+    const WithoutSigpipe quiet;
+    const auto* const outgoing = static_cast<const float*>(outgoing_.data());
     for (std::size_t i = 0; i < map_.chunks(); ++i) {
       const Chunk& chunk = map_[i];
       FrameHeader header;
@@ -110,7 +114,7 @@ class Meter {
       header.chunk = chunk.number;
       header.length = chunk.bytes();
       const HeaderBytes bytes = encode(header);
-      socket_.write_lent(bytes.data(), framed ? bytes.size() : 0, outgoing_.data() + chunk.offset,
+      socket_.write_lent(bytes.data(), framed ? bytes.size() : 0, outgoing + chunk.offset,
                          chunk.bytes(), deadline(), "sending weights");
     }
   }
@@ -199,7 +203,8 @@ class Meter {
   bool leads_;
   const TransportSpec& spec_;
   ShardMap map_;
-  std::vector<float> outgoing_, incoming_;  ///< As long as the largest parameter.
+  Buffer outgoing_;              ///< Floats, as many as the largest parameter has.
+  std::vector<float> incoming_;  ///< Likewise.
   double round_trip_ = 0.0;
 };
 

@@ -12,7 +12,8 @@
 # Environment: NETLAB (prefix of the namespaces' names, default dxl; labs of different names do not meet),
 # NETLAB_MTU (1500), NETLAB_BURST (128kb), NETLAB_CONGESTION (TCP's congestion control on the hosts; default: the
 # machine's), NETLAB_SLOW_START (1: after a pause of some tenths of a second TCP feels its way again, as Linux does
-# unless told otherwise; default 0, as clusters are set), NETLAB_DELAY and NETLAB_LOSS (one way, as netem takes them: 1ms, 0.1%; the kernel must have netem).
+# unless told otherwise; default 0, as clusters are set), NETLAB_DELAY and NETLAB_LOSS (one way, as netem takes them:
+# 1ms, 0.1%; the kernel must have netem).
 # A token bucket counts 1,514 bytes for 1,448 of payload; real Gigabit Ethernet takes 1,538: 984mbit equals it.
 set -eu
 

@@ -49,6 +49,7 @@ TEST(Socket, CarriesBothPartsWhole) {
 }
 
 TEST(Socket, CarriesLentBodiesWhole) {
+  const WithoutSigpipe quiet;  // This thread's, and those it begins.
   Pair pair;
   std::vector<char> body(5 << 20);
   for (std::size_t i = 0; i < body.size(); ++i) body[i] = static_cast<char>(i * 2654435761U >> 24);
@@ -68,6 +69,7 @@ TEST(Socket, CarriesLentBodiesWhole) {
 }
 
 TEST(Socket, WhatWasLentAndUnmappedStaysAsItWas) {
+  const WithoutSigpipe quiet;
   Pair pair;
   constexpr std::size_t size = 64 * 1024;
   {
@@ -114,6 +116,7 @@ TEST(Socket, OneDeadlineForAWholeRead) {
 }
 
 TEST(Socket, AWriteThatNobodyReadsTimesOut) {
+  const WithoutSigpipe quiet;
   std::vector<char> much(64 << 20);
   for (const auto write : {&Socket::write_all, &Socket::write_lent}) {
     Pair pair;
@@ -128,6 +131,7 @@ TEST(Socket, AWriteThatNobodyReadsTimesOut) {
 }
 
 TEST(Socket, AWriteToAnEndedConnectionFails) {
+  const WithoutSigpipe quiet;
   std::vector<char> much(64 << 20);
   for (const auto write : {&Socket::write_all, &Socket::write_lent}) {
     Pair pair;
