@@ -266,6 +266,7 @@ void Gathering::call(int rank) {
       }
       const std::lock_guard<std::mutex> lock(mutex_);
       calling_ = nullptr;
+      last_refusal_.clear();
       if (rank == spec_.topology.hub())
         hub_time_ = {met.clock.offset_ns, met.clock.epoch_ns, met.clock.error_ns};
       add(std::move(met), std::move(socket));

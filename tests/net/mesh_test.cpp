@@ -86,6 +86,31 @@ TEST(Mesh, MissingRanksAreNamedWithTheirAddress) {
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
 }
 
+TEST(Mesh, ARankThatCameLateIsNotWhatIsMissing) {
+  MeshSpec one;
+  one.topology.size = 3;
+  one.rank = 1;
+  std::uint16_t port = 0;
+  { port = Listener::open({"127.0.0.1", 0}).port(); }
+  one.addresses = {{"127.0.0.1", port}, {"127.0.0.1", 0}, {"127.0.0.1", 0}};
+  MeshSpec zero = one;
+  zero.rank = 0;
+  one.timeout = milliseconds(1000);
+  std::thread late([&] {
+    std::this_thread::sleep_for(milliseconds(100));  // Rank 1 has been refused by then.
+    EXPECT_THROW(Mesh::join(zero), Error);
+  });
+  try {
+    Mesh::join(one);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::timed_out);
+    expect_in(error.what(), {"in vain for rank 2"});
+    EXPECT_EQ(std::string(error.what()).find("refused"), std::string::npos) << error.what();
+  }
+  late.join();
+}
+
 TEST(Mesh, RanksMayComeInAnyOrder) {
   for (const ServerMode mode : {ServerMode::central, ServerMode::distributed}) {
     const Topology topology{mode, 4, 2};
