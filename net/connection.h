@@ -70,8 +70,6 @@ class Connection {
   /// Gradients wait for the peer's grant, and weights, if a transfer of them has frames, for the
   /// owner's. Frames of other kinds pass. Before start().
   void take_turns(bool gradients, std::size_t transfer);
-  /// What other connections have of an earlier round goes first. Before start().
-  void share(Rounds& rounds) { queue_.share(rounds); }
 
   void start();
   /// Ends both threads, at once.

@@ -83,11 +83,7 @@ void ParameterExchange::State::connect(Link link) {
     link.socket.limit_receiving(std::max(incast_bytes / workers_.size(), least_window));
   auto& connection = connections_[index(peer)];
   connection = std::make_unique<Connection>(std::move(link), *this, ledger_, spec_.timeout);
-  if (spec_.semaphore) {
-    connection->take_turns(topology_.is_owner(peer), map_.chunks_of(rank_));
-  } else if (!is_async()) {
-    connection->share(rounds_);
-  }
+  if (spec_.semaphore) connection->take_turns(topology_.is_owner(peer), map_.chunks_of(rank_));
 }
 
 void ParameterExchange::State::start() {

@@ -129,7 +129,6 @@ class ParameterExchange::State final : public ConnectionOwner {
 
   /// Of an owner, with semaphores on: the workers' ranks.
   QueuedSemaphore gradients_turn_, weights_turn_;
-  Rounds rounds_;  ///< What goes out, where all ranks go from step to step together.
   std::unique_ptr<OwnLane> own_lane_;
   std::vector<std::unique_ptr<Connection>> connections_;  ///< By rank; the first to be destroyed.
 };

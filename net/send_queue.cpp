@@ -33,25 +33,6 @@ bool SendQueue::after(const Outgoing& a, const Outgoing& b) {
   return key(a) > key(b);
 }
 
-void SendQueue::share(Rounds& rounds) {
-  rounds_ = &rounds;
-  number_in_rounds_ = rounds.add([this] { wake(); });
-}
-
-void SendQueue::wake() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  changed_.notify_all();
-}
-
-/// True: others are to be woken, without the lock.
-bool SendQueue::tell_round() {
-  if (rounds_ == nullptr) return false;
-  std::uint64_t earliest = sending_;
-  for (const Heap* heap : {&gradients_, &weights_})
-    if (!heap->empty() && !closed_) earliest = std::min(earliest, round_of(heap->front().header));
-  return rounds_->set(number_in_rounds_, earliest);
-}
-
 void SendQueue::take_turns(bool gradients, std::size_t transfer, WeightsTurn turn) {
   const std::lock_guard<std::mutex> lock(mutex_);
   gradients_turn_ = gradients ? Turn::none : Turn::always;
@@ -76,7 +57,6 @@ void SendQueue::data(Outgoing frame) {
     Heap& heap = weights ? weights_ : gradients_;
     heap.push_back(std::move(frame));
     std::push_heap(heap.begin(), heap.end(), after);
-    tell_round();
     wants = weights && weights_turn_ == Turn::none;
     if (wants) weights_turn_ = Turn::asked;
     changed_.notify_all();
@@ -162,9 +142,6 @@ bool SendQueue::take_first(Outgoing& frame) {
       (first == nullptr || after(first->front(), weights_.front())))
     first = &weights_;
   if (first != nullptr) {
-    const std::uint64_t round = round_of(first->front().header);
-    if (rounds_ != nullptr && !rounds_->is_first(round)) return false;
-    sending_ = round;
     std::pop_heap(first->begin(), first->end(), after);
     frame = std::move(first->back());
     first->pop_back();
@@ -177,12 +154,6 @@ bool SendQueue::take_first(Outgoing& frame) {
 bool SendQueue::next(Outgoing& frame, Deadline deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
   busy_ = false;
-  sending_ = Rounds::none;
-  if (tell_round()) {
-    lock.unlock();
-    rounds_->wake_others(number_in_rounds_);
-    lock.lock();
-  }
   for (;;) {
     mind_gradients();
     while (mind_weights(lock)) {
@@ -203,15 +174,9 @@ bool SendQueue::next(Outgoing& frame, Deadline deadline) {
 }
 
 void SendQueue::close() {
-  bool others = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    closed_ = true;
-    sending_ = Rounds::none;
-    others = tell_round();
-    changed_.notify_all();
-  }
-  if (others) rounds_->wake_others(number_in_rounds_);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
 }
 
 bool SendQueue::idle() const {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "net/frame.h"
-#include "net/rounds.h"
 #include "net/socket.h"
 
 namespace duplex::net {
@@ -30,8 +29,6 @@ struct Outgoing {
 /// and gradients, those of an earlier round go first, then those of a lower place, then weights.
 /// New weights count to the round whose gradients made them.
 ///
-/// With share, also an earlier round that another queue has to send goes first.
-///
 /// With take_turns, gradients wait for the peer's `grant`, and weights until the owner says so. The
 /// queue asks for a turn when it has such frames. It gives that for gradients back when it has had
 /// none for a moment; from that for weights it steps aside when it has none, or another should go
@@ -45,8 +42,6 @@ class SendQueue {
     std::function<void(bool waits)> step_aside;
   };
 
-  /// Before the first frame; `rounds` outlives the queue.
-  void share(Rounds& rounds);
   /// `transfer`: frames of weights that are one transfer; 0: weights take no turns.
   void take_turns(bool gradients, std::size_t transfer, WeightsTurn turn);
 
@@ -77,8 +72,6 @@ class SendQueue {
   void mind_gradients();
   bool mind_weights(std::unique_lock<std::mutex>& lock);
   bool take_first(Outgoing& frame);
-  bool tell_round();
-  void wake();
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -91,9 +84,6 @@ class SendQueue {
   bool wanted_ = false;                              ///< want_weights_turn()
   std::uint64_t numbered_ = 0;
   bool busy_ = false;  ///< A frame is on its way out.
-  Rounds* rounds_ = nullptr;
-  std::size_t number_in_rounds_ = 0;
-  std::uint64_t sending_ = Rounds::none;  ///< The round of the frame on its way out.
   bool closed_ = false;
 };
 

@@ -1,10 +1,9 @@
-// What goes first among several queues: turns at sending weights, with one semaphore, and rounds.
+// Turns at sending weights, of several queues with one semaphore.
 #include "net/send_queue.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <thread>
 
 #include "net/queued_semaphore.h"
 
@@ -78,79 +77,6 @@ TEST_F(WeightsTurns, GoToTheNextWhileTheFirstHasNothing) {
   give(1, 2);
   EXPECT_EQ(sends(0), -1);
   EXPECT_EQ(sends(1), 2);
-}
-
-/// The queues of one rank.
-class RoundsOfQueues : public ::testing::Test {
- protected:
-  void SetUp() override {
-    for (SendQueue& queue : queues_) queue.share(rounds_);
-  }
-  void give(int who, FrameKind kind, std::uint64_t step) {
-    Outgoing frame;
-    frame.header.kind = kind;
-    frame.header.step = step;
-    queues_[who].data(std::move(frame));
-  }
-  /// Having sent the last; alive: none may leave until `deadline`.
-  FrameKind sends(int who, Deadline deadline = Clock::now()) {
-    Outgoing frame;
-    EXPECT_TRUE(queues_[who].next(frame, deadline));
-    return frame.header.kind;
-  }
-  static Deadline later() { return Clock::now() + std::chrono::seconds(20); }
-
-  Rounds rounds_;
-  SendQueue queues_[3];
-};
-
-TEST_F(RoundsOfQueues, GradientsOfAStepWaitForTheWeightsOfAllOthers) {
-  give(0, FrameKind::gradient, 4);
-  give(1, FrameKind::weights, 4);
-  EXPECT_EQ(sends(0), FrameKind::alive);
-  EXPECT_EQ(sends(1), FrameKind::weights);
-  EXPECT_EQ(sends(0), FrameKind::alive);  // The weights may still be on their way out.
-  EXPECT_EQ(sends(1), FrameKind::alive);
-  EXPECT_EQ(sends(0), FrameKind::gradient);
-}
-
-TEST_F(RoundsOfQueues, OneRoundsFramesDoNotWaitForEachOther) {
-  give(0, FrameKind::gradient, 3);
-  give(1, FrameKind::weights, 4);
-  EXPECT_EQ(sends(0), FrameKind::gradient);
-  EXPECT_EQ(sends(1), FrameKind::weights);
-}
-
-TEST_F(RoundsOfQueues, OtherFramesPass) {
-  give(0, FrameKind::gradient, 4);
-  give(1, FrameKind::weights, 4);
-  queues_[0].urgent(Outgoing::of(FrameKind::abort));
-  EXPECT_EQ(sends(0), FrameKind::abort);
-}
-
-TEST_F(RoundsOfQueues, WhatWaitsIsWokenWhenItIsItsTurn) {
-  give(0, FrameKind::gradient, 4);
-  give(1, FrameKind::weights, 4);
-  EXPECT_EQ(sends(1), FrameKind::weights);
-  std::thread other([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    EXPECT_EQ(sends(1), FrameKind::alive);
-  });
-  const auto start = Clock::now();
-  EXPECT_EQ(sends(0, later()), FrameKind::gradient);
-  EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
-  other.join();
-}
-
-TEST_F(RoundsOfQueues, AClosedQueueHoldsNobodyUp) {
-  give(0, FrameKind::gradient, 4);
-  give(1, FrameKind::weights, 4);
-  std::thread other([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    queues_[1].close();
-  });
-  EXPECT_EQ(sends(0, later()), FrameKind::gradient);
-  other.join();
 }
 
 }  // namespace
