@@ -11,6 +11,7 @@ SANITIZE ?=
 WERROR ?=
 NATIVE ?=
 ONEDNN ?= auto
+CUDA ?= auto
 ONLY ?=
 ifneq ($(filter 1,$(SANITIZE)),)
 BUILD ?= build-sanitize
@@ -38,7 +39,7 @@ help:
 	@echo 'make probe      looks at the machine again'
 	@echo 'make clean      removes what was built'
 	@echo
-	@echo 'Settings: BUILD=folder CXX=clang++ WERROR=1 NATIVE=1 (-march=native) ONEDNN=0|1 CXXFLAGS= LDFLAGS='
+	@echo 'Settings: BUILD=folder CXX=clang++ WERROR=1 NATIVE=1 (-march=native) ONEDNN=0|1 CUDA=0|1 CXXFLAGS= LDFLAGS='
 	@echo '          SANITIZE=1 (AddressSanitizer and UBSan, in build-sanitize/)'
 
 .PHONY: deps
@@ -74,15 +75,15 @@ ifneq ($(filter-out help deps test demo bench clean,$(or $(MAKECMDGOALS),all)),)
 # ---- What the machine has: probed once, and again when packages or settings change.
 -include $(BUILD)/config.mk
 
-$(shell mkdir -p $(BUILD); settings='$(CXX) $(ONEDNN)'; \
+$(shell mkdir -p $(BUILD); settings='$(CXX) $(ONEDNN) $(CUDA) $(CUDA_HOME)'; \
   [ "$$(cat $(BUILD)/settings 2>/dev/null)" = "$$settings" ] || echo "$$settings" > $(BUILD)/settings)
 $(BUILD)/config.mk: make/probe.sh $(BUILD)/settings \
     $(wildcard .deps/stamp /var/lib/dpkg/status /var/lib/rpm/rpmdb.sqlite /var/lib/rpm/Packages)
-	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' bash make/probe.sh $(BUILD)
+	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' CUDA='$(CUDA)' bash make/probe.sh $(BUILD)
 
 .PHONY: probe
 probe:
-	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' bash make/probe.sh $(BUILD)
+	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' CUDA='$(CUDA)' bash make/probe.sh $(BUILD)
 	@cat $(BUILD)/config.txt
 
 # What was found is said before anything is compiled, and nothing is where something needed lacks.
@@ -93,6 +94,8 @@ report: $(BUILD)/config.mk
 # ---- Sources.
 core_sources := $(wildcard core/*.cpp core/reference/*.cpp) \
   $(if $(CONFIG_ONEDNN),$(wildcard core/onednn/*.cpp))
+# A library beside the program (core/cuda.h).
+cudnn_sources := $(if $(CONFIG_CUDA),$(wildcard core/cudnn/*.cpp core/cudnn/*.cu))
 layers_sources := $(wildcard layers/*.cpp)
 models_sources := $(wildcard models/*.cpp)
 datasets_sources := $(wildcard datasets/*.cpp)
@@ -101,8 +104,9 @@ tools_sources := $(wildcard tools/*.cpp)
 # Every file of models/ but the registry is a network, called like the file.
 networks := $(sort $(filter-out registry,$(basename $(notdir $(models_sources)))))
 
-object = $(patsubst %.cpp,$(BUILD)/obj/%.o,$1)
+object = $(patsubst %.cu,$(BUILD)/obj/%.o,$(patsubst %.cpp,$(BUILD)/obj/%.o,$1))
 core := $(call object,$(core_sources))
+cudnn := $(call object,$(cudnn_sources))
 layers := $(call object,$(layers_sources))
 models := $(call object,$(models_sources)) $(if $(networks),$(BUILD)/obj/gen/registry.o)
 datasets := $(call object,$(datasets_sources))
@@ -123,17 +127,21 @@ endif
 cxxflags = -std=c++17 $(optimise) -Wall -Wextra -ffp-contract=off -fno-math-errno \
   -fno-trapping-math $(CONFIG_OPENMP) $(if $(filter 1,$(WERROR)),-Werror) \
   $(if $(filter 1,$(NATIVE)),-march=native) -pthread -I. $(CONFIG_CPPFLAGS) \
-  $(if $(CONFIG_ONEDNN),-DDUPLEX_ONEDNN) $(if $(filter models/% tools/% tests/%,$<),$(light)) \
+  $(if $(CONFIG_ONEDNN),-DDUPLEX_ONEDNN) $(if $(filter core/cudnn/%,$<),-fPIC $(CONFIG_CUDA_CPPFLAGS)) $(if $(filter models/% tools/% tests/%,$<),$(light)) \
   $(CXXFLAGS)
-ldflags = $(optimise) $(CONFIG_OPENMP) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS)
-onednn_library = $(if $(CONFIG_ONEDNN),-ldnnl)
+# What a library beside it is to find in the program has to be exported.
+ldflags = $(optimise) -rdynamic $(CONFIG_OPENMP) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS)
+libraries = $(if $(CONFIG_ONEDNN),-ldnnl) -ldl
+# What the compiler of kernels gets; the rest of the flags is for its host compiler.
+nvccflags = -O3 -lineinfo --expt-relaxed-constexpr --fmad=false -I. $(CONFIG_CUDA_CPPFLAGS) $(if $(filter 1,$(WERROR)),-Werror all-warnings) \
+  -Xcompiler -Wall,-Wextra,-ffp-contract=off,-fno-math-errno,-pthread,-fPIC
 
 # A file that changes only when its content does, so that a change of flags, or of the list of
 # files, rebuilds.
 remember = $(shell mkdir -p $(dir $1); printf '%s\n' '$2' | cmp -s - $1 || printf '%s\n' '$2' > $1)
 ifneq ($(CONFIG_CXX),)
-$(call remember,$(BUILD)/compile-flags,$(CONFIG_CXX) $(cxxflags) $(light))
-$(call remember,$(BUILD)/link-flags,$(CONFIG_CXX) $(ldflags) $(onednn_library) $(everything))
+$(call remember,$(BUILD)/compile-flags,$(CONFIG_CXX) $(cxxflags) $(light) $(CONFIG_NVCC) $(nvccflags))
+$(call remember,$(BUILD)/link-flags,$(CONFIG_CXX) $(ldflags) $(libraries) $(everything) $(CONFIG_CUDA_LDFLAGS) $(cudnn))
 $(call remember,$(BUILD)/networks,$(networks))
 endif
 
@@ -143,6 +151,11 @@ $(BUILD)/obj/%.o: %.cpp $(BUILD)/compile-flags | report
 	@echo '  compile  $<'
 	@$(CONFIG_CXX) $(cxxflags) -MMD -MP -c $< -o $@
 
+$(BUILD)/obj/%.o: %.cu $(BUILD)/compile-flags | report
+	@mkdir -p $(dir $@)
+	@echo '  compile  $<'
+	@$(CONFIG_NVCC) $(nvccflags) -MMD -MP -c $< -o $@
+
 $(BUILD)/gen/registry.cpp: make/registry.sh $(BUILD)/networks
 	@mkdir -p $(dir $@)
 	@bash make/registry.sh $(networks) > $@
@@ -151,10 +164,16 @@ $(BUILD)/obj/gen/registry.o: $(BUILD)/gen/registry.cpp $(BUILD)/compile-flags | 
 	@mkdir -p $(dir $@)
 	@$(CONFIG_CXX) $(cxxflags) -MMD -MP -c $< -o $@
 
-$(BIN): $(everything) $(BUILD)/obj/tools/main.o $(BUILD)/link-flags
+cudnn_library := $(if $(cudnn),$(BUILD)/duplex-cudnn.so)
+$(BUILD)/duplex-cudnn.so: $(cudnn) $(BUILD)/link-flags
+	@echo '  link     $@'
+	@$(CONFIG_CXX) -shared $(filter %.o,$^) $(optimise) $(CONFIG_LDFLAGS) $(CONFIG_CUDA_LDFLAGS) $(LDFLAGS) -o $@
+
+$(BIN): $(everything) $(BUILD)/obj/tools/main.o $(BUILD)/link-flags $(cudnn_library)
 	@mkdir -p $(dir $@)
 	@echo '  link     $@'
-	@$(CONFIG_CXX) $(filter %.o,$^) $(ldflags) $(onednn_library) -lcrypto -o $@
+	@$(CONFIG_CXX) $(filter %.o,$^) $(ldflags) $(libraries) -lcrypto -o $@
+	@$(if $(cudnn_library),cp $(cudnn_library) $(dir $@))
 
 # ---- Tests: one program a folder, linked with what that folder may use and nothing else.
 test_folders := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/*_test.cpp))))
@@ -170,10 +189,10 @@ crypto_models := no
 
 define test_program
 tests_$1 := $(call object,$(wildcard tests/$1/*.cpp))
-$(BUILD)/tests/$1: $$(tests_$1) $(or $(uses_$1),$(everything)) $(BUILD)/link-flags | have-gtest
+$(BUILD)/tests/$1: $$(tests_$1) $(or $(uses_$1),$(everything)) $(BUILD)/link-flags $(cudnn_library) | have-gtest
 	@mkdir -p $$(dir $$@)
 	@echo '  link     $$@'
-	@$$(CONFIG_CXX) $$(filter %.o,$$^) $$(ldflags) -lgtest_main -lgtest $$(onednn_library) \
+	@$$(CONFIG_CXX) $$(filter %.o,$$^) $$(ldflags) -lgtest_main -lgtest $$(libraries) \
 	  $(if $(crypto_$1),,-lcrypto) -o $$@
 endef
 $(foreach folder,$(test_folders),$(eval $(call test_program,$(folder))))
@@ -184,7 +203,7 @@ have-gtest:
 	@[ '$(CONFIG_GTEST)' ] || { echo 'There are no tests without GoogleTest: make deps.' >&2; exit 1; }
 
 .PHONY: objects test-programs run-tests
-objects: $(everything)
+objects: $(everything) $(cudnn)
 test-programs: $(test_folders:%=$(BUILD)/tests/%)
 
 tests := $(if $(ONLY),$(filter $(ONLY),$(test_folders)),$(test_folders))
@@ -198,9 +217,10 @@ run-tests: $(tests:%=$(BUILD)/tests/%) $(if $(wildcard tools/main.cpp),$(BIN))
 # includes, the checks or the flags change.
 source_folders := core layers models datasets net tools tests
 sources := $(shell find $(source_folders) -name '*.cpp' 2>/dev/null)
+kernels := $(shell find $(source_folders) -name '*.cu' 2>/dev/null)
 headers := $(shell find $(source_folders) -name '*.h' 2>/dev/null)
-tidied := $(patsubst %.cpp,$(BUILD)/tidy/%.ok,$(if $(CONFIG_ONEDNN),$(sources), \
-  $(filter-out core/onednn/%,$(sources))))
+tidied := $(patsubst %.cpp,$(BUILD)/tidy/%.ok,$(filter-out $(if $(CONFIG_ONEDNN),,core/onednn/%) \
+  $(if $(CONFIG_CUDA),,core/cudnn/%),$(sources)))
 
 # clang without its own omp.h takes that of the compiler.
 tidy_omp = $(if $(CONFIG_CXX),-idirafter $(shell $(CONFIG_CXX) -print-file-name=include))
@@ -212,10 +232,10 @@ lint: lint-format $(tidied)
 lint-format:
 	@for tool in clang-format clang-tidy; do command -v $$tool >/dev/null || \
 	  { echo "make lint needs $$tool; its package is called so (clang-tools-extra on Fedora)." >&2; exit 1; }; done
-	@clang-format --dry-run -Werror $(sources) $(headers)
+	@clang-format --dry-run -Werror $(sources) $(kernels) $(headers)
 
 format:
-	@clang-format -i $(sources) $(headers)
+	@clang-format -i $(sources) $(kernels) $(headers)
 
 $(BUILD)/tidy/%.ok: %.cpp .clang-tidy tests/.clang-tidy $(BUILD)/compile-flags | report lint-format
 	@mkdir -p $(dir $@)

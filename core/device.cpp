@@ -4,8 +4,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <charconv>
 #include <thread>
 
+#include "core/cuda.h"
 #include "core/error.h"
 #include "core/reference/device.h"
 #ifdef DUPLEX_ONEDNN
@@ -22,6 +24,18 @@ std::unique_ptr<Device> make_cpu_device(int threads) {
   (void)threads;
   return make_reference_device();
 #endif
+}
+
+/// cuda or cuda:NUMBER.
+int gpu_of(const std::string& which) {
+  const std::size_t colon = which.find(':');
+  if (colon == std::string::npos) return 0;
+  int index = 0;
+  const char* const end = which.data() + which.size();
+  const auto read = std::from_chars(which.data() + colon + 1, end, index);
+  if (read.ec != std::errc() || read.ptr != end || index < 0)
+    throw Error("device: '" + which + "' names no GPU; cuda:1 is the second", Exit::usage);
+  return index;
 }
 
 }  // namespace
@@ -44,7 +58,9 @@ std::unique_ptr<Device> make_device(const std::string& which, int threads) {
     throw Error("device: " + std::to_string(threads) + " threads; 0 takes one for each core",
                 Exit::usage);
   }
+  if (which == "auto" && has_cuda_device()) return make_cuda_device(0);
   if (which == "auto" || which == "cpu") return make_cpu_device(threads);
+  if (which == "cuda" || which.rfind("cuda:", 0) == 0) return make_cuda_device(gpu_of(which));
   if (which == "reference") return make_reference_device();
   std::string known;
   for (const std::string& name : device_names()) known += (known.empty() ? "" : ", ") + name;
@@ -52,7 +68,7 @@ std::unique_ptr<Device> make_device(const std::string& which, int threads) {
 }
 
 std::vector<std::string> device_names() {
-  return {"auto", "cpu", "reference"};
+  return {"auto", "cpu", "cuda", "cuda:1", "reference"};
 }
 
 }  // namespace duplex

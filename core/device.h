@@ -56,10 +56,10 @@ class Device {
 /// Cores that this process may use: under taskset, Slurm or in a container fewer than there are.
 int usable_cores();
 
-/// `which`: auto | cpu | reference. auto takes the fastest that was built in; cpu is oneDNN where
-/// built in, else reference. threads 0: one for each core this process may use. Throws
-/// Error(Exit::usage) for an unknown name, listing the known, and for a backend that was not built
-/// in, saying what to install.
+/// `which`: auto | cpu | cuda[:I] | reference. auto takes the fastest that was built in and is
+/// there; cpu is oneDNN where built in, else reference; cuda:I is GPU I, from 0. threads 0: one for
+/// each core this process may use. Throws Error(Exit::usage) for an unknown name, listing the
+/// known, and for a backend that was not built in, saying what to install.
 std::unique_ptr<Device> make_device(const std::string& which, int threads);
 
 /// The names that make_device takes in this build; for help texts.

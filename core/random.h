@@ -1,7 +1,7 @@
 // Counter-based random numbers (Philox4x32-10; Salmon et al., "Parallel Random Numbers: As Easy as
 // 1, 2, 3", SC'11). A draw is a pure function of key and counter: it gives the same bits on every
-// machine, in any order, whatever the number of threads or ranks. tests/oracle/philox.py is its
-// twin.
+// machine, in any order, whatever the number of threads or ranks. What is constexpr is for kernels,
+// too. tests/oracle/philox.py is its twin.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -12,7 +12,17 @@ namespace duplex {
 using PhiloxCounter = std::array<std::uint32_t, 4>;
 using PhiloxKey = std::array<std::uint32_t, 2>;
 
-PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key);
+constexpr PhiloxCounter philox(PhiloxCounter c, PhiloxKey key) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c[0];
+    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57u} * c[2];
+    c = {static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ key[0], static_cast<std::uint32_t>(p1),
+         static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ key[1], static_cast<std::uint32_t>(p0)};
+    key[0] += 0x9E3779B9u;
+    key[1] += 0xBB67AE85u;
+  }
+  return c;
+}
 
 /// 64-bit FNV-1a of a name: the stream of what bears that name (a parameter, a dropout layer).
 std::uint64_t stream_of(std::string_view name);
@@ -21,19 +31,27 @@ std::uint64_t stream_of(std::string_view name);
 /// (index / 4 low, index / 4 high ^ stream high, stream low, sub).
 class RandomStream {
  public:
-  RandomStream(std::uint64_t seed, std::uint64_t stream, std::uint32_t sub = 0)
+  constexpr RandomStream(std::uint64_t seed, std::uint64_t stream, std::uint32_t sub = 0)
       : seed_(seed), stream_(stream), sub_(sub) {}
 
-  std::uint32_t bits(std::uint64_t index) const;
+  constexpr std::uint32_t bits(std::uint64_t index) const { return block(index / 4)[index % 4]; }
   /// In [0, 1): the top 24 bits times 2^-24, so exact in float.
-  float uniform(std::uint64_t index) const;
+  constexpr float uniform(std::uint64_t index) const {
+    return static_cast<float>(bits(index) >> 8) * 0x1p-24f;
+  }
   /// In [0, bound), by multiply-shift of 32 bits; bound > 0.
   std::uint32_t below(std::uint64_t index, std::uint32_t bound) const;
   /// values[i] = uniform(first + i), one block of Philox for four values.
   void fill_uniform(float* values, std::uint64_t count, std::uint64_t first = 0) const;
 
  private:
-  PhiloxCounter block(std::uint64_t number) const;
+  constexpr PhiloxCounter block(std::uint64_t number) const {
+    return philox(
+        {static_cast<std::uint32_t>(number),
+         static_cast<std::uint32_t>(number >> 32) ^ static_cast<std::uint32_t>(stream_ >> 32),
+         static_cast<std::uint32_t>(stream_), sub_},
+        {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)});
+  }
 
   std::uint64_t seed_;
   std::uint64_t stream_;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # What this machine has: writes make variables to OUT/config.mk and the same for people to
-# OUT/config.txt. Settings come from the environment: CXX, ONEDNN (auto, 0, 1).
+# OUT/config.txt. Settings come from the environment: CXX, ONEDNN and CUDA (auto, 0, 1), CUDA_HOME.
 # Usage: make/probe.sh OUT
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -10,6 +10,7 @@ work=$(mktemp -d "$out/probe.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 onednn=${ONEDNN:-auto}
+cuda=${CUDA:-auto}
 cxx=${CXX:-g++}
 deps=$PWD/.deps
 cppflags=
@@ -123,6 +124,94 @@ else
   without+=("oneDNN|training runs on the slow reference loops|libdnnl-dev|onednn-devel")
 fi
 
+# ---- CUDA: compiler, headers and libraries may lie in different places, Python's packages among them.
+
+# cuda_roots: folders that have some of it, a line each, the user's choice first.
+cuda_roots() {
+  printf '%s\n' "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda /opt/cuda
+  command -v nvcc >/dev/null && dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")"
+  python3 - 2>/dev/null <<'PYTHON'
+import glob, site, sysconfig
+for folder in dict.fromkeys([sysconfig.get_path("purelib"), *site.getsitepackages(), site.getusersitepackages()]):
+    print(*sorted(glob.glob(folder + "/nvidia/*/"), reverse=True), sep="\n")
+PYTHON
+}
+
+# in_roots FOLDER... -- NAME...: the first file of these names, in the order of the names, then of the roots.
+in_roots() {
+  local folders=() name root folder found
+  while [ "$1" != -- ]; do folders+=("$1") && shift; done
+  shift
+  for name; do
+    for root in "${roots[@]}"; do
+      for folder in "${folders[@]}"; do
+        found=$(compgen -G "$root/$folder/$name" | sort -V | tail -n1)
+        [ "$found" ] && echo "$found" && return
+      done
+    done
+  done
+  return 1
+}
+
+has_cuda= nvcc= cuda_cppflags= cuda_ldflags= cuda_lacks=
+if [ "$cuda" != 0 ] && [ "$works" ]; then
+  mapfile -t roots < <(cuda_roots | grep . ; echo /usr)
+  nvcc=$(in_roots bin -- nvcc) || cuda_lacks="CUDA's compiler (nvcc)"
+  declare -A seen=()
+  for header in cuda_runtime.h cublas_v2.h cudnn.h; do
+    if path=$(in_roots include targets/x86_64-linux/include include/x86_64-linux-gnu -- $header); then
+      folder=$(dirname "$path")
+      [ "$folder" = /usr/include ] || [ "${seen[$folder]:-}" ] || cuda_cppflags+=" -isystem $folder"
+      seen[$folder]=1
+    else
+      cuda_lacks+=${cuda_lacks:+, }$header
+    fi
+  done
+  for library in cudart cublas cublasLt cudnn; do
+    names=("lib$library.so" "lib$library.so.*")
+    [ $library = cudart ] && names=(libcudart_static.a "${names[@]}")
+    if path=$(in_roots lib64 lib targets/x86_64-linux/lib lib/x86_64-linux-gnu -- "${names[@]}"); then
+      cuda_ldflags+=" $path"
+      folder=$(dirname "$path")
+      [[ $path = *.a ]] || [ "${seen[$folder]:-}" ] || cuda_ldflags+=" -Wl,-rpath,$folder"
+      [[ $path = *.a ]] || seen[$folder]=1
+    else
+      cuda_lacks+=${cuda_lacks:+, }lib$library
+    fi
+  done
+  cuda_ldflags+=" -ldl -lrt"
+  if [ ! "$cuda_lacks" ] && ! echo '#include <cublas_v2.h>
+#include <cuda_runtime.h>
+#include <cudnn.h>
+static_assert(CUDART_VERSION >= 11000 && CUDNN_VERSION >= 8300, "too old");
+int main() { return cudnnGetVersion() == 0 || cudaGetLastError() != cudaSuccess; }' |
+    compile - $cuda_cppflags -x none $ldflags $cuda_ldflags -pthread -o "$work/a.out" 2>"$work/errors"; then
+    cuda_lacks="version from 11 on, with cuDNN from 8.3 on, that can be linked ($(grep -m1 -i error "$work/errors"))"
+  fi
+  if [ ! "$cuda_lacks" ]; then
+    # For the GPUs of this machine; without any, for all sorts that this compiler knows.
+    architectures=$({ nvidia-smi --query-gpu=compute_cap --format=csv,noheader || true; } 2>/dev/null |
+      tr -d '. ' | sort -u | sed -n 's/^[0-9]\+$/-gencode=arch=compute_&,code=sm_&/p' | tr '\n' ' ')
+    nvcc+=" -std=c++17 -ccbin ${cxx%% *} ${architectures:--arch=all-major}"
+    echo '__global__ void nothing() {} int main() { nothing<<<1, 1>>>(); }' >"$work/a.cu"
+    $nvcc -c "$work/a.cu" -o "$work/a.o" >"$work/errors" 2>&1 ||
+      cuda_lacks="compiler that works ($(grep -m1 -i error "$work/errors"))"
+  fi
+  if [ ! "$cuda_lacks" ]; then
+    has_cuda=1
+    cppflags_before=$cppflags
+    cppflags+=$cuda_cppflags
+    found+=("CUDA|$(version cuda_runtime.h CUDART_VERSION | sed 's/0\(.\)0$/.\1/'), cuDNN $(version cudnn.h CUDNN_{MAJOR,MINOR,PATCHLEVEL})")
+    cppflags=$cppflags_before
+  elif [ "$cuda" = 1 ]; then
+    missing+=("CUDA with cuDNN, which CUDA=1 asks for; it lacks $cuda_lacks (CUDA_HOME says where CUDA is)|nvidia-cuda-toolkit|cuda-toolkit")
+  else
+    without+=("CUDA|no training on a GPU; there is no $cuda_lacks||")
+  fi
+elif [ "$cuda" = 0 ]; then
+  without+=("CUDA|turned off by CUDA=0: no training on a GPU||")
+fi
+
 # ---- Written down.
 {
   echo "# Written by make/probe.sh."
@@ -131,6 +220,10 @@ fi
   echo "CONFIG_LDFLAGS :=$ldflags"
   echo "CONFIG_OPENMP := $openmp"
   echo "CONFIG_ONEDNN := $has_onednn"
+  echo "CONFIG_CUDA := $has_cuda"
+  echo "CONFIG_NVCC := $nvcc"
+  echo "CONFIG_CUDA_CPPFLAGS :=$cuda_cppflags"
+  echo "CONFIG_CUDA_LDFLAGS :=$cuda_ldflags"
   echo "CONFIG_GTEST := $gtest"
   echo "CONFIG_MISSING := ${#missing[@]}"
 } >"$out/config.mk.new"

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "core/cuda.h"
 #include "core/reference/device.h"
 #ifdef DUPLEX_ONEDNN
 #include "core/onednn/device.h"
@@ -10,11 +11,15 @@
 namespace duplex::test {
 
 std::vector<std::string> backends() {
-  return {"reference", "onednn"};
+  std::vector<std::string> names = fast_backends();
+  names.insert(names.begin(), "reference");
+  return names;
 }
 
 std::vector<std::string> fast_backends() {
-  return {"onednn"};
+  std::vector<std::string> names{"onednn"};
+  if (has_cuda_device()) names.push_back("cudnn");
+  return names;
 }
 
 std::string backend_label(const ::testing::TestParamInfo<std::string>& backend) {
@@ -23,6 +28,7 @@ std::string backend_label(const ::testing::TestParamInfo<std::string>& backend) 
 
 std::unique_ptr<Device> make_backend(const std::string& name, int threads) {
   if (name == "reference") return make_reference_device();
+  if (name == "cudnn") return make_cuda_device(0);
 #ifdef DUPLEX_ONEDNN
   if (name == "onednn") return make_onednn_device(threads);
 #endif

@@ -10,7 +10,7 @@
 
 namespace duplex::test {
 
-/// Every backend of the CPU, built in or not.
+/// Every backend of the CPU, built in or not, and that of the GPU where there is one.
 std::vector<std::string> backends();
 /// Those that are held against the reference.
 std::vector<std::string> fast_backends();

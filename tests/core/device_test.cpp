@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cuda.h"
 #include "core/error.h"
 #include "tests/core/backends.h"
 #include "tests/core/subject.h"
@@ -171,11 +172,38 @@ TEST_P(DeviceTest, UpdatesAsTheOptimiserDoes) {
 INSTANTIATE_TEST_SUITE_P(Backends, DeviceTest, ::testing::ValuesIn(backends()), backend_label);
 
 TEST(MakeDevice, MakesWhatItNames) {
-  for (const std::string& name : device_names()) EXPECT_NE(make_device(name, 0), nullptr) << name;
+  for (const std::string& name : device_names()) {
+    if (name.rfind("cuda", 0) == 0) continue;  // Needs a GPU.
+    EXPECT_NE(make_device(name, 0), nullptr) << name;
+  }
   EXPECT_EQ(make_device("reference", 0)->name(), "reference");
   const bool fast = make_backend("onednn") != nullptr;
   EXPECT_EQ(make_device("cpu", 1)->name(), fast ? "onednn" : "reference");
-  EXPECT_EQ(make_device("auto", 1)->name(), fast ? "onednn" : "reference");
+  const std::string on_cpu = fast ? "onednn" : "reference";
+  EXPECT_EQ(make_device("auto", 1)->name(), has_cuda_device() ? "cudnn" : on_cpu);
+}
+
+TEST(MakeDevice, TakesGpusByNumber) {
+  for (const char* name : {"cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda:99999999999"}) {
+    try {
+      make_device(name, 0);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code, Exit::usage);
+      EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+    }
+  }
+  try {
+    make_device("cuda:4095", 0);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).rfind("cuda: ", 0), 0U) << error.what();
+  }
+}
+
+TEST(MakeDevice, RunsEveryTestOnAGpu) {
+  if (!has_cuda_device()) GTEST_SKIP() << "there is no GPU here: no test of the backend cudnn ran";
+  EXPECT_EQ(make_device("cuda", 0)->name(), "cudnn");
 }
 
 TEST(MakeDevice, UnknownNamesAreAnsweredWithTheKnown) {

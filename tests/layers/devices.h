@@ -5,7 +5,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "core/cuda.h"
 #include "core/reference/device.h"
 #ifdef DUPLEX_ONEDNN
 #include "core/onednn/device.h"
@@ -17,6 +19,7 @@ namespace duplex::test {
 /// which would wait for each other more than work where other programs run.
 inline std::unique_ptr<Device> backend(const std::string& name, int threads = 1) {
   if (name == "reference") return make_reference_device();
+  if (name == "cudnn") return make_cuda_device(0);
 #ifdef DUPLEX_ONEDNN
   if (name == "onednn") return make_onednn_device(threads);
 #else
@@ -26,7 +29,9 @@ inline std::unique_ptr<Device> backend(const std::string& name, int threads = 1)
 }
 
 inline auto every_backend() {
-  return ::testing::Values("reference", "onednn");
+  std::vector<const char*> names{"reference", "onednn"};
+  if (has_cuda_device()) names.push_back("cudnn");
+  return ::testing::ValuesIn(names);
 }
 
 /// The fixture of a test that runs on each backend; its parameter is the backend's name.

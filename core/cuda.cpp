@@ -1,0 +1,66 @@
+#include "core/cuda.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <string>
+
+#include "core/cudnn/library.h"
+#include "core/error.h"
+
+namespace duplex {
+namespace {
+
+/// Beside the program, or a folder above it (where tests lie).
+std::string library_path() {
+  std::error_code unreadable;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", unreadable);
+  const auto folder = program.parent_path();
+  const std::string beside = (folder / cudnn::library_name).string();
+  const std::string above = (folder.parent_path() / cudnn::library_name).string();
+  return ::access(beside.c_str(), R_OK) != 0 && ::access(above.c_str(), R_OK) == 0 ? above : beside;
+}
+
+/// Stays open to the end. Throws Error.
+void* open_library() {
+  const std::string path = library_path();
+  if (::access(path.c_str(), R_OK) != 0)
+    throw Error("cuda: this build has no " + path + "; make CUDA=1 makes it, or says what it lacks",
+                Exit::usage);
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw Error(std::string("cuda: ") + ::dlerror());
+  return library;
+}
+
+template <class Function>
+Function* find(const char* name) {
+  static void* const library = open_library();
+  void* found = ::dlsym(library, name);
+  if (found == nullptr) throw Error(std::string("cuda: ") + ::dlerror());
+  return reinterpret_cast<Function*>(found);
+}
+
+bool has_driver() {
+  constexpr std::array<const char*, 3> signs{"/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"};
+  for (const char* sign : signs)
+    if (::access(sign, F_OK) == 0) return true;
+  return false;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_device(int index) {
+  return std::unique_ptr<Device>(find<cudnn::MakeDevice>(cudnn::make_device_name)(index));
+}
+
+bool has_cuda_device() {
+  try {
+    return has_driver() && find<cudnn::CountDevices>(cudnn::count_devices_name)() > 0;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace duplex

@@ -1,0 +1,17 @@
+// The way to the device of NVIDIA GPUs (core/cudnn). It is a library beside the program, opened
+// only when it is asked for: CUDA's libraries take their time to load, and may be missing where the
+// program runs.
+#pragma once
+#include <memory>
+
+#include "core/device.h"
+
+namespace duplex {
+
+/// Throws Error: not built in or not found, no driver, no GPU, none of this number.
+std::unique_ptr<Device> make_cuda_device(int index);
+/// Whether there is a GPU that make_cuda_device(0) would take. Costs nothing where there is no
+/// driver.
+bool has_cuda_device();
+
+}  // namespace duplex

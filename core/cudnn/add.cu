@@ -1,0 +1,59 @@
+#include "core/cudnn/add.h"
+
+#include "core/cudnn/elements.h"
+#include "core/cudnn/launch.h"
+#include "core/cudnn/layout.h"
+#include "core/error.h"
+
+namespace duplex::cudnn {
+namespace {
+
+class GpuAdd final : public Add {
+ public:
+  GpuAdd(const ContextPtr& context, bool relu, const TensorDesc& a, const TensorDesc& b)
+      : context_(context), relu_(relu), same_(same_storage(a, b)), b_(b) {
+    if (a.shape != b.shape)
+      throw Error("addition: " + a.shape.str() + " and " + b.shape.str() + " differ");
+    x = y = a;
+  }
+
+  void forward(Tensor& y_out, const Tensor& a, const Tensor& b) override {
+    for_each(*context_, "addition", y_out.stored(),
+             Sum{view_of(x), view_of(b_), y_out.data, a.data, b.data, same_, relu_});
+  }
+
+ private:
+  ContextPtr context_;
+  bool relu_, same_;
+  TensorDesc b_;
+};
+
+class GpuGradientSum final : public GradientSum {
+ public:
+  explicit GpuGradientSum(const ContextPtr& context) : context_(context) {}
+
+  void run(Tensor& out, const std::vector<Tensor>& inputs, const Tensor* y) override {
+    if (inputs.size() > MaskedSum::most)
+      throw Error("cuda: a sum of " + std::to_string(inputs.size()) + " gradients; " +
+                  std::to_string(MaskedSum::most) + " are the most");
+    MaskedSum sum{out.data, y == nullptr ? nullptr : y->data, {}, static_cast<int>(inputs.size())};
+    for (std::size_t i = 0; i < inputs.size(); ++i) sum.inputs[i] = inputs[i].data;
+    for_each(*context_, "sum of gradients", out.stored(), sum);
+  }
+
+ private:
+  ContextPtr context_;
+};
+
+}  // namespace
+
+std::unique_ptr<Add> make_add(const ContextPtr& context, bool relu, const TensorDesc& a,
+                              const TensorDesc& b) {
+  return std::make_unique<GpuAdd>(context, relu, a, b);
+}
+
+std::unique_ptr<GradientSum> make_gradient_sum(const ContextPtr& context, const TensorDesc&) {
+  return std::make_unique<GpuGradientSum>(context);
+}
+
+}  // namespace duplex::cudnn

@@ -1,0 +1,89 @@
+#include "core/cudnn/context.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace duplex::cudnn {
+namespace {
+
+std::string mebibytes(std::size_t bytes) {
+  return std::to_string(bytes >> 20) + " MiB";
+}
+
+int gpus() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0))
+    throw Error("cuda: this machine has no NVIDIA GPU; --device cpu trains without");
+  if (status == cudaErrorInsufficientDriver)
+    throw Error("cuda: there is no NVIDIA driver here, or one too old for CUDA " +
+                std::to_string(CUDART_VERSION / 1000) + "; --device cpu trains without");
+  check(status, "counting the GPUs");
+  return count;
+}
+
+}  // namespace
+
+Context::Context(int index) : index_(index) {
+  const int count = gpus();
+  if (index < 0 || index >= count)
+    throw Error("cuda: there is no GPU " + std::to_string(index) + "; this machine has " +
+                    (count == 1 ? "one, number 0" : "0 to " + std::to_string(count - 1)),
+                Exit::failed);
+  enter();
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, index), "asking for the GPU's properties");
+  gpu_ = properties.name;
+  multiprocessors_ = properties.multiProcessorCount;
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+  stream_.reset(stream);
+  cudnnHandle_t dnn = nullptr;
+  check(cudnnCreate(&dnn), "starting cuDNN");
+  dnn_.reset(dnn);
+  check(cudnnSetStream(dnn, stream), "starting cuDNN");
+  cublasHandle_t blas = nullptr;
+  check(cublasCreate(&blas), "starting cuBLAS");
+  blas_.reset(blas);
+  check(cublasSetStream(blas, stream), "starting cuBLAS");
+}
+
+Buffer Context::allocate(std::size_t bytes) const {
+  enter();
+  void* data = nullptr;
+  const cudaError_t status = cudaMalloc(&data, std::max<std::size_t>(bytes, 1));
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // It would be the next call's.
+    std::size_t free = 0, all = 0;
+    cudaMemGetInfo(&free, &all);
+    throw Error("cuda: out of memory on " + gpu_ + ": " + mebibytes(bytes) + " asked for, " +
+                mebibytes(free) + " of " + mebibytes(all) + " free; take a smaller batch");
+  }
+  check(status, "allocating memory");
+  return {data, bytes, [index = index_](void* memory) {
+            cudaSetDevice(index);
+            cudaFree(memory);
+          }};
+}
+
+void Context::reserve(std::size_t bytes) {
+  if (bytes <= workspace_.bytes()) return;
+  synchronize();  // The one before may be in use.
+  workspace_ = Buffer();
+  workspace_ = allocate(bytes);
+}
+
+void Context::copy_in(void* to, const void* from, std::size_t bytes) const {
+  enter();
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream()), "copying to the GPU");
+  synchronize();
+}
+
+void Context::copy_out(void* to, const void* from, std::size_t bytes) const {
+  enter();
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream()), "copying from the GPU");
+  synchronize();
+}
+
+}  // namespace duplex::cudnn

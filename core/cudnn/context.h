@@ -1,0 +1,67 @@
+// What the operations of one GPU share: its number, stream and library handles, and memory that is
+// needed only while a call runs.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "core/cudnn/check.h"
+#include "core/cudnn/view.h"
+#include "core/tensor.h"
+
+namespace duplex::cudnn {
+
+/// Owns what a library made. `Destroy`: how the library takes it back.
+template <auto Destroy>
+struct Destroyer {
+  template <class Made>
+  void operator()(Made* made) const {
+    Destroy(made);
+  }
+};
+template <class Pointer, auto Destroy>
+using Handle = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroyer<Destroy>>;
+
+class Context {
+ public:
+  /// Throws Error: no driver, no GPU, none of this number.
+  explicit Context(int index);
+
+  /// CUDA's current GPU belongs to the calling thread: every call from outside begins with this.
+  void enter() const { check(cudaSetDevice(index_), "choosing the GPU"); }
+
+  int index() const { return index_; }
+  const std::string& gpu() const { return gpu_; }  ///< "NVIDIA H200".
+  int multiprocessors() const { return multiprocessors_; }
+  Order order() const { return order_; }  ///< In which convolutions lay out their results.
+  cudaStream_t stream() const { return stream_.get(); }
+  cudnnHandle_t dnn() const { return dnn_.get(); }
+  cublasHandle_t blas() const { return blas_.get(); }
+
+  /// Memory of the GPU; uninitialised. Throws Error, saying how much was asked for and is free.
+  Buffer allocate(std::size_t bytes) const;
+  /// Shared by all operations, valid during one call: whoever needs some reserves it when it is
+  /// made. Calls follow each other in the stream, so do their uses.
+  void reserve(std::size_t bytes);
+  void* workspace() const { return workspace_.data(); }
+
+  /// Between host memory and the GPU, by way of memory that the GPU reaches; both wait.
+  void copy_in(void* to, const void* from, std::size_t bytes) const;
+  void copy_out(void* to, const void* from, std::size_t bytes) const;
+  void synchronize() const { check(cudaStreamSynchronize(stream()), "waiting for the GPU"); }
+
+ private:
+  int index_;
+  std::string gpu_;
+  int multiprocessors_ = 0;
+  Order order_ = Order::nchw;
+  Handle<cudaStream_t, cudaStreamDestroy> stream_;
+  Handle<cudnnHandle_t, cudnnDestroy> dnn_;
+  Handle<cublasHandle_t, cublasDestroy> blas_;
+  Buffer workspace_;
+};
+
+using ContextPtr = std::shared_ptr<Context>;
+
+}  // namespace duplex::cudnn

@@ -1,0 +1,143 @@
+// The device of NVIDIA GPUs: cuDNN, cuBLAS, and kernels of our own for what neither has.
+#include "core/device.h"
+
+#include <vector>
+
+#include "core/cudnn/activation.h"
+#include "core/cudnn/add.h"
+#include "core/cudnn/batch_norm.h"
+#include "core/cudnn/concat.h"
+#include "core/cudnn/conv.h"
+#include "core/cudnn/dropout.h"
+#include "core/cudnn/kernels.h"
+#include "core/cudnn/layout.h"
+#include "core/cudnn/library.h"
+#include "core/cudnn/linear.h"
+#include "core/cudnn/loss.h"
+#include "core/cudnn/lrn.h"
+#include "core/cudnn/pool.h"
+
+namespace duplex {
+namespace {
+
+using namespace cudnn;
+
+std::string version(std::size_t number, std::size_t major, std::size_t minor) {
+  return std::to_string(number / major) + "." + std::to_string(number % major / minor);
+}
+
+class CudnnDevice final : public Device {
+ public:
+  explicit CudnnDevice(int index)
+      : context_(std::make_shared<Context>(index)), plans_(std::make_shared<Plans>(context_)) {}
+
+  std::string name() const override { return "cudnn"; }
+  std::string description() const override {
+    const std::size_t number = cudnnGetVersion();
+    return context_->gpu() + ", CUDA " + version(CUDART_VERSION, 1000, 10) + ", cuDNN " +
+           (number < 90000 ? version(number, 1000, 100) : version(number, 10000, 100)) +
+           ", float32";
+  }
+
+  Buffer allocate(std::size_t bytes) override { return context_->allocate(bytes); }
+
+  void upload(Tensor& to, const float* from) override {
+    if (to.desc.plain()) return context_->copy_in(to.data, from, to.desc.bytes);
+    Tensor plain = staging(to.desc);
+    context_->copy_in(plain.data, from, plain.desc.bytes);
+    cudnn::convert(*context_, to, plain);
+    context_->synchronize();
+  }
+  void download(float* to, const Tensor& from) override {
+    if (from.desc.plain()) return context_->copy_out(to, from.data, from.desc.bytes);
+    Tensor plain = staging(from.desc);
+    cudnn::convert(*context_, plain, from);
+    context_->copy_out(to, plain.data, plain.desc.bytes);
+  }
+  void convert(Tensor& to, const Tensor& from) override { cudnn::convert(*context_, to, from); }
+  void fill(Tensor& tensor, float value) override { cudnn::fill(*context_, tensor, value); }
+  void accumulate(Tensor& to, const Tensor& from) override {
+    cudnn::accumulate(*context_, to, from);
+  }
+  void update(const OptimiserStep& step, Tensor& weights, const Tensor& gradient,
+              std::vector<Tensor>& state) override {
+    cudnn::update(*context_, step, weights, gradient, state);
+  }
+  void synchronize() override {
+    context_->enter();
+    context_->synchronize();
+  }
+
+  std::unique_ptr<Conv> conv(const ConvSpec& spec, const TensorDesc& x) override {
+    return make_conv(plans_, spec, x);
+  }
+  std::unique_ptr<Linear> linear(const LinearSpec& spec, const TensorDesc& x) override {
+    return make_linear(context_, spec, x);
+  }
+  std::unique_ptr<Pool> pool(const PoolSpec& spec, const TensorDesc& x) override {
+    return make_pool(context_, spec, x);
+  }
+  std::unique_ptr<Lrn> lrn(const LrnSpec& spec, const TensorDesc& x) override {
+    return make_lrn(context_, spec, x);
+  }
+  std::unique_ptr<BatchNorm> batch_norm(const BatchNormSpec& spec, const TensorDesc& x) override {
+    return make_batch_norm(context_, spec, x);
+  }
+  std::unique_ptr<Activation> activation(ActivationKind kind, const TensorDesc& x) override {
+    return make_activation(context_, kind, x);
+  }
+  std::unique_ptr<Dropout> dropout(float rate, const TensorDesc& x) override {
+    return make_dropout(context_, rate, x);
+  }
+  std::unique_ptr<Concat> concat(const std::vector<TensorDesc>& x) override {
+    return make_concat(context_, x);
+  }
+  std::unique_ptr<Add> add(bool relu, const TensorDesc& a, const TensorDesc& b) override {
+    return make_add(context_, relu, a, b);
+  }
+  std::unique_ptr<PadChannels> pad_channels(std::int64_t channels, const TensorDesc& x) override {
+    return make_pad_channels(context_, channels, x);
+  }
+  std::unique_ptr<GradientSum> gradient_sum(const TensorDesc& y) override {
+    return make_gradient_sum(context_, y);
+  }
+  std::unique_ptr<Loss> loss(LossKind kind, const TensorDesc& x) override {
+    return make_loss(context_, kind, x);
+  }
+
+ private:
+  /// A plain tensor, extents as the layout has them, in memory that is the transfers' alone.
+  Tensor staging(const TensorDesc& desc) {
+    const View view = view_of(desc);
+    const auto extent = [](std::uint32_t value) { return static_cast<std::int64_t>(value); };
+    const TensorDesc plain =
+        plain_desc({extent(view.n), extent(view.c), extent(view.h), extent(view.w)});
+    if (staging_.bytes() < plain.bytes) {
+      context_->synchronize();
+      staging_ = Buffer();
+      staging_ = context_->allocate(plain.bytes);
+    }
+    return {plain, static_cast<float*>(staging_.data())};
+  }
+
+  ContextPtr context_;
+  std::shared_ptr<Plans> plans_;
+  Buffer staging_;
+};
+
+}  // namespace
+}  // namespace duplex
+
+extern "C" duplex::cudnn::MakeDevice duplex_make_cudnn_device;
+extern "C" duplex::cudnn::CountDevices duplex_count_cudnn_devices;
+
+duplex::Device* duplex_make_cudnn_device(int index) {
+  return std::make_unique<duplex::CudnnDevice>(index).release();
+}
+
+int duplex_count_cudnn_devices() {
+  int count = 0;
+  const bool known = cudaGetDeviceCount(&count) == cudaSuccess;
+  cudaGetLastError();  // It would be the next call's.
+  return known ? count : 0;
+}

@@ -1,0 +1,34 @@
+// Kernels that have no operation of their own, for the files that a C++ compiler compiles.
+#pragma once
+#include <vector>
+
+#include "core/cudnn/context.h"
+#include "core/optimiser.h"
+#include "core/tensor.h"
+
+namespace duplex::cudnn {
+
+void fill(const Context& context, Tensor& tensor, float value);
+/// Values that are neither equal nor zero, to time kernels on.
+void ripple(const Context& context, float* to, std::int64_t count);
+/// to += from, same layout.
+void accumulate(const Context& context, Tensor& to, const Tensor& from);
+/// to = from: equal shapes, any two layouts.
+void convert(const Context& context, Tensor& to, const Tensor& from);
+/// to = from, whose maps begin at row `down`, column `right` of to's; zero where `from` has
+/// nothing. The two may differ in the extents of their maps and in layout.
+void move_map(const Context& context, Tensor& to, const Tensor& from, std::int32_t down,
+              std::int32_t right);
+/// core/optimiser.h's update.
+void update(const Context& context, const OptimiserStep& step, Tensor& weights,
+            const Tensor& gradient, std::vector<Tensor>& state);
+
+/// y += bias of its channel, then ReLU if asked.
+void add_bias(const Context& context, Tensor& y, const Tensor& bias, bool relu);
+/// y = ReLU(y) (2.3).
+void rectify(const Context& context, Tensor& y);
+/// dbias = sum of dy over samples and map. Whoever calls it has reserved bias_workspace(dy).
+void bias_gradient(const Context& context, Tensor& dbias, const Tensor& dy);
+std::size_t bias_workspace(const Context& context, const TensorDesc& dy);
+
+}  // namespace duplex::cudnn

@@ -1,0 +1,47 @@
+// With kernels of our own: cuDNN's backward wants y, which the plan of memory has given to others.
+#include "core/cudnn/lrn.h"
+
+#include "core/cudnn/launch.h"
+#include "core/cudnn/layout.h"
+#include "core/cudnn/windows.h"
+#include "core/error.h"
+
+namespace duplex::cudnn {
+namespace {
+
+class GpuLrn final : public Lrn {
+ public:
+  GpuLrn(const ContextPtr& context, const LrnSpec& spec, const TensorDesc& desc)
+      : context_(context), spec_(spec), scale_(context->allocate(desc.bytes)) {
+    if (spec.size < 1 || spec.size % 2 == 0) throw Error("LRN: the size must be odd");
+    x = y = desc;
+  }
+
+  void forward(Tensor& y_out, const Tensor& x_in) override {
+    for_each(*context_, "LRN", y_out.stored(),
+             LrnForward{view_of(x), reach(), share(), spec_.beta, spec_.k, y_out.data, scale(),
+                        x_in.data});
+  }
+  void backward(Tensor& dx, const Tensor& dy, const Tensor& x_in) override {
+    for_each(*context_, "gradient of LRN", dx.stored(),
+             LrnBackward{view_of(x), reach(), 2.0F * spec_.beta * share(), spec_.beta, dx.data,
+                         dy.data, x_in.data, scale()});
+  }
+
+ private:
+  std::int32_t reach() const { return static_cast<std::int32_t>(spec_.size / 2); }
+  float share() const { return spec_.alpha / static_cast<float>(spec_.size); }
+  float* scale() const { return static_cast<float*>(scale_.data()); }
+
+  ContextPtr context_;
+  LrnSpec spec_;
+  Buffer scale_;  ///< Of the last forward.
+};
+
+}  // namespace
+
+std::unique_ptr<Lrn> make_lrn(const ContextPtr& context, const LrnSpec& spec, const TensorDesc& x) {
+  return std::make_unique<GpuLrn>(context, spec, x);
+}
+
+}  // namespace duplex::cudnn

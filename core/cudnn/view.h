@@ -1,0 +1,46 @@
+// How the elements of a tensor lie on the GPU, in a form that kernels take.
+#pragma once
+#include <cstdint>
+
+#include "core/cudnn/portable.h"
+
+namespace duplex::cudnn {
+
+enum class Order {
+  nchw,  ///< Plain: row-major.
+  nhwc   ///< Channels side by side.
+};
+
+/// An element: sample, channel, row, column.
+struct Place {
+  std::uint32_t n, c, y, x;
+};
+
+/// Extents of at most 2^31 - 1 elements, without padding.
+struct View {
+  std::uint32_t n = 1, c = 1, h = 1, w = 1;
+  Order order = Order::nchw;
+
+  DUPLEX_PORTABLE std::uint32_t map() const { return h * w; }
+  DUPLEX_PORTABLE std::uint32_t elements() const { return n * c * h * w; }
+
+  DUPLEX_PORTABLE std::uint32_t offset(const Place& p) const {
+    return order == Order::nchw ? ((p.n * c + p.c) * h + p.y) * w + p.x
+                                : ((p.n * h + p.y) * w + p.x) * c + p.c;
+  }
+
+  /// Of the element at an offset.
+  DUPLEX_PORTABLE Place place(std::uint32_t i) const {
+    if (order == Order::nchw) {
+      const std::uint32_t row = i / w, plane = row / h;
+      return {plane / c, plane % c, row % h, i % w};
+    }
+    const std::uint32_t pixel = i / c, row = pixel / w;
+    return {row / h, i % c, row % h, pixel % w};
+  }
+  DUPLEX_PORTABLE std::uint32_t channel(std::uint32_t i) const {
+    return order == Order::nchw ? i / map() % c : i % c;
+  }
+};
+
+}  // namespace duplex::cudnn

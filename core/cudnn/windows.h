@@ -1,0 +1,198 @@
+// What the kernels of pooling and of local response normalisation do with one element. Every one
+// gathers what belongs to it, so that nothing is summed in an order that changes.
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+#include "core/cudnn/view.h"
+
+namespace duplex::cudnn {
+
+/// A window that slides over a map. Padding may differ on the four sides; only where it begins
+/// matters here.
+struct Slide {
+  std::int32_t height, width, stride_y, stride_x, top, left;
+};
+
+/// Rows or columns [begin, end).
+struct Range {
+  std::int32_t begin, end;
+  DUPLEX_PORTABLE std::int32_t size() const { return end - begin; }
+};
+
+DUPLEX_PORTABLE inline std::int32_t least(std::int32_t a, std::int32_t b) {
+  return a < b ? a : b;
+}
+DUPLEX_PORTABLE inline std::int32_t greatest(std::int32_t a, std::int32_t b) {
+  return a > b ? a : b;
+}
+
+/// Of the map, what the window of output `at` covers.
+DUPLEX_PORTABLE inline Range covered(std::uint32_t at, std::int32_t stride, std::int32_t padding,
+                                     std::int32_t window, std::uint32_t extent) {
+  const std::int32_t begin = static_cast<std::int32_t>(at) * stride - padding;
+  return {greatest(begin, 0), least(begin + window, static_cast<std::int32_t>(extent))};
+}
+
+/// The outputs whose windows cover `at` of the map.
+DUPLEX_PORTABLE inline Range covering(std::uint32_t at, std::int32_t stride, std::int32_t padding,
+                                      std::int32_t window, std::uint32_t outputs) {
+  const std::int32_t shifted = static_cast<std::int32_t>(at) + padding;
+  const std::int32_t first = shifted < window ? 0 : (shifted - window) / stride + 1;
+  return {first, least(shifted / stride + 1, static_cast<std::int32_t>(outputs))};
+}
+
+/// For every element of y. `winner`: its place in the window, row-major; among equals the first.
+template <class Winner>
+struct MaxPool {
+  View x_view, y_view;
+  Slide slide;
+  float* y;
+  Winner* winner;
+  const float* x;
+
+  DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
+    const Place p = y_view.place(i);
+    const Range rows = covered(p.y, slide.stride_y, slide.top, slide.height, x_view.h);
+    const Range columns = covered(p.x, slide.stride_x, slide.left, slide.width, x_view.w);
+    float best = 0.0F;
+    std::int32_t best_row = -1, best_column = 0;
+    for (std::int32_t row = rows.begin; row < rows.end; ++row) {
+      for (std::int32_t column = columns.begin; column < columns.end; ++column) {
+        const float value = x[x_view.offset(
+            {p.n, p.c, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(column)})];
+        if (best_row >= 0 && !(value > best)) continue;
+        best = value;
+        best_row = row;
+        best_column = column;
+      }
+    }
+    y[i] = best;
+    const std::int32_t in_row =
+        best_row + slide.top - static_cast<std::int32_t>(p.y) * slide.stride_y;
+    const std::int32_t in_column =
+        best_column + slide.left - static_cast<std::int32_t>(p.x) * slide.stride_x;
+    winner[i] = static_cast<Winner>(in_row * slide.width + in_column);
+  }
+};
+
+/// For every element of dx.
+template <class Winner>
+struct MaxPoolBackward {
+  View x_view, y_view;
+  Slide slide;
+  float* dx;
+  const Winner* winner;
+  const float* dy;
+
+  DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
+    const Place p = x_view.place(i);
+    const Range rows = covering(p.y, slide.stride_y, slide.top, slide.height, y_view.h);
+    const Range columns = covering(p.x, slide.stride_x, slide.left, slide.width, y_view.w);
+    float sum = 0.0F;
+    for (std::int32_t row = rows.begin; row < rows.end; ++row) {
+      const std::int32_t in_row = static_cast<std::int32_t>(p.y) + slide.top - row * slide.stride_y;
+      for (std::int32_t column = columns.begin; column < columns.end; ++column) {
+        const std::int32_t in_column =
+            static_cast<std::int32_t>(p.x) + slide.left - column * slide.stride_x;
+        const std::uint32_t at = y_view.offset(
+            {p.n, p.c, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(column)});
+        if (static_cast<std::int32_t>(winner[at]) == in_row * slide.width + in_column)
+          sum += dy[at];
+      }
+    }
+    dx[i] = sum;
+  }
+};
+
+/// For every element of y: the mean of what its window has of the map.
+struct AveragePool {
+  View x_view, y_view;
+  Slide slide;
+  float* y;
+  const float* x;
+
+  DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
+    const Place p = y_view.place(i);
+    const Range rows = covered(p.y, slide.stride_y, slide.top, slide.height, x_view.h);
+    const Range columns = covered(p.x, slide.stride_x, slide.left, slide.width, x_view.w);
+    float sum = 0.0F;
+    for (std::int32_t row = rows.begin; row < rows.end; ++row) {
+      for (std::int32_t column = columns.begin; column < columns.end; ++column) {
+        sum += x[x_view.offset(
+            {p.n, p.c, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(column)})];
+      }
+    }
+    y[i] = sum / static_cast<float>(rows.size() * columns.size());
+  }
+};
+
+/// For every element of dx.
+struct AveragePoolBackward {
+  View x_view, y_view;
+  Slide slide;
+  float* dx;
+  const float* dy;
+
+  DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
+    const Place p = x_view.place(i);
+    const Range rows = covering(p.y, slide.stride_y, slide.top, slide.height, y_view.h);
+    const Range columns = covering(p.x, slide.stride_x, slide.left, slide.width, y_view.w);
+    float sum = 0.0F;
+    for (std::int32_t row = rows.begin; row < rows.end; ++row) {
+      const auto oy = static_cast<std::uint32_t>(row);
+      const std::int32_t height =
+          covered(oy, slide.stride_y, slide.top, slide.height, x_view.h).size();
+      for (std::int32_t column = columns.begin; column < columns.end; ++column) {
+        const auto ox = static_cast<std::uint32_t>(column);
+        const std::int32_t width =
+            covered(ox, slide.stride_x, slide.left, slide.width, x_view.w).size();
+        sum += dy[y_view.offset({p.n, p.c, oy, ox})] / static_cast<float>(height * width);
+      }
+    }
+    dx[i] = sum;
+  }
+};
+
+/// (2.8), for every element: scale = k + alpha / size * sum of squares, y = x * scale^-beta.
+struct LrnForward {
+  View view;
+  std::int32_t reach;     ///< size / 2.
+  float weight, beta, k;  ///< weight: alpha / size.
+  float *y, *scale;
+  const float* x;
+
+  DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
+    const Place p = view.place(i);
+    const Range channels = covered(p.c, 1, reach, 2 * reach + 1, view.c);
+    float sum = k;
+    for (std::int32_t c = channels.begin; c < channels.end; ++c) {
+      const float value = x[view.offset({p.n, static_cast<std::uint32_t>(c), p.y, p.x})];
+      sum += weight * value * value;
+    }
+    scale[i] = sum;
+    y[i] = x[i] * powf(sum, -beta);
+  }
+};
+
+/// dx[c] = dy[c] scale[c]^-beta - 2 alpha beta / size x[c] sum of dy[j] x[j] scale[j]^(-beta - 1).
+struct LrnBackward {
+  View view;
+  std::int32_t reach;
+  float weight, beta;  ///< weight: 2 alpha beta / size.
+  float* dx;
+  const float *dy, *x, *scale;
+
+  DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
+    const Place p = view.place(i);
+    const Range channels = covered(p.c, 1, reach, 2 * reach + 1, view.c);
+    float sum = 0.0F;
+    for (std::int32_t c = channels.begin; c < channels.end; ++c) {
+      const std::uint32_t j = view.offset({p.n, static_cast<std::uint32_t>(c), p.y, p.x});
+      sum += dy[j] * x[j] * powf(scale[j], -beta) / scale[j];
+    }
+    dx[i] = dy[i] * powf(scale[i], -beta) - weight * x[i] * sum;
+  }
+};
+
+}  // namespace duplex::cudnn

@@ -1,0 +1,395 @@
+// What the GPU's kernels do with one element, run in a loop on the host, in both orders that
+// tensors may lie in, against the reference. What is left for a GPU to show is the running itself.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cudnn/elements.h"
+#include "core/cudnn/statistics.h"
+#include "core/cudnn/updates.h"
+#include "core/cudnn/windows.h"
+#include "core/optimiser.h"
+#include "core/reference/device.h"
+#include "tests/core/backends.h"
+#include "tests/core/subject.h"
+#include "tests/core/values.h"
+
+namespace duplex::test {
+namespace {
+
+using cudnn::Order;
+using cudnn::View;
+
+View view_of(const Shape& shape, Order order) {
+  const auto extent = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
+  return {extent(shape.n()), extent(shape.c()), extent(shape.h()), extent(shape.w()), order};
+}
+
+/// In no order that anything could rely on.
+template <class Body>
+void for_each(std::size_t count, const Body& body) {
+  for (std::size_t i = count; i-- > 0;) body(static_cast<std::uint32_t>(i));
+}
+
+template <class Sums>
+void sum_channels(const View& view, const Sums& sums) {
+  for (std::uint32_t c = 0; c < view.c; ++c) {
+    double a = 0.0, b = 0.0;
+    for (std::uint32_t i = 0; i < view.elements(); ++i) {
+      if (view.channel(i) != c) continue;
+      const cudnn::Pair pair = sums.map(i, c);
+      a += static_cast<double>(pair.a);
+      b += static_cast<double>(pair.b);
+    }
+    sums.finish(c, a, b);
+  }
+}
+
+/// Row-major values as they lie in a view, and back. Written without View's own arithmetic.
+Values laid(const View& view, const Values& plain) {
+  Values result(plain.size());
+  std::size_t i = 0;
+  for (std::uint32_t n = 0; n < view.n; ++n)
+    for (std::uint32_t c = 0; c < view.c; ++c)
+      for (std::uint32_t p = 0; p < view.h * view.w; ++p, ++i)
+        result[view.order == Order::nchw ? i : (n * view.h * view.w + p) * view.c + c] = plain[i];
+  return result;
+}
+Values plain(const View& view, const Values& lying) {
+  Values numbers(lying.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  const Values from = laid(view, numbers);  // from[k] is the plain place of what lies at k.
+  Values result(lying.size());
+  for (std::size_t k = 0; k < lying.size(); ++k)
+    result[static_cast<std::size_t>(from[k])] = lying[k];
+  return result;
+}
+
+class GpuElements : public ::testing::TestWithParam<Order> {
+ protected:
+  View view(const Shape& shape) const { return view_of(shape, GetParam()); }
+  Values random(const Shape& shape, std::uint64_t seed) const {
+    return laid(view(shape), random_values(shape, seed));
+  }
+
+  std::unique_ptr<Device> device = make_reference_device();
+  Memory memory{*device};
+};
+
+void expect_near(const Values& got, const Values& wanted, double tolerance) {
+  ASSERT_EQ(got.size(), wanted.size());
+  EXPECT_LE(relative_error(got, wanted), tolerance);
+}
+
+TEST_P(GpuElements, PlacesAndOffsetsAreInverse) {
+  const Shape shape{3, 5, 4, 7};
+  const View v = view(shape);
+  Values numbers(v.elements());
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  const Values lying = laid(v, numbers);
+  for (std::uint32_t i = 0; i < v.elements(); ++i) {
+    const cudnn::Place p = v.place(i);
+    EXPECT_EQ(v.offset(p), i);
+    EXPECT_EQ(v.channel(i), p.c);
+    EXPECT_EQ(((p.n * 5 + p.c) * 4 + p.y) * 7 + p.x, static_cast<std::uint32_t>(lying[i]));
+  }
+}
+
+TEST_P(GpuElements, ConversionGoesThereAndBack) {
+  const Shape shape{2, 3, 4, 5};
+  const Values values = random_values(shape, 1);
+  Values there(values.size()), back(values.size());
+  const View from = view_of(shape, Order::nchw), to = view(shape);
+  for_each(there.size(), cudnn::Convert{to, from, there.data(), values.data()});
+  EXPECT_EQ(there, laid(to, values));
+  for_each(back.size(), cudnn::Convert{from, to, back.data(), there.data()});
+  EXPECT_EQ(back, values);
+}
+
+TEST_P(GpuElements, AFrameGoesAroundAMapAndOffAgain) {
+  const Shape shape{2, 3, 4, 5}, framed{2, 3, 7, 6};
+  const Values values = random(shape, 2);
+  Values frame(static_cast<std::size_t>(framed.elements()), 7.0F), back(values.size());
+  for_each(frame.size(),
+           cudnn::MoveMap{view(framed), view(shape), frame.data(), values.data(), 2, 1});
+  double sum = 0.0, wanted = 0.0;
+  for (const float value : frame) sum += static_cast<double>(value);
+  for (const float value : values) wanted += static_cast<double>(value);
+  EXPECT_NEAR(sum, wanted, 1e-4);
+  for_each(back.size(),
+           cudnn::MoveMap{view(shape), view(framed), back.data(), frame.data(), -2, -1});
+  EXPECT_EQ(back, values);
+}
+
+TEST_P(GpuElements, Pooling) {
+  struct Case {
+    Shape x;
+    Window window;
+  };
+  for (const Case& c :
+       {Case{{2, 3, 7, 6}, {3, 3, 2, 2, {0, 0, 1, 1}}}, Case{{1, 5, 6, 6}, {2, 2, 2, 2, {}}},
+        Case{{2, 2, 5, 4}, {3, 3, 1, 1, {1, 1, 1, 1}}}, Case{{2, 3, 7, 5}, {7, 5, 1, 1, {}}},
+        Case{{1, 2, 9, 8}, {2, 3, 3, 2, {1, 2, 0, 1}}}}) {
+    for (const PoolKind kind : {PoolKind::max, PoolKind::average}) {
+      const auto pool = device->pool({kind, c.window}, plain_desc(c.x));
+      const Shape ys = pool->y.shape;
+      const Values x = exact_values(c.x, 3), dy = random_values(ys, 4);  // With ties.
+      Tensor y = memory.poisoned(pool->y), dx = memory.poisoned(pool->x);
+      pool->forward(y, memory.holding(pool->x, x));
+      pool->backward(dx, memory.holding(pool->y, dy));
+
+      const View xv = view(c.x), yv = view(ys);
+      const auto narrow = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
+      const cudnn::Slide slide{narrow(c.window.height),      narrow(c.window.width),
+                               narrow(c.window.stride_y),    narrow(c.window.stride_x),
+                               narrow(c.window.padding.top), narrow(c.window.padding.left)};
+      const Values from = laid(xv, x), given = laid(yv, dy);
+      Values to(given.size()), back(from.size());
+      std::vector<std::uint8_t> winner(to.size());
+      if (kind == PoolKind::max) {
+        for_each(to.size(), cudnn::MaxPool<std::uint8_t>{xv, yv, slide, to.data(), winner.data(),
+                                                         from.data()});
+        for_each(back.size(), cudnn::MaxPoolBackward<std::uint8_t>{xv, yv, slide, back.data(),
+                                                                   winner.data(), given.data()});
+      } else {
+        for_each(to.size(), cudnn::AveragePool{xv, yv, slide, to.data(), from.data()});
+        for_each(back.size(), cudnn::AveragePoolBackward{xv, yv, slide, back.data(), given.data()});
+      }
+      expect_near(plain(yv, to), memory.read(y), kind == PoolKind::max ? 0.0 : 1e-6);
+      expect_near(plain(xv, back), memory.read(dx), 1e-6);
+    }
+  }
+}
+
+TEST_P(GpuElements, LocalResponseNormalisation) {
+  const Shape shape{2, 7, 3, 4};
+  const LrnSpec spec{5, 0.3F, 0.75F, 2.0F};
+  const auto lrn = device->lrn(spec, plain_desc(shape));
+  const Values x = random_values(shape, 5), dy = random_values(shape, 6);
+  Tensor y = memory.poisoned(lrn->y), dx = memory.poisoned(lrn->x);
+  const Tensor x_tensor = memory.holding(lrn->x, x);
+  lrn->forward(y, x_tensor);
+  lrn->backward(dx, memory.holding(lrn->y, dy), x_tensor);
+
+  const View v = view(shape);
+  const Values from = laid(v, x), given = laid(v, dy);
+  Values to(x.size()), scale(x.size()), back(x.size());
+  const float share = spec.alpha / 5.0F;
+  for_each(to.size(),
+           cudnn::LrnForward{v, 2, share, spec.beta, spec.k, to.data(), scale.data(), from.data()});
+  for_each(back.size(), cudnn::LrnBackward{v, 2, 2.0F * spec.beta * share, spec.beta, back.data(),
+                                           given.data(), from.data(), scale.data()});
+  expect_near(plain(v, to), memory.read(y), 1e-6);
+  expect_near(plain(v, back), memory.read(dx), 1e-6);
+}
+
+TEST_P(GpuElements, BatchNormalisation) {
+  for (const bool relu : {false, true}) {
+    for (const Shape& shape : {Shape{3, 4, 5, 2}, Shape{1, 3, 1, 1}, Shape{6, 5, 1, 1}}) {
+      const Shape channels{shape.c()};
+      const BatchNormSpec spec{1e-5F, 0.1F, relu};
+      const auto norm = device->batch_norm(spec, plain_desc(shape));
+      Values x = random_values(shape, 7);
+      for (float& value : x) value += 10.0F;  // Far from zero: what loses digits shows.
+      const Values dy = random_values(shape, 8), gamma = random_values(channels, 9, 0.5F, 1.5F),
+                   beta = random_values(channels, 10);
+      Values mean = random_values(channels, 11), var = random_values(channels, 12, 0.5F, 1.5F);
+      const TensorDesc desc = plain_desc(channels);
+      Tensor y = memory.poisoned(norm->y), dx = memory.poisoned(norm->x),
+             dgamma = memory.poisoned(desc), dbeta = memory.poisoned(desc),
+             running_mean = memory.holding(desc, mean), running_var = memory.holding(desc, var);
+      const Tensor x_tensor = memory.holding(norm->x, x), g = memory.holding(desc, gamma),
+                   b = memory.holding(desc, beta);
+      norm->forward_training(y, running_mean, running_var, x_tensor, g, b);
+      norm->backward(dx, dgamma, dbeta, memory.holding(norm->y, dy), x_tensor, g);
+
+      const View v = view(shape);
+      const Values from = laid(v, x), given = laid(v, dy);
+      const auto count = static_cast<std::size_t>(shape.c());
+      Values kept(4 * count), to(x.size()), back(x.size()), to_gamma(count), to_beta(count);
+      const cudnn::Moments moments{kept.data(), kept.data() + count, kept.data() + 2 * count,
+                                   kept.data() + 3 * count};
+      sum_channels(v, cudnn::BatchSums{v, from.data(), moments, mean.data(), var.data(),
+                                       gamma.data(), beta.data(), spec.epsilon, spec.momentum});
+      for_each(to.size(), cudnn::Normalise{v, moments, to.data(), from.data(), relu});
+      const cudnn::GradientSums sums{moments, given.data(),    from.data(),
+                                     relu,    to_gamma.data(), to_beta.data()};
+      sum_channels(v, sums);
+      const float share = 1.0F / static_cast<float>(v.n * v.map());
+      for_each(back.size(), cudnn::NormaliseBackward{v, sums, back.data(), share});
+      const bool one = v.n * v.map() == 1;  // Then the gradient is zero, but for rounding.
+      expect_near(plain(v, to), memory.read(y), 1e-5);
+      if (!one) expect_near(plain(v, back), memory.read(dx), 1e-4);
+      expect_near(to_beta, memory.read(dbeta), 1e-6);
+      if (!one) expect_near(to_gamma, memory.read(dgamma), 1e-5);
+      expect_near(mean, memory.read(running_mean), 1e-6);
+      expect_near(var, memory.read(running_var), 1e-6);
+
+      norm->forward_inference(y, x_tensor, g, b, running_mean, running_var);
+      for_each(to.size(),
+               cudnn::NormaliseFixed{v, to.data(), from.data(), gamma.data(), beta.data(),
+                                     mean.data(), var.data(), spec.epsilon, relu});
+      expect_near(plain(v, to), memory.read(y), 1e-5);
+    }
+  }
+}
+
+TEST_P(GpuElements, BiasesAndTheirGradients) {
+  const Shape shape{3, 4, 2, 5};
+  const View v = view(shape);
+  const Values dy = random_values(shape, 13), bias = random_values({4}, 14);
+  Values sums(4), wanted(4), y = laid(v, dy), expected = dy;
+  for (std::size_t i = 0; i < dy.size(); ++i) {
+    wanted[i / 10 % 4] += dy[i];
+    expected[i] = std::max(dy[i] + bias[i / 10 % 4], 0.0F);
+  }
+  sum_channels(v, cudnn::BiasSums{y.data(), sums.data()});
+  expect_near(sums, wanted, 1e-6);
+  for_each(y.size(), cudnn::AddBias{v, y.data(), bias.data(), true});
+  EXPECT_EQ(plain(v, y), expected);
+}
+
+TEST_P(GpuElements, SlicesOfAConcatenation) {
+  const std::vector<Shape> shapes{{2, 3, 4, 2}, {2, 1, 4, 2}, {2, 4, 4, 2}};
+  std::vector<TensorDesc> descs;
+  for (const Shape& shape : shapes) descs.push_back(plain_desc(shape));
+  const auto concat = device->concat(descs);
+  const View yv = view(concat->y.shape);
+  const Values dy = random_values(concat->y.shape, 15);
+  std::vector<Tensor> inputs;
+  Values to(dy.size());
+  std::uint32_t first = 0;
+  for (std::size_t k = 0; k < shapes.size(); ++k) {
+    const Values x = random_values(shapes[k], 16 + k);
+    inputs.push_back(memory.holding(descs[k], x));
+    const Values from = laid(view(shapes[k]), x);
+    for_each(from.size(), cudnn::IntoSlice{yv, view(shapes[k]), to.data(), from.data(), first});
+    first += static_cast<std::uint32_t>(shapes[k].c());
+  }
+  Tensor y = memory.poisoned(concat->y);
+  concat->forward(y, inputs);
+  EXPECT_EQ(plain(yv, to), memory.read(y));
+
+  const Tensor dy_tensor = memory.holding(concat->y, dy);
+  const Values given = laid(yv, dy);
+  first = 0;
+  for (std::size_t k = 0; k < shapes.size(); ++k) {
+    const View xv = view(shapes[k]);
+    Tensor dx = memory.poisoned(descs[k]);
+    Values back(xv.elements());
+    for (const bool masked : {false, true}) {
+      concat->backward(dx, static_cast<int>(k), dy_tensor, masked ? &y : nullptr);
+      for_each(back.size(), cudnn::FromSlice{yv, xv, back.data(), given.data(),
+                                             masked ? to.data() : nullptr, first});
+      EXPECT_EQ(plain(xv, back), memory.read(dx));
+    }
+    first += xv.c;
+  }
+}
+
+TEST_P(GpuElements, DropoutDrawsBySample) {
+  const Shape shape{3, 4, 2, 3};
+  const auto dropout = device->dropout(0.4F, plain_desc(shape));
+  const Values x = random_values(shape, 20);
+  Tensor y = memory.poisoned(dropout->y);
+  dropout->forward(y, memory.holding(dropout->x, x), {5, 6, 7});
+  const View v = view(shape);
+  const Values from = laid(v, x);
+  Values to(x.size());
+  for_each(to.size(), cudnn::Drop{v, to.data(), from.data(), 0.4F, 1.0F / (1.0F - 0.4F), 5, 6,
+                                  std::uint64_t{7} * 24});
+  EXPECT_EQ(plain(v, to), memory.read(y));
+}
+
+TEST_P(GpuElements, SumsOfUnlikeLayouts) {
+  const Shape shape{2, 3, 4, 5};
+  const View av = view(shape), bv = view_of(shape, Order::nchw);
+  const Values a = random_values(shape, 21), b = random_values(shape, 22);
+  const Values a_laid = laid(av, a);
+  Values to(a.size()), wanted(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) wanted[i] = std::max(a[i] + b[i], 0.0F);
+  for_each(to.size(),
+           cudnn::Sum{av, bv, to.data(), a_laid.data(), b.data(), av.order == bv.order, true});
+  EXPECT_EQ(plain(av, to), wanted);
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, GpuElements, ::testing::Values(Order::nchw, Order::nhwc),
+                         [](const auto& order) {
+                           return std::string(order.param == Order::nchw ? "nchw" : "nhwc");
+                         });
+
+TEST(GpuUpdates, HaveTheBitsOfTheOptimisers) {
+  const Shape shape{257};
+  for (const OptimiserKind kind : {OptimiserKind::sgd, OptimiserKind::adam}) {
+    for (const float momentum : {0.0F, 0.9F}) {
+      for (const bool nesterov : {false, true}) {
+        OptimiserStep step;
+        step.spec.kind = kind;
+        step.spec.momentum = momentum;
+        step.spec.nesterov = nesterov;
+        step.spec.weight_decay = 1e-3F;
+        step.number = 3;
+        const Values gradient = random_values(shape, 30);
+        Values weights = random_values(shape, 31), m = random_values(shape, 32),
+               v = random_values(shape, 33, 0.0F, 1.0F);
+        Values w2 = weights, m2 = m, v2 = v;
+        std::vector<float*> state{m.data(), v.data()};
+        update(step, weights.size(), weights.data(), gradient.data(), state.data());
+        if (kind == OptimiserKind::adam) {
+          const auto m_scale =
+              static_cast<float>(step.rate / (1.0 - std::pow(static_cast<double>(0.9F), 3.0)));
+          const auto v_scale =
+              static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(0.999F), 3.0)));
+          for_each(w2.size(), cudnn::Adam{w2.data(), m2.data(), v2.data(), gradient.data(), m_scale,
+                                          v_scale, step.spec.beta1, step.spec.beta2,
+                                          step.spec.epsilon, step.spec.weight_decay});
+        } else {
+          for_each(w2.size(),
+                   cudnn::Sgd{w2.data(), momentum == 0.0F ? nullptr : m2.data(), gradient.data(),
+                              step.rate, momentum, step.spec.weight_decay, nesterov});
+        }
+        EXPECT_EQ(w2, weights);
+        EXPECT_EQ(m2, m);
+        EXPECT_EQ(v2, v);
+      }
+    }
+  }
+}
+
+TEST(GpuLosses, AgreeWithTheReference) {
+  const Shape shape{5, 7};
+  const std::vector<std::int32_t> labels = random_labels(5, 7, 40);
+  const Values x = random_values(shape, 41, -3.0F, 3.0F);
+  const auto device = make_reference_device();
+  Memory memory(*device);
+  for (const LossKind kind : {LossKind::softmax_cross_entropy, LossKind::squared_error}) {
+    const auto loss = device->loss(kind, plain_desc(shape));
+    Tensor y = memory.poisoned(loss->y), dx = memory.poisoned(loss->x);
+    loss->forward(y, memory.holding(loss->x, x), labels.data());
+    loss->backward(dx, y, 0.3F);
+    const Values wanted = memory.read(y);
+
+    Values to = x, losses(5), back(x.size()), logarithm(x.size());
+    if (kind == LossKind::softmax_cross_entropy) {
+      for (std::size_t i = 0; i < x.size(); ++i) logarithm[i] = std::log(wanted[i]);
+      for_each(to.size(), cudnn::Exponential{to.data(), logarithm.data()});
+      for_each(5, cudnn::CrossEntropy{losses.data(), logarithm.data(), labels.data(), 7});
+    } else {
+      for_each(5, cudnn::SquaredError{losses.data(), to.data(), labels.data(), 7});
+    }
+    expect_near(to, wanted, 1e-6);
+    double sum = 0.0;
+    for (const float value : losses) sum += static_cast<double>(value);
+    EXPECT_NEAR(sum / 5.0, loss->value(), 1e-6);
+    for_each(back.size(),
+             cudnn::LossBackward{back.data(), to.data(), labels.data(), 7, 0.3F / 5.0F});
+    expect_near(back, memory.read(dx), 1e-6);
+  }
+}
+
+}  // namespace
+}  // namespace duplex::test
