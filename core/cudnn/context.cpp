@@ -61,9 +61,11 @@ Buffer Context::allocate(std::size_t bytes) const {
                 mebibytes(free) + " of " + mebibytes(all) + " free; take a smaller batch");
   }
   check(status, "allocating memory");
-  return {data, bytes, [index = index_](void* memory) {
+  use_->peak = std::max<std::size_t>(use_->peak, use_->now += bytes);
+  return {data, bytes, [index = index_, use = use_, bytes](void* memory) {
             cudaSetDevice(index);
             cudaFree(memory);
+            use->now -= bytes;
           }};
 }
 

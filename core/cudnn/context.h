@@ -1,6 +1,7 @@
 // What the operations of one GPU share: its number, stream and library handles, and memory that is
 // needed only while a call runs.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -41,6 +42,7 @@ class Context {
 
   /// Memory of the GPU; uninitialised. Throws Error, saying how much was asked for and is free.
   Buffer allocate(std::size_t bytes) const;
+  std::size_t peak_bytes() const { return use_->peak; }  ///< Allocated at a time, at most.
   /// Shared by all operations, valid during one call: whoever needs some reserves it when it is
   /// made. Calls follow each other in the stream, so do their uses.
   void reserve(std::size_t bytes);
@@ -52,7 +54,13 @@ class Context {
   void synchronize() const { check(cudaStreamSynchronize(stream()), "waiting for the GPU"); }
 
  private:
+  /// Of the GPU's memory; buffers may outlive the context.
+  struct Use {
+    std::atomic<std::size_t> now{0}, peak{0};
+  };
+
   int index_;
+  std::shared_ptr<Use> use_ = std::make_shared<Use>();
   std::string gpu_;
   int multiprocessors_ = 0;
   Order order_ = Order::nchw;

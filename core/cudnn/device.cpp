@@ -40,6 +40,7 @@ class CudnnDevice final : public Device {
   }
 
   Buffer allocate(std::size_t bytes) override { return context_->allocate(bytes); }
+  std::size_t peak_bytes() const override { return context_->peak_bytes(); }
 
   void upload(Tensor& to, const float* from) override {
     if (to.desc.plain()) return context_->copy_in(to.data, from, to.desc.bytes);
