@@ -204,7 +204,7 @@ int main() { return cudnnGetVersion() == 0 || cudaGetLastError() != cudaSuccess;
     found+=("CUDA|$(version cuda_runtime.h CUDART_VERSION | sed 's/0\(.\)0$/.\1/'), cuDNN $(version cudnn.h CUDNN_{MAJOR,MINOR,PATCHLEVEL})")
     cppflags=$cppflags_before
   elif [ "$cuda" = 1 ]; then
-    missing+=("CUDA with cuDNN, which CUDA=1 asks for; it lacks $cuda_lacks (CUDA_HOME says where CUDA is)|nvidia-cuda-toolkit|cuda-toolkit")
+    missing+=("CUDA with cuDNN, which CUDA=1 asks for; it lacks $cuda_lacks (CUDA_HOME says where CUDA is; NVIDIA's packages hold both)||")
   else
     without+=("CUDA|no training on a GPU; there is no $cuda_lacks||")
   fi
@@ -246,11 +246,14 @@ package() { if ! command -v apt-get >/dev/null && [ -e /etc/redhat-release ]; th
   if [ ${#missing[@]} -gt 0 ]; then
     echo
     echo "Cannot build. This machine lacks"
+    more=
     for entry in "${missing[@]}"; do
       IFS='|' read -r what debian fedora <<<"$entry"
-      printf '  %s: package %s\n' "$what" "$(package "$debian" "$fedora")"
+      name=$(package "$debian" "$fedora")
+      printf '  %s%s\n' "$what" "${name:+: package $name}"
+      more+=$name
     done
-    echo "\`make deps' installs what is missing (without root it unpacks the packages into .deps/)."
+    [ ! "$more" ] || echo "\`make deps' installs what is missing (without root it unpacks the packages into .deps/)."
   elif [ "$more" ]; then
     echo "  \`make deps' installs what of it can be had"
   fi
