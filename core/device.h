@@ -18,7 +18,8 @@ class Device {
   virtual std::string name() const = 0;         ///< "onednn".
   virtual std::string description() const = 0;  ///< "oneDNN 2.6.3, avx512_core_amx, 2 threads".
 
-  /// Uninitialised memory, aligned to a cache line at least. Throws Error when there is none left.
+  /// Uninitialised memory, aligned to a cache line at least. Throws Error when there is none left,
+  /// OutOfMemory where it is known how much there is.
   virtual Buffer allocate(std::size_t bytes) = 0;
   /// Most that was allocated at a time of memory that is not the host's; 0: it is the host's.
   virtual std::size_t peak_bytes() const { return 0; }

@@ -1,5 +1,6 @@
 // What goes wrong, and the exit code it ends the program with.
 #pragma once
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 
@@ -16,6 +17,16 @@ class Error : public std::runtime_error {
       : std::runtime_error(message), code(code) {}
 
   Exit code;
+};
+
+/// A device's memory does not suffice.
+class OutOfMemory : public Error {
+ public:
+  /// Bytes that were asked for in vain, and that were free.
+  OutOfMemory(const std::string& message, std::size_t asked, std::size_t free)
+      : Error(message), asked(asked), free(free) {}
+
+  std::size_t asked, free;
 };
 
 }  // namespace duplex

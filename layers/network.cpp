@@ -30,6 +30,17 @@ Network::Network(Model model, Device& device, std::int64_t batch, bool training)
   place_tensors();
 }
 
+/// Does some work of a layer. An error bears the layer's name.
+template <class Work>
+void Network::named(std::size_t node, const Work& work) const {
+  try {
+    work();
+  } catch (const Error& error) {
+    throw Error(model_.title() + ", layer " + model_.nodes()[node].name + ": " + error.what(),
+                error.code);
+  }
+}
+
 void Network::bind_layers() {
   bound_[0].y.desc = plain_desc(with_batch(model_.entry(0).shape, batch_));
   for (std::size_t node = 1; node < bound_.size(); ++node) {
@@ -41,11 +52,7 @@ void Network::bind_layers() {
       const auto& maker = model_.entry(input).layer;
       relu_x.push_back(maker && maker->traits().relu);
     }
-    try {
-      bound_[node].layer = entry.layer->bind(device_, entry.name, x, relu_x);
-    } catch (const Error& error) {
-      throw Error(model_.title() + ", layer " + entry.name + ": " + error.what(), error.code);
-    }
+    named(node, [&] { bound_[node].layer = entry.layer->bind(device_, entry.name, x, relu_x); });
     bound_[node].y.desc = bound_[node].layer->y;
   }
 }
@@ -81,7 +88,7 @@ void Network::place_tensors() {
   for (const Bound& bound : bound_) y.push_back(bound.y.desc);
   plan_ = plan_backward(model_, y, training_);
   const MemoryPlan memory = plan_memory(plan_.blocks);
-  arena_ = device_.allocate(memory.bytes);
+  allocate_arena(memory.bytes);
   const auto tensor = [&](int block, const TensorDesc& desc) {
     if (block == BackwardPlan::none) return Tensor{desc, nullptr};
     char* data =
@@ -105,6 +112,19 @@ void Network::place_tensors() {
       bound.dx.push_back(tensor(plan.dx[i], bound.x[i].desc));
     }
     if (plan.sum) bound.sum = device_.gradient_sum(bound.y.desc);
+  }
+}
+
+/// Nearly all of a network's memory but the parameters, and in proportion to the batch.
+void Network::allocate_arena(std::size_t bytes) {
+  try {
+    arena_ = device_.allocate(bytes);
+  } catch (const OutOfMemory& error) {
+    const double share = static_cast<double>(error.free) / static_cast<double>(error.asked);
+    const auto fits = static_cast<std::int64_t>(share * static_cast<double>(batch_));
+    throw Error(model_.title() + ", batch " + std::to_string(batch_) + ": " + error.what() +
+                (fits > 0 ? "; a batch of " + std::to_string(fits) + " would fit"
+                          : "; not even a batch of 1 would fit"));
   }
 }
 
@@ -161,14 +181,19 @@ void Network::backward(Exchange* exchange) {
 void Network::run_forward(std::size_t node, const Pass& pass) {
   Bound& bound = bound_[node];
   const std::int64_t begin = clock_ns();
-  bound.layer->forward(bound.y, bound.x, bound.p, pass);
+  named(node, [&] { bound.layer->forward(bound.y, bound.x, bound.p, pass); });
   observe(node, Phase::forward, begin);
 }
 
 void Network::run_backward(std::size_t node) {
+  const std::int64_t begin = clock_ns();
+  named(node, [&] { backward_of(node); });
+  observe(node, Phase::backward, begin);
+}
+
+void Network::backward_of(std::size_t node) {
   Bound& bound = bound_[node];
   const BackwardPlan::NodePlan& plan = plan_.nodes[node];
-  const std::int64_t begin = clock_ns();
   if (plan.sum) bound.sum->run(bound.dy, bound.contributions, plan.mask ? &bound.y : nullptr);
   if (plan.convert) {
     for (Tensor& dx : bound.dx) {
@@ -178,7 +203,6 @@ void Network::run_backward(std::size_t node) {
   if (!model_.nodes()[node].layer->traits().gradient_passes) {
     bound.layer->backward(bound.dx, bound.dp, bound.dy, bound.x, bound.y, bound.p);
   }
-  observe(node, Phase::backward, begin);
 }
 
 void Network::observe(std::size_t node, Phase phase, std::int64_t begin) {

@@ -82,8 +82,12 @@ class Network {
   void bind_layers();
   void allocate_parameters();
   void place_tensors();
+  template <class Work>
+  void named(std::size_t node, const Work& work) const;
+  void allocate_arena(std::size_t bytes);
   void run_forward(std::size_t node, const Pass& pass);
   void run_backward(std::size_t node);
+  void backward_of(std::size_t node);
   void observe(std::size_t node, Phase phase, std::int64_t begin);
 
   Model model_;

@@ -57,8 +57,9 @@ Buffer Context::allocate(std::size_t bytes) const {
     cudaGetLastError();  // It would be the next call's.
     std::size_t free = 0, all = 0;
     cudaMemGetInfo(&free, &all);
-    throw Error("cuda: out of memory on " + gpu_ + ": " + mebibytes(bytes) + " asked for, " +
-                mebibytes(free) + " of " + mebibytes(all) + " free; take a smaller batch");
+    throw OutOfMemory("cuda: out of memory on " + gpu_ + ": " + mebibytes(bytes) + " asked for, " +
+                          mebibytes(free) + " of " + mebibytes(all) + " free",
+                      bytes, free);
   }
   check(status, "allocating memory");
   use_->peak = std::max<std::size_t>(use_->peak, use_->now += bytes);

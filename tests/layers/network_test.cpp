@@ -13,6 +13,7 @@
 #include "layers/linear.h"
 #include "layers/local_exchange.h"
 #include "tests/layers/devices.h"
+#include "tests/layers/remembering_device.h"
 #include "tests/layers/small_networks.h"
 
 namespace duplex {
@@ -380,6 +381,34 @@ TEST(Model, NamesLayersOfABlockAfterIt) {
   EXPECT_EQ(net.nodes()[1].block, "module");
   EXPECT_EQ(net.nodes()[2].name, "conv");
   EXPECT_EQ(net.parameters(net.nodes()[1])[0].name, "module/conv.weight");
+}
+
+TEST(Network, SaysWhichBatchWouldFit) {
+  const auto device = make_reference_device();
+  const std::size_t for_ten = Network(test::all_kinds(), *device, 10).arena_bytes();
+  test::RememberingDevice scarce(*device);
+  scarce.limit(for_ten);
+  const std::string too_many = message([&] { Network(test::all_kinds(), scarce, 25); });
+  expect_in(too_many, {"All kinds", "batch 25", "out of memory", "a batch of "});
+  const std::string number = too_many.substr(too_many.find("a batch of ") + 11);
+  const std::int64_t fits = std::stoll(number);
+  EXPECT_GE(fits, 9);
+  EXPECT_LE(Network(test::all_kinds(), *device, fits).arena_bytes(), for_ten);
+  EXPECT_NO_THROW(Network(test::all_kinds(), scarce, fits));
+  scarce.limit(Network(test::all_kinds(), *device, 1).arena_bytes() / 8);
+  expect_in(message([&] { Network(test::all_kinds(), scarce, 25); }), {"not even a batch of 1"});
+}
+
+TEST(Network, ErrorsOfARunNameTheLayer) {
+  const auto device = make_reference_device();
+  Network network(test::all_kinds(), *device, 2);
+  network.initialise(1);
+  const std::vector<float> images(2 * 3 * 13 * 13, 0.5F);
+  const std::vector<std::int32_t> labels{1, 99};
+  Pass pass;
+  pass.labels = labels.data();
+  expect_in(message([&] { network.forward(images.data(), pass); }),
+            {"All kinds, layer ", "99", "classes"});
 }
 
 }  // namespace

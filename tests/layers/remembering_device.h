@@ -3,9 +3,11 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <vector>
 
 #include "core/device.h"
+#include "core/error.h"
 
 namespace duplex::test {
 
@@ -23,7 +25,11 @@ class RememberingDevice final : public Device {
     return found.at(0);
   }
 
+  /// From now on, what is larger is not to be had.
+  void limit(std::size_t bytes) { limit_ = bytes; }
+
   Buffer allocate(std::size_t bytes) override {
+    if (bytes > limit_) throw OutOfMemory("out of memory", bytes, limit_);
     Buffer buffer = inner_.allocate(bytes);
     allocations_.push_back({plain_desc({static_cast<std::int64_t>(bytes / sizeof(float))}),
                             static_cast<float*>(buffer.data())});
@@ -82,6 +88,7 @@ class RememberingDevice final : public Device {
 
  private:
   Device& inner_;
+  std::size_t limit_ = std::numeric_limits<std::size_t>::max();
   std::vector<Tensor> allocations_;
 };
 
