@@ -127,13 +127,14 @@ endif
 cxxflags = -std=c++17 $(optimise) -Wall -Wextra -ffp-contract=off -fno-math-errno \
   -fno-trapping-math $(CONFIG_OPENMP) $(if $(filter 1,$(WERROR)),-Werror) \
   $(if $(filter 1,$(NATIVE)),-march=native) -pthread -I. $(CONFIG_CPPFLAGS) \
-  $(if $(CONFIG_ONEDNN),-DDUPLEX_ONEDNN) $(if $(filter core/cudnn/%,$<),-fPIC $(CONFIG_CUDA_CPPFLAGS)) $(if $(filter models/% tools/% tests/%,$<),$(light)) \
-  $(CXXFLAGS)
+  $(if $(CONFIG_ONEDNN),-DDUPLEX_ONEDNN) $(if $(filter core/cudnn/%,$<),-fPIC $(CONFIG_CUDA_CPPFLAGS)) \
+  $(if $(filter models/% tools/% tests/%,$<),$(light)) $(CXXFLAGS)
 # What a library beside it is to find in the program has to be exported.
 ldflags = $(optimise) -rdynamic $(CONFIG_OPENMP) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS)
 libraries = $(if $(CONFIG_ONEDNN),-ldnnl) -ldl
 # What the compiler of kernels gets; the rest of the flags is for its host compiler.
-nvccflags = -O3 -lineinfo --expt-relaxed-constexpr --fmad=false -I. $(CONFIG_CUDA_CPPFLAGS) $(if $(filter 1,$(WERROR)),-Werror all-warnings) \
+nvccflags = -O3 -lineinfo --expt-relaxed-constexpr --fmad=false -I. $(CONFIG_CUDA_CPPFLAGS) \
+  $(if $(filter 1,$(WERROR)),-Werror all-warnings) \
   -Xcompiler -Wall,-Wextra,-ffp-contract=off,-fno-math-errno,-pthread,-fPIC
 
 # A file that changes only when its content does, so that a change of flags, or of the list of

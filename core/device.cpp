@@ -58,7 +58,6 @@ std::unique_ptr<Device> make_device(const std::string& which, int threads) {
     throw Error("device: " + std::to_string(threads) + " threads; 0 takes one for each core",
                 Exit::usage);
   }
-  if (which == "auto" && has_cuda_device()) return make_cuda_device(0);
   if (which == "auto" || which == "cpu") return make_cpu_device(threads);
   if (which == "cuda" || which.rfind("cuda:", 0) == 0) return make_cuda_device(gpu_of(which));
   if (which == "reference") return make_reference_device();

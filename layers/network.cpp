@@ -1,5 +1,7 @@
 #include "layers/network.h"
 
+#include <algorithm>
+
 #include "core/clock.h"
 #include "core/error.h"
 
@@ -121,7 +123,9 @@ void Network::allocate_arena(std::size_t bytes) {
     arena_ = device_.allocate(bytes);
   } catch (const OutOfMemory& error) {
     const double share = static_cast<double>(error.free) / static_cast<double>(error.asked);
-    const auto fits = static_cast<std::int64_t>(share * static_cast<double>(batch_));
+    // Memory that is free may lie in pieces: what did not fit does not fit.
+    const auto fits =
+        std::min(static_cast<std::int64_t>(share * static_cast<double>(batch_)), batch_ - 1);
     throw Error(model_.title() + ", batch " + std::to_string(batch_) + ": " + error.what() +
                 (fits > 0 ? "; a batch of " + std::to_string(fits) + " would fit"
                           : "; not even a batch of 1 would fit"));

@@ -192,10 +192,14 @@ int main() { return cudnnGetVersion() == 0 || cudaGetLastError() != cudaSuccess;
     # For the GPUs of this machine; without any, for all sorts that this compiler knows.
     architectures=$({ nvidia-smi --query-gpu=compute_cap --format=csv,noheader || true; } 2>/dev/null |
       tr -d '. ' | sort -u | sed -n 's/^[0-9]\+$/-gencode=arch=compute_&,code=sm_&/p' | tr '\n' ' ')
-    nvcc+=" -std=c++17 -ccbin ${cxx%% *} ${architectures:--arch=all-major}"
+    nvcc+=" -std=c++17 -ccbin ${cxx%% *}"
     echo '__global__ void nothing() {} int main() { nothing<<<1, 1>>>(); }' >"$work/a.cu"
-    $nvcc -c "$work/a.cu" -o "$work/a.o" >"$work/errors" 2>&1 ||
+    kernels() { $nvcc $1 -c "$work/a.cu" -o "$work/a.o" >"$work/errors" 2>&1; }
+    if kernels "${architectures:=-arch=all-major}"; then
+      nvcc+=" $architectures"
+    elif ! kernels ''; then  # An old one, which knows no such list, has a default.
       cuda_lacks="compiler that works ($(grep -m1 -i error "$work/errors"))"
+    fi
   fi
   if [ ! "$cuda_lacks" ]; then
     has_cuda=1

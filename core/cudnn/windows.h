@@ -42,6 +42,47 @@ DUPLEX_PORTABLE inline Range covering(std::uint32_t at, std::int32_t stride, std
   return {first, least(shifted / stride + 1, static_cast<std::int32_t>(outputs))};
 }
 
+/// visit(row, column) of the map for all that the window of output `p` covers, row-major.
+template <class Visit>
+DUPLEX_PORTABLE void for_each_covered(const Slide& slide, const View& map, const Place& p,
+                                      const Visit& visit) {
+  const Range rows = covered(p.y, slide.stride_y, slide.top, slide.height, map.h);
+  const Range columns = covered(p.x, slide.stride_x, slide.left, slide.width, map.w);
+  for (std::int32_t row = rows.begin; row < rows.end; ++row)
+    for (std::int32_t column = columns.begin; column < columns.end; ++column)
+      visit(static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(column));
+}
+
+/// visit(row, column) of the outputs for all whose windows cover `p` of the map.
+template <class Visit>
+DUPLEX_PORTABLE void for_each_covering(const Slide& slide, const View& outputs, const Place& p,
+                                       const Visit& visit) {
+  const Range rows = covering(p.y, slide.stride_y, slide.top, slide.height, outputs.h);
+  const Range columns = covering(p.x, slide.stride_x, slide.left, slide.width, outputs.w);
+  for (std::int32_t row = rows.begin; row < rows.end; ++row)
+    for (std::int32_t column = columns.begin; column < columns.end; ++column)
+      visit(static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(column));
+}
+
+/// The place in the window of output (row, column), row-major, of (y, x) of the map.
+DUPLEX_PORTABLE inline std::uint32_t in_window(const Slide& slide, std::uint32_t row,
+                                               std::uint32_t column, std::uint32_t y,
+                                               std::uint32_t x) {
+  const auto down =
+      static_cast<std::int32_t>(y) + slide.top - static_cast<std::int32_t>(row) * slide.stride_y;
+  const auto right = static_cast<std::int32_t>(x) + slide.left -
+                     static_cast<std::int32_t>(column) * slide.stride_x;
+  return static_cast<std::uint32_t>(down * slide.width + right);
+}
+
+/// Elements of the map that the window of output (row, column) covers.
+DUPLEX_PORTABLE inline float covered_elements(const Slide& slide, const View& map,
+                                              std::uint32_t row, std::uint32_t column) {
+  const std::int32_t height = covered(row, slide.stride_y, slide.top, slide.height, map.h).size();
+  const std::int32_t width = covered(column, slide.stride_x, slide.left, slide.width, map.w).size();
+  return static_cast<float>(height * width);
+}
+
 /// For every element of y. `winner`: its place in the window, row-major; among equals the first.
 template <class Winner>
 struct MaxPool {
@@ -53,26 +94,18 @@ struct MaxPool {
 
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Place p = y_view.place(i);
-    const Range rows = covered(p.y, slide.stride_y, slide.top, slide.height, x_view.h);
-    const Range columns = covered(p.x, slide.stride_x, slide.left, slide.width, x_view.w);
     float best = 0.0F;
-    std::int32_t best_row = -1, best_column = 0;
-    for (std::int32_t row = rows.begin; row < rows.end; ++row) {
-      for (std::int32_t column = columns.begin; column < columns.end; ++column) {
-        const float value = x[x_view.offset(
-            {p.n, p.c, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(column)})];
-        if (best_row >= 0 && !(value > best)) continue;
-        best = value;
-        best_row = row;
-        best_column = column;
-      }
-    }
+    std::uint32_t first = 0;
+    bool any = false;
+    for_each_covered(slide, x_view, p, [&](std::uint32_t row, std::uint32_t column) {
+      const float value = x[x_view.offset({p.n, p.c, row, column})];
+      if (any && !(value > best)) return;
+      any = true;
+      best = value;
+      first = in_window(slide, p.y, p.x, row, column);
+    });
     y[i] = best;
-    const std::int32_t in_row =
-        best_row + slide.top - static_cast<std::int32_t>(p.y) * slide.stride_y;
-    const std::int32_t in_column =
-        best_column + slide.left - static_cast<std::int32_t>(p.x) * slide.stride_x;
-    winner[i] = static_cast<Winner>(in_row * slide.width + in_column);
+    winner[i] = static_cast<Winner>(first);
   }
 };
 
@@ -87,20 +120,11 @@ struct MaxPoolBackward {
 
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Place p = x_view.place(i);
-    const Range rows = covering(p.y, slide.stride_y, slide.top, slide.height, y_view.h);
-    const Range columns = covering(p.x, slide.stride_x, slide.left, slide.width, y_view.w);
     float sum = 0.0F;
-    for (std::int32_t row = rows.begin; row < rows.end; ++row) {
-      const std::int32_t in_row = static_cast<std::int32_t>(p.y) + slide.top - row * slide.stride_y;
-      for (std::int32_t column = columns.begin; column < columns.end; ++column) {
-        const std::int32_t in_column =
-            static_cast<std::int32_t>(p.x) + slide.left - column * slide.stride_x;
-        const std::uint32_t at = y_view.offset(
-            {p.n, p.c, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(column)});
-        if (static_cast<std::int32_t>(winner[at]) == in_row * slide.width + in_column)
-          sum += dy[at];
-      }
-    }
+    for_each_covering(slide, y_view, p, [&](std::uint32_t row, std::uint32_t column) {
+      const std::uint32_t at = y_view.offset({p.n, p.c, row, column});
+      if (std::uint32_t{winner[at]} == in_window(slide, row, column, p.y, p.x)) sum += dy[at];
+    });
     dx[i] = sum;
   }
 };
@@ -114,16 +138,11 @@ struct AveragePool {
 
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Place p = y_view.place(i);
-    const Range rows = covered(p.y, slide.stride_y, slide.top, slide.height, x_view.h);
-    const Range columns = covered(p.x, slide.stride_x, slide.left, slide.width, x_view.w);
     float sum = 0.0F;
-    for (std::int32_t row = rows.begin; row < rows.end; ++row) {
-      for (std::int32_t column = columns.begin; column < columns.end; ++column) {
-        sum += x[x_view.offset(
-            {p.n, p.c, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(column)})];
-      }
-    }
-    y[i] = sum / static_cast<float>(rows.size() * columns.size());
+    for_each_covered(slide, x_view, p, [&](std::uint32_t row, std::uint32_t column) {
+      sum += x[x_view.offset({p.n, p.c, row, column})];
+    });
+    y[i] = sum / covered_elements(slide, x_view, p.y, p.x);
   }
 };
 
@@ -136,20 +155,11 @@ struct AveragePoolBackward {
 
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Place p = x_view.place(i);
-    const Range rows = covering(p.y, slide.stride_y, slide.top, slide.height, y_view.h);
-    const Range columns = covering(p.x, slide.stride_x, slide.left, slide.width, y_view.w);
     float sum = 0.0F;
-    for (std::int32_t row = rows.begin; row < rows.end; ++row) {
-      const auto oy = static_cast<std::uint32_t>(row);
-      const std::int32_t height =
-          covered(oy, slide.stride_y, slide.top, slide.height, x_view.h).size();
-      for (std::int32_t column = columns.begin; column < columns.end; ++column) {
-        const auto ox = static_cast<std::uint32_t>(column);
-        const std::int32_t width =
-            covered(ox, slide.stride_x, slide.left, slide.width, x_view.w).size();
-        sum += dy[y_view.offset({p.n, p.c, oy, ox})] / static_cast<float>(height * width);
-      }
-    }
+    for_each_covering(slide, y_view, p, [&](std::uint32_t row, std::uint32_t column) {
+      sum +=
+          dy[y_view.offset({p.n, p.c, row, column})] / covered_elements(slide, x_view, row, column);
+    });
     dx[i] = sum;
   }
 };

@@ -66,13 +66,19 @@ TEST(Mesh, ARankGivenTwiceIsNamedTwice) {
   expect_in(raw_text(abort.payload, 4), {"in vain for rank 2"});
 }
 
-TEST(Mesh, MissingRanksAreNamedWithTheirAddress) {
+/// Rank 1's; rank 0 has a port that nobody listens on.
+MeshSpec without_zero(int ranks) {
   MeshSpec spec;
-  spec.topology.size = 2;
+  spec.topology.size = ranks;
   spec.rank = 1;
-  std::uint16_t port = 0;
-  { port = Listener::open({"127.0.0.1", 0}).port(); }
-  spec.addresses = {{"127.0.0.1", port}, {"127.0.0.1", 0}};
+  spec.addresses.assign(static_cast<std::size_t>(ranks), {"127.0.0.1", 0});
+  spec.addresses[0].port = Listener::open({"127.0.0.1", 0}).port();
+  return spec;
+}
+
+TEST(Mesh, MissingRanksAreNamedWithTheirAddress) {
+  MeshSpec spec = without_zero(2);
+  const std::uint16_t port = spec.addresses[0].port;
   spec.timeout = milliseconds(200);
   const auto start = Clock::now();
   try {
@@ -87,13 +93,7 @@ TEST(Mesh, MissingRanksAreNamedWithTheirAddress) {
 }
 
 TEST(Mesh, ARankThatCameLateIsNotWhatIsMissing) {
-  MeshSpec one;
-  one.topology.size = 3;
-  one.rank = 1;
-  std::uint16_t port = 0;
-  { port = Listener::open({"127.0.0.1", 0}).port(); }
-  one.addresses = {{"127.0.0.1", port}, {"127.0.0.1", 0}, {"127.0.0.1", 0}};
-  MeshSpec zero = one;
+  MeshSpec one = without_zero(3), zero = one;
   zero.rank = 0;
   one.timeout = milliseconds(1000);
   std::thread late([&] {
