@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "core/cudnn/graph.h"
+#include "core/cudnn/plan.h"
 #include "core/operations.h"
 
 namespace duplex::cudnn {

@@ -1,20 +1,15 @@
-// Convolutions as graphs of cuDNN's backend interface, which versions 8 and 9 share: a graph is
-// described, the library proposes engines for it, those that may be used are timed, and the fastest
-// becomes a plan.
+// Convolutions as graphs of cuDNN's backend interface, which versions 8 and 9 share.
 #pragma once
-#include <cudnn_backend.h>
-
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "core/cudnn/context.h"
+#include "core/cudnn/descriptor.h"
 #include "core/operations.h"
 
 namespace duplex::cudnn {
+
+/// Numbers that stand for the memory of tensors. What only the next node reads has no memory.
+enum Number : std::int64_t { x_number = 1, weights_number, y_number, bias_number, inner_number };
 
 enum class Direction { forward, data, weights };
 
@@ -30,42 +25,7 @@ struct ConvGraph {
   std::string key() const;  ///< Equal for equal graphs.
 };
 
-/// Memory of the tensors of a ConvGraph; bias only where it has one.
-struct ConvMemory {
-  void *x = nullptr, *weights = nullptr, *y = nullptr, *bias = nullptr;
-};
-
-/// A graph that an engine has been chosen for.
-class Plan {
- public:
-  using Descriptor = Handle<cudnnBackendDescriptor_t, cudnnBackendDestroyDescriptor>;
-
-  Plan(std::shared_ptr<const std::vector<Descriptor>> graph, Descriptor plan);
-
-  std::size_t workspace() const { return workspace_; }
-  /// The context has reserved workspace() bytes.
-  void run(const Context& context, const ConvMemory& memory, const char* what) const;
-
- private:
-  std::shared_ptr<const std::vector<Descriptor>> graph_;  ///< What the plan was made from.
-  Descriptor plan_;
-  std::size_t workspace_ = 0;
-};
-
-/// The plans of a device, each chosen once.
-class Plans {
- public:
-  explicit Plans(ContextPtr context) : context_(std::move(context)) {}
-
-  /// Of the engines that compute in float32 throughout, give the same bits every time and need no
-  /// more than some workspace, which the context then has, the fastest on this GPU. Null: there is
-  /// none.
-  std::shared_ptr<const Plan> fastest(const ConvGraph& graph);
-  const ContextPtr& context() const { return context_; }
-
- private:
-  ContextPtr context_;
-  std::map<std::string, std::shared_ptr<const Plan>> plans_;  ///< By ConvGraph::key().
-};
+/// The graph itself, and in `parts` what it refers to, which has to live as long.
+Descriptor describe(const Context& context, const ConvGraph& graph, Descriptors& parts);
 
 }  // namespace duplex::cudnn
