@@ -157,8 +157,12 @@ std::shared_ptr<const Plan> Plans::fastest(const ConvGraph& graph) {
   if (known != plans_.end()) return known->second;
 
   auto parts = std::make_shared<Descriptors>();
-  Descriptor made_graph = describe(*context_, graph, *parts);
-  parts->push_back(std::move(made_graph));
+  try {
+    Descriptor described = describe(*context_, graph, *parts);
+    parts->push_back(std::move(described));
+  } catch (const Error&) {  // Some versions refuse here what others have no engine for.
+    return plans_[key] = nullptr;
+  }
   const std::size_t whole = parts->size() - 1;
   std::vector<std::shared_ptr<const Plan>> usable;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
