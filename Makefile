@@ -127,7 +127,8 @@ endif
 cxxflags = -std=c++17 $(optimise) -Wall -Wextra -ffp-contract=off -fno-math-errno \
   -fno-trapping-math $(CONFIG_OPENMP) $(if $(filter 1,$(WERROR)),-Werror) \
   $(if $(filter 1,$(NATIVE)),-march=native) -pthread -I. $(CONFIG_CPPFLAGS) \
-  $(if $(CONFIG_ONEDNN),-DDUPLEX_ONEDNN) $(if $(filter core/cudnn/%,$<),-fPIC $(CONFIG_CUDA_CPPFLAGS)) \
+  $(if $(CONFIG_ONEDNN),-DDUPLEX_ONEDNN) \
+  $(if $(filter core/cudnn/% tests/stand_in/%,$<),-fPIC $(CONFIG_CUDA_CPPFLAGS)) \
   $(if $(filter models/% tools/% tests/%,$<),$(light)) $(CXXFLAGS)
 # What a library beside it is to find in the program has to be exported.
 ldflags = $(optimise) -rdynamic $(CONFIG_OPENMP) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS)
@@ -176,6 +177,20 @@ $(BIN): $(everything) $(BUILD)/obj/tools/main.o $(BUILD)/link-flags $(cudnn_libr
 	@$(CONFIG_CXX) $(filter %.o,$^) $(ldflags) $(libraries) -lcrypto -o $@
 	@$(if $(cudnn_library),cp $(cudnn_library) $(dir $@))
 
+# The same without a GPU, for tests: all of core/cudnn by the compiler of the rest, and a stand-in for
+# NVIDIA's libraries (tests/stand_in). Its threads of kernels are not what AddressSanitizer takes for threads.
+stand_in := $(BUILD)/stand-in/duplex-cudnn.so
+stand_in_objects := $(patsubst %,$(BUILD)/stand-in/%.o,$(cudnn_sources) $(wildcard tests/stand_in/*.cpp))
+stand_in_library := $(if $(CONFIG_CUDA),$(if $(filter 1,$(SANITIZE)),,$(stand_in)))
+$(BUILD)/stand-in/%.o: % $(BUILD)/compile-flags | report
+	@mkdir -p $(dir $@)
+	@echo '  compile  $< for the stand-in'
+	@$(CONFIG_CXX) -Itests/stand_in $(cxxflags) $(light) -x c++ -MMD -MP -c $< -o $@
+
+$(stand_in): $(stand_in_objects) $(BUILD)/link-flags
+	@echo '  link     $@'
+	@$(CONFIG_CXX) -shared $(filter %.o,$^) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS) -o $@
+
 # ---- Tests: one program a folder, linked with what that folder may use and nothing else.
 test_folders := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/*_test.cpp))))
 uses_core := $(core)
@@ -210,8 +225,8 @@ test-programs: $(test_folders:%=$(BUILD)/tests/%)
 tests := $(if $(ONLY),$(filter $(ONLY),$(test_folders)),$(test_folders))
 unknown := $(filter-out $(test_folders),$(ONLY))
 $(if $(unknown),$(error ONLY=$(unknown): there are no such tests; there are: $(test_folders)))
-run-tests: $(tests:%=$(BUILD)/tests/%) $(if $(wildcard tools/main.cpp),$(BIN))
-	@DUPLEX=$(CURDIR)/$(BIN) bash make/test.sh $(tests:%=$(BUILD)/tests/%) \
+run-tests: $(tests:%=$(BUILD)/tests/%) $(if $(wildcard tools/main.cpp),$(BIN)) $(if $(ONLY),,$(stand_in_library))
+	@DUPLEX=$(CURDIR)/$(BIN) STAND_IN=$(if $(stand_in_library),$(CURDIR)/$(stand_in_library)) bash make/test.sh $(tests:%=$(BUILD)/tests/%) \
 	  $(if $(ONLY),,$(wildcard tests/*.sh))
 
 # ---- Style. clang-tidy is slow: a file that passed is looked at again when it, a header that it
@@ -221,7 +236,7 @@ sources := $(shell find $(source_folders) -name '*.cpp' 2>/dev/null)
 kernels := $(shell find $(source_folders) -name '*.cu' 2>/dev/null)
 headers := $(shell find $(source_folders) -name '*.h' 2>/dev/null)
 tidied := $(patsubst %.cpp,$(BUILD)/tidy/%.ok,$(filter-out $(if $(CONFIG_ONEDNN),,core/onednn/%) \
-  $(if $(CONFIG_CUDA),,core/cudnn/%),$(sources)))
+  $(if $(CONFIG_CUDA),,core/cudnn/% tests/stand_in/%),$(sources)))
 
 # clang without its own omp.h takes that of the compiler.
 tidy_omp = $(if $(CONFIG_CXX),-idirafter $(shell $(CONFIG_CXX) -print-file-name=include))
@@ -246,5 +261,5 @@ $(BUILD)/tidy/%.ok: %.cpp .clang-tidy tests/.clang-tidy $(BUILD)/compile-flags |
 	@$(CONFIG_CXX) $(cxxflags) -MM -MP -MT $@ $< -MF $(@:.ok=.d)
 	@touch $@
 
--include $(shell find $(BUILD)/obj $(BUILD)/tidy -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/stand-in $(BUILD)/tidy -name '*.d' 2>/dev/null)
 endif

@@ -1,6 +1,6 @@
 // The way to the device of NVIDIA GPUs (core/cudnn). It is a library beside the program, opened
 // only when it is asked for: CUDA's libraries take their time to load, and may be missing where the
-// program runs.
+// program runs. DUPLEX_CUDNN in the environment names another one (tests/stand_in).
 #pragma once
 #include <memory>
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/cudnn/context.h"
+#include "core/cudnn/kernel_call.h"
 #include "core/cudnn/statistics.h"
 
 namespace duplex::cudnn {
@@ -25,8 +26,8 @@ void for_each(const Context& context, const char* what, std::int64_t count, cons
   const std::int64_t blocks =
       std::min<std::int64_t>((count + threads_of_block - 1) / threads_of_block,
                              context.multiprocessors() * blocks_at_once);
-  run_for_each<<<static_cast<std::uint32_t>(blocks), threads_of_block, 0, context.stream()>>>(
-      body, static_cast<std::uint32_t>(count));
+  call(run_for_each<Body>, static_cast<std::uint32_t>(blocks), threads_of_block, context.stream(),
+       body, static_cast<std::uint32_t>(count));
   check(cudaGetLastError(), what);
 }
 
@@ -138,14 +139,15 @@ void sum_channels(const Context& context, const char* what, const View& view, co
   const ChannelParts cut = channel_parts(context, view);
   auto* parts = static_cast<Part*>(context.workspace());
   if (view.order == Order::nchw) {
-    sum_planes<<<dim3(cut.parts, view.c), threads_of_block, 0, context.stream()>>>(sums, view,
-                                                                                   parts);
+    call(sum_planes<Sums>, dim3(cut.parts, view.c), threads_of_block, context.stream(), sums, view,
+         parts);
   } else {
-    sum_columns<<<dim3(cut.parts, (view.c + lanes - 1) / lanes),
-                  dim3(lanes, threads_of_block / lanes), 0, context.stream()>>>(sums, view, parts);
+    call(sum_columns<Sums>, dim3(cut.parts, (view.c + lanes - 1) / lanes),
+         dim3(lanes, threads_of_block / lanes), context.stream(), sums, view, parts);
   }
   check(cudaGetLastError(), what);
-  finish_sums<<<view.c, lanes, 0, context.stream()>>>(sums, parts, cut.parts);
+  call(finish_sums<Sums>, view.c, lanes, context.stream(), sums, static_cast<const Part*>(parts),
+       cut.parts);
   check(cudaGetLastError(), what);
 }
 

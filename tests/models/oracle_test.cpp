@@ -274,21 +274,27 @@ TEST_P(Oracle, Agrees) {
   for (const json& training : record.at("training")) check_training(training);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Records, Oracle,
-    ::testing::Values(
-        Case{"lenet", "reference", all_steps}, Case{"squeezenet_64", "reference", 3},
-        Case{"googlenet_80", "reference", 3}, Case{"resnet34_64", "reference", 1},
-        Case{"resnet34_padded_64", "reference", 0}, Case{"lenet", "onednn", all_steps},
-        Case{"alexnet", "onednn", all_steps}, Case{"vgg16e", "onednn", 0},
-        Case{"vgg16e_64", "onednn", all_steps}, Case{"googlenet", "onednn", all_steps},
-        Case{"googlenet_80", "onednn", all_steps}, Case{"squeezenet", "onednn", all_steps},
-        Case{"squeezenet_64", "onednn", all_steps}, Case{"resnet34", "onednn", all_steps},
-        Case{"resnet34_padded", "onednn", all_steps}, Case{"resnet34_64", "onednn", all_steps},
-        Case{"resnet34_padded_64", "onednn", all_steps}),
-    [](const auto& info) {
-      return std::string(info.param.record) + "_" + std::string(info.param.device);
-    });
+std::vector<Case> cases() {
+  std::vector<Case> all{{"lenet", "reference", all_steps},
+                        {"squeezenet_64", "reference", 3},
+                        {"googlenet_80", "reference", 3},
+                        {"resnet34_64", "reference", 1},
+                        {"resnet34_padded_64", "reference", 0}};
+  std::vector<const char*> fast{"onednn"};
+  if (has_cuda_device()) fast.push_back("cudnn");
+  for (const char* device : fast) {
+    for (const char* record :
+         {"lenet", "alexnet", "vgg16e_64", "googlenet", "googlenet_80", "squeezenet",
+          "squeezenet_64", "resnet34", "resnet34_padded", "resnet34_64", "resnet34_padded_64"})
+      all.push_back({record, device, all_steps});
+    all.push_back({"vgg16e", device, 0});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Records, Oracle, ::testing::ValuesIn(cases()), [](const auto& info) {
+  return std::string(info.param.record) + "_" + std::string(info.param.device);
+});
 
 }  // namespace
 }  // namespace duplex

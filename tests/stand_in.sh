@@ -1,0 +1,24 @@
+#!/bin/bash
+# The device of NVIDIA GPUs on a stand-in for CUDA, cuBLAS and cuDNN (tests/stand_in): the tests of
+# core, layers and models that run on a GPU where there is one. STAND_IN: the library.
+# Usage: STAND_IN=build/stand-in/duplex-cudnn.so tests/stand_in.sh
+set -eu
+if [ ! "${STAND_IN:-}" ]; then
+  echo "there is no CUDA to compile the device of GPUs with, or this is a build for sanitizers"
+  exit 77
+fi
+export DUPLEX_CUDNN=$STAND_IN
+tests=$(dirname "$STAND_IN")/../tests
+
+# run FOLDER FILTER: what passed stays unsaid.
+run() {
+  "$tests/$1" --gtest_color=no --gtest_filter="$2" >"$log" 2>&1 ||
+    { grep -v -e '^\[       OK ' -e '^\[-----' -e '^$' "$log"; return 1; }
+  grep -q '^\[  PASSED  \] [1-9]' "$log" || { echo "tests/$1: no test is called $2"; return 1; }
+}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+run core '*cudnn*'
+run layers '*cudnn*'
+# The larger ones take minutes on a CPU.
+run models '*/lenet_cudnn:*/squeezenet_64_cudnn:*/googlenet_80_cudnn'

@@ -1,0 +1,54 @@
+// In the place of the header of this name: kernels are functions of the host here, and run on the
+// thread of a stream.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <cmath>
+#include <cstdint>
+
+#include "tests/stand_in/stand_in.h"
+
+#undef __shared__
+#define __shared__ static
+
+namespace duplex::stand_in {
+
+/// Where a thread of a kernel is; what CUDA has as variables of these names.
+inline uint3 thread_index, block_index;
+inline dim3 block_extent, grid_extent;
+
+/// Runs body(), which reads the variables above, for every thread of every block.
+void run_blocks(dim3 grid, dim3 block, const std::function<void()>& body);
+/// Of a thread within body(): waits for the others of its block that have not returned.
+void wait_for_block();
+
+inline double shuffle_down(double mine, int distance) {
+  static double values[32];
+  const std::uint32_t me = thread_index.x;
+  values[me] = mine;
+  wait_for_block();
+  const double result =
+      me + static_cast<std::uint32_t>(distance) < 32 ? values[me + distance] : mine;
+  wait_for_block();
+  return result;
+}
+
+}  // namespace duplex::stand_in
+
+namespace duplex::cudnn {
+
+#define threadIdx ::duplex::stand_in::thread_index
+#define blockIdx ::duplex::stand_in::block_index
+#define blockDim ::duplex::stand_in::block_extent
+#define gridDim ::duplex::stand_in::grid_extent
+#define __syncthreads ::duplex::stand_in::wait_for_block
+#define __shfl_down_sync(lanes, value, distance) ::duplex::stand_in::shuffle_down(value, distance)
+
+template <class... Parameters, class... Arguments>
+void call(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
+          Arguments... arguments) {
+  stand_in::enqueue(stream,
+                    [=] { stand_in::run_blocks(grid, block, [&] { kernel(arguments...); }); });
+}
+
+}  // namespace duplex::cudnn

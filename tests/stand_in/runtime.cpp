@@ -1,0 +1,260 @@
+// The runtime: memory, streams, events.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "tests/stand_in/stand_in.h"
+
+struct CUstream_st {
+  CUstream_st() : worker([this] { work(); }) {}
+  ~CUstream_st() {
+    {
+      const std::lock_guard lock(mutex);
+      ending = true;
+    }
+    changed.notify_all();
+    worker.join();
+  }
+  CUstream_st(const CUstream_st&) = delete;
+  CUstream_st& operator=(const CUstream_st&) = delete;
+
+  void add(std::function<void()> job) {
+    {
+      const std::lock_guard lock(mutex);
+      jobs.push_back(std::move(job));
+    }
+    changed.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return jobs.empty() && !busy; });
+  }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [this] { return ending || !jobs.empty(); });
+      if (jobs.empty()) return;
+      const std::function<void()> job = std::move(jobs.front());
+      jobs.pop_front();
+      busy = true;
+      lock.unlock();
+      job();
+      lock.lock();
+      busy = false;
+      changed.notify_all();
+    }
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::function<void()>> jobs;
+  bool busy = false, ending = false;
+  std::thread worker;
+};
+
+/// Recorded anew, an event forgets what it stood for; who waits already waits for that.
+struct CUevent_st {
+  struct Mark {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool passed = false;
+    std::chrono::steady_clock::time_point when;
+  };
+  std::shared_ptr<Mark> mark;
+};
+
+namespace {
+
+constexpr std::size_t all_memory = std::size_t{2} << 30;
+
+std::mutex& memory_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+std::set<cudaStream_t>& streams() {
+  static std::set<cudaStream_t> all;
+  return all;
+}
+std::map<void*, std::size_t>& allocations() {
+  static std::map<void*, std::size_t> sizes;
+  return sizes;
+}
+/// Host memory that copies need not wait for: begin and size.
+std::map<const char*, std::size_t>& registered() {
+  static std::map<const char*, std::size_t> ranges;
+  return ranges;
+}
+
+std::size_t used() {
+  std::size_t sum = 0;
+  for (const auto& [data, bytes] : allocations()) sum += bytes;
+  return sum;
+}
+
+bool is_registered(const void* data) {
+  const std::lock_guard lock(memory_mutex());
+  const auto* at = static_cast<const char*>(data);
+  auto range = registered().upper_bound(at);
+  if (range == registered().begin()) return false;
+  --range;
+  return at < range->first + range->second;
+}
+
+thread_local cudaError_t last_error = cudaSuccess;
+
+cudaError_t failed(cudaError_t status) {
+  if (status != cudaSuccess) last_error = status;
+  return status;
+}
+
+void wait_for(const std::shared_ptr<CUevent_st::Mark>& mark) {
+  if (!mark) return;
+  std::unique_lock lock(mark->mutex);
+  mark->changed.wait(lock, [&] { return mark->passed; });
+}
+
+}  // namespace
+
+void duplex::stand_in::enqueue(cudaStream_t stream, std::function<void()> work) {
+  stream->add(std::move(work));
+}
+
+cudaError_t cudaGetLastError() {
+  return std::exchange(last_error, cudaSuccess);
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "out of memory" : "an error of the stand-in";
+}
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  return failed(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  *properties = {};
+  std::strcpy(properties->name, "a stand-in for a GPU");
+  properties->multiProcessorCount = 1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** data, std::size_t bytes) {
+  const std::lock_guard lock(memory_mutex());
+  if (bytes > all_memory - std::min(used(), all_memory)) return failed(cudaErrorMemoryAllocation);
+  constexpr std::size_t alignment = 256;
+  *data = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  allocations()[*data] = bytes;
+  return cudaSuccess;
+}
+/// Waits for all that was asked for, as CUDA's does.
+cudaError_t cudaFree(void* data) {
+  const std::lock_guard lock(memory_mutex());
+  for (CUstream_st* stream : streams()) stream->wait();
+  allocations().erase(data);
+  std::free(data);
+  return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  const std::lock_guard lock(memory_mutex());
+  *free = all_memory - std::min(used(), all_memory);
+  *total = all_memory;
+  return cudaSuccess;
+}
+cudaError_t cudaHostRegister(void* data, std::size_t bytes, unsigned) {
+  const std::lock_guard lock(memory_mutex());
+  registered()[static_cast<const char*>(data)] = bytes;
+  return cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void* data) {
+  const std::lock_guard lock(memory_mutex());
+  registered().erase(static_cast<const char*>(data));
+  return cudaSuccess;
+}
+cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned flags) {
+  *data = std::malloc(std::max<std::size_t>(bytes, 1));
+  return cudaHostRegister(*data, bytes, flags);
+}
+cudaError_t cudaFreeHost(void* data) {
+  cudaHostUnregister(data);
+  std::free(data);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new CUstream_st;
+  const std::lock_guard lock(memory_mutex());
+  streams().insert(*stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  {
+    const std::lock_guard lock(memory_mutex());
+    streams().erase(stream);
+  }
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  stream->wait();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  stream->add([mark = event->mark] { wait_for(mark); });
+  return cudaSuccess;
+}
+/// Pageable memory of the host is read before the call returns, and written likewise.
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  stream->add([=] { std::memcpy(to, from, bytes); });
+  const bool waits = (kind == cudaMemcpyHostToDevice && !is_registered(from)) ||
+                     (kind == cudaMemcpyDeviceToHost && !is_registered(to));
+  if (waits) stream->wait();
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  return cudaEventCreate(event);
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  event->mark = std::make_shared<CUevent_st::Mark>();
+  stream->add([mark = event->mark] {
+    {
+      const std::lock_guard lock(mark->mutex);
+      mark->passed = true;
+      mark->when = std::chrono::steady_clock::now();
+    }
+    mark->changed.notify_all();
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  wait_for(event->mark);
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(end->mark->when - begin->mark->when).count();
+  return cudaSuccess;
+}
