@@ -58,8 +58,8 @@ bool has_driver() {
 
 }  // namespace
 
-std::unique_ptr<Device> make_cuda_device(int index) {
-  return std::unique_ptr<Device>(find<cudnn::MakeDevice>(cudnn::make_device_name)(index));
+std::unique_ptr<Device> make_cuda_device(const GpuOptions& options) {
+  return std::unique_ptr<Device>(find<cudnn::MakeDevice>(cudnn::make_device_name)(options));
 }
 
 bool has_cuda_device() {

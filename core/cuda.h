@@ -5,12 +5,13 @@
 #include <memory>
 
 #include "core/device.h"
+#include "core/gpu_options.h"
 
 namespace duplex {
 
 /// Throws Error: not built in or not found, no driver, no GPU, none of this number.
-std::unique_ptr<Device> make_cuda_device(int index);
-/// Whether there is a GPU that make_cuda_device(0) would take. Costs nothing where there is no
+std::unique_ptr<Device> make_cuda_device(const GpuOptions& options = {});
+/// Whether there is a GPU that make_cuda_device() would take. Costs nothing where there is no
 /// driver.
 bool has_cuda_device();
 

@@ -26,6 +26,10 @@ std::unique_ptr<Device> make_cpu_device(int threads) {
 #endif
 }
 
+bool is_gpu(const std::string& which) {
+  return which == "cuda" || which.rfind("cuda:", 0) == 0;
+}
+
 /// cuda or cuda:NUMBER.
 int gpu_of(const std::string& which) {
   const std::size_t colon = which.find(':');
@@ -53,13 +57,21 @@ void Device::convert(Tensor& to, const Tensor& from) {
   upload(to, values.data());
 }
 
-std::unique_ptr<Device> make_device(const std::string& which, int threads) {
+std::unique_ptr<Device> make_device(const std::string& which, int threads, GpuOptions gpu) {
   if (threads < 0) {
     throw Error("device: " + std::to_string(threads) + " threads; 0 takes one for each core",
                 Exit::usage);
   }
+  if (is_gpu(which)) {
+    gpu.index = gpu_of(which);
+    return make_cuda_device(gpu);
+  }
+  if (gpu.precision != Precision::float32) {
+    throw Error("device: " + which + " computes in float32; " + name_of(gpu.precision) +
+                    " is for a GPU (--device cuda)",
+                Exit::usage);
+  }
   if (which == "auto" || which == "cpu") return make_cpu_device(threads);
-  if (which == "cuda" || which.rfind("cuda:", 0) == 0) return make_cuda_device(gpu_of(which));
   if (which == "reference") return make_reference_device();
   std::string known;
   for (const std::string& name : device_names()) known += (known.empty() ? "" : ", ") + name;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/gpu_options.h"
 #include "core/operations.h"
 #include "core/optimiser.h"
 #include "core/tensor.h"
@@ -39,6 +40,9 @@ class Device {
   /// core/optimiser.h's update on tensors of one description, state included.
   virtual void update(const OptimiserStep& step, Tensor& weights, const Tensor& gradient,
                       std::vector<Tensor>& state) = 0;
+  /// Lays out activations and weights of the operations made from now on with their channels side
+  /// by side (NHWC), or in planes (NCHW). False: this device lets nobody choose.
+  virtual bool choose_channels_last(bool) { return false; }
   /// Waits for everything asked for so far.
   virtual void synchronize() = 0;
 
@@ -62,8 +66,9 @@ int usable_cores();
 /// `which`: auto | cpu | cuda[:I] | reference. auto takes the fastest that was built in and is
 /// there; cpu is oneDNN where built in, else reference; cuda:I is GPU I, from 0. threads 0: one for
 /// each core this process may use. Throws Error(Exit::usage) for an unknown name, listing the
-/// known, and for a backend that was not built in, saying what to install.
-std::unique_ptr<Device> make_device(const std::string& which, int threads);
+/// known, for a backend that was not built in, saying what to install, and for a precision that the
+/// device does not have. Of `gpu`, the index is that of `which`.
+std::unique_ptr<Device> make_device(const std::string& which, int threads, GpuOptions gpu = {});
 
 /// The names that make_device takes in this build; for help texts.
 std::vector<std::string> device_names();

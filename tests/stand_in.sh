@@ -19,6 +19,6 @@ run() {
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 run core '*cudnn*'
-run layers '*cudnn*'
+run layers '*cudnn*:Gpu*'
 # The larger ones take minutes on a CPU.
-run models '*/lenet_cudnn:*/squeezenet_64_cudnn:*/googlenet_80_cudnn'
+run models '*/lenet_cudnn*:*/squeezenet_64_cudnn_nhwc:*/googlenet_80_cudnn'

@@ -8,6 +8,7 @@
 #include "layers/local_exchange.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/device_flags.h"
 #include "tools/model_flags.h"
 #include "tools/peak_memory.h"
 #include "tools/profile.h"
@@ -23,8 +24,8 @@ namespace {
 struct Flags {
   ModelFlags model;
   std::int64_t batch = 8;
-  int steps = 9, warm_up = 2, threads = 0;
-  std::string device = "auto";
+  DeviceFlags computing;
+  int steps = 9, warm_up = 2;
   double ceiling = 0.0;
   bool layers = false, row = false;
 };
@@ -111,9 +112,7 @@ int bench(int argc, const char* const* argv) {
   flags.model.add_to(app);
   app.add_option("--batch", flags.batch, "pictures a batch (default 8)")->check(positive());
   app.add_option("--steps", flags.steps, "steps that count (default 9)")->check(positive());
-  app.add_option("--device", flags.device, "what computes (default auto)");
-  app.add_option("--threads", flags.threads, "threads (default: one a core)")
-      ->check(between(1, 1024));
+  flags.computing.add_to(app);
 #ifdef DUPLEX_ONEDNN
   app.add_option("--ceiling", flags.ceiling,
                  "also measure the ceiling: seconds to spend on each primitive (0.05 is enough)")
@@ -126,9 +125,12 @@ int bench(int argc, const char* const* argv) {
       "high), GFLOP/s, seconds of a step, seconds of the ceiling (0: not measured), peak bytes");
   if (const auto done = parse(app, argc, argv)) return *done;
 
-  if (flags.threads == 0) flags.threads = usable_cores();
-  const auto device = make_device(flags.device, flags.threads);
-  Network network(flags.model.build(), *device, flags.batch);
+  if (flags.computing.threads == 0) flags.computing.threads = usable_cores();
+  const auto device = flags.computing.make();
+  std::string layout;
+  const auto built =
+      flags.computing.build(flags.model.build(), *device, flags.batch, true, &layout);
+  Network& network = *built;
   network.initialise(1);
   std::unique_ptr<Profile> profile;
   if (flags.layers) profile = std::make_unique<Profile>(network, flags.warm_up);
@@ -138,7 +140,8 @@ int bench(int argc, const char* const* argv) {
       on_device > 0 ? on_device : static_cast<std::size_t>(peak_memory_bytes()));
   double ceiling = 0.0;
 #ifdef DUPLEX_ONEDNN
-  if (flags.ceiling > 0.0) ceiling = ceiling_seconds(network.model(), flags, flags.threads);
+  if (flags.ceiling > 0.0)
+    ceiling = ceiling_seconds(network.model(), flags, flags.computing.threads);
 #endif
 
   const auto batch = static_cast<double>(flags.batch);
@@ -149,6 +152,7 @@ int bench(int argc, const char* const* argv) {
                 batch / step.low, rate, step.median, ceiling, memory);
     return 0;
   }
+  if (!layout.empty()) std::printf("%s\n", layout.c_str());
   if (profile) std::printf("%s\n", profile->table().c_str());
   std::printf(
       "%s, batch %lld, %s: %s pictures/s (%s-%s), %s a step, %s GFLOP/s, peak memory %s MiB\n",

@@ -94,13 +94,13 @@ class Rank {
   void prepare_network() {
     const TrainingFlags& flags = flags_.training;
     if (replays()) {
-      times_ = layer_times(replay_source(flags.device), task_.model);
+      times_ = layer_times(replay_source(flags.computing.device), task_.model);
       times_.scale(static_cast<double>(share_of(flags_.index).count) /
                    static_cast<double>(flags.batch));
       return;
     }
-    device_ = make_device(flags.device, flags.threads);
-    network_ = std::make_unique<Network>(task_.model, *device_, share_of(flags_.index).count);
+    device_ = flags.computing.make();
+    network_ = flags.computing.build(task_.model, *device_, share_of(flags_.index).count);
     network_->observe(tracing_.observer());
     network_->initialise(flags.seed);
     if (!flags.weights.empty()) load_checkpoint(flags.weights, *network_);
@@ -109,10 +109,10 @@ class Rank {
   std::string device_line() const {
     if (!trains_) return "holds the weights and does not train";
     if (device_) return "computes on " + device_->description();
-    return "computes nothing: it replays " + replay_source(flags_.training.device);
+    return "computes nothing: it replays " + replay_source(flags_.training.computing.device);
   }
 
-  bool replays() const { return !replay_source(flags_.training.device).empty(); }
+  bool replays() const { return !replay_source(flags_.training.computing.device).empty(); }
 
   /// What a rank trains on of each step's samples.
   datasets::Share share_of(int rank) const {

@@ -83,7 +83,7 @@ std::string DistFlags::settle() {
   if (average > 0 && (sync != "join" || overlap == "off")) {
     throw Error("dist: --average goes with --sync join and --overlap on", Exit::usage);
   }
-  if (average > 0 && !replay_source(training.device).empty()) {
+  if (average > 0 && !replay_source(training.computing.device).empty()) {
     throw Error("dist: --average needs weights that are trained; --device replay trains none",
                 Exit::usage);
   }

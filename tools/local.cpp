@@ -30,13 +30,13 @@ int local(int argc, const char* const* argv) {
   if (const auto done = parse(app, argc, argv)) return *done;
   flags.settle();
 
-  if (!replay_source(flags.device).empty()) {
+  if (!replay_source(flags.computing.device).empty()) {
     throw Error("local: --device replay has nothing to wait for alone; it is for dist",
                 Exit::usage);
   }
   if (!flags.save.empty()) const OutputFile writable(flags.save);
   Task task = open_task(flags);
-  const auto device = make_device(flags.device, flags.threads);
+  const auto device = flags.computing.make();
   datasets::LoaderOptions loading;
   loading.share = datasets::join_share(flags.batch);
   loading.seed = flags.seed;
@@ -44,7 +44,10 @@ int local(int argc, const char* const* argv) {
   loading.strict = flags.strict;
   loading.threads = loader_threads();
   datasets::BatchLoader loader(task.split.train, loading);
-  Network network(task.model, *device, flags.batch, flags.epochs > 0);
+  std::string layout;
+  const auto built =
+      flags.computing.build(task.model, *device, flags.batch, flags.epochs > 0, &layout);
+  Network& network = *built;
   if (flags.weights.empty()) {
     network.initialise(flags.seed);
   } else {
@@ -63,6 +66,7 @@ int local(int argc, const char* const* argv) {
       grouped(static_cast<std::int64_t>(task.split.train.size())).c_str(),
       grouped(static_cast<std::int64_t>(task.split.test.size())).c_str(),
       task.data->source().c_str());
+  if (!layout.empty()) std::printf("%s\n", layout.c_str());
   std::fflush(stdout);
 
   Length length = length_of(flags, loader);

@@ -34,7 +34,7 @@ void list_left_out(const std::vector<datasets::LeftOut>& files, const char* what
 Task open_task(const TrainingFlags& flags) {
   const Model defaults =
       flags.model.build();  // Fails for an unknown network before anything is read.
-  if (!replay_source(flags.device).empty()) return {nullptr, {}, defaults};
+  if (!replay_source(flags.computing.device).empty()) return {nullptr, {}, defaults};
   const Shape sample = defaults.entry(0).shape;
   auto data = datasets::open_dataset(flags.datadir, flags.dataset_options(sample));
   list_left_out(data->catalogue().skipped, "pictures skipped");
@@ -179,7 +179,7 @@ nlohmann::ordered_json config_of(const TrainingFlags& flags, const Task& task,
   config["batch"] = flags.batch;
   config["epochs"] = flags.epochs;
   config["seed"] = flags.seed;
-  config["device"] = device != nullptr ? device->description() : flags.device;
+  config["device"] = device != nullptr ? device->description() : flags.computing.device;
   config["replayed"] = device == nullptr;
   return config;
 }

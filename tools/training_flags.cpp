@@ -2,7 +2,6 @@
 
 #include <sstream>
 
-#include "core/device.h"
 #include "core/error.h"
 #include "tools/command_line.h"
 #include "tools/replay.h"
@@ -40,21 +39,16 @@ void TrainingFlags::add_to(CLI::App& app) {
       ->check(between(0.0, 0.9));
   app.add_flag("--strict", strict, "a picture that cannot be read ends the run");
   app.add_option("--seed", seed, "of weights, shuffling, dropout, mirroring (default 1)");
-  std::string devices;
-  for (const std::string& name : device_names()) devices += (devices.empty() ? "" : ", ") + name;
-  app.add_option("--device", device,
-                 "what computes: " + devices +
-                     " (default auto); or replay:PROFILE, which waits as long as each layer of "
-                     "profile.json took, or replay:SECONDS, a t_grad shared out by multiply-adds");
-  app.add_option("--threads", threads, "threads that compute (default: one a core)")
-      ->check(between(0, 1024));
+  computing.add_to(app,
+                   "; or replay:PROFILE, which waits as long as each layer of profile.json took, "
+                   "or replay:SECONDS, a t_grad shared out by multiply-adds");
   app.parse_complete_callback([&app, this] {
     if (optimiser == "adam" && app.count("--lr") == 0) rate = 0.001;
   });
 }
 
 void TrainingFlags::settle() {
-  const bool replays = !replay_source(device).empty();
+  const bool replays = !replay_source(computing.device).empty();
   if (datadir.empty() && !replays) throw Error("--datadir is required", Exit::usage);
   if (replays) {
     if (batches == 0) throw Error("--device replay: say how many --batches", Exit::usage);

@@ -7,6 +7,7 @@
 
 #include "core/optimiser.h"
 #include "datasets/dataset.h"
+#include "tools/device_flags.h"
 #include "tools/model_flags.h"
 
 namespace duplex::tools {
@@ -23,8 +24,7 @@ struct TrainingFlags {
   std::uint64_t warmup = 0;
   OptimiserSpec spec;
   double test_fraction = 0.2;
-  std::string device = "auto";
-  int threads = 0;
+  DeviceFlags computing;
 
   void add_to(CLI::App& app);
   /// After parsing: checks what CLI11 cannot. Throws Error(Exit::usage).

@@ -6,7 +6,7 @@
 namespace duplex::cudnn {
 namespace {
 
-template <class Forward, class Backward>
+template <template <class> class Forward, template <class> class Backward>
 class GpuActivation final : public Activation {
  public:
   GpuActivation(const ContextPtr& context, const TensorDesc& desc) : context_(context) {
@@ -14,11 +14,18 @@ class GpuActivation final : public Activation {
   }
 
   void forward(Tensor& y_out, const Tensor& x_in) override {
-    for_each(*context_, "activation", y_out.stored(), Forward{y_out.data, x_in.data});
+    with_type(view_of(y).type, [&](auto number) {
+      using Value = decltype(number);
+      for_each(*context_, "activation", y,
+               Forward<Value>{elements<Value>(y_out), elements<Value>(x_in)});
+    });
   }
   void backward(Tensor& dx, const Tensor& dy, const Tensor& y_in) override {
-    for_each(*context_, "gradient of an activation", dx.stored(),
-             Backward{dx.data, dy.data, y_in.data});
+    with_type(view_of(y).type, [&](auto number) {
+      using Value = decltype(number);
+      for_each(*context_, "gradient of an activation", y,
+               Backward<Value>{elements<Value>(dx), elements<Value>(dy), elements<Value>(y_in)});
+    });
   }
 
  private:

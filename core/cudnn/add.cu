@@ -18,8 +18,13 @@ class GpuAdd final : public Add {
   }
 
   void forward(Tensor& y_out, const Tensor& a, const Tensor& b) override {
-    for_each(*context_, "addition", y_out.stored(),
-             Sum{view_of(x), view_of(b_), y_out.data, a.data, b.data, same_, relu_});
+    with_types(view_of(x), view_of(b_), [&](auto number, auto other) {
+      using Value = decltype(number);
+      using Other = decltype(other);
+      for_each(*context_, "addition", y,
+               Sum<Value, Other>{view_of(x), view_of(b_), elements<Value>(y_out),
+                                 elements<Value>(a), elements<Other>(b), same_, relu_});
+    });
   }
 
  private:
@@ -33,12 +38,18 @@ class GpuGradientSum final : public GradientSum {
   explicit GpuGradientSum(const ContextPtr& context) : context_(context) {}
 
   void run(Tensor& out, const std::vector<Tensor>& inputs, const Tensor* y) override {
-    if (inputs.size() > MaskedSum::most)
+    if (inputs.size() > most_summed)
       throw Error("cuda: a sum of " + std::to_string(inputs.size()) + " gradients; " +
-                  std::to_string(MaskedSum::most) + " are the most");
-    MaskedSum sum{out.data, y == nullptr ? nullptr : y->data, {}, static_cast<int>(inputs.size())};
-    for (std::size_t i = 0; i < inputs.size(); ++i) sum.inputs[i] = inputs[i].data;
-    for_each(*context_, "sum of gradients", out.stored(), sum);
+                  std::to_string(most_summed) + " are the most");
+    with_type(view_of(out.desc).type, [&](auto number) {
+      using Value = decltype(number);
+      MaskedSum<Value> sum{elements<Value>(out),
+                           y == nullptr ? nullptr : elements<Value>(*y),
+                           {},
+                           static_cast<int>(inputs.size())};
+      for (std::size_t i = 0; i < inputs.size(); ++i) sum.inputs[i] = elements<Value>(inputs[i]);
+      for_each(*context_, "sum of gradients", out.desc, sum);
+    });
   }
 
  private:

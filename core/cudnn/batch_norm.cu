@@ -24,28 +24,42 @@ class GpuBatchNorm final : public BatchNorm {
   void forward_training(Tensor& y_out, Tensor& running_mean, Tensor& running_var,
                         const Tensor& x_in, const Tensor& gamma, const Tensor& beta) override {
     const View view = view_of(x);
-    sum_channels(*context_, "statistics of batch normalisation", view,
-                 BatchSums{view, x_in.data, moments_, running_mean.data, running_var.data,
-                           gamma.data, beta.data, spec_.epsilon, spec_.momentum});
-    for_each(*context_, "batch normalisation", y_out.stored(),
-             Normalise{view, moments_, y_out.data, x_in.data, spec_.relu});
+    with_type(view.type, [&](auto number) {
+      using Value = decltype(number);
+      const Value* from = elements<Value>(x_in);
+      sum_channels(*context_, "statistics of batch normalisation", view,
+                   BatchSums<Value>{view, from, moments_, running_mean.data, running_var.data,
+                                    gamma.data, beta.data, spec_.epsilon, spec_.momentum});
+      for_each(*context_, "batch normalisation", y,
+               Normalise<Value>{view, moments_, elements<Value>(y_out), from, spec_.relu});
+    });
   }
 
   void forward_inference(Tensor& y_out, const Tensor& x_in, const Tensor& gamma, const Tensor& beta,
                          const Tensor& running_mean, const Tensor& running_var) override {
-    for_each(*context_, "batch normalisation", y_out.stored(),
-             NormaliseFixed{view_of(x), y_out.data, x_in.data, gamma.data, beta.data,
-                            running_mean.data, running_var.data, spec_.epsilon, spec_.relu});
+    const View view = view_of(x);
+    with_type(view.type, [&](auto number) {
+      using Value = decltype(number);
+      for_each(*context_, "batch normalisation", y,
+               NormaliseFixed<Value>{view, elements<Value>(y_out), elements<Value>(x_in),
+                                     gamma.data, beta.data, running_mean.data, running_var.data,
+                                     spec_.epsilon, spec_.relu});
+    });
   }
 
   void backward(Tensor& dx, Tensor& dgamma, Tensor& dbeta, const Tensor& dy, const Tensor& x_in,
                 const Tensor&) override {
     const View view = view_of(x);
-    const GradientSums sums{moments_, dy.data, x_in.data, spec_.relu, dgamma.data, dbeta.data};
-    sum_channels(*context_, "gradients of batch normalisation", view, sums);
     const double count = static_cast<double>(view.n) * view.map();
-    for_each(*context_, "gradient of batch normalisation", dx.stored(),
-             NormaliseBackward{view, sums, dx.data, static_cast<float>(1.0 / count)});
+    with_type(view.type, [&](auto number) {
+      using Value = decltype(number);
+      const GradientSums<Value> sums{moments_,   elements<Value>(dy), elements<Value>(x_in),
+                                     spec_.relu, dgamma.data,         dbeta.data};
+      sum_channels(*context_, "gradients of batch normalisation", view, sums);
+      for_each(*context_, "gradient of batch normalisation", x,
+               NormaliseBackward<Value>{view, sums, elements<Value>(dx),
+                                        static_cast<float>(1.0 / count)});
+    });
   }
 
  private:

@@ -9,10 +9,35 @@ namespace duplex::cudnn {
 namespace {
 
 /// In the layout of the first that has one.
-Order order_of(const std::vector<TensorDesc>& x) {
+TensorDesc joined(const std::vector<TensorDesc>& x, const Shape& shape) {
   for (const TensorDesc& desc : x)
-    if (!desc.plain()) return view_of(desc).order;
-  return Order::nchw;
+    if (!desc.plain()) return desc_of(shape, view_of(desc).order, view_of(desc).type);
+  return plain_desc(shape);
+}
+
+/// Puts x into y, from channel `first` on.
+void into_slice(const Context& context, const char* what, Tensor& y, const Tensor& x,
+                std::uint32_t first) {
+  with_types(view_of(y.desc), view_of(x.desc), [&](auto to_number, auto from_number) {
+    using To = decltype(to_number);
+    using From = decltype(from_number);
+    for_each(context, what, x.desc,
+             IntoSlice<To, From>{view_of(y.desc), view_of(x.desc), elements<To>(y),
+                                 elements<From>(x), first});
+  });
+}
+
+/// The way back; `y` null: no mask.
+void from_slice(const Context& context, const char* what, Tensor& dx, const Tensor& dy,
+                const Tensor* y, std::uint32_t first) {
+  with_types(view_of(dx.desc), view_of(dy.desc), [&](auto to_number, auto from_number) {
+    using To = decltype(to_number);
+    using From = decltype(from_number);
+    for_each(context, what, dx.desc,
+             FromSlice<To, From>{view_of(dy.desc), view_of(dx.desc), elements<To>(dx),
+                                 elements<From>(dy), y == nullptr ? nullptr : elements<From>(*y),
+                                 first});
+  });
 }
 
 class GpuConcat final : public Concat {
@@ -26,20 +51,17 @@ class GpuConcat final : public Concat {
       first += view_of(desc).c;
     }
     x = descs;
-    y = desc_of(concat_shape(shapes), order_of(descs));
+    y = joined(descs, concat_shape(shapes));
   }
 
   void forward(Tensor& y_out, const std::vector<Tensor>& inputs) override {
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      for_each(*context_, "concatenation", inputs[i].stored(),
-               IntoSlice{view_of(y), view_of(x[i]), y_out.data, inputs[i].data, first_[i]});
+      into_slice(*context_, "concatenation", y_out, inputs[i], first_[i]);
   }
 
   void backward(Tensor& dx, int index, const Tensor& dy, const Tensor* mask_by) override {
     const auto i = static_cast<std::size_t>(index);
-    for_each(*context_, "gradient of a concatenation", dx.stored(),
-             FromSlice{view_of(y), view_of(x[i]), dx.data, dy.data,
-                       mask_by == nullptr ? nullptr : mask_by->data, first_[i]});
+    from_slice(*context_, "gradient of a concatenation", dx, dy, mask_by, first_[i]);
   }
 
  private:
@@ -52,17 +74,15 @@ class GpuPadChannels final : public PadChannels {
   GpuPadChannels(const ContextPtr& context, std::int64_t channels, const TensorDesc& desc)
       : context_(context) {
     x = desc;
-    y = desc_of(pad_channels_shape(channels, x.shape), view_of(x).order);
+    y = desc_of(pad_channels_shape(channels, x.shape), view_of(x).order, view_of(x).type);
   }
 
   void forward(Tensor& y_out, const Tensor& x_in) override {
     fill(*context_, y_out, 0.0F);
-    for_each(*context_, "padding of channels", x_in.stored(),
-             IntoSlice{view_of(y), view_of(x), y_out.data, x_in.data, 0});
+    into_slice(*context_, "padding of channels", y_out, x_in, 0);
   }
   void backward(Tensor& dx, const Tensor& dy) override {
-    for_each(*context_, "gradient of a padding of channels", dx.stored(),
-             FromSlice{view_of(y), view_of(x), dx.data, dy.data, nullptr, 0});
+    from_slice(*context_, "gradient of a padding of channels", dx, dy, nullptr, 0);
   }
 
  private:

@@ -25,15 +25,18 @@ int gpus() {
 
 }  // namespace
 
-Context::Context(int index) : index_(index) {
+Context::Context(const GpuOptions& options)
+    : index_(options.index),
+      precision_(options.precision),
+      order_(options.channels_last ? Order::nhwc : Order::nchw) {
   const int count = gpus();
-  if (index < 0 || index >= count)
-    throw Error("cuda: there is no GPU " + std::to_string(index) + "; this machine has " +
+  if (index_ < 0 || index_ >= count)
+    throw Error("cuda: there is no GPU " + std::to_string(index_) + "; this machine has " +
                     (count == 1 ? "one, number 0" : "0 to " + std::to_string(count - 1)),
                 Exit::failed);
   enter();
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, index), "asking for the GPU's properties");
+  check(cudaGetDeviceProperties(&properties, index_), "asking for the GPU's properties");
   gpu_ = properties.name;
   multiprocessors_ = properties.multiProcessorCount;
   cudaStream_t stream = nullptr;
@@ -47,6 +50,8 @@ Context::Context(int index) : index_(index) {
   check(cublasCreate(&blas), "starting cuBLAS");
   blas_.reset(blas);
   check(cublasSetStream(blas, stream), "starting cuBLAS");
+  if (precision_ == Precision::tf32)
+    check(cublasSetMathMode(blas, CUBLAS_TF32_TENSOR_OP_MATH), "starting cuBLAS");
 }
 
 Buffer Context::allocate(std::size_t bytes) const {
@@ -70,11 +75,11 @@ Buffer Context::allocate(std::size_t bytes) const {
           }};
 }
 
-void Context::reserve(std::size_t bytes) {
-  if (bytes <= workspace_.bytes()) return;
-  synchronize();  // The one before may be in use.
-  workspace_ = Buffer();
-  workspace_ = allocate(bytes);
+void Context::grow(Buffer& buffer, std::size_t bytes) {
+  if (bytes <= buffer.bytes()) return;
+  synchronize();  // What is there may be in use.
+  buffer = Buffer();
+  buffer = allocate(bytes);
 }
 
 void Context::copy_in(void* to, const void* from, std::size_t bytes) const {

@@ -9,6 +9,7 @@
 
 #include "core/cudnn/check.h"
 #include "core/cudnn/view.h"
+#include "core/gpu_options.h"
 #include "core/tensor.h"
 
 namespace duplex::cudnn {
@@ -27,7 +28,7 @@ using Handle = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroyer<Destroy
 class Context {
  public:
   /// Throws Error: no driver, no GPU, none of this number.
-  explicit Context(int index);
+  explicit Context(const GpuOptions& options);
 
   /// CUDA's current GPU belongs to the calling thread: every call from outside begins with this.
   void enter() const { check(cudaSetDevice(index_), "choosing the GPU"); }
@@ -35,7 +36,11 @@ class Context {
   int index() const { return index_; }
   const std::string& gpu() const { return gpu_; }  ///< "NVIDIA H200".
   int multiprocessors() const { return multiprocessors_; }
-  Order order() const { return order_; }  ///< In which convolutions lay out their results.
+  /// In which convolutions lay out their results, and with weighted layers store them.
+  Order order() const { return order_; }
+  Type type() const { return precision_ == Precision::bf16 ? Type::bf16 : Type::float32; }
+  void choose_order(Order order) { order_ = order; }
+  Precision precision() const { return precision_; }
   cudaStream_t stream() const { return stream_.get(); }
   cudnnHandle_t dnn() const { return dnn_.get(); }
   cublasHandle_t blas() const { return blas_.get(); }
@@ -45,8 +50,11 @@ class Context {
   std::size_t peak_bytes() const { return use_->peak; }  ///< Allocated at a time, at most.
   /// Shared by all operations, valid during one call: whoever needs some reserves it when it is
   /// made. Calls follow each other in the stream, so do their uses.
-  void reserve(std::size_t bytes);
+  void reserve(std::size_t bytes) { grow(workspace_, bytes); }
   void* workspace() const { return workspace_.data(); }
+  /// Likewise, for tensors in another layout or type than somebody wants them.
+  void reserve_staging(std::size_t bytes) { grow(staging_, bytes); }
+  char* staging() const { return static_cast<char*>(staging_.data()); }
 
   /// Between host memory and the GPU, by way of memory that the GPU reaches; both wait.
   void copy_in(void* to, const void* from, std::size_t bytes) const;
@@ -59,7 +67,10 @@ class Context {
     std::atomic<std::size_t> now{0}, peak{0};
   };
 
+  void grow(Buffer& buffer, std::size_t bytes);
+
   int index_;
+  Precision precision_;
   std::shared_ptr<Use> use_ = std::make_shared<Use>();
   std::string gpu_;
   int multiprocessors_ = 0;
@@ -67,7 +78,7 @@ class Context {
   Handle<cudaStream_t, cudaStreamDestroy> stream_;
   Handle<cudnnHandle_t, cudnnDestroy> dnn_;
   Handle<cublasHandle_t, cublasDestroy> blas_;
-  Buffer workspace_;
+  Buffer workspace_, staging_;
 };
 
 using ContextPtr = std::shared_ptr<Context>;

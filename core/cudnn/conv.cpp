@@ -1,7 +1,7 @@
 #include "core/cudnn/conv.h"
 
 #include "core/cudnn/kernels.h"
-#include "core/cudnn/layout.h"
+#include "core/cudnn/staging.h"
 #include "core/error.h"
 
 namespace duplex::cudnn {
@@ -13,49 +13,74 @@ bool is_even(const Padding& padding) {
   return padding.top == padding.bottom && padding.left == padding.right;
 }
 
+/// Engines read and write x, weights and y in the context's order and type; callers keep weights in
+/// float32, and may have x otherwise.
 class GpuConv final : public Conv {
  public:
   GpuConv(const std::shared_ptr<Plans>& plans, const ConvSpec& spec, const TensorDesc& desc)
       : plans_(plans), context_(plans->context()), spec_(spec) {
     const Order order = context_->order();
+    const Type type = context_->type();
+    const Shape filters = weights_shape(spec, desc.shape);
     x = desc;
-    weights = desc_of(weights_shape(spec, x.shape), order);
+    weights = desc_of(filters, order);
     if (spec.bias) bias = plain_desc({spec.filters});
-    y = desc_of(output_shape(spec, x.shape), order);
-    read_ = desc_of(x.shape, order);
-    if (!choose(spec.window)) frame();
-    if (!same_storage(read_, x)) staging_ = context_->allocate(read_.bytes);
+    y = desc_of(output_shape(spec, x.shape), order, type);
+    TensorDesc read = desc_of(x.shape, order, type);
+    const TensorDesc cast = desc_of(filters, order, type);
+    if (!choose(spec.window, read, cast)) {
+      read = framed(order, type);
+      Window window = spec.window;
+      window.padding = {};
+      if (is_even(spec.window.padding) || !choose(window, read, cast))
+        throw Error("cuda: cuDNN has no engine in " + name_of(context_->precision()) +
+                    " for a convolution of " + x.shape.str() + " with weights of " + filters.str());
+      down_ = static_cast<std::int32_t>(spec.window.padding.top);
+      right_ = static_cast<std::int32_t>(spec.window.padding.left);
+    }
+    Staging staging;
+    x_ = Staged(read, x, staging);
+    weights_ = Staged(cast, weights, staging);
+    dweights_ = Staged(desc_of(filters, order, dweights_type_), weights, staging);
+    staging.reserve(*context_);
     if (spec.bias) context_->reserve(bias_workspace(*context_, y));
   }
 
   void forward(Tensor& y_out, const Tensor& x_in, const Tensor& w, const Tensor& b) override {
-    ConvMemory memory{as_read(x_in).data, w.data, y_out.data};
+    const Context& context = *context_;
+    ConvMemory memory{x_.read(context, x_in, down_, right_).data, weights_.read(context, w).data,
+                      y_out.data};
     if (fused_) memory.bias = b.data;
-    forward_->run(*context_, memory, "convolution");
+    forward_->run(context, memory, "convolution");
     if (fused_) return;
     if (spec_.bias) {
-      add_bias(*context_, y_out, b, spec_.relu);
+      add_bias(context, y_out, b, spec_.relu);
     } else if (spec_.relu) {
-      rectify(*context_, y_out);
+      rectify(context, y_out);
     }
   }
 
   void backward_data(Tensor& dx, const Tensor& dy, const Tensor& w) override {
-    Tensor read = staging_.data() == nullptr ? dx : staging();
-    data_->run(*context_, {read.data, w.data, dy.data}, "gradient of a convolution's input");
-    if (staging_.data() != nullptr) move_map(*context_, dx, read, -shift_y(), -shift_x());
+    const Context& context = *context_;
+    data_->run(context, {x_.room(context, dx).data, weights_.read(context, w).data, dy.data},
+               "gradient of a convolution's input");
+    x_.write(context, dx, down_, right_);
   }
 
   void backward_weights(Tensor& dw, Tensor& db, const Tensor& dy, const Tensor& x_in) override {
-    weights_->run(*context_, {as_read(x_in).data, dw.data, dy.data},
-                  "gradient of a convolution's weights");
-    if (spec_.bias) bias_gradient(*context_, db, dy);
+    const Context& context = *context_;
+    by_weights_->run(
+        context,
+        {x_.read(context, x_in, down_, right_).data, dweights_.room(context, dw).data, dy.data},
+        "gradient of a convolution's weights");
+    dweights_.write(context, dw);
+    if (spec_.bias) bias_gradient(context, db, dy);
   }
 
  private:
-  /// Plans for the three directions with a window over `read_`. False: one has none.
-  bool choose(const Window& window) {
-    ConvGraph graph{Direction::forward, window,     view_of(read_), view_of(weights),
+  /// Plans for the three directions with a window over what is read. False: one has none.
+  bool choose(const Window& window, const TensorDesc& read, const TensorDesc& cast) {
+    ConvGraph graph{Direction::forward, window,     view_of(read), view_of(cast),
                     view_of(y),         spec_.bias, spec_.relu};
     for (View* view : {&graph.x, &graph.weights, &graph.y}) view->order = context_->order();
     fused_ = spec_.bias;
@@ -68,49 +93,32 @@ class GpuConv final : public Conv {
     graph.direction = Direction::data;
     data_ = plans_->fastest(graph);
     graph.direction = Direction::weights;
-    weights_ = plans_->fastest(graph);
-    return forward_ && data_ && weights_;
+    graph.weights.type = dweights_type_ = Type::float32;
+    by_weights_ = plans_->fastest(graph);
+    if (!by_weights_ && context_->type() != Type::float32) {
+      graph.weights.type = dweights_type_ = context_->type();
+      by_weights_ = plans_->fastest(graph);
+    }
+    return forward_ && data_ && by_weights_;
   }
 
-  /// No engine takes this padding where it differs on opposite sides: x is copied into a frame of
+  /// Where no engine takes padding that differs on opposite sides, x is copied into a frame of
   /// zeros.
-  void frame() {
+  TensorDesc framed(Order order, Type type) const {
     const Padding& padding = spec_.window.padding;
-    const Shape framed{x.shape.n(), x.shape.c(), x.shape.h() + padding.top + padding.bottom,
-                       x.shape.w() + padding.left + padding.right};
-    read_ = desc_of(framed, context_->order());
-    framed_ = true;
-    Window window = spec_.window;
-    window.padding = {};
-    if (is_even(padding) || !choose(window))
-      throw Error("cuda: cuDNN has no engine in float32 for a convolution of " + x.shape.str() +
-                  " with weights of " + weights.shape.str());
-  }
-
-  std::int32_t shift_y() const {
-    return framed_ ? static_cast<std::int32_t>(spec_.window.padding.top) : 0;
-  }
-  std::int32_t shift_x() const {
-    return framed_ ? static_cast<std::int32_t>(spec_.window.padding.left) : 0;
-  }
-
-  Tensor staging() const { return {read_, static_cast<float*>(staging_.data())}; }
-
-  /// x in the layout, and the frame, that the engines read.
-  Tensor as_read(const Tensor& x_in) const {
-    if (staging_.data() == nullptr) return x_in;
-    Tensor read = staging();
-    move_map(*context_, read, x_in, shift_y(), shift_x());
-    return read;
+    return desc_of({x.shape.n(), x.shape.c(), x.shape.h() + padding.top + padding.bottom,
+                    x.shape.w() + padding.left + padding.right},
+                   order, type);
   }
 
   std::shared_ptr<Plans> plans_;
   ContextPtr context_;
   ConvSpec spec_;
-  TensorDesc read_;  ///< What the engines read in the place of x.
-  bool framed_ = false, fused_ = false;
-  PlanPtr forward_, data_, weights_;
-  Buffer staging_;  ///< Where read_ is not x.
+  Staged x_, weights_, dweights_;
+  Type dweights_type_ = Type::float32;
+  std::int32_t down_ = 0, right_ = 0;  ///< Where x begins in its frame.
+  bool fused_ = false;
+  PlanPtr forward_, data_, by_weights_;
 };
 
 }  // namespace

@@ -28,15 +28,21 @@ std::string version(std::size_t number, std::size_t major, std::size_t minor) {
 
 class CudnnDevice final : public Device {
  public:
-  explicit CudnnDevice(int index)
-      : context_(std::make_shared<Context>(index)), plans_(std::make_shared<Plans>(context_)) {}
+  explicit CudnnDevice(const GpuOptions& options)
+      : context_(std::make_shared<Context>(options)), plans_(std::make_shared<Plans>(context_)) {}
 
   std::string name() const override { return "cudnn"; }
   std::string description() const override {
     const std::size_t number = cudnnGetVersion();
     return context_->gpu() + ", CUDA " + version(CUDART_VERSION, 1000, 10) + ", cuDNN " +
-           (number < 90000 ? version(number, 1000, 100) : version(number, 10000, 100)) +
-           ", float32";
+           (number < 90000 ? version(number, 1000, 100) : version(number, 10000, 100)) + ", " +
+           name_of(context_->precision()) +
+           (context_->order() == Order::nhwc ? ", NHWC" : ", NCHW");
+  }
+
+  bool choose_channels_last(bool last) override {
+    context_->choose_order(last ? Order::nhwc : Order::nchw);
+    return true;
   }
 
   Buffer allocate(std::size_t bytes) override { return context_->allocate(bytes); }
@@ -132,8 +138,8 @@ class CudnnDevice final : public Device {
 extern "C" duplex::cudnn::MakeDevice duplex_make_cudnn_device;
 extern "C" duplex::cudnn::CountDevices duplex_count_cudnn_devices;
 
-duplex::Device* duplex_make_cudnn_device(int index) {
-  return std::make_unique<duplex::CudnnDevice>(index).release();
+duplex::Device* duplex_make_cudnn_device(const duplex::GpuOptions& options) {
+  return std::make_unique<duplex::CudnnDevice>(options).release();
 }
 
 int duplex_count_cudnn_devices() {

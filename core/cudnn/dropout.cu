@@ -27,9 +27,13 @@ class GpuDropout final : public Dropout {
   void run(Tensor& to, const Tensor& from) const {
     const View view = view_of(x);
     const std::uint64_t sample = std::uint64_t{view.c} * view.map();
-    for_each(*context_, "dropout", to.stored(),
-             Drop{view, to.data, from.data, rate_, 1.0F / (1.0F - rate_), draw_.seed, draw_.stream,
-                  draw_.first_sample * sample});
+    with_type(view.type, [&](auto number) {
+      using Value = decltype(number);
+      for_each(*context_, "dropout", x,
+               Drop<Value>{view, elements<Value>(to), elements<Value>(from), rate_,
+                           1.0F / (1.0F - rate_), draw_.seed, draw_.stream,
+                           draw_.first_sample * sample});
+    });
   }
 
   ContextPtr context_;

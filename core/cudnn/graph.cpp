@@ -17,7 +17,8 @@ Descriptor tensor(std::int64_t number, const View& view, bool has_memory = true)
   const std::array<std::int64_t, 4> extents{view.n, view.c, view.h, view.w};
   const std::array<std::int64_t, 4> strides = strides_of(view);
   const std::int64_t alignment = 16;
-  set(descriptor, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  set(descriptor, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE,
+      view.type == Type::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT);
   set(descriptor, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, extents.data(), 4);
   set(descriptor, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides.data(), 4);
   set(descriptor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, number);
@@ -108,7 +109,9 @@ Descriptor describe(const Context& context, const ConvGraph& graph, Descriptors&
   const std::size_t x = keep(tensor(x_number, graph.x));
   const std::size_t weights = keep(tensor(weights_number, graph.weights));
   const std::size_t y = keep(tensor(y_number, graph.y));
-  const std::size_t result = alone ? y : keep(tensor(inner_number, graph.y, false));
+  View inner = graph.y;
+  inner.type = Type::float32;
+  const std::size_t result = alone ? y : keep(tensor(inner_number, inner, false));
   const std::size_t conv = keep(convolution(graph.window));
 
   std::vector<cudnnBackendDescriptor_t> nodes;
@@ -130,9 +133,8 @@ Descriptor describe(const Context& context, const ConvGraph& graph, Descriptors&
 
   std::size_t last = result;
   if (graph.bias) {
-    const View extents{1, graph.y.c, 1, 1, graph.y.order};
-    const std::size_t bias = keep(tensor(bias_number, extents));
-    const std::size_t sum = graph.relu ? keep(tensor(inner_number + 1, graph.y, false)) : y;
+    const std::size_t bias = keep(tensor(bias_number, graph.bias_view()));
+    const std::size_t sum = graph.relu ? keep(tensor(inner_number + 1, inner, false)) : y;
     add_node(pointwise(parts, CUDNN_POINTWISE_ADD, parts[last], &parts[bias], parts[sum]));
     last = sum;
   }
@@ -159,6 +161,7 @@ std::string ConvGraph::key() const {
   for (const View& view : {x, weights, y}) {
     for (const std::uint32_t extent : {view.n, view.c, view.h, view.w}) add(extent);
     add(static_cast<int>(view.order));
+    add(static_cast<int>(view.type));
   }
   add(bias ? 1 : 0);
   add(relu ? 1 : 0);

@@ -15,13 +15,15 @@ enum class Direction { forward, data, weights };
 
 /// What a graph computes: y from x and weights, or dx from dy and weights, or dweights from dy and
 /// x, a gradient in the place of what it is the gradient of. Forward may add a bias and apply
-/// (2.3).
+/// (2.3). Sums are float32 whatever the tensors are.
 struct ConvGraph {
   Direction direction = Direction::forward;
   Window window;
   View x, weights, y;
   bool bias = false, relu = false;
 
+  /// Float32 whatever y is.
+  View bias_view() const { return {1, y.c, 1, 1, y.order}; }
   std::string key() const;  ///< Equal for equal graphs.
 };
 

@@ -10,26 +10,47 @@
 namespace duplex::cudnn {
 
 void fill(const Context& context, Tensor& tensor, float value) {
-  for_each(context, "filling", tensor.stored(), Fill{tensor.data, value});
+  with_type(view_of(tensor.desc).type, [&](auto number) {
+    using Value = decltype(number);
+    for_each(context, "filling", tensor.desc, Fill<Value>{elements<Value>(tensor), value});
+  });
 }
 
-void ripple(const Context& context, float* to, std::int64_t count) {
-  for_each(context, "filling", count, Ripple{to});
+void ripple(const Context& context, void* to, const View& view) {
+  with_type(view.type, [&](auto number) {
+    using Value = decltype(number);
+    for_each(context, "filling", std::int64_t{view.elements()},
+             Ripple<Value>{static_cast<Value*>(to)});
+  });
 }
 
 void accumulate(const Context& context, Tensor& to, const Tensor& from) {
-  for_each(context, "accumulating", to.stored(), Accumulate{to.data, from.data});
+  with_type(view_of(to.desc).type, [&](auto number) {
+    using Value = decltype(number);
+    for_each(context, "accumulating", to.desc,
+             Accumulate<Value>{elements<Value>(to), elements<Value>(from)});
+  });
 }
 
 void convert(const Context& context, Tensor& to, const Tensor& from) {
-  for_each(context, "converting a layout", to.stored(),
-           Convert{view_of(to.desc), view_of(from.desc), to.data, from.data});
+  const View to_view = view_like(to.desc, from.desc), from_view = view_like(from.desc, to.desc);
+  with_types(to_view, from_view, [&](auto to_number, auto from_number) {
+    using To = decltype(to_number);
+    using From = decltype(from_number);
+    for_each(context, "converting a layout", to.desc,
+             Convert<To, From>{to_view, from_view, elements<To>(to), elements<From>(from)});
+  });
 }
 
 void move_map(const Context& context, Tensor& to, const Tensor& from, std::int32_t down,
               std::int32_t right) {
-  for_each(context, "moving a map", to.stored(),
-           MoveMap{view_of(to.desc), view_of(from.desc), to.data, from.data, down, right});
+  with_types(view_of(to.desc), view_of(from.desc), [&](auto to_number, auto from_number) {
+    using To = decltype(to_number);
+    using From = decltype(from_number);
+    for_each(context, "moving a map", to.desc,
+             MoveMap<To, From>{view_of(to.desc), view_of(from.desc), elements<To>(to),
+                               elements<From>(from), down, right});
+  });
 }
 
 void update(const Context& context, const OptimiserStep& step, Tensor& weights,
@@ -41,27 +62,39 @@ void update(const Context& context, const OptimiserStep& step, Tensor& weights,
         static_cast<float>(step.rate / (1.0 - std::pow(static_cast<double>(spec.beta1), t)));
     const auto v_scale =
         static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(spec.beta2), t)));
-    for_each(context, "updating weights", weights.stored(),
+    for_each(context, "updating weights", weights.desc,
              Adam{weights.data, state[0].data, state[1].data, gradient.data, m_scale, v_scale,
                   spec.beta1, spec.beta2, spec.epsilon, spec.weight_decay});
   } else {
     float* velocity = spec.states() == 1 ? state[0].data : nullptr;
-    for_each(context, "updating weights", weights.stored(),
+    for_each(context, "updating weights", weights.desc,
              Sgd{weights.data, velocity, gradient.data, step.rate, spec.momentum, spec.weight_decay,
                  spec.nesterov});
   }
 }
 
 void add_bias(const Context& context, Tensor& y, const Tensor& bias, bool relu) {
-  for_each(context, "adding a bias", y.stored(), AddBias{view_of(y.desc), y.data, bias.data, relu});
+  with_type(view_of(y.desc).type, [&](auto number) {
+    using Value = decltype(number);
+    for_each(context, "adding a bias", y.desc,
+             AddBias<Value>{view_of(y.desc), elements<Value>(y), bias.data, relu});
+  });
 }
 
 void rectify(const Context& context, Tensor& y) {
-  for_each(context, "ReLU", y.stored(), Relu{y.data, y.data});
+  with_type(view_of(y.desc).type, [&](auto number) {
+    using Value = decltype(number);
+    for_each(context, "ReLU", y.desc, Relu<Value>{elements<Value>(y), elements<Value>(y)});
+  });
 }
 
 void bias_gradient(const Context& context, Tensor& dbias, const Tensor& dy) {
-  sum_channels(context, "summing a bias gradient", view_of(dy.desc), BiasSums{dy.data, dbias.data});
+  const View view = view_of(dy.desc);
+  with_type(view.type, [&](auto number) {
+    using Value = decltype(number);
+    sum_channels(context, "summing a bias gradient", view,
+                 BiasSums<Value>{elements<Value>(dy), dbias.data});
+  });
 }
 
 std::size_t bias_workspace(const Context& context, const TensorDesc& dy) {

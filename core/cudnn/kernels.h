@@ -10,13 +10,13 @@ namespace duplex::cudnn {
 
 void fill(const Context& context, Tensor& tensor, float value);
 /// Values that are neither equal nor zero, to time kernels on.
-void ripple(const Context& context, float* to, std::int64_t count);
+void ripple(const Context& context, void* to, const View& view);
 /// to += from, same layout.
 void accumulate(const Context& context, Tensor& to, const Tensor& from);
-/// to = from: equal shapes, any two layouts.
+/// to = from: equal shapes, any two layouts and types.
 void convert(const Context& context, Tensor& to, const Tensor& from);
 /// to = from, whose maps begin at row `down`, column `right` of to's; zero where `from` has
-/// nothing. The two may differ in the extents of their maps and in layout.
+/// nothing. The two may differ in the extents of their maps, in layout and in type.
 void move_map(const Context& context, Tensor& to, const Tensor& from, std::int32_t down,
               std::int32_t right);
 /// core/optimiser.h's update.

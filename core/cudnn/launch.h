@@ -5,6 +5,7 @@
 
 #include "core/cudnn/context.h"
 #include "core/cudnn/kernel_call.h"
+#include "core/cudnn/layout.h"
 #include "core/cudnn/statistics.h"
 
 namespace duplex::cudnn {
@@ -29,6 +30,12 @@ void for_each(const Context& context, const char* what, std::int64_t count, cons
   call(run_for_each<Body>, static_cast<std::uint32_t>(blocks), threads_of_block, context.stream(),
        body, static_cast<std::uint32_t>(count));
   check(cudaGetLastError(), what);
+}
+
+/// body(i) for every element of a tensor.
+template <class Body>
+void for_each(const Context& context, const char* what, const TensorDesc& over, const Body& body) {
+  for_each(context, what, std::int64_t{view_of(over).elements()}, body);
 }
 
 // ---- Sums over channels: many blocks sum parts, in an order that depends on shapes alone; then a

@@ -7,13 +7,14 @@
 namespace duplex::cudnn {
 namespace {
 
-class ChannelsLast final : public Layout {
+class Lying final : public Layout {
  public:
-  explicit ChannelsLast(const View& view) : view_(view) {}
+  explicit Lying(const View& view) : view_(view) {}
 
   bool same(const Layout& other) const override {
-    const View& theirs = static_cast<const ChannelsLast&>(other).view_;
-    return view_.n == theirs.n && view_.c == theirs.c && view_.h == theirs.h && view_.w == theirs.w;
+    const View& theirs = static_cast<const Lying&>(other).view_;
+    return view_.n == theirs.n && view_.c == theirs.c && view_.h == theirs.h &&
+           view_.w == theirs.w && view_.order == theirs.order && view_.type == theirs.type;
   }
   const View& view() const { return view_; }
 
@@ -25,33 +26,43 @@ View plain_view(const Shape& shape) {
   if (shape.elements() > std::numeric_limits<std::int32_t>::max())
     throw Error("cuda: a tensor of " + shape.str() + " is too large; take a smaller batch");
   const auto extent = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
-  return {extent(shape.n()), extent(shape.c()), extent(shape.h()), extent(shape.w()), Order::nchw};
+  return {extent(shape.n()), extent(shape.c()), extent(shape.h()), extent(shape.w())};
 }
 
-TensorDesc with_order(const Shape& shape, View view, Order order) {
+TensorDesc lying(const Shape& shape, View view, Order order, Type type) {
+  view.order = view.c > 1 && view.map() > 1 ? order : Order::nchw;
+  view.type = type;
   TensorDesc desc = plain_desc(shape);
-  view.order = order;
-  if (order == Order::nhwc && view.c > 1 && view.map() > 1)
-    desc.layout = std::make_shared<ChannelsLast>(view);
+  if (view.order == Order::nchw && type == Type::float32) return desc;
+  desc.layout = std::make_shared<Lying>(view);
+  desc.bytes = view.bytes();
   return desc;
 }
 
 }  // namespace
 
-TensorDesc desc_of(const Shape& shape, Order order) {
-  return with_order(shape, plain_view(shape), order);
+TensorDesc desc_of(const Shape& shape, Order order, Type type) {
+  return lying(shape, plain_view(shape), order, type);
 }
 
-TensorDesc linear_weights(std::int64_t outputs, const TensorDesc& x) {
+TensorDesc linear_weights(std::int64_t outputs, const TensorDesc& x, Type type) {
   View view = view_of(x);
   const Shape shape{outputs, static_cast<std::int64_t>(view.c) * view.map()};
   view.n = plain_view(shape).n;
-  return with_order(shape, view, view.order);
+  return lying(shape, view, view.order, type);
 }
 
 View view_of(const TensorDesc& desc) {
-  return desc.plain() ? plain_view(desc.shape)
-                      : static_cast<const ChannelsLast&>(*desc.layout).view();
+  return desc.plain() ? plain_view(desc.shape) : static_cast<const Lying&>(*desc.layout).view();
+}
+
+View view_like(const TensorDesc& desc, const TensorDesc& other) {
+  View view = view_of(desc);
+  if (!desc.plain() || other.plain()) return view;
+  view = view_of(other);
+  view.order = Order::nchw;
+  view.type = Type::float32;
+  return view;
 }
 
 }  // namespace duplex::cudnn

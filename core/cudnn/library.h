@@ -3,14 +3,15 @@
 
 namespace duplex {
 class Device;
-}
+struct GpuOptions;
+}  // namespace duplex
 
 namespace duplex::cudnn {
 
 constexpr const char* library_name = "duplex-cudnn.so";
 
 /// The caller owns it. Throws Error where there is no driver, no GPU, or none of this number.
-using MakeDevice = Device*(int index);
+using MakeDevice = Device*(const GpuOptions& options);
 constexpr const char* make_device_name = "duplex_make_cudnn_device";
 /// GPUs that a device can be made for; 0 also where there is no driver.
 using CountDevices = int();

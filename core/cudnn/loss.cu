@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/cudnn/elements.h"
+#include "core/cudnn/kernels.h"
 #include "core/cudnn/launch.h"
 #include "core/cudnn/updates.h"
 #include "core/error.h"
@@ -16,7 +17,9 @@ class GpuLoss : public Loss {
   GpuLoss(const ContextPtr& context, const TensorDesc& desc) : context_(context) {
     if (desc.shape.rank() < 2 || desc.shape.h() != 1 || desc.shape.w() != 1)
       throw Error("loss: the input is " + desc.shape.str() + ", not N x classes");
-    x = y = plain_desc(desc.shape);
+    x = desc;
+    y = plain_desc(desc.shape);
+    if (!x.plain()) context->reserve_staging(y.bytes);
     const auto samples = static_cast<std::size_t>(x.shape.n());
     losses_ = context->allocate(samples * sizeof(float));
     labels_ = context->allocate(samples * sizeof(std::int32_t));
@@ -32,9 +35,12 @@ class GpuLoss : public Loss {
 
   void backward(Tensor& dx, const Tensor& y_in, float weight) override {
     if (!labelled_) throw Error("loss: backward before a forward with labels");
-    for_each(*context_, "gradient of the loss", dx.stored(),
-             LossBackward{dx.data, y_in.data, labels(), classes(),
-                          weight / static_cast<float>(x.shape.n())});
+    with_type(view_of(x).type, [&](auto number) {
+      using Value = decltype(number);
+      for_each(*context_, "gradient of the loss", x,
+               LossBackward<Value>{elements<Value>(dx), y_in.data, labels(), classes(),
+                                   weight / static_cast<float>(x.shape.n())});
+    });
   }
 
  protected:
@@ -46,6 +52,13 @@ class GpuLoss : public Loss {
     }
     context_->copy_in(labels_.data(), given, labels_.bytes());
     labelled_ = true;
+  }
+  /// x as plain float32.
+  const float* plain(const Tensor& x_in) const {
+    if (x.plain()) return x_in.data;
+    Tensor staged{y, reinterpret_cast<float*>(context_->staging())};
+    convert(*context_, staged, x_in);
+    return staged.data;
   }
   std::uint32_t classes() const { return static_cast<std::uint32_t>(x.shape.c()); }
   float* losses() const { return static_cast<float*>(losses_.data()); }
@@ -61,7 +74,7 @@ class GpuLoss : public Loss {
 class CrossEntropyLoss final : public GpuLoss {
  public:
   CrossEntropyLoss(const ContextPtr& context, const TensorDesc& desc)
-      : GpuLoss(context, desc), logarithm_(context->allocate(x.bytes)) {
+      : GpuLoss(context, desc), logarithm_(context->allocate(y.bytes)) {
     cudnnTensorDescriptor_t made = nullptr;
     check(cudnnCreateTensorDescriptor(&made), "describing a softmax");
     shape_.reset(made);
@@ -76,9 +89,9 @@ class CrossEntropyLoss final : public GpuLoss {
     if (given != nullptr) take_labels(given);
     const float one = 1.0F, zero = 0.0F;
     check(cudnnSoftmaxForward(context_->dnn(), CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_INSTANCE, &one,
-                              shape_.get(), x_in.data, &zero, shape_.get(), logarithm()),
+                              shape_.get(), plain(x_in), &zero, shape_.get(), logarithm()),
           "softmax");
-    for_each(*context_, "softmax", y_out.stored(), Exponential{y_out.data, logarithm()});
+    for_each(*context_, "softmax", y, Exponential{y_out.data, logarithm()});
     if (given != nullptr)
       for_each(*context_, "cross entropy", x.shape.n(),
                CrossEntropy{losses(), logarithm(), labels(), classes()});
@@ -98,9 +111,7 @@ class SquaredErrorLoss final : public GpuLoss {
   void forward(Tensor& y_out, const Tensor& x_in, const std::int32_t* given) override {
     context_->enter();
     if (given != nullptr) take_labels(given);
-    check(cudaMemcpyAsync(y_out.data, x_in.data, y.bytes, cudaMemcpyDeviceToDevice,
-                          context_->stream()),
-          "squared error");
+    convert(*context_, y_out, x_in);
     if (given != nullptr)
       for_each(*context_, "squared error", x.shape.n(),
                SquaredError{losses(), y_out.data, labels(), classes()});

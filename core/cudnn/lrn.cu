@@ -12,20 +12,27 @@ namespace {
 class GpuLrn final : public Lrn {
  public:
   GpuLrn(const ContextPtr& context, const LrnSpec& spec, const TensorDesc& desc)
-      : context_(context), spec_(spec), scale_(context->allocate(desc.bytes)) {
+      : context_(context), spec_(spec), scale_(context->allocate(plain_desc(desc.shape).bytes)) {
     if (spec.size < 1 || spec.size % 2 == 0) throw Error("LRN: the size must be odd");
     x = y = desc;
   }
 
   void forward(Tensor& y_out, const Tensor& x_in) override {
-    for_each(*context_, "LRN", y_out.stored(),
-             LrnForward{view_of(x), reach(), share(), spec_.beta, spec_.k, y_out.data, scale(),
-                        x_in.data});
+    with_type(view_of(x).type, [&](auto number) {
+      using Value = decltype(number);
+      for_each(*context_, "LRN", y,
+               LrnForward<Value>{view_of(x), reach(), share(), spec_.beta, spec_.k,
+                                 elements<Value>(y_out), scale(), elements<Value>(x_in)});
+    });
   }
   void backward(Tensor& dx, const Tensor& dy, const Tensor& x_in) override {
-    for_each(*context_, "gradient of LRN", dx.stored(),
-             LrnBackward{view_of(x), reach(), 2.0F * spec_.beta * share(), spec_.beta, dx.data,
-                         dy.data, x_in.data, scale()});
+    with_type(view_of(x).type, [&](auto number) {
+      using Value = decltype(number);
+      for_each(*context_, "gradient of LRN", x,
+               LrnBackward<Value>{view_of(x), reach(), 2.0F * spec_.beta * share(), spec_.beta,
+                                  elements<Value>(dx), elements<Value>(dy), elements<Value>(x_in),
+                                  scale()});
+    });
   }
 
  private:

@@ -41,8 +41,9 @@ Descriptors proposals(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
   return configurations;
 }
 
-/// Float32 throughout, the same bits every time, and no more rounding than a sum has.
-bool is_strict(const Descriptor& configuration) {
+/// The same bits every time, no more rounding than a sum has, and none of the inputs but what the
+/// precision says.
+bool is_allowed(const Descriptor& configuration, Precision precision) {
   const Descriptor engine = make(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t raw = engine.get();
   std::int64_t count = 0;
@@ -55,9 +56,10 @@ bool is_strict(const Descriptor& configuration) {
                                CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count,
                                notes.data()) != CUDNN_STATUS_SUCCESS)
     return false;
-  return std::none_of(notes.begin(), notes.begin() + count, [](cudnnBackendNumericalNote_t note) {
-    return note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE ||
-           note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
+  const bool strict = precision == Precision::float32;
+  return std::none_of(notes.begin(), notes.begin() + count, [&](cudnnBackendNumericalNote_t note) {
+    return (strict && (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE ||
+                       note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) ||
            note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
            note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC
 #if CUDNN_VERSION >= 8300
@@ -81,10 +83,10 @@ Descriptor plan_of(const Context& context, const Descriptor& configuration) {
 class Trial {
  public:
   Trial(const Context& context, const ConvGraph& graph) : context_(context) {
-    memory_.x = place(graph.x.elements());
-    memory_.weights = place(graph.weights.elements());
-    memory_.y = place(graph.y.elements());
-    if (graph.bias) memory_.bias = place(graph.y.c);
+    memory_.x = place(graph.x);
+    memory_.weights = place(graph.weights);
+    memory_.y = place(graph.y);
+    if (graph.bias) memory_.bias = place(graph.bias_view());
     cudaEvent_t made = nullptr;
     check(cudaEventCreate(&made), "timing an engine");
     before_.reset(made);
@@ -113,11 +115,10 @@ class Trial {
   }
 
  private:
-  void* place(std::int64_t elements) {
-    buffers_.push_back(context_.allocate(static_cast<std::size_t>(elements) * sizeof(float)));
-    auto* data = static_cast<float*>(buffers_.back().data());
-    ripple(context_, data, elements);
-    return data;
+  void* place(const View& view) {
+    buffers_.push_back(context_.allocate(view.bytes()));
+    ripple(context_, buffers_.back().data(), view);
+    return buffers_.back().data();
   }
 
   const Context& context_;
@@ -169,7 +170,7 @@ std::shared_ptr<const Plan> Plans::fastest(const ConvGraph& graph) {
     if (!usable.empty()) break;
     for (Descriptor& configuration : proposals((*parts)[whole], mode)) {
       if (usable.size() == timed_at_most) break;
-      if (!is_strict(configuration)) continue;
+      if (!is_allowed(configuration, context_->precision())) continue;
       Descriptor made = plan_of(*context_, configuration);
       if (!made) continue;
       auto plan = std::make_shared<const Plan>(parts, std::move(made));

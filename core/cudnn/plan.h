@@ -35,9 +35,9 @@ class Plans {
  public:
   explicit Plans(ContextPtr context) : context_(std::move(context)) {}
 
-  /// Of the engines that compute in float32 throughout, give the same bits every time and need no
-  /// more than some workspace, which the context then has, the fastest on this GPU. Null: there is
-  /// none.
+  /// Of the engines that compute in the context's precision, give the same bits every time and need
+  /// no more than some workspace, which the context then has, the fastest on this GPU. Null: there
+  /// is none.
   std::shared_ptr<const Plan> fastest(const ConvGraph& graph);
   const ContextPtr& context() const { return context_; }
 

@@ -22,7 +22,7 @@ class GpuPool : public Pool {
   GpuPool(const ContextPtr& context, const PoolSpec& spec, const TensorDesc& desc)
       : context_(context), slide_(slide_of(spec.window)) {
     x = desc;
-    y = desc_of(output_shape(spec, x.shape), view_of(x).order);
+    y = desc_of(output_shape(spec, x.shape), view_of(x).order, view_of(x).type);
   }
 
  protected:
@@ -38,12 +38,20 @@ class GpuMaxPool final : public GpuPool {
         winner_(context->allocate(static_cast<std::size_t>(y.shape.elements()) * sizeof(Winner))) {}
 
   void forward(Tensor& y_out, const Tensor& x_in) override {
-    for_each(*context_, "max pooling", y_out.stored(),
-             MaxPool<Winner>{view_of(x), view_of(y), slide_, y_out.data, winners(), x_in.data});
+    with_type(view_of(x).type, [&](auto number) {
+      using Value = decltype(number);
+      for_each(*context_, "max pooling", y,
+               MaxPool<Value, Winner>{view_of(x), view_of(y), slide_, elements<Value>(y_out),
+                                      winners(), elements<Value>(x_in)});
+    });
   }
   void backward(Tensor& dx, const Tensor& dy) override {
-    for_each(*context_, "gradient of max pooling", dx.stored(),
-             MaxPoolBackward<Winner>{view_of(x), view_of(y), slide_, dx.data, winners(), dy.data});
+    with_type(view_of(x).type, [&](auto number) {
+      using Value = decltype(number);
+      for_each(*context_, "gradient of max pooling", x,
+               MaxPoolBackward<Value, Winner>{view_of(x), view_of(y), slide_, elements<Value>(dx),
+                                              winners(), elements<Value>(dy)});
+    });
   }
 
  private:
@@ -57,12 +65,20 @@ class GpuAveragePool final : public GpuPool {
   using GpuPool::GpuPool;
 
   void forward(Tensor& y_out, const Tensor& x_in) override {
-    for_each(*context_, "average pooling", y_out.stored(),
-             AveragePool{view_of(x), view_of(y), slide_, y_out.data, x_in.data});
+    with_type(view_of(x).type, [&](auto number) {
+      using Value = decltype(number);
+      for_each(*context_, "average pooling", y,
+               AveragePool<Value>{view_of(x), view_of(y), slide_, elements<Value>(y_out),
+                                  elements<Value>(x_in)});
+    });
   }
   void backward(Tensor& dx, const Tensor& dy) override {
-    for_each(*context_, "gradient of average pooling", dx.stored(),
-             AveragePoolBackward{view_of(x), view_of(y), slide_, dx.data, dy.data});
+    with_type(view_of(x).type, [&](auto number) {
+      using Value = decltype(number);
+      for_each(*context_, "gradient of average pooling", x,
+               AveragePoolBackward<Value>{view_of(x), view_of(y), slide_, elements<Value>(dx),
+                                          elements<Value>(dy)});
+    });
   }
 };
 

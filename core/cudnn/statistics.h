@@ -24,11 +24,12 @@ DUPLEX_PORTABLE inline float normalised(const Moments& m, std::uint32_t c, float
 
 /// Distances from the channel's first value, which no mean is far from, and their squares: one pass
 /// that loses no more than two would.
+template <class Value>
 struct BatchSums {
   View view;
-  const float* x;
+  const Value* x;
   DUPLEX_PORTABLE Pair map(std::uint32_t i, std::uint32_t c) const {
-    const float distance = x[i] - x[view.offset({0, c, 0, 0})];
+    const float distance = float{x[i]} - float{x[view.offset({0, c, 0, 0})]};
     return {distance, distance * distance};
   }
 
@@ -38,7 +39,7 @@ struct BatchSums {
   float epsilon, momentum;
   DUPLEX_PORTABLE void finish(std::uint32_t c, double sum, double squares) const {
     const double count = static_cast<double>(view.n) * view.map();
-    const double mean = static_cast<double>(x[view.offset({0, c, 0, 0})]) + sum / count;
+    const double mean = static_cast<double>(float{x[view.offset({0, c, 0, 0})]}) + sum / count;
     const double about = squares - sum * sum / count;
     const double var = about > 0.0 ? about / count : 0.0;
     const double unbiased = count > 1.0 ? var * count / (count - 1.0) : 0.0;
@@ -55,11 +56,12 @@ struct BatchSums {
   }
 };
 
+template <class Value>
 struct Normalise {
   View view;
   Moments moments;
-  float* y;
-  const float* x;
+  Value* y;
+  const Value* x;
   bool rectified;
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const float value = normalised(moments, view.channel(i), x[i]);
@@ -68,31 +70,34 @@ struct Normalise {
 };
 
 /// With running statistics.
+template <class Value>
 struct NormaliseFixed {
   View view;
-  float* y;
-  const float *x, *gamma, *beta, *mean, *var;
+  Value* y;
+  const Value* x;
+  const float *gamma, *beta, *mean, *var;
   float epsilon;
   bool rectified;
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const std::uint32_t c = view.channel(i);
-    const float value = (x[i] - mean[c]) * (gamma[c] / sqrtf(var[c] + epsilon)) + beta[c];
+    const float value = (float{x[i]} - mean[c]) * (gamma[c] / sqrtf(var[c] + epsilon)) + beta[c];
     y[i] = rectified && value < 0.0F ? 0.0F : value;
   }
 };
 
 /// The sums of backward: dbeta = sum of dy, dgamma = sum of dy * xhat. dy counts where y was above
 /// zero.
+template <class Value>
 struct GradientSums {
   Moments moments;
-  const float *dy, *x;
+  const Value *dy, *x;
   bool rectified;
   DUPLEX_PORTABLE float masked(std::uint32_t i, std::uint32_t c) const {
-    return rectified && !(normalised(moments, c, x[i]) > 0.0F) ? 0.0F : dy[i];
+    return rectified && !(normalised(moments, c, x[i]) > 0.0F) ? 0.0F : float{dy[i]};
   }
   DUPLEX_PORTABLE Pair map(std::uint32_t i, std::uint32_t c) const {
     const float g = masked(i, c);
-    return {g, g * (x[i] - moments.mean[c]) * moments.inverse_deviation[c]};
+    return {g, g * (float{x[i]} - moments.mean[c]) * moments.inverse_deviation[c]};
   }
 
   float *dgamma, *dbeta;
@@ -103,24 +108,26 @@ struct GradientSums {
 };
 
 /// dx = gamma / sqrt(var + epsilon) * (dy - dbeta / count - xhat * dgamma / count).
+template <class Value>
 struct NormaliseBackward {
   View view;
-  GradientSums sums;
-  float* dx;
+  GradientSums<Value> sums;
+  Value* dx;
   float share;  ///< 1 / count.
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const std::uint32_t c = view.channel(i);
     const Moments& m = sums.moments;
-    const float xhat = (sums.x[i] - m.mean[c]) * m.inverse_deviation[c];
+    const float xhat = (float{sums.x[i]} - m.mean[c]) * m.inverse_deviation[c];
     dx[i] =
         m.scale[c] * (sums.masked(i, c) - share * sums.dbeta[c] - share * xhat * sums.dgamma[c]);
   }
 };
 
 /// The gradient of a bias: the sum of dy over a channel.
+template <class Value>
 struct BiasSums {
-  const float* dy;
-  DUPLEX_PORTABLE Pair map(std::uint32_t i, std::uint32_t) const { return {dy[i], 0.0F}; }
+  const Value* dy;
+  DUPLEX_PORTABLE Pair map(std::uint32_t i, std::uint32_t) const { return {float{dy[i]}, 0.0F}; }
 
   float* dbias;
   DUPLEX_PORTABLE void finish(std::uint32_t c, double sum, double) const {

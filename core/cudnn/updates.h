@@ -75,8 +75,9 @@ struct SquaredError {
 };
 
 /// Of both losses, for every element: factor * (y - onehot(label)).
+template <class Value>
 struct LossBackward {
-  float* dx;
+  Value* dx;
   const float* y;
   const std::int32_t* labels;
   std::uint32_t classes;

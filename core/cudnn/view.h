@@ -1,7 +1,9 @@
 // How the elements of a tensor lie on the GPU, in a form that kernels take.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
+#include "core/cudnn/bfloat16.h"
 #include "core/cudnn/portable.h"
 
 namespace duplex::cudnn {
@@ -10,6 +12,8 @@ enum class Order {
   nchw,  ///< Plain: row-major.
   nhwc   ///< Channels side by side.
 };
+
+enum class Type { float32, bf16 };
 
 /// An element: sample, channel, row, column.
 struct Place {
@@ -20,9 +24,13 @@ struct Place {
 struct View {
   std::uint32_t n = 1, c = 1, h = 1, w = 1;
   Order order = Order::nchw;
+  Type type = Type::float32;
 
   DUPLEX_PORTABLE std::uint32_t map() const { return h * w; }
   DUPLEX_PORTABLE std::uint32_t elements() const { return n * c * h * w; }
+  std::size_t bytes() const {
+    return std::size_t{elements()} * (type == Type::bf16 ? sizeof(BFloat16) : sizeof(float));
+  }
 
   DUPLEX_PORTABLE std::uint32_t offset(const Place& p) const {
     return order == Order::nchw ? ((p.n * c + p.c) * h + p.y) * w + p.x
@@ -42,5 +50,21 @@ struct View {
     return order == Order::nchw ? i / map() % c : i % c;
   }
 };
+
+/// work(Value()), a number of the type that elements of a tensor are stored as.
+template <class Work>
+void with_type(Type type, const Work& work) {
+  if (type == Type::bf16) {
+    work(BFloat16());
+  } else {
+    work(float());
+  }
+}
+
+/// Likewise for two.
+template <class Work>
+void with_types(const View& a, const View& b, const Work& work) {
+  with_type(a.type, [&](auto of_a) { with_type(b.type, [&](auto of_b) { work(of_a, of_b); }); });
+}
 
 }  // namespace duplex::cudnn

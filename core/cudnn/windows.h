@@ -84,13 +84,13 @@ DUPLEX_PORTABLE inline float covered_elements(const Slide& slide, const View& ma
 }
 
 /// For every element of y. `winner`: its place in the window, row-major; among equals the first.
-template <class Winner>
+template <class Value, class Winner>
 struct MaxPool {
   View x_view, y_view;
   Slide slide;
-  float* y;
+  Value* y;
   Winner* winner;
-  const float* x;
+  const Value* x;
 
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Place p = y_view.place(i);
@@ -110,67 +110,72 @@ struct MaxPool {
 };
 
 /// For every element of dx.
-template <class Winner>
+template <class Value, class Winner>
 struct MaxPoolBackward {
   View x_view, y_view;
   Slide slide;
-  float* dx;
+  Value* dx;
   const Winner* winner;
-  const float* dy;
+  const Value* dy;
 
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Place p = x_view.place(i);
     float sum = 0.0F;
     for_each_covering(slide, y_view, p, [&](std::uint32_t row, std::uint32_t column) {
       const std::uint32_t at = y_view.offset({p.n, p.c, row, column});
-      if (std::uint32_t{winner[at]} == in_window(slide, row, column, p.y, p.x)) sum += dy[at];
+      if (std::uint32_t{winner[at]} == in_window(slide, row, column, p.y, p.x))
+        sum += float{dy[at]};
     });
     dx[i] = sum;
   }
 };
 
 /// For every element of y: the mean of what its window has of the map.
+template <class Value>
 struct AveragePool {
   View x_view, y_view;
   Slide slide;
-  float* y;
-  const float* x;
+  Value* y;
+  const Value* x;
 
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Place p = y_view.place(i);
     float sum = 0.0F;
     for_each_covered(slide, x_view, p, [&](std::uint32_t row, std::uint32_t column) {
-      sum += x[x_view.offset({p.n, p.c, row, column})];
+      sum += float{x[x_view.offset({p.n, p.c, row, column})]};
     });
     y[i] = sum / covered_elements(slide, x_view, p.y, p.x);
   }
 };
 
 /// For every element of dx.
+template <class Value>
 struct AveragePoolBackward {
   View x_view, y_view;
   Slide slide;
-  float* dx;
-  const float* dy;
+  Value* dx;
+  const Value* dy;
 
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Place p = x_view.place(i);
     float sum = 0.0F;
     for_each_covering(slide, y_view, p, [&](std::uint32_t row, std::uint32_t column) {
-      sum +=
-          dy[y_view.offset({p.n, p.c, row, column})] / covered_elements(slide, x_view, row, column);
+      const float value = dy[y_view.offset({p.n, p.c, row, column})];
+      sum += value / covered_elements(slide, x_view, row, column);
     });
     dx[i] = sum;
   }
 };
 
 /// (2.8), for every element: scale = k + alpha / size * sum of squares, y = x * scale^-beta.
+template <class Value>
 struct LrnForward {
   View view;
   std::int32_t reach;     ///< size / 2.
   float weight, beta, k;  ///< weight: alpha / size.
-  float *y, *scale;
-  const float* x;
+  Value* y;
+  float* scale;
+  const Value* x;
 
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Place p = view.place(i);
@@ -181,17 +186,19 @@ struct LrnForward {
       sum += weight * value * value;
     }
     scale[i] = sum;
-    y[i] = x[i] * powf(sum, -beta);
+    y[i] = float{x[i]} * powf(sum, -beta);
   }
 };
 
 /// dx[c] = dy[c] scale[c]^-beta - 2 alpha beta / size x[c] sum of dy[j] x[j] scale[j]^(-beta - 1).
+template <class Value>
 struct LrnBackward {
   View view;
   std::int32_t reach;
   float weight, beta;  ///< weight: 2 alpha beta / size.
-  float* dx;
-  const float *dy, *x, *scale;
+  Value* dx;
+  const Value *dy, *x;
+  const float* scale;
 
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Place p = view.place(i);
@@ -199,9 +206,9 @@ struct LrnBackward {
     float sum = 0.0F;
     for (std::int32_t c = channels.begin; c < channels.end; ++c) {
       const std::uint32_t j = view.offset({p.n, static_cast<std::uint32_t>(c), p.y, p.x});
-      sum += dy[j] * x[j] * powf(scale[j], -beta) / scale[j];
+      sum += float{dy[j]} * float{x[j]} * powf(scale[j], -beta) / scale[j];
     }
-    dx[i] = dy[i] * powf(scale[i], -beta) - weight * x[i] * sum;
+    dx[i] = float{dy[i]} * powf(scale[i], -beta) - weight * float{x[i]} * sum;
   }
 };
 

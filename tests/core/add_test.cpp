@@ -115,7 +115,7 @@ TEST_P(AddComparisonTest, AfterConvolutions) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, AddComparisonTest, ::testing::ValuesIn(fast_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, AddComparisonTest, ::testing::ValuesIn(rounding_backends()),
                          backend_label);
 
 }  // namespace

@@ -18,7 +18,13 @@ std::vector<std::string> backends() {
 
 std::vector<std::string> fast_backends() {
   std::vector<std::string> names{"onednn"};
-  if (has_cuda_device()) names.push_back("cudnn");
+  if (has_cuda_device()) names.insert(names.end(), {"cudnn", "cudnn_nhwc"});
+  return names;
+}
+
+std::vector<std::string> rounding_backends() {
+  std::vector<std::string> names = fast_backends();
+  if (has_cuda_device()) names.insert(names.end(), {"cudnn_bf16", "cudnn_bf16_nhwc"});
   return names;
 }
 
@@ -28,7 +34,10 @@ std::string backend_label(const ::testing::TestParamInfo<std::string>& backend) 
 
 std::unique_ptr<Device> make_backend(const std::string& name, int threads) {
   if (name == "reference") return make_reference_device();
-  if (name == "cudnn") return make_cuda_device(0);
+  if (name == "cudnn") return make_cuda_device();
+  if (name == "cudnn_nhwc") return make_cuda_device({0, Precision::float32, true});
+  if (name == "cudnn_bf16") return make_cuda_device({0, Precision::bf16, false});
+  if (name == "cudnn_bf16_nhwc") return make_cuda_device({0, Precision::bf16, true});
 #ifdef DUPLEX_ONEDNN
   if (name == "onednn") return make_onednn_device(threads);
 #endif

@@ -15,6 +15,10 @@ std::vector<std::string> backends();
 /// Those that are held against the reference.
 std::vector<std::string> fast_backends();
 
+/// The same, and those that store activations in less than float32: same_results knows how far off
+/// they may be.
+std::vector<std::string> rounding_backends();
+
 /// The name of a test's instance.
 std::string backend_label(const ::testing::TestParamInfo<std::string>& backend);
 

@@ -173,7 +173,7 @@ TEST_P(ConcatComparisonTest, PadChannelsAfterConvolution) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, ConcatComparisonTest, ::testing::ValuesIn(fast_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, ConcatComparisonTest, ::testing::ValuesIn(rounding_backends()),
                          backend_label);
 
 }  // namespace

@@ -219,7 +219,7 @@ TEST_P(ConvComparisonTest, AfterConvolution) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, ConvComparisonTest, ::testing::ValuesIn(fast_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, ConvComparisonTest, ::testing::ValuesIn(rounding_backends()),
                          backend_label);
 
 }  // namespace

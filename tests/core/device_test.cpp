@@ -62,7 +62,7 @@ std::vector<TensorDesc> descriptions(Device& device) {
 using DeviceTest = BackendTest;
 
 TEST_P(DeviceTest, HasANameAndADescription) {
-  EXPECT_EQ(device->name(), GetParam());
+  EXPECT_EQ(device->name(), GetParam().substr(0, GetParam().find('_')));
   EXPECT_FALSE(device->description().empty());
 }
 

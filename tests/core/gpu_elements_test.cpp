@@ -104,9 +104,9 @@ TEST_P(GpuElements, ConversionGoesThereAndBack) {
   const Values values = random_values(shape, 1);
   Values there(values.size()), back(values.size());
   const View from = view_of(shape, Order::nchw), to = view(shape);
-  for_each(there.size(), cudnn::Convert{to, from, there.data(), values.data()});
+  for_each(there.size(), cudnn::Convert<float, float>{to, from, there.data(), values.data()});
   EXPECT_EQ(there, laid(to, values));
-  for_each(back.size(), cudnn::Convert{from, to, back.data(), there.data()});
+  for_each(back.size(), cudnn::Convert<float, float>{from, to, back.data(), there.data()});
   EXPECT_EQ(back, values);
 }
 
@@ -114,14 +114,14 @@ TEST_P(GpuElements, AFrameGoesAroundAMapAndOffAgain) {
   const Shape shape{2, 3, 4, 5}, framed{2, 3, 7, 6};
   const Values values = random(shape, 2);
   Values frame(static_cast<std::size_t>(framed.elements()), 7.0F), back(values.size());
-  for_each(frame.size(),
-           cudnn::MoveMap{view(framed), view(shape), frame.data(), values.data(), 2, 1});
+  for_each(frame.size(), cudnn::MoveMap<float, float>{view(framed), view(shape), frame.data(),
+                                                      values.data(), 2, 1});
   double sum = 0.0, wanted = 0.0;
   for (const float value : frame) sum += static_cast<double>(value);
   for (const float value : values) wanted += static_cast<double>(value);
   EXPECT_NEAR(sum, wanted, 1e-4);
-  for_each(back.size(),
-           cudnn::MoveMap{view(shape), view(framed), back.data(), frame.data(), -2, -1});
+  for_each(back.size(), cudnn::MoveMap<float, float>{view(shape), view(framed), back.data(),
+                                                     frame.data(), -2, -1});
   EXPECT_EQ(back, values);
 }
 
@@ -151,13 +151,14 @@ TEST_P(GpuElements, Pooling) {
       Values to(given.size()), back(from.size());
       std::vector<std::uint8_t> winner(to.size());
       if (kind == PoolKind::max) {
-        for_each(to.size(), cudnn::MaxPool<std::uint8_t>{xv, yv, slide, to.data(), winner.data(),
-                                                         from.data()});
-        for_each(back.size(), cudnn::MaxPoolBackward<std::uint8_t>{xv, yv, slide, back.data(),
-                                                                   winner.data(), given.data()});
+        for_each(to.size(), cudnn::MaxPool<float, std::uint8_t>{xv, yv, slide, to.data(),
+                                                                winner.data(), from.data()});
+        for_each(back.size(), cudnn::MaxPoolBackward<float, std::uint8_t>{
+                                  xv, yv, slide, back.data(), winner.data(), given.data()});
       } else {
-        for_each(to.size(), cudnn::AveragePool{xv, yv, slide, to.data(), from.data()});
-        for_each(back.size(), cudnn::AveragePoolBackward{xv, yv, slide, back.data(), given.data()});
+        for_each(to.size(), cudnn::AveragePool<float>{xv, yv, slide, to.data(), from.data()});
+        for_each(back.size(),
+                 cudnn::AveragePoolBackward<float>{xv, yv, slide, back.data(), given.data()});
       }
       expect_near(plain(yv, to), memory.read(y), kind == PoolKind::max ? 0.0 : 1e-6);
       expect_near(plain(xv, back), memory.read(dx), 1e-6);
@@ -179,10 +180,11 @@ TEST_P(GpuElements, LocalResponseNormalisation) {
   const Values from = laid(v, x), given = laid(v, dy);
   Values to(x.size()), scale(x.size()), back(x.size());
   const float share = spec.alpha / 5.0F;
-  for_each(to.size(),
-           cudnn::LrnForward{v, 2, share, spec.beta, spec.k, to.data(), scale.data(), from.data()});
-  for_each(back.size(), cudnn::LrnBackward{v, 2, 2.0F * spec.beta * share, spec.beta, back.data(),
-                                           given.data(), from.data(), scale.data()});
+  for_each(to.size(), cudnn::LrnForward<float>{v, 2, share, spec.beta, spec.k, to.data(),
+                                               scale.data(), from.data()});
+  for_each(back.size(),
+           cudnn::LrnBackward<float>{v, 2, 2.0F * spec.beta * share, spec.beta, back.data(),
+                                     given.data(), from.data(), scale.data()});
   expect_near(plain(v, to), memory.read(y), 1e-6);
   expect_near(plain(v, back), memory.read(dx), 1e-6);
 }
@@ -213,14 +215,15 @@ TEST_P(GpuElements, BatchNormalisation) {
       Values kept(4 * count), to(x.size()), back(x.size()), to_gamma(count), to_beta(count);
       const cudnn::Moments moments{kept.data(), kept.data() + count, kept.data() + 2 * count,
                                    kept.data() + 3 * count};
-      sum_channels(v, cudnn::BatchSums{v, from.data(), moments, mean.data(), var.data(),
-                                       gamma.data(), beta.data(), spec.epsilon, spec.momentum});
-      for_each(to.size(), cudnn::Normalise{v, moments, to.data(), from.data(), relu});
-      const cudnn::GradientSums sums{moments, given.data(),    from.data(),
-                                     relu,    to_gamma.data(), to_beta.data()};
+      sum_channels(
+          v, cudnn::BatchSums<float>{v, from.data(), moments, mean.data(), var.data(), gamma.data(),
+                                     beta.data(), spec.epsilon, spec.momentum});
+      for_each(to.size(), cudnn::Normalise<float>{v, moments, to.data(), from.data(), relu});
+      const cudnn::GradientSums<float> sums{moments, given.data(),    from.data(),
+                                            relu,    to_gamma.data(), to_beta.data()};
       sum_channels(v, sums);
       const float share = 1.0F / static_cast<float>(v.n * v.map());
-      for_each(back.size(), cudnn::NormaliseBackward{v, sums, back.data(), share});
+      for_each(back.size(), cudnn::NormaliseBackward<float>{v, sums, back.data(), share});
       const bool one = v.n * v.map() == 1;  // Then the gradient is zero, but for rounding.
       expect_near(plain(v, to), memory.read(y), 1e-5);
       if (!one) expect_near(plain(v, back), memory.read(dx), 1e-4);
@@ -231,8 +234,8 @@ TEST_P(GpuElements, BatchNormalisation) {
 
       norm->forward_inference(y, x_tensor, g, b, running_mean, running_var);
       for_each(to.size(),
-               cudnn::NormaliseFixed{v, to.data(), from.data(), gamma.data(), beta.data(),
-                                     mean.data(), var.data(), spec.epsilon, relu});
+               cudnn::NormaliseFixed<float>{v, to.data(), from.data(), gamma.data(), beta.data(),
+                                            mean.data(), var.data(), spec.epsilon, relu});
       expect_near(plain(v, to), memory.read(y), 1e-5);
     }
   }
@@ -247,9 +250,9 @@ TEST_P(GpuElements, BiasesAndTheirGradients) {
     wanted[i / 10 % 4] += dy[i];
     expected[i] = std::max(dy[i] + bias[i / 10 % 4], 0.0F);
   }
-  sum_channels(v, cudnn::BiasSums{y.data(), sums.data()});
+  sum_channels(v, cudnn::BiasSums<float>{y.data(), sums.data()});
   expect_near(sums, wanted, 1e-6);
-  for_each(y.size(), cudnn::AddBias{v, y.data(), bias.data(), true});
+  for_each(y.size(), cudnn::AddBias<float>{v, y.data(), bias.data(), true});
   EXPECT_EQ(plain(v, y), expected);
 }
 
@@ -267,7 +270,8 @@ TEST_P(GpuElements, SlicesOfAConcatenation) {
     const Values x = random_values(shapes[k], 16 + k);
     inputs.push_back(memory.holding(descs[k], x));
     const Values from = laid(view(shapes[k]), x);
-    for_each(from.size(), cudnn::IntoSlice{yv, view(shapes[k]), to.data(), from.data(), first});
+    for_each(from.size(),
+             cudnn::IntoSlice<float, float>{yv, view(shapes[k]), to.data(), from.data(), first});
     first += static_cast<std::uint32_t>(shapes[k].c());
   }
   Tensor y = memory.poisoned(concat->y);
@@ -283,8 +287,8 @@ TEST_P(GpuElements, SlicesOfAConcatenation) {
     Values back(xv.elements());
     for (const bool masked : {false, true}) {
       concat->backward(dx, static_cast<int>(k), dy_tensor, masked ? &y : nullptr);
-      for_each(back.size(), cudnn::FromSlice{yv, xv, back.data(), given.data(),
-                                             masked ? to.data() : nullptr, first});
+      for_each(back.size(), cudnn::FromSlice<float, float>{yv, xv, back.data(), given.data(),
+                                                           masked ? to.data() : nullptr, first});
       EXPECT_EQ(plain(xv, back), memory.read(dx));
     }
     first += xv.c;
@@ -300,8 +304,8 @@ TEST_P(GpuElements, DropoutDrawsBySample) {
   const View v = view(shape);
   const Values from = laid(v, x);
   Values to(x.size());
-  for_each(to.size(), cudnn::Drop{v, to.data(), from.data(), 0.4F, 1.0F / (1.0F - 0.4F), 5, 6,
-                                  std::uint64_t{7} * 24});
+  for_each(to.size(), cudnn::Drop<float>{v, to.data(), from.data(), 0.4F, 1.0F / (1.0F - 0.4F), 5,
+                                         6, std::uint64_t{7} * 24});
   EXPECT_EQ(plain(v, to), memory.read(y));
 }
 
@@ -312,8 +316,8 @@ TEST_P(GpuElements, SumsOfUnlikeLayouts) {
   const Values a_laid = laid(av, a);
   Values to(a.size()), wanted(a.size());
   for (std::size_t i = 0; i < a.size(); ++i) wanted[i] = std::max(a[i] + b[i], 0.0F);
-  for_each(to.size(),
-           cudnn::Sum{av, bv, to.data(), a_laid.data(), b.data(), av.order == bv.order, true});
+  for_each(to.size(), cudnn::Sum<float, float>{av, bv, to.data(), a_laid.data(), b.data(),
+                                               av.order == bv.order, true});
   EXPECT_EQ(plain(av, to), wanted);
 }
 
@@ -386,7 +390,7 @@ TEST(GpuLosses, AgreeWithTheReference) {
     for (const float value : losses) sum += static_cast<double>(value);
     EXPECT_NEAR(sum / 5.0, loss->value(), 1e-6);
     for_each(back.size(),
-             cudnn::LossBackward{back.data(), to.data(), labels.data(), 7, 0.3F / 5.0F});
+             cudnn::LossBackward<float>{back.data(), to.data(), labels.data(), 7, 0.3F / 5.0F});
     expect_near(back, memory.read(dx), 1e-6);
   }
 }

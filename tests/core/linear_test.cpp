@@ -152,7 +152,7 @@ TEST_P(LinearComparisonTest, AfterLinear) {
       same_results(actual, expected, random_inputs(expected.subject(), 1), linear_tolerance));
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, LinearComparisonTest, ::testing::ValuesIn(fast_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, LinearComparisonTest, ::testing::ValuesIn(rounding_backends()),
                          backend_label);
 
 }  // namespace

@@ -103,7 +103,7 @@ TEST_P(LrnComparisonTest, Everywhere) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, LrnComparisonTest, ::testing::ValuesIn(fast_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, LrnComparisonTest, ::testing::ValuesIn(rounding_backends()),
                          backend_label);
 
 }  // namespace

@@ -37,6 +37,8 @@ class Rig {
   Rig(Device& device, Subject subject);
 
   const Subject& subject() const { return subject_; }
+  /// How far off its results are because of what the device stores activations as; 0: float32.
+  double rounding() const;
   Values forward(const std::vector<Values>& inputs);
   /// Of the last forward.
   std::vector<Values> backward(const Values& dy);

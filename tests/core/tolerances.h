@@ -36,6 +36,10 @@ constexpr Tolerance pad_channels_tolerance  = {0.25, 1e-4,       0.0,     0.0};
 constexpr Tolerance loss_tolerance          = {0.02, 5e-4,       2e-6,    5e-6};
 // clang-format on
 
+/// Of any operation on activations that are stored in bfloat16: x, dy and what comes out are each
+/// rounded by up to 2^-9 of themselves.
+constexpr double bf16_tolerance = 0.012;
+
 /// Batch normalisation, forward, of values around 1000 with a deviation of 0.58: a mean rounded to
 /// float32 is off by up to 3e-5.
 constexpr double large_mean_tolerance = 2e-4;

@@ -19,7 +19,8 @@ namespace duplex::test {
 /// which would wait for each other more than work where other programs run.
 inline std::unique_ptr<Device> backend(const std::string& name, int threads = 1) {
   if (name == "reference") return make_reference_device();
-  if (name == "cudnn") return make_cuda_device(0);
+  if (name == "cudnn") return make_cuda_device();
+  if (name == "cudnn_nhwc") return make_cuda_device({0, Precision::float32, true});
 #ifdef DUPLEX_ONEDNN
   if (name == "onednn") return make_onednn_device(threads);
 #else
@@ -30,7 +31,7 @@ inline std::unique_ptr<Device> backend(const std::string& name, int threads = 1)
 
 inline auto every_backend() {
   std::vector<const char*> names{"reference", "onednn"};
-  if (has_cuda_device()) names.push_back("cudnn");
+  if (has_cuda_device()) names.insert(names.end(), {"cudnn", "cudnn_nhwc"});
   return ::testing::ValuesIn(names);
 }
 

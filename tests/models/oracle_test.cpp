@@ -281,7 +281,7 @@ std::vector<Case> cases() {
                         {"resnet34_64", "reference", 1},
                         {"resnet34_padded_64", "reference", 0}};
   std::vector<const char*> fast{"onednn"};
-  if (has_cuda_device()) fast.push_back("cudnn");
+  if (has_cuda_device()) fast.insert(fast.end(), {"cudnn", "cudnn_nhwc"});
   for (const char* device : fast) {
     for (const char* record :
          {"lenet", "alexnet", "vgg16e_64", "googlenet", "googlenet_80", "squeezenet",

@@ -17,52 +17,52 @@
 #include "tests/stand_in/stand_in.h"
 
 struct CUstream_st {
-  CUstream_st() : worker([this] { work(); }) {}
+  CUstream_st() : worker_([this] { work(); }) {}
   ~CUstream_st() {
     {
-      const std::lock_guard lock(mutex);
-      ending = true;
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
     }
-    changed.notify_all();
-    worker.join();
+    changed_.notify_all();
+    worker_.join();
   }
   CUstream_st(const CUstream_st&) = delete;
   CUstream_st& operator=(const CUstream_st&) = delete;
 
   void add(std::function<void()> job) {
     {
-      const std::lock_guard lock(mutex);
-      jobs.push_back(std::move(job));
+      const std::lock_guard lock(mutex_);
+      jobs_.push_back(std::move(job));
     }
-    changed.notify_all();
+    changed_.notify_all();
   }
   void wait() {
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [this] { return jobs.empty() && !busy; });
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return jobs_.empty() && !busy_; });
   }
 
  private:
   void work() {
-    std::unique_lock lock(mutex);
+    std::unique_lock lock(mutex_);
     for (;;) {
-      changed.wait(lock, [this] { return ending || !jobs.empty(); });
-      if (jobs.empty()) return;
-      const std::function<void()> job = std::move(jobs.front());
-      jobs.pop_front();
-      busy = true;
+      changed_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
+      if (jobs_.empty()) return;
+      const std::function<void()> job = std::move(jobs_.front());
+      jobs_.pop_front();
+      busy_ = true;
       lock.unlock();
       job();
       lock.lock();
-      busy = false;
-      changed.notify_all();
+      busy_ = false;
+      changed_.notify_all();
     }
   }
 
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<std::function<void()>> jobs;
-  bool busy = false, ending = false;
-  std::thread worker;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> jobs_;
+  bool busy_ = false, ending_ = false;
+  std::thread worker_;
 };
 
 /// Recorded anew, an event forgets what it stood for; who waits already waits for that.
