@@ -9,6 +9,7 @@
 #include "core/operations.h"
 #include "core/optimiser.h"
 #include "core/tensor.h"
+#include "core/transfer.h"
 
 namespace duplex {
 
@@ -43,8 +44,33 @@ class Device {
   /// Lays out activations and weights of the operations made from now on with their channels side
   /// by side (NHWC), or in planes (NCHW). False: this device lets nobody choose.
   virtual bool choose_channels_last(bool) { return false; }
-  /// Waits for everything asked for so far.
+  /// Waits for all operations asked for so far.
   virtual void synchronize() = 0;
+
+  // ---- Copies beside the operations. A device that works off each call before it returns has
+  // none.
+
+  /// Whether operations, but for those that say so, return before they are done.
+  virtual bool asynchronous() const { return false; }
+  /// Makes host memory fit for the copies below, while what is returned lives; from other memory
+  /// they are right too, but may keep the host waiting.
+  virtual std::shared_ptr<void> pin(void* /*data*/, std::size_t /*bytes*/) { return nullptr; }
+  /// As download, once the operations asked for so far are done, without waiting for that: null, or
+  /// a copy that nothing may overtake which writes to `from`.
+  virtual std::unique_ptr<Transfer> start_download(float* to, const Tensor& from) {
+    download(to, from);
+    return nullptr;
+  }
+  /// As upload, for the operations from now on, without waiting. Since the last synchronize(),
+  /// nothing may have been asked for that uses `to`; `from` stays as it is until the next.
+  virtual void start_upload(Tensor& to, const float* from) { upload(to, from); }
+  /// Copies ahead what the next upload from this memory will want, of these bytes: null, or a copy
+  /// that `from` must outlive.
+  virtual std::unique_ptr<Transfer> prefetch(const float* /*from*/, std::size_t /*bytes*/) {
+    return nullptr;
+  }
+  /// Of the operations since the last call. After synchronize().
+  virtual CopyWaits copy_waits() { return {}; }
 
   virtual std::unique_ptr<Conv> conv(const ConvSpec& spec, const TensorDesc& x) = 0;
   virtual std::unique_ptr<Linear> linear(const LinearSpec& spec, const TensorDesc& x) = 0;

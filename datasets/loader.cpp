@@ -228,6 +228,13 @@ void BatchLoader::work() {
   }
 }
 
+std::vector<BatchLoader::Room> BatchLoader::rooms() {
+  std::vector<Room> rooms;
+  for (Slot& slot : slots_)
+    rooms.push_back({slot.pixels.data(), slot.pixels.size() * sizeof(float)});
+  return rooms;
+}
+
 std::vector<LeftOut> BatchLoader::replaced() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<LeftOut> result;

@@ -87,6 +87,12 @@ class BatchLoader {
   /// The next step's batch, valid until the next call. In evaluation, after the last one, batches
   /// of count 0.
   const Batch& next();
+  /// The memory that the batches' pixels lie in, all along.
+  struct Room {
+    float* pixels;
+    std::size_t bytes;
+  };
+  std::vector<Room> rooms();
   /// Pictures replaced so far.
   std::vector<LeftOut> replaced() const;
 

@@ -29,16 +29,18 @@ class TimedExchange final : public Exchange {
   void end() override {
     const std::int64_t begin = clock_ns();
     inner_.end();
-    push_ns_ += clock_ns() - begin;
+    end_ns_ = clock_ns() - begin;
+    push_ns_ += end_ns_;
   }
 
   /// Of the current step so far.
   std::int64_t await_ns() const { return await_ns_; }
   std::int64_t push_ns() const { return push_ns_; }
+  std::int64_t end_ns() const { return end_ns_; }  ///< Of push_ns, ending the step.
 
  private:
   Exchange& inner_;
-  std::int64_t await_ns_ = 0, push_ns_ = 0;
+  std::int64_t await_ns_ = 0, push_ns_ = 0, end_ns_ = 0;
 };
 
 }  // namespace duplex

@@ -132,23 +132,25 @@ class Rank {
     return spec;
   }
 
-  /// What stands between the training loop and the wire.
-  Exchange& make_exchange(net::ParameterExchange& wire, const Length& length) {
-    Exchange* exchange = &wire;
+  /// Exchanges, each built on the one before; the last is the one to use. They use the wire.
+  using Exchanges = std::vector<std::unique_ptr<Exchange>>;
+
+  /// What stands between the training loop and the wire; empty: nothing.
+  Exchanges make_exchanges(net::ParameterExchange& wire, const Length& length) {
+    Exchanges made;
     if (network_ && flags_.average == 0) {
-      exchange = keep(std::make_unique<WireExchange>(*network_, host_, wire));
+      made.push_back(std::make_unique<WireExchange>(*network_, host_, wire));
     } else if (network_) {
-      Exchange* local = keep(std::make_unique<LocalExchange>(*network_, flags_.training.spec,
-                                                             flags_.training.learning_rate()));
-      exchange = keep(std::make_unique<AveragingExchange>(*network_, host_, wire, *local,
-                                                          flags_.average, length.steps));
+      made.push_back(std::make_unique<LocalExchange>(*network_, flags_.training.spec,
+                                                     flags_.training.learning_rate()));
+      made.push_back(std::make_unique<AveragingExchange>(*network_, host_, wire, *made.back(),
+                                                         flags_.average, length.steps));
     }
-    if (flags_.overlap == "on") return *exchange;
-    return *keep(std::make_unique<StrictExchange>(*exchange, host_.spans().size()));
-  }
-  Exchange* keep(std::unique_ptr<Exchange> exchange) {
-    exchanges_.push_back(std::move(exchange));
-    return exchanges_.back().get();
+    if (flags_.overlap != "on") {
+      Exchange& inner = made.empty() ? wire : *made.back();
+      made.push_back(std::make_unique<StrictExchange>(inner, host_.spans().size()));
+    }
+    return made;
   }
 
   void write_config(const RunDirectory& directory) const {
@@ -178,9 +180,10 @@ class Rank {
     loading.threads = loader_threads();
     datasets::BatchLoader loader(task_.split.train, loading);
     const Length length = length_of(flags, loader);
+    const Exchanges exchanges = make_exchanges(wire, length);
     const TrainingResult result =
         train(tracing_.counting(network_steps(*network_, loader, flags.seed)), share.count,
-              make_exchange(wire, length), flags, length, directory, directory != nullptr);
+              *exchanges.back(), flags, length, directory, directory != nullptr);
     report_replaced(loader);
     return result;
   }
@@ -196,8 +199,10 @@ class Rank {
       replay.step(number, exchange);
       return outcome;
     };
-    return train(tracing_.counting(step), share_of(flags_.index).count, make_exchange(wire, length),
-                 flags, length, directory, directory != nullptr);
+    const Exchanges exchanges = make_exchanges(wire, length);
+    Exchange& exchange = exchanges.empty() ? wire : *exchanges.back();
+    return train(tracing_.counting(step), share_of(flags_.index).count, exchange, flags, length,
+                 directory, directory != nullptr);
   }
 
   void train_rank(net::ParameterExchange& wire, const RunDirectory& directory) {
@@ -282,7 +287,6 @@ class Rank {
   LayerTimes times_;  ///< Of replay.
   std::unique_ptr<Device> device_;
   std::unique_ptr<Network> network_;
-  std::vector<std::unique_ptr<Exchange>> exchanges_;  ///< Each built on the one before.
 };
 
 }  // namespace

@@ -101,7 +101,7 @@ int local(int argc, const char* const* argv) {
   std::fputs(report_of(result, flags.batch, true).c_str(), stdout);
   if (profile && length.steps > 0) {
     directory.write("profile.json", profile->json());
-    std::printf("\n%s\n", profile->table().c_str());
+    std::printf("%s\n%s\n", data_report_of(result).c_str(), profile->table().c_str());
   }
   if (flags.accuracy) {
     const Accuracy accuracy = evaluate(network, task.split.test, loader_threads());

@@ -74,22 +74,65 @@ std::uint64_t warm_up_steps(std::uint64_t steps) {
   return std::min<std::uint64_t>(steps / 10, 10);
 }
 
-StepRunner network_steps(Network& network, datasets::BatchLoader& loader, std::uint64_t seed) {
-  return [&network, &loader, seed](std::uint64_t step, Exchange& exchange) {
-    const datasets::Batch& batch = loader.next();
-    const std::int64_t have_data = clock_ns();
+namespace {
+
+/// Steps of a device that computes while the host goes on: the next batch comes, and is copied, in
+/// the meantime.
+class Stepper {
+ public:
+  Stepper(Network& network, datasets::BatchLoader& loader, std::uint64_t seed)
+      : network_(network), loader_(loader), seed_(seed) {
+    for (const auto& room : loader.rooms())
+      pinned_.push_back(network.device().pin(room.pixels, room.bytes));
+  }
+
+  StepOutcome step(std::uint64_t number, Exchange& exchange) {
+    Device& device = network_.device();
+    if (batch_ == nullptr) next();
+    StepOutcome outcome;
+    outcome.have_data = clock_ns();
     Pass pass;
-    pass.seed = seed;
-    pass.first_sample = batch.first_sample;
-    pass.labels = batch.labels;
-    exchange.begin(step);
-    network.forward(batch.pixels, pass, &exchange);
-    const double loss = network.loss();
-    network.backward(&exchange);
+    pass.seed = seed_;
+    pass.first_sample = batch_->first_sample;
+    pass.labels = batch_->labels;
+    exchange.begin(number);
+    network_.forward(batch_->pixels, pass, &exchange);
+    network_.backward(&exchange);
+    if (device.asynchronous()) {
+      next();
+    } else {
+      batch_ = nullptr;
+    }
+    device.synchronize();
     exchange.end();
-    network.device().synchronize();
-    return StepOutcome{loss, have_data};
-  };
+    outcome.loss = network_.loss();
+    if (device.asynchronous()) outcome.waits = device.copy_waits();
+    return outcome;
+  }
+
+ private:
+  void next() {
+    if (copy_) copy_->wait();  // The loader takes back what it gave before.
+    batch_ = &loader_.next();
+    const Shape shape = loader_.shape();
+    copy_ = network_.device().prefetch(batch_->pixels,
+                                       static_cast<std::size_t>(shape.elements()) * sizeof(float));
+  }
+
+  Network& network_;
+  datasets::BatchLoader& loader_;
+  std::uint64_t seed_;
+  std::vector<std::shared_ptr<void>> pinned_;
+  const datasets::Batch* batch_ = nullptr;
+  std::unique_ptr<Transfer> copy_;
+};
+
+}  // namespace
+
+StepRunner network_steps(Network& network, datasets::BatchLoader& loader, std::uint64_t seed) {
+  const auto stepper = std::make_shared<Stepper>(network, loader, seed);
+  return
+      [stepper](std::uint64_t step, Exchange& exchange) { return stepper->step(step, exchange); };
 }
 
 TrainingResult train(const StepRunner& run, std::int64_t batch, Exchange& inner,
@@ -108,7 +151,7 @@ TrainingResult train(const StepRunner& run, std::int64_t batch, Exchange& inner,
   const std::int64_t start = clock_ns();
   std::int64_t step_begin = start;
   for (std::uint64_t step = 0; step < length.steps; ++step) {
-    const auto [loss, have_data] = run(step, exchange);
+    const auto [loss, have_data, waits] = run(step, exchange);
     const std::int64_t end = clock_ns();
 
     StepMetrics row;
@@ -120,7 +163,13 @@ TrainingResult train(const StepRunner& run, std::int64_t batch, Exchange& inner,
     row.data = seconds(have_data - step_begin);
     row.await = seconds(exchange.await_ns());
     row.push = seconds(exchange.push_ns());
-    row.gradient = seconds(end - have_data) - row.await - row.push;
+    if (waits) {
+      row.data += waits->input;
+      row.await = waits->weights;
+      row.push = seconds(exchange.end_ns());
+      result.update_apart = false;
+    }
+    row.gradient = row.total - row.data - row.await - row.push;
     step_begin = end;
     if (metrics) metrics->write(row);
     if (loss && !std::isfinite(*loss)) {
@@ -151,9 +200,16 @@ TrainingResult train(const StepRunner& run, std::int64_t batch, Exchange& inner,
   result.steps = length.steps;
   result.seconds = seconds(clock_ns() - start);
   result.gradient = spread_of(std::move(gradient));
-  result.total = spread_of(std::move(total));
   result.await = spread_of(std::move(await));
   result.push = spread_of(std::move(push));
+  double of_steps = 0.0, of_data = 0.0;
+  for (std::size_t i = 0; i < total.size(); ++i) {
+    of_steps += total[i];
+    of_data += data[i];
+    result.data_steps += data[i] > 0.01 * total[i] ? 1U : 0U;
+  }
+  result.data_share = of_steps > 0.0 ? of_data / of_steps : 0.0;
+  result.total = spread_of(std::move(total));
   result.data = spread_of(std::move(data));
   return result;
 }
@@ -199,7 +255,9 @@ nlohmann::ordered_json json_of(const TrainingResult& result) {
           {"step_s", json_of(result.total)},
           {"await_s", json_of(result.await)},
           {"push_s", json_of(result.push)},
-          {"data_s", json_of(result.data)}};
+          {"data_s", json_of(result.data)},
+          {"data_share", result.data_share},
+          {"data_steps", result.data_steps}};
 }
 
 nlohmann::ordered_json json_of(const Accuracy& accuracy) {
@@ -217,7 +275,8 @@ std::string report_of(const TrainingResult& result, std::int64_t batch, bool alo
           "\n";
   text += "step     " + spread_text(result.total) + "\n         data " +
           duration_text(result.data.median) +
-          (alone ? ", update " + duration_text(result.push.median)
+          (alone ? (result.update_apart ? ", update " + duration_text(result.push.median)
+                                        : ", update with the gradient")
                  : ", awaiting weights " + duration_text(result.await.median) +
                        ", pushing gradients " + duration_text(result.push.median)) +
           "\n";
@@ -226,6 +285,13 @@ std::string report_of(const TrainingResult& result, std::int64_t batch, bool alo
   text += result.loss ? "loss     " + fixed(*result.loss, 4) + " over the last tenth of " + steps
                       : "replay   nothing was computed; " + steps;
   return text;
+}
+
+std::string data_report_of(const TrainingResult& result) {
+  return "data     computing waited for pictures during " + fixed(100.0 * result.data_share, 1) +
+         "% of the time; for more than 1% of a step in " +
+         grouped(static_cast<std::int64_t>(result.data_steps)) + " of " +
+         grouped(static_cast<std::int64_t>(result.data.count)) + "\n";
 }
 
 void report_replaced(const datasets::BatchLoader& loader) {

@@ -45,6 +45,9 @@ Length length_of(const TrainingFlags& flags, const datasets::BatchLoader& loader
 /// Medians over the steps after warm-up, and the run as a whole.
 struct TrainingResult {
   Spread gradient, total, await, push, data;  ///< Seconds a step.
+  double data_share = 0.0;       ///< Of the time of these steps, what went into waiting for data,
+  std::uint64_t data_steps = 0;  ///< and how many waited for more than a hundredth of their time.
+  bool update_apart = true;      ///< push is the update; else it is part of gradient.
   std::uint64_t steps = 0;
   std::optional<double> loss;  ///< Mean over the last tenth of the steps.
   double seconds = 0.0;        ///< All steps.
@@ -53,10 +56,13 @@ struct TrainingResult {
 /// Steps at the start that no figure counts: a tenth of the run, ten at most.
 std::uint64_t warm_up_steps(std::uint64_t steps);
 
-/// What a step did: its loss, if anything was computed, and when (clock_ns) it had its batch.
+/// What a step did: its loss, if anything was computed, and when (clock_ns) it had its batch. Where
+/// the device computes while the host goes on: how long it had nothing to do for lack of input or
+/// of weights, which the host cannot see.
 struct StepOutcome {
   std::optional<double> loss;
   std::int64_t have_data = 0;
+  std::optional<CopyWaits> waits;
 };
 /// One step, all of it, through the exchange.
 using StepRunner = std::function<StepOutcome(std::uint64_t step, Exchange& exchange)>;
@@ -80,6 +86,9 @@ nlohmann::ordered_json json_of(const Accuracy& accuracy);
 
 /// Lines for the user: t_grad and where the rest of a step went.
 std::string report_of(const TrainingResult& result, std::int64_t batch, bool alone);
+
+/// A line: how long, and in how many steps, computing waited for data.
+std::string data_report_of(const TrainingResult& result);
 
 /// What was replaced while reading, in a line or two on standard error.
 void report_replaced(const datasets::BatchLoader& loader);

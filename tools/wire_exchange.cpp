@@ -39,43 +39,50 @@ void HostParameters::load(const std::string& path, const Model& model) {
   });
 }
 
-void WireExchange::await(std::size_t parameter) {
-  wire_.await(parameter);
-  network_.device().upload(network_.parameters()[parameter].weights,
-                           host_.spans()[parameter].weights);
+std::vector<std::shared_ptr<void>> HostParameters::pin(Device& device) const {
+  return {device.pin(weights_.data(), weights_.bytes()),
+          device.pin(gradients_.data(), gradients_.bytes())};
 }
 
-void WireExchange::push(std::size_t parameter) {
-  network_.device().download(host_.spans()[parameter].gradient,
-                             network_.parameters()[parameter].gradient);
-  wire_.push(parameter);
+Between::Between(Network& network, const HostParameters& host, net::ParameterExchange& wire)
+    : network_(network), host_(host), wire_(wire), pinned_(host.pin(network.device())) {}
+
+void Between::await(std::size_t parameter) {
+  wire_.await(parameter);
+  network_.device().start_upload(network_.parameters()[parameter].weights,
+                                 host_.spans()[parameter].weights);
+}
+
+void Between::push(std::size_t parameter, const Tensor& values) {
+  queue_.add(network_.device().start_download(host_.spans()[parameter].gradient, values),
+             [this, parameter] { wire_.push(parameter); });
+}
+
+void Between::end() {
+  queue_.wait();
+  wire_.end();
 }
 
 void AveragingExchange::begin(std::uint64_t step) {
   step_ = step;
-  if (first_of_round()) wire_.begin(step / every_);
+  if (first_of_round()) between_.begin(step / every_);
   local_.begin(step);
 }
 
 void AveragingExchange::await(std::size_t parameter) {
-  if (!first_of_round()) return;
-  wire_.await(parameter);
-  network_.device().upload(network_.parameters()[parameter].weights,
-                           host_.spans()[parameter].weights);
+  if (first_of_round()) between_.await(parameter);
 }
 
 void AveragingExchange::push(std::size_t parameter) {
   local_.push(parameter);
   if (!last_of_round()) return;
   // The mean is taken of what goes where gradients go otherwise.
-  network_.device().download(host_.spans()[parameter].gradient,
-                             network_.parameters()[parameter].weights);
-  wire_.push(parameter);
+  between_.push(parameter, network_.parameters()[parameter].weights);
 }
 
 void AveragingExchange::end() {
   local_.end();
-  if (last_of_round()) wire_.end();
+  if (last_of_round()) between_.end();
 }
 
 }  // namespace duplex::tools

@@ -6,6 +6,7 @@
 #include "core/mapped_memory.h"
 #include "layers/network.h"
 #include "net/exchange.h"
+#include "tools/push_queue.h"
 
 namespace duplex::tools {
 
@@ -22,6 +23,8 @@ class HostParameters {
   /// Views for the exchange, in forward order. Valid while this object is.
   const std::vector<net::Span>& spans() const { return spans_; }
   const std::vector<ParameterSpec>& specs() const { return specs_; }
+  /// As Device::pin, all of it.
+  std::vector<std::shared_ptr<void>> pin(Device& device) const;
 
  private:
   std::vector<ParameterSpec> specs_;
@@ -29,21 +32,44 @@ class HostParameters {
   std::vector<net::Span> spans_;
 };
 
+/// The way between a network's device and the wire, by host memory. Copies run beside the
+/// operations where the device can do that.
+class Between {
+ public:
+  Between(Network& network, const HostParameters& host, net::ParameterExchange& wire);
+
+  void begin(std::uint64_t step) { wire_.begin(step); }
+  /// Awaits a parameter's weights and uploads them.
+  void await(std::size_t parameter);
+  /// Downloads `values`, of the parameter's description, and hands them to the wire.
+  void push(std::size_t parameter, const Tensor& values);
+  /// Returns when all that was pushed has been handed over.
+  void end();
+
+ private:
+  Network& network_;
+  const HostParameters& host_;
+  net::ParameterExchange& wire_;
+  std::vector<std::shared_ptr<void>> pinned_;
+  PushQueue queue_;  ///< Last: its thread uses the others.
+};
+
 /// core's Exchange over net's: await uploads what has come, push downloads what is to go.
 class WireExchange final : public Exchange {
  public:
   WireExchange(Network& network, HostParameters& host, net::ParameterExchange& wire)
-      : network_(network), host_(host), wire_(wire) {}
+      : network_(network), between_(network, host, wire) {}
 
-  void begin(std::uint64_t step) override { wire_.begin(step); }
-  void await(std::size_t parameter) override;
-  void push(std::size_t parameter) override;
-  void end() override { wire_.end(); }
+  void begin(std::uint64_t step) override { between_.begin(step); }
+  void await(std::size_t parameter) override { between_.await(parameter); }
+  void push(std::size_t parameter) override {
+    between_.push(parameter, network_.parameters()[parameter].gradient);
+  }
+  void end() override { between_.end(); }
 
  private:
   Network& network_;
-  HostParameters& host_;
-  net::ParameterExchange& wire_;
+  Between between_;
 };
 
 /// Parameter averaging: the worker updates weights of its own (`local`); after every `every` steps,
@@ -53,7 +79,11 @@ class AveragingExchange final : public Exchange {
  public:
   AveragingExchange(Network& network, HostParameters& host, net::ParameterExchange& wire,
                     Exchange& local, std::uint64_t every, std::uint64_t steps)
-      : network_(network), host_(host), wire_(wire), local_(local), every_(every), steps_(steps) {}
+      : network_(network),
+        between_(network, host, wire),
+        local_(local),
+        every_(every),
+        steps_(steps) {}
 
   void begin(std::uint64_t step) override;
   void await(std::size_t parameter) override;
@@ -65,8 +95,7 @@ class AveragingExchange final : public Exchange {
   bool last_of_round() const { return (step_ + 1) % every_ == 0 || step_ + 1 == steps_; }
 
   Network& network_;
-  HostParameters& host_;
-  net::ParameterExchange& wire_;
+  Between between_;
   Exchange& local_;
   std::uint64_t every_, steps_, step_ = 0;
 };

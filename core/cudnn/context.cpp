@@ -42,6 +42,7 @@ Context::Context(const GpuOptions& options)
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
   stream_.reset(stream);
+  in_use_ = stream;
   cudnnHandle_t dnn = nullptr;
   check(cudnnCreate(&dnn), "starting cuDNN");
   dnn_.reset(dnn);
@@ -75,16 +76,29 @@ Buffer Context::allocate(std::size_t bytes) const {
           }};
 }
 
-void Context::grow(Buffer& buffer, std::size_t bytes) {
+void Context::grow(Buffer& buffer, std::size_t bytes) const {
   if (bytes <= buffer.bytes()) return;
-  synchronize();  // What is there may be in use.
+  check(cudaDeviceSynchronize(), "waiting for the GPU");
   buffer = Buffer();
   buffer = allocate(bytes);
 }
 
-void Context::copy_in(void* to, const void* from, std::size_t bytes) const {
+std::shared_ptr<void> Context::pin(void* data, std::size_t bytes) const {
+  enter();
+  if (bytes == 0 || cudaHostRegister(data, bytes, cudaHostRegisterDefault) != cudaSuccess) {
+    cudaGetLastError();  // It would be the next call's.
+    return nullptr;
+  }
+  return {data, [](void* memory) { cudaHostUnregister(memory); }};
+}
+
+void Context::start_copy_in(void* to, const void* from, std::size_t bytes) const {
   enter();
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream()), "copying to the GPU");
+}
+
+void Context::copy_in(void* to, const void* from, std::size_t bytes) const {
+  start_copy_in(to, from, bytes);
   synchronize();
 }
 

@@ -41,7 +41,8 @@ class Context {
   Type type() const { return precision_ == Precision::bf16 ? Type::bf16 : Type::float32; }
   void choose_order(Order order) { order_ = order; }
   Precision precision() const { return precision_; }
-  cudaStream_t stream() const { return stream_.get(); }
+  /// Of the operations, or the one that a StreamInUse has put in its place.
+  cudaStream_t stream() const { return in_use_; }
   cudnnHandle_t dnn() const { return dnn_.get(); }
   cublasHandle_t blas() const { return blas_.get(); }
 
@@ -56,18 +57,25 @@ class Context {
   void reserve_staging(std::size_t bytes) { grow(staging_, bytes); }
   char* staging() const { return static_cast<char*>(staging_.data()); }
 
+  /// Makes copies from and to host memory run without the host, while what is returned lives; null:
+  /// the driver would not.
+  std::shared_ptr<void> pin(void* data, std::size_t bytes) const;
   /// Between host memory and the GPU, by way of memory that the GPU reaches; both wait.
   void copy_in(void* to, const void* from, std::size_t bytes) const;
+  /// Waits until `from` has been read: CUDA reads memory that is not pinned before it returns.
+  void start_copy_in(void* to, const void* from, std::size_t bytes) const;
   void copy_out(void* to, const void* from, std::size_t bytes) const;
   void synchronize() const { check(cudaStreamSynchronize(stream()), "waiting for the GPU"); }
 
+  /// Makes a buffer at least this large, once nothing uses it any more; what was in it is lost.
+  void grow(Buffer& buffer, std::size_t bytes) const;
+
  private:
+  friend class StreamInUse;
   /// Of the GPU's memory; buffers may outlive the context.
   struct Use {
     std::atomic<std::size_t> now{0}, peak{0};
   };
-
-  void grow(Buffer& buffer, std::size_t bytes);
 
   int index_;
   Precision precision_;
@@ -76,11 +84,27 @@ class Context {
   int multiprocessors_ = 0;
   Order order_ = Order::nchw;
   Handle<cudaStream_t, cudaStreamDestroy> stream_;
+  cudaStream_t in_use_ = nullptr;
   Handle<cudnnHandle_t, cudnnDestroy> dnn_;
   Handle<cublasHandle_t, cublasDestroy> blas_;
   Buffer workspace_, staging_;
 };
 
 using ContextPtr = std::shared_ptr<Context>;
+
+/// While it lives, kernels of ours go to another stream. Not for cuDNN and cuBLAS.
+class StreamInUse {
+ public:
+  StreamInUse(Context& context, cudaStream_t stream) : context_(context), before_(context.in_use_) {
+    context.in_use_ = stream;
+  }
+  ~StreamInUse() { context_.in_use_ = before_; }
+  StreamInUse(const StreamInUse&) = delete;
+  StreamInUse& operator=(const StreamInUse&) = delete;
+
+ private:
+  Context& context_;
+  cudaStream_t before_;
+};
 
 }  // namespace duplex::cudnn

@@ -16,6 +16,7 @@
 #include "core/cudnn/loss.h"
 #include "core/cudnn/lrn.h"
 #include "core/cudnn/pool.h"
+#include "core/cudnn/transfers.h"
 
 namespace duplex {
 namespace {
@@ -29,7 +30,9 @@ std::string version(std::size_t number, std::size_t major, std::size_t minor) {
 class CudnnDevice final : public Device {
  public:
   explicit CudnnDevice(const GpuOptions& options)
-      : context_(std::make_shared<Context>(options)), plans_(std::make_shared<Plans>(context_)) {}
+      : context_(std::make_shared<Context>(options)),
+        plans_(std::make_shared<Plans>(context_)),
+        transfers_(context_) {}
 
   std::string name() const override { return "cudnn"; }
   std::string description() const override {
@@ -49,6 +52,7 @@ class CudnnDevice final : public Device {
   std::size_t peak_bytes() const override { return context_->peak_bytes(); }
 
   void upload(Tensor& to, const float* from) override {
+    if (transfers_.take(to, from)) return;
     if (to.desc.plain()) return context_->copy_in(to.data, from, to.desc.bytes);
     Tensor plain = staging(to.desc);
     context_->copy_in(plain.data, from, plain.desc.bytes);
@@ -74,6 +78,19 @@ class CudnnDevice final : public Device {
     context_->enter();
     context_->synchronize();
   }
+
+  bool asynchronous() const override { return true; }
+  std::shared_ptr<void> pin(void* data, std::size_t bytes) override {
+    return context_->pin(data, bytes);
+  }
+  std::unique_ptr<Transfer> start_download(float* to, const Tensor& from) override {
+    return transfers_.download(to, from);
+  }
+  void start_upload(Tensor& to, const float* from) override { transfers_.upload(to, from); }
+  std::unique_ptr<Transfer> prefetch(const float* from, std::size_t bytes) override {
+    return transfers_.prefetch(from, bytes);
+  }
+  CopyWaits copy_waits() override { return transfers_.waits(); }
 
   std::unique_ptr<Conv> conv(const ConvSpec& spec, const TensorDesc& x) override {
     return make_conv(plans_, spec, x);
@@ -115,20 +132,14 @@ class CudnnDevice final : public Device {
  private:
   /// A plain tensor, extents as the layout has them, in memory that is the transfers' alone.
   Tensor staging(const TensorDesc& desc) {
-    const View view = view_of(desc);
-    const auto extent = [](std::uint32_t value) { return static_cast<std::int64_t>(value); };
-    const TensorDesc plain =
-        plain_desc({extent(view.n), extent(view.c), extent(view.h), extent(view.w)});
-    if (staging_.bytes() < plain.bytes) {
-      context_->synchronize();
-      staging_ = Buffer();
-      staging_ = context_->allocate(plain.bytes);
-    }
+    const TensorDesc plain = unfolded(desc);
+    context_->grow(staging_, plain.bytes);
     return {plain, static_cast<float*>(staging_.data())};
   }
 
   ContextPtr context_;
   std::shared_ptr<Plans> plans_;
+  Transfers transfers_;
   Buffer staging_;
 };
 

@@ -56,6 +56,12 @@ View view_of(const TensorDesc& desc) {
   return desc.plain() ? plain_view(desc.shape) : static_cast<const Lying&>(*desc.layout).view();
 }
 
+TensorDesc unfolded(const TensorDesc& desc) {
+  const View view = view_of(desc);
+  const auto extent = [](std::uint32_t value) { return static_cast<std::int64_t>(value); };
+  return plain_desc({extent(view.n), extent(view.c), extent(view.h), extent(view.w)});
+}
+
 View view_like(const TensorDesc& desc, const TensorDesc& other) {
   View view = view_of(desc);
   if (!desc.plain() || other.plain()) return view;

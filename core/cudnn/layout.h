@@ -21,6 +21,9 @@ View view_of(const TensorDesc& desc);
 /// weights, whose rows that takes for maps) has the extents of that one.
 View view_like(const TensorDesc& desc, const TensorDesc& other);
 
+/// A plain tensor of the extents that the layout has.
+TensorDesc unfolded(const TensorDesc& desc);
+
 template <class Value>
 Value* elements(const Tensor& tensor) {
   return reinterpret_cast<Value*>(tensor.data);

@@ -50,7 +50,7 @@ class GpuLoss : public Loss {
       throw Error("loss: sample " + std::to_string(n) + " has label " + std::to_string(given[n]) +
                   ", but there are " + std::to_string(x.shape.c()) + " classes");
     }
-    context_->copy_in(labels_.data(), given, labels_.bytes());
+    context_->start_copy_in(labels_.data(), given, labels_.bytes());
     labelled_ = true;
   }
   /// x as plain float32.

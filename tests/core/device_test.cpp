@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -71,6 +72,59 @@ TEST_P(DeviceTest, MemoryIsAligned) {
     const Buffer buffer = device->allocate(bytes);
     EXPECT_NE(buffer.data(), nullptr);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64, 0U);
+  }
+}
+
+/// Copies beside the operations, from memory that is pinned and from other.
+TEST_P(DeviceTest, StartedCopiesBringWhatOperationsSee) {
+  for (const bool pinned : {false, true}) {
+    for (const TensorDesc& desc : descriptions(*device)) {
+      SCOPED_TRACE(desc.shape.str());
+      Memory memory(*device);
+      Values first = random_values(desc.shape, 1), second = random_values(desc.shape, 2);
+      Values read(first.size());
+      const std::size_t bytes = first.size() * sizeof(float);
+      std::vector<std::shared_ptr<void>> pins;
+      if (pinned) {
+        for (Values* values : {&first, &second, &read})
+          pins.push_back(device->pin(values->data(), bytes));
+      }
+      Tensor from = memory.holding(desc, first), to = memory.poisoned(desc);
+      device->synchronize();
+      device->start_upload(to, second.data());
+      device->accumulate(to, from);
+      const auto copy = device->start_download(read.data(), to);
+      if (copy) copy->wait();
+      for (std::size_t i = 0; i < read.size(); ++i) ASSERT_EQ(read[i], second[i] + first[i]);
+      device->synchronize();
+      EXPECT_GE(device->copy_waits().weights, 0.0);
+    }
+  }
+}
+
+TEST_P(DeviceTest, AnUploadTakesWhatWasPrefetched) {
+  const Shape shape{2, 3, 16, 16};
+  for (const TensorDesc& desc : {plain_desc(shape), convolved_desc(*device, shape)}) {
+    Memory memory(*device);
+    Values values = random_values(shape, 1), other = random_values(shape, 2);
+    const Values kept = values;
+    Tensor tensor = memory.poisoned(desc);
+    for (int round = 0; round < 2; ++round) {  // The second takes the memory of the first.
+      const auto copy = device->prefetch(values.data(), values.size() * sizeof(float));
+      if (copy) {
+        copy->wait();
+        std::fill(values.begin(), values.end(), 7.0F);  // It is there already.
+      }
+      device->upload(tensor, other.data());
+      EXPECT_EQ(memory.read(tensor), other);
+      device->upload(tensor, values.data());
+      EXPECT_EQ(memory.read(tensor), kept);
+      values = kept;
+    }
+    device->upload(tensor, values.data());
+    EXPECT_EQ(memory.read(tensor), kept);
+    device->synchronize();
+    EXPECT_GE(device->copy_waits().input, 0.0);
   }
 }
 

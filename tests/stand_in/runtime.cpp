@@ -208,6 +208,11 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return cudaSuccess;
 }
+cudaError_t cudaDeviceSynchronize() {
+  const std::lock_guard lock(memory_mutex());
+  for (CUstream_st* stream : streams()) stream->wait();
+  return cudaSuccess;
+}
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   stream->wait();
   return cudaSuccess;

@@ -6,10 +6,12 @@
 #include <cmath>
 #include <mutex>
 
+#include "core/cuda.h"
 #include "core/device.h"
 #include "core/random.h"
 #include "layers/accumulating_exchange.h"
 #include "layers/local_exchange.h"
+#include "layers/strict_exchange.h"
 #include "models/registry.h"
 #include "tests/ranks_in_threads.h"
 #include "tools/wire_exchange.h"
@@ -122,8 +124,17 @@ Outcome alone(const Model& model, std::int64_t batch, std::int64_t parts, std::u
   return outcome;
 }
 
+std::unique_ptr<Device> cpu(int) {
+  return make_device("cpu", 1);
+}
+/// Two share a GPU, each in a layout of its own, and the one between them has none.
+std::unique_ptr<Device> mixed(int worker) {
+  return worker == 1 ? cpu(worker) : make_device("cuda", 1, {0, Precision::float32, worker == 2});
+}
+
 /// Three workers with a part each; the statistics are the first worker's.
-Outcome together(const Model& model, net::ServerMode mode, std::uint64_t updates) {
+Outcome together(const Model& model, net::ServerMode mode, std::uint64_t updates,
+                 std::unique_ptr<Device> (*device_of)(int worker) = cpu, bool overlap = true) {
   const net::Topology topology{mode, mode == net::ServerMode::central ? 4 : 3, 0};
   Outcome outcome;
   outcome.losses.assign(updates, std::vector<double>(workers));
@@ -142,10 +153,12 @@ Outcome together(const Model& model, net::ServerMode mode, std::uint64_t updates
           wire.finish();
           return;
         }
-        const auto device = make_device("cpu", 1);
+        const auto device = device_of(worker);
         Network network(model, *device, share);
         network.initialise(seed);
-        WireExchange exchange(network, host, wire);
+        WireExchange direct(network, host, wire);
+        StrictExchange strict(direct, host.spans().size());
+        Exchange& exchange = overlap ? static_cast<Exchange&>(direct) : strict;
         std::vector<double> losses;
         for (std::uint64_t step = 0; step < updates; ++step) {
           const std::int64_t first = (static_cast<std::int64_t>(step) * workers + worker) * share;
@@ -233,6 +246,27 @@ TEST(Equality, RunningStatisticsAreThoseOfTheWorkersOwnBatches) {
   EXPECT_EQ(distributed.statistics, alone(model, share, 1, 1).statistics);
   EXPECT_NE(distributed.statistics, alone(model, share * workers, 1, 1).statistics);
 }
+
+class EqualityOnAGpu : public ::testing::TestWithParam<bool> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EqualityOnAGpu);
+
+TEST_P(EqualityOnAGpu, BesideARankWithout) {
+  const bool overlap = GetParam();
+  const Model model = small_resnet(false);
+  const Outcome expected = alone(model, share, workers, steps);
+  const double way = distance(alone(model, share, 1, 0).weights, expected.weights);
+  for (const net::ServerMode mode : {net::ServerMode::distributed, net::ServerMode::central}) {
+    const Outcome actual = together(model, mode, steps, mixed, overlap);
+    EXPECT_LT(distance(actual.weights, expected.weights), 1e-4 * way);
+    for (std::uint64_t step = 0; step < steps; ++step)
+      EXPECT_NEAR(mean(actual.losses[step]), mean(expected.losses[step]), 1e-5) << step;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, EqualityOnAGpu,
+                         ::testing::ValuesIn(has_cuda_device() ? std::vector<bool>{true, false}
+                                                               : std::vector<bool>{}),
+                         [](const auto& info) { return info.param ? "overlap" : "strict"; });
 
 }  // namespace
 }  // namespace duplex::tools

@@ -1,0 +1,128 @@
+#include "core/cudnn/transfers.h"
+
+#include <algorithm>
+
+#include "core/cudnn/kernels.h"
+#include "core/cudnn/layout.h"
+
+namespace duplex::cudnn {
+namespace {
+
+constexpr const char* what_in = "copying to the GPU";
+constexpr const char* what_out = "copying from the GPU";
+
+Handle<cudaStream_t, cudaStreamDestroy> make_stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+  return Handle<cudaStream_t, cudaStreamDestroy>(stream);
+}
+
+class EventTransfer final : public Transfer {
+ public:
+  EventTransfer(ContextPtr context, Handle<cudaEvent_t, cudaEventDestroy> done, const char* what)
+      : context_(std::move(context)), done_(std::move(done)), what_(what) {}
+  void wait() override {
+    context_->enter();
+    check(cudaEventSynchronize(done_.get()), what_);
+  }
+
+ private:
+  ContextPtr context_;
+  Handle<cudaEvent_t, cudaEventDestroy> done_;
+  const char* what_;
+};
+
+/// `tensor` without its layout, in memory that is `staging`'s.
+Tensor plain_in(Context& context, Buffer& staging, const Tensor& tensor) {
+  const TensorDesc plain = unfolded(tensor.desc);
+  context.grow(staging, plain.bytes);
+  return {plain, static_cast<float*>(staging.data())};
+}
+
+}  // namespace
+
+Transfers::Transfers(ContextPtr context)
+    : context_(std::move(context)), in_(make_stream()), out_(make_stream()) {}
+
+Transfers::Event Transfers::event(unsigned flags) {
+  cudaEvent_t made = nullptr;
+  check(cudaEventCreateWithFlags(&made, flags), "making an event");
+  return Event(made);
+}
+
+Transfers::Event Transfers::recorded(cudaStream_t stream, unsigned flags) {
+  Event made = event(flags);
+  check(cudaEventRecord(made.get(), stream), "recording an event");
+  return made;
+}
+
+void Transfers::order(cudaStream_t later, cudaStream_t sooner) {
+  check(cudaStreamWaitEvent(later, recorded(sooner).get(), 0), "ordering streams");
+}
+
+void Transfers::hold_operations(cudaStream_t stream, double CopyWaits::*kind) {
+  Wait wait{recorded(context_->stream(), cudaEventDefault), recorded(stream, cudaEventDefault),
+            kind};
+  check(cudaStreamWaitEvent(context_->stream(), wait.done.get(), 0), "ordering streams");
+  waits_.push_back(std::move(wait));
+}
+
+std::unique_ptr<Transfer> Transfers::download(float* to, const Tensor& from) {
+  context_->enter();
+  order(out_.get(), context_->stream());
+  Tensor plain = from;
+  if (!from.desc.plain()) {
+    plain = plain_in(*context_, staging_out_, from);
+    const StreamInUse beside(*context_, out_.get());
+    convert(*context_, plain, from);
+  }
+  check(cudaMemcpyAsync(to, plain.data, plain.desc.bytes, cudaMemcpyDeviceToHost, out_.get()),
+        what_out);
+  return std::make_unique<EventTransfer>(context_, recorded(out_.get()), what_out);
+}
+
+void Transfers::upload(Tensor& to, const float* from) {
+  context_->enter();
+  Tensor plain = to.desc.plain() ? to : plain_in(*context_, staging_in_, to);
+  check(cudaMemcpyAsync(plain.data, from, plain.desc.bytes, cudaMemcpyHostToDevice, in_.get()),
+        what_in);
+  if (!to.desc.plain()) {
+    const StreamInUse beside(*context_, in_.get());
+    convert(*context_, to, plain);
+  }
+  hold_operations(in_.get(), &CopyWaits::weights);
+}
+
+std::unique_ptr<Transfer> Transfers::prefetch(const float* from, std::size_t bytes) {
+  context_->enter();
+  context_->grow(input_, bytes);
+  order(in_.get(), context_->stream());  // There somebody may still take what came before.
+  check(cudaMemcpyAsync(input_.data(), from, bytes, cudaMemcpyHostToDevice, in_.get()), what_in);
+  input_from_ = from;
+  input_bytes_ = bytes;
+  return std::make_unique<EventTransfer>(context_, recorded(in_.get()), what_in);
+}
+
+bool Transfers::take(Tensor& to, const float* from) {
+  const TensorDesc plain = unfolded(to.desc);
+  if (from != input_from_ || plain.bytes != input_bytes_) return false;
+  input_from_ = nullptr;
+  context_->enter();
+  hold_operations(in_.get(), &CopyWaits::input);
+  convert(*context_, to, {plain, static_cast<float*>(input_.data())});
+  return true;
+}
+
+CopyWaits Transfers::waits() {
+  CopyWaits sum;
+  for (const Wait& wait : waits_) {
+    float late = 0.0F;  // Milliseconds; less than zero where nothing had to wait.
+    check(cudaEventSynchronize(wait.done.get()), what_in);
+    check(cudaEventElapsedTime(&late, wait.reached.get(), wait.done.get()), "timing a copy");
+    sum.*wait.kind += std::max(static_cast<double>(late), 0.0) * 1e-3;
+  }
+  waits_.clear();
+  return sum;
+}
+
+}  // namespace duplex::cudnn
