@@ -52,6 +52,11 @@ class Device {
 
   /// Whether operations, but for those that say so, return before they are done.
   virtual bool asynchronous() const { return false; }
+  /// What is asked for from now on belongs to a layer.
+  virtual void begin_layer(const std::string& /*name*/) {}
+  /// Of a device that has broken down, and on which no call succeeds any more: the layer in which
+  /// it did, or "unknown". Empty: it works.
+  virtual std::string broken_in() const { return ""; }
   /// Makes host memory fit for the copies below, while what is returned lives; from other memory
   /// they are right too, but may keep the host waiting.
   virtual std::shared_ptr<void> pin(void* /*data*/, std::size_t /*bytes*/) { return nullptr; }

@@ -32,15 +32,22 @@ Network::Network(Model model, Device& device, std::int64_t batch, bool training)
   place_tensors();
 }
 
-/// Does some work of a layer. An error bears the layer's name.
+/// Does some work. An error bears the name of the layer that it happened in: of a device that
+/// computes while the host goes on, not the one that was asked for (`node`, or none of them).
 template <class Work>
-void Network::named(std::size_t node, const Work& work) const {
+void Network::named(std::optional<std::size_t> node, const Work& work) const {
   try {
     work();
   } catch (const Error& error) {
-    throw Error(model_.title() + ", layer " + model_.nodes()[node].name + ": " + error.what(),
-                error.code);
+    std::string layer = device_.broken_in();
+    if (layer.empty() && node) layer = model_.nodes()[*node].name;
+    if (layer.empty()) throw;
+    throw Error(model_.title() + ", layer " + layer + ": " + error.what(), error.code);
   }
+}
+
+void Network::synchronize() const {
+  named({}, [&] { device_.synchronize(); });
 }
 
 void Network::bind_layers() {
@@ -54,7 +61,10 @@ void Network::bind_layers() {
       const auto& maker = model_.entry(input).layer;
       relu_x.push_back(maker && maker->traits().relu);
     }
-    named(node, [&] { bound_[node].layer = entry.layer->bind(device_, entry.name, x, relu_x); });
+    named(node, [&] {
+      device_.begin_layer(entry.name);
+      bound_[node].layer = entry.layer->bind(device_, entry.name, x, relu_x);
+    });
     bound_[node].y.desc = bound_[node].layer->y;
   }
 }
@@ -74,7 +84,8 @@ void Network::allocate_parameters() {
       bound.p.push_back(parameter.weights);
       if (specs[i].trained) {
         place(parameter.gradient);
-        device_.fill(parameter.gradient, 0.0F);  // Stays so where no loss depends on the layer.
+        // Stays so where no loss depends on the layer.
+        named({}, [&] { device_.fill(parameter.gradient, 0.0F); });
         bound.dp.push_back(parameter.gradient);
         bound.parameters.push_back(parameters_.size());
         parameters_.push_back(std::move(parameter));
@@ -137,7 +148,7 @@ void Network::initialise(std::uint64_t seed) {
   for (Parameter* parameter : state()) {
     values.resize(static_cast<std::size_t>(parameter->spec.shape.elements()));
     draw_initial(parameter->spec, seed, values.data());
-    device_.upload(parameter->weights, values.data());
+    named({}, [&] { device_.upload(parameter->weights, values.data()); });
   }
 }
 
@@ -156,11 +167,12 @@ std::vector<Parameter*> Network::state() {
 
 void Network::forward(const float* images, const Pass& pass, Exchange* exchange) {
   may_go_back_ = false;
-  device_.upload(bound_[0].y, images);
+  named({}, [&] { device_.upload(bound_[0].y, images); });
   for (std::size_t node = 1; node < bound_.size(); ++node) {
     if (model_.nodes()[node].training_only && !pass.training) continue;
     if (exchange != nullptr) {
-      for (std::size_t parameter : bound_[node].parameters) exchange->await(parameter);
+      for (std::size_t parameter : bound_[node].parameters)
+        named({}, [&] { exchange->await(parameter); });
     }
     run_forward(node, pass);
   }
@@ -177,7 +189,8 @@ void Network::backward(Exchange* exchange) {
   for (std::size_t node = bound_.size() - 1; node > 0; --node) {
     if (plan_.nodes[node].runs) run_backward(node);
     if (exchange != nullptr) {
-      for (std::size_t parameter : bound_[node].parameters) exchange->push(parameter);
+      for (std::size_t parameter : bound_[node].parameters)
+        named({}, [&] { exchange->push(parameter); });
     }
   }
 }
@@ -185,13 +198,19 @@ void Network::backward(Exchange* exchange) {
 void Network::run_forward(std::size_t node, const Pass& pass) {
   Bound& bound = bound_[node];
   const std::int64_t begin = clock_ns();
-  named(node, [&] { bound.layer->forward(bound.y, bound.x, bound.p, pass); });
+  named(node, [&] {
+    device_.begin_layer(model_.nodes()[node].name);
+    bound.layer->forward(bound.y, bound.x, bound.p, pass);
+  });
   observe(node, Phase::forward, begin);
 }
 
 void Network::run_backward(std::size_t node) {
   const std::int64_t begin = clock_ns();
-  named(node, [&] { backward_of(node); });
+  named(node, [&] {
+    device_.begin_layer(model_.nodes()[node].name);
+    backward_of(node);
+  });
   observe(node, Phase::backward, begin);
 }
 
@@ -211,20 +230,21 @@ void Network::backward_of(std::size_t node) {
 
 void Network::observe(std::size_t node, Phase phase, std::int64_t begin) {
   if (!observer_) return;
-  device_.synchronize();
+  named(node, [&] { device_.synchronize(); });
   observer_(node, phase, begin, clock_ns());
 }
 
 double Network::loss() {
   double sum = 0.0;
   for (std::size_t node = 1; node < bound_.size(); ++node) {
-    if (training_forward_ || !model_.nodes()[node].training_only) sum += bound_[node].layer->loss();
+    if (training_forward_ || !model_.nodes()[node].training_only)
+      named(node, [&] { sum += bound_[node].layer->loss(); });
   }
   return sum;
 }
 
 void Network::outputs(float* values) const {
-  device_.download(values, bound_.back().y);
+  named({}, [&] { device_.download(values, bound_.back().y); });
 }
 
 }  // namespace duplex

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,9 @@ class Network {
   /// Of the last forward, to host memory: (batch, classes); probabilities after a softmax.
   void outputs(float* values) const;
 
+  /// Waits for the device, as its synchronize(): what broke there names the layer.
+  void synchronize() const;
+
   void observe(LayerObserver observer) { observer_ = std::move(observer); }
 
   const Model& model() const { return model_; }
@@ -83,7 +87,7 @@ class Network {
   void allocate_parameters();
   void place_tensors();
   template <class Work>
-  void named(std::size_t node, const Work& work) const;
+  void named(std::optional<std::size_t> node, const Work& work) const;
   void allocate_arena(std::size_t bytes);
   void run_forward(std::size_t node, const Pass& pass);
   void run_backward(std::size_t node);

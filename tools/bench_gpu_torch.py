@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """PyTorch's training speed on a GPU, the yardstick of tools/gpu_check.sh: one network, batch and way a process.
 
-bench_gpu_torch.py NET BATCH eager|channels_last|compile STEPS
+bench_gpu_torch.py NET BATCH float32|tf32|bf16 eager|channels_last|compile STEPS
 
-Prints one tab-separated line: network, batch, way, pictures a second (median, low quartile, high quartile), peak bytes.
-Float32 throughout (no TF32), cudnn.benchmark on; compile: torch.compile of the network and its loss, in the layout
-channels_last. The networks, and the rest, are bench_torch.py's.
+Prints one tab-separated line: network, batch, precision, way, pictures a second (median, low quartile, high quartile),
+peak bytes. bf16: autocast; float32: no TF32. cudnn.benchmark on; compile: torch.compile of the network and its loss, in
+the layout channels_last. The networks, and the rest, are bench_torch.py's.
 """
 import statistics
 import sys
@@ -18,9 +18,9 @@ from bench_torch import NETWORKS
 
 
 def main():
-    name, batch, way, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    name, batch, precision, way, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5])
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    torch.backends.cudnn.allow_tf32 = precision == "tf32"
     torch.backends.cudnn.benchmark = True
     torch.manual_seed(1)
     net = NETWORKS[name](1000).train().cuda()
@@ -30,7 +30,8 @@ def main():
         net, images = net.to(memory_format=torch.channels_last), images.to(memory_format=torch.channels_last)
 
     def loss_of(pictures, classes):
-        return F.cross_entropy(net(pictures), classes)
+        with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bf16"):
+            return F.cross_entropy(net(pictures), classes)
 
     if way == "compile":
         loss_of = torch.compile(loss_of)
@@ -53,7 +54,7 @@ def main():
             times.append(time.perf_counter() - begin)
     low, _, high = statistics.quantiles(times, n=4, method="inclusive")
     median = statistics.median(times)
-    print(name, batch, way, f"{batch / median:.3f}", f"{batch / high:.3f}", f"{batch / low:.3f}",
+    print(name, batch, precision, way, f"{batch / median:.3f}", f"{batch / high:.3f}", f"{batch / low:.3f}",
           torch.cuda.max_memory_allocated(), sep="\t")
 
 

@@ -103,7 +103,7 @@ class Stepper {
     } else {
       batch_ = nullptr;
     }
-    device.synchronize();
+    network_.synchronize();
     exchange.end();
     outcome.loss = network_.loss();
     if (device.asynchronous()) outcome.waits = device.copy_waits();

@@ -67,6 +67,12 @@ class Context {
   void copy_out(void* to, const void* from, std::size_t bytes) const;
   void synchronize() const { check(cudaStreamSynchronize(stream()), "waiting for the GPU"); }
 
+  /// Whether the GPU has broken down: from then on, no call succeeds.
+  bool broken() const {
+    const cudaError_t status = cudaStreamQuery(stream());
+    return status != cudaSuccess && status != cudaErrorNotReady;
+  }
+
   /// Makes a buffer at least this large, once nothing uses it any more; what was in it is lost.
   void grow(Buffer& buffer, std::size_t bytes) const;
 

@@ -7,8 +7,6 @@
 namespace duplex::cudnn {
 namespace {
 
-using PlanPtr = std::shared_ptr<const Plan>;
-
 bool is_even(const Padding& padding) {
   return padding.top == padding.bottom && padding.left == padding.right;
 }
@@ -35,9 +33,17 @@ class GpuConv final : public Conv {
       if (is_even(spec.window.padding) || !choose(window, read, cast))
         throw Error("cuda: cuDNN has no engine in " + name_of(context_->precision()) +
                     " for a convolution of " + x.shape.str() + " with weights of " + filters.str());
+      plans_->say_once(
+          "cuda: cuDNN has no engine for convolutions whose padding differs on opposite "
+          "sides; their inputs are copied into frames of zeros");
       down_ = static_cast<std::int32_t>(spec.window.padding.top);
       right_ = static_cast<std::int32_t>(spec.window.padding.left);
     }
+    if (spec.bias && !fused_)
+      plans_->say_once(std::string("cuda: cuDNN has no engine in ") +
+                       name_of(context_->precision()) +
+                       (order == Order::nhwc ? ", NHWC," : ", NCHW,") +
+                       " that adds the bias to some convolution; a pass of its own does");
     Staging staging;
     x_ = Staged(read, x, staging);
     weights_ = Staged(cast, weights, staging);
@@ -51,7 +57,7 @@ class GpuConv final : public Conv {
     ConvMemory memory{x_.read(context, x_in, down_, right_).data, weights_.read(context, w).data,
                       y_out.data};
     if (fused_) memory.bias = b.data;
-    forward_->run(context, memory, "convolution");
+    forward_.run(context, memory, "convolution");
     if (fused_) return;
     if (spec_.bias) {
       add_bias(context, y_out, b, spec_.relu);
@@ -62,14 +68,14 @@ class GpuConv final : public Conv {
 
   void backward_data(Tensor& dx, const Tensor& dy, const Tensor& w) override {
     const Context& context = *context_;
-    data_->run(context, {x_.room(context, dx).data, weights_.read(context, w).data, dy.data},
-               "gradient of a convolution's input");
+    data_.run(context, {x_.room(context, dx).data, weights_.read(context, w).data, dy.data},
+              "gradient of a convolution's input");
     x_.write(context, dx, down_, right_);
   }
 
   void backward_weights(Tensor& dw, Tensor& db, const Tensor& dy, const Tensor& x_in) override {
     const Context& context = *context_;
-    by_weights_->run(
+    by_weights_.run(
         context,
         {x_.read(context, x_in, down_, right_).data, dweights_.room(context, dw).data, dy.data},
         "gradient of a convolution's weights");
@@ -84,20 +90,20 @@ class GpuConv final : public Conv {
                     view_of(y),         spec_.bias, spec_.relu};
     for (View* view : {&graph.x, &graph.weights, &graph.y}) view->order = context_->order();
     fused_ = spec_.bias;
-    forward_ = fused_ ? plans_->fastest(graph) : nullptr;
+    forward_ = Runner(fused_ ? plans_->fastest(graph) : nullptr);
     graph.bias = graph.relu = false;
     if (!forward_) {
       fused_ = false;
-      forward_ = plans_->fastest(graph);
+      forward_ = Runner(plans_->fastest(graph));
     }
     graph.direction = Direction::data;
-    data_ = plans_->fastest(graph);
+    data_ = Runner(plans_->fastest(graph));
     graph.direction = Direction::weights;
     graph.weights.type = dweights_type_ = Type::float32;
-    by_weights_ = plans_->fastest(graph);
+    by_weights_ = Runner(plans_->fastest(graph));
     if (!by_weights_ && context_->type() != Type::float32) {
       graph.weights.type = dweights_type_ = context_->type();
-      by_weights_ = plans_->fastest(graph);
+      by_weights_ = Runner(plans_->fastest(graph));
     }
     return forward_ && data_ && by_weights_;
   }
@@ -118,7 +124,7 @@ class GpuConv final : public Conv {
   Type dweights_type_ = Type::float32;
   std::int32_t down_ = 0, right_ = 0;  ///< Where x begins in its frame.
   bool fused_ = false;
-  PlanPtr forward_, data_, by_weights_;
+  Runner forward_, data_, by_weights_;
 };
 
 }  // namespace

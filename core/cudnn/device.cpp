@@ -16,6 +16,7 @@
 #include "core/cudnn/loss.h"
 #include "core/cudnn/lrn.h"
 #include "core/cudnn/pool.h"
+#include "core/cudnn/trail.h"
 #include "core/cudnn/transfers.h"
 
 namespace duplex {
@@ -32,7 +33,8 @@ class CudnnDevice final : public Device {
   explicit CudnnDevice(const GpuOptions& options)
       : context_(std::make_shared<Context>(options)),
         plans_(std::make_shared<Plans>(context_)),
-        transfers_(context_) {}
+        transfers_(context_),
+        trail_(*context_) {}
 
   std::string name() const override { return "cudnn"; }
   std::string description() const override {
@@ -80,6 +82,12 @@ class CudnnDevice final : public Device {
   }
 
   bool asynchronous() const override { return true; }
+  void begin_layer(const std::string& name) override { trail_.mark(name); }
+  std::string broken_in() const override {
+    if (!context_->broken()) return "";
+    const std::string layer = trail_.last();
+    return layer.empty() ? "unknown" : layer;
+  }
   std::shared_ptr<void> pin(void* data, std::size_t bytes) override {
     return context_->pin(data, bytes);
   }
@@ -140,6 +148,7 @@ class CudnnDevice final : public Device {
   ContextPtr context_;
   std::shared_ptr<Plans> plans_;
   Transfers transfers_;
+  Trail trail_;
   Buffer staging_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <limits>
 #include <vector>
 
@@ -95,13 +96,14 @@ class Trial {
   }
 
   /// Milliseconds of the fastest of some runs; infinite where the engine fails.
-  float time(const Plan& plan) {
+  float time(const std::shared_ptr<const Plan>& plan) {
     float best = std::numeric_limits<float>::infinity();
+    Runner runner(plan);
     try {
-      plan.run(context_, memory_, "trying an engine");  // Loads the kernels.
+      runner.run(context_, memory_, "trying an engine");  // Loads the kernels.
       for (int i = 0; i < timed_runs; ++i) {
         check(cudaEventRecord(before_.get(), context_.stream()), "timing an engine");
-        plan.run(context_, memory_, "trying an engine");
+        runner.run(context_, memory_, "trying an engine");
         check(cudaEventRecord(after_.get(), context_.stream()), "timing an engine");
         check(cudaEventSynchronize(after_.get()), "timing an engine");
         float took = 0.0F;
@@ -109,6 +111,7 @@ class Trial {
         best = std::min(best, took);
       }
     } catch (const Error&) {
+      if (context_.broken()) throw;
       return std::numeric_limits<float>::infinity();
     }
     return best;
@@ -138,18 +141,26 @@ Plan::Plan(std::shared_ptr<const Descriptors> graph, Descriptor plan)
   workspace_ = static_cast<std::size_t>(bytes);
 }
 
-void Plan::run(const Context& context, const ConvMemory& memory, const char* what) const {
+void Runner::run(const Context& context, const ConvMemory& memory, const char* what) {
   context.enter();
-  const std::array<std::int64_t, 4> numbers{x_number, weights_number, y_number, bias_number};
-  const std::array<void*, 4> pointers{memory.x, memory.weights, memory.y, memory.bias};
-  const std::int64_t count = memory.bias == nullptr ? 3 : 4;
   void* workspace = context.workspace();
-  const Descriptor pack = make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, numbers.data(), count);
-  set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers.data(), count);
-  set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
-  finish(pack);
-  check(cudnnBackendExecute(context.dnn(), plan_.get(), pack.get()), what);
+  if (!pack_ || !(memory == memory_) || workspace != workspace_) {
+    const std::array<std::int64_t, 4> numbers{x_number, weights_number, y_number, bias_number};
+    const std::array<void*, 4> pointers{memory.x, memory.weights, memory.y, memory.bias};
+    const std::int64_t count = memory.bias == nullptr ? 3 : 4;
+    pack_ = make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    set(pack_, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, numbers.data(), count);
+    set(pack_, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers.data(), count);
+    set(pack_, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
+    finish(pack_);
+    memory_ = memory;
+    workspace_ = workspace;
+  }
+  check(cudnnBackendExecute(context.dnn(), plan_->plan_.get(), pack_.get()), what);
+}
+
+void Plans::say_once(const std::string& text) {
+  if (said_.insert(text).second) std::fprintf(stderr, "%s\n", text.c_str());
 }
 
 std::shared_ptr<const Plan> Plans::fastest(const ConvGraph& graph) {
@@ -186,7 +197,7 @@ std::shared_ptr<const Plan> Plans::fastest(const ConvGraph& graph) {
     float least = std::numeric_limits<float>::infinity();
     for (const auto& plan : usable) {
       context_->reserve(plan->workspace());
-      const float took = trial.time(*plan);
+      const float took = trial.time(plan);
       if (took < least) {
         least = took;
         best = plan;

@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,10 @@ namespace duplex::cudnn {
 /// Memory of the tensors of a ConvGraph; bias only where it has one.
 struct ConvMemory {
   void *x = nullptr, *weights = nullptr, *y = nullptr, *bias = nullptr;
+
+  bool operator==(const ConvMemory& other) const {
+    return x == other.x && weights == other.weights && y == other.y && bias == other.bias;
+  }
 };
 
 /// A graph that an engine has been chosen for.
@@ -21,13 +26,30 @@ class Plan {
   Plan(std::shared_ptr<const Descriptors> graph, Descriptor plan);
 
   std::size_t workspace() const { return workspace_; }
-  /// The context has reserved workspace() bytes.
-  void run(const Context& context, const ConvMemory& memory, const char* what) const;
 
  private:
+  friend class Runner;
   std::shared_ptr<const Descriptors> graph_;  ///< What the plan was made from.
   Descriptor plan_;
   std::size_t workspace_ = 0;
+};
+
+/// One user's way to run a plan: what cuDNN wants to know of the memory is told again only where it
+/// is other memory than the last time.
+class Runner {
+ public:
+  Runner() = default;
+  explicit Runner(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
+
+  explicit operator bool() const { return plan_ != nullptr; }
+  /// The context has reserved the plan's workspace() bytes.
+  void run(const Context& context, const ConvMemory& memory, const char* what);
+
+ private:
+  std::shared_ptr<const Plan> plan_;
+  ConvMemory memory_;
+  void* workspace_ = nullptr;
+  Descriptor pack_;  ///< Of memory_ and workspace_.
 };
 
 /// The plans of a device, each chosen once.
@@ -39,11 +61,14 @@ class Plans {
   /// no more than some workspace, which the context then has, the fastest on this GPU. Null: there
   /// is none.
   std::shared_ptr<const Plan> fastest(const ConvGraph& graph);
+  /// A line on standard error, the first time for each text.
+  void say_once(const std::string& text);
   const ContextPtr& context() const { return context_; }
 
  private:
   ContextPtr context_;
   std::map<std::string, std::shared_ptr<const Plan>> plans_;  ///< By ConvGraph::key().
+  std::set<std::string> said_;
 };
 
 }  // namespace duplex::cudnn

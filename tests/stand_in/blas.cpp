@@ -33,7 +33,7 @@ template <class From, class To>
 void multiply(cudaStream_t stream, cublasOperation_t on_a, cublasOperation_t on_b, int m, int n,
               int k, const void* a, int stride_a, const void* b, int stride_b, void* c,
               int stride_c) {
-  duplex::stand_in::enqueue(stream, [=] {
+  duplex::stand_in::enqueue_kernel(stream, [=] {
     const auto at = [](const void* matrix, cublasOperation_t operation, int stride, int row,
                        int column) -> float {
       return static_cast<const From*>(

@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -15,6 +16,13 @@
 #include <utility>
 
 #include "tests/stand_in/stand_in.h"
+
+namespace {
+
+std::atomic<bool> broken{false};
+std::atomic<long> kernels_left{-1};  ///< Until the GPU breaks down; less than 0: it does not.
+
+}  // namespace
 
 struct CUstream_st {
   CUstream_st() : worker_([this] { work(); }) {}
@@ -51,7 +59,7 @@ struct CUstream_st {
       jobs_.pop_front();
       busy_ = true;
       lock.unlock();
-      job();
+      if (!broken) job();
       lock.lock();
       busy_ = false;
       changed_.notify_all();
@@ -123,7 +131,7 @@ cudaError_t failed(cudaError_t status) {
 void wait_for(const std::shared_ptr<CUevent_st::Mark>& mark) {
   if (!mark) return;
   std::unique_lock lock(mark->mutex);
-  mark->changed.wait(lock, [&] { return mark->passed; });
+  while (!mark->passed && !broken) mark->changed.wait_for(lock, std::chrono::milliseconds(10));
 }
 
 }  // namespace
@@ -131,11 +139,24 @@ void wait_for(const std::shared_ptr<CUevent_st::Mark>& mark) {
 void duplex::stand_in::enqueue(cudaStream_t stream, std::function<void()> work) {
   stream->add(std::move(work));
 }
+void duplex::stand_in::enqueue_kernel(cudaStream_t stream, std::function<void()> work) {
+  stream->add([work = std::move(work)] {
+    if (kernels_left > 0 && --kernels_left == 0) broken = true;
+    if (!broken) work();
+  });
+}
+
+/// What calls answer from then on.
+static cudaError_t state() {
+  return failed(broken ? cudaErrorIllegalAddress : cudaSuccess);
+}
 
 cudaError_t cudaGetLastError() {
+  if (broken) return cudaErrorIllegalAddress;
   return std::exchange(last_error, cudaSuccess);
 }
 const char* cudaGetErrorString(cudaError_t error) {
+  if (error == cudaErrorIllegalAddress) return "an illegal memory access was encountered";
   return error == cudaErrorMemoryAllocation ? "out of memory" : "an error of the stand-in";
 }
 cudaError_t cudaGetDeviceCount(int* count) {
@@ -149,6 +170,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   std::strcpy(properties->name, "a stand-in for a GPU");
   properties->multiProcessorCount = 1;
+  const char* breaks_at = std::getenv("STAND_IN_BREAKS_AT");
+  kernels_left = breaks_at == nullptr ? -1 : std::atol(breaks_at);
+  broken = false;
+  last_error = cudaSuccess;
   return cudaSuccess;
 }
 
@@ -188,6 +213,10 @@ cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned flags) {
   *data = std::malloc(std::max<std::size_t>(bytes, 1));
   return cudaHostRegister(*data, bytes, flags);
 }
+cudaError_t cudaHostGetDevicePointer(void** seen, void* data, unsigned) {
+  *seen = data;
+  return cudaSuccess;
+}
 cudaError_t cudaFreeHost(void* data) {
   cudaHostUnregister(data);
   std::free(data);
@@ -211,11 +240,14 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaDeviceSynchronize() {
   const std::lock_guard lock(memory_mutex());
   for (CUstream_st* stream : streams()) stream->wait();
-  return cudaSuccess;
+  return state();
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   stream->wait();
-  return cudaSuccess;
+  return state();
+}
+cudaError_t cudaStreamQuery(cudaStream_t) {
+  return state();
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   stream->add([mark = event->mark] { wait_for(mark); });
@@ -228,7 +260,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   const bool waits = (kind == cudaMemcpyHostToDevice && !is_registered(from)) ||
                      (kind == cudaMemcpyDeviceToHost && !is_registered(to));
   if (waits) stream->wait();
-  return cudaSuccess;
+  return state();
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
@@ -255,8 +287,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  wait_for(event->mark);
-  return cudaSuccess;
+  if (!broken) wait_for(event->mark);
+  return state();
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   *milliseconds =

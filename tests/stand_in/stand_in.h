@@ -10,7 +10,11 @@
 
 namespace duplex::stand_in {
 
-/// Behind what the stream has to do.
+/// Behind what the stream has to do. Nothing is done any more once the GPU has broken down.
 void enqueue(cudaStream_t stream, std::function<void()> work);
+
+/// Likewise a kernel. STAND_IN_BREAKS_AT=N in the environment when a device is made: in its Nth
+/// kernel, from 1, the GPU breaks down.
+void enqueue_kernel(cudaStream_t stream, std::function<void()> work);
 
 }  // namespace duplex::stand_in

@@ -47,8 +47,8 @@ namespace duplex::cudnn {
 template <class... Parameters, class... Arguments>
 void call(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
           Arguments... arguments) {
-  stand_in::enqueue(stream,
-                    [=] { stand_in::run_blocks(grid, block, [&] { kernel(arguments...); }); });
+  stand_in::enqueue_kernel(
+      stream, [=] { stand_in::run_blocks(grid, block, [&] { kernel(arguments...); }); });
 }
 
 }  // namespace duplex::cudnn

@@ -1,0 +1,69 @@
+// Where a GPU breaks down, the layer is named in which it did: on the stand-in alone, which does so
+// when it is told to.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "core/error.h"
+#include "tests/layers/devices.h"
+#include "tests/layers/small_networks.h"
+
+namespace duplex {
+namespace {
+
+constexpr std::int64_t batch_size = 4;
+
+/// Steps on a device that breaks down in a kernel; what is said, or nothing. `observed`: the
+/// network waits for every layer, and cannot be wrong about it.
+std::string breakdown(int kernel, bool observed) {
+  ::setenv("STAND_IN_BREAKS_AT", std::to_string(kernel).c_str(), 1);
+  const auto device = make_cuda_device();
+  ::unsetenv("STAND_IN_BREAKS_AT");
+  try {
+    Network network(test::all_kinds(), *device, batch_size);
+    const test::Batch batch(network.model(), batch_size);
+    test::initialise_off_kinks(network, 1);
+    if (observed) network.observe([](std::size_t, Phase, std::int64_t, std::int64_t) {});
+    network.forward(batch.images.data(), batch.training());
+    network.backward();
+    network.synchronize();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class GpuErrors : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_cuda_device() ||
+        make_cuda_device()->description().find("stand-in") == std::string::npos)
+      GTEST_SKIP() << "there is no stand-in to break down (tests/stand_in.sh)";
+  }
+};
+
+std::string layer_of(const std::string& message) {
+  const std::size_t begin = message.find(", layer ");
+  if (begin == std::string::npos) return "none, but: " + message;
+  return message.substr(begin + 8, message.find(": ", begin) - begin - 8);
+}
+
+TEST_F(GpuErrors, NameTheLayer) {
+  // From the timing of the first layer's engines to the last gradient.
+  int kernel = 1, layers = 0;
+  std::string before;
+  for (std::string message = "first"; !message.empty(); kernel += 7) {
+    message = breakdown(kernel, true);
+    if (message.find(", layer ") == std::string::npos) continue;
+    const std::string layer = layer_of(message);
+    EXPECT_EQ(layer_of(breakdown(kernel, false)), layer) << "in kernel " << kernel;
+    EXPECT_NE(message.find("illegal memory access"), std::string::npos) << message;
+    layers += layer != before ? 1 : 0;
+    before = layer;
+  }
+  EXPECT_GT(layers, 10);
+}
+
+}  // namespace
+}  // namespace duplex
