@@ -45,7 +45,17 @@ std::vector<std::shared_ptr<void>> HostParameters::pin(Device& device) const {
 }
 
 Between::Between(Network& network, const HostParameters& host, net::ParameterExchange& wire)
-    : network_(network), host_(host), wire_(wire), pinned_(host.pin(network.device())) {}
+    : network_(network), host_(host), wire_(wire), pinned_(host.pin(network.device())) {
+  Device& device = network.device();
+  if (!device.asynchronous()) return;
+  // Once through all copies, so that what they need is allocated before the first step.
+  for (std::size_t p = 0; p < host.spans().size(); ++p) {
+    device.start_upload(network.parameters()[p].weights, host.spans()[p].weights);
+    device.start_download(host.spans()[p].gradient, network.parameters()[p].gradient)->wait();
+  }
+  network.synchronize();
+  device.copy_waits();
+}
 
 void Between::await(std::size_t parameter) {
   wire_.await(parameter);
