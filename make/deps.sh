@@ -4,7 +4,7 @@
 # and the Makefile looks there first. Does nothing, at once, where nothing is missing.
 # Usage: make/deps.sh [GROUP]...
 #   build   compiler and libraries
-#   test    GoogleTest
+#   test    GoogleTest; gnuplot, whose charts are looked at
 #   demo    the pictures of Fashion-MNIST
 #   bench   iperf3, beside which the wire is timed; as root, what makes the network lab
 cd "$(dirname "$0")/.." || exit 1
@@ -44,7 +44,9 @@ for group in "${@:-build}"; do
       have usr/include/openssl/hmac.h || want 'OpenSSL|libssl-dev|openssl-devel|'
       [ "${ONEDNN:-}" = 0 ] || have usr/include/dnnl.hpp || unavailable ||
         want 'oneDNN|libdnnl-dev|onednn-devel|optional' ;;
-    test) have usr/include/gtest/gtest.h || want 'GoogleTest|libgtest-dev|gtest-devel|' ;;
+    test)
+      have usr/include/gtest/gtest.h || want 'GoogleTest|libgtest-dev|gtest-devel|'
+      command -v gnuplot >/dev/null || unavailable || want 'gnuplot|gnuplot-nox|gnuplot|optional' ;;
     demo)
       [ "${FASHION_MNIST:-}" ] || have usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ||
         want 'Fashion-MNIST|dataset-fashion-mnist||' ;;

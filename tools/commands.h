@@ -12,6 +12,7 @@ int keygen(int argc, const char* const* argv);
 int bench(int argc, const char* const* argv);
 int launch(int argc, const char* const* argv);
 int transport(int argc, const char* const* argv);
+int estimate(int argc, const char* const* argv);
 int compare(int argc, const char* const* argv);
 
 }  // namespace duplex::tools

@@ -3,13 +3,13 @@
 // measured.
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
-#include "tools/estimate.h"
+#include "tools/equations.h"
+#include "tools/run_files.h"
 #include "tools/statistics.h"
 #include "tools/table.h"
 
@@ -33,21 +33,9 @@ struct Run {
   double per_batch() const { return step / batches_a_step(); }
 };
 
-nlohmann::json read_json(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw Error(path + " cannot be read; is this the directory of a run that has ended?");
-  try {
-    nlohmann::json json = nlohmann::json::parse(file);
-    if (json.at("version").get<int>() != 1) throw Error(path + " is of another version of duplex");
-    return json;
-  } catch (const nlohmann::json::exception&) {
-    throw Error(path + " is damaged: it is no JSON with a version");
-  }
-}
-
 Run read_run(const std::string& directory) {
-  const nlohmann::json config = read_json(directory + "/config.json");
-  const nlohmann::json summary = read_json(directory + "/summary.json");
+  const nlohmann::json config = read_run_file(directory + "/config.json");
+  const nlohmann::json summary = read_run_file(directory + "/summary.json");
   try {
     Run run;
     run.name = std::filesystem::path(directory).lexically_normal().filename().string();

@@ -1,60 +1,175 @@
-#include "tools/estimate.h"
+// duplex estimate: what training on several machines will gain, by the thesis's equations (Appendix
+// C.4), before anybody owns the machines.
+#include <cstdio>
+#include <optional>
 
-#include <algorithm>
+#include "core/error.h"
+#include "tools/advice.h"
+#include "tools/command_line.h"
+#include "tools/commands.h"
+#include "tools/model_flags.h"
+#include "tools/plot.h"
+#include "tools/rate.h"
+#include "tools/run_files.h"
+#include "tools/statistics.h"
+#include "tools/table.h"
 
 namespace duplex::tools {
+namespace {
 
-double sync_central_best(const Costs& costs, double workers) {
-  return (workers + 1) * costs.comm + costs.grad;
-}
+struct Flags {
+  ModelFlags model;
+  std::optional<double> grad, comm;
+  std::string rate, type = "sync-join", server = "distributed", output = "single", file;
+  std::vector<std::string> from;
+  int workers = 0, batches = 128;
+  bool advise = false;
 
-double sync_central_worst(const Costs& costs, double workers) {
-  return 2 * workers * costs.comm + costs.grad;
-}
+  void add_to(CLI::App& app);
+  /// After parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
+  void settle() const;
 
-double sync_central(const Costs& costs, double workers) {
-  return (sync_central_best(costs, workers) + sync_central_worst(costs, workers)) / 2;
-}
-
-double sync_distributed(const Costs& costs, double workers) {
-  return 2 * costs.comm * (workers - 1) / workers + costs.grad;
-}
-
-double async_central_best(const Costs& costs, double workers, double batches) {
-  const double by_server = (batches + 1) * costs.comm + costs.grad;
-  const double by_workers =
-      (workers - 1) * costs.comm + batches / workers * (2 * costs.comm + costs.grad);
-  return std::max(by_server, by_workers);
-}
-
-double async_central_worst(const Costs& costs, double workers, double batches) {
-  return batches / workers * sync_central_worst(costs, workers);
-}
-
-double async_central(const Costs& costs, double workers, double batches) {
-  return (async_central_best(costs, workers, batches) +
-          async_central_worst(costs, workers, batches)) /
-         2;
-}
-
-double async_distributed(const Costs& costs, double workers, double batches) {
-  return batches / workers * sync_distributed(costs, workers);
-}
-
-double speedup(const Costs& costs, net::Sync sync, net::ServerMode server, double workers,
-               double batches) {
-  const bool central = server == net::ServerMode::central;
-  double parallel = 0.0;
-  if (sync == net::Sync::none) {
-    parallel = central ? async_central(costs, workers, batches)
-                       : async_distributed(costs, workers, batches);
-  } else {
-    const bool split = sync == net::Sync::split;
-    const Costs own{costs.comm, split ? costs.grad / workers : costs.grad};
-    const double iteration = central ? sync_central(own, workers) : sync_distributed(own, workers);
-    parallel = (split ? batches : batches / workers) * iteration;
+  net::Sync sync() const {
+    return type == "async" ? net::Sync::none : net::parse_sync(type.substr(5));
   }
-  return batches * costs.grad / parallel;
+};
+
+void Flags::add_to(CLI::App& app) {
+  app.add_option("--t-grad", grad, "seconds for the gradient of a batch on one machine")
+      ->check(positive());
+  app.add_option("--t-comm", comm, "seconds for one transfer of all weights over a link")
+      ->check(positive());
+  app.add_option("--rate", rate,
+                 "instead of --t-comm: of the link, 1Gbit/s; with --net, whose weights it carries");
+  model.add_to(app, false);
+  app.add_option("--from", from,
+                 "run directories of local, transport or dist: t_grad and t_comm as measured "
+                 "there, unless given");
+  app.add_option("--type", type, "sync-join (default), sync-split or async")
+      ->check(CLI::IsMember({"async", "sync-join", "sync-split"}));
+  app.add_option("--server", server, "distributed (default) or central")
+      ->check(CLI::IsMember({"central", "distributed"}));
+  app.add_option("--workers", workers, "how many, N; csv and plot: from 1 to N")
+      ->required()
+      ->check(between(1, 100000));
+  app.add_option("--batches", batches, "of the whole training, D (default 128)")
+      ->check(between(1, 1000000000));
+  app.add_option("--output", output,
+                 "single: the speedup (default); csv: of 1 to N workers, between semicolons; plot: "
+                 "a chart by gnuplot")
+      ->check(CLI::IsMember({"single", "csv", "plot"}));
+  app.add_option("--file", file, "where the plot goes, .png or .svg (default: a window, or text)");
+  app.add_flag("--advise", advise,
+               "every type, server and number of workers side by side, and whether it pays");
+}
+
+void Flags::settle() const {
+  if (comm && !rate.empty())
+    throw Error("estimate: --t-comm and --rate say the same; give one of them", Exit::usage);
+  if (rate.empty() != model.net.empty())
+    throw Error("estimate: --net and --rate go together: its bytes over the link's rate",
+                Exit::usage);
+  if (!file.empty() && output != "plot")
+    throw Error("estimate: --file is for --output plot", Exit::usage);
+  if (advise && workers < 2)
+    throw Error("estimate: --advise compares from 2 workers on", Exit::usage);
+  if (!advise && workers > batches && sync() != net::Sync::split)
+    throw Error("estimate: " + std::to_string(workers) + " workers for " + std::to_string(batches) +
+                    " batches: some would have none",
+                Exit::usage);
+}
+
+/// t_comm and t_grad, and what the link's rate is, if that is known.
+struct Given {
+  Costs costs;
+  std::optional<double> rate;
+};
+
+Given given_by(const Flags& flags) {
+  std::optional<double> grad, comm, rate;
+  for (const std::string& directory : flags.from) {
+    const MeasuredCosts measured = measured_costs(directory);
+    if (measured.grad) grad = measured.grad;
+    if (measured.comm) comm = measured.comm;
+    std::fprintf(stderr, "%s (%s): %s%s%s\n", directory.c_str(), measured.what.c_str(),
+                 measured.grad ? ("t_grad " + duration_text(*measured.grad)).c_str() : "",
+                 measured.grad && measured.comm ? ", " : "",
+                 measured.comm ? ("t_comm " + duration_text(*measured.comm)).c_str() : "");
+  }
+  if (!flags.rate.empty()) {
+    const Model model = flags.model.build();
+    const double bytes = 4.0 * static_cast<double>(model.trained_parameters());
+    rate = parse_rate(flags.rate);
+    comm = bytes / *rate;
+    std::fprintf(stderr, "%s: %s MB over %s, t_comm %s\n", model.title().c_str(),
+                 fixed(bytes * 1e-6, 3).c_str(), rate_text(*rate).c_str(),
+                 duration_text(*comm).c_str());
+  }
+  if (flags.grad) grad = flags.grad;
+  if (flags.comm) comm = flags.comm;
+  if (!grad)
+    throw Error("estimate: no t_grad; give --t-grad, or --from a run of local", Exit::usage);
+  if (!comm)
+    throw Error(
+        "estimate: no t_comm; give --t-comm, --net and --rate, or --from a run of transport",
+        Exit::usage);
+  return {{*comm, *grad}, rate};
+}
+
+void say_what_is_left_over(const Flags& flags) {
+  if (flags.sync() == net::Sync::split || flags.batches % flags.workers == 0) return;
+  const double share = static_cast<double>(flags.batches) / flags.workers;
+  std::fprintf(
+      stderr, "%d batches are no multiple of %d workers: the equations take %s of each, a run %d\n",
+      flags.batches, flags.workers, fixed(share, 2).c_str(),
+      (flags.batches + flags.workers - 1) / flags.workers);
+}
+
+void draw(const Flags& flags, const Costs& costs) {
+  const Way way{flags.sync(), net::parse_server_mode(flags.server)};
+  Chart chart;
+  chart.title = "t_grad " + duration_text(costs.grad) + ", t_comm " + duration_text(costs.comm) +
+                "; " + way.name();
+  chart.x = "workers";
+  chart.y = "speedup";
+  chart.curves = {{"estimate", {}}, {"as many times as workers", {}, true}};
+  for (int n = 1; n <= flags.workers; ++n) {
+    chart.curves[0].values.push_back(speedup(costs, way.sync, way.server, n, flags.batches));
+    chart.curves[1].values.push_back(n);
+  }
+  plot(chart, flags.file);
+}
+
+}  // namespace
+
+int estimate(int argc, const char* const* argv) {
+  CLI::App app{
+      "Predicts the speedup of training on N machines from t_grad and t_comm, by the thesis's "
+      "equations (4.4) to (4.23).",
+      "duplex estimate"};
+  Flags flags;
+  flags.add_to(app);
+  if (const auto done = parse(app, argc, argv)) return *done;
+  flags.settle();
+  const auto [costs, rate] = given_by(flags);
+
+  if (flags.advise) {
+    std::fputs(advice(costs, flags.workers, flags.batches, rate).c_str(), stdout);
+    return 0;
+  }
+  say_what_is_left_over(flags);
+  const net::ServerMode server = net::parse_server_mode(flags.server);
+  if (flags.output == "plot") {
+    draw(flags, costs);
+  } else if (flags.output == "csv") {
+    for (int n = 1; n <= flags.workers; ++n)
+      std::printf("%s%.9g", n > 1 ? ";" : "",
+                  speedup(costs, flags.sync(), server, n, flags.batches));
+    std::printf("\n");
+  } else {
+    std::printf("%.9g\n", speedup(costs, flags.sync(), server, flags.workers, flags.batches));
+  }
+  return 0;
 }
 
 }  // namespace duplex::tools

@@ -20,6 +20,8 @@ constexpr Command commands[] = {
     {"dist", duplex::tools::dist, "be one rank of distributed training"},
     {"launch", duplex::tools::launch, "start dist on every machine of a nodefile, and end it"},
     {"transport", duplex::tools::transport, "measure t_comm between this machine and another"},
+    {"estimate", duplex::tools::estimate,
+     "predict the speedup of N machines; does it pay, and how?"},
     {"compare", duplex::tools::compare, "run directories side by side: costs, speedup, accuracy"},
     {"bench", duplex::tools::bench, "time a network's training steps, without a data set"},
     {"nets", duplex::tools::nets, "print the networks, or one network's table of layers"},

@@ -4,10 +4,10 @@
 
 namespace duplex::tools {
 
-void ModelFlags::add_to(CLI::App& app) {
+void ModelFlags::add_to(CLI::App& app, bool required) {
   std::string known;
   for (const auto& [name, builder] : models::all()) known += (known.empty() ? "" : ", ") + name;
-  app.add_option("--net", net, "network: " + known)->required();
+  app.add_option("--net", net, "network: " + known)->required(required);
   app.add_option("--classes", options.classes,
                  "classes (default: the data set's, else the network's)")
       ->check(positive());

@@ -12,7 +12,8 @@ struct ModelFlags {
   std::string net;
   models::ModelOptions options;
 
-  void add_to(CLI::App& app);
+  /// `required`: --net has to be given.
+  void add_to(CLI::App& app, bool required = true);
   Model build() const { return models::build(net, options); }
 };
 

@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "tests/temporary_folder.h"
 #include "tests/tools/program.h"
-#include "tools/estimate.h"
+#include "tools/equations.h"
 #include "tools/evaluation.h"
 #include "tools/nodefile.h"
 #include "tools/statistics.h"

@@ -29,9 +29,20 @@ double async_central(const Costs& costs, double workers, double batches);
 /// The same with a distributed server (4.21).
 double async_distributed(const Costs& costs, double workers, double batches);
 
+/// Seconds of `batches` batches in parallel: those of (4.11), (4.12), (4.20) or (4.21). Join does N
+/// batches in an iteration, split one, of which each worker has 1/N.
+double parallel_seconds(const Costs& costs, net::Sync sync, net::ServerMode server, double workers,
+                        double batches);
+
 /// Speedup (4.23): the seconds that one machine takes for `batches` batches, over those of
-/// `workers`. Join does N batches in an iteration, split one, of which each worker has 1/N.
+/// `workers`.
 double speedup(const Costs& costs, net::Sync sync, net::ServerMode server, double workers,
                double batches);
+
+/// How long the transfers of N workers over a server's link take, on average: all at once, each is
+/// done when all are, after N c (7.1); in turns, as semaphores have it, the i-th after i c, so
+/// (N + 1) / 2 c (7.2), which is never more (7.3).
+double transfer_at_once(const Costs& costs, double workers);
+double transfer_in_turns(const Costs& costs, double workers);
 
 }  // namespace duplex::tools

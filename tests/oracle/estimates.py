@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""The equations of the thesis's chapter 4, once more and in exact fractions: estimates.json, which
+tests/tools/estimate_test.cpp holds duplex estimate against. estimates.py > estimates.json"""
+import json
+from fractions import Fraction as F
+
+# Table 6.1: t_grad, t_comm.
+NETWORKS = {"VGG16E": ("0.719", "5.153"), "GoogLeNet": ("0.763", "0.210"), "SqueezeNet": ("0.758", "0.033"),
+            "Resnet34": ("0.821", "0.811")}
+D = 128
+
+
+def seconds(way, server, n, c, g):
+    """Of D batches on n workers."""
+    if way == "async":
+        if server == "distributed":
+            return F(D, n) * (2 * c * F(n - 1, n) + g)  # (4.21)
+        best = max((D + 1) * c + g, (n - 1) * c + F(D, n) * (2 * c + g))  # (4.13)-(4.15)
+        worst = F(D, n) * (2 * n * c + g)  # (4.16)
+        return (best + worst) / 2  # (4.20)
+    iterations, own = (F(D, n), g) if way == "sync-join" else (F(D), g / n)
+    if server == "distributed":
+        return iterations * (2 * c * F(n - 1, n) + own)  # (4.12)
+    return iterations * (((n + 1) * c + own) + (2 * n * c + own)) / 2  # (4.4), (4.7), (4.11)
+
+
+def main():
+    records = []
+    for network, (grad, comm) in NETWORKS.items():
+        for way in ("sync-join", "sync-split", "async"):
+            for server in ("central", "distributed"):
+                g, c = F(grad), F(comm)
+                speedups = [float(D * g / seconds(way, server, n, c, g)) for n in range(1, 9)]  # (4.23)
+                records.append({"network": network, "t_grad": float(g), "t_comm": float(c), "type": way,
+                                "server": server, "batches": D, "speedups": speedups})
+    print("[\n" + ",\n".join(json.dumps(record) for record in records) + "\n]")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+// duplex estimate: against an evaluation of the equations in fractions (tests/oracle/estimates.py),
+// and what it says.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/error.h"
+#include "tests/temporary_folder.h"
+#include "tests/tools/program.h"
+#include "tools/advice.h"
+#include "tools/rate.h"
+
+namespace duplex::tools::testing {
+namespace {
+
+using nlohmann::json;
+
+std::vector<double> numbers_in(const std::string& line) {
+  std::vector<double> numbers;
+  std::istringstream text(line);
+  for (std::string cell; std::getline(text, cell, ';');) numbers.push_back(std::stod(cell));
+  return numbers;
+}
+
+std::string text_of(double value) {
+  std::ostringstream text;
+  text.precision(17);
+  text << value;
+  return text.str();
+}
+
+TEST(EstimateCommand, CsvIsTheEquations) {
+  const auto path = std::filesystem::path(__FILE__).parent_path().parent_path() / "oracle";
+  std::ifstream file(path / "estimates.json");
+  const json records = json::parse(file);
+  ASSERT_EQ(records.size(), 24U);
+  for (const json& record : records) {
+    const Way way{record.at("type") == "async"        ? net::Sync::none
+                  : record.at("type") == "sync-split" ? net::Sync::split
+                                                      : net::Sync::join,
+                  net::parse_server_mode(record.at("server"))};
+    const Costs costs{record.at("t_comm"), record.at("t_grad")};
+    const Result result =
+        run({"estimate", "--t-grad", text_of(costs.grad), "--t-comm", text_of(costs.comm), "--type",
+             record.at("type"), "--server", record.at("server"), "--workers", "8", "--batches",
+             std::to_string(record.at("batches").get<int>()), "--output", "csv"});
+    ASSERT_EQ(result.exit, 0) << result.err;
+    const std::vector<double> printed = numbers_in(result.out);
+    ASSERT_EQ(printed.size(), 8U) << result.out;
+    for (int n = 1; n <= 8; ++n) {
+      const double expected = record.at("speedups").at(static_cast<std::size_t>(n - 1));
+      const double found = speedup(costs, way.sync, way.server, n, record.at("batches"));
+      EXPECT_NEAR(found, expected, 1e-9 * expected) << record.at("network") << ", N = " << n;
+      EXPECT_NEAR(printed[static_cast<std::size_t>(n - 1)], expected, 1e-8 * expected);
+    }
+  }
+}
+
+TEST(EstimateCommand, PrintsOneNumberAndSaysWhatIsLeftOver) {
+  const Result even = run({"estimate", "--t-grad", "0.821", "--t-comm", "0.811", "--workers", "8"});
+  EXPECT_NEAR(std::stod(even.out), 8 * 0.821 / 2.24025, 1e-7);
+  EXPECT_EQ(even.err, "");
+  const Result odd = run({"estimate", "--t-grad", "1", "--t-comm", "1", "--workers", "3"});
+  EXPECT_EQ(odd.exit, 0);
+  EXPECT_NE(odd.err.find("128 batches are no multiple of 3 workers"), std::string::npos) << odd.err;
+  EXPECT_NE(odd.err.find("42.67 of each, a run 43"), std::string::npos) << odd.err;
+}
+
+TEST(EstimateCommand, TakesBytesOverARate) {
+  // GoogLeNet has 6,998,552 parameters with 1000 classes.
+  const Result result = run({"estimate", "--t-grad", "0.763", "--net", "googlenet", "--rate",
+                             "1Gbit/s", "--workers", "1", "--server", "central"});
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const double comm = 4.0 * 6998552.0 / 125e6;
+  EXPECT_NEAR(std::stod(result.out), 0.763 / (2 * comm + 0.763), 1e-8);
+}
+
+TEST(EstimateCommand, TakesWhatRunsHaveMeasured) {
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& name, const json& content) {
+    std::ofstream(folder / name) << content.dump();
+  };
+  std::filesystem::create_directories(folder / "alone");
+  write("alone/config.json",
+        {{"version", 1}, {"command", "local"}, {"title", "LeNet"}, {"batch", 4}});
+  write("alone/summary.json", {{"version", 1}, {"t_grad_s", {{"median", 0.5}}}});
+  std::filesystem::create_directories(folder / "link");
+  write("link/transport-ps.json",
+        {{"version", 1}, {"command", "transport"}, {"title", "LeNet"}, {"t_comm", 0.25}});
+  const Result result =
+      run({"estimate", "--from", folder / "alone", "--from", folder / "link", "--workers", "2"});
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_NEAR(std::stod(result.out), 2 * 0.5 / 0.75, 1e-8);
+
+  // A run of one machine has measured no t_comm.
+  const Result half = run({"estimate", "--from", folder / "alone", "--workers", "2"});
+  EXPECT_EQ(half.exit, 2);
+  EXPECT_NE(half.err.find("no t_comm"), std::string::npos) << half.err;
+  // Waiting is no computing.
+  write(
+      "alone/config.json",
+      {{"version", 1}, {"command", "dist"}, {"title", "LeNet"}, {"batch", 4}, {"replayed", true}});
+  EXPECT_EQ(run({"estimate", "--from", folder / "alone", "--workers", "2"}).exit, 1);
+  for (const char* broken : {"{\"version\": 2}", "{\"version\": 1}", "{\"ver", ""}) {
+    std::ofstream(folder / "alone/config.json") << broken;
+    const Result damaged = run({"estimate", "--from", folder / "alone", "--workers", "2"});
+    EXPECT_EQ(damaged.exit, 1) << broken;
+    EXPECT_NE(damaged.err.find("alone"), std::string::npos) << damaged.err;
+  }
+  EXPECT_EQ(run({"estimate", "--from", folder / "nowhere", "--workers", "2"}).exit, 1);
+}
+
+TEST(EstimateCommand, RefusesWhatMakesNoSense) {
+  const auto refuses = [](std::vector<std::string> arguments, const std::string& because) {
+    arguments.insert(arguments.begin(), "estimate");
+    const Result result = run(arguments);
+    EXPECT_EQ(result.exit, 2) << result.err;
+    EXPECT_NE(result.err.find(because), std::string::npos) << result.err;
+    EXPECT_EQ(result.out, "");
+  };
+  refuses({"--t-grad", "1", "--t-comm", "1"}, "--workers");
+  refuses({"--t-comm", "1", "--workers", "2"}, "no t_grad");
+  refuses({"--t-grad", "1", "--workers", "2"}, "no t_comm");
+  for (const char* bad : {"0", "-1", "nan", "inf", "x", ""}) {
+    refuses({"--t-grad", bad, "--t-comm", "1", "--workers", "2"}, "--t-grad");
+    refuses({"--t-grad", "1", "--t-comm", bad, "--workers", "2"}, "--t-comm");
+  }
+  refuses({"--t-grad", "1", "--t-comm", "1", "--workers", "0"}, "--workers");
+  refuses({"--t-grad", "1", "--t-comm", "1", "--workers", "9", "--batches", "8"},
+          "9 workers for 8");
+  refuses({"--t-grad", "1", "--t-comm", "1", "--workers", "2", "--batches", "0"}, "--batches");
+  refuses({"--t-grad", "1", "--t-comm", "1", "--workers", "2", "--type", "sync"}, "--type");
+  refuses({"--t-grad", "1", "--workers", "2", "--rate", "1Gbit/s"}, "--net");
+  refuses({"--t-grad", "1", "--workers", "2", "--net", "lenet"}, "--rate");
+  refuses({"--t-grad", "1", "--workers", "2", "--net", "lenot", "--rate", "1Gbit/s"}, "lenot");
+  refuses({"--t-grad", "1", "--workers", "2", "--net", "lenet", "--rate", "1 parsec"}, "1 parsec");
+  refuses({"--t-grad", "1", "--t-comm", "1", "--workers", "2", "--net", "lenet", "--rate", "1Gbit"},
+          "say the same");
+  refuses(
+      {"--t-grad", "1", "--t-comm", "1", "--workers", "2", "--output", "plot", "--file", "a.pdf"},
+      "a.pdf");
+  refuses({"--t-grad", "1", "--t-comm", "1", "--workers", "1", "--advise"}, "2 workers");
+}
+
+/// The chart as text, without a display, and as a file.
+TEST(EstimateCommand, Plots) {
+  if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "gnuplot is not installed";
+  ::unsetenv("DISPLAY");
+  ::unsetenv("WAYLAND_DISPLAY");
+  const std::vector<std::string> common{"estimate",  "--t-grad", "0.763",    "--t-comm", "0.21",
+                                        "--workers", "8",        "--output", "plot"};
+  const Result text = run(common);
+  ASSERT_EQ(text.exit, 0) << text.err;
+  EXPECT_NE(text.out.find("workers"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("sync join, distributed"), std::string::npos) << text.out;
+  std::istringstream lines(text.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+
+  const TemporaryFolder folder;
+  for (const auto& [name, begins] :
+       {std::pair<std::string, std::string>{"it's.svg", "<?xml"}, {"chart.png", "\x89PNG"}}) {
+    std::vector<std::string> arguments = common;
+    arguments.insert(arguments.end(), {"--file", folder / name});
+    const Result drawn = run(arguments);
+    ASSERT_EQ(drawn.exit, 0) << drawn.err;
+    std::ifstream file(folder / name, std::ios::binary);
+    std::string start(begins.size(), '\0');
+    file.read(start.data(), static_cast<std::streamsize>(start.size()));
+    EXPECT_EQ(start, begins);
+  }
+}
+
+TEST(Advice, FindsTheBestOfAllNumbersOfWorkers) {
+  const Costs costs{0.033, 0.758};  // SqueezeNet: split on a central server peaks (thesis: N = 4).
+  const Way split{net::Sync::split, net::ServerMode::central};
+  const Best best = best_of(split, costs, 8, 128);
+  for (int n = 2; n <= 8; ++n)
+    EXPECT_LE(speedup(costs, split.sync, split.server, n, 128), best.speedup) << n;
+  EXPECT_EQ(best.workers, 4);
+}
+
+TEST(Advice, BreakEvenIsWhereTheBestWayIsAsFastAsOneMachine) {
+  for (const Costs& costs : {Costs{5.153, 0.719}, Costs{0.033, 0.758}, Costs{0.811, 0.821}}) {
+    const double factor = break_even(costs, 8, 128);
+    EXPECT_NEAR(best_of_all({costs.comm / factor, costs.grad}, 8, 128).speedup, 1.0, 1e-6);
+    EXPECT_NEAR(best_of_all({costs.comm, costs.grad * factor}, 8, 128).speedup, 1.0, 1e-6);
+    EXPECT_EQ(factor > 1.0, best_of_all(costs, 8, 128).speedup < 1.0);
+  }
+}
+
+TEST(Advice, SaysWhetherItPaysInLinesOfATerminal) {
+  const std::string yes = advice({0.21, 0.763}, 8, 128, 125e6);
+  EXPECT_NE(yes.find("It pays: sync join, distributed, with 8 workers"), std::string::npos) << yes;
+  const std::string no = advice({5.153, 0.719}, 4, 128, std::nullopt);
+  EXPECT_NE(no.find("One machine is best"), std::string::npos) << no;
+  for (const std::string& text : {yes, no, advice({0.1, 1.0}, 1024, 100000, 1.25e9)}) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  }
+}
+
+TEST(Rates, AreReadAndWritten) {
+  EXPECT_EQ(parse_rate("1Gbit/s"), 125e6);
+  EXPECT_EQ(parse_rate("100 Mbit"), 12.5e6);
+  EXPECT_EQ(parse_rate("12.5MB/s"), 12.5e6);
+  EXPECT_EQ(parse_rate("8kbit"), 1000.0);
+  for (const char* bad :
+       {"", "1", "Gbit", "1Gbit/h", "-1Gbit", "0Gbit", "nanGbit", "1gbit", "1 Gbits"})
+    EXPECT_THROW(parse_rate(bad), Error) << bad;
+  EXPECT_EQ(rate_text(125e6), "1 Gbit/s");
+  EXPECT_EQ(rate_text(117.6875e6), "941.5 Mbit/s");
+}
+
+}  // namespace
+}  // namespace duplex::tools::testing
