@@ -1,6 +1,8 @@
 // What the operations of one GPU share: its number, stream and library handles, and memory that is
 // needed only while a call runs.
 #pragma once
+#include <cudnn_backend.h>
+
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -14,16 +16,20 @@
 
 namespace duplex::cudnn {
 
-/// Owns what a library made. `Destroy`: how the library takes it back.
-template <auto Destroy>
-struct Destroyer {
-  template <class Made>
-  void operator()(Made* made) const {
-    Destroy(made);
+/// How the libraries take back what they made.
+struct Destroy {
+  void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+  void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
+  void operator()(cudnnHandle_t handle) const { cudnnDestroy(handle); }
+  void operator()(cublasHandle_t handle) const { cublasDestroy(handle); }
+  void operator()(cudnnTensorDescriptor_t tensor) const { cudnnDestroyTensorDescriptor(tensor); }
+  void operator()(cudnnBackendDescriptor_t descriptor) const {
+    cudnnBackendDestroyDescriptor(descriptor);
   }
 };
-template <class Pointer, auto Destroy>
-using Handle = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroyer<Destroy>>;
+/// Owns one of these.
+template <class Pointer>
+using Handle = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroy>;
 
 class Context {
  public:
@@ -89,10 +95,10 @@ class Context {
   std::string gpu_;
   int multiprocessors_ = 0;
   Order order_ = Order::nchw;
-  Handle<cudaStream_t, cudaStreamDestroy> stream_;
+  Handle<cudaStream_t> stream_;
   cudaStream_t in_use_ = nullptr;
-  Handle<cudnnHandle_t, cudnnDestroy> dnn_;
-  Handle<cublasHandle_t, cublasDestroy> blas_;
+  Handle<cudnnHandle_t> dnn_;
+  Handle<cublasHandle_t> blas_;
   Buffer workspace_, staging_;
 };
 

@@ -9,7 +9,7 @@
 
 namespace duplex::cudnn {
 
-using Descriptor = Handle<cudnnBackendDescriptor_t, cudnnBackendDestroyDescriptor>;
+using Descriptor = Handle<cudnnBackendDescriptor_t>;
 using Descriptors = std::vector<Descriptor>;
 
 inline Descriptor make(cudnnBackendDescriptorType_t type) {

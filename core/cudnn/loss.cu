@@ -100,7 +100,7 @@ class CrossEntropyLoss final : public GpuLoss {
  private:
   float* logarithm() const { return static_cast<float*>(logarithm_.data()); }
 
-  Handle<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor> shape_;
+  Handle<cudnnTensorDescriptor_t> shape_;
   Buffer logarithm_;  ///< Of y.
 };
 

@@ -127,7 +127,7 @@ class Trial {
   const Context& context_;
   std::vector<Buffer> buffers_;
   ConvMemory memory_;
-  Handle<cudaEvent_t, cudaEventDestroy> before_, after_;
+  Handle<cudaEvent_t> before_, after_;
 };
 
 }  // namespace

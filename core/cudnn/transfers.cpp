@@ -11,15 +11,15 @@ namespace {
 constexpr const char* what_in = "copying to the GPU";
 constexpr const char* what_out = "copying from the GPU";
 
-Handle<cudaStream_t, cudaStreamDestroy> make_stream() {
+Handle<cudaStream_t> make_stream() {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
-  return Handle<cudaStream_t, cudaStreamDestroy>(stream);
+  return Handle<cudaStream_t>(stream);
 }
 
 class EventTransfer final : public Transfer {
  public:
-  EventTransfer(ContextPtr context, Handle<cudaEvent_t, cudaEventDestroy> done, const char* what)
+  EventTransfer(ContextPtr context, Handle<cudaEvent_t> done, const char* what)
       : context_(std::move(context)), done_(std::move(done)), what_(what) {}
   void wait() override {
     context_->enter();
@@ -28,7 +28,7 @@ class EventTransfer final : public Transfer {
 
  private:
   ContextPtr context_;
-  Handle<cudaEvent_t, cudaEventDestroy> done_;
+  Handle<cudaEvent_t> done_;
   const char* what_;
 };
 

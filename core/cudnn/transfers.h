@@ -23,7 +23,7 @@ class Transfers {
   bool take(Tensor& to, const float* from);
 
  private:
-  using Event = Handle<cudaEvent_t, cudaEventDestroy>;
+  using Event = Handle<cudaEvent_t>;
 
   /// A place in the operations' stream, and what had to be done before it went on.
   struct Wait {
@@ -39,7 +39,7 @@ class Transfers {
   void hold_operations(cudaStream_t stream, double CopyWaits::*kind);
 
   ContextPtr context_;
-  Handle<cudaStream_t, cudaStreamDestroy> in_, out_;
+  Handle<cudaStream_t> in_, out_;
   Buffer staging_in_, staging_out_;    ///< For tensors in a layout, as plain ones.
   Buffer input_;                       ///< What was prefetched,
   const float* input_from_ = nullptr;  ///< from here; null: nothing, or it was taken.
