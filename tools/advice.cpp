@@ -148,6 +148,9 @@ std::string advice(const Costs& costs, int most, int batches, std::optional<doub
                                 : std::string("still one machine")) +
             ".\n";
   }
+  text += "On a central server of " + std::to_string(most) + " workers a transfer takes " +
+          duration_text(transfer_at_once(costs, most)) + " (7.1), with\nsemaphores " +
+          duration_text(transfer_in_turns(costs, most)) + " on average (7.2), (7.3).\n";
   return text;
 }
 

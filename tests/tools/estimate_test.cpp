@@ -204,6 +204,20 @@ TEST(Advice, SaysWhetherItPaysInLinesOfATerminal) {
   }
 }
 
+/// By what the worker waits for: in turns, the i-th of them for i transfers.
+TEST(Advice, TransfersInTurnsAreNeverSlowerOnAverage) {
+  const Costs costs{0.5, 1.0};
+  for (int n = 1; n <= 8; ++n) {
+    double sum = 0.0;
+    for (int i = 1; i <= n; ++i) sum += i * costs.comm;
+    EXPECT_NEAR(transfer_in_turns(costs, n), sum / n, 1e-12);
+    EXPECT_LE(transfer_in_turns(costs, n), transfer_at_once(costs, n));
+  }
+  const std::string text = advice(costs, 4, 128, std::nullopt);
+  EXPECT_NE(text.find("2.000 s (7.1)"), std::string::npos) << text;
+  EXPECT_NE(text.find("1.250 s on average"), std::string::npos) << text;
+}
+
 TEST(Rates, AreReadAndWritten) {
   EXPECT_EQ(parse_rate("1Gbit/s"), 125e6);
   EXPECT_EQ(parse_rate("100 Mbit"), 12.5e6);
