@@ -12,6 +12,7 @@
 #include "tools/commands.h"
 #include "tools/dist_flags.h"
 #include "tools/dist_report.h"
+#include "tools/network_steps.h"
 #include "tools/peak_memory.h"
 #include "tools/rank_tracing.h"
 #include "tools/replay.h"

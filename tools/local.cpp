@@ -9,6 +9,7 @@
 #include "layers/local_exchange.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/network_steps.h"
 #include "tools/peak_memory.h"
 #include "tools/profile.h"
 #include "tools/replay.h"

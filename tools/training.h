@@ -67,9 +67,6 @@ struct StepOutcome {
 /// One step, all of it, through the exchange.
 using StepRunner = std::function<StepOutcome(std::uint64_t step, Exchange& exchange)>;
 
-/// Steps of a network on a loader's batches, which must both outlive it.
-StepRunner network_steps(Network& network, datasets::BatchLoader& loader, std::uint64_t seed);
-
 /// The training loop. A row a step goes to metrics.csv in `directory`, if given; progress is shown
 /// if `show`, by pictures a second where a step takes `batch`. Throws Error where the loss is no
 /// longer finite.
