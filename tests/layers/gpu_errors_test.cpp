@@ -1,5 +1,5 @@
-// Where a GPU breaks down, the layer is named in which it did: on the stand-in alone, which does so
-// when it is told to.
+// Where a GPU breaks down, the layer is named in which it did; what falls back is said once. On the
+// stand-in alone, which breaks down when it is told to.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -63,6 +63,21 @@ TEST_F(GpuErrors, NameTheLayer) {
     before = layer;
   }
   EXPECT_GT(layers, 10);
+}
+
+/// The stand-in has no engine for padding that differs on opposite sides.
+TEST_F(GpuErrors, WhatFallsBackIsSaidOnce) {
+  const auto device = make_cuda_device();
+  ::testing::internal::CaptureStderr();
+  for (const std::int64_t filters : {4, 5}) {
+    ConvSpec spec;
+    spec.filters = filters;
+    spec.window = {3, 3, 2, 2, {0, 0, 1, 1}};
+    device->conv(spec, plain_desc({1, 3, 8, 8}));
+  }
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("padding differs"), std::string::npos) << said;
+  EXPECT_EQ(said.find('\n'), said.size() - 1) << said;
 }
 
 }  // namespace
