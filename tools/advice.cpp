@@ -41,12 +41,15 @@ std::string times(double factor) {
   return fixed(factor, factor < 10.0 ? 2 : 0) + " times";
 }
 
-/// Where a worker's time goes.
-std::string spent(const Best& best) {
-  const double computing = 100.0 * best.speedup / best.workers;
-  return "A worker computes during " + fixed(computing, 0) +
-         "% of its time; it moves weights, or\nwaits for them, during " +
-         fixed(100.0 - computing, 0) + "%.\n";
+/// Which of its equation's terms a way's time goes into.
+std::string dominating(const Best& best, const Costs& costs, int batches) {
+  const auto alone = [&](const Costs& part) {
+    return parallel_seconds(part, best.way.sync, best.way.server, best.workers, batches);
+  };
+  const double moving = alone({costs.comm, 0.0}), computing = alone({0.0, costs.grad});
+  return std::string(moving > computing ? "Moving weights" : "Computing") + " dominates: of " +
+         grouped(batches) + " batches, moving alone takes " + duration_text(moving) +
+         ",\ncomputing alone " + duration_text(computing) + ".\n";
 }
 
 std::string machines(const Best& best) {
@@ -131,14 +134,15 @@ std::string advice(const Costs& costs, int most, int batches, std::optional<doub
   };
   if (best.speedup > 1.0) {
     text += "It pays: " + best.way.name() + ", with " + machines(best) + ",\nis " +
-            times(best.speedup) + " as fast as one machine.\n" + spent(best) +
+            times(best.speedup) + " as fast as one machine.\n" + dominating(best, costs, batches) +
             "One machine is as fast again on a link " + times(1.0 / factor) + " slower" +
             link(factor) + ",\nor with batches " + times(1.0 / factor) + " smaller.\n";
   } else {
     text += "One machine is best: of 2 to " + std::to_string(most) + " workers, " +
             std::to_string(best.workers) + " come nearest,\nin " + best.way.name() + ", with " +
-            figure(best.speedup) + ".\n" + spent(best) + "Several pay on a link " + times(factor) +
-            " as fast" + link(factor) + ",\nor with batches " + times(factor) + " as large.\n";
+            figure(best.speedup) + ".\n" + dominating(best, costs, batches) +
+            "Several pay on a link " + times(factor) + " as fast" + link(factor) +
+            ",\nor with batches " + times(factor) + " as large.\n";
   }
   for (const double more : {2.0, 10.0}) {
     const Best then = best_of_all({costs.comm / more, costs.grad}, most, batches);

@@ -196,8 +196,14 @@ TEST(Advice, BreakEvenIsWhereTheBestWayIsAsFastAsOneMachine) {
 TEST(Advice, SaysWhetherItPaysInLinesOfATerminal) {
   const std::string yes = advice({0.21, 0.763}, 8, 128, 125e6);
   EXPECT_NE(yes.find("It pays: sync join, distributed, with 8 workers"), std::string::npos) << yes;
+  // 16 iterations of 1.75 * 0.21 s and 0.763 s.
+  EXPECT_NE(yes.find("Computing dominates: of 128 batches, moving alone takes 5.880 s,\n"
+                     "computing alone 12.21 s"),
+            std::string::npos)
+      << yes;
   const std::string no = advice({5.153, 0.719}, 4, 128, std::nullopt);
   EXPECT_NE(no.find("One machine is best"), std::string::npos) << no;
+  EXPECT_NE(no.find("Moving weights dominates"), std::string::npos) << no;
   for (const std::string& text : {yes, no, advice({0.1, 1.0}, 1024, 100000, 1.25e9)}) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
