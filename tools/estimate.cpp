@@ -43,8 +43,8 @@ void Flags::add_to(CLI::App& app) {
                  "instead of --t-comm: of the link, 1Gbit/s; with --net, whose weights it carries");
   model.add_to(app, false);
   app.add_option("--from", from,
-                 "run directories of local, transport or dist: t_grad and t_comm as measured "
-                 "there, unless given");
+                 "run directories of local, transport or dist: t_grad and t_comm as measured in "
+                 "the first that has them, unless given");
   app.add_option("--type", type, "sync-join (default), sync-split or async")
       ->check(CLI::IsMember({"async", "sync-join", "sync-split"}));
   app.add_option("--server", server, "distributed (default) or central")
@@ -85,17 +85,16 @@ struct Given {
   std::optional<double> rate;
 };
 
+/// The first that has a time counts; the user learns which.
+void take(std::optional<double>& time, const std::optional<double>& measured, const char* name,
+          const std::string& from) {
+  if (time || !measured) return;
+  time = measured;
+  std::fprintf(stderr, "%s %s from %s\n", name, duration_text(*measured).c_str(), from.c_str());
+}
+
 Given given_by(const Flags& flags) {
-  std::optional<double> grad, comm, rate;
-  for (const std::string& directory : flags.from) {
-    const MeasuredCosts measured = measured_costs(directory);
-    if (measured.grad) grad = measured.grad;
-    if (measured.comm) comm = measured.comm;
-    std::fprintf(stderr, "%s (%s): %s%s%s\n", directory.c_str(), measured.what.c_str(),
-                 measured.grad ? ("t_grad " + duration_text(*measured.grad)).c_str() : "",
-                 measured.grad && measured.comm ? ", " : "",
-                 measured.comm ? ("t_comm " + duration_text(*measured.comm)).c_str() : "");
-  }
+  std::optional<double> grad = flags.grad, comm = flags.comm, rate;
   if (!flags.rate.empty()) {
     const Model model = flags.model.build();
     const double bytes = 4.0 * static_cast<double>(model.trained_parameters());
@@ -105,8 +104,12 @@ Given given_by(const Flags& flags) {
                  fixed(bytes * 1e-6, 3).c_str(), rate_text(*rate).c_str(),
                  duration_text(*comm).c_str());
   }
-  if (flags.grad) grad = flags.grad;
-  if (flags.comm) comm = flags.comm;
+  for (const std::string& directory : flags.from) {
+    const MeasuredCosts measured = measured_costs(directory);
+    const std::string from = directory + " (" + measured.what + ")";
+    take(grad, measured.grad, "t_grad", from);
+    take(comm, measured.comm, "t_comm", from);
+  }
   if (!grad)
     throw Error("estimate: no t_grad; give --t-grad, or --from a run of local", Exit::usage);
   if (!comm)

@@ -63,8 +63,8 @@ std::string script_of(const Chart& chart, const std::string& file) {
   script.precision(12);
   script << terminal_for(file);
   if (!file.empty()) script << "set output " << quoted(file) << "\n";
-  script << "set title " << quoted(chart.title) << "\nset xlabel " << quoted(chart.x)
-         << "\nset ylabel " << quoted(chart.y)
+  script << "set termoption noenhanced\nset title " << quoted(chart.title) << "\nset xlabel "
+         << quoted(chart.x) << "\nset ylabel " << quoted(chart.y)
          << "\nset key left top\nset yrange [0:*]\nset xtics nomirror\nset ytics nomirror\n";
   for (std::size_t i = 0; i < chart.curves.size(); ++i) {
     script << "$curve" << i << " << END\n";
@@ -74,8 +74,8 @@ std::string script_of(const Chart& chart, const std::string& file) {
   }
   script << "plot ";
   for (std::size_t i = 0; i < chart.curves.size(); ++i)
-    script << (i > 0 ? ", " : "") << "$curve" << i << " with linespoints linewidth 2"
-           << (chart.curves[i].dashed ? " dashtype 2" : "") << " title "
+    script << (i > 0 ? ", " : "") << "$curve" << i << " with "
+           << (chart.curves[i].dashed ? "lines dashtype 2" : "linespoints") << " linewidth 2 title "
            << quoted(chart.curves[i].name);
   script << "\n";
   return script.str();

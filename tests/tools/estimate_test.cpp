@@ -96,6 +96,15 @@ TEST(EstimateCommand, TakesWhatRunsHaveMeasured) {
       run({"estimate", "--from", folder / "alone", "--from", folder / "link", "--workers", "2"});
   ASSERT_EQ(result.exit, 0) << result.err;
   EXPECT_NEAR(std::stod(result.out), 2 * 0.5 / 0.75, 1e-8);
+  EXPECT_NE(result.err.find("t_grad 500.0 ms from"), std::string::npos) << result.err;
+  // What is given counts, then the first that has it.
+  std::filesystem::create_directories(folder / "other");
+  write("other/config.json",
+        {{"version", 1}, {"command", "local"}, {"title", "LeNet"}, {"batch", 4}});
+  write("other/summary.json", {{"version", 1}, {"t_grad_s", {{"median", 4.0}}}});
+  const Result two = run({"estimate", "--from", folder / "alone", "--from", folder / "other",
+                          "--t-comm", "0.5", "--from", folder / "link", "--workers", "2"});
+  EXPECT_NEAR(std::stod(two.out), 1.0, 1e-8);
 
   // A run of one machine has measured no t_comm.
   const Result half = run({"estimate", "--from", folder / "alone", "--workers", "2"});
