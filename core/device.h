@@ -69,8 +69,8 @@ class Device {
   /// As upload, for the operations from now on, without waiting. Since the last synchronize(),
   /// nothing may have been asked for that uses `to`; `from` stays as it is until the next.
   virtual void start_upload(Tensor& to, const float* from) { upload(to, from); }
-  /// Copies ahead what the next upload from this memory will want, of these bytes: null, or a copy
-  /// that `from` must outlive.
+  /// Copies ahead what an upload from this memory, of these bytes, will want: null, or a copy that
+  /// counts as long as what is returned lives, once, and until another is asked for.
   virtual std::unique_ptr<Transfer> prefetch(const float* /*from*/, std::size_t /*bytes*/) {
     return nullptr;
   }

@@ -3,9 +3,10 @@
 
 namespace duplex {
 
-/// A copy under way.
+/// A copy under way. Both memories have to live as long as it, or until wait() has returned.
 class Transfer {
  public:
+  /// Waits, too: what goes does not leave a copy behind.
   virtual ~Transfer() = default;
   /// Returns when it is done. From any thread.
   virtual void wait() = 0;

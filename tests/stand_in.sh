@@ -14,6 +14,7 @@ tests=$(dirname "$STAND_IN")/../tests
 run() {
   "$tests/$1" --gtest_color=no --gtest_filter="$2" >"$log" 2>&1 ||
     { grep -v -e '^\[       OK ' -e '^\[-----' -e '^$' "$log"; return 1; }
+  ! grep '^\[  SKIPPED' "$log" || { echo "tests/$1: on the stand-in nothing is skipped"; return 1; }
   grep -q '^\[  PASSED  \] [1-9]' "$log" || { echo "tests/$1: no test is called $2"; return 1; }
 }
 log=$(mktemp)
@@ -21,5 +22,6 @@ trap 'rm -f "$log"' EXIT
 run core '*cudnn*:-*Gradients*/cudnn_nhwc'
 run tools 'Gpu*'
 run layers '*cudnn*:Gpu*'
+run layers 'StandIn*'
 # The larger ones take minutes on a CPU.
 run models '*/lenet_cudnn*:*/squeezenet_64_cudnn_nhwc:*/googlenet_80_cudnn'

@@ -58,12 +58,7 @@ class GpuConv final : public Conv {
                       y_out.data};
     if (fused_) memory.bias = b.data;
     forward_.run(context, memory, "convolution");
-    if (fused_) return;
-    if (spec_.bias) {
-      add_bias(context, y_out, b, spec_.relu);
-    } else if (spec_.relu) {
-      rectify(context, y_out);
-    }
+    if (!fused_) add_bias(context, y_out, b, spec_.relu);
   }
 
   void backward_data(Tensor& dx, const Tensor& dy, const Tensor& w) override {

@@ -74,17 +74,15 @@ void update(const Context& context, const OptimiserStep& step, Tensor& weights,
 }
 
 void add_bias(const Context& context, Tensor& y, const Tensor& bias, bool relu) {
+  if (!bias && !relu) return;
   with_type(view_of(y.desc).type, [&](auto number) {
     using Value = decltype(number);
-    for_each(context, "adding a bias", y.desc,
-             AddBias<Value>{view_of(y.desc), elements<Value>(y), bias.data, relu});
-  });
-}
-
-void rectify(const Context& context, Tensor& y) {
-  with_type(view_of(y.desc).type, [&](auto number) {
-    using Value = decltype(number);
-    for_each(context, "ReLU", y.desc, Relu<Value>{elements<Value>(y), elements<Value>(y)});
+    if (bias) {
+      for_each(context, "adding a bias", y.desc,
+               AddBias<Value>{view_of(y.desc), elements<Value>(y), bias.data, relu});
+    } else {
+      for_each(context, "ReLU", y.desc, Relu<Value>{elements<Value>(y), elements<Value>(y)});
+    }
   });
 }
 

@@ -23,10 +23,8 @@ void move_map(const Context& context, Tensor& to, const Tensor& from, std::int32
 void update(const Context& context, const OptimiserStep& step, Tensor& weights,
             const Tensor& gradient, std::vector<Tensor>& state);
 
-/// y += bias of its channel, then ReLU if asked.
+/// y += bias of its channel, if there is one (data), then ReLU (2.3) if asked.
 void add_bias(const Context& context, Tensor& y, const Tensor& bias, bool relu);
-/// y = ReLU(y) (2.3).
-void rectify(const Context& context, Tensor& y);
 /// dbias = sum of dy over samples and map. Whoever calls it has reserved bias_workspace(dy).
 void bias_gradient(const Context& context, Tensor& dbias, const Tensor& dy);
 std::size_t bias_workspace(const Context& context, const TensorDesc& dy);

@@ -34,11 +34,7 @@ class GpuLinear final : public Linear {
     const Context& context = *context_;
     multiply("linear layer", CUBLAS_OP_T, CUBLAS_OP_N, outputs_, samples_, inputs_,
              weights_.read(context, w), inputs_, x_.read(context, x_in), inputs_, y_out);
-    if (spec_.bias) {
-      add_bias(context, y_out, b, spec_.relu);
-    } else if (spec_.relu) {
-      rectify(context, y_out);
-    }
+    add_bias(context, y_out, b, spec_.relu);
   }
 
   void backward_data(Tensor& dx, const Tensor& dy, const Tensor& w) override {

@@ -19,8 +19,17 @@ Handle<cudaStream_t> make_stream() {
 
 class EventTransfer final : public Transfer {
  public:
-  EventTransfer(ContextPtr context, Handle<cudaEvent_t> done, const char* what)
-      : context_(std::move(context)), done_(std::move(done)), what_(what) {}
+  /// `wanted`: what lives as long as this.
+  EventTransfer(ContextPtr context, Handle<cudaEvent_t> done, const char* what,
+                std::shared_ptr<void> wanted = nullptr)
+      : context_(std::move(context)),
+        done_(std::move(done)),
+        what_(what),
+        wanted_(std::move(wanted)) {}
+  ~EventTransfer() override {
+    cudaSetDevice(context_->index());
+    cudaEventSynchronize(done_.get());
+  }
   void wait() override {
     context_->enter();
     check(cudaEventSynchronize(done_.get()), what_);
@@ -30,6 +39,7 @@ class EventTransfer final : public Transfer {
   ContextPtr context_;
   Handle<cudaEvent_t> done_;
   const char* what_;
+  std::shared_ptr<void> wanted_;
 };
 
 /// `tensor` without its layout, in memory that is `staging`'s.
@@ -100,13 +110,15 @@ std::unique_ptr<Transfer> Transfers::prefetch(const float* from, std::size_t byt
   check(cudaMemcpyAsync(input_.data(), from, bytes, cudaMemcpyHostToDevice, in_.get()), what_in);
   input_from_ = from;
   input_bytes_ = bytes;
-  return std::make_unique<EventTransfer>(context_, recorded(in_.get()), what_in);
+  const auto wanted = std::make_shared<char>();
+  input_wanted_ = wanted;
+  return std::make_unique<EventTransfer>(context_, recorded(in_.get()), what_in, wanted);
 }
 
 bool Transfers::take(Tensor& to, const float* from) {
   const TensorDesc plain = unfolded(to.desc);
-  if (from != input_from_ || plain.bytes != input_bytes_) return false;
-  input_from_ = nullptr;
+  if (input_wanted_.expired() || from != input_from_ || plain.bytes != input_bytes_) return false;
+  input_wanted_.reset();
   context_->enter();
   hold_operations(in_.get(), &CopyWaits::input);
   convert(*context_, to, {plain, static_cast<float*>(input_.data())});

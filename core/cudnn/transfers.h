@@ -42,9 +42,10 @@ class Transfers {
   Handle<cudaStream_t> in_, out_;
   Buffer staging_in_, staging_out_;    ///< For tensors in a layout, as plain ones.
   Buffer input_;                       ///< What was prefetched,
-  const float* input_from_ = nullptr;  ///< from here; null: nothing, or it was taken.
+  const float* input_from_ = nullptr;  ///< from here,
   std::size_t input_bytes_ = 0;
-  std::vector<Wait> waits_;  ///< Since waits() was asked.
+  std::weak_ptr<void> input_wanted_;  ///< as long as this lives; none: nothing, or it was taken.
+  std::vector<Wait> waits_;           ///< Since waits() was asked.
 };
 
 }  // namespace duplex::cudnn

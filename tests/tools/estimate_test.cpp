@@ -158,7 +158,8 @@ TEST(EstimateCommand, RefusesWhatMakesNoSense) {
 
 /// The chart as text, without a display, and as a file.
 TEST(EstimateCommand, Plots) {
-  if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "gnuplot is not installed";
+  if (std::system("command -v gnuplot >/dev/null") != 0)
+    GTEST_SKIP() << "gnuplot is not installed (make deps; package gnuplot-nox)";
   ::unsetenv("DISPLAY");
   ::unsetenv("WAYLAND_DISPLAY");
   const std::vector<std::string> common{"estimate",  "--t-grad", "0.763",    "--t-comm", "0.21",
