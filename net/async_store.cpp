@@ -14,12 +14,14 @@ AsyncStore::AsyncStore(const ShardMap& map, int rank, const StoreSpec& spec,
       publish_(std::move(publish)),
       slots_(map.chunks()),
       desks_(static_cast<std::size_t>(spec.workers)),
+      applied_(desks_.size()),
       done_(desks_.size()),
       lost_(desks_.size()),
       staleness_(static_cast<std::size_t>(spec.workers)) {
   for (std::size_t index = 0; index < map_.chunks(); ++index) {
     const Chunk& chunk = map_[index];
     if (chunk.owner != rank) continue;
+    ++owned_;
     auto slot = std::make_unique<Slot>();
     const float* from = weights[chunk.parameter] + chunk.offset;
     slot->weights.assign(from, from + chunk.count);
@@ -88,7 +90,20 @@ void AsyncStore::apply(std::size_t chunk, int worker, std::uint64_t step, const 
     });
   }
   note(worker, step, behind);
-  publish_(chunk, step + 1, worker);
+  answer(chunk, worker, step);
+}
+
+/// The calls for one worker come from one thread: what is counted by worker needs no lock.
+void AsyncStore::answer(std::size_t chunk, int worker, std::uint64_t step) {
+  if (!spec_.publish_together) {
+    publish_(chunk, step + 1, worker);
+    return;
+  }
+  std::size_t& applied = applied_[static_cast<std::size_t>(worker)];
+  if (++applied < owned_) return;
+  applied = 0;
+  for (std::size_t each = 0; each < slots_.size(); ++each)
+    if (slots_[each]) publish_(each, step + 1, worker);
 }
 
 void AsyncStore::read(std::size_t chunk, int worker, float* to) {

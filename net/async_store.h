@@ -8,7 +8,8 @@
 namespace duplex::net {
 
 /// Worker i's gradient of step s is applied once, to the weights as they then are, and answered
-/// with the weights for its step s + 1, as they are when they leave: no worker waits for another.
+/// with the weights for its step s + 1, as they are when they leave (with publish_together: when
+/// the worker's gradients of all chunks are applied): no worker waits for another.
 /// The store keeps weights of its own, so that a worker on the same rank computes with what it was
 /// given while others' gradients are applied.
 class AsyncStore final : public Store {
@@ -48,6 +49,7 @@ class AsyncStore final : public Store {
 
   Slot& due(std::size_t chunk, int worker, std::uint64_t step) const;
   void apply(std::size_t chunk, int worker, std::uint64_t step, const float* gradient);
+  void answer(std::size_t chunk, int worker, std::uint64_t step);
   void publish_last(int worker);
   void note(int worker, std::uint64_t step, std::uint64_t behind);
 
@@ -56,6 +58,8 @@ class AsyncStore final : public Store {
   Publish publish_;
   std::vector<std::unique_ptr<Slot>> slots_;  ///< By chunk; null where another rank owns it.
   std::vector<Desk> desks_;                   ///< By worker.
+  std::size_t owned_ = 0;                     ///< Chunks.
+  std::vector<std::size_t> applied_;          ///< By worker: of this step; publish_together.
   mutable std::mutex done_mutex_;
   std::vector<bool> done_, lost_;  ///< By worker.
   mutable std::mutex staleness_mutex_;

@@ -225,26 +225,8 @@ void ParameterExchange::State::end() {
 std::vector<TraceEvent> ParameterExchange::State::trace() {
   std::vector<TraceEvent> events = window_.events();
   ledger_.settle(true);
-  std::uint64_t newest = 0;
-  std::vector<TraceEvent> frames;
-  for (const FrameRecord& record : ledger_.records()) {
-    if (record.kind != FrameKind::weights && record.kind != FrameKind::gradient) continue;
-    TraceEvent event;
-    event.kind = record.sent ? TraceEvent::Kind::sent : TraceEvent::Kind::received;
-    event.frame = record.kind;
-    event.peer = record.peer;
-    event.parameter = record.parameter;
-    event.chunk = record.chunk;
-    event.step = record.step;
-    event.bytes = record.bytes;
-    event.queued = record.queued;
-    event.from = record.first;
-    event.to = record.last;
-    newest = std::max(newest, event.round());
-    frames.push_back(event);
-  }
-  for (const TraceEvent& event : frames)
-    if (event.round() + spec_.trace_steps > newest) events.push_back(event);
+  const std::vector<TraceEvent> frames = trace_of(ledger_.records(), spec_.trace_steps);
+  events.insert(events.end(), frames.begin(), frames.end());
   return events;
 }
 

@@ -44,7 +44,8 @@ struct StoreSpec {
   std::vector<std::int64_t> samples;
   /// What workers push are weights: the mean of them is the new weights (parameter averaging).
   bool average = false;
-  /// New weights are published when all of this owner's are there, not chunk by chunk.
+  /// New weights are published when all of this owner's are there (asynchronous: when all are that
+  /// answer a worker's gradient), not chunk by chunk.
   bool publish_together = false;
   OptimiserSpec optimiser;
   LearningRate rate;

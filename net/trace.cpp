@@ -26,6 +26,30 @@ std::uint64_t TraceEvent::round() const {
   return travels && frame == FrameKind::weights && step > 0 ? step - 1 : step;
 }
 
+std::vector<TraceEvent> trace_of(const std::vector<FrameRecord>& records, std::uint64_t steps) {
+  std::uint64_t newest = 0;
+  std::vector<TraceEvent> frames;
+  for (const FrameRecord& record : records) {
+    if (record.kind != FrameKind::weights && record.kind != FrameKind::gradient) continue;
+    TraceEvent event;
+    event.kind = record.sent ? TraceEvent::Kind::sent : TraceEvent::Kind::received;
+    event.frame = record.kind;
+    event.peer = record.peer;
+    event.parameter = record.parameter;
+    event.chunk = record.chunk;
+    event.step = record.step;
+    event.bytes = record.bytes;
+    event.queued = record.queued;
+    event.from = record.first;
+    event.to = record.last;
+    newest = std::max(newest, event.round());
+    frames.push_back(event);
+  }
+  const auto old = [&](const TraceEvent& event) { return event.round() + steps <= newest; };
+  frames.erase(std::remove_if(frames.begin(), frames.end(), old), frames.end());
+  return frames;
+}
+
 std::string encode(const std::vector<TraceEvent>& events) {
   PayloadWriter writer;
   writer.number(static_cast<std::uint64_t>(events.size()));

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "net/frame.h"
+#include "net/ledger.h"
 
 namespace duplex::net {
 
@@ -34,6 +34,9 @@ struct TraceEvent {
   /// The step in which it happens: new weights travel in the step whose gradients made them.
   std::uint64_t round() const;
 };
+
+/// The frames of weights and gradients of the last `steps` rounds.
+std::vector<TraceEvent> trace_of(const std::vector<FrameRecord>& records, std::uint64_t steps);
 
 /// Bytes that a peer may have sent: decode throws ProtocolError where they are none of encode's.
 std::string encode(const std::vector<TraceEvent>& events);

@@ -233,6 +233,29 @@ TEST(Store, PublishesTogetherWhereAsked) {
   EXPECT_EQ(published, all);
 }
 
+TEST(AsyncStore, AnswersAWorkersWholeGradientWhereAsked) {
+  const ShardMap map = ShardMap::central({count}, 0, 1024);
+  std::vector<float> weights = initial();
+  StoreSpec spec = Bench::spec_of(2, {}, 0);
+  spec.sync = Sync::none;
+  spec.publish_together = true;
+  std::vector<std::pair<std::size_t, int>> published;
+  const auto store = make_store(
+      map, 0, spec, {weights.data()},
+      [&](std::size_t chunk, std::uint64_t, int worker) { published.emplace_back(chunk, worker); });
+  const std::vector<float> gradient = gradient_of(0, 0);
+  const auto give = [&](std::size_t chunk, int worker) {
+    store->give(chunk, worker, 0, gradient.data() + map[chunk].offset);
+  };
+  for (std::size_t chunk = map.chunks(); chunk-- > 1;) give(chunk, 0);
+  give(0, 1);  // Another's makes nothing whole.
+  EXPECT_TRUE(published.empty());
+  give(0, 0);
+  std::vector<std::pair<std::size_t, int>> all;
+  for (std::size_t chunk = 0; chunk < map.chunks(); ++chunk) all.emplace_back(chunk, 0);
+  EXPECT_EQ(published, all);
+}
+
 /// An asynchronous store of one chunk, and what it published: (worker, step).
 struct AsyncBench {
   explicit AsyncBench(int workers, int own = -1)
