@@ -100,7 +100,7 @@ layers_sources := $(wildcard layers/*.cpp)
 models_sources := $(wildcard models/*.cpp)
 datasets_sources := $(wildcard datasets/*.cpp)
 net_sources := $(wildcard net/*.cpp)
-tools_sources := $(wildcard tools/*.cpp)
+tools_sources := $(wildcard tools/*.cpp tools/simulation/*.cpp)
 # Every file of models/ but the registry is a network, called like the file.
 networks := $(sort $(filter-out registry,$(basename $(notdir $(models_sources)))))
 
@@ -129,7 +129,7 @@ cxxflags = -std=c++17 $(optimise) -Wall -Wextra -ffp-contract=off -fno-math-errn
   $(if $(filter 1,$(NATIVE)),-march=native) -pthread -I. $(CONFIG_CPPFLAGS) \
   $(if $(CONFIG_ONEDNN),-DDUPLEX_ONEDNN) \
   $(if $(filter core/cudnn/% tests/stand_in/%,$<),-fPIC $(CONFIG_CUDA_CPPFLAGS)) \
-  $(if $(filter models/% tools/% tests/%,$<),$(light)) $(CXXFLAGS)
+  $(if $(filter-out tools/simulation/%,$(filter models/% tools/% tests/%,$<)),$(light)) $(CXXFLAGS)
 # What a library beside it is to find in the program has to be exported.
 ldflags = $(optimise) -rdynamic $(CONFIG_OPENMP) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS)
 libraries = $(if $(CONFIG_ONEDNN),-ldnnl) -ldl

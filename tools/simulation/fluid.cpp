@@ -1,0 +1,191 @@
+#include "tools/simulation/fluid.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+namespace duplex::tools::simulation {
+namespace {
+
+/// Rates closer than this are the same: what sums in another order differ by.
+constexpr double same = 1e-12;
+
+}  // namespace
+
+Fluid::Index Fluid::add_port(double bytes_per_second) {
+  ports_.emplace_back();
+  ports_.back().capacity = bytes_per_second;
+  return static_cast<Index>(ports_.size() - 1);
+}
+
+Fluid::Index Fluid::add_flow(Index out, Index in) {
+  flows_.emplace_back();
+  flows_.back().ports[0] = out;
+  flows_.back().ports[1] = in;
+  return static_cast<Index>(flows_.size() - 1);
+}
+
+void Fluid::carry(Index index, double bytes, double now) {
+  Flow& flow = flows_[index];
+  flow.left = bytes;
+  flow.since = now;
+  if (flow.active()) {
+    flow.end = now + bytes / flow.rate;
+    if (flow.rate > 0.0) push(index);
+    return;
+  }
+  for (const int side : {0, 1}) {
+    std::vector<Index>& flows = ports_[flow.ports[side]].flows;
+    flow.places[side] = static_cast<Index>(flows.size());
+    flows.push_back(index);
+  }
+  flow.rate = 0.0;
+  changed_ = true;
+}
+
+void Fluid::stop(Index index) {
+  Flow& flow = flows_[index];
+  if (!flow.active()) return;
+  if (flow.heap_place != none) remove(index);
+  for (const int side : {0, 1}) {
+    std::vector<Index>& flows = ports_[flow.ports[side]].flows;
+    const Index last = flows.back();
+    flows[flow.places[side]] = last;
+    flows_[last].places[side] = flow.places[side];
+    flows.pop_back();
+    flow.places[side] = none;
+  }
+  changed_ = true;
+}
+
+void Fluid::share(double now) {
+  if (!changed_) return;
+  changed_ = false;
+  ++sharings_;
+  find_rates();
+  // Each flow once: by the port it comes from.
+  for (const Port& port : ports_) {
+    for (const Index index : port.flows) {
+      Flow& flow = flows_[index];
+      if (flow.ports[0] != static_cast<Index>(&port - ports_.data())) continue;
+      if (std::abs(flow.fair - flow.rate) <= same * flow.fair) continue;
+      set_rate(flow, now);
+      if (flow.heap_place == none) {
+        push(index);
+      } else {
+        rise(flow.heap_place);
+        sink(flow.heap_place);
+      }
+    }
+  }
+}
+
+void Fluid::set_rate(Flow& flow, double now) {
+  flow.left = std::max(flow.left - flow.rate * (now - flow.since), 0.0);
+  flow.since = now;
+  flow.rate = flow.fair;
+  flow.end = now + flow.left / flow.rate;
+}
+
+/// Progressive filling: the port with the least for each of its flows gives them that; what they do
+/// not take elsewhere is left for others.
+void Fluid::find_rates() {
+  levels_.clear();
+  for (Port& port : ports_) {
+    port.left = port.capacity;
+    port.open = static_cast<Index>(port.flows.size());
+    if (port.open > 0)
+      levels_.emplace_back(port.left / port.open, static_cast<Index>(&port - ports_.data()));
+  }
+  std::make_heap(levels_.begin(), levels_.end(), std::greater<>());
+  while (!levels_.empty()) {
+    std::pop_heap(levels_.begin(), levels_.end(), std::greater<>());
+    const auto [level, index] = levels_.back();
+    levels_.pop_back();
+    const Port& port = ports_[index];
+    if (port.open == 0) continue;
+    const double now = port.left / port.open;
+    if (now > level * (1.0 + same)) {  // Others have taken less than their part: it has risen.
+      levels_.emplace_back(now, index);
+      std::push_heap(levels_.begin(), levels_.end(), std::greater<>());
+      continue;
+    }
+    fix(index, now);
+  }
+}
+
+void Fluid::fix(Index port, double rate) {
+  for (const Index index : ports_[port].flows) {
+    Flow& flow = flows_[index];
+    if (flow.round == sharings_) continue;
+    flow.round = sharings_;
+    flow.fair = rate;
+    for (const Index side : flow.ports) {
+      ports_[side].left -= rate;
+      --ports_[side].open;
+    }
+  }
+}
+
+double Fluid::next_end() const {
+  return heap_.empty() ? std::numeric_limits<double>::infinity() : flows_[heap_[0]].end;
+}
+
+Fluid::Index Fluid::take_ended() {
+  const Index index = heap_[0];
+  remove(index);
+  Flow& flow = flows_[index];
+  flow.left = 0.0;
+  flow.since = flow.end;
+  return index;
+}
+
+// ---- A binary heap whose elements know their places.
+
+bool Fluid::before(Index a, Index b) const {
+  return flows_[a].end != flows_[b].end ? flows_[a].end < flows_[b].end : a < b;
+}
+
+void Fluid::put(Index place, Index flow) {
+  heap_[place] = flow;
+  flows_[flow].heap_place = place;
+}
+
+void Fluid::rise(Index place) {
+  const Index flow = heap_[place];
+  while (place > 0 && before(flow, heap_[(place - 1) / 2])) {
+    put(place, heap_[(place - 1) / 2]);
+    place = (place - 1) / 2;
+  }
+  put(place, flow);
+}
+
+void Fluid::sink(Index place) {
+  const Index flow = heap_[place];
+  const auto size = static_cast<Index>(heap_.size());
+  for (Index child = 2 * place + 1; child < size; child = 2 * place + 1) {
+    if (child + 1 < size && before(heap_[child + 1], heap_[child])) ++child;
+    if (!before(heap_[child], flow)) break;
+    put(place, heap_[child]);
+    place = child;
+  }
+  put(place, flow);
+}
+
+void Fluid::push(Index flow) {
+  heap_.push_back(flow);
+  rise(static_cast<Index>(heap_.size() - 1));
+}
+
+void Fluid::remove(Index flow) {
+  const Index place = flows_[flow].heap_place, last = heap_.back();
+  flows_[flow].heap_place = none;
+  heap_.pop_back();
+  if (last == flow) return;
+  put(place, last);
+  rise(place);
+  sink(flows_[last].heap_place);
+}
+
+}  // namespace duplex::tools::simulation

@@ -1,0 +1,77 @@
+// Links that flows share, in virtual time: bytes flow steadily, as water does, and every flow has
+// its max-min fair rate (Bertsekas and Gallager, Data Networks, 6.5.2): no flow could have more
+// without a slower or equal one having less. So do long TCP connections behind a switch that treats
+// them alike.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace duplex::tools::simulation {
+
+/// Ports are the directions of ranks' links; a flow goes from one port to another. Times are
+/// seconds and never go back.
+class Fluid {
+ public:
+  using Index = std::uint32_t;
+
+  Index add_port(double bytes_per_second);
+  /// Idle at first.
+  Index add_flow(Index out, Index in);
+
+  /// `bytes` more, now: of a flow that is idle, or whose last ones have just ended. One that was
+  /// idle moves from the next share() on.
+  void carry(Index flow, double bytes, double now);
+  /// The flow is idle from now on; what was under way is dropped. No change where it is idle.
+  void stop(Index flow);
+  /// New rates, if flows have begun or stopped since the last time.
+  void share(double now);
+
+  /// When the next flow ends what it carries; infinity: none does. After share().
+  double next_end() const;
+  /// The flow that next_end() is of; it keeps its rate until carry() or stop().
+  Index take_ended();
+
+  std::uint64_t sharings() const { return sharings_; }  ///< How often rates were computed.
+
+ private:
+  static constexpr Index none = ~Index{0};
+
+  struct Port {
+    double capacity = 0.0;
+    std::vector<Index> flows;  ///< That are not idle.
+    double left = 0.0;         ///< While rates are computed: capacity not given away,
+    Index open = 0;            ///< and flows that have no rate yet.
+  };
+  struct Flow {
+    Index ports[2] = {none, none};
+    Index places[2] = {none, none};  ///< In the ports' lists.
+    Index heap_place = none;
+    double left = 0.0;  ///< Bytes at `since`.
+    double since = 0.0;
+    double rate = 0.0;
+    double end = 0.0;
+    double fair = 0.0;        ///< The rate that share() finds.
+    std::uint64_t round = 0;  ///< In which share() found it.
+    bool active() const { return places[0] != none; }
+  };
+
+  void find_rates();
+  void fix(Index port, double rate);
+  void set_rate(Flow& flow, double now);
+
+  bool before(Index a, Index b) const;
+  void rise(Index place);
+  void sink(Index place);
+  void put(Index place, Index flow);
+  void push(Index flow);
+  void remove(Index flow);
+
+  std::vector<Port> ports_;
+  std::vector<Flow> flows_;
+  std::vector<Index> heap_;  ///< Flows with a rate, by when they end.
+  std::vector<std::pair<double, Index>> levels_;
+  bool changed_ = false;
+  std::uint64_t sharings_ = 0;
+};
+
+}  // namespace duplex::tools::simulation

@@ -1,0 +1,49 @@
+#include "tools/simulation/recorder.h"
+
+namespace duplex::tools::simulation {
+namespace {
+
+constexpr std::size_t settle_after = 1024;  ///< Frames.
+
+}  // namespace
+
+Recorder::Recorder(const std::vector<std::string>& paths, std::uint64_t trace_steps)
+    : trace_steps_(trace_steps) {
+  for (std::size_t rank = 0; rank < paths.size(); ++rank)
+    ranks_.push_back(std::make_unique<Rank>(static_cast<int>(rank), paths[rank], trace_steps));
+}
+
+void Recorder::frame(int rank, const net::FrameRecord& record) {
+  Rank& kept = *ranks_[static_cast<std::size_t>(rank)];
+  kept.lane.add(record);
+  if (++kept.unsettled < settle_after) return;
+  kept.unsettled = 0;
+  kept.ledger.settle(true);
+}
+
+void Recorder::waited(int rank, const net::Interval& interval) {
+  ranks_[static_cast<std::size_t>(rank)]->ledger.waited(interval);
+}
+
+void Recorder::event(int rank, const net::TraceEvent& event) {
+  ranks_[static_cast<std::size_t>(rank)]->window.add(event);
+}
+
+void Recorder::close() {
+  for (auto& rank : ranks_) rank->ledger.close();
+}
+
+std::vector<RankTrace> Recorder::trace() const {
+  std::vector<RankTrace> traces;
+  for (const auto& rank : ranks_) {
+    RankTrace trace;
+    trace.name = "rank " + std::to_string(traces.size()) + ", simulated";
+    trace.events = rank->window.events();
+    const std::vector<net::TraceEvent> frames = net::trace_of(rank->ledger.records(), trace_steps_);
+    trace.events.insert(trace.events.end(), frames.begin(), frames.end());
+    traces.push_back(std::move(trace));
+  }
+  return traces;
+}
+
+}  // namespace duplex::tools::simulation

@@ -1,0 +1,53 @@
+// What a simulated run leaves behind: the ledgers and the trace that dist would write.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/ledger.h"
+#include "net/trace.h"
+#include "tools/trace.h"
+
+namespace duplex::tools::simulation {
+
+inline std::int64_t nanoseconds(double seconds) {
+  return static_cast<std::int64_t>(seconds * 1e9 + 0.5);
+}
+
+/// Of the first ranks of a run. Times are nanoseconds since its beginning.
+class Recorder {
+ public:
+  /// `paths`: of the ledgers of ranks 0, 1, ...; those of other ranks are not kept. `trace_steps`:
+  /// how many the trace is of; 0: there is none.
+  Recorder(const std::vector<std::string>& paths, std::uint64_t trace_steps);
+
+  bool keeps(int rank) const { return static_cast<std::size_t>(rank) < ranks_.size(); }
+  bool traces(int rank) const { return keeps(rank) && trace_steps_ > 0; }
+
+  // Of a rank that it keeps.
+
+  void frame(int rank, const net::FrameRecord& record);
+  void waited(int rank, const net::Interval& interval);
+  void event(int rank, const net::TraceEvent& event);
+
+  /// Writes what is left of the ledgers. Throws Error where they cannot be written.
+  void close();
+  const net::Ledger& ledger(int rank) const {
+    return ranks_[static_cast<std::size_t>(rank)]->ledger;
+  }
+  std::vector<RankTrace> trace() const;
+
+ private:
+  struct Rank {
+    Rank(int rank, const std::string& path, std::uint64_t trace_steps)
+        : ledger(rank, {}, path), lane(ledger.lane()), window(trace_steps) {}
+    net::Ledger ledger;
+    net::Ledger::Lane& lane;
+    net::TraceWindow window;
+    std::size_t unsettled = 0;
+  };
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  std::uint64_t trace_steps_;
+};
+
+}  // namespace duplex::tools::simulation

@@ -1,0 +1,237 @@
+#include "tools/simulation/servers.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace duplex::tools::simulation {
+
+Servers::Servers(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Wire& wire,
+                 Recorder* recorder, OwnWeights own_weights)
+    : spec_(spec),
+      map_(map),
+      agenda_(agenda),
+      wire_(wire),
+      recorder_(recorder),
+      own_weights_(std::move(own_weights)),
+      workers_(spec.topology.workers()),
+      head_start_(spec.overlap ? map.elements() / 4 : map.elements()),
+      slots_(map.chunks()),
+      owned_(static_cast<std::size_t>(spec.topology.size)),
+      early_room_(owned_.size(), 0),
+      updated_(owned_.size(), 0),
+      staleness_(workers_.size()) {
+  for (std::size_t i = 0; i < map.chunks(); ++i) {
+    owned_[static_cast<std::size_t>(map[i].owner)].push_back(i);
+    early_room_[static_cast<std::size_t>(map[i].owner)] += map[i].bytes();
+  }
+  if (!asynchronous()) {
+    contributions_.assign(map.chunks() * workers_.size(), missing);
+    return;
+  }
+  seen_.assign(map.chunks() * workers_.size(), 0);
+  steps_of_.assign(workers_.size(), 0);
+  for (const auto& chunks : owned_) {
+    answered_.emplace_back(chunks.empty() ? 0 : workers_.size(), 0);
+    done_.emplace_back(workers_.size(), false);
+    lost_.emplace_back(workers_.size(), false);
+  }
+}
+
+void Servers::publish_initial() {
+  for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk) publish_to_all(chunk, 0);
+}
+
+void Servers::publish_to_all(std::size_t chunk, std::uint64_t step) {
+  for (std::size_t worker = 0; worker < workers_.size(); ++worker)
+    publish(chunk, step, static_cast<int>(worker));
+}
+
+void Servers::publish(std::size_t chunk, std::uint64_t step, int worker) {
+  const net::Chunk& what = map_[chunk];
+  const int rank = workers_[static_cast<std::size_t>(worker)];
+  if (rank != what.owner) {
+    wire_.send(net::FrameKind::weights, what.owner, rank, what, step, what.position + head_start_);
+    return;
+  }
+  if (asynchronous()) read(chunk, worker);
+  own_weights_(worker, chunk);
+}
+
+/// Between ranks that are both worker and owner nothing waits for room; see net/exchange.cpp.
+bool Servers::room(std::size_t chunk, int worker) {
+  if (asynchronous()) return true;
+  if (spec_.topology.mode != net::ServerMode::central || slots_[chunk].turn == worker) {
+    contribution(chunk, worker) = placed;
+    return true;
+  }
+  std::size_t& room = early_room_[static_cast<std::size_t>(map_[chunk].owner)];
+  if (room < map_[chunk].bytes()) return false;
+  room -= map_[chunk].bytes();
+  contribution(chunk, worker) = placed_early;
+  return true;
+}
+
+void Servers::arrived(std::size_t chunk, int worker, std::uint64_t step) {
+  if (asynchronous()) {
+    slots_[chunk].waiting.push_back({worker, step});
+  } else {
+    Contribution& its = contribution(chunk, worker);
+    its = its == placed_early ? here_early : here;
+  }
+  advance(chunk);
+}
+
+double Servers::work(std::size_t chunk) const {
+  return spec_.store_rate > 0.0 ? static_cast<double>(map_[chunk].bytes()) / spec_.store_rate : 0.0;
+}
+
+/// Does all that can be done now.
+void Servers::advance(std::size_t chunk) {
+  Slot& slot = slots_[chunk];
+  const int workers = static_cast<int>(workers_.size());
+  while (slot.work == Slot::idle) {
+    if (asynchronous()) {
+      if (slot.waiting.empty()) return;
+      start(chunk, true);
+    } else if (slot.turn == workers) {
+      start(chunk, true);
+    } else {
+      if (contribution(chunk, slot.turn) < here) return;
+      start(chunk, false);
+    }
+  }
+}
+
+void Servers::start(std::size_t chunk, bool update) {
+  Slot& slot = slots_[chunk];
+  slot.work = update ? Slot::updating : Slot::adding;
+  slot.since = agenda_.now();
+  const double takes = !update && slot.turn == 0 ? 0.0 : work(chunk);  // The first is the sum.
+  if (takes > 0.0)
+    agenda_.put(agenda_.now() + takes, Agenda::Kind::store, static_cast<std::uint32_t>(chunk));
+  else if (update)
+    updated(chunk);
+  else
+    added(chunk);
+}
+
+void Servers::worked(std::size_t chunk) {
+  if (slots_[chunk].work == Slot::updating)
+    updated(chunk);
+  else
+    added(chunk);
+  advance(chunk);
+}
+
+void Servers::added(std::size_t chunk) {
+  Slot& slot = slots_[chunk];
+  slot.work = Slot::idle;
+  note(chunk, false, slot.turn, slot.step, slot.since);
+  const bool early = contribution(chunk, slot.turn) == here_early;
+  ++slot.turn;
+  if (spec_.topology.mode != net::ServerMode::central) return;
+  const int owner = map_[chunk].owner;
+  if (early) early_room_[static_cast<std::size_t>(owner)] += map_[chunk].bytes();
+  wire_.room_made(owner);
+}
+
+void Servers::updated(std::size_t chunk) {
+  Slot& slot = slots_[chunk];
+  slot.work = Slot::idle;
+  last_update_ = agenda_.now();
+  if (asynchronous()) {
+    applied(chunk);
+    return;
+  }
+  note(chunk, true, static_cast<int>(workers_.size()) - 1, slot.step, slot.since);
+  for (std::size_t worker = 0; worker < workers_.size(); ++worker)
+    contribution(chunk, static_cast<int>(worker)) = missing;
+  slot.turn = 0;
+  const std::uint64_t step = ++slot.step;
+  if (spec_.overlap) {
+    publish_to_all(chunk, step);
+    return;
+  }
+  const auto owner = static_cast<std::size_t>(map_[chunk].owner);
+  if (++updated_[owner] < owned_[owner].size()) return;
+  updated_[owner] = 0;
+  for (const std::size_t each : owned_[owner]) publish_to_all(each, step);
+}
+
+/// Asynchronous: one worker's gradient of a chunk.
+void Servers::applied(std::size_t chunk) {
+  Slot& slot = slots_[chunk];
+  const Gradient gradient = slot.waiting.front();
+  slot.waiting.pop_front();
+  const auto worker = static_cast<std::size_t>(gradient.worker);
+  const std::uint64_t behind = slot.updates - seen(chunk, gradient.worker);
+  ++slot.updates;
+  note(chunk, true, gradient.worker, gradient.step, slot.since);
+  std::vector<net::Store::Staleness>& steps = staleness_[worker];
+  if (steps.size() <= gradient.step) steps.resize(gradient.step + 1);
+  net::Store::Staleness& entry = steps[gradient.step];
+  entry.step = gradient.step;
+  entry.worker = gradient.worker;
+  ++entry.chunks;
+  entry.sum += behind;
+  entry.most = std::max(entry.most, behind);
+
+  steps_of_[worker] = gradient.step + 1;
+  const auto owner = static_cast<std::size_t>(map_[chunk].owner);
+  if (spec_.overlap) {
+    publish(chunk, gradient.step + 1, gradient.worker);
+    return;
+  }
+  if (++answered_[owner][worker] < owned_[owner].size()) return;
+  answered_[owner][worker] = 0;
+  for (const std::size_t each : owned_[owner]) publish(each, gradient.step + 1, gradient.worker);
+}
+
+void Servers::read(std::size_t chunk, int worker) {
+  if (asynchronous()) seen(chunk, worker) = slots_[chunk].updates;
+}
+
+void Servers::done(int owner, int worker, bool lost) {
+  const auto rank = static_cast<std::size_t>(owner), who = static_cast<std::size_t>(worker);
+  if (lost) lost_[rank][who] = true;
+  if (done_[rank][who]) return;
+  done_[rank][who] = true;
+  if (std::count(done_[rank].begin(), done_[rank].end(), false) > 0) return;
+  int own = -1;
+  for (std::size_t each = 0; each < workers_.size(); ++each) {
+    if (workers_[each] == owner)
+      own = static_cast<int>(each);
+    else
+      publish_last(owner, static_cast<int>(each));
+  }
+  if (own >= 0) publish_last(owner, own);
+}
+
+void Servers::publish_last(int owner, int worker) {
+  const auto rank = static_cast<std::size_t>(owner), who = static_cast<std::size_t>(worker);
+  if (lost_[rank][who]) return;
+  for (const std::size_t chunk : owned_[rank]) publish(chunk, steps_of_[who] + 1, worker);
+}
+
+std::vector<net::Store::Staleness> Servers::staleness() const {
+  std::vector<net::Store::Staleness> all;
+  for (const auto& steps : staleness_) all.insert(all.end(), steps.begin(), steps.end());
+  return all;
+}
+
+void Servers::note(std::size_t chunk, bool update, int worker, std::uint64_t step,
+                   double from) const {
+  const int owner = map_[chunk].owner;
+  if (recorder_ == nullptr || !recorder_->traces(owner)) return;
+  net::TraceEvent event;
+  event.kind = update ? net::TraceEvent::Kind::update : net::TraceEvent::Kind::add;
+  if (!update || asynchronous()) event.peer = workers_[static_cast<std::size_t>(worker)];
+  event.parameter = map_[chunk].parameter;
+  event.chunk = map_[chunk].number;
+  event.step = step;
+  event.from = nanoseconds(from);
+  event.to = nanoseconds(agenda_.now());
+  recorder_->event(owner, event);
+}
+
+}  // namespace duplex::tools::simulation

@@ -1,0 +1,87 @@
+// The owners of the weights in a simulated run: what net's stores do, without the numbers.
+#pragma once
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "tools/simulation/wire.h"
+
+namespace duplex::tools::simulation {
+
+class Servers {
+ public:
+  /// A worker on its owner's rank has new weights of a chunk.
+  using OwnWeights = std::function<void(int worker, std::size_t chunk)>;
+
+  /// All must outlive it; `recorder` may be null.
+  Servers(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Wire& wire,
+          Recorder* recorder, OwnWeights own_weights);
+
+  void publish_initial();
+  /// As Store::place: whether a gradient may come in, for which it then holds room.
+  bool room(std::size_t chunk, int worker);
+  void arrived(std::size_t chunk, int worker, std::uint64_t step);
+  /// Asynchronous: weights leave for a worker as they are now.
+  void read(std::size_t chunk, int worker);
+  void done(int owner, int worker, bool lost);
+  /// The agenda's: what an owner did with a chunk is done.
+  void worked(std::size_t chunk);
+
+  double last_update() const { return last_update_; }
+  std::vector<net::Store::Staleness> staleness() const;
+
+ private:
+  struct Gradient {
+    int worker = 0;
+    std::uint64_t step = 0;
+  };
+  struct Slot {
+    std::uint64_t step = 0;  ///< Synchronous: of the weights that are out.
+    int turn = 0;            ///< Synchronous: whose gradient is added next.
+    enum { idle, adding, updating } work = idle;
+    double since = 0.0;
+    std::uint64_t updates = 0;
+    std::deque<Gradient> waiting;  ///< Asynchronous: here, and not applied; the first is being so.
+  };
+  enum Contribution : std::uint8_t { missing, placed, placed_early, here, here_early };
+
+  bool asynchronous() const { return spec_.sync == net::Sync::none; }
+  Contribution& contribution(std::size_t chunk, int worker) {
+    return contributions_[chunk * workers_.size() + static_cast<std::size_t>(worker)];
+  }
+  std::uint64_t& seen(std::size_t chunk, int worker) {
+    return seen_[chunk * workers_.size() + static_cast<std::size_t>(worker)];
+  }
+  double work(std::size_t chunk) const;
+  void advance(std::size_t chunk);
+  void start(std::size_t chunk, bool update);
+  void added(std::size_t chunk);
+  void updated(std::size_t chunk);
+  void applied(std::size_t chunk);
+  void publish(std::size_t chunk, std::uint64_t step, int worker);
+  void publish_to_all(std::size_t chunk, std::uint64_t step);
+  void publish_last(int owner, int worker);
+  void note(std::size_t chunk, bool update, int worker, std::uint64_t step, double from) const;
+
+  const Spec& spec_;
+  const net::ShardMap& map_;
+  Agenda& agenda_;
+  Wire& wire_;
+  Recorder* recorder_;
+  OwnWeights own_weights_;
+  const std::vector<int> workers_;  ///< Their ranks.
+  const std::size_t head_start_;
+  std::vector<Slot> slots_;                         ///< By chunk.
+  std::vector<std::vector<std::size_t>> owned_;     ///< Chunks, by rank.
+  std::vector<Contribution> contributions_;         ///< Synchronous: by chunk, worker.
+  std::vector<std::uint64_t> seen_;                 ///< Asynchronous: by chunk, worker.
+  std::vector<std::size_t> early_room_;             ///< Bytes, by rank.
+  std::vector<std::size_t> updated_;                ///< Synchronous: chunks of this step, by rank.
+  std::vector<std::vector<std::size_t>> answered_;  ///< Asynchronous: the same, by rank, worker.
+  std::vector<std::vector<bool>> done_, lost_;      ///< By rank, worker.
+  std::vector<std::uint64_t> steps_of_;             ///< Asynchronous: applied last, by worker.
+  std::vector<std::vector<net::Store::Staleness>> staleness_;  ///< By worker, step.
+  double last_update_ = 0.0;
+};
+
+}  // namespace duplex::tools::simulation

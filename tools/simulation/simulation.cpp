@@ -1,0 +1,140 @@
+#include "tools/simulation/simulation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "tools/simulation/workers.h"
+
+namespace duplex::tools::simulation {
+namespace {
+
+net::ShardMap map_of(const Spec& spec) {
+  if (spec.topology.mode == net::ServerMode::central)
+    return net::ShardMap::central(spec.counts, spec.topology.server, spec.chunk_bytes);
+  return net::ShardMap::distributed(spec.counts, spec.topology.size, spec.shards,
+                                    spec.chunk_bytes);
+}
+
+class Run {
+ public:
+  Run(const Spec& spec, Recorder* recorder)
+      : spec_(spec),
+        map_(map_of(spec)),
+        wire_(spec, map_, agenda_, recorder, ends()),
+        workers_(spec, map_, agenda_, wire_, recorder),
+        servers_(spec, map_, agenda_, wire_, recorder,
+                 [this](int worker, std::size_t chunk) { workers_.weights_here(worker, chunk); }) {
+    workers_.serve_by(servers_);
+    for (const Loss& loss : spec.losses)
+      agenda_.put(loss.at, Agenda::Kind::loss, static_cast<std::uint32_t>(loss.rank));
+  }
+
+  Outcome run() {
+    servers_.publish_initial();
+    workers_.begin();
+    while (!workers_.all_ended() && !outcome_.failure) {
+      wire_.settle();
+      wire_.share();
+      const double first = std::min(agenda_.next(), wire_.next());
+      if (!std::isfinite(first))
+        throw Error("simulate: nothing moves any more after " + std::to_string(agenda_.now()) +
+                    " s; this is a fault of the simulation");
+      // What comes within the moment is done at its own time, but shares the links after it.
+      for (double next = first; next <= first + spec_.resolution && !outcome_.failure;
+           next = std::min(agenda_.next(), wire_.next())) {
+        agenda_.advance_to(next);
+        if (wire_.next() <= agenda_.next())
+          wire_.step();
+        else
+          act_on(agenda_.take());
+        wire_.settle();
+      }
+    }
+    outcome_.ended = agenda_.now();
+    outcome_.trained = servers_.last_update();
+    outcome_.staleness = servers_.staleness();
+    outcome_.frames = wire_.frames();
+    outcome_.sharings = wire_.sharings();
+    for (std::size_t worker = 0; worker < workers(); ++worker)
+      outcome_.steps.push_back(workers_.steps(worker));
+    return std::move(outcome_);
+  }
+
+ private:
+  std::size_t workers() const { return spec_.topology.workers().size(); }
+
+  int worker_of(int rank) const {
+    return spec_.topology.mode == net::ServerMode::central && rank > spec_.topology.server
+               ? rank - 1
+               : rank;
+  }
+
+  Wire::Ends ends() {
+    return {[this](int from, int to, const net::FrameHeader& header) { arrived(from, to, header); },
+            [this](int from, int, const net::FrameHeader& header) {
+              return servers_.room(chunk_of(header), worker_of(from));
+            },
+            [this](int, int to, const net::FrameHeader& header) {
+              servers_.read(chunk_of(header), worker_of(to));
+            }};
+  }
+
+  std::size_t chunk_of(const net::FrameHeader& header) const {
+    return map_.find(header.parameter, header.chunk);
+  }
+
+  void arrived(int from, int to, const net::FrameHeader& header) {
+    if (header.kind == net::FrameKind::gradient)
+      servers_.arrived(chunk_of(header), worker_of(from), header.step);
+    else if (header.kind == net::FrameKind::weights)
+      workers_.weights_here(worker_of(to), chunk_of(header));
+    else
+      servers_.done(to, worker_of(from), false);
+  }
+
+  void act_on(const Agenda::Event& event) {
+    switch (event.kind) {
+      case Agenda::Kind::worker:
+        workers_.go_on(static_cast<int>(event.who));
+        break;
+      case Agenda::Kind::lane:
+        wire_.look(event.who);
+        break;
+      case Agenda::Kind::store:
+        servers_.worked(event.who);
+        break;
+      case Agenda::Kind::loss:
+        lose(static_cast<int>(event.who));
+        break;
+    }
+  }
+
+  /// An asynchronous central server goes on without a worker; every other run ends.
+  void lose(int rank) {
+    outcome_.lost.push_back(rank);
+    if (spec_.sync != net::Sync::none || spec_.topology.is_owner(rank)) {
+      outcome_.failure = "rank " + std::to_string(rank) + " is lost";
+      return;
+    }
+    wire_.lose(rank);
+    workers_.lose(worker_of(rank));
+    servers_.done(spec_.topology.server, worker_of(rank), true);
+  }
+
+  const Spec& spec_;
+  const net::ShardMap map_;
+  Agenda agenda_;
+  Wire wire_;
+  Workers workers_;
+  Servers servers_;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+Outcome simulate(const Spec& spec, Recorder* recorder) {
+  return Run(spec, recorder).run();
+}
+
+}  // namespace duplex::tools::simulation

@@ -1,0 +1,72 @@
+// What is simulated, and what comes of it.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/send_order.h"
+#include "net/shard_map.h"
+#include "net/store.h"
+#include "net/topology.h"
+
+namespace duplex::tools::simulation {
+
+/// A layer, in forward order.
+struct Layer {
+  double forward = 0.0, backward = 0.0;   ///< Seconds of a whole batch.
+  std::vector<std::uint32_t> parameters;  ///< Those trained, by number.
+};
+
+struct Loss {
+  int rank = 0;
+  double at = 0.0;  ///< Seconds.
+};
+
+struct Spec {
+  net::Topology topology;
+  net::Sync sync = net::Sync::join;
+  bool overlap = true, semaphore = false;
+  std::uint64_t average = 0;  ///< Batches between averagings of the weights; 0: gradients are sent.
+  net::Shards shards = net::Shards::even;
+  std::size_t chunk_bytes = net::ShardMap::default_chunk_bytes;
+
+  std::vector<std::size_t> counts;  ///< Elements, by parameter.
+  std::vector<Layer> layers;
+  std::vector<double> part;  ///< By worker: of a batch, what it computes in a step.
+  std::uint64_t steps = 1;   ///< Of every worker.
+
+  std::vector<double> rates;  ///< By rank: bytes a second of its link, in each direction.
+  double latency = 0.0;       ///< Seconds from a frame's last byte sent to its last byte received.
+  /// Bytes a second at which an owner adds a gradient, and updates; 0: in no time.
+  double store_rate = 0.0;
+  /// By how much computing takes longer on a rank in a step; empty: no rank differs.
+  std::function<double(int rank, std::uint64_t step)> slowness;
+  std::vector<Loss> losses;  ///< Ranks that vanish.
+
+  /// How long a worker keeps its turn with nothing to send.
+  std::chrono::nanoseconds linger = net::SendOrder::linger;
+  /// What happens within so many seconds counts as one moment for sharing the links.
+  double resolution = 1e-9;
+};
+
+struct StepTimes {
+  double begin = 0.0,
+         end = 0.0;  ///< From the end of the step before, to its last gradient handed over.
+  double computing = 0.0, awaiting = 0.0;
+};
+
+struct Outcome {
+  std::vector<std::vector<StepTimes>> steps;  ///< By worker; of a lost one, as far as it came.
+  /// When the last gradient was applied: what (4.4) to (4.21) are of.
+  double trained = 0.0;
+  double ended = 0.0;  ///< When every worker had its last weights.
+  std::vector<int> lost;
+  /// Why the run ends early, if it does.
+  std::optional<std::string> failure;
+  std::vector<net::Store::Staleness> staleness;  ///< Of asynchronous runs: by worker, then step.
+  std::uint64_t frames = 0, sharings = 0;
+};
+
+}  // namespace duplex::tools::simulation

@@ -1,0 +1,271 @@
+#include "tools/simulation/wire.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace duplex::tools::simulation {
+namespace {
+
+using net::FrameKind;
+
+net::Deadline deadline(double seconds) {
+  return net::Deadline(std::chrono::nanoseconds(nanoseconds(seconds)));
+}
+
+double seconds_of(net::Deadline deadline) {
+  return std::chrono::duration<double>(deadline.time_since_epoch()).count();
+}
+
+bool is_data(FrameKind kind) {
+  return kind == FrameKind::weights || kind == FrameKind::gradient;
+}
+
+}  // namespace
+
+Wire::Turns::Turns(Wire& wire, int owner)
+    : gradients(
+          [&wire, owner](int worker) {
+            const Index lane = wire.at(owner, worker);
+            wire.lanes_[lane].order.urgent(net::Outgoing::of(FrameKind::grant));
+            wire.wake(lane);
+          },
+          [](int) {}),
+      weights(
+          [&wire, owner](int worker) {
+            const Index lane = wire.at(owner, worker);
+            wire.lanes_[lane].order.grant_weights();
+            wire.wake(lane);
+          },
+          [&wire, owner](int worker) {
+            const Index lane = wire.at(owner, worker);
+            wire.lanes_[lane].order.want_weights_turn();
+            wire.wake(lane);
+          }) {}
+
+Wire::Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder* recorder,
+           Ends ends)
+    : spec_(spec),
+      ranks_(spec.topology.size),
+      agenda_(agenda),
+      recorder_(recorder),
+      ends_(std::move(ends)) {
+  const auto size = static_cast<std::size_t>(ranks_);
+  lane_at_.assign(size * size, none);
+  blocked_.resize(size);
+  turns_.resize(size);
+  std::vector<std::size_t> owned(size, 0);
+  for (std::size_t i = 0; i < map.chunks(); ++i) ++owned[static_cast<std::size_t>(map[i].owner)];
+  std::vector<Index> out, in;
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    out.push_back(fluid_.add_port(spec.rates[rank]));
+    in.push_back(fluid_.add_port(spec.rates[rank]));
+    if (owned[rank] > 0) turns_[rank] = std::make_unique<Turns>(*this, static_cast<int>(rank));
+  }
+  // Between ranks of which neither owns anything, nothing moves.
+  for (std::size_t a = 0; a < size; ++a) {
+    for (std::size_t b = 0; b < size; ++b) {
+      if (a == b || (owned[a] == 0 && owned[b] == 0)) continue;
+      lane_at_[a * size + b] = fluid_.add_flow(out[a], in[b]);
+      Lane lane;
+      lane.from = static_cast<int>(a);
+      lane.to = static_cast<int>(b);
+      if (spec.semaphore) lane.order.take_turns(owned[b] > 0, owned[a], spec.linger);
+      lanes_.push_back(std::move(lane));
+    }
+  }
+}
+
+void Wire::send(FrameKind kind, int from, int to, const net::Chunk& chunk, std::uint64_t step,
+                std::uint64_t place) {
+  const Index index = at(from, to);
+  Lane& lane = lanes_[index];
+  if (lane.state == Lane::gone) return;
+  net::Outgoing frame;
+  frame.header.kind = kind;
+  frame.header.parameter = chunk.parameter;
+  frame.header.chunk = chunk.number;
+  frame.header.step = step;
+  frame.header.length = chunk.bytes();
+  frame.place = place;
+  frame.queued = nanoseconds(agenda_.now());
+  tell(lane, lane.order.data(std::move(frame)));
+  wake(index);
+}
+
+void Wire::done(int from, int to) {
+  const Index index = at(from, to);
+  lanes_[index].order.last(net::Outgoing::of(FrameKind::done));
+  wake(index);
+}
+
+void Wire::room_made(int owner) {
+  std::vector<Index> waiting;
+  waiting.swap(blocked_[static_cast<std::size_t>(owner)]);
+  for (const Index index : waiting)
+    if (lanes_[index].state == Lane::blocked) begin(index);
+}
+
+void Wire::lose(int rank) {
+  for (Index index = 0; index < lanes_.size(); ++index) {
+    Lane& lane = lanes_[index];
+    if (lane.from != rank && lane.to != rank) continue;
+    lane.state = Lane::gone;
+    lane.order = net::SendOrder();
+    fluid_.stop(index);
+  }
+  for (const auto& turn : turns_) {
+    if (!turn) continue;
+    turn->gradients.leave(rank);
+    turn->weights.leave(rank);
+  }
+}
+
+double Wire::next() const {
+  const double arrival =
+      under_way_.empty() ? std::numeric_limits<double>::infinity() : under_way_.front().at;
+  return std::min(arrival, fluid_.next_end());
+}
+
+void Wire::step() {
+  if (!under_way_.empty() && under_way_.front().at <= fluid_.next_end()) {
+    const Delivery delivery = under_way_.front();
+    under_way_.pop_front();
+    const Lane& lane = lanes_[delivery.lane];
+    if (lane.state != Lane::gone) arrive(lane, delivery.header, delivery.first);
+    return;
+  }
+  end_frame(fluid_.take_ended());
+}
+
+void Wire::end_frame(Index index) {
+  Lane& lane = lanes_[index];
+  const net::FrameHeader header = lane.frame.header;
+  const double first = lane.begun + spec_.latency;
+  record(lane, header, true, lane.frame.queued, lane.begun);
+  lane.state = Lane::idle;
+  if (spec_.latency > 0.0)
+    under_way_.push_back({agenda_.now() + spec_.latency, first, index, header});
+  else
+    arrive(lane, header, first);
+  pump(index);
+}
+
+void Wire::arrive(const Lane& lane, const net::FrameHeader& header, double first) {
+  record(lane, header, false, nanoseconds(first), first);
+  switch (header.kind) {
+    case FrameKind::ask:
+      turns(lane.to).gradients.ask(lane.from);
+      break;
+    case FrameKind::release:
+      turns(lane.to).gradients.leave(lane.from);
+      break;
+    case FrameKind::grant:
+      lanes_[at(lane.to, lane.from)].order.grant_gradients();
+      wake(at(lane.to, lane.from));
+      break;
+    default:
+      ends_.arrived(lane.from, lane.to, header);
+  }
+}
+
+void Wire::look(std::uint32_t index) {
+  wake(index);
+}
+
+void Wire::wake(Index index) {
+  Lane& lane = lanes_[index];
+  if (lane.woken) return;
+  lane.woken = true;
+  woken_.push_back(index);
+}
+
+void Wire::settle() {
+  while (!woken_.empty()) {
+    std::vector<Index> now;
+    now.swap(woken_);
+    for (const Index index : now) {
+      lanes_[index].woken = false;
+      if (lanes_[index].state == Lane::idle) pump(index);
+    }
+  }
+}
+
+void Wire::tell(const Lane& lane, net::SendOrder::Tell what) {
+  using Tell = net::SendOrder::Tell;
+  if (what == Tell::nothing) return;
+  net::QueuedSemaphore& weights = turns(lane.from).weights;
+  if (what == Tell::want)
+    weights.ask(lane.to);
+  else if (what == Tell::leave)
+    weights.leave(lane.to);
+  else
+    weights.step_aside(lane.to, what == Tell::step_aside_waiting);
+}
+
+/// Of an idle connection: what SendQueue and Connection do between two frames.
+void Wire::pump(Index index) {
+  Lane& lane = lanes_[index];
+  for (;;) {
+    for (;;) {
+      const net::SendOrder::Tell what = lane.order.mind(deadline(agenda_.now()));
+      if (what == net::SendOrder::Tell::nothing) break;
+      tell(lane, what);
+    }
+    if (!lane.order.take(lane.frame)) break;
+    const net::FrameHeader header = lane.frame.header;
+    if (is_data(header.kind)) {
+      begin(index);
+      return;
+    }
+    // A header alone: it takes no time worth telling.
+    record(lane, header, true, nanoseconds(agenda_.now()), agenda_.now());
+    const double arrives = agenda_.now() + spec_.latency;
+    if (spec_.latency > 0.0)
+      under_way_.push_back({arrives, arrives, index, header});
+    else
+      arrive(lane, header, arrives);
+  }
+  fluid_.stop(index);
+  if (const auto again = lane.order.look_again()) {
+    const double at = seconds_of(*again + std::chrono::nanoseconds(1));
+    if (at > agenda_.now() && at != lane.look_at)
+      agenda_.put(lane.look_at = at, Agenda::Kind::lane, index);
+  }
+}
+
+void Wire::begin(Index index) {
+  Lane& lane = lanes_[index];
+  const net::FrameHeader& header = lane.frame.header;
+  if (header.kind == FrameKind::gradient && !ends_.room(lane.from, lane.to, header)) {
+    if (lane.state != Lane::blocked && spec_.semaphore) turns(lane.to).gradients.leave(lane.from);
+    lane.state = Lane::blocked;
+    blocked_[static_cast<std::size_t>(lane.to)].push_back(index);
+    fluid_.stop(index);
+    return;
+  }
+  if (header.kind == FrameKind::weights) ends_.read(lane.from, lane.to, header);
+  lane.state = Lane::sending;
+  lane.begun = agenda_.now();
+  ++frames_;
+  fluid_.carry(index, static_cast<double>(net::header_bytes + header.length), agenda_.now());
+}
+
+void Wire::record(const Lane& lane, const net::FrameHeader& header, bool sent, std::int64_t queued,
+                  double first) const {
+  const int rank = sent ? lane.from : lane.to;
+  if (recorder_ == nullptr || !recorder_->keeps(rank)) return;
+  net::FrameRecord record;
+  record.step = header.step;
+  record.parameter = header.parameter;
+  record.chunk = header.chunk;
+  record.kind = header.kind;
+  record.sent = sent;
+  record.peer = sent ? lane.to : lane.from;
+  record.bytes = net::header_bytes + header.length;
+  record.queued = queued;
+  record.first = nanoseconds(first);
+  record.last = nanoseconds(agenda_.now());
+  recorder_->frame(rank, record);
+}
+
+}  // namespace duplex::tools::simulation

@@ -1,0 +1,106 @@
+// The connections of a simulated run: SendOrder says what leaves next, Fluid how fast.
+#pragma once
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "net/queued_semaphore.h"
+#include "net/send_order.h"
+#include "tools/simulation/agenda.h"
+#include "tools/simulation/fluid.h"
+#include "tools/simulation/recorder.h"
+#include "tools/simulation/spec.h"
+
+namespace duplex::tools::simulation {
+
+class Wire {
+ public:
+  /// What the ranks at its ends do.
+  struct Ends {
+    /// A frame of weights or gradient, or a `done`, is there.
+    std::function<void(int from, int to, const net::FrameHeader& header)> arrived;
+    /// Whether the owner takes a gradient in now. If not, room_made() says when to ask again.
+    std::function<bool(int from, int to, const net::FrameHeader& header)> room;
+    /// Weights leave their owner as they are now.
+    std::function<void(int from, int to, const net::FrameHeader& header)> read;
+  };
+
+  /// All must outlive it; `recorder` may be null.
+  Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder* recorder, Ends ends);
+
+  /// Of weights and gradients.
+  void send(net::FrameKind kind, int from, int to, const net::Chunk& chunk, std::uint64_t step,
+            std::uint64_t place);
+  /// Behind all gradients: the worker sends no more.
+  void done(int from, int to);
+  bool connected(int from, int to) const { return at(from, to) != none; }
+  void room_made(int owner);
+  void lose(int rank);
+
+  /// When the next frame ends its way.
+  double next() const;
+  /// It has: next() is now.
+  void step();
+  void look(std::uint32_t lane);  ///< The agenda's.
+  /// Lets everything go that may, before the next step.
+  void settle();
+  /// Shares the links anew.
+  void share() { fluid_.share(agenda_.now()); }
+
+  std::uint64_t frames() const { return frames_; }
+  std::uint64_t sharings() const { return fluid_.sharings(); }
+
+ private:
+  using Index = Fluid::Index;  ///< Of a connection's direction, and of its flow.
+  static constexpr Index none = ~Index{0};
+
+  struct Lane {
+    int from = -1, to = -1;
+    net::SendOrder order;
+    net::Outgoing frame;  ///< Of sending and blocked.
+    double begun = 0.0;
+    double look_at = -1.0;  ///< Of what the agenda was told last.
+    enum State { idle, sending, blocked, gone } state = idle;
+    bool woken = false;
+  };
+  struct Delivery {
+    double at = 0.0, first = 0.0;
+    Index lane = none;
+    net::FrameHeader header;
+  };
+  struct Turns {
+    Turns(Wire& wire, int owner);
+    net::QueuedSemaphore gradients, weights;  ///< Of the workers' ranks.
+  };
+
+  Index at(int from, int to) const {
+    return lane_at_[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks_) +
+                    static_cast<std::size_t>(to)];
+  }
+  Turns& turns(int owner) { return *turns_[static_cast<std::size_t>(owner)]; }
+  void wake(Index lane);
+  void pump(Index lane);
+  void begin(Index lane);
+  void tell(const Lane& lane, net::SendOrder::Tell what);
+  void end_frame(Index lane);
+  void arrive(const Lane& lane, const net::FrameHeader& header, double first);
+  void record(const Lane& lane, const net::FrameHeader& header, bool sent, std::int64_t queued,
+              double first) const;
+
+  const Spec& spec_;
+  const int ranks_;
+  Agenda& agenda_;
+  Recorder* recorder_;
+  Ends ends_;
+  Fluid fluid_;
+  std::vector<Lane> lanes_;
+  std::vector<Index> lane_at_;  ///< By sender, receiver.
+  std::vector<Index> woken_;
+  std::vector<std::vector<Index>> blocked_;  ///< By owner.
+  std::vector<std::unique_ptr<Turns>> turns_;
+  std::deque<Delivery> under_way_;  ///< In the order in which they arrive.
+  std::uint64_t frames_ = 0;
+};
+
+}  // namespace duplex::tools::simulation

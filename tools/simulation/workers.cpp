@@ -1,0 +1,232 @@
+#include "tools/simulation/workers.h"
+
+#include <algorithm>
+
+namespace duplex::tools::simulation {
+
+using Kind = net::TraceEvent::Kind;
+
+Workers::Workers(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Wire& wire,
+                 Recorder* recorder)
+    : spec_(spec), map_(map), agenda_(agenda), wire_(wire), recorder_(recorder) {
+  for (const int rank : spec.topology.workers()) {
+    Worker worker;
+    worker.rank = rank;
+    for (std::size_t p = 0; p < map.parameters(); ++p)
+      worker.missing.push_back(static_cast<std::uint32_t>(map.first(p + 1) - map.first(p)));
+    worker.all_missing = map.chunks();
+    workers_.push_back(std::move(worker));
+  }
+}
+
+void Workers::begin() {
+  for (std::size_t worker = 0; worker < workers_.size(); ++worker)
+    agenda_.put(0.0, Agenda::Kind::worker, static_cast<std::uint32_t>(worker));
+}
+
+/// With averaging, weights come at the beginning of a round of batches and leave at its end.
+bool Workers::awaits(const Worker& worker) const {
+  return spec_.average == 0 || worker.step % spec_.average == 0;
+}
+
+bool Workers::pushes(const Worker& worker) const {
+  return spec_.average == 0 || (worker.step + 1) % spec_.average == 0 ||
+         worker.step + 1 == spec_.steps;
+}
+
+/// The step that the wire counts.
+std::uint64_t Workers::round(const Worker& worker) const {
+  return spec_.average == 0 ? worker.step : worker.step / spec_.average;
+}
+
+void Workers::go_on(int number) {
+  Worker& worker = workers_[static_cast<std::size_t>(number)];
+  for (;;) {
+    switch (worker.phase) {
+      case Phase::begin:
+        begin_step(worker);
+        break;
+      case Phase::await:
+        if (!await(worker, all)) return;
+        worker.phase = Phase::forward;
+        break;
+      case Phase::forward:
+        if (!forward(number)) return;
+        worker.phase = Phase::backward;
+        break;
+      case Phase::backward:
+        if (!backward(number)) return;
+        end_step(worker);
+        break;
+      case Phase::finish:
+        if (!await(worker, all)) return;
+        part(number);
+        break;
+      case Phase::part:
+        if (!await(worker, all)) return;
+        worker.phase = Phase::ended;
+        ++ended_;
+        break;
+      case Phase::ended:
+        return;
+    }
+  }
+}
+
+void Workers::begin_step(Worker& worker) {
+  worker.times = {};
+  worker.times.begin = worker.steps.empty() ? 0.0 : worker.steps.back().end;
+  worker.slowness = spec_.slowness ? spec_.slowness(worker.rank, worker.step) : 1.0;
+  worker.layer = 0;
+  worker.phase = spec_.overlap ? Phase::forward : Phase::await;
+}
+
+/// From `layer` on, as far as there are weights. False: go_on() is to be called again.
+bool Workers::forward(int number) {
+  Worker& worker = workers_[static_cast<std::size_t>(number)];
+  const double part = spec_.part[static_cast<std::size_t>(number)] * worker.slowness;
+  double time = agenda_.now();
+  for (; worker.layer < spec_.layers.size(); ++worker.layer) {
+    const Layer& layer = spec_.layers[worker.layer];
+    if (awaits(worker)) {
+      for (const std::uint32_t parameter : layer.parameters) {
+        if (has(worker, parameter)) continue;
+        if (time <= agenda_.now()) {
+          await(worker, parameter);
+          return false;
+        }
+        agenda_.put(time, Agenda::Kind::worker, static_cast<std::uint32_t>(number));
+        return false;
+      }
+    }
+    const double takes = layer.forward * part;
+    if (takes > 0.0) note(worker, Kind::forward, worker.layer, time, time + takes);
+    time += takes;
+    worker.times.computing += takes;
+  }
+  if (time <= agenda_.now()) return true;
+  agenda_.put(time, Agenda::Kind::worker, static_cast<std::uint32_t>(number));
+  return false;
+}
+
+/// From before `layer` down; gradients leave as they are ready, or all at the end.
+bool Workers::backward(int number) {
+  Worker& worker = workers_[static_cast<std::size_t>(number)];
+  const double part = spec_.part[static_cast<std::size_t>(number)] * worker.slowness;
+  const bool pushing = pushes(worker);
+  double time = agenda_.now();
+  const auto later = [&] {
+    if (time <= agenda_.now()) return false;
+    agenda_.put(time, Agenda::Kind::worker, static_cast<std::uint32_t>(number));
+    return true;
+  };
+  // Called again at the time at which the layer above `layer` was done: its gradients are due.
+  const auto push_of = [&](std::size_t layer) {
+    for (const std::uint32_t parameter : spec_.layers[layer].parameters) push(number, parameter);
+  };
+  if (pushing && spec_.overlap && worker.layer < spec_.layers.size()) push_of(worker.layer);
+  while (worker.layer > 0) {
+    const Layer& layer = spec_.layers[--worker.layer];
+    const double takes = layer.backward * part;
+    if (takes > 0.0) note(worker, Kind::backward, worker.layer, time, time + takes);
+    time += takes;
+    worker.times.computing += takes;
+    if (!pushing || !spec_.overlap || layer.parameters.empty()) continue;
+    if (later()) return false;
+    push_of(worker.layer);
+  }
+  if (later()) return false;
+  if (pushing && !spec_.overlap)
+    for (std::size_t p = 0; p < map_.parameters(); ++p) push(number, p);
+  return true;
+}
+
+void Workers::end_step(Worker& worker) {
+  worker.times.end = agenda_.now();
+  worker.steps.push_back(worker.times);
+  ++worker.step;
+  worker.phase = worker.step == spec_.steps ? Phase::finish : Phase::begin;
+}
+
+bool Workers::has(const Worker& worker, std::size_t parameter) const {
+  return parameter == all ? worker.all_missing == 0 : worker.missing[parameter] == 0;
+}
+
+/// False: not yet; go_on() will be called when they are here.
+bool Workers::await(Worker& worker, std::size_t parameter) {
+  if (has(worker, parameter)) return true;
+  worker.waits = true;
+  worker.awaited = parameter;
+  worker.waits_since = agenda_.now();
+  return false;
+}
+
+void Workers::weights_here(int number, std::size_t chunk) {
+  Worker& worker = workers_[static_cast<std::size_t>(number)];
+  if (worker.phase == Phase::ended) return;
+  --worker.missing[map_[chunk].parameter];
+  --worker.all_missing;
+  if (!worker.waits || !has(worker, worker.awaited)) return;
+  worker.waits = false;
+  agenda_.put(agenda_.now(), Agenda::Kind::worker, static_cast<std::uint32_t>(number));
+  worker.times.awaiting += agenda_.now() - worker.waits_since;
+  if (recorder_ == nullptr || !recorder_->keeps(worker.rank)) return;
+  recorder_->waited(worker.rank, {nanoseconds(worker.waits_since), nanoseconds(agenda_.now())});
+  note(worker, Kind::wait, worker.awaited == all ? map_[chunk].parameter : worker.awaited,
+       worker.waits_since, agenda_.now());
+}
+
+void Workers::push(int number, std::size_t parameter) {
+  Worker& worker = workers_[static_cast<std::size_t>(number)];
+  for (std::size_t i = map_.first(parameter); i < map_.first(parameter + 1); ++i) {
+    const net::Chunk& chunk = map_[i];
+    ++worker.missing[parameter];
+    ++worker.all_missing;
+    if (chunk.owner == worker.rank) {
+      note(worker, Kind::pushed, parameter, agenda_.now(), agenda_.now(), chunk.number);
+      servers_->arrived(i, number, round(worker));
+    } else {
+      wire_.send(net::FrameKind::gradient, worker.rank, chunk.owner, chunk, round(worker),
+                 chunk.position);
+    }
+  }
+}
+
+/// Asynchronous: the owners are told that this worker pushes no more.
+void Workers::part(int number) {
+  Worker& worker = workers_[static_cast<std::size_t>(number)];
+  worker.phase = Phase::part;
+  if (spec_.sync != net::Sync::none) return;
+  for (std::size_t p = 0; p < worker.missing.size(); ++p)
+    worker.missing[p] = static_cast<std::uint32_t>(map_.first(p + 1) - map_.first(p));
+  worker.all_missing = map_.chunks();
+  for (int owner = 0; owner < spec_.topology.size; ++owner) {
+    if (!spec_.topology.is_owner(owner)) continue;
+    if (owner == worker.rank)
+      servers_->done(owner, number, false);
+    else if (wire_.connected(worker.rank, owner))
+      wire_.done(worker.rank, owner);
+  }
+}
+
+void Workers::lose(int number) {
+  Worker& worker = workers_[static_cast<std::size_t>(number)];
+  if (worker.phase == Phase::ended) return;
+  worker.phase = Phase::ended;
+  ++ended_;
+}
+
+void Workers::note(const Worker& worker, Kind kind, std::size_t what, double from, double to,
+                   std::uint32_t chunk) const {
+  if (recorder_ == nullptr || !recorder_->traces(worker.rank)) return;
+  net::TraceEvent event;
+  event.kind = kind;
+  event.parameter = static_cast<std::uint32_t>(what);
+  event.chunk = chunk;
+  event.step = worker.step;
+  event.from = nanoseconds(from);
+  event.to = nanoseconds(to);
+  recorder_->event(worker.rank, event);
+}
+
+}  // namespace duplex::tools::simulation

@@ -1,0 +1,77 @@
+// The ranks that train in a simulated run: the training loop, in virtual time.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "tools/simulation/servers.h"
+
+namespace duplex::tools::simulation {
+
+class Workers {
+ public:
+  /// All must outlive it; `recorder` may be null.
+  Workers(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Wire& wire,
+          Recorder* recorder);
+  /// Whom gradients of chunks on the worker's own rank go to. Before begin().
+  void serve_by(Servers& servers) { servers_ = &servers; }
+
+  void begin();
+  /// The agenda's: what the worker computed is done, or it may go on.
+  void go_on(int worker);
+  void weights_here(int worker, std::size_t chunk);
+  void lose(int worker);
+
+  bool all_ended() const { return ended_ == workers_.size(); }
+  const std::vector<StepTimes>& steps(std::size_t worker) const { return workers_[worker].steps; }
+
+ private:
+  enum class Phase {
+    begin,     ///< Of a step.
+    await,     ///< Without overlap: all weights.
+    forward,   ///< At `layer`.
+    backward,  ///< Has computed all layers from `layer` on.
+    finish,    ///< Its last step is over; awaits the last weights.
+    part,      ///< Asynchronous: awaits what the owners end with.
+    ended,
+  };
+  struct Worker {
+    int rank = 0;
+    Phase phase = Phase::begin;
+    std::uint64_t step = 0;
+    std::size_t layer = 0;
+    double slowness = 1.0;
+    std::vector<std::uint32_t> missing;  ///< Chunks whose weights are awaited, by parameter.
+    std::size_t all_missing = 0;
+    bool waits = false;
+    std::size_t awaited = 0;  ///< Parameter that it waits for; parameters: all.
+    double waits_since = 0.0;
+    StepTimes times;
+    std::vector<StepTimes> steps;
+  };
+
+  static constexpr std::size_t all = ~std::size_t{0};
+  bool awaits(const Worker& worker) const;
+  bool pushes(const Worker& worker) const;
+  std::uint64_t round(const Worker& worker) const;
+  void begin_step(Worker& worker);
+  bool forward(int number);
+  bool backward(int number);
+  void end_step(Worker& worker);
+  bool has(const Worker& worker, std::size_t parameter) const;
+  bool await(Worker& worker, std::size_t parameter);
+  void push(int number, std::size_t parameter);
+  void part(int number);
+  void note(const Worker& worker, net::TraceEvent::Kind kind, std::size_t what, double from,
+            double to, std::uint32_t chunk = 0) const;
+
+  const Spec& spec_;
+  const net::ShardMap& map_;
+  Agenda& agenda_;
+  Wire& wire_;
+  Recorder* recorder_;
+  Servers* servers_ = nullptr;
+  std::vector<Worker> workers_;
+  std::size_t ended_ = 0;
+};
+
+}  // namespace duplex::tools::simulation
