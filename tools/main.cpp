@@ -22,6 +22,7 @@ constexpr Command commands[] = {
     {"transport", duplex::tools::transport, "measure t_comm between this machine and another"},
     {"estimate", duplex::tools::estimate,
      "predict the speedup of N machines; does it pay, and how?"},
+    {"simulate", duplex::tools::simulate, "play a run of dist in virtual time"},
     {"compare", duplex::tools::compare, "run directories side by side: costs, speedup, accuracy"},
     {"bench", duplex::tools::bench, "time a network's training steps, without a data set"},
     {"nets", duplex::tools::nets, "print the networks, or one network's table of layers"},

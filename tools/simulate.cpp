@@ -1,0 +1,258 @@
+// duplex simulate: the schedule of dist in virtual time, for machines that nobody owns yet.
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "tools/command_line.h"
+#include "tools/commands.h"
+#include "tools/dist_report.h"
+#include "tools/rate.h"
+#include "tools/run_directory.h"
+#include "tools/simulate_flags.h"
+#include "tools/simulation/simulation.h"
+#include "tools/statistics.h"
+#include "tools/table.h"
+#include "tools/trace.h"
+#include "tools/training.h"
+
+namespace duplex::tools {
+namespace {
+
+using simulation::Outcome;
+using simulation::Recorder;
+using simulation::Spec;
+
+/// Batches that a run does: those asked for, and what makes every worker's number the same.
+double batches_of(const Spec& spec) {
+  const auto steps = static_cast<double>(spec.steps);
+  return spec.sync == net::Sync::split ? steps : steps * static_cast<double>(spec.part.size());
+}
+
+/// (4.23), with the time until the last gradient is applied, as (4.4) to (4.21) have it.
+double speedup_of(const Spec& spec, const Outcome& outcome, double grad) {
+  return batches_of(spec) * grad / (outcome.trained > 0.0 ? outcome.trained : outcome.ended);
+}
+
+/// Without a link to cross no gradient is applied later than it is computed.
+TrainingResult result_of(const std::vector<simulation::StepTimes>& steps) {
+  TrainingResult result;
+  std::vector<double> gradient, total, await;
+  const std::uint64_t warm_up = warm_up_steps(steps.size());
+  for (std::size_t step = warm_up; step < steps.size(); ++step) {
+    gradient.push_back(steps[step].computing);
+    total.push_back(steps[step].end - steps[step].begin);
+    await.push_back(steps[step].awaiting);
+  }
+  result.steps = steps.size();
+  result.seconds = steps.empty() ? 0.0 : steps.back().end;
+  result.push = result.data = spread_of(std::vector<double>(total.size(), 0.0));
+  result.gradient = spread_of(std::move(gradient));
+  result.total = spread_of(std::move(total));
+  result.await = spread_of(std::move(await));
+  return result;
+}
+
+/// The files of a run directory.
+class Writer {
+ public:
+  Writer(const SimulateFlags& flags, const Situation& situation, const Spec& spec)
+      : flags_(flags),
+        situation_(situation),
+        spec_(spec),
+        directory_(flags.logdir, "simulate", flags.model.net) {
+    for (int rank = 0; rank < std::min(flags.records, spec.topology.size); ++rank)
+      ledgers_.push_back(directory_.file("ledger-" + std::to_string(rank) + ".csv"));
+  }
+  const std::vector<std::string>& ledgers() const { return ledgers_; }
+
+  void write(const Outcome& outcome, Recorder& recorder) {
+    recorder.close();
+    write_config();
+    write_metrics(outcome.steps.front());
+    for (std::size_t rank = 0; rank < ledgers_.size(); ++rank)
+      write_rank(static_cast<int>(rank), outcome, recorder);
+    if (spec_.sync == net::Sync::none)
+      directory_.write("staleness-0.csv", staleness_csv(outcome.staleness));
+    if (flags_.trace) {
+      const std::vector<RankTrace> trace = recorder.trace();
+      write_trace(directory_.file("trace.json"), situation_.model, trace);
+      std::fputs(waiting_report(trace).c_str(), stdout);
+    }
+    std::printf("run      %s\n", directory_.path().c_str());
+  }
+
+ private:
+  using Json = nlohmann::ordered_json;
+
+  void write_config() const {
+    const Model& model = situation_.model;
+    Json config;
+    config["version"] = 1;
+    config["network"] = flags_.model.net;
+    config["title"] = model.title();
+    config["input"] = model.entry(0).shape.str();
+    config["classes"] = model.classes();
+    config["parameters"] = model.trained_parameters();
+    config["auxiliary"] = flags_.model.options.auxiliary;
+    config["pad_shortcuts"] = flags_.model.options.zero_padded_shortcuts;
+    config["settings"] = flags_.settings();
+    config["batch"] = flags_.batch;
+    config["seed"] = flags_.seed;
+    config["device"] = "none: simulated";
+    config["replayed"] = true;
+    config["simulated"] = true;
+    config["command"] = "simulate";
+    config["ranks"] = spec_.topology.size;
+    config["workers"] = spec_.part.size();
+    config["server"] = flags_.server;
+    config["sync"] = flags_.sync;
+    config["shards"] = flags_.shards;
+    config["overlap"] = flags_.overlap;
+    config["semaphore"] = flags_.semaphore;
+    config["average"] = flags_.average;
+    config["batches"] = flags_.batches;
+    config["t_grad_s"] = situation_.costs.grad;
+    config["t_comm_s"] = situation_.costs.comm;
+    config["rate_bytes_per_s"] = situation_.rate;
+    config["latency_s"] = flags_.latency;
+    config["slow"] = flags_.slow;
+    config["links"] = flags_.links;
+    config["lose"] = flags_.lose;
+    directory_.write("config.json", config.dump(1) + "\n");
+  }
+
+  void write_metrics(const std::vector<simulation::StepTimes>& steps) const {
+    MetricsFile metrics(directory_.file("metrics.csv"));
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      StepMetrics row;
+      row.step = step;
+      row.total = steps[step].end - steps[step].begin;
+      row.gradient = steps[step].computing;
+      row.await = steps[step].awaiting;
+      metrics.write(row);
+    }
+  }
+
+  void write_rank(int rank, const Outcome& outcome, const Recorder& recorder) const {
+    const bool trains = spec_.topology.is_worker(rank);
+    const int worker = rank - (spec_.topology.is_worker(0) ? 0 : 1);
+    Json summary;
+    if (trains) summary = json_of(result_of(outcome.steps[static_cast<std::size_t>(worker)]));
+    std::size_t elements = 0;
+    for (const std::size_t count : spec_.counts) elements += count;
+    summary["version"] = 1;
+    summary["command"] = "simulate";
+    summary["rank"] = rank;
+    summary["workers"] = spec_.part.size();
+    summary["ranks"] = spec_.topology.size;
+    summary["server"] = flags_.server;
+    summary["sync"] = flags_.sync;
+    summary["replayed"] = true;
+    summary["traffic"] = json_of(recorder.ledger(rank).summary(elements * sizeof(float)));
+    summary["trained_s"] = outcome.trained;
+    summary["speedup"] = speedup_of(spec_, outcome, situation_.costs.grad);
+    if (spec_.sync == net::Sync::none) summary["lost"] = outcome.lost;
+    if (outcome.failure) summary["ended_by"] = *outcome.failure;
+    const std::string text = summary.dump(1) + "\n";
+    directory_.write("rank-" + std::to_string(rank) + ".json", text);
+    if (trains && worker == 0) directory_.write("summary.json", text);
+  }
+
+  const SimulateFlags& flags_;
+  const Situation& situation_;
+  const Spec& spec_;
+  RunDirectory directory_;
+  std::vector<std::string> ledgers_;
+};
+
+void say_what_is_done(const SimulateFlags& flags, const Spec& spec) {
+  const double done = batches_of(spec);
+  if (done > static_cast<double>(flags.batches))
+    std::fprintf(stderr, "%lld batches are no multiple of %zu workers: they do %.0f, %llu each\n",
+                 static_cast<long long>(flags.batches), spec.part.size(), done,
+                 static_cast<unsigned long long>(spec.steps));
+  const std::size_t parts = spec.part.size();
+  if (spec.sync == net::Sync::split && flags.batch % static_cast<std::int64_t>(parts) != 0)
+    std::fprintf(stderr,
+                 "a batch of %lld is no multiple of %zu workers: the largest part is %.0f of it\n",
+                 static_cast<long long>(flags.batch), parts,
+                 spec.part.front() * static_cast<double>(flags.batch));
+}
+
+void print(const SimulateFlags& flags, const Situation& situation, const Spec& spec,
+           const Outcome& outcome) {
+  const int workers = static_cast<int>(spec.part.size());
+  std::printf("%s, %d workers, %s\nlink     %s, t_comm %s; t_grad %s\n",
+              situation.model.title().c_str(), workers, flags.settings().c_str(),
+              rate_text(situation.rate).c_str(), duration_text(situation.costs.comm).c_str(),
+              duration_text(situation.costs.grad).c_str());
+  if (outcome.failure)
+    std::printf("ended    %s after %s: so is the run; worker 0 had done %zu of %llu steps\n",
+                outcome.failure->c_str(), duration_text(outcome.ended).c_str(),
+                outcome.steps.front().size(), static_cast<unsigned long long>(spec.steps));
+  for (const int rank : outcome.lost)
+    if (!outcome.failure) std::printf("lost     rank %d; the others went on\n", rank);
+  const TrainingResult result = result_of(outcome.steps.front());
+  if (result.total.count > 0)
+    std::printf("step     %s, of which awaiting weights %s\n", spread_text(result.total).c_str(),
+                duration_text(result.await.median).c_str());
+  if (spec.sync == net::Sync::none) std::fputs(staleness_report(outcome.staleness).c_str(), stdout);
+  if (outcome.failure || !outcome.lost.empty()) return;
+  std::printf("speedup  %s: %.0f batches in %s\n",
+              fixed(speedup_of(spec, outcome, situation.costs.grad), 2).c_str(), batches_of(spec),
+              duration_text(outcome.trained).c_str());
+  if (flags.average == 0)
+    std::printf("         %s by the equations, for the thesis's order\n",
+                fixed(speedup(situation.costs, spec.sync, spec.topology.mode, workers,
+                              batches_of(spec)),
+                      2)
+                    .c_str());
+}
+
+}  // namespace
+
+int simulate(int argc, const char* const* argv) {
+  CLI::App app{
+      "Plays a run of dist in virtual time: its schedule of layers, chunks, priorities and turns, "
+      "over links that are shared fairly.",
+      "duplex simulate"};
+  SimulateFlags flags;
+  flags.add_to(app);
+  if (const auto done = parse(app, argc, argv)) return *done;
+  flags.settle();
+  const Situation situation = situation_of(flags);
+  for (const std::string& note : situation.notes) std::fprintf(stderr, "%s\n", note.c_str());
+
+  if (flags.output == "csv") {
+    for (int n = 1; n <= flags.workers; ++n) {
+      const Spec spec = spec_of(flags, situation, n);
+      say_what_is_done(flags, spec);
+      std::printf("%s%.9g", n > 1 ? ";" : "",
+                  speedup_of(spec, simulation::simulate(spec, nullptr), situation.costs.grad));
+      std::fflush(stdout);
+    }
+    std::printf("\n");
+    return 0;
+  }
+  const Spec spec = spec_of(flags, situation, flags.workers);
+  say_what_is_done(flags, spec);
+  std::optional<Writer> writer;
+  std::optional<Recorder> recorder;
+  if (flags.writes()) {
+    writer.emplace(flags, situation, spec);
+    recorder.emplace(writer->ledgers(), flags.trace ? flags.trace_steps : 0);
+  }
+  const std::int64_t from = clock_ns();
+  const Outcome outcome = simulation::simulate(spec, recorder ? &*recorder : nullptr);
+  print(flags, situation, spec, outcome);
+  std::printf("took     %s for %s frames, links shared %s times\n",
+              duration_text(seconds(clock_ns() - from)).c_str(),
+              grouped(static_cast<std::int64_t>(outcome.frames)).c_str(),
+              grouped(static_cast<std::int64_t>(outcome.sharings)).c_str());
+  if (writer) writer->write(outcome, *recorder);
+  return 0;
+}
+
+}  // namespace duplex::tools
