@@ -4,17 +4,13 @@
 #include <utility>
 
 #include "net/exchange_state.h"
+#include "net/incast.h"
 
 namespace duplex::net {
 namespace {
 
 /// What a failing rank gives its last words to get through.
 constexpr std::chrono::milliseconds last_words{1000};
-
-/// What all workers together may have under way to a central server: eight times what a link of 10
-/// Gbit/s holds at 0.2 ms.
-constexpr std::size_t incast_bytes = std::size_t{2} << 20;
-constexpr std::size_t least_window = std::size_t{64} << 10;
 
 std::vector<std::size_t> counts_of(const std::vector<Span>& spans) {
   std::vector<std::size_t> counts;
@@ -76,11 +72,9 @@ ParameterExchange::State::State(const ExchangeSpec& spec, std::vector<Span> span
 
 void ParameterExchange::State::connect(Link link) {
   const int peer = link.rank;
-  // Incast: equal windows that a switch holds without dropping give all workers equal parts of
-  // the server's link. One that sends alone, in its turn or beside one other, may have as much as
-  // it can use.
-  if (!is_worker() && !spec_.semaphore && workers_.size() > 2)
-    link.socket.limit_receiving(std::max(incast_bytes / workers_.size(), least_window));
+  if (!is_worker())
+    if (const auto window = window_of(workers_.size(), spec_.semaphore))
+      link.socket.limit_receiving(*window);
   auto& connection = connections_[index(peer)];
   connection = std::make_unique<Connection>(std::move(link), *this, ledger_, spec_.timeout);
   if (spec_.semaphore) connection->take_turns(topology_.is_owner(peer), map_.chunks_of(rank_));

@@ -20,6 +20,9 @@ namespace {
 constexpr int many_ranks = 128;
 constexpr double coarse = 1e-3;
 
+/// As the slowest and the fastest of eight workers differ in docs/results/wire.md.
+constexpr double usual_unfairness = 0.05;
+
 std::pair<std::string, std::string> halves(const std::string& text, const char* flag) {
   const auto colon = text.find(':');
   if (colon == std::string::npos)
@@ -86,6 +89,14 @@ void SimulateFlags::add_to(CLI::App& app) {
   app.add_option("--lose", lose, "RANK:SECONDS, a rank that vanishes");
   app.add_option("--owner-rate", owner_rate,
                  "at which an owner adds a gradient, and updates: 4GB/s (default: in no time)");
+  app.add_option("--queue", queue,
+                 "bytes that wait at a port of the switch while more comes than goes (default "
+                 "1000000)")
+      ->check(between(0.0, 1e9));
+  app.add_option("--unfair", unfair,
+                 "deviation of the logarithm of a connection's share of a link (default 0.05; for "
+                 "more than 128 ranks 0)")
+      ->check(between(0.0, 2.0));
   app.add_option("--seed", seed, "of what is drawn (default 1)");
   app.add_option("--resolution", resolution,
                  "seconds within which events count as one moment (default: a nanosecond; for "
@@ -225,7 +236,10 @@ simulation::Spec spec_of(const SimulateFlags& flags, const Situation& situation,
   spec.slowness = slowness(slow, flags.seed);
   spec.latency = flags.latency;
   if (!flags.owner_rate.empty()) spec.store_rate = parse_rate(flags.owner_rate);
-  const bool differ = !slow.empty() || !flags.links.empty() || !flags.lose.empty();
+  spec.queue = flags.queue;
+  spec.unfairness = flags.unfair.value_or(ranks > many_ranks ? 0.0 : usual_unfairness);
+  spec.seed = flags.seed;
+  const bool differ = spec.unfairness > 0.0 || !slow.empty() || !flags.links.empty() || !flags.lose.empty();
   spec.resolution = flags.resolution.value_or(
       differ && ranks > many_ranks ? coarse * situation.costs.grad : spec.resolution);
   return spec;

@@ -22,6 +22,8 @@ struct SimulateFlags {
   std::vector<std::string> from;
   std::string sync = "join", server = "distributed", shards = "even", overlap = "on",
               semaphore = "off", output = "report", logdir, owner_rate;
+  double queue = 1e6;
+  std::optional<double> unfair;
   int workers = 0, records = 32;
   std::int64_t batches = 128, batch = 32;
   std::uint64_t average = 0, seed = 1, trace_steps = 10;

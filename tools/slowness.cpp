@@ -6,11 +6,10 @@
 
 #include "core/error.h"
 #include "core/random.h"
+#include "tools/simulation/draw.h"
 
 namespace duplex::tools {
 namespace {
-
-constexpr double pi = 3.14159265358979323846;
 
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> parts{""};
@@ -38,22 +37,14 @@ double number(const std::string& text, double least, const std::string& what) {
   return value;
 }
 
-/// Of (0, 1).
-double uniform(const RandomStream& random, std::uint64_t index) {
-  return (static_cast<double>(random.bits(index)) + 0.5) * 0x1p-32;
-}
-
 double draw(const Slowness& of, const RandomStream& random, std::uint64_t step) {
-  const double u = uniform(random, 2 * step);
   switch (of.kind) {
     case Slowness::Kind::uniform:
-      return of.a + (of.b - of.a) * u;
+      return of.a + (of.b - of.a) * simulation::uniform(random, step);
     case Slowness::Kind::lognormal:
-      // Box and Muller.
-      return std::exp(of.a * std::sqrt(-2.0 * std::log(u)) *
-                      std::cos(2.0 * pi * uniform(random, 2 * step + 1)));
+      return std::exp(of.a * simulation::normal(random, step));
     case Slowness::Kind::exponential:
-      return 1.0 - of.a * std::log(u);
+      return 1.0 - of.a * std::log(simulation::uniform(random, step));
     case Slowness::Kind::factor:
       break;
   }

@@ -44,6 +44,13 @@ void Fluid::carry(Index index, double bytes, double now) {
   changed_ = true;
 }
 
+void Fluid::set_weight(Index index, double weight) {
+  Flow& flow = flows_[index];
+  if (flow.weight == weight) return;
+  flow.weight = weight;
+  changed_ = changed_ || flow.active();
+}
+
 void Fluid::stop(Index index) {
   Flow& flow = flows_[index];
   if (!flow.active()) return;
@@ -88,15 +95,17 @@ void Fluid::set_rate(Flow& flow, double now) {
   flow.end = now + flow.left / flow.rate;
 }
 
-/// Progressive filling: the port with the least for each of its flows gives them that; what they do
+/// Progressive filling: the port with the least for its flows, by weight, gives them that; what they do
 /// not take elsewhere is left for others.
 void Fluid::find_rates() {
   levels_.clear();
   for (Port& port : ports_) {
     port.left = port.capacity;
     port.open = static_cast<Index>(port.flows.size());
+    port.weight = 0.0;
+    for (const Index flow : port.flows) port.weight += flows_[flow].weight;
     if (port.open > 0)
-      levels_.emplace_back(port.left / port.open, static_cast<Index>(&port - ports_.data()));
+      levels_.emplace_back(port.level(), static_cast<Index>(&port - ports_.data()));
   }
   std::make_heap(levels_.begin(), levels_.end(), std::greater<>());
   while (!levels_.empty()) {
@@ -105,7 +114,7 @@ void Fluid::find_rates() {
     levels_.pop_back();
     const Port& port = ports_[index];
     if (port.open == 0) continue;
-    const double now = port.left / port.open;
+    const double now = port.level();
     if (now > level * (1.0 + same)) {  // Others have taken less than their part: it has risen.
       levels_.emplace_back(now, index);
       std::push_heap(levels_.begin(), levels_.end(), std::greater<>());
@@ -115,14 +124,15 @@ void Fluid::find_rates() {
   }
 }
 
-void Fluid::fix(Index port, double rate) {
+void Fluid::fix(Index port, double level) {
   for (const Index index : ports_[port].flows) {
     Flow& flow = flows_[index];
     if (flow.round == sharings_) continue;
     flow.round = sharings_;
-    flow.fair = rate;
+    flow.fair = level * flow.weight;
     for (const Index side : flow.ports) {
-      ports_[side].left -= rate;
+      ports_[side].left -= flow.fair;
+      ports_[side].weight -= flow.weight;
       --ports_[side].open;
     }
   }

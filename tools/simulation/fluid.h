@@ -1,7 +1,7 @@
 // Links that flows share, in virtual time: bytes flow steadily, as water does, and every flow has
-// its max-min fair rate (Bertsekas and Gallager, Data Networks, 6.5.2): no flow could have more
-// without a slower or equal one having less. So do long TCP connections behind a switch that treats
-// them alike.
+// its max-min fair rate (Bertsekas and Gallager, Data Networks, 6.5.2), by weight: no flow could
+// have more without one having less that has no more for its weight. So do long TCP connections
+// behind a switch.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -21,6 +21,8 @@ class Fluid {
   /// `bytes` more, now: of a flow that is idle, or whose last ones have just ended. One that was
   /// idle moves from the next share() on.
   void carry(Index flow, double bytes, double now);
+  /// How much of a port a flow takes beside others: 1 unless set. Counts from the next share() on.
+  void set_weight(Index flow, double weight);
   /// The flow is idle from now on; what was under way is dropped. No change where it is idle.
   void stop(Index flow);
   /// New rates, if flows have begun or stopped since the last time.
@@ -40,12 +42,15 @@ class Fluid {
     double capacity = 0.0;
     std::vector<Index> flows;  ///< That are not idle.
     double left = 0.0;         ///< While rates are computed: capacity not given away,
-    Index open = 0;            ///< and flows that have no rate yet.
+    Index open = 0;            ///< flows that have no rate yet,
+    double weight = 0.0;       ///< and their weights.
+    double level() const { return left / weight; }
   };
   struct Flow {
     Index ports[2] = {none, none};
     Index places[2] = {none, none};  ///< In the ports' lists.
     Index heap_place = none;
+    double weight = 1.0;
     double left = 0.0;  ///< Bytes at `since`.
     double since = 0.0;
     double rate = 0.0;
@@ -56,7 +61,7 @@ class Fluid {
   };
 
   void find_rates();
-  void fix(Index port, double rate);
+  void fix(Index port, double level);
   void set_rate(Flow& flow, double now);
 
   bool before(Index a, Index b) const;

@@ -45,6 +45,14 @@ struct Spec {
   std::function<double(int rank, std::uint64_t step)> slowness;
   std::vector<Loss> losses;  ///< Ranks that vanish.
 
+  /// Bytes of a switch's port that wait while more comes than goes: what a sender has given away
+  /// and later frames cannot overtake any more; 0: none, nor any in the kernels.
+  double queue = 0.0;
+  /// Of the natural logarithm of a connection's share of a link, drawn anew for every step: how
+  /// unequal TCP's shares are.
+  double unfairness = 0.0;
+  std::uint64_t seed = 1;  ///< Of what is drawn here.
+
   /// How long a worker keeps its turn with nothing to send.
   std::chrono::nanoseconds linger = net::SendOrder::linger;
   /// What happens within so many seconds counts as one moment for sharing the links.

@@ -1,7 +1,12 @@
 #include "tools/simulation/wire.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
+
+#include "core/random.h"
+#include "net/incast.h"
+#include "tools/simulation/draw.h"
 
 namespace duplex::tools::simulation {
 namespace {
@@ -16,8 +21,15 @@ double seconds_of(net::Deadline deadline) {
   return std::chrono::duration<double>(deadline.time_since_epoch()).count();
 }
 
+/// What a socket takes beyond what is in flight, as net/socket_setup.cpp has it.
+constexpr double unsent_bytes = 128 << 10;
+
 bool is_data(FrameKind kind) {
   return kind == FrameKind::weights || kind == FrameKind::gradient;
+}
+
+double bytes_of(const net::FrameHeader& header) {
+  return is_data(header.kind) ? static_cast<double>(net::header_bytes + header.length) : 0.0;
 }
 
 }  // namespace
@@ -53,6 +65,8 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder*
   lane_at_.assign(size * size, none);
   blocked_.resize(size);
   turns_.resize(size);
+  out_.assign(size, 0);
+  in_.assign(size, 0);
   std::vector<std::size_t> owned(size, 0);
   for (std::size_t i = 0; i < map.chunks(); ++i) ++owned[static_cast<std::size_t>(map[i].owner)];
   std::vector<Index> out, in;
@@ -70,9 +84,27 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder*
       lane.from = static_cast<int>(a);
       lane.to = static_cast<int>(b);
       if (spec.semaphore) lane.order.take_turns(owned[b] > 0, owned[a], spec.linger);
+      ++out_[a];
+      ++in_[b];
       lanes_.push_back(std::move(lane));
     }
   }
+  for (Lane& lane : lanes_) lane.ahead = ahead_of(lane);
+}
+
+/// Bytes that later frames cannot overtake any more: what the kernel has not sent, and what is in
+/// flight, which TCP lets grow until the queue at the narrowest place is full: the receiver's port
+/// of the switch, unless more connections share the sender's own link; there the kernel keeps little.
+double Wire::ahead_of(const Lane& lane) const {
+  if (spec_.queue <= 0.0) return 0.0;
+  const auto in = static_cast<double>(in_[static_cast<std::size_t>(lane.to)]);
+  const auto out = static_cast<double>(out_[static_cast<std::size_t>(lane.from)]);
+  if (out > in) return 2.0 * unsent_bytes;
+  double flying = spec_.queue / in;
+  if (!spec_.topology.is_worker(lane.to))
+    if (const auto window = net::window_of(spec_.part.size(), spec_.semaphore))
+      flying = std::min(flying, static_cast<double>(*window));
+  return unsent_bytes + flying;
 }
 
 void Wire::send(FrameKind kind, int from, int to, const net::Chunk& chunk, std::uint64_t step,
@@ -134,20 +166,9 @@ void Wire::step() {
     if (lane.state != Lane::gone) arrive(lane, delivery.header, delivery.first);
     return;
   }
-  end_frame(fluid_.take_ended());
-}
-
-void Wire::end_frame(Index index) {
-  Lane& lane = lanes_[index];
-  const net::FrameHeader header = lane.frame.header;
-  const double first = lane.begun + spec_.latency;
-  record(lane, header, true, lane.frame.queued, lane.begun);
-  lane.state = Lane::idle;
-  if (spec_.latency > 0.0)
-    under_way_.push_back({agenda_.now() + spec_.latency, first, index, header});
-  else
-    arrive(lane, header, first);
-  pump(index);
+  const Index lane = fluid_.take_ended();
+  leave(lane);
+  pump(lane);
 }
 
 void Wire::arrive(const Lane& lane, const net::FrameHeader& header, double first) {
@@ -185,7 +206,8 @@ void Wire::settle() {
     now.swap(woken_);
     for (const Index index : now) {
       lanes_[index].woken = false;
-      if (lanes_[index].state == Lane::idle) pump(index);
+      const Lane::State state = lanes_[index].state;
+      if (state == Lane::idle || state == Lane::sending) pump(index);
     }
   }
 }
@@ -202,30 +224,24 @@ void Wire::tell(const Lane& lane, net::SendOrder::Tell what) {
     weights.step_aside(lane.to, what == Tell::step_aside_waiting);
 }
 
-/// Of an idle connection: what SendQueue and Connection do between two frames.
+bool Wire::has_room(const Lane& lane) const {
+  return lane.handed.empty() || lane.handed_bytes < lane.ahead;
+}
+
+/// What SendQueue and Connection do between two frames.
 void Wire::pump(Index index) {
   Lane& lane = lanes_[index];
-  for (;;) {
+  while (has_room(lane)) {
     for (;;) {
       const net::SendOrder::Tell what = lane.order.mind(deadline(agenda_.now()));
       if (what == net::SendOrder::Tell::nothing) break;
       tell(lane, what);
     }
-    if (!lane.order.take(lane.frame)) break;
-    const net::FrameHeader header = lane.frame.header;
-    if (is_data(header.kind)) {
-      begin(index);
-      return;
-    }
-    // A header alone: it takes no time worth telling.
-    record(lane, header, true, nanoseconds(agenda_.now()), agenda_.now());
-    const double arrives = agenda_.now() + spec_.latency;
-    if (spec_.latency > 0.0)
-      under_way_.push_back({arrives, arrives, index, header});
-    else
-      arrive(lane, header, arrives);
+    net::Outgoing frame;
+    if (!lane.order.take(frame)) break;
+    hand_over(index, std::move(frame));
   }
-  fluid_.stop(index);
+  if (lane.handed.empty()) fluid_.stop(index);
   if (const auto again = lane.order.look_again()) {
     const double at = seconds_of(*again + std::chrono::nanoseconds(1));
     if (at > agenda_.now() && at != lane.look_at)
@@ -233,9 +249,23 @@ void Wire::pump(Index index) {
   }
 }
 
+void Wire::hand_over(Index index, net::Outgoing frame) {
+  Lane& lane = lanes_[index];
+  if (frame.header.kind == FrameKind::weights) ends_.read(lane.from, lane.to, frame.header);
+  lane.handed_bytes += bytes_of(frame.header);
+  lane.handed.push_back(std::move(frame));
+  if (lane.handed.size() == 1) begin(index);
+}
+
+/// Of the first frame that was handed over.
 void Wire::begin(Index index) {
   Lane& lane = lanes_[index];
-  const net::FrameHeader& header = lane.frame.header;
+  const net::FrameHeader& header = lane.handed.front().header;
+  if (!is_data(header.kind)) {  // A header alone: it takes no time worth telling.
+    lane.begun = agenda_.now();
+    leave(index);
+    return;
+  }
   if (header.kind == FrameKind::gradient && !ends_.room(lane.from, lane.to, header)) {
     if (lane.state != Lane::blocked && spec_.semaphore) turns(lane.to).gradients.leave(lane.from);
     lane.state = Lane::blocked;
@@ -243,11 +273,39 @@ void Wire::begin(Index index) {
     fluid_.stop(index);
     return;
   }
-  if (header.kind == FrameKind::weights) ends_.read(lane.from, lane.to, header);
+  draw_weight(index);
   lane.state = Lane::sending;
   lane.begun = agenda_.now();
   ++frames_;
-  fluid_.carry(index, static_cast<double>(net::header_bytes + header.length), agenda_.now());
+  fluid_.carry(index, bytes_of(header), agenda_.now());
+}
+
+/// The first frame is through; the next begins.
+void Wire::leave(Index index) {
+  Lane& lane = lanes_[index];
+  const net::Outgoing frame = std::move(lane.handed.front());
+  lane.handed.erase(lane.handed.begin());
+  lane.handed_bytes -= bytes_of(frame.header);
+  const double first = lane.begun + spec_.latency;
+  record(lane, frame.header, true, frame.queued, lane.begun);
+  if (spec_.latency > 0.0)
+    under_way_.push_back({agenda_.now() + spec_.latency, first, index, frame.header});
+  else
+    arrive(lane, frame.header, first);
+  lane.state = Lane::idle;
+  if (!lane.handed.empty()) begin(index);
+}
+
+void Wire::draw_weight(Index index) {
+  if (spec_.unfairness <= 0.0) return;
+  Lane& lane = lanes_[index];
+  const net::FrameHeader& header = lane.handed.front().header;
+  const std::uint64_t round =
+      header.kind == FrameKind::weights ? header.step : header.step + 1;  // SendOrder's.
+  if (round + 1 == lane.round) return;
+  lane.round = round + 1;
+  const RandomStream random(spec_.seed, stream_of("share") + index);
+  fluid_.set_weight(index, std::exp(spec_.unfairness * normal(random, round)));
 }
 
 void Wire::record(const Lane& lane, const net::FrameHeader& header, bool sent, std::int64_t queued,
