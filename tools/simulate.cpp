@@ -204,11 +204,10 @@ void print(const SimulateFlags& flags, const Situation& situation, const Spec& s
               fixed(speedup_of(spec, outcome, situation.costs.grad), 2).c_str(), batches_of(spec),
               duration_text(outcome.trained).c_str());
   if (flags.average == 0)
-    std::printf("         %s by the equations, for the thesis's order\n",
-                fixed(speedup(situation.costs, spec.sync, spec.topology.mode, workers,
-                              batches_of(spec)),
-                      2)
-                    .c_str());
+    std::printf(
+        "         %s by the equations, for the thesis's order\n",
+        fixed(speedup(situation.costs, spec.sync, spec.topology.mode, workers, batches_of(spec)), 2)
+            .c_str());
 }
 
 }  // namespace

@@ -15,8 +15,8 @@
 namespace duplex::tools {
 namespace {
 
-/// Ranks that differ make so many moments at which links are shared anew that they are taken
-/// together from so many ranks on, within so much of t_grad.
+/// From so many ranks on, the moments at which links are shared anew are so many that they are
+/// taken together, within so much of t_grad.
 constexpr int many_ranks = 128;
 constexpr double coarse = 1e-3;
 
@@ -100,7 +100,7 @@ void SimulateFlags::add_to(CLI::App& app) {
   app.add_option("--seed", seed, "of what is drawn (default 1)");
   app.add_option("--resolution", resolution,
                  "seconds within which events count as one moment (default: a nanosecond; for "
-                 "more than 128 ranks that differ, a thousandth of t_grad)")
+                 "more than 128 ranks a thousandth of t_grad)")
       ->check(between(1e-12, 1e6));
   app.add_option("--output", output,
                  "report (default), or csv: the speedups of 1 to N workers, between semicolons")
@@ -121,17 +121,18 @@ void SimulateFlags::settle() const {
   if (average > 0 && (sync != "join" || overlap == "off"))
     throw Error("simulate: --average goes with --sync join and --overlap on", Exit::usage);
   if (sync != "split" && workers > batches)
-    throw Error("simulate: " + std::to_string(workers) + " workers for " +
-                    std::to_string(batches) + " batches: some would have none",
+    throw Error("simulate: " + std::to_string(workers) + " workers for " + std::to_string(batches) +
+                    " batches: some would have none",
                 Exit::usage);
   if (sync == "split" && workers > batch)
     throw Error("simulate: " + std::to_string(workers) + " workers for a batch of " +
                     std::to_string(batch) + ": some would have nothing of it",
                 Exit::usage);
   if (output == "csv" && (writes() || !lose.empty()))
-    throw Error("simulate: --output csv is of many runs; it goes without --logdir, --trace and "
-                "--lose",
-                Exit::usage);
+    throw Error(
+        "simulate: --output csv is of many runs; it goes without --logdir, --trace and "
+        "--lose",
+        Exit::usage);
 }
 
 std::string SimulateFlags::settings() const {
@@ -239,9 +240,8 @@ simulation::Spec spec_of(const SimulateFlags& flags, const Situation& situation,
   spec.queue = flags.queue;
   spec.unfairness = flags.unfair.value_or(ranks > many_ranks ? 0.0 : usual_unfairness);
   spec.seed = flags.seed;
-  const bool differ = spec.unfairness > 0.0 || !slow.empty() || !flags.links.empty() || !flags.lose.empty();
-  spec.resolution = flags.resolution.value_or(
-      differ && ranks > many_ranks ? coarse * situation.costs.grad : spec.resolution);
+  spec.resolution = flags.resolution.value_or(ranks > many_ranks ? coarse * situation.costs.grad
+                                                                 : spec.resolution);
   return spec;
 }
 

@@ -43,9 +43,9 @@ struct SimulateFlags {
 /// What a simulation starts from: the network, its layers' times, and the link.
 struct Situation {
   Model model;
-  LayerTimes times;       ///< Of a batch.
-  double rate = 0.0;      ///< Bytes a second of a link, in each direction.
-  Costs costs;            ///< The same for the equations.
+  LayerTimes times;                ///< Of a batch.
+  double rate = 0.0;               ///< Bytes a second of a link, in each direction.
+  Costs costs;                     ///< The same for the equations.
   std::vector<std::string> notes;  ///< Lines for the user: where this comes from.
 };
 Situation situation_of(const SimulateFlags& flags);

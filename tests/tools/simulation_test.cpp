@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tools/equations.h"
+#include "tools/simulation/fluid.h"
 
 namespace duplex::tools::simulation {
 namespace {
@@ -36,10 +37,10 @@ Spec ideal(Sync sync, ServerMode server, int workers) {
 /// Seconds for a transfer of all weights, with their headers.
 double comm_of(const Spec& spec) {
   std::size_t bytes = 0;
-  const net::ShardMap map = spec.topology.mode == ServerMode::central
-                                ? net::ShardMap::central(spec.counts, 0)
-                                : net::ShardMap::distributed(spec.counts, spec.topology.size,
-                                                             net::Shards::even);
+  const net::ShardMap map =
+      spec.topology.mode == ServerMode::central
+          ? net::ShardMap::central(spec.counts, 0)
+          : net::ShardMap::distributed(spec.counts, spec.topology.size, net::Shards::even);
   for (std::size_t i = 0; i < map.chunks(); ++i) bytes += map[i].bytes() + net::header_bytes;
   return static_cast<double>(bytes) / rate;
 }
@@ -99,6 +100,101 @@ TEST(Simulation, AsynchronousTurnsAreTheBest) {
                   "N = " + std::to_string(n) + ", slower " + std::to_string(slower));
     }
   }
+}
+
+TEST(Simulation, LatencyCountsOnceAWay) {
+  Spec spec = ideal(Sync::join, ServerMode::distributed, 4);
+  spec.latency = 0.125;
+  const double exact = static_cast<double>(spec.steps) *
+                       (sync_distributed({comm_of(spec), grad}, 4) + 2 * spec.latency);
+  expect_near(simulate(spec, nullptr).trained, exact, "latency");
+}
+
+TEST(Simulation, OwnersTakeTheirTime) {
+  Spec spec = ideal(Sync::join, ServerMode::central, 2);
+  spec.counts = {100000};  // A chunk.
+  spec.layers = {{0.25, 0.5, {0}}};
+  spec.store_rate = 1e6;
+  const double iteration = sync_central_worst({comm_of(spec), grad}, 2) +
+                           2 * 400000.0 / spec.store_rate;  // Add, update.
+  expect_near(simulate(spec, nullptr).trained, static_cast<double>(spec.steps) * iteration,
+              "an addition and an update");
+}
+
+TEST(Simulation, EverybodyWaitsForTheSlowestUnlessAsynchronous) {
+  for (const Sync sync : {Sync::join, Sync::none}) {
+    Spec spec = ideal(sync, ServerMode::distributed, 4);
+    for (double& each : spec.rates) each = 1e15;
+    spec.slowness = [](int rank, std::uint64_t) { return rank == 2 ? 3.0 : 1.0; };
+    const Outcome outcome = simulate(spec, nullptr);
+    const auto steps = static_cast<double>(spec.steps);
+    expect_near(outcome.steps[2].back().end, 3 * grad * steps, "the slow one");
+    const double waits = sync == Sync::none ? 0.0 : 2 * grad;  // Before every step but the first.
+    expect_near(outcome.steps[1].back().end, grad * steps + waits * (steps - 1), "others");
+  }
+}
+
+TEST(Simulation, AveragingMovesWeightsOnceARound) {
+  Spec spec = ideal(Sync::join, ServerMode::distributed, 4);
+  spec.overlap = true;
+  spec.layers = {{0.25, 0.5, {0, 1, 2}}};  // Nothing is computed meanwhile.
+  spec.average = 7;
+  spec.steps = 28;
+  const double c = comm_of(spec);
+  // Two transfers a round, and at its end a wait for the last chunk's weights.
+  const double took = simulate(spec, nullptr).trained - 28 * grad;
+  EXPECT_GE(took, 4 * 2 * c * 3 / 4);
+  EXPECT_LT(took, 4 * 2 * c * 3 / 4 + 4 * 0.25 * c);
+}
+
+/// A central server keeps one copy of the gradients that come before their turn: others than the
+/// first worker's wait for it to arrive, while the link has nothing to do.
+TEST(Simulation, AServerHoldsNoMoreThanOneCopy) {
+  Spec spec = ideal(Sync::join, ServerMode::central, 4);
+  spec.steps = 1;
+  const double c = comm_of(spec), slow = 10 * c + grad;
+  spec.slowness = [=](int rank, std::uint64_t) { return rank == 1 ? slow / grad : 1.0; };
+  // The other three have sent one copy meanwhile; two, and the first worker's, are left.
+  EXPECT_NEAR(simulate(spec, nullptr).trained, 4 * c + slow + 3 * c, 0.05 * c);
+}
+
+/// Three flows over two links of 1 and 2 bytes a second, one of them over both (Bertsekas and
+/// Gallager's example), alike and by weight.
+TEST(Fluid, SharesMaxMinFairly) {
+  for (const double weight : {1.0, 3.0}) {
+    Fluid fluid;
+    const auto first = fluid.add_port(1.0), second = fluid.add_port(2.0),
+               wide = fluid.add_port(9.0);
+    const auto a = fluid.add_flow(first, wide), b = fluid.add_flow(first, second);
+    const auto other = fluid.add_port(9.0);
+    const auto c = fluid.add_flow(other, second);
+    fluid.set_weight(b, weight);
+    const double through = weight / (weight + 1);  // Of b.
+    fluid.carry(a, (1 - through) * 2, 0.0);
+    fluid.carry(b, through * 3, 0.0);
+    fluid.carry(c, (2 - through) * 1, 0.0);
+    fluid.share(0.0);
+    for (const auto& [flow, at] : {std::pair{c, 1.0}, std::pair{a, 2.0}, std::pair{b, 3.0}}) {
+      EXPECT_NEAR(fluid.next_end(), at, 1e-12);
+      EXPECT_EQ(fluid.take_ended(), flow);
+      fluid.carry(flow, 1e9, at);  // Goes on: the others' rates stay.
+    }
+  }
+}
+
+/// What a flow does not use, others have.
+TEST(Fluid, GivesAwayWhatIsFree) {
+  Fluid fluid;
+  const auto from = fluid.add_port(1.0), to = fluid.add_port(1.0), elsewhere = fluid.add_port(1.0);
+  const auto a = fluid.add_flow(from, to), b = fluid.add_flow(from, elsewhere);
+  fluid.carry(a, 1.0, 0.0);
+  fluid.carry(b, 2.0, 0.0);
+  fluid.share(0.0);
+  EXPECT_NEAR(fluid.next_end(), 2.0, 1e-12);
+  fluid.stop(fluid.take_ended());
+  fluid.share(2.0);
+  EXPECT_NEAR(fluid.next_end(), 3.0, 1e-12);
+  EXPECT_EQ(fluid.take_ended(), b);
 }
 
 }  // namespace

@@ -95,8 +95,8 @@ void Fluid::set_rate(Flow& flow, double now) {
   flow.end = now + flow.left / flow.rate;
 }
 
-/// Progressive filling: the port with the least for its flows, by weight, gives them that; what they do
-/// not take elsewhere is left for others.
+/// Progressive filling: the port with the least for its flows, by weight, gives them that; what
+/// they do not take elsewhere is left for others.
 void Fluid::find_rates() {
   levels_.clear();
   for (Port& port : ports_) {

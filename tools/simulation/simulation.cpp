@@ -12,8 +12,7 @@ namespace {
 net::ShardMap map_of(const Spec& spec) {
   if (spec.topology.mode == net::ServerMode::central)
     return net::ShardMap::central(spec.counts, spec.topology.server, spec.chunk_bytes);
-  return net::ShardMap::distributed(spec.counts, spec.topology.size, spec.shards,
-                                    spec.chunk_bytes);
+  return net::ShardMap::distributed(spec.counts, spec.topology.size, spec.shards, spec.chunk_bytes);
 }
 
 class Run {

@@ -13,9 +13,9 @@ namespace duplex::tools::simulation {
 /// Deterministic. `recorder` may be null.
 ///
 /// Memory goes into connections (two for each pair of a worker and an owner, about 400 bytes each)
-/// and queued frames; time into frames, of which each costs a few microseconds, and into sharing the
-/// links anew whenever a connection falls idle or begins to send, which costs some 30 ns for every
-/// connection that sends. Where ranks differ these moments are many: `resolution` takes them
+/// and queued frames; time into frames, of which each costs a few microseconds, and into sharing
+/// the links anew whenever a connection falls idle or begins to send, which costs some 30 ns for
+/// every connection that sends. Where ranks differ these moments are many: `resolution` takes them
 /// together.
 Outcome simulate(const Spec& spec, Recorder* recorder);
 

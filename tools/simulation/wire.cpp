@@ -94,7 +94,8 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder*
 
 /// Bytes that later frames cannot overtake any more: what the kernel has not sent, and what is in
 /// flight, which TCP lets grow until the queue at the narrowest place is full: the receiver's port
-/// of the switch, unless more connections share the sender's own link; there the kernel keeps little.
+/// of the switch, unless more connections share the sender's own link; there the kernel keeps
+/// little.
 double Wire::ahead_of(const Lane& lane) const {
   if (spec_.queue <= 0.0) return 0.0;
   const auto in = static_cast<double>(in_[static_cast<std::size_t>(lane.to)]);

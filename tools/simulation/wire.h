@@ -62,8 +62,8 @@ class Wire {
     double handed_bytes = 0.0;
     double ahead = 0.0;       ///< So many may be handed over before the first has arrived.
     std::uint64_t round = 0;  ///< That its share was drawn for.
-    double begun = 0.0;     ///< Of the first of `handed`.
-    double look_at = -1.0;  ///< Of what the agenda was told last.
+    double begun = 0.0;       ///< Of the first of `handed`.
+    double look_at = -1.0;    ///< Of what the agenda was told last.
     enum State { idle, sending, blocked, gone } state = idle;
     bool woken = false;
   };
@@ -103,7 +103,7 @@ class Wire {
   Fluid fluid_;
   std::vector<Lane> lanes_;
   std::vector<std::size_t> out_, in_;  ///< Connections by rank that send, that receive.
-  std::vector<Index> lane_at_;  ///< By sender, receiver.
+  std::vector<Index> lane_at_;         ///< By sender, receiver.
   std::vector<Index> woken_;
   std::vector<std::vector<Index>> blocked_;  ///< By owner.
   std::vector<std::unique_ptr<Turns>> turns_;

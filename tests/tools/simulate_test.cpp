@@ -1,0 +1,215 @@
+// duplex simulate as a user runs it: beside dist, and with what it is given wrong.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/temporary_folder.h"
+#include "tests/tools/program.h"
+
+namespace duplex::tools {
+namespace {
+
+using testing::read_text;
+using testing::Result;
+using testing::run;
+using testing::write_text;
+using Words = std::vector<std::string>;
+
+Words plus(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// The frames of weights and gradients in a ledger, as "sent,1,weights,0,3,0,2048": without times,
+/// in an order that does not depend on them.
+Words frames_of(const std::string& directory, int rank) {
+  std::ifstream file(directory + "/ledger-" + std::to_string(rank) + ".csv");
+  Words frames;
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line, "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns");
+  while (std::getline(file, line)) {
+    if (line.find(",weights,") == std::string::npos && line.find(",gradient,") == std::string::npos)
+      continue;
+    std::size_t end = line.find(',');
+    for (int field = 0; field < 7; ++field) end = line.find(',', end + 1);
+    frames.push_back(line.substr(0, end));
+  }
+  std::sort(frames.begin(), frames.end());
+  return frames;
+}
+
+nlohmann::json json_of(const std::string& path) {
+  return nlohmann::json::parse(read_text(path));
+}
+
+/// Every rank of a simulated run has to send and receive, frame for frame, what it does in a real
+/// one.
+TEST(SimulateCommand, MovesTheFramesOfDist) {
+  struct Case {
+    int ranks, workers;
+    Words flags;
+  };
+  const std::vector<Case> cases{
+      {3, 3, {"--sync", "join", "--shards", "even"}},
+      {3, 3, {"--sync", "join", "--shards", "tensors", "--overlap", "off"}},
+      {3, 3, {"--sync", "none", "--overlap", "off"}},
+      {3, 2, {"--sync", "split", "--server", "central", "--semaphore", "on"}},
+      {4, 3, {"--sync", "none", "--server", "central"}},
+  };
+  for (const Case& each : cases) {
+    const TemporaryFolder folder;
+    write_text(folder / "nodes", "127.0.0.1 slots=" + std::to_string(each.ranks) + "\n");
+    const Result real =
+        run(plus({"launch", "--nodefile", folder / "nodes", "--", "--net", "lenet", "--device",
+                  "replay:0.01", "--batches", "4", "--logdir", folder / "real", "--timeout", "30"},
+                 each.flags));
+    ASSERT_EQ(real.exit, 0) << real.err;
+    const bool split = each.flags[1] == "split";
+    const Result simulated =
+        run(plus({"simulate", "--net", "lenet", "--t-grad", "0.01", "--rate", "10Gbit/s",
+                  "--workers", std::to_string(each.workers), "--batches",
+                  std::to_string(split ? 4 : 4 * each.workers), "--logdir", folder / "simulated"},
+                 each.flags));
+    ASSERT_EQ(simulated.exit, 0) << simulated.err;
+    for (int rank = 0; rank < each.ranks; ++rank) {
+      const Words expected = frames_of(folder / "real", rank);
+      EXPECT_GT(expected.size(), 20U);
+      EXPECT_EQ(frames_of(folder / "simulated", rank), expected)
+          << "rank " << rank << ", " << each.flags[1];
+    }
+  }
+}
+
+TEST(SimulateCommand, LeavesARunDirectory) {
+  const TemporaryFolder folder;
+  const Result result =
+      run({"simulate", "--net", "lenet", "--t-grad", "0.02", "--rate", "100Mbit/s", "--workers",
+           "3", "--batches", "30", "--trace", "--logdir", folder / "run", "--records", "2"});
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_NE(result.out.find("speedup"), std::string::npos);
+  EXPECT_EQ(json_of(folder / "run/config.json").at("command"), "simulate");
+  const auto summary = json_of(folder / "run/summary.json");
+  EXPECT_EQ(summary.at("steps"), 10);
+  EXPECT_NEAR(summary.at("t_grad_s").at("median").get<double>(), 0.02, 1e-9);
+  EXPECT_GT(summary.at("traffic").at("t_comm_s").get<double>(), 0.0);
+  EXPECT_TRUE(std::filesystem::exists(folder / "run/ledger-1.csv"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "run/ledger-2.csv"));
+  std::istringstream metrics(read_text(folder / "run/metrics.csv"));
+  std::string line;
+  int rows = -1;
+  while (std::getline(metrics, line)) ++rows;
+  EXPECT_EQ(rows, 10);
+  int computed = 0, sent = 0;
+  const nlohmann::json trace = json_of(folder / "run/trace.json");
+  for (const auto& event : trace.at("traceEvents")) {
+    computed += event.value("cat", "") == "backward" ? 1 : 0;
+    sent += event.value("cat", "") == "gradient" ? 1 : 0;
+  }
+  EXPECT_GT(computed, 20);
+  EXPECT_GT(sent, 20);
+}
+
+/// What `simulate` prints but for how long it took.
+std::string told(const Words& flags) {
+  const Result result = run(plus({"simulate", "--net", "lenet", "--t-grad", "0.02", "--rate",
+                                  "100Mbit/s", "--workers", "4", "--batches", "40"},
+                                 flags));
+  EXPECT_EQ(result.exit, 0) << result.err;
+  return result.out.substr(0, result.out.find("took"));
+}
+
+TEST(SimulateCommand, GivesTheSameForTheSameSeed) {
+  const Words slow{"--slow", "all:lognormal:0.3", "--sync", "none"};
+  EXPECT_EQ(told(slow), told(slow));
+  EXPECT_NE(told(slow), told(plus(slow, {"--seed", "2"})));
+}
+
+TEST(SimulateCommand, SaysWhatALostRankCosts) {
+  EXPECT_NE(told({"--lose", "2:0.1"}).find("rank 2 is lost after 100.0 ms: so is the run"),
+            std::string::npos);
+  EXPECT_NE(told({"--lose", "2:0.1", "--sync", "none", "--server", "central"})
+                .find("lost     rank 2; the others went on"),
+            std::string::npos);
+  EXPECT_NE(
+      told({"--lose", "0:0.1", "--sync", "none", "--server", "central"}).find("rank 0 is lost"),
+      std::string::npos);
+}
+
+TEST(SimulateCommand, TakesWhatRunsHaveMeasured) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "link");
+  write_text(folder / "link/transport-ps.json",
+             R"({"version": 1, "command": "transport", "title": "LeNet", "t_comm": 0.25})");
+  const Result result =
+      run({"simulate", "--net", "lenet", "--t-grad", "0.5", "--from", folder / "link", "--workers",
+           "2", "--overlap", "off", "--latency", "0"});
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_NE(result.err.find("t_comm 250.0 ms from"), std::string::npos) << result.err;
+  // (4.12): 2 * 0.25 / 2 + 0.5, but for the shares' last elements.
+  EXPECT_NE(result.out.find("speedup  1.33"), std::string::npos) << result.out;
+}
+
+TEST(SimulateCommand, PrintsSpeedupsOfAllNumbersOfWorkers) {
+  const Result result = run({"simulate", "--net", "lenet", "--t-grad", "0.02", "--rate",
+                             "100Mbit/s", "--workers", "3", "--output", "csv"});
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), ';'), 2);
+  EXPECT_NEAR(std::stod(result.out), 1.0, 1e-9);
+  EXPECT_NE(result.err.find("128 batches are no multiple of 3 workers: they do 129, 43 each"),
+            std::string::npos)
+      << result.err;
+}
+
+TEST(SimulateCommand, RefusesWhatMakesNoSense) {
+  const auto refuses = [](const Words& more, const std::string& because, int code = 2) {
+    const Result result = run(plus({"simulate", "--net", "lenet", "--workers", "4"}, more));
+    EXPECT_EQ(result.exit, code) << result.err;
+    EXPECT_NE(result.err.find(because), std::string::npos) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  };
+  const Words times{"--t-grad", "1", "--rate", "1Gbit/s"};
+  refuses({"--rate", "1Gbit/s"}, "no times");
+  refuses({"--t-grad", "1"}, "no link");
+  for (const char* bad : {"0", "-1", "nan", "inf", "x"}) {
+    refuses({"--t-grad", bad, "--rate", "1Gbit/s"}, "--t-grad");
+    refuses({"--t-grad", "1", "--t-comm", bad}, "--t-comm");
+  }
+  refuses({"--t-grad", "1", "--rate", "fast"}, "'fast'");
+  refuses(plus(times, {"--t-comm", "1"}), "give one of them");
+  refuses(plus(times, {"--profile", "x"}), "give one of them");
+  refuses(plus(times, {"--batches", "3"}), "4 workers for 3 batches");
+  refuses(plus(times, {"--sync", "split", "--batch", "3"}), "4 workers for a batch of 3");
+  refuses(plus(times, {"--average", "2", "--sync", "none"}), "--average goes with");
+  refuses(plus(times, {"--output", "csv", "--trace"}), "--output csv is of many runs");
+  for (const char* bad : {"3", "4:2", "3:0", "3:-1", "3:nan", "3:fast", "1-:2", "2-1:2", "x:2",
+                          "3:uniform:2:1", "3:lognormal", "3:lognormal:-1", ":", ""})
+    refuses(plus(times, {"--slow", bad}), "'" + std::string(bad) + "'");
+  for (const char* bad : {"3", "4:1", "0-1:1", "3:-1", "3:nan", "3:x"})
+    refuses(plus(times, {"--lose", bad}), bad);
+  refuses(plus(times, {"--link", "3:slow"}), "'slow'");
+  refuses(plus(times, {"--link", "4:1Gbit/s"}), "the last rank is 3");
+
+  EXPECT_EQ(
+      run({"simulate", "--net", "nonet", "--workers", "2", "--t-grad", "1", "--rate", "1Gbit/s"})
+          .exit,
+      2);
+  const TemporaryFolder folder;
+  const auto damaged = [&](const std::string& text, const std::string& because) {
+    write_text(folder / "profile.json", text);
+    refuses({"--profile", folder / "profile.json", "--rate", "1Gbit/s"}, because, 1);
+  };
+  damaged(R"({"version": 2})", "of another version");
+  damaged(R"({"version": 1, "layers": [)", "damaged");
+  damaged("", "damaged");
+  damaged(R"({"version": 1, "network": "AlexNet", "layers": []})", "is of AlexNet");
+  refuses({"--profile", folder / "nowhere", "--rate", "1Gbit/s"}, "cannot be read", 1);
+}
+
+}  // namespace
+}  // namespace duplex::tools
