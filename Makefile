@@ -100,7 +100,7 @@ layers_sources := $(wildcard layers/*.cpp)
 models_sources := $(wildcard models/*.cpp)
 datasets_sources := $(wildcard datasets/*.cpp)
 net_sources := $(wildcard net/*.cpp)
-tools_sources := $(wildcard tools/*.cpp tools/simulation/*.cpp)
+tools_sources := $(wildcard tools/*.cpp tools/simulation/*.cpp tools/report/*.cpp)
 # Every file of models/ but the registry is a network, called like the file.
 networks := $(sort $(filter-out registry,$(basename $(notdir $(models_sources)))))
 

@@ -272,9 +272,13 @@ void Connection::record(const FrameHeader& header, bool sent, std::int64_t queue
   (sent ? sent_ : received_).add(record);
 }
 
-void Connection::check_counters(Deadline deadline) const {
+ConnectionBytes Connection::check_counters(Deadline deadline) const {
   KernelCounters kernel = link_.socket.counters();
-  if (!kernel.known) return;
+  ConnectionBytes bytes;
+  bytes.peer = link_.rank;
+  bytes.sent = sent_.sent();
+  bytes.received = received_.received();
+  if (!kernel.known) return bytes;
   // The goodbye may still lie in the kernel; nothing tells when it has gone but the counter itself.
   while (kernel.sent < sent_.sent() && Clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -285,8 +289,12 @@ void Connection::check_counters(Deadline deadline) const {
       throw Error("the ledger is wrong: " + std::to_string(ledger) + " bytes " + what + " " +
                   link_.peer + ", but the kernel counted " + std::to_string(counted));
   };
-  check("sent to", sent_.sent(), kernel.sent);
-  check("received from", received_.received(), kernel.received);
+  check("sent to", bytes.sent, kernel.sent);
+  check("received from", bytes.received, kernel.received);
+  bytes.kernel_sent = kernel.sent;
+  bytes.kernel_received = kernel.received;
+  bytes.counted = true;
+  return bytes;
 }
 
 }  // namespace duplex::net

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "net/connection_bytes.h"
 #include "net/frame.h"
 #include "net/ledger.h"
 #include "net/mesh.h"
@@ -105,7 +106,7 @@ class Connection {
   bool wait_until_over(Deadline deadline);
   /// Throws Error if ledger and kernel disagree on the bytes of this connection. After both
   /// goodbyes; the deadline is for the last of them to leave the kernel.
-  void check_counters(Deadline deadline) const;
+  ConnectionBytes check_counters(Deadline deadline) const;
 
  private:
   void send_loop();

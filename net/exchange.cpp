@@ -278,6 +278,9 @@ const ShardMap& ParameterExchange::shards() const {
 const Ledger& ParameterExchange::ledger() const {
   return state_->ledger();
 }
+const std::vector<ConnectionBytes>& ParameterExchange::connections() const {
+  return state_->counted();
+}
 TrafficSummary ParameterExchange::traffic() const {
   return state_->ledger().summary(state_->shards().elements() * sizeof(float));
 }

@@ -11,6 +11,7 @@
 
 #include "core/exchange.h"
 #include "core/optimiser.h"
+#include "net/connection_bytes.h"
 #include "net/ledger.h"
 #include "net/mesh.h"
 #include "net/shard_map.h"
@@ -110,6 +111,8 @@ class ParameterExchange final : public duplex::Exchange {
   const Ledger& ledger() const;
   /// Bytes, t_comm, exposed communication: ledger and waiting together. After finish.
   TrafficSummary traffic() const;
+  /// Of every connection to a rank that was not lost. After finish.
+  const std::vector<ConnectionBytes>& connections() const;
 
  private:
   class State;

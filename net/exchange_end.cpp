@@ -27,7 +27,7 @@ std::vector<std::string> ParameterExchange::State::finish(const Report& report) 
     if (!connection || is_lost(connection->peer())) continue;
     if (!connection->wait_until_sent(deadline))
       throw Error(connection->peer_name() + " does not take this rank's goodbye", Exit::timed_out);
-    connection->check_counters(deadline);
+    counted_.push_back(connection->check_counters(deadline));
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -37,6 +37,7 @@ class ParameterExchange::State final : public ConnectionOwner {
   std::vector<TraceEvent> trace();
   std::vector<Store::Staleness> staleness() const;
   std::vector<int> lost() const;
+  const std::vector<ConnectionBytes>& counted() const { return counted_; }
   bool is_worker() const { return topology_.is_worker(rank_); }
   int rank() const { return rank_; }
   const ShardMap& shards() const { return map_; }
@@ -111,6 +112,7 @@ class ParameterExchange::State final : public ConnectionOwner {
   const std::vector<int> workers_;  ///< Ranks that train.
   Ledger ledger_;
   TraceWindow window_;
+  std::vector<ConnectionBytes> counted_;  ///< After finish.
   std::unique_ptr<Store> store_;
 
   std::uint64_t step_ = 0;  ///< The training thread's, like in_step_.

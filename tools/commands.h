@@ -14,6 +14,7 @@ int launch(int argc, const char* const* argv);
 int transport(int argc, const char* const* argv);
 int estimate(int argc, const char* const* argv);
 int simulate(int argc, const char* const* argv);
+int report(int argc, const char* const* argv);
 int compare(int argc, const char* const* argv);
 
 }  // namespace duplex::tools

@@ -221,6 +221,7 @@ class Rank {
     summary["sync"] = flags_.sync;
     summary["replayed"] = replays();
     summary["traffic"] = json_of(traffic);
+    summary["connections"] = json_of(wire.connections());
     summary["peak_memory_bytes"] = peak_memory_bytes();
     report_staleness(wire, directory, summary);
     if (leads()) finish_leader(result, traffic, directory, summary);
@@ -273,6 +274,7 @@ class Rank {
     summary["command"] = "dist";
     summary["rank"] = flags_.index;
     summary["traffic"] = json_of(wire.traffic());
+    summary["connections"] = json_of(wire.connections());
     summary["peak_memory_bytes"] = peak_memory_bytes();
     report_staleness(wire, directory, summary);
     directory.write("rank-" + std::to_string(flags_.index) + ".json", summary.dump(1) + "\n");

@@ -19,6 +19,20 @@ nlohmann::ordered_json json_of(const net::TrafficSummary& traffic) {
           {"exposed_s", traffic.exposed_seconds}};
 }
 
+nlohmann::ordered_json json_of(const std::vector<net::ConnectionBytes>& connections) {
+  auto list = nlohmann::ordered_json::array();
+  for (const net::ConnectionBytes& each : connections) {
+    nlohmann::ordered_json json{
+        {"peer", each.peer}, {"sent", each.sent}, {"received", each.received}};
+    if (each.counted) {
+      json["kernel_sent"] = each.kernel_sent;
+      json["kernel_received"] = each.kernel_received;
+    }
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
 namespace {
 
 std::string megabytes(double bytes) {

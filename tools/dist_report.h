@@ -4,12 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "net/connection_bytes.h"
 #include "net/ledger.h"
 #include "net/store.h"
 
 namespace duplex::tools {
 
 nlohmann::ordered_json json_of(const net::TrafficSummary& traffic);
+/// With the kernel's counters beside the ledger's sums, where it has them.
+nlohmann::ordered_json json_of(const std::vector<net::ConnectionBytes>& connections);
 /// Two lines for the user.
 std::string traffic_report(const net::TrafficSummary& traffic);
 

@@ -23,6 +23,7 @@ constexpr Command commands[] = {
     {"estimate", duplex::tools::estimate,
      "predict the speedup of N machines; does it pay, and how?"},
     {"simulate", duplex::tools::simulate, "play a run of dist in virtual time"},
+    {"report", duplex::tools::report, "make one HTML page of runs, or of the thesis"},
     {"compare", duplex::tools::compare, "run directories side by side: costs, speedup, accuracy"},
     {"bench", duplex::tools::bench, "time a network's training steps, without a data set"},
     {"nets", duplex::tools::nets, "print the networks, or one network's table of layers"},

@@ -5,52 +5,12 @@
 
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/layer_table.h"
 #include "tools/model_flags.h"
 #include "tools/table.h"
 
 namespace duplex::tools {
 namespace {
-
-std::string map_size(const Shape& shape) {
-  if (shape.rank() == 2) return "1x1x" + std::to_string(shape.c());
-  return std::to_string(shape.h()) + "x" + std::to_string(shape.w()) + "x" +
-         std::to_string(shape.c());
-}
-
-struct Row {
-  std::string name, type, geometry, size;
-  std::int64_t parameters = 0, macs = 0;
-};
-
-/// A row a layer, or with `whole_blocks` a row a block, as the thesis prints modules.
-std::vector<Row> rows_of(const Model& model, bool whole_blocks) {
-  std::vector<Row> rows;
-  for (const Model::Entry& entry : model.nodes()) {
-    if (!entry.layer) continue;
-    const std::vector<Shape> x = model.input_shapes(entry);
-    const bool in_block = entry.block != entry.name;
-    const bool continues =
-        whole_blocks && in_block && !rows.empty() && rows.back().name == entry.block;
-    if (!continues) rows.emplace_back();
-    Row& row = rows.back();
-    if (whole_blocks && in_block) {
-      row.name = entry.block;
-      const std::string kind = entry.block.substr(0, entry.block.find_first_of("_0123456789"));
-      row.type = kind;
-      row.geometry = "";
-    } else {
-      row.name = entry.name;
-      row.type = entry.layer->type();
-      row.geometry = entry.layer->geometry(x);
-    }
-    row.size = map_size(entry.shape);
-    row.macs += entry.layer->macs(x);
-    for (const ParameterSpec& spec : model.parameters(entry)) {
-      if (spec.trained) row.parameters += spec.shape.elements();
-    }
-  }
-  return rows;
-}
 
 void print_table(const Model& model, bool whole_blocks) {
   Table table({{"layer", Table::Align::left},
@@ -60,7 +20,7 @@ void print_table(const Model& model, bool whole_blocks) {
                {"parameters", Table::Align::right},
                {"MACs", Table::Align::right}});
   std::int64_t macs = 0;
-  for (const Row& row : rows_of(model, whole_blocks)) {
+  for (const LayerRow& row : layer_rows(model, whole_blocks)) {
     macs += row.macs;
     table.row({row.name, row.type, row.geometry, row.size,
                row.parameters != 0 ? grouped(row.parameters) : "",

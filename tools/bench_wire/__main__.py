@@ -15,10 +15,11 @@ import random
 import signal
 import sys
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # Of lab.
 import links
 import options
 import ranks
-from machine import DUPLEX, Failed, iperf3_command, run, setting
+from lab.machine import DUPLEX, Failed, commit, iperf3_command, processor, quiet, setting
 from page import prose
 
 SECTIONS = {"link": links.shaped, "loopback": links.loopback, "exchange": ranks.exchange, "incast": ranks.incast,
@@ -52,27 +53,13 @@ class Settings:
         print("bench: " + line, file=sys.stderr, flush=True)
 
 
-def quiet(command):
-    try:
-        return run(command).strip()
-    except (Failed, OSError):
-        return ""
-
-
-def processor():
-    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
-        names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
 def head():
     iperf3 = iperf3_command()
     version = quiet(iperf3 + ["--version"]).splitlines()[0].split(" (")[0] if iperf3 else "none"
-    commit = quiet(["git", "describe", "--always", "--dirty"]) or "unknown"
     with open("/proc/loadavg", encoding="ascii") as file:
         load = file.read().split()[0]
     facts = [
-        f"{datetime.date.today().isoformat()}, commit {commit}",
+        f"{datetime.date.today().isoformat()}, commit {commit()}",
         f"{os.cpu_count()} cores, {processor()}, Linux {platform.release()}; load average {load} at the start",
         f"{version}; PyTorch (Gloo) {ranks.python_with_torch()[1]}",
         "congestion control: " + (setting("net.ipv4.tcp_available_congestion_control") or "unknown") +

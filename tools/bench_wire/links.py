@@ -1,5 +1,5 @@
 """Two hosts: what one connection moves, beside iperf3, on a shaped link and on loopback."""
-from machine import Iperf3, Lab, Loopback, iperf3_command, transport
+from lab.machine import Iperf3, Lab, Loopback, iperf3_command, transport
 from page import Spread, at_least, at_most, commands, count, digits, section, table
 
 NETWORKS = ("squeezenet", "googlenet", "resnet34", "vgg16e")

@@ -1,7 +1,7 @@
 """What options of duplex dist gain or cost: semaphores, the trace."""
 import shutil
 
-from machine import Lab, launch
+from lab.machine import Lab, launch
 from page import Spread, at_most, commands, count, section, table
 from ranks import NOTHING, step_seconds, waits
 

@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 
-from machine import DUPLEX, Failed, Iperf3, Lab, iperf3_command, launch, run, start, stop, wait
+from lab.machine import DUPLEX, Failed, Iperf3, Lab, iperf3_command, launch, run, start, stop, wait
 from page import Spread, at_least, at_most, commands, count, digits, section, table, within
 
 GLOO = "tools/bench_wire/gloo.py"

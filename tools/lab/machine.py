@@ -2,6 +2,7 @@
 import atexit
 import json
 import os
+import platform
 import shlex
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ import time
 
 NETLAB = ["bash", "tools/netlab.sh"]
 DUPLEX = os.environ.get("DUPLEX", "bin/duplex")
-os.environ["NETLAB"] = f"dxb{os.getpid()}"  # Labs of different names do not meet.
+os.environ["NETLAB"] = f"dxl{os.getpid()}"  # Labs of different names do not meet.
 
 
 class Failed(Exception):
@@ -18,7 +19,7 @@ class Failed(Exception):
 
 
 def work_folder():
-    folder = tempfile.mkdtemp(prefix="bench-wire-")
+    folder = tempfile.mkdtemp(prefix="duplex-lab-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
@@ -68,6 +69,23 @@ def stop(child):
 def start(command):
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             text=True)
+
+
+def quiet(command):
+    try:
+        return run(command).strip()
+    except (Failed, OSError):
+        return ""
+
+
+def commit():
+    return quiet(["git", "describe", "--always", "--dirty"]) or "unknown"
+
+
+def processor():
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+        names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    return names[0] if names else platform.machine()
 
 
 def setting(name):
@@ -191,7 +209,7 @@ def key_file():
     return path
 
 
-def transport(place, net, congestion, repeats, ports=(7117, 7117)):
+def transport(place, net, congestion, repeats, ports=(7117, 7117), classes=1000):
     """duplex transport between hosts 0 and 1: what the server's side reports."""
     key_file()
     logdir = os.path.join(WORK, "transport")
@@ -199,7 +217,7 @@ def transport(place, net, congestion, repeats, ports=(7117, 7117)):
     commands = []
     for host, role in enumerate(("ps", "worker")):
         commands.append(place.told(role, place.on(host, [
-            DUPLEX, "transport", "--net", net, "--classes", "1000", "--my-role", role, "--my-address", addresses[host],
+            DUPLEX, "transport", "--net", net, "--classes", str(classes), "--my-role", role, "--my-address", addresses[host],
             "--other-address", addresses[1 - host], "--key", key_file(), "--repeats", str(repeats), "--congestion",
             congestion, "--timeout", "120", "--logdir", logdir])))
     children = []
@@ -215,9 +233,9 @@ def transport(place, net, congestion, repeats, ports=(7117, 7117)):
         return json.load(file)
 
 
-def launch(lab, flags, congestion):
+def launch(lab, flags, congestion, logdir=None):
     """duplex launch on all hosts of the lab: the run's directory, and the cores that were busy meanwhile."""
-    logdir = tempfile.mkdtemp(prefix="dist-", dir=WORK)
+    logdir = logdir or tempfile.mkdtemp(prefix="dist-", dir=WORK)
     nodes = os.path.join(WORK, "nodes")
     with open(nodes, "w", encoding="ascii") as file:
         file.write(run(NETLAB + ["nodefile"]))

@@ -1,0 +1,43 @@
+// Charts as SVG, in the page's colours.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace duplex::tools::reports {
+
+struct Series {
+  enum class Style { line, dashed, dotted, marks };  ///< marks: points alone.
+  std::string name;
+  std::vector<std::pair<double, double>> points;  ///< By x.
+  Style style = Style::line;
+  int colour = 0;  ///< 0 to 5.
+};
+
+struct LineChart {
+  std::string title, x, y;
+  std::vector<Series> series;
+  bool from_zero = true;  ///< Whether y begins at 0.
+  bool whole_x = false;   ///< x are whole numbers, each of which gets a tick where there is room.
+};
+/// A chart without a point says so.
+std::string svg(const LineChart& chart);
+
+struct Bar {
+  std::string name;
+  std::vector<double> parts;  ///< One beside the other; in the colours of `BarChart::parts`.
+};
+struct BarChart {
+  std::string title, unit;
+  std::vector<std::string> parts;
+  std::vector<Bar> bars;
+};
+/// Horizontal bars.
+std::string svg(const BarChart& chart);
+
+/// At most about `count` round numbers that reach from `low` to `high`.
+std::vector<double> ticks(double low, double high, int count);
+/// As few digits as tell ticks apart.
+std::string number_text(double value);
+
+}  // namespace duplex::tools::reports

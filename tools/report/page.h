@@ -1,0 +1,41 @@
+// One self-contained HTML page: text, tables and figures, readable on a phone, in print, light and
+// dark. It loads nothing.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace duplex::tools::reports {
+
+/// For text and for attributes in double quotes.
+std::string escape(const std::string& text);
+
+class Page {
+ public:
+  explicit Page(std::string title) : title_(std::move(title)) {}
+
+  /// Text is escaped; what says html is not.
+  void heading(int level, const std::string& text, const std::string& id = "");
+  void paragraph(const std::string& text);
+  void html(const std::string& html) { body_ += html + "\n"; }
+  void preformatted(const std::string& text);
+  /// The first column is text, the others are figures, unless `text_columns` says how many are
+  /// text. A cell that begins with "!" is a verdict that asks for attention, with "=" one that does
+  /// not.
+  void table(const std::vector<std::string>& columns,
+             const std::vector<std::vector<std::string>>& rows, std::size_t text_columns = 1);
+  /// An SVG with a caption under it.
+  void figure(const std::string& svg, const std::string& caption, const std::string& id = "");
+  /// What follows, until end_fold(), is shown when asked for (and in print).
+  void begin_fold(const std::string& summary);
+  void end_fold() { body_ += "</details>\n"; }
+
+  /// JavaScript, at the page's end; once, however often it is given.
+  void script(const std::string& code);
+  std::string str() const;
+
+ private:
+  std::string title_, body_;
+  std::vector<std::string> scripts_;
+};
+
+}  // namespace duplex::tools::reports

@@ -1,0 +1,85 @@
+// What a run has left in its directory, as far as it came.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/registry.h"
+#include "net/shard_map.h"
+#include "net/store.h"
+#include "tools/report/sequence.h"
+
+namespace duplex::tools::reports {
+
+/// A row of metrics.csv: seconds of a step.
+struct MetricsRow {
+  std::uint64_t step = 0;
+  std::optional<double> loss;
+  double total = 0.0, data = 0.0, gradient = 0.0, await = 0.0, push = 0.0;
+};
+
+/// Bytes of one connection of a rank: by its ledger, and by the kernel's counters where it has
+/// them.
+struct ConnectionBytes {
+  int peer = -1;
+  double sent = 0.0, received = 0.0;
+  std::optional<double> kernel_sent, kernel_received;
+};
+
+/// rank-RANK.json.
+struct RankSummary {
+  double sent = 0.0, received = 0.0;  ///< Bytes of all frames.
+  double comm = 0.0;                  ///< Seconds of one transfer of all weights.
+  double wire = 0.0, exposed = 0.0;   ///< Seconds a step.
+  std::vector<ConnectionBytes> connections;
+};
+
+struct LayerSeconds {
+  std::string name;
+  double forward = 0.0, backward = 0.0;
+};
+
+struct RunData {
+  std::string directory, name;
+  std::string command, network, title, input, device, settings, data;
+  int classes = 0, ranks = 1, workers = 1;
+  std::int64_t height = 0;  ///< Of the input.
+  std::int64_t batch = 0;
+  net::ServerMode server = net::ServerMode::distributed;
+  net::Sync sync = net::Sync::join;
+  bool parallel = false, replayed = false, simulated = false, averages = false;
+  bool auxiliary = false, padded = false, overlap = true, semaphore = false;
+  net::Shards shards = net::Shards::even;
+
+  bool complete = false;  ///< There is a summary. Else what is there is as far as the run came.
+  std::vector<MetricsRow> metrics;
+  std::optional<double> grad, step, comm;  ///< Seconds: medians of the summary.
+  std::optional<double> top1, top5;
+  std::uint64_t steps = 0;
+  std::map<int, RankSummary> rank_summaries;
+  std::vector<LayerSeconds> layers;      ///< Of profile.json.
+  std::optional<double> simulated_grad;  ///< What a simulation was given.
+
+  bool has_trace() const;
+  models::ModelOptions options() const;  ///< That build its network.
+  std::vector<std::vector<LedgerFrame>> ledgers() const { return read_ledgers(directory); }
+  /// Seconds of one transfer of all weights over a link that nothing else uses: that of the rank
+  /// that had the most of its link. (A central server's is always busy for all its workers.)
+  std::optional<double> link_comm() const;
+  double batches_a_step() const { return sync == net::Sync::split ? 1.0 : workers; }
+};
+
+/// What transport has measured.
+struct LinkData {
+  std::string name, title;
+  double comm = 0.0;
+};
+bool is_link(const std::string& directory);
+LinkData read_link(const std::string& directory);  ///< Throws Error as read_run does.
+
+/// Throws Error: no run directory, damaged, or of another version of duplex; says which file.
+RunData read_run(const std::string& directory);
+
+}  // namespace duplex::tools::reports

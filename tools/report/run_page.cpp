@@ -1,0 +1,295 @@
+#include "tools/report/run_page.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "models/registry.h"
+#include "tools/report/chart.h"
+#include "tools/report/page.h"
+#include "tools/report/prediction.h"
+#include "tools/report/timeline.h"
+#include "tools/statistics.h"
+#include "tools/table.h"
+
+namespace duplex::tools::reports {
+namespace {
+
+constexpr int timeline_steps = 3;
+constexpr std::size_t bars_at_most = 24;
+
+std::string percent(double part) {
+  return (part < 0 ? "-" : "+") + fixed(100.0 * std::abs(part), 1) + "%";
+}
+
+std::string megabytes(double bytes) {
+  return fixed(bytes * 1e-6, 3);
+}
+
+std::string mode_of(const RunData& run) {
+  if (!run.parallel) return "one machine";
+  const std::string sync =
+      run.averages ? "averaging" : std::string("sync ") + net::name_of(run.sync);
+  return sync + ", " + net::name_of(run.server) + (run.overlap ? "" : ", strict order") +
+         (run.semaphore ? ", semaphores" : "");
+}
+
+std::string kind_of(const RunData& run) {
+  if (run.simulated) return "simulated";
+  return run.replayed ? "replayed: nothing was computed" : run.device;
+}
+
+void add_overview(Page& page, const std::vector<RunData>& runs,
+                  const std::vector<LinkData>& links) {
+  page.heading(2, "What was run", "runs");
+  std::vector<std::vector<std::string>> rows;
+  for (const RunData& run : runs)
+    rows.push_back(
+        {run.name,
+         run.title + ", input " + run.input + ", " + std::to_string(run.classes) + " classes",
+         mode_of(run), kind_of(run), run.data.empty() ? "none" : run.data,
+         std::to_string(run.workers), std::to_string(run.batch),
+         run.complete
+             ? grouped(static_cast<std::int64_t>(run.steps))
+             : "!" + grouped(static_cast<std::int64_t>(run.metrics.size())) + ", interrupted"});
+  page.table({"run", "network", "how", "computed by", "pictures", "N", "batch", "steps"}, rows, 5);
+  for (const RunData& run : runs)
+    if (!run.complete)
+      page.paragraph(run.name + " was interrupted: what follows of it is as far as it came.");
+
+  rows.clear();
+  for (const RunData& run : runs) {
+    const auto prediction = prediction_of(run, runs, links);
+    const auto told = [&](const std::optional<double>& value) {
+      return value ? fixed(*value, 2) : std::string();
+    };
+    const auto error = [&](const std::optional<double>& predicted) {
+      return predicted ? percent(*predicted / prediction->measured - 1.0) : std::string();
+    };
+    rows.push_back({run.name, run.grad ? duration_text(*run.grad) : "",
+                    prediction && prediction->comm > 0.0 ? duration_text(prediction->comm) : "",
+                    run.step ? duration_text(*run.step) : "",
+                    prediction ? fixed(prediction->measured, 2) : (run.parallel ? "" : "1"),
+                    prediction ? told(prediction->equation) : "",
+                    prediction ? error(prediction->equation) : "",
+                    prediction ? told(prediction->simulation) : "",
+                    prediction ? error(prediction->simulation) : "",
+                    run.top1 ? fixed(100.0 * *run.top1, 2) + "%" : "",
+                    run.top5 ? fixed(100.0 * *run.top5, 2) + "%" : ""});
+  }
+  page.heading(2, "Did it pay, and was that foreseen?", "speedup");
+  page.table({"run", "t_grad", "t_comm", "a step", "speedup", "by the equations", "error",
+              "simulated", "error", "top-1", "top-5"},
+             rows);
+  page.paragraph(
+      "t_grad: a worker's gradient of its batch, or of its part of one. t_comm: one transfer of "
+      "all weights, as "
+      "transport measured it where its directory is given, else by the run's own ledgers, of the "
+      "rank that had "
+      "most of its link. Speedup: over one machine (4.23), its t_grad being that of a given run of "
+      "one "
+      "machine with the same network and batch, or else the workers'. The equations (4.11), "
+      "(4.12), (4.20), "
+      "(4.21) are of the thesis's order, without overlap; the simulation has the run's own.");
+}
+
+void add_curves(Page& page, const std::vector<RunData>& runs) {
+  LineChart loss;
+  loss.title = "Loss";
+  loss.x = "step";
+  loss.from_zero = false;
+  int colour = 0;
+  for (const RunData& run : runs) {
+    Series series{
+        run.name, {}, colour % 2 == 0 ? Series::Style::line : Series::Style::dashed, colour};
+    ++colour;
+    // Means of as many stretches as a chart shows.
+    const std::size_t stretch = std::max<std::size_t>(1, run.metrics.size() / 200);
+    for (std::size_t from = 0; from + stretch <= run.metrics.size(); from += stretch) {
+      double sum = 0.0;
+      bool all = true;
+      for (std::size_t i = from; i < from + stretch; ++i) {
+        all = all && run.metrics[i].loss;
+        sum += run.metrics[i].loss.value_or(0.0);
+      }
+      if (all)
+        series.points.emplace_back(static_cast<double>(run.metrics[from].step),
+                                   sum / static_cast<double>(stretch));
+    }
+    if (!series.points.empty()) loss.series.push_back(std::move(series));
+  }
+  if (loss.series.empty()) return;
+  page.heading(2, "Learning", "learning");
+  page.figure(svg(loss),
+              "Of the batches of the first worker, by its steps; means of up to 200 stretches.");
+}
+
+void add_steps(Page& page, const RunData& run) {
+  if (run.metrics.empty()) {
+    page.paragraph("No step was finished.");
+    return;
+  }
+  LineChart chart;
+  chart.title = "Where the steps' time went";
+  chart.x = "step";
+  chart.y = "s";
+  const auto line = [&](const char* name, int colour, Series::Style style,
+                        double MetricsRow::*value) {
+    Series series{name, {}, style, colour};
+    const std::size_t every = std::max<std::size_t>(1, run.metrics.size() / 400);
+    for (std::size_t i = 0; i < run.metrics.size(); i += every)
+      series.points.emplace_back(static_cast<double>(run.metrics[i].step), run.metrics[i].*value);
+    chart.series.push_back(std::move(series));
+  };
+  line("whole step", 5, Series::Style::line, &MetricsRow::total);
+  line("gradient", 2, Series::Style::dashed, &MetricsRow::gradient);
+  if (run.parallel) line("awaiting weights", 0, Series::Style::dotted, &MetricsRow::await);
+  line("waiting for pictures", 3, Series::Style::dotted, &MetricsRow::data);
+  page.figure(svg(chart), "Of the first worker.");
+}
+
+void add_layers(Page& page, const RunData& run) {
+  if (run.layers.empty()) return;
+  BarChart chart;
+  chart.title = "t_grad by layer";
+  chart.unit = "ms";
+  chart.parts = {"forward", "backward"};
+  std::vector<LayerSeconds> layers = run.layers;
+  std::stable_sort(layers.begin(), layers.end(), [](const LayerSeconds& a, const LayerSeconds& b) {
+    return a.forward + a.backward > b.forward + b.backward;
+  });
+  std::vector<std::vector<std::string>> rows;
+  for (const LayerSeconds& layer : run.layers)
+    rows.push_back({layer.name, fixed(layer.forward * 1e3, 3), fixed(layer.backward * 1e3, 3)});
+  for (std::size_t i = 0; i < std::min(bars_at_most, layers.size()); ++i)
+    chart.bars.push_back({layers[i].name, {layers[i].forward * 1e3, layers[i].backward * 1e3}});
+  page.figure(svg(chart), "The layers that take longest.");
+  page.begin_fold("All layers");
+  page.table({"layer", "forward ms", "backward ms"}, rows);
+  page.end_fold();
+}
+
+std::vector<std::string> parameter_names(const RunData& run) {
+  std::vector<std::string> names;
+  for (const ParameterSpec& spec : models::build(run.network, run.options()).trained())
+    names.push_back(spec.name);
+  return names;
+}
+
+/// What moving a parameter once takes: bytes, and the time in which some frame of it crossed, a
+/// step and a transfer.
+void add_tensors(Page& page, const RunData& run,
+                 const std::vector<std::vector<LedgerFrame>>& ledgers) {
+  struct Tensor {
+    double bytes = 0.0, seconds = 0.0;
+    std::uint64_t frames = 0;
+  };
+  std::map<std::uint32_t, Tensor> tensors;
+  // Weights as workers receive them, but for the first ones.
+  std::size_t receivers = 0;
+  std::uint64_t steps = 0;
+  for (const auto& ledger : ledgers) {
+    bool any = false;
+    for (const LedgerFrame& frame : ledger) {
+      if (!frame.weights || frame.sent || frame.step == 0) continue;
+      any = true;
+      Tensor& tensor = tensors[frame.parameter];
+      tensor.bytes += static_cast<double>(frame.bytes);
+      tensor.seconds += frame.last - frame.first;
+      ++tensor.frames;
+      steps = std::max(steps, frame.step);
+    }
+    receivers += any ? 1U : 0U;
+  }
+  if (tensors.empty()) return;
+  const double transfers = static_cast<double>(receivers) * static_cast<double>(steps);
+  const std::vector<std::string> names = parameter_names(run);
+  std::vector<std::pair<double, std::uint32_t>> order;
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [parameter, tensor] : tensors) {
+    const std::string name =
+        parameter < names.size() ? names[parameter] : std::to_string(parameter);
+    rows.push_back({name, megabytes(tensor.bytes / transfers),
+                    fixed(tensor.seconds / transfers * 1e3, 3),
+                    tensor.seconds > 0.0 ? fixed(tensor.bytes / tensor.seconds * 8e-6, 0) : ""});
+    order.emplace_back(tensor.seconds / transfers, parameter);
+  }
+  std::sort(order.rbegin(), order.rend());
+  BarChart chart;
+  chart.title = "t_comm by tensor: weights to a worker, a step";
+  chart.unit = "ms";
+  chart.parts = {"receiving"};
+  for (std::size_t i = 0; i < std::min(bars_at_most, order.size()); ++i)
+    chart.bars.push_back(
+        {order[i].second < names.size() ? names[order[i].second] : std::to_string(order[i].second),
+         {order[i].first * 1e3}});
+  page.figure(svg(chart),
+              "Sums over its frames, from a frame's header to its last byte; frames of several "
+              "connections share a link, so this is no time that the link was theirs alone.");
+  page.begin_fold("All tensors");
+  page.table({"tensor", "MB a step", "ms a step", "Mbit/s"}, rows);
+  page.end_fold();
+}
+
+void add_bytes(Page& page, const RunData& run) {
+  if (run.rank_summaries.empty()) return;
+  std::vector<std::vector<std::string>> rows;
+  bool counted = false;
+  for (const auto& [rank, summary] : run.rank_summaries) {
+    double sent = 0.0, received = 0.0;
+    bool known = !summary.connections.empty();
+    for (const ConnectionBytes& connection : summary.connections) {
+      known = known && connection.kernel_sent && connection.kernel_received;
+      sent += connection.kernel_sent.value_or(0.0);
+      received += connection.kernel_received.value_or(0.0);
+    }
+    counted = counted || known;
+    const auto verdict = [&](double kernel, double ledger) {
+      return known ? (kernel == ledger ? "=" : "!") + megabytes(kernel) : std::string();
+    };
+    rows.push_back(
+        {"rank " + std::to_string(rank), megabytes(summary.sent), verdict(sent, summary.sent),
+         megabytes(summary.received), verdict(received, summary.received),
+         fixed(summary.wire * 1e3, 2), fixed(summary.exposed * 1e3, 2),
+         summary.wire > 0.0 ? fixed(100.0 * summary.exposed / summary.wire, 0) + "%" : ""});
+  }
+  page.heading(3, "Bytes, and communication that nothing hid", run.name + "-bytes");
+  page.table({"rank", "MB sent", "kernel", "MB received", "kernel", "wire ms a step", "exposed ms",
+              "exposed"},
+             rows);
+  page.paragraph(std::string("Exposed: the part of the wire's time in which the worker waited. ") +
+                 (counted ? "The kernel's counters (TCP_INFO) are of the same connections."
+                          : "There are no counters of a kernel beside this run's ledgers."));
+}
+
+void add_run(Page& page, const RunData& run) {
+  page.heading(2, run.name, run.name);
+  if (!run.settings.empty()) page.paragraph(run.settings);
+  add_steps(page, run);
+  add_layers(page, run);
+  if (!run.parallel) return;
+  add_bytes(page, run);
+  add_tensors(page, run, run.ledgers());
+  if (run.has_trace()) {
+    page.heading(3, "The last steps of all ranks", run.name + "-timeline");
+    add_timeline(page, run.directory + "/trace.json", timeline_steps, run.name + "-canvas");
+  } else {
+    page.paragraph("There is no timeline: dist and simulate keep one with --trace.");
+  }
+}
+
+}  // namespace
+
+std::string run_page(const std::vector<RunData>& runs, const std::vector<LinkData>& links) {
+  std::string title = runs.front().title;
+  for (const RunData& run : runs)
+    if (title.find(run.title) == std::string::npos) title += ", " + run.title;
+  Page page(title + ": " + std::to_string(runs.size()) + (runs.size() == 1 ? " run" : " runs"));
+  page.heading(1, title + (runs.size() == 1 ? ": " + runs.front().name : ""));
+  add_overview(page, runs, links);
+  add_curves(page, runs);
+  for (const RunData& run : runs) add_run(page, run);
+  return page.str();
+}
+
+}  // namespace duplex::tools::reports

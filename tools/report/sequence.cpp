@@ -1,0 +1,219 @@
+#include "tools/report/sequence.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+
+#include "core/error.h"
+#include "net/ledger.h"
+#include "tools/report/chart.h"
+#include "tools/report/page.h"
+
+namespace duplex::tools::reports {
+namespace {
+
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells{""};
+  for (const char c : line) {
+    if (c == ',')
+      cells.emplace_back();
+    else
+      cells.back() += c;
+  }
+  return cells;
+}
+
+template <class Number>
+bool read_number(const std::string& text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool read_frame(const std::vector<std::string>& cells, LedgerFrame& frame) {
+  std::int64_t queued = 0, first = 0, last = 0;
+  if (cells.size() != 11 || !read_number(cells[0], frame.rank) ||
+      !read_number(cells[2], frame.peer) || !read_number(cells[4], frame.step) ||
+      !read_number(cells[5], frame.parameter) || !read_number(cells[6], frame.chunk) ||
+      !read_number(cells[7], frame.bytes) || !read_number(cells[8], queued) ||
+      !read_number(cells[9], first) || !read_number(cells[10], last) ||
+      (cells[1] != "sent" && cells[1] != "received"))
+    return false;
+  frame.sent = cells[1] == "sent";
+  frame.weights = cells[3] == "weights";
+  frame.queued = static_cast<double>(queued) * 1e-9;
+  frame.first = static_cast<double>(first) * 1e-9;
+  frame.last = static_cast<double>(last) * 1e-9;
+  return true;
+}
+
+std::vector<LedgerFrame> read_ledger(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line) || line != net::ledger_columns)
+    throw Error(path + " is no ledger of this version of duplex");
+  std::vector<LedgerFrame> frames;
+  while (std::getline(file, line)) {
+    LedgerFrame frame;
+    const std::vector<std::string> cells = cells_of(line);
+    if (!read_frame(cells, frame)) {
+      if (file.peek() == std::ifstream::traits_type::eof()) break;
+      throw Error(path + " is damaged: '" + line + "' is no frame");
+    }
+    if (cells[3] == "weights" || cells[3] == "gradient") frames.push_back(frame);
+  }
+  return frames;
+}
+
+/// From the first of some frames to the last.
+struct Span {
+  double from = std::numeric_limits<double>::infinity(),
+         to = -std::numeric_limits<double>::infinity();
+  void add(double first, double last) {
+    from = std::min(from, first);
+    to = std::max(to, last);
+  }
+  bool any() const { return to >= from; }
+};
+
+/// What one worker does in an iteration, and what an owner does for it.
+struct Part {
+  Span weights, gradients;                         ///< Here, or gone.
+  std::map<int, Span> weights_from, gradients_to;  ///< By peer.
+};
+
+constexpr double width = 480, names = 74, right = 8, row = 30, top = 30;
+
+std::string at(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", value);
+  return text;
+}
+
+std::string box(double from, double to, double y, double height, const char* colour,
+                const std::string& title) {
+  return "<rect x=\"" + at(from) + "\" y=\"" + at(y) + "\" width=\"" +
+         at(std::max(to - from, 0.8)) + "\" height=\"" + at(height) + "\" fill=\"" + colour +
+         "\"><title>" + escape(title) + "</title></rect>";
+}
+
+std::string words(double x, double y, const std::string& text, const char* anchor,
+                  const char* type = "") {
+  return "<text x=\"" + at(x) + "\" y=\"" + at(y) + "\" text-anchor=\"" + anchor + "\" class=\"" +
+         type + "\">" + escape(text) + "</text>";
+}
+
+std::string milliseconds(double seconds) {
+  return number_text(seconds * 1e3) + " ms";
+}
+
+}  // namespace
+
+std::vector<std::vector<LedgerFrame>> read_ledgers(const std::string& directory) {
+  std::vector<std::vector<LedgerFrame>> ledgers;
+  for (int rank = 0;; ++rank) {
+    const std::string path = directory + "/ledger-" + std::to_string(rank) + ".csv";
+    if (!std::filesystem::exists(path)) return ledgers;
+    ledgers.push_back(read_ledger(path));
+  }
+}
+
+Iteration sequence_diagram(const std::vector<std::vector<LedgerFrame>>& ledgers, int server,
+                           std::uint64_t step, const std::string& title) {
+  std::vector<Part> parts(ledgers.size());
+  Span all;
+  for (std::size_t rank = 0; rank < ledgers.size(); ++rank) {
+    for (const LedgerFrame& frame : ledgers[rank]) {
+      if (frame.step != step) continue;
+      Part& part = parts[rank];
+      if (frame.weights && !frame.sent) {
+        part.weights.add(frame.first, frame.last);
+        part.weights_from[frame.peer].add(frame.first, frame.last);
+      }
+      // When a gradient is there, its receiver knows: the sender hands it to the kernel before.
+      if (!frame.weights && !frame.sent && static_cast<std::size_t>(frame.peer) < parts.size()) {
+        Part& sender = parts[static_cast<std::size_t>(frame.peer)];
+        sender.gradients.add(frame.first, frame.last);
+        sender.gradients_to[static_cast<int>(rank)].add(frame.first, frame.last);
+      }
+      if (frame.weights && frame.sent) all.add(frame.first, frame.first);
+      if (!frame.weights && !frame.sent) all.add(frame.last, frame.last);
+    }
+  }
+  const std::size_t shown = parts.size();
+  const double height = top + row * static_cast<double>(shown) + 40;
+  std::size_t drawn = 0;
+  std::string body;
+  const auto x = [&](double time) {
+    return names + (time - all.from) / std::max(all.to - all.from, 1e-9) * (width - names - right);
+  };
+  for (std::size_t rank = 0; rank < shown; ++rank) {
+    const double y = top + row * static_cast<double>(rank);
+    const bool serves = static_cast<int>(rank) == server;
+    const std::string who = serves ? "server" : "worker " + std::to_string(rank);
+    body += words(0, y + 18, who, "start");
+    body += "<line x1=\"" + at(names) + "\" x2=\"" + at(width - right) + "\" y1=\"" +
+            at(y + row - 2) + "\" y2=\"" + at(y + row - 2) + "\" stroke=\"var(--line)\"/>";
+    if (serves) {
+      // Each worker's transfer as a band of its own.
+      const double band = (row - 8) / static_cast<double>(std::max<std::size_t>(shown - 1, 1));
+      double next = y + 2;
+      for (std::size_t worker = 0; worker < shown; ++worker) {
+        const Part& part = parts[worker];
+        if (static_cast<int>(worker) == server) continue;
+        for (const auto& [span, colour, what] :
+             {std::tuple{part.weights, "var(--c0)", "weights to"},
+              std::tuple{part.gradients, "var(--c1)", "gradients of"}})
+          if (span.any()) {
+            body += box(x(span.from), x(span.to), next, band - 0.6, colour,
+                        std::string(what) + " worker " + std::to_string(worker) + ", " +
+                            milliseconds(span.to - span.from));
+            ++drawn;
+          }
+        next += band;
+      }
+      continue;
+    }
+    const Part& part = parts[rank];
+    const auto draw = [&](const Span& span, const char* colour, const std::string& what,
+                          double from, double high) {
+      if (!span.any()) return;
+      body += box(x(span.from), x(span.to), from, high, colour,
+                  who + " " + what + ", " + milliseconds(span.to - span.from));
+      ++drawn;
+    };
+    draw(part.weights, "var(--c0)", "receives weights", y + 2, row - 8);
+    draw(part.gradients, "var(--c1)", "sends gradients", y + 2, row - 8);
+    if (part.weights.any() && part.gradients.any() && part.gradients.from > part.weights.to) {
+      Span computing;
+      computing.add(part.weights.to, part.gradients.from);
+      draw(computing, "var(--c2)", "computes", y + 6, row - 16);
+    }
+  }
+  const double axis = top + row * static_cast<double>(shown) + 4;
+  for (const double tick : ticks(0.0, (all.to - all.from) * 1e3, 6)) {
+    const double place = x(all.from + tick * 1e-3);
+    if (!all.any() || place > width - right + 1) break;
+    body += words(place, axis + 10, number_text(tick), "middle", "faint");
+  }
+  body += words(width - right, axis + 28, "ms", "end", "faint");
+  double legend = names;
+  for (const auto& [colour, what] :
+       {std::pair{"var(--c0)", "weights"}, std::pair{"var(--c2)", "computing"},
+        std::pair{"var(--c1)", "gradients"}}) {
+    body += box(legend, legend + 12, axis + 18, 11, colour, what);
+    body += words(legend + 17, axis + 28, what, "start");
+    legend += 100;
+  }
+  Iteration iteration;
+  iteration.seconds = all.any() ? all.to - all.from : 0.0;
+  iteration.svg = "<svg class=\"chart\" role=\"img\" viewBox=\"0 0 " + at(width) + " " +
+                  at(height) + "\" aria-label=\"" + escape(title) + "\" data-drawn=\"" +
+                  std::to_string(drawn) + "\">" + words(0, 14, title, "start") + body + "</svg>";
+  return iteration;
+}
+
+}  // namespace duplex::tools::reports

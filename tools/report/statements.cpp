@@ -1,0 +1,190 @@
+#include "tools/report/statements.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tools/statistics.h"
+#include "tools/table.h"
+
+namespace duplex::tools::reports {
+namespace {
+
+using net::ServerMode;
+using net::Sync;
+
+/// A stated speedup counts as confirmed within so much of it.
+constexpr double close = 0.10;
+
+const ThesisFigure& figure_of(const std::string& number) {
+  return *std::find_if(chapter_6().begin(), chapter_6().end(),
+                       [&](const ThesisFigure& figure) { return number == figure.number; });
+}
+
+/// The lab's in the thesis's order, or else the simulation's; with what it is.
+std::optional<std::pair<double, std::string>> reached(const Thesis& thesis,
+                                                      const std::string& figure, ServerMode server,
+                                                      int workers) {
+  const ThesisPoint* point = thesis.point(figure, server, workers);
+  if (point == nullptr) return std::nullopt;
+  if (point->lab) return std::pair{point->lab->speedup, std::string("on the lab")};
+  if (point->simulated) return std::pair{*point->simulated, std::string("simulated")};
+  return std::nullopt;
+}
+
+std::string overlap_text(const Thesis& thesis, const std::string& figure, ServerMode server,
+                         int workers) {
+  const ThesisPoint* point = thesis.point(figure, server, workers);
+  if (point == nullptr) return "";
+  if (point->lab_overlap)
+    return "; with overlap " + fixed(point->lab_overlap->speedup, 2) + " on the lab";
+  if (point->simulated_overlap)
+    return "; with overlap " + fixed(*point->simulated_overlap, 2) + " simulated";
+  return "";
+}
+
+Verdict never_above_1(const Thesis& thesis) {
+  Verdict verdict{"6.1, 6.8", "VGG16E: never faster than one machine", "", Verdict::open};
+  double most = 0.0;
+  std::string where;
+  for (const char* figure : {"6.1", "6.8"}) {
+    for (const ServerMode server : {ServerMode::central, ServerMode::distributed}) {
+      for (int n = 2; n <= 4; ++n) {
+        const auto found = reached(thesis, figure, server, n);
+        if (!found || found->first <= most) continue;
+        most = found->first;
+        where = std::string(figure) + ", " + net::name_of(server) + ", N = " + std::to_string(n) +
+                ", " + found->second + overlap_text(thesis, figure, server, n);
+      }
+    }
+  }
+  if (where.empty()) return verdict;
+  verdict.found = "at most " + fixed(most, 2) + " (" + where + ")";
+  verdict.outcome = most <= 1.0 ? Verdict::confirmed : Verdict::refuted;
+  return verdict;
+}
+
+Verdict stated(const Thesis& thesis, const char* figure, const std::string& what, double speedup) {
+  Verdict verdict{figure, what + ", distributed, N = 8: " + fixed(speedup, 1), "", Verdict::open};
+  const auto found = reached(thesis, figure, ServerMode::distributed, 8);
+  if (!found) return verdict;
+  verdict.found = fixed(found->first, 2) + " " + found->second +
+                  overlap_text(thesis, figure, ServerMode::distributed, 8);
+  verdict.outcome =
+      std::abs(found->first / speedup - 1.0) <= close ? Verdict::confirmed : Verdict::refuted;
+  return verdict;
+}
+
+Verdict split_peaks_at_4(const Thesis& thesis) {
+  Verdict verdict{"6.6", "SqueezeNet, split, central: best at N = 4", "", Verdict::open};
+  double most = 0.0;
+  int at = 0;
+  std::string values;
+  for (int n = 1; n <= 8; ++n) {
+    const auto found = reached(thesis, "6.6", ServerMode::central, n);
+    if (!found) return verdict;
+    values += (n > 1 ? ", " : "") + fixed(found->first, 2);
+    if (found->first <= most) continue;
+    most = found->first;
+    at = n;
+  }
+  verdict.found = "best at N = " + std::to_string(at) + " (" + values + ")";
+  verdict.outcome = at == 4 ? Verdict::confirmed : Verdict::refuted;
+  return verdict;
+}
+
+Verdict resnet_at_most(const Thesis& thesis) {
+  Verdict verdict = stated(thesis, "6.4", "Resnet34, join", 2.1);
+  verdict.statement = "Resnet34: at most 2.1 (join, distributed, N = 8)";
+  return verdict;
+}
+
+Verdict estimates(const Thesis& thesis) {
+  Verdict verdict{"6.1-6.4",
+                  "Synchronous estimates: accurate for a central server, optimistic for a "
+                  "distributed one, whose parts (Algorithm 3.7) are unequal",
+                  "", Verdict::open};
+  const Accuracy central = estimate_accuracy(thesis, ServerMode::central, Sync::join),
+                 distributed = estimate_accuracy(thesis, ServerMode::distributed, Sync::join);
+  if (central.points == 0 || distributed.points == 0) return verdict;
+  const auto percent = [](double part) { return fixed(100.0 * part, 1) + "%"; };
+  verdict.found = "central: off by " + percent(central.median) +
+                  " in the median, distributed: by " + percent(distributed.median) + ", " +
+                  percent(distributed.worst) + " at " + distributed.worst_at;
+  verdict.outcome = central.median <= close && distributed.worst > central.median
+                        ? Verdict::confirmed
+                        : Verdict::refuted;
+  return verdict;
+}
+
+Accuracy accuracy_from(std::vector<std::pair<double, std::string>> errors) {
+  Accuracy accuracy;
+  accuracy.points = errors.size();
+  if (errors.empty()) return accuracy;
+  std::sort(errors.begin(), errors.end());
+  std::vector<double> values;
+  for (const auto& [error, where] : errors) values.push_back(error);
+  accuracy.median = spread_of(values).median;
+  accuracy.worst = errors.back().first;
+  accuracy.worst_at = errors.back().second;
+  return accuracy;
+}
+
+std::string name_of(const std::tuple<std::string, std::string, int>& key) {
+  return std::get<0>(key) + ", " + std::get<1>(key) + ", N = " + std::to_string(std::get<2>(key));
+}
+
+}  // namespace
+
+std::string Verdict::text() const {
+  switch (outcome) {
+    case confirmed:
+      return "confirmed";
+    case refuted:
+      return "not confirmed";
+    default:
+      return "not measured";
+  }
+}
+
+double estimated(const Thesis& thesis, const ThesisFigure& figure, ServerMode server, int workers) {
+  const auto costs = thesis.costs.find(figure.network);
+  const Costs stated = thesis_network(figure.network).costs;
+  const double comm = costs == thesis.costs.end() ? stated.comm : costs->second.comm_taken();
+  return speedup({comm, stated.grad}, figure.sync, server, workers, thesis_batches);
+}
+
+Accuracy accuracy_of(const Thesis& thesis, Order order) {
+  std::vector<std::pair<double, std::string>> errors;
+  for (const auto& [key, point] : thesis.points) {
+    if (order != Order::overlap && point.lab && point.simulated)
+      errors.emplace_back(std::abs(*point.simulated / point.lab->speedup - 1.0), name_of(key));
+    if (order != Order::strict && point.lab_overlap && point.simulated_overlap)
+      errors.emplace_back(std::abs(*point.simulated_overlap / point.lab_overlap->speedup - 1.0),
+                          name_of(key) + ", overlap");
+  }
+  return accuracy_from(std::move(errors));
+}
+
+Accuracy estimate_accuracy(const Thesis& thesis, ServerMode server, Sync sync) {
+  std::vector<std::pair<double, std::string>> errors;
+  for (const auto& [key, point] : thesis.points) {
+    const auto& [number, its_server, workers] = key;
+    const ThesisFigure& figure = figure_of(number);
+    if (!point.lab || figure.sync != sync || its_server != net::name_of(server)) continue;
+    const double estimate = estimated(thesis, figure, server, workers);
+    errors.emplace_back(std::abs(estimate / point.lab->speedup - 1.0), name_of(key));
+  }
+  return accuracy_from(std::move(errors));
+}
+
+std::vector<Verdict> verdicts(const Thesis& thesis) {
+  return {never_above_1(thesis),
+          resnet_at_most(thesis),
+          stated(thesis, "6.2", "GoogLeNet, join", 4.0),
+          stated(thesis, "6.9", "GoogLeNet, asynchronous", 3.9),
+          stated(thesis, "6.3", "SqueezeNet, join", 6.5),
+          split_peaks_at_4(thesis),
+          estimates(thesis)};
+}
+
+}  // namespace duplex::tools::reports

@@ -1,0 +1,34 @@
+// The results that the thesis states (chapter 6), and what became of them here.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tools/report/thesis_data.h"
+
+namespace duplex::tools::reports {
+
+struct Verdict {
+  std::string figures;    ///< Where the thesis has it.
+  std::string statement;  ///< In its words, shortened.
+  std::string found;      ///< Numbers of this machine.
+  enum { confirmed, refuted, open } outcome = open;
+  std::string text() const;  ///< Of the outcome.
+};
+std::vector<Verdict> verdicts(const Thesis& thesis);
+
+/// How far simulated speedups are from the lab's, over all points that have both.
+struct Accuracy {
+  std::size_t points = 0;
+  double median = 0.0, worst = 0.0;  ///< Part of the lab's.
+  std::string worst_at;
+};
+enum class Order { strict, overlap, both };
+Accuracy accuracy_of(const Thesis& thesis, Order order);
+/// The same of the thesis's estimates, against the lab in the thesis's order, of one server.
+Accuracy estimate_accuracy(const Thesis& thesis, net::ServerMode server, net::Sync sync);
+
+/// What the equations say with this machine's t_comm and Table 6.1's t_grad.
+double estimated(const Thesis& thesis, const ThesisFigure& figure, net::ServerMode server,
+                 int workers);
+
+}  // namespace duplex::tools::reports

@@ -1,0 +1,125 @@
+#include "tools/report/thesis_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "tools/run_files.h"
+
+namespace duplex::tools::reports {
+namespace {
+
+using nlohmann::json;
+
+std::optional<double> number(const json& object, const char* name) {
+  if (!object.contains(name)) return std::nullopt;
+  const auto value = object.at(name).get<double>();
+  if (!std::isfinite(value) || value <= 0.0)
+    throw Error(std::string("'") + name + "' is " + object.at(name).dump());
+  return value;
+}
+
+CostsHere costs_of(const json& measured) {
+  CostsHere costs;
+  costs.bytes = measured.at("bytes").get<double>();
+  costs.comm = number(measured, "t_comm");
+  costs.comm_both = number(measured, "t_comm_both");
+  costs.comm_line = number(measured, "t_comm_line");
+  costs.grad_cpu = number(measured, "t_grad_cpu");
+  costs.cpu_batch = measured.value("cpu_batch", 0);
+  return costs;
+}
+
+void read_point(Thesis& thesis, const std::string& kind, const json& file) {
+  ThesisPoint& point =
+      thesis.points[{file.at("figure").get<std::string>(), file.at("server").get<std::string>(),
+                     file.at("workers").get<int>()}];
+  const bool overlap = file.at("order").get<std::string>() == "overlap";
+  const std::optional<double> speedup = number(file, "speedup");
+  if (!speedup) throw Error("there is no speedup");
+  if (kind == "simulated") {
+    (overlap ? point.simulated_overlap : point.simulated) = speedup;
+  } else {
+    (overlap ? point.lab_overlap : point.lab) = LabResult{*speedup, file.value("busy", 0.0)};
+  }
+}
+
+}  // namespace
+
+const std::vector<ThesisNetwork>& table_6_1() {
+  static const std::vector<ThesisNetwork> table{{"vgg16e", "VGG16E", {5.153, 0.719}},
+                                                {"googlenet", "GoogLeNet", {0.210, 0.763}},
+                                                {"squeezenet", "SqueezeNet", {0.033, 0.758}},
+                                                {"resnet34", "Resnet34", {0.811, 0.821}}};
+  return table;
+}
+
+const ThesisNetwork& thesis_network(const std::string& name) {
+  for (const ThesisNetwork& network : table_6_1())
+    if (name == network.name) return network;
+  throw Error("Table 6.1 has no network " + name);
+}
+
+const std::vector<ThesisFigure>& chapter_6() {
+  using net::Sync;
+  static const std::vector<ThesisFigure> figures{
+      {"6.1", "vgg16e", Sync::join, 4},     {"6.2", "googlenet", Sync::join, 8},
+      {"6.3", "squeezenet", Sync::join, 8}, {"6.4", "resnet34", Sync::join, 8},
+      {"6.5", "googlenet", Sync::split, 8}, {"6.6", "squeezenet", Sync::split, 8},
+      {"6.7", "resnet34", Sync::split, 8},  {"6.8", "vgg16e", Sync::none, 4},
+      {"6.9", "googlenet", Sync::none, 8},  {"6.10", "squeezenet", Sync::none, 8},
+      {"6.11", "resnet34", Sync::none, 8}};
+  return figures;
+}
+
+const ThesisPoint* Thesis::point(const std::string& figure, net::ServerMode server,
+                                 int workers) const {
+  const auto found = points.find({figure, net::name_of(server), workers});
+  return found == points.end() ? nullptr : &found->second;
+}
+
+bool is_thesis(const std::string& directory) {
+  return std::filesystem::exists(directory + "/thesis.json");
+}
+
+Thesis read_thesis(const std::string& directory) {
+  Thesis thesis;
+  thesis.directory = directory;
+  std::string file = directory + "/thesis.json";
+  try {
+    const json head = read_run_file(file);
+    thesis.commit = head.at("commit").get<std::string>();
+    thesis.processor = head.at("processor").get<std::string>();
+    thesis.kernel = head.at("kernel").get<std::string>();
+    thesis.congestion = head.at("congestion").get<std::string>();
+    thesis.cores = head.at("cores").get<int>();
+    thesis.mbit = head.at("mbit").get<double>();
+    thesis.lab = head.at("lab").get<bool>();
+    file = directory + "/costs.json";
+    if (std::filesystem::exists(file)) {
+      const json costs = read_run_file(file);
+      for (const auto& [network, measured] : costs.at("networks").items())
+        thesis.costs[network] = costs_of(measured);
+    }
+    if (!std::filesystem::is_directory(directory + "/points")) return thesis;
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(directory + "/points"))
+      if (entry.path().extension() == ".json") files.push_back(entry.path().string());
+    std::sort(files.begin(), files.end());
+    for (const std::string& path : files) {
+      file = path;
+      const std::string name = std::filesystem::path(path).filename().string();
+      read_point(thesis, name.substr(0, name.find('-')), read_run_file(path));
+    }
+  } catch (const json::exception& error) {
+    throw Error(file + " is damaged: " + error.what());
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    throw Error(what.find(file) == std::string::npos ? file + " is damaged: " + what : what);
+  }
+  return thesis;
+}
+
+}  // namespace duplex::tools::reports

@@ -1,0 +1,71 @@
+// What tools/thesis has left in its folder, and what the thesis says itself.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/equations.h"
+
+namespace duplex::tools::reports {
+
+/// Table 6.1 (i5-4460, GTX 970, 1 Gbit/s), in seconds.
+struct ThesisNetwork {
+  const char* name;
+  const char* title;
+  Costs costs;
+};
+const std::vector<ThesisNetwork>& table_6_1();
+/// Throws Error: no network of that name.
+const ThesisNetwork& thesis_network(const std::string& name);
+
+/// A chart of chapter 6.
+struct ThesisFigure {
+  const char* number;
+  const char* network;
+  net::Sync sync;
+  int most;  ///< Workers.
+};
+const std::vector<ThesisFigure>& chapter_6();
+
+/// Batches of the whole training in chapter 6.
+constexpr double thesis_batches = 128;
+
+struct LabResult {
+  double speedup = 0.0;
+  double busy = 0.0;  ///< Cores of the machine that were.
+};
+
+/// What is known of a figure's point, for one server.
+struct ThesisPoint {
+  std::optional<double> simulated, simulated_overlap;  ///< Speedup.
+  std::optional<LabResult> lab, lab_overlap;
+};
+
+/// Costs measured here; missing ones have not been measured yet.
+struct CostsHere {
+  double bytes = 0.0;
+  std::optional<double> comm, comm_both, comm_line, grad_cpu;
+  int cpu_batch = 0;
+  /// What estimates and simulations take: measured, or else what the line carries.
+  double comm_taken() const { return comm.value_or(comm_line.value_or(0.0)); }
+};
+
+struct Thesis {
+  std::string directory;
+  std::string commit, processor, kernel, congestion;
+  int cores = 0;
+  double mbit = 0.0;
+  bool lab = false;
+  std::map<std::string, CostsHere> costs;                                   ///< By network.
+  std::map<std::tuple<std::string, std::string, int>, ThesisPoint> points;  ///< Figure, server, N.
+
+  const ThesisPoint* point(const std::string& figure, net::ServerMode server, int workers) const;
+};
+
+/// Whether a directory is what tools/thesis leaves.
+bool is_thesis(const std::string& directory);
+/// As far as it has come. Throws Error where a file is damaged or of another version.
+Thesis read_thesis(const std::string& directory);
+
+}  // namespace duplex::tools::reports

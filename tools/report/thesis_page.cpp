@@ -1,0 +1,322 @@
+#include "tools/report/thesis_page.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+
+#include "core/error.h"
+#include "models/registry.h"
+#include "tools/layer_table.h"
+#include "tools/report/chart.h"
+#include "tools/report/page.h"
+#include "tools/report/sequence.h"
+#include "tools/report/statements.h"
+#include "tools/statistics.h"
+#include "tools/table.h"
+
+namespace duplex::tools::reports {
+namespace {
+
+using net::ServerMode;
+using net::Sync;
+
+std::string percent(double part) {
+  return fixed(100.0 * part, 1) + "%";
+}
+
+std::string signed_percent(double part) {
+  return (part < 0 ? "-" : "+") + fixed(100.0 * std::abs(part), 1) + "%";
+}
+
+std::string cell(const std::optional<double>& value, int digits = 2) {
+  return value ? fixed(*value, digits) : "";
+}
+
+// ---- Chapter 2.
+
+struct TableOfLayers {
+  const char* number;
+  const char* network;
+  bool auxiliary;
+  const char* caption;
+};
+
+/// The rows whose names `known` does not have.
+std::vector<LayerRow> rows_beyond(std::vector<LayerRow> rows, const std::vector<LayerRow>& known) {
+  const auto is_known = [&](const LayerRow& row) {
+    return std::any_of(known.begin(), known.end(),
+                       [&](const LayerRow& other) { return other.name == row.name; });
+  };
+  rows.erase(std::remove_if(rows.begin(), rows.end(), is_known), rows.end());
+  return rows;
+}
+
+void add_networks(Page& page) {
+  page.heading(2, "Chapter 2: the networks", "chapter-2");
+  page.paragraph(
+      "Printed from the models that are trained. Input 224x224x3, 1000 classes; a module is a "
+      "row.");
+  for (const TableOfLayers& each :
+       {TableOfLayers{"2.1", "vgg16e", false, "VGG16E"},
+        TableOfLayers{"2.2", "googlenet", false, "GoogLeNet"},
+        TableOfLayers{"2.3", "googlenet", true, "GoogLeNet's auxiliary classifiers"},
+        TableOfLayers{"2.4", "squeezenet", false, "SqueezeNet"},
+        TableOfLayers{"2.5", "resnet34", false, "Resnet34"}}) {
+    std::vector<LayerRow> layers;
+    if (each.auxiliary) {
+      models::ModelOptions options;
+      options.auxiliary = true;
+      layers = rows_beyond(layer_rows(models::build(each.network, options), false),
+                           layer_rows(models::build(each.network, {}), false));
+    } else {
+      layers = layer_rows(models::build(each.network, {}), true);
+    }
+    std::vector<std::vector<std::string>> rows;
+    std::int64_t parameters = 0;
+    for (const LayerRow& row : layers) {
+      rows.push_back({row.name, row.type, row.geometry, row.size,
+                      row.parameters > 0 ? grouped(row.parameters) : ""});
+      parameters += row.parameters;
+    }
+    rows.push_back({"in all", "", "", "", grouped(parameters)});
+    page.heading(3, std::string("Table ") + each.number + ": " + each.caption,
+                 std::string("table-") + each.number);
+    if (std::string(each.number) == "2.1")
+      page.paragraph(
+          "The thesis's table prints the sizes for an input of 128x128 (fc6: 8192x4096); its "
+          "text and its t_comm are those of 224x224 (fc6: 25088x4096), as here. --input 128 gives "
+          "the other.");
+    page.begin_fold(std::to_string(layers.size()) + " rows, " + grouped(parameters) +
+                    " parameters, " + fixed(static_cast<double>(parameters) * 4e-6, 1) + " MB");
+    page.table({"layer", "type", "filter/stride", "output", "parameters"}, rows, 4);
+    page.end_fold();
+  }
+}
+
+// ---- Chapter 4.
+
+struct Diagram {
+  const char* number;
+  const char* caption;
+  bool central;
+};
+
+void add_diagrams(Page& page, const Thesis& thesis) {
+  page.heading(2, "Chapter 4: what an iteration looks like", "chapter-4");
+  page.paragraph(
+      "Drawn from the ledgers of runs of three workers on the lab (GoogLeNet, 256 classes, t_grad "
+      "0.4 s replayed, --overlap off). Best: workers take turns at the server's link (semaphores, "
+      "7.2); worst: all use it at once.");
+  constexpr int workers = 3;
+  constexpr double grad = 0.4;
+  for (const Diagram& each : {Diagram{"4.1", "synchronous, central server, best", true},
+                              Diagram{"4.2", "synchronous, central server, worst", true},
+                              Diagram{"4.3", "synchronous, distributed server", false},
+                              Diagram{"4.4", "asynchronous, central server, best", true},
+                              Diagram{"4.5", "asynchronous, central server, worst", true},
+                              Diagram{"4.6", "asynchronous, distributed server", false}}) {
+    const std::string number = each.number, id = "figure-" + number;
+    const std::string directory = thesis.directory + "/diagrams/" + number;
+    page.heading(3, "Figure " + number + ": " + each.caption, id);
+    if (!std::filesystem::exists(directory + "/summary.json") &&
+        !std::filesystem::exists(directory + "/rank-1.json")) {
+      page.paragraph("This run has not been done yet.");
+      continue;
+    }
+    const Iteration iteration =
+        sequence_diagram(read_ledgers(directory), each.central ? 0 : -1, 3, "Iteration 3");
+    const auto costs = thesis.costs.find("googlenet");
+    std::string caption = fixed(iteration.seconds, 3) +
+                          " s from the first weights that leave to "
+                          "the last gradient that is there";
+    if (costs != thesis.costs.end() && number < "4.4") {
+      const Costs of{costs->second.comm_taken(), grad};
+      const auto [equation, predicted] =
+          number == "4.1"   ? std::pair{"(4.4)", sync_central_best(of, workers)}
+          : number == "4.2" ? std::pair{"(4.7)", sync_central_worst(of, workers)}
+                            : std::pair{"(4.12)", sync_distributed(of, workers)};
+      caption += "; " + std::string(equation) + " says " + fixed(predicted, 3) + " s";
+    }
+    page.figure(iteration.svg, caption + ".");
+  }
+}
+
+// ---- Chapter 6.
+
+void add_table_6_1(Page& page, const Thesis& thesis) {
+  page.heading(2, "Chapter 6: what was measured", "chapter-6");
+  page.heading(3, "Table 6.1: t_grad and t_comm", "table-6.1");
+  std::vector<std::vector<std::string>> rows;
+  for (const ThesisNetwork& network : table_6_1()) {
+    const auto found = thesis.costs.find(network.name);
+    const CostsHere here = found == thesis.costs.end() ? CostsHere{} : found->second;
+    const double line = here.bytes * 8e-6 / thesis.mbit;
+    rows.push_back(
+        {network.title, fixed(network.costs.grad, 3), here.grad_cpu ? fixed(*here.grad_cpu, 3) : "",
+         here.cpu_batch > 0 ? std::to_string(here.cpu_batch) : "", fixed(network.costs.comm, 3),
+         cell(here.comm, 3), cell(here.comm_both, 3), here.bytes > 0 ? fixed(line, 3) : "",
+         here.comm ? signed_percent(*here.comm / network.costs.comm - 1.0) : ""});
+  }
+  page.table({"network", "t_grad, GTX 970", "t_grad, this CPU", "pictures", "t_comm, thesis",
+              "t_comm, lab", "both ways at once", "bytes / rate", "lab to thesis"},
+             rows);
+  page.paragraph(
+      "Seconds. t_comm: by transport between two hosts of the lab, 256 classes. t_grad of this "
+      "processor is of the number of pictures beside it; the thesis does not say how many its "
+      "batches had. Estimates, simulations and runs below take the thesis's t_grad and the "
+      "lab's t_comm.");
+}
+
+Series series_of(const std::string& name, int colour, Series::Style style, int most,
+                 const std::function<std::optional<double>(int)>& value) {
+  Series series{name, {}, style, colour};
+  for (int n = 1; n <= most; ++n)
+    if (const auto y = value(n)) series.points.emplace_back(n, *y);
+  return series;
+}
+
+std::string sync_title(Sync sync) {
+  return sync == Sync::none ? "asynchronous" : sync == Sync::split ? "sync split" : "sync join";
+}
+
+void add_figure(Page& page, const Thesis& thesis, const ThesisFigure& figure) {
+  const ThesisNetwork& network = thesis_network(figure.network);
+  page.heading(3,
+               std::string("Figure ") + figure.number + ": " + network.title + ", " +
+                   sync_title(figure.sync),
+               std::string("figure-") + figure.number);
+  page.html("<div class=\"pair\">");
+  for (const ServerMode server : {ServerMode::central, ServerMode::distributed}) {
+    const auto of = [&](auto&& get) {
+      return [&thesis, &figure, server, get](int n) -> std::optional<double> {
+        const ThesisPoint* point = thesis.point(figure.number, server, n);
+        return point == nullptr ? std::nullopt : get(*point);
+      };
+    };
+    using Result = std::optional<double>;
+    const auto lab = [](const std::optional<LabResult>& result) -> Result {
+      return result ? Result(result->speedup) : Result();
+    };
+    LineChart chart;
+    chart.title = std::string(net::name_of(server)) + " server";
+    chart.x = "workers";
+    chart.y = "speedup";
+    chart.whole_x = true;
+    chart.series = {series_of("equation", 5, Series::Style::dotted, figure.most,
+                              [&](int n) { return Result(estimated(thesis, figure, server, n)); }),
+                    series_of("simulated", 0, Series::Style::line, figure.most,
+                              of([](const ThesisPoint& p) { return p.simulated; })),
+                    series_of("lab", 0, Series::Style::marks, figure.most,
+                              of([&](const ThesisPoint& p) { return lab(p.lab); })),
+                    series_of("simulated, overlap", 1, Series::Style::dashed, figure.most,
+                              of([](const ThesisPoint& p) { return p.simulated_overlap; })),
+                    series_of("lab, overlap", 1, Series::Style::marks, figure.most,
+                              of([&](const ThesisPoint& p) { return lab(p.lab_overlap); }))};
+    page.figure(svg(chart), "");
+  }
+  page.html("</div>");
+
+  std::vector<std::vector<std::string>> rows;
+  const auto error = [](const std::optional<double>& simulated,
+                        const std::optional<LabResult>& lab) {
+    return simulated && lab ? signed_percent(*simulated / lab->speedup - 1.0) : std::string();
+  };
+  for (const ServerMode server : {ServerMode::central, ServerMode::distributed}) {
+    for (int n = 1; n <= figure.most; ++n) {
+      const ThesisPoint* point = thesis.point(figure.number, server, n);
+      const ThesisPoint none, &p = point != nullptr ? *point : none;
+      rows.push_back(
+          {net::name_of(server), std::to_string(n), fixed(estimated(thesis, figure, server, n), 2),
+           cell(p.simulated), p.lab ? fixed(p.lab->speedup, 2) : "", error(p.simulated, p.lab),
+           cell(p.simulated_overlap), p.lab_overlap ? fixed(p.lab_overlap->speedup, 2) : "",
+           error(p.simulated_overlap, p.lab_overlap)});
+    }
+  }
+  page.begin_fold("The values of figure " + std::string(figure.number));
+  page.table({"server", "N", "equation", "simulated", "lab", "error", "overlap: simulated", "lab",
+              "error"},
+             rows);
+  page.end_fold();
+}
+
+void add_accuracy(Page& page, const Thesis& thesis) {
+  page.heading(3, "How right the predictions are", "accuracy");
+  std::vector<std::vector<std::string>> rows;
+  const auto row = [&](const std::string& what, const Accuracy& of) {
+    if (of.points == 0) return;
+    rows.push_back(
+        {what, std::to_string(of.points), percent(of.median), percent(of.worst), of.worst_at});
+  };
+  row("simulation, the thesis's order", accuracy_of(thesis, Order::strict));
+  row("simulation, overlap", accuracy_of(thesis, Order::overlap));
+  row("simulation, all", accuracy_of(thesis, Order::both));
+  for (const Sync sync : {Sync::join, Sync::split, Sync::none})
+    for (const ServerMode server : {ServerMode::central, ServerMode::distributed})
+      row("equation, " + sync_title(sync) + ", " + net::name_of(server) + ", the thesis's order",
+          estimate_accuracy(thesis, server, sync));
+  if (rows.empty()) {
+    page.paragraph("Nothing has been run on the lab yet.");
+    return;
+  }
+  page.paragraph("Against the speedups on the lab, of all points that were run there.");
+  page.table({"prediction", "points", "median error", "worst", "at"}, rows);
+}
+
+void add_summary(Page& page, const Thesis& thesis) {
+  page.heading(1, "The thesis, reproduced");
+  std::size_t lab = 0, simulated = 0;
+  for (const auto& [key, point] : thesis.points) {
+    lab += (point.lab ? 1U : 0U) + (point.lab_overlap ? 1U : 0U);
+    simulated += (point.simulated ? 1U : 0U) + (point.simulated_overlap ? 1U : 0U);
+  }
+  page.paragraph(
+      "Parallel Deep Learning (FIT VUT Brno, 2017) asked whether it pays to train a network on "
+      "several machines. Its tables and figures follow in its order, each as Duplex " +
+      thesis.commit +
+      " finds it: by the equations, by simulation, and on a lab of network "
+      "namespaces joined at " +
+      fixed(thesis.mbit, 0) + " Mbit/s (" + thesis.congestion +
+      "), with Table 6.1's t_grad replayed: nothing is computed there, every byte is real. Once in "
+      "the "
+      "thesis's order (receive all, compute, send all; whole tensors, Algorithm 3.7), once with "
+      "overlap "
+      "and even shares.");
+  page.paragraph(std::to_string(thesis.cores) + " cores, " + thesis.processor + ", Linux " +
+                 thesis.kernel + ". " + std::to_string(simulated) + " points simulated, " +
+                 std::to_string(lab) +
+                 " run on the lab. `make thesis` does it again, `make thesis "
+                 "FULL=1` with every point on the lab.");
+  page.heading(2, "What the thesis states", "statements");
+  std::string list = "<dl>";
+  for (const Verdict& verdict : verdicts(thesis)) {
+    const bool good = verdict.outcome == Verdict::confirmed,
+               open = verdict.outcome == Verdict::open;
+    list += "<dt>" + escape(verdict.statement) + " (" + escape(verdict.figures) +
+            ")</dt><dd><strong class=\"" +
+            (open   ? ""
+             : good ? "good"
+                    : "bad") +
+            "\">" + verdict.text() + "</strong>" +
+            (verdict.found.empty() ? "" : ": " + escape(verdict.found)) + "</dd>\n";
+  }
+  page.html(list + "</dl>");
+  page.paragraph(
+      "A stated speedup counts as confirmed within 10% of it. The thesis's network was its "
+      "own: its t_comm (Table 6.1) is not the lab's.");
+}
+
+}  // namespace
+
+std::string thesis_page(const Thesis& thesis) {
+  Page page("The thesis, reproduced");
+  add_summary(page, thesis);
+  add_networks(page);
+  add_diagrams(page, thesis);
+  add_table_6_1(page, thesis);
+  for (const ThesisFigure& figure : chapter_6()) add_figure(page, thesis, figure);
+  add_accuracy(page, thesis);
+  return page.str();
+}
+
+}  // namespace duplex::tools::reports

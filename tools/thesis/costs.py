@@ -1,0 +1,44 @@
+"""t_comm and t_grad: Table 6.1 here."""
+from lab.machine import DUPLEX, Lab, run, transport
+
+CLASSES = 256  # Caltech256's.
+
+# Table 6.1: t_grad of a GTX 970, in seconds, and t_comm over its 1 Gbit/s.
+TABLE_6_1 = {"vgg16e": (0.719, 5.153), "googlenet": (0.763, 0.210), "squeezenet": (0.758, 0.033),
+             "resnet34": (0.821, 0.811)}
+
+TURNS = 3
+CPU_BATCH = 8  # Pictures; t_grad grows with them.
+
+
+def weight_bytes(net):
+    lines = run([DUPLEX, "nets", net, "--classes", str(CLASSES)]).splitlines()
+    return 4 * int(next(line for line in lines if line.startswith("total")).split()[1].replace(",", ""))
+
+
+def measure(settings):
+    """costs.json: {network: {"t_comm", "t_grad_cpu", ...}}."""
+    known = settings.files.read("costs.json") or {"version": 1, "classes": CLASSES, "networks": {}}
+    for net in TABLE_6_1:
+        costs = known["networks"].setdefault(net, {"bytes": weight_bytes(net)})
+        if settings.lab and "t_comm" not in costs:
+            settings.say(f"t_comm of {net}, over {settings.mbit:g} Mbit/s")
+            with Lab(2, settings.mbit, settings.congestion) as lab:
+                turns = [transport(lab, net, settings.congestion, 1 if net == "vgg16e" else 5, classes=CLASSES)["t_comm_s"]
+                         for _ in range(TURNS)]
+            # A shaped link has one rate: what differs is what disturbed it, and that only takes longer.
+            costs["t_comm"] = min(max(times["down"], times["up"]) for times in turns)
+            costs["t_comm_both"] = min(max(times["down_both"], times["up_both"]) for times in turns)
+        if "t_comm" not in costs:  # No lab: what the line carries, 1,448 of 1,514 bytes.
+            costs["t_comm_line"] = costs["bytes"] * 8e-6 / settings.mbit * 1514 / 1448
+        if "t_grad_cpu" not in costs:
+            settings.say(f"t_grad of {net} on this processor, {CPU_BATCH} pictures")
+            row = run([DUPLEX, "bench", "--net", net, "--classes", str(CLASSES), "--batch", str(CPU_BATCH), "--steps",
+                       "3" if net == "vgg16e" else "5", "--device", "cpu", "--row"]).split("\t")
+            costs["t_grad_cpu"], costs["cpu_batch"] = float(row[6]), CPU_BATCH
+        settings.files.write("costs.json", known)
+
+
+def of(settings, net):
+    costs = settings.files.read("costs.json")["networks"][net]
+    return costs.get("t_comm", costs.get("t_comm_line"))

@@ -1,0 +1,152 @@
+"""Figures 6.1 to 6.11: the speedup of N workers, simulated and run on the lab."""
+import csv
+import json
+import math
+import os
+import shutil
+import statistics
+
+import costs
+from lab.machine import DUPLEX, WORK, Failed, Lab, launch, run
+
+# Figure: network, what a step is, the greatest N, and N that the lab does unless it is to do all.
+FIGURES = {"6.1": ("vgg16e", "join", 4, ()), "6.2": ("googlenet", "join", 8, (4, 8)),
+           "6.3": ("squeezenet", "join", 8, (2, 4, 8)), "6.4": ("resnet34", "join", 8, (4,)),
+           "6.5": ("googlenet", "split", 8, (4,)), "6.6": ("squeezenet", "split", 8, (4, 8)),
+           "6.7": ("resnet34", "split", 8, ()), "6.8": ("vgg16e", "none", 4, ()),
+           "6.9": ("googlenet", "none", 8, (4,)), "6.10": ("squeezenet", "none", 8, (4, 8)),
+           "6.11": ("resnet34", "none", 8, ())}
+
+D = 128      # Batches of the whole training.
+BATCH = 840  # Pictures: 1 to 8 workers can share it evenly.
+
+# The thesis's order with its shards, and what duplex does.
+ORDERS = {"strict": ["--overlap", "off", "--shards", "tensors"], "overlap": ["--overlap", "on", "--shards", "even"]}
+
+SECONDS = 150  # That a run on the lab may take, about.
+
+# What waits at a port of the lab's switch at most (tools/netlab.sh: latency 50ms).
+QUEUE_SECONDS = 0.05
+
+
+class Point:
+    def __init__(self, figure, server, workers, order):
+        self.figure, self.server, self.workers, self.order = figure, server, workers, order
+        self.net, self.sync, _, self.quick = FIGURES[figure]
+        self.t_grad = costs.TABLE_6_1[self.net][0]
+
+    @property
+    def name(self):
+        return f"{self.figure}-{self.server}-{self.workers}-{self.order}"
+
+    @property
+    def hosts(self):
+        return self.workers + (self.server == "central")
+
+    def step_at_most(self, t_comm):
+        """Seconds, about: (4.7), and (4.12)."""
+        t_grad = self.t_grad / (self.workers if self.sync == "split" else 1)
+        return t_grad + 2 * t_comm * (self.workers if self.server == "central" else 1)
+
+    def steps(self, t_comm):
+        """Of every worker: all of D batches where that is not too long, and enough for a median."""
+        everything = D if self.sync == "split" else math.ceil(D / self.workers)
+        enough = everything if self.sync == "none" else 8
+        return max(4, min(everything, enough, int(SECONDS / self.step_at_most(t_comm))))
+
+    def flags(self):
+        shards = self.server == "distributed"
+        return ["--net", self.net, "--classes", str(costs.CLASSES), "--batch", str(BATCH), "--server", self.server,
+                "--sync", self.sync, *(ORDERS[self.order] if shards else ORDERS[self.order][:2])]
+
+
+def all_points():
+    return [Point(figure, server, workers, order) for figure, (_, _, most, _) in FIGURES.items()
+            for server in ("central", "distributed") for workers in range(1, most + 1) for order in ORDERS]
+
+
+def seconds_of_steps(logdir):
+    with open(os.path.join(logdir, "metrics.csv"), encoding="ascii") as file:
+        return [float(row["total_s"]) for row in csv.DictReader(file)]
+
+
+def measured(point, logdir):
+    """The speedup of a run, real or simulated, by the same rule. Of a synchronous one from the median of the first
+    worker's steps but the first two (or one of few), which carry the initial weights and fill the queues; of an asynchronous one
+    from what all workers do in a second, since each has a pace of its own."""
+    steps = seconds_of_steps(logdir)
+    if point.sync == "none":
+        ranks = []
+        for rank in range(point.hosts):
+            with open(os.path.join(logdir, f"rank-{rank}.json"), encoding="utf-8") as file:
+                ranks.append(json.load(file))
+        a_second = sum(rank["steps"] / rank["seconds"] for rank in ranks if "steps" in rank)
+        return {"speedup": point.t_grad * a_second, "steps": len(steps)}
+    counted = steps[2 if len(steps) > 4 else 1:]
+    step = statistics.median(counted)
+    batches = 1 if point.sync == "split" else point.workers
+    return {"speedup": batches * point.t_grad / step, "step": step, "low": min(counted), "high": max(counted),
+            "steps": len(steps)}
+
+
+def simulate_one(settings, point):
+    t_comm = costs.of(settings, point.net)
+    steps = point.steps(t_comm)
+    logdir = os.path.join(WORK, "simulated")
+    shutil.rmtree(logdir, ignore_errors=True)
+    run([DUPLEX, "simulate", *point.flags(), "--t-grad", str(point.t_grad), "--t-comm", str(t_comm), "--workers",
+         str(point.workers), "--batches", str(steps if point.sync == "split" else steps * point.workers), "--queue",
+         str(QUEUE_SECONDS * settings.mbit * 125e3), "--logdir", logdir])
+    return measured(point, logdir)
+
+
+def replay_one(settings, lab, point):
+    t_comm = costs.of(settings, point.net)
+    logdir, busy = launch(lab, [*point.flags(), "--device", f"replay:{point.t_grad}", "--batches",
+                                str(point.steps(t_comm))], settings.congestion)
+    result = {**measured(point, logdir), "busy": busy}
+    shutil.rmtree(logdir)
+    return result
+
+
+def keep(settings, kind, point, result):
+    settings.files.write(f"points/{kind}-{point.name}.json", {
+        "version": 1, "figure": point.figure, "network": point.net, "sync": point.sync, "server": point.server,
+        "workers": point.workers, "order": point.order, **result})
+
+
+def missing(settings, kind, points):
+    return [point for point in points if settings.files.read(f"points/{kind}-{point.name}.json") is None]
+
+
+def simulate(settings):
+    left = missing(settings, "simulated", all_points())
+    for number, point in enumerate(left):
+        if number % 50 == 0:
+            settings.say(f"simulating: {len(left) - number} points left")
+        keep(settings, "simulated", point, simulate_one(settings, point))
+    return False
+
+
+def replay(settings):
+    """On labs of as many hosts as a point has, so that nothing else is there. True: some failed."""
+    wanted = [point for point in all_points() if settings.full or point.workers in point.quick]
+    left, failed = missing(settings, "lab", wanted), False
+    left.sort(key=lambda point: (point.hosts, float(point.figure.split(".")[1])))
+    at_most = sum(point.steps(costs.of(settings, point.net)) * point.step_at_most(costs.of(settings, point.net))
+                  for point in left)
+    while left:
+        settings.say(f"the lab: {len(left)} points left, {at_most / 60:.0f} minutes at most")
+        hosts = left[0].hosts
+        these, left = [point for point in left if point.hosts == hosts], [point for point in left
+                                                                           if point.hosts != hosts]
+        with Lab(hosts, settings.mbit, settings.congestion) as lab:
+            for point in these:
+                try:
+                    keep(settings, "lab", point, replay_one(settings, lab, point))
+                except Failed as failure:
+                    settings.say(f"{point.name}: {failure}")
+                    failed = True
+                at_most -= point.steps(costs.of(settings, point.net)) * point.step_at_most(
+                    costs.of(settings, point.net))
+    return failed
