@@ -35,6 +35,8 @@ help:
 	@echo 'make demo       sets up, builds, trains LeNet on Fashion-MNIST alone and on two workers, compares'
 	@echo 'make bench      times every network, beside its ceiling and PyTorch (ONLY=cpu), and the wire, beside iperf3'
 	@echo '                and Gloo (ONLY=wire; 10 minutes; its hosts need root; writes docs/results/wire.md)'
+	@echo 'make thesis     measures, simulates and replays the tables and figures of the thesis, and makes a page of them; goes on'
+	@echo '                where it stopped (its hosts need root; FULL=1: every point on them, hours; OUT=folder, default runs/thesis)'
 	@echo 'make lint       clang-format and clang-tidy; make format applies the former'
 	@echo 'make probe      looks at the machine again'
 	@echo 'make clean      removes what was built'
@@ -66,11 +68,17 @@ bench:
 	@$(if $(filter cpu,$(bench_parts)),DUPLEX=$(BIN) bash tools/bench.sh)
 	@$(if $(filter wire,$(bench_parts)),DUPLEX=$(BIN) python3 tools/bench_wire)
 
+.PHONY: thesis
+thesis:
+	@bash make/deps.sh build bench
+	@$(MAKE) --no-print-directory $(BIN)
+	@DUPLEX=$(BIN) OUT='$(OUT)' FULL='$(FULL)' python3 tools/thesis
+
 .PHONY: clean
 clean:
 	rm -rf build build-sanitize bin
 
-ifneq ($(filter-out help deps test demo bench clean,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help deps test demo bench thesis clean,$(or $(MAKECMDGOALS),all)),)
 
 # ---- What the machine has: probed once, and again when packages or settings change.
 -include $(BUILD)/config.mk

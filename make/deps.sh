@@ -4,7 +4,7 @@
 # and the Makefile looks there first. Does nothing, at once, where nothing is missing.
 # Usage: make/deps.sh [GROUP]...
 #   build   compiler and libraries
-#   test    GoogleTest; gnuplot, whose charts are looked at
+#   test    GoogleTest; gnuplot, whose charts are looked at; as root chromium, which opens the reports
 #   demo    the pictures of Fashion-MNIST
 #   bench   iperf3, beside which the wire is timed; as root, what makes the network lab
 cd "$(dirname "$0")/.." || exit 1
@@ -46,7 +46,9 @@ for group in "${@:-build}"; do
         want 'oneDNN|libdnnl-dev|onednn-devel|optional' ;;
     test)
       have usr/include/gtest/gtest.h || want 'GoogleTest|libgtest-dev|gtest-devel|'
-      command -v gnuplot >/dev/null || unavailable || want 'gnuplot|gnuplot-nox|gnuplot|optional' ;;
+      command -v gnuplot >/dev/null || unavailable || want 'gnuplot|gnuplot-nox|gnuplot|optional'
+      # Its hundreds of megabytes are not for unpacking beside a checkout.
+      [ "$(id -u)" != 0 ] || command -v chromium >/dev/null || unavailable || want 'chromium|chromium|chromium-headless|optional' ;;
     demo)
       [ "${FASHION_MNIST:-}" ] || have usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ||
         want 'Fashion-MNIST|dataset-fashion-mnist||' ;;

@@ -5,8 +5,9 @@ Costs are measured (t_comm on the lab's network by transport, t_grad on this mac
 compute, send all) and once with overlap; figures 4.1 to 4.6 are runs whose frames are kept. What is there already is not
 done again, so an interrupted run goes on where it stopped. Then duplex report makes a page of it.
 
-Environment: FULL=1 (every point on the lab: hours; else some of each network, in minutes), OUT (runs/thesis), PAGE
-(OUT/index.html), RATE (1000 Mbit/s), CONGESTION (cubic), DUPLEX. Without root there is no lab: then nothing is run on it.
+Environment: FULL=1 (every point on the lab: hours; else some of each network, in minutes), FIGURES ("6.3 6.6": those
+of chapter 6 alone), SIMULATE_ONLY=1 (nothing is measured or run), OUT (runs/thesis), PAGE (OUT/index.html), RATE (1000
+Mbit/s), CONGESTION (cubic), DUPLEX. Without root there is no lab: then nothing is run on it.
 """
 import os
 import signal
@@ -26,7 +27,12 @@ class Settings:
         self.mbit = float(os.environ.get("RATE") or 1000)
         there = setting("net.ipv4.tcp_available_congestion_control").split()
         self.congestion = os.environ.get("CONGESTION") or ("cubic" if "cubic" in there else there[0])
-        self.lab = os.geteuid() == 0
+        self.measures = os.environ.get("SIMULATE_ONLY") != "1"
+        self.lab = self.measures and os.geteuid() == 0
+        self.figures = (os.environ.get("FIGURES") or " ".join(points.FIGURES)).split()
+        unknown = [figure for figure in self.figures if figure not in points.FIGURES]
+        if unknown:
+            sys.exit(f"thesis: FIGURES={' '.join(unknown)}: there are {' '.join(points.FIGURES)}")
         self.files = Files(os.environ.get("OUT") or "runs/thesis")
         self.page = os.environ.get("PAGE") or self.files.path("index.html")
 
@@ -51,7 +57,7 @@ def main():
     if not os.path.exists(DUPLEX):
         sys.exit(f"thesis: {DUPLEX} is missing: make builds it")
     settings = Settings()
-    if not settings.lab:
+    if settings.measures and not settings.lab:
         settings.say("no lab: tools/netlab.sh needs root; what would run on it is only simulated")
     failed = False
     try:

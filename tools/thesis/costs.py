@@ -31,7 +31,7 @@ def measure(settings):
             costs["t_comm_both"] = min(max(times["down_both"], times["up_both"]) for times in turns)
         if "t_comm" not in costs:  # No lab: what the line carries, 1,448 of 1,514 bytes.
             costs["t_comm_line"] = costs["bytes"] * 8e-6 / settings.mbit * 1514 / 1448
-        if "t_grad_cpu" not in costs:
+        if settings.measures and "t_grad_cpu" not in costs:
             settings.say(f"t_grad of {net} on this processor, {CPU_BATCH} pictures")
             row = run([DUPLEX, "bench", "--net", net, "--classes", str(CLASSES), "--batch", str(CPU_BATCH), "--steps",
                        "3" if net == "vgg16e" else "5", "--device", "cpu", "--row"]).split("\t")

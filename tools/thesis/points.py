@@ -60,9 +60,9 @@ class Point:
                 "--sync", self.sync, *(ORDERS[self.order] if shards else ORDERS[self.order][:2])]
 
 
-def all_points():
-    return [Point(figure, server, workers, order) for figure, (_, _, most, _) in FIGURES.items()
-            for server in ("central", "distributed") for workers in range(1, most + 1) for order in ORDERS]
+def all_points(settings):
+    return [Point(figure, server, workers, order) for figure in settings.figures
+            for most in [FIGURES[figure][2]] for server in ("central", "distributed") for workers in range(1, most + 1) for order in ORDERS]
 
 
 def seconds_of_steps(logdir):
@@ -120,7 +120,7 @@ def missing(settings, kind, points):
 
 
 def simulate(settings):
-    left = missing(settings, "simulated", all_points())
+    left = missing(settings, "simulated", all_points(settings))
     for number, point in enumerate(left):
         if number % 50 == 0:
             settings.say(f"simulating: {len(left) - number} points left")
@@ -130,7 +130,7 @@ def simulate(settings):
 
 def replay(settings):
     """On labs of as many hosts as a point has, so that nothing else is there. True: some failed."""
-    wanted = [point for point in all_points() if settings.full or point.workers in point.quick]
+    wanted = [point for point in all_points(settings) if settings.full or point.workers in point.quick]
     left, failed = missing(settings, "lab", wanted), False
     left.sort(key=lambda point: (point.hosts, float(point.figure.split(".")[1])))
     at_most = sum(point.steps(costs.of(settings, point.net)) * point.step_at_most(costs.of(settings, point.net))

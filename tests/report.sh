@@ -1,0 +1,130 @@
+#!/bin/bash
+# Opens the pages that duplex report makes in a browser (headless Chromium): no script fails, every chart is drawn, and
+# on a screen 400 pixels wide nothing has to be scrolled sideways.
+# Usage: DUPLEX=bin/duplex tests/report.sh
+set -eu
+cd "$(dirname "$0")/.."
+
+browser=
+for name in chromium chromium-browser chromium-headless google-chrome; do
+  if command -v "$name" > /dev/null; then browser=$name; break; fi
+done
+command -v python3 > /dev/null || { echo "there is no python3 here"; exit 77; }
+[ -n "$browser" ] || { echo "there is no chromium here"; exit 77; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# look PAGE WIDTH CHARTS: prints what is wrong with it.
+look() {
+  python3 - "$1" "$work/looked.html" "$2" << 'PYTHON'
+import html
+import sys
+page, out, width = sys.argv[1:]
+with open(page, encoding="utf-8") as file:
+    text = file.read()
+for outside in ("http://", "https://", " src=", "@import", "<link"):
+    body = text.replace("http://www.w3.org/", "")
+    if outside in body:
+        sys.exit(f"{page} loads something: {outside}")
+catch = "<script>var failed=[];window.onerror=function(m){failed.push(m)};</script>"
+look = """<script>window.addEventListener('load', function () { setTimeout(function () {
+  var wrong = failed.map(function (m) { return 'script: ' + m; }), drawn = 0;
+  document.querySelectorAll('details').forEach(function (d) { d.open = true; });
+  document.querySelectorAll('svg.chart').forEach(function (svg) {
+    var box = svg.getBoundingClientRect(), name = svg.getAttribute('aria-label');
+    var marks = svg.querySelectorAll('path,rect,circle').length;
+    if (!(+svg.dataset.drawn > 0)) wrong.push('no data: ' + name);
+    else if (marks === 0 || box.width < 200 || box.height < 50) wrong.push('not drawn: ' + name);
+    else ++drawn;
+    svg.querySelectorAll('path').forEach(function (p) { if (/NaN|Infinity/.test(p.getAttribute('d'))) wrong.push('a path of ' + name); });
+    svg.querySelectorAll('text').forEach(function (t) {
+      var b = t.getBoundingClientRect();
+      if (b.right > box.right + 1 || b.left < box.left - 1) wrong.push('text outside: ' + t.textContent + ' in ' + name);
+    });
+  });
+  document.querySelectorAll('canvas').forEach(function (canvas) {
+    var pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data, colours = new Set();
+    for (var i = 0; i < pixels.length; i += 4) if (pixels[i + 3] === 255) colours.add(pixels[i] * 65536 + pixels[i + 1] * 256 + pixels[i + 2]);
+    if (!(+canvas.dataset.drawn > 0) || colours.size < 4) wrong.push('timeline not drawn'); else ++drawn;
+  });
+  var root = document.documentElement;
+  if (root.scrollWidth > WIDTH) wrong.push('scrolls sideways: ' + root.scrollWidth + ' of ' + WIDTH);
+  if (root.clientWidth > WIDTH) wrong.push('the window is ' + root.clientWidth + ' wide');
+  var pre = parent.document.createElement('pre');
+  pre.id = 'looked'; pre.textContent = JSON.stringify({ wrong: wrong, drawn: drawn });
+  parent.document.body.appendChild(pre);
+}, 300); });</script>""".replace("WIDTH", width)
+text = text.replace("<head>", "<head>" + catch, 1).replace("</body>", look + "</body>", 1)
+# A frame, since a window has a least width.
+frame = f'<iframe style="width:{width}px;height:900px;border:0" srcdoc="{html.escape(text)}"></iframe>'
+with open(out, "w", encoding="utf-8") as file:
+    file.write(f'<!DOCTYPE html><html><head><meta charset="utf-8"></head><body>{frame}</body></html>')
+PYTHON
+  timeout 120 "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$work/profile" \
+    --window-size=1400,1000 --virtual-time-budget=3000 --dump-dom "file://$work/looked.html" \
+    > "$work/dom.html" 2> "$work/log" || { echo "$browser failed: $(tail -1 "$work/log")"; return 1; }
+  python3 - "$work/dom.html" "$1" "$3" << 'PYTHON'
+import html
+import json
+import re
+import sys
+with open(sys.argv[1], encoding="utf-8") as file:
+    found = re.search(r'<pre id="looked">(.*?)</pre>', file.read(), re.S)
+if not found:
+    sys.exit(f"{sys.argv[2]}: the page did not get as far as being looked at")
+result = json.loads(html.unescape(found.group(1)))
+if result["wrong"]:
+    sys.exit(f"{sys.argv[2]}: " + "; ".join(result["wrong"][:5]))
+if result["drawn"] < int(sys.argv[3]):
+    sys.exit(f"{sys.argv[2]}: {result['drawn']} charts, where there should be {sys.argv[3]}")
+PYTHON
+}
+
+# A run with a trace, one alone with a profile and losses, and one that was interrupted.
+$DUPLEX simulate --net lenet --t-grad 0.05 --rate 100Mbit/s --workers 4 --batches 40 --trace --logdir "$work/parallel" \
+  > /dev/null
+$DUPLEX nets lenet | awk '/^---/ { go = 1; next } /^total|^ *$|^---/ { next } go { print $1 }' > "$work/layers"
+python3 - "$work" << 'PYTHON'
+import json
+import os
+import sys
+work = sys.argv[1]
+with open(os.path.join(work, "layers"), encoding="ascii") as file:
+    layers = file.read().split()
+alone = os.path.join(work, "alone")
+os.makedirs(alone)
+def write(name, content):
+    with open(os.path.join(alone, name), "w", encoding="utf-8") as file:
+        file.write(content if isinstance(content, str) else json.dumps(content))
+write("config.json", {"version": 1, "command": "local", "network": "lenet", "title": "LeNet", "input": "1x1x28x28",
+                      "classes": 10, "batch": 32, "device": "<b>a device</b> & co.", "settings": "a \"setting\"",
+                      "data": {"description": "</script><script>alert(1)</script>"}})
+write("summary.json", {"version": 1, "steps": 50, "t_grad_s": {"median": 0.05}, "step_s": {"median": 0.06},
+                       "accuracy": {"samples": 10, "top1": 0.9, "top5": 0.99}})
+write("profile.json", {"version": 1, "network": "LeNet", "layers": [
+    {"name": name, "forward_s": 0.001 * i, "backward_s": 0.002 * i} for i, name in enumerate(layers)]})
+rows = [f"{i},0,{2.3 / (1 + i)},0.01,0.06,0.001,0.05,0,0.009" for i in range(50)]
+header = "step,epoch,loss,rate,total_s,data_s,gradient_s,await_s,push_s"
+write("metrics.csv", "\n".join([header, *rows]) + "\n")
+PYTHON
+cp -r "$work/parallel" "$work/interrupted"
+rm "$work/interrupted/summary.json" "$work"/interrupted/rank-*.json "$work/interrupted/trace.json"
+for file in metrics.csv ledger-0.csv; do  # A line that was not finished.
+  head -c -9 "$work/parallel/$file" > "$work/interrupted/$file"
+done
+
+$DUPLEX report "$work/alone" "$work/parallel" --output "$work/runs.html" > /dev/null
+$DUPLEX report "$work/interrupted" --output "$work/interrupted.html" > /dev/null 2> "$work/told"
+grep -q 'interrupted; reported as far as it came' "$work/told" || { echo "an interrupted run is not told"; exit 1; }
+grep -q 'was interrupted' "$work/interrupted.html" || { echo "its page does not say so"; exit 1; }
+
+# A thesis of simulations alone.
+OUT=$work/thesis PAGE=$work/thesis.html DUPLEX=$DUPLEX SIMULATE_ONLY=1 FIGURES='6.3 6.8' python3 tools/thesis > /dev/null 2>&1 ||
+  { echo "tools/thesis failed"; exit 1; }
+
+for width in 400 1200; do
+  look "$work/runs.html" $width 6
+  look "$work/interrupted.html" $width 2
+  look "$work/thesis.html" $width 22
+done

@@ -1,0 +1,210 @@
+// duplex report: what it makes of run directories, whole, interrupted, damaged; and what the
+// thesis's statements become.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/temporary_folder.h"
+#include "tests/tools/program.h"
+#include "tools/report/chart.h"
+#include "tools/report/page.h"
+#include "tools/report/sequence.h"
+#include "tools/report/statements.h"
+#include "tools/report/thesis_data.h"
+
+namespace duplex::tools::reports {
+namespace {
+
+using testing::read_text;
+using testing::Result;
+using testing::run;
+using testing::write_text;
+
+/// A simulated run of three workers.
+void simulate(const std::string& directory) {
+  const Result result =
+      run({"simulate", "--net", "lenet", "--t-grad", "0.02", "--rate", "100Mbit/s", "--workers",
+           "3", "--batches", "30", "--overlap", "off", "--logdir", directory});
+  ASSERT_EQ(result.exit, 0) << result.err;
+}
+
+TEST(ReportCommand, MakesOnePageOfRunsAndALink) {
+  const TemporaryFolder folder;
+  simulate(folder / "run");
+  std::filesystem::create_directories(folder / "link");
+  write_text(folder / "link/transport-ps.json",
+             R"({"version": 1, "command": "transport", "title": "LeNet", "t_comm": 0.1379})");
+  const Result result = run({"report", folder / "run", folder / "link"});
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(result.out, folder / "run/report.html" + "\n");
+  const std::string page = read_text(folder / "run/report.html");
+  EXPECT_NE(page.find("137.9 ms"), std::string::npos);  // The link's t_comm.
+  EXPECT_NE(page.find("simulated"), std::string::npos);
+  EXPECT_EQ(page.find("<link"), std::string::npos);
+  EXPECT_EQ(page.find("src="), std::string::npos);
+}
+
+TEST(ReportCommand, SaysWhichFileIsDamaged) {
+  const TemporaryFolder folder;
+  simulate(folder / "good");
+  const auto refuses = [&](const std::string& file, const std::string& text,
+                           const std::string& because) {
+    std::filesystem::remove_all(folder / "bad");
+    std::filesystem::copy(folder / "good", folder / "bad");
+    write_text(folder / "bad/" + file, text);
+    const Result result = run({"report", folder / "bad"});
+    EXPECT_EQ(result.exit, 1) << file << ": " << text;
+    EXPECT_NE(result.err.find(file), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find(because), std::string::npos) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(folder / "bad/report.html"));
+  };
+  refuses("config.json", R"({"version": 2})", "another version");
+  refuses("config.json", R"({"version": 1})", "damaged");
+  refuses("config.json", R"({"vers)", "damaged");
+  refuses("summary.json", R"({"version": 1, "t_grad_s": 3})", "damaged");
+  refuses("summary.json", R"({"version": 1, "t_grad_s": {"median": -1}})", "damaged");
+  refuses("rank-1.json", R"({"version": 1})", "damaged");
+  refuses("metrics.csv", "step,loss\n", "no metrics.csv of this version");
+  refuses("metrics.csv",
+          "step,epoch,loss,rate,total_s,data_s,gradient_s,await_s,push_s\n0,0,,0,x,0,0,0,0\n"
+          "1,0,,0,1,0,1,0,0\n",
+          "damaged");
+  refuses("ledger-0.csv", "rank\n", "no ledger of this version");
+  refuses("ledger-1.csv",
+          "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns\n"
+          "1,sent,0,weights,0,0,0,x,0,0,0\n1,sent,0,weights,0,0,0,1,0,0,0\n",
+          "damaged");
+  EXPECT_EQ(run({"report", folder / "nowhere"}).exit, 1);
+  EXPECT_EQ(run({"report"}).exit, 2);
+}
+
+TEST(ReportCommand, ReportsAnInterruptedRunAsFarAsItCame) {
+  const TemporaryFolder folder;
+  simulate(folder / "run");
+  std::filesystem::remove(folder / "run/summary.json");
+  const std::string metrics = read_text(folder / "run/metrics.csv");
+  write_text(folder / "run/metrics.csv", metrics.substr(0, metrics.size() - 12));
+  const Result result = run({"report", folder / "run"});
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_NE(result.err.find("was interrupted; reported as far as it came"), std::string::npos);
+  EXPECT_NE(read_text(folder / "run/report.html").find("9, interrupted"), std::string::npos);
+}
+
+TEST(Page, EscapesWhatItIsGiven) {
+  Page page("<t>");
+  page.heading(2, "a & b", "\"id\"");
+  page.table({"<c>"}, {{"!<bad>"}, {"=good"}});
+  const std::string html = page.str();
+  EXPECT_NE(html.find("<title>&lt;t&gt;</title>"), std::string::npos);
+  EXPECT_NE(html.find("<h2 id=\"&quot;id&quot;\">a &amp; b</h2>"), std::string::npos);
+  EXPECT_NE(html.find("<td class=\"t bad\">&lt;bad&gt;</td>"), std::string::npos);
+  EXPECT_NE(html.find("<td class=\"t good\">good</td>"), std::string::npos);
+}
+
+TEST(Chart, HasRoundTicksAroundItsValues) {
+  EXPECT_EQ(ticks(0.0, 7.3, 8), (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  const std::vector<double> small = ticks(0.1, 0.14, 4);
+  EXPECT_NEAR(small.front(), 0.1, 1e-12);
+  EXPECT_NEAR(small[1] - small[0], 0.01, 1e-12);
+  EXPECT_GE(small.back(), 0.14 - 1e-12);
+  EXPECT_NE(svg(LineChart{}).find("no data"), std::string::npos);
+}
+
+/// A ledger of a central server and a worker: weights from 1 to 3 s, gradients from 5 to 6 s.
+TEST(SequenceDiagram, TakesAnIterationFromWeightsToGradients) {
+  const auto frame = [](int rank, int peer, bool sent, bool weights, double first, double last) {
+    LedgerFrame frame;
+    frame.rank = rank;
+    frame.peer = peer;
+    frame.sent = sent;
+    frame.weights = weights;
+    frame.step = 2;
+    frame.first = first;
+    frame.last = last;
+    return frame;
+  };
+  const std::vector<std::vector<LedgerFrame>> ledgers{
+      {frame(0, 1, true, true, 1.0, 2.9), frame(0, 1, false, false, 5.0, 6.0)},
+      {frame(1, 0, false, true, 1.1, 3.0), frame(1, 0, true, false, 4.9, 5.5)}};
+  const Iteration iteration = sequence_diagram(ledgers, 0, 2, "title");
+  EXPECT_NEAR(iteration.seconds, 5.0, 1e-9);
+  EXPECT_NE(iteration.svg.find("worker 1 computes, 2000 ms"), std::string::npos) << iteration.svg;
+  EXPECT_NE(iteration.svg.find("worker 1 sends gradients, 1000 ms"), std::string::npos);
+  EXPECT_NE(iteration.svg.find("weights to worker 1, 1900 ms"), std::string::npos);
+}
+
+/// A thesis of one point a statement.
+class Statements : public ::testing::Test {
+ protected:
+  void point(const std::string& figure, net::ServerMode server, int workers, double lab,
+             double simulated) {
+    ThesisPoint& point = thesis_.points[{figure, net::name_of(server), workers}];
+    point.lab = LabResult{lab, 0.1};
+    point.simulated = simulated;
+  }
+  Verdict of(const std::string& figures) const {
+    for (const Verdict& verdict : verdicts(thesis_))
+      if (verdict.figures == figures) return verdict;
+    throw std::runtime_error("no statement on " + figures);
+  }
+  Thesis thesis_;
+};
+
+TEST_F(Statements, AreConfirmedOrNotByTheLab) {
+  EXPECT_EQ(of("6.3").outcome, Verdict::open);
+  point("6.3", net::ServerMode::distributed, 8, 6.4, 9.9);
+  EXPECT_EQ(of("6.3").outcome, Verdict::confirmed);  // 6.5
+  point("6.4", net::ServerMode::distributed, 8, 2.6, 2.1);
+  EXPECT_EQ(of("6.4").outcome, Verdict::refuted);  // 2.1
+  EXPECT_NE(of("6.4").found.find("2.60 on the lab"), std::string::npos);
+  point("6.1", net::ServerMode::central, 3, 0.9, 0.9);
+  EXPECT_EQ(of("6.1, 6.8").outcome, Verdict::confirmed);
+  point("6.8", net::ServerMode::distributed, 2, 1.1, 0.9);
+  EXPECT_EQ(of("6.1, 6.8").outcome, Verdict::refuted);
+  for (int n = 1; n <= 8; ++n) point("6.6", net::ServerMode::central, n, n == 4 ? 2.0 : 1.0, 1.0);
+  EXPECT_EQ(of("6.6").outcome, Verdict::confirmed);
+  point("6.6", net::ServerMode::central, 5, 2.1, 1.0);
+  EXPECT_EQ(of("6.6").outcome, Verdict::refuted);
+}
+
+TEST_F(Statements, AccuracyIsOfTheSimulationAgainstTheLab) {
+  point("6.3", net::ServerMode::distributed, 2, 2.0, 2.02);
+  point("6.3", net::ServerMode::distributed, 4, 4.0, 3.8);
+  point("6.3", net::ServerMode::distributed, 8, 8.0, 8.0);
+  const Accuracy accuracy = accuracy_of(thesis_, Order::both);
+  EXPECT_EQ(accuracy.points, 3U);
+  EXPECT_NEAR(accuracy.median, 0.01, 1e-12);
+  EXPECT_NEAR(accuracy.worst, 0.05, 1e-12);
+  EXPECT_EQ(accuracy.worst_at, "6.3, distributed, N = 4");
+}
+
+TEST(ThesisData, SaysWhichFileIsDamaged) {
+  const TemporaryFolder folder;
+  const std::string head =
+      R"({"version": 1, "commit": "c", "processor": "p", "kernel": "k", "congestion": "cubic",)"
+      R"( "cores": 2, "mbit": 1000, "lab": true})";
+  write_text(folder / "thesis.json", head);
+  EXPECT_TRUE(is_thesis(folder.path()));
+  EXPECT_EQ(read_thesis(folder.path()).cores, 2);
+  write_text(folder / "costs.json",
+             R"({"version": 1, "networks": {"resnet34": {"bytes": 8, "t_comm": 0.7}}})");
+  EXPECT_EQ(read_thesis(folder.path()).costs.at("resnet34").comm, 0.7);
+  std::filesystem::create_directories(folder / "points");
+  const auto refused = [&](const std::string& text) {
+    write_text(folder / "points/lab-x.json", text);
+    const Result result = run({"report", folder.path()});
+    EXPECT_EQ(result.exit, 1);
+    EXPECT_NE(result.err.find("points/lab-x.json"), std::string::npos) << result.err;
+  };
+  refused("{");
+  refused(R"({"version": 3})");
+  refused(R"({"version": 1, "figure": "6.1"})");
+  refused(R"({"version": 1, "figure": "6.1", "server": "central", "workers": 2, "order": "strict",)"
+          R"( "speedup": -1})");
+}
+
+}  // namespace
+}  // namespace duplex::tools::reports
