@@ -42,3 +42,12 @@ def measure(settings):
 def of(settings, net):
     costs = settings.files.read("costs.json")["networks"][net]
     return costs.get("t_comm", costs.get("t_comm_line"))
+
+
+def best_probe(settings, seconds):
+    """The least that a probe took here (lab/probe.py), this one included."""
+    known = settings.files.read("costs.json")
+    if seconds and seconds < known.get("probe", seconds + 1):
+        known["probe"] = seconds
+        settings.files.write("costs.json", known)
+    return known.get("probe", seconds)

@@ -8,6 +8,7 @@ import statistics
 
 import costs
 from lab.machine import DUPLEX, WORK, Failed, Lab, launch, run
+from lab.probe import Probe
 
 # Figure: network, what a step is, the greatest N, and N that the lab does unless it is to do all.
 FIGURES = {"6.1": ("vgg16e", "join", 4, ()), "6.2": ("googlenet", "join", 8, (4, 8)),
@@ -27,6 +28,11 @@ SECONDS = 150  # That a run on the lab may take, about.
 
 # What waits at a port of the lab's switch at most (tools/netlab.sh: latency 50ms).
 QUEUE_SECONDS = 0.05
+
+
+# A run during which this machine was so much slower than at its best is done again, and of up to so many the one kept
+# during which it was fastest.
+DISTURBED, TRIES = 1.5, 3
 
 
 class Point:
@@ -101,12 +107,18 @@ def simulate_one(settings, point):
 
 
 def replay_one(settings, lab, point):
-    t_comm = costs.of(settings, point.net)
-    logdir, busy = launch(lab, [*point.flags(), "--device", f"replay:{point.t_grad}", "--batches",
-                                str(point.steps(t_comm))], settings.congestion)
-    result = {**measured(point, logdir), "busy": busy}
-    shutil.rmtree(logdir)
-    return result
+    steps = str(point.steps(costs.of(settings, point.net)))
+    tried = []
+    while len(tried) < TRIES:
+        with Probe() as probe:
+            logdir, busy = launch(lab, [*point.flags(), "--device", f"replay:{point.t_grad}", "--batches", steps],
+                                  settings.congestion)
+        tried.append({**measured(point, logdir), "busy": busy, "probe": probe.seconds})
+        shutil.rmtree(logdir)
+        if probe.seconds <= DISTURBED * costs.best_probe(settings, probe.seconds):
+            break
+        settings.say(f"{point.name}: the machine was disturbed")
+    return {**min(tried, key=lambda result: result["probe"]), "tries": len(tried)}
 
 
 def keep(settings, kind, point, result):
