@@ -25,7 +25,7 @@ struct Run {
   double sent = 0.0, received = 0.0;  ///< Bytes a worker sends and receives in a step.
   double step = 0.0;                  ///< Seconds.
   double steps = 0.0;                 ///< That a worker took.
-  bool averages = false, replayed = false;
+  bool averages = false, replayed = false, simulated = false;
   double top1 = -1.0;  ///< Negative: not tested.
 
   /// In a step every worker does a batch, or its part of one.
@@ -44,6 +44,7 @@ Run read_run(const std::string& directory) {
     run.batch = config.at("batch").get<std::int64_t>();
     run.workers = summary.at("workers").get<int>();
     run.replayed = config.value("replayed", false);
+    run.simulated = config.value("simulated", false);
     run.steps = summary.at("steps").get<double>();
     run.t_grad = summary.at("t_grad_s").at("median").get<double>();
     run.step = summary.at("step_s").at("median").get<double>();
@@ -113,9 +114,12 @@ int compare(int argc, const char* const* argv) {
                                 run.steps * run.batches_a_step()),
                         2);
     }
-    table.row({run.name + (run.replayed ? " (replayed)" : ""), std::to_string(run.workers),
-               duration_text(run.t_grad), run.server.empty() ? "" : duration_text(run.t_comm),
-               bytes_cell(run.sent), bytes_cell(run.received), fixed(run.per_batch(), 5), predicted,
+    table.row({run.name + (run.simulated  ? " (simulated)"
+                           : run.replayed ? " (replayed)"
+                                          : ""),
+               std::to_string(run.workers), duration_text(run.t_grad),
+               run.server.empty() ? "" : duration_text(run.t_comm), bytes_cell(run.sent),
+               bytes_cell(run.received), fixed(run.per_batch(), 5), predicted,
                &run == &alone ? "1" : fixed(alone.per_batch() / run.per_batch(), 2),
                run.top1 >= 0.0 ? fixed(100.0 * run.top1, 2) + "%" : ""});
   }

@@ -158,6 +158,19 @@ TEST(Simulation, AServerHoldsNoMoreThanOneCopy) {
   EXPECT_NEAR(simulate(spec, nullptr).trained, 4 * c + slow + 3 * c, 0.05 * c);
 }
 
+/// Workers that use a server's link at once part when their connections' windows are not alike:
+/// who comes first is through first.
+TEST(Simulation, AsynchronousWorkersPart) {
+  Spec spec = ideal(Sync::none, ServerMode::central, 2);
+  for (double& each : spec.rates) each /= 10;  // Else there is little to part for.
+  spec.queue = 1e6;
+  spec.unfairness = 0.05;
+  const Costs costs{10 * comm_of(spec), grad};
+  const double took = simulate(spec, nullptr).trained;
+  EXPECT_LT(took, 1.02 * async_central_best(costs, 2, batches));
+  EXPECT_GT(async_central_worst(costs, 2, batches), 1.2 * took);
+}
+
 /// Three flows over two links of 1 and 2 bytes a second, one of them over both (Bertsekas and
 /// Gallager's example), alike and by weight.
 TEST(Fluid, SharesMaxMinFairly) {

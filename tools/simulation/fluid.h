@@ -23,6 +23,8 @@ class Fluid {
   void carry(Index flow, double bytes, double now);
   /// How much of a port a flow takes beside others: 1 unless set. Counts from the next share() on.
   void set_weight(Index flow, double weight);
+  /// Flows that are not idle at the port that this one goes to.
+  std::size_t meets(Index flow) const { return ports_[flows_[flow].ports[1]].flows.size(); }
   /// The flow is idle from now on; what was under way is dropped. No change where it is idle.
   void stop(Index flow);
   /// New rates, if flows have begun or stopped since the last time.

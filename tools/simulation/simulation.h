@@ -2,8 +2,8 @@
 // of the store, over links that are shared fairly. Nothing is computed, and no byte moves.
 //
 // What it leaves out: what a processor's time is worth (a rank's threads never wait for a core),
-// loss, slow start and unfairness of TCP, bytes in kernels' buffers that later ones cannot overtake
-// any more, and acknowledgements. What crosses a link beside payload is for the rate to allow for.
+// loss, slow start after a pause, and acknowledgements. What crosses a link beside payload is for
+// the rate to allow for.
 #pragma once
 #include "tools/simulation/recorder.h"
 #include "tools/simulation/spec.h"

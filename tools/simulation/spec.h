@@ -48,8 +48,9 @@ struct Spec {
   /// Bytes of a switch's port that wait while more comes than goes: what a sender has given away
   /// and later frames cannot overtake any more; 0: none, nor any in the kernels.
   double queue = 0.0;
-  /// Of the natural logarithm of a connection's share of a link, drawn anew for every step: how
-  /// unequal TCP's shares are.
+  /// Deviation of the natural logarithm of a connection's share of a link, drawn anew for every
+  /// step: how unequal TCP's shares are. Above 0, and with a queue, a connection's window also has
+  /// to grow before it has its share beside others.
   double unfairness = 0.0;
   std::uint64_t seed = 1;  ///< Of what is drawn here.
 

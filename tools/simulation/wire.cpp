@@ -1,12 +1,7 @@
 #include "tools/simulation/wire.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
-
-#include "core/random.h"
-#include "net/incast.h"
-#include "tools/simulation/draw.h"
 
 namespace duplex::tools::simulation {
 namespace {
@@ -20,9 +15,6 @@ net::Deadline deadline(double seconds) {
 double seconds_of(net::Deadline deadline) {
   return std::chrono::duration<double>(deadline.time_since_epoch()).count();
 }
-
-/// What a socket takes beyond what is in flight, as net/socket_setup.cpp has it.
-constexpr double unsent_bytes = 128 << 10;
 
 bool is_data(FrameKind kind) {
   return kind == FrameKind::weights || kind == FrameKind::gradient;
@@ -65,9 +57,7 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder*
   lane_at_.assign(size * size, none);
   blocked_.resize(size);
   turns_.resize(size);
-  out_.assign(size, 0);
-  in_.assign(size, 0);
-  std::vector<std::size_t> owned(size, 0);
+  std::vector<std::size_t> owned(size, 0), sending(size, 0), receiving(size, 0);
   for (std::size_t i = 0; i < map.chunks(); ++i) ++owned[static_cast<std::size_t>(map[i].owner)];
   std::vector<Index> out, in;
   for (std::size_t rank = 0; rank < size; ++rank) {
@@ -84,28 +74,16 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder*
       lane.from = static_cast<int>(a);
       lane.to = static_cast<int>(b);
       if (spec.semaphore) lane.order.take_turns(owned[b] > 0, owned[a], spec.linger);
-      ++out_[a];
-      ++in_[b];
+      ++sending[a];
+      ++receiving[b];
       lanes_.push_back(std::move(lane));
     }
   }
-  for (Lane& lane : lanes_) lane.ahead = ahead_of(lane);
-}
-
-/// Bytes that later frames cannot overtake any more: what the kernel has not sent, and what is in
-/// flight, which TCP lets grow until the queue at the narrowest place is full: the receiver's port
-/// of the switch, unless more connections share the sender's own link; there the kernel keeps
-/// little.
-double Wire::ahead_of(const Lane& lane) const {
-  if (spec_.queue <= 0.0) return 0.0;
-  const auto in = static_cast<double>(in_[static_cast<std::size_t>(lane.to)]);
-  const auto out = static_cast<double>(out_[static_cast<std::size_t>(lane.from)]);
-  if (out > in) return 2.0 * unsent_bytes;
-  double flying = spec_.queue / in;
-  if (!spec_.topology.is_worker(lane.to))
-    if (const auto window = net::window_of(spec_.part.size(), spec_.semaphore))
-      flying = std::min(flying, static_cast<double>(*window));
-  return unsent_bytes + flying;
+  for (Index index = 0; index < lanes_.size(); ++index) {
+    Lane& lane = lanes_[index];
+    lane.share = Share(spec, lane.to, receiving[static_cast<std::size_t>(lane.to)],
+                       sending[static_cast<std::size_t>(lane.from)], index);
+  }
 }
 
 void Wire::send(FrameKind kind, int from, int to, const net::Chunk& chunk, std::uint64_t step,
@@ -226,7 +204,7 @@ void Wire::tell(const Lane& lane, net::SendOrder::Tell what) {
 }
 
 bool Wire::has_room(const Lane& lane) const {
-  return lane.handed.empty() || lane.handed_bytes < lane.ahead;
+  return lane.handed.empty() || lane.handed_bytes < lane.share.ahead();
 }
 
 /// What SendQueue and Connection do between two frames.
@@ -274,7 +252,9 @@ void Wire::begin(Index index) {
     fluid_.stop(index);
     return;
   }
-  draw_weight(index);
+  const std::uint64_t round =
+      header.kind == FrameKind::weights ? header.step : header.step + 1;  // SendOrder's.
+  fluid_.set_weight(index, lane.share.weight(round, fluid_.meets(index) == 0));
   lane.state = Lane::sending;
   lane.begun = agenda_.now();
   ++frames_;
@@ -284,6 +264,7 @@ void Wire::begin(Index index) {
 /// The first frame is through; the next begins.
 void Wire::leave(Index index) {
   Lane& lane = lanes_[index];
+  lane.share.sent_for(agenda_.now() - lane.begun);
   const net::Outgoing frame = std::move(lane.handed.front());
   lane.handed.erase(lane.handed.begin());
   lane.handed_bytes -= bytes_of(frame.header);
@@ -295,18 +276,6 @@ void Wire::leave(Index index) {
     arrive(lane, frame.header, first);
   lane.state = Lane::idle;
   if (!lane.handed.empty()) begin(index);
-}
-
-void Wire::draw_weight(Index index) {
-  if (spec_.unfairness <= 0.0) return;
-  Lane& lane = lanes_[index];
-  const net::FrameHeader& header = lane.handed.front().header;
-  const std::uint64_t round =
-      header.kind == FrameKind::weights ? header.step : header.step + 1;  // SendOrder's.
-  if (round + 1 == lane.round) return;
-  lane.round = round + 1;
-  const RandomStream random(spec_.seed, stream_of("share") + index);
-  fluid_.set_weight(index, std::exp(spec_.unfairness * normal(random, round)));
 }
 
 void Wire::record(const Lane& lane, const net::FrameHeader& header, bool sent, std::int64_t queued,

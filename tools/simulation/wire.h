@@ -10,6 +10,7 @@
 #include "tools/simulation/agenda.h"
 #include "tools/simulation/fluid.h"
 #include "tools/simulation/recorder.h"
+#include "tools/simulation/share.h"
 #include "tools/simulation/spec.h"
 
 namespace duplex::tools::simulation {
@@ -60,10 +61,9 @@ class Wire {
     net::SendOrder order;
     std::vector<net::Outgoing> handed;  ///< To the kernel; the first is on its way.
     double handed_bytes = 0.0;
-    double ahead = 0.0;       ///< So many may be handed over before the first has arrived.
-    std::uint64_t round = 0;  ///< That its share was drawn for.
-    double begun = 0.0;       ///< Of the first of `handed`.
-    double look_at = -1.0;    ///< Of what the agenda was told last.
+    Share share;
+    double begun = 0.0;     ///< Of the first of `handed`.
+    double look_at = -1.0;  ///< Of what the agenda was told last.
     enum State { idle, sending, blocked, gone } state = idle;
     bool woken = false;
   };
@@ -83,13 +83,11 @@ class Wire {
   }
   Turns& turns(int owner) { return *turns_[static_cast<std::size_t>(owner)]; }
   void wake(Index lane);
-  double ahead_of(const Lane& lane) const;
   void pump(Index lane);
   bool has_room(const Lane& lane) const;
   void hand_over(Index lane, net::Outgoing frame);
   void begin(Index lane);
   void leave(Index lane);
-  void draw_weight(Index lane);
   void tell(const Lane& lane, net::SendOrder::Tell what);
   void arrive(const Lane& lane, const net::FrameHeader& header, double first);
   void record(const Lane& lane, const net::FrameHeader& header, bool sent, std::int64_t queued,
@@ -102,8 +100,7 @@ class Wire {
   Ends ends_;
   Fluid fluid_;
   std::vector<Lane> lanes_;
-  std::vector<std::size_t> out_, in_;  ///< Connections by rank that send, that receive.
-  std::vector<Index> lane_at_;         ///< By sender, receiver.
+  std::vector<Index> lane_at_;  ///< By sender, receiver.
   std::vector<Index> woken_;
   std::vector<std::vector<Index>> blocked_;  ///< By owner.
   std::vector<std::unique_ptr<Turns>> turns_;
