@@ -163,7 +163,7 @@ TEST(Simulation, AServerHoldsNoMoreThanOneCopy) {
 TEST(Simulation, AsynchronousWorkersPart) {
   Spec spec = ideal(Sync::none, ServerMode::central, 2);
   for (double& each : spec.rates) each /= 10;  // Else there is little to part for.
-  spec.queue = 1e6;
+  spec.queue = 6e6;
   spec.unfairness = 0.05;
   const Costs costs{10 * comm_of(spec), grad};
   const double took = simulate(spec, nullptr).trained;
