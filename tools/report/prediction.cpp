@@ -5,9 +5,7 @@
 
 #include "models/registry.h"
 #include "tools/equations.h"
-#include "tools/simulate_flags.h"
-#include "tools/simulation/simulation.h"
-#include "tools/statistics.h"
+#include "tools/report/simulated.h"
 
 namespace duplex::tools::reports {
 namespace {
@@ -38,7 +36,7 @@ std::optional<Alone> alone_for(const RunData& run, const std::vector<RunData>& a
 }
 
 /// The run once more, simulated.
-double simulated_speedup(const RunData& run, const Alone& alone, double comm) {
+double simulated_again(const RunData& run, const Alone& alone, double comm) {
   SimulateFlags flags;
   flags.model.net = run.network;
   flags.model.options = run.options();
@@ -54,15 +52,8 @@ double simulated_speedup(const RunData& run, const Alone& alone, double comm) {
   flags.shards = net::name_of(run.shards);
   flags.overlap = run.overlap ? "on" : "off";
   flags.semaphore = run.semaphore ? "on" : "off";
-  const std::int64_t steps = std::clamp<std::int64_t>(static_cast<std::int64_t>(run.steps), 4, 12);
-  flags.batches = run.sync == net::Sync::split ? steps : steps * run.workers;
-  const Situation situation = situation_of(flags);
-  const simulation::Outcome outcome =
-      simulation::simulate(spec_of(flags, situation, run.workers), nullptr);
-  std::vector<double> times;
-  for (const auto& step : outcome.steps.front()) times.push_back(step.end - step.begin);
-  times.erase(times.begin(), times.begin() + 2);
-  return run.batches_a_step() * situation.costs.grad / spread_of(times).median;
+  return simulated_speedup(flags,
+                           std::clamp<std::int64_t>(static_cast<std::int64_t>(run.steps), 4, 12));
 }
 
 }  // namespace
@@ -83,8 +74,7 @@ std::optional<Prediction> prediction_of(const RunData& run, const std::vector<Ru
   prediction.equation =
       speedup({prediction.comm, alone->grad}, run.sync, run.server, run.workers,
               static_cast<double>(std::max<std::uint64_t>(run.steps, 1)) * run.batches_a_step());
-  if (prediction.comm > 0.0)
-    prediction.simulation = simulated_speedup(run, *alone, prediction.comm);
+  if (prediction.comm > 0.0) prediction.simulation = simulated_again(run, *alone, prediction.comm);
   return prediction;
 }
 
