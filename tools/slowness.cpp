@@ -6,21 +6,11 @@
 
 #include "core/error.h"
 #include "core/random.h"
+#include "tools/cells.h"
 #include "tools/simulation/draw.h"
 
 namespace duplex::tools {
 namespace {
-
-std::vector<std::string> parts_of(const std::string& text) {
-  std::vector<std::string> parts{""};
-  for (const char c : text) {
-    if (c == ':')
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  }
-  return parts;
-}
 
 bool read_rank(const std::string& text, int& rank) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
@@ -68,7 +58,7 @@ Ranks parse_ranks(const std::string& text, int ranks, const std::string& what) {
 }
 
 Slowness Slowness::parse(const std::string& text, int ranks) {
-  const std::vector<std::string> parts = parts_of(text);
+  const std::vector<std::string> parts = cells_of(text, ':');
   const auto has = [&](std::size_t count, const char* name) {
     return parts.size() == count && (count == 2 || parts[1] == name);
   };

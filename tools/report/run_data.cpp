@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "tools/cells.h"
 #include "tools/run_files.h"
 
 namespace duplex::tools::reports {
@@ -97,13 +98,7 @@ void read_metrics(RunData& run, const std::string& path) {
       line != "step,epoch,loss,rate,total_s,data_s,gradient_s,await_s,push_s")
     throw Error(path + " is no metrics.csv of this version of duplex");
   while (std::getline(file, line)) {
-    std::vector<std::string> cells{""};
-    for (const char c : line) {
-      if (c == ',')
-        cells.emplace_back();
-      else
-        cells.back() += c;
-    }
+    const std::vector<std::string> cells = cells_of(line, ',');
     const bool last = file.peek() == std::ifstream::traits_type::eof();
     MetricsRow row;
     double values[5] = {};

@@ -10,22 +10,12 @@
 
 #include "core/error.h"
 #include "net/ledger.h"
+#include "tools/cells.h"
 #include "tools/report/chart.h"
 #include "tools/report/page.h"
 
 namespace duplex::tools::reports {
 namespace {
-
-std::vector<std::string> cells_of(const std::string& line) {
-  std::vector<std::string> cells{""};
-  for (const char c : line) {
-    if (c == ',')
-      cells.emplace_back();
-    else
-      cells.back() += c;
-  }
-  return cells;
-}
 
 template <class Number>
 bool read_number(const std::string& text, Number& number) {
@@ -58,7 +48,7 @@ std::vector<LedgerFrame> read_ledger(const std::string& path) {
   std::vector<LedgerFrame> frames;
   while (std::getline(file, line)) {
     LedgerFrame frame;
-    const std::vector<std::string> cells = cells_of(line);
+    const std::vector<std::string> cells = cells_of(line, ',');
     if (!read_frame(cells, frame)) {
       if (file.peek() == std::ifstream::traits_type::eof()) break;
       throw Error(path + " is damaged: '" + line + "' is no frame");
