@@ -184,12 +184,12 @@ void say_what_is_done(const SimulateFlags& flags, const Spec& spec) {
 void print(const SimulateFlags& flags, const Situation& situation, const Spec& spec,
            const Outcome& outcome) {
   const int workers = static_cast<int>(spec.part.size());
-  std::printf("%s, %d workers, %s\nlink     %s, t_comm %s; t_grad %s\n",
-              situation.model.title().c_str(), workers, flags.settings().c_str(),
-              rate_text(situation.rate).c_str(), duration_text(situation.costs.comm).c_str(),
-              duration_text(situation.costs.grad).c_str());
+  std::printf(
+      "%s, %d worker%s, %s\nlink     %s, t_comm %s; t_grad %s\n", situation.model.title().c_str(),
+      workers, workers == 1 ? "" : "s", flags.settings().c_str(), rate_text(situation.rate).c_str(),
+      duration_text(situation.costs.comm).c_str(), duration_text(situation.costs.grad).c_str());
   if (outcome.failure)
-    std::printf("ended    %s after %s: so is the run; worker 0 had done %zu of %llu steps\n",
+    std::printf("ended    %s after %s, which ends the run; worker 0 had done %zu of %llu steps\n",
                 outcome.failure->c_str(), duration_text(outcome.ended).c_str(),
                 outcome.steps.front().size(), static_cast<unsigned long long>(spec.steps));
   for (const int rank : outcome.lost)

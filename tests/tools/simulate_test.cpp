@@ -130,7 +130,7 @@ TEST(SimulateCommand, GivesTheSameForTheSameSeed) {
 }
 
 TEST(SimulateCommand, SaysWhatALostRankCosts) {
-  EXPECT_NE(told({"--lose", "2:0.1"}).find("rank 2 is lost after 100.0 ms: so is the run"),
+  EXPECT_NE(told({"--lose", "2:0.1"}).find("rank 2 is lost after 100.0 ms, which ends the run"),
             std::string::npos);
   EXPECT_NE(told({"--lose", "2:0.1", "--sync", "none", "--server", "central"})
                 .find("lost     rank 2; the others went on"),
