@@ -20,13 +20,13 @@ class Fluid {
 
   /// `bytes` more, now: of a flow that is idle, or whose last ones have just ended. One that was
   /// idle moves from the next share() on.
-  void carry(Index flow, double bytes, double now);
+  void carry(Index index, double bytes, double now);
   /// How much of a port a flow takes beside others: 1 unless set. Counts from the next share() on.
-  void set_weight(Index flow, double weight);
+  void set_weight(Index index, double weight);
   /// Flows that are not idle at the port that this one goes to.
   std::size_t meets(Index flow) const { return ports_[flows_[flow].ports[1]].flows.size(); }
   /// The flow is idle from now on; what was under way is dropped. No change where it is idle.
-  void stop(Index flow);
+  void stop(Index index);
   /// New rates, if flows have begun or stopped since the last time.
   void share(double now);
 

@@ -1,5 +1,6 @@
 // What a simulated run leaves behind: the ledgers and the trace that dist would write.
 #pragma once
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,7 +12,7 @@
 namespace duplex::tools::simulation {
 
 inline std::int64_t nanoseconds(double seconds) {
-  return static_cast<std::int64_t>(seconds * 1e9 + 0.5);
+  return std::llround(seconds * 1e9);
 }
 
 /// Of the first ranks of a run. Times are nanoseconds since its beginning.

@@ -43,7 +43,7 @@ class Wire {
   double next() const;
   /// It has: next() is now.
   void step();
-  void look(std::uint32_t lane);  ///< The agenda's.
+  void look(std::uint32_t index);  ///< The agenda's.
   /// Lets everything go that may, before the next step.
   void settle();
   /// Shares the links anew.
@@ -82,12 +82,12 @@ class Wire {
                     static_cast<std::size_t>(to)];
   }
   Turns& turns(int owner) { return *turns_[static_cast<std::size_t>(owner)]; }
-  void wake(Index lane);
-  void pump(Index lane);
+  void wake(Index index);
+  void pump(Index index);
   bool has_room(const Lane& lane) const;
-  void hand_over(Index lane, net::Outgoing frame);
-  void begin(Index lane);
-  void leave(Index lane);
+  void hand_over(Index index, net::Outgoing frame);
+  void begin(Index index);
+  void leave(Index index);
   void tell(const Lane& lane, net::SendOrder::Tell what);
   void arrive(const Lane& lane, const net::FrameHeader& header, double first);
   void record(const Lane& lane, const net::FrameHeader& header, bool sent, std::int64_t queued,

@@ -17,9 +17,9 @@ class Workers {
 
   void begin();
   /// The agenda's: what the worker computed is done, or it may go on.
-  void go_on(int worker);
-  void weights_here(int worker, std::size_t chunk);
-  void lose(int worker);
+  void go_on(int number);
+  void weights_here(int number, std::size_t chunk);
+  void lose(int number);
 
   bool all_ended() const { return ended_ == workers_.size(); }
   const std::vector<StepTimes>& steps(std::size_t worker) const { return workers_[worker].steps; }
