@@ -170,6 +170,11 @@ TEST_F(Statements, AreConfirmedOrNotByTheLab) {
   EXPECT_EQ(of("6.6").outcome, Verdict::confirmed);
   point("6.6", net::ServerMode::central, 5, 2.1, 1.0);
   EXPECT_EQ(of("6.6").outcome, Verdict::refuted);
+
+  EXPECT_TRUE(of("6.1, 6.8").is_of("6.8"));
+  EXPECT_FALSE(of("6.1, 6.8").is_of("6.4"));
+  EXPECT_TRUE(of("6.1-6.4").is_of("6.2"));
+  EXPECT_FALSE(of("6.1-6.4").is_of("6.11"));
 }
 
 TEST_F(Statements, AccuracyIsOfTheSimulationAgainstTheLab) {

@@ -189,7 +189,7 @@ std::string svg(const BarChart& chart) {
   if (chart.bars.empty() || most <= 0.0)
     return begin_svg(50, chart.title, 0) + text(0, 36, "no data", "start", "faint") + "</svg>";
   double y = top + 4;
-  const Axis x{0.0, most, names, width - 58};
+  const Axis x{0.0, most, names, width - 76};  // "0.001234 ms" has room behind it.
   std::string drawn;
   for (const Bar& bar : chart.bars) {
     double from = 0.0;

@@ -165,6 +165,17 @@ std::string name_of(const std::tuple<std::string, std::string, int>& key) {
 
 }  // namespace
 
+bool Verdict::is_of(const std::string& figure) const {
+  const auto number = [](const std::string& name) {
+    return std::stoi(name.substr(name.find('.') + 1));
+  };
+  const auto dash = figures.find('-');
+  if (dash != std::string::npos)
+    return number(figures.substr(0, dash)) <= number(figure) &&
+           number(figure) <= number(figures.substr(dash + 1));
+  return (", " + figures + ",").find(", " + figure + ",") != std::string::npos;
+}
+
 std::string Verdict::text() const {
   switch (outcome) {
     case confirmed:

@@ -8,10 +8,11 @@
 namespace duplex::tools::reports {
 
 struct Verdict {
-  std::string figures;    ///< Where the thesis has it.
+  std::string figures;    ///< Where the thesis has it: "6.4", "6.1, 6.8", "6.1-6.4".
   std::string statement;  ///< In its words, shortened.
   std::string found;      ///< Numbers of this machine.
   enum { confirmed, refuted, open } outcome = open;
+  bool is_of(const std::string& figure) const;
   std::string text() const;  ///< Of the outcome.
 };
 std::vector<Verdict> verdicts(const Thesis& thesis);

@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 std::optional<double> number(const json& object, const char* name) {
-  if (!object.contains(name)) return std::nullopt;
+  if (!object.contains(name) || object.at(name).is_null()) return std::nullopt;
   const auto value = object.at(name).get<double>();
   if (!std::isfinite(value) || value <= 0.0)
     throw Error(std::string("'") + name + "' is " + object.at(name).dump());
@@ -28,7 +28,8 @@ CostsHere costs_of(const json& measured) {
   costs.comm_both = number(measured, "t_comm_both");
   costs.comm_line = number(measured, "t_comm_line");
   costs.grad_cpu = number(measured, "t_grad_cpu");
-  costs.cpu_batch = measured.value("cpu_batch", 0);
+  costs.grad_gpu = number(measured, "t_grad_gpu");
+  costs.grad_batch = measured.value("grad_batch", 0);
   return costs;
 }
 

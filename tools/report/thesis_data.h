@@ -45,8 +45,8 @@ struct ThesisPoint {
 /// Costs measured here; missing ones have not been measured yet.
 struct CostsHere {
   double bytes = 0.0;
-  std::optional<double> comm, comm_both, comm_line, grad_cpu;
-  int cpu_batch = 0;
+  std::optional<double> comm, comm_both, comm_line, grad_cpu, grad_gpu;
+  int grad_batch = 0;  ///< Pictures.
   /// What estimates and simulations take: measured, or else what the line carries.
   double comm_taken() const { return comm.value_or(comm_line.value_or(0.0)); }
 };

@@ -33,6 +33,15 @@ std::string cell(const std::optional<double>& value, int digits = 2) {
   return value ? fixed(*value, digits) : "";
 }
 
+/// HTML: marked, with the numbers.
+std::string outcome_of(const Verdict& verdict) {
+  const char* type = verdict.outcome == Verdict::confirmed ? "good"
+                     : verdict.outcome == Verdict::refuted ? "bad"
+                                                           : "";
+  return std::string("<strong class=\"") + type + "\">" + verdict.text() + "</strong>" +
+         (verdict.found.empty() ? "" : ": " + escape(verdict.found));
+}
+
 // ---- Chapter 2.
 
 struct TableOfLayers {
@@ -152,19 +161,23 @@ void add_table_6_1(Page& page, const Thesis& thesis) {
     const auto found = thesis.costs.find(network.name);
     const CostsHere here = found == thesis.costs.end() ? CostsHere{} : found->second;
     const double line = here.bytes * 8e-6 / thesis.mbit;
-    rows.push_back(
-        {network.title, fixed(network.costs.grad, 3), here.grad_cpu ? fixed(*here.grad_cpu, 3) : "",
-         here.cpu_batch > 0 ? std::to_string(here.cpu_batch) : "", fixed(network.costs.comm, 3),
-         cell(here.comm, 3), cell(here.comm_both, 3), here.bytes > 0 ? fixed(line, 3) : "",
-         here.comm ? signed_percent(*here.comm / network.costs.comm - 1.0) : ""});
+    rows.push_back({network.title, fixed(network.costs.grad, 3),
+                    here.grad_cpu ? fixed(*here.grad_cpu, 3) : "", cell(here.grad_gpu, 3),
+                    here.grad_batch > 0 ? std::to_string(here.grad_batch) : "",
+                    fixed(network.costs.comm, 3), cell(here.comm, 3), cell(here.comm_both, 3),
+                    here.bytes > 0 ? fixed(line, 3) : "",
+                    here.comm ? signed_percent(*here.comm / network.costs.comm - 1.0) : ""});
   }
-  page.table({"network", "t_grad, GTX 970", "t_grad, this CPU", "pictures", "t_comm, thesis",
-              "t_comm, lab", "both ways at once", "bytes / rate", "lab to thesis"},
-             rows);
+  page.table(
+      {"network", "t_grad, GTX 970", "t_grad, this CPU", "this GPU", "pictures", "t_comm, thesis",
+       "t_comm, lab", "both ways at once", "bytes / rate", "lab to thesis"},
+      rows);
   page.paragraph(
       "Seconds. t_comm: by transport between two hosts of the lab, 256 classes. t_grad of this "
-      "processor is of the number of pictures beside it; the thesis does not say how many its "
-      "batches had. Estimates, simulations and runs below take the thesis's t_grad and the "
+      "machine is a step, with its update, of the number of pictures beside it; the thesis does "
+      "not say "
+      "how many its batches had. Estimates, simulations and runs below take the thesis's t_grad "
+      "and the "
       "lab's t_comm.");
 }
 
@@ -180,12 +193,17 @@ std::string sync_title(Sync sync) {
   return sync == Sync::none ? "asynchronous" : sync == Sync::split ? "sync split" : "sync join";
 }
 
-void add_figure(Page& page, const Thesis& thesis, const ThesisFigure& figure) {
+void add_figure(Page& page, const Thesis& thesis, const ThesisFigure& figure,
+                const std::vector<Verdict>& all) {
   const ThesisNetwork& network = thesis_network(figure.network);
   page.heading(3,
                std::string("Figure ") + figure.number + ": " + network.title + ", " +
                    sync_title(figure.sync),
                std::string("figure-") + figure.number);
+  for (const Verdict& verdict : all)
+    if (verdict.is_of(figure.number))
+      page.html("<p>The thesis: " + escape(verdict.statement) + ". " + outcome_of(verdict) +
+                ".</p>");
   page.html("<div class=\"pair\">");
   for (const ServerMode server : {ServerMode::central, ServerMode::distributed}) {
     const auto of = [&](auto&& get) {
@@ -263,7 +281,7 @@ void add_accuracy(Page& page, const Thesis& thesis) {
   page.table({"prediction", "points", "median error", "worst", "at"}, rows);
 }
 
-void add_summary(Page& page, const Thesis& thesis) {
+void add_summary(Page& page, const Thesis& thesis, const std::vector<Verdict>& all) {
   page.heading(1, "The thesis, reproduced");
   std::size_t lab = 0, simulated = 0;
   for (const auto& [key, point] : thesis.points) {
@@ -289,17 +307,9 @@ void add_summary(Page& page, const Thesis& thesis) {
                  "FULL=1` with every point on the lab.");
   page.heading(2, "What the thesis states", "statements");
   std::string list = "<dl>";
-  for (const Verdict& verdict : verdicts(thesis)) {
-    const bool good = verdict.outcome == Verdict::confirmed,
-               open = verdict.outcome == Verdict::open;
-    list += "<dt>" + escape(verdict.statement) + " (" + escape(verdict.figures) +
-            ")</dt><dd><strong class=\"" +
-            (open   ? ""
-             : good ? "good"
-                    : "bad") +
-            "\">" + verdict.text() + "</strong>" +
-            (verdict.found.empty() ? "" : ": " + escape(verdict.found)) + "</dd>\n";
-  }
+  for (const Verdict& verdict : all)
+    list += "<dt>" + escape(verdict.statement) + " (" + escape(verdict.figures) + ")</dt><dd>" +
+            outcome_of(verdict) + "</dd>\n";
   page.html(list + "</dl>");
   page.paragraph(
       "A stated speedup counts as confirmed within 10% of it. The thesis's network was its own: "
@@ -315,11 +325,12 @@ void add_summary(Page& page, const Thesis& thesis) {
 
 std::string thesis_page(const Thesis& thesis) {
   Page page("The thesis, reproduced");
-  add_summary(page, thesis);
+  const std::vector<Verdict> all = verdicts(thesis);
+  add_summary(page, thesis, all);
   add_networks(page);
   add_diagrams(page, thesis);
   add_table_6_1(page, thesis);
-  for (const ThesisFigure& figure : chapter_6()) add_figure(page, thesis, figure);
+  for (const ThesisFigure& figure : chapter_6()) add_figure(page, thesis, figure, all);
   add_accuracy(page, thesis);
   return page.str();
 }

@@ -1,5 +1,5 @@
 """t_comm and t_grad: Table 6.1 here."""
-from lab.machine import DUPLEX, Lab, run, transport
+from lab.machine import DUPLEX, Failed, Lab, run, transport
 
 CLASSES = 256  # Caltech256's.
 
@@ -8,12 +8,24 @@ TABLE_6_1 = {"vgg16e": (0.719, 5.153), "googlenet": (0.763, 0.210), "squeezenet"
              "resnet34": (0.821, 0.811)}
 
 TURNS = 3
-CPU_BATCH = 8  # Pictures; t_grad grows with them.
+GRADIENT_BATCH = 8  # Pictures; t_grad grows with them.
 
 
 def weight_bytes(net):
     lines = run([DUPLEX, "nets", net, "--classes", str(CLASSES)]).splitlines()
     return 4 * int(next(line for line in lines if line.startswith("total")).split()[1].replace(",", ""))
+
+
+def gradient(settings, net, device):
+    """Seconds of a step on this machine; None: it has no such device."""
+    settings.say(f"t_grad of {net} on {device}, {GRADIENT_BATCH} pictures")
+    try:
+        row = run([DUPLEX, "bench", "--net", net, "--classes", str(CLASSES), "--batch", str(GRADIENT_BATCH), "--steps",
+                   "3" if net == "vgg16e" else "5", "--device", device, "--row"]).split("\t")
+    except Failed as failure:
+        settings.say(str(failure))
+        return None
+    return float(row[6])
 
 
 def measure(settings):
@@ -31,11 +43,10 @@ def measure(settings):
             costs["t_comm_both"] = min(max(times["down_both"], times["up_both"]) for times in turns)
         if "t_comm" not in costs:  # No lab: what the line carries, 1,448 of 1,514 bytes.
             costs["t_comm_line"] = costs["bytes"] * 8e-6 / settings.mbit * 1514 / 1448
-        if settings.measures and "t_grad_cpu" not in costs:
-            settings.say(f"t_grad of {net} on this processor, {CPU_BATCH} pictures")
-            row = run([DUPLEX, "bench", "--net", net, "--classes", str(CLASSES), "--batch", str(CPU_BATCH), "--steps",
-                       "3" if net == "vgg16e" else "5", "--device", "cpu", "--row"]).split("\t")
-            costs["t_grad_cpu"], costs["cpu_batch"] = float(row[6]), CPU_BATCH
+        for device, name in (("cpu", "t_grad_cpu"), ("cuda", "t_grad_gpu")):
+            if settings.measures and name not in costs:
+                costs[name] = gradient(settings, net, device)
+        costs["grad_batch"] = GRADIENT_BATCH
         settings.files.write("costs.json", known)
 
 
