@@ -48,23 +48,17 @@ void Connection::take_turns(bool gradients, std::size_t transfer) {
 
 void Connection::send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const void* payload,
                       std::uint64_t place) {
-  Outgoing frame;
-  frame.header.kind = kind;
-  frame.header.parameter = chunk.parameter;
-  frame.header.chunk = chunk.number;
-  frame.header.step = step;
-  frame.header.length = chunk.bytes();
+  Outgoing frame = Outgoing::of(kind, chunk, step, place);
   frame.payload = payload;
-  frame.place = place;
   queue_.data(std::move(frame));
 }
 
 void Connection::grant() {
-  queue_.urgent(Outgoing::of(FrameKind::grant));
+  queue_.urgent(Outgoing::of(FrameKind::grant, now_ns()));
 }
 
 void Connection::done() {
-  queue_.last(Outgoing::of(FrameKind::done));
+  queue_.last(Outgoing::of(FrameKind::done, now_ns()));
 }
 
 void Connection::part(const std::string& report) {
@@ -73,18 +67,18 @@ void Connection::part(const std::string& report) {
                 std::to_string(report_limit) + " is the most");
   for (std::size_t from = 0; from < report.size(); from += report_part) {
     const std::size_t size = std::min<std::size_t>(report_part, report.size() - from);
-    Outgoing frame = Outgoing::of(FrameKind::report);
+    Outgoing frame = Outgoing::of(FrameKind::report, now_ns());
     const auto begin = report.begin() + static_cast<std::ptrdiff_t>(from);
     frame.own.assign(begin, begin + static_cast<std::ptrdiff_t>(size));
     frame.header.length = size;
     frame.header.step = report.size() - from - size;
     queue_.last(std::move(frame));
   }
-  queue_.last(Outgoing::of(FrameKind::goodbye));
+  queue_.last(Outgoing::of(FrameKind::goodbye, now_ns()));
 }
 
 void Connection::abort(const AbortReason& reason) {
-  Outgoing frame = Outgoing::of(FrameKind::abort);
+  Outgoing frame = Outgoing::of(FrameKind::abort, now_ns());
   frame.own = encode(reason);
   frame.header.length = frame.own.size();
   queue_.urgent(std::move(frame), true);

@@ -5,21 +5,27 @@
 #include <utility>
 
 namespace duplex::net {
-namespace {
 
-/// Rounds order the frames of the training. New weights come back in the round whose gradients made
-/// them; the first ones are a round before all.
-std::uint64_t round_of(const FrameHeader& header) {
-  return header.kind == FrameKind::weights ? header.step : header.step + 1;
-}
-
-}  // namespace
-
-Outgoing Outgoing::of(FrameKind kind) {
+Outgoing Outgoing::of(FrameKind kind, std::int64_t queued) {
   Outgoing frame;
   frame.header.kind = kind;
-  frame.queued = now_ns();
+  frame.queued = queued;
   return frame;
+}
+
+Outgoing Outgoing::of(FrameKind kind, const Chunk& chunk, std::uint64_t step, std::uint64_t place) {
+  Outgoing frame;
+  frame.header.kind = kind;
+  frame.header.parameter = chunk.parameter;
+  frame.header.chunk = chunk.number;
+  frame.header.step = step;
+  frame.header.length = chunk.bytes();
+  frame.place = place;
+  return frame;
+}
+
+std::uint64_t round_of(const FrameHeader& header) {
+  return header.kind == FrameKind::weights ? header.step : header.step + 1;
 }
 
 bool SendOrder::after(const Outgoing& a, const Outgoing& b) {
@@ -75,14 +81,17 @@ SendOrder::Tell SendOrder::mind(Deadline now) {
 /// Asks for the peer's grant if it is needed, and gives it back when nothing has been sent for a
 /// while.
 void SendOrder::mind_gradients(Deadline now) {
+  const auto queued = [now] {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count();
+  };
   if (!gradients_.empty()) keep_gradients_ = now + linger_;
   if (gradients_turn_ == Turn::none && !gradients_.empty()) {
     gradients_turn_ = Turn::asked;
-    urgent_.push_back(Outgoing::of(FrameKind::ask));
+    urgent_.push_back(Outgoing::of(FrameKind::ask, queued()));
   } else if (gradients_turn_ == Turn::held && gradients_.empty() &&
              (!last_.empty() || now >= keep_gradients_)) {  // After the last, nobody comes back.
     gradients_turn_ = Turn::none;
-    urgent_.push_back(Outgoing::of(FrameKind::release));
+    urgent_.push_back(Outgoing::of(FrameKind::release, queued()));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "net/frame.h"
+#include "net/shard_map.h"
 #include "net/socket.h"
 
 namespace duplex::net {
@@ -15,13 +16,19 @@ struct Outgoing {
   FrameHeader header;
   const void* payload = nullptr;
   std::vector<std::uint8_t> own;  ///< Payload of its own, where there is one.
-  std::int64_t queued = 0;        ///< now_ns() when it was handed over: of() or data() says.
+  std::int64_t queued = 0;        ///< Nanoseconds, when it was handed over.
   std::uint64_t number = 0;       ///< In the order of handing over.
   std::uint64_t place = 0;        ///< Of weights and gradients, in their round.
 
-  /// Of a kind, with what has no payload.
-  static Outgoing of(FrameKind kind);
+  /// Of a kind that has no payload.
+  static Outgoing of(FrameKind kind, std::int64_t queued);
+  /// Weights or a gradient. The payload and `queued` are left to be told.
+  static Outgoing of(FrameKind kind, const Chunk& chunk, std::uint64_t step, std::uint64_t place);
 };
+
+/// The round of weights and gradients, by which they are sent: new weights count to the one whose
+/// gradients made them; the first ones are a round before all.
+std::uint64_t round_of(const FrameHeader& header);
 
 /// Urgent frames go first, then weights and gradients, then what ends the connection. Of weights
 /// and gradients, those of an earlier round go first, then those of a lower place, then weights.

@@ -85,7 +85,7 @@ bool SendQueue::next(Outgoing& frame, Deadline deadline) {
     if (order_.take(frame)) break;
     if (order_.empty()) changed_.notify_all();
     if (Clock::now() >= deadline) {
-      frame = Outgoing::of(FrameKind::alive);
+      frame = Outgoing::of(FrameKind::alive, now_ns());
       break;
     }
     const Deadline until = std::min(deadline, order_.look_again().value_or(deadline));

@@ -30,12 +30,13 @@ double batches_of(const Spec& spec) {
   return spec.sync == net::Sync::split ? steps : steps * static_cast<double>(spec.part.size());
 }
 
-/// (4.23), with the time until the last gradient is applied, as (4.4) to (4.21) have it.
+/// (4.23), with the time until the last gradient is applied, as (4.4) to (4.21) have it. Of a run
+/// in which no rank was lost.
 double speedup_of(const Spec& spec, const Outcome& outcome, double grad) {
-  return batches_of(spec) * grad / (outcome.trained > 0.0 ? outcome.trained : outcome.ended);
+  return batches_of(spec) * grad / outcome.trained;
 }
 
-/// Without a link to cross no gradient is applied later than it is computed.
+/// Of one worker, by the rule of real runs.
 TrainingResult result_of(const std::vector<simulation::StepTimes>& steps) {
   TrainingResult result;
   std::vector<double> gradient, total, await;
@@ -152,7 +153,8 @@ class Writer {
     summary["replayed"] = true;
     summary["traffic"] = json_of(recorder.ledger(rank).summary(elements * sizeof(float)));
     summary["trained_s"] = outcome.trained;
-    summary["speedup"] = speedup_of(spec_, outcome, situation_.costs.grad);
+    if (outcome.lost.empty())
+      summary["speedup"] = speedup_of(spec_, outcome, situation_.costs.grad);
     if (spec_.sync == net::Sync::none) summary["lost"] = outcome.lost;
     if (outcome.failure) summary["ended_by"] = *outcome.failure;
     const std::string text = summary.dump(1) + "\n";
@@ -199,7 +201,7 @@ void print(const SimulateFlags& flags, const Situation& situation, const Spec& s
     std::printf("step     %s, of which awaiting weights %s\n", spread_text(result.total).c_str(),
                 duration_text(result.await.median).c_str());
   if (spec.sync == net::Sync::none) std::fputs(staleness_report(outcome.staleness).c_str(), stdout);
-  if (outcome.failure || !outcome.lost.empty()) return;
+  if (!outcome.lost.empty()) return;
   std::printf("speedup  %s: %.0f batches in %s\n",
               fixed(speedup_of(spec, outcome, situation.costs.grad), 2).c_str(), batches_of(spec),
               duration_text(outcome.trained).c_str());

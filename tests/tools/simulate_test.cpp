@@ -129,6 +129,18 @@ TEST(SimulateCommand, GivesTheSameForTheSameSeed) {
   EXPECT_NE(told(slow), told(plus(slow, {"--seed", "2"})));
 }
 
+/// Its ledgers are told in virtual time alone, those of turns among them.
+TEST(SimulateCommand, WritesTheSameLedgersAgain) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a", "b"})
+    told({"--semaphore", "on", "--server", "central", "--logdir", folder / name});
+  for (const char* file : {"/ledger-0.csv", "/ledger-2.csv"}) {
+    const std::string once = read_text(folder / "a" + file);
+    EXPECT_NE(once.find(",ask,"), std::string::npos);
+    EXPECT_EQ(read_text(folder / "b" + file), once);
+  }
+}
+
 TEST(SimulateCommand, SaysWhatALostRankCosts) {
   EXPECT_NE(told({"--lose", "2:0.1"}).find("rank 2 is lost after 100.0 ms, which ends the run"),
             std::string::npos);

@@ -30,7 +30,8 @@ Wire::Turns::Turns(Wire& wire, int owner)
     : gradients(
           [&wire, owner](int worker) {
             const Index lane = wire.at(owner, worker);
-            wire.lanes_[lane].order.urgent(net::Outgoing::of(FrameKind::grant));
+            wire.lanes_[lane].order.urgent(
+                net::Outgoing::of(FrameKind::grant, nanoseconds(wire.agenda_.now())));
             wire.wake(lane);
           },
           [](int) {}),
@@ -91,13 +92,7 @@ void Wire::send(FrameKind kind, int from, int to, const net::Chunk& chunk, std::
   const Index index = at(from, to);
   Lane& lane = lanes_[index];
   if (lane.state == Lane::gone) return;
-  net::Outgoing frame;
-  frame.header.kind = kind;
-  frame.header.parameter = chunk.parameter;
-  frame.header.chunk = chunk.number;
-  frame.header.step = step;
-  frame.header.length = chunk.bytes();
-  frame.place = place;
+  net::Outgoing frame = net::Outgoing::of(kind, chunk, step, place);
   frame.queued = nanoseconds(agenda_.now());
   tell(lane, lane.order.data(std::move(frame)));
   wake(index);
@@ -105,7 +100,7 @@ void Wire::send(FrameKind kind, int from, int to, const net::Chunk& chunk, std::
 
 void Wire::done(int from, int to) {
   const Index index = at(from, to);
-  lanes_[index].order.last(net::Outgoing::of(FrameKind::done));
+  lanes_[index].order.last(net::Outgoing::of(FrameKind::done, nanoseconds(agenda_.now())));
   wake(index);
 }
 
@@ -252,9 +247,7 @@ void Wire::begin(Index index) {
     fluid_.stop(index);
     return;
   }
-  const std::uint64_t round =
-      header.kind == FrameKind::weights ? header.step : header.step + 1;  // SendOrder's.
-  fluid_.set_weight(index, lane.share.weight(round, fluid_.meets(index) == 0));
+  fluid_.set_weight(index, lane.share.weight(net::round_of(header), fluid_.meets(index) == 0));
   lane.state = Lane::sending;
   lane.begun = agenda_.now();
   ++frames_;
