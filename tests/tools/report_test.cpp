@@ -10,6 +10,7 @@
 #include "tests/tools/program.h"
 #include "tools/report/chart.h"
 #include "tools/report/page.h"
+#include "tools/report/run_data.h"
 #include "tools/report/sequence.h"
 #include "tools/report/statements.h"
 #include "tools/report/thesis_data.h"
@@ -44,6 +45,25 @@ TEST(ReportCommand, MakesOnePageOfRunsAndALink) {
   EXPECT_NE(page.find("simulated"), std::string::npos);
   EXPECT_EQ(page.find("<link"), std::string::npos);
   EXPECT_EQ(page.find("src="), std::string::npos);
+}
+
+/// Asynchronous workers have each a pace of its own.
+TEST(ReportCommand, CountsWhatAllAsynchronousWorkersDo) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(
+      run({"simulate", "--net", "lenet", "--t-grad", "0.1", "--rate", "1Gbit/s", "--workers", "2",
+           "--batches", "20", "--sync", "none", "--slow", "1:3", "--logdir", folder / "run"})
+          .exit,
+      0);
+  const RunData data = read_run(folder / "run");
+  const double first = data.rank_summaries.at(0).pace, second = data.rank_summaries.at(1).pace;
+  EXPECT_GT(first, 2.5 * second);
+  EXPECT_DOUBLE_EQ(*data.throughput(), first + second);
+  ASSERT_EQ(run({"report", folder / "run"}).exit, 0);
+  EXPECT_NE(read_text(folder / "run/report.html").find("by what the simulation was given"),
+            std::string::npos);
+  std::filesystem::remove(folder / "run/rank-1.json");
+  EXPECT_EQ(read_run(folder / "run").throughput(), std::nullopt);
 }
 
 TEST(ReportCommand, SaysWhichFileIsDamaged) {
@@ -191,7 +211,7 @@ TEST_F(Statements, AccuracyIsOfTheSimulationAgainstTheLab) {
 TEST(ThesisData, SaysWhichFileIsDamaged) {
   const TemporaryFolder folder;
   const std::string head =
-      R"({"version": 1, "commit": "c", "processor": "p", "kernel": "k", "congestion": "cubic",)"
+      R"({"version": 1, "processor": "p", "kernel": "k", "congestion": "cubic",)"
       R"( "cores": 2, "mbit": 1000, "lab": true})";
   write_text(folder / "thesis.json", head);
   EXPECT_TRUE(is_thesis(folder.path()));
@@ -210,7 +230,13 @@ TEST(ThesisData, SaysWhichFileIsDamaged) {
   refused(R"({"version": 3})");
   refused(R"({"version": 1, "figure": "6.1"})");
   refused(R"({"version": 1, "figure": "6.1", "server": "central", "workers": 2, "order": "strict",)"
-          R"( "speedup": -1})");
+          R"( "commit": "c", "speedup": -1})");
+  write_text(folder / "points/lab-x.json",
+             R"({"version": 1, "figure": "6.1", "server": "central", "workers": 2,)"
+             R"( "order": "strict", "commit": "c", "speedup": 0.5})");
+  const Thesis thesis = read_thesis(folder.path());
+  EXPECT_EQ(thesis.point("6.1", net::ServerMode::central, 2)->lab->speedup, 0.5);
+  EXPECT_EQ(thesis.commits, std::set<std::string>{"c"});
 }
 
 }  // namespace

@@ -27,11 +27,9 @@ figure{margin:1rem 0;max-width:46rem}figcaption{color:var(--faint);font-size:.9r
 .pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,20rem),1fr));gap:0 1rem}
 svg{display:block;width:100%;height:auto;overflow:visible}
 svg text{fill:var(--ink);font:12px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}svg .faint{fill:var(--faint)}svg .name{font-size:10.5px}
-pre{overflow-x:auto;background:var(--shade);padding:.6rem;font-size:.85rem}
 button{font:inherit;min-width:2.4rem;padding:.1rem .5rem;color:var(--ink);background:var(--shade);border:1px solid var(--line);border-radius:4px}
 .told{color:var(--faint);font-size:.9rem}dt{margin-top:.9rem;font-weight:600}dd{margin:.1rem 0 0}.good{color:var(--good)}.bad{color:var(--bad)}
 details{margin:.8rem 0}summary{cursor:pointer;color:var(--c0)}
-nav ul{columns:16rem;padding-left:1.2rem;margin:.5rem 0}
 @media print{body{font-size:11px}main{max-width:none;padding:0}figure,tr,h2,h3{break-inside:avoid}h2,h3{break-after:avoid}
 a{color:inherit;text-decoration:none}.screen{display:none}.scroll{overflow:visible}}
 )";
@@ -74,10 +72,6 @@ void Page::heading(int level, const std::string& text, const std::string& id) {
 
 void Page::paragraph(const std::string& text) {
   body_ += "<p>" + escape(text) + "</p>\n";
-}
-
-void Page::preformatted(const std::string& text) {
-  body_ += "<pre>" + escape(text) + "</pre>\n";
 }
 
 void Page::table(const std::vector<std::string>& columns,

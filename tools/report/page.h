@@ -17,7 +17,6 @@ class Page {
   void heading(int level, const std::string& text, const std::string& id = "");
   void paragraph(const std::string& text);
   void html(const std::string& html) { body_ += html + "\n"; }
-  void preformatted(const std::string& text);
   /// The first column is text, the others are figures, unless `text_columns` says how many are
   /// text. A cell that begins with "!" is a verdict that asks for attention, with "=" one that does
   /// not.

@@ -21,9 +21,9 @@ std::optional<Alone> alone_for(const RunData& run, const std::vector<RunData>& a
     if (other.parallel || !other.grad || other.title != run.title || other.batch != run.batch)
       continue;
     const std::string profile = other.directory + "/profile.json";
-    return Alone{*other.grad, other.name, other.layers.empty() ? "" : profile};
+    return Alone{*other.grad, "the run " + other.name, other.layers.empty() ? "" : profile};
   }
-  if (run.simulated_grad) return Alone{*run.simulated_grad, "what was given", ""};
+  if (run.simulated_grad) return Alone{*run.simulated_grad, "what the simulation was given", ""};
   // Where every worker has whole batches, it computes as long as one machine.
   if (run.sync != net::Sync::split && run.grad) return Alone{*run.grad, "this run's workers", ""};
   if (run.replayed && run.grad) {
@@ -60,7 +60,8 @@ double simulated_again(const RunData& run, const Alone& alone, double comm) {
 
 std::optional<Prediction> prediction_of(const RunData& run, const std::vector<RunData>& all,
                                         const std::vector<LinkData>& links) {
-  if (!run.parallel || !run.step || *run.step <= 0.0) return std::nullopt;
+  const std::optional<double> throughput = run.throughput();
+  if (!run.parallel || !throughput) return std::nullopt;
   const std::optional<Alone> alone = alone_for(run, all);
   if (!alone || alone->grad <= 0.0) return std::nullopt;
   Prediction prediction;
@@ -69,7 +70,7 @@ std::optional<Prediction> prediction_of(const RunData& run, const std::vector<Ru
   prediction.comm = run.link_comm().value_or(0.0);
   for (const LinkData& link : links)
     if (link.title == run.title) prediction.comm = link.comm;
-  prediction.measured = run.batches_a_step() * alone->grad / *run.step;
+  prediction.measured = alone->grad * *throughput;
   if (run.averages || (prediction.comm <= 0.0 && run.workers > 1)) return prediction;
   prediction.equation =
       speedup({prediction.comm, alone->grad}, run.sync, run.server, run.workers,

@@ -9,14 +9,15 @@
 namespace duplex::tools::reports {
 
 struct Prediction {
-  std::string alone;  ///< Where t_grad of one machine is from.
-  double grad = 0.0, comm = 0.0;
+  std::string alone;                           ///< Where t_grad of one machine is from: words.
+  double grad = 0.0;                           ///< That t_grad, seconds.
+  double comm = 0.0;                           ///< Seconds.
   double measured = 0.0;                       ///< Speedups.
   std::optional<double> equation, simulation;  ///< None: averaging has no equation.
 };
 
 /// t_comm is that of a link with the same network, or else as link_comm() has it. Of a parallel run
-/// with a step that was timed; none where nothing says what one machine takes.
+/// whose steps were timed; none where nothing says what one machine takes.
 std::optional<Prediction> prediction_of(const RunData& run, const std::vector<RunData>& all,
                                         const std::vector<LinkData>& links);
 

@@ -60,7 +60,6 @@ void read_summary(RunData& run, const json& summary) {
   run.steps = summary.value("steps", std::uint64_t{0});
   if (summary.contains("t_grad_s")) run.grad = number(summary["t_grad_s"].at("median"));
   if (summary.contains("step_s")) run.step = number(summary["step_s"].at("median"));
-  if (summary.contains("traffic")) run.comm = number(summary["traffic"].at("t_comm_s"));
   if (summary.contains("accuracy")) {
     run.top1 = number(summary["accuracy"].at("top1"));
     run.top5 = number(summary["accuracy"].at("top5"));
@@ -71,19 +70,24 @@ void read_summary(RunData& run, const json& summary) {
 RankSummary rank_of(const json& file) {
   RankSummary rank;
   const json& traffic = file.at("traffic");
-  rank.sent = traffic.at("bytes_sent").get<double>();
-  rank.received = traffic.at("bytes_received").get<double>();
+  rank.sent = traffic.at("bytes_sent").get<std::uint64_t>();
+  rank.received = traffic.at("bytes_received").get<std::uint64_t>();
   rank.comm = traffic.at("t_comm_s").get<double>();
   rank.wire = traffic.at("wire_s").get<double>();
   rank.exposed = traffic.at("exposed_s").get<double>();
+  if (file.contains("steps")) {
+    const double seconds = file.at("seconds").get<double>();
+    if (seconds > 0.0) rank.pace = file["steps"].get<double>() / seconds;
+  }
   for (const json& connection : file.value("connections", json::array())) {
-    ConnectionBytes bytes;
+    net::ConnectionBytes bytes;
     bytes.peer = connection.at("peer").get<int>();
-    bytes.sent = connection.at("sent").get<double>();
-    bytes.received = connection.at("received").get<double>();
-    if (connection.contains("kernel_sent")) {
-      bytes.kernel_sent = connection["kernel_sent"].get<double>();
-      bytes.kernel_received = connection.at("kernel_received").get<double>();
+    bytes.sent = connection.at("sent").get<std::uint64_t>();
+    bytes.received = connection.at("received").get<std::uint64_t>();
+    bytes.counted = connection.contains("kernel_sent");
+    if (bytes.counted) {
+      bytes.kernel_sent = connection["kernel_sent"].get<std::uint64_t>();
+      bytes.kernel_received = connection.at("kernel_received").get<std::uint64_t>();
     }
     rank.connections.push_back(bytes);
   }
@@ -146,6 +150,21 @@ std::optional<double> RunData::link_comm() const {
   for (const auto& [rank, summary] : rank_summaries)
     if (summary.comm > 0.0) least = std::min(least.value_or(summary.comm), summary.comm);
   return least;
+}
+
+std::optional<double> RunData::throughput() const {
+  if (sync != net::Sync::none) {
+    if (!step || *step <= 0.0) return std::nullopt;
+    return batches_a_step() / *step;
+  }
+  double sum = 0.0;
+  int timed = 0;
+  for (const auto& [rank, summary] : rank_summaries) {
+    sum += summary.pace;
+    timed += summary.pace > 0.0 ? 1 : 0;
+  }
+  if (timed < workers) return std::nullopt;
+  return sum;
 }
 
 bool is_link(const std::string& directory) {

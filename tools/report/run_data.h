@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/registry.h"
+#include "net/connection_bytes.h"
 #include "net/shard_map.h"
 #include "net/store.h"
 #include "tools/report/sequence.h"
@@ -20,20 +21,13 @@ struct MetricsRow {
   double total = 0.0, data = 0.0, gradient = 0.0, await = 0.0, push = 0.0;
 };
 
-/// Bytes of one connection of a rank: by its ledger, and by the kernel's counters where it has
-/// them.
-struct ConnectionBytes {
-  int peer = -1;
-  double sent = 0.0, received = 0.0;
-  std::optional<double> kernel_sent, kernel_received;
-};
-
 /// rank-RANK.json.
 struct RankSummary {
-  double sent = 0.0, received = 0.0;  ///< Bytes of all frames.
-  double comm = 0.0;                  ///< Seconds of one transfer of all weights.
-  double wire = 0.0, exposed = 0.0;   ///< Seconds a step.
-  std::vector<ConnectionBytes> connections;
+  std::uint64_t sent = 0, received = 0;  ///< Bytes of all frames.
+  double comm = 0.0;                     ///< Seconds of one transfer of all weights.
+  double wire = 0.0, exposed = 0.0;      ///< Seconds a step.
+  double pace = 0.0;                     ///< Of a worker: its steps a second.
+  std::vector<net::ConnectionBytes> connections;
 };
 
 struct LayerSeconds {
@@ -55,7 +49,7 @@ struct RunData {
 
   bool complete = false;  ///< There is a summary. Else what is there is as far as the run came.
   std::vector<MetricsRow> metrics;
-  std::optional<double> grad, step, comm;  ///< Seconds: medians of the summary.
+  std::optional<double> grad, step;  ///< Seconds: medians of the summary.
   std::optional<double> top1, top5;
   std::uint64_t steps = 0;
   std::map<int, RankSummary> rank_summaries;
@@ -69,6 +63,9 @@ struct RunData {
   /// that had the most of its link. (A central server's is always busy for all its workers.)
   std::optional<double> link_comm() const;
   double batches_a_step() const { return sync == net::Sync::split ? 1.0 : workers; }
+  /// Batches a second of all workers. Asynchronous ones have each a pace of its own; of the others
+  /// the first stands for all. None: no step was timed, or not of every worker.
+  std::optional<double> throughput() const;
 };
 
 /// What transport has measured.

@@ -25,6 +25,9 @@ std::string percent(double part) {
 std::string megabytes(double bytes) {
   return fixed(bytes * 1e-6, 3);
 }
+std::string megabytes(std::uint64_t bytes) {
+  return megabytes(static_cast<double>(bytes));
+}
 
 std::string mode_of(const RunData& run) {
   if (!run.parallel) return "one machine";
@@ -39,8 +42,9 @@ std::string kind_of(const RunData& run) {
   return run.replayed ? "replayed: nothing was computed" : run.device;
 }
 
-void add_overview(Page& page, const std::vector<RunData>& runs,
-                  const std::vector<LinkData>& links) {
+using Predictions = std::vector<std::optional<Prediction>>;  ///< One a run.
+
+void add_overview(Page& page, const std::vector<RunData>& runs, const Predictions& predictions) {
   page.heading(2, "What was run", "runs");
   std::vector<std::vector<std::string>> rows;
   for (const RunData& run : runs)
@@ -58,8 +62,9 @@ void add_overview(Page& page, const std::vector<RunData>& runs,
       page.paragraph(run.name + " was interrupted: what follows of it is as far as it came.");
 
   rows.clear();
-  for (const RunData& run : runs) {
-    const auto prediction = prediction_of(run, runs, links);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const RunData& run = runs[i];
+    const auto& prediction = predictions[i];
     const auto told = [&](const std::optional<double>& value) {
       return value ? fixed(*value, 2) : std::string();
     };
@@ -83,14 +88,14 @@ void add_overview(Page& page, const std::vector<RunData>& runs,
              rows);
   page.paragraph(
       "t_grad: a worker's gradient of its batch, or of its part of one. t_comm: one transfer of "
-      "all weights, as "
-      "transport measured it where its directory is given, else by the run's own ledgers, of the "
-      "rank that had "
-      "most of its link. Speedup: over one machine (4.23), its t_grad being that of a given run of "
-      "one "
-      "machine with the same network and batch, or else the workers'. The equations (4.11), "
-      "(4.12), (4.20), "
-      "(4.21) are of the thesis's order, without overlap; the simulation has the run's own.");
+      "all weights, as transport measured it where its directory is given, else by the run's own "
+      "ledgers, of the rank that had most of its link. Speedup: over one machine (4.23). The "
+      "equations (4.11), (4.12), (4.20), (4.21) are of the thesis's order, without overlap; the "
+      "simulation has the run's own.");
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (predictions[i])
+      page.paragraph(runs[i].name + ": one machine takes " + duration_text(predictions[i]->grad) +
+                     " for a batch, by " + predictions[i]->alone + ".");
 }
 
 void add_curves(Page& page, const std::vector<RunData>& runs) {
@@ -182,7 +187,6 @@ void add_tensors(Page& page, const RunData& run,
                  const std::vector<std::vector<LedgerFrame>>& ledgers) {
   struct Tensor {
     double bytes = 0.0, seconds = 0.0;
-    std::uint64_t frames = 0;
   };
   std::map<std::uint32_t, Tensor> tensors;
   // Weights as workers receive them, but for the first ones.
@@ -196,7 +200,6 @@ void add_tensors(Page& page, const RunData& run,
       Tensor& tensor = tensors[frame.parameter];
       tensor.bytes += static_cast<double>(frame.bytes);
       tensor.seconds += frame.last - frame.first;
-      ++tensor.frames;
       steps = std::max(steps, frame.step);
     }
     receivers += any ? 1U : 0U;
@@ -236,15 +239,15 @@ void add_bytes(Page& page, const RunData& run) {
   std::vector<std::vector<std::string>> rows;
   bool counted = false;
   for (const auto& [rank, summary] : run.rank_summaries) {
-    double sent = 0.0, received = 0.0;
+    std::uint64_t sent = 0, received = 0;
     bool known = !summary.connections.empty();
-    for (const ConnectionBytes& connection : summary.connections) {
-      known = known && connection.kernel_sent && connection.kernel_received;
-      sent += connection.kernel_sent.value_or(0.0);
-      received += connection.kernel_received.value_or(0.0);
+    for (const net::ConnectionBytes& connection : summary.connections) {
+      known = known && connection.counted;
+      sent += connection.kernel_sent;
+      received += connection.kernel_received;
     }
     counted = counted || known;
-    const auto verdict = [&](double kernel, double ledger) {
+    const auto verdict = [&](std::uint64_t kernel, std::uint64_t ledger) {
       return known ? (kernel == ledger ? "=" : "!") + megabytes(kernel) : std::string();
     };
     rows.push_back(
@@ -286,7 +289,9 @@ std::string run_page(const std::vector<RunData>& runs, const std::vector<LinkDat
     if (title.find(run.title) == std::string::npos) title += ", " + run.title;
   Page page(title + ": " + std::to_string(runs.size()) + (runs.size() == 1 ? " run" : " runs"));
   page.heading(1, title + (runs.size() == 1 ? ": " + runs.front().name : ""));
-  add_overview(page, runs, links);
+  Predictions predictions;
+  for (const RunData& run : runs) predictions.push_back(prediction_of(run, runs, links));
+  add_overview(page, runs, predictions);
   add_curves(page, runs);
   for (const RunData& run : runs) add_run(page, run);
   return page.str();

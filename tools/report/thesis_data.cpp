@@ -40,6 +40,7 @@ void read_point(Thesis& thesis, const std::string& kind, const json& file) {
   const bool overlap = file.at("order").get<std::string>() == "overlap";
   const std::optional<double> speedup = number(file, "speedup");
   if (!speedup) throw Error("there is no speedup");
+  thesis.commits.insert(file.at("commit").get<std::string>());
   if (kind == "simulated") {
     (overlap ? point.simulated_overlap : point.simulated) = speedup;
   } else {
@@ -91,7 +92,6 @@ Thesis read_thesis(const std::string& directory) {
   std::string file = directory + "/thesis.json";
   try {
     const json head = read_run_file(file);
-    thesis.commit = head.at("commit").get<std::string>();
     thesis.processor = head.at("processor").get<std::string>();
     thesis.kernel = head.at("kernel").get<std::string>();
     thesis.congestion = head.at("congestion").get<std::string>();

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,7 +54,8 @@ struct CostsHere {
 
 struct Thesis {
   std::string directory;
-  std::string commit, processor, kernel, congestion;
+  std::string processor, kernel, congestion;
+  std::set<std::string> commits;  ///< Of Duplex, that points are of.
   int cores = 0;
   double mbit = 0.0;
   bool lab = false;

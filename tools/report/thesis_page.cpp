@@ -290,21 +290,20 @@ void add_summary(Page& page, const Thesis& thesis, const std::vector<Verdict>& a
   }
   page.paragraph(
       "Parallel Deep Learning (FIT VUT Brno, 2017) asked whether it pays to train a network on "
-      "several machines. Its tables and figures follow in its order, each as Duplex " +
-      thesis.commit +
-      " finds it: by the equations, by simulation, and on a lab of network "
-      "namespaces joined at " +
+      "several machines. Its tables and figures follow in its order, each as Duplex finds it: by "
+      "the equations, by simulation, and on a lab of network namespaces joined at " +
       fixed(thesis.mbit, 0) + " Mbit/s (" + thesis.congestion +
       "), with Table 6.1's t_grad replayed: nothing is computed there, every byte is real. Once in "
-      "the "
-      "thesis's order (receive all, compute, send all; whole tensors, Algorithm 3.7), once with "
-      "overlap "
-      "and even shares.");
+      "the thesis's order (receive all, compute, send all; whole tensors, Algorithm 3.7), once "
+      "with overlap and even shares.");
+  std::string commits;
+  for (const std::string& commit : thesis.commits)
+    commits += (commits.empty() ? " " : ", ") + commit;
   page.paragraph(std::to_string(thesis.cores) + " cores, " + thesis.processor + ", Linux " +
                  thesis.kernel + ". " + std::to_string(simulated) + " points simulated, " +
-                 std::to_string(lab) +
-                 " run on the lab. `make thesis` does it again, `make thesis "
-                 "FULL=1` with every point on the lab.");
+                 std::to_string(lab) + " run on the lab, by the program of" + commits +
+                 ". `make thesis` does it again, `make thesis FULL=1` with every point on the "
+                 "lab.");
   page.heading(2, "What the thesis states", "statements");
   std::string list = "<dl>";
   for (const Verdict& verdict : all)
@@ -313,12 +312,10 @@ void add_summary(Page& page, const Thesis& thesis, const std::vector<Verdict>& a
   page.html(list + "</dl>");
   page.paragraph(
       "A stated speedup counts as confirmed within 10% of it. The thesis's network was its own: "
-      "its "
-      "t_comm (Table 6.1) is not the lab's. Where a simulation with that t_comm reaches more, too, "
-      "something else than moving bytes in this order took the thesis's time. The estimate for a "
-      "central server (4.11) is the mean of best and worst; here all workers send at once, which "
-      "is "
-      "the worst (4.7).");
+      "its t_comm (Table 6.1) is not the lab's. Where a simulation with that t_comm reaches more, "
+      "too, something else than moving bytes in this order took the thesis's time. The estimate "
+      "for a central server (4.11) is the mean of best and worst; here all workers send at once, "
+      "which is the worst (4.7).");
 }
 
 }  // namespace

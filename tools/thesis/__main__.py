@@ -28,6 +28,7 @@ class Settings:
         there = setting("net.ipv4.tcp_available_congestion_control").split()
         self.congestion = os.environ.get("CONGESTION") or ("cubic" if "cubic" in there else there[0])
         self.measures = os.environ.get("SIMULATE_ONLY") != "1"
+        self.commit = commit()
         self.lab = self.measures and os.geteuid() == 0
         self.figures = (os.environ.get("FIGURES") or " ".join(points.FIGURES)).split()
         unknown = [figure for figure in self.figures if figure not in points.FIGURES]
@@ -48,7 +49,7 @@ def begin(settings):
     if before and any(before.get(key) != value for key, value in now.items()):
         raise Failed(f"{settings.files.path('thesis.json')} is of other settings, {before}: choose another OUT")
     settings.files.write("thesis.json", {
-        **now, "commit": commit(), "processor": processor(), "cores": os.cpu_count(), "kernel": os.uname().release,
+        **now, "processor": processor(), "cores": os.cpu_count(), "kernel": os.uname().release,
         "lab": settings.lab or bool(before and before.get("lab"))})
 
 
@@ -63,7 +64,7 @@ def main():
     try:
         begin(settings)
         costs.measure(settings)
-        failed |= points.simulate(settings)
+        points.simulate(settings)
         if settings.lab:
             failed |= diagrams.draw(settings)
             failed |= points.replay(settings)

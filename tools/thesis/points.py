@@ -32,7 +32,6 @@ SECONDS = 150  # That a run on the lab may take, about.
 # What waits at a port of the lab's switch at most (tools/netlab.sh: latency 50ms).
 QUEUE_SECONDS = 0.05
 
-
 # A run during which this machine was so much slower than at its best is done again, and of up to so many the one kept
 # during which it was fastest.
 DISTURBED, TRIES = 1.5, 3
@@ -68,10 +67,17 @@ class Point:
         return ["--net", self.net, "--classes", str(costs.CLASSES), "--batch", str(BATCH), "--server", self.server,
                 "--sync", self.sync, *(ORDERS[self.order] if shards else ORDERS[self.order][:2])]
 
+    def seconds_at_most(self, t_comm):
+        """Of a run on the lab, about."""
+        return self.steps(t_comm) * self.step_at_most(t_comm)
+
 
 def all_points(settings):
-    return [Point(figure, server, workers, order) for figure in settings.figures
-            for most in [FIGURES[figure][2]] for server in ("central", "distributed") for workers in range(1, most + 1) for order in ORDERS]
+    return [Point(figure, server, workers, order)
+            for figure in settings.figures
+            for server in ("central", "distributed")
+            for workers in range(1, FIGURES[figure][2] + 1)
+            for order in ORDERS]
 
 
 def seconds_of_steps(logdir):
@@ -130,7 +136,7 @@ def replay_one(settings, lab, point):
 def keep(settings, kind, point, result):
     settings.files.write(f"points/{kind}-{point.name}.json", {
         "version": 1, "figure": point.figure, "network": point.net, "sync": point.sync, "server": point.server,
-        "workers": point.workers, "order": point.order, **result})
+        "workers": point.workers, "order": point.order, "commit": settings.commit, **result})
 
 
 def missing(settings, kind, points):
@@ -143,21 +149,19 @@ def simulate(settings):
         if number % 50 == 0:
             settings.say(f"simulating: {len(left) - number} points left")
         keep(settings, "simulated", point, simulate_one(settings, point))
-    return False
 
 
 def replay(settings):
     """On labs of as many hosts as a point has, so that nothing else is there. True: some failed."""
     wanted = [point for point in all_points(settings) if settings.full or point.workers in point.quick]
     left, failed = missing(settings, "lab", wanted), False
-    left.sort(key=lambda point: (point.hosts, float(point.figure.split(".")[1])))
-    at_most = sum(point.steps(costs.of(settings, point.net)) * point.step_at_most(costs.of(settings, point.net))
-                  for point in left)
+    left.sort(key=lambda point: (point.hosts, settings.figures.index(point.figure)))
     while left:
-        settings.say(f"the lab: {len(left)} points left, {at_most / 60:.0f} minutes at most")
+        minutes = sum(point.seconds_at_most(costs.of(settings, point.net)) for point in left) / 60
+        settings.say(f"the lab: {len(left)} points left, {minutes:.0f} minutes at most")
         hosts = left[0].hosts
-        these, left = [point for point in left if point.hosts == hosts], [point for point in left
-                                                                           if point.hosts != hosts]
+        these = [point for point in left if point.hosts == hosts]
+        left = [point for point in left if point.hosts != hosts]
         with Lab(hosts, settings.mbit, settings.congestion) as lab:
             for point in these:
                 try:
@@ -165,6 +169,4 @@ def replay(settings):
                 except Failed as failure:
                     settings.say(f"{point.name}: {failure}")
                     failed = True
-                at_most -= point.steps(costs.of(settings, point.net)) * point.step_at_most(
-                    costs.of(settings, point.net))
     return failed
