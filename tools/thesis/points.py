@@ -57,9 +57,10 @@ class Point:
         return t_grad + 2 * t_comm * (self.workers if self.server == "central" else 1)
 
     def steps(self, t_comm):
-        """Of every worker: all of D batches where that is not too long, and enough for a median."""
+        """Of every worker, of D batches: enough for a median, or for asynchronous ones to find their pace; fewer where
+        that is too long."""
         everything = D if self.sync == "split" else math.ceil(D / self.workers)
-        enough = everything if self.sync == "none" else 8
+        enough = 32 if self.sync == "none" else 8
         return max(4, min(everything, enough, int(SECONDS / self.step_at_most(t_comm))))
 
     def flags(self):
