@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/device.h"
@@ -55,7 +56,10 @@ class Network {
   /// Waits for the device, as its synchronize(): what broke there names the layer.
   void synchronize() const;
 
-  void observe(LayerObserver observer) { observer_ = std::move(observer); }
+  /// Returns the one before.
+  LayerObserver observe(LayerObserver observer) {
+    return std::exchange(observer_, std::move(observer));
+  }
 
   const Model& model() const { return model_; }
   Device& device() { return device_; }

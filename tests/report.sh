@@ -107,6 +107,8 @@ write("profile.json", {"version": 1, "network": "LeNet", "layers": [
 rows = [f"{i},0,{2.3 / (1 + i)},0.01,0.06,0.001,0.05,0,0.009" for i in range(50)]
 header = "step,epoch,loss,rate,total_s,data_s,gradient_s,await_s,push_s"
 write("metrics.csv", "\n".join([header, *rows]) + "\n")
+write("accuracy.csv", "step,epoch,samples,top1,top5,loss\n" +
+      "".join(f"{10 * i},{i},10,{1 - 0.5 / i},{1 - 0.1 / i},{1 / i}\n" for i in range(1, 6)))
 PYTHON
 cp -r "$work/parallel" "$work/interrupted"
 rm "$work/interrupted/summary.json" "$work"/interrupted/rank-*.json "$work/interrupted/trace.json"
@@ -124,7 +126,7 @@ OUT=$work/thesis PAGE=$work/thesis.html DUPLEX=$DUPLEX SIMULATE_ONLY=1 FIGURES='
   { echo "tools/thesis failed"; exit 1; }
 
 for width in 400 1200; do
-  look "$work/runs.html" $width 6
+  look "$work/runs.html" $width 8
   look "$work/interrupted.html" $width 2
   look "$work/thesis.html" $width 22
 done

@@ -17,6 +17,7 @@
 #include "tools/rank_tracing.h"
 #include "tools/replay.h"
 #include "tools/table.h"
+#include "tools/tester.h"
 #include "tools/training.h"
 #include "tools/wire_exchange.h"
 
@@ -182,9 +183,14 @@ class Rank {
     datasets::BatchLoader loader(task_.split.train, loading);
     const Length length = length_of(flags, loader);
     const Exchanges exchanges = make_exchanges(wire, length);
+    TestRunner test;
+    if (directory != nullptr) {
+      tester_.emplace(*network_, task_.split.test, *directory, length.steps_per_epoch);
+      test = [this](std::uint64_t steps) { tester_->test(steps); };
+    }
     const TrainingResult result =
         train(tracing_.counting(network_steps(*network_, loader, flags.seed)), share.count,
-              *exchanges.back(), flags, length, directory, directory != nullptr);
+              *exchanges.back(), flags, length, directory, directory != nullptr, test);
     report_replaced(loader);
     return result;
   }
@@ -246,9 +252,7 @@ class Rank {
     std::fputs(report_of(result, flags.batch, false).c_str(), stdout);
     std::fputs(traffic_report(traffic).c_str(), stdout);
     if (flags.accuracy) {
-      const Accuracy accuracy = evaluate(*network_, task_.split.test, loader_threads());
-      std::printf("accuracy %s\n", accuracy.str().c_str());
-      summary["accuracy"] = tools::json_of(accuracy);
+      summary["accuracy"] = tools::json_of(tester_->test(result.steps));
     }
     directory.write("summary.json", summary.dump(1) + "\n");
     std::printf("run      %s\n", directory.path().c_str());
@@ -287,7 +291,8 @@ class Rank {
   HostParameters host_;
   RankTracing tracing_;
   net::Topology topology_;
-  LayerTimes times_;  ///< Of replay.
+  LayerTimes times_;              ///< Of replay.
+  std::optional<Tester> tester_;  ///< Of the first worker.
   std::unique_ptr<Device> device_;
   std::unique_ptr<Network> network_;
 };

@@ -31,6 +31,7 @@ Accuracy evaluate(Network& network, const datasets::Subset& test, int loader_thr
   const auto classes = static_cast<std::size_t>(network.model().classes());
   std::vector<float> outputs(static_cast<std::size_t>(network.batch()) * classes);
 
+  LayerObserver observer = network.observe(nullptr);
   Accuracy accuracy;
   double loss = 0.0;
   std::uint64_t first = 0, fifth = 0;
@@ -62,6 +63,7 @@ Accuracy evaluate(Network& network, const datasets::Subset& test, int loader_thr
     accuracy.top5 = static_cast<double>(fifth) / count;
     accuracy.loss = loss / count;
   }
+  network.observe(std::move(observer));
   return accuracy;
 }
 

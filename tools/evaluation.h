@@ -21,7 +21,8 @@ struct Accuracy {
 /// number.
 std::size_t rank_of_label(const float* outputs, std::size_t classes, std::int32_t label);
 
-/// Runs the network over the whole test part, in batches of its size.
+/// Runs the network over the whole test part, in batches of its size. Its observer hears nothing
+/// of that.
 Accuracy evaluate(Network& network, const datasets::Subset& test, int loader_threads);
 
 }  // namespace duplex::tools

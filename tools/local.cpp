@@ -14,6 +14,7 @@
 #include "tools/profile.h"
 #include "tools/replay.h"
 #include "tools/table.h"
+#include "tools/tester.h"
 #include "tools/training.h"
 
 namespace duplex::tools {
@@ -82,9 +83,10 @@ int local(int argc, const char* const* argv) {
   if (flags.profile) profile = std::make_unique<Profile>(network, warm_up_steps(length.steps));
   LocalExchange updating(network, flags.spec, flags.learning_rate());
   AccumulatingExchange exchange(network, updating, accumulate);
-  const TrainingResult result = train(network_steps(network, loader, flags.seed), flags.batch,
-                                      exchange, flags, length, &directory, true);
-  network.observe(nullptr);
+  Tester tester(network, task.split.test, directory, length.steps_per_epoch);
+  const TrainingResult result =
+      train(network_steps(network, loader, flags.seed), flags.batch, exchange, flags, length,
+            &directory, true, [&](std::uint64_t steps) { tester.test(steps); });
   report_replaced(loader);
 
   nlohmann::ordered_json summary = json_of(result);
@@ -105,9 +107,7 @@ int local(int argc, const char* const* argv) {
     std::printf("%s\n%s\n", data_report_of(result).c_str(), profile->table().c_str());
   }
   if (flags.accuracy) {
-    const Accuracy accuracy = evaluate(network, task.split.test, loader_threads());
-    std::printf("accuracy %s\n", accuracy.str().c_str());
-    summary["accuracy"] = json_of(accuracy);
+    summary["accuracy"] = json_of(tester.test(length.steps));
   }
   directory.write("summary.json", summary.dump(1) + "\n");
   std::printf("run      %s\n", directory.path().c_str());

@@ -36,17 +36,25 @@ struct StepMetrics {
   double push = 0.0;      ///< Handing gradients over; alone: updating the weights.
 };
 
-/// metrics.csv, a row a step, readable while the run goes on.
+/// Rows that can be read while the run goes on. Throws Error where a file cannot be written.
+class RowFile {
+ public:
+  RowFile(std::string path, const std::string& columns);
+  void write(const std::string& row);
+
+ private:
+  std::string path_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+};
+
+/// metrics.csv, a row a step.
 class MetricsFile {
  public:
   explicit MetricsFile(const std::string& path);
   void write(const StepMetrics& row);
 
  private:
-  void check(int result);
-
-  std::string path_;
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  RowFile file_;
 };
 
 }  // namespace duplex::tools

@@ -76,7 +76,7 @@ std::uint64_t warm_up_steps(std::uint64_t steps) {
 
 TrainingResult train(const StepRunner& run, std::int64_t batch, Exchange& inner,
                      const TrainingFlags& flags, const Length& length,
-                     const RunDirectory* directory, bool show) {
+                     const RunDirectory* directory, bool show, const TestRunner& test) {
   std::unique_ptr<MetricsFile> metrics;
   if (directory != nullptr) metrics = std::make_unique<MetricsFile>(directory->file("metrics.csv"));
   TimedExchange exchange(inner);
@@ -87,7 +87,7 @@ TrainingResult train(const StepRunner& run, std::int64_t batch, Exchange& inner,
   TrainingResult result;
   Progress progress;
 
-  const std::int64_t start = clock_ns();
+  std::int64_t start = clock_ns();  // Later by what tests take.
   std::int64_t step_begin = start;
   for (std::uint64_t step = 0; step < length.steps; ++step) {
     const auto [loss, have_data, waits] = run(step, exchange);
@@ -134,6 +134,12 @@ TrainingResult train(const StepRunner& run, std::int64_t batch, Exchange& inner,
           std::to_string(length.steps) + (loss ? ", loss " + fixed(*loss, 4) : "") + ", " +
           fixed(static_cast<double>((step + 1) * static_cast<std::uint64_t>(batch)) / gone, 1) +
           " pictures/s, " + clock_text(left) + " left");
+    }
+    if (test && step + 1 < length.steps && flags.test_every != 0 &&
+        (step + 1) % (flags.test_every * length.steps_per_epoch) == 0) {
+      test(step + 1);
+      step_begin = clock_ns();
+      start += step_begin - end;
     }
   }
   result.steps = length.steps;

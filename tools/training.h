@@ -50,7 +50,7 @@ struct TrainingResult {
   bool update_apart = true;      ///< push is the update; else it is part of gradient.
   std::uint64_t steps = 0;
   std::optional<double> loss;  ///< Mean over the last tenth of the steps.
-  double seconds = 0.0;        ///< All steps.
+  double seconds = 0.0;        ///< All steps, without the tests between them.
 };
 
 /// Steps at the start that no figure counts: a tenth of the run, ten at most.
@@ -67,12 +67,16 @@ struct StepOutcome {
 /// One step, all of it, through the exchange.
 using StepRunner = std::function<StepOutcome(std::uint64_t step, Exchange& exchange)>;
 
+/// Tests what so many steps have trained.
+using TestRunner = std::function<void(std::uint64_t steps)>;
+
 /// The training loop. A row a step goes to metrics.csv in `directory`, if given; progress is shown
-/// if `show`, by pictures a second where a step takes `batch`. Throws Error where the loss is no
-/// longer finite.
+/// if `show`, by pictures a second where a step takes `batch`. `test`, if given, runs as often as
+/// --test-every says, but not after the last step; it counts to no step's time. Throws Error where
+/// the loss is no longer finite.
 TrainingResult train(const StepRunner& run, std::int64_t batch, Exchange& inner,
                      const TrainingFlags& flags, const Length& length,
-                     const RunDirectory* directory, bool show);
+                     const RunDirectory* directory, bool show, const TestRunner& test = nullptr);
 
 /// Pieces of config.json and summary.json.
 nlohmann::ordered_json config_of(const TrainingFlags& flags, const Task& task,

@@ -17,6 +17,10 @@ void TrainingFlags::add_to(CLI::App& app) {
   app.add_option("--weights", weights, "safetensors file to start from");
   app.add_option("--save", save, "safetensors file to write the trained weights to");
   app.add_flag("--accuracy", accuracy, "test top-1 and top-5 accuracy after training");
+  app.add_option(
+         "--test-every", test_every,
+         "test every so many epochs too, for accuracy.csv; the clock of training stops then")
+      ->check(positive());
   app.add_flag("--profile", profile,
                "seconds a layer, forward and backward, as a table and profile.json");
   app.add_option("--epochs", epochs, "times through the training part (default 1)");
@@ -49,12 +53,14 @@ void TrainingFlags::add_to(CLI::App& app) {
 
 void TrainingFlags::settle() {
   const bool replays = !replay_source(computing.device).empty();
+  accuracy = accuracy || test_every != 0;
   if (datadir.empty() && !replays) throw Error("--datadir is required", Exit::usage);
   if (replays) {
     if (batches == 0) throw Error("--device replay: say how many --batches", Exit::usage);
     if (accuracy || !save.empty() || profile) {
-      throw Error("--device replay computes nothing: no --accuracy, --save or --profile",
-                  Exit::usage);
+      throw Error(
+          "--device replay computes nothing: no --accuracy, --test-every, --save or --profile",
+          Exit::usage);
     }
   }
   spec.kind = optimiser == "adam" ? OptimiserKind::adam : OptimiserKind::sgd;

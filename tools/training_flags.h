@@ -17,6 +17,7 @@ struct TrainingFlags {
   std::string datadir, logdir, weights, save;
   bool accuracy = false, profile = false, mirror = false, strict = false;
   std::uint64_t epochs = 1, batches = 0, seed = 1;
+  std::uint64_t test_every = 0;  ///< Epochs; 0: after training at most.
   std::int64_t batch = 32;
   std::string optimiser = "sgd";
   double rate = 0.01, rate_factor = 0.1;

@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/temporary_folder.h"
 #include "tests/tools/program.h"
+#include "tools/cells.h"
 
 namespace duplex::tools::testing {
 namespace {
@@ -111,6 +114,33 @@ TEST_F(Cli, LocalWritesARunDirectory) {
   }
   const std::string metrics = read_text(folder_ / "run/metrics.csv");
   EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 1 + 12);
+}
+
+/// Tests between the epochs change nothing of the training.
+TEST_F(Cli, TestsBetweenEpochs) {
+  const std::vector<std::string> training{"--epochs", "5", "--lr", "0.05", "--save"};
+  const auto with = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), training.begin(), training.end());
+    const Result result = run(local(flags));
+    EXPECT_EQ(result.exit, 0) << result.err;
+    return result.out;
+  };
+  with({folder_ / "without"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run/accuracy.csv"));
+  const std::string out = with({folder_ / "with", "--test-every", "2"});
+  EXPECT_EQ(read_text(folder_ / "with"), read_text(folder_ / "without"));
+  for (const char* told : {"after 12 steps", "after 24 steps", "after 30 steps"})
+    EXPECT_NE(out.find(told), std::string::npos) << out;
+
+  std::istringstream rows(read_text(folder_ / "run/accuracy.csv"));
+  std::string row, last;
+  std::vector<std::string> begins;
+  while (std::getline(rows, row)) begins.push_back((last = row).substr(0, row.find(",20")));
+  EXPECT_EQ(begins, (std::vector<std::string>{"step,epoch,samples,top1,top5,loss", "12,2", "24,4",
+                                              "30,5"}));
+  const auto accuracy = nlohmann::json::parse(read_text(folder_ / "run/summary.json"))["accuracy"];
+  EXPECT_NEAR(std::stod(cells_of(last, ',').at(3)), accuracy["top1"].get<double>(), 1e-8) << last;
+  expect_error(run(local({"--test-every", "0"})), 2, {"--test-every"});
 }
 
 TEST_F(Cli, TrainedWeightsAreReadBack) {

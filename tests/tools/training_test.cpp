@@ -179,6 +179,16 @@ TEST_F(Training, AveragingEveryBatchIsTheNFoldBatch) {  // With plain SGD: spec,
   EXPECT_EQ(together(3, 8, seldom), together(4, 8, plus(seldom, {"--server", "central"})));
 }
 
+/// The others wait meanwhile, and get the same weights.
+TEST_F(Training, FirstWorkerTestsBetweenEpochs) {
+  const std::vector<std::string> flags{"--lr", "0.05", "--epochs", "4"};
+  const Weights without = together(3, 8, flags);
+  EXPECT_EQ(together(3, 8, plus(flags, {"--test-every", "1"})), without);
+  const std::string rows =
+      read_text(folder_ / ("together" + std::to_string(runs_) + "/accuracy.csv"));
+  EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 1 + 4) << rows;
+}
+
 TEST_F(Training, AsynchronousWorkersLearn) {
   for (const char* server : {"central", "distributed"}) {
     SCOPED_TRACE(server);

@@ -1,7 +1,10 @@
 // The pieces that commands are made of, against values worked out by hand.
 #include <gtest/gtest.h>
 
+#include "core/device.h"
 #include "core/error.h"
+#include "layers/network.h"
+#include "models/registry.h"
 #include "tests/temporary_folder.h"
 #include "tests/tools/program.h"
 #include "tools/equations.h"
@@ -82,6 +85,27 @@ TEST(Evaluation, RankOfTheLabel) {
   EXPECT_EQ(rank_of_label(outputs, 4, 2), 1U);
   EXPECT_EQ(rank_of_label(outputs, 4, 0), 2U);
   EXPECT_EQ(rank_of_label(outputs, 4, 3), 3U);
+}
+
+TEST(Evaluation, IsNotObserved) {
+  const TemporaryFolder folder;
+  testing::write_squares(folder.path(), 4, 10);
+  datasets::DatasetOptions options;
+  options.channels = 1;
+  options.height = options.width = 28;
+  const datasets::Split parts = datasets::split(datasets::open_dataset(folder.path(), options));
+  const auto device = make_device("reference", 1);
+  models::ModelOptions classes;
+  classes.classes = 10;
+  Network network(models::build("lenet", classes), *device, 4);
+  network.initialise(1);
+  int heard = 0;
+  network.observe([&](std::size_t, Phase, std::int64_t, std::int64_t) { ++heard; });
+  EXPECT_EQ(evaluate(network, parts.test, 1).samples, 10U);
+  EXPECT_EQ(heard, 0);
+  const std::vector<float> pictures(4 * 28 * 28);
+  network.forward(pictures.data(), {});
+  EXPECT_GT(heard, 0);
 }
 
 std::string nodefile_error(const std::string& path, const std::string& text) {

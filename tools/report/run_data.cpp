@@ -94,37 +94,49 @@ RankSummary rank_of(const json& file) {
   return rank;
 }
 
-/// The columns by their names; a last line that is not whole is left out.
-void read_metrics(RunData& run, const std::string& path) {
+/// Rows of a file that has these columns; an empty cell is none. A last line that is not whole is
+/// left out.
+std::vector<std::vector<std::optional<double>>> read_rows(const std::string& path,
+                                                          const std::string& columns) {
   std::ifstream file(path);
   std::string line;
-  if (!std::getline(file, line) ||
-      line != "step,epoch,loss,rate,total_s,data_s,gradient_s,await_s,push_s")
-    throw Error(path + " is no metrics.csv of this version of duplex");
+  if (!std::getline(file, line) || line != columns)
+    throw Error(path + " is no " + fs::path(path).filename().string() +
+                " of this version of duplex");
+  const std::size_t count = cells_of(columns, ',').size();
+  std::vector<std::vector<std::optional<double>>> rows;
   while (std::getline(file, line)) {
     const std::vector<std::string> cells = cells_of(line, ',');
     const bool last = file.peek() == std::ifstream::traits_type::eof();
-    MetricsRow row;
-    double values[5] = {};
-    bool good = cells.size() == 9;
-    for (std::size_t i = 0; good && i < 5; ++i) {
+    bool good = cells.size() == count && !cells.back().empty();
+    std::vector<std::optional<double>> row;
+    for (std::size_t i = 0; good && i < count; ++i) {
+      row.emplace_back();
+      if (cells[i].empty()) continue;
       char* end = nullptr;
-      values[i] = std::strtod(cells[4 + i].c_str(), &end);
-      good = end != cells[4 + i].c_str() && *end == '\0' && std::isfinite(values[i]);
+      row.back() = std::strtod(cells[i].c_str(), &end);
+      good = *end == '\0' && std::isfinite(*row.back());
     }
     if (!good) {
       if (last) break;
-      throw Error(path + " is damaged: '" + line + "' is no step");
+      throw Error(path + " is damaged: '" + line + "' is no row of it");
     }
-    row.step = std::strtoull(cells[0].c_str(), nullptr, 10);
-    if (!cells[2].empty()) row.loss = std::strtod(cells[2].c_str(), nullptr);
-    row.total = values[0];
-    row.data = values[1];
-    row.gradient = values[2];
-    row.await = values[3];
-    row.push = values[4];
-    run.metrics.push_back(row);
+    rows.push_back(std::move(row));
   }
+  return rows;
+}
+
+void read_metrics(RunData& run, const std::string& path) {
+  for (const auto& row :
+       read_rows(path, "step,epoch,loss,rate,total_s,data_s,gradient_s,await_s,push_s"))
+    run.metrics.push_back({static_cast<std::uint64_t>(row[0].value_or(0.0)), row[2],
+                           row[4].value_or(0.0), row[5].value_or(0.0), row[6].value_or(0.0),
+                           row[7].value_or(0.0), row[8].value_or(0.0)});
+}
+
+void read_accuracy(RunData& run, const std::string& path) {
+  for (const auto& row : read_rows(path, "step,epoch,samples,top1,top5,loss"))
+    run.tests.push_back({row[0].value_or(0.0), row[3].value_or(0.0), row[4].value_or(0.0)});
 }
 
 void read_profile(RunData& run, const json& profile) {
@@ -209,6 +221,8 @@ RunData read_run(const std::string& directory) {
            [rank](RunData& to, const json& from) { to.rank_summaries[rank] = rank_of(from); });
     file = directory + "/metrics.csv";
     if (fs::exists(file)) read_metrics(run, file);
+    file = directory + "/accuracy.csv";
+    if (fs::exists(file)) read_accuracy(run, file);
   } catch (const json::exception& error) {
     throw Error(file + " is damaged: " + error.what());
   } catch (const Error& error) {

@@ -21,6 +21,11 @@ struct MetricsRow {
   double total = 0.0, data = 0.0, gradient = 0.0, await = 0.0, push = 0.0;
 };
 
+/// Row of accuracy.csv: after so many steps, the parts of the test's pictures.
+struct TestRow {
+  double step = 0.0, top1 = 0.0, top5 = 0.0;
+};
+
 /// rank-RANK.json.
 struct RankSummary {
   std::uint64_t sent = 0, received = 0;  ///< Bytes of all frames.
@@ -49,6 +54,7 @@ struct RunData {
 
   bool complete = false;  ///< There is a summary. Else what is there is as far as the run came.
   std::vector<MetricsRow> metrics;
+  std::vector<TestRow> tests;
   std::optional<double> grad, step;  ///< Seconds: medians of the summary.
   std::optional<double> top1, top5;
   std::uint64_t steps = 0;

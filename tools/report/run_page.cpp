@@ -98,16 +98,39 @@ void add_overview(Page& page, const std::vector<RunData>& runs, const Prediction
                      " for a batch, by " + predictions[i]->alone + ".");
 }
 
-void add_curves(Page& page, const std::vector<RunData>& runs) {
+/// Runs are told apart by their colours and dashes, the same on every chart.
+Series series_of(const std::vector<RunData>& runs, std::size_t number) {
+  return {runs[number].name,
+          {},
+          number % 2 == 0 ? Series::Style::line : Series::Style::dashed,
+          static_cast<int>(number)};
+}
+
+LineChart accuracy_chart(const std::vector<RunData>& runs, const char* title,
+                         double TestRow::*value) {
+  LineChart chart;
+  chart.title = title;
+  chart.x = "step";
+  chart.y = "%";
+  chart.from_zero = false;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    Series series = series_of(runs, i);
+    for (const TestRow& row : runs[i].tests)
+      series.points.emplace_back(row.step, 100.0 * row.*value);
+    if (series.points.size() == 1) series.style = Series::Style::marks;
+    if (!series.points.empty()) chart.series.push_back(std::move(series));
+  }
+  return chart;
+}
+
+LineChart loss_chart(const std::vector<RunData>& runs) {
   LineChart loss;
   loss.title = "Loss";
   loss.x = "step";
   loss.from_zero = false;
-  int colour = 0;
-  for (const RunData& run : runs) {
-    Series series{
-        run.name, {}, colour % 2 == 0 ? Series::Style::line : Series::Style::dashed, colour};
-    ++colour;
+  for (std::size_t number = 0; number < runs.size(); ++number) {
+    const RunData& run = runs[number];
+    Series series = series_of(runs, number);
     // Means of as many stretches as a chart shows.
     const std::size_t stretch = std::max<std::size_t>(1, run.metrics.size() / 200);
     for (std::size_t from = 0; from + stretch <= run.metrics.size(); from += stretch) {
@@ -123,10 +146,23 @@ void add_curves(Page& page, const std::vector<RunData>& runs) {
     }
     if (!series.points.empty()) loss.series.push_back(std::move(series));
   }
-  if (loss.series.empty()) return;
+  return loss;
+}
+
+void add_curves(Page& page, const std::vector<RunData>& runs) {
+  const LineChart loss = loss_chart(runs);
+  const LineChart top1 = accuracy_chart(runs, "Top-1 accuracy", &TestRow::top1);
+  const LineChart top5 = accuracy_chart(runs, "Top-5 accuracy", &TestRow::top5);
+  if (loss.series.empty() && top1.series.empty()) return;
   page.heading(2, "Learning", "learning");
-  page.figure(svg(loss),
-              "Of the batches of the first worker, by its steps; means of up to 200 stretches.");
+  if (!loss.series.empty())
+    page.figure(svg(loss),
+                "Of the batches of the first worker, by its steps; means of up to 200 stretches.");
+  if (top1.series.empty()) return;
+  page.html("<div class=\"pair\">");
+  page.figure(svg(top1), "Of the test pictures, by the first worker's steps.");
+  page.figure(svg(top5), "The right class is among the five likeliest.");
+  page.html("</div>");
 }
 
 void add_steps(Page& page, const RunData& run) {
