@@ -126,7 +126,7 @@ OUT=$work/thesis PAGE=$work/thesis.html DUPLEX=$DUPLEX SIMULATE_ONLY=1 FIGURES='
   { echo "tools/thesis failed"; exit 1; }
 
 for width in 400 1200; do
-  look "$work/runs.html" $width 8
+  look "$work/runs.html" $width 9
   look "$work/interrupted.html" $width 2
   look "$work/thesis.html" $width 22
 done

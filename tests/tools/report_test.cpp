@@ -66,6 +66,32 @@ TEST(ReportCommand, CountsWhatAllAsynchronousWorkersDo) {
   EXPECT_EQ(read_run(folder / "run").throughput(), std::nullopt);
 }
 
+/// What the layers of a worker take, by the trace, is its t_grad.
+TEST(TraceData, KnowsWhatLayersTake) {
+  const TemporaryFolder folder;
+  for (const char* server : {"distributed", "central"}) {
+    ASSERT_EQ(run({"simulate", "--net", "lenet", "--t-grad", "0.1", "--rate", "1Gbit/s",
+                   "--workers", "2", "--batches", "12", "--server", server, "--trace",
+                   "--trace-steps", "4", "--logdir", folder / server})
+                  .exit,
+              0);
+    const RunData data = read_run(folder / server);
+    const TraceData trace = data.trace();
+    const std::vector<LayerSeconds> layers = trace.layers(data.first_worker());
+    ASSERT_FALSE(layers.empty());
+    EXPECT_EQ(layers.front().name, "conv1");
+    double sum = 0.0;
+    for (const LayerSeconds& layer : layers) sum += layer.forward + layer.backward;
+    EXPECT_NEAR(sum, 0.1, 1e-5);
+    const std::size_t four = trace.spans.size(), two = trace.last(2).spans.size();
+    EXPECT_GT(two, 0U);
+    EXPECT_LT(two, four);
+  }
+  EXPECT_TRUE(read_run(folder / "central").trace().layers(0).empty());
+  write_text(folder / "central/trace.json", R"({"traceEvents": [], "otherData": {"version": 2}})");
+  EXPECT_EQ(run({"report", folder / "central"}).exit, 1);
+}
+
 TEST(ReportCommand, SaysWhichFileIsDamaged) {
   const TemporaryFolder folder;
   simulate(folder / "good");

@@ -11,6 +11,7 @@
 #include "net/shard_map.h"
 #include "net/store.h"
 #include "tools/report/sequence.h"
+#include "tools/report/trace_data.h"
 
 namespace duplex::tools::reports {
 
@@ -33,11 +34,6 @@ struct RankSummary {
   double wire = 0.0, exposed = 0.0;      ///< Seconds a step.
   double pace = 0.0;                     ///< Of a worker: its steps a second.
   std::vector<net::ConnectionBytes> connections;
-};
-
-struct LayerSeconds {
-  std::string name;
-  double forward = 0.0, backward = 0.0;
 };
 
 struct RunData {
@@ -63,7 +59,10 @@ struct RunData {
   std::optional<double> simulated_grad;  ///< What a simulation was given.
 
   bool has_trace() const;
-  models::ModelOptions options() const;  ///< That build its network.
+  /// Throws Error where the file is damaged.
+  TraceData trace() const { return read_trace(directory + "/trace.json"); }
+  int first_worker() const { return ranks - workers; }  ///< Its rank.
+  models::ModelOptions options() const;                 ///< That build its network.
   std::vector<std::vector<LedgerFrame>> ledgers() const { return read_ledgers(directory); }
   /// Seconds of one transfer of all weights over a link that nothing else uses: that of the rank
   /// that had the most of its link. (A central server's is always busy for all its workers.)

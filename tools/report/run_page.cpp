@@ -189,22 +189,21 @@ void add_steps(Page& page, const RunData& run) {
   page.figure(svg(chart), "Of the first worker.");
 }
 
-void add_layers(Page& page, const RunData& run) {
-  if (run.layers.empty()) return;
+void add_layers(Page& page, std::vector<LayerSeconds> layers, const std::string& from) {
+  if (layers.empty()) return;
   BarChart chart;
   chart.title = "t_grad by layer";
   chart.unit = "ms";
   chart.parts = {"forward", "backward"};
-  std::vector<LayerSeconds> layers = run.layers;
+  std::vector<std::vector<std::string>> rows;
+  for (const LayerSeconds& layer : layers)
+    rows.push_back({layer.name, fixed(layer.forward * 1e3, 3), fixed(layer.backward * 1e3, 3)});
   std::stable_sort(layers.begin(), layers.end(), [](const LayerSeconds& a, const LayerSeconds& b) {
     return a.forward + a.backward > b.forward + b.backward;
   });
-  std::vector<std::vector<std::string>> rows;
-  for (const LayerSeconds& layer : run.layers)
-    rows.push_back({layer.name, fixed(layer.forward * 1e3, 3), fixed(layer.backward * 1e3, 3)});
   for (std::size_t i = 0; i < std::min(bars_at_most, layers.size()); ++i)
     chart.bars.push_back({layers[i].name, {layers[i].forward * 1e3, layers[i].backward * 1e3}});
-  page.figure(svg(chart), "The layers that take longest.");
+  page.figure(svg(chart), "The layers that take longest, " + from + ".");
   page.begin_fold("All layers");
   page.table({"layer", "forward ms", "backward ms"}, rows);
   page.end_fold();
@@ -305,15 +304,22 @@ void add_run(Page& page, const RunData& run) {
   page.heading(2, run.name, run.name);
   if (!run.settings.empty()) page.paragraph(run.settings);
   add_steps(page, run);
-  add_layers(page, run);
-  if (!run.parallel) return;
+  if (!run.parallel) {
+    add_layers(page, run.layers, "in the median of the steps");
+    return;
+  }
+  TraceData trace;
+  if (run.has_trace()) trace = run.trace();
+  add_layers(page, trace.layers(run.first_worker()),
+             "of the first worker, in the mean of the steps that were traced");
   add_bytes(page, run);
   add_tensors(page, run, run.ledgers());
   if (run.has_trace()) {
     page.heading(3, "The last steps of all ranks", run.name + "-timeline");
-    add_timeline(page, run.directory + "/trace.json", timeline_steps, run.name + "-canvas");
+    add_timeline(page, trace.last(timeline_steps), run.name + "-canvas");
   } else {
-    page.paragraph("There is no timeline: dist and simulate keep one with --trace.");
+    page.paragraph(
+        "There is no timeline, and no t_grad by layer: dist and simulate keep both with --trace.");
   }
 }
 

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-
-#include "core/error.h"
 
 namespace duplex::tools::reports {
 namespace {
@@ -149,90 +146,49 @@ std::string embedded(const json& value) {
   return text;
 }
 
-struct Trace {
-  std::map<int, std::string> ranks;                    ///< Names by process.
-  std::map<std::pair<int, int>, std::string> threads;  ///< By process, thread.
-  std::vector<const json*> events;
-};
-
-Trace trace_of(const json& file, int steps) {
-  Trace trace;
-  std::int64_t newest = 0;
-  for (const json& event : file.at("traceEvents")) {
-    const std::string phase = event.at("ph").get<std::string>();
-    if (phase == "M") {
-      const std::string name = event.at("args").value("name", "");
-      if (event.at("name") == "process_name") trace.ranks[event.at("pid").get<int>()] = name;
-      if (event.at("name") == "thread_name")
-        trace.threads[{event.at("pid").get<int>(), event.at("tid").get<int>()}] = name;
-    } else if (phase == "X") {
-      newest = std::max(newest, event.at("args").at("step").get<std::int64_t>());
-      trace.events.push_back(&event);
-    }
-  }
-  const auto old = [&](const json* event) {
-    return event->at("args").at("step").get<std::int64_t>() + steps <= newest;
-  };
-  trace.events.erase(std::remove_if(trace.events.begin(), trace.events.end(), old),
-                     trace.events.end());
-  return trace;
-}
-
 }  // namespace
 
-void add_timeline(Page& page, const std::string& trace_path, int steps, const std::string& id) {
-  std::ifstream stream(trace_path);
+void add_timeline(Page& page, const TraceData& trace, const std::string& id) {
   json data{{"rows", json::array()}, {"names", json::array()}, {"events", json::array()}};
-  bool cut = false;
-  try {
-    const json file = json::parse(stream);
-    if (file.at("otherData").at("version") != 1)
-      throw Error(trace_path + " is of another version of duplex");
-    Trace trace = trace_of(file, steps);
-    std::stable_sort(trace.events.begin(), trace.events.end(), [](const json* a, const json* b) {
-      return a->at("ts").get<double>() < b->at("ts").get<double>();
-    });
-    cut = trace.events.size() > events_at_most;
-    if (cut)
-      trace.events.erase(trace.events.begin(),
-                         trace.events.end() - static_cast<std::ptrdiff_t>(events_at_most));
-    // Threads without an event in these steps get no row.
-    std::map<std::pair<int, int>, int> rows;
-    for (const json* event : trace.events)
-      rows[{event->at("pid").get<int>(), event->at("tid").get<int>()}] = 0;
-    int next = 0, last_rank = -1;
-    for (auto& [thread, row] : rows) {
-      if (thread.first != last_rank)
-        data["rows"].push_back({trace.ranks[thread.first], 1, trace.ranks[thread.first]}), ++next;
-      last_rank = thread.first;
-      row = next++;
-      data["rows"].push_back(
-          {trace.threads[thread], 0,
-           "rank " + std::to_string(thread.first) + ", " + trace.threads[thread]});
+  const bool cut = trace.spans.size() > events_at_most;
+  const auto first =
+      trace.spans.end() - static_cast<std::ptrdiff_t>(std::min(trace.spans.size(), events_at_most));
+  const auto name_of = [](const auto& names, const auto& key) {
+    const auto found = names.find(key);
+    return found == names.end() ? std::string() : found->second;
+  };
+  // Rows without a span in these steps are left out.
+  std::map<std::pair<int, int>, int> rows;
+  for (auto span = first; span != trace.spans.end(); ++span) rows[{span->rank, span->row}] = 0;
+  int next = 0, last_rank = -1;
+  for (auto& [key, row] : rows) {
+    if (key.first != last_rank) {
+      const std::string rank = name_of(trace.ranks, key.first);
+      data["rows"].push_back({rank, 1, rank});
+      ++next;
     }
-    double begin = 0.0, end = 1.0;
-    if (!trace.events.empty()) begin = trace.events.front()->at("ts").get<double>();
-    std::map<std::string, std::size_t> names;
-    for (const json* event : trace.events) {
-      const double at = event->at("ts").get<double>() - begin,
-                   takes = event->at("dur").get<double>();
-      end = std::max(end, at + takes);
-      std::string name = event->at("name").get<std::string>();
-      const std::string category = event->at("cat").get<std::string>();
-      if (category == "forward" || category == "backward") name += ", " + category;
-      if (event->at("args").contains("for"))
-        name += " (" + event->at("args")["for"].get<std::string>() + ")";
-      name += ", step " + std::to_string(event->at("args").at("step").get<std::int64_t>());
-      const auto number = names.emplace(name, names.size()).first->second;
-      if (number == data["names"].size()) data["names"].push_back(name);
-      data["events"].push_back({rows[{event->at("pid").get<int>(), event->at("tid").get<int>()}],
-                                std::round(at * 10) / 10, std::round(takes * 10) / 10,
-                                colour_of(category), number});
-    }
-    data["end"] = end;
-  } catch (const json::exception& error) {
-    throw Error(trace_path + " is damaged: " + error.what());
+    last_rank = key.first;
+    row = next++;
+    const std::string name = name_of(trace.rows, key);
+    data["rows"].push_back({name, 0, "rank " + std::to_string(key.first) + ", " + name});
   }
+  const double begin = first == trace.spans.end() ? 0.0 : first->begin;
+  double end = 1.0;
+  std::map<std::string, std::size_t> names;
+  for (auto span = first; span != trace.spans.end(); ++span) {
+    const double at = span->begin - begin;
+    end = std::max(end, at + span->takes);
+    std::string name = span->name;
+    if (span->category == "forward" || span->category == "backward") name += ", " + span->category;
+    if (!span->waits_for.empty()) name += " (" + span->waits_for + ")";
+    name += ", step " + std::to_string(span->step);
+    const auto number = names.emplace(name, names.size()).first->second;
+    if (number == data["names"].size()) data["names"].push_back(name);
+    data["events"].push_back({rows[{span->rank, span->row}], std::round(at * 10) / 10,
+                              std::round(span->takes * 10) / 10, colour_of(span->category),
+                              number});
+  }
+  data["end"] = end;
   page.html(
       "<div class=\"timeline\" id=\"" + escape(id) +
       "\"><p class=\"screen\"><button data-act=\"in\" aria-label=\"zoom in\">+</button> <button "
@@ -241,8 +197,7 @@ void add_timeline(Page& page, const std::string& trace_path, int steps, const st
       "aria-label=\"later\">&rarr;</button> "
       "<button data-act=\"all\">all</button> <span class=\"told\">&nbsp;</span></p>"
       "<canvas tabindex=\"0\" style=\"width:100%;touch-action:pan-y\" role=\"img\" "
-      "aria-label=\"timeline of all "
-      "ranks\"></canvas><script type=\"application/json\">" +
+      "aria-label=\"timeline of all ranks\"></canvas><script type=\"application/json\">" +
       embedded(data) + "</script></div>");
   page.html(
       "<p><span style=\"color:var(--c2)\">&#9632;</span> forward <span "

@@ -1,12 +1,12 @@
-// The timeline of a few steps of all ranks: a trace, drawn in the page, to zoom into.
+// The timeline of all ranks: a trace, drawn in the page, to zoom into.
 #pragma once
 #include <string>
 
 #include "tools/report/page.h"
+#include "tools/report/trace_data.h"
 
 namespace duplex::tools::reports {
 
-/// Adds the last `steps` steps of a trace.json. Throws Error where the file is none.
-void add_timeline(Page& page, const std::string& trace_path, int steps, const std::string& id);
+void add_timeline(Page& page, const TraceData& trace, const std::string& id);
 
 }  // namespace duplex::tools::reports

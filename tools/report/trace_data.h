@@ -1,0 +1,38 @@
+// trace.json, as dist and simulate write it (tools/trace.h).
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace duplex::tools::reports {
+
+struct TraceSpan {
+  int rank = 0, row = 0;
+  std::string name, category;
+  std::string waits_for;  ///< Of a wait: what for.
+  std::int64_t step = 0;
+  double begin = 0.0, takes = 0.0;  ///< Microseconds.
+};
+
+struct LayerSeconds {
+  std::string name;
+  double forward = 0.0, backward = 0.0;
+};
+
+struct TraceData {
+  std::map<int, std::string> ranks;                 ///< Names.
+  std::map<std::pair<int, int>, std::string> rows;  ///< Names, by rank and row.
+  std::vector<TraceSpan> spans;                     ///< By begin.
+
+  /// The last `steps` steps alone.
+  TraceData last(int steps) const;
+  /// What a rank's layers take a step, in the mean, in their order. Empty: it does not compute.
+  std::vector<LayerSeconds> layers(int rank) const;
+};
+
+/// Throws Error where the file is no trace, damaged or of another version of duplex.
+TraceData read_trace(const std::string& path);
+
+}  // namespace duplex::tools::reports
