@@ -5,36 +5,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <cstring>
 #include <numeric>
 #include <thread>
 
-#include "core/random.h"
+#include "tests/net/store_data.h"
 
 namespace duplex::net {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-
-constexpr std::size_t count = 1000;
-
-std::vector<float> gradient_of(int worker, std::uint64_t step) {
-  std::vector<float> gradient(count);
-  RandomStream(7, static_cast<std::uint64_t>(worker))
-      .fill_uniform(gradient.data(), count, step * count);
-  // Magnitudes far apart, so that another order of summing gives other bits.
-  for (std::size_t i = 0; i < count; ++i)
-    gradient[i] = (gradient[i] - 0.5F) * std::pow(10.0F, static_cast<float>((i + 3 * worker) % 7));
-  return gradient;
-}
-
-std::vector<float> initial() {
-  std::vector<float> weights(count);
-  RandomStream(8, 0).fill_uniform(weights.data(), count);
-  return weights;
-}
 
 /// One chunk, one owner.
 struct Bench {
@@ -47,14 +27,6 @@ struct Bench {
                 published = step;
                 ++publications;
               }) {}
-  static StoreSpec spec_of(int workers, const OptimiserSpec& optimiser, std::size_t early_bytes) {
-    StoreSpec spec;
-    spec.workers = workers;
-    spec.optimiser = optimiser;
-    spec.rate.base = 0.01;
-    spec.early_bytes = early_bytes;
-    return spec;
-  }
   void put(int worker, std::uint64_t step) {
     const std::vector<float> gradient = gradient_of(worker, step);
     float* to = store.place(0, worker, step, steady_clock::now() + milliseconds(5000));
@@ -69,12 +41,6 @@ struct Bench {
   std::atomic<int> publications{0};
   JoinStore store;
 };
-
-OptimiserSpec momentum() {
-  OptimiserSpec spec;
-  spec.momentum = 0.9F;
-  return spec;
-}
 
 /// (3.12) and the update, written down directly.
 std::vector<float> expected(int workers, std::uint64_t steps, const OptimiserSpec& optimiser) {
@@ -91,10 +57,6 @@ std::vector<float> expected(int workers, std::uint64_t steps, const OptimiserSpe
     update({optimiser, 0.01F, step + 1}, count, weights.data(), sum.data(), state);
   }
   return weights;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 TEST(Store, SameBitsInEveryOrderOfArrival) {
@@ -152,7 +114,7 @@ TEST(Store, ManyThreadsManyChunks) {
   constexpr std::uint64_t steps = 20;
   const ShardMap map = ShardMap::central({count}, 0, 512);
   std::vector<float> weights = initial();
-  StoreSpec spec = Bench::spec_of(workers, momentum(), 2048);
+  StoreSpec spec = spec_of(workers, momentum(), 2048);
   std::vector<std::atomic<std::uint64_t>> published(map.chunks());
   for (auto& step : published) step = 0;
   JoinStore store(map, 0, spec, {weights.data()},
@@ -180,7 +142,7 @@ TEST(Store, ManyThreadsManyChunks) {
 TEST(Store, SamplesWeighTheMean) {
   const ShardMap map = ShardMap::central({count}, 0);
   std::vector<float> weights = initial();
-  StoreSpec spec = Bench::spec_of(3, {}, 1 << 20);
+  StoreSpec spec = spec_of(3, {}, 1 << 20);
   spec.sync = Sync::split;
   spec.samples = {3, 2, 2};
   const auto store =
@@ -203,7 +165,7 @@ TEST(Store, SamplesWeighTheMean) {
 TEST(Store, AveragesWeights) {
   const ShardMap map = ShardMap::central({count}, 0);
   std::vector<float> weights = initial();
-  StoreSpec spec = Bench::spec_of(2, momentum(), 1 << 20);
+  StoreSpec spec = spec_of(2, momentum(), 1 << 20);
   spec.average = true;
   const auto store =
       make_store(map, 0, spec, {weights.data()}, [](std::size_t, std::uint64_t, int) {});
@@ -217,7 +179,7 @@ TEST(Store, PublishesTogetherWhereAsked) {
   const ShardMap map = ShardMap::central({count}, 0, 1024);
   ASSERT_GT(map.chunks(), 2U);
   std::vector<float> weights = initial();
-  StoreSpec spec = Bench::spec_of(1, {}, 0);
+  StoreSpec spec = spec_of(1, {}, 0);
   spec.publish_together = true;
   std::vector<std::size_t> published;
   const auto store =
@@ -233,107 +195,6 @@ TEST(Store, PublishesTogetherWhereAsked) {
   EXPECT_EQ(published, all);
 }
 
-TEST(AsyncStore, AnswersAWorkersWholeGradientWhereAsked) {
-  const ShardMap map = ShardMap::central({count}, 0, 1024);
-  std::vector<float> weights = initial();
-  StoreSpec spec = Bench::spec_of(2, {}, 0);
-  spec.sync = Sync::none;
-  spec.publish_together = true;
-  std::vector<std::pair<std::size_t, int>> published;
-  const auto store = make_store(
-      map, 0, spec, {weights.data()},
-      [&](std::size_t chunk, std::uint64_t, int worker) { published.emplace_back(chunk, worker); });
-  const std::vector<float> gradient = gradient_of(0, 0);
-  const auto give = [&](std::size_t chunk, int worker) {
-    store->give(chunk, worker, 0, gradient.data() + map[chunk].offset);
-  };
-  for (std::size_t chunk = map.chunks(); chunk-- > 1;) give(chunk, 0);
-  give(0, 1);  // Another's makes nothing whole.
-  EXPECT_TRUE(published.empty());
-  give(0, 0);
-  std::vector<std::pair<std::size_t, int>> all;
-  for (std::size_t chunk = 0; chunk < map.chunks(); ++chunk) all.emplace_back(chunk, 0);
-  EXPECT_EQ(published, all);
-}
-
-/// An asynchronous store of one chunk, and what it published: (worker, step).
-struct AsyncBench {
-  explicit AsyncBench(int workers, int own = -1)
-      : map(ShardMap::central({count}, 0)), weights(initial()) {
-    StoreSpec spec = Bench::spec_of(workers, momentum(), 0);
-    spec.sync = Sync::none;
-    spec.own = own;
-    store = make_store(map, 0, spec, {weights.data()},
-                       [this](std::size_t, std::uint64_t step, int worker) {
-                         const std::lock_guard<std::mutex> lock(mutex);
-                         published.emplace_back(worker, step);
-                       });
-  }
-  std::vector<float> read(int worker) {
-    std::vector<float> values(count);
-    store->read(0, worker, values.data());
-    return values;
-  }
-  ShardMap map;
-  std::vector<float> weights;
-  std::mutex mutex;
-  std::vector<std::pair<int, std::uint64_t>> published;
-  std::unique_ptr<Store> store;
-};
-
-TEST(AsyncStore, AppliesEveryGradientOnceInTheOrderOfArrival) {
-  AsyncBench bench(2);
-  std::vector<float> expected = initial(), velocity(count, 0.0F);
-  float* state[] = {velocity.data()};
-  const std::vector<std::pair<int, std::uint64_t>> order{{1, 0}, {1, 1}, {0, 0}, {1, 2}, {0, 1}};
-  std::uint64_t number = 0;
-  for (const auto& [worker, step] : order) {
-    const std::vector<float> gradient = gradient_of(worker, step);
-    bench.store->give(0, worker, step, gradient.data());
-    update({momentum(), 0.01F, ++number}, count, expected.data(), gradient.data(), state);
-    EXPECT_EQ(bench.published.back(), std::make_pair(worker, step + 1));
-    EXPECT_THROW(bench.store->place(0, worker, step, {}), ProtocolError);
-    EXPECT_THROW(bench.store->place(0, worker, step + 2, {}), ProtocolError);
-  }
-  EXPECT_TRUE(same_bits(bench.read(0), expected));
-  EXPECT_TRUE(same_bits(bench.weights, initial()));  // The worker's own are left alone.
-}
-
-TEST(AsyncStore, CountsStaleness) {
-  AsyncBench bench(2);
-  const std::vector<float> gradient = gradient_of(0, 0);
-  bench.read(0);
-  bench.read(1);
-  bench.store->give(0, 0, 0, gradient.data());  // Nothing came between.
-  bench.read(0);
-  bench.store->give(0, 0, 1, gradient.data());
-  bench.store->give(0, 1, 0, gradient.data());  // Two of worker 0 did.
-  std::vector<std::uint64_t> sums;
-  for (const Store::Staleness& entry : bench.store->staleness()) sums.push_back(entry.sum);
-  EXPECT_EQ(sums, (std::vector<std::uint64_t>{0, 0, 2}));
-}
-
-TEST(AsyncStore, EndsWithTheSameWeightsForAllThatAreLeft) {
-  AsyncBench bench(3);
-  const std::vector<float> gradient = gradient_of(0, 0);
-  bench.store->give(0, 0, 0, gradient.data());
-  bench.published.clear();
-  bench.store->done(0, false);
-  EXPECT_THROW(bench.store->place(0, 0, 1, {}), ProtocolError);
-  EXPECT_THROW(bench.store->done(0, false), ProtocolError);
-  bench.store->done(1, true);
-  EXPECT_TRUE(bench.published.empty());
-  bench.store->done(2, false);
-  EXPECT_EQ(bench.published, (std::vector<std::pair<int, std::uint64_t>>{{0, 2}, {2, 1}}));
-}
-
-/// The own worker says goodbye when it has its last weights: nobody else's may come behind them.
-TEST(AsyncStore, GivesItsOwnWorkerTheLastWeightsLast) {
-  AsyncBench bench(3, 0);
-  for (const int worker : {1, 0, 2}) bench.store->done(worker, false);
-  EXPECT_EQ(bench.published, (std::vector<std::pair<int, std::uint64_t>>{{1, 1}, {2, 1}, {0, 1}}));
-}
-
 TEST(Store, RefusesWhatIsNotDue) {
   Bench bench(2, {});
   const auto soon = steady_clock::now() + milliseconds(1000);
@@ -344,7 +205,7 @@ TEST(Store, RefusesWhatIsNotDue) {
   EXPECT_THROW(bench.store.place(0, 1, 0, soon), ProtocolError);
   EXPECT_EQ(bench.publications, 1);
   const ShardMap elsewhere = ShardMap::central({count}, 1);
-  JoinStore store(elsewhere, 0, Bench::spec_of(1, {}, 0), {bench.weights.data()}, nullptr);
+  JoinStore store(elsewhere, 0, spec_of(1, {}, 0), {bench.weights.data()}, nullptr);
   EXPECT_THROW(store.place(0, 0, 0, soon), ProtocolError);
 }
 
