@@ -26,13 +26,6 @@ std::vector<float*> weights_of(const std::vector<Span>& spans) {
   return weights;
 }
 
-ShardMap map_of(const ExchangeSpec& spec, const std::vector<Span>& spans,
-                const Topology& topology) {
-  if (topology.mode == ServerMode::central)
-    return ShardMap::central(counts_of(spans), topology.server, spec.chunk_bytes);
-  return ShardMap::distributed(counts_of(spans), topology.size, spec.shards, spec.chunk_bytes);
-}
-
 }  // namespace
 
 Fingerprint fingerprint_of(const std::string& text, const std::vector<Span>& spans) {
@@ -46,8 +39,8 @@ ParameterExchange::State::State(const ExchangeSpec& spec, std::vector<Span> span
       spans_(std::move(spans)),
       topology_(mesh.topology()),
       rank_(mesh.rank()),
-      map_(map_of(spec_, spans_, topology_)),
-      head_start_(spec_.overlap ? map_.elements() / 4 : map_.elements()),
+      map_(topology_.shard_map(counts_of(spans_), spec_.shards, spec_.chunk_bytes)),
+      head_start_(head_start(map_.elements(), spec_.overlap)),
       workers_(topology_.workers()),
       ledger_(rank_, mesh.hub_time(), spec_.ledger_path),
       window_(spec_.trace_steps),
@@ -82,7 +75,8 @@ void ParameterExchange::State::connect(Link link) {
 
 void ParameterExchange::State::start() {
   if (store_) store_->publish_initial();
-  if (store_ && is_worker()) own_lane_ = std::make_unique<OwnLane>(*store_, worker_number(rank_));
+  if (store_ && is_worker())
+    own_lane_ = std::make_unique<OwnLane>(*store_, topology_.worker_number(rank_));
   for (auto& connection : connections_)
     if (connection) connection->start();
 }
@@ -110,7 +104,7 @@ void ParameterExchange::State::make_store() {
   StoreSpec store;
   store.sync = spec_.sync;
   store.workers = static_cast<int>(workers_.size());
-  store.own = is_worker() ? worker_number(rank_) : -1;
+  store.own = topology_.worker_number(rank_);
   store.samples = spec_.samples;
   store.average = spec_.average;
   store.publish_together = !spec_.overlap;

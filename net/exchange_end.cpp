@@ -56,7 +56,7 @@ void ParameterExchange::State::await_last_weights() {
   }
   for (auto& connection : connections_)
     if (connection && topology_.is_owner(connection->peer())) connection->done();
-  if (store_) store_->done(worker_number(rank_), false);
+  if (store_) store_->done(topology_.worker_number(rank_), false);
   await_all();
 }
 

@@ -28,14 +28,14 @@ void* ParameterExchange::State::destination(int peer, const FrameHeader& header)
 }
 
 void ParameterExchange::State::fill(int peer, const FrameHeader& header, void* payload) {
-  store_->read(map_.find(header.parameter, header.chunk), worker_number(peer),
+  store_->read(map_.find(header.parameter, header.chunk), topology_.worker_number(peer),
                static_cast<float*>(payload));
 }
 
 void ParameterExchange::State::received(int peer, const FrameHeader& header) {
   const std::size_t chunk = map_.find(header.parameter, header.chunk);
   if (header.kind == FrameKind::gradient)
-    store_->arrived(chunk, worker_number(peer));
+    store_->arrived(chunk, topology_.worker_number(peer));
   else
     weights_are_here(chunk);
 }
@@ -82,7 +82,7 @@ void ParameterExchange::State::leaves_weights_turn(int peer) {
 void ParameterExchange::State::done(int peer) {
   if (!is_async() || !store_ || !topology_.is_worker(peer))
     throw ProtocolError(name_of_rank(peer) + " ended its training out of turn");
-  store_->done(worker_number(peer), false);
+  store_->done(topology_.worker_number(peer), false);
 }
 
 void ParameterExchange::State::parted(int peer) {
@@ -98,16 +98,11 @@ void ParameterExchange::State::failed(int peer, std::exception_ptr cause) {
     fail(cause);
 }
 
-int ParameterExchange::State::worker_number(int rank) const {
-  const auto at = std::lower_bound(workers_.begin(), workers_.end(), rank);
-  return static_cast<int>(at - workers_.begin());
-}
-
 void* ParameterExchange::State::destination_of_gradient(int peer, std::size_t chunk,
                                                         const FrameHeader& header) {
   if (!store_ || !topology_.is_worker(peer)) throw ProtocolError("it is no worker of this rank");
-  float* place =
-      store_->place(chunk, worker_number(peer), header.step, Clock::now() + spec_.timeout);
+  float* place = store_->place(chunk, topology_.worker_number(peer), header.step,
+                               Clock::now() + spec_.timeout);
   if (place != nullptr) return place;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -142,7 +137,7 @@ void ParameterExchange::State::send_weights(int to, const Chunk& chunk, std::uin
 
 /// This rank's worker is given this rank's weights as they are; the store's go on changing.
 void ParameterExchange::State::take(std::size_t chunk) {
-  store_->read(chunk, worker_number(rank_),
+  store_->read(chunk, topology_.worker_number(rank_),
                spans_[map_[chunk].parameter].weights + map_[chunk].offset);
   weights_are_here(chunk);
 }

@@ -68,7 +68,6 @@ class ParameterExchange::State final : public ConnectionOwner {
 
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
   bool is_async() const { return spec_.sync == Sync::none; }
-  int worker_number(int rank) const;
   std::string name_of_rank(int rank) const;
 
   void make_store();
@@ -104,11 +103,7 @@ class ParameterExchange::State final : public ConnectionOwner {
   const Topology topology_;
   const int rank_;
   const ShardMap map_;
-  /// Elements of the model by which gradients go ahead of new weights. With weights of so many
-  /// still to send, the links stay busy while the last gradients come in, later from one worker
-  /// than from another; the next forward begins later by what it takes to send them. Where owners
-  /// publish together: all, since every one waits for all gradients.
-  const std::size_t head_start_;
+  const std::size_t head_start_;    ///< Of gradients before weights.
   const std::vector<int> workers_;  ///< Ranks that train.
   Ledger ledger_;
   TraceWindow window_;

@@ -38,7 +38,7 @@ void ParameterExchange::State::lose(int peer, const std::exception_ptr& cause) {
   connections_[index(peer)]->drop();
   gradients_turn_.leave(peer);
   weights_turn_.leave(peer);
-  store_->done(worker_number(peer), true);
+  store_->done(topology_.worker_number(peer), true);
 }
 
 /// The first cause counts: it is what every call throws from then on, and what the peers are

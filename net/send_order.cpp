@@ -28,6 +28,10 @@ std::uint64_t round_of(const FrameHeader& header) {
   return header.kind == FrameKind::weights ? header.step : header.step + 1;
 }
 
+std::size_t head_start(std::size_t elements, bool overlap) {
+  return overlap ? elements / 4 : elements;
+}
+
 bool SendOrder::after(const Outgoing& a, const Outgoing& b) {
   const auto key = [](const Outgoing& frame) {
     return std::make_tuple(round_of(frame.header), frame.place,

@@ -30,6 +30,13 @@ struct Outgoing {
 /// gradients made them; the first ones are a round before all.
 std::uint64_t round_of(const FrameHeader& header);
 
+/// Elements of the model by which gradients go ahead of new weights: the place of weights is their
+/// position and this, that of gradients their position. With weights of so many still to send, the
+/// links stay busy while the last gradients come in, later from one worker than from another; the
+/// next forward begins later by what it takes to send them. In strict order: all, since every owner
+/// waits for all gradients before it publishes.
+std::size_t head_start(std::size_t elements, bool overlap);
+
 /// Urgent frames go first, then weights and gradients, then what ends the connection. Of weights
 /// and gradients, those of an earlier round go first, then those of a lower place, then weights.
 /// New weights count to the round whose gradients made them.

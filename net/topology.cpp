@@ -9,6 +9,17 @@ std::vector<int> Topology::workers() const {
   return ranks;
 }
 
+int Topology::worker_number(int rank) const {
+  if (!is_worker(rank)) return -1;
+  return mode == ServerMode::central && rank > server ? rank - 1 : rank;
+}
+
+ShardMap Topology::shard_map(const std::vector<std::size_t>& counts, Shards shards,
+                             std::size_t chunk_bytes) const {
+  if (mode == ServerMode::central) return ShardMap::central(counts, server, chunk_bytes);
+  return ShardMap::distributed(counts, size, shards, chunk_bytes);
+}
+
 std::vector<int> Topology::peers_of(int rank) const {
   std::vector<int> ranks;
   for (int other = 0; other < size; ++other)

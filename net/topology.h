@@ -22,7 +22,11 @@ struct Topology {
   /// Whether rank `a` waits for rank `b` to connect, rather than connecting to it.
   bool listens(int a, int b) const { return mode == ServerMode::central ? a == server : a < b; }
   std::vector<int> workers() const;           ///< Ranks that train, ascending.
+  int worker_number(int rank) const;          ///< Its place among the workers; -1: it is none.
   std::vector<int> peers_of(int rank) const;  ///< Ranks connected to this one, ascending.
+  /// Which of them owns which of these weights.
+  ShardMap shard_map(const std::vector<std::size_t>& counts, Shards shards,
+                     std::size_t chunk_bytes) const;
 };
 
 }  // namespace duplex::net

@@ -28,9 +28,7 @@ net::MeshSpec mesh_spec(const DistFlags& flags, const Task& task) {
   net::MeshSpec spec;
   spec.addresses = flags.addresses;
   const int size = static_cast<int>(spec.addresses.size());
-  spec.topology.mode = net::parse_server_mode(flags.server);
-  spec.topology.size = size;
-  spec.topology.server = 0;
+  spec.topology = flags.parallel.topology(size);
   if (spec.topology.mode == net::ServerMode::central && size < 2) {
     throw Error("--server central takes two ranks at least: the server and a worker", Exit::usage);
   }
@@ -51,23 +49,13 @@ net::MeshSpec mesh_spec(const DistFlags& flags, const Task& task) {
   return spec;
 }
 
-int worker_number(const net::Topology& topology, int rank) {
-  int number = 0;
-  for (int worker : topology.workers()) {
-    if (worker == rank) return number;
-    ++number;
-  }
-  return -1;
-}
-
 /// One rank of a run, from its start to its files.
 class Rank {
  public:
   explicit Rank(const DistFlags& flags)
       : flags_(flags),
         task_(open_task(flags.training)),
-        mode_(net::parse_server_mode(flags.server)),
-        trains_(mode_ == net::ServerMode::distributed || flags.index != 0),
+        trains_(!flags.parallel.central() || flags.index != 0),
         host_(task_.model, trains_),
         tracing_(flags.trace ? flags.trace_steps : 0) {}
 
@@ -91,7 +79,7 @@ class Rank {
   }
 
  private:
-  bool leads() const { return worker_number(topology_, flags_.index) == 0; }
+  bool leads() const { return topology_.worker_number(flags_.index) == 0; }
 
   void prepare_network() {
     const TrainingFlags& flags = flags_.training;
@@ -118,11 +106,8 @@ class Rank {
 
   /// What a rank trains on of each step's samples.
   datasets::Share share_of(int rank) const {
-    const auto workers = static_cast<int>(topology_.workers().size());
-    const int number = worker_number(topology_, rank);
-    const std::int64_t batch = flags_.training.batch;
-    return flags_.sync == "split" ? datasets::split_share(batch, number, workers)
-                                  : datasets::join_share(batch, number, workers);
+    return flags_.parallel.share(flags_.training.batch, topology_.worker_number(rank),
+                                 static_cast<int>(topology_.workers().size()));
   }
 
   net::ExchangeSpec exchange_spec() const {
@@ -140,15 +125,15 @@ class Rank {
   /// What stands between the training loop and the wire; empty: nothing.
   Exchanges make_exchanges(net::ParameterExchange& wire, const Length& length) {
     Exchanges made;
-    if (network_ && flags_.average == 0) {
+    if (network_ && flags_.parallel.average == 0) {
       made.push_back(std::make_unique<WireExchange>(*network_, host_, wire));
     } else if (network_) {
       made.push_back(std::make_unique<LocalExchange>(*network_, flags_.training.spec,
                                                      flags_.training.learning_rate()));
       made.push_back(std::make_unique<AveragingExchange>(*network_, host_, wire, *made.back(),
-                                                         flags_.average, length.steps));
+                                                         flags_.parallel.average, length.steps));
     }
-    if (flags_.overlap != "on") {
+    if (flags_.parallel.overlap != "on") {
       Exchange& inner = made.empty() ? wire : *made.back();
       made.push_back(std::make_unique<StrictExchange>(inner, host_.spans().size()));
     }
@@ -160,14 +145,7 @@ class Rank {
     nlohmann::ordered_json config = config_of(flags_.training, task_, device_.get());
     config["command"] = "dist";
     config["settings"] = flags_.settings();
-    config["ranks"] = topology_.size;
-    config["workers"] = topology_.workers().size();
-    config["server"] = flags_.server;
-    config["sync"] = flags_.sync;
-    config["shards"] = flags_.shards;
-    config["overlap"] = flags_.overlap;
-    config["semaphore"] = flags_.semaphore;
-    config["average"] = flags_.average;
+    flags_.parallel.describe(config, topology_);
     directory.write("config.json", config.dump(1) + "\n");
   }
 
@@ -223,8 +201,8 @@ class Rank {
     summary["rank"] = flags_.index;
     summary["workers"] = topology_.workers().size();
     summary["ranks"] = topology_.size;
-    summary["server"] = flags_.server;
-    summary["sync"] = flags_.sync;
+    summary["server"] = flags_.parallel.server;
+    summary["sync"] = flags_.parallel.sync;
     summary["replayed"] = replays();
     summary["traffic"] = json_of(traffic);
     summary["connections"] = json_of(wire.connections());
@@ -261,7 +239,7 @@ class Rank {
   /// What the store of this rank has to tell of an asynchronous run.
   void report_staleness(const net::ParameterExchange& wire, const RunDirectory& directory,
                         nlohmann::ordered_json& summary) const {
-    if (flags_.sync != "none") return;
+    if (flags_.parallel.sync != "none") return;
     const std::vector<net::Store::Staleness> steps = wire.staleness();
     if (!steps.empty()) {
       directory.write("staleness-" + std::to_string(flags_.index) + ".csv", staleness_csv(steps));
@@ -286,7 +264,6 @@ class Rank {
 
   const DistFlags& flags_;
   Task task_;
-  net::ServerMode mode_;
   bool trains_;
   HostParameters host_;
   RankTracing tracing_;

@@ -19,30 +19,7 @@ void DistFlags::add_to(CLI::App& app) {
                  "this process's rank: its line in the nodefile, from 0 (default: what srun or "
                  "mpirun says, or RANK of WORLD_SIZE)")
       ->check(at_least(0));
-  app.add_option("--sync", sync,
-                 "join: one update by the mean gradient of every worker's batch (default); split: "
-                 "the workers share one batch; none: every gradient is applied as it comes")
-      ->check(CLI::IsMember({"join", "split", "none"}));
-  app.add_option("--average", average,
-                 "workers update weights of their own and go on with the mean of them after every "
-                 "so many batches")
-      ->check(between(1, 1 << 30));
-  app.add_option("--overlap", overlap,
-                 "on: gradients leave during the backward pass, weights come during the forward "
-                 "pass (default); off: receive all, compute, send all")
-      ->check(CLI::IsMember({"on", "off"}));
-  app.add_option("--semaphore", semaphore,
-                 "on: one worker at a time sends to a server, and a server sends to one worker at "
-                 "a time, in the order of asking (default off)")
-      ->check(CLI::IsMember({"on", "off"}));
-  app.add_option(
-         "--server", server,
-         "distributed: every rank trains and holds a share of the weights (default); central: "
-         "rank 0 holds all and does not train")
-      ->check(CLI::IsMember({"central", "distributed"}));
-  app.add_option("--shards", shards,
-                 "distributed server: even shares (default) or whole tensors (Algorithm 3.7)")
-      ->check(CLI::IsMember({"even", "tensors"}));
+  parallel.add_to(app);
   app.add_option("--job", job, "name of the run; ranks of different jobs do not meet");
   app.add_flag(
       "--trace", trace,
@@ -55,11 +32,11 @@ void DistFlags::add_to(CLI::App& app) {
 
 net::ExchangeSpec DistFlags::exchange() const {
   net::ExchangeSpec spec;
-  spec.sync = net::parse_sync(sync);
-  spec.shards = net::parse_shards(shards);
-  spec.average = average > 0;
-  spec.overlap = overlap == "on";
-  spec.semaphore = semaphore == "on";
+  spec.sync = net::parse_sync(parallel.sync);
+  spec.shards = net::parse_shards(parallel.shards);
+  spec.average = parallel.average > 0;
+  spec.overlap = parallel.overlap == "on";
+  spec.semaphore = parallel.semaphore == "on";
   spec.trace_steps = trace ? trace_steps : 0;
   spec.optimiser = training.spec;
   spec.rate = training.learning_rate();
@@ -68,9 +45,7 @@ net::ExchangeSpec DistFlags::exchange() const {
 }
 
 std::string DistFlags::settings() const {
-  return "sync " + sync + (average > 0 ? ", average " + std::to_string(average) : "") +
-         ", overlap " + overlap + ", semaphore " + semaphore + ", server " + server +
-         (server == "distributed" ? ", shards " + shards : "") + ", " + training.settings();
+  return parallel.settings() + ", " + training.settings();
 }
 
 std::string DistFlags::settle() {
@@ -80,14 +55,12 @@ std::string DistFlags::settle() {
                 Exit::usage);
   }
   if (!training.save.empty()) const OutputFile writable(training.save);
-  if (average > 0 && (sync != "join" || overlap == "off")) {
-    throw Error("dist: --average goes with --sync join and --overlap on", Exit::usage);
-  }
-  if (average > 0 && !replay_source(training.computing.device).empty()) {
+  parallel.settle("dist");
+  if (parallel.average > 0 && !replay_source(training.computing.device).empty()) {
     throw Error("dist: --average needs weights that are trained; --device replay trains none",
                 Exit::usage);
   }
-  const RankSource source = find_rank({nodefile, index, server == "central"}, std::getenv);
+  const RankSource source = find_rank({nodefile, index, parallel.central()}, std::getenv);
   index = source.rank;
   addresses = source.addresses;
   return source.str();

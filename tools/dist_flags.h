@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "net/exchange.h"
+#include "tools/parallel_flags.h"
 #include "tools/training_flags.h"
 #include "tools/wire_flags.h"
 
@@ -15,11 +16,11 @@ namespace duplex::tools {
 struct DistFlags {
   TrainingFlags training;
   WireFlags wire;
-  std::string nodefile, sync = "join", server = "distributed", shards = "even", job = "duplex",
-                        overlap = "on", semaphore = "off";
+  ParallelFlags parallel;
+  std::string nodefile, job = "duplex";
   int index = -1;
   std::vector<net::Address> addresses;  ///< By rank, of the nodefile or of what started this one.
-  std::uint64_t average = 0, trace_steps = 10;
+  std::uint64_t trace_steps = 10;
   bool trace = false;
 
   void add_to(CLI::App& app);

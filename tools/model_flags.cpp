@@ -1,5 +1,7 @@
 #include "tools/model_flags.h"
 
+#include <nlohmann/json.hpp>
+
 #include "tools/command_line.h"
 
 namespace duplex::tools {
@@ -16,6 +18,17 @@ void ModelFlags::add_to(CLI::App& app, bool required) {
   app.add_flag("--auxiliary", options.auxiliary, "googlenet: train with the auxiliary classifiers");
   app.add_flag("--pad-shortcuts", options.zero_padded_shortcuts,
                "resnet34: zero-padded channels instead of 1x1 convolutions");
+}
+
+nlohmann::ordered_json ModelFlags::describe(const Model& model) const {
+  return {{"version", 1},
+          {"network", net},
+          {"title", model.title()},
+          {"input", model.entry(0).shape.str()},
+          {"classes", model.classes()},
+          {"parameters", model.trained_parameters()},
+          {"auxiliary", options.auxiliary},
+          {"pad_shortcuts", options.zero_padded_shortcuts}};
 }
 
 }  // namespace duplex::tools

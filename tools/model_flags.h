@@ -2,6 +2,7 @@
 #pragma once
 #include <CLI/CLI.hpp>
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "models/registry.h"
@@ -15,6 +16,8 @@ struct ModelFlags {
   /// `required`: --net has to be given.
   void add_to(CLI::App& app, bool required = true);
   Model build() const { return models::build(net, options); }
+  /// What config.json says of what was built.
+  nlohmann::ordered_json describe(const Model& model) const;
 };
 
 }  // namespace duplex::tools

@@ -88,31 +88,15 @@ class Writer {
   using Json = nlohmann::ordered_json;
 
   void write_config() const {
-    const Model& model = situation_.model;
-    Json config;
-    config["version"] = 1;
-    config["network"] = flags_.model.net;
-    config["title"] = model.title();
-    config["input"] = model.entry(0).shape.str();
-    config["classes"] = model.classes();
-    config["parameters"] = model.trained_parameters();
-    config["auxiliary"] = flags_.model.options.auxiliary;
-    config["pad_shortcuts"] = flags_.model.options.zero_padded_shortcuts;
-    config["settings"] = flags_.settings();
+    Json config = flags_.model.describe(situation_.model);
+    config["settings"] = flags_.parallel.settings();
     config["batch"] = flags_.batch;
     config["seed"] = flags_.seed;
     config["device"] = "none: simulated";
     config["replayed"] = true;
     config["simulated"] = true;
     config["command"] = "simulate";
-    config["ranks"] = spec_.topology.size;
-    config["workers"] = spec_.part.size();
-    config["server"] = flags_.server;
-    config["sync"] = flags_.sync;
-    config["shards"] = flags_.shards;
-    config["overlap"] = flags_.overlap;
-    config["semaphore"] = flags_.semaphore;
-    config["average"] = flags_.average;
+    flags_.parallel.describe(config, spec_.topology);
     config["batches"] = flags_.batches;
     config["t_grad_s"] = situation_.costs.grad;
     config["t_comm_s"] = situation_.costs.comm;
@@ -138,7 +122,7 @@ class Writer {
 
   void write_rank(int rank, const Outcome& outcome, const Recorder& recorder) const {
     const bool trains = spec_.topology.is_worker(rank);
-    const int worker = rank - (spec_.topology.is_worker(0) ? 0 : 1);
+    const int worker = spec_.topology.worker_number(rank);
     Json summary;
     if (trains) summary = json_of(result_of(outcome.steps[static_cast<std::size_t>(worker)]));
     std::size_t elements = 0;
@@ -148,8 +132,8 @@ class Writer {
     summary["rank"] = rank;
     summary["workers"] = spec_.part.size();
     summary["ranks"] = spec_.topology.size;
-    summary["server"] = flags_.server;
-    summary["sync"] = flags_.sync;
+    summary["server"] = flags_.parallel.server;
+    summary["sync"] = flags_.parallel.sync;
     summary["replayed"] = true;
     summary["traffic"] = json_of(recorder.ledger(rank).summary(elements * sizeof(float)));
     summary["trained_s"] = outcome.trained;
@@ -186,10 +170,11 @@ void say_what_is_done(const SimulateFlags& flags, const Spec& spec) {
 void print(const SimulateFlags& flags, const Situation& situation, const Spec& spec,
            const Outcome& outcome) {
   const int workers = static_cast<int>(spec.part.size());
-  std::printf(
-      "%s, %d worker%s, %s\nlink     %s, t_comm %s; t_grad %s\n", situation.model.title().c_str(),
-      workers, workers == 1 ? "" : "s", flags.settings().c_str(), rate_text(situation.rate).c_str(),
-      duration_text(situation.costs.comm).c_str(), duration_text(situation.costs.grad).c_str());
+  std::printf("%s, %d worker%s, %s\nlink     %s, t_comm %s; t_grad %s\n",
+              situation.model.title().c_str(), workers, workers == 1 ? "" : "s",
+              flags.parallel.settings().c_str(), rate_text(situation.rate).c_str(),
+              duration_text(situation.costs.comm).c_str(),
+              duration_text(situation.costs.grad).c_str());
   if (outcome.failure)
     std::printf("ended    %s after %s, which ends the run; worker 0 had done %zu of %llu steps\n",
                 outcome.failure->c_str(), duration_text(outcome.ended).c_str(),
@@ -205,7 +190,7 @@ void print(const SimulateFlags& flags, const Situation& situation, const Spec& s
   std::printf("speedup  %s: %.0f batches in %s\n",
               fixed(speedup_of(spec, outcome, situation.costs.grad), 2).c_str(), batches_of(spec),
               duration_text(outcome.trained).c_str());
-  if (flags.average == 0)
+  if (flags.parallel.average == 0)
     std::printf(
         "         %s by the equations, for the thesis's order\n",
         fixed(speedup(situation.costs, spec.sync, spec.topology.mode, workers, batches_of(spec)), 2)

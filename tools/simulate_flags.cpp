@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "datasets/loader.h"
 #include "tools/command_line.h"
 #include "tools/rate.h"
 #include "tools/run_files.h"
@@ -72,17 +71,7 @@ void SimulateFlags::add_to(CLI::App& app) {
       ->check(between(1, 1e9));
   app.add_option("--batch", batch, "pictures a batch, which split shares out (default 32)")
       ->check(between(1, 1e9));
-  app.add_option("--sync", sync, "join (default), split or none, as dist has it")
-      ->check(CLI::IsMember({"join", "split", "none"}));
-  app.add_option("--average", average, "as dist has it")->check(between(1, 1 << 30));
-  app.add_option("--server", server, "distributed (default) or central")
-      ->check(CLI::IsMember({"central", "distributed"}));
-  app.add_option("--shards", shards, "distributed server: even (default) or tensors")
-      ->check(CLI::IsMember({"even", "tensors"}));
-  app.add_option("--overlap", overlap, "on (default) or off, as dist has it")
-      ->check(CLI::IsMember({"on", "off"}));
-  app.add_option("--semaphore", semaphore, "on or off (default), as dist has it")
-      ->check(CLI::IsMember({"on", "off"}));
+  parallel.add_to(app);
   app.add_option("--slow", slow,
                  "RANKS:HOW, stragglers: 3:1.5, all:lognormal:0.1, 0-3:uniform:1:2 or "
                  "7:exponential:0.3, the factor that computing takes longer by, of every step");
@@ -119,13 +108,12 @@ void SimulateFlags::settle() const {
     throw Error("simulate: --t-grad and --profile say the same; give one of them", Exit::usage);
   if (comm && !rate.empty())
     throw Error("simulate: --t-comm and --rate say the same; give one of them", Exit::usage);
-  if (average > 0 && (sync != "join" || overlap == "off"))
-    throw Error("simulate: --average goes with --sync join and --overlap on", Exit::usage);
-  if (sync != "split" && workers > batches)
+  parallel.settle("simulate");
+  if (!parallel.splits() && workers > batches)
     throw Error("simulate: " + std::to_string(workers) + " workers for " + std::to_string(batches) +
                     " batches: some would have none",
                 Exit::usage);
-  if (sync == "split" && workers > batch)
+  if (parallel.splits() && workers > batch)
     throw Error("simulate: " + std::to_string(workers) + " workers for a batch of " +
                     std::to_string(batch) + ": some would have nothing of it",
                 Exit::usage);
@@ -134,12 +122,6 @@ void SimulateFlags::settle() const {
         "simulate: --output csv is of many runs; it goes without --logdir, --trace and "
         "--lose",
         Exit::usage);
-}
-
-std::string SimulateFlags::settings() const {
-  return "sync " + sync + (average > 0 ? ", average " + std::to_string(average) : "") +
-         ", overlap " + overlap + ", semaphore " + semaphore + ", server " + server +
-         (server == "distributed" ? ", shards " + shards : "");
 }
 
 Situation situation_of(const SimulateFlags& flags) {
@@ -188,14 +170,14 @@ Situation situation_of(const SimulateFlags& flags) {
 
 simulation::Spec spec_of(const SimulateFlags& flags, const Situation& situation, int workers) {
   simulation::Spec spec;
-  const bool central = flags.server == "central";
-  const int ranks = workers + (central ? 1 : 0);
-  spec.topology = {net::parse_server_mode(flags.server), ranks, 0};
-  spec.sync = net::parse_sync(flags.sync);
-  spec.overlap = flags.overlap == "on";
-  spec.semaphore = flags.semaphore == "on";
-  spec.average = flags.average;
-  spec.shards = net::parse_shards(flags.shards);
+  const ParallelFlags& parallel = flags.parallel;
+  const int servers = parallel.central() ? 1 : 0, ranks = workers + servers;
+  spec.topology = parallel.topology(ranks);
+  spec.sync = net::parse_sync(parallel.sync);
+  spec.overlap = parallel.overlap == "on";
+  spec.semaphore = parallel.semaphore == "on";
+  spec.average = parallel.average;
+  spec.shards = net::parse_shards(parallel.shards);
   spec.counts = counts_of(situation.model);
   std::uint32_t next = 0;
   for (std::size_t node = 0; node < situation.model.nodes().size(); ++node) {
@@ -206,17 +188,15 @@ simulation::Spec spec_of(const SimulateFlags& flags, const Situation& situation,
         if (parameter.trained) layer.parameters.push_back(next++);
     spec.layers.push_back(std::move(layer));
   }
-  const bool split = spec.sync == net::Sync::split;
   for (int worker = 0; worker < workers; ++worker) {
-    const auto share = split ? datasets::split_share(flags.batch, worker, workers)
-                             : datasets::join_share(flags.batch, worker, workers);
-    spec.part.push_back(static_cast<double>(share.count) / static_cast<double>(flags.batch));
+    const auto count = parallel.share(flags.batch, worker, workers).count;
+    spec.part.push_back(static_cast<double>(count) / static_cast<double>(flags.batch));
   }
-  const std::int64_t a_step = split ? 1 : workers;
+  const std::int64_t a_step = parallel.splits() ? 1 : workers;
   spec.steps = static_cast<std::uint64_t>((flags.batches + a_step - 1) / a_step);
 
   // Of fewer workers than N, what concerns the ranks that are missing is left out.
-  const int all = flags.workers + (central ? 1 : 0);
+  const int all = flags.workers + servers;
   spec.rates.assign(static_cast<std::size_t>(all), situation.rate);
   for (const std::string& text : flags.links) {
     const auto [who, how] = halves(text, "--link");

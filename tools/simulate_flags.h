@@ -10,6 +10,7 @@
 #include "layers/model.h"
 #include "tools/equations.h"
 #include "tools/model_flags.h"
+#include "tools/parallel_flags.h"
 #include "tools/replay.h"
 #include "tools/simulation/spec.h"
 
@@ -20,13 +21,13 @@ struct SimulateFlags {
   std::optional<double> grad, comm;
   std::string profile, rate;
   std::vector<std::string> from;
-  std::string sync = "join", server = "distributed", shards = "even", overlap = "on",
-              semaphore = "off", output = "report", logdir, owner_rate;
+  ParallelFlags parallel;
+  std::string output = "report", logdir, owner_rate;
   double queue = 1e6;
   std::optional<double> unfair;
   int workers = 0, records = 32;
   std::int64_t batches = 128, batch = 32;
-  std::uint64_t average = 0, seed = 1, trace_steps = 10;
+  std::uint64_t seed = 1, trace_steps = 10;
   double latency = 50e-6;
   std::optional<double> resolution;
   std::vector<std::string> slow, links, lose;
@@ -36,8 +37,6 @@ struct SimulateFlags {
   /// After parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
   void settle() const;
   bool writes() const { return trace || !logdir.empty(); }
-  /// As DistFlags::settings: the run in a line.
-  std::string settings() const;
 };
 
 /// What a simulation starts from: the network, its layers' times, and the link.

@@ -161,15 +161,7 @@ TrainingResult train(const StepRunner& run, std::int64_t batch, Exchange& inner,
 
 nlohmann::ordered_json config_of(const TrainingFlags& flags, const Task& task,
                                  const Device* device) {
-  nlohmann::ordered_json config;
-  config["version"] = 1;
-  config["network"] = flags.model.net;
-  config["title"] = task.model.title();
-  config["input"] = task.model.entry(0).shape.str();
-  config["classes"] = task.model.classes();
-  config["parameters"] = task.model.trained_parameters();
-  config["auxiliary"] = flags.model.options.auxiliary;
-  config["pad_shortcuts"] = flags.model.options.zero_padded_shortcuts;
+  nlohmann::ordered_json config = flags.model.describe(task.model);
   if (task.data) {
     config["data"] = {{"path", flags.datadir},
                       {"description", task.data->description()},

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <sstream>
@@ -172,10 +173,13 @@ TEST(Topology, WhoServesWhomAndWhoConnects) {
   EXPECT_EQ(central.peers_of(2), (std::vector<int>{0, 1, 3}));
   EXPECT_EQ(central.peers_of(3), (std::vector<int>{2}));
   EXPECT_EQ(central.hub(), 2);
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(central.worker_number(rank), (std::array{0, 1, -1, 2}.at(rank)));
   const Topology distributed{ServerMode::distributed, 3, 0};
   EXPECT_EQ(distributed.workers(), (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(distributed.peers_of(1), (std::vector<int>{0, 2}));
   EXPECT_EQ(distributed.hub(), 0);
+  EXPECT_EQ(distributed.worker_number(2), 2);
   for (const Topology& topology : {central, distributed})
     for (int a = 0; a < topology.size; ++a)
       for (const int b : topology.peers_of(a)) {

@@ -47,11 +47,11 @@ double simulated_again(const RunData& run, const Alone& alone, double comm) {
   flags.comm = comm;
   flags.workers = run.workers;
   flags.batch = run.batch;
-  flags.sync = net::name_of(run.sync);
-  flags.server = net::name_of(run.server);
-  flags.shards = net::name_of(run.shards);
-  flags.overlap = run.overlap ? "on" : "off";
-  flags.semaphore = run.semaphore ? "on" : "off";
+  flags.parallel.sync = net::name_of(run.sync);
+  flags.parallel.server = net::name_of(run.server);
+  flags.parallel.shards = net::name_of(run.shards);
+  flags.parallel.overlap = run.overlap ? "on" : "off";
+  flags.parallel.semaphore = run.semaphore ? "on" : "off";
   return simulated_speedup(flags,
                            std::clamp<std::int64_t>(static_cast<std::int64_t>(run.steps), 4, 12));
 }

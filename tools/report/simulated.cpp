@@ -6,13 +6,13 @@
 namespace duplex::tools::reports {
 
 double simulated_speedup(SimulateFlags flags, std::int64_t steps) {
-  const bool split = flags.sync == "split";
+  const bool split = flags.parallel.splits();
   flags.batches = split ? steps : steps * flags.workers;
   const Situation situation = situation_of(flags);
   const simulation::Outcome outcome =
       simulation::simulate(spec_of(flags, situation, flags.workers), nullptr);
   const double grad = situation.costs.grad;
-  if (flags.sync == "none") {
+  if (flags.parallel.sync == "none") {
     double a_second = 0.0;
     for (const auto& worker : outcome.steps)
       a_second += static_cast<double>(worker.size()) / worker.back().end;

@@ -77,10 +77,10 @@ double with_its_own_costs(const ThesisFigure& figure, ServerMode server, int wor
   flags.comm = network.costs.comm;
   flags.workers = workers;
   flags.batch = 840;  // Which 1 to 8 workers can share evenly.
-  flags.sync = net::name_of(figure.sync);
-  flags.server = net::name_of(server);
-  flags.shards = "tensors";
-  flags.overlap = "off";
+  flags.parallel.sync = net::name_of(figure.sync);
+  flags.parallel.server = net::name_of(server);
+  flags.parallel.shards = "tensors";
+  flags.parallel.overlap = "off";
   return simulated_speedup(flags, 16);
 }
 

@@ -14,7 +14,7 @@ Servers::Servers(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Wir
       recorder_(recorder),
       own_weights_(std::move(own_weights)),
       workers_(spec.topology.workers()),
-      head_start_(spec.overlap ? map.elements() / 4 : map.elements()),
+      head_start_(net::head_start(map.elements(), spec.overlap)),
       slots_(map.chunks()),
       owned_(static_cast<std::size_t>(spec.topology.size)),
       early_room_(owned_.size(), 0),

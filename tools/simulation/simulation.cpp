@@ -9,17 +9,11 @@
 namespace duplex::tools::simulation {
 namespace {
 
-net::ShardMap map_of(const Spec& spec) {
-  if (spec.topology.mode == net::ServerMode::central)
-    return net::ShardMap::central(spec.counts, spec.topology.server, spec.chunk_bytes);
-  return net::ShardMap::distributed(spec.counts, spec.topology.size, spec.shards, spec.chunk_bytes);
-}
-
 class Run {
  public:
   Run(const Spec& spec, Recorder* recorder)
       : spec_(spec),
-        map_(map_of(spec)),
+        map_(spec.topology.shard_map(spec.counts, spec.shards, spec.chunk_bytes)),
         wire_(spec, map_, agenda_, recorder, ends()),
         workers_(spec, map_, agenda_, wire_, recorder),
         servers_(spec, map_, agenda_, wire_, recorder,
@@ -63,11 +57,7 @@ class Run {
  private:
   std::size_t workers() const { return spec_.topology.workers().size(); }
 
-  int worker_of(int rank) const {
-    return spec_.topology.mode == net::ServerMode::central && rank > spec_.topology.server
-               ? rank - 1
-               : rank;
-  }
+  int worker_of(int rank) const { return spec_.topology.worker_number(rank); }
 
   Wire::Ends ends() {
     return {[this](int from, int to, const net::FrameHeader& header) { arrived(from, to, header); },
