@@ -12,16 +12,18 @@ namespace {
 
 using nlohmann::json;
 
-/// A time that a run can have taken.
-std::optional<double> seconds_of(const json& value) {
-  const auto seconds = value.get<double>();
-  if (!std::isfinite(seconds) || seconds <= 0.0) return std::nullopt;
-  return seconds;
+/// A time that a run can have taken, or a rate.
+std::optional<double> number_of(const json& value) {
+  const auto number = value.get<double>();
+  if (!std::isfinite(number) || number <= 0.0) return std::nullopt;
+  return number;
 }
 
 MeasuredCosts costs_of_transport(const json& transport) {
   MeasuredCosts costs;
-  costs.comm = seconds_of(transport.at("t_comm"));
+  costs.comm = number_of(transport.at("t_comm"));
+  if (transport.contains("owner_bytes_per_s"))
+    costs.owner_rate = number_of(transport["owner_bytes_per_s"]);
   costs.what = "transport, " + transport.at("title").get<std::string>();
   return costs;
 }
@@ -31,8 +33,8 @@ MeasuredCosts costs_of_training(const json& config, const json& summary) {
   const bool alone = !summary.contains("traffic");
   const bool whole_batches = alone || summary.at("sync") != "split";
   const bool computed = !config.value("replayed", false);
-  if (whole_batches && computed) costs.grad = seconds_of(summary.at("t_grad_s").at("median"));
-  if (!alone) costs.comm = seconds_of(summary.at("traffic").at("t_comm_s"));
+  if (whole_batches && computed) costs.grad = number_of(summary.at("t_grad_s").at("median"));
+  if (!alone) costs.comm = number_of(summary.at("traffic").at("t_comm_s"));
   costs.what = config.at("command").get<std::string>() + ", " +
                config.at("title").get<std::string>() + ", batch " +
                std::to_string(config.at("batch").get<std::int64_t>());

@@ -12,6 +12,8 @@ nlohmann::json read_run_file(const std::string& path);
 
 /// What a run has measured, in seconds.
 struct MeasuredCosts {
+  /// Of transport: bytes of gradients a second that an owner adds, or updates by.
+  std::optional<double> owner_rate;
   std::optional<double> grad;  ///< Of local, and of dist but for split: a batch's gradient.
   std::optional<double> comm;  ///< Of dist and of transport: one transfer of all weights.
   std::string what;            ///< "local, LeNet, batch 64".

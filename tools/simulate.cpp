@@ -101,6 +101,7 @@ class Writer {
     config["t_grad_s"] = situation_.costs.grad;
     config["t_comm_s"] = situation_.costs.comm;
     config["rate_bytes_per_s"] = situation_.rate;
+    config["owner_bytes_per_s"] = situation_.owner_rate;
     config["latency_s"] = flags_.latency;
     config["slow"] = flags_.slow;
     config["links"] = flags_.links;

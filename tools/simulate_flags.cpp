@@ -59,8 +59,8 @@ void SimulateFlags::add_to(CLI::App& app) {
                  "instead: seconds for one transfer of all weights, as transport measures it")
       ->check(positive());
   app.add_option("--from", from,
-                 "run directories of local, transport or dist: profile or t_grad, and t_comm, as "
-                 "measured in the first that has them, unless given");
+                 "run directories of local, transport or dist: profile or t_grad, t_comm and the "
+                 "owners' rate, as measured in the first that has them, unless given");
   app.add_option("--latency", latency, "seconds from one rank to another (default 0.00005)")
       ->check(between(0.0, 60.0));
   app.add_option("--link", links, "RANKS:RATE, links that differ; RANKS: 3, 0-7 or all");
@@ -77,7 +77,8 @@ void SimulateFlags::add_to(CLI::App& app) {
                  "7:exponential:0.3, the factor that computing takes longer by, of every step");
   app.add_option("--lose", lose, "RANK:SECONDS, a rank that vanishes");
   app.add_option("--owner-rate", owner_rate,
-                 "at which an owner adds a gradient, and updates: 4GB/s (default: in no time)");
+                 "at which an owner adds a gradient, and updates: 4GB/s (default: as --from has "
+                 "it of transport, else in no time)");
   app.add_option("--queue", queue,
                  "bytes that wait at a port of the switch while more comes than goes (default "
                  "1000000)")
@@ -125,8 +126,9 @@ void SimulateFlags::settle() const {
 }
 
 Situation situation_of(const SimulateFlags& flags) {
-  Situation found{flags.model.build(), {}, 0.0, {}, {}};
+  Situation found{flags.model.build(), {}, 0.0, 0.0, {}, {}};
   std::optional<double> grad = flags.grad, comm = flags.comm;
+  if (!flags.owner_rate.empty()) found.owner_rate = parse_rate(flags.owner_rate);
   std::string profile = flags.profile;
   const auto note = [&](const std::string& what, const std::string& from) {
     found.notes.push_back(what + " from " + from);
@@ -145,6 +147,10 @@ Situation situation_of(const SimulateFlags& flags) {
     if (!comm && flags.rate.empty() && measured.comm) {
       comm = measured.comm;
       note("t_comm " + duration_text(*comm), from);
+    }
+    if (found.owner_rate <= 0.0 && measured.owner_rate) {
+      found.owner_rate = *measured.owner_rate;
+      note("owners' " + fixed(found.owner_rate * 1e-9, 2) + " GB/s", from);
     }
   }
   if (!profile.empty())
@@ -217,7 +223,7 @@ simulation::Spec spec_of(const SimulateFlags& flags, const Situation& situation,
   for (const std::string& text : flags.slow) slow.push_back(Slowness::parse(text, all));
   spec.slowness = slowness(slow, flags.seed);
   spec.latency = flags.latency;
-  if (!flags.owner_rate.empty()) spec.store_rate = parse_rate(flags.owner_rate);
+  spec.owner_rate = situation.owner_rate;
   spec.queue = flags.queue;
   spec.unfairness = flags.unfair.value_or(ranks > many_ranks ? 0.0 : usual_unfairness);
   spec.seed = flags.seed;

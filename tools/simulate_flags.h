@@ -43,7 +43,8 @@ struct SimulateFlags {
 struct Situation {
   Model model;
   LayerTimes times;                ///< Of a batch.
-  double rate = 0.0;               ///< Bytes a second of a link, in each direction.
+  double rate = 0.0;               ///< Bytes a second of a link, in each direction,
+  double owner_rate = 0.0;         ///< and of an owner's work; 0: it takes no time.
   Costs costs;                     ///< The same for the equations.
   std::vector<std::string> notes;  ///< Lines for the user: where this comes from.
 };

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "net/owner_rate.h"
 #include "net/transport.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
@@ -89,6 +90,7 @@ int transport(int argc, const char* const* argv) {
   const std::string peer = mesh.links().at(0).peer;
   const std::string congestion = mesh.links().at(0).socket.congestion();
   const net::TransportResult result = net::measure_transport(mesh, spec);
+  const double owner_rate = net::owner_rate(spec.counts);
 
   const bool ps = flags.serves();
   const Direction directions[] = {
@@ -121,12 +123,16 @@ int transport(int argc, const char* const* argv) {
     }
   }
   report["t_comm"] = slower;
+  report["owner_bytes_per_s"] = owner_rate;
   std::printf("%s, %s parameters, %s MB; with %s, %s, round trip %s\n\n%s\n", model.title().c_str(),
               grouped(model.trained_parameters()).c_str(),
               fixed(static_cast<double>(result.bytes) * 1e-6, 3).c_str(), peer.c_str(),
               congestion.c_str(), duration_text(result.round_trip).c_str(), table.str().c_str());
   std::printf("t_comm   %s, the slower direction alone; link: as many bytes as one stream\n",
               duration_text(slower).c_str());
+  std::printf(
+      "owner    %s GB/s: what adding a gradient to another, or updating by it, takes here\n",
+      fixed(owner_rate * 1e-9, 2).c_str());
   directory.write("transport-" + flags.role + ".json", report.dump(1) + "\n");
   std::printf("run      %s\n", directory.path().c_str());
   return 0;

@@ -246,21 +246,22 @@ TEST(ThesisData, SaysWhichFileIsDamaged) {
   write_text(folder / "costs.json",
              R"({"version": 1, "networks": {"resnet34": {"bytes": 8, "t_comm": 0.7}}})");
   EXPECT_EQ(read_thesis(folder.path()).costs.at("resnet34").comm, 0.7);
-  std::filesystem::create_directories(folder / "points");
+  const std::string good =
+      R"({"kind": "lab", "figure": "6.1", "server": "central", "workers": 2, "order": "strict",)"
+      R"( "commit": "c", "speedup": 0.5})"
+      "\n";
   const auto refused = [&](const std::string& text) {
-    write_text(folder / "points/lab-x.json", text);
+    write_text(folder / "points.jsonl", good + text + "\n");
     const Result result = run({"report", folder.path()});
     EXPECT_EQ(result.exit, 1);
-    EXPECT_NE(result.err.find("points/lab-x.json"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("points.jsonl is damaged: line 2"), std::string::npos) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
   };
   refused("{");
-  refused(R"({"version": 3})");
-  refused(R"({"version": 1, "figure": "6.1"})");
-  refused(R"({"version": 1, "figure": "6.1", "server": "central", "workers": 2, "order": "strict",)"
-          R"( "commit": "c", "speedup": -1})");
-  write_text(folder / "points/lab-x.json",
-             R"({"version": 1, "figure": "6.1", "server": "central", "workers": 2,)"
-             R"( "order": "strict", "commit": "c", "speedup": 0.5})");
+  refused(R"({"kind": "lab"})");
+  refused(R"({"kind": "lab", "figure": "6.1", "server": "central", "workers": 2,)"
+          R"( "order": "strict", "commit": "c", "speedup": -1})");
+  write_text(folder / "points.jsonl", good + R"({"kind": "lab", "fig)");  // Was interrupted.
   const Thesis thesis = read_thesis(folder.path());
   EXPECT_EQ(thesis.point("6.1", net::ServerMode::central, 2)->lab->speedup, 0.5);
   EXPECT_EQ(thesis.commits, std::set<std::string>{"c"});

@@ -156,12 +156,14 @@ TEST(SimulateCommand, TakesWhatRunsHaveMeasured) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "link");
   write_text(folder / "link/transport-ps.json",
-             R"({"version": 1, "command": "transport", "title": "LeNet", "t_comm": 0.25})");
+             R"({"version": 1, "command": "transport", "title": "LeNet", "t_comm": 0.25,)"
+             R"( "owner_bytes_per_s": 5e9})");
   const Result result =
       run({"simulate", "--net", "lenet", "--t-grad", "0.5", "--from", folder / "link", "--workers",
            "2", "--overlap", "off", "--latency", "0"});
   ASSERT_EQ(result.exit, 0) << result.err;
   EXPECT_NE(result.err.find("t_comm 250.0 ms from"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("owners' 5.00 GB/s from"), std::string::npos) << result.err;
   // (4.12): 2 * 0.25 / 2 + 0.5, but for the shares' last elements.
   EXPECT_NE(result.out.find("speedup  1.33"), std::string::npos) << result.out;
 }

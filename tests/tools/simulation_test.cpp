@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "tools/equations.h"
 #include "tools/simulation/fluid.h"
@@ -114,11 +115,22 @@ TEST(Simulation, OwnersTakeTheirTime) {
   Spec spec = ideal(Sync::join, ServerMode::central, 2);
   spec.counts = {100000};  // A chunk.
   spec.layers = {{0.25, 0.5, {0}}};
-  spec.store_rate = 1e6;
+  spec.owner_rate = 1e6;
   const double iteration = sync_central_worst({comm_of(spec), grad}, 2) +
-                           2 * 400000.0 / spec.store_rate;  // Add, update.
+                           2 * 400000.0 / spec.owner_rate;  // Add, update.
   expect_near(simulate(spec, nullptr).trained, static_cast<double>(spec.steps) * iteration,
               "an addition and an update");
+}
+
+/// A chunk at a time: memory is what bounds it, however many chunks there are.
+TEST(Simulation, OwnersWorkOnAChunkAtATime) {
+  Spec spec = ideal(Sync::join, ServerMode::distributed, 1);
+  spec.owner_rate = 1e8;
+  const std::size_t elements =
+      std::accumulate(spec.counts.begin(), spec.counts.end(), std::size_t{0});
+  const double iteration = grad + static_cast<double>(elements * sizeof(float)) / spec.owner_rate;
+  expect_near(simulate(spec, nullptr).trained, static_cast<double>(spec.steps) * iteration,
+              "updates one after another");
 }
 
 TEST(Simulation, EverybodyWaitsForTheSlowestUnlessAsynchronous) {

@@ -329,6 +329,11 @@ TEST_F(Training, TransportTellsBothSidesTheSame) {
     return from == std::string::npos ? "none of " + role : text.substr(from);
   };
   EXPECT_EQ(figures("ps").substr(0, 200), figures("worker").substr(0, 200));
+  const std::string rate = "\"owner_bytes_per_s\": ", own = figures("ps");
+  ASSERT_NE(own.find(rate), std::string::npos) << own;
+  const double bytes_a_second = std::stod(own.substr(own.find(rate) + rate.size()));
+  EXPECT_GT(bytes_a_second, 1e7);   // Of any memory;
+  EXPECT_LT(bytes_a_second, 1e13);  // of none.
 
   Process lenet = side("ps", ps, "127.0.0.1", "lenet");
   const Result other = side("worker", "127.0.0.1", ps, "alexnet").wait();

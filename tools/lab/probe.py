@@ -1,5 +1,6 @@
 """How fast this machine is meanwhile: others that share it slow it down now and then."""
 import hashlib
+import os
 import statistics
 import threading
 import time
@@ -7,13 +8,18 @@ import time
 PIECE = bytes(1 << 20)
 
 
+def stolen_seconds():
+    with open("/proc/stat", encoding="ascii") as file:
+        return int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
+
+
 class Probe:
     """While it is entered, a thread does the same small piece of work five times a second. `seconds`: of the processor, for
-    a piece, in the median."""
+    a piece, in the median; `stolen`: of all cores together, how many a hypervisor gave to others, in the mean."""
 
     def __init__(self):
-        self.seconds = 0.0
-        self._values, self._over = [], threading.Event()
+        self.seconds = self.stolen = 0.0
+        self._values, self._over, self._began = [], threading.Event(), None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self):
@@ -24,11 +30,14 @@ class Probe:
             self._values.append(time.thread_time() - before)
 
     def __enter__(self):
+        self._began = time.monotonic(), stolen_seconds()
         self._thread.start()
         return self
 
     def __exit__(self, *_):
         self._over.set()
         self._thread.join()
+        began, stolen = self._began
+        self.stolen = (stolen_seconds() - stolen) / (time.monotonic() - began)
         if self._values:
             self.seconds = statistics.median(self._values)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -33,18 +34,32 @@ CostsHere costs_of(const json& measured) {
   return costs;
 }
 
-void read_point(Thesis& thesis, const std::string& kind, const json& file) {
+/// A later line of the same point takes the place of an earlier one.
+void read_point(Thesis& thesis, const json& line) {
   ThesisPoint& point =
-      thesis.points[{file.at("figure").get<std::string>(), file.at("server").get<std::string>(),
-                     file.at("workers").get<int>()}];
-  const bool overlap = file.at("order").get<std::string>() == "overlap";
-  const std::optional<double> speedup = number(file, "speedup");
+      thesis.points[{line.at("figure").get<std::string>(), line.at("server").get<std::string>(),
+                     line.at("workers").get<int>()}];
+  const bool overlap = line.at("order").get<std::string>() == "overlap";
+  const std::optional<double> speedup = number(line, "speedup");
   if (!speedup) throw Error("there is no speedup");
-  thesis.commits.insert(file.at("commit").get<std::string>());
-  if (kind == "simulated") {
+  thesis.commits.insert(line.at("commit").get<std::string>());
+  if (line.at("kind").get<std::string>() == "simulated") {
     (overlap ? point.simulated_overlap : point.simulated) = speedup;
   } else {
-    (overlap ? point.lab_overlap : point.lab) = LabResult{*speedup, file.value("busy", 0.0)};
+    (overlap ? point.lab_overlap : point.lab) = LabResult{*speedup, line.value("busy", 0.0)};
+  }
+}
+
+/// Lines that are JSON; a last one that was not finished is left out.
+void read_points(Thesis& thesis, const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  for (int number = 1; std::getline(file, line) && !file.eof(); ++number) {
+    try {
+      read_point(thesis, json::parse(line));
+    } catch (const std::exception& error) {
+      throw Error("line " + std::to_string(number) + ": " + error.what());
+    }
   }
 }
 
@@ -104,16 +119,8 @@ Thesis read_thesis(const std::string& directory) {
       for (const auto& [network, measured] : costs.at("networks").items())
         thesis.costs[network] = costs_of(measured);
     }
-    if (!std::filesystem::is_directory(directory + "/points")) return thesis;
-    std::vector<std::string> files;
-    for (const auto& entry : std::filesystem::directory_iterator(directory + "/points"))
-      if (entry.path().extension() == ".json") files.push_back(entry.path().string());
-    std::sort(files.begin(), files.end());
-    for (const std::string& path : files) {
-      file = path;
-      const std::string name = std::filesystem::path(path).filename().string();
-      read_point(thesis, name.substr(0, name.find('-')), read_run_file(path));
-    }
+    file = directory + "/points.jsonl";
+    read_points(thesis, file);
   } catch (const json::exception& error) {
     throw Error(file + " is damaged: " + error.what());
   } catch (const Error& error) {

@@ -19,6 +19,7 @@ Servers::Servers(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Wir
       owned_(static_cast<std::size_t>(spec.topology.size)),
       early_room_(owned_.size(), 0),
       updated_(owned_.size(), 0),
+      busy_until_(owned_.size(), 0.0),
       staleness_(workers_.size()) {
   for (std::size_t i = 0; i < map.chunks(); ++i) {
     owned_[static_cast<std::size_t>(map[i].owner)].push_back(i);
@@ -82,7 +83,7 @@ void Servers::arrived(std::size_t chunk, int worker, std::uint64_t step) {
 }
 
 double Servers::work(std::size_t chunk) const {
-  return spec_.store_rate > 0.0 ? static_cast<double>(map_[chunk].bytes()) / spec_.store_rate : 0.0;
+  return spec_.owner_rate > 0.0 ? static_cast<double>(map_[chunk].bytes()) / spec_.owner_rate : 0.0;
 }
 
 /// Does all that can be done now.
@@ -105,10 +106,12 @@ void Servers::advance(std::size_t chunk) {
 void Servers::start(std::size_t chunk, bool update) {
   Slot& slot = slots_[chunk];
   slot.work = update ? Slot::updating : Slot::adding;
-  slot.since = agenda_.now();
   const double takes = !update && slot.turn == 0 ? 0.0 : work(chunk);  // The first is the sum.
+  double& busy_until = busy_until_[static_cast<std::size_t>(map_[chunk].owner)];
+  slot.since = takes > 0.0 ? std::max(agenda_.now(), busy_until) : agenda_.now();
   if (takes > 0.0)
-    agenda_.put(agenda_.now() + takes, Agenda::Kind::store, static_cast<std::uint32_t>(chunk));
+    agenda_.put(busy_until = slot.since + takes, Agenda::Kind::store,
+                static_cast<std::uint32_t>(chunk));
   else if (update)
     updated(chunk);
   else

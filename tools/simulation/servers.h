@@ -71,12 +71,13 @@ class Servers {
   OwnWeights own_weights_;
   const std::vector<int> workers_;  ///< Their ranks.
   const std::size_t head_start_;
-  std::vector<Slot> slots_;                         ///< By chunk.
-  std::vector<std::vector<std::size_t>> owned_;     ///< Chunks, by rank.
-  std::vector<Contribution> contributions_;         ///< Synchronous: by chunk, worker.
-  std::vector<std::uint64_t> seen_;                 ///< Asynchronous: by chunk, worker.
-  std::vector<std::size_t> early_room_;             ///< Bytes, by rank.
-  std::vector<std::size_t> updated_;                ///< Synchronous: chunks of this step, by rank.
+  std::vector<Slot> slots_;                      ///< By chunk.
+  std::vector<std::vector<std::size_t>> owned_;  ///< Chunks, by rank.
+  std::vector<Contribution> contributions_;      ///< Synchronous: by chunk, worker.
+  std::vector<std::uint64_t> seen_;              ///< Asynchronous: by chunk, worker.
+  std::vector<std::size_t> early_room_;          ///< Bytes, by rank.
+  std::vector<std::size_t> updated_;             ///< Synchronous: chunks of this step, by rank.
+  std::vector<double> busy_until_;               ///< By rank: an owner works on a chunk at a time.
   std::vector<std::vector<std::size_t>> answered_;  ///< Asynchronous: the same, by rank, worker.
   std::vector<std::vector<bool>> done_, lost_;      ///< By rank, worker.
   std::vector<std::uint64_t> steps_of_;             ///< Asynchronous: applied last, by worker.

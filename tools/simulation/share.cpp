@@ -29,7 +29,7 @@ Share::Share(const Spec& spec, int to, std::size_t in, std::size_t out, std::uin
   // Its narrowest place is the receiver's port of the switch, where it meets other senders'
   // connections, or its sender's own link, which the sender's kernel shares out evenly and where it
   // keeps little.
-  meets_others_ = in >= out;
+  meets_others_ = in > out;
   most_ = meets_others_ ? spec.queue / static_cast<double>(in) : unsent_bytes;
   const auto bound = net::window_of(spec.part.size(), spec.semaphore);
   if (meets_others_ && bound && !spec.topology.is_worker(to)) {

@@ -39,8 +39,9 @@ struct Spec {
 
   std::vector<double> rates;  ///< By rank: bytes a second of its link, in each direction.
   double latency = 0.0;       ///< Seconds from a frame's last byte sent to its last byte received.
-  /// Bytes a second at which an owner adds a gradient, and updates; 0: in no time.
-  double store_rate = 0.0;
+  /// Bytes a second at which an owner adds gradients, or updates by them, a chunk at a time; 0: in
+  /// no time.
+  double owner_rate = 0.0;
   /// By how much computing takes longer on a rank in a step; empty: no rank differs.
   std::function<double(int rank, std::uint64_t step)> slowness;
   std::vector<Loss> losses;  ///< Ranks that vanish.

@@ -3,7 +3,8 @@
 Costs are measured (t_comm on the lab's network by transport, t_grad on this machine's processor), every point of figures
 6.1 to 6.11 is simulated, and run on the lab with Table 6.1's t_grad replayed, once in the thesis's order (receive all,
 compute, send all) and once with overlap; figures 4.1 to 4.6 are runs whose frames are kept. What is there already is not
-done again, so an interrupted run goes on where it stopped. Then duplex report makes a page of it.
+done again, but for simulations by another commit, so an interrupted run goes on where it stopped. Then duplex report
+makes a page of it.
 
 Environment: FULL=1 (every point on the lab: hours; else some of each network, in minutes), FIGURES ("6.3 6.6": those
 of chapter 6 alone), SIMULATE_ONLY=1 (nothing is measured or run), OUT (runs/thesis), PAGE (OUT/index.html), RATE (1000
@@ -71,7 +72,11 @@ def main():
     except Failed as failure:
         settings.say(str(failure))
         failed = True
-    print(run([DUPLEX, "report", settings.files.folder, "--output", settings.page]), end="")
+    try:
+        print(run([DUPLEX, "report", settings.files.folder, "--output", settings.page]), end="")
+    except Failed as failure:
+        settings.say(str(failure))
+        failed = True
     return 1 if failed else 0
 
 

@@ -36,11 +36,13 @@ def measure(settings):
         if settings.lab and "t_comm" not in costs:
             settings.say(f"t_comm of {net}, over {settings.mbit:g} Mbit/s")
             with Lab(2, settings.mbit, settings.congestion) as lab:
-                turns = [transport(lab, net, settings.congestion, 1 if net == "vgg16e" else 5, classes=CLASSES)["t_comm_s"]
-                         for _ in range(TURNS)]
+                repeats = 1 if net == "vgg16e" else 5
+                turns = [transport(lab, net, settings.congestion, repeats, classes=CLASSES) for _ in range(TURNS)]
             # A shaped link has one rate: what differs is what disturbed it, and that only takes longer.
-            costs["t_comm"] = min(max(times["down"], times["up"]) for times in turns)
-            costs["t_comm_both"] = min(max(times["down_both"], times["up_both"]) for times in turns)
+            times = [turn["t_comm_s"] for turn in turns]
+            costs["t_comm"] = min(max(turn["down"], turn["up"]) for turn in times)
+            costs["t_comm_both"] = min(max(turn["down_both"], turn["up_both"]) for turn in times)
+            costs["owner_rate"] = max(turn["owner_bytes_per_s"] for turn in turns)
         if "t_comm" not in costs:  # No lab: what the line carries, 1,448 of 1,514 bytes.
             costs["t_comm_line"] = costs["bytes"] * 8e-6 / settings.mbit * 1514 / 1448
         for device, name in (("cpu", "t_grad_cpu"), ("cuda", "t_grad_gpu")):
@@ -53,6 +55,11 @@ def measure(settings):
 def of(settings, net):
     costs = settings.files.read("costs.json")["networks"][net]
     return costs.get("t_comm", costs.get("t_comm_line"))
+
+
+def owner_flags(settings, net):
+    rate = settings.files.read("costs.json")["networks"][net].get("owner_rate")
+    return ["--owner-rate", f"{rate}B/s"] if rate else []
 
 
 def best_probe(settings, seconds):

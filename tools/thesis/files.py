@@ -1,6 +1,9 @@
-"""What has been done so far: a folder of JSON files, each written whole or not at all."""
+"""What has been done so far: a folder of JSON files, each written whole or not at all, and of files with a JSON object
+a line, to which lines are added."""
 import json
 import os
+
+from lab.machine import Failed
 
 
 class Files:
@@ -19,8 +22,28 @@ class Files:
         except (OSError, ValueError):
             return None
 
+    def lines(self, name):
+        """The objects of all whole lines; none where the file is not there."""
+        objects = []
+        try:
+            with open(self.path(name), encoding="utf-8") as file:
+                for number, line in enumerate(file, 1):
+                    if line.endswith("\n"):
+                        objects.append(json.loads(line))
+        except FileNotFoundError:
+            pass
+        except ValueError as error:
+            raise Failed(f"{self.path(name)}, line {number}, is no JSON: {error}") from None
+        return objects
+
+    def add(self, name, content):
+        """A line; one that was not finished before goes."""
+        with open(self.path(name), "ab+") as file:
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
+            file.write(json.dumps(content).encode() + b"\n")
+
     def write(self, name, content):
-        os.makedirs(os.path.dirname(self.path(name)) or ".", exist_ok=True)
         temporary = self.path(name) + ".part"
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump(content, file, indent=1)
