@@ -9,8 +9,8 @@ browser=
 for name in chromium chromium-browser chromium-headless google-chrome; do
   if command -v "$name" > /dev/null; then browser=$name; break; fi
 done
-command -v python3 > /dev/null || { echo "there is no python3 here"; exit 77; }
-[ -n "$browser" ] || { echo "there is no chromium here"; exit 77; }
+command -v python3 > /dev/null || { echo "skipped: no python3 here; install it"; exit 77; }
+[ -n "$browser" ] || { echo "skipped: no browser here (make deps as root installs chromium)"; exit 77; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -98,7 +98,7 @@ def write(name, content):
     with open(os.path.join(alone, name), "w", encoding="utf-8") as file:
         file.write(content if isinstance(content, str) else json.dumps(content))
 write("config.json", {"version": 1, "command": "local", "network": "lenet", "title": "LeNet", "input": "1x1x28x28",
-                      "classes": 10, "batch": 32, "device": "<b>a device</b> & co.", "settings": "a \"setting\"",
+                      "classes": 10, "batch": 32, "device": "<b>a device</b> & co.", "host": "<i>lab1</i>", "settings": "a \"setting\"",
                       "data": {"description": "</script><script>alert(1)</script>"}})
 write("summary.json", {"version": 1, "steps": 50, "t_grad_s": {"median": 0.05}, "step_s": {"median": 0.06},
                        "accuracy": {"samples": 10, "top1": 0.9, "top5": 0.99}})

@@ -146,6 +146,8 @@ class Rank {
     config["command"] = "dist";
     config["settings"] = flags_.settings();
     flags_.parallel.describe(config, topology_);
+    for (const net::Address& address : flags_.addresses)
+      config["addresses"].push_back(address.str());
     directory.write("config.json", config.dump(1) + "\n");
   }
 

@@ -1,11 +1,9 @@
 #include "tools/rank_tracing.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <climits>
 #include <utility>
 
+#include "tools/host_name.h"
 #include "tools/statistics.h"
 
 namespace duplex::tools {
@@ -35,9 +33,7 @@ net::ParameterExchange::Report RankTracing::report(net::ParameterExchange& wire)
   if (steps_ == 0) return {};
   return [this, &wire] {
     RankTrace trace;
-    char host[HOST_NAME_MAX + 1] = "";
-    ::gethostname(host, sizeof host - 1);
-    trace.name = "rank " + std::to_string(wire.rank()) + " on " + host;
+    trace.name = "rank " + std::to_string(wire.rank()) + " on " + host_name();
     const net::HubTime& hub = wire.ledger().hub_time();
     trace.clock_error_ns = hub.error_ns;
     trace.events = wire.trace();

@@ -9,6 +9,7 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "layers/timed_exchange.h"
+#include "tools/host_name.h"
 #include "tools/progress.h"
 #include "tools/replay.h"
 #include "tools/table.h"
@@ -162,6 +163,7 @@ TrainingResult train(const StepRunner& run, std::int64_t batch, Exchange& inner,
 nlohmann::ordered_json config_of(const TrainingFlags& flags, const Task& task,
                                  const Device* device) {
   nlohmann::ordered_json config = flags.model.describe(task.model);
+  config["host"] = host_name();
   if (task.data) {
     config["data"] = {{"path", flags.datadir},
                       {"description", task.data->description()},

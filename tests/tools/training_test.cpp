@@ -237,6 +237,7 @@ TEST_F(Training, ReplayWaitsWhereItWouldCompute) {
   EXPECT_EQ(result.exit, 0) << result.err;
   EXPECT_EQ(other.exit, 0) << other.err;
   EXPECT_NE(result.out.find("nothing was computed"), std::string::npos) << result.out;
+  EXPECT_NE(read_text(folder_ / "replay/config.json").find("\"addresses\""), std::string::npos);
   EXPECT_NE(read_text(folder_ / "replay/config.json").find("\"replayed\": true"),
             std::string::npos);
   // A wait is never shorter than the profile says; how much longer is the machine's affair.

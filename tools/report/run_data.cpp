@@ -40,6 +40,10 @@ void read_config(RunData& run, const json& config) {
   run.padded = config.value("pad_shortcuts", false);
   run.replayed = config.value("replayed", false);
   run.simulated = config.value("simulated", false);
+  if (config.contains("addresses"))
+    run.machines = config["addresses"].get<std::vector<std::string>>();
+  else if (config.contains("host"))
+    run.machines = {config["host"].get<std::string>()};
   if (config.contains("data")) run.data = config["data"].value("description", "");
   if (config.contains("t_grad_s")) run.simulated_grad = number(config["t_grad_s"]);
   run.parallel = config.contains("workers");

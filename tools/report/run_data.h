@@ -39,6 +39,7 @@ struct RankSummary {
 struct RunData {
   std::string directory, name;
   std::string command, network, title, input, device, settings, data;
+  std::vector<std::string> machines;  ///< The addresses of all ranks, or the one machine's name.
   int classes = 0, ranks = 1, workers = 1;
   std::int64_t height = 0;  ///< Of the input.
   std::int64_t batch = 0;

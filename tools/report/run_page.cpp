@@ -16,7 +16,7 @@ namespace duplex::tools::reports {
 namespace {
 
 constexpr int timeline_steps = 3;
-constexpr std::size_t bars_at_most = 24;
+constexpr std::size_t bars_at_most = 24, machines_at_most = 16;
 
 std::string percent(double part) {
   return (part < 0 ? "-" : "+") + fixed(100.0 * std::abs(part), 1) + "%";
@@ -302,6 +302,12 @@ void add_bytes(Page& page, const RunData& run) {
 
 void add_run(Page& page, const RunData& run) {
   page.heading(2, run.name, run.name);
+  std::string machines;
+  for (std::size_t i = 0; i < std::min(machines_at_most, run.machines.size()); ++i)
+    machines += (machines.empty() ? "On " : ", ") + run.machines[i];
+  if (run.machines.size() > machines_at_most)
+    machines += " and " + std::to_string(run.machines.size() - machines_at_most) + " more";
+  if (!machines.empty()) page.paragraph(machines + ".");
   if (!run.settings.empty()) page.paragraph(run.settings);
   add_steps(page, run);
   if (!run.parallel) {

@@ -27,8 +27,8 @@ Share::Share(const Spec& spec, int to, std::size_t in, std::size_t out, std::uin
     : unfairness_(spec.unfairness), seed_(spec.seed), number_(number) {
   if (spec.queue <= 0.0) return;
   // Its narrowest place is the receiver's port of the switch, where it meets other senders'
-  // connections, or its sender's own link, which the sender's kernel shares out evenly and where it
-  // keeps little.
+  // connections, or its sender's own link (as narrow in a mesh), which the sender's kernel shares
+  // out evenly and where it keeps little.
   meets_others_ = in > out;
   most_ = meets_others_ ? spec.queue / static_cast<double>(in) : unsent_bytes;
   const auto bound = net::window_of(spec.part.size(), spec.semaphore);

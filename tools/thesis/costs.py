@@ -31,6 +31,7 @@ def gradient(settings, net, device):
 def measure(settings):
     """costs.json: {network: {"t_comm", "t_grad_cpu", ...}}."""
     known = settings.files.read("costs.json") or {"version": 1, "classes": CLASSES, "networks": {}}
+    missing = set()  # Devices that this machine has not.
     for net in TABLE_6_1:
         costs = known["networks"].setdefault(net, {"bytes": weight_bytes(net)})
         if settings.lab and "t_comm" not in costs:
@@ -47,7 +48,9 @@ def measure(settings):
             costs["t_comm_line"] = costs["bytes"] * 8e-6 / settings.mbit * 1514 / 1448
         for device, name in (("cpu", "t_grad_cpu"), ("cuda", "t_grad_gpu")):
             if settings.measures and name not in costs:
-                costs[name] = gradient(settings, net, device)
+                costs[name] = None if device in missing else gradient(settings, net, device)
+                if costs[name] is None:
+                    missing.add(device)
         costs["grad_batch"] = GRADIENT_BATCH
         settings.files.write("costs.json", known)
 
