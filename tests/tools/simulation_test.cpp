@@ -124,13 +124,16 @@ TEST(Simulation, OwnersTakeTheirTime) {
 
 /// A chunk at a time: memory is what bounds it, however many chunks there are.
 TEST(Simulation, OwnersWorkOnAChunkAtATime) {
-  Spec spec = ideal(Sync::join, ServerMode::distributed, 1);
-  spec.owner_rate = 1e8;
-  const std::size_t elements =
-      std::accumulate(spec.counts.begin(), spec.counts.end(), std::size_t{0});
-  const double iteration = grad + static_cast<double>(elements * sizeof(float)) / spec.owner_rate;
-  expect_near(simulate(spec, nullptr).trained, static_cast<double>(spec.steps) * iteration,
-              "updates one after another");
+  for (const auto& [sync, passes] : {std::pair(Sync::join, 1), std::pair(Sync::none, 2)}) {
+    Spec spec = ideal(sync, ServerMode::distributed, 1);
+    spec.owner_rate = 1e8;
+    const std::size_t elements =
+        std::accumulate(spec.counts.begin(), spec.counts.end(), std::size_t{0});
+    const double iteration =
+        grad + passes * static_cast<double>(elements * sizeof(float)) / spec.owner_rate;
+    expect_near(simulate(spec, nullptr).trained, static_cast<double>(spec.steps) * iteration,
+                "updates one after another");
+  }
 }
 
 TEST(Simulation, EverybodyWaitsForTheSlowestUnlessAsynchronous) {

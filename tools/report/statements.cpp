@@ -194,14 +194,17 @@ double estimated(const Thesis& thesis, const ThesisFigure& figure, ServerMode se
   return speedup({comm, stated.grad}, figure.sync, server, workers, thesis_batches);
 }
 
-Accuracy accuracy_of(const Thesis& thesis, Order order) {
+Accuracy accuracy_of(const Thesis& thesis, Order order, Runs runs) {
   std::vector<std::pair<double, std::string>> errors;
+  const auto compare = [&](const std::optional<double>& simulated,
+                           const std::optional<LabResult>& lab, const std::string& name) {
+    if (!simulated || !lab || (runs == Runs::undisturbed && lab->disturbed)) return;
+    errors.emplace_back(std::abs(*simulated / lab->speedup - 1.0), name);
+  };
   for (const auto& [key, point] : thesis.points) {
-    if (order != Order::overlap && point.lab && point.simulated)
-      errors.emplace_back(std::abs(*point.simulated / point.lab->speedup - 1.0), name_of(key));
-    if (order != Order::strict && point.lab_overlap && point.simulated_overlap)
-      errors.emplace_back(std::abs(*point.simulated_overlap / point.lab_overlap->speedup - 1.0),
-                          name_of(key) + ", overlap");
+    if (order != Order::overlap) compare(point.simulated, point.lab, name_of(key));
+    if (order != Order::strict)
+      compare(point.simulated_overlap, point.lab_overlap, name_of(key) + ", overlap");
   }
   return accuracy_from(std::move(errors));
 }

@@ -17,14 +17,15 @@ struct Verdict {
 };
 std::vector<Verdict> verdicts(const Thesis& thesis);
 
-/// How far simulated speedups are from the lab's, over all points that have both.
+/// How far predicted speedups are from the lab's, over all points that have both.
 struct Accuracy {
   std::size_t points = 0;
   double median = 0.0, worst = 0.0;  ///< Part of the lab's.
   std::string worst_at;
 };
 enum class Order { strict, overlap, both };
-Accuracy accuracy_of(const Thesis& thesis, Order order);
+enum class Runs { all, undisturbed };
+Accuracy accuracy_of(const Thesis& thesis, Order order, Runs runs = Runs::all);
 /// The same of the thesis's estimates, against the lab in the thesis's order, of one server.
 Accuracy estimate_accuracy(const Thesis& thesis, net::ServerMode server, net::Sync sync);
 

@@ -46,7 +46,8 @@ void read_point(Thesis& thesis, const json& line) {
   if (line.at("kind").get<std::string>() == "simulated") {
     (overlap ? point.simulated_overlap : point.simulated) = speedup;
   } else {
-    (overlap ? point.lab_overlap : point.lab) = LabResult{*speedup, line.value("busy", 0.0)};
+    (overlap ? point.lab_overlap : point.lab) =
+        LabResult{*speedup, line.value("busy", 0.0), line.value("disturbance", 0.0) > 1.0};
   }
 }
 

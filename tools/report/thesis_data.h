@@ -34,7 +34,8 @@ constexpr double thesis_batches = 128;
 
 struct LabResult {
   double speedup = 0.0;
-  double busy = 0.0;  ///< Cores of the machine that were.
+  double busy = 0.0;       ///< Cores of the machine that were.
+  bool disturbed = false;  ///< Others slowed the machine down, in every try.
 };
 
 /// What is known of a figure's point, for one server.

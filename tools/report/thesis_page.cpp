@@ -236,6 +236,9 @@ void add_figure(Page& page, const Thesis& thesis, const ThesisFigure& figure,
   page.html("</div>");
 
   std::vector<std::vector<std::string>> rows;
+  const auto told = [](const std::optional<LabResult>& lab) {
+    return lab ? fixed(lab->speedup, 2) + (lab->disturbed ? " ~" : "") : std::string();
+  };
   const auto error = [](const std::optional<double>& simulated,
                         const std::optional<LabResult>& lab) {
     return simulated && lab ? signed_percent(*simulated / lab->speedup - 1.0) : std::string();
@@ -244,17 +247,17 @@ void add_figure(Page& page, const Thesis& thesis, const ThesisFigure& figure,
     for (int n = 1; n <= figure.most; ++n) {
       const ThesisPoint* point = thesis.point(figure.number, server, n);
       const ThesisPoint none, &p = point != nullptr ? *point : none;
-      rows.push_back(
-          {net::name_of(server), std::to_string(n), fixed(estimated(thesis, figure, server, n), 2),
-           cell(p.simulated), p.lab ? fixed(p.lab->speedup, 2) : "", error(p.simulated, p.lab),
-           cell(p.simulated_overlap), p.lab_overlap ? fixed(p.lab_overlap->speedup, 2) : "",
-           error(p.simulated_overlap, p.lab_overlap)});
+      rows.push_back({net::name_of(server), std::to_string(n),
+                      fixed(estimated(thesis, figure, server, n), 2), cell(p.simulated),
+                      told(p.lab), error(p.simulated, p.lab), cell(p.simulated_overlap),
+                      told(p.lab_overlap), error(p.simulated_overlap, p.lab_overlap)});
     }
   }
   page.begin_fold("The values of figure " + std::string(figure.number));
   page.table({"server", "N", "equation", "simulated", "lab", "error", "overlap: simulated", "lab",
               "error"},
              rows);
+  page.paragraph("~: others disturbed the machine in every try.");
   page.end_fold();
 }
 
@@ -269,6 +272,8 @@ void add_accuracy(Page& page, const Thesis& thesis) {
   row("simulation, the thesis's order", accuracy_of(thesis, Order::strict));
   row("simulation, overlap", accuracy_of(thesis, Order::overlap));
   row("simulation, all", accuracy_of(thesis, Order::both));
+  row("simulation, all that nothing disturbed",
+      accuracy_of(thesis, Order::both, Runs::undisturbed));
   for (const Sync sync : {Sync::join, Sync::split, Sync::none})
     for (const ServerMode server : {ServerMode::central, ServerMode::distributed})
       row("equation, " + sync_title(sync) + ", " + net::name_of(server) + ", the thesis's order",
@@ -277,7 +282,12 @@ void add_accuracy(Page& page, const Thesis& thesis) {
     page.paragraph("Nothing has been run on the lab yet.");
     return;
   }
-  page.paragraph("Against the speedups on the lab, of all points that were run there.");
+  page.paragraph(
+      "Against the speedups on the lab, of all points that were run there. A run is disturbed "
+      "where "
+      "others on the machine slowed it down to two thirds, or had a tenth of a core of it, in "
+      "every "
+      "try: the lab is slower then than its links.");
   page.table({"prediction", "points", "median error", "worst", "at"}, rows);
 }
 

@@ -82,8 +82,11 @@ void Servers::arrived(std::size_t chunk, int worker, std::uint64_t step) {
   advance(chunk);
 }
 
+/// An asynchronous owner also copies the new weights, which go on changing, for the worker that
+/// they answer.
 double Servers::work(std::size_t chunk) const {
-  return spec_.owner_rate > 0.0 ? static_cast<double>(map_[chunk].bytes()) / spec_.owner_rate : 0.0;
+  if (spec_.owner_rate <= 0.0) return 0.0;
+  return (asynchronous() ? 2.0 : 1.0) * static_cast<double>(map_[chunk].bytes()) / spec_.owner_rate;
 }
 
 /// Does all that can be done now.

@@ -33,7 +33,7 @@ SECONDS = 150  # That a run on the lab may take, about.
 QUEUE_SECONDS = 0.05
 
 # A run during which this machine was so much slower than at its best, or had so many of its cores taken away, is done
-# again after the others, and of so many the least disturbed one kept.
+# again after the others, and once more; of all runs, earlier ones too, the least disturbed one is kept.
 SLOWER, STOLEN, TRIES = 1.5, 0.1, 3
 
 RESULTS = "points.jsonl"
@@ -163,8 +163,7 @@ class Results:
 
     def to_repeat(self, points):
         """Those whose runs were disturbed."""
-        return [point for point in points for line in [self.of("lab", point)]
-                if line and line["disturbance"] > 1 and line["tries"] < TRIES]
+        return [point for point in points for line in [self.of("lab", point)] if line and line["disturbance"] > 1]
 
 
 def simulate(settings):
