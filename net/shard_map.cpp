@@ -103,6 +103,8 @@ std::vector<std::vector<ShardMap::Piece>> ShardMap::deal_even(
     const std::vector<std::size_t>& counts, int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
   const auto whole = [&](std::size_t count) { return n == 1 || count < whole_below * n; };
+  const std::size_t share = std::accumulate(counts.begin(), counts.end(), std::size_t{0}) / n;
+  const std::size_t most = std::max(share, piece_least);
   std::vector<std::vector<Piece>> pieces(counts.size());
   std::vector<std::size_t> loads(n, 0);
   std::size_t to_cut = 0;
@@ -111,9 +113,15 @@ std::vector<std::vector<ShardMap::Piece>> ShardMap::deal_even(
       to_cut += counts[p];
       continue;
     }
-    const std::size_t owner = lightest(loads);
-    loads[owner] += counts[p];
-    pieces[p] = {{counts[p], static_cast<int>(owner)}};
+    const std::size_t parts = n == 1 ? 1 : (counts[p] + most - 1) / most;
+    for (std::size_t part = 0; part < parts; ++part) {
+      const std::size_t from = counts[p] * part / parts / grain * grain;
+      const std::size_t to =
+          part + 1 == parts ? counts[p] : counts[p] * (part + 1) / parts / grain * grain;
+      const std::size_t owner = lightest(loads);
+      loads[owner] += to - from;
+      pieces[p].push_back({to - from, static_cast<int>(owner)});
+    }
   }
 
   // Every large tensor is cut in the proportion of what the ranks still have to get, so that not

@@ -35,7 +35,7 @@ struct Chunk {
 class ShardMap {
  public:
   static constexpr std::size_t default_chunk_bytes = std::size_t{512} << 10;
-  static constexpr std::size_t whole_below = 4096;
+  static constexpr std::size_t whole_below = 4096, piece_least = 65536;
 
   /// Every chunk belongs to `server`.
   static ShardMap central(const std::vector<std::size_t>& counts, int server,
@@ -44,9 +44,10 @@ class ShardMap {
   ///  - tensors: Algorithm 3.7. For each tensor in order: to the rank that holds the least so far.
   ///  - even: a tensor of `whole_below` elements for every rank, or more, is cut into a piece for
   ///  each;
-  ///    smaller ones stay whole and go to the rank that holds the least. The pieces are sized so
-  ///    that they level what the whole ones leave uneven: shares differ by 32 elements at most, or,
-  ///    where there is not enough to cut, by the largest tensor that was kept whole.
+  ///    smaller ones stay whole, or, where that is more than a share and than `piece_least`, are
+  ///    cut into as few pieces as are not, and go to the rank that holds the least. The pieces for
+  ///    each are sized so that they level what the others leave uneven: shares differ by 32
+  ///    elements at most, or, where there is not enough to cut, by the largest of the others.
   static ShardMap distributed(const std::vector<std::size_t>& counts, int ranks, Shards shards,
                               std::size_t chunk_bytes = default_chunk_bytes);
 

@@ -16,8 +16,11 @@ namespace {
 
 /// From so many ranks on, the moments at which links are shared anew are so many that they are
 /// taken together, within so much of t_grad.
-constexpr int many_ranks = 128;
+constexpr int many_ranks = 32;
 constexpr double coarse = 1e-3;
+
+/// From so many on, shares are all alike.
+constexpr int even_ranks = 128;
 
 /// As the slowest and the fastest of eight workers differ in docs/results/wire.md.
 constexpr double usual_unfairness = 0.05;
@@ -91,7 +94,7 @@ void SimulateFlags::add_to(CLI::App& app) {
   app.add_option("--seed", seed, "of what is drawn (default 1)");
   app.add_option("--resolution", resolution,
                  "seconds within which events count as one moment (default: a nanosecond; for "
-                 "more than 128 ranks a thousandth of t_grad)")
+                 "more than 32 ranks a thousandth of t_grad)")
       ->check(between(1e-12, 1e6));
   app.add_option("--output", output,
                  "report (default), or csv: the speedups of 1 to N workers, between semicolons")
@@ -225,7 +228,7 @@ simulation::Spec spec_of(const SimulateFlags& flags, const Situation& situation,
   spec.latency = flags.latency;
   spec.owner_rate = situation.owner_rate;
   spec.queue = flags.queue;
-  spec.unfairness = flags.unfair.value_or(ranks > many_ranks ? 0.0 : usual_unfairness);
+  spec.unfairness = flags.unfair.value_or(ranks > even_ranks ? 0.0 : usual_unfairness);
   spec.seed = flags.seed;
   spec.resolution = flags.resolution.value_or(ranks > many_ranks ? coarse * situation.costs.grad
                                                                  : spec.resolution);

@@ -105,6 +105,20 @@ TEST(ShardMap, EvenSharesAreEven) {
     }
 }
 
+/// Among so many ranks hardly a tensor is large enough to have a piece for each.
+TEST(ShardMap, EvenSharesOfManyRanks) {
+  for (const Counts& counts : models())
+    for (const int ranks : {17, 64, 100, 128, 200, 512, 1024}) {
+      const ShardMap map = ShardMap::distributed(counts, ranks, Shards::even);
+      expect_tiles(map, counts, ShardMap::default_chunk_bytes);
+      const auto loads = loads_of(map, ranks);
+      const std::size_t share = map.elements() / static_cast<std::size_t>(ranks);
+      EXPECT_LE(*std::max_element(loads.begin(), loads.end()),
+                std::max(2 * share, ShardMap::piece_least) + 32)
+          << counts.size() << " tensors, " << ranks << " ranks";
+    }
+}
+
 TEST(ShardMap, EvenCutsEveryLargeTensorForAll) {
   const Counts counts{500000, 100, 800000, 50, 2000000};
   const ShardMap map = ShardMap::distributed(counts, 4, Shards::even);

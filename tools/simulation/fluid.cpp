@@ -39,6 +39,7 @@ void Fluid::carry(Index index, double bytes, double now) {
     std::vector<Index>& flows = ports_[flow.ports[side]].flows;
     flow.places[side] = static_cast<Index>(flows.size());
     flows.push_back(index);
+    ports_[flow.ports[side]].weight += flow.weight;
   }
   flow.rate = 0.0;
   changed_ = true;
@@ -47,8 +48,11 @@ void Fluid::carry(Index index, double bytes, double now) {
 void Fluid::set_weight(Index index, double weight) {
   Flow& flow = flows_[index];
   if (flow.weight == weight) return;
+  if (flow.active()) {
+    for (const Index port : flow.ports) ports_[port].weight += weight - flow.weight;
+    changed_ = true;
+  }
   flow.weight = weight;
-  changed_ = changed_ || flow.active();
 }
 
 void Fluid::stop(Index index) {
@@ -62,79 +66,73 @@ void Fluid::stop(Index index) {
     flows_[last].places[side] = flow.places[side];
     flows.pop_back();
     flow.places[side] = none;
+    // Of none it is 0, whatever rounding has left.
+    double& weight = ports_[flow.ports[side]].weight;
+    weight = flows.empty() ? 0.0 : weight - flow.weight;
   }
   changed_ = true;
 }
 
+/// Progressive filling: the port with the least for its flows, by weight, gives them that; what
+/// they do not take elsewhere is left for others.
 void Fluid::share(double now) {
   if (!changed_) return;
   changed_ = false;
   ++sharings_;
-  find_rates();
-  // Each flow once: by the port it comes from.
-  for (const Port& port : ports_) {
-    for (const Index index : port.flows) {
-      Flow& flow = flows_[index];
-      if (flow.ports[0] != static_cast<Index>(&port - ports_.data())) continue;
-      if (std::abs(flow.fair - flow.rate) <= same * flow.fair) continue;
-      set_rate(flow, now);
-      if (flow.heap_place == none) {
-        push(index);
-      } else {
-        rise(flow.heap_place);
-        sink(flow.heap_place);
-      }
-    }
-  }
-}
-
-void Fluid::set_rate(Flow& flow, double now) {
-  flow.left = std::max(flow.left - flow.rate * (now - flow.since), 0.0);
-  flow.since = now;
-  flow.rate = flow.fair;
-  flow.end = now + flow.left / flow.rate;
-}
-
-/// Progressive filling: the port with the least for its flows, by weight, gives them that; what
-/// they do not take elsewhere is left for others.
-void Fluid::find_rates() {
   levels_.clear();
+  ends_open_ = 0;
   for (Port& port : ports_) {
     port.left = port.capacity;
     port.open = static_cast<Index>(port.flows.size());
-    port.weight = 0.0;
-    for (const Index flow : port.flows) port.weight += flows_[flow].weight;
+    port.open_weight = port.weight;
+    ends_open_ += port.open;
     if (port.open > 0)
       levels_.emplace_back(port.level(), static_cast<Index>(&port - ports_.data()));
   }
   std::make_heap(levels_.begin(), levels_.end(), std::greater<>());
-  while (!levels_.empty()) {
+  while (ends_open_ > 0) {
     std::pop_heap(levels_.begin(), levels_.end(), std::greater<>());
     const auto [level, index] = levels_.back();
     levels_.pop_back();
     const Port& port = ports_[index];
     if (port.open == 0) continue;
-    const double now = port.level();
-    if (now > level * (1.0 + same)) {  // Others have taken less than their part: it has risen.
-      levels_.emplace_back(now, index);
+    const double risen = port.level();
+    if (risen > level * (1.0 + same)) {  // Others have taken less than their part.
+      levels_.emplace_back(risen, index);
       std::push_heap(levels_.begin(), levels_.end(), std::greater<>());
       continue;
     }
-    fix(index, now);
+    fix(index, risen, now);
   }
 }
 
-void Fluid::fix(Index port, double level) {
+void Fluid::fix(Index port, double level, double now) {
   for (const Index index : ports_[port].flows) {
     Flow& flow = flows_[index];
     if (flow.round == sharings_) continue;
     flow.round = sharings_;
-    flow.fair = level * flow.weight;
+    const double rate = level * flow.weight;
     for (const Index side : flow.ports) {
-      ports_[side].left -= flow.fair;
-      ports_[side].weight -= flow.weight;
+      ports_[side].left -= rate;
+      ports_[side].open_weight -= flow.weight;
       --ports_[side].open;
     }
+    ends_open_ -= 2;
+    if (std::abs(rate - flow.rate) > same * rate) set_rate(index, rate, now);
+  }
+}
+
+void Fluid::set_rate(Index index, double rate, double now) {
+  Flow& flow = flows_[index];
+  flow.left = std::max(flow.left - flow.rate * (now - flow.since), 0.0);
+  flow.since = now;
+  flow.rate = rate;
+  flow.end = now + flow.left / rate;
+  if (flow.heap_place == none) {
+    push(index);
+  } else {
+    rise(flow.heap_place);
+    sink(flow.heap_place);
   }
 }
 

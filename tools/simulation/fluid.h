@@ -3,6 +3,7 @@
 // have more without one having less that has no more for its weight. So do long TCP connections
 // behind a switch.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -42,11 +43,12 @@ class Fluid {
 
   struct Port {
     double capacity = 0.0;
-    std::vector<Index> flows;  ///< That are not idle.
+    std::vector<Index> flows;  ///< That are not idle,
+    double weight = 0.0;       ///< and their weights.
     double left = 0.0;         ///< While rates are computed: capacity not given away,
     Index open = 0;            ///< flows that have no rate yet,
-    double weight = 0.0;       ///< and their weights.
-    double level() const { return left / weight; }
+    double open_weight = 0.0;  ///< and their weights.
+    double level() const { return left / open_weight; }
   };
   struct Flow {
     Index ports[2] = {none, none};
@@ -57,14 +59,12 @@ class Fluid {
     double since = 0.0;
     double rate = 0.0;
     double end = 0.0;
-    double fair = 0.0;        ///< The rate that share() finds.
-    std::uint64_t round = 0;  ///< In which share() found it.
+    std::uint64_t round = 0;  ///< In which share() found its rate.
     bool active() const { return places[0] != none; }
   };
 
-  void find_rates();
-  void fix(Index port, double level);
-  void set_rate(Flow& flow, double now);
+  void fix(Index port, double level, double now);
+  void set_rate(Index index, double rate, double now);
 
   bool before(Index a, Index b) const;
   void rise(Index place);
@@ -77,6 +77,7 @@ class Fluid {
   std::vector<Flow> flows_;
   std::vector<Index> heap_;  ///< Flows with a rate, by when they end.
   std::vector<std::pair<double, Index>> levels_;
+  std::size_t ends_open_ = 0;  ///< While rates are computed: two for every flow that has none yet.
   bool changed_ = false;
   std::uint64_t sharings_ = 0;
 };
