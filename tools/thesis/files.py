@@ -44,8 +44,13 @@ class Files:
             file.write(json.dumps(content).encode() + b"\n")
 
     def write(self, name, content):
+        self.replace(name, json.dumps(content, indent=1) + "\n")
+
+    def write_lines(self, name, objects):
+        self.replace(name, "".join(json.dumps(each) + "\n" for each in objects))
+
+    def replace(self, name, text):
         temporary = self.path(name) + ".part"
         with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=1)
-            file.write("\n")
+            file.write(text)
         os.replace(temporary, self.path(name))

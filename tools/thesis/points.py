@@ -139,7 +139,10 @@ class Results:
 
     def __init__(self, settings):
         self.settings = settings
-        self.all = {(line["kind"], self.key(line)): line for line in settings.files.lines(RESULTS)}
+        lines = settings.files.lines(RESULTS)
+        self.all = {(line["kind"], self.key(line)): line for line in lines}
+        if len(self.all) < len(lines):  # Later ones took the place of earlier ones.
+            settings.files.write_lines(RESULTS, self.all.values())
 
     @staticmethod
     def key(line):
