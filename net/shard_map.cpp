@@ -113,14 +113,14 @@ std::vector<std::vector<ShardMap::Piece>> ShardMap::deal_even(
       to_cut += counts[p];
       continue;
     }
-    const std::size_t parts = n == 1 ? 1 : (counts[p] + most - 1) / most;
-    for (std::size_t part = 0; part < parts; ++part) {
-      const std::size_t from = counts[p] * part / parts / grain * grain;
-      const std::size_t to =
-          part + 1 == parts ? counts[p] : counts[p] * (part + 1) / parts / grain * grain;
+    const std::size_t parts = (counts[p] + most - 1) / most;
+    std::size_t from = 0;
+    for (std::size_t part = 1; part <= parts; ++part) {
+      const std::size_t to = part == parts ? counts[p] : counts[p] * part / parts / grain * grain;
       const std::size_t owner = lightest(loads);
       loads[owner] += to - from;
       pieces[p].push_back({to - from, static_cast<int>(owner)});
+      from = to;
     }
   }
 

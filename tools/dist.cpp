@@ -163,6 +163,7 @@ class Rank {
     datasets::BatchLoader loader(task_.split.train, loading);
     const Length length = length_of(flags, loader);
     const Exchanges exchanges = make_exchanges(wire, length);
+    // During training it tests the weights that its last pass was with, while the others wait.
     TestRunner test;
     if (directory != nullptr) {
       tester_.emplace(*network_, task_.split.test, *directory, length.steps_per_epoch);

@@ -110,6 +110,12 @@ void write_squares(const std::string& folder, int train, int test) {
   write_part(folder, "t10k", test, 2);
 }
 
+std::vector<std::string> plus(std::vector<std::string> words,
+                              const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

@@ -35,6 +35,9 @@ Result run(const std::vector<std::string>& arguments);
 /// is a bright square in a place of its own, under noise.
 void write_squares(const std::string& folder, int train, int test);
 
+/// Words of a command line, and more of them.
+std::vector<std::string> plus(std::vector<std::string> words, const std::vector<std::string>& more);
+
 std::string read_text(const std::string& path);
 void write_text(const std::string& path, const std::string& text);
 

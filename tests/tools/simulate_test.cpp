@@ -13,16 +13,12 @@
 namespace duplex::tools {
 namespace {
 
+using testing::plus;
 using testing::read_text;
 using testing::Result;
 using testing::run;
 using testing::write_text;
 using Words = std::vector<std::string>;
-
-Words plus(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 /// The frames of weights and gradients in a ledger, as "sent,1,weights,0,3,0,2048": without times,
 /// in an order that does not depend on them.

@@ -1,0 +1,91 @@
+// Training runs of the program, alone and together, on pictures that are drawn in a moment.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/safetensors.h"
+#include "tests/temporary_folder.h"
+#include "tests/tools/program.h"
+
+namespace duplex::tools::testing {
+
+using Weights = std::map<std::string, std::vector<float>>;
+
+inline Weights read_weights(const std::string& path) {
+  const SafetensorsFile file(path);
+  Weights weights;
+  for (const SafetensorsEntry& entry : file.entries()) {
+    auto& values = weights[entry.name];
+    values.resize(static_cast<std::size_t>(entry.shape.elements()));
+    file.read(entry, values.data());
+  }
+  return weights;
+}
+
+class TrainingRuns : public ::testing::Test {
+ protected:
+  TrainingRuns() { write_squares(data_.path(), 96, 20); }
+
+  std::vector<std::string> arguments(const std::string& command, const std::string& name, int batch,
+                                     const std::vector<std::string>& more) const {
+    return arguments_on(data_.path(), command, name, batch, more);
+  }
+
+  std::vector<std::string> arguments_on(const std::string& data, const std::string& command,
+                                        const std::string& name, int batch,
+                                        const std::vector<std::string>& more) const {
+    std::vector<std::string> all{
+        command,     "--net", "lenet",   "--datadir",          data, "--logdir", folder_ / name,
+        "--threads", "1",     "--batch", std::to_string(batch)};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  Weights alone(int batch, const std::vector<std::string>& more) const {
+    const std::string name = "alone" + std::to_string(++runs_);
+    const Result result = run(arguments("local", name, batch, more));
+    EXPECT_EQ(result.exit, 0) << result.err;
+    return read_weights(folder_ / (name + "/checkpoint.safetensors"));
+  }
+
+  std::vector<Process> start(const std::string& name, int ranks, int batch,
+                             const std::vector<std::string>& more) const {
+    std::string nodes;
+    for (int port : free_ports(ranks)) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
+    write_text(folder_ / (name + ".nodes"), nodes);
+    std::vector<Process> processes;
+    for (int rank = 0; rank < ranks; ++rank) {
+      std::vector<std::string> own = more;
+      for (const char* flag : {"--job", "--timeout"})
+        own.insert(own.end(), {flag, flag[2] == 'j' ? name : "20"});
+      own.insert(own.end(),
+                 {"--nodefile", folder_ / (name + ".nodes"), "--index", std::to_string(rank)});
+      processes.emplace_back(arguments("dist", name, batch, own));
+    }
+    return processes;
+  }
+
+  Weights together(int ranks, int batch, const std::vector<std::string>& more) const {
+    const std::string name = "together" + std::to_string(++runs_);
+    for (Process& process : start(name, ranks, batch, more)) {
+      const Result result = process.wait();
+      EXPECT_EQ(result.exit, 0) << result.err;
+    }
+    return read_weights(folder_ / (name + "/checkpoint.safetensors"));
+  }
+
+  /// A nodefile for two ranks, "nodes".
+  void write_two_nodes() const {
+    const std::vector<int> ports = free_ports(2);
+    write_text(folder_ / "nodes", "127.0.0.1:" + std::to_string(ports[0]) +
+                                      "\n127.0.0.1:" + std::to_string(ports[1]) + "\n");
+  }
+
+  TemporaryFolder data_, folder_;
+  mutable int runs_ = 0;
+};
+
+}  // namespace duplex::tools::testing
