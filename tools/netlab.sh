@@ -12,7 +12,9 @@
 # Environment: NETLAB (prefix of the namespaces' names, default dxl; labs of different names do not meet),
 # NETLAB_MTU (1500), NETLAB_BURST (128kb), NETLAB_CONGESTION (TCP's congestion control on the hosts; default: the
 # machine's), NETLAB_SLOW_START (1: after a pause of some tenths of a second TCP feels its way again, as Linux does
-# unless told otherwise; default 0, as clusters are set), NETLAB_DELAY and NETLAB_LOSS (one way, as netem takes them:
+# unless told otherwise; default 0, as clusters are set), NETLAB_OUTPUT (bytes that a connection may have waiting in its
+# host's own queue, default 131072, with which a host's connections have equal parts of its cable; Linux's: 4194304),
+# NETLAB_DELAY and NETLAB_LOSS (one way, as netem takes them:
 # 1ms, 0.1%; the kernel must have netem).
 # A token bucket counts 1,514 bytes for 1,448 of payload; real Gigabit Ethernet takes 1,538: 984mbit equals it.
 set -eu
@@ -75,6 +77,10 @@ up() {
     # A connection must not start from what an earlier one measured.
     ip netns exec "$host" sysctl -qw net.ipv4.tcp_no_metrics_save=1
     ip netns exec "$host" sysctl -qw net.ipv4.tcp_slow_start_after_idle="${NETLAB_SLOW_START:-0}"
+    # A host's queue is first come, first served, and TCP lets a connection put in what it expects to send in a
+    # millisecond: who has had more gets more. With as much for all they share the cable, as behind the queue that most
+    # systems give a network card (fq_codel), which not every kernel has.
+    ip netns exec "$host" sysctl -qw net.ipv4.tcp_limit_output_bytes="${NETLAB_OUTPUT:-131072}" 2> /dev/null || true
     if [ -n "${NETLAB_CONGESTION:-}" ]; then
       ip netns exec "$host" sysctl -qw net.ipv4.tcp_congestion_control="$NETLAB_CONGESTION" 2> /dev/null ||
         fail "congestion control '$NETLAB_CONGESTION' is not to be had on this machine"

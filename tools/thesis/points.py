@@ -34,7 +34,7 @@ QUEUE_SECONDS = 0.05
 
 # A run during which this machine was so much slower than at its best, or had so many of its cores taken away, is done
 # again after the others, and once more; of all runs, earlier ones too, the least disturbed one is kept.
-SLOWER, STOLEN, TRIES = 1.5, 0.1, 3
+SLOWER, STOLEN, TRIES = 1.5, 0.05, 3
 
 RESULTS = "points.jsonl"
 
