@@ -7,12 +7,12 @@
 namespace duplex::net {
 
 /// What a dedicated server lets each of its workers have under way to it; none: as much as it can
-/// use, as one that sends alone, in its turn or beside one other. Equal windows that a switch holds
-/// without dropping give all workers equal parts of the server's link. Together they are eight
-/// times what a link of 10 Gbit/s holds at 0.2 ms.
+/// use, as one that sends alone or in its turn. Equal windows that a switch holds without dropping
+/// give all workers equal parts of the server's link. Together they are eight times what a link of
+/// 10 Gbit/s holds at 0.2 ms.
 inline std::optional<std::size_t> window_of(std::size_t workers, bool semaphore) {
   constexpr std::size_t all = std::size_t{2} << 20, least = std::size_t{64} << 10;
-  if (semaphore || workers <= 2) return std::nullopt;
+  if (semaphore || workers <= 1) return std::nullopt;
   return std::max(all / workers, least);
 }
 

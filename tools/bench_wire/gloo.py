@@ -3,33 +3,55 @@
 
 gloo.py RANK RANKS STORE INTERFACE BYTES REPEATS
 
-Sums BYTES of float32 over all ranks, REPEATS times after once that does not count. Ranks meet at a TCP store on
-host STORE, rank 0's. Rank 0 prints the seconds of each, the slowest rank's.
+Sums BYTES of float32 over all ranks, REPEATS times after once that does not count, each from a barrier on; then as
+often after SETTLING that do not count, each from the end of the one before, as a training's steps are. Ranks meet at a
+TCP store on host STORE, rank 0's. Rank 0 prints two lines: the seconds of the first, the slowest rank's; of the second,
+its own.
 """
 import os
 import sys
 import time
 
-rank, ranks, store, interface, size, repeats = sys.argv[1:]
+rank, ranks, size, repeats = (int(sys.argv[index]) for index in (1, 2, 5, 6))
+store, interface = sys.argv[3:5]
 os.environ["GLOO_SOCKET_IFNAME"] = interface
 
 import torch  # noqa: E402  # After the environment that it reads.
 import torch.distributed as distributed  # noqa: E402
 
+SETTLING = 4
+
 torch.set_num_threads(1)
-distributed.init_process_group("gloo", init_method=f"tcp://{store}:7311", rank=int(rank), world_size=int(ranks))
-values = torch.empty(int(size) // 4)
-times = []
-for step in range(int(repeats) + 1):
-    values.fill_(1)
+distributed.init_process_group("gloo", init_method=f"tcp://{store}:7311", rank=rank, world_size=ranks)
+values = torch.empty(size // 4)
+
+
+def from_barriers():
+    for step in range(repeats + 1):
+        values.fill_(1)
+        distributed.barrier()
+        begin = time.perf_counter()
+        distributed.all_reduce(values)
+        slowest = torch.tensor([time.perf_counter() - begin], dtype=torch.float64)
+        assert values[0] == ranks and values[-1] == ranks
+        distributed.all_reduce(slowest, distributed.ReduceOp.MAX)
+        if step > 0:
+            yield slowest.item()
+
+
+def in_a_row():
+    values.fill_(0)  # Sums do not grow.
     distributed.barrier()
-    begin = time.perf_counter()
-    distributed.all_reduce(values)
-    slowest = torch.tensor([time.perf_counter() - begin], dtype=torch.float64)
-    assert values[0] == int(ranks) and values[-1] == int(ranks)
-    distributed.all_reduce(slowest, distributed.ReduceOp.MAX)
-    if step > 0:
-        times.append(slowest.item())
-if rank == "0":
-    print(*(f"{seconds:.6f}" for seconds in times))
+    before = time.perf_counter()
+    for step in range(SETTLING + repeats):
+        distributed.all_reduce(values)
+        now = time.perf_counter()
+        if step >= SETTLING:
+            yield now - before
+        before = now
+
+
+for seconds in (list(from_barriers()), list(in_a_row())):
+    if rank == 0:
+        print(*(f"{each:.6f}" for each in seconds))
 distributed.destroy_process_group()
