@@ -8,12 +8,14 @@ namespace duplex::net {
 
 /// What a dedicated server lets each of its workers have under way to it; none: as much as it can
 /// use, as one that sends alone or in its turn. Equal windows that a switch holds without dropping
-/// give all workers equal parts of the server's link. Together they are eight times what a link of
-/// 10 Gbit/s holds at 0.2 ms.
+/// give all workers equal parts of the server's link; one that sends while others compute fills a
+/// link of 10 Gbit/s at 0.2 ms with the greatest of them. What they leave waiting in the switch
+/// delays what a worker acknowledges of its weights as well.
 inline std::optional<std::size_t> window_of(std::size_t workers, bool semaphore) {
   constexpr std::size_t all = std::size_t{2} << 20, least = std::size_t{64} << 10;
+  constexpr std::size_t most = std::size_t{256} << 10;
   if (semaphore || workers <= 1) return std::nullopt;
-  return std::max(all / workers, least);
+  return std::clamp(all / workers, least, most);
 }
 
 }  // namespace duplex::net
