@@ -23,7 +23,7 @@ constexpr double coarse = 1e-3;
 constexpr int even_ranks = 128;
 
 /// As the slowest and the fastest of eight workers differ in docs/results/wire.md.
-constexpr double usual_unfairness = 0.05;
+constexpr double usual_unfairness = 0.08;
 
 std::pair<std::string, std::string> halves(const std::string& text, const char* flag) {
   const auto colon = text.find(':');
@@ -88,8 +88,8 @@ void SimulateFlags::add_to(CLI::App& app) {
       ->check(between(0.0, 1e9));
   app.add_option(
          "--unfair", unfair,
-         "deviation of the logarithm of a connection's share of a link, as TCP's differ (default "
-         "0.05; for more than 128 ranks 0: all alike)")
+         "deviation of the logarithm of a frame's share of a switch's port, as TCP's differ "
+         "(default 0.08; for more than 128 ranks 0: all alike)")
       ->check(between(0.0, 2.0));
   app.add_option("--seed", seed, "of what is drawn (default 1)");
   app.add_option("--resolution", resolution,

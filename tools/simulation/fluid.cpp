@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 
 namespace duplex::tools::simulation {
 namespace {
 
 /// Rates closer than this are the same: what sums in another order differ by.
 constexpr double same = 1e-12;
+
+constexpr double unlimited = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -55,6 +56,14 @@ void Fluid::set_weight(Index index, double weight) {
   flow.weight = weight;
 }
 
+void Fluid::set_limit(Index index, double bytes_per_second) {
+  Flow& flow = flows_[index];
+  if (flow.limit == bytes_per_second) return;
+  limited_ += (bytes_per_second < unlimited) - (flow.limit < unlimited);
+  flow.limit = bytes_per_second;
+  if (flow.active()) changed_ = true;
+}
+
 void Fluid::stop(Index index) {
   Flow& flow = flows_[index];
   if (!flow.active()) return;
@@ -74,7 +83,7 @@ void Fluid::stop(Index index) {
 }
 
 /// Progressive filling: the port with the least for its flows, by weight, gives them that; what
-/// they do not take elsewhere is left for others.
+/// they do not take elsewhere is left for others. A flow's limit is a port of its own.
 void Fluid::share(double now) {
   if (!changed_) return;
   changed_ = false;
@@ -89,11 +98,21 @@ void Fluid::share(double now) {
     if (port.open > 0)
       levels_.emplace_back(port.level(), static_cast<Index>(&port - ports_.data()));
   }
+  const auto ports = static_cast<Index>(ports_.size());
+  for (Index index = 0; limited_ > 0 && index < flows_.size(); ++index) {
+    const Flow& flow = flows_[index];
+    if (flow.active() && flow.limit < unlimited)
+      levels_.emplace_back(flow.limit / flow.weight, ports + index);
+  }
   std::make_heap(levels_.begin(), levels_.end(), std::greater<>());
   while (ends_open_ > 0) {
     std::pop_heap(levels_.begin(), levels_.end(), std::greater<>());
     const auto [level, index] = levels_.back();
     levels_.pop_back();
+    if (index >= ports) {
+      fix(index - ports, flows_[index - ports].limit, now);
+      continue;
+    }
     const Port& port = ports_[index];
     if (port.open == 0) continue;
     const double risen = port.level();
@@ -102,24 +121,26 @@ void Fluid::share(double now) {
       std::push_heap(levels_.begin(), levels_.end(), std::greater<>());
       continue;
     }
-    fix(index, risen, now);
+    fill(index, risen, now);
   }
 }
 
-void Fluid::fix(Index port, double level, double now) {
-  for (const Index index : ports_[port].flows) {
-    Flow& flow = flows_[index];
-    if (flow.round == sharings_) continue;
-    flow.round = sharings_;
-    const double rate = level * flow.weight;
-    for (const Index side : flow.ports) {
-      ports_[side].left -= rate;
-      ports_[side].open_weight -= flow.weight;
-      --ports_[side].open;
-    }
-    ends_open_ -= 2;
-    if (std::abs(rate - flow.rate) > same * rate) set_rate(index, rate, now);
+void Fluid::fill(Index port, double level, double now) {
+  for (const Index index : ports_[port].flows) fix(index, level * flows_[index].weight, now);
+}
+
+/// No change where its rate is found already.
+void Fluid::fix(Index index, double rate, double now) {
+  Flow& flow = flows_[index];
+  if (flow.round == sharings_) return;
+  flow.round = sharings_;
+  for (const Index side : flow.ports) {
+    ports_[side].left -= rate;
+    ports_[side].open_weight -= flow.weight;
+    --ports_[side].open;
   }
+  ends_open_ -= 2;
+  if (std::abs(rate - flow.rate) > same * rate) set_rate(index, rate, now);
 }
 
 void Fluid::set_rate(Index index, double rate, double now) {
@@ -137,7 +158,7 @@ void Fluid::set_rate(Index index, double rate, double now) {
 }
 
 double Fluid::next_end() const {
-  return heap_.empty() ? std::numeric_limits<double>::infinity() : flows_[heap_[0]].end;
+  return heap_.empty() ? unlimited : flows_[heap_[0]].end;
 }
 
 Fluid::Index Fluid::take_ended() {

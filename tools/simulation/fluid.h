@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace duplex::tools::simulation {
@@ -24,8 +25,10 @@ class Fluid {
   void carry(Index index, double bytes, double now);
   /// How much of a port a flow takes beside others: 1 unless set. Counts from the next share() on.
   void set_weight(Index index, double weight);
-  /// Flows that are not idle at the port that this one goes to.
-  std::size_t meets(Index flow) const { return ports_[flows_[flow].ports[1]].flows.size(); }
+  /// A flow's rate is at most this: infinite unless set. Counts from the next share() on.
+  void set_limit(Index index, double bytes_per_second);
+  /// Whether that is what it has.
+  bool is_limited(Index index) const { return flows_[index].rate >= flows_[index].limit; }
   /// The flow is idle from now on; what was under way is dropped. No change where it is idle.
   void stop(Index index);
   /// New rates, if flows have begun or stopped since the last time.
@@ -55,6 +58,7 @@ class Fluid {
     Index places[2] = {none, none};  ///< In the ports' lists.
     Index heap_place = none;
     double weight = 1.0;
+    double limit = std::numeric_limits<double>::infinity();
     double left = 0.0;  ///< Bytes at `since`.
     double since = 0.0;
     double rate = 0.0;
@@ -63,7 +67,8 @@ class Fluid {
     bool active() const { return places[0] != none; }
   };
 
-  void fix(Index port, double level, double now);
+  void fill(Index port, double level, double now);
+  void fix(Index flow, double rate, double now);
   void set_rate(Index index, double rate, double now);
 
   bool before(Index a, Index b) const;
@@ -75,9 +80,10 @@ class Fluid {
 
   std::vector<Port> ports_;
   std::vector<Flow> flows_;
-  std::vector<Index> heap_;  ///< Flows with a rate, by when they end.
-  std::vector<std::pair<double, Index>> levels_;
+  std::vector<Index> heap_;                       ///< Flows with a rate, by when they end.
+  std::vector<std::pair<double, Index>> levels_;  ///< Of ports; of flows behind all ports.
   std::size_t ends_open_ = 0;  ///< While rates are computed: two for every flow that has none yet.
+  int limited_ = 0;            ///< Flows that have a limit.
   bool changed_ = false;
   std::uint64_t sharings_ = 0;
 };

@@ -3,12 +3,17 @@
 #pragma once
 #include <cstdint>
 
+#include "core/random.h"
 #include "tools/simulation/spec.h"
 
 namespace duplex::tools::simulation {
 
 class Share {
  public:
+  /// What a connection has waiting in its host's own queue, where that serves all alike: as the
+  /// lab's hosts have it.
+  static constexpr double host_bytes = 128 << 10;
+
   Share() = default;
   /// Of a connection from a rank with `out` connections to send by, to one with `in` to receive by.
   /// `number` tells connections apart in what is drawn.
@@ -16,23 +21,28 @@ class Share {
 
   /// Bytes that may be handed over before the first frame has arrived: later frames cannot overtake
   /// these any more.
-  double ahead() const { return ahead_; }
+  double ahead() const;
 
-  /// Its weight in its port from a frame of `round` on; `alone`: nobody else sends there now.
-  double weight(std::uint64_t round, bool alone);
-  /// A frame has taken so long.
-  void sent_for(double seconds) { sent_for_ += seconds; }
+  /// Its weight in its port, of the next frame. Another one for every frame.
+  double weight();
+  /// What it has waiting in that port while it meets others there.
+  double waiting() const { return meets_ ? window_ : 0.0; }
+  /// Bytes a second at most, while acknowledgements wait so long on their way `back`.
+  double limit(double back) const;
+  /// A frame of so many bytes is through; `limited`: it might have gone faster with a larger
+  /// window.
+  void sent(double bytes, bool limited);
 
  private:
-  double most_ = 0.0;  ///< Bytes in flight; 0: it has no window.
-  double ahead_ = 0.0;
-  double unfairness_ = 0.0;  ///< Spec's, for this connection.
-  bool meets_others_ = false;
-  std::uint64_t seed_ = 0, number_ = 0;
-  std::uint64_t round_ = ~std::uint64_t{0};  ///< That `drawn_` is of.
-  double drawn_ = 1.0;
-  double window_ = 0.0;    ///< Bytes; 0: nothing has been sent.
-  double sent_for_ = 0.0;  ///< Seconds since `window_` was told.
+  double drawn(double deviation);
+
+  double own_queue_ = 0.0;   ///< Bytes that it has waiting in its sender, where there are queues.
+  bool meets_ = false;       ///< Others, in a switch's port.
+  double most_ = 0.0;        ///< Bytes that it may have in flight there,
+  double window_ = 0.0;      ///< and has.
+  double unfairness_ = 0.0;  ///< Spec's.
+  RandomStream random_{0, 0};
+  std::uint64_t draws_ = 0;
 };
 
 }  // namespace duplex::tools::simulation

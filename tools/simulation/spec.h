@@ -47,11 +47,11 @@ struct Spec {
   std::vector<Loss> losses;  ///< Ranks that vanish.
 
   /// Bytes of a switch's port that wait while more comes than goes: what a sender has given away
-  /// and later frames cannot overtake any more; 0: none, nor any in the kernels.
+  /// and later frames cannot overtake any more; 0: none, nor any in the kernels. Where connections
+  /// meet at such a port, their windows are their shares, and have to grow first.
   double queue = 0.0;
-  /// Deviation of the natural logarithm of a connection's share of a link, drawn anew for every
-  /// step: how unequal TCP's shares are. Above 0, and with a queue, a connection's window also has
-  /// to grow before it has its share beside others.
+  /// Deviation of the natural logarithm of a connection's share of such a port, drawn anew for
+  /// every frame: how unequal TCP's shares are.
   double unfairness = 0.0;
   std::uint64_t seed = 1;  ///< Of what is drawn here.
 

@@ -1,6 +1,7 @@
 #include "tools/simulation/wire.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace duplex::tools::simulation {
@@ -15,6 +16,9 @@ net::Deadline deadline(double seconds) {
 double seconds_of(net::Deadline deadline) {
   return std::chrono::duration<double>(deadline.time_since_epoch()).count();
 }
+
+/// Changes of what waits in a queue by a smaller part make no difference worth telling.
+constexpr double noticed = 0.01;
 
 bool is_data(FrameKind kind) {
   return kind == FrameKind::weights || kind == FrameKind::gradient;
@@ -53,7 +57,8 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder*
       ranks_(spec.topology.size),
       agenda_(agenda),
       recorder_(recorder),
-      ends_(std::move(ends)) {
+      ends_(std::move(ends)),
+      limits_(spec.topology.mode == net::ServerMode::central && spec.queue > 0.0) {
   const auto size = static_cast<std::size_t>(ranks_);
   lane_at_.assign(size * size, none);
   blocked_.resize(size);
@@ -118,6 +123,7 @@ void Wire::lose(int rank) {
     lane.state = Lane::gone;
     lane.order = net::SendOrder();
     fluid_.stop(index);
+    if (limits_) count(index);
   }
   for (const auto& turn : turns_) {
     if (!turn) continue;
@@ -184,6 +190,39 @@ void Wire::settle() {
       if (state == Lane::idle || state == Lane::sending) pump(index);
     }
   }
+  if (limits_) limit();
+}
+
+/// Acknowledgements of what a dedicated server sends wait behind gradients in the switch's port to
+/// it, those of gradients behind the weights in its own queue; what a connection may have in flight
+/// meanwhile is no more than its window.
+void Wire::count(Index index) {
+  Lane& lane = lanes_[index];
+  Waiting& waiting = lane.to == spec_.topology.server ? gradients_ : weights_;
+  const double before = lane.waits;
+  lane.waits = lane.state != Lane::sending ? 0.0
+               : &waiting == &weights_     ? Share::host_bytes
+                                           : lane.share.waiting();
+  waiting.lanes += (lane.waits > 0.0) - (before > 0.0);
+  waiting.bytes = waiting.lanes > 0 ? waiting.bytes + lane.waits - before : 0.0;
+  fluid_.set_limit(index, lane.share.limit(opposite(lane).seconds));
+}
+
+/// Of all lanes that send, where what waits has changed.
+void Wire::limit() {
+  const double rate = spec_.rates[static_cast<std::size_t>(spec_.topology.server)];
+  for (Waiting* waiting : {&gradients_, &weights_}) {
+    // Gradients of one that sends alone wait in its own host.
+    const bool none = waiting == &gradients_ && waiting->lanes < 2;
+    const double seconds = none ? 0.0 : waiting->bytes / rate;
+    if (std::abs(seconds - waiting->seconds) <= noticed * waiting->seconds) continue;
+    waiting->seconds = seconds;
+    for (Index index = 0; index < lanes_.size(); ++index) {
+      const Lane& lane = lanes_[index];
+      if (lane.state == Lane::sending && &opposite(lane) == waiting)
+        fluid_.set_limit(index, lane.share.limit(seconds));
+    }
+  }
 }
 
 void Wire::tell(const Lane& lane, net::SendOrder::Tell what) {
@@ -215,7 +254,10 @@ void Wire::pump(Index index) {
     if (!lane.order.take(frame)) break;
     hand_over(index, std::move(frame));
   }
-  if (lane.handed.empty()) fluid_.stop(index);
+  if (lane.handed.empty()) {
+    fluid_.stop(index);
+    if (limits_) count(index);
+  }
   if (const auto again = lane.order.look_again()) {
     const double at = seconds_of(*again + std::chrono::nanoseconds(1));
     if (at > agenda_.now() && at != lane.look_at)
@@ -245,11 +287,13 @@ void Wire::begin(Index index) {
     lane.state = Lane::blocked;
     blocked_[static_cast<std::size_t>(lane.to)].push_back(index);
     fluid_.stop(index);
+    if (limits_) count(index);
     return;
   }
-  fluid_.set_weight(index, lane.share.weight(net::round_of(header), fluid_.meets(index) == 0));
+  fluid_.set_weight(index, lane.share.weight());
   lane.state = Lane::sending;
   lane.begun = agenda_.now();
+  if (limits_) count(index);
   ++frames_;
   fluid_.carry(index, bytes_of(header), agenda_.now());
 }
@@ -257,10 +301,10 @@ void Wire::begin(Index index) {
 /// The first frame is through; the next begins.
 void Wire::leave(Index index) {
   Lane& lane = lanes_[index];
-  lane.share.sent_for(agenda_.now() - lane.begun);
   const net::Outgoing frame = std::move(lane.handed.front());
   lane.handed.erase(lane.handed.begin());
   lane.handed_bytes -= bytes_of(frame.header);
+  lane.share.sent(bytes_of(frame.header), fluid_.is_limited(index));
   const double first = lane.begun + spec_.latency;
   record(lane, frame.header, true, frame.queued, lane.begun);
   if (spec_.latency > 0.0)

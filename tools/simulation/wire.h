@@ -63,9 +63,16 @@ class Wire {
     double handed_bytes = 0.0;
     Share share;
     double begun = 0.0;     ///< Of the first of `handed`.
+    double waits = 0.0;     ///< Of its bytes, where acknowledgements wait for them, too.
     double look_at = -1.0;  ///< Of what the agenda was told last.
     enum State { idle, sending, blocked, gone } state = idle;
     bool woken = false;
+  };
+  /// What a dedicated server's lanes of one direction have waiting.
+  struct Waiting {
+    int lanes = 0;
+    double bytes = 0.0;
+    double seconds = 0.0;  ///< That it takes, as lanes of the other direction were told.
   };
   struct Delivery {
     double at = 0.0, first = 0.0;
@@ -81,9 +88,14 @@ class Wire {
     return lane_at_[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks_) +
                     static_cast<std::size_t>(to)];
   }
+  const Waiting& opposite(const Lane& lane) const {
+    return lane.to == spec_.topology.server ? weights_ : gradients_;
+  }
   Turns& turns(int owner) { return *turns_[static_cast<std::size_t>(owner)]; }
   void wake(Index index);
   void pump(Index index);
+  void count(Index index);
+  void limit();
   bool has_room(const Lane& lane) const;
   void hand_over(Index index, net::Outgoing frame);
   void begin(Index index);
@@ -102,6 +114,8 @@ class Wire {
   std::vector<Lane> lanes_;
   std::vector<Index> lane_at_;  ///< By sender, receiver.
   std::vector<Index> woken_;
+  const bool limits_;  ///< Whether limit() has something to do.
+  Waiting gradients_, weights_;
   std::vector<std::vector<Index>> blocked_;  ///< By owner.
   std::vector<std::unique_ptr<Turns>> turns_;
   std::deque<Delivery> under_way_;  ///< In the order in which they arrive.

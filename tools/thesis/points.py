@@ -1,7 +1,6 @@
 """Figures 6.1 to 6.11: the speedup of N workers, simulated and run on the lab."""
 import csv
 import json
-import math
 import os
 import shutil
 import statistics
@@ -18,16 +17,19 @@ FIGURES = {"6.1": ("vgg16e", "join", 4, ()), "6.2": ("googlenet", "join", 8, (4,
            "6.9": ("googlenet", "none", 8, (4,)), "6.10": ("squeezenet", "none", 8, (4, 8)),
            "6.11": ("resnet34", "none", 8, ())}
 
-D = 128      # Batches of the whole training.
 BATCH = 840  # Pictures: 1 to 8 workers can share it evenly.
 
 # The thesis's order with its shards, and what duplex does.
 ORDERS = {"strict": ["--overlap", "off", "--shards", "tensors"], "overlap": ["--overlap", "on", "--shards", "even"]}
 
-# Simulations that an asynchronous point is the mean of: chance decides when its workers meet.
-SEEDS = 4
+# Where connections meet at a central server's port, chance decides who comes first; asynchronous workers go on as they
+# began. So a point is the mean of so many simulations there, and of so many runs, if they do not take too long.
+SEEDS = {"join": 4, "split": 4, "none": 8}
+RUNS = {"join": 1, "split": 1, "none": 4}
 
-SECONDS = 150  # That a run on the lab may take, about.
+STEPS = 8  # Of every worker: enough for a median.
+
+SECONDS = 150  # That a point may take on the lab, about.
 
 # What waits at a port of the lab's switch at most (tools/netlab.sh: latency 50ms).
 QUEUE_SECONDS = 0.05
@@ -59,11 +61,13 @@ class Point:
         return t_grad + 2 * t_comm * (self.workers if self.server == "central" else 1)
 
     def steps(self, t_comm):
-        """Of every worker, of D batches: enough for a median, or for asynchronous ones to find their pace; fewer where
-        that is too long."""
-        everything = D if self.sync == "split" else math.ceil(D / self.workers)
-        enough = 32 if self.sync == "none" else 8
-        return max(4, min(everything, enough, int(SECONDS / self.step_at_most(t_comm))))
+        """Of every worker, in a run; fewer where that takes too long."""
+        return max(4, min(STEPS, int(SECONDS / self.step_at_most(t_comm))))
+
+    def runs(self, t_comm):
+        by_chance = self.server == "central" and self.workers > 1
+        seconds = self.steps(t_comm) * self.step_at_most(t_comm)
+        return max(1, min(RUNS[self.sync], int(SECONDS / seconds))) if by_chance else 1
 
     def flags(self):
         shards = self.server == "distributed"
@@ -72,7 +76,7 @@ class Point:
 
     def seconds_at_most(self, t_comm):
         """Of a run on the lab, about."""
-        return self.steps(t_comm) * self.step_at_most(t_comm)
+        return self.runs(t_comm) * self.steps(t_comm) * self.step_at_most(t_comm)
 
 
 def all_points(settings):
@@ -107,30 +111,36 @@ def measured(point, logdir):
             "steps": len(steps)}
 
 
+def mean(results):
+    return {**results[0], "speedup": statistics.mean(result["speedup"] for result in results), "runs": len(results)}
+
+
 def simulate_one(settings, point):
     t_comm = costs.of(settings, point.net)
     steps = point.steps(t_comm)
     logdir = os.path.join(WORK, "simulated")
     shutil.rmtree(logdir, ignore_errors=True)
     results = []
-    for seed in range(SEEDS if point.sync == "none" else 1):
+    for seed in range(SEEDS[point.sync] if point.server == "central" else 1):
         run([DUPLEX, "simulate", *point.flags(), "--t-grad", str(point.t_grad), "--t-comm", str(t_comm), "--workers",
              str(point.workers), "--batches", str(steps if point.sync == "split" else steps * point.workers), "--queue",
              str(QUEUE_SECONDS * settings.mbit * 125e3), *costs.owner_flags(settings, point.net), "--seed",
              str(seed + 1), "--logdir", logdir])
         results.append(measured(point, logdir))
-    return {**results[0], "speedup": statistics.mean(result["speedup"] for result in results)}
+    return mean(results)
 
 
 def replay_one(settings, lab, point):
-    steps = str(point.steps(costs.of(settings, point.net)))
+    t_comm, results, busy = costs.of(settings, point.net), [], []
     with Probe() as probe:
-        logdir, busy = launch(lab, [*point.flags(), "--device", f"replay:{point.t_grad}", "--batches", steps],
-                              settings.congestion)
-    result = measured(point, logdir)
-    shutil.rmtree(logdir)
+        for _ in range(point.runs(t_comm)):
+            logdir, cores = launch(lab, [*point.flags(), "--device", f"replay:{point.t_grad}", "--batches",
+                                         str(point.steps(t_comm))], settings.congestion)
+            results.append(measured(point, logdir))
+            busy.append(cores)
+            shutil.rmtree(logdir)
     slower = probe.seconds / costs.best_probe(settings, probe.seconds)
-    return {**result, "busy": busy, "slower": slower, "stolen": probe.stolen,
+    return {**mean(results), "busy": statistics.mean(busy), "slower": slower, "stolen": probe.stolen,
             "disturbance": max(slower / SLOWER, probe.stolen / STOLEN)}
 
 
