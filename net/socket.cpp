@@ -70,6 +70,7 @@ void Socket::swap(Socket& other) noexcept {
   std::swap(peer_, other.peer_);
   std::swap(connected_, other.connected_);
   std::swap(wakes_at_, other.wakes_at_);
+  std::swap(window_, other.window_);
   std::swap(lending_, other.lending_);
 }
 
@@ -150,9 +151,11 @@ void Socket::wake_at(int bytes) {
 }
 
 /// Waits for some of `wanted` bytes: for so many that waking up pays or, if they do not come soon,
-/// for any.
+/// for any. A kernel (6.6 and later) that finds what memory segments take makes the window anew of
+/// the buffer, and what it finds is another thing for every connection: the bound is told again.
 void Socket::wait_for_bytes(std::size_t wanted, Clock::time_point since, Deadline deadline,
                             const char* phase) {
+  if (window_ > 0) set_option(fd_, IPPROTO_TCP, TCP_WINDOW_CLAMP, window_);
   int room = 0;
   socklen_t size = sizeof room;
   if (wanted >= worth_waking && getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &room, &size) == 0) {
@@ -263,9 +266,10 @@ void Socket::shut_down() {
 }
 
 void Socket::limit_receiving(std::size_t bytes) {
-  set_option(fd_, SOL_SOCKET, SO_RCVBUF, static_cast<int>(bytes));
+  window_ = static_cast<int>(bytes);
+  set_option(fd_, SOL_SOCKET, SO_RCVBUF, window_);
   // The window would stay what it could be when the connection began.
-  set_option(fd_, IPPROTO_TCP, TCP_WINDOW_CLAMP, static_cast<int>(bytes));
+  set_option(fd_, IPPROTO_TCP, TCP_WINDOW_CLAMP, window_);
 }
 
 void Socket::acknowledge() {

@@ -108,6 +108,7 @@ class Socket {
   int fd_ = -1;
   std::string peer_;
   bool connected_ = false;  ///< This side opened the connection.
+  int window_ = 0;          ///< limit_receiving()'s bytes; 0: without limit.
   int wakes_at_ = 1;        ///< Bytes that must have come before waiting for some ends.
   LendingPipe lending_;     ///< The writer's.
 };
