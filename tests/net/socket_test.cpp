@@ -1,8 +1,12 @@
 // Sockets on loopback: one deadline for a whole call, and errors that say which and whose.
 #include "net/listener.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -224,6 +228,52 @@ TEST(Socket, CountersHoldWhileThePeerCloses) {
     for (int look = 0; look < 60; ++look) EXPECT_EQ(pair.near.counters().received, 1U);
     closing.join();
   }
+}
+
+/// Connects as over Ethernet, with segments of 1,448 bytes; loopback's own are of all sizes.
+int connect_in_segments(int port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), segment = 1448;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof segment);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+  return fd;
+}
+
+/// What the peer lets this side have under way; 0: the kernel does not tell (before 5.4).
+std::size_t window_of(int fd) {
+  constexpr std::size_t place = 228;  // tcpi_snd_wnd, which older headers do not have.
+  char info[place + sizeof(std::uint32_t)] = {};
+  socklen_t size = sizeof info;
+  std::uint32_t window = 0;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &size) == 0 && size == sizeof info)
+    std::memcpy(&window, info + place, sizeof window);
+  return window;
+}
+
+/// Once something has come, the kernel would give more: it knows by then what memory segments take.
+TEST(Socket, LimitOfReceivingHolds) {
+  constexpr std::size_t limit = 128 << 10, piece = 1 << 20;
+  Listener listener = Listener::open({"127.0.0.1", 0});
+  const int fd = connect_in_segments(listener.port());
+  Socket near(fd, "there"), far = listener.accept(milliseconds(5000));
+  if (window_of(fd) == 0) GTEST_SKIP() << "this kernel tells no window in TCP_INFO";
+  far.limit_receiving(limit);
+  std::thread reader([&] {
+    std::vector<char> got(piece);
+    for (int i = 0; i < 16; ++i) far.read_exact(got.data(), got.size(), Pair::in(20000), "testing");
+  });
+  const std::vector<char> some(piece);
+  std::size_t most = 0;
+  for (int i = 0; i < 16; ++i) {
+    near.write_all(some.data(), some.size(), nullptr, 0, Pair::in(20000), "testing");
+    if (i >= 2) most = std::max(most, window_of(fd));
+  }
+  reader.join();
+  EXPECT_LE(most, limit);
+  EXPECT_GT(most, limit / 2);
 }
 
 TEST(Socket, CongestionControlIsSetAndTold) {
