@@ -151,11 +151,9 @@ void Socket::wake_at(int bytes) {
 }
 
 /// Waits for some of `wanted` bytes: for so many that waking up pays or, if they do not come soon,
-/// for any. A kernel (6.6 and later) that finds what memory segments take makes the window anew of
-/// the buffer, and what it finds is another thing for every connection: the bound is told again.
+/// for any.
 void Socket::wait_for_bytes(std::size_t wanted, Clock::time_point since, Deadline deadline,
                             const char* phase) {
-  if (window_ > 0) set_option(fd_, IPPROTO_TCP, TCP_WINDOW_CLAMP, window_);
   int room = 0;
   socklen_t size = sizeof room;
   if (wanted >= worth_waking && getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &room, &size) == 0) {
@@ -171,6 +169,9 @@ void Socket::wait_for_bytes(std::size_t wanted, Clock::time_point since, Deadlin
 void Socket::read_exact(void* to, std::size_t size, Deadline deadline, const char* phase) {
   const auto start = Clock::now();
   auto* at = static_cast<char*>(to);
+  // A kernel (6.6 and later) that finds what memory segments take makes the window anew of the
+  // buffer, and finds another thing for every connection: the limit is told again.
+  if (window_ > 0 && size >= worth_waking) set_option(fd_, IPPROTO_TCP, TCP_WINDOW_CLAMP, window_);
   while (size > 0) {
     const ssize_t got = ::recv(fd_, at, size, 0);
     if (got > 0) {

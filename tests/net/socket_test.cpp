@@ -261,17 +261,14 @@ TEST(Socket, LimitOfReceivingHolds) {
   Socket near(fd, "there"), far = listener.accept(milliseconds(5000));
   if (window_of(fd) == 0) GTEST_SKIP() << "this kernel tells no window in TCP_INFO";
   far.limit_receiving(limit);
-  std::thread reader([&] {
-    std::vector<char> got(piece);
-    for (int i = 0; i < 16; ++i) far.read_exact(got.data(), got.size(), Pair::in(20000), "testing");
-  });
-  const std::vector<char> some(piece);
+  std::vector<char> some(piece), got(piece);
   std::size_t most = 0;
   for (int i = 0; i < 16; ++i) {
-    near.write_all(some.data(), some.size(), nullptr, 0, Pair::in(20000), "testing");
-    if (i >= 2) most = std::max(most, window_of(fd));
+    std::thread reader([&] { far.read_exact(got.data(), piece, Pair::in(20000), "testing"); });
+    near.write_all(some.data(), piece, nullptr, 0, Pair::in(20000), "testing");
+    if (i >= 8) most = std::max(most, window_of(fd));
+    reader.join();
   }
-  reader.join();
   EXPECT_LE(most, limit);
   EXPECT_GT(most, limit / 2);
 }
