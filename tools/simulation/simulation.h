@@ -2,8 +2,8 @@
 // of the store, over links that are shared fairly. Nothing is computed, and no byte moves.
 //
 // What it leaves out: what a processor's time is worth (a rank's threads never wait for a core),
-// loss, slow start after a pause, and acknowledgements. What crosses a link beside payload is for
-// the rate to allow for.
+// loss, and slow start after a pause. What crosses a link beside payload, acknowledgements too, is
+// for the rate to allow for; how long they wait is told for a dedicated server alone.
 #pragma once
 #include "tools/simulation/recorder.h"
 #include "tools/simulation/spec.h"
