@@ -68,7 +68,7 @@ class Fluid {
   };
 
   void fill(Index port, double level, double now);
-  void fix(Index flow, double rate, double now);
+  void fix(Index index, double rate, double now);
   void set_rate(Index index, double rate, double now);
 
   bool before(Index a, Index b) const;
