@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,7 @@ struct ExchangeSpec {
   /// Steps at the end of the run that trace() tells of; 0: none, and nothing is recorded for it.
   std::uint64_t trace_steps = 0;
   Shards shards = Shards::even;
-  std::size_t chunk_bytes = ShardMap::default_chunk_bytes;
+  std::optional<std::size_t> chunk_bytes;  ///< None: ShardMap's default.
   OptimiserSpec optimiser;
   LearningRate rate;
   /// For every wait: for weights, for a gradient, for a frame to get through, for a sign of life.

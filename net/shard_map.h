@@ -34,12 +34,15 @@ struct Chunk {
 
 class ShardMap {
  public:
-  static constexpr std::size_t default_chunk_bytes = std::size_t{512} << 10;
+  /// Of distributed servers, and of a central one: the workers that share its link begin their next
+  /// chunks at different moments, and choose the more alike the sooner they may choose again.
+  static constexpr std::size_t default_chunk_bytes = std::size_t{512} << 10,
+                               central_chunk_bytes = std::size_t{128} << 10;
   static constexpr std::size_t whole_below = 4096, piece_least = 65536;
 
   /// Every chunk belongs to `server`.
   static ShardMap central(const std::vector<std::size_t>& counts, int server,
-                          std::size_t chunk_bytes = default_chunk_bytes);
+                          std::size_t chunk_bytes = central_chunk_bytes);
   /// Shares for ranks 0 .. ranks-1.
   ///  - tensors: Algorithm 3.7. For each tensor in order: to the rank that holds the least so far.
   ///  - even: a tensor of `whole_below` elements for every rank, or more, is cut into a piece for

@@ -15,9 +15,11 @@ int Topology::worker_number(int rank) const {
 }
 
 ShardMap Topology::shard_map(const std::vector<std::size_t>& counts, Shards shards,
-                             std::size_t chunk_bytes) const {
-  if (mode == ServerMode::central) return ShardMap::central(counts, server, chunk_bytes);
-  return ShardMap::distributed(counts, size, shards, chunk_bytes);
+                             std::optional<std::size_t> chunk_bytes) const {
+  if (mode == ServerMode::central)
+    return ShardMap::central(counts, server, chunk_bytes.value_or(ShardMap::central_chunk_bytes));
+  return ShardMap::distributed(counts, size, shards,
+                               chunk_bytes.value_or(ShardMap::default_chunk_bytes));
 }
 
 std::vector<int> Topology::peers_of(int rank) const {

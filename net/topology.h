@@ -1,5 +1,6 @@
 // Who of a run's ranks trains, who holds weights, and who talks to whom.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "net/shard_map.h"
@@ -24,9 +25,10 @@ struct Topology {
   std::vector<int> workers() const;           ///< Ranks that train, ascending.
   int worker_number(int rank) const;          ///< Its place among the workers; -1: it is none.
   std::vector<int> peers_of(int rank) const;  ///< Ranks connected to this one, ascending.
-  /// Which of them owns which of these weights.
+  /// Which of them owns which of these weights, in chunks of so many bytes; none: ShardMap's
+  /// default.
   ShardMap shard_map(const std::vector<std::size_t>& counts, Shards shards,
-                     std::size_t chunk_bytes) const;
+                     std::optional<std::size_t> chunk_bytes) const;
 };
 
 }  // namespace duplex::net

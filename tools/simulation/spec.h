@@ -30,7 +30,7 @@ struct Spec {
   bool overlap = true, semaphore = false;
   std::uint64_t average = 0;  ///< Batches between averagings of the weights; 0: gradients are sent.
   net::Shards shards = net::Shards::even;
-  std::size_t chunk_bytes = net::ShardMap::default_chunk_bytes;
+  std::optional<std::size_t> chunk_bytes;  ///< None: ShardMap's default.
 
   std::vector<std::size_t> counts;  ///< Elements, by parameter.
   std::vector<Layer> layers;
