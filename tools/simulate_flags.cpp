@@ -88,7 +88,7 @@ void SimulateFlags::add_to(CLI::App& app) {
       ->check(between(0.0, 1e9));
   app.add_option(
          "--unfair", unfair,
-         "deviation of the logarithm of a frame's share of a switch's port, as TCP's differ "
+         "deviation of the logarithm of a connection's share of a switch's port, as TCP's differ "
          "(default 0.08; for more than 128 ranks 0: all alike)")
       ->check(between(0.0, 2.0));
   app.add_option("--seed", seed, "of what is drawn (default 1)");

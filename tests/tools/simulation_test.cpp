@@ -113,11 +113,11 @@ TEST(Simulation, LatencyCountsOnceAWay) {
 
 TEST(Simulation, OwnersTakeTheirTime) {
   Spec spec = ideal(Sync::join, ServerMode::central, 2);
-  spec.counts = {100000};  // A chunk.
+  spec.counts = {30000};  // A chunk.
   spec.layers = {{0.25, 0.5, {0}}};
   spec.owner_rate = 1e6;
   const double iteration = sync_central_worst({comm_of(spec), grad}, 2) +
-                           2 * 400000.0 / spec.owner_rate;  // Add, update.
+                           2 * 120000.0 / spec.owner_rate;  // Add, update.
   expect_near(simulate(spec, nullptr).trained, static_cast<double>(spec.steps) * iteration,
               "an addition and an update");
 }

@@ -19,6 +19,9 @@ constexpr double unsent_bytes = 128 << 10;
 /// 6.9 to 6.11.
 constexpr double first_window = 100e3, first_spread = 0.7, host_window = 2 * Share::host_bytes;
 
+/// For how many bytes a part of a port is drawn.
+constexpr double drawn_for = 512 << 10;
+
 /// What part of what it sends a window grows by from there while nothing is lost: as Linux's CUBIC.
 constexpr double growth = 0.05;
 
@@ -49,7 +52,11 @@ double Share::ahead() const {
 double Share::weight() {
   if (!meets_) return 1.0;
   // Connections share a port by what they have in flight there.
-  return window_ / most_ * drawn(unfairness_);
+  if (drawn_left_ <= 0.0) {
+    unfair_ = drawn(unfairness_);
+    drawn_left_ = drawn_for;
+  }
+  return window_ / most_ * unfair_;
 }
 
 double Share::limit(double back) const {
@@ -57,6 +64,7 @@ double Share::limit(double back) const {
 }
 
 void Share::sent(double bytes, bool limited) {
+  drawn_left_ -= bytes;
   if (meets_ || limited) window_ = std::min(window_ + bytes * growth, most_);
 }
 

@@ -23,7 +23,7 @@ class Share {
   /// these any more.
   double ahead() const;
 
-  /// Its weight in its port, of the next frame. Another one for every frame.
+  /// Its weight in its port, of the next frame.
   double weight();
   /// What it has waiting in that port while it meets others there.
   double waiting() const { return meets_ ? window_ : 0.0; }
@@ -42,6 +42,7 @@ class Share {
   double window_ = 0.0;      ///< and has.
   double unfairness_ = 0.0;  ///< Spec's.
   RandomStream random_{0, 0};
+  double unfair_ = 1.0, drawn_left_ = 0.0;  ///< What was drawn, and for how many bytes more.
   std::uint64_t draws_ = 0;
 };
 

@@ -51,7 +51,7 @@ struct Spec {
   /// meet at such a port, their windows are their shares, and have to grow first.
   double queue = 0.0;
   /// Deviation of the natural logarithm of a connection's share of such a port, drawn anew for
-  /// every frame: how unequal TCP's shares are.
+  /// every 512 KiB: how unequal TCP's shares are.
   double unfairness = 0.0;
   std::uint64_t seed = 1;  ///< Of what is drawn here.
 
