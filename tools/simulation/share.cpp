@@ -27,12 +27,10 @@ constexpr double growth = 0.05;
 
 }  // namespace
 
-Share::Share(const Spec& spec, int to, std::size_t in, std::size_t out, std::uint64_t number)
+Share::Share(const Spec& spec, int to, std::size_t in, bool meets, std::uint64_t number)
     : unfairness_(spec.unfairness), random_(spec.seed, stream_of("share") + number) {
   if (spec.queue <= 0.0) return;
-  // Where fewer send to a rank than it sends to, connections meet at their sender's own link, and
-  // nothing waits in the switch.
-  meets_ = in > out;
+  meets_ = meets;
   own_queue_ = meets_ ? unsent_bytes : unsent_bytes + host_bytes;
   most_ = spec.queue / static_cast<double>(in);
   const auto bound = net::window_of(spec.part.size(), spec.semaphore);

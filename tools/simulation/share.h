@@ -15,9 +15,10 @@ class Share {
   static constexpr double host_bytes = 128 << 10;
 
   Share() = default;
-  /// Of a connection from a rank with `out` connections to send by, to one with `in` to receive by.
-  /// `number` tells connections apart in what is drawn.
-  Share(const Spec& spec, int to, std::size_t in, std::size_t out, std::uint64_t number);
+  /// Of a connection to a rank with `in` connections to receive by, which `meets` others in that
+  /// rank's port of the switch; else they meet at their sender's own link, and nothing waits in the
+  /// switch. `number` tells connections apart in what is drawn.
+  Share(const Spec& spec, int to, std::size_t in, bool meets, std::uint64_t number);
 
   /// Bytes that may be handed over before the first frame has arrived: later frames cannot overtake
   /// these any more.

@@ -20,6 +20,19 @@ double seconds_of(net::Deadline deadline) {
 /// Changes of what waits in a queue by a smaller part make no difference worth telling.
 constexpr double noticed = 0.01;
 
+/// Whether gradients meet in the switch's port to an owner: clearly more are sent to it than it
+/// sends. So they do at a dedicated server, and where a distributed one holds more than its share.
+bool gradients_meet(const net::Topology& topology, const net::ShardMap& map, int owner) {
+  const bool works = topology.is_worker(owner);
+  const auto senders = static_cast<double>(topology.workers().size()) - (works ? 1.0 : 0.0);
+  double all = 0.0;
+  for (int rank = 0; rank < topology.size; ++rank)
+    all += static_cast<double>(map.elements_of(rank));
+  const auto owned = static_cast<double>(map.elements_of(owner));
+  const double goes = works ? all - owned : 0.0;
+  return senders > 1.0 && owned * senders > 1.1 * goes;
+}
+
 bool is_data(FrameKind kind) {
   return kind == FrameKind::weights || kind == FrameKind::gradient;
 }
@@ -63,7 +76,7 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder*
   lane_at_.assign(size * size, none);
   blocked_.resize(size);
   turns_.resize(size);
-  std::vector<std::size_t> owned(size, 0), sending(size, 0), receiving(size, 0);
+  std::vector<std::size_t> owned(size, 0), receiving(size, 0);
   for (std::size_t i = 0; i < map.chunks(); ++i) ++owned[static_cast<std::size_t>(map[i].owner)];
   std::vector<Index> out, in;
   for (std::size_t rank = 0; rank < size; ++rank) {
@@ -80,15 +93,16 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder*
       lane.from = static_cast<int>(a);
       lane.to = static_cast<int>(b);
       if (spec.semaphore) lane.order.take_turns(owned[b] > 0, owned[a], spec.linger);
-      ++sending[a];
       ++receiving[b];
       lanes_.push_back(std::move(lane));
     }
   }
+  std::vector<bool> meet;
+  for (int rank = 0; rank < ranks_; ++rank)
+    meet.push_back(gradients_meet(spec.topology, map, rank));
   for (Index index = 0; index < lanes_.size(); ++index) {
-    Lane& lane = lanes_[index];
-    lane.share = Share(spec, lane.to, receiving[static_cast<std::size_t>(lane.to)],
-                       sending[static_cast<std::size_t>(lane.from)], index);
+    const auto to = static_cast<std::size_t>(lanes_[index].to);
+    lanes_[index].share = Share(spec, lanes_[index].to, receiving[to], meet[to], index);
   }
 }
 

@@ -22,8 +22,9 @@ BATCH = 840  # Pictures: 1 to 8 workers can share it evenly.
 # The thesis's order with its shards, and what duplex does.
 ORDERS = {"strict": ["--overlap", "off", "--shards", "tensors"], "overlap": ["--overlap", "on", "--shards", "even"]}
 
-# Where connections meet at a central server's port, chance decides who comes first; asynchronous workers go on as they
-# began. So a point is the mean of so many simulations there, and of so many runs, if they do not take too long.
+# Where connections meet at a port, a central server's or that of one with more than its share, chance decides who comes
+# first; asynchronous workers go on as they began. So a point is the mean of so many simulations, and of so many runs, if
+# they do not take too long.
 SEEDS = {"join": 4, "split": 4, "none": 8}
 RUNS = {"join": 1, "split": 1, "none": 4}
 
@@ -65,7 +66,7 @@ class Point:
         return max(4, min(STEPS, int(SECONDS / self.step_at_most(t_comm))))
 
     def runs(self, t_comm):
-        by_chance = self.server == "central" and self.workers > 1
+        by_chance = self.workers > 1 and (self.server == "central" or self.order == "strict")
         seconds = self.steps(t_comm) * self.step_at_most(t_comm)
         return max(1, min(RUNS[self.sync], int(SECONDS / seconds))) if by_chance else 1
 
@@ -121,7 +122,7 @@ def simulate_one(settings, point):
     logdir = os.path.join(WORK, "simulated")
     shutil.rmtree(logdir, ignore_errors=True)
     results = []
-    for seed in range(SEEDS[point.sync] if point.server == "central" else 1):
+    for seed in range(SEEDS[point.sync]):
         run([DUPLEX, "simulate", *point.flags(), "--t-grad", str(point.t_grad), "--t-comm", str(t_comm), "--workers",
              str(point.workers), "--batches", str(steps if point.sync == "split" else steps * point.workers), "--queue",
              str(QUEUE_SECONDS * settings.mbit * 125e3), *costs.owner_flags(settings, point.net), "--seed",
