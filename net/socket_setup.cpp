@@ -15,8 +15,9 @@ namespace duplex::net {
 namespace {
 
 /// Bytes that the kernel holds unsent before a write waits. The rest stays in this program's queue,
-/// where an earlier layer can still overtake it.
-constexpr int unsent_limit = 256 * 1024;
+/// where an earlier layer can still overtake it. Not less than a segment of loopback, 65,483 bytes:
+/// of what is lent, the kernel keeps an unfinished segment back until more comes, which then waits.
+constexpr int unsent_limit = 64 * 1024;
 
 }  // namespace
 
