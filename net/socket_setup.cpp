@@ -15,11 +15,10 @@ namespace duplex::net {
 namespace {
 
 /// Bytes that the kernel holds unsent before a write waits. The rest stays in this program's queue,
-/// where an earlier layer can still overtake it. Writing goes on when less than half of it is left,
-/// and of what is lent the kernel keeps an unfinished segment back until more comes: half of it
-/// must be more than a segment, of which loopback's of 65,483 bytes are the largest, or neither
-/// moves.
-constexpr int unsent_limit = 128 * 1024;
+/// where an earlier layer can still overtake it. It is more than a segment, of which loopback's of
+/// 65,483 bytes are the largest: an unfinished one of what is lent the kernel keeps back until more
+/// comes, and with less than that it would take no more.
+constexpr int unsent_limit = 64 * 1024;
 
 }  // namespace
 

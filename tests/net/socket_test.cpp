@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -228,6 +230,35 @@ TEST(Socket, CountersHoldWhileThePeerCloses) {
     for (int look = 0; look < 60; ++look) EXPECT_EQ(pair.near.counters().received, 1U);
     closing.join();
   }
+}
+
+// A packet holds so many pages that it is full before its segment is: the kernel keeps it back for
+// what follows. Did a write wait for it, each would take a timer's 0.2 s.
+TEST(Socket, AnUnfinishedSegmentDoesNotStopTheWriter) {
+  const WithoutSigpipe quiet;
+  constexpr std::size_t page = 4096, size = 1 << 20, turns = 3000;
+  const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(page, size + page),
+                                                           &std::free);
+  std::memset(memory.get(), 1, size + page);
+  Pair pair;
+  std::thread writer([&] {
+    const char* body = static_cast<const char*>(memory.get());
+    const Deadline deadline = Pair::in(10000);
+    try {
+      for (std::size_t i = 0; i < turns; ++i)
+        pair.near.write_lent("head", 4, body + i * 499 % page, size, deadline, "testing");
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+      pair.near.shut_down();
+    }
+  });
+  std::vector<char> got(4 + size);
+  try {
+    for (std::size_t i = 0; i < turns; ++i)
+      pair.far.read_exact(got.data(), got.size(), Pair::in(20000), "testing");
+  } catch (const NetworkError&) {  // The writer says why.
+  }
+  writer.join();
 }
 
 /// Connects as over Ethernet, with segments of 1,448 bytes; loopback's own are of all sizes.

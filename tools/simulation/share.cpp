@@ -12,7 +12,7 @@ namespace {
 
 /// What a socket holds beyond what is in flight: the kernel asks for more when half of what
 /// net/socket_setup.cpp lets it hold is left.
-constexpr double unsent_bytes = 64 << 10;
+constexpr double unsent_bytes = 32 << 10;
 
 /// With what window TCP leaves slow start where it meets a queue (HyStart; Ha and Rhee 2008): about
 /// the first, with a deviation of its logarithm, since it doubles until then and chance says when.
