@@ -13,6 +13,7 @@
 #include "core/exchange.h"
 #include "core/optimiser.h"
 #include "net/connection_bytes.h"
+#include "net/incast.h"
 #include "net/ledger.h"
 #include "net/mesh.h"
 #include "net/shard_map.h"
@@ -47,6 +48,9 @@ struct ExchangeSpec {
   std::uint64_t trace_steps = 0;
   Shards shards = Shards::even;
   std::optional<std::size_t> chunk_bytes;  ///< None: ShardMap's default.
+  /// What a dedicated server keeps of gradients that came before their turn to be added, if one of
+  /// each is not more.
+  std::size_t early_bytes = usual_early_bytes;
   OptimiserSpec optimiser;
   LearningRate rate;
   /// For every wait: for weights, for a gradient, for a frame to get through, for a sign of life.

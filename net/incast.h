@@ -18,4 +18,9 @@ inline std::optional<std::size_t> window_of(std::size_t workers, bool semaphore)
   return std::clamp(all / workers, least, most);
 }
 
+/// What a dedicated server keeps of gradients that came before their turn to be added, if one of
+/// each is not more. Workers that begin at different moments send different ones first: without
+/// room for them all would wait for one, and the server's link with them.
+constexpr std::size_t usual_early_bytes = std::size_t{64} << 20;
+
 }  // namespace duplex::net

@@ -279,6 +279,7 @@ TEST(Semaphore, OneWorkerAtATimeInEachDirectionAndTheSameBits) {
           ExchangeSpec spec;
           spec.semaphore = true;
           spec.chunk_bytes = 4096;
+          spec.early_bytes = 0;
           spec.optimiser = momentum();
           spec.trace_steps = 100;
           ParameterExchange exchange(spec, replica.spans(), Mesh::join(mesh, std::move(listener)));

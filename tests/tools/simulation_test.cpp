@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <vector>
 
 #include "tools/equations.h"
 #include "tools/simulation/fluid.h"
+#include "tools/simulation/share.h"
 
 namespace duplex::tools::simulation {
 namespace {
@@ -162,15 +165,18 @@ TEST(Simulation, AveragingMovesWeightsOnceARound) {
   EXPECT_LT(took, 4 * 2 * c * 3 / 4 + 4 * 0.25 * c);
 }
 
-/// A central server keeps one copy of the gradients that come before their turn: others than the
-/// first worker's wait for it to arrive, while the link has nothing to do.
-TEST(Simulation, AServerHoldsNoMoreThanOneCopy) {
+/// Without more room a central server keeps one copy of the gradients that come before their turn:
+/// others than the first worker's wait for it to arrive, while the link has nothing to do.
+TEST(Simulation, AServerHoldsWhatItHasRoomFor) {
   Spec spec = ideal(Sync::join, ServerMode::central, 4);
   spec.steps = 1;
   const double c = comm_of(spec), slow = 10 * c + grad;
   spec.slowness = [=](int rank, std::uint64_t) { return rank == 1 ? slow / grad : 1.0; };
+  spec.early_bytes = 0;
   // The other three have sent one copy meanwhile; two, and the first worker's, are left.
   EXPECT_NEAR(simulate(spec, nullptr).trained, 4 * c + slow + 3 * c, 0.05 * c);
+  spec.early_bytes = std::size_t{64} << 20;
+  EXPECT_NEAR(simulate(spec, nullptr).trained, 4 * c + slow + c, 0.05 * c);
 }
 
 /// Workers that use a server's link at once do so for ever where their connections are alike, and
@@ -186,6 +192,32 @@ TEST(Simulation, AsynchronousWorkersPart) {
   const double parted = simulate(spec, nullptr).trained;
   EXPECT_LT(parted, 0.9 * worst);
   EXPECT_GT(parted, async_central_best(costs, 4, batches));
+}
+
+/// Where a port overflows, a window is cut to 0.7 and comes back in K seconds (RFC 9438, 4.2); of
+/// two connections both are, of more it is by chance who.
+TEST(Share, ALossCutsAWindow) {
+  Spec spec = ideal(Sync::none, ServerMode::distributed, 4);
+  spec.queue = 6e6;
+  spec.unfairness = 1e-3;
+  for (const std::size_t in : {2, 3}) {
+    Share share(spec, 1, in, 3.0, 7);
+    const double frame = 64 << 10, most = spec.queue / static_cast<double>(in);
+    const double part = rate / static_cast<double>(in);
+    std::vector<double> losses, windows;
+    for (double seconds = 0.0; losses.size() < 9; seconds += frame / part) {
+      const double before = share.waiting();
+      share.sent(frame, false);
+      if (share.waiting() > before) continue;
+      losses.push_back(seconds);
+      windows.push_back(before);
+      EXPECT_NEAR(share.waiting() / before, 0.7, 0.01);
+    }
+    const double k = std::cbrt(0.3 * most / 1448 / 0.4);
+    EXPECT_NEAR((losses.back() - losses.front()) / 8, k, (in == 2 ? 0.02 : 0.5) * k);
+    const auto [low, high] = std::minmax_element(windows.begin(), windows.end());
+    EXPECT_EQ(*high > 1.1 * *low, in > 2);
+  }
 }
 
 /// Three flows over two links of 1 and 2 bytes a second, one of them over both (Bertsekas and

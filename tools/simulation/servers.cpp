@@ -25,6 +25,8 @@ Servers::Servers(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Wir
     owned_[static_cast<std::size_t>(map[i].owner)].push_back(i);
     early_room_[static_cast<std::size_t>(map[i].owner)] += map[i].bytes();
   }
+  for (std::size_t& room : early_room_)
+    if (room > 0) room = std::max(room, spec.early_bytes);
   if (!asynchronous()) {
     contributions_.assign(map.chunks() * workers_.size(), missing);
     return;

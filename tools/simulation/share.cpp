@@ -26,17 +26,37 @@ constexpr double drawn_for = 512 << 10;
 /// What part of what it sends a window grows by from there while nothing is lost: as Linux's CUBIC.
 constexpr double growth = 0.05;
 
+/// How many times as much is sent to a rank as it sends where connections meet, and where they
+/// overflow its port.
+constexpr double crowded = 1.1, overcrowded = 2.0;
+
+/// What a loss leaves of it where nothing else bounds it, and how it comes back: in the cube root
+/// of the packets lost of it by `cubic` seconds (RFC 9438). What a full port drops is of both where
+/// two connections meet; of more, chance says which lose. Fitted to figure 6.8, N = 3 and 4.
+constexpr double kept = 0.7, cubic = 0.4, packet = 1448, loss_spread = 0.2;
+
 }  // namespace
 
-Share::Share(const Spec& spec, int to, std::size_t in, bool meets, std::uint64_t number)
+Share::Share(const Spec& spec, int to, std::size_t in, double crowd, std::uint64_t number)
     : unfairness_(spec.unfairness), random_(spec.seed, stream_of("share") + number) {
   if (spec.queue <= 0.0) return;
-  meets_ = meets;
+  const bool dedicated = spec.topology.mode == net::ServerMode::central;
+  meets_ = crowd > crowded;
+  // What is new leaves a synchronous server for all workers at once, one after another.
+  differs_ = meets_ || (dedicated && spec.sync != net::Sync::none);
   own_queue_ = meets_ ? unsent_bytes : unsent_bytes + host_bytes;
   most_ = spec.queue / static_cast<double>(in);
   const auto bound = net::window_of(spec.part.size(), spec.semaphore);
   if (bound && !spec.topology.is_worker(to)) most_ = std::min(most_, static_cast<double>(*bound));
   window_ = std::min(meets_ ? first_window * drawn(first_spread) : host_window, most_);
+  full_ = most_;
+  growth_ = growth;
+  overflows_ = !dedicated && crowd > overcrowded;
+  if (!overflows_) return;
+  loss_spread_ = in > 2 ? loss_spread : 0.0;
+  const double lost = (1.0 - kept) * most_, seconds = std::cbrt(lost / packet / cubic);
+  const double rate = spec.rates[static_cast<std::size_t>(to)] / static_cast<double>(in);
+  growth_after_loss_ = lost / (seconds * rate);
 }
 
 /// A factor of which the logarithm has this deviation.
@@ -49,13 +69,13 @@ double Share::ahead() const {
 }
 
 double Share::weight() {
-  if (!meets_) return 1.0;
+  if (!differs_) return 1.0;
   // Connections share a port by what they have in flight there.
   if (drawn_left_ <= 0.0) {
     unfair_ = drawn(unfairness_);
     drawn_left_ = drawn_for;
   }
-  return window_ / most_ * unfair_;
+  return unfair_ * (meets_ ? window_ / most_ : 1.0);
 }
 
 double Share::limit(double back) const {
@@ -64,7 +84,12 @@ double Share::limit(double back) const {
 
 void Share::sent(double bytes, bool limited) {
   drawn_left_ -= bytes;
-  if (meets_ || limited) window_ = std::min(window_ + bytes * growth, most_);
+  if (!meets_ && !limited) return;
+  window_ = std::min(window_ + bytes * growth_, full_);
+  if (window_ < full_ || !overflows_) return;
+  window_ *= kept;
+  full_ = most_ * drawn(loss_spread_);
+  growth_ = growth_after_loss_;
 }
 
 }  // namespace duplex::tools::simulation

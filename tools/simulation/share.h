@@ -15,10 +15,11 @@ class Share {
   static constexpr double host_bytes = 128 << 10;
 
   Share() = default;
-  /// Of a connection to a rank with `in` connections to receive by, which `meets` others in that
-  /// rank's port of the switch; else they meet at their sender's own link, and nothing waits in the
-  /// switch. `number` tells connections apart in what is drawn.
-  Share(const Spec& spec, int to, std::size_t in, bool meets, std::uint64_t number);
+  /// Of a connection to a rank with `in` connections to receive by and `crowd` times as much to
+  /// receive as to send: where that is clearly more, they meet in its port of the switch; else at
+  /// their sender's own link, and nothing waits in the switch. `number` tells connections apart in
+  /// what is drawn.
+  Share(const Spec& spec, int to, std::size_t in, double crowd, std::uint64_t number);
 
   /// Bytes that may be handed over before the first frame has arrived: later frames cannot overtake
   /// these any more.
@@ -26,6 +27,7 @@ class Share {
 
   /// Its weight in its port, of the next frame.
   double weight();
+  bool meets() const { return meets_; }
   /// What it has waiting in that port while it meets others there.
   double waiting() const { return meets_ ? window_ : 0.0; }
   /// Bytes a second at most, while acknowledgements wait so long on their way `back`.
@@ -37,10 +39,14 @@ class Share {
  private:
   double drawn(double deviation);
 
-  double own_queue_ = 0.0;   ///< Bytes that it has waiting in its sender, where there are queues.
-  bool meets_ = false;       ///< Others, in a switch's port.
-  double most_ = 0.0;        ///< Bytes that it may have in flight there,
-  double window_ = 0.0;      ///< and has.
+  double own_queue_ = 0.0;  ///< Bytes that it has waiting in its sender, where there are queues.
+  bool differs_ = false;    ///< From others beside it.
+  bool meets_ = false;      ///< Others, in a switch's port.
+  bool overflows_ = false;  ///< The port; a dedicated server bounds its windows.
+  double most_ = 0.0;       ///< Bytes that it may have in flight there, about,
+  double window_ = 0.0;     ///< and has.
+  double full_ = 0.0;       ///< With so many something is lost.
+  double growth_ = 0.0, growth_after_loss_ = 0.0, loss_spread_ = 0.0;
   double unfairness_ = 0.0;  ///< Spec's.
   RandomStream random_{0, 0};
   double unfair_ = 1.0, drawn_left_ = 0.0;  ///< What was drawn, and for how many bytes more.

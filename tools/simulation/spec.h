@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "net/incast.h"
 #include "net/send_order.h"
 #include "net/shard_map.h"
 #include "net/store.h"
@@ -54,6 +55,10 @@ struct Spec {
   /// every 512 KiB: how unequal TCP's shares are.
   double unfairness = 0.0;
   std::uint64_t seed = 1;  ///< Of what is drawn here.
+
+  /// What a dedicated server keeps of gradients that came before their turn, if one of each is not
+  /// more.
+  std::size_t early_bytes = net::usual_early_bytes;
 
   /// How long a worker keeps its turn with nothing to send.
   std::chrono::nanoseconds linger = net::SendOrder::linger;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace duplex::tools::simulation {
@@ -20,14 +21,16 @@ double seconds_of(net::Deadline deadline) {
 /// Changes of what waits in a queue by a smaller part make no difference worth telling.
 constexpr double noticed = 0.01;
 
-/// Whether gradients meet in the switch's port to an owner: clearly more are sent to it than it
-/// sends. So they do at a dedicated server, and where a distributed one holds more than its share.
-bool gradients_meet(const net::Topology& topology, const net::ShardMap& map, int owner) {
+/// How many times as much is sent to an owner as it sends, where several send: so much do gradients
+/// meet in the switch's port to it. At a dedicated server they do, and where a distributed one
+/// holds more than its share.
+double crowd_of(const net::Topology& topology, const net::ShardMap& map, int owner) {
   const bool works = topology.is_worker(owner);
   const auto senders = static_cast<double>(topology.workers().size()) - (works ? 1.0 : 0.0);
   const auto owned = static_cast<double>(map.elements_of(owner));
   const double goes = works ? static_cast<double>(map.elements()) - owned : 0.0;
-  return senders > 1.0 && owned * senders > 1.1 * goes;
+  if (senders <= 1.0 || owned <= 0.0) return 0.0;
+  return goes > 0.0 ? owned * senders / goes : std::numeric_limits<double>::infinity();
 }
 
 bool is_data(FrameKind kind) {
@@ -94,12 +97,14 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder*
       lanes_.push_back(std::move(lane));
     }
   }
-  std::vector<bool> meet;
-  for (int rank = 0; rank < ranks_; ++rank)
-    meet.push_back(gradients_meet(spec.topology, map, rank));
+  std::vector<double> crowds;
+  for (int rank = 0; rank < ranks_; ++rank) crowds.push_back(crowd_of(spec.topology, map, rank));
+  meeting_.resize(size);
   for (Index index = 0; index < lanes_.size(); ++index) {
     const auto to = static_cast<std::size_t>(lanes_[index].to);
-    lanes_[index].share = Share(spec, lanes_[index].to, receiving[to], meet[to], index);
+    Share& share = lanes_[index].share;
+    share = Share(spec, lanes_[index].to, receiving[to], crowds[to], index);
+    if (share.meets()) meeting_[to].push_back(index);
   }
 }
 
@@ -198,6 +203,7 @@ void Wire::settle() {
     for (const Index index : now) {
       lanes_[index].woken = false;
       const Lane::State state = lanes_[index].state;
+      if (state == Lane::behind && agenda_.now() >= lanes_[index].starts) start(index);
       if (state == Lane::idle || state == Lane::sending) pump(index);
     }
   }
@@ -266,8 +272,10 @@ void Wire::pump(Index index) {
     hand_over(index, std::move(frame));
   }
   if (lane.handed.empty()) {
+    lane.since = 0.0;
     fluid_.stop(index);
     if (limits_) count(index);
+    let_through(lane.to);
   }
   if (const auto again = lane.order.look_again()) {
     const double at = seconds_of(*again + std::chrono::nanoseconds(1));
@@ -301,6 +309,50 @@ void Wire::begin(Index index) {
     if (limits_) count(index);
     return;
   }
+  const double waits = behind(lane);
+  if (waits <= 0.0) {
+    start(index);
+    return;
+  }
+  lane.state = Lane::behind;
+  lane.starts = agenda_.now() + waits;
+  agenda_.put(lane.starts, Agenda::Kind::lane, index);
+}
+
+/// Seconds that a frame waits in a port behind what others have there by now: each fills its window
+/// as fast as its own link lets it. One whose connection had no pause is among them already.
+double Wire::behind(const Lane& lane) const {
+  if (lane.since > 0.0) return 0.0;
+  const auto to = static_cast<std::size_t>(lane.to);
+  double bytes = 0.0;
+  int others = 0;
+  for (const Index index : meeting_[to]) {
+    const Lane& other = lanes_[index];
+    if (other.state != Lane::sending) continue;
+    ++others;
+    const double filled =
+        (agenda_.now() - other.since) * spec_.rates[static_cast<std::size_t>(other.from)];
+    bytes += std::min({other.share.waiting(), other.handed_bytes, filled});
+  }
+  return others > 0 ? bytes * (1.0 - 1.0 / (others + 1)) / spec_.rates[to] : 0.0;
+}
+
+/// Who waits in a port behind others, when these are through.
+void Wire::let_through(int to) {
+  const std::vector<Index>& lanes = meeting_[static_cast<std::size_t>(to)];
+  for (const Index index : lanes)
+    if (lanes_[index].state == Lane::sending) return;
+  for (const Index index : lanes) {
+    if (lanes_[index].state != Lane::behind) continue;
+    lanes_[index].starts = agenda_.now();
+    wake(index);
+  }
+}
+
+void Wire::start(Index index) {
+  Lane& lane = lanes_[index];
+  const net::FrameHeader& header = lane.handed.front().header;
+  if (lane.since <= 0.0) lane.since = agenda_.now();
   fluid_.set_weight(index, lane.share.weight());
   lane.state = Lane::sending;
   lane.begun = agenda_.now();

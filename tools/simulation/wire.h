@@ -63,9 +63,11 @@ class Wire {
     double handed_bytes = 0.0;
     Share share;
     double begun = 0.0;     ///< Of the first of `handed`.
+    double since = 0.0;     ///< When it began to send without a pause.
+    double starts = 0.0;    ///< Of the first, if it is `behind` what others have in the port.
     double waits = 0.0;     ///< Of its bytes, where acknowledgements wait for them, too.
     double look_at = -1.0;  ///< Of what the agenda was told last.
-    enum State { idle, sending, blocked, gone } state = idle;
+    enum State { idle, behind, sending, blocked, gone } state = idle;
     bool woken = false;
   };
   /// What a dedicated server's lanes of one direction have waiting.
@@ -99,6 +101,9 @@ class Wire {
   bool has_room(const Lane& lane) const;
   void hand_over(Index index, net::Outgoing frame);
   void begin(Index index);
+  void start(Index index);
+  double behind(const Lane& lane) const;
+  void let_through(int to);
   void leave(Index index);
   void tell(const Lane& lane, net::SendOrder::Tell what);
   void arrive(const Lane& lane, const net::FrameHeader& header, double first);
@@ -112,7 +117,8 @@ class Wire {
   Ends ends_;
   Fluid fluid_;
   std::vector<Lane> lanes_;
-  std::vector<Index> lane_at_;  ///< By sender, receiver.
+  std::vector<Index> lane_at_;               ///< By sender, receiver.
+  std::vector<std::vector<Index>> meeting_;  ///< In the port to a rank, where connections meet.
   std::vector<Index> woken_;
   const bool limits_;  ///< Whether limit() has something to do.
   Waiting gradients_, weights_;
