@@ -118,11 +118,18 @@ TEST(ReportCommand, SaysWhichFileIsDamaged) {
           "step,epoch,loss,rate,total_s,data_s,gradient_s,await_s,push_s\n0,0,,0,x,0,0,0,0\n"
           "1,0,,0,1,0,1,0,0\n",
           "damaged");
+  refuses("metrics.csv",
+          "step,epoch,loss,rate,total_s,data_s,gradient_s,await_s,push_s\n0,0,,0,1,0,1,0,0\n1,0,,0",
+          "damaged");
   refuses("accuracy.csv", "step,top1\n", "no accuracy.csv of this version");
   refuses("ledger-0.csv", "rank\n", "no ledger of this version");
   refuses("ledger-1.csv",
           "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns\n"
           "1,sent,0,weights,0,0,0,x,0,0,0\n1,sent,0,weights,0,0,0,1,0,0,0\n",
+          "damaged");
+  refuses("ledger-1.csv",
+          "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns\n"
+          "1,sent,0,weights,0,0,0,1,0,0,0\n1,sent,0,wei",
           "damaged");
   EXPECT_EQ(run({"report", folder / "nowhere"}).exit, 1);
   EXPECT_EQ(run({"report"}).exit, 2);

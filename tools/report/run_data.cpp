@@ -99,9 +99,10 @@ RankSummary rank_of(const json& file) {
 }
 
 /// Rows of a file that has these columns; an empty cell is none. A last line that is not whole is
-/// left out.
+/// left out of a run that was interrupted.
 std::vector<std::vector<std::optional<double>>> read_rows(const std::string& path,
-                                                          const std::string& columns) {
+                                                          const std::string& columns,
+                                                          bool complete) {
   std::ifstream file(path);
   std::string line;
   if (!std::getline(file, line) || line != columns)
@@ -122,7 +123,7 @@ std::vector<std::vector<std::optional<double>>> read_rows(const std::string& pat
       good = *end == '\0' && std::isfinite(*row.back());
     }
     if (!good) {
-      if (last) break;
+      if (last && !complete) break;
       throw Error(path + " is damaged: '" + line + "' is no row of it");
     }
     rows.push_back(std::move(row));
@@ -131,15 +132,15 @@ std::vector<std::vector<std::optional<double>>> read_rows(const std::string& pat
 }
 
 void read_metrics(RunData& run, const std::string& path) {
-  for (const auto& row :
-       read_rows(path, "step,epoch,loss,rate,total_s,data_s,gradient_s,await_s,push_s"))
+  for (const auto& row : read_rows(
+           path, "step,epoch,loss,rate,total_s,data_s,gradient_s,await_s,push_s", run.complete))
     run.metrics.push_back({static_cast<std::uint64_t>(row[0].value_or(0.0)), row[2],
                            row[4].value_or(0.0), row[5].value_or(0.0), row[6].value_or(0.0),
                            row[7].value_or(0.0), row[8].value_or(0.0)});
 }
 
 void read_accuracy(RunData& run, const std::string& path) {
-  for (const auto& row : read_rows(path, "step,epoch,samples,top1,top5,loss"))
+  for (const auto& row : read_rows(path, "step,epoch,samples,top1,top5,loss", run.complete))
     run.tests.push_back({row[0].value_or(0.0), row[3].value_or(0.0), row[4].value_or(0.0)});
 }
 

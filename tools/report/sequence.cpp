@@ -40,7 +40,7 @@ bool read_frame(const std::vector<std::string>& cells, LedgerFrame& frame) {
   return true;
 }
 
-std::vector<LedgerFrame> read_ledger(const std::string& path) {
+std::vector<LedgerFrame> read_ledger(const std::string& path, bool complete) {
   std::ifstream file(path);
   std::string line;
   if (!std::getline(file, line) || line != net::ledger_columns)
@@ -50,7 +50,7 @@ std::vector<LedgerFrame> read_ledger(const std::string& path) {
     LedgerFrame frame;
     const std::vector<std::string> cells = cells_of(line, ',');
     if (!read_frame(cells, frame)) {
-      if (file.peek() == std::ifstream::traits_type::eof()) break;
+      if (!complete && file.peek() == std::ifstream::traits_type::eof()) break;
       throw Error(path + " is damaged: '" + line + "' is no frame");
     }
     if (cells[3] == "weights" || cells[3] == "gradient") frames.push_back(frame);
@@ -105,9 +105,10 @@ std::string milliseconds(double seconds) {
 std::vector<std::vector<LedgerFrame>> read_ledgers(const std::string& directory) {
   std::vector<std::vector<LedgerFrame>> ledgers;
   for (int rank = 0;; ++rank) {
-    const std::string path = directory + "/ledger-" + std::to_string(rank) + ".csv";
+    const std::string of = "-" + std::to_string(rank), path = directory + "/ledger" + of + ".csv";
     if (!std::filesystem::exists(path)) return ledgers;
-    ledgers.push_back(read_ledger(path));
+    ledgers.push_back(
+        read_ledger(path, std::filesystem::exists(directory + "/rank" + of + ".json")));
   }
 }
 

@@ -17,7 +17,8 @@ struct LedgerFrame {
 };
 
 /// Of all ranks whose ledger is in the directory: rank by rank, in the order of the files. A last
-/// line that a run was interrupted in is left out. Throws Error where a file is none of a ledger.
+/// line that a rank was ended in, before it wrote its summary, is left out. Throws Error where a
+/// file is none of a ledger.
 std::vector<std::vector<LedgerFrame>> read_ledgers(const std::string& directory);
 
 struct Iteration {
