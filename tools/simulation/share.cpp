@@ -51,7 +51,7 @@ Share::Share(const Spec& spec, int to, std::size_t in, double crowd, std::uint64
   window_ = std::min(meets_ ? first_window * drawn(first_spread) : host_window, most_);
   full_ = most_;
   growth_ = growth;
-  overflows_ = !dedicated && crowd > overcrowded;
+  overflows_ = unfairness_ > 0.0 && !dedicated && crowd > overcrowded;
   if (!overflows_) return;
   loss_spread_ = in > 2 ? loss_spread : 0.0;
   const double lost = (1.0 - kept) * most_, seconds = std::cbrt(lost / packet / cubic);

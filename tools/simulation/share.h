@@ -1,6 +1,7 @@
 // What part of a port a connection has beside others, and how much it has under way: what TCP's
 // windows make of them.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "core/random.h"
@@ -28,6 +29,14 @@ class Share {
   /// Its weight in its port, of the next frame.
   double weight();
   bool meets() const { return meets_; }
+  /// It sends from now on, if it did not, or has nothing to send.
+  void begins(double now) { since_ = sends() ? since_ : now; }
+  void pauses() { since_ = -1.0; }
+  bool sends() const { return since_ >= 0.0; }
+  /// Bytes that it has in the port by now, which its own link fills at a rate.
+  double filled(double now, double rate) const {
+    return std::min(waiting(), (now - since_) * rate);
+  }
   /// What it has waiting in that port while it meets others there.
   double waiting() const { return meets_ ? window_ : 0.0; }
   /// Bytes a second at most, while acknowledgements wait so long on their way `back`.
@@ -47,6 +56,7 @@ class Share {
   double window_ = 0.0;     ///< and has.
   double full_ = 0.0;       ///< With so many something is lost.
   double growth_ = 0.0, growth_after_loss_ = 0.0, loss_spread_ = 0.0;
+  double since_ = -1.0;      ///< When it began to send without a pause.
   double unfairness_ = 0.0;  ///< Spec's.
   RandomStream random_{0, 0};
   double unfair_ = 1.0, drawn_left_ = 0.0;  ///< What was drawn, and for how many bytes more.

@@ -102,9 +102,10 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder*
   meeting_.resize(size);
   for (Index index = 0; index < lanes_.size(); ++index) {
     const auto to = static_cast<std::size_t>(lanes_[index].to);
-    Share& share = lanes_[index].share;
-    share = Share(spec, lanes_[index].to, receiving[to], crowds[to], index);
-    if (share.meets()) meeting_[to].push_back(index);
+    if (spec.queue <= 0.0) break;
+    shares_.emplace_back(spec, lanes_[index].to, receiving[to], crowds[to], index);
+    // Connections that are alike begin alike.
+    if (shares_.back().meets() && spec.unfairness > 0.0) meeting_[to].push_back(index);
   }
 }
 
@@ -203,7 +204,7 @@ void Wire::settle() {
     for (const Index index : now) {
       lanes_[index].woken = false;
       const Lane::State state = lanes_[index].state;
-      if (state == Lane::behind && agenda_.now() >= lanes_[index].starts) start(index);
+      if (state == Lane::behind && agenda_.now() >= lanes_[index].begun) start(index);
       if (state == Lane::idle || state == Lane::sending) pump(index);
     }
   }
@@ -219,10 +220,10 @@ void Wire::count(Index index) {
   const double before = lane.waits;
   lane.waits = lane.state != Lane::sending ? 0.0
                : &waiting == &weights_     ? Share::host_bytes
-                                           : lane.share.waiting();
+                                           : shares_[index].waiting();
   waiting.lanes += (lane.waits > 0.0) - (before > 0.0);
   waiting.bytes = waiting.lanes > 0 ? waiting.bytes + lane.waits - before : 0.0;
-  fluid_.set_limit(index, lane.share.limit(opposite(lane).seconds));
+  fluid_.set_limit(index, shares_[index].limit(opposite(lane).seconds));
 }
 
 /// Of all lanes that send, where what waits has changed.
@@ -237,7 +238,7 @@ void Wire::limit() {
     for (Index index = 0; index < lanes_.size(); ++index) {
       const Lane& lane = lanes_[index];
       if (lane.state == Lane::sending && &opposite(lane) == waiting)
-        fluid_.set_limit(index, lane.share.limit(seconds));
+        fluid_.set_limit(index, shares_[index].limit(seconds));
     }
   }
 }
@@ -254,14 +255,15 @@ void Wire::tell(const Lane& lane, net::SendOrder::Tell what) {
     weights.step_aside(lane.to, what == Tell::step_aside_waiting);
 }
 
-bool Wire::has_room(const Lane& lane) const {
-  return lane.handed.empty() || lane.handed_bytes < lane.share.ahead();
+bool Wire::has_room(Index index) const {
+  const Lane& lane = lanes_[index];
+  return lane.handed.empty() || (!shares_.empty() && lane.handed_bytes < shares_[index].ahead());
 }
 
 /// What SendQueue and Connection do between two frames.
 void Wire::pump(Index index) {
   Lane& lane = lanes_[index];
-  while (has_room(lane)) {
+  while (has_room(index)) {
     for (;;) {
       const net::SendOrder::Tell what = lane.order.mind(deadline(agenda_.now()));
       if (what == net::SendOrder::Tell::nothing) break;
@@ -272,10 +274,12 @@ void Wire::pump(Index index) {
     hand_over(index, std::move(frame));
   }
   if (lane.handed.empty()) {
-    lane.since = 0.0;
     fluid_.stop(index);
     if (limits_) count(index);
-    let_through(lane.to);
+    if (Share* share = share_of(index)) {
+      share->pauses();
+      let_through(lane.to);
+    }
   }
   if (const auto again = lane.order.look_again()) {
     const double at = seconds_of(*again + std::chrono::nanoseconds(1));
@@ -309,30 +313,29 @@ void Wire::begin(Index index) {
     if (limits_) count(index);
     return;
   }
-  const double waits = behind(lane);
+  const double waits = behind(index);
   if (waits <= 0.0) {
     start(index);
     return;
   }
   lane.state = Lane::behind;
-  lane.starts = agenda_.now() + waits;
-  agenda_.put(lane.starts, Agenda::Kind::lane, index);
+  lane.begun = agenda_.now() + waits;
+  agenda_.put(lane.begun, Agenda::Kind::lane, index);
 }
 
 /// Seconds that a frame waits in a port behind what others have there by now: each fills its window
 /// as fast as its own link lets it. One whose connection had no pause is among them already.
-double Wire::behind(const Lane& lane) const {
-  if (lane.since > 0.0) return 0.0;
-  const auto to = static_cast<std::size_t>(lane.to);
+double Wire::behind(Index index) const {
+  if (shares_.empty() || shares_[index].sends()) return 0.0;
+  const auto to = static_cast<std::size_t>(lanes_[index].to);
   double bytes = 0.0;
   int others = 0;
-  for (const Index index : meeting_[to]) {
-    const Lane& other = lanes_[index];
+  for (const Index each : meeting_[to]) {
+    const Lane& other = lanes_[each];
     if (other.state != Lane::sending) continue;
     ++others;
-    const double filled =
-        (agenda_.now() - other.since) * spec_.rates[static_cast<std::size_t>(other.from)];
-    bytes += std::min({other.share.waiting(), other.handed_bytes, filled});
+    const double rate = spec_.rates[static_cast<std::size_t>(other.from)];
+    bytes += std::min(other.handed_bytes, shares_[each].filled(agenda_.now(), rate));
   }
   return others > 0 ? bytes * (1.0 - 1.0 / (others + 1)) / spec_.rates[to] : 0.0;
 }
@@ -344,7 +347,7 @@ void Wire::let_through(int to) {
     if (lanes_[index].state == Lane::sending) return;
   for (const Index index : lanes) {
     if (lanes_[index].state != Lane::behind) continue;
-    lanes_[index].starts = agenda_.now();
+    lanes_[index].begun = agenda_.now();
     wake(index);
   }
 }
@@ -352,8 +355,10 @@ void Wire::let_through(int to) {
 void Wire::start(Index index) {
   Lane& lane = lanes_[index];
   const net::FrameHeader& header = lane.handed.front().header;
-  if (lane.since <= 0.0) lane.since = agenda_.now();
-  fluid_.set_weight(index, lane.share.weight());
+  if (Share* share = share_of(index)) {
+    share->begins(agenda_.now());
+    fluid_.set_weight(index, share->weight());
+  }
   lane.state = Lane::sending;
   lane.begun = agenda_.now();
   if (limits_) count(index);
@@ -367,7 +372,7 @@ void Wire::leave(Index index) {
   const net::Outgoing frame = std::move(lane.handed.front());
   lane.handed.erase(lane.handed.begin());
   lane.handed_bytes -= bytes_of(frame.header);
-  lane.share.sent(bytes_of(frame.header), fluid_.is_limited(index));
+  if (Share* share = share_of(index)) share->sent(bytes_of(frame.header), fluid_.is_limited(index));
   const double first = lane.begun + spec_.latency;
   record(lane, frame.header, true, frame.queued, lane.begun);
   if (spec_.latency > 0.0)

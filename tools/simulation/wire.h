@@ -61,11 +61,8 @@ class Wire {
     net::SendOrder order;
     std::vector<net::Outgoing> handed;  ///< To the kernel; the first is on its way.
     double handed_bytes = 0.0;
-    Share share;
-    double begun = 0.0;     ///< Of the first of `handed`.
-    double since = 0.0;     ///< When it began to send without a pause.
-    double starts = 0.0;    ///< Of the first, if it is `behind` what others have in the port.
-    double waits = 0.0;     ///< Of its bytes, where acknowledgements wait for them, too.
+    double begun = 0.0;  ///< Of the first of `handed`; if it waits `behind` others, when it will.
+    double waits = 0.0;  ///< Of its bytes, where acknowledgements wait for them, too.
     double look_at = -1.0;  ///< Of what the agenda was told last.
     enum State { idle, behind, sending, blocked, gone } state = idle;
     bool woken = false;
@@ -98,11 +95,12 @@ class Wire {
   void pump(Index index);
   void count(Index index);
   void limit();
-  bool has_room(const Lane& lane) const;
+  Share* share_of(Index index) { return shares_.empty() ? nullptr : &shares_[index]; }
+  bool has_room(Index index) const;
   void hand_over(Index index, net::Outgoing frame);
   void begin(Index index);
   void start(Index index);
-  double behind(const Lane& lane) const;
+  double behind(Index index) const;
   void let_through(int to);
   void leave(Index index);
   void tell(const Lane& lane, net::SendOrder::Tell what);
@@ -117,7 +115,8 @@ class Wire {
   Ends ends_;
   Fluid fluid_;
   std::vector<Lane> lanes_;
-  std::vector<Index> lane_at_;               ///< By sender, receiver.
+  std::vector<Share> shares_;   ///< Of the lanes, if anything waits in queues: most runs have none.
+  std::vector<Index> lane_at_;  ///< By sender, receiver.
   std::vector<std::vector<Index>> meeting_;  ///< In the port to a rank, where connections meet.
   std::vector<Index> woken_;
   const bool limits_;  ///< Whether limit() has something to do.
