@@ -100,9 +100,8 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder*
   std::vector<double> crowds;
   for (int rank = 0; rank < ranks_; ++rank) crowds.push_back(crowd_of(spec.topology, map, rank));
   meeting_.resize(size);
-  for (Index index = 0; index < lanes_.size(); ++index) {
+  for (Index index = 0; spec.queue > 0.0 && index < lanes_.size(); ++index) {
     const auto to = static_cast<std::size_t>(lanes_[index].to);
-    if (spec.queue <= 0.0) break;
     shares_.emplace_back(spec, lanes_[index].to, receiving[to], crowds[to], index);
     // Connections that are alike begin alike.
     if (shares_.back().meets() && spec.unfairness > 0.0) meeting_[to].push_back(index);
