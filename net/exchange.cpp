@@ -117,7 +117,7 @@ void ParameterExchange::State::make_store() {
   // the bound is what the workers can send in a step, less than one copy of the model's
   // gradients.
   const std::size_t owned = map_.elements_of(rank_) * sizeof(float);
-  store.early_bytes = is_worker() ? owned * workers_.size() : std::max(owned, spec_.early_bytes);
+  store.early_bytes = is_worker() ? owned * workers_.size() : early_room(owned, spec_.early_bytes);
   if (spec_.semaphore) store.on_wait = [this](int worker) { released(workers_[index(worker)]); };
   if (spec_.trace_steps > 0) store.on_work = [this](const StoreWork& work) { note(work); };
   store_ = net::make_store(

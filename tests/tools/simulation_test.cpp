@@ -8,8 +8,10 @@
 #include <numeric>
 #include <vector>
 
+#include "net/incast.h"
 #include "tools/equations.h"
 #include "tools/simulation/fluid.h"
+#include "tools/simulation/queues.h"
 #include "tools/simulation/share.h"
 
 namespace duplex::tools::simulation {
@@ -217,6 +219,46 @@ TEST(Share, ALossCutsAWindow) {
     EXPECT_NEAR((losses.back() - losses.front()) / 8, k, (in == 2 ? 0.02 : 0.5) * k);
     const auto [low, high] = std::minmax_element(windows.begin(), windows.end());
     EXPECT_EQ(*high > 1.1 * *low, in > 2);
+  }
+}
+
+/// Who begins to send waits, on average, for what of the others' bytes came to the port before; who
+/// is among them already does not.
+TEST(Queues, WhoBeginsWaitsBehindWhatOthersHaveInThePort) {
+  Spec spec = ideal(Sync::none, ServerMode::central, 3);
+  spec.queue = 6e6;
+  const std::vector<Queues::Ends> ends{{1, 0}, {2, 0}, {3, 0}};
+  for (const double unfairness : {0.0, 1e-3}) {
+    spec.unfairness = unfairness;
+    const double differ = unfairness > 0.0 ? 1.0 : 0.0;  // Connections that are alike do not wait.
+    Fluid fluid;
+    const auto in = fluid.add_port(rate);
+    for (std::size_t i = 0; i < ends.size(); ++i) fluid.add_flow(fluid.add_port(rate), in);
+    Queues queues(spec, net::ShardMap::central(spec.counts, 0), ends, fluid);
+    queues.hand_over(0, 64e3);
+    queues.hand_over(1, 16e3);
+    EXPECT_EQ(queues.behind(0, 1.0), 0.0);
+    EXPECT_EQ(queues.let_through(0).size(), 3 * differ);
+    queues.begin(0, 1.0);
+    EXPECT_TRUE(queues.let_through(0).empty() || differ == 0.0);
+    EXPECT_EQ(queues.behind(0, 2.0), 0.0);
+    // Its link has filled no more of the port yet; then it has there all that was handed over.
+    EXPECT_NEAR(queues.behind(1, 1.0 + 8e3 / rate), differ * 8e3 / 2 / rate, 1e-12);
+    EXPECT_NEAR(queues.behind(1, 1.0 + 16e3 / rate), differ * 16e3 / 2 / rate, 1e-12);
+    queues.sent(0, 60e3);
+    EXPECT_NEAR(queues.behind(1, 2.0), differ * 4e3 / 2 / rate, 1e-12);
+    queues.begin(1, 2.0);
+    EXPECT_NEAR(queues.behind(2, 3.0), differ * 20e3 * 2 / 3 / rate, 1e-12);
+    // No more than a window is in the port, which a dedicated server bounds.
+    queues.hand_over(0, 1e9);
+    const double most = queues.behind(2, 3.0);
+    EXPECT_EQ(queues.behind(2, 30.0), most);
+    EXPECT_LE(most, (static_cast<double>(*net::window_of(3, false)) + 16e3) * 2 / 3 / rate);
+    queues.pause(0);
+    EXPECT_NEAR(queues.behind(2, 3.0), differ * 16e3 / 2 / rate, 1e-12);
+    queues.hold(1);
+    EXPECT_EQ(queues.behind(2, 3.0), 0.0);
+    EXPECT_EQ(queues.let_through(0).size(), 3 * differ);
   }
 }
 

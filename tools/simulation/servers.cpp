@@ -26,7 +26,7 @@ Servers::Servers(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Wir
     early_room_[static_cast<std::size_t>(map[i].owner)] += map[i].bytes();
   }
   for (std::size_t& room : early_room_)
-    if (room > 0) room = std::max(room, spec.early_bytes);
+    if (room > 0) room = net::early_room(room, spec.early_bytes);
   if (!asynchronous()) {
     contributions_.assign(map.chunks() * workers_.size(), missing);
     return;
@@ -139,7 +139,12 @@ void Servers::added(std::size_t chunk) {
   ++slot.turn;
   if (spec_.topology.mode != net::ServerMode::central) return;
   const int owner = map_[chunk].owner;
-  if (early) early_room_[static_cast<std::size_t>(owner)] += map_[chunk].bytes();
+  if (!early) {
+    if (slot.turn < static_cast<int>(workers_.size()))
+      wire_.turn_came(owner, workers_[static_cast<std::size_t>(slot.turn)]);
+    return;
+  }
+  early_room_[static_cast<std::size_t>(owner)] += map_[chunk].bytes();
   wire_.room_made(owner);
 }
 

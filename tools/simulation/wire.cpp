@@ -1,7 +1,6 @@
 #include "tools/simulation/wire.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -16,21 +15,6 @@ net::Deadline deadline(double seconds) {
 
 double seconds_of(net::Deadline deadline) {
   return std::chrono::duration<double>(deadline.time_since_epoch()).count();
-}
-
-/// Changes of what waits in a queue by a smaller part make no difference worth telling.
-constexpr double noticed = 0.01;
-
-/// How many times as much is sent to an owner as it sends, where several send: so much do gradients
-/// meet in the switch's port to it. At a dedicated server they do, and where a distributed one
-/// holds more than its share.
-double crowd_of(const net::Topology& topology, const net::ShardMap& map, int owner) {
-  const bool works = topology.is_worker(owner);
-  const auto senders = static_cast<double>(topology.workers().size()) - (works ? 1.0 : 0.0);
-  const auto owned = static_cast<double>(map.elements_of(owner));
-  const double goes = works ? static_cast<double>(map.elements()) - owned : 0.0;
-  if (senders <= 1.0 || owned <= 0.0) return 0.0;
-  return goes > 0.0 ? owned * senders / goes : std::numeric_limits<double>::infinity();
 }
 
 bool is_data(FrameKind kind) {
@@ -70,13 +54,12 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder*
       ranks_(spec.topology.size),
       agenda_(agenda),
       recorder_(recorder),
-      ends_(std::move(ends)),
-      limits_(spec.topology.mode == net::ServerMode::central && spec.queue > 0.0) {
+      ends_(std::move(ends)) {
   const auto size = static_cast<std::size_t>(ranks_);
   lane_at_.assign(size * size, none);
   blocked_.resize(size);
   turns_.resize(size);
-  std::vector<std::size_t> owned(size, 0), receiving(size, 0);
+  std::vector<std::size_t> owned(size, 0);
   for (std::size_t i = 0; i < map.chunks(); ++i) ++owned[static_cast<std::size_t>(map[i].owner)];
   std::vector<Index> out, in;
   for (std::size_t rank = 0; rank < size; ++rank) {
@@ -93,19 +76,12 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder*
       lane.from = static_cast<int>(a);
       lane.to = static_cast<int>(b);
       if (spec.semaphore) lane.order.take_turns(owned[b] > 0, owned[a], spec.linger);
-      ++receiving[b];
       lanes_.push_back(std::move(lane));
     }
   }
-  std::vector<double> crowds;
-  for (int rank = 0; rank < ranks_; ++rank) crowds.push_back(crowd_of(spec.topology, map, rank));
-  meeting_.resize(size);
-  for (Index index = 0; spec.queue > 0.0 && index < lanes_.size(); ++index) {
-    const auto to = static_cast<std::size_t>(lanes_[index].to);
-    shares_.emplace_back(spec, lanes_[index].to, receiving[to], crowds[to], index);
-    // Connections that are alike begin alike.
-    if (shares_.back().meets() && spec.unfairness > 0.0) meeting_[to].push_back(index);
-  }
+  std::vector<Queues::Ends> ends_of_lanes;
+  for (const Lane& lane : lanes_) ends_of_lanes.push_back({lane.from, lane.to});
+  queues_ = std::make_unique<Queues>(spec, map, ends_of_lanes, fluid_);
 }
 
 void Wire::send(FrameKind kind, int from, int to, const net::Chunk& chunk, std::uint64_t step,
@@ -126,10 +102,27 @@ void Wire::done(int from, int to) {
 }
 
 void Wire::room_made(int owner) {
-  std::vector<Index> waiting;
-  waiting.swap(blocked_[static_cast<std::size_t>(owner)]);
-  for (const Index index : waiting)
-    if (lanes_[index].state == Lane::blocked) begin(index);
+  std::vector<Index>& waiting = blocked_[static_cast<std::size_t>(owner)];
+  std::size_t left = 0;
+  for (const Index index : waiting)  // Who has waited longest first.
+    if (!resume(index)) waiting[left++] = index;
+  waiting.resize(left);
+}
+
+void Wire::turn_came(int owner, int worker) {
+  const Index index = at(worker, owner);
+  if (lanes_[index].state != Lane::blocked || !resume(index)) return;
+  std::vector<Index>& waiting = blocked_[static_cast<std::size_t>(owner)];
+  waiting.erase(std::find(waiting.begin(), waiting.end(), index));
+}
+
+/// Whether a connection that waits for room does so no more.
+bool Wire::resume(Index index) {
+  const Lane& lane = lanes_[index];
+  if (lane.state == Lane::gone) return true;
+  if (!ends_.room(lane.from, lane.to, lane.handed.front().header)) return false;
+  enter(index);
+  return true;
 }
 
 void Wire::lose(int rank) {
@@ -139,7 +132,7 @@ void Wire::lose(int rank) {
     lane.state = Lane::gone;
     lane.order = net::SendOrder();
     fluid_.stop(index);
-    if (limits_) count(index);
+    queues_->hold(index);
   }
   for (const auto& turn : turns_) {
     if (!turn) continue;
@@ -207,39 +200,7 @@ void Wire::settle() {
       if (state == Lane::idle || state == Lane::sending) pump(index);
     }
   }
-  if (limits_) limit();
-}
-
-/// Acknowledgements of what a dedicated server sends wait behind gradients in the switch's port to
-/// it, those of gradients behind the weights in its own queue; what a connection may have in flight
-/// meanwhile is no more than its window.
-void Wire::count(Index index) {
-  Lane& lane = lanes_[index];
-  Waiting& waiting = lane.to == spec_.topology.server ? gradients_ : weights_;
-  const double before = lane.waits;
-  lane.waits = lane.state != Lane::sending ? 0.0
-               : &waiting == &weights_     ? Share::host_bytes
-                                           : shares_[index].waiting();
-  waiting.lanes += (lane.waits > 0.0) - (before > 0.0);
-  waiting.bytes = waiting.lanes > 0 ? waiting.bytes + lane.waits - before : 0.0;
-  fluid_.set_limit(index, shares_[index].limit(opposite(lane).seconds));
-}
-
-/// Of all lanes that send, where what waits has changed.
-void Wire::limit() {
-  const double rate = spec_.rates[static_cast<std::size_t>(spec_.topology.server)];
-  for (Waiting* waiting : {&gradients_, &weights_}) {
-    // Gradients of one that sends alone wait in its own host.
-    const bool none = waiting == &gradients_ && waiting->lanes < 2;
-    const double seconds = none ? 0.0 : waiting->bytes / rate;
-    if (std::abs(seconds - waiting->seconds) <= noticed * waiting->seconds) continue;
-    waiting->seconds = seconds;
-    for (Index index = 0; index < lanes_.size(); ++index) {
-      const Lane& lane = lanes_[index];
-      if (lane.state == Lane::sending && &opposite(lane) == waiting)
-        fluid_.set_limit(index, shares_[index].limit(seconds));
-    }
-  }
+  queues_->limit();
 }
 
 void Wire::tell(const Lane& lane, net::SendOrder::Tell what) {
@@ -254,15 +215,10 @@ void Wire::tell(const Lane& lane, net::SendOrder::Tell what) {
     weights.step_aside(lane.to, what == Tell::step_aside_waiting);
 }
 
-bool Wire::has_room(Index index) const {
-  const Lane& lane = lanes_[index];
-  return lane.handed.empty() || (!shares_.empty() && lane.handed_bytes < shares_[index].ahead());
-}
-
 /// What SendQueue and Connection do between two frames.
 void Wire::pump(Index index) {
   Lane& lane = lanes_[index];
-  while (has_room(index)) {
+  while (lane.handed.empty() || queues_->has_room(index)) {
     for (;;) {
       const net::SendOrder::Tell what = lane.order.mind(deadline(agenda_.now()));
       if (what == net::SendOrder::Tell::nothing) break;
@@ -272,14 +228,7 @@ void Wire::pump(Index index) {
     if (!lane.order.take(frame)) break;
     hand_over(index, std::move(frame));
   }
-  if (lane.handed.empty()) {
-    fluid_.stop(index);
-    if (limits_) count(index);
-    if (Share* share = share_of(index)) {
-      share->pauses();
-      let_through(lane.to);
-    }
-  }
+  if (lane.handed.empty()) pause(index);
   if (const auto again = lane.order.look_again()) {
     const double at = seconds_of(*again + std::chrono::nanoseconds(1));
     if (at > agenda_.now() && at != lane.look_at)
@@ -287,10 +236,21 @@ void Wire::pump(Index index) {
   }
 }
 
+/// Who waited in a port behind others goes when these are through.
+void Wire::pause(Index index) {
+  fluid_.stop(index);
+  queues_->pause(index);
+  for (const Index each : queues_->let_through(lanes_[index].to)) {
+    if (lanes_[each].state != Lane::behind) continue;
+    lanes_[each].begun = agenda_.now();
+    wake(each);
+  }
+}
+
 void Wire::hand_over(Index index, net::Outgoing frame) {
   Lane& lane = lanes_[index];
   if (frame.header.kind == FrameKind::weights) ends_.read(lane.from, lane.to, frame.header);
-  lane.handed_bytes += bytes_of(frame.header);
+  queues_->hand_over(index, bytes_of(frame.header));
   lane.handed.push_back(std::move(frame));
   if (lane.handed.size() == 1) begin(index);
 }
@@ -305,14 +265,19 @@ void Wire::begin(Index index) {
     return;
   }
   if (header.kind == FrameKind::gradient && !ends_.room(lane.from, lane.to, header)) {
-    if (lane.state != Lane::blocked && spec_.semaphore) turns(lane.to).gradients.leave(lane.from);
     lane.state = Lane::blocked;
     blocked_[static_cast<std::size_t>(lane.to)].push_back(index);
+    if (spec_.semaphore) turns(lane.to).gradients.leave(lane.from);
     fluid_.stop(index);
-    if (limits_) count(index);
+    queues_->hold(index);
     return;
   }
-  const double waits = behind(index);
+  enter(index);
+}
+
+void Wire::enter(Index index) {
+  Lane& lane = lanes_[index];
+  const double waits = queues_->behind(index, agenda_.now());
   if (waits <= 0.0) {
     start(index);
     return;
@@ -322,45 +287,12 @@ void Wire::begin(Index index) {
   agenda_.put(lane.begun, Agenda::Kind::lane, index);
 }
 
-/// Seconds that a frame waits in a port behind what others have there by now: each fills its window
-/// as fast as its own link lets it. One whose connection had no pause is among them already.
-double Wire::behind(Index index) const {
-  if (shares_.empty() || shares_[index].sends()) return 0.0;
-  const auto to = static_cast<std::size_t>(lanes_[index].to);
-  double bytes = 0.0;
-  int others = 0;
-  for (const Index each : meeting_[to]) {
-    const Lane& other = lanes_[each];
-    if (other.state != Lane::sending) continue;
-    ++others;
-    const double rate = spec_.rates[static_cast<std::size_t>(other.from)];
-    bytes += std::min(other.handed_bytes, shares_[each].filled(agenda_.now(), rate));
-  }
-  return others > 0 ? bytes * (1.0 - 1.0 / (others + 1)) / spec_.rates[to] : 0.0;
-}
-
-/// Who waits in a port behind others, when these are through.
-void Wire::let_through(int to) {
-  const std::vector<Index>& lanes = meeting_[static_cast<std::size_t>(to)];
-  for (const Index index : lanes)
-    if (lanes_[index].state == Lane::sending) return;
-  for (const Index index : lanes) {
-    if (lanes_[index].state != Lane::behind) continue;
-    lanes_[index].begun = agenda_.now();
-    wake(index);
-  }
-}
-
 void Wire::start(Index index) {
   Lane& lane = lanes_[index];
   const net::FrameHeader& header = lane.handed.front().header;
-  if (Share* share = share_of(index)) {
-    share->begins(agenda_.now());
-    fluid_.set_weight(index, share->weight());
-  }
+  queues_->begin(index, agenda_.now());
   lane.state = Lane::sending;
   lane.begun = agenda_.now();
-  if (limits_) count(index);
   ++frames_;
   fluid_.carry(index, bytes_of(header), agenda_.now());
 }
@@ -370,8 +302,7 @@ void Wire::leave(Index index) {
   Lane& lane = lanes_[index];
   const net::Outgoing frame = std::move(lane.handed.front());
   lane.handed.erase(lane.handed.begin());
-  lane.handed_bytes -= bytes_of(frame.header);
-  if (Share* share = share_of(index)) share->sent(bytes_of(frame.header), fluid_.is_limited(index));
+  queues_->sent(index, bytes_of(frame.header));
   const double first = lane.begun + spec_.latency;
   record(lane, frame.header, true, frame.queued, lane.begun);
   if (spec_.latency > 0.0)

@@ -9,8 +9,8 @@
 #include "net/send_order.h"
 #include "tools/simulation/agenda.h"
 #include "tools/simulation/fluid.h"
+#include "tools/simulation/queues.h"
 #include "tools/simulation/recorder.h"
-#include "tools/simulation/share.h"
 #include "tools/simulation/spec.h"
 
 namespace duplex::tools::simulation {
@@ -21,7 +21,8 @@ class Wire {
   struct Ends {
     /// A frame of weights or gradient, or a `done`, is there.
     std::function<void(int from, int to, const net::FrameHeader& header)> arrived;
-    /// Whether the owner takes a gradient in now. If not, room_made() says when to ask again.
+    /// Whether the owner takes a gradient in now. If not, room_made() and turn_came() say
+    /// when to ask again.
     std::function<bool(int from, int to, const net::FrameHeader& header)> room;
     /// Weights leave their owner as they are now.
     std::function<void(int from, int to, const net::FrameHeader& header)> read;
@@ -37,6 +38,8 @@ class Wire {
   void done(int from, int to);
   bool connected(int from, int to) const { return at(from, to) != none; }
   void room_made(int owner);
+  /// For what this worker may have waiting at an owner, there is room now.
+  void turn_came(int owner, int worker);
   void lose(int rank);
 
   /// When the next frame ends its way.
@@ -60,18 +63,10 @@ class Wire {
     int from = -1, to = -1;
     net::SendOrder order;
     std::vector<net::Outgoing> handed;  ///< To the kernel; the first is on its way.
-    double handed_bytes = 0.0;
     double begun = 0.0;  ///< Of the first of `handed`; if it waits `behind` others, when it will.
-    double waits = 0.0;  ///< Of its bytes, where acknowledgements wait for them, too.
     double look_at = -1.0;  ///< Of what the agenda was told last.
     enum State { idle, behind, sending, blocked, gone } state = idle;
     bool woken = false;
-  };
-  /// What a dedicated server's lanes of one direction have waiting.
-  struct Waiting {
-    int lanes = 0;
-    double bytes = 0.0;
-    double seconds = 0.0;  ///< That it takes, as lanes of the other direction were told.
   };
   struct Delivery {
     double at = 0.0, first = 0.0;
@@ -87,21 +82,15 @@ class Wire {
     return lane_at_[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks_) +
                     static_cast<std::size_t>(to)];
   }
-  const Waiting& opposite(const Lane& lane) const {
-    return lane.to == spec_.topology.server ? weights_ : gradients_;
-  }
   Turns& turns(int owner) { return *turns_[static_cast<std::size_t>(owner)]; }
   void wake(Index index);
   void pump(Index index);
-  void count(Index index);
-  void limit();
-  Share* share_of(Index index) { return shares_.empty() ? nullptr : &shares_[index]; }
-  bool has_room(Index index) const;
   void hand_over(Index index, net::Outgoing frame);
   void begin(Index index);
+  bool resume(Index index);
+  void enter(Index index);
   void start(Index index);
-  double behind(Index index) const;
-  void let_through(int to);
+  void pause(Index index);
   void leave(Index index);
   void tell(const Lane& lane, net::SendOrder::Tell what);
   void arrive(const Lane& lane, const net::FrameHeader& header, double first);
@@ -115,12 +104,9 @@ class Wire {
   Ends ends_;
   Fluid fluid_;
   std::vector<Lane> lanes_;
-  std::vector<Share> shares_;   ///< Of the lanes, if anything waits in queues: most runs have none.
+  std::unique_ptr<Queues> queues_;
   std::vector<Index> lane_at_;  ///< By sender, receiver.
-  std::vector<std::vector<Index>> meeting_;  ///< In the port to a rank, where connections meet.
   std::vector<Index> woken_;
-  const bool limits_;  ///< Whether limit() has something to do.
-  Waiting gradients_, weights_;
   std::vector<std::vector<Index>> blocked_;  ///< By owner.
   std::vector<std::unique_ptr<Turns>> turns_;
   std::deque<Delivery> under_way_;  ///< In the order in which they arrive.
