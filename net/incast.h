@@ -18,11 +18,13 @@ inline std::optional<std::size_t> window_of(std::size_t workers, bool semaphore)
   return std::clamp(all / workers, least, most);
 }
 
-/// Bytes that a dedicated server keeps of gradients that came before their turn to be added, where
-/// `owned` bytes of weights are its own and `least` are wanted: always one of each has room.
-/// Workers that begin at different moments send different ones first: without room for them all
-/// would wait for one, and the server's link with them.
+/// What a dedicated server keeps, if it is wanted no otherwise, of gradients that came before their
+/// turn to be added. Workers that begin at different moments send different ones first: without
+/// room for them all would wait for one, and the server's link with them.
 constexpr std::size_t usual_early_bytes = std::size_t{64} << 20;
+
+/// Bytes that it keeps where `owned` bytes of weights are its own and `least` are wanted: one of
+/// each gradient always has room.
 inline std::size_t early_room(std::size_t owned, std::size_t least) {
   return std::max(owned, least);
 }

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -273,14 +274,15 @@ int connect_in_segments(int port) {
   return fd;
 }
 
-/// What the peer lets this side have under way; 0: the kernel does not tell (before 5.4).
-std::size_t window_of(int fd) {
+/// What the peer lets this side have under way; none: the kernel does not tell (before 5.4).
+std::optional<std::size_t> window_of(int fd) {
   constexpr std::size_t place = 228;  // tcpi_snd_wnd, which older headers do not have.
   char info[place + sizeof(std::uint32_t)] = {};
   socklen_t size = sizeof info;
   std::uint32_t window = 0;
-  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &size) == 0 && size == sizeof info)
-    std::memcpy(&window, info + place, sizeof window);
+  EXPECT_EQ(::getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &size), 0);
+  if (size < sizeof info) return std::nullopt;
+  std::memcpy(&window, info + place, sizeof window);
   return window;
 }
 
@@ -290,15 +292,16 @@ TEST(Socket, LimitOfReceivingHolds) {
   Listener listener = Listener::open({"127.0.0.1", 0});
   const int fd = connect_in_segments(listener.port());
   Socket near(fd, "there"), far = listener.accept(milliseconds(5000));
-  if (window_of(fd) == 0)
-    GTEST_SKIP() << "TCP_INFO tells the window that a peer gives only from Linux 5.4 on";
+  if (!window_of(fd))
+    GTEST_SKIP()
+        << "this kernel does not tell the window that a peer gives (Linux from 5.4 on does)";
   far.limit_receiving(limit);
   std::vector<char> some(piece), got(piece);
   std::size_t most = 0;
   for (int i = 0; i < 16; ++i) {
     std::thread reader([&] { far.read_exact(got.data(), piece, Pair::in(20000), "testing"); });
     near.write_all(some.data(), piece, nullptr, 0, Pair::in(20000), "testing");
-    if (i >= 8) most = std::max(most, window_of(fd));
+    if (i >= 8) most = std::max(most, *window_of(fd));
     reader.join();
   }
   EXPECT_LE(most, limit);

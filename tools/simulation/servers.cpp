@@ -139,13 +139,12 @@ void Servers::added(std::size_t chunk) {
   ++slot.turn;
   if (spec_.topology.mode != net::ServerMode::central) return;
   const int owner = map_[chunk].owner;
-  if (!early) {
-    if (slot.turn < static_cast<int>(workers_.size()))
-      wire_.turn_came(owner, workers_[static_cast<std::size_t>(slot.turn)]);
-    return;
+  if (early) {
+    early_room_[static_cast<std::size_t>(owner)] += map_[chunk].bytes();
+    wire_.room_made(owner);
+  } else if (slot.turn < static_cast<int>(workers_.size())) {
+    wire_.turn_came(owner, workers_[static_cast<std::size_t>(slot.turn)]);
   }
-  early_room_[static_cast<std::size_t>(owner)] += map_[chunk].bytes();
-  wire_.room_made(owner);
 }
 
 void Servers::updated(std::size_t chunk) {
