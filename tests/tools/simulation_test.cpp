@@ -173,12 +173,17 @@ TEST(Simulation, AServerHoldsWhatItHasRoomFor) {
   Spec spec = ideal(Sync::join, ServerMode::central, 4);
   spec.steps = 1;
   const double c = comm_of(spec), slow = 10 * c + grad;
-  spec.slowness = [=](int rank, std::uint64_t) { return rank == 1 ? slow / grad : 1.0; };
-  spec.early_bytes = 0;
-  // The other three have sent one copy meanwhile; two, and the first worker's, are left.
-  EXPECT_NEAR(simulate(spec, nullptr).trained, 4 * c + slow + 3 * c, 0.05 * c);
-  spec.early_bytes = std::size_t{64} << 20;
-  EXPECT_NEAR(simulate(spec, nullptr).trained, 4 * c + slow + c, 0.05 * c);
+  // A second that comes when there is no room any more can go when the first one's are there.
+  for (const double second : {grad, 5 * c + grad}) {
+    spec.slowness = [=](int rank, std::uint64_t) {
+      return (rank == 1 ? slow : rank == 2 ? second : grad) / grad;
+    };
+    spec.early_bytes = 0;
+    // The others have sent one copy meanwhile; two, and the first worker's, are left.
+    EXPECT_NEAR(simulate(spec, nullptr).trained, 4 * c + slow + 3 * c, 0.05 * c);
+    spec.early_bytes = std::size_t{64} << 20;
+    EXPECT_NEAR(simulate(spec, nullptr).trained, 4 * c + slow + c, 0.05 * c);
+  }
 }
 
 /// Workers that use a server's link at once do so for ever where their connections are alike, and
