@@ -6,6 +6,9 @@
 namespace duplex::net {
 namespace {
 
+/// Bytes of a frame before which the window is looked after.
+constexpr std::size_t worth_looking = 16 * 1024;
+
 std::string receiving(FrameKind kind) {
   return "receiving " + name_of(kind);
 }
@@ -39,6 +42,13 @@ void Connection::start() {
   receiver_ = std::thread([this] { receive_loop(); });
 }
 
+void Connection::keep_to(ReceiveWindow& window) {
+  window_ = &window;
+  // On one machine nothing is dropped; a sender that moves to another processor overtakes itself.
+  may_lose_ = !link_.socket.loopback();
+  keep_window();
+}
+
 void Connection::take_turns(bool gradients, std::size_t transfer) {
   queue_.take_turns(gradients, transfer,
                     {[this] { owner_.wants_weights_turn(link_.rank); },
@@ -55,6 +65,12 @@ void Connection::send(FrameKind kind, const Chunk& chunk, std::uint64_t step, co
 
 void Connection::grant() {
   queue_.urgent(Outgoing::of(FrameKind::grant, now_ns()));
+}
+
+void Connection::tell_window(std::size_t bytes) {
+  Outgoing frame = Outgoing::of(FrameKind::window, now_ns());
+  frame.header.step = bytes;
+  queue_.urgent(std::move(frame));
 }
 
 void Connection::done() {
@@ -188,6 +204,7 @@ bool Connection::receive_frame() {
     case FrameKind::ask:
     case FrameKind::grant:
     case FrameKind::release:
+    case FrameKind::window:
       break;
     default:
       throw refused(name_of(header.kind) + " during the run");
@@ -210,11 +227,20 @@ void Connection::receive_data(const FrameHeader& header) {
     throw refused(error.what());
   }
   if (to == nullptr) throw Error("the run is over");
+  if (header.length >= worth_looking) keep_window();
   const std::int64_t ready = now_ns();  // The owner may have kept it waiting.
   link_.socket.read_exact(to, header.length, Clock::now() + timeout_,
                           receiving(header.kind).c_str());
   record(header, false, ready, ready);
   owner_.received(link_.rank, header);
+}
+
+/// Looks whether something was lost on its way here.
+void Connection::keep_window() {
+  if (window_ == nullptr) return;
+  if (window_->look(may_lose_ ? link_.socket.behind_gaps() : 0, Clock::now()))
+    owner_.window_changed();
+  if (const auto bytes = window_->bytes()) link_.socket.limit_receiving(*bytes);
 }
 
 void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_t>& payload) {
@@ -237,6 +263,9 @@ void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_
       break;
     case FrameKind::release:
       owner_.released(link_.rank);
+      break;
+    case FrameKind::window:
+      owner_.told_window(link_.rank, header.step);
       break;
     case FrameKind::grant:
       if (!queue_.grant_gradients()) throw refused("grant of what was not asked for");
@@ -272,6 +301,7 @@ ConnectionBytes Connection::check_counters(Deadline deadline) const {
   bytes.peer = link_.rank;
   bytes.sent = sent_.sent();
   bytes.received = received_.received();
+  bytes.window = link_.socket.limit();
   if (!kernel.known) return bytes;
   // The goodbye may still lie in the kernel; nothing tells when it has gone but the counter itself.
   while (kernel.sent < sent_.sent() && Clock::now() < deadline) {
@@ -287,6 +317,7 @@ ConnectionBytes Connection::check_counters(Deadline deadline) const {
   check("received from", bytes.received, kernel.received);
   bytes.kernel_sent = kernel.sent;
   bytes.kernel_received = kernel.received;
+  bytes.kernel_sent_again = kernel.retransmitted;
   bytes.counted = true;
   return bytes;
 }

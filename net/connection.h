@@ -12,6 +12,7 @@
 
 #include "net/connection_bytes.h"
 #include "net/frame.h"
+#include "net/incast.h"
 #include "net/ledger.h"
 #include "net/mesh.h"
 #include "net/send_queue.h"
@@ -43,6 +44,9 @@ class ConnectionOwner {
   /// The peer asks for its turn to send gradients, or gives it back (Connection::take_turns).
   virtual void asked(int peer) = 0;
   virtual void released(int peer) = 0;
+  /// This side's window has changed (ReceiveWindow::look); the peer's own is so many bytes.
+  virtual void window_changed() = 0;
+  virtual void told_window(int peer, std::uint64_t bytes) = 0;
   /// This connection has weights to send and waits for its turn (grant_weights); or lets others
   /// send until it has more, or at once if it `waits`; or has sent all that a worker gets at a
   /// time.
@@ -68,6 +72,9 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  /// What the peer may have under way to this side; it must outlive the connection. Before start().
+  void keep_to(ReceiveWindow& window);
+
   /// Gradients wait for the peer's grant, and weights, if a transfer of them has frames, for the
   /// owner's. Frames of other kinds pass. Before start().
   void take_turns(bool gradients, std::size_t transfer);
@@ -88,6 +95,8 @@ class Connection {
   void grant();  ///< Tells the peer that it is its turn to send gradients.
   void grant_weights() { queue_.grant_weights(); }          ///< It is its turn to send weights.
   void want_weights_turn() { queue_.want_weights_turn(); }  ///< Somebody before it has some.
+  /// What this side has found for a window (ReceiveWindow::own).
+  void tell_window(std::size_t bytes);
   /// Behind all weights and gradients: tells the peer that no gradient will follow.
   void done();
   /// Behind everything that is queued and will be: then goodbye, and the sending thread is done.
@@ -114,6 +123,7 @@ class Connection {
   void receive_loop();
   bool receive_frame();
   void receive_data(const FrameHeader& header);
+  void keep_window();
   void act_on(const FrameHeader& header, const std::vector<std::uint8_t>& payload);
   ProtocolError refused(const std::string& why) const;
   void record(const FrameHeader& header, bool sent, std::int64_t queued, std::int64_t first);
@@ -123,6 +133,9 @@ class Connection {
   std::chrono::milliseconds timeout_;
   Ledger::Lane& sent_;
   Ledger::Lane& received_;
+
+  ReceiveWindow* window_ = nullptr;
+  bool may_lose_ = false;  ///< What is on its way here.
 
   SendQueue queue_;
   std::string report_;         ///< What has come of the peer's so far; the receiver's.

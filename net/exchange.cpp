@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "net/exchange_state.h"
-#include "net/incast.h"
 
 namespace duplex::net {
 namespace {
@@ -44,6 +43,7 @@ ParameterExchange::State::State(const ExchangeSpec& spec, std::vector<Span> span
       workers_(topology_.workers()),
       ledger_(rank_, mesh.hub_time(), spec_.ledger_path),
       window_(spec_.trace_steps),
+      receive_window_(window_of(topology_.peers_of(rank_).size(), !is_worker(), spec_.semaphore)),
       incoming_(map_.chunks()),
       remaining_(spans_.size()),
       pushed_(spans_.size(), 0),
@@ -65,11 +65,9 @@ ParameterExchange::State::State(const ExchangeSpec& spec, std::vector<Span> span
 
 void ParameterExchange::State::connect(Link link) {
   const int peer = link.rank;
-  if (!is_worker())
-    if (const auto window = window_of(workers_.size(), spec_.semaphore))
-      link.socket.limit_receiving(*window);
   auto& connection = connections_[index(peer)];
   connection = std::make_unique<Connection>(std::move(link), *this, ledger_, spec_.timeout);
+  connection->keep_to(receive_window_);
   if (spec_.semaphore) connection->take_turns(topology_.is_owner(peer), map_.chunks_of(rank_));
 }
 

@@ -66,6 +66,21 @@ void ParameterExchange::State::released(int peer) {
   gradients_turn_.leave(peer);
 }
 
+void ParameterExchange::State::window_changed() {
+  if (!is_worker()) return;  // Its workers send to nobody else.
+  for (auto& connection : connections_)
+    if (connection) connection->tell_window(receive_window_.own());
+}
+
+void ParameterExchange::State::told_window(int peer, std::uint64_t bytes) {
+  if (!is_worker() || !receive_window_.bytes())
+    throw ProtocolError(name_of_rank(peer) + " told its window to a rank that shares none");
+  if (bytes < ReceiveWindow::least)
+    throw ProtocolError(name_of_rank(peer) + " has a window of " + std::to_string(bytes) +
+                        " bytes");
+  receive_window_.hear(peer, bytes);
+}
+
 void ParameterExchange::State::wants_weights_turn(int peer) {
   weights_turn_.ask(peer);
   if (is_lost(peer)) weights_turn_.leave(peer);

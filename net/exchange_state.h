@@ -52,6 +52,8 @@ class ParameterExchange::State final : public ConnectionOwner {
   void reported(int peer, std::string report) override;
   void asked(int peer) override;
   void released(int peer) override;
+  void window_changed() override;
+  void told_window(int peer, std::uint64_t bytes) override;
   void wants_weights_turn(int peer) override;
   void steps_aside(int peer, bool waits) override;
   void leaves_weights_turn(int peer) override;
@@ -107,6 +109,7 @@ class ParameterExchange::State final : public ConnectionOwner {
   const std::vector<int> workers_;  ///< Ranks that train.
   Ledger ledger_;
   TraceWindow window_;
+  ReceiveWindow receive_window_;
   std::vector<ConnectionBytes> counted_;  ///< After finish.
   std::unique_ptr<Store> store_;
 

@@ -101,6 +101,8 @@ std::string name_of(FrameKind kind) {
       return "grant";
     case FrameKind::release:
       return "release";
+    case FrameKind::window:
+      return "window";
   }
   return "kind " + std::to_string(static_cast<unsigned>(kind));
 }

@@ -37,6 +37,7 @@ enum class FrameKind : std::uint16_t {
   ask = 23,
   grant = 24,
   release = 25,
+  window = 26,
 };
 
 /// "weights"; "kind 77" for what is none.
@@ -49,7 +50,8 @@ struct FrameHeader {
   FrameKind kind = FrameKind::hello;
   std::uint32_t parameter = 0;
   std::uint32_t chunk = 0;   ///< Number within the parameter.
-  std::uint64_t step = 0;    ///< Of a gradient; of weights, the step that they are for.
+  std::uint64_t step = 0;    ///< Of a gradient; of weights, the step that they are for. Bytes of a
+                             ///< window.
   std::uint64_t length = 0;  ///< Bytes of payload.
 };
 

@@ -1,22 +1,72 @@
-// Incast: many workers that send to one server at once.
+// Incast: many peers that send to one rank at once.
 #pragma once
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
 #include <optional>
 
 namespace duplex::net {
 
-/// What a dedicated server lets each of its workers have under way to it; none: as much as it can
+/// What a rank lets each of so many peers have under way to it, at most; none: as much as it can
 /// use, as one that sends alone or in its turn. Equal windows that a switch holds without dropping
-/// give all workers equal parts of the server's link; one that sends while others compute fills a
-/// link of 10 Gbit/s at 0.2 ms with the greatest of them. What they leave waiting in the switch
-/// delays what a worker acknowledges of its weights as well.
-inline std::optional<std::size_t> window_of(std::size_t workers, bool semaphore) {
-  constexpr std::size_t all = std::size_t{2} << 20, least = std::size_t{64} << 10;
-  constexpr std::size_t most = std::size_t{256} << 10;
-  if (semaphore || workers <= 1) return std::nullopt;
-  return std::clamp(all / workers, least, most);
+/// give all peers equal parts of the rank's link; one that sends while others compute fills a link
+/// of 10 Gbit/s at 0.2 ms with the greatest of them. What they leave waiting in the switch delays
+/// what they acknowledge of this rank's own frames as well. The peers of a `dedicated` server send
+/// to it alone; those of a rank that trains as well send to many, and with little under way to each
+/// what they send would gather at one link while others stand idle.
+inline std::optional<std::size_t> window_of(std::size_t peers, bool dedicated, bool semaphore) {
+  constexpr std::size_t least = std::size_t{64} << 10, most = std::size_t{256} << 10;
+  constexpr std::size_t all = std::size_t{2} << 20;
+  if (peers <= 1 || (dedicated && semaphore)) return std::nullopt;
+  const std::size_t factor = dedicated ? 1 : 2;
+  return std::clamp(factor * all / peers, least, factor * most);
 }
+
+/// What a rank lets each of its peers have under way to it now. It begins with the most; where the
+/// network drops segments on their way here, as a switch with small buffers does, it is halved, and
+/// grows again while nothing is lost. It is the same for all peers, and ranks that send to one
+/// another tell each other, for all to take the least: a connection's part of its sender's link is
+/// what it has under way there, so a rank with smaller windows than others would have everything
+/// last, and all would wait for it. For any thread.
+class ReceiveWindow {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t least = std::size_t{64} << 10;  ///< Bytes.
+  /// How long what was under way with the window before may still be dropped: for that it is not
+  /// halved again.
+  static constexpr std::chrono::milliseconds settling{500};
+  /// For how long nothing is to be lost before it grows, by a quarter.
+  static constexpr std::chrono::milliseconds quiet{30000};
+  /// As many segments may come behind a gap because one was overtaken; TCP itself takes more for a
+  /// loss (RFC 5681: three duplicate acknowledgements).
+  static constexpr std::uint64_t overtaken = 3;
+
+  /// `most`: window_of's; none: it has no bound, ever.
+  explicit ReceiveWindow(std::optional<std::size_t> most)
+      : most_(most), own_(most.value_or(0)), others_(own_) {}
+
+  /// Bytes; none: as many as a peer can use.
+  std::optional<std::size_t> bytes() const;
+  /// What this rank has found that its port holds; the others are to know.
+  std::size_t own() const;
+  /// Since the last look so many segments came from one peer behind others that had not come.
+  /// Whether own() is another now.
+  bool look(std::uint64_t behind_gaps, Clock::time_point now);
+  /// What a peer has found, at last.
+  void hear(int peer, std::size_t bytes);
+
+ private:
+  std::size_t least_of_all() const { return std::min(own_, others_); }
+
+  const std::optional<std::size_t> most_;
+  mutable std::mutex mutex_;
+  std::size_t own_, others_;          ///< `others_`: the least of `heard_`.
+  std::map<int, std::size_t> heard_;  ///< By peer.
+  Clock::time_point halved_{}, changed_{};
+};
 
 /// What a dedicated server keeps, if it is wanted no otherwise, of gradients that came before their
 /// turn to be added. Workers that begin at different moments send different ones first: without

@@ -71,6 +71,8 @@ void Socket::swap(Socket& other) noexcept {
   std::swap(connected_, other.connected_);
   std::swap(wakes_at_, other.wakes_at_);
   std::swap(window_, other.window_);
+  std::swap(buffer_, other.buffer_);
+  std::swap(gaps_, other.gaps_);
   std::swap(lending_, other.lending_);
 }
 
@@ -158,6 +160,7 @@ void Socket::wait_for_bytes(std::size_t wanted, Clock::time_point since, Deadlin
   socklen_t size = sizeof room;
   if (wanted >= worth_waking && getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &room, &size) == 0) {
     // What the kernel has no room for would never come.
+    if (window_ > 0) room = std::min(room, 2 * window_);
     wake_at(std::max(1, std::min(static_cast<int>(std::min(wanted, many_bytes)), room / 4)));
     pollfd many{fd_, POLLIN, 0};
     if (::poll(&many, 1, poll_ms(std::min(deadline, Clock::now() + patience))) > 0) return;
@@ -169,9 +172,6 @@ void Socket::wait_for_bytes(std::size_t wanted, Clock::time_point since, Deadlin
 void Socket::read_exact(void* to, std::size_t size, Deadline deadline, const char* phase) {
   const auto start = Clock::now();
   auto* at = static_cast<char*>(to);
-  // A kernel (6.6 and later) that finds what memory segments take makes the window anew of the
-  // buffer, and finds another thing for every connection: the limit is told again.
-  if (window_ > 0 && size >= worth_waking) set_option(fd_, IPPROTO_TCP, TCP_WINDOW_CLAMP, window_);
   while (size > 0) {
     const ssize_t got = ::recv(fd_, at, size, 0);
     if (got > 0) {
@@ -267,10 +267,23 @@ void Socket::shut_down() {
 }
 
 void Socket::limit_receiving(std::size_t bytes) {
+  // Memory for more than the window, since what does not fit is dropped and has to come again:
+  // a segment takes more than its bytes. The kernel doubles what it is asked for.
   window_ = static_cast<int>(bytes);
-  set_option(fd_, SOL_SOCKET, SO_RCVBUF, window_);
-  // The window would stay what it could be when the connection began.
+  if (2 * window_ > buffer_) set_option(fd_, SOL_SOCKET, SO_RCVBUF, buffer_ = 2 * window_);
+  // The window would stay what it could be when the connection began. And a kernel (6.6 and later)
+  // that finds what memory segments take makes it anew of the buffer, and finds another thing for
+  // every connection.
   set_option(fd_, IPPROTO_TCP, TCP_WINDOW_CLAMP, window_);
+}
+
+std::uint32_t Socket::behind_gaps() {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+      size < offsetof(tcp_info, tcpi_rcv_ooopack) + sizeof info.tcpi_rcv_ooopack)
+    return 0;
+  return info.tcpi_rcv_ooopack - std::exchange(gaps_, info.tcpi_rcv_ooopack);
 }
 
 void Socket::acknowledge() {

@@ -81,8 +81,15 @@ class Socket {
   std::ptrdiff_t peek(void* to, std::size_t size) const;
 
   /// About so many bytes at most are under way to this side, or lie here unread; the kernel would
-  /// find a number by itself and change it. It may allow less (net.core.rmem_max).
+  /// find a number by itself. It may allow less (net.core.rmem_max), and gives more in time unless
+  /// told again. The reader's.
   void limit_receiving(std::size_t bytes);
+
+  std::size_t limit() const { return static_cast<std::size_t>(window_); }  ///< 0: none.
+
+  /// Segments that have come behind others that had not, since it was last asked: those were
+  /// dropped, or overtaken. 0 where the kernel (older than 5.4) does not count them. The reader's.
+  std::uint32_t behind_gaps();
 
   /// Has the kernel acknowledge what was read now, not when it sees fit (up to 200 ms later).
   void acknowledge();
@@ -109,6 +116,8 @@ class Socket {
   std::string peer_;
   bool connected_ = false;  ///< This side opened the connection.
   int window_ = 0;          ///< limit_receiving()'s bytes; 0: without limit.
+  int buffer_ = 0;          ///< What the kernel was asked to have room for.
+  std::uint32_t gaps_ = 0;  ///< What behind_gaps() has told.
   int wakes_at_ = 1;        ///< Bytes that must have come before waiting for some ends.
   LendingPipe lending_;     ///< The writer's.
 };

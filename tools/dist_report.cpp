@@ -24,9 +24,11 @@ nlohmann::ordered_json json_of(const std::vector<net::ConnectionBytes>& connecti
   for (const net::ConnectionBytes& each : connections) {
     nlohmann::ordered_json json{
         {"peer", each.peer}, {"sent", each.sent}, {"received", each.received}};
+    if (each.window > 0) json["window"] = each.window;
     if (each.counted) {
       json["kernel_sent"] = each.kernel_sent;
       json["kernel_received"] = each.kernel_received;
+      json["kernel_sent_again"] = each.kernel_sent_again;
     }
     list.push_back(std::move(json));
   }

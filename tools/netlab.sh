@@ -14,8 +14,9 @@
 # machine's), NETLAB_SLOW_START (1: after a pause of some tenths of a second TCP feels its way again, as Linux does
 # unless told otherwise; default 0, as clusters are set), NETLAB_OUTPUT (bytes that a connection may have waiting in its
 # host's own queue, default 131072, with which a host's connections have equal parts of its cable; Linux's: 4194304),
-# NETLAB_DELAY and NETLAB_LOSS (one way, as netem takes them:
-# 1ms, 0.1%; the kernel must have netem).
+# NETLAB_BUFFER (what each of the switch's ports holds
+# before it drops, as tc writes sizes: 500kb; default: what leaves it in 50 ms), NETLAB_DELAY and NETLAB_LOSS (one way, as
+# netem takes them: 1ms, 0.1%; the kernel must have netem).
 # A token bucket counts 1,514 bytes for 1,448 of payload; real Gigabit Ethernet takes 1,538: 984mbit equals it.
 set -eu
 
@@ -33,12 +34,12 @@ require() {
   done
 }
 
-# shape NAMESPACE DEVICE RATE: a token bucket, and delay and loss where asked.
+# shape NAMESPACE DEVICE RATE QUEUE: a token bucket, and delay and loss where asked.
 shape() {
   local ns=$1 device=$2 rate=$3 parent=root
   if [ "$rate" != none ]; then
     ip netns exec "$ns" tc qdisc add dev "$device" root handle 1: tbf \
-      rate "$rate" burst "${NETLAB_BURST:-128kb}" latency 50ms || fail "'$rate' is no rate: try 1gbit or 100mbit"
+      rate "$rate" burst "${NETLAB_BURST:-128kb}" $4 || fail "'$rate' is no rate: try 1gbit or 100mbit"
     parent="parent 1:"
   fi
   [ -n "${NETLAB_DELAY:-}${NETLAB_LOSS:-}" ] || return 0
@@ -58,7 +59,8 @@ steer() {
 }
 
 up() {
-  local hosts=$1 rate=$2 mtu=${NETLAB_MTU:-1500} i host
+  local hosts=$1 rate=$2 mtu=${NETLAB_MTU:-1500} buffer="latency 50ms" i host
+  [ -z "${NETLAB_BUFFER:-}" ] || buffer="limit $NETLAB_BUFFER"
   [[ $hosts =~ ^[0-9]+$ ]] && ((hosts >= 1 && hosts <= 250)) || fail "$hosts is no number of hosts: 1 to 250"
   [ -z "$(namespaces)" ] || fail "lab '$lab' is up already; netlab.sh down first, or set NETLAB to another name"
   trap 'down --quiet' EXIT  # Nothing half-made stays.
@@ -85,8 +87,8 @@ up() {
       ip netns exec "$host" sysctl -qw net.ipv4.tcp_congestion_control="$NETLAB_CONGESTION" 2> /dev/null ||
         fail "congestion control '$NETLAB_CONGESTION' is not to be had on this machine"
     fi
-    shape "$host" eth0 "$rate"
-    shape "$switch" port$i "$rate"
+    shape "$host" eth0 "$rate" "latency 50ms"
+    shape "$switch" port$i "$rate" "$buffer"
     steer "$host" eth0
     steer "$switch" port$i
   done

@@ -28,6 +28,8 @@ struct Owner final : ConnectionOwner {
   void reported(int, std::string text) override { report = std::move(text); }
   void asked(int) override {}
   void released(int) override {}
+  void window_changed() override {}
+  void told_window(int, std::uint64_t bytes) override { window = bytes; }
   void wants_weights_turn(int) override { wants = true; }
   void steps_aside(int, bool) override { stepped = true; }
   void leaves_weights_turn(int) override { left = true; }
@@ -45,6 +47,7 @@ struct Owner final : ConnectionOwner {
   std::vector<std::uint8_t> buffer;
   std::string report, message;
   Exit code = Exit::ok;
+  std::atomic<std::uint64_t> window{0};
   std::atomic<int> arrivals{0}, departures{0};
   std::atomic<bool> ended{false}, goodbye{false}, broken{false}, wants{false}, stepped{false},
       left{false};

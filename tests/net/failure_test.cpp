@@ -295,6 +295,7 @@ std::vector<BadFrame> bad_frames() {
       {"ask", bare(23), "asked for a turn out of turn"},
       {"grant", bare(24), "grant of what was not asked for"},
       {"release", bare(25), "gave back a turn that it never had"},
+      {"window", bare(26), "told its window to a rank that shares none"},
       {"long ask", with([](RawFrame& f) { f.kind = 23; }), "ask of"},
   };
 }

@@ -287,6 +287,7 @@ std::optional<std::size_t> window_of(int fd) {
 }
 
 /// Once something has come, the kernel would give more: it knows by then what memory segments take.
+/// So it is told again.
 TEST(Socket, LimitOfReceivingHolds) {
   constexpr std::size_t limit = 128 << 10, piece = 1 << 20;
   Listener listener = Listener::open({"127.0.0.1", 0});
@@ -295,10 +296,10 @@ TEST(Socket, LimitOfReceivingHolds) {
   if (!window_of(fd))
     GTEST_SKIP()
         << "this kernel does not tell the window that a peer gives (Linux from 5.4 on does)";
-  far.limit_receiving(limit);
   std::vector<char> some(piece), got(piece);
   std::size_t most = 0;
   for (int i = 0; i < 16; ++i) {
+    far.limit_receiving(limit);
     std::thread reader([&] { far.read_exact(got.data(), piece, Pair::in(20000), "testing"); });
     near.write_all(some.data(), piece, nullptr, 0, Pair::in(20000), "testing");
     if (i >= 8) most = std::max(most, *window_of(fd));
@@ -306,6 +307,7 @@ TEST(Socket, LimitOfReceivingHolds) {
   }
   EXPECT_LE(most, limit);
   EXPECT_GT(most, limit / 2);
+  EXPECT_EQ(far.limit(), limit);
 }
 
 TEST(Socket, CongestionControlIsSetAndTold) {

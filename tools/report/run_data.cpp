@@ -92,6 +92,7 @@ RankSummary rank_of(const json& file) {
     if (bytes.counted) {
       bytes.kernel_sent = connection["kernel_sent"].get<std::uint64_t>();
       bytes.kernel_received = connection.at("kernel_received").get<std::uint64_t>();
+      bytes.kernel_sent_again = connection.value("kernel_sent_again", std::uint64_t{0});
     }
     rank.connections.push_back(bytes);
   }

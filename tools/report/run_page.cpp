@@ -274,12 +274,13 @@ void add_bytes(Page& page, const RunData& run) {
   std::vector<std::vector<std::string>> rows;
   bool counted = false;
   for (const auto& [rank, summary] : run.rank_summaries) {
-    std::uint64_t sent = 0, received = 0;
+    std::uint64_t sent = 0, received = 0, again = 0;
     bool known = !summary.connections.empty();
     for (const net::ConnectionBytes& connection : summary.connections) {
       known = known && connection.counted;
       sent += connection.kernel_sent;
       received += connection.kernel_received;
+      again += connection.kernel_sent_again;
     }
     counted = counted || known;
     const auto verdict = [&](std::uint64_t kernel, std::uint64_t ledger) {
@@ -287,16 +288,19 @@ void add_bytes(Page& page, const RunData& run) {
     };
     rows.push_back(
         {"rank " + std::to_string(rank), megabytes(summary.sent), verdict(sent, summary.sent),
-         megabytes(summary.received), verdict(received, summary.received),
-         fixed(summary.wire * 1e3, 2), fixed(summary.exposed * 1e3, 2),
+         known ? megabytes(again) : std::string(), megabytes(summary.received),
+         verdict(received, summary.received), fixed(summary.wire * 1e3, 2),
+         fixed(summary.exposed * 1e3, 2),
          summary.wire > 0.0 ? fixed(100.0 * summary.exposed / summary.wire, 0) + "%" : ""});
   }
   page.heading(3, "Bytes, and communication that nothing hid", run.name + "-bytes");
-  page.table({"rank", "MB sent", "kernel", "MB received", "kernel", "wire ms a step", "exposed ms",
-              "exposed"},
+  page.table({"rank", "MB sent", "kernel", "again", "MB received", "kernel", "wire ms a step",
+              "exposed ms", "exposed"},
              rows);
   page.paragraph(std::string("Exposed: the part of the wire's time in which the worker waited. ") +
-                 (counted ? "The kernel's counters (TCP_INFO) are of the same connections."
+                 (counted ? "The kernel's counters (TCP_INFO) are of the same connections; "
+                            "again: what TCP took for lost and sent once more, as a switch drops "
+                            "what its buffers do not hold."
                           : "There are no counters of a kernel beside this run's ledgers."));
 }
 

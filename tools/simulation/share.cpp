@@ -23,17 +23,12 @@ constexpr double first_window = 100e3, first_spread = 0.7, host_window = 2 * Sha
 /// For how many bytes a part of a port is drawn.
 constexpr double drawn_for = 512 << 10;
 
-/// What part of what it sends a window grows by from there while nothing is lost: as Linux's CUBIC.
+/// What part of what it sends a window grows by from there while nothing is lost, as Linux's CUBIC:
+/// nothing is, since a rank narrows its peers' windows until its port holds them (net/incast.h).
 constexpr double growth = 0.05;
 
-/// How many times as much is sent to a rank as it sends where connections meet, and where they
-/// overflow its port.
-constexpr double crowded = 1.1, overcrowded = 2.0;
-
-/// What a loss leaves of it where nothing else bounds it, and how it comes back: in the cube root
-/// of the packets lost of it by `cubic` seconds (RFC 9438). What a full port drops is of both where
-/// two connections meet; of more, chance says which lose. Fitted to figure 6.8, N = 3 and 4.
-constexpr double kept = 0.7, cubic = 0.4, packet = 1448, loss_spread = 0.2;
+/// How many times as much is sent to a rank as it sends where connections meet.
+constexpr double crowded = 1.1;
 
 }  // namespace
 
@@ -46,17 +41,9 @@ Share::Share(const Spec& spec, int to, std::size_t in, double crowd, std::uint64
   differs_ = meets_ || (dedicated && spec.sync != net::Sync::none);
   own_queue_ = meets_ ? unsent_bytes : unsent_bytes + host_bytes;
   most_ = spec.queue / static_cast<double>(in);
-  const auto bound = net::window_of(spec.part.size(), spec.semaphore);
-  if (bound && !spec.topology.is_worker(to)) most_ = std::min(most_, static_cast<double>(*bound));
+  const auto bound = net::window_of(in, !spec.topology.is_worker(to), spec.semaphore);
+  if (bound) most_ = std::min(most_, static_cast<double>(*bound));
   window_ = std::min(meets_ ? first_window * drawn(first_spread) : host_window, most_);
-  full_ = most_;
-  growth_ = growth;
-  overflows_ = unfairness_ > 0.0 && !dedicated && crowd > overcrowded;
-  if (!overflows_) return;
-  loss_spread_ = in > 2 ? loss_spread : 0.0;
-  const double lost = (1.0 - kept) * most_, seconds = std::cbrt(lost / packet / cubic);
-  const double rate = spec.rates[static_cast<std::size_t>(to)] / static_cast<double>(in);
-  growth_after_loss_ = lost / (seconds * rate);
 }
 
 /// A factor of which the logarithm has this deviation.
@@ -85,11 +72,7 @@ double Share::limit(double back) const {
 void Share::sent(double bytes, bool limited) {
   drawn_left_ -= bytes;
   if (!meets_ && !limited) return;
-  window_ = std::min(window_ + bytes * growth_, full_);
-  if (window_ < full_ || !overflows_) return;
-  window_ *= kept;
-  full_ = most_ * drawn(loss_spread_);
-  growth_ = growth_after_loss_;
+  window_ = std::min(window_ + bytes * growth, most_);
 }
 
 }  // namespace duplex::tools::simulation

@@ -48,14 +48,11 @@ class Share {
  private:
   double drawn(double deviation);
 
-  double own_queue_ = 0.0;  ///< Bytes that it has waiting in its sender, where there are queues.
-  bool differs_ = false;    ///< From others beside it.
-  bool meets_ = false;      ///< Others, in a switch's port.
-  bool overflows_ = false;  ///< The port; a dedicated server bounds its windows.
-  double most_ = 0.0;       ///< Bytes that it may have in flight there, about,
-  double window_ = 0.0;     ///< and has.
-  double full_ = 0.0;       ///< With so many something is lost.
-  double growth_ = 0.0, growth_after_loss_ = 0.0, loss_spread_ = 0.0;
+  double own_queue_ = 0.0;   ///< Bytes that it has waiting in its sender, where there are queues.
+  bool differs_ = false;     ///< From others beside it.
+  bool meets_ = false;       ///< Others, in a switch's port.
+  double most_ = 0.0;        ///< Bytes that it may have in flight there, about,
+  double window_ = 0.0;      ///< and has.
   double since_ = -1.0;      ///< When it began to send without a pause.
   double unfairness_ = 0.0;  ///< Spec's.
   RandomStream random_{0, 0};
