@@ -47,6 +47,7 @@ void Connection::keep_to(ReceiveWindow& window) {
   // On one machine nothing is dropped; a sender that moves to another processor overtakes itself.
   may_lose_ = !link_.socket.loopback();
   keep_window();
+  if (link_.socket.limit() > 0) window_->allow(link_.socket.limit());
 }
 
 void Connection::take_turns(bool gradients, std::size_t transfer) {

@@ -75,6 +75,7 @@ void ParameterExchange::State::start() {
   if (store_) store_->publish_initial();
   if (store_ && is_worker())
     own_lane_ = std::make_unique<OwnLane>(*store_, topology_.worker_number(rank_));
+  if (receive_window_.narrowed()) window_changed();
   for (auto& connection : connections_)
     if (connection) connection->start();
 }

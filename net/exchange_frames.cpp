@@ -75,7 +75,7 @@ void ParameterExchange::State::window_changed() {
 void ParameterExchange::State::told_window(int peer, std::uint64_t bytes) {
   if (!is_worker() || !receive_window_.bytes())
     throw ProtocolError(name_of_rank(peer) + " told its window to a rank that shares none");
-  if (bytes < ReceiveWindow::least)
+  if (bytes < least_window)
     throw ProtocolError(name_of_rank(peer) + " has a window of " + std::to_string(bytes) +
                         " bytes");
   receive_window_.hear(peer, bytes);

@@ -3,8 +3,8 @@
 namespace duplex::net {
 
 std::optional<std::size_t> ReceiveWindow::bytes() const {
-  if (!most_) return std::nullopt;
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (!most_) return std::nullopt;
   return least_of_all();
 }
 
@@ -13,15 +13,27 @@ std::size_t ReceiveWindow::own() const {
   return own_;
 }
 
-bool ReceiveWindow::look(std::uint64_t behind_gaps, Clock::time_point now) {
-  if (!most_) return false;
+bool ReceiveWindow::narrowed() const {
   const std::lock_guard<std::mutex> lock(mutex_);
+  return own_ < first_;
+}
+
+void ReceiveWindow::allow(std::size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!most_) return;
+  most_ = std::min(*most_, std::max(least_window, bytes));
+  own_ = std::min(own_, *most_);
+}
+
+bool ReceiveWindow::look(std::uint64_t behind_gaps, Clock::time_point now) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!most_) return false;
   const std::size_t before = own_;
   if (behind_gaps > overtaken) {
     changed_ = now;
     if (now - halved_ < settling) return false;
     halved_ = now;
-    own_ = std::max(least, least_of_all() / 2);
+    own_ = std::max(least_window, least_of_all() / 2);
   } else if (own_ < *most_ && now - changed_ >= quiet) {
     changed_ = now;
     own_ = std::min(*most_, own_ + own_ / 4);
@@ -30,8 +42,8 @@ bool ReceiveWindow::look(std::uint64_t behind_gaps, Clock::time_point now) {
 }
 
 void ReceiveWindow::hear(int peer, std::size_t bytes) {
-  if (!most_) return;
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (!most_) return;
   heard_[peer] = bytes;
   others_ = *most_;
   for (const auto& [rank, window] : heard_) others_ = std::min(others_, window);

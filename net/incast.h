@@ -10,6 +10,9 @@
 
 namespace duplex::net {
 
+/// Bytes that a peer may always have under way: a segment of loopback.
+constexpr std::size_t least_window = std::size_t{64} << 10;
+
 /// What a rank lets each of so many peers have under way to it, at most; none: as much as it can
 /// use, as one that sends alone or in its turn. Equal windows that a switch holds without dropping
 /// give all peers equal parts of the rank's link; one that sends while others compute fills a link
@@ -18,11 +21,10 @@ namespace duplex::net {
 /// to it alone; those of a rank that trains as well send to many, and with little under way to each
 /// what they send would gather at one link while others stand idle.
 inline std::optional<std::size_t> window_of(std::size_t peers, bool dedicated, bool semaphore) {
-  constexpr std::size_t least = std::size_t{64} << 10, most = std::size_t{256} << 10;
-  constexpr std::size_t all = std::size_t{2} << 20;
+  constexpr std::size_t all = std::size_t{2} << 20, most = std::size_t{256} << 10;
   if (peers <= 1 || (dedicated && semaphore)) return std::nullopt;
   const std::size_t factor = dedicated ? 1 : 2;
-  return std::clamp(factor * all / peers, least, factor * most);
+  return std::clamp(factor * all / peers, least_window, factor * most);
 }
 
 /// What a rank lets each of its peers have under way to it now. It begins with the most; where the
@@ -34,7 +36,6 @@ inline std::optional<std::size_t> window_of(std::size_t peers, bool dedicated, b
 class ReceiveWindow {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::size_t least = std::size_t{64} << 10;  ///< Bytes.
   /// How long what was under way with the window before may still be dropped: for that it is not
   /// halved again.
   static constexpr std::chrono::milliseconds settling{500};
@@ -46,12 +47,15 @@ class ReceiveWindow {
 
   /// `most`: window_of's; none: it has no bound, ever.
   explicit ReceiveWindow(std::optional<std::size_t> most)
-      : most_(most), own_(most.value_or(0)), others_(own_) {}
+      : first_(most.value_or(0)), most_(most), own_(first_), others_(first_) {}
 
   /// Bytes; none: as many as a peer can use.
   std::optional<std::size_t> bytes() const;
-  /// What this rank has found that its port holds; the others are to know.
+  /// What this rank has found that its port or its kernel holds; the others are to know.
   std::size_t own() const;
+  bool narrowed() const;  ///< own() is less than it began with.
+  /// So many bytes are the most that the kernel gives.
+  void allow(std::size_t bytes);
   /// Since the last look so many segments came from one peer behind others that had not come.
   /// Whether own() is another now.
   bool look(std::uint64_t behind_gaps, Clock::time_point now);
@@ -61,8 +65,9 @@ class ReceiveWindow {
  private:
   std::size_t least_of_all() const { return std::min(own_, others_); }
 
-  const std::optional<std::size_t> most_;
+  const std::size_t first_;
   mutable std::mutex mutex_;
+  std::optional<std::size_t> most_;
   std::size_t own_, others_;          ///< `others_`: the least of `heard_`.
   std::map<int, std::size_t> heard_;  ///< By peer.
   Clock::time_point halved_{}, changed_{};

@@ -72,6 +72,7 @@ void Socket::swap(Socket& other) noexcept {
   std::swap(wakes_at_, other.wakes_at_);
   std::swap(window_, other.window_);
   std::swap(buffer_, other.buffer_);
+  std::swap(room_, other.room_);
   std::swap(gaps_, other.gaps_);
   std::swap(lending_, other.lending_);
 }
@@ -267,10 +268,14 @@ void Socket::shut_down() {
 }
 
 void Socket::limit_receiving(std::size_t bytes) {
-  // Memory for more than the window, since what does not fit is dropped and has to come again:
-  // a segment takes more than its bytes. The kernel doubles what it is asked for.
+  // Memory for more than the window, since what does not fit is dropped and has to come again: the
+  // kernel doubles what it is asked for, and segments take up to twice their bytes of it.
   window_ = static_cast<int>(bytes);
-  if (2 * window_ > buffer_) set_option(fd_, SOL_SOCKET, SO_RCVBUF, buffer_ = 2 * window_);
+  if (2 * window_ > buffer_) {
+    set_option(fd_, SOL_SOCKET, SO_RCVBUF, buffer_ = 2 * window_);
+    socklen_t size = sizeof room_;
+    if (getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &room_, &size) != 0) room_ = 0;
+  }
   // The window would stay what it could be when the connection began. And a kernel (6.6 and later)
   // that finds what memory segments take makes it anew of the buffer, and finds another thing for
   // every connection.

@@ -3,6 +3,7 @@
 #pragma once
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -85,7 +86,8 @@ class Socket {
   /// told again. The reader's.
   void limit_receiving(std::size_t bytes);
 
-  std::size_t limit() const { return static_cast<std::size_t>(window_); }  ///< 0: none.
+  /// What it comes to: no more than the kernel has room for. 0: without limit.
+  std::size_t limit() const { return static_cast<std::size_t>(std::min(window_, room_ / 2)); }
 
   /// Segments that have come behind others that had not, since it was last asked: those were
   /// dropped, or overtaken. 0 where the kernel (older than 5.4) does not count them. The reader's.
@@ -116,7 +118,8 @@ class Socket {
   std::string peer_;
   bool connected_ = false;  ///< This side opened the connection.
   int window_ = 0;          ///< limit_receiving()'s bytes; 0: without limit.
-  int buffer_ = 0;          ///< What the kernel was asked to have room for.
+  int buffer_ = 0;          ///< What the kernel was asked to have room for,
+  int room_ = 0;            ///< and has: memory.
   std::uint32_t gaps_ = 0;  ///< What behind_gaps() has told.
   int wakes_at_ = 1;        ///< Bytes that must have come before waiting for some ends.
   LendingPipe lending_;     ///< The writer's.

@@ -52,7 +52,7 @@ TEST(ReceiveWindow, IsHalvedWhereSomethingIsLost) {
     at.wait(ReceiveWindow::settling);
     EXPECT_EQ(at.lose(), i == 0);
   }
-  EXPECT_EQ(at.bytes(), ReceiveWindow::least);
+  EXPECT_EQ(at.bytes(), least_window);
 }
 
 TEST(ReceiveWindow, SegmentsThatWereOvertakenAreNotLost) {
@@ -98,6 +98,22 @@ TEST(ReceiveWindow, IsTheLeastThatAnyRankHasFound) {
   at.window.hear(5, 1024 * kib);
   at.window.hear(3, 1024 * kib);
   EXPECT_EQ(at.bytes(), 512 * kib);
+}
+
+/// A rank of which the kernel gives less would be the one that has everything last.
+TEST(ReceiveWindow, IsNoMoreThanTheKernelGives) {
+  Clocked at(512 * kib);
+  at.window.allow(1024 * kib);
+  EXPECT_EQ(at.bytes(), 512 * kib);
+  EXPECT_FALSE(at.window.narrowed());
+  at.window.allow(208 * kib);
+  EXPECT_TRUE(at.window.narrowed());
+  EXPECT_EQ(at.bytes(), 208 * kib);
+  EXPECT_EQ(at.window.own(), 208 * kib);
+  for (int i = 0; i < 9; ++i) at.wait(ReceiveWindow::quiet);
+  EXPECT_EQ(at.bytes(), 208 * kib);
+  at.window.allow(1);
+  EXPECT_EQ(at.bytes(), least_window);
 }
 
 TEST(ReceiveWindow, WithoutBoundStaysSo) {

@@ -8,6 +8,7 @@ from lab.machine import DUPLEX, Failed, Iperf3, Lab, iperf3_command, launch, run
 from page import Spread, at_least, at_most, commands, count, digits, section, table, within
 
 GLOO = "tools/bench_wire/gloo.py"
+SMALL_BUFFER = 1_000_000  # Bytes of a port of a switch that costs little.
 NOTHING = "replay:0.000001"  # Seconds of computing: none to speak of.
 
 # Network, batches, t_grad (Table 6.1), speedup to reach at N=8, the thesis's (figures 6.1 to 6.4).
@@ -64,12 +65,13 @@ def gloo(lab, python, size, repeats):
 def exchange(settings):
     size, (python, _), rows, verdicts, told = weight_bytes("resnet34", 1000), python_with_torch(), [], [], {}
     for congestion in settings.congestion:
-        for ranks, slow in ((4, 1), (8, 1), (8, 2)):
+        for ranks, slow, buffer in ((4, 1, None), (8, 1, None), (8, 2, None), (8, 2, SMALL_BUFFER)):
             ours, alone, theirs, mbit = [], [], [], settings.mbit / slow
-            with Lab(ranks, mbit, congestion) as lab:
+            holds = f"{(buffer or 0.05 * mbit * 125e3) * 1e-6:.2f}"  # Else tools/netlab.sh's 50 ms.
+            with Lab(ranks, mbit, congestion, buffer) as lab:
                 for turn in range(settings.repeats):
-                    settings.say(f"exchange: {congestion}, {ranks} ranks, {mbit:g} Mbit/s, turn {turn + 1} of "
-                                 f"{settings.repeats}")
+                    settings.say(f"exchange: {congestion}, {ranks} ranks, {mbit:g} Mbit/s, ports of {holds} MB, turn "
+                                 f"{turn + 1} of {settings.repeats}")
                     if python:
                         from_barriers, in_a_row = gloo(lab, python, size, 10)
                         alone += from_barriers
@@ -87,8 +89,8 @@ def exchange(settings):
                 cells = (alone.text(), f"{ours.median / alone.median:.3f}", theirs.text(),
                          f"{100 * line / theirs.median:.1f}%", f"{ours.median / theirs.median:.3f}")
             verdicts.append(verdict)
-            rows.append((ranks, f"{mbit:g}", congestion, digits(line), ours.text(), f"{100 * line / ours.median:.1f}%",
-                         *cells, "<= 1", verdict or "not measured", f"{busy:.2f}"))
+            rows.append((ranks, f"{mbit:g}", holds, congestion, digits(line), ours.text(),
+                         f"{100 * line / ours.median:.1f}%", *cells, "<= 1", verdict or "not measured", f"{busy:.2f}"))
     return section(
         f"3. A synchronous exchange among 4 and 8 ranks at {settings.mbit:g} Mbit/s",
         f"Resnet34's {size * 1e-6:.1f} MB, 1000 classes: gradients to the owners, new weights back (join, distributed, "
@@ -99,10 +101,11 @@ def exchange(settings):
         "rank's time from a barrier on, as Gloo is often measured, without the first; meanwhile the links were idle, "
         "and a token bucket has saved 128 kB for each, a millisecond of the line. line: 2 (N-1)/N of the bytes at the "
         "line's rate; the bucket counts 1,514 bytes for 1,448 of payload, which leaves 95.6%. At half the rate this "
-        "machine's cores are half as busy.",
+        "machine's cores are half as busy. ports: what each of the switch's holds before it drops, 50 ms of "
+        "the line or, in the last rows, as little as in one that costs little.",
         commands(told),
-        table(("ranks", "Mbit/s", "congestion", "line s", "duplex s", "of line", "Gloo from a barrier s", "ratio",
-               "Gloo in a row s", "of line", "ratio", "target", "verdict", "cores busy"), rows), count(verdicts))
+        table(("ranks", "Mbit/s", "ports MB", "congestion", "line s", "duplex s", "of line", "Gloo from a barrier s",
+               "ratio", "Gloo in a row s", "of line", "ratio", "target", "verdict", "cores busy"), rows), count(verdicts))
 
 
 def frames(logdir, rank):

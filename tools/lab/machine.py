@@ -130,13 +130,16 @@ class Loopback:
 class Lab(Loopback):
     """Hosts with a switch between them, while the object is entered."""
 
-    def __init__(self, hosts, mbit, congestion):
-        """`congestion`: of all connections there, also of programs that have no flag for it."""
+    def __init__(self, hosts, mbit, congestion, buffer=None):
+        """`congestion`: of all connections there, also of programs that have no flag for it. `buffer`: bytes that each of
+        the switch's ports holds; none: tools/netlab.sh's default."""
         super().__init__()
-        self.hosts, self.mbit, self.congestion = hosts, mbit, congestion
+        self.hosts, self.mbit, self.congestion, self.buffer = hosts, mbit, congestion, buffer
 
     def __enter__(self):
-        command = self.told("up", NETLAB + ["up", str(self.hosts), f"{self.mbit:g}mbit"])
+        holds = [f"NETLAB_BUFFER={self.buffer}"] if self.buffer else []
+        command = (["env", *holds] if holds else []) + NETLAB + ["up", str(self.hosts), f"{self.mbit:g}mbit"]
+        self.told("up " + " ".join(holds), command)
         try:
             run(command)
             for host in range(self.hosts):  # A namespace's default takes only what the machine allows to everyone.
