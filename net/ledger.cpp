@@ -142,7 +142,7 @@ void Ledger::settle(bool all) {
   }
   if (taken.empty()) return;
   for (const FrameRecord& record : taken) {
-    newest_ = std::max(newest_, record.step);
+    if (carries_model(record)) newest_ = std::max(newest_, record.step);
     if (file_.is_open()) write(record);
   }
   records_.insert(records_.end(), taken.begin(), taken.end());

@@ -56,6 +56,7 @@ for rank in 0 1 2; do
   window=$(awk '/"window"/ { gsub(/[",:]/, " "); print $2; exit }' "$work/dropped/rank-$rank.json")
   again=$(awk '/"kernel_sent_again"/ { gsub(/[",:]/, " "); n += $2 } END { print n }' "$work/dropped/rank-$rank.json")
   [ "$window" = 65536 ] || fail "rank $rank lets its peers have $window bytes under way"
+  awk '/"step_sent"/ { gsub(/[",:]/, " "); exit $2 < 6e6 }' "$work/dropped/rank-$rank.json" || fail "rank $rank sent less"
   [ "$rank" = 2 ] || [ "$again" -gt 0 ] || fail "rank $rank sent nothing again"
 done
 
