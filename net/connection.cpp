@@ -43,11 +43,12 @@ void Connection::start() {
 }
 
 void Connection::keep_to(ReceiveWindow& window) {
+  if (!window.bytes()) return;
   window_ = &window;
   // On one machine nothing is dropped; a sender that moves to another processor overtakes itself.
   may_lose_ = !link_.socket.loopback();
   keep_window();
-  if (link_.socket.limit() > 0) window_->allow(link_.socket.limit());
+  window_->allow(link_.socket.limit());
 }
 
 void Connection::take_turns(bool gradients, std::size_t transfer) {
@@ -241,7 +242,7 @@ void Connection::keep_window() {
   if (window_ == nullptr) return;
   if (window_->look(may_lose_ ? link_.socket.behind_gaps() : 0, Clock::now()))
     owner_.window_changed();
-  if (const auto bytes = window_->bytes()) link_.socket.limit_receiving(*bytes);
+  link_.socket.limit_receiving(*window_->bytes());
 }
 
 void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_t>& payload) {

@@ -44,7 +44,7 @@ class ConnectionOwner {
   /// The peer asks for its turn to send gradients, or gives it back (Connection::take_turns).
   virtual void asked(int peer) = 0;
   virtual void released(int peer) = 0;
-  /// This side's window has changed (ReceiveWindow::look); the peer's own is so many bytes.
+  /// This side's window has changed (ReceiveWindow::look), or the peer says what its own is.
   virtual void window_changed() = 0;
   virtual void told_window(int peer, std::uint64_t bytes) = 0;
   /// This connection has weights to send and waits for its turn (grant_weights); or lets others
@@ -72,7 +72,8 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// What the peer may have under way to this side; it must outlive the connection. Before start().
+  /// What the peer may have under way to this side, if that has a bound; it must outlive the
+  /// connection. Before start().
   void keep_to(ReceiveWindow& window);
 
   /// Gradients wait for the peer's grant, and weights, if a transfer of them has frames, for the

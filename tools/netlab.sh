@@ -14,9 +14,8 @@
 # machine's), NETLAB_SLOW_START (1: after a pause of some tenths of a second TCP feels its way again, as Linux does
 # unless told otherwise; default 0, as clusters are set), NETLAB_OUTPUT (bytes that a connection may have waiting in its
 # host's own queue, default 131072, with which a host's connections have equal parts of its cable; Linux's: 4194304),
-# NETLAB_BUFFER (what each of the switch's ports holds
-# before it drops, as tc writes sizes: 500kb; default: what leaves it in 50 ms), NETLAB_DELAY and NETLAB_LOSS (one way, as
-# netem takes them: 1ms, 0.1%; the kernel must have netem).
+# NETLAB_BUFFER (what each of the switch's ports holds before it drops, as tc writes sizes: 500kb; default: what leaves
+# it in 50 ms), NETLAB_DELAY and NETLAB_LOSS (one way, as netem takes them: 1ms, 0.1%; the kernel must have netem).
 # A token bucket counts 1,514 bytes for 1,448 of payload; real Gigabit Ethernet takes 1,538: 984mbit equals it.
 set -eu
 
@@ -36,10 +35,12 @@ require() {
 
 # shape NAMESPACE DEVICE RATE QUEUE: a token bucket, and delay and loss where asked.
 shape() {
-  local ns=$1 device=$2 rate=$3 parent=root
+  local ns=$1 device=$2 rate=$3 queue=$4 parent=root
   if [ "$rate" != none ]; then
+    # shellcheck disable=SC2086  # Two words.
     ip netns exec "$ns" tc qdisc add dev "$device" root handle 1: tbf \
-      rate "$rate" burst "${NETLAB_BURST:-128kb}" $4 || fail "'$rate' is no rate: try 1gbit or 100mbit"
+      rate "$rate" burst "${NETLAB_BURST:-128kb}" $queue ||
+      fail "tc does not take rate $rate with $queue: try 1gbit or 100mbit, and NETLAB_BUFFER=500kb or none"
     parent="parent 1:"
   fi
   [ -n "${NETLAB_DELAY:-}${NETLAB_LOSS:-}" ] || return 0
