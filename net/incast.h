@@ -16,15 +16,16 @@ constexpr std::size_t least_window = std::size_t{64} << 10;
 /// What a rank lets each of so many peers have under way to it, at most; none: as much as it can
 /// use, as one that sends alone or in its turn. Equal windows that a switch holds without dropping
 /// give all peers equal parts of the rank's link; one that sends while others compute fills a link
-/// of 10 Gbit/s at 0.2 ms with the greatest of them. What they leave waiting in the switch delays
-/// what they acknowledge of this rank's own frames as well. The peers of a `dedicated` server send
-/// to it alone; those of a rank that trains as well send to many, and with little under way to each
-/// what they send would gather at one link while others stand idle.
+/// of 10 Gbit/s at 0.2 ms with the greatest of them. What waits in the switch delays what it
+/// acknowledges of this rank's own frames as well, and, where all train, the last weights of a
+/// step: one rank's longer than another's, while links stand idle. So ranks that train let half as
+/// much wait as a `dedicated` server, to which everything must come through one port; with still
+/// less under way what they send gathers at one link, and others stand idle within the step.
 inline std::optional<std::size_t> window_of(std::size_t peers, bool dedicated, bool semaphore) {
-  constexpr std::size_t all = std::size_t{2} << 20, most = std::size_t{256} << 10;
+  constexpr std::size_t mib = std::size_t{1} << 20;
   if (peers <= 1 || (dedicated && semaphore)) return std::nullopt;
-  const std::size_t factor = dedicated ? 1 : 2;
-  return std::clamp(factor * all / peers, least_window, factor * most);
+  return dedicated ? std::clamp(2 * mib / peers, least_window, mib / 4)
+                   : std::clamp(mib / peers, least_window, mib / 2);
 }
 
 /// What a rank lets each of its peers have under way to it now. It begins with the most; where the

@@ -14,6 +14,7 @@
 # machine's), NETLAB_SLOW_START (1: after a pause of some tenths of a second TCP feels its way again, as Linux does
 # unless told otherwise; default 0, as clusters are set), NETLAB_OUTPUT (bytes that a connection may have waiting in its
 # host's own queue, default 131072, with which a host's connections have equal parts of its cable; Linux's: 4194304),
+# NETLAB_MIN_RTT (seconds that TCP remembers the shortest round trip, default 86400, for the same reason; Linux's: 300),
 # NETLAB_BUFFER (what each of the switch's ports holds before it drops, as tc writes sizes: 500kb; default: what leaves
 # it in 50 ms), NETLAB_DELAY and NETLAB_LOSS (one way, as netem takes them: 1ms, 0.1%; the kernel must have netem).
 # A token bucket counts 1,514 bytes for 1,448 of payload; real Gigabit Ethernet takes 1,538: 984mbit equals it.
@@ -84,6 +85,9 @@ up() {
     # millisecond: who has had more gets more. With as much for all they share the cable, as behind the queue that most
     # systems give a network card (fq_codel), which not every kernel has.
     ip netns exec "$host" sysctl -qw net.ipv4.tcp_limit_output_bytes="${NETLAB_OUTPUT:-131072}" 2> /dev/null || true
+    # On links that are never idle TCP forgets how short a round trip can be, and from then on puts in less at a time,
+    # so that who has had more gets more again.
+    ip netns exec "$host" sysctl -qw net.ipv4.tcp_min_rtt_wlen="${NETLAB_MIN_RTT:-86400}" 2> /dev/null || true
     if [ -n "${NETLAB_CONGESTION:-}" ]; then
       ip netns exec "$host" sysctl -qw net.ipv4.tcp_congestion_control="$NETLAB_CONGESTION" 2> /dev/null ||
         fail "congestion control '$NETLAB_CONGESTION' is not to be had on this machine"

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "net/incast.h"
 #include "tests/net/cluster.h"
 #include "tests/net/raw_peer.h"
 
@@ -334,6 +335,46 @@ TEST(Failure, AWrongFrameEndsTheRunAndNamesItsSender) {
     EXPECT_NE(outcomes[0].message.find(bad.says), std::string::npos)
         << bad.name << ": " << outcomes[0].message;
     EXPECT_TRUE(outcomes[1].ok) << bad.name << ": " << outcomes[1].message;
+  }
+}
+
+/// Of three ranks the last, which shook hands properly, tells rank 0 a window.
+TEST(Failure, AWindowThatCannotBeIsRefused) {
+  struct Told {
+    ServerMode mode;
+    std::uint64_t bytes;
+    const char* says;
+  };
+  for (const Told& told : {Told{ServerMode::distributed, least_window - 1, "has a window of 65535"},
+                           Told{ServerMode::central, least_window, "a rank that shares none"}}) {
+    const auto outcomes =
+        run_ranks({told.mode, 3, 0}, [&](int rank, MeshSpec mesh, Listener listener) {
+          Replica replica(counts);
+          if (rank < 2) {
+            ParameterExchange exchange({}, replica.spans(), Mesh::join(mesh, std::move(listener)));
+            if (exchange.is_worker()) train(exchange, replica, rank, 1);
+            exchange.finish();
+            return;
+          }
+          std::vector<Socket> sockets;
+          for (int other = 0; other < (told.mode == ServerMode::central ? 1 : 2); ++other) {
+            sockets.push_back(
+                Socket::connect(mesh.addresses[static_cast<std::size_t>(other)], "", soon()));
+            RawSelf self;
+            self.rank = 2, self.wanted = other, self.size = 3;
+            EXPECT_EQ(raw_greet(sockets.back(), self), "");
+          }
+          RawFrame frame;
+          frame.kind = 26;
+          frame.step = told.bytes;
+          send_raw(sockets[0], frame);
+          while (receive_raw(sockets[0]).kind != 21) {
+          }
+        });
+    EXPECT_EQ(outcomes[0].code, Exit::failed) << outcomes[0].message;
+    for (const char* part : {"rank 2 (127.0.0.1:", told.says})
+      EXPECT_NE(outcomes[0].message.find(part), std::string::npos) << outcomes[0].message;
+    EXPECT_FALSE(outcomes[1].ok);
   }
 }
 
