@@ -19,8 +19,9 @@ constexpr std::size_t least_window = std::size_t{64} << 10;
 /// of 10 Gbit/s at 0.2 ms with the greatest of them. What waits in the switch delays what it
 /// acknowledges of this rank's own frames as well, and, where all train, the last weights of a
 /// step: one rank's longer than another's, while links stand idle. So ranks that train let half as
-/// much wait as a `dedicated` server, to which everything must come through one port; with still
-/// less under way what they send gathers at one link, and others stand idle within the step.
+/// much wait, all peers together, as a `dedicated` server, to which everything must come through
+/// one port; with still less under way what they send gathers at one link, and others stand idle
+/// within the step.
 inline std::optional<std::size_t> window_of(std::size_t peers, bool dedicated, bool semaphore) {
   constexpr std::size_t mib = std::size_t{1} << 20;
   if (peers <= 1 || (dedicated && semaphore)) return std::nullopt;
