@@ -4,7 +4,8 @@
 # and the Makefile looks there first. Does nothing, at once, where nothing is missing.
 # Usage: make/deps.sh [GROUP]...
 #   build   compiler and libraries
-#   test    GoogleTest; gnuplot, whose charts are looked at; as root chromium, which opens the reports
+#   test    GoogleTest; gnuplot, whose charts are looked at; the pictures of Fashion-MNIST; as root chromium, which opens
+#           the reports
 #   demo    the pictures of Fashion-MNIST
 #   bench   iperf3, beside which the wire is timed; as root, what makes the network lab
 cd "$(dirname "$0")/.." || exit 1
@@ -30,6 +31,8 @@ have() {
 # Was the optional package asked for in vain within a day? Then nobody waits for that again.
 unavailable() { find "$deps/unavailable" -mmin -1440 2>/dev/null | grep -q .; }
 
+fashion_mnist() { [ "${FASHION_MNIST:-}" ] || have usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz; }
+
 missing=()   # "what|Debian package|Fedora package|optional?"
 want() { missing+=("$*"); }
 for group in "${@:-build}"; do
@@ -47,11 +50,11 @@ for group in "${@:-build}"; do
     test)
       have usr/include/gtest/gtest.h || want 'GoogleTest|libgtest-dev|gtest-devel|'
       command -v gnuplot >/dev/null || unavailable || want 'gnuplot|gnuplot-nox|gnuplot|optional'
+      fashion_mnist || unavailable || want 'Fashion-MNIST|dataset-fashion-mnist||optional'
       # Its hundreds of megabytes are not for unpacking beside a checkout.
       [ "$(id -u)" != 0 ] || command -v chromium >/dev/null || unavailable || want 'chromium|chromium|chromium-headless|optional' ;;
     demo)
-      [ "${FASHION_MNIST:-}" ] || have usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ||
-        want 'Fashion-MNIST|dataset-fashion-mnist||' ;;
+      fashion_mnist || want 'Fashion-MNIST|dataset-fashion-mnist||' ;;
     bench)
       command -v iperf3 >/dev/null || have usr/bin/iperf3 || unavailable || want 'iperf3|iperf3|iperf3|optional'
       [ "$(id -u)" != 0 ] || command -v tc >/dev/null || unavailable || want 'tc|iproute2|iproute-tc|optional' ;;
@@ -71,6 +74,7 @@ for entry in "${missing[@]}"; do
   IFS='|' read -r what debian fedora flag <<<"$entry"
   if [ "$manager" = apt ] || [ "$manager" = none ]; then package=$debian; else package=$fedora; fi
   if [ -z "$package" ]; then
+    [ -z "$flag" ] || continue
     echo "$what is not packaged for this distribution. Put its four files (*-ubyte.gz) into a folder" >&2
     echo "DIR and run \`make demo FASHION_MNIST=DIR'." >&2
     exit 1
@@ -78,9 +82,21 @@ for entry in "${missing[@]}"; do
   names+="${names:+, }$what"
   if [ "$flag" ]; then optional+=("$package"); else needed+=("$package"); fi
 done
+[ "$names" ] || exit 0
 echo "Missing: $names."
 
+# go_without WHY PACKAGE...: optional ones.
+go_without() {
+  echo "$1; going without ${*:2}."
+  mkdir -p "$deps" && touch "$deps/unavailable"
+}
+
+# fail WHY: ends here, with an error if anything needed is missing.
 fail() {
+  if [ ${#needed[@]} = 0 ]; then
+    go_without "${1%.}" "${optional[@]}"
+    exit 0
+  fi
   echo >&2
   echo "$1" >&2
   local all="${needed[*]} ${optional[*]}"
@@ -94,12 +110,6 @@ fail() {
 apt_options=(-q -o Acquire::Retries=2 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20
   -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 -o APT::Get::List-Cleanup=false)
 
-# go_without PACKAGE: an optional one that there is not.
-go_without() {
-  echo "No package $1 in what this machine installs from; going without."
-  mkdir -p "$deps" && touch "$deps/unavailable"
-}
-
 # Updates the lists and drops optional packages that are not in them. Some other source of this
 # machine may be out of reach; what counts is whether the needed packages are known.
 apt_update() {
@@ -110,7 +120,7 @@ apt_update() {
   done
   for package in "${optional[@]}"; do
     if apt-cache "${apt_options[@]}" show "$package" >/dev/null 2>&1; then known+=("$package")
-    else go_without "$package"; fi
+    else go_without "It is in no list of packages" "$package"; fi
   done
   optional=("${known[@]}")
 }
@@ -165,7 +175,7 @@ dnf_known_only() {
   local package known=()
   for package in "${optional[@]}"; do
     if $manager -q list "$package" >>"$work/log" 2>&1; then known+=("$package")
-    else go_without "$package"; fi
+    else go_without "It is in no list of packages" "$package"; fi
   done
   optional=("${known[@]}")
 }
