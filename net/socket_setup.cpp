@@ -66,8 +66,8 @@ void set_congestion(int fd, const std::string& name) {
   if (name.empty()) return;
   if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(),
                  static_cast<socklen_t>(name.size())) != 0)
-    throw Error("congestion control '" + name + "' is not to be had here (" + errno_text(errno) +
-                    "): sysctl net.ipv4.tcp_allowed_congestion_control lists what is",
+    throw Error("cannot use congestion control '" + name + "': " + errno_text(errno) +
+                    "; sysctl net.ipv4.tcp_allowed_congestion_control lists what can be used",
                 Exit::usage);
 }
 

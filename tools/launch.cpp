@@ -198,7 +198,8 @@ class Launch {
       const bool before = child->code() >= 0;
       if (child->ended() && !before && child->code() != 0 && code_ == 0) {
         code_ = child->code();
-        std::fprintf(stderr, "launch: rank %zu ended with exit code %d\n", child->rank(), code_);
+        if (interrupted == 0)
+          std::fprintf(stderr, "launch: rank %zu ended with exit code %d\n", child->rank(), code_);
         if (deadline_ == 0) end_others(grace_seconds);  // Else they are being ended.
       }
       all = all && child->ended() && child->silent();
@@ -217,7 +218,10 @@ class Launch {
 
   /// Ctrl-C, and deadlines of those that are to end.
   void notice() {
-    if (interrupted != 0 && deadline_ == 0) end_others(0.0);
+    if (interrupted != 0 && deadline_ == 0) {
+      std::fprintf(stderr, "launch: interrupted; ending all ranks\n");
+      end_others(0.0);
+    }
     if (deadline_ == 0 || clock_ns() < deadline_ || next_signal_ == 0) return;
     for (const auto& child : children_) child->signal(next_signal_);
     next_signal_ = next_signal_ == SIGTERM ? SIGKILL : 0;

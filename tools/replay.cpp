@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <system_error>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -43,7 +44,10 @@ void LayerTimes::scale(double factor) {
 
 LayerTimes read_profile(const std::string& path, const Model& model) {
   std::ifstream file(path);
-  if (!file) throw Error("profile " + path + " cannot be read");
+  if (!file) {
+    throw Error("profile " + path + " cannot be read: " + std::generic_category().message(errno) +
+                "; local --profile writes one, or give t_grad in seconds (replay:0.763)");
+  }
   LayerTimes times;
   times.forward.resize(model.nodes().size());
   times.backward.resize(model.nodes().size());

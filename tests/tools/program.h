@@ -40,6 +40,8 @@ std::vector<std::string> plus(std::vector<std::string> words, const std::vector<
 
 std::string read_text(const std::string& path);
 void write_text(const std::string& path, const std::string& text);
+/// Waits until a file has so many bytes, 20 seconds at most.
+void await_bytes(const std::string& path, std::size_t bytes);
 
 /// `count` ports on loopback that were free a moment ago.
 std::vector<int> free_ports(int count);

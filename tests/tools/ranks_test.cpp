@@ -3,10 +3,9 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <sstream>
-#include <thread>
 
 #include "tests/tools/training_runs.h"
 
@@ -18,10 +17,7 @@ using Ranks = TrainingRuns;
 TEST_F(Ranks, AsynchronousWorkerThatDiesStopsNobody) {
   std::vector<Process> ranks =
       start("survive", 4, 2, {"--sync", "none", "--server", "central", "--epochs", "40"});
-  const std::string metrics = folder_ / "survive/metrics.csv";
-  for (int i = 0; i < 1000 && read_text(metrics).size() < 500; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  await_bytes(folder_ / "survive/metrics.csv", 500);
   ranks[3].kill(SIGKILL);
   EXPECT_EQ(ranks[3].wait().exit, 128 + SIGKILL);
   for (std::size_t rank : {0U, 1U, 2U}) {
@@ -118,6 +114,34 @@ TEST_F(Ranks, LaunchStartsAllRanksAndEndsThemTogether) {
   EXPECT_NE(commands.out.find("'le net'"), std::string::npos) << commands.out;
 }
 
+TEST_F(Ranks, CtrlCAndLaunchStopEndAllRanks) {
+  const auto launched = [&](const std::string& name) {
+    write_two_nodes();
+    Process launch({"launch", "--nodefile", folder_ / "nodes", "--", "--net", "lenet", "--logdir",
+                    folder_ / name, "--device", "replay:0.01", "--batches", "100000"});
+    await_bytes(folder_ / (name + "/metrics.csv"), 500);
+    return launch;
+  };
+  const auto is_left = [&] {
+    return std::system(
+               ("pgrep -f '[d]uplex dist .*" + (folder_ / "nodes") + " ' > /dev/null").c_str()) ==
+           0;
+  };
+  Process interrupted = launched("interrupted");
+  EXPECT_TRUE(is_left());
+  interrupted.kill(SIGINT);
+  const Result result = interrupted.wait();
+  EXPECT_EQ(result.exit, 130);
+  EXPECT_NE(result.err.find("launch: interrupted"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("ended with exit code"), std::string::npos) << result.err;
+  EXPECT_FALSE(is_left());
+
+  Process stopped = launched("stopped");
+  EXPECT_EQ(run({"launch", "stop", "--nodefile", folder_ / "nodes"}).exit, 0);
+  EXPECT_EQ(stopped.wait().exit, 128 + SIGTERM);
+  EXPECT_FALSE(is_left());
+}
+
 TEST_F(Ranks, TransportTellsBothSidesTheSame) {
   const int port = free_ports(1)[0];
   const std::string ps = "127.0.0.1:" + std::to_string(port);
@@ -157,10 +181,7 @@ TEST_F(Ranks, LostRankEndsTheOthersWithThree) {
     SCOPED_TRACE(server);
     std::vector<Process> ranks =
         start(std::string("lost-") + server, 3, 2, {"--server", server, "--epochs", "100000"});
-    const std::string metrics = folder_ / ("lost-" + std::string(server) + "/metrics.csv");
-    for (int i = 0; i < 1000 && read_text(metrics).size() < 500; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
+    await_bytes(folder_ / ("lost-" + std::string(server) + "/metrics.csv"), 500);
     ranks[2].kill(SIGKILL);
     EXPECT_EQ(ranks[2].wait().exit, 128 + SIGKILL);
     for (int rank : {0, 1}) {
