@@ -122,9 +122,14 @@ void Connection::send_loop() {
   try {
     for (bool more = true; more;) {
       Outgoing frame;
-      if (!queue_.next(frame, Clock::now() + timeout_ / 4)) break;
+      if (!queue_.take(frame)) {
+        link_.socket.cork(false);
+        if (!queue_.next(frame, Clock::now() + timeout_ / 4)) break;
+        link_.socket.cork(true);
+      }
       send_frame(frame);
       more = frame.header.kind != FrameKind::goodbye && frame.header.kind != FrameKind::abort;
+      if (!more) link_.socket.cork(false);
       if (frame.header.kind == FrameKind::abort) link_.socket.end_sending();
     }
   } catch (const NetworkError& error) {

@@ -18,15 +18,15 @@ constexpr std::size_t least_window = std::size_t{64} << 10;
 /// give all peers equal parts of the rank's link; one that sends while others compute fills a link
 /// of 10 Gbit/s at 0.2 ms with the greatest of them. What waits in the switch delays what it
 /// acknowledges of this rank's own frames as well, and, where all train, the last weights of a
-/// step: one rank's longer than another's, while links stand idle. So ranks that train let half as
-/// much wait, all peers together, as a `dedicated` server, to which everything must come through
-/// one port; with still less under way what they send gathers at one link, and others stand idle
-/// within the step.
+/// step: one rank's longer than another's, while links stand idle. So ranks that train let less
+/// wait, all peers together, than a `dedicated` server, to which everything must come through one
+/// port; with still less under way what they send gathers at one link, and others stand idle within
+/// the step.
 inline std::optional<std::size_t> window_of(std::size_t peers, bool dedicated, bool semaphore) {
   constexpr std::size_t mib = std::size_t{1} << 20;
   if (peers <= 1 || (dedicated && semaphore)) return std::nullopt;
   return dedicated ? std::clamp(2 * mib / peers, least_window, mib / 4)
-                   : std::clamp(mib / peers, least_window, mib / 2);
+                   : std::clamp(3 * mib / 2 / peers, least_window, mib / 3);
 }
 
 /// What a rank lets each of its peers have under way to it now. It begins with the most; where the

@@ -70,28 +70,34 @@ void SendQueue::tell(SendOrder::Tell what) const {
   }
 }
 
-bool SendQueue::next(Outgoing& frame, Deadline deadline) {
-  std::unique_lock<std::mutex> lock(mutex_);
+bool SendQueue::take_now(std::unique_lock<std::mutex>& lock, Outgoing& frame) {
   busy_ = false;
   for (;;) {
-    for (;;) {
-      const SendOrder::Tell what = order_.mind(Clock::now());
-      if (what == SendOrder::Tell::nothing) break;
-      lock.unlock();  // The owner may turn to this queue, or to another that turns to it.
-      tell(what);
-      lock.lock();
-    }
+    const SendOrder::Tell what = order_.mind(Clock::now());
+    if (what == SendOrder::Tell::nothing) break;
+    lock.unlock();  // The owner may turn to this queue, or to another that turns to it.
+    tell(what);
+    lock.lock();
+  }
+  return busy_ = !closed_ && order_.take(frame);
+}
+
+bool SendQueue::take(Outgoing& frame) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return take_now(lock, frame);
+}
+
+bool SendQueue::next(Outgoing& frame, Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!take_now(lock, frame)) {
     if (closed_) return false;
-    if (order_.take(frame)) break;
     if (order_.empty()) changed_.notify_all();
     if (Clock::now() >= deadline) {
       frame = Outgoing::of(FrameKind::alive, now_ns());
-      break;
+      return busy_ = true;
     }
-    const Deadline until = std::min(deadline, order_.look_again().value_or(deadline));
-    changed_.wait_until(lock, until);
+    changed_.wait_until(lock, std::min(deadline, order_.look_again().value_or(deadline)));
   }
-  busy_ = true;
   return true;
 }
 

@@ -31,14 +31,17 @@ class SendQueue {
   /// Another should send weights first, when the frame on its way is out.
   void want_weights_turn();
 
-  /// Waits for the frame that is to leave next, at most until `deadline`: then a sign of life.
-  /// False: closed. Called by one thread, which has sent the frame before when it calls again.
+  /// The frame that is to leave next; false: none may leave now. Called by one thread, as next(),
+  /// which has sent the frame before when it calls again, and calls next() after false.
+  bool take(Outgoing& frame);
+  /// Waits for it, at most until `deadline`: then a sign of life. False: closed.
   bool next(Outgoing& frame, Deadline deadline);
   void close();
   /// Waits until nothing is queued or on its way out, or the queue is closed. False: not by then.
   bool wait_until_idle(Deadline deadline);
 
  private:
+  bool take_now(std::unique_lock<std::mutex>& lock, Outgoing& frame);
   void tell(SendOrder::Tell what) const;
 
   std::mutex mutex_;

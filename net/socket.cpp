@@ -74,6 +74,7 @@ void Socket::swap(Socket& other) noexcept {
   std::swap(buffer_, other.buffer_);
   std::swap(room_, other.room_);
   std::swap(gaps_, other.gaps_);
+  std::swap(corked_, other.corked_);
   std::swap(lending_, other.lending_);
 }
 
@@ -261,6 +262,11 @@ std::ptrdiff_t Socket::peek(void* to, std::size_t size) const {
   const ssize_t got = ::recv(fd_, to, size, MSG_PEEK | MSG_DONTWAIT);
   if (got > 0) return got;
   return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? 0 : -1;
+}
+
+void Socket::cork(bool on) {
+  if (on == corked_ || (on && !takes_more_behind_a_segment(fd_))) return;
+  corked_ = set_option(fd_, IPPROTO_TCP, TCP_CORK, on ? 1 : 0) && on;
 }
 
 void Socket::shut_down() {

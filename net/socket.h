@@ -93,6 +93,9 @@ class Socket {
   /// dropped, or overtaken. 0 where the kernel (older than 5.4) does not count them. The reader's.
   std::uint32_t behind_gaps();
 
+  /// While on, an unfinished segment waits in the kernel for more to be written, 0.2 s at most;
+  /// off: it leaves. Does nothing where segments are as large as loopback's. The writer's.
+  void cork(bool on);
   /// Has the kernel acknowledge what was read now, not when it sees fit (up to 200 ms later).
   void acknowledge();
   void end_sending();  ///< The peer reads an end after what was written.
@@ -122,6 +125,7 @@ class Socket {
   int room_ = 0;            ///< and has: memory.
   std::uint32_t gaps_ = 0;  ///< What behind_gaps() has told.
   int wakes_at_ = 1;        ///< Bytes that must have come before waiting for some ends.
+  bool corked_ = false;     ///< The writer's.
   LendingPipe lending_;     ///< The writer's.
 };
 

@@ -22,6 +22,14 @@ constexpr int unsent_limit = 64 * 1024;
 
 }  // namespace
 
+bool takes_more_behind_a_segment(int fd) {
+  int segment = 0;
+  socklen_t size = sizeof segment;
+  // It wakes a writer when half of its limit is unsent.
+  return getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, &size) == 0 &&
+         segment <= unsent_limit / 4;
+}
+
 std::string errno_text(int error) {
   char buffer[128] = "";
   // The GNU form: returns the text, in `buffer` or not.

@@ -29,6 +29,9 @@ bool set_option(int fd, int level, int option, int value);  ///< False: the kern
 void set_congestion(int fd, const std::string& name);
 /// What every connection has: nothing delayed, little unsent in the kernel, calls that do not wait.
 void prepare(int fd);
+/// Whether a segment is so much less than what may be unsent that the kernel takes more behind an
+/// unfinished one; loopback's are as large.
+bool takes_more_behind_a_segment(int fd);
 
 /// Whether TCP of this machine (or network namespace) forgets in a pause how fast a connection
 /// goes: net.ipv4.tcp_slow_start_after_idle, on unless somebody turned it off.

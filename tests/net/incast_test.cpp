@@ -19,8 +19,8 @@ TEST(WindowOf, FitsThePortsOfASwitch) {
   EXPECT_EQ(window_of(1024, true, false), 64 * kib);
   // Between ranks that train a semaphore is one of many that a rank's peers wait for.
   for (const bool semaphore : {false, true}) {
-    EXPECT_EQ(window_of(2, false, semaphore), 512 * kib);
-    EXPECT_EQ(window_of(8, false, semaphore), 128 * kib);
+    EXPECT_EQ(window_of(2, false, semaphore), 1024 * kib / 3);
+    EXPECT_EQ(window_of(8, false, semaphore), 192 * kib);
     EXPECT_EQ(window_of(1023, false, semaphore), 64 * kib);
   }
 }

@@ -43,6 +43,27 @@ class WeightsTurns : public ::testing::Test {
                              [this](int who) { queues_[who].want_weights_turn(); }};
 };
 
+TEST(SendQueue, TakesWhatMayLeaveAndDoesNotWait) {
+  SendQueue queue;
+  Outgoing frame;
+  EXPECT_FALSE(queue.take(frame));
+  for (const std::uint64_t place : {2U, 1U}) {
+    frame = Outgoing();
+    frame.header.kind = FrameKind::gradient;
+    frame.place = place;
+    queue.data(std::move(frame));
+  }
+  EXPECT_TRUE(queue.take(frame));
+  EXPECT_EQ(frame.place, 1U);
+  EXPECT_TRUE(queue.next(frame, Clock::now()));
+  EXPECT_EQ(frame.place, 2U);
+  EXPECT_FALSE(queue.wait_until_idle(Clock::now()));  // It is on its way out.
+  EXPECT_FALSE(queue.take(frame));
+  EXPECT_TRUE(queue.wait_until_idle(Clock::now()));
+  queue.close();
+  EXPECT_FALSE(queue.take(frame));
+}
+
 TEST_F(WeightsTurns, AreInTheOrderInWhichTransfersBegan) {
   for (const int who : {1, 0, 2})
     for (std::uint32_t p = 0; p < transfer; ++p) give(who, p);

@@ -274,6 +274,48 @@ int connect_in_segments(int port) {
   return fd;
 }
 
+TEST(Socket, CorkKeepsAnUnfinishedSegmentBack) {
+  Listener listener = Listener::open({"127.0.0.1", 0});
+  Socket near(connect_in_segments(listener.port()), "there");
+  Socket far = listener.accept(milliseconds(5000));
+  char got = ' ';
+  const auto comes = [&] {
+    return seconds_of([&] { far.read_exact(&got, 1, Pair::in(5000), "testing"); });
+  };
+  near.cork(true);
+  near.write_all("a", 1, "b", 1, Pair::in(5000), "testing");
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_EQ(far.peek(&got, 1), 0);
+  near.cork(false);
+  EXPECT_LT(comes(), 0.1);
+  near.write_all("c", 1, "d", 1, Pair::in(5000), "testing");
+  for (int i = 0; i < 3; ++i) EXPECT_LT(comes(), 0.1);
+  EXPECT_EQ(got, 'd');
+}
+
+/// An unfinished segment of loopback is as much as may be unsent: behind it nothing more would be
+/// taken until a timer sends it.
+TEST(Socket, CorkDoesNotStopTheWriterOverLoopback) {
+  const WithoutSigpipe quiet;
+  constexpr std::size_t most = 300000, turns = 100;
+  Pair pair;
+  std::vector<char> some(most), got(most);
+  const auto size = [](std::size_t i) { return most - i * 1999; };
+  std::thread reader([&] {
+    for (std::size_t i = 0; i < turns; ++i)
+      pair.far.read_exact(got.data(), size(i), Pair::in(60000), "testing");
+  });
+  EXPECT_LT(seconds_of([&] {
+              pair.near.cork(true);
+              for (std::size_t i = 0; i < turns; ++i)
+                pair.near.write_lent("head", 4, some.data(), size(i) - 4, Pair::in(60000),
+                                     "testing");
+              pair.near.cork(false);
+            }),
+            2.0);
+  reader.join();
+}
+
 /// What the peer lets this side have under way; none: the kernel does not tell (before 5.4).
 std::optional<std::size_t> window_of(int fd) {
   constexpr std::size_t place = 228;  // tcpi_snd_wnd, which older headers do not have.
