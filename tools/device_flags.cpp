@@ -40,7 +40,9 @@ void DeviceFlags::add_to(CLI::App& app, const std::string& more) {
   std::string devices;
   for (const std::string& name : device_names()) devices += (devices.empty() ? "" : ", ") + name;
   app.add_option("--device", device, "what computes: " + devices + " (default auto)" + more);
-  app.add_option("--threads", threads, "threads that compute (default: one a core)")
+  app.add_option("--threads", threads,
+                 "threads that compute (default: one a core; dist: a machine's cores, shared out "
+                 "among its ranks)")
       ->check(between(0, 1024));
   app.add_option("--precision", precision,
                  "on a GPU: float32; tf32, whose products round to ten bits; bf16, which stores "

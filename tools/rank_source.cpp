@@ -257,6 +257,17 @@ class Finder {
   int first_port_ = default_port;
 };
 
+/// Of ranks that have the same host as this one, or as the launcher counts them. A central server
+/// computes nothing.
+int computing_here(const RankSource& source, const Claim& place, bool central) {
+  const auto& addresses = source.addresses;
+  const std::string& host = addresses[static_cast<std::size_t>(source.rank)].host;
+  if (host.empty()) return std::max(place.local_size, 1);
+  const auto same = [&host](const net::Address& address) { return address.host == host; };
+  const auto count = std::count_if(addresses.begin() + (central ? 1 : 0), addresses.end(), same);
+  return std::max(static_cast<int>(count), 1);
+}
+
 }  // namespace
 
 std::string RankSource::str() const {
@@ -303,6 +314,8 @@ RankSource find_rank(const RankFlags& flags, const Environment& environment) {
                                      [](const Claim& claim) { return claim.launcher == &slurm; });
     source.addresses = Finder(around, place, flags.central).find(in_step, source.used);
   }
+  source.launched = place.launcher != nullptr && place.launcher->process;
+  source.computing_here = computing_here(source, place, flags.central);
   return source;
 }
 

@@ -22,7 +22,10 @@ struct RankSource {
   int rank = 0;
   /// By rank, one for each. An empty host: not known, and not needed.
   std::vector<net::Address> addresses;
-  std::string used;  ///< What told so: "from Slurm: SLURM_PROCID; ...".
+  /// Ranks that compute on this rank's machine, as far as names or the launcher tell: 1 at least.
+  int computing_here = 1;
+  bool launched = false;  ///< By one that may have given each of its processes cores of its own.
+  std::string used;       ///< What told so: "from Slurm: SLURM_PROCID; ...".
 
   std::string str() const;  ///< "rank 2 of 4 (from Slurm: SLURM_PROCID; ...)"
 };

@@ -252,6 +252,29 @@ TEST(RankSource, OnlyTheServersAddress) {
                  {"MASTER_ADDR=localhost", "3 ranks"});
 }
 
+TEST_F(RankSources, HowManyComputeHere) {
+  EXPECT_EQ(find({}, nodes(3, 1)).computing_here, 1);
+  testing::write_text(folder_ / "hosts", "a slots=2\nb slots=3\na:9000\n");
+  const auto on_two = [&](int index, bool with_server) {
+    return find({}, {folder_ / "hosts", index, with_server}).computing_here;
+  };
+  EXPECT_EQ(on_two(0, false), 3);
+  EXPECT_EQ(on_two(4, false), 3);
+  EXPECT_EQ(on_two(1, true), 2);  // The server is there, too, and computes nothing.
+  EXPECT_EQ(on_two(2, true), 3);
+  EXPECT_FALSE(find({}, {folder_ / "hosts", 0, false}).launched);
+
+  EXPECT_EQ(find(in_step).computing_here, 1);
+  EXPECT_EQ(find(in_step + Variables{{"SLURM_PROCID", "1"}, {"SLURM_NODEID", "0"}}).computing_here,
+            3);
+  EXPECT_TRUE(find(in_step).launched);
+  EXPECT_EQ(find(under_mpirun("1", "2", "2")).computing_here, 2);
+  const Variables master{{"MASTER_ADDR", "node7"}};
+  EXPECT_EQ(find(under_mpirun("2", "6", "3") + master, central).computing_here, 3);
+  EXPECT_EQ(find(with_rank("2", "3") + master, central).computing_here, 1);
+  EXPECT_FALSE(find(with_rank("2", "3") + master, central).launched);
+}
+
 TEST(RankSource, SourcesMustAgree) {
   EXPECT_EQ(find(under_mpirun("1", "2", "2") + with_rank("1", "2")).rank, 1);
   expect_refused(under_mpirun("0", "2", "2") + with_rank("1", "2"), none,

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "core/device.h"
 #include "tests/tools/training_runs.h"
 
 namespace duplex::tools::testing {
@@ -112,6 +113,30 @@ TEST_F(Ranks, LaunchStartsAllRanksAndEndsThemTogether) {
   EXPECT_NE(commands.out.find("\nssh -o BatchMode=yes 192.0.2.1 "), std::string::npos)
       << commands.out;
   EXPECT_NE(commands.out.find("'le net'"), std::string::npos) << commands.out;
+}
+
+TEST_F(Ranks, ThoseOfOneMachineShareItsCores) {
+  write_two_nodes();
+  const auto computes_on = [&](const std::vector<std::string>& more) {
+    const Result result =
+        run(plus({"launch",   "--nodefile", folder_ / "nodes", "--",        "--net",
+                  "lenet",    "--datadir",  data_.path(),      "--logdir",  folder_ / "cores",
+                  "--device", "cpu",        "--batch",         "4",         "--batches",
+                  "1",        "--job",      "cores",           "--timeout", "20"},
+                 more));
+    EXPECT_EQ(result.exit, 0) << result.err;
+    const std::size_t said = result.err.find("computes on ");
+    return result.err.substr(said, result.err.find('\n', said) - said);
+  };
+  if (computes_on({}).find("oneDNN") == std::string::npos) GTEST_SKIP() << "built without oneDNN";
+  const auto ends_with = [](const std::string& line, const std::string& end) {
+    return line.size() > end.size() && line.substr(line.size() - end.size()) == end;
+  };
+  const int each = std::max(usable_cores() / 2, 1);
+  const std::string line = computes_on({});
+  EXPECT_TRUE(ends_with(line, ", " + std::to_string(each) + (each == 1 ? " thread" : " threads")))
+      << line;
+  EXPECT_TRUE(ends_with(computes_on({"--threads", "3"}), ", 3 threads"));
 }
 
 TEST_F(Ranks, CtrlCAndLaunchStopEndAllRanks) {
