@@ -89,7 +89,7 @@ done
 grep -qF 'rank 4: rank 3 (lab02:7117) is connected' "$work/log-distributed" || fail "ranks are not at their hosts"
 step central -N 3 -n 3 -- --server central
 ends central 0 'rank 2 of 3'
-step here -N 1 -n 2 --
+step here -N 1 -n 2 -c 1 --
 ends here 0 'rank 1 of 2 (from Slurm: SLURM_PROCID; all ranks on this machine)'
 step cyclic -N 3 -n 5 -m cyclic --
 ends cyclic 2 'SLURM_DISTRIBUTION=cyclic: ranks are not distributed in blocks'

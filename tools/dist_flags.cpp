@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "core/device.h"
@@ -13,19 +12,6 @@
 #include "tools/replay.h"
 
 namespace duplex::tools {
-
-namespace {
-
-/// Ranks that compute on one machine share out its cores: threads of several that take turns on a
-/// core wait for one another, and a step takes many times as long. Where a launcher has given this
-/// rank some of the cores, they are its own.
-int threads_of(const RankSource& source) {
-  const int cores = usable_cores();
-  const bool own = source.launched && cores < ::sysconf(_SC_NPROCESSORS_ONLN);
-  return own ? cores : std::max(cores / source.computing_here, 1);
-}
-
-}  // namespace
 
 void DistFlags::add_to(CLI::App& app) {
   training.add_to(app);
@@ -80,7 +66,10 @@ std::string DistFlags::settle() {
   const RankSource source = find_rank({nodefile, index, parallel.central()}, std::getenv);
   index = source.rank;
   addresses = source.addresses;
-  if (training.computing.threads == 0) training.computing.threads = threads_of(source);
+  if (training.computing.threads == 0) {
+    training.computing.threads =
+        source.threads(usable_cores(), static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
+  }
   return source.str();
 }
 

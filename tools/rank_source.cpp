@@ -270,6 +270,11 @@ int computing_here(const RankSource& source, const Claim& place, bool central) {
 
 }  // namespace
 
+int RankSource::threads(int usable, int online) const {
+  const bool chosen = launched && usable < online;
+  return std::max(chosen ? std::min(usable, online / computing_here) : usable / computing_here, 1);
+}
+
 std::string RankSource::str() const {
   return "rank " + std::to_string(rank) + " of " + std::to_string(addresses.size()) + " (" + used +
          ")";

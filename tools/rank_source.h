@@ -27,6 +27,12 @@ struct RankSource {
   bool launched = false;  ///< By one that may have given each of its processes cores of its own.
   std::string used;       ///< What told so: "from Slurm: SLURM_PROCID; ...".
 
+  /// For this rank to compute with, at least 1: ranks of one machine share out its cores, since
+  /// threads that take turns on a core wait for one another, and a step takes many times as long.
+  /// `usable`: cores that this process may use; where a launcher has left it some of the `online`
+  /// ones, the others are for other ranks.
+  int threads(int usable, int online) const;
+
   std::string str() const;  ///< "rank 2 of 4 (from Slurm: SLURM_PROCID; ...)"
 };
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr const char* no_counters =
+    "this kernel does not count a connection's bytes (Linux from 4.19 on does), so that the ledger "
+    "is not compared with it here";
+
 TEST(Tcp, KernelCountsWhatWasSent) {
   SocketPair pair;
   std::vector<char> some(300000);
@@ -32,7 +37,7 @@ TEST(Tcp, KernelCountsWhatWasSent) {
   });
   pair.near.write_all(some.data(), some.size(), nullptr, 0, SocketPair::in(20000), "testing");
   reader.join();
-  if (!pair.near.counters().known) GTEST_SKIP() << "this kernel counts no bytes in TCP_INFO";
+  if (!pair.near.counters().known) GTEST_SKIP() << no_counters;
   // An acknowledgement may wait for 40 ms.
   const Deadline acknowledged = SocketPair::in(5000);
   while (pair.near.counters().sent < some.size() && Clock::now() < acknowledged)
@@ -48,8 +53,7 @@ TEST(Tcp, KernelCountsWhatWasSent) {
 }
 
 TEST(Tcp, CountersHoldWhileThePeerCloses) {
-  if (!SocketPair().near.counters().known)
-    GTEST_SKIP() << "this kernel counts no bytes in TCP_INFO";
+  if (!SocketPair().near.counters().known) GTEST_SKIP() << no_counters;
   for (int i = 0; i < 300; ++i) {
     SocketPair pair;
     char byte = 'x';
@@ -102,23 +106,40 @@ int connect_in_segments(int port) {
   return fd;
 }
 
+/// TCP's timer would send what is held back after 0.2 s. A busy machine may let this process wait
+/// as long, so the quickest of some times counts.
 TEST(Tcp, CorkKeepsAnUnfinishedSegmentBack) {
   Listener listener = Listener::open({"127.0.0.1", 0});
   Socket near(connect_in_segments(listener.port()), "there");
   Socket far = listener.accept(milliseconds(5000));
-  char got = ' ';
-  const auto comes = [&] {
-    return seconds_of([&] { far.read_exact(&got, 1, SocketPair::in(5000), "testing"); });
-  };
-  near.cork(true);
-  near.write_all("a", 1, "b", 1, SocketPair::in(5000), "testing");
-  std::this_thread::sleep_for(milliseconds(20));
-  EXPECT_EQ(far.peek(&got, 1), 0);
-  near.cork(false);
-  EXPECT_LT(comes(), 0.1);
-  near.write_all("c", 1, "d", 1, SocketPair::in(5000), "testing");
-  for (int i = 0; i < 3; ++i) EXPECT_LT(comes(), 0.1);
-  EXPECT_EQ(got, 'd');
+  double held = 1, corked = 1, free = 1;
+  for (int i = 0; i < 20 && (held > 0.1 || corked > 0.1 || free > 0.1); ++i) {
+    char got[2] = {};
+    const auto both = [&](const std::function<void()>& before) {
+      return seconds_of([&] {
+        before();
+        far.read_exact(got, sizeof got, SocketPair::in(5000), "testing");
+      });
+    };
+    std::ptrdiff_t early = 0;
+    near.cork(true);
+    const double waited = seconds_of([&] {
+      near.write_all("a", 1, "b", 1, SocketPair::in(5000), "testing");
+      std::this_thread::sleep_for(milliseconds(20));
+      early = far.peek(got, 1);
+    });
+    if (waited < 0.1) {
+      EXPECT_EQ(early, 0);
+    }
+    held = std::min(held, waited);
+    corked = std::min(corked, both([&] { near.cork(false); }));
+    free = std::min(free,
+                    both([&] { near.write_all("c", 1, "d", 1, SocketPair::in(5000), "testing"); }));
+    EXPECT_EQ(std::string(got, sizeof got), "cd");
+  }
+  EXPECT_LT(held, 0.1) << "never looked in time";
+  EXPECT_LT(corked, 0.1);
+  EXPECT_LT(free, 0.1);
 }
 
 /// An unfinished segment of loopback is as much as may be unsent: behind it nothing more would be
@@ -164,8 +185,8 @@ TEST(Tcp, LimitOfReceivingHolds) {
   const int fd = connect_in_segments(listener.port());
   Socket near(fd, "there"), far = listener.accept(milliseconds(5000));
   if (!window_of(fd))
-    GTEST_SKIP()
-        << "this kernel does not tell the window that a peer gives (Linux from 5.4 on does)";
+    GTEST_SKIP() << "this kernel does not tell what window a peer gives (Linux from 5.4 on does), "
+                    "so that a bound cannot be seen from here";
   std::vector<char> some(piece), got(piece);
   std::size_t most = 0;
   for (int i = 0; i < 16; ++i) {

@@ -275,6 +275,23 @@ TEST_F(RankSources, HowManyComputeHere) {
   EXPECT_FALSE(find(with_rank("2", "3") + master, central).launched);
 }
 
+TEST(RankSource, RanksOfAMachineShareItsCores) {
+  RankSource source;
+  EXPECT_EQ(source.threads(16, 16), 16);
+  EXPECT_EQ(source.threads(4, 16), 4);  // Under taskset.
+  source.computing_here = 4;
+  EXPECT_EQ(source.threads(16, 16), 4);
+  EXPECT_EQ(source.threads(4, 16), 1);  // All four are under it.
+  EXPECT_EQ(source.threads(2, 2), 1);
+  EXPECT_EQ(source.threads(7, 7), 1);
+  source.launched = true;
+  EXPECT_EQ(source.threads(16, 16), 4);
+  EXPECT_EQ(source.threads(4, 16), 4);  // srun -c 4
+  EXPECT_EQ(source.threads(1, 16), 1);
+  EXPECT_EQ(source.threads(8, 16), 4);  // Two on a socket: Open MPI, where not told.
+  EXPECT_EQ(source.threads(1, 2), 1);
+}
+
 TEST(RankSource, SourcesMustAgree) {
   EXPECT_EQ(find(under_mpirun("1", "2", "2") + with_rank("1", "2")).rank, 1);
   expect_refused(under_mpirun("0", "2", "2") + with_rank("1", "2"), none,
