@@ -75,6 +75,17 @@ void Connection::tell_window(std::size_t bytes) {
   queue_.urgent(std::move(frame));
 }
 
+void Connection::tell_pace(std::uint64_t pace) {
+  Outgoing frame = Outgoing::of(FrameKind::pace, now_ns());
+  frame.header.step = pace;
+  queue_.urgent(std::move(frame));
+}
+
+void Connection::keep_pace(std::uint64_t pace) {
+  if (loopback() || pace_.exchange(pace) == pace) return;
+  link_.socket.keep_pace(pace);
+}
+
 void Connection::done() {
   queue_.last(Outgoing::of(FrameKind::done, now_ns()));
 }
@@ -212,6 +223,7 @@ bool Connection::receive_frame() {
     case FrameKind::grant:
     case FrameKind::release:
     case FrameKind::window:
+    case FrameKind::pace:
       break;
     default:
       throw refused(name_of(header.kind) + " during the run");
@@ -274,6 +286,9 @@ void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_
     case FrameKind::window:
       owner_.told_window(link_.rank, header.step);
       break;
+    case FrameKind::pace:
+      owner_.told_pace(link_.rank, header.step);
+      break;
     case FrameKind::grant:
       if (!queue_.grant_gradients()) throw refused("grant of what was not asked for");
       break;
@@ -309,6 +324,7 @@ ConnectionBytes Connection::check_counters(Deadline deadline) const {
   bytes.sent = sent_.sent();
   bytes.received = received_.received();
   bytes.window = link_.socket.limit();
+  bytes.pace = pace_;
   if (!kernel.known) return bytes;
   // The goodbye may still lie in the kernel; nothing tells when it has gone but the counter itself.
   while (kernel.sent < sent_.sent() && Clock::now() < deadline) {

@@ -1,6 +1,7 @@
 // One connection between two ranks while the run goes on: a thread that sends what is queued, a
 // thread that receives.
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -47,6 +48,7 @@ class ConnectionOwner {
   /// This side's window has changed (ReceiveWindow::look), or the peer says what its own is.
   virtual void window_changed() = 0;
   virtual void told_window(int peer, std::uint64_t bytes) = 0;
+  virtual void told_pace(int peer, std::uint64_t pace) = 0;
   /// This connection has weights to send and waits for its turn (grant_weights); or lets others
   /// send until it has more, or at once if it `waits`; or has sent all that a worker gets at a
   /// time.
@@ -86,6 +88,7 @@ class Connection {
   int peer() const { return link_.rank; }
   const std::string& peer_name() const { return link_.peer; }
   std::string congestion() const { return link_.socket.congestion(); }
+  bool loopback() const { return link_.socket.loopback(); }
 
   /// Queues a frame of weights or gradient; `payload` is lent (Socket::write_lent): it must stay as
   /// it is until the peer has it, which what comes back tells, or is null: then the owner is asked
@@ -98,6 +101,12 @@ class Connection {
   void want_weights_turn() { queue_.want_weights_turn(); }  ///< Somebody before it has some.
   /// What this side has found for a window (ReceiveWindow::own).
   void tell_window(std::size_t bytes);
+  /// How many bytes a second the peer is to send over each of its connections; 0: as many as it
+  /// can.
+  void tell_pace(std::uint64_t pace);
+  /// So many are what this side sends; over loopback there is no link to share.
+  void keep_pace(std::uint64_t pace);
+  std::optional<Flow> flow() const { return link_.socket.flow(); }
   /// Behind all weights and gradients: tells the peer that no gradient will follow.
   void done();
   /// Behind everything that is queued and will be: then goodbye, and the sending thread is done.
@@ -136,7 +145,8 @@ class Connection {
   Ledger::Lane& received_;
 
   ReceiveWindow* window_ = nullptr;
-  bool may_lose_ = false;  ///< What is on its way here.
+  bool may_lose_ = false;               ///< What is on its way here.
+  std::atomic<std::uint64_t> pace_{0};  ///< keep_pace()'s.
 
   SendQueue queue_;
   std::string report_;         ///< What has come of the peer's so far; the receiver's.

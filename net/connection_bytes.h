@@ -13,6 +13,7 @@ struct ConnectionBytes {
   std::uint64_t kernel_sent_again = 0;                 ///< and what TCP took for lost of `sent`,
   bool counted = false;                                ///< if it has them.
   std::size_t window = 0;  ///< What the peer might have under way at the end; 0: without bound.
+  std::uint64_t pace = 0;  ///< What this side might send a second at the end; 0: likewise.
 };
 
 }  // namespace duplex::net

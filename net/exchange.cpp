@@ -207,6 +207,7 @@ void ParameterExchange::State::end() {
   ++step_;
   in_step_ = false;
   ledger_.settle();
+  find_pace();
 }
 
 std::vector<TraceEvent> ParameterExchange::State::trace() {

@@ -1,7 +1,7 @@
-// The inside of ParameterExchange: what a rank knows of the run. Four files implement it:
+// The inside of ParameterExchange: what a rank knows of the run. Five files implement it:
 // exchange.cpp what the training thread calls in each step, exchange_end.cpp how a run ends,
-// exchange_frames.cpp what connections and store call, exchange_trouble.cpp how waiting in vain and
-// failing end.
+// exchange_frames.cpp what connections and store call, exchange_pace.cpp how fast it sends,
+// exchange_trouble.cpp how waiting in vain and failing end.
 #pragma once
 #include <condition_variable>
 #include <exception>
@@ -13,6 +13,7 @@
 #include "net/connection.h"
 #include "net/exchange.h"
 #include "net/own_lane.h"
+#include "net/pace.h"
 #include "net/queued_semaphore.h"
 
 namespace duplex::net {
@@ -54,6 +55,7 @@ class ParameterExchange::State final : public ConnectionOwner {
   void released(int peer) override;
   void window_changed() override;
   void told_window(int peer, std::uint64_t bytes) override;
+  void told_pace(int peer, std::uint64_t pace) override;
   void wants_weights_turn(int peer) override;
   void steps_aside(int peer, bool waits) override;
   void leaves_weights_turn(int peer) override;
@@ -74,6 +76,10 @@ class ParameterExchange::State final : public ConnectionOwner {
 
   void make_store();
   void connect(Link link);
+
+  bool may_pace() const;
+  void find_pace();
+  void keep_pace(std::uint64_t pace);
 
   void await_all();
   void await_last_weights();
@@ -110,6 +116,8 @@ class ParameterExchange::State final : public ConnectionOwner {
   Ledger ledger_;
   TraceWindow window_;
   ReceiveWindow receive_window_;
+  Pace pace_;                             ///< The hub's training thread's,
+  std::uint64_t told_pace_ = 0;           ///< and what it has told the others.
   std::vector<ConnectionBytes> counted_;  ///< After finish.
   std::unique_ptr<Store> store_;
 

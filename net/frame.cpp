@@ -103,6 +103,8 @@ std::string name_of(FrameKind kind) {
       return "release";
     case FrameKind::window:
       return "window";
+    case FrameKind::pace:
+      return "pace";
   }
   return "kind " + std::to_string(static_cast<unsigned>(kind));
 }

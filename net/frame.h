@@ -38,6 +38,7 @@ enum class FrameKind : std::uint16_t {
   grant = 24,
   release = 25,
   window = 26,
+  pace = 27,
 };
 
 /// "weights"; "kind 77" for what is none.
@@ -51,7 +52,7 @@ struct FrameHeader {
   std::uint32_t parameter = 0;
   std::uint32_t chunk = 0;   ///< Number within the parameter.
   std::uint64_t step = 0;    ///< Of a gradient; of weights, the step that they are for. Bytes of a
-                             ///< window.
+                             ///< window, or a second.
   std::uint64_t length = 0;  ///< Bytes of payload.
 };
 

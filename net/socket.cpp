@@ -302,6 +302,25 @@ void Socket::acknowledge() {
   ::setsockopt(fd_, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
 }
 
+std::optional<Flow> Socket::flow() const {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+      size < offsetof(tcp_info, tcpi_busy_time) + sizeof info.tcpi_busy_time)
+    return std::nullopt;
+  Flow flow;
+  flow.acknowledged = info.tcpi_bytes_acked;
+  flow.busy = std::chrono::microseconds(info.tcpi_busy_time);
+  flow.queued =
+      std::chrono::microseconds(info.tcpi_rtt - std::min(info.tcpi_rtt, info.tcpi_min_rtt));
+  return flow;
+}
+
+void Socket::keep_pace(std::uint64_t pace) {
+  const unsigned long most = pace > 0 ? pace : ~0UL;
+  ::setsockopt(fd_, SOL_SOCKET, SO_MAX_PACING_RATE, &most, sizeof most);
+}
+
 void Socket::end_sending() {
   if (fd_ >= 0) ::shutdown(fd_, SHUT_WR);
 }

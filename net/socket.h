@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/error.h"
@@ -39,6 +40,13 @@ struct KernelCounters {
   std::uint64_t sent = 0;  ///< And acknowledged by the peer's kernel.
   std::uint64_t received = 0;
   std::uint64_t retransmitted = 0;
+};
+
+/// What the kernel knows of how a connection's bytes go out.
+struct Flow {
+  std::uint64_t acknowledged = 0;      ///< Bytes, since it began.
+  std::chrono::microseconds busy{};    ///< How long some were under way or waited to be, likewise.
+  std::chrono::microseconds queued{};  ///< Of late: by what the round trip exceeds its shortest.
 };
 
 /// A connected TCP socket. Movable; closed when it goes. Reading and writing may run in two threads
@@ -98,6 +106,10 @@ class Socket {
   void cork(bool on);
   /// Has the kernel acknowledge what was read now, not when it sees fit (up to 200 ms later).
   void acknowledge();
+  /// None: the kernel (older than 4.10) does not know.
+  std::optional<Flow> flow() const;
+  /// Has the kernel send no more bytes a second; 0: as many as it can.
+  void keep_pace(std::uint64_t pace);
   void end_sending();  ///< The peer reads an end after what was written.
   /// Takes what still comes for nothing, until the peer has closed too or the deadline. (A
   /// connection closed with something unread is reset, and the last words written may be lost with

@@ -43,6 +43,17 @@ bash tools/netlab.sh exec 1 sysctl -qw net.ipv4.tcp_slow_start_after_idle=1
 [ -s "$work/launched/rank-2.json" ] || fail "rank 2 left nothing"
 [ "$(grep -c "TCP here forgets its pace" "$work/log")" = 1 ] || { cat "$work/log"; fail "one host of three forgets its pace"; }
 
+# Ranks that only exchange find the pace of their links (the hub for all), which their two peers share.
+bash tools/netlab.sh down
+bash tools/netlab.sh up 3 500mbit > /dev/null
+"$duplex" launch --nodefile "$work/nodes" --ssh tools/netlab-ssh.sh -- --net googlenet --device replay:0.000001 --batches 12 \
+  --key "$work/key" --logdir "$work/paced" --timeout 20 > "$work/log" 2>&1 || { cat "$work/log"; fail "launch"; }
+for rank in 0 1 2; do
+  awk '/"pace"/ { gsub(/[",:]/, " "); part = $2 * 2 / (500e6 * 1448 / 1514 / 8); n++
+                  if (part < 0.95 || part > 1.05) { print "a pace of", $2, "bytes a second"; bad = 1 } }
+       END { exit bad || n != 2 }' "$work/paced/rank-$rank.json" || fail "rank $rank is not paced as its link is"
+done
+
 # A switch of which one port holds little: what two peers send to rank 2 at once is dropped there, until all three ranks
 # have less under way, though nothing is dropped on its way to the others.
 bash tools/netlab.sh down

@@ -25,6 +25,7 @@ nlohmann::ordered_json json_of(const std::vector<net::ConnectionBytes>& connecti
     nlohmann::ordered_json json{
         {"peer", each.peer}, {"sent", each.sent}, {"received", each.received}};
     if (each.window > 0) json["window"] = each.window;
+    if (each.pace > 0) json["pace"] = each.pace;
     if (each.counted) {
       json["kernel_sent"] = each.kernel_sent;
       json["kernel_received"] = each.kernel_received;

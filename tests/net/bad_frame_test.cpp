@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "net/incast.h"
+#include "net/pace.h"
 #include "tests/net/cluster.h"
 #include "tests/net/raw_peer.h"
 
@@ -50,6 +51,7 @@ std::vector<Wrong> wrong_frames() {
       {"grant", bare(24), "grant of what was not asked for"},
       {"release", bare(25), "gave back a turn that it never had"},
       {"window", bare(26), "told its window to a rank that shares none"},
+      {"pace", bare(27), "told a pace to a rank that takes none from it"},
       {"long ask", with([](RawFrame& f) { f.kind = 23; }), "ask of"},
   };
 }
@@ -128,6 +130,42 @@ TEST(BadFrame, AWindowThatCannotBeIsRefused) {
     for (const char* part : {"rank 2 (127.0.0.1:", told.says})
       EXPECT_NE(outcomes[0].message.find(part), std::string::npos) << outcomes[0].message;
     EXPECT_FALSE(outcomes[1].ok);
+  }
+}
+
+/// Of three ranks one tells another a pace and nothing else.
+TEST(BadFrame, APaceThatCannotBeIsRefused) {
+  struct Told {
+    int from, to;
+    std::uint64_t pace;
+    const char* says;
+  };
+  for (const Told& told : {Told{0, 1, least_pace - 1, "told a pace of 999 bytes a second"},
+                           Told{2, 1, least_pace, "a rank that takes none from it"}}) {
+    const auto outcomes = run_ranks(
+        {ServerMode::distributed, 3, 0}, [&](int rank, const MeshSpec& spec, Listener listener) {
+          Replica replica(counts);
+          Mesh mesh = Mesh::join(spec, std::move(listener));
+          if (rank != told.from) {
+            ParameterExchange exchange({}, replica.spans(), std::move(mesh));
+            train(exchange, replica, rank, 1);
+            exchange.finish();
+            return;
+          }
+          RawFrame frame;
+          frame.kind = 27;
+          frame.step = told.pace;
+          for (Link& link : mesh.links()) {
+            if (link.rank != told.to) continue;
+            send_raw(link.socket, frame);
+            while (receive_raw(link.socket).kind != 21) {
+            }
+          }
+        });
+    const auto& outcome = outcomes[static_cast<std::size_t>(told.to)];
+    EXPECT_EQ(outcome.code, Exit::failed) << outcome.message;
+    for (const std::string& part : {"rank " + std::to_string(told.from), std::string(told.says)})
+      EXPECT_NE(outcome.message.find(part), std::string::npos) << outcome.message;
   }
 }
 

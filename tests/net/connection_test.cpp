@@ -30,6 +30,7 @@ struct Owner final : ConnectionOwner {
   void released(int) override {}
   void window_changed() override {}
   void told_window(int, std::uint64_t bytes) override { window = bytes; }
+  void told_pace(int, std::uint64_t bytes) override { pace = bytes; }
   void wants_weights_turn(int) override { wants = true; }
   void steps_aside(int, bool) override { stepped = true; }
   void leaves_weights_turn(int) override { left = true; }
@@ -47,7 +48,7 @@ struct Owner final : ConnectionOwner {
   std::vector<std::uint8_t> buffer;
   std::string report, message;
   Exit code = Exit::ok;
-  std::atomic<std::uint64_t> window{0};
+  std::atomic<std::uint64_t> window{0}, pace{0};
   std::atomic<int> arrivals{0}, departures{0};
   std::atomic<bool> ended{false}, goodbye{false}, broken{false}, wants{false}, stepped{false},
       left{false};
@@ -251,6 +252,23 @@ TEST(Connection, AbortGoesBeforeEverything) {
   EXPECT_EQ(first.kind, 21);
   EXPECT_EQ(raw_text(first.payload, 4), "enough");
   EXPECT_TRUE(bench.connection->wait_until_sent(soon()));
+}
+
+TEST(Connection, TellsThePeerItsPace) {
+  Bench bench;
+  bench.connection->start();
+  bench.connection->tell_pace(12345678);
+  const RawFrame told = receive_raw(bench.other);
+  EXPECT_EQ(told.kind, 27);
+  EXPECT_EQ(told.step, 12345678U);
+  RawFrame frame;
+  frame.kind = 27;
+  frame.step = 87654321;
+  send_raw(bench.other, frame);
+  const Deadline deadline = soon();
+  while (bench.owner.pace == 0 && Clock::now() < deadline)
+    std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_EQ(bench.owner.pace, 87654321U);
 }
 
 TEST(Connection, SignsOfLife) {

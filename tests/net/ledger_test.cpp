@@ -104,7 +104,7 @@ TEST(Ledger, KeepsAWindowAndAllSums) {
   EXPECT_EQ(ledger.summary(1).bytes_sent, 3 * steps);
   EXPECT_NEAR(ledger.summary(1).exposed_seconds, 1e-9, 1e-15);
   // Other frames have something else where these have their step.
-  for (const FrameKind kind : {FrameKind::report, FrameKind::window}) {
+  for (const FrameKind kind : {FrameKind::report, FrameKind::window, FrameKind::pace}) {
     lane.add(record(kind, false, 100 * steps, 1, 2));
     ledger.settle(true);
     EXPECT_GE(ledger.summary(1).steps, Ledger::window - 1);

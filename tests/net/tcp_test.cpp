@@ -65,6 +65,34 @@ TEST(Tcp, CountersHoldWhileThePeerCloses) {
   }
 }
 
+TEST(Tcp, KeepsAPaceUntilToldAnother) {
+  SocketPair pair;
+  std::vector<char> some(2000000);
+  const auto seconds_to_send = [&] {
+    return seconds_of([&] {
+      std::thread reader([&] {
+        std::vector<char> got(some.size());
+        pair.far.read_exact(got.data(), got.size(), SocketPair::in(20000), "testing");
+      });
+      pair.near.write_all(some.data(), some.size(), nullptr, 0, SocketPair::in(20000), "testing");
+      reader.join();
+    });
+  };
+  const std::optional<Flow> before = pair.near.flow();
+  if (!before)
+    GTEST_SKIP() << "this kernel does not tell for how long a connection was busy "
+                    "(Linux from 4.10 on does), so that ranks are not paced here";
+  pair.near.keep_pace(4000000);
+  const double paced = seconds_to_send();
+  EXPECT_GT(paced, 0.4);  // 0.5, less what TCP sends at once.
+  const Flow after = *pair.near.flow();
+  EXPECT_NEAR(static_cast<double>(after.acknowledged - before->acknowledged), 2e6, 1e5);
+  EXPECT_GT(after.busy - before->busy, milliseconds(400));
+  EXPECT_LE(after.busy - before->busy, std::chrono::duration<double>(paced + 0.02));
+  pair.near.keep_pace(0);
+  EXPECT_LT(seconds_to_send(), paced / 2);
+}
+
 // A packet holds so many pages that it is full before its segment is: the kernel keeps it back for
 // what follows. Did a write wait for it, each would take a timer's 0.2 s.
 TEST(Tcp, AnUnfinishedSegmentDoesNotStopTheWriter) {
