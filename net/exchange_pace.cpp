@@ -19,10 +19,10 @@ void ParameterExchange::State::find_pace() {
     if (!flow || connection->loopback()) return;
     flows.push_back(*flow);
   }
-  const auto peers = static_cast<double>(flows.size());
+  const auto peers = static_cast<double>(flows.size());  // Whose windows are as this rank's.
   const double window = peers * static_cast<double>(*receive_window_.bytes());
   const double rate = pace_.step(Clock::now(), flows, window).value_or(0) / peers;
-  const auto pace = static_cast<std::uint64_t>(rate);
+  const std::uint64_t pace = rate < least_pace ? 0 : static_cast<std::uint64_t>(rate);
   if (pace == told_pace_) return;
   told_pace_ = pace;
   for (auto& connection : connections_)

@@ -24,7 +24,7 @@ constexpr double most_growth = 0.05;
 
 constexpr std::size_t steps_to_find = 2, steps_to_keep = 4;
 /// Where the rate has fallen by so much the queue is not this run's.
-constexpr double too_low = 0.05;
+constexpr double too_low = 0.03;
 
 double seconds(std::chrono::duration<double> time) {
   return time.count();
