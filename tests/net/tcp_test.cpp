@@ -67,7 +67,7 @@ TEST(Tcp, CountersHoldWhileThePeerCloses) {
 
 TEST(Tcp, KeepsAPaceUntilToldAnother) {
   SocketPair pair;
-  std::vector<char> some(2000000);
+  std::vector<char> some(4000000);
   const auto seconds_to_send = [&] {
     return seconds_of([&] {
       std::thread reader([&] {
@@ -82,15 +82,17 @@ TEST(Tcp, KeepsAPaceUntilToldAnother) {
   if (!before)
     GTEST_SKIP() << "this kernel does not tell for how long a connection was busy "
                     "(Linux from 4.10 on does), so that ranks are not paced here";
-  pair.near.keep_pace(4000000);
+  pair.near.keep_pace(8000000);
   const double paced = seconds_to_send();
-  EXPECT_GT(paced, 0.4);  // 0.5, less what TCP sends at once.
+  EXPECT_GT(paced, 0.3);  // 0.5, less a connection's first ten segments, which are not paced.
   const Flow after = *pair.near.flow();
-  EXPECT_NEAR(static_cast<double>(after.acknowledged - before->acknowledged), 2e6, 1e5);
-  EXPECT_GT(after.busy - before->busy, milliseconds(400));
+  EXPECT_NEAR(static_cast<double>(after.acknowledged - before->acknowledged), 4e6, 1e5);
+  EXPECT_GT(after.busy - before->busy, milliseconds(300));
   EXPECT_LE(after.busy - before->busy, std::chrono::duration<double>(paced + 0.02));
   pair.near.keep_pace(0);
-  EXPECT_LT(seconds_to_send(), paced / 2);
+  double free = paced;  // The machine may pause meanwhile.
+  for (int i = 0; i < 5; ++i) free = std::min(free, seconds_to_send());
+  EXPECT_LT(free, paced / 2);
 }
 
 // A packet holds so many pages that it is full before its segment is: the kernel keeps it back for
