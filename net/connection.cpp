@@ -20,6 +20,7 @@ Connection::Connection(Link link, ConnectionOwner& owner, Ledger& ledger,
     : link_(std::move(link)),
       owner_(owner),
       timeout_(timeout),
+      loopback_(link_.socket.loopback()),
       sent_(ledger.lane()),
       received_(ledger.lane()) {
   for (const FrameRecord& frame : link_.handshake) (frame.sent ? sent_ : received_).add(frame);
@@ -45,8 +46,6 @@ void Connection::start() {
 void Connection::keep_to(ReceiveWindow& window) {
   if (!window.bytes()) return;
   window_ = &window;
-  // On one machine nothing is dropped; a sender that moves to another processor overtakes itself.
-  may_lose_ = !link_.socket.loopback();
   keep_window();
   window_->allow(link_.socket.limit());
 }
@@ -82,7 +81,7 @@ void Connection::tell_pace(std::uint64_t pace) {
 }
 
 void Connection::keep_pace(std::uint64_t pace) {
-  if (loopback() || pace_.exchange(pace) == pace) return;
+  if (loopback_ || pace_.exchange(pace) == pace) return;
   link_.socket.keep_pace(pace);
 }
 
@@ -257,7 +256,8 @@ void Connection::receive_data(const FrameHeader& header) {
 /// Looks whether something was lost on its way here.
 void Connection::keep_window() {
   if (window_ == nullptr) return;
-  if (window_->look(may_lose_ ? link_.socket.behind_gaps() : 0, Clock::now()))
+  // On one machine nothing is dropped; a sender that moves to another processor overtakes itself.
+  if (window_->look(loopback_ ? 0 : link_.socket.behind_gaps(), Clock::now()))
     owner_.window_changed();
   link_.socket.limit_receiving(*window_->bytes());
 }

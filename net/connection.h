@@ -88,7 +88,7 @@ class Connection {
   int peer() const { return link_.rank; }
   const std::string& peer_name() const { return link_.peer; }
   std::string congestion() const { return link_.socket.congestion(); }
-  bool loopback() const { return link_.socket.loopback(); }
+  bool loopback() const { return loopback_; }
 
   /// Queues a frame of weights or gradient; `payload` is lent (Socket::write_lent): it must stay as
   /// it is until the peer has it, which what comes back tells, or is null: then the owner is asked
@@ -141,11 +141,11 @@ class Connection {
   Link link_;
   ConnectionOwner& owner_;
   std::chrono::milliseconds timeout_;
+  const bool loopback_;
   Ledger::Lane& sent_;
   Ledger::Lane& received_;
 
   ReceiveWindow* window_ = nullptr;
-  bool may_lose_ = false;               ///< What is on its way here.
   std::atomic<std::uint64_t> pace_{0};  ///< keep_pace()'s.
 
   SendQueue queue_;

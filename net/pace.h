@@ -18,12 +18,13 @@ constexpr std::uint64_t least_pace = 1000;
 /// another, and links stand idle between steps (docs/decisions.md). In equal parts of this rate
 /// they do not.
 ///
-/// At first a step's bytes tell it, while the queues are full, so that it was the link that took no
-/// more. From then on it is steered by how long the queue is when a step ends, as in TIMELY (Mittal
-/// et al. 2015): it goes down while that is longer than it is to be, and up while it is shorter,
-/// ever faster while there is none. A queue that stays though the rate went down is somebody
-/// else's, and the rate is found anew. Where a connection often had nothing to send, two
-/// steps in a row, the next are not paced, nor where steps are too short for a queue to tell.
+/// At first it is what the peers acknowledged while connections had something to send, with queues
+/// full, so that it was the link that took no more. From then on it is steered by how long the
+/// queue is when a step ends, as in TIMELY (Mittal et al. 2015): it goes down while that is longer
+/// than it is to be, and up while it is shorter, ever faster while there is none. A queue that
+/// stays though the rate went down is somebody else's, and the rate is found anew. Where a
+/// connection often had nothing to send, two steps in a row, the next are not paced, nor where
+/// steps are too short for a queue to tell.
 class Pace {
  public:
   /// At the end of a step, of every connection, in the same order every time. `window`: bytes that
