@@ -10,18 +10,25 @@ fi
 export DUPLEX_CUDNN=$STAND_IN
 tests=$(dirname "$STAND_IN")/../tests
 
+logs=$(mktemp -d)
+trap 'rm -r "$logs"' EXIT
+
 # run FOLDER FILTER: what passed stays unsaid.
 run() {
+  local log
+  log=$(mktemp -p "$logs")
   "$tests/$1" --gtest_color=no --gtest_filter="$2" >"$log" 2>&1 ||
     { grep -v -e '^\[       OK ' -e '^\[-----' -e '^$' "$log"; return 1; }
   ! grep '^\[  SKIPPED' "$log" || { echo "tests/$1: on the stand-in nothing is skipped"; return 1; }
   grep -q '^\[  PASSED  \] [1-9]' "$log" || { echo "tests/$1: no test is called $2"; return 1; }
 }
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-run core '*cudnn*:-*Gradients*/cudnn_nhwc'
-run tools 'Gpu*'
-run layers '*cudnn*:Gpu*'
-run layers 'StandIn*'
-# The larger ones take minutes on a CPU.
-run models '*/lenet_cudnn*:*/squeezenet_64_cudnn_nhwc:*/googlenet_80_cudnn'
+
+# The larger models take minutes on a CPU; these as long as all others, beside them.
+run models '*/lenet_cudnn*:*/squeezenet_64_cudnn_nhwc:*/googlenet_80_cudnn' &
+models=$! failed=0
+run core '*cudnn*:-*Gradients*/cudnn_nhwc' || failed=1
+run tools 'Gpu*' || failed=1
+run layers '*cudnn*:Gpu*' || failed=1
+run layers 'StandIn*' || failed=1
+wait $models || failed=1
+exit $failed
