@@ -23,8 +23,8 @@ class Device {
   /// Uninitialised memory, aligned to a cache line at least. Throws Error when there is none left,
   /// OutOfMemory where it is known how much there is.
   virtual Buffer allocate(std::size_t bytes) = 0;
-  /// Most that was allocated at a time of memory that is not the host's; 0: it is the host's.
-  virtual std::size_t peak_bytes() const { return 0; }
+  /// Allocated now, of memory that is not the host's; 0: it is the host's.
+  virtual std::size_t allocated_bytes() const { return 0; }
 
   /// Between host memory (plain, float32, logical order, shape().elements() values) and a tensor of
   /// any layout. Both wait until the copy is done. Padding of the layout is written as zero.

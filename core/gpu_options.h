@@ -4,12 +4,13 @@
 
 namespace duplex {
 
-/// How convolutions and linear layers compute. Sums, losses, weights, gradients of weights and
-/// updates are float32 in all of them.
+/// How convolutions and linear layers compute. Sums, losses, weights and updates are float32 in all
+/// of them, and so are the gradients of weights that leave the GPU.
 enum class Precision {
   float32,  ///< Strictly: no engine that rounds its inputs.
   tf32,     ///< Tensor cores, which round the inputs of products to ten bits of fraction.
-  bf16      ///< Activations and their gradients are stored in bfloat16, products are of those.
+  bf16      ///< Activations and their gradients are stored in bfloat16, products are of those; and
+        ///< cuDNN rounds biases and the gradients of weights of convolutions, but their sums not.
 };
 
 inline std::string name_of(Precision precision) {

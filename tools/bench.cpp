@@ -141,7 +141,7 @@ int bench(int argc, const char* const* argv) {
   std::unique_ptr<Profile> profile;
   if (flags.layers) profile = std::make_unique<Profile>(network, flags.warm_up);
   const Spread step = spread_of(time_steps(network, flags));
-  const std::size_t on_device = device->peak_bytes();
+  const std::size_t on_device = device->allocated_bytes();  // As in every step.
   const auto memory = static_cast<double>(
       on_device > 0 ? on_device : static_cast<std::size_t>(peak_memory_bytes()));
   double ceiling = 0.0;

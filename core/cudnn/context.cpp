@@ -38,6 +38,7 @@ Context::Context(const GpuOptions& options)
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, index_), "asking for the GPU's properties");
   gpu_ = properties.name;
+  memory_bytes_ = properties.totalGlobalMem;
   multiprocessors_ = properties.multiProcessorCount;
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
@@ -53,6 +54,9 @@ Context::Context(const GpuOptions& options)
   check(cublasSetStream(blas, stream), "starting cuBLAS");
   if (precision_ == Precision::tf32)
     check(cublasSetMathMode(blas, CUBLAS_TF32_TENSOR_OP_MATH), "starting cuBLAS");
+  if (precision_ == Precision::bf16)  // Parts of a sum would be bf16, too.
+    check(cublasSetMathMode(blas, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+          "starting cuBLAS");
 }
 
 Buffer Context::allocate(std::size_t bytes) const {
@@ -68,16 +72,17 @@ Buffer Context::allocate(std::size_t bytes) const {
                       bytes, free);
   }
   check(status, "allocating memory");
-  use_->peak = std::max<std::size_t>(use_->peak, use_->now += bytes);
-  return {data, bytes, [index = index_, use = use_, bytes](void* memory) {
+  *allocated_ += bytes;
+  return {data, bytes, [index = index_, allocated = allocated_, bytes](void* memory) {
             cudaSetDevice(index);
             cudaFree(memory);
-            use->now -= bytes;
+            *allocated -= bytes;
           }};
 }
 
 void Context::grow(Buffer& buffer, std::size_t bytes) const {
   if (bytes <= buffer.bytes()) return;
+  enter();
   check(cudaDeviceSynchronize(), "waiting for the GPU");
   buffer = Buffer();
   buffer = allocate(bytes);

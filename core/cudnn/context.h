@@ -41,6 +41,7 @@ class Context {
 
   int index() const { return index_; }
   const std::string& gpu() const { return gpu_; }  ///< "NVIDIA H200".
+  std::size_t memory_bytes() const { return memory_bytes_; }
   int multiprocessors() const { return multiprocessors_; }
   /// In which convolutions lay out their results, and with weighted layers store them.
   Order order() const { return order_; }
@@ -54,7 +55,7 @@ class Context {
 
   /// Memory of the GPU; uninitialised. Throws Error, saying how much was asked for and is free.
   Buffer allocate(std::size_t bytes) const;
-  std::size_t peak_bytes() const { return use_->peak; }  ///< Allocated at a time, at most.
+  std::size_t allocated_bytes() const { return *allocated_; }
   /// Shared by all operations, valid during one call: whoever needs some reserves it when it is
   /// made. Calls follow each other in the stream, so do their uses.
   void reserve(std::size_t bytes) { grow(workspace_, bytes); }
@@ -76,6 +77,7 @@ class Context {
   /// Whether the GPU has broken down: from then on, no call succeeds.
   bool broken() const {
     const cudaError_t status = cudaStreamQuery(stream());
+    if (status == cudaErrorNotReady) cudaGetLastError();  // It would be the next call's.
     return status != cudaSuccess && status != cudaErrorNotReady;
   }
 
@@ -84,15 +86,14 @@ class Context {
 
  private:
   friend class StreamInUse;
-  /// Of the GPU's memory; buffers may outlive the context.
-  struct Use {
-    std::atomic<std::size_t> now{0}, peak{0};
-  };
 
   int index_;
   Precision precision_;
-  std::shared_ptr<Use> use_ = std::make_shared<Use>();
+  /// Bytes; buffers may outlive the context.
+  std::shared_ptr<std::atomic<std::size_t>> allocated_ =
+      std::make_shared<std::atomic<std::size_t>>(0);
   std::string gpu_;
+  std::size_t memory_bytes_ = 0;
   int multiprocessors_ = 0;
   Order order_ = Order::nchw;
   Handle<cudaStream_t> stream_;

@@ -48,6 +48,7 @@ class GpuConv final : public Conv {
     x_ = Staged(read, x, staging);
     weights_ = Staged(cast, weights, staging);
     dweights_ = Staged(desc_of(filters, order, dweights_type_), weights, staging);
+    if (fused_) bias_ = Staged(desc_of(bias.shape, order, type), bias, staging);
     staging.reserve(*context_);
     if (spec.bias) context_->reserve(bias_workspace(*context_, y));
   }
@@ -56,15 +57,15 @@ class GpuConv final : public Conv {
     const Context& context = *context_;
     ConvMemory memory{x_.read(context, x_in, down_, right_).data, weights_.read(context, w).data,
                       y_out.data};
-    if (fused_) memory.bias = b.data;
-    forward_.run(context, memory, "convolution");
+    if (fused_) memory.bias = bias_.read(context, b).data;
+    forward_.run(context, memory, context.workspace(), "convolution");
     if (!fused_) add_bias(context, y_out, b, spec_.relu);
   }
 
   void backward_data(Tensor& dx, const Tensor& dy, const Tensor& w) override {
     const Context& context = *context_;
     data_.run(context, {x_.room(context, dx).data, weights_.read(context, w).data, dy.data},
-              "gradient of a convolution's input");
+              context.workspace(), "gradient of a convolution's input");
     x_.write(context, dx, down_, right_);
   }
 
@@ -73,7 +74,7 @@ class GpuConv final : public Conv {
     by_weights_.run(
         context,
         {x_.read(context, x_in, down_, right_).data, dweights_.room(context, dw).data, dy.data},
-        "gradient of a convolution's weights");
+        context.workspace(), "gradient of a convolution's weights");
     dweights_.write(context, dw);
     if (spec_.bias) bias_gradient(context, db, dy);
   }
@@ -115,7 +116,7 @@ class GpuConv final : public Conv {
   std::shared_ptr<Plans> plans_;
   ContextPtr context_;
   ConvSpec spec_;
-  Staged x_, weights_, dweights_;
+  Staged x_, weights_, bias_, dweights_;
   Type dweights_type_ = Type::float32;
   std::int32_t down_ = 0, right_ = 0;  ///< Where x begins in its frame.
   bool fused_ = false;

@@ -51,7 +51,7 @@ class CudnnDevice final : public Device {
   }
 
   Buffer allocate(std::size_t bytes) override { return context_->allocate(bytes); }
-  std::size_t peak_bytes() const override { return context_->peak_bytes(); }
+  std::size_t allocated_bytes() const override { return context_->allocated_bytes(); }
 
   void upload(Tensor& to, const float* from) override {
     if (transfers_.take(to, from)) return;

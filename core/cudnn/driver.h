@@ -7,7 +7,8 @@
 
 namespace duplex::cudnn {
 
-/// cuStreamWriteValue32: writes a value to memory when the stream gets there; 0: it will.
+/// cuStreamWriteValue32: writes a value to memory when the stream gets there; 0: it will. `flags`:
+/// 0, since this version of it takes none.
 using WriteValue = int (*)(cudaStream_t stream, unsigned long long address, std::uint32_t value,
                            unsigned flags);
 

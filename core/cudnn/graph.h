@@ -22,8 +22,8 @@ struct ConvGraph {
   View x, weights, y;
   bool bias = false, relu = false;
 
-  /// Float32 whatever y is.
-  View bias_view() const { return {1, y.c, 1, 1, y.order}; }
+  /// Of y's type: for another cuDNN has few engines or none.
+  View bias_view() const { return {1, y.c, 1, 1, y.order, y.type}; }
   std::string key() const;  ///< Equal for equal graphs.
 };
 

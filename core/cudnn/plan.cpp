@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "core/cudnn/kernels.h"
@@ -12,11 +13,18 @@
 namespace duplex::cudnn {
 namespace {
 
-/// What an engine may take beside the tensors.
-constexpr std::size_t workspace_limit = std::size_t{512} << 20;
-/// Of what cuDNN proposes, in the order of its own estimate, so many are timed.
-constexpr std::size_t timed_at_most = 12;
+/// Of what cuDNN proposes, in the order of its own estimate, so many are timed; of those that it
+/// compiles when they are asked for, which takes up to a second each, fewer.
+constexpr std::size_t timed_at_most = 12, compiled_at_most = 2;
 constexpr int timed_runs = 3;
+/// One that takes so many times as long as the fastest is not run again.
+constexpr float hopeless = 2.0F;
+
+/// Bytes that an engine may take beside the tensors. In NCHW those that use tensor cores need room
+/// for x and y in another order, 1.5 GiB for VGG's first ones at batch 64.
+std::size_t workspace_limit(const Context& context) {
+  return std::max(std::size_t{512} << 20, context.memory_bytes() / 16);
+}
 
 /// What cuDNN proposes, its best first; nothing where it knows nothing.
 Descriptors proposals(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
@@ -35,30 +43,49 @@ Descriptors proposals(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
     configurations.push_back(make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
     raw.push_back(configurations.back().get());
   }
-  check(cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &count, raw.data()),
-        "asking cuDNN for engines");
+  if (cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                               CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &count,
+                               raw.data()) != CUDNN_STATUS_SUCCESS)
+    return {};
   configurations.resize(static_cast<std::size_t>(count));
   return configurations;
 }
 
-/// The same bits every time, no more rounding than a sum has, and none of the inputs but what the
-/// precision says.
-bool is_allowed(const Descriptor& configuration, Precision precision) {
-  const Descriptor engine = make(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+/// Null: cuDNN does not say.
+Descriptor engine_of(const Descriptor& configuration) {
+  Descriptor engine = make(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t raw = engine.get();
   std::int64_t count = 0;
   if (cudnnBackendGetAttribute(configuration.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
                                CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
                                &raw) != CUDNN_STATUS_SUCCESS)
-    return false;
-  std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
-  if (cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                               CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count,
-                               notes.data()) != CUDNN_STATUS_SUCCESS)
-    return false;
+    engine.reset();
+  return engine;
+}
+
+/// What cuDNN notes of an engine, of at most `kinds` kinds of notes. None: it does not say.
+template <class Note>
+std::optional<std::vector<Note>> notes_of(const Descriptor& engine,
+                                          cudnnBackendAttributeName_t name,
+                                          cudnnBackendAttributeType_t type, std::int64_t kinds) {
+  std::vector<Note> notes(static_cast<std::size_t>(kinds));
+  std::int64_t count = 0;
+  if (cudnnBackendGetAttribute(engine.get(), name, type, kinds, &count, notes.data()) !=
+      CUDNN_STATUS_SUCCESS)
+    return std::nullopt;
+  notes.resize(static_cast<std::size_t>(std::min(count, kinds)));
+  return notes;
+}
+
+/// The same bits every time, no more rounding than a sum has, and none of the inputs but what the
+/// precision says.
+bool is_allowed(const Descriptor& engine, Precision precision) {
+  const auto notes = notes_of<cudnnBackendNumericalNote_t>(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                           CUDNN_TYPE_NUMERICAL_NOTE,
+                                                           CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  if (!notes) return false;
   const bool strict = precision == Precision::float32;
-  return std::none_of(notes.begin(), notes.begin() + count, [&](cudnnBackendNumericalNote_t note) {
+  return std::none_of(notes->begin(), notes->end(), [&](cudnnBackendNumericalNote_t note) {
     return (strict && (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE ||
                        note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) ||
            note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
@@ -68,6 +95,20 @@ bool is_allowed(const Descriptor& configuration, Precision precision) {
 #endif
         ;
   });
+}
+
+/// Whether cuDNN compiles it when it is asked for.
+bool is_compiled_here(const Descriptor& engine) {
+#if CUDNN_VERSION >= 8300
+  const auto notes = notes_of<cudnnBackendBehaviorNote_t>(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
+                                                          CUDNN_TYPE_BEHAVIOR_NOTE,
+                                                          CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
+  return notes && std::find(notes->begin(), notes->end(),
+                            CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != notes->end();
+#else
+  static_cast<void>(engine);
+  return false;
+#endif
 }
 
 /// Null: the engine cannot compute this after all.
@@ -95,15 +136,20 @@ class Trial {
     after_.reset(made);
   }
 
-  /// Milliseconds of the fastest of some runs; infinite where the engine fails.
-  float time(const std::shared_ptr<const Plan>& plan) {
+  /// Milliseconds of the fastest of some runs; infinite where the engine fails. `least`: of the
+  /// best so far.
+  float time(const std::shared_ptr<const Plan>& plan, float least) {
     float best = std::numeric_limits<float>::infinity();
     Runner runner(plan);
     try {
-      runner.run(context_, memory_, "trying an engine");  // Loads the kernels.
-      for (int i = 0; i < timed_runs; ++i) {
+      context_.grow(workspace_, plan->workspace());
+      const auto run = [&] {
+        runner.run(context_, memory_, workspace_.data(), "trying an engine");
+      };
+      run();  // Loads the kernels.
+      for (int i = 0; i < timed_runs && (i == 0 || best < hopeless * least); ++i) {
         check(cudaEventRecord(before_.get(), context_.stream()), "timing an engine");
-        runner.run(context_, memory_, "trying an engine");
+        run();
         check(cudaEventRecord(after_.get(), context_.stream()), "timing an engine");
         check(cudaEventSynchronize(after_.get()), "timing an engine");
         float took = 0.0F;
@@ -126,24 +172,25 @@ class Trial {
 
   const Context& context_;
   std::vector<Buffer> buffers_;
+  Buffer workspace_;
   ConvMemory memory_;
   Handle<cudaEvent_t> before_, after_;
 };
 
-}  // namespace
-
-Plan::Plan(std::shared_ptr<const Descriptors> graph, Descriptor plan)
-    : graph_(std::move(graph)), plan_(std::move(plan)) {
+/// Bytes; none: cuDNN does not say.
+std::optional<std::size_t> workspace_of(const Descriptor& plan) {
   std::int64_t bytes = 0, count = 0;
-  check(cudnnBackendGetAttribute(plan_.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                 CUDNN_TYPE_INT64, 1, &count, &bytes),
-        "asking cuDNN for an engine's workspace");
-  workspace_ = static_cast<std::size_t>(bytes);
+  if (cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                               CUDNN_TYPE_INT64, 1, &count, &bytes) != CUDNN_STATUS_SUCCESS)
+    return std::nullopt;
+  return static_cast<std::size_t>(bytes);
 }
 
-void Runner::run(const Context& context, const ConvMemory& memory, const char* what) {
+}  // namespace
+
+void Runner::run(const Context& context, const ConvMemory& memory, void* workspace,
+                 const char* what) {
   context.enter();
-  void* workspace = context.workspace();
   if (!pack_ || !(memory == memory_) || workspace != workspace_) {
     const std::array<std::int64_t, 4> numbers{x_number, weights_number, y_number, bias_number};
     const std::array<void*, 4> pointers{memory.x, memory.weights, memory.y, memory.bias};
@@ -177,17 +224,18 @@ std::shared_ptr<const Plan> Plans::fastest(const ConvGraph& graph) {
   }
   const std::size_t whole = parts->size() - 1;
   std::vector<std::shared_ptr<const Plan>> usable;
+  std::size_t compiled = 0;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    if (!usable.empty()) break;
     for (Descriptor& configuration : proposals((*parts)[whole], mode)) {
       if (usable.size() == timed_at_most) break;
-      if (!is_allowed(configuration, context_->precision())) continue;
+      const Descriptor engine = engine_of(configuration);
+      if (!engine || !is_allowed(engine, context_->precision())) continue;
+      if (is_compiled_here(engine) && ++compiled > compiled_at_most) continue;
       Descriptor made = plan_of(*context_, configuration);
-      if (!made) continue;
-      auto plan = std::make_shared<const Plan>(parts, std::move(made));
-      if (plan->workspace() > workspace_limit) continue;
+      const auto workspace = made ? workspace_of(made) : std::nullopt;
+      if (!workspace || *workspace > workspace_limit(*context_)) continue;
       parts->push_back(std::move(configuration));
-      usable.push_back(std::move(plan));
+      usable.push_back(std::make_shared<const Plan>(parts, std::move(made), *workspace));
     }
   }
 
@@ -196,14 +244,14 @@ std::shared_ptr<const Plan> Plans::fastest(const ConvGraph& graph) {
     Trial trial(*context_, graph);
     float least = std::numeric_limits<float>::infinity();
     for (const auto& plan : usable) {
-      context_->reserve(plan->workspace());
-      const float took = trial.time(plan);
+      const float took = trial.time(plan, least);
       if (took < least) {
         least = took;
         best = plan;
       }
     }
   }
+  if (best) context_->reserve(best->workspace());
   return plans_[key] = best;
 }
 

@@ -23,7 +23,9 @@ struct ConvMemory {
 /// A graph that an engine has been chosen for.
 class Plan {
  public:
-  Plan(std::shared_ptr<const Descriptors> graph, Descriptor plan);
+  /// `workspace`: what it needs, in bytes.
+  Plan(std::shared_ptr<const Descriptors> graph, Descriptor plan, std::size_t workspace)
+      : graph_(std::move(graph)), plan_(std::move(plan)), workspace_(workspace) {}
 
   std::size_t workspace() const { return workspace_; }
 
@@ -42,8 +44,8 @@ class Runner {
   explicit Runner(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
 
   explicit operator bool() const { return plan_ != nullptr; }
-  /// The context has reserved the plan's workspace() bytes.
-  void run(const Context& context, const ConvMemory& memory, const char* what);
+  /// `workspace`: the plan's workspace() bytes.
+  void run(const Context& context, const ConvMemory& memory, void* workspace, const char* what);
 
  private:
   std::shared_ptr<const Plan> plan_;

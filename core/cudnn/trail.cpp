@@ -1,19 +1,15 @@
 #include "core/cudnn/trail.h"
 
 namespace duplex::cudnn {
-namespace {
-
-/// CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER: nothing else that was written need be seen before.
-constexpr unsigned no_barrier = 1;
-
-}  // namespace
 
 Trail::Trail(const Context& context) : context_(context), write_(find_write_value()) {
   void* memory = nullptr;
   void* seen = nullptr;
   if (write_ == nullptr ||
-      cudaHostAlloc(&memory, sizeof marks_, cudaHostAllocMapped) != cudaSuccess)
+      cudaHostAlloc(&memory, sizeof marks_, cudaHostAllocMapped) != cudaSuccess) {
+    cudaGetLastError();  // It would be the next call's.
     return;
+  }
   memory_ = Buffer(memory, sizeof marks_, [](void* data) { cudaFreeHost(data); });
   *static_cast<std::uint32_t*>(memory) = 0;
   check(cudaHostGetDevicePointer(&seen, memory, 0), "mapping memory of the host");
@@ -24,7 +20,7 @@ void Trail::mark(const std::string& name) {
   if (address_ == 0) return;
   ++marks_;
   names_[marks_ % names_.size()] = name;
-  if (write_(context_.stream(), address_, marks_, no_barrier) != 0) address_ = 0;
+  if (write_(context_.stream(), address_, marks_, 0) != 0) address_ = 0;
 }
 
 std::string Trail::last() const {

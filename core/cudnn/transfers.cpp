@@ -106,7 +106,7 @@ void Transfers::upload(Tensor& to, const float* from) {
 std::unique_ptr<Transfer> Transfers::prefetch(const float* from, std::size_t bytes) {
   context_->enter();
   context_->grow(input_, bytes);
-  order(in_.get(), context_->stream());  // There somebody may still take what came before.
+  if (taken_) check(cudaStreamWaitEvent(in_.get(), taken_.get(), 0), "ordering streams");
   check(cudaMemcpyAsync(input_.data(), from, bytes, cudaMemcpyHostToDevice, in_.get()), what_in);
   input_from_ = from;
   input_bytes_ = bytes;
@@ -122,6 +122,7 @@ bool Transfers::take(Tensor& to, const float* from) {
   context_->enter();
   hold_operations(in_.get(), &CopyWaits::input);
   convert(*context_, to, {plain, static_cast<float*>(input_.data())});
+  taken_ = recorded(context_->stream());
   return true;
 }
 

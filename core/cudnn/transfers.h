@@ -41,6 +41,7 @@ class Transfers {
   ContextPtr context_;
   Handle<cudaStream_t> in_, out_;
   Buffer staging_in_, staging_out_;    ///< For tensors in a layout, as plain ones.
+  Event taken_;                        ///< Behind the reading of input_.
   Buffer input_;                       ///< What was prefetched,
   const float* input_from_ = nullptr;  ///< from here,
   std::size_t input_bytes_ = 0;

@@ -1,7 +1,9 @@
-// Where a GPU breaks down, the layer is named in which it did; what falls back is said once. On the
-// stand-in alone, which breaks down when it is told to.
+// Where a GPU breaks down, the layer is named in which it did; what falls back is said once. The
+// stand-in breaks down when it is told to, a GPU by a wild pointer.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -39,10 +41,11 @@ std::string breakdown(int kernel, bool observed) {
 class GpuErrors : public ::testing::TestWithParam<std::string> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GpuErrors);
 
-std::vector<std::string> stand_ins() {
+/// The device, if there is one and it is of the kind asked for.
+std::vector<std::string> devices(bool stand_in) {
   if (!has_cuda_device()) return {};
   const std::string description = make_cuda_device()->description();
-  if (description.find("stand-in") == std::string::npos) return {};
+  if ((description.find("stand-in") != std::string::npos) != stand_in) return {};
   return {description};
 }
 
@@ -83,7 +86,35 @@ TEST_P(GpuErrors, WhatFallsBackIsSaidOnce) {
   EXPECT_EQ(said.find('\n'), said.size() - 1) << said;
 }
 
-INSTANTIATE_TEST_SUITE_P(StandIn, GpuErrors, ::testing::ValuesIn(stand_ins()),
+/// Only a real one survives a wild pointer: what it can still tell is tested in another process.
+class BrokenGpu : public ::testing::TestWithParam<std::string> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BrokenGpu);
+
+void break_in_conv7() {
+  const auto device = make_cuda_device();
+  Tensor wild{plain_desc({1 << 20}), reinterpret_cast<float*>(std::uintptr_t{4096})};
+  device->begin_layer("conv6");
+  device->synchronize();
+  try {
+    device->begin_layer("conv7");
+    device->fill(wild, 1.0F);
+    device->begin_layer("conv8");
+    device->synchronize();
+  } catch (const Error&) {
+    std::fprintf(stderr, "broken in %s", device->broken_in().c_str());
+  }
+  std::_Exit(0);
+}
+
+TEST_P(BrokenGpu, NamesTheLayer) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(break_in_conv7(), ::testing::ExitedWithCode(0), "broken in conv7");
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, BrokenGpu, ::testing::ValuesIn(devices(false)),
+                         [](const auto&) { return "cuda"; });
+
+INSTANTIATE_TEST_SUITE_P(StandIn, GpuErrors, ::testing::ValuesIn(devices(true)),
                          [](const auto&) { return "cuda"; });
 
 }  // namespace

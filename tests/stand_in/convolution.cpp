@@ -106,13 +106,22 @@ class Held {
 }  // namespace
 
 const std::vector<Engine>& engines() {
-  static const std::vector<Engine> all{
-      {{CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS}},
-      {{CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}},
-      {{}, std::int64_t{1} << 40},  // Wants more workspace than anything has.
-      {{}, 0, false},
-      {{}, 4096},
-  };
+  static const std::vector<Engine> all = [] {
+    Engine rounds, differs, wants_too_much, cannot, compiled, one_too_many, slow;
+    rounds.notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS};
+    differs.notes = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
+    differs.computes = false;
+    wants_too_much.workspace = std::int64_t{1} << 40;
+    cannot.has_plan = false;
+    compiled = cannot;
+    compiled.compiled = true;
+    one_too_many.compiled = true;
+    one_too_many.computes = false;  // And so would be the fastest.
+    slow.workspace = 4096;
+    slow.proposed = false;
+    return std::vector{rounds,   differs,  wants_too_much, cannot,
+                       compiled, compiled, one_too_many,   slow};
+  }();
   return all;
 }
 

@@ -14,7 +14,10 @@ namespace duplex::stand_in {
 struct Engine {
   std::vector<cudnnBackendNumericalNote_t> notes;
   std::int64_t workspace = 0;
-  bool runs = true;
+  bool has_plan = true;
+  bool compiled = false;  ///< When it is asked for.
+  bool computes = true;   ///< Else the result stays as it was.
+  bool proposed = true;   ///< Else it is what the rest is: CUDNN_HEUR_MODE_FALLBACK.
 };
 
 /// Best first, by what is said of them; not all may be used, or can be.

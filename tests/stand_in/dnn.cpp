@@ -139,7 +139,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   }
   if (it.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
     const Described& configuration = it.part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-    if (!engines().at(static_cast<std::size_t>(configuration.engine)).runs)
+    if (!engines().at(static_cast<std::size_t>(configuration.engine)).has_plan)
       return CUDNN_STATUS_NOT_SUPPORTED;
   }
   return CUDNN_STATUS_SUCCESS;
@@ -154,13 +154,20 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
     return described(static_cast<cudnnBackendDescriptor_t*>(values)[i]);
   };
   switch (name) {
-    case CUDNN_ATTR_ENGINEHEUR_RESULTS:
-      *count = static_cast<std::int64_t>(engines().size());
-      for (std::int64_t i = 0; i < std::min(room, *count); ++i) {
-        parts(i).engine = static_cast<int>(i);
-        parts(i).attributes = it.attributes;
+    case CUDNN_ATTR_ENGINEHEUR_RESULTS: {
+      const bool first =
+          it.one<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) != CUDNN_HEUR_MODE_FALLBACK;
+      *count = 0;
+      for (std::size_t i = 0; i < engines().size(); ++i) {
+        if (engines()[i].proposed != first) continue;
+        if (*count < room) {
+          parts(*count).engine = static_cast<int>(i);
+          parts(*count).attributes = it.attributes;
+        }
+        ++*count;
       }
       return CUDNN_STATUS_SUCCESS;
+    }
     case CUDNN_ATTR_ENGINECFG_ENGINE:
       *count = 1;
       parts(0).engine = it.engine;
@@ -172,6 +179,11 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
                 static_cast<cudnnBackendNumericalNote_t*>(values));
       return CUDNN_STATUS_SUCCESS;
     }
+    case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE:
+      *count = engines().at(static_cast<std::size_t>(it.engine)).compiled ? 1 : 0;
+      if (*count == 1)
+        *static_cast<cudnnBackendBehaviorNote_t*>(values) = CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+      return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: {
       const Described& configuration = it.part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
       *static_cast<std::int64_t*>(values) =
@@ -195,7 +207,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   for (std::size_t i = 0; i < numbers.size(); ++i) memory[numbers[i]] = pointers[i];
   duplex::stand_in::enqueue_kernel(handle->stream, [=, &engine] {
     std::memset(workspace, 0xFF, static_cast<std::size_t>(engine.workspace));
-    run_graph(nodes, engine, memory);
+    if (engine.computes) run_graph(nodes, engine, memory);
   });
   return CUDNN_STATUS_SUCCESS;
 }
