@@ -136,7 +136,7 @@ cxxflags = -std=c++17 $(optimise) -Wall -Wextra -ffp-contract=off -fno-math-errn
   -fno-trapping-math $(CONFIG_OPENMP) $(if $(filter 1,$(WERROR)),-Werror) \
   $(if $(filter 1,$(NATIVE)),-march=native) -pthread -I. $(CONFIG_CPPFLAGS) \
   $(if $(CONFIG_ONEDNN),-DDUPLEX_ONEDNN) \
-  $(if $(filter core/cudnn/% tests/stand_in/%,$<),-fPIC $(CONFIG_CUDA_CPPFLAGS)) \
+  $(if $(filter core/cudnn/% tests/stand_in/% tests/cudnn/%,$<),-fPIC $(CONFIG_CUDA_CPPFLAGS)) \
   $(if $(filter-out tools/simulation/%,$(filter models/% tools/% tests/%,$<)),$(light)) $(CXXFLAGS)
 # What a library beside it is to find in the program has to be exported.
 ldflags = $(optimise) -rdynamic $(CONFIG_OPENMP) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS)
@@ -200,23 +200,27 @@ $(stand_in): $(stand_in_objects) $(BUILD)/link-flags
 	@$(CONFIG_CXX) -shared $(filter %.o,$^) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS) -o $@
 
 # ---- Tests: one program a folder, linked with what that folder may use and nothing else.
-test_folders := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/*_test.cpp))))
+test_folders := $(filter-out $(if $(CONFIG_CUDA),,cudnn), \
+  $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/*_test.cpp)))))
 uses_core := $(core)
 uses_datasets := $(core) $(datasets)
 uses_net := $(core) $(net)
 uses_layers := $(core) $(layers)
 uses_models := $(core) $(layers) $(models)
+uses_cudnn := $(uses_models) $(cudnn)
 crypto_core := no
 crypto_datasets := no
 crypto_layers := no
 crypto_models := no
+crypto_cudnn := no
+links_cudnn := $(CONFIG_CUDA_LDFLAGS)
 
 define test_program
 tests_$1 := $(call object,$(wildcard tests/$1/*.cpp))
 $(BUILD)/tests/$1: $$(tests_$1) $(or $(uses_$1),$(everything)) $(BUILD)/link-flags $(cudnn_library) | have-gtest
 	@mkdir -p $$(dir $$@)
 	@echo '  link     $$@'
-	@$$(CONFIG_CXX) $$(filter %.o,$$^) $$(ldflags) -lgtest_main -lgtest $$(libraries) \
+	@$$(CONFIG_CXX) $$(filter %.o,$$^) $$(ldflags) -lgtest_main -lgtest $$(libraries) $(links_$1) \
 	  $(if $(crypto_$1),,-lcrypto) -o $$@
 endef
 $(foreach folder,$(test_folders),$(eval $(call test_program,$(folder))))
@@ -244,7 +248,7 @@ sources := $(shell find $(source_folders) -name '*.cpp' 2>/dev/null)
 kernels := $(shell find $(source_folders) -name '*.cu' 2>/dev/null)
 headers := $(shell find $(source_folders) -name '*.h' 2>/dev/null)
 tidied := $(patsubst %.cpp,$(BUILD)/tidy/%.ok,$(filter-out $(if $(CONFIG_ONEDNN),,core/onednn/%) \
-  $(if $(CONFIG_CUDA),,core/cudnn/% tests/stand_in/%),$(sources)))
+  $(if $(CONFIG_CUDA),,core/cudnn/% tests/stand_in/% tests/cudnn/%),$(sources)))
 
 # clang without its own omp.h takes that of the compiler.
 tidy_omp = $(if $(CONFIG_CXX),-idirafter $(shell $(CONFIG_CXX) -print-file-name=include))

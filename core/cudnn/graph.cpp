@@ -100,7 +100,7 @@ Descriptor pointwise(Descriptors& parts, cudnnPointwiseMode_t mode, const Descri
 
 }  // namespace
 
-Descriptor describe(const Context& context, const ConvGraph& graph, Descriptors& parts) {
+Descriptor describe(const Target& target, const ConvGraph& graph, Descriptors& parts) {
   const auto keep = [&](Descriptor descriptor) -> std::size_t {
     parts.push_back(std::move(descriptor));
     return parts.size() - 1;
@@ -142,8 +142,8 @@ Descriptor describe(const Context& context, const ConvGraph& graph, Descriptors&
     add_node(pointwise(parts, CUDNN_POINTWISE_RELU_FWD, parts[last], nullptr, parts[y]));
 
   Descriptor whole = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  const cudnnHandle_t handle = context.dnn();
-  set(whole, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle);
+  if (target.handle != nullptr)
+    set(whole, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
   set(whole, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, nodes.data(),
       static_cast<std::int64_t>(nodes.size()));
   finish(whole);

@@ -27,7 +27,14 @@ struct ConvGraph {
   std::string key() const;  ///< Equal for equal graphs.
 };
 
+/// What is to compute: the GPU of a handle or, to ask without one, a GPU that is described (cuDNN
+/// 9.8 and later, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR).
+struct Target {
+  cudnnHandle_t handle = nullptr;
+  Descriptor described;
+};
+
 /// The graph itself, and in `parts` what it refers to, which has to live as long.
-Descriptor describe(const Context& context, const ConvGraph& graph, Descriptors& parts);
+Descriptor describe(const Target& target, const ConvGraph& graph, Descriptors& parts);
 
 }  // namespace duplex::cudnn

@@ -4,18 +4,17 @@
 #include <array>
 #include <cstdio>
 #include <limits>
-#include <optional>
 #include <vector>
 
+#include "core/cudnn/engines.h"
 #include "core/cudnn/kernels.h"
 #include "core/error.h"
 
 namespace duplex::cudnn {
 namespace {
 
-/// Of what cuDNN proposes, in the order of its own estimate, so many are timed; of those that it
-/// compiles when they are asked for, which takes up to a second each, fewer.
-constexpr std::size_t timed_at_most = 12, compiled_at_most = 2;
+/// Of what cuDNN proposes, in the order of its own estimate.
+constexpr std::size_t timed_at_most = 12;
 constexpr int timed_runs = 3;
 /// One that takes so many times as long as the fastest is not run again.
 constexpr float hopeless = 2.0F;
@@ -24,101 +23,6 @@ constexpr float hopeless = 2.0F;
 /// for x and y in another order, 1.5 GiB for VGG's first ones at batch 64.
 std::size_t workspace_limit(const Context& context) {
   return std::max(std::size_t{512} << 20, context.memory_bytes() / 16);
-}
-
-/// What cuDNN proposes, its best first; nothing where it knows nothing.
-Descriptors proposals(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
-  Descriptor heuristic = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-  set(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
-  set(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
-  if (cudnnBackendFinalize(heuristic.get()) != CUDNN_STATUS_SUCCESS) return {};
-  std::int64_t count = 0;
-  if (cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                               CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count,
-                               nullptr) != CUDNN_STATUS_SUCCESS)
-    return {};
-  Descriptors configurations;
-  std::vector<cudnnBackendDescriptor_t> raw;
-  for (std::int64_t i = 0; i < count; ++i) {
-    configurations.push_back(make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
-    raw.push_back(configurations.back().get());
-  }
-  if (cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                               CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &count,
-                               raw.data()) != CUDNN_STATUS_SUCCESS)
-    return {};
-  configurations.resize(static_cast<std::size_t>(count));
-  return configurations;
-}
-
-/// Null: cuDNN does not say.
-Descriptor engine_of(const Descriptor& configuration) {
-  Descriptor engine = make(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  cudnnBackendDescriptor_t raw = engine.get();
-  std::int64_t count = 0;
-  if (cudnnBackendGetAttribute(configuration.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
-                               CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
-                               &raw) != CUDNN_STATUS_SUCCESS)
-    engine.reset();
-  return engine;
-}
-
-/// What cuDNN notes of an engine, of at most `kinds` kinds of notes. None: it does not say.
-template <class Note>
-std::optional<std::vector<Note>> notes_of(const Descriptor& engine,
-                                          cudnnBackendAttributeName_t name,
-                                          cudnnBackendAttributeType_t type, std::int64_t kinds) {
-  std::vector<Note> notes(static_cast<std::size_t>(kinds));
-  std::int64_t count = 0;
-  if (cudnnBackendGetAttribute(engine.get(), name, type, kinds, &count, notes.data()) !=
-      CUDNN_STATUS_SUCCESS)
-    return std::nullopt;
-  notes.resize(static_cast<std::size_t>(std::min(count, kinds)));
-  return notes;
-}
-
-/// The same bits every time, no more rounding than a sum has, and none of the inputs but what the
-/// precision says.
-bool is_allowed(const Descriptor& engine, Precision precision) {
-  const auto notes = notes_of<cudnnBackendNumericalNote_t>(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                                           CUDNN_TYPE_NUMERICAL_NOTE,
-                                                           CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
-  if (!notes) return false;
-  const bool strict = precision == Precision::float32;
-  return std::none_of(notes->begin(), notes->end(), [&](cudnnBackendNumericalNote_t note) {
-    return (strict && (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE ||
-                       note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) ||
-           note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
-           note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC
-#if CUDNN_VERSION >= 8300
-           || note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13
-#endif
-        ;
-  });
-}
-
-/// Whether cuDNN compiles it when it is asked for.
-bool is_compiled_here(const Descriptor& engine) {
-#if CUDNN_VERSION >= 8300
-  const auto notes = notes_of<cudnnBackendBehaviorNote_t>(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
-                                                          CUDNN_TYPE_BEHAVIOR_NOTE,
-                                                          CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
-  return notes && std::find(notes->begin(), notes->end(),
-                            CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != notes->end();
-#else
-  static_cast<void>(engine);
-  return false;
-#endif
-}
-
-/// Null: the engine cannot compute this after all.
-Descriptor plan_of(const Context& context, const Descriptor& configuration) {
-  Descriptor plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  const cudnnHandle_t handle = context.dnn();
-  set(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
-  set(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-  if (cudnnBackendFinalize(plan.get()) != CUDNN_STATUS_SUCCESS) plan.reset();
-  return plan;
 }
 
 /// Memory to time engines on.
@@ -177,15 +81,6 @@ class Trial {
   Handle<cudaEvent_t> before_, after_;
 };
 
-/// Bytes; none: cuDNN does not say.
-std::optional<std::size_t> workspace_of(const Descriptor& plan) {
-  std::int64_t bytes = 0, count = 0;
-  if (cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                               CUDNN_TYPE_INT64, 1, &count, &bytes) != CUDNN_STATUS_SUCCESS)
-    return std::nullopt;
-  return static_cast<std::size_t>(bytes);
-}
-
 }  // namespace
 
 void Runner::run(const Context& context, const ConvMemory& memory, void* workspace,
@@ -215,28 +110,21 @@ std::shared_ptr<const Plan> Plans::fastest(const ConvGraph& graph) {
   const auto known = plans_.find(key);
   if (known != plans_.end()) return known->second;
 
+  Target target;
+  target.handle = context_->dnn();
   auto parts = std::make_shared<Descriptors>();
   try {
-    Descriptor described = describe(*context_, graph, *parts);
+    Descriptor described = describe(target, graph, *parts);
     parts->push_back(std::move(described));
   } catch (const Error&) {  // Some versions refuse here what others have no engine for.
     return plans_[key] = nullptr;
   }
   const std::size_t whole = parts->size() - 1;
   std::vector<std::shared_ptr<const Plan>> usable;
-  std::size_t compiled = 0;
-  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    for (Descriptor& configuration : proposals((*parts)[whole], mode)) {
-      if (usable.size() == timed_at_most) break;
-      const Descriptor engine = engine_of(configuration);
-      if (!engine || !is_allowed(engine, context_->precision())) continue;
-      if (is_compiled_here(engine) && ++compiled > compiled_at_most) continue;
-      Descriptor made = plan_of(*context_, configuration);
-      const auto workspace = made ? workspace_of(made) : std::nullopt;
-      if (!workspace || *workspace > workspace_limit(*context_)) continue;
-      parts->push_back(std::move(configuration));
-      usable.push_back(std::make_shared<const Plan>(parts, std::move(made), *workspace));
-    }
+  for (Engine& engine : engines_of((*parts)[whole], target, context_->precision(),
+                                   workspace_limit(*context_), timed_at_most)) {
+    parts->push_back(std::move(engine.configuration));
+    usable.push_back(std::make_shared<const Plan>(parts, std::move(engine.plan), engine.workspace));
   }
 
   std::shared_ptr<const Plan> best;

@@ -1,0 +1,116 @@
+// What cuDNN itself, no stand-in, says of the convolutions of all networks. From 9.8 on it answers
+// for a GPU that is described and need not be there.
+#include "core/cudnn/engines.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "core/cudnn/layout.h"
+#include "models/registry.h"
+
+namespace duplex::cudnn {
+namespace {
+
+/// An H100, in the words of CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION.
+constexpr const char* h100 = R"({
+  "deviceName": "NVIDIA H100 80GB HBM3", "deviceVer": 900, "cudaDeviceId": 0, "pciDeviceId": 9008,
+  "driverVer": 13000, "multiProcessorCount": 132, "totalGlobalMem": 85028896768,
+  "l2CacheSize": 52428800, "smClockRateKHz": 1980000, "memClockRateKHz": 2619000,
+  "warpSize": 32, "maxThreadsPerSM": 2048, "maxCtasPerSM": 32, "maxThreadsPerBlock": 1024,
+  "maxBlockSize": [1024, 1024, 64], "maxGridSize": [2147483647, 65535, 65535],
+  "maxRegistersPerSM": 65536, "regsPerBlock": 65536, "maxSharedMemoryPerBlock": 49152,
+  "maxSharedMemoryPerBlockOptin": 232448, "reservedSharedMemoryPerBlock": 1024,
+  "supportCoopLaunch": 1, "isTccDriver": 0})";
+constexpr std::size_t room = std::size_t{5} << 30;
+constexpr std::int64_t batch = 64;
+
+Descriptor described(const std::string& gpu) {
+#if CUDNN_VERSION >= 90800
+  if (cudnnGetVersion() < 90800) return {};
+  Descriptor descriptor = make(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  set(descriptor, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, gpu.data(),
+      static_cast<std::int64_t>(gpu.size()));
+  finish(descriptor);
+  return descriptor;
+#else
+  static_cast<void>(gpu);
+  return {};
+#endif
+}
+
+struct Way {
+  Precision precision;
+  Order order;
+
+  Type type() const { return precision == Precision::bf16 ? Type::bf16 : Type::float32; }
+};
+
+class Engines : public ::testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    target_.described = described(h100);
+    if (!target_.described) GTEST_SKIP() << "cuDNN before 9.8 does not answer without a GPU";
+  }
+
+  bool has_engine(const ConvGraph& graph) const {
+    Descriptors parts;
+    const Descriptor whole = describe(target_, graph, parts);
+    return !engines_of(whole, target_, GetParam().precision, room, 1).empty();
+  }
+
+ private:
+  Target target_;
+};
+
+/// As core/cudnn/conv.cpp asks for it.
+ConvGraph graph_of(const ConvSpec& spec, const Shape& x, const Way& way) {
+  const auto view = [&](const Shape& shape) {
+    View it = view_of(desc_of(shape, way.order, way.type()));
+    it.order = way.order;
+    return it;
+  };
+  ConvGraph graph;
+  graph.window = spec.window;
+  graph.x = view(x);
+  graph.weights = view(weights_shape(spec, x));
+  graph.y = view(output_shape(spec, x));
+  graph.bias = spec.bias;
+  graph.relu = spec.relu;
+  return graph;
+}
+
+TEST_P(Engines, AreThereForEveryConvolution) {
+  std::set<std::string> asked;
+  for (const auto& [name, build] : models::all()) {
+    const Model model = build({});
+    for (const Model::Entry& entry : model.nodes()) {
+      const auto* layer = dynamic_cast<const ConvLayer*>(entry.layer.get());
+      if (layer == nullptr) continue;
+      const Shape one = model.input_shapes(entry)[0], x{batch, one.c(), one.h(), one.w()};
+      ConvGraph graph = graph_of(layer->spec(x), x, GetParam());
+      if (!asked.insert(graph.key()).second) continue;
+      SCOPED_TRACE(name + " " + entry.name + ", input " + x.str());
+      EXPECT_TRUE(has_engine(graph)) << "forward, with bias and ReLU";
+      graph.bias = graph.relu = false;
+      graph.direction = Direction::data;
+      EXPECT_TRUE(has_engine(graph)) << "gradient of the input";
+      graph.direction = Direction::weights;
+      EXPECT_TRUE(has_engine(graph)) << "gradient of the weights";
+    }
+  }
+  EXPECT_GT(asked.size(), 50U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    H100, Engines,
+    ::testing::Values(Way{Precision::float32, Order::nchw}, Way{Precision::float32, Order::nhwc},
+                      Way{Precision::tf32, Order::nchw}, Way{Precision::tf32, Order::nhwc},
+                      Way{Precision::bf16, Order::nchw}, Way{Precision::bf16, Order::nhwc}),
+    [](const auto& info) {
+      return name_of(info.param.precision) + (info.param.order == Order::nhwc ? "_nhwc" : "_nchw");
+    });
+
+}  // namespace
+}  // namespace duplex::cudnn
