@@ -56,7 +56,8 @@ std::vector<double> time_steps(Network& network, const Flags& flags) {
   LearningRate rate;
   rate.base = 1e-3;
   LocalExchange exchange(network, optimiser, rate);
-  // As in training, the next pictures are copied while a step computes.
+  // As in training (tools/network_steps.cpp), the copy of the next pictures is asked for once the
+  // host has asked for the whole step, and runs while the device works it off.
   Device& device = network.device();
   const std::size_t bytes = images.size() * sizeof(float);
   const std::shared_ptr<void> pinned = device.pin(images.data(), bytes);
@@ -71,10 +72,10 @@ std::vector<double> time_steps(Network& network, const Flags& flags) {
     exchange.begin(static_cast<std::uint64_t>(step));
     network.forward(images.data(), pass, &exchange);
     network.backward(&exchange);
-    exchange.end();
     copy = device.prefetch(images.data(), bytes);
-    network.loss();
     network.synchronize();
+    exchange.end();
+    network.loss();
     if (step >= flags.warm_up) times.push_back(seconds(clock_ns() - begin));
   }
   return times;
@@ -128,7 +129,8 @@ int bench(int argc, const char* const* argv) {
   app.add_flag(
       "--row", flags.row,
       "print one line of tab-separated values: network, batch, pictures a second (median, low, "
-      "high), GFLOP/s, seconds of a step, seconds of the ceiling (0: not measured), peak bytes");
+      "high), GFLOP/s, seconds of a step, seconds of the ceiling (0: not measured), peak bytes, "
+      "which layout was found the faster (empty: none was looked for)");
   if (const auto done = parse(app, argc, argv)) return *done;
 
   if (flags.computing.threads == 0) flags.computing.threads = usable_cores();
@@ -153,9 +155,9 @@ int bench(int argc, const char* const* argv) {
   const auto batch = static_cast<double>(flags.batch);
   const double rate = step_flop(network.model(), flags.batch) / step.median * 1e-9;
   if (flags.row) {
-    std::printf("%s\t%lld\t%.3f\t%.3f\t%.3f\t%.1f\t%.6f\t%.6f\t%.0f\n", flags.model.net.c_str(),
+    std::printf("%s\t%lld\t%.3f\t%.3f\t%.3f\t%.1f\t%.6f\t%.6f\t%.0f\t%s\n", flags.model.net.c_str(),
                 static_cast<long long>(flags.batch), batch / step.median, batch / step.high,
-                batch / step.low, rate, step.median, ceiling, memory);
+                batch / step.low, rate, step.median, ceiling, memory, layout.c_str());
     return 0;
   }
   if (!layout.empty()) std::printf("%s\n", layout.c_str());
