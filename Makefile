@@ -83,15 +83,15 @@ ifneq ($(filter-out help deps test demo bench thesis clean,$(or $(MAKECMDGOALS),
 # ---- What the machine has: probed once, and again when packages or settings change.
 -include $(BUILD)/config.mk
 
-$(shell mkdir -p $(BUILD); settings='$(CXX) $(ONEDNN) $(CUDA) $(CUDA_HOME)'; \
+$(shell mkdir -p $(BUILD); settings='$(CXX) $(ONEDNN) $(CUDA) $(CUDA_HOME) $(PYTHON)'; \
   [ "$$(cat $(BUILD)/settings 2>/dev/null)" = "$$settings" ] || echo "$$settings" > $(BUILD)/settings)
 $(BUILD)/config.mk: make/probe.sh $(BUILD)/settings \
     $(wildcard .deps/stamp /var/lib/dpkg/status /var/lib/rpm/rpmdb.sqlite /var/lib/rpm/Packages)
-	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' CUDA='$(CUDA)' bash make/probe.sh $(BUILD)
+	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' CUDA='$(CUDA)' PYTHON='$(PYTHON)' bash make/probe.sh $(BUILD)
 
 .PHONY: probe
 probe:
-	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' CUDA='$(CUDA)' bash make/probe.sh $(BUILD)
+	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' CUDA='$(CUDA)' PYTHON='$(PYTHON)' bash make/probe.sh $(BUILD)
 	@cat $(BUILD)/config.txt
 
 # What was found is said before anything is compiled, and nothing is where something needed lacks.

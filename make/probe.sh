@@ -1,6 +1,7 @@
 #!/bin/bash
 # What this machine has: writes make variables to OUT/config.mk and the same for people to
-# OUT/config.txt. Settings come from the environment: CXX, ONEDNN and CUDA (auto, 0, 1), CUDA_HOME.
+# OUT/config.txt. Settings come from the environment: CXX, ONEDNN and CUDA (auto, 0, 1), CUDA_HOME, PYTHON (whose packages
+# may hold CUDA).
 # Usage: make/probe.sh OUT
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -130,10 +131,11 @@ fi
 cuda_roots() {
   printf '%s\n' "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda /opt/cuda
   command -v nvcc >/dev/null && dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")"
-  python3 - 2>/dev/null <<'PYTHON'
-import glob, site, sysconfig
+  "${PYTHON:-python3}" - 2>/dev/null <<'PYTHON'
+import glob, site, sys, sysconfig
 for folder in dict.fromkeys([sysconfig.get_path("purelib"), *site.getsitepackages(), site.getusersitepackages()]):
     print(*sorted(glob.glob(folder + "/nvidia/*/"), reverse=True), sep="\n")
+print(sys.prefix)
 PYTHON
 }
 
