@@ -1,183 +1,147 @@
 #!/bin/bash
 # One command for a machine with an NVIDIA GPU, CUDA and cuDNN, and perhaps nothing else, not even a network: builds,
-# runs the tests of core, layers and models on the GPU against the reference, a short training under compute-sanitizer
-# if it is there, times the networks beside PyTorch if python3 has it, and writes what it found to a page. What it needs
-# to build (stb, CLI11, json, OpenSSL, GoogleTest) is taken from the system or from .deps/: make/carry.sh fills that
-# folder on a machine that has a network. On a machine without a GPU it builds, and the page says so.
-# Usage: tools/gpu_check.sh [FOLDER]     where the page goes (default docs/results)
-# Environment: BUILD (build-gpu), BATCHES ("64 16 32 128", the first beside torch.compile), NETWORKS, PRECISIONS, STEPS
-# (20), PYTHON (python3), SECONDS_LEFT (520: what has not begun by then is left out, with a word), RESUME=1 (goes on with
-# the times that the last run of this commit had no time for; does not test again).
+# runs the tests of core, layers, models and tools on the GPU against the reference, a short training under
+# compute-sanitizer if it is there, times the networks beside PyTorch if python3 has it, and writes what it found to a
+# page, anew after every figure. It ends within 9 minutes; what had no time is said on the page, and RESUME goes on with it.
+# What it needs to build (stb, CLI11, json, OpenSSL, GoogleTest) is taken from the system or from .deps/: make/carry.sh
+# fills that folder on a machine that has a network. Without GoogleTest nothing is tested. On a machine without a GPU it
+# builds, and the page says so. Paths are seen from the repository's root.
+# Usage: tools/gpu_check.sh [FOLDER]     where the page goes, gpu-NAME.md, and what RESUME needs: rows.txt, tests.md, and
+#                                        logs.tar.gz (default: the page to docs/results, the rest to BUILD/results)
+# Environment: BUILD (build-gpu), BATCHES ("64 128 32 16", the first in every way), NETWORKS, PRECISIONS, STEPS (20), PYTHON
+# (python3), SECONDS_LEFT (520: nothing runs on after that), ITEM_SECONDS (at most so long for anything), COMMIT (what the
+# page calls this code where git does not say).
+# RESUME=1: goes on with what FOLDER holds; RESUME=OTHER: with a copy of OTHER, say of files that were brought back from
+# the machine (OUT=...; RESUME=brought/back tools/gpu_check.sh "$OUT"). What other sources, another GPU or other
+# versions gave does not count; PyTorch's figures do not depend on our sources, so these stay when only ours changed.
+# Exit code: 1 where it did not build, tests failed or were cut off (in a former run too), or every timing failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-folder=${1:-docs/results}
 build=${BUILD:-build-gpu}
-batches=${BATCHES:-64 16 32 128}
+folder=${1:-docs/results}
+state=${1:-$build/results}
+batches=${BATCHES:-64 128 32 16}
+first=${batches%% *}
 networks=${NETWORKS:-squeezenet googlenet resnet34 vgg16e}
 precisions=${PRECISIONS:-float32 bf16 tf32}
 resume=${RESUME:-}
 steps=${STEPS:-20}
 python=${PYTHON:-python3}
 budget=${SECONDS_LEFT:-520}
+longest=${ITEM_SECONDS:-600}
 duplex=$build/bin/duplex
-mkdir -p "$folder" "$build"
-page=$build/page.md
-rows=$build/rows.txt
-: >"$page"
+logs=$build/logs
+rows=$state/rows.txt tests=$state/tests.md machine=$state/machine.txt
+wrong=$logs/wrong.txt
+mkdir -p "$folder" "$state" "$logs" || exit 1
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 
-say() { echo "gpu_check: $*" >&2; }
-write() { printf '%s\n' "$@" >>"$page"; }
-in_time() { [ "$SECONDS" -lt "$budget" ]; }
-left() { echo $((budget - SECONDS > 10 ? budget - SECONDS : 10)); }
+if [ "$resume" ] && [ "$resume" != 1 ] && ! [ "$resume" -ef "$state" ]; then
+  cp "$resume"/{rows.txt,tests.md} "$state" || exit 1
+fi
+[ "$resume" ] || rm -f "$rows" "$tests"
+rm -f "$logs"/*
+touch "$rows" "$tests" "$wrong"
 
-# ---- Build.
+say() { printf 'gpu_check: %3d s: %s\n' "$SECONDS" "$*" >&2; }
+left() { echo $((budget - SECONDS)); }
+in_time() { [ "$(left)" -ge $(($1 < longest ? $1 : longest)) ]; }
+cap() { local l; l=$(left); printf '%s\n' "$1" "$longest" $((l > 1 ? l : 1)) | sort -n | head -n 1; }
+capped() { local most; most=$(cap "$1"); shift; timeout -k 5 "$most" "$@"; }
+cut_off() { [ "$1" = 124 ] || [ "$1" = 137 ]; }  # The exit code of what `capped` has stopped.
+
+# ---- What this machine is, and what the results depend on.
+sum_of() { find "$@" -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c 1-12; }
+mark() { printf '%s\n' "$@" | sha256sum | cut -c 1-12; }
+code=$(sum_of Makefile make core layers models datasets net tools -not -name '*.py' -not -name '*.sh' -not -name '*.awk' \
+  -not -path '*/lab/*' -not -path '*/bench_wire/*' -not -path '*/thesis/*')
+commit=$(git describe --always --dirty 2>/dev/null || echo "${COMMIT:-}")
+gpu=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | head -n 1)
+name=$(echo "${gpu%%,*}" | tr -c 'A-Za-z0-9\n' '-' | tr '[:upper:]' '[:lower:]')
+page=$folder/gpu${name:+-$name}.md
+make=(make BUILD="$build" CUDA=1 ONEDNN=0 PYTHON="$python")
+asked=$logs/torch.txt
+capped 60 "$python" -W ignore -c 'import torch; print(torch.__version__, "cuDNN", torch.backends.cudnn.version())' >"$asked" 2>&1 &
+asking=$!
+capped 60 "${make[@]}" report >"$logs/probe.log" 2>&1
+built=$(sed -n 's/^ *found *CUDA *//p' "$build/config.txt" 2>/dev/null)
+nvcc=$(sed -n 's/^CONFIG_NVCC := *\([^ ]*\).*/\1/p' "$build/config.mk" 2>/dev/null)
+{
+  echo "$(date '+%F %R'), commit ${commit:-of no checkout}, sources $code"
+  nvidia-smi --format=csv --query-gpu=name,driver_version,memory.total,memory.used,compute_mode
+  nvidia-smi --format=csv --query-gpu=clocks.sm,clocks.max.sm,clocks.mem,clocks.max.mem,power.limit,temperature.gpu
+  "${nvcc:-nvcc}" --version | grep release
+  echo "headers: CUDA ${built:-not found}"
+  g++ --version | head -n 1
+  "$python" --version
+  echo "$(nproc) cores, $(awk '/MemTotal/ { printf "%.0f GiB of memory", $2 / 1048576 }' /proc/meminfo)"
+} >"$machine" 2>&1
+cat "$machine" >&2
+
+# shellcheck source-path=SCRIPTDIR
+. tools/gpu_check/page.sh
+. tools/gpu_check/tests.sh
+. tools/gpu_check/timing.sh
+unbuilt='' warned='' torch='' sampling=''
+trap '[ ! "$sampling" ] || kill "$sampling" 2>/dev/null; page' EXIT
+trap 'exit 143' TERM INT
+
+# ---- Build. A compiler that was never tried here may warn of something: that is told on the page, and no more.
+targets=(all)
+grep -q '^CONFIG_GTEST := 1' "$build/config.mk" 2>/dev/null && targets+=("$build"/tests/{core,layers,models,tools})
 say "building"
-if ! make BUILD="$build" CUDA=1 ONEDNN=0 WERROR=1 all "$build"/tests/{core,layers,models,tools} >"$build/build.log" 2>&1; then
-  grep -E 'error|lacks|Cannot|missing' "$build/build.log" | head -n 10 >&2
-  say "it does not build; the whole log is $build/build.log"
+werror=1 status=1
+[ "$(head -n 1 "$build/warned" 2>/dev/null)" = "$code" ] && werror=
+if [ "$werror" ]; then
+  capped 400 "${make[@]}" WERROR=1 "${targets[@]}" >"$logs/werror.log" 2>&1
+  status=$?
+fi
+if [ $status != 0 ] && ! cut_off $status; then
+  say "building without WERROR=1"
+  capped 400 "${make[@]}" "${targets[@]}" >"$logs/build.log" 2>&1
+  status=$?
+  if [ $status = 0 ]; then
+    [ ! "$werror" ] || printf '%s\n' "$code" "$(grep -m 1 -i error "$logs/werror.log" | cut -c 1-200)" >"$build/warned"
+    warned=$(tail -n 1 "$build/warned")
+  fi
+fi
+wait $asking && torch=$(tail -n 1 "$asked")
+echo "PyTorch ${torch:-: $(tail -n 1 "$asked")}" >>"$machine"
+tail -n 1 "$machine" >&2
+if [ $status != 0 ]; then
+  unbuilt=$logs/build.log
+  [ -s "$unbuilt" ] || unbuilt=$logs/werror.log
+  cut_off $status && echo "stopped after $SECONDS s; RESUME=1 goes on from there, where $build is still there" >>"$unbuilt"
+  tail -n 30 "$unbuilt" >&2
+  say "it does not build: $page"
   exit 1
 fi
-built=$(sed -n 's/^ *found *CUDA *//p' "$build/config.txt")
-gpu=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | head -n 1)
-name=$(echo "${gpu%%,*}" | tr -c 'A-Za-z0-9\n' '-' | tr 'A-Z' 'a-z')
-commit=$(git describe --always --dirty 2>/dev/null || echo 'of no checkout')
-[ "$resume" ] && [ "$(cat "$build/commit.txt" 2>/dev/null)" = "$commit" ] || resume=
-[ "$resume" ] || { : >"$rows"; : >"$build/tests.md"; : >"$build/bench.log"; }
-echo "$commit" >"$build/commit.txt"
-
-write "# The GPU${gpu:+: ${gpu%%,*}}" "" "What \`tools/gpu_check.sh\` found." "" \
-  "- $(date +%F), commit $commit" "- built with CUDA $built, $(nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/nvcc \1/p')"
-if [ -z "$gpu" ]; then
-  write "" "Not yet run on a GPU: this machine has none. The device compiles without warnings and links; what its kernels do" \
-    "with one element is tested on the host (tests/core/gpu_elements_test.cpp), and the whole device on a stand-in for" \
-    "CUDA, cuBLAS and cuDNN (tests/stand_in.sh)."
-  mv "$page" "$folder/gpu.md"
-  say "no GPU here: $folder/gpu.md says so"
+if [ ! "$gpu" ]; then
+  say "no GPU here: $page says so"
   exit 0
 fi
-write "- $gpu (driver, memory)"
+say "built"
 
-# ---- Tests.
-failed=0
-tested() { printf '%s\n' "$@" >>"$build/tests.md"; }
-if [ ! "$resume" ]; then
-  for tests in core layers models tools; do
-    say "tests of $tests"
-    timeout "$(left)" "$build/tests/$tests" --gtest_filter='*cudnn*:Gpu*:*OnAGpu*' >"$build/$tests.log" 2>&1
-    code=$?
-    passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$build/$tests.log")
-    if [ "${passed:-0}" = 0 ] && [ $code = 0 ]; then
-      failed=1
-      tested "- $tests: they found no GPU: $("$duplex" bench --net lenet --steps 1 --device cuda 2>&1 | tail -n 1)"
-      continue
-    fi
-    tested "- $tests: ${passed:-0} passed$([ $code = 0 ] || echo ", exit code $code")"
-    [ $code = 0 ] && continue
-    failed=1
-    tested "" '```' "$(grep -E '^\[  FAILED  \].*ms\)' "$build/$tests.log" | head -n 40)" "$(tail -n 3 "$build/$tests.log")" '```' ""
-  done
-  # Memory errors.
-  if command -v compute-sanitizer >/dev/null && in_time; then
-    say "compute-sanitizer"
-    if timeout "$(left)" compute-sanitizer --error-exitcode 9 "$duplex" bench --net lenet --batch 16 --steps 2 \
-      --layout nhwc --device cuda >"$build/sanitizer.log" 2>&1; then
-      tested "- compute-sanitizer, LeNet, 4 steps: $(grep 'ERROR SUMMARY' "$build/sanitizer.log" | sed 's/=* *//')"
-    else
-      failed=1
-      tested "- compute-sanitizer, LeNet: failed" "" '```' "$(grep -v '^$' "$build/sanitizer.log" | head -n 20)" '```'
-    fi
-  else
-    tested "- compute-sanitizer: not run"
-  fi
+# ---- What other sources, GPUs or versions gave does not count.
+of_tests=$(mark "$code" "$(sum_of tests)" "$gpu" "$built")
+of_ours=$(mark "$code" "$gpu" "$built" "$steps")
+of_theirs=$(mark "$(sum_of tools/bench_torch.py tools/bench_gpu_torch.py)" "$gpu" "$torch" "$steps")
+keep_tests
+keep_rows
+
+# ---- Tests, then times. What matters most comes first.
+if [ ${#targets[@]} = 1 ]; then
+  section suites lacking "- not built: there is no GoogleTest here (make/carry.sh brings it)"
+else
+  for folder_of_tests in core layers models tools; do suite "$folder_of_tests"; done
 fi
-write "" "## Tests on the GPU, against the reference" "" "$(cat "$build/tests.md")"
-
-# ---- Speed: a process each. A row: who, network, batch, precision, way or layout, pictures a second (median, low, high), bytes.
-torch=$("$python" -c 'import torch; print(torch.__version__, "cuDNN", torch.backends.cudnn.version())' 2>/dev/null)
-
-# known WHO NET BATCH PRECISION [WAY]: whether it has been measured.
-known() { cut -f 1-$# "$rows" | grep -qxF "$(printf '%s\t' "$@" | sed 's/\t$//')"; }
-
-# ours NET BATCH PRECISION LAYOUT: where the layout is measured, the one that was the faster is timed.
-ours() {
-  known duplex "$1" "$2" "$3" && return
-  in_time || { say "no time left for $1, batch $2, $3"; return; }
-  local layout=$4
-  if [ "$layout" = measured ]; then
-    layout=$(timeout "$(left)" "$duplex" bench --net "$1" --batch "$2" --precision "$3" --steps 1 --device cuda 2>>"$build/bench.log" |
-      sed -n 's/^layout \(N...\):.*/\1/p' | tr 'A-Z' 'a-z')
-    [ "$layout" ] || return
-  fi
-  timeout "$(left)" "$duplex" bench --net "$1" --batch "$2" --precision "$3" --layout "$layout" --steps "$steps" --device cuda \
-    --row 2>>"$build/bench.log" | awk -F'\t' -v OFS='\t' -v precision="$3" -v layout="$layout" \
-    '{ print "duplex", $1, $2, precision, layout, $3, $4, $5, $9 }' >>"$rows"
-}
-
-# theirs NET BATCH PRECISION WAY
-theirs() {
-  [ "$torch" ] || return
-  known torch "$1" "$2" "$3" "$4" && return
-  in_time || return
-  timeout "$(left)" "$python" tools/bench_gpu_torch.py "$1" "$2" "$3" "$4" "$steps" 2>>"$build/bench.log" | sed 's/^/torch\t/' >>"$rows"
-}
-
-# best NET PRECISION: what was the fastest at the first batch.
-layout_of() { awk -F'\t' -v n="$1" -v p="$2" '$1 == "duplex" && $2 == n && $4 == p { print $5; exit }' "$rows"; }
-way_of() { awk -F'\t' -v n="$1" -v p="$2" '$1 == "torch" && $2 == n && $4 == p && $5 != "compile" && $6 > best { best = $6; way = $5 } END { print way }' "$rows"; }
-
-first=${batches%% *}
-for precision in $precisions; do
-  for net in $networks; do
-    say "$net, batch $first, $precision"
-    ours "$net" "$first" "$precision" measured
-    theirs "$net" "$first" "$precision" eager
-    theirs "$net" "$first" "$precision" channels_last
-  done
-done
-for precision in $precisions; do
-  for net in $networks; do
-    say "$net, batch $first, $precision, compiled"
-    theirs "$net" "$first" "$precision" compile
-  done
-done
-for batch in ${batches#"$first"}; do
-  for precision in $precisions; do
-    for net in $networks; do
-      say "$net, batch $batch, $precision"
-      layout=$(layout_of "$net" "$precision")
-      way=$(way_of "$net" "$precision")
-      ours "$net" "$batch" "$precision" "${layout:-measured}"
-      theirs "$net" "$batch" "$precision" "${way:-channels_last}"
-    done
-  done
-done
-write "" "## Training speed" "" \
-  "Pictures a second: median (quartiles) of $steps steps; a batch comes from the host, forward, loss, backward, SGD with" \
-  "momentum. duplex: in the layout that is the faster at batch $first. PyTorch ${torch:-is not installed here}: cudnn.benchmark on; eager in its" \
-  "default layout and in channels_last, torch.compile in channels_last; float32 without TF32, bf16 by autocast. ratio: to the" \
-  "faster of the two eager ones, and to torch.compile. MiB: of the GPU's memory, at most. -: not measured, or no time was left." ""
-awk -F'\t' '
-  function cell(value, format) { return value > 0 ? sprintf(format, value) : "-" }
-  { key = $2 " " $3 " " $4; if (!(key in seen)) { order[++count] = key; seen[key] = 1 } }
-  $1 == "duplex" { layout[key] = toupper($5); ours[key] = $6; low[key] = $7; high[key] = $8; memory[key] = $9 }
-  $1 == "torch" { theirs[key, $5] = $6; peak[key, $5] = $9 }
-  END {
-    print "| network | batch | precision | duplex | layout | MiB | eager | channels_last | MiB | ratio | compile | MiB | ratio |"
-    print "|---|---:|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|"
-    for (i = 1; i <= count; i++) {
-      key = order[i]; split(key, word, " ")
-      plain = theirs[key, "eager"]; last = theirs[key, "channels_last"]; compiled = theirs[key, "compile"]
-      best = plain > last ? plain : last
-      mine = ours[key] > 0 ? sprintf("%.0f (%.0f..%.0f)", ours[key], low[key], high[key]) : "-"
-      printf "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", word[1], word[2], word[3],
-        mine, layout[key], cell(memory[key] / 1048576, "%.0f"), cell(plain, "%.0f"),
-        cell(last, "%.0f"), cell(peak[key, plain > last ? "eager" : "channels_last"] / 1048576, "%.0f"),
-        cell(best > 0 ? ours[key] / best : 0, "%.2f"), cell(compiled, "%.0f"), cell(peak[key, "compile"] / 1048576, "%.0f"),
-        cell(compiled > 0 ? ours[key] / compiled : 0, "%.2f")
-    }
-  }' "$rows" >>"$page"
-[ -s "$build/bench.log" ] && write "" "What went wrong while timing:" "" '```' "$(grep -v '^ *$' "$build/bench.log" | tail -n 12)" '```'
-mv "$page" "$folder/gpu-$name.md"
-cat "$folder/gpu-$name.md"
-say "$SECONDS s; $folder/gpu-$name.md"
-exit $failed
+sanitizer
+page
+timeout "$(cap "$budget")" nvidia-smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw --format=csv,noheader,nounits -l 5 \
+  >"$logs/clocks.csv" 2>/dev/null &
+sampling=$!
+time_all
+page
+cat "$page"
+say "done; $page"
+if tests_failed || ! grep -q '^duplex' "$rows"; then exit 1; fi

@@ -1,0 +1,209 @@
+#!/bin/bash
+# tools/gpu_check.sh without a GPU: make, nvidia-smi, python3 and what they build or start are stand-ins of a few lines,
+# which fail and hang when told to. Usage: tests/gpu_check.sh
+set -u
+cd "$(dirname "$0")/.." || exit 1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work"/{bin,cuda,told,programs}
+export WORK=$work
+
+# program FILE: a script from standard input. `told WORD`: whether it is to misbehave so.
+program() { { printf '#!/bin/bash\ntold() { [ -e "$WORK/told/$1" ]; }\n'; cat; } >"$work/$1" && chmod +x "$work/$1"; }
+
+program bin/nvidia-smi <<'STUB'
+told no-gpu && exit 9
+case "$*" in
+  *'-l 5'*) echo '1980, 2619, 41, 350.5' ;;
+  *noheader*) echo 'NVIDIA H100 80GB HBM3, 580.65.06, 81559 MiB' ;;
+  *) echo 'a table of the GPU' ;;
+esac
+STUB
+program cuda/nvcc <<'STUB'
+echo 'Cuda compilation tools, release 13.0, V13.0.48'
+STUB
+program cuda/compute-sanitizer <<'STUB'
+[ "$1 $2 $3 $4" = '--error-exitcode 9 --report-api-errors no' ] || exit 1
+echo '========= ERROR SUMMARY: 0 errors'
+STUB
+program bin/make <<'STUB'
+for word; do
+  case $word in
+    BUILD=*) build=${word#BUILD=} ;;
+    WERROR=1) werror=1 ;;
+    report) report=1 ;;
+  esac
+done
+mkdir -p "$build"/{bin,tests}
+echo '  found    CUDA        13.0, cuDNN 9.19.0' >"$build/config.txt"
+printf 'CONFIG_NVCC := %s -ccbin g++\nCONFIG_GTEST := 1\n' "$WORK/cuda/nvcc" >"$build/config.mk"
+[ "${report:-}" ] && exit
+echo "make${werror:+ WERROR}" >>"$WORK/done"
+if told no-build; then seq -f 'line %g' 50; echo 'a.cpp:3: error: no such thing'; exit 2; fi
+if told warns && [ "${werror:-}" ]; then echo 'b.cpp:4: error: unused [-Werror]'; exit 2; fi
+cp "$WORK/programs/duplex" "$build/bin"
+for suite in core layers models tools; do cp "$WORK/programs/suite" "$build/tests/$suite"; done
+STUB
+program programs/suite <<'STUB'
+name=${0##*/}
+echo "suite $name" >>"$WORK/done"
+echo '[ RUN      ] A.Passes'
+echo '[       OK ] A.Passes (1 ms)'
+if told "fail-$name"; then
+  printf '%s\n' '[ RUN      ] Conv.Forward/cudnn' 'conv_test.cpp:7: Failure' 'Expected equality:' '  1.5' '  2.5' \
+    '[  FAILED  ] Conv.Forward/cudnn (3 ms)' '[  PASSED  ] 1 test.'
+  exit 1
+fi
+if told "hang-$name"; then echo '[ RUN      ] A.Hangs'; exec sleep 60; fi
+echo '[  PASSED  ] 1 test.'
+STUB
+program programs/duplex <<'STUB'
+echo "duplex $*" >>"$WORK/done"
+while [ $# -gt 0 ]; do
+  case $1 in
+    --net) net=$2 ;;
+    --batch) batch=$2 ;;
+    --precision) precision=$2 ;;
+    --layout) layout=$2 ;;
+  esac
+  shift
+done
+told "no-$net" && { echo 'cuda: it is broken' >&2; exit 1; }
+told no-nhwc && [ "$layout" != nchw ] && { echo 'cuda: no engine for conv1' >&2; exit 1; }
+[ "$layout" = measured ] && found='layout NHWC: a step takes 10 ms in NHWC, 12 ms in NCHW'
+printf '%s\t%s\t1200.000\t1100.000\t1300.000\t5.0\t0.05\t0.0\t2097152000\t%s\n' "$net" "$batch" "${found:-}"
+STUB
+program bin/python <<'STUB'
+shift 2
+case "$1" in
+  -c) told no-torch && { echo "ModuleNotFoundError: No module named 'torch'"; exit 1; }
+      echo '2.11.0+cu130 cuDNN 91900' ;;
+  */bench_gpu_torch.py)
+    echo "torch $*" >>"$WORK/done"
+    net=$2 precision=$3
+    for cell in "${@:5}"; do
+      way=${cell#*:} speed=1000
+      [ "$way" = eager ] && speed=900
+      [ "$way" = compile ] && speed=1250
+      printf '%s\t%s\t%s\t%s\t%s\t1\t2\t3145728000\t4194304000\n' "$net" "$precision" "${cell%:*}" "$way" "$speed"
+      if told hang-torch; then echo $$ >"$WORK/hangs"; exec sleep 60; fi
+    done ;;
+esac
+STUB
+
+out=$work/out
+export PATH=$work/bin:$PATH BUILD=$work/build PYTHON=python NETWORKS='squeezenet vgg16e' PRECISIONS='float32' BATCHES='64 16'
+unset RESUME COMMIT STEPS SECONDS_LEFT ITEM_SECONDS
+page=$out/gpu-nvidia-h100-80gb-hbm3.md
+
+fail() { echo "$what: $*"; tail -n 5 "$work/log"; [ ! -e "$page" ] || cat "$page"; exit 1; }
+# check WHAT CODE TOLD...: a run in which the stand-ins are told so much. More settings come from the environment.
+check() {
+  local code
+  what=$1
+  rm -rf "$work"/{told,done,hangs}
+  mkdir "$work/told"
+  : >"$work/done"
+  for word in "${@:3}"; do : >"$work/told/$word"; done
+  bash tools/gpu_check.sh "$out" >"$work/log" 2>&1
+  code=$?
+  [ $code = "$2" ] || fail "exit code $code instead of $2"
+}
+says() { grep -qF -- "$1" "$page" || fail "the page does not say '$1'"; }
+silent() { ! grep -qF -- "$1" "$page" || fail "the page says '$1'"; }
+was_done() { [ "$(grep -ce "$1" "$work/done")" = "$2" ] || fail "not $2 times: $1; but: $(cat "$work/done")"; }
+
+check 'all works' 0
+says 'release 13.0'
+says '- tools: 1 passed'
+says '- compute-sanitizer, LeNet, 4 steps: ERROR SUMMARY: 0 errors'
+says '| squeezenet | 64 | float32 | 1200 (1100..1300) | NHWC | 900 | 1000 | 1.20 | 1250 | 0.96 |'
+says '| squeezenet | 16 | float32 | 1200 (1100..1300) | NHWC | - | 1000 | 1.20† | 1250 | 0.96 |'
+says '| vgg16e | float32 | 1.20 yes | 0.96 **no** | 0.67 yes | 0.67 yes |'
+says '| vgg16e | 16 | float32 | 2000 | - | - | 3000 | 4000 | 3000 | 4000 |'
+silent 'went wrong'
+silent 'figures are not measured'
+[ "$(find "$out" -type f | wc -l)" -le 8 ] || fail "too many files: $(ls "$out")"
+was_done 'make WERROR' 1
+was_done 'bench_gpu_torch.py squeezenet float32 20 64:eager 64:channels_last$' 1
+was_done 'bench_gpu_torch.py vgg16e float32 20 16:channels_last$' 1
+was_done '--layout nhwc .*--row' 2  # The layout is measured at the first batch only.
+
+cp -r "$out" "$work/brought"
+rm -rf "$out"
+RESUME=$work/brought check 'nothing is left to do' 0
+was_done 'duplex\|torch\|suite' 0
+says '| vgg16e | float32 | 1.20 yes | 0.96 **no** | 0.67 yes | 0.67 yes |'
+
+sed -i 's/^\(duplex\tvgg16e\tfloat32\t16\t.*\t\)[0-9a-f]\{12\}\t1\t$/\1older\t1\t/' "$out/rows.txt"
+RESUME=1 check 'a row of other sources' 0
+was_done 'duplex' 1
+says '1.20†*'
+
+export NETWORKS=squeezenet BATCHES=64
+check 'it does not build' 1 no-build
+says 'error: no such thing'
+says 'line 22'
+silent 'line 20'
+
+check 'it warns' 0 warns
+was_done '^make' 2
+says 'b.cpp:4: error: unused'
+RESUME=1 check 'it warned' 0 warns
+was_done '^make' 1
+says 'b.cpp:4: error: unused'
+
+ITEM_SECONDS=1 check 'a suite hangs' 1 hang-layers
+says '- layers: 1 passed, then stopped after its time, exit code 124'
+says 'it ended in A.Hangs'
+RESUME=1 check 'a suite hung' 0
+was_done 'suite layers' 1
+was_done 'suite' 1
+says '- layers: 1 passed'
+silent 'Hangs'
+
+check 'a test fails' 1 fail-models
+says 'Conv.Forward/cudnn'
+says '    2.5'
+RESUME=1 check 'a test failed' 1
+was_done 'suite' 0
+says '    2.5'
+
+NETWORKS='squeezenet vgg16e' check 'torch is missing, a row fails' 0 no-torch no-vgg16e
+says 'PyTorch is not installed here'
+says '| squeezenet | 64 | float32 | 1200 (1100..1300) | NHWC | - | - | - | - | - |'
+says '== vgg16e float32 64 duplex, layout measured'
+says 'cuda: it is broken'
+says 'exit code 1'
+silent '== squeezenet'
+says '1 of 2 figures are not measured'
+check 'every row fails' 1 no-torch no-squeezenet
+
+check 'a layout has no engine' 0 no-nhwc
+says '| NCHW (layout measured failed) |'
+says 'cuda: no engine for conv1'
+
+check 'no GPU' 0 no-gpu
+page=$out/gpu.md
+says 'this machine has none'
+page=$out/gpu-nvidia-h100-80gb-hbm3.md
+
+SECONDS_LEFT=0 check 'no time' 1
+says '- core: not run, no time was left'
+says '3 of 3 figures are not measured'
+
+# Killed in the middle: what was measured is there, and stays.
+what='killed'
+rm -rf "$work"/{told,done,hangs,out}
+mkdir "$work/told"
+: >"$work/told/hang-torch"
+bash tools/gpu_check.sh "$out" >"$work/log" 2>&1 &
+run=$!
+disown
+for _ in $(seq 100); do [ -e "$work/hangs" ] && grep -qs 'squeezenet.* 900 ' "$page" && break; sleep 0.1; done
+kill -9 $run "$(cat "$work/hangs")"
+says '| squeezenet | 64 | float32 | 1200 (1100..1300) | NHWC | 900 | - | 1.33† | - | - |'
+RESUME=1 check 'it goes on' 0
+was_done 'suite' 0
+was_done 'bench_gpu_torch.py squeezenet float32 20 64:channels_last$' 1
+says '| squeezenet | 64 | float32 | 1200 (1100..1300) | NHWC | 900 | 1000 | 1.20* | 1250 | 0.96* |'

@@ -1,0 +1,126 @@
+# Part of tools/gpu_check.sh: training speed, ours and PyTorch's, a line of rows.txt for each figure: who, network,
+# precision, batch, layout or way, pictures a second (median, low, high), peak bytes, bytes reserved, mark of what it depends
+# on, number of the run that measured it, remark. Where a run goes on, what is there is not measured again.
+
+keep_rows() {
+  awk -F'\t' -v ours="$of_ours" -v theirs="$of_theirs" '$11 "" == ($1 == "duplex" ? ours : theirs)' "$rows" >"$rows.new"
+  mv "$rows.new" "$rows"
+  call=$(($(cut -f 12 "$rows" | sort -n | tail -n 1) + 1))
+}
+
+# known WHO NET PRECISION BATCH [WAY]
+known() { cut -f 1-$# "$rows" | grep -qxF "$(printf '%s\t' "$@" | sed 's/\t$//')"; }
+
+# put: takes rows from a process as they come.
+put() {
+  local row
+  while IFS= read -r row; do
+    printf '%s\n' "$row" >>"$rows"
+    page
+  done
+}
+
+# attempt WHAT SECONDS COMMAND...: what it says goes to bench.log, and to the page if it failed by itself.
+attempt() {
+  local what=$1 most status
+  most=$(cap "$2")
+  timeout -k 5 "$most" "${@:3}" 2>"$logs/said.txt"
+  status=$?
+  {
+    echo "== $what"
+    grep -v '^ *$' "$logs/said.txt"
+    [ $status = 0 ] || echo "exit code $status$(cut_off $status && echo ", stopped after $most s")"
+  } >"$logs/run.txt"
+  cat "$logs/run.txt" >>"$logs/bench.log"
+  [ $status = 0 ] && return
+  if cut_off $status && [ "$most" -lt "$2" ] && [ "$most" -lt "$longest" ]; then return $status; fi  # No time was left for more.
+  { head -n 1 "$logs/run.txt"; tail -n +2 "$logs/run.txt" | tail -n 8 | cut -c 1-300; } >>"$wrong"
+  return $status
+}
+
+# ours NET PRECISION BATCH LAYOUT: in the layout, or as both are measured. One that has no engine costs not the row.
+ours() {
+  local layout status remark=
+  known duplex "$1" "$2" "$3" && return
+  in_time 15 || return
+  say "$1, $2, batch $3: duplex"
+  for layout in "$4" nchw; do
+    attempt "$1 $2 $3 duplex, layout $layout" 60 "$duplex" bench --net "$1" --precision "$2" --batch "$3" --layout "$layout" \
+      --steps "$steps" --device cuda --row |
+      awk -F'\t' -v OFS='\t' -v precision="$2" -v layout="$layout" -v rest="$of_ours	$call	$remark" '{
+        split($10, word, "[ :]")
+        print "duplex", $1, precision, $2, word[2] != "" ? word[2] : toupper(layout), $3, $4, $5, $9, 0, rest }' | put
+    status=${PIPESTATUS[0]}
+    { [ "$status" = 0 ] || cut_off "$status" || [ "$layout" = nchw ] || ! in_time 15; } && return "$status"
+    remark="layout $layout failed"
+  done
+}
+
+# theirs NET PRECISION BATCH:WAY...: in one process, what of it is not known.
+theirs() {
+  local net=$1 precision=$2 cell most=0 cells=()
+  [ "$torch" ] || return 0
+  shift 2
+  for cell; do
+    known torch "$net" "$precision" "${cell%:*}" "${cell#*:}" && continue
+    cells+=("$cell")
+    most=$((most + $([ "${cell#*:}" = compile ] && echo 100 || echo 45)))
+  done
+  [ ${#cells[@]} = 0 ] && return
+  in_time "$([ "${cells[0]#*:}" = compile ] && echo 45 || echo 20)" || return 0
+  say "$net, $precision: PyTorch, ${cells[*]}"
+  attempt "$net $precision ${cells[*]} PyTorch" $most "$python" -W ignore tools/bench_gpu_torch.py "$net" "$precision" "$steps" \
+    "${cells[@]}" | sed -u "s/^/torch\t/; s/\$/\t$of_theirs\t$call\t/" | put
+  return "${PIPESTATUS[0]}"
+}
+
+# layout_of NET PRECISION, way_of NET PRECISION: what was the faster at the first batch.
+layout_of() {
+  awk -F'\t' -v n="$1" -v p="$2" -v b="$first" '$1 == "duplex" && $2 == n && $3 == p && $4 == b { print tolower($5) }' "$rows"
+}
+way_of() {
+  awk -F'\t' -v n="$1" -v p="$2" -v b="$first" '
+    $1 == "torch" && $2 == n && $3 == p && $4 == b && $5 != "compile" && $6 > best { best = $6; way = $5 }
+    END { print way }' "$rows"
+}
+
+# each COMMAND: COMMAND NET PRECISION, for all of them.
+each() {
+  local net precision
+  for precision in $precisions; do
+    for net in $networks; do "$1" "$net" "$precision"; done
+  done
+}
+
+at_first() {
+  ours "$1" "$2" "$first" measured
+  theirs "$1" "$2" "$first:eager" "$first:channels_last"
+}
+
+# Two that failed where none succeeded: it does not work here, and the time is better spent.
+failures_of_compile=0
+compiled() {
+  local batch cells=()
+  for batch in $compiled_batches; do cells+=("$batch:compile"); done
+  [ $failures_of_compile -lt 2 ] || grep -q '	compile	' "$rows" || return
+  theirs "$1" "$2" "${cells[@]}" || failures_of_compile=$((failures_of_compile + 1))
+}
+
+at_others() {
+  local batch layout way cells=()
+  layout=$(layout_of "$1" "$2") way=$(way_of "$1" "$2")
+  for batch in ${batches#"$first"}; do
+    ours "$1" "$2" "$batch" "${layout:-measured}"
+    cells+=("$batch:${way:-channels_last}")
+  done
+  theirs "$1" "$2" "${cells[@]}"
+}
+
+time_all() {
+  each at_first
+  compiled_batches=$first
+  each compiled
+  each at_others
+  compiled_batches=${batches#"$first"}
+  each compiled
+}
