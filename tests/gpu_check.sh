@@ -70,6 +70,7 @@ while [ $# -gt 0 ]; do
 done
 told "no-$net" && { echo 'cuda: it is broken' >&2; exit 1; }
 told no-nhwc && [ "$layout" != nchw ] && { echo 'cuda: no engine for conv1' >&2; exit 1; }
+told slow && [ "$layout" = measured ] && exec sleep 60
 [ "$layout" = measured ] && found='layout NHWC: a step takes 10 ms in NHWC, 12 ms in NCHW'
 printf '%s\t%s\t1200.000\t1100.000\t1300.000\t5.0\t0.05\t0.0\t2097152000\t%s\n' "$net" "$batch" "${found:-}"
 STUB
@@ -83,6 +84,7 @@ case "$1" in
     net=$2 precision=$3
     for cell in "${@:5}"; do
       way=${cell#*:} speed=1000
+      told no-compile && [ "$way" = compile ] && { echo "$cell: RuntimeError: no Python.h" >&2; exit 1; }
       [ "$way" = eager ] && speed=900
       [ "$way" = compile ] && speed=1250
       printf '%s\t%s\t%s\t%s\t%s\t1\t2\t3145728000\t4194304000\n' "$net" "$precision" "${cell%:*}" "$way" "$speed"
@@ -182,6 +184,15 @@ check 'every row fails' 1 no-torch no-squeezenet
 check 'a layout has no engine' 0 no-nhwc
 says '| NCHW (layout measured failed) |'
 says 'cuda: no engine for conv1'
+
+NETWORKS='squeezenet vgg16e resnet34' check 'torch.compile does not work here' 0 no-compile
+was_done '64:compile' 2
+says '== vgg16e float32 64:compile PyTorch'
+says '64:compile: RuntimeError: no Python.h'
+
+ITEM_SECONDS=1 check 'measuring takes long' 0 slow
+says '| NHWC (no time to measure both) |'
+says 'exit code 124, stopped after 1 s'
 
 check 'no GPU' 0 no-gpu
 page=$out/gpu.md

@@ -103,7 +103,7 @@ def main():
             rates = [f"{int(batch) / seconds:.3f}" for seconds in (statistics.median(times), high, low)]
             print(name, precision, batch, way, *rates, allocated, reserved, sep="\t", flush=True)
         if way == "compile":
-            torch._dynamo.reset()
+            torch.compiler.reset()
         gc.collect()
         torch.cuda.empty_cache()
     sys.exit(1 if failed else 0)

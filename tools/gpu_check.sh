@@ -53,7 +53,7 @@ cut_off() { [ "$1" = 124 ] || [ "$1" = 137 ]; }  # The exit code of what `capped
 # ---- What this machine is, and what the results depend on.
 sum_of() { find "$@" -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c 1-12; }
 mark() { printf '%s\n' "$@" | sha256sum | cut -c 1-12; }
-code=$(sum_of Makefile make core layers models datasets net tools -not -name '*.py' -not -name '*.sh' -not -name '*.awk' \
+code=$(sum_of Makefile make core layers models datasets net tools -not -name '*.py' -not -path 'tools/*.sh' -not -name '*.awk' \
   -not -path '*/lab/*' -not -path '*/bench_wire/*' -not -path '*/thesis/*')
 commit=$(git describe --always --dirty 2>/dev/null || echo "${COMMIT:-}")
 gpu=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | head -n 1)
@@ -68,8 +68,10 @@ built=$(sed -n 's/^ *found *CUDA *//p' "$build/config.txt" 2>/dev/null)
 nvcc=$(sed -n 's/^CONFIG_NVCC := *\([^ ]*\).*/\1/p' "$build/config.mk" 2>/dev/null)
 {
   echo "$(date '+%F %R'), commit ${commit:-of no checkout}, sources $code"
-  nvidia-smi --format=csv --query-gpu=name,driver_version,memory.total,memory.used,compute_mode
-  nvidia-smi --format=csv --query-gpu=clocks.sm,clocks.max.sm,clocks.mem,clocks.max.mem,power.limit,temperature.gpu
+  if [ "$gpu" ]; then
+    nvidia-smi --format=csv --query-gpu=name,driver_version,memory.total,memory.used,compute_mode
+    nvidia-smi --format=csv --query-gpu=clocks.sm,clocks.max.sm,clocks.mem,clocks.max.mem,power.limit,temperature.gpu
+  fi
   "${nvcc:-nvcc}" --version | grep release
   echo "headers: CUDA ${built:-not found}"
   g++ --version | head -n 1
@@ -82,7 +84,7 @@ cat "$machine" >&2
 . tools/gpu_check/page.sh
 . tools/gpu_check/tests.sh
 . tools/gpu_check/timing.sh
-unbuilt='' warned='' torch='' sampling=''
+unbuilt='' warned='' torch='' sampling='' of_ours=''
 trap '[ ! "$sampling" ] || kill "$sampling" 2>/dev/null; page' EXIT
 trap 'exit 143' TERM INT
 
@@ -106,7 +108,7 @@ if [ $status != 0 ] && ! cut_off $status; then
   fi
 fi
 wait $asking && torch=$(tail -n 1 "$asked")
-echo "PyTorch ${torch:-: $(tail -n 1 "$asked")}" >>"$machine"
+echo "PyTorch ${torch:-is not there: $(tail -n 1 "$asked")}" >>"$machine"
 tail -n 1 "$machine" >&2
 if [ $status != 0 ]; then
   unbuilt=$logs/build.log
@@ -144,4 +146,5 @@ time_all
 page
 cat "$page"
 say "done; $page"
-if tests_failed || ! grep -q '^duplex' "$rows"; then exit 1; fi
+if tests_failed; then exit 1; fi
+if [ -s "$wrong" ] && ! grep -q '^duplex' "$rows"; then exit 1; fi

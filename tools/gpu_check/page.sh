@@ -6,6 +6,8 @@ page() {
     heading
     if [ "$unbuilt" ]; then
       printf '%s\n' "" "It does not build; the last lines of the log:" "" '```' "$(tail -n 30 "$unbuilt" | cut -c 1-300)" '```'
+    elif [ "$gpu" ] && [ ! "$of_ours" ]; then
+      printf '%s\n' "" "It was stopped while it built."
     elif [ "$gpu" ]; then
       printf '%s\n' "" "## Tests on the GPU, against the reference" "" "$(grep -v '^<!-- gpu_check ' "$tests")"
       speeds

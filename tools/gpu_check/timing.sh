@@ -38,22 +38,32 @@ attempt() {
   return $status
 }
 
-# ours NET PRECISION BATCH LAYOUT: in the layout, or as both are measured. One that has no engine costs not the row.
+# ours_in LAYOUT REMARK NET PRECISION BATCH
+ours_in() {
+  local most=60
+  [ "$1" = measured ] && most=90  # Three networks are made, with all their engines.
+  attempt "$3 $4 $5 duplex, layout $1" $most "$duplex" bench --net "$3" --precision "$4" --batch "$5" --layout "$1" \
+    --steps "$steps" --device cuda --row |
+    awk -F'\t' -v OFS='\t' -v precision="$4" -v layout="$1" -v rest="$of_ours	$call	$2" '{
+      split($10, word, "[ :]")
+      print "duplex", $1, precision, $2, word[2] != "" ? word[2] : toupper(layout), $3, $4, $5, $9, 0, rest }' | put
+  return "${PIPESTATUS[0]}"
+}
+
+# ours NET PRECISION BATCH LAYOUT: one without an engine, or too slow to measure, does not cost the row.
 ours() {
-  local layout status remark=
+  local status
   known duplex "$1" "$2" "$3" && return
   in_time 15 || return
   say "$1, $2, batch $3: duplex"
-  for layout in "$4" nchw; do
-    attempt "$1 $2 $3 duplex, layout $layout" 60 "$duplex" bench --net "$1" --precision "$2" --batch "$3" --layout "$layout" \
-      --steps "$steps" --device cuda --row |
-      awk -F'\t' -v OFS='\t' -v precision="$2" -v layout="$layout" -v rest="$of_ours	$call	$remark" '{
-        split($10, word, "[ :]")
-        print "duplex", $1, precision, $2, word[2] != "" ? word[2] : toupper(layout), $3, $4, $5, $9, 0, rest }' | put
-    status=${PIPESTATUS[0]}
-    { [ "$status" = 0 ] || cut_off "$status" || [ "$layout" = nchw ] || ! in_time 15; } && return "$status"
-    remark="layout $layout failed"
-  done
+  ours_in "$4" '' "${@:1:3}"
+  status=$?
+  if [ $status = 0 ] || [ "$4" = nchw ] || ! in_time 15; then return $status; fi
+  if ! cut_off $status; then
+    ours_in nchw "layout $4 failed" "${@:1:3}"
+  elif [ "$4" = measured ]; then
+    ours_in nhwc "no time to measure both" "${@:1:3}"
+  fi
 }
 
 # theirs NET PRECISION BATCH:WAY...: in one process, what of it is not known.
