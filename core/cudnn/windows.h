@@ -167,6 +167,11 @@ struct AveragePoolBackward {
   }
 };
 
+/// scale^exponent of a scale above zero: a fraction of what powf costs, which heeds every sign.
+DUPLEX_PORTABLE inline float raised(float scale, float exponent) {
+  return exp2f(exponent * log2f(scale));
+}
+
 /// (2.8), for every element: scale = k + alpha / size * sum of squares, y = x * scale^-beta.
 template <class Value>
 struct LrnForward {
@@ -186,7 +191,7 @@ struct LrnForward {
       sum += weight * value * value;
     }
     scale[i] = sum;
-    y[i] = float{x[i]} * powf(sum, -beta);
+    y[i] = float{x[i]} * raised(sum, -beta);
   }
 };
 
@@ -206,9 +211,9 @@ struct LrnBackward {
     float sum = 0.0F;
     for (std::int32_t c = channels.begin; c < channels.end; ++c) {
       const std::uint32_t j = view.offset({p.n, static_cast<std::uint32_t>(c), p.y, p.x});
-      sum += float{dy[j]} * float{x[j]} * powf(scale[j], -beta) / scale[j];
+      sum += float{dy[j]} * float{x[j]} * raised(scale[j], -beta - 1.0F);
     }
-    dx[i] = float{dy[i]} * powf(scale[i], -beta) - weight * float{x[i]} * sum;
+    dx[i] = float{dy[i]} * raised(scale[i], -beta) - weight * float{x[i]} * sum;
   }
 };
 
