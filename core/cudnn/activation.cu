@@ -16,15 +16,16 @@ class GpuActivation final : public Activation {
   void forward(Tensor& y_out, const Tensor& x_in) override {
     with_type(view_of(y).type, [&](auto number) {
       using Value = decltype(number);
-      for_each(*context_, "activation", y,
-               Forward<Value>{elements<Value>(y_out), elements<Value>(x_in)});
+      for_each_group(*context_, "activation", y,
+                     Forward<Value>{elements<Value>(y_out), elements<Value>(x_in)});
     });
   }
   void backward(Tensor& dx, const Tensor& dy, const Tensor& y_in) override {
     with_type(view_of(y).type, [&](auto number) {
       using Value = decltype(number);
-      for_each(*context_, "gradient of an activation", y,
-               Backward<Value>{elements<Value>(dx), elements<Value>(dy), elements<Value>(y_in)});
+      for_each_group(
+          *context_, "gradient of an activation", y,
+          Backward<Value>{elements<Value>(dx), elements<Value>(dy), elements<Value>(y_in)});
     });
   }
 

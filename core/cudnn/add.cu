@@ -11,7 +11,7 @@ namespace {
 class GpuAdd final : public Add {
  public:
   GpuAdd(const ContextPtr& context, bool relu, const TensorDesc& a, const TensorDesc& b)
-      : context_(context), relu_(relu), same_(same_storage(a, b)), b_(b) {
+      : context_(context), relu_(relu), same_(lie_alike(view_of(a), view_of(b))), b_(b) {
     if (a.shape != b.shape)
       throw Error("addition: " + a.shape.str() + " and " + b.shape.str() + " differ");
     x = y = a;
@@ -21,9 +21,9 @@ class GpuAdd final : public Add {
     with_types(view_of(x), view_of(b_), [&](auto number, auto other) {
       using Value = decltype(number);
       using Other = decltype(other);
-      for_each(*context_, "addition", y,
-               Sum<Value, Other>{view_of(x), view_of(b_), elements<Value>(y_out),
-                                 elements<Value>(a), elements<Other>(b), same_, relu_});
+      for_each_group(*context_, "addition", y,
+                     Sum<Value, Other>{view_of(x), view_of(b_), elements<Value>(y_out),
+                                       elements<Value>(a), elements<Other>(b), same_, relu_});
     });
   }
 
@@ -48,7 +48,7 @@ class GpuGradientSum final : public GradientSum {
                            {},
                            static_cast<int>(inputs.size())};
       for (std::size_t i = 0; i < inputs.size(); ++i) sum.inputs[i] = elements<Value>(inputs[i]);
-      for_each(*context_, "sum of gradients", out.desc, sum);
+      for_each_group(*context_, "sum of gradients", out.desc, sum);
     });
   }
 

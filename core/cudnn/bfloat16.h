@@ -21,13 +21,30 @@ struct BFloat16 {
     return value;
   }
 
+  /// The bits of two as they lie in memory, on machines whose first byte is the lowest.
+  DUPLEX_PORTABLE static std::uint32_t pair(float first, float second) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    std::uint32_t both = 0;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
+    return both;
+#else
+    return std::uint32_t{rounded(first)} | std::uint32_t{rounded(second)} << 16U;
+#endif
+  }
+
  private:
   DUPLEX_PORTABLE static std::uint16_t rounded(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    std::uint16_t bits = 0;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+#else
     std::uint32_t wide = 0;
     memcpy(&wide, &value, sizeof wide);
     if (value != value) return static_cast<std::uint16_t>((wide >> 16U) | 0x40U);
     wide += 0x7FFFU + ((wide >> 16U) & 1U);
     return static_cast<std::uint16_t>(wide >> 16U);
+#endif
   }
 };
 

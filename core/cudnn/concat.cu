@@ -21,9 +21,10 @@ void into_slice(const Context& context, const char* what, Tensor& y, const Tenso
   with_types(view_of(y.desc), view_of(x.desc), [&](auto to_number, auto from_number) {
     using To = decltype(to_number);
     using From = decltype(from_number);
-    for_each(context, what, x.desc,
-             IntoSlice<To, From>{view_of(y.desc), view_of(x.desc), elements<To>(y),
-                                 elements<From>(x), first});
+    for_each_group(
+        context, what, x.desc,
+        IntoSlice<To, From>{
+            {view_of(y.desc), view_of(x.desc), first}, elements<To>(y), elements<From>(x)});
   });
 }
 
@@ -33,10 +34,11 @@ void from_slice(const Context& context, const char* what, Tensor& dx, const Tens
   with_types(view_of(dx.desc), view_of(dy.desc), [&](auto to_number, auto from_number) {
     using To = decltype(to_number);
     using From = decltype(from_number);
-    for_each(context, what, dx.desc,
-             FromSlice<To, From>{view_of(dy.desc), view_of(dx.desc), elements<To>(dx),
-                                 elements<From>(dy), y == nullptr ? nullptr : elements<From>(*y),
-                                 first});
+    for_each_group(context, what, dx.desc,
+                   FromSlice<To, From>{{view_of(dy.desc), view_of(dx.desc), first},
+                                       elements<To>(dx),
+                                       elements<From>(dy),
+                                       y == nullptr ? nullptr : elements<From>(*y)});
   });
 }
 

@@ -1,10 +1,14 @@
 // Element by element: what kernels of activation, addition, concatenation, dropout, conversion and
-// the optimisers do with one element. `i` is an offset in the storage of the output.
+// the optimisers do with one element, or with N that lie side by side (vector.h). `i` is an offset
+// in the storage of the output.
+//
+// A body that takes groups says so: body.operator()<group>(i) may be called instead of body(i) to
+// body(i + group - 1) where i is a multiple of `group`, if body.grouped().
 #pragma once
 #include <cmath>
 #include <cstdint>
 
-#include "core/cudnn/view.h"
+#include "core/cudnn/vector.h"
 #include "core/random.h"
 
 namespace duplex::cudnn {
@@ -13,7 +17,13 @@ template <class Value>
 struct Fill {
   Value* to;
   float value;
-  DUPLEX_PORTABLE void operator()(std::uint32_t i) const { to[i] = value; }
+
+  static constexpr int group = group_of<Value>;
+  bool grouped() const { return aligned<group>(to); }
+  template <int N = 1>
+  DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
+    store(to + i, all<N>(value));
+  }
 };
 
 template <class Value>
@@ -28,7 +38,14 @@ template <class Value>
 struct Accumulate {
   Value* to;
   const Value* from;
-  DUPLEX_PORTABLE void operator()(std::uint32_t i) const { to[i] = float{to[i]} + float{from[i]}; }
+
+  static constexpr int group = group_of<Value>;
+  bool grouped() const { return aligned<group>(to, from); }
+  template <int N = 1>
+  DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
+    const auto sum = [](float a, float b) { return a + b; };
+    store(to + i, each(sum, load<N>(to + i), load<N>(from + i)));
+  }
 };
 
 /// Between two layouts of equal extents.
@@ -37,8 +54,13 @@ struct Convert {
   View to_view, from_view;
   To* to;
   const From* from;
+  bool same;  ///< The two lie alike.
+
+  static constexpr int group = group_of<To, From>;
+  bool grouped() const { return same && aligned<group>(to, from); }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    to[i] = float{from[from_view.offset(to_view.place(i))]};
+    store(to + i, load<N>(from + (N > 1 || same ? i : from_view.offset(to_view.place(i)))));
   }
 };
 
@@ -68,7 +90,13 @@ template <class Value>
 struct Relu {
   Value* y;
   const Value* x;
-  DUPLEX_PORTABLE void operator()(std::uint32_t i) const { y[i] = relu(x[i]); }
+
+  static constexpr int group = group_of<Value>;
+  bool grouped() const { return aligned<group>(y, x); }
+  template <int N = 1>
+  DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
+    store(y + i, each([](float value) { return relu(value); }, load<N>(x + i)));
+  }
 };
 
 /// (3.6)
@@ -76,8 +104,13 @@ template <class Value>
 struct ReluBackward {
   Value* dx;
   const Value *dy, *y;
+
+  static constexpr int group = group_of<Value>;
+  bool grouped() const { return aligned<group>(dx, dy, y); }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    dx[i] = float{y[i]} > 0.0F ? float{dy[i]} : 0.0F;
+    const auto masked = [](float gradient, float by) { return by > 0.0F ? gradient : 0.0F; };
+    store(dx + i, each(masked, load<N>(dy + i), load<N>(y + i)));
   }
 };
 
@@ -86,8 +119,13 @@ template <class Value>
 struct Sigmoid {
   Value* y;
   const Value* x;
+
+  static constexpr int group = group_of<Value>;
+  bool grouped() const { return aligned<group>(y, x); }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    y[i] = 1.0F / (1.0F + expf(-float{x[i]}));
+    const auto sigmoid = [](float value) { return 1.0F / (1.0F + expf(-value)); };
+    store(y + i, each(sigmoid, load<N>(x + i)));
   }
 };
 
@@ -96,9 +134,15 @@ template <class Value>
 struct SigmoidBackward {
   Value* dx;
   const Value *dy, *y;
+
+  static constexpr int group = group_of<Value>;
+  bool grouped() const { return aligned<group>(dx, dy, y); }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    const float value = y[i];
-    dx[i] = float{dy[i]} * value * (1.0F - value);
+    const auto chained = [](float gradient, float value) {
+      return gradient * value * (1.0F - value);
+    };
+    store(dx + i, each(chained, load<N>(dy + i), load<N>(y + i)));
   }
 };
 
@@ -109,9 +153,15 @@ struct AddBias {
   Value* y;
   const float* bias;
   bool rectified;
+
+  static constexpr int group = group_of<Value>;
+  bool grouped() const { return in_groups<group>(view) && aligned<group>(y, bias); }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    const float sum = float{y[i]} + bias[view.channel(i)];
-    y[i] = rectified ? relu(sum) : sum;
+    const auto biased = [this](float value, float by) {
+      return rectified ? relu(value + by) : value + by;
+    };
+    store(y + i, each(biased, load<N>(y + i), of_channels<N>(view, bias, view.channel(i))));
   }
 };
 
@@ -122,10 +172,17 @@ struct Sum {
   Value* y;
   const Value* a;
   const Other* b;
-  bool same, rectified;
+  bool same, rectified;  ///< same: a and b lie alike.
+
+  static constexpr int group = group_of<Value, Other>;
+  bool grouped() const { return same && aligned<group>(y, a) && aligned<group>(b); }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    const float sum = float{a[i]} + float{b[same ? i : b_view.offset(a_view.place(i))]};
-    y[i] = rectified ? relu(sum) : sum;
+    const auto added = [this](float one, float other) {
+      return rectified ? relu(one + other) : one + other;
+    };
+    const std::uint32_t at = N > 1 || same ? i : b_view.offset(a_view.place(i));
+    store(y + i, each(added, load<N>(a + i), load<N>(b + at)));
   }
 };
 
@@ -139,39 +196,86 @@ struct MaskedSum {
   const Value* y;
   const Value* inputs[most];
   int count;
+
+  static constexpr int group = group_of<Value>;
+  bool grouped() const {
+    bool all_are = aligned<group>(out, y);
+    for (int k = 0; k < count; ++k) all_are = all_are && aligned<group>(inputs[k]);
+    return all_are;
+  }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    float sum = 0.0F;
-    for (int k = 0; k < count; ++k) sum += float{inputs[k][i]};
-    out[i] = y == nullptr || float{y[i]} > 0.0F ? sum : 0.0F;
+    Group<Value, N> mask{}, one[most]{};
+    // All that is read is under way before the first is waited for.
+    if (y != nullptr) mask = read<N>(y + i);
+    for (int k = 0; k < most; ++k)
+      if (k < count) one[k] = read<N>(inputs[k] + i);
+    Floats<N> sum = all<N>(0.0F);
+    for (int k = 0; k < most; ++k)
+      if (k < count) sum = each([](float a, float b) { return a + b; }, sum, floats(one[k]));
+    const bool masked = y != nullptr;
+    const auto kept = [masked](float value, float by) {
+      return !masked || by > 0.0F ? value : 0.0F;
+    };
+    store(out + i, each(kept, sum, floats(mask)));
   }
 };
 
-/// Puts x, whose channels begin at `first`, into y: for every element of x.
+/// Some neighbouring channels of a tensor.
+struct Slice {
+  View whole, part;
+  std::uint32_t first;  ///< Channel of the whole that is the part's first.
+
+  DUPLEX_PORTABLE bool alike() const { return whole.order == part.order; }
+  DUPLEX_PORTABLE std::uint32_t begin() const {
+    return whole.order == Order::nhwc ? first : first * whole.map();
+  }
+  /// In the whole, of the element at offset i of the part.
+  DUPLEX_PORTABLE std::uint32_t offset(std::uint32_t i) const {
+    if (alike()) {
+      const std::uint32_t run = part.run(), number = i / run;
+      return number * whole.run() + begin() + (i - number * run);
+    }
+    Place place = part.place(i);
+    place.c += first;
+    return whole.offset(place);
+  }
+  /// Whether N elements from any multiple of N on are neighbours in the whole, too.
+  template <int N>
+  bool in_groups() const {
+    return alike() && part.run() % N == 0 && whole.run() % N == 0 && begin() % N == 0;
+  }
+};
+
+/// Puts x into y: for every element of x.
 template <class To, class From>
 struct IntoSlice {
-  View y_view, x_view;
+  Slice slice;
   To* y;
   const From* x;
-  std::uint32_t first;
+
+  static constexpr int group = group_of<To, From>;
+  bool grouped() const { return slice.in_groups<group>() && aligned<group>(y, x); }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    Place place = x_view.place(i);
-    place.c += first;
-    y[y_view.offset(place)] = float{x[i]};
+    store(y + slice.offset(i), load<N>(x + i));
   }
 };
 
 /// The way back: for every element of dx. `y` null: no mask.
 template <class To, class From>
 struct FromSlice {
-  View y_view, x_view;
+  Slice slice;
   To* dx;
   const From *dy, *y;
-  std::uint32_t first;
+
+  static constexpr int group = group_of<To, From>;
+  bool grouped() const { return slice.in_groups<group>() && aligned<group>(dx, dy, y); }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    Place place = x_view.place(i);
-    place.c += first;
-    const std::uint32_t at = y_view.offset(place);
-    dx[i] = y == nullptr || float{y[at]} > 0.0F ? float{dy[at]} : 0.0F;
+    const std::uint32_t at = slice.offset(i);
+    const auto masked = [](float gradient, float by) { return by > 0.0F ? gradient : 0.0F; };
+    store(dx + i, each(masked, load<N>(dy + at), y == nullptr ? all<N>(1.0F) : load<N>(y + at)));
   }
 };
 

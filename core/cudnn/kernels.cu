@@ -12,7 +12,7 @@ namespace duplex::cudnn {
 void fill(const Context& context, Tensor& tensor, float value) {
   with_type(view_of(tensor.desc).type, [&](auto number) {
     using Value = decltype(number);
-    for_each(context, "filling", tensor.desc, Fill<Value>{elements<Value>(tensor), value});
+    for_each_group(context, "filling", tensor.desc, Fill<Value>{elements<Value>(tensor), value});
   });
 }
 
@@ -27,8 +27,8 @@ void ripple(const Context& context, void* to, const View& view) {
 void accumulate(const Context& context, Tensor& to, const Tensor& from) {
   with_type(view_of(to.desc).type, [&](auto number) {
     using Value = decltype(number);
-    for_each(context, "accumulating", to.desc,
-             Accumulate<Value>{elements<Value>(to), elements<Value>(from)});
+    for_each_group(context, "accumulating", to.desc,
+                   Accumulate<Value>{elements<Value>(to), elements<Value>(from)});
   });
 }
 
@@ -37,8 +37,9 @@ void convert(const Context& context, Tensor& to, const Tensor& from) {
   with_types(to_view, from_view, [&](auto to_number, auto from_number) {
     using To = decltype(to_number);
     using From = decltype(from_number);
-    for_each(context, "converting a layout", to.desc,
-             Convert<To, From>{to_view, from_view, elements<To>(to), elements<From>(from)});
+    for_each_group(context, "converting a layout", to.desc,
+                   Convert<To, From>{to_view, from_view, elements<To>(to), elements<From>(from),
+                                     lie_alike(to_view, from_view)});
   });
 }
 
@@ -62,14 +63,14 @@ void update(const Context& context, const OptimiserStep& step, Tensor& weights,
         static_cast<float>(step.rate / (1.0 - std::pow(static_cast<double>(spec.beta1), t)));
     const auto v_scale =
         static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(spec.beta2), t)));
-    for_each(context, "updating weights", weights.desc,
-             Adam{weights.data, state[0].data, state[1].data, gradient.data, m_scale, v_scale,
-                  spec.beta1, spec.beta2, spec.epsilon, spec.weight_decay});
+    for_each_group(context, "updating weights", weights.desc,
+                   Adam{weights.data, state[0].data, state[1].data, gradient.data, m_scale, v_scale,
+                        spec.beta1, spec.beta2, spec.epsilon, spec.weight_decay});
   } else {
     float* velocity = spec.states() == 1 ? state[0].data : nullptr;
-    for_each(context, "updating weights", weights.desc,
-             Sgd{weights.data, velocity, gradient.data, step.rate, spec.momentum, spec.weight_decay,
-                 spec.nesterov});
+    for_each_group(context, "updating weights", weights.desc,
+                   Sgd{weights.data, velocity, gradient.data, step.rate, spec.momentum,
+                       spec.weight_decay, spec.nesterov});
   }
 }
 
@@ -78,10 +79,10 @@ void add_bias(const Context& context, Tensor& y, const Tensor& bias, bool relu) 
   with_type(view_of(y.desc).type, [&](auto number) {
     using Value = decltype(number);
     if (bias) {
-      for_each(context, "adding a bias", y.desc,
-               AddBias<Value>{view_of(y.desc), elements<Value>(y), bias.data, relu});
+      for_each_group(context, "adding a bias", y.desc,
+                     AddBias<Value>{view_of(y.desc), elements<Value>(y), bias.data, relu});
     } else {
-      for_each(context, "ReLU", y.desc, Relu<Value>{elements<Value>(y), elements<Value>(y)});
+      for_each_group(context, "ReLU", y.desc, Relu<Value>{elements<Value>(y), elements<Value>(y)});
     }
   });
 }

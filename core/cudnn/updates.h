@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/cudnn/portable.h"
+#include "core/cudnn/vector.h"
 
 namespace duplex::cudnn {
 
@@ -14,14 +14,20 @@ struct Sgd {
   float rate, momentum, decay;
   bool nesterov;
 
+  static constexpr int group = group_of<float>;
+  bool grouped() const { return aligned<group>(weights, velocity, gradient); }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    const float g = gradient[i] + decay * weights[i];
-    if (velocity == nullptr) {
-      weights[i] -= rate * g;
-      return;
+    Floats<N> w = load<N>(weights + i), step = load<N>(gradient + i), speed{};
+    if (velocity != nullptr) speed = load<N>(velocity + i);
+    for (int k = 0; k < N; ++k) {
+      const float g = step[k] + decay * w[k];
+      speed[k] = momentum * speed[k] + g;
+      step[k] = velocity == nullptr ? g : nesterov ? g + momentum * speed[k] : speed[k];
+      w[k] -= rate * step[k];
     }
-    velocity[i] = momentum * velocity[i] + g;
-    weights[i] -= rate * (nesterov ? g + momentum * velocity[i] : velocity[i]);
+    if (velocity != nullptr) store(velocity + i, speed);
+    store(weights + i, w);
   }
 };
 
@@ -31,11 +37,21 @@ struct Adam {
   float m_scale, v_scale;  ///< rate / (1 - beta1^t) and 1 / (1 - beta2^t).
   float beta1, beta2, epsilon, decay;
 
+  static constexpr int group = group_of<float>;
+  bool grouped() const { return aligned<group>(weights, m, v, gradient); }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    const float g = gradient[i] + decay * weights[i];
-    m[i] = beta1 * m[i] + (1.0F - beta1) * g;
-    v[i] = beta2 * v[i] + (1.0F - beta2) * g * g;
-    weights[i] -= m_scale * m[i] / (sqrtf(v[i] * v_scale) + epsilon);
+    Floats<N> w = load<N>(weights + i), mean = load<N>(m + i), square = load<N>(v + i);
+    const Floats<N> given = load<N>(gradient + i);
+    for (int k = 0; k < N; ++k) {
+      const float g = given[k] + decay * w[k];
+      mean[k] = beta1 * mean[k] + (1.0F - beta1) * g;
+      square[k] = beta2 * square[k] + (1.0F - beta2) * g * g;
+      w[k] -= m_scale * mean[k] / (sqrtf(square[k] * v_scale) + epsilon);
+    }
+    store(m + i, mean);
+    store(v + i, square);
+    store(weights + i, w);
   }
 };
 

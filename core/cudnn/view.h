@@ -28,6 +28,10 @@ struct View {
 
   DUPLEX_PORTABLE std::uint32_t map() const { return h * w; }
   DUPLEX_PORTABLE std::uint32_t elements() const { return n * c * h * w; }
+  /// Whether the channels of a pixel lie side by side.
+  DUPLEX_PORTABLE bool channels_last() const { return order == Order::nhwc || map() == 1; }
+  /// Elements of what lies together with all its channels: a pixel or a sample.
+  DUPLEX_PORTABLE std::uint32_t run() const { return order == Order::nhwc ? c : c * map(); }
   std::size_t bytes() const {
     return std::size_t{elements()} * (type == Type::bf16 ? sizeof(BFloat16) : sizeof(float));
   }
@@ -50,6 +54,11 @@ struct View {
     return order == Order::nchw ? i / map() % c : i % c;
   }
 };
+
+/// Whether elements of equal places have equal offsets.
+inline bool lie_alike(const View& a, const View& b) {
+  return a.n == b.n && a.c == b.c && a.h == b.h && a.w == b.w && a.order == b.order;
+}
 
 /// work(Value()), a number of the type that elements of a tensor are stored as.
 template <class Work>

@@ -104,9 +104,11 @@ TEST_P(GpuElements, ConversionGoesThereAndBack) {
   const Values values = random_values(shape, 1);
   Values there(values.size()), back(values.size());
   const View from = view_of(shape, Order::nchw), to = view(shape);
-  for_each(there.size(), cudnn::Convert<float, float>{to, from, there.data(), values.data()});
+  for_each(there.size(), cudnn::Convert<float, float>{to, from, there.data(), values.data(),
+                                                      lie_alike(to, from)});
   EXPECT_EQ(there, laid(to, values));
-  for_each(back.size(), cudnn::Convert<float, float>{from, to, back.data(), there.data()});
+  for_each(back.size(),
+           cudnn::Convert<float, float>{from, to, back.data(), there.data(), lie_alike(to, from)});
   EXPECT_EQ(back, values);
 }
 
@@ -271,7 +273,7 @@ TEST_P(GpuElements, SlicesOfAConcatenation) {
     inputs.push_back(memory.holding(descs[k], x));
     const Values from = laid(view(shapes[k]), x);
     for_each(from.size(),
-             cudnn::IntoSlice<float, float>{yv, view(shapes[k]), to.data(), from.data(), first});
+             cudnn::IntoSlice<float, float>{{yv, view(shapes[k]), first}, to.data(), from.data()});
     first += static_cast<std::uint32_t>(shapes[k].c());
   }
   Tensor y = memory.poisoned(concat->y);
@@ -287,8 +289,9 @@ TEST_P(GpuElements, SlicesOfAConcatenation) {
     Values back(xv.elements());
     for (const bool masked : {false, true}) {
       concat->backward(dx, static_cast<int>(k), dy_tensor, masked ? &y : nullptr);
-      for_each(back.size(), cudnn::FromSlice<float, float>{yv, xv, back.data(), given.data(),
-                                                           masked ? to.data() : nullptr, first});
+      for_each(back.size(),
+               cudnn::FromSlice<float, float>{
+                   {yv, xv, first}, back.data(), given.data(), masked ? to.data() : nullptr});
       EXPECT_EQ(plain(xv, back), memory.read(dx));
     }
     first += xv.c;

@@ -1,0 +1,114 @@
+// Neighbouring elements that one thread reads and writes at once: a memory of gigabytes a second is
+// kept busy by accesses of 16 bytes, and what a place costs to compute is shared.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "core/cudnn/view.h"
+
+namespace duplex::cudnn {
+
+/// As many of the larger type as 16 bytes hold.
+template <class Value, class Other = Value>
+constexpr int group_of = static_cast<int>(16 / (sizeof(Value) > sizeof(Other) ? sizeof(Value)
+                                                                              : sizeof(Other)));
+
+constexpr std::size_t alignment_of_group(std::size_t bytes) {
+  return bytes < 16 ? bytes : 16;
+}
+
+/// As they lie in memory.
+template <class Value, int N>
+struct alignas(alignment_of_group(N * sizeof(Value))) Group {
+  Value of[N];
+};
+
+template <int N>
+struct Floats {
+  float of[N];
+  DUPLEX_PORTABLE float& operator[](int k) { return of[k]; }
+  DUPLEX_PORTABLE float operator[](int k) const { return of[k]; }
+};
+
+/// Whether groups of N can be read and written from all of these on. Null can: nobody does.
+template <int N, class... Values>
+bool aligned(const Values*... from) {
+  return ((reinterpret_cast<std::uintptr_t>(from) % alignof(Group<Values, N>) == 0) && ...);
+}
+
+template <int N, class Value>
+DUPLEX_PORTABLE Group<Value, N> read(const Value* from) {
+  return *reinterpret_cast<const Group<Value, N>*>(from);
+}
+
+template <int N, class Value>
+DUPLEX_PORTABLE void write(Value* to, const Group<Value, N>& group) {
+  *reinterpret_cast<Group<Value, N>*>(to) = group;
+}
+
+template <int N, class Value>
+DUPLEX_PORTABLE Floats<N> floats(const Group<Value, N>& group) {
+  Floats<N> result;
+  for (int k = 0; k < N; ++k) result[k] = group.of[k];
+  return result;
+}
+
+template <int N, class Value>
+DUPLEX_PORTABLE Floats<N> load(const Value* from) {
+  return floats(read<N>(from));
+}
+
+template <int N>
+DUPLEX_PORTABLE void store(float* to, const Floats<N>& values) {
+  Group<float, N> group;
+  for (int k = 0; k < N; ++k) group.of[k] = values[k];
+  write(to, group);
+}
+
+/// Two of them in one instruction.
+template <int N>
+DUPLEX_PORTABLE void store(BFloat16* to, const Floats<N>& values) {
+  if constexpr (N == 1) {
+    *to = values[0];
+  } else {
+    Group<std::uint32_t, N / 2> pairs;
+    for (int k = 0; k < N / 2; ++k) pairs.of[k] = BFloat16::pair(values[2 * k], values[2 * k + 1]);
+    Group<BFloat16, N> group;
+    static_assert(sizeof group == sizeof pairs);
+    memcpy(&group, &pairs, sizeof group);
+    write(to, group);
+  }
+}
+
+template <int N>
+DUPLEX_PORTABLE Floats<N> all(float value) {
+  Floats<N> result;
+  for (int k = 0; k < N; ++k) result[k] = value;
+  return result;
+}
+
+/// function(a, b, ...) of every a and what stands beside it.
+template <int N, class Function, class... Others>
+DUPLEX_PORTABLE Floats<N> each(const Function& function, const Floats<N>& a,
+                               const Others&... others) {
+  Floats<N> result;
+  for (int k = 0; k < N; ++k) result[k] = function(a[k], others[k]...);
+  return result;
+}
+
+/// Whether N elements from any multiple of N on are of one channel and sample, or of neighbouring
+/// channels of a pixel.
+template <int N>
+DUPLEX_PORTABLE bool in_groups(const View& view) {
+  return (view.channels_last() ? view.c : view.map()) % N == 0;
+}
+
+/// Of an array that has a number for every channel: those of a group in a view in groups, whose
+/// first is of channel c.
+template <int N>
+DUPLEX_PORTABLE Floats<N> of_channels(const View& view, const float* array, std::uint32_t c) {
+  if (N > 1 && view.channels_last()) return load<N>(array + c);
+  return all<N>(array[c]);
+}
+
+}  // namespace duplex::cudnn

@@ -1,0 +1,220 @@
+// Kernels that read and write groups of neighbouring elements do with each what they do with one
+// alone (tests/core/gpu_elements_test.cpp): the same bits, of both types, in both orders.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "core/cudnn/elements.h"
+#include "core/cudnn/updates.h"
+#include "tests/core/values.h"
+
+namespace duplex::test {
+namespace {
+
+using cudnn::BFloat16;
+using cudnn::Order;
+using cudnn::View;
+
+template <class Value>
+std::vector<Value> random(std::size_t count, std::uint64_t seed) {
+  const std::vector<float> values = random_values({static_cast<std::int64_t>(count)}, seed);
+  return {values.begin(), values.end()};
+}
+
+/// In no order that anything could rely on.
+template <class Body>
+void one_by_one(const Body& body, std::uint32_t count) {
+  for (std::uint32_t i = count; i-- > 0;) body(i);
+}
+/// As core/cudnn/launch.h does.
+template <class Body>
+void in_groups(const Body& body, std::uint32_t count) {
+  constexpr std::uint32_t n = Body::group;
+  for (std::uint32_t k = count / n; k-- > 0;) body.template operator()<Body::group>(k * n);
+  for (std::uint32_t i = count / n * n; i < count; ++i) body(i);
+}
+
+template <class Value>
+void expect_same_bits(const std::vector<Value>& got, const std::vector<Value>& wanted) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    ASSERT_EQ(std::memcmp(&got[i], &wanted[i], sizeof(Value)), 0)
+        << i << ": " << float{got[i]} << ", not " << float{wanted[i]};
+}
+
+/// make(to) gives a body for `count` elements that writes to `size`, and may read them before.
+template <class Value, class Make>
+void expect_groups_like_elements(std::size_t size, std::uint32_t count, const Make& make) {
+  std::vector<Value> wanted = random<Value>(size, 1), got = wanted;
+  one_by_one(make(wanted.data()), count);
+  const auto body = make(got.data());
+  ASSERT_TRUE(body.grouped());
+  in_groups(body, count);
+  expect_same_bits(got, wanted);
+  EXPECT_FALSE(make(got.data() + 1).grouped());  // Not where groups may begin.
+}
+
+template <class Value>
+class GpuGroups : public ::testing::Test {};
+using Values = ::testing::Types<float, BFloat16>;
+TYPED_TEST_SUITE(GpuGroups, Values, );
+
+constexpr std::uint32_t odd = 8 * 13 + 5;  ///< With a rest that makes no group.
+const View views[] = {
+    {2, 16, 3, 5, Order::nhwc}, {2, 3, 4, 6, Order::nchw}, {3, 24, 1, 1, Order::nchw}};
+/// Neither fits into groups.
+const View none[] = {
+    {2, 6, 4, 8, Order::nhwc}, {2, 8, 3, 5, Order::nchw}, {8, 6, 1, 1, Order::nchw}};
+
+TYPED_TEST(GpuGroups, OfElementsInARow) {
+  using Value = TypeParam;
+  const std::vector<Value> a = random<Value>(odd, 2), b = random<Value>(odd, 3);
+  const auto check = [](const auto& make) { expect_groups_like_elements<Value>(odd, odd, make); };
+  check([](Value* to) { return cudnn::Fill<Value>{to, 0.3F}; });
+  check([&](Value* to) { return cudnn::Accumulate<Value>{to, a.data()}; });
+  check([&](Value* to) { return cudnn::Relu<Value>{to, a.data()}; });
+  check([&](Value* to) { return cudnn::ReluBackward<Value>{to, a.data(), b.data()}; });
+  check([&](Value* to) { return cudnn::Sigmoid<Value>{to, a.data()}; });
+  check([&](Value* to) { return cudnn::SigmoidBackward<Value>{to, a.data(), b.data()}; });
+}
+
+TYPED_TEST(GpuGroups, OfAConversion) {
+  using Value = TypeParam;
+  const std::vector<float> plain = random<float>(odd, 2);
+  const std::vector<BFloat16> rounded = random<BFloat16>(odd, 3);
+  const View view{1, odd, 1, 1, Order::nchw};
+  expect_groups_like_elements<Value>(odd, odd, [&](Value* to) {
+    return cudnn::Convert<Value, float>{view, view, to, plain.data(), true};
+  });
+  expect_groups_like_elements<Value>(odd, odd, [&](Value* to) {
+    return cudnn::Convert<Value, BFloat16>{view, view, to, rounded.data(), true};
+  });
+  std::vector<Value> to(odd);
+  EXPECT_FALSE(
+      (cudnn::Convert<Value, float>{view, view, to.data(), plain.data(), false}.grouped()));
+}
+
+TYPED_TEST(GpuGroups, OfASum) {
+  using Value = TypeParam;
+  const View view{1, odd, 1, 1, Order::nchw};
+  const std::vector<Value> a = random<Value>(odd, 2);
+  const std::vector<float> plain = random<float>(odd, 3);
+  const std::vector<BFloat16> rounded = random<BFloat16>(odd, 4);
+  for (const bool relu : {false, true}) {
+    expect_groups_like_elements<Value>(odd, odd, [&](Value* to) {
+      return cudnn::Sum<Value, float>{view, view, to, a.data(), plain.data(), true, relu};
+    });
+    expect_groups_like_elements<Value>(odd, odd, [&](Value* to) {
+      return cudnn::Sum<Value, BFloat16>{view, view, to, a.data(), rounded.data(), true, relu};
+    });
+  }
+}
+
+TYPED_TEST(GpuGroups, OfASumOfGradients) {
+  using Value = TypeParam;
+  std::vector<std::vector<Value>> all;
+  for (std::uint64_t k = 0; k < 9; ++k) all.push_back(random<Value>(odd, 2 + k));
+  for (int count = 1; count <= 8; ++count) {
+    for (const bool masked : {false, true}) {
+      expect_groups_like_elements<Value>(odd, odd, [&](Value* to) {
+        cudnn::MaskedSum<Value> sum{to, masked ? all[8].data() : nullptr, {}, count};
+        for (std::size_t k = 0; k < 8; ++k) sum.inputs[k] = all[k].data();
+        return sum;
+      });
+    }
+  }
+}
+
+TYPED_TEST(GpuGroups, OfABias) {
+  using Value = TypeParam;
+  const std::vector<float> bias = random<float>(24, 2);
+  for (const View& view : views) {
+    for (const bool relu : {false, true}) {
+      expect_groups_like_elements<Value>(view.elements(), view.elements(), [&](Value* to) {
+        return cudnn::AddBias<Value>{view, to, bias.data(), relu};
+      });
+    }
+  }
+  std::vector<Value> to(512);
+  for (const View& view : none)
+    EXPECT_FALSE((cudnn::AddBias<Value>{view, to.data(), bias.data(), false}.grouped()));
+}
+
+/// `part` of the channels of a tensor, from `first` on, of `channels`.
+struct SliceCase {
+  View part;
+  std::uint32_t first, channels;
+
+  cudnn::Slice slice() const {
+    View whole = part;
+    whole.c = channels;
+    return {whole, part, first};
+  }
+};
+
+TYPED_TEST(GpuGroups, OfASlice) {
+  using Value = TypeParam;
+  for (const SliceCase& c :
+       {SliceCase{{2, 16, 3, 5, Order::nhwc}, 8, 40}, SliceCase{{2, 3, 4, 2, Order::nchw}, 5, 9},
+        SliceCase{{3, 8, 1, 1, Order::nchw}, 16, 24}}) {
+    const cudnn::Slice slice = c.slice();
+    const std::uint32_t count = slice.part.elements(), all = slice.whole.elements();
+    const std::vector<Value> x = random<Value>(all, 2), dy = random<Value>(all, 3);
+    expect_groups_like_elements<Value>(all, count, [&](Value* to) {
+      return cudnn::IntoSlice<Value, Value>{slice, to, x.data()};
+    });
+    for (const Value* mask : {static_cast<const Value*>(nullptr), x.data()}) {
+      expect_groups_like_elements<Value>(count, count, [&](Value* to) {
+        return cudnn::FromSlice<Value, Value>{slice, to, dy.data(), mask};
+      });
+    }
+  }
+}
+
+TYPED_TEST(GpuGroups, OfASliceThatBeginsOrEndsWithinAGroup) {
+  using Value = TypeParam;
+  std::vector<Value> to(4096), from(4096);
+  const auto grouped = [&](const SliceCase& c) {
+    return cudnn::IntoSlice<Value, Value>{c.slice(), to.data(), from.data()}.grouped();
+  };
+  EXPECT_TRUE(grouped({{2, 16, 3, 5, Order::nhwc}, 8, 32}));
+  EXPECT_FALSE(grouped({{2, 16, 3, 5, Order::nhwc}, 6, 32}));
+  EXPECT_FALSE(grouped({{2, 16, 3, 5, Order::nhwc}, 8, 34}));
+  EXPECT_FALSE(grouped({{2, 18, 3, 5, Order::nhwc}, 8, 32}));
+  EXPECT_FALSE(grouped({{2, 16, 3, 5, Order::nchw}, 1, 32}));
+  SliceCase unlike{{2, 16, 3, 5, Order::nhwc}, 8, 32};
+  cudnn::Slice slice = unlike.slice();
+  slice.part.order = Order::nchw;
+  EXPECT_FALSE((cudnn::IntoSlice<Value, Value>{slice, to.data(), from.data()}.grouped()));
+}
+
+TEST(GpuGroupsOfWeights, AreUpdatedLikeElements) {
+  const std::vector<float> gradient = random<float>(odd, 2);
+  for (const bool nesterov : {false, true}) {
+    for (const bool velocity : {false, true}) {
+      std::vector<float> speed = random<float>(odd, 3), same = speed, *used = &speed;
+      expect_groups_like_elements<float>(odd, odd, [&](float* to) {
+        const cudnn::Sgd body{
+            to, velocity ? used->data() : nullptr, gradient.data(), 0.1F, 0.9F, 0.01F, nesterov};
+        used = &same;
+        return body;
+      });
+      expect_same_bits(same, speed);
+    }
+  }
+  std::vector<float> m = random<float>(odd, 3), m2 = m, v(odd, 0.5F), v2 = v;
+  std::vector<float>*used_m = &m, *used_v = &v;
+  expect_groups_like_elements<float>(odd, odd, [&](float* to) {
+    const cudnn::Adam body{to,   used_m->data(), used_v->data(), gradient.data(), 0.1F,
+                           1.1F, 0.9F,           0.99F,          1e-3F,           0.01F};
+    used_m = &m2;
+    used_v = &v2;
+    return body;
+  });
+  expect_same_bits(m2, m);
+  expect_same_bits(v2, v);
+}
+
+}  // namespace
+}  // namespace duplex::test
