@@ -2,9 +2,9 @@
 // passes over the activations.
 #include "core/cudnn/batch_norm.h"
 
-#include "core/cudnn/launch.h"
 #include "core/cudnn/layout.h"
 #include "core/cudnn/statistics.h"
+#include "core/cudnn/sums.h"
 
 namespace duplex::cudnn {
 namespace {
@@ -18,7 +18,7 @@ class GpuBatchNorm final : public BatchNorm {
     memory_ = context->allocate(4 * view.c * sizeof(float));
     auto* first = static_cast<float*>(memory_.data());
     moments_ = {first, first + view.c, first + 2 * view.c, first + 3 * view.c};
-    context->reserve(channel_parts(*context, view).bytes);
+    context->reserve(sums_workspace(*context, view));
   }
 
   void forward_training(Tensor& y_out, Tensor& running_mean, Tensor& running_var,
@@ -27,11 +27,11 @@ class GpuBatchNorm final : public BatchNorm {
     with_type(view.type, [&](auto number) {
       using Value = decltype(number);
       const Value* from = elements<Value>(x_in);
-      sum_channels(*context_, "statistics of batch normalisation", view,
+      sum_channels(*context_, "statistics of batch normalisation",
                    BatchSums<Value>{view, from, moments_, running_mean.data, running_var.data,
                                     gamma.data, beta.data, spec_.epsilon, spec_.momentum});
-      for_each(*context_, "batch normalisation", y,
-               Normalise<Value>{view, moments_, elements<Value>(y_out), from, spec_.relu});
+      for_each_group(*context_, "batch normalisation", y,
+                     Normalise<Value>{view, moments_, elements<Value>(y_out), from, spec_.relu});
     });
   }
 
@@ -40,10 +40,10 @@ class GpuBatchNorm final : public BatchNorm {
     const View view = view_of(x);
     with_type(view.type, [&](auto number) {
       using Value = decltype(number);
-      for_each(*context_, "batch normalisation", y,
-               NormaliseFixed<Value>{view, elements<Value>(y_out), elements<Value>(x_in),
-                                     gamma.data, beta.data, running_mean.data, running_var.data,
-                                     spec_.epsilon, spec_.relu});
+      for_each_group(*context_, "batch normalisation", y,
+                     NormaliseFixed<Value>{view, elements<Value>(y_out), elements<Value>(x_in),
+                                           gamma.data, beta.data, running_mean.data,
+                                           running_var.data, spec_.epsilon, spec_.relu});
     });
   }
 
@@ -53,12 +53,13 @@ class GpuBatchNorm final : public BatchNorm {
     const double count = static_cast<double>(view.n) * view.map();
     with_type(view.type, [&](auto number) {
       using Value = decltype(number);
-      const GradientSums<Value> sums{moments_,   elements<Value>(dy), elements<Value>(x_in),
-                                     spec_.relu, dgamma.data,         dbeta.data};
-      sum_channels(*context_, "gradients of batch normalisation", view, sums);
-      for_each(*context_, "gradient of batch normalisation", x,
-               NormaliseBackward<Value>{view, sums, elements<Value>(dx),
-                                        static_cast<float>(1.0 / count)});
+      const GradientSums<Value> sums{
+          view,       moments_,    elements<Value>(dy), elements<Value>(x_in),
+          spec_.relu, dgamma.data, dbeta.data};
+      sum_channels(*context_, "gradients of batch normalisation", sums);
+      for_each_group(
+          *context_, "gradient of batch normalisation", x,
+          NormaliseBackward<Value>{sums, elements<Value>(dx), static_cast<float>(1.0 / count)});
     });
   }
 

@@ -5,6 +5,7 @@
 #include "core/cudnn/elements.h"
 #include "core/cudnn/launch.h"
 #include "core/cudnn/layout.h"
+#include "core/cudnn/sums.h"
 #include "core/cudnn/updates.h"
 
 namespace duplex::cudnn {
@@ -91,13 +92,13 @@ void bias_gradient(const Context& context, Tensor& dbias, const Tensor& dy) {
   const View view = view_of(dy.desc);
   with_type(view.type, [&](auto number) {
     using Value = decltype(number);
-    sum_channels(context, "summing a bias gradient", view,
-                 BiasSums<Value>{elements<Value>(dy), dbias.data});
+    sum_channels(context, "summing a bias gradient",
+                 BiasSums<Value>{view, elements<Value>(dy), dbias.data});
   });
 }
 
 std::size_t bias_workspace(const Context& context, const TensorDesc& dy) {
-  return channel_parts(context, view_of(dy)).bytes;
+  return sums_workspace(context, view_of(dy));
 }
 
 }  // namespace duplex::cudnn

@@ -1,16 +1,24 @@
 // What the kernels of batch normalisation (2.9)-(2.12) and of bias gradients do with one element,
-// and with the sums of one channel. Sums are of pairs: map(i, c) gives those of the element at
-// offset i of channel c, finish(c, ...) takes a channel's.
+// with N that lie side by side (elements.h), and with the sums of one channel. Sums are of pairs:
+// map<N>(i, c) gives those of the elements from offset i on, the first of which is of channel c;
+// finish(c, ...) takes a channel's.
 #pragma once
 #include <cmath>
 #include <cstdint>
 
-#include "core/cudnn/view.h"
+#include "core/cudnn/vector.h"
 
 namespace duplex::cudnn {
 
-struct Pair {
-  float a = 0.0F, b = 0.0F;
+template <int N>
+struct Pairs {
+  Floats<N> a{}, b{};
+  DUPLEX_PORTABLE void add(const Pairs& others) {
+    for (int k = 0; k < N; ++k) {
+      a[k] += others.a[k];
+      b[k] += others.b[k];
+    }
+  }
 };
 
 /// What a batch normalisation keeps of its last forward in training, an array a channel.
@@ -18,8 +26,10 @@ struct Moments {
   float *mean, *inverse_deviation, *scale, *beta;  ///< scale: gamma / sqrt(var + epsilon).
 };
 
-DUPLEX_PORTABLE inline float normalised(const Moments& m, std::uint32_t c, float x) {
-  return (x - m.mean[c]) * m.scale[c] + m.beta[c];
+/// Whether arrays that have a number for every channel can be read in groups.
+template <int N, class... Arrays>
+bool channels_aligned(const View& view, const Arrays*... arrays) {
+  return !view.channels_last() || aligned<N>(arrays...);
 }
 
 /// Distances from the channel's first value, which no mean is far from, and their squares: one pass
@@ -28,10 +38,18 @@ template <class Value>
 struct BatchSums {
   View view;
   const Value* x;
-  DUPLEX_PORTABLE Pair map(std::uint32_t i, std::uint32_t c) const {
-    const float distance = float{x[i]} - float{x[view.offset({0, c, 0, 0})]};
-    return {distance, distance * distance};
+
+  static constexpr int group = group_of<Value>;
+  bool grouped() const { return in_groups<group>(view) && aligned<group>(x); }
+  template <int N>
+  DUPLEX_PORTABLE Pairs<N> map(std::uint32_t i, std::uint32_t c) const {
+    const Floats<N> first = N > 1 && view.channels_last() ? load<N>(x + c) : all<N>(first_of(c));
+    Pairs<N> result;
+    result.a = each([](float value, float from) { return value - from; }, load<N>(x + i), first);
+    result.b = each([](float distance) { return distance * distance; }, result.a);
+    return result;
   }
+  DUPLEX_PORTABLE float first_of(std::uint32_t c) const { return x[view.offset({0, c, 0, 0})]; }
 
   Moments moments;
   float *running_mean, *running_var;
@@ -39,7 +57,7 @@ struct BatchSums {
   float epsilon, momentum;
   DUPLEX_PORTABLE void finish(std::uint32_t c, double sum, double squares) const {
     const double count = static_cast<double>(view.n) * view.map();
-    const double mean = static_cast<double>(float{x[view.offset({0, c, 0, 0})]}) + sum / count;
+    const double mean = static_cast<double>(first_of(c)) + sum / count;
     const double about = squares - sum * sum / count;
     const double var = about > 0.0 ? about / count : 0.0;
     const double unbiased = count > 1.0 ? var * count / (count - 1.0) : 0.0;
@@ -63,9 +81,22 @@ struct Normalise {
   Value* y;
   const Value* x;
   bool rectified;
+
+  static constexpr int group = group_of<Value>;
+  bool grouped() const {
+    return in_groups<group>(view) && aligned<group>(y, x) &&
+           channels_aligned<group>(view, moments.mean, moments.scale, moments.beta);
+  }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    const float value = normalised(moments, view.channel(i), x[i]);
-    y[i] = rectified && value < 0.0F ? 0.0F : value;
+    const std::uint32_t c = view.channel(i);
+    const auto normalised = [this](float value, float mean, float scale, float beta) {
+      const float result = (value - mean) * scale + beta;
+      return rectified && result < 0.0F ? 0.0F : result;
+    };
+    store(y + i,
+          each(normalised, load<N>(x + i), of_channels<N>(view, moments.mean, c),
+               of_channels<N>(view, moments.scale, c), of_channels<N>(view, moments.beta, c)));
   }
 };
 
@@ -78,10 +109,23 @@ struct NormaliseFixed {
   const float *gamma, *beta, *mean, *var;
   float epsilon;
   bool rectified;
+
+  static constexpr int group = group_of<Value>;
+  bool grouped() const {
+    return in_groups<group>(view) && aligned<group>(y, x) &&
+           channels_aligned<group>(view, gamma, beta, mean, var);
+  }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const std::uint32_t c = view.channel(i);
-    const float value = (float{x[i]} - mean[c]) * (gamma[c] / sqrtf(var[c] + epsilon)) + beta[c];
-    y[i] = rectified && value < 0.0F ? 0.0F : value;
+    const Floats<N> scale = each([this](float g, float v) { return g / sqrtf(v + epsilon); },
+                                 of_channels<N>(view, gamma, c), of_channels<N>(view, var, c));
+    const auto normalised = [this](float value, float from, float by, float shift) {
+      const float result = (value - from) * by + shift;
+      return rectified && result < 0.0F ? 0.0F : result;
+    };
+    store(y + i, each(normalised, load<N>(x + i), of_channels<N>(view, mean, c), scale,
+                      of_channels<N>(view, beta, c)));
   }
 };
 
@@ -89,15 +133,39 @@ struct NormaliseFixed {
 /// zero.
 template <class Value>
 struct GradientSums {
+  View view;
   Moments moments;
   const Value *dy, *x;
   bool rectified;
-  DUPLEX_PORTABLE float masked(std::uint32_t i, std::uint32_t c) const {
-    return rectified && !(normalised(moments, c, x[i]) > 0.0F) ? 0.0F : float{dy[i]};
+
+  static constexpr int group = group_of<Value>;
+  bool grouped() const {
+    return in_groups<group>(view) && aligned<group>(dy, x) &&
+           channels_aligned<group>(view, moments.mean, moments.inverse_deviation, moments.scale,
+                                   moments.beta);
   }
-  DUPLEX_PORTABLE Pair map(std::uint32_t i, std::uint32_t c) const {
-    const float g = masked(i, c);
-    return {g, g * (float{x[i]} - moments.mean[c]) * moments.inverse_deviation[c]};
+  /// a: dy where it counts, b: xhat. What is read does not wait for each other.
+  template <int N>
+  DUPLEX_PORTABLE Pairs<N> masked(std::uint32_t i, std::uint32_t c) const {
+    const Floats<N> given = load<N>(dy + i), value = load<N>(x + i);
+    const Floats<N> mean = of_channels<N>(view, moments.mean, c);
+    const Floats<N> inverse_deviation = of_channels<N>(view, moments.inverse_deviation, c);
+    const Floats<N> scale = of_channels<N>(view, moments.scale, c);
+    const Floats<N> beta = of_channels<N>(view, moments.beta, c);
+    Pairs<N> result;
+    for (int k = 0; k < N; ++k) {
+      const float distance = value[k] - mean[k];
+      const bool counts = !rectified || distance * scale[k] + beta[k] > 0.0F;
+      result.a[k] = counts ? given[k] : 0.0F;
+      result.b[k] = distance * inverse_deviation[k];
+    }
+    return result;
+  }
+  template <int N>
+  DUPLEX_PORTABLE Pairs<N> map(std::uint32_t i, std::uint32_t c) const {
+    Pairs<N> result = masked<N>(i, c);
+    result.b = each([](float g, float xhat) { return g * xhat; }, result.a, result.b);
+    return result;
   }
 
   float *dgamma, *dbeta;
@@ -110,24 +178,44 @@ struct GradientSums {
 /// dx = gamma / sqrt(var + epsilon) * (dy - dbeta / count - xhat * dgamma / count).
 template <class Value>
 struct NormaliseBackward {
-  View view;
   GradientSums<Value> sums;
   Value* dx;
   float share;  ///< 1 / count.
+
+  static constexpr int group = group_of<Value>;
+  bool grouped() const {
+    return sums.grouped() && aligned<group>(dx) &&
+           channels_aligned<group>(sums.view, sums.dgamma, sums.dbeta);
+  }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
+    const View& view = sums.view;
     const std::uint32_t c = view.channel(i);
-    const Moments& m = sums.moments;
-    const float xhat = (float{sums.x[i]} - m.mean[c]) * m.inverse_deviation[c];
-    dx[i] =
-        m.scale[c] * (sums.masked(i, c) - share * sums.dbeta[c] - share * xhat * sums.dgamma[c]);
+    const Pairs<N> from = sums.template masked<N>(i, c);
+    const Floats<N> scale = of_channels<N>(view, sums.moments.scale, c);
+    const Floats<N> dbeta = of_channels<N>(view, sums.dbeta, c);
+    const Floats<N> dgamma = of_channels<N>(view, sums.dgamma, c);
+    Floats<N> result;
+    for (int k = 0; k < N; ++k)
+      result[k] = scale[k] * (from.a[k] - share * dbeta[k] - share * from.b[k] * dgamma[k]);
+    store(dx + i, result);
   }
 };
 
 /// The gradient of a bias: the sum of dy over a channel.
 template <class Value>
 struct BiasSums {
+  View view;
   const Value* dy;
-  DUPLEX_PORTABLE Pair map(std::uint32_t i, std::uint32_t) const { return {float{dy[i]}, 0.0F}; }
+
+  static constexpr int group = group_of<Value>;
+  bool grouped() const { return in_groups<group>(view) && aligned<group>(dy); }
+  template <int N>
+  DUPLEX_PORTABLE Pairs<N> map(std::uint32_t i, std::uint32_t) const {
+    Pairs<N> result;
+    result.a = load<N>(dy + i);
+    return result;
+  }
 
   float* dbias;
   DUPLEX_PORTABLE void finish(std::uint32_t c, double sum, double) const {

@@ -215,8 +215,9 @@ INSTANTIATE_TEST_SUITE_P(Backends, BatchNormTest, ::testing::ValuesIn(backends()
 using BatchNormComparisonTest = ComparisonTest;
 
 TEST_P(BatchNormComparisonTest, Everywhere) {
-  std::vector<Shape> all = {{2, 64, 14, 14}, {1, 100, 7, 9}, {3, 20, 5, 5},
-                            {8, 33, 3, 1},   {4, 1, 6, 6},   {16, 48, 1, 1}};
+  std::vector<Shape> all = {{2, 64, 14, 14}, {1, 100, 7, 9},  {3, 20, 5, 5},
+                            {8, 33, 3, 1},   {4, 1, 6, 6},    {16, 48, 1, 1},
+                            {2, 272, 6, 5},  {3, 24, 20, 20}, {700, 16, 1, 1}};
   all.insert(all.end(), shapes.begin(), shapes.end());
   for (const Shape& shape : all) {
     for (bool relu : {false, true}) {

@@ -36,14 +36,15 @@ void for_each(std::size_t count, const Body& body) {
 }
 
 template <class Sums>
-void sum_channels(const View& view, const Sums& sums) {
+void sum_channels(const Sums& sums) {
+  const View& view = sums.view;
   for (std::uint32_t c = 0; c < view.c; ++c) {
     double a = 0.0, b = 0.0;
     for (std::uint32_t i = 0; i < view.elements(); ++i) {
       if (view.channel(i) != c) continue;
-      const cudnn::Pair pair = sums.map(i, c);
-      a += static_cast<double>(pair.a);
-      b += static_cast<double>(pair.b);
+      const cudnn::Pairs<1> pair = sums.template map<1>(i, c);
+      a += static_cast<double>(pair.a[0]);
+      b += static_cast<double>(pair.b[0]);
     }
     sums.finish(c, a, b);
   }
@@ -217,15 +218,14 @@ TEST_P(GpuElements, BatchNormalisation) {
       Values kept(4 * count), to(x.size()), back(x.size()), to_gamma(count), to_beta(count);
       const cudnn::Moments moments{kept.data(), kept.data() + count, kept.data() + 2 * count,
                                    kept.data() + 3 * count};
-      sum_channels(
-          v, cudnn::BatchSums<float>{v, from.data(), moments, mean.data(), var.data(), gamma.data(),
-                                     beta.data(), spec.epsilon, spec.momentum});
+      sum_channels(cudnn::BatchSums<float>{v, from.data(), moments, mean.data(), var.data(),
+                                           gamma.data(), beta.data(), spec.epsilon, spec.momentum});
       for_each(to.size(), cudnn::Normalise<float>{v, moments, to.data(), from.data(), relu});
-      const cudnn::GradientSums<float> sums{moments, given.data(),    from.data(),
-                                            relu,    to_gamma.data(), to_beta.data()};
-      sum_channels(v, sums);
+      const cudnn::GradientSums<float> sums{v,    moments,         given.data(),  from.data(),
+                                            relu, to_gamma.data(), to_beta.data()};
+      sum_channels(sums);
       const float share = 1.0F / static_cast<float>(v.n * v.map());
-      for_each(back.size(), cudnn::NormaliseBackward<float>{v, sums, back.data(), share});
+      for_each(back.size(), cudnn::NormaliseBackward<float>{sums, back.data(), share});
       const bool one = v.n * v.map() == 1;  // Then the gradient is zero, but for rounding.
       expect_near(plain(v, to), memory.read(y), 1e-5);
       if (!one) expect_near(plain(v, back), memory.read(dx), 1e-4);
@@ -252,7 +252,7 @@ TEST_P(GpuElements, BiasesAndTheirGradients) {
     wanted[i / 10 % 4] += dy[i];
     expected[i] = std::max(dy[i] + bias[i / 10 % 4], 0.0F);
   }
-  sum_channels(v, cudnn::BiasSums<float>{y.data(), sums.data()});
+  sum_channels(cudnn::BiasSums<float>{v, y.data(), sums.data()});
   expect_near(sums, wanted, 1e-6);
   for_each(y.size(), cudnn::AddBias<float>{v, y.data(), bias.data(), true});
   EXPECT_EQ(plain(v, y), expected);

@@ -2,10 +2,12 @@
 // alone (tests/core/gpu_elements_test.cpp): the same bits, of both types, in both orders.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <vector>
 
 #include "core/cudnn/elements.h"
+#include "core/cudnn/statistics.h"
 #include "core/cudnn/updates.h"
 #include "tests/core/values.h"
 
@@ -139,6 +141,74 @@ TYPED_TEST(GpuGroups, OfABias) {
   std::vector<Value> to(512);
   for (const View& view : none)
     EXPECT_FALSE((cudnn::AddBias<Value>{view, to.data(), bias.data(), false}.grouped()));
+}
+
+/// Of the channels of a batch normalisation.
+struct Channels {
+  explicit Channels(std::uint64_t seed) : numbers(random<float>(6 * 24, seed)) {}
+  float* at(std::size_t k) { return numbers.data() + 24 * k; }
+  cudnn::Moments moments() { return {at(0), at(1), at(2), at(3)}; }
+
+  std::vector<float> numbers;
+};
+
+TYPED_TEST(GpuGroups, OfANormalisation) {
+  using Value = TypeParam;
+  Channels channels(2);
+  for (float& var : channels.numbers) var = std::abs(var);
+  for (const View& view : views) {
+    const std::uint32_t count = view.elements();
+    const std::vector<Value> x = random<Value>(count, 3), dy = random<Value>(count, 4);
+    for (const bool relu : {false, true}) {
+      expect_groups_like_elements<Value>(count, count, [&](Value* to) {
+        return cudnn::Normalise<Value>{view, channels.moments(), to, x.data(), relu};
+      });
+      expect_groups_like_elements<Value>(count, count, [&](Value* to) {
+        return cudnn::NormaliseFixed<Value>{
+            view,           to,    x.data(), channels.at(0), channels.at(1), channels.at(2),
+            channels.at(3), 1e-5F, relu};
+      });
+      const cudnn::GradientSums<Value> sums{view, channels.moments(), dy.data(),     x.data(),
+                                            relu, channels.at(4),     channels.at(5)};
+      expect_groups_like_elements<Value>(count, count, [&](Value* to) {
+        return cudnn::NormaliseBackward<Value>{sums, to, 0.1F};
+      });
+    }
+  }
+}
+
+/// Of every group, the pairs that its elements have alone.
+template <class Sums>
+void expect_pairs_like_elements(const Sums& sums) {
+  const View& view = sums.view;
+  constexpr std::uint32_t n = Sums::group;
+  ASSERT_TRUE(sums.grouped());
+  for (std::uint32_t i = 0; i < view.elements(); i += n) {
+    const cudnn::Pairs<Sums::group> got = sums.template map<Sums::group>(i, view.channel(i));
+    for (std::uint32_t k = 0; k < n; ++k) {
+      const cudnn::Pairs<1> wanted = sums.template map<1>(i + k, view.channel(i + k));
+      ASSERT_EQ(got.a[static_cast<int>(k)], wanted.a[0]) << i << " + " << k;
+      ASSERT_EQ(got.b[static_cast<int>(k)], wanted.b[0]) << i << " + " << k;
+    }
+  }
+}
+
+TYPED_TEST(GpuGroups, OfSums) {
+  using Value = TypeParam;
+  Channels channels(2);
+  for (const View& view : views) {
+    const std::vector<Value> x = random<Value>(view.elements(), 3),
+                             dy = random<Value>(view.elements(), 4);
+    expect_pairs_like_elements(cudnn::BiasSums<Value>{view, dy.data(), nullptr});
+    expect_pairs_like_elements(cudnn::BatchSums<Value>{
+        view, x.data(), {}, nullptr, nullptr, nullptr, nullptr, 0.0F, 0.0F});
+    for (const bool relu : {false, true})
+      expect_pairs_like_elements(cudnn::GradientSums<Value>{view, channels.moments(), dy.data(),
+                                                            x.data(), relu, nullptr, nullptr});
+  }
+  const std::vector<Value> x(512);
+  for (const View& view : none)
+    EXPECT_FALSE((cudnn::BiasSums<Value>{view, x.data(), nullptr}.grouped()));
 }
 
 /// `part` of the channels of a tensor, from `first` on, of `channels`.

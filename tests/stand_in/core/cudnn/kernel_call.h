@@ -10,6 +10,8 @@
 
 #undef __shared__
 #define __shared__ static
+#undef __launch_bounds__
+#define __launch_bounds__(...)
 
 namespace duplex::stand_in {
 
@@ -23,12 +25,12 @@ void run_blocks(dim3 grid, dim3 block, const std::function<void()>& body);
 void wait_for_block();
 
 inline double shuffle_down(double mine, int distance) {
-  static double values[32];
-  const std::uint32_t me = thread_index.x;
+  static double values[1024];
+  const std::uint32_t me = thread_index.y * block_extent.x + thread_index.x;
   values[me] = mine;
   wait_for_block();
   const double result =
-      me + static_cast<std::uint32_t>(distance) < 32 ? values[me + distance] : mine;
+      me % 32 + static_cast<std::uint32_t>(distance) < 32 ? values[me + distance] : mine;
   wait_for_block();
   return result;
 }
