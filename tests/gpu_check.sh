@@ -42,7 +42,7 @@ echo "make${werror:+ WERROR}" >>"$WORK/done"
 if told no-build; then seq -f 'line %g' 50; echo 'a.cpp:3: error: no such thing'; exit 2; fi
 if told warns && [ "${werror:-}" ]; then echo 'b.cpp:4: error: unused [-Werror]'; exit 2; fi
 cp "$WORK/programs/duplex" "$build/bin"
-for suite in core layers models tools; do cp "$WORK/programs/suite" "$build/tests/$suite"; done
+for suite in core layers models tools cudnn; do cp "$WORK/programs/suite" "$build/tests/$suite"; done
 STUB
 program programs/suite <<'STUB'
 name=${0##*/}

@@ -43,7 +43,12 @@ double step_flop(const Model& model, std::int64_t batch) {
   return flop;
 }
 
-std::vector<double> time_steps(Network& network, const Flags& flags) {
+struct Steps {
+  std::vector<double> seconds;
+  std::size_t on_device = 0;  ///< Bytes allocated, the optimiser's state among them.
+};
+
+Steps time_steps(Network& network, const Flags& flags) {
   const Shape sample = network.model().entry(0).shape;
   std::vector<float> images(static_cast<std::size_t>(sample.elements() * flags.batch));
   RandomStream(1, stream_of("images")).fill_uniform(images.data(), images.size());
@@ -63,7 +68,7 @@ std::vector<double> time_steps(Network& network, const Flags& flags) {
   const std::shared_ptr<void> pinned = device.pin(images.data(), bytes);
   std::unique_ptr<Transfer> copy;
 
-  std::vector<double> times;
+  Steps steps;
   for (int step = 0; step < flags.warm_up + flags.steps; ++step) {
     Pass pass;
     pass.first_sample = static_cast<std::uint64_t>(step * flags.batch);
@@ -76,9 +81,10 @@ std::vector<double> time_steps(Network& network, const Flags& flags) {
     network.synchronize();
     exchange.end();
     network.loss();
-    if (step >= flags.warm_up) times.push_back(seconds(clock_ns() - begin));
+    if (step >= flags.warm_up) steps.seconds.push_back(seconds(clock_ns() - begin));
   }
-  return times;
+  steps.on_device = device.allocated_bytes();
+  return steps;
 }
 
 #ifdef DUPLEX_ONEDNN
@@ -142,10 +148,10 @@ int bench(int argc, const char* const* argv) {
   network.initialise(1);
   std::unique_ptr<Profile> profile;
   if (flags.layers) profile = std::make_unique<Profile>(network, flags.warm_up);
-  const Spread step = spread_of(time_steps(network, flags));
-  const std::size_t on_device = device->allocated_bytes();  // As in every step.
+  const Steps steps = time_steps(network, flags);
+  const Spread step = spread_of(steps.seconds);
   const auto memory = static_cast<double>(
-      on_device > 0 ? on_device : static_cast<std::size_t>(peak_memory_bytes()));
+      steps.on_device > 0 ? steps.on_device : static_cast<std::size_t>(peak_memory_bytes()));
   double ceiling = 0.0;
 #ifdef DUPLEX_ONEDNN
   if (flags.ceiling > 0.0)

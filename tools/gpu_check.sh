@@ -1,8 +1,8 @@
 #!/bin/bash
-# One command for a machine with an NVIDIA GPU, CUDA and cuDNN, and perhaps nothing else, not even a network: builds,
-# runs the tests of core, layers, models and tools on the GPU against the reference, a short training under
-# compute-sanitizer if it is there, times the networks beside PyTorch if python3 has it, and writes what it found to a
-# page, anew after every figure. It ends within 9 minutes; what had no time is said on the page, and RESUME goes on with it.
+# One command for a machine with an NVIDIA GPU, CUDA and cuDNN, and perhaps nothing else, not even a network: builds, runs
+# the tests of core, layers, models and tools on the GPU against the reference, those of cuDNN's engines, a short training
+# under compute-sanitizer if it is there, times the networks beside PyTorch if python3 has it, and writes what it found to
+# a page, anew after every figure. It ends within 9 minutes; what had no time is said on the page, and RESUME goes on with it.
 # What it needs to build (stb, CLI11, json, OpenSSL, GoogleTest) is taken from the system or from .deps/: make/carry.sh
 # fills that folder on a machine that has a network. Without GoogleTest nothing is tested. On a machine without a GPU it
 # builds, and the page says so. Paths are seen from the repository's root.
@@ -90,7 +90,7 @@ trap 'exit 143' TERM INT
 
 # ---- Build. A compiler that was never tried here may warn of something: that is told on the page, and no more.
 targets=(all)
-grep -q '^CONFIG_GTEST := 1' "$build/config.mk" 2>/dev/null && targets+=("$build"/tests/{core,layers,models,tools})
+grep -q '^CONFIG_GTEST := 1' "$build/config.mk" 2>/dev/null && targets+=("$build"/tests/{core,layers,models,tools,cudnn})
 say "building"
 werror=1 status=1
 [ "$(head -n 1 "$build/warned" 2>/dev/null)" = "$code" ] && werror=
@@ -135,7 +135,8 @@ keep_rows
 if [ ${#targets[@]} = 1 ]; then
   section suites lacking "- not built: there is no GoogleTest here (make/carry.sh brings it)"
 else
-  for folder_of_tests in core layers models tools; do suite "$folder_of_tests"; done
+  for folder_of_tests in core layers models tools; do suite "$folder_of_tests" '*cudnn*:Gpu*:*OnAGpu*'; done
+  suite cudnn '*'
 fi
 sanitizer
 page
