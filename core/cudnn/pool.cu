@@ -40,17 +40,18 @@ class GpuMaxPool final : public GpuPool {
   void forward(Tensor& y_out, const Tensor& x_in) override {
     with_type(view_of(x).type, [&](auto number) {
       using Value = decltype(number);
-      for_each(*context_, "max pooling", y,
-               MaxPool<Value, Winner>{view_of(x), view_of(y), slide_, elements<Value>(y_out),
-                                      winners(), elements<Value>(x_in)});
+      for_each_group(*context_, "max pooling", y,
+                     MaxPool<Value, Winner>{view_of(x), view_of(y), slide_, elements<Value>(y_out),
+                                            winners(), elements<Value>(x_in)});
     });
   }
   void backward(Tensor& dx, const Tensor& dy) override {
     with_type(view_of(x).type, [&](auto number) {
       using Value = decltype(number);
-      for_each(*context_, "gradient of max pooling", x,
-               MaxPoolBackward<Value, Winner>{view_of(x), view_of(y), slide_, elements<Value>(dx),
-                                              winners(), elements<Value>(dy)});
+      for_each_group(
+          *context_, "gradient of max pooling", x,
+          MaxPoolBackward<Value, Winner>{view_of(x), view_of(y), slide_, elements<Value>(dx),
+                                         winners(), elements<Value>(dy)});
     });
   }
 
@@ -67,17 +68,17 @@ class GpuAveragePool final : public GpuPool {
   void forward(Tensor& y_out, const Tensor& x_in) override {
     with_type(view_of(x).type, [&](auto number) {
       using Value = decltype(number);
-      for_each(*context_, "average pooling", y,
-               AveragePool<Value>{view_of(x), view_of(y), slide_, elements<Value>(y_out),
-                                  elements<Value>(x_in)});
+      for_each_group(*context_, "average pooling", y,
+                     AveragePool<Value>{view_of(x), view_of(y), slide_, elements<Value>(y_out),
+                                        elements<Value>(x_in)});
     });
   }
   void backward(Tensor& dx, const Tensor& dy) override {
     with_type(view_of(x).type, [&](auto number) {
       using Value = decltype(number);
-      for_each(*context_, "gradient of average pooling", x,
-               AveragePoolBackward<Value>{view_of(x), view_of(y), slide_, elements<Value>(dx),
-                                          elements<Value>(dy)});
+      for_each_group(*context_, "gradient of average pooling", x,
+                     AveragePoolBackward<Value>{view_of(x), view_of(y), slide_, elements<Value>(dx),
+                                                elements<Value>(dy)});
     });
   }
 };

@@ -1,10 +1,11 @@
-// What the kernels of pooling and of local response normalisation do with one element. Every one
-// gathers what belongs to it, so that nothing is summed in an order that changes.
+// What the kernels of pooling and of local response normalisation do with one element, and those of
+// pooling with N channels of a pixel (elements.h). Every one gathers what belongs to it, so that
+// nothing is summed in an order that changes.
 #pragma once
 #include <cmath>
 #include <cstdint>
 
-#include "core/cudnn/view.h"
+#include "core/cudnn/vector.h"
 
 namespace duplex::cudnn {
 
@@ -34,12 +35,37 @@ DUPLEX_PORTABLE inline Range covered(std::uint32_t at, std::int32_t stride, std:
   return {greatest(begin, 0), least(begin + window, static_cast<std::int32_t>(extent))};
 }
 
+/// Most strides are 1 or 2, which need no division.
+DUPLEX_PORTABLE inline std::int32_t divided(std::int32_t value, std::int32_t stride) {
+  const auto whole = static_cast<std::uint32_t>(value), by = static_cast<std::uint32_t>(stride);
+  return static_cast<std::int32_t>(by == 1 ? whole : by == 2 ? whole >> 1U : whole / by);
+}
+
 /// The outputs whose windows cover `at` of the map.
 DUPLEX_PORTABLE inline Range covering(std::uint32_t at, std::int32_t stride, std::int32_t padding,
                                       std::int32_t window, std::uint32_t outputs) {
   const std::int32_t shifted = static_cast<std::int32_t>(at) + padding;
-  const std::int32_t first = shifted < window ? 0 : (shifted - window) / stride + 1;
-  return {first, least(shifted / stride + 1, static_cast<std::int32_t>(outputs))};
+  const std::int32_t first = shifted < window ? 0 : divided(shifted - window, stride) + 1;
+  return {first, least(divided(shifted, stride) + 1, static_cast<std::int32_t>(outputs))};
+}
+
+/// The map of a sample's channel.
+struct Plane {
+  std::uint32_t begin, down, right;  ///< Offsets: of the first, and to the next row and column.
+  DUPLEX_PORTABLE std::uint32_t offset(std::uint32_t row, std::uint32_t column) const {
+    return begin + row * down + column * right;
+  }
+};
+
+DUPLEX_PORTABLE inline Plane plane_of(const View& view, const Place& p) {
+  const std::uint32_t right = view.order == Order::nchw ? 1 : view.c;
+  return {view.offset({p.n, p.c, 0, 0}), view.w * right, right};
+}
+
+/// Whether N channels of a pixel lie together in both, wherever they begin.
+template <int N>
+bool channels_in_groups(const View& x, const View& y) {
+  return x.channels_last() && y.channels_last() && x.c % N == 0;
 }
 
 /// visit(row, column) of the map for all that the window of output `p` covers, row-major.
@@ -92,20 +118,30 @@ struct MaxPool {
   Winner* winner;
   const Value* x;
 
+  static constexpr int group = group_of<Value>;
+  bool grouped() const {
+    return channels_in_groups<group>(x_view, y_view) && aligned<group>(y, x) &&
+           aligned<group>(winner);
+  }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Place p = y_view.place(i);
-    float best = 0.0F;
-    std::uint32_t first = 0;
+    const Plane plane = plane_of(x_view, p);
+    Floats<N> best = all<N>(0.0F);
+    Group<Winner, N> first{};
     bool any = false;
     for_each_covered(slide, x_view, p, [&](std::uint32_t row, std::uint32_t column) {
-      const float value = x[x_view.offset({p.n, p.c, row, column})];
-      if (any && !(value > best)) return;
+      const Floats<N> value = load<N>(x + plane.offset(row, column));
+      const auto here = static_cast<Winner>(in_window(slide, p.y, p.x, row, column));
+      for (int k = 0; k < N; ++k) {
+        const bool wins = !any || value[k] > best[k];
+        best[k] = wins ? value[k] : best[k];
+        first.of[k] = wins ? here : first.of[k];
+      }
       any = true;
-      best = value;
-      first = in_window(slide, p.y, p.x, row, column);
     });
-    y[i] = best;
-    winner[i] = static_cast<Winner>(first);
+    store(y + i, best);
+    write(winner + i, first);
   }
 };
 
@@ -118,15 +154,24 @@ struct MaxPoolBackward {
   const Winner* winner;
   const Value* dy;
 
+  static constexpr int group = group_of<Value>;
+  bool grouped() const {
+    return channels_in_groups<group>(x_view, y_view) && aligned<group>(dx, dy) &&
+           aligned<group>(winner);
+  }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Place p = x_view.place(i);
-    float sum = 0.0F;
+    const Plane plane = plane_of(y_view, p);
+    Floats<N> sum = all<N>(0.0F);
     for_each_covering(slide, y_view, p, [&](std::uint32_t row, std::uint32_t column) {
-      const std::uint32_t at = y_view.offset({p.n, p.c, row, column});
-      if (std::uint32_t{winner[at]} == in_window(slide, row, column, p.y, p.x))
-        sum += float{dy[at]};
+      const std::uint32_t at = plane.offset(row, column);
+      const auto first = read<N>(winner + at);
+      const Floats<N> value = load<N>(dy + at);
+      const std::uint32_t here = in_window(slide, row, column, p.y, p.x);
+      for (int k = 0; k < N; ++k) sum[k] += std::uint32_t{first.of[k]} == here ? value[k] : 0.0F;
     });
-    dx[i] = sum;
+    store(dx + i, sum);
   }
 };
 
@@ -138,13 +183,19 @@ struct AveragePool {
   Value* y;
   const Value* x;
 
+  static constexpr int group = group_of<Value>;
+  bool grouped() const { return channels_in_groups<group>(x_view, y_view) && aligned<group>(y, x); }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Place p = y_view.place(i);
-    float sum = 0.0F;
+    const Plane plane = plane_of(x_view, p);
+    Floats<N> sum = all<N>(0.0F);
     for_each_covered(slide, x_view, p, [&](std::uint32_t row, std::uint32_t column) {
-      sum += float{x[x_view.offset({p.n, p.c, row, column})]};
+      const Floats<N> value = load<N>(x + plane.offset(row, column));
+      for (int k = 0; k < N; ++k) sum[k] += value[k];
     });
-    y[i] = sum / covered_elements(slide, x_view, p.y, p.x);
+    const float count = covered_elements(slide, x_view, p.y, p.x);
+    store(y + i, each([count](float total) { return total / count; }, sum));
   }
 };
 
@@ -156,14 +207,21 @@ struct AveragePoolBackward {
   Value* dx;
   const Value* dy;
 
+  static constexpr int group = group_of<Value>;
+  bool grouped() const {
+    return channels_in_groups<group>(x_view, y_view) && aligned<group>(dx, dy);
+  }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Place p = x_view.place(i);
-    float sum = 0.0F;
+    const Plane plane = plane_of(y_view, p);
+    Floats<N> sum = all<N>(0.0F);
     for_each_covering(slide, y_view, p, [&](std::uint32_t row, std::uint32_t column) {
-      const float value = dy[y_view.offset({p.n, p.c, row, column})];
-      sum += value / covered_elements(slide, x_view, row, column);
+      const Floats<N> value = load<N>(dy + plane.offset(row, column));
+      const float count = covered_elements(slide, x_view, row, column);
+      for (int k = 0; k < N; ++k) sum[k] += value[k] / count;
     });
-    dx[i] = sum;
+    store(dx + i, sum);
   }
 };
 

@@ -9,6 +9,7 @@
 #include "core/cudnn/elements.h"
 #include "core/cudnn/statistics.h"
 #include "core/cudnn/updates.h"
+#include "core/cudnn/windows.h"
 #include "tests/core/values.h"
 
 namespace duplex::test {
@@ -257,6 +258,55 @@ TYPED_TEST(GpuGroups, OfASliceThatBeginsOrEndsWithinAGroup) {
   cudnn::Slice slice = unlike.slice();
   slice.part.order = Order::nchw;
   EXPECT_FALSE((cudnn::IntoSlice<Value, Value>{slice, to.data(), from.data()}.grouped()));
+}
+
+/// Pools over a map of 16 channels a pixel, whose windows overlap the map's edges.
+template <class Value, class Winner>
+void expect_pools_in_groups(const View& x_view, const View& y_view, const cudnn::Slide& slide) {
+  const std::uint32_t xs = x_view.elements(), ys = y_view.elements();
+  const std::vector<float> eighths = exact_values({static_cast<std::int64_t>(xs)}, 2);
+  const std::vector<Value> x(eighths.begin(), eighths.end());  // With ties.
+  const std::vector<Value> dy = random<Value>(ys, 3);
+  std::vector<Winner> winner(ys, 77), same = winner, *used = &winner;
+  expect_groups_like_elements<Value>(ys, ys, [&](Value* to) {
+    const cudnn::MaxPool<Value, Winner> body{x_view, y_view, slide, to, used->data(), x.data()};
+    used = &same;
+    return body;
+  });
+  EXPECT_EQ(same, winner);
+  expect_groups_like_elements<Value>(xs, xs, [&](Value* to) {
+    return cudnn::MaxPoolBackward<Value, Winner>{x_view, y_view,        slide,
+                                                 to,     winner.data(), dy.data()};
+  });
+  expect_groups_like_elements<Value>(ys, ys, [&](Value* to) {
+    return cudnn::AveragePool<Value>{x_view, y_view, slide, to, x.data()};
+  });
+  expect_groups_like_elements<Value>(xs, xs, [&](Value* to) {
+    return cudnn::AveragePoolBackward<Value>{x_view, y_view, slide, to, dy.data()};
+  });
+}
+
+TYPED_TEST(GpuGroups, OfAPool) {
+  using Value = TypeParam;
+  const View x{2, 16, 7, 6, Order::nhwc};
+  const auto check = [&](const View& y, const cudnn::Slide& slide) {
+    expect_pools_in_groups<Value, std::uint8_t>(x, y, slide);
+    expect_pools_in_groups<Value, std::uint16_t>(x, y, slide);
+    expect_pools_in_groups<Value, std::uint32_t>(x, y, slide);
+  };
+  check({2, 16, 3, 3, Order::nhwc}, {3, 3, 2, 2, 0, 0});
+  check({2, 16, 7, 6, Order::nhwc}, {3, 3, 1, 1, 1, 1});
+  check({2, 16, 3, 3, Order::nhwc}, {2, 3, 3, 2, 1, 1});
+  check({2, 16, 1, 1, Order::nchw}, {7, 6, 1, 1, 0, 0});  // Of the whole map.
+  std::vector<Value> to(2048);
+  const auto grouped = [&](std::uint32_t channels, Order order) {
+    const View view{2, channels, 7, 6, order};
+    return cudnn::AveragePool<Value>{view, view, {3, 3, 1, 1, 1, 1}, to.data(), to.data()}
+        .grouped();
+  };
+  EXPECT_TRUE(grouped(16, Order::nhwc));
+  EXPECT_FALSE(grouped(18, Order::nhwc));
+  EXPECT_FALSE(grouped(16, Order::nchw));
 }
 
 TEST(GpuGroupsOfWeights, AreUpdatedLikeElements) {
