@@ -20,18 +20,18 @@ class GpuLrn final : public Lrn {
   void forward(Tensor& y_out, const Tensor& x_in) override {
     with_type(view_of(x).type, [&](auto number) {
       using Value = decltype(number);
-      for_each(*context_, "LRN", y,
-               LrnForward<Value>{view_of(x), reach(), share(), spec_.beta, spec_.k,
-                                 elements<Value>(y_out), scale(), elements<Value>(x_in)});
+      for_each_group(*context_, "LRN", y,
+                     LrnForward<Value>{view_of(x), reach(), share(), spec_.beta, spec_.k,
+                                       elements<Value>(y_out), scale(), elements<Value>(x_in)});
     });
   }
   void backward(Tensor& dx, const Tensor& dy, const Tensor& x_in) override {
     with_type(view_of(x).type, [&](auto number) {
       using Value = decltype(number);
-      for_each(*context_, "gradient of LRN", x,
-               LrnBackward<Value>{view_of(x), reach(), 2.0F * spec_.beta * share(), spec_.beta,
-                                  elements<Value>(dx), elements<Value>(dy), elements<Value>(x_in),
-                                  scale()});
+      for_each_group(*context_, "gradient of LRN", x,
+                     LrnBackward<Value>{view_of(x), reach(), 2.0F * spec_.beta * share(),
+                                        spec_.beta, elements<Value>(dx), elements<Value>(dy),
+                                        elements<Value>(x_in), scale()});
     });
   }
 

@@ -1,6 +1,6 @@
-// What the kernels of pooling and of local response normalisation do with one element, and those of
-// pooling with N channels of a pixel (elements.h). Every one gathers what belongs to it, so that
-// nothing is summed in an order that changes.
+// What the kernels of pooling and of local response normalisation do with one element, or with N
+// channels of a pixel (elements.h). Every one gathers what belongs to it, so that nothing is summed
+// in an order that changes.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -230,6 +230,28 @@ DUPLEX_PORTABLE inline float raised(float scale, float exponent) {
   return exp2f(exponent * log2f(scale));
 }
 
+/// The channels that LRN sums for a pixel's `count` channels from c on: each once.
+DUPLEX_PORTABLE inline Range summed_channels(std::uint32_t c, std::int32_t reach, int count,
+                                             std::uint32_t channels) {
+  return covered(c, 1, reach, 2 * reach + count, channels);
+}
+
+/// Between an element and that of the next channel.
+DUPLEX_PORTABLE inline std::uint32_t channel_step(const View& view) {
+  return view.order == Order::nchw ? view.map() : 1;
+}
+
+/// Adds `term`, of channel j, to those of N channels from c on whose windows cover it.
+template <int N>
+DUPLEX_PORTABLE void add_where_covered(Floats<N>& sums, float term, std::int32_t j, std::uint32_t c,
+                                       std::int32_t reach) {
+  for (int k = 0; k < N; ++k) {
+    const std::int32_t distance = j - static_cast<std::int32_t>(c) - k;
+    const bool covers = N == 1 || (distance >= -reach && distance <= reach);
+    sums[k] += covers ? term : 0.0F;
+  }
+}
+
 /// (2.8), for every element: scale = k + alpha / size * sum of squares, y = x * scale^-beta.
 template <class Value>
 struct LrnForward {
@@ -240,16 +262,22 @@ struct LrnForward {
   float* scale;
   const Value* x;
 
+  static constexpr int group = group_of<Value>;
+  bool grouped() const {
+    return channels_in_groups<group>(view, view) && aligned<group>(y, x) && aligned<group>(scale);
+  }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    const Place p = view.place(i);
-    const Range channels = covered(p.c, 1, reach, 2 * reach + 1, view.c);
-    float sum = k;
-    for (std::int32_t c = channels.begin; c < channels.end; ++c) {
-      const float value = x[view.offset({p.n, static_cast<std::uint32_t>(c), p.y, p.x})];
-      sum += weight * value * value;
+    const std::uint32_t c = view.channel(i), step = channel_step(view), begin = i - c * step;
+    const Range channels = summed_channels(c, reach, N, view.c);
+    Floats<N> sum = all<N>(k);
+    for (std::int32_t j = channels.begin; j < channels.end; ++j) {
+      const float value = x[begin + static_cast<std::uint32_t>(j) * step];
+      add_where_covered(sum, weight * value * value, j, c, reach);
     }
-    scale[i] = sum;
-    y[i] = float{x[i]} * raised(sum, -beta);
+    store(scale + i, sum);
+    const auto divided_by = [this](float value, float by) { return value * raised(by, -beta); };
+    store(y + i, each(divided_by, load<N>(x + i), sum));
   }
 };
 
@@ -263,15 +291,26 @@ struct LrnBackward {
   const Value *dy, *x;
   const float* scale;
 
+  static constexpr int group = group_of<Value>;
+  bool grouped() const {
+    return channels_in_groups<group>(view, view) && aligned<group>(dx, dy, x) &&
+           aligned<group>(scale);
+  }
+  template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    const Place p = view.place(i);
-    const Range channels = covered(p.c, 1, reach, 2 * reach + 1, view.c);
-    float sum = 0.0F;
-    for (std::int32_t c = channels.begin; c < channels.end; ++c) {
-      const std::uint32_t j = view.offset({p.n, static_cast<std::uint32_t>(c), p.y, p.x});
-      sum += float{dy[j]} * float{x[j]} * raised(scale[j], -beta - 1.0F);
+    const std::uint32_t c = view.channel(i), step = channel_step(view), begin = i - c * step;
+    const Range channels = summed_channels(c, reach, N, view.c);
+    Floats<N> sum = all<N>(0.0F);
+    for (std::int32_t j = channels.begin; j < channels.end; ++j) {
+      const std::uint32_t at = begin + static_cast<std::uint32_t>(j) * step;
+      const float term = float{dy[at]} * float{x[at]} * raised(scale[at], -beta - 1.0F);
+      add_where_covered(sum, term, j, c, reach);
     }
-    dx[i] = float{dy[i]} * raised(scale[i], -beta) - weight * float{x[i]} * sum;
+    const Floats<N> given = load<N>(dy + i), value = load<N>(x + i), by = load<N>(scale + i);
+    Floats<N> result;
+    for (int k = 0; k < N; ++k)
+      result[k] = given[k] * raised(by[k], -beta) - weight * value[k] * sum[k];
+    store(dx + i, result);
   }
 };
 

@@ -309,6 +309,28 @@ TYPED_TEST(GpuGroups, OfAPool) {
   EXPECT_FALSE(grouped(16, Order::nchw));
 }
 
+TYPED_TEST(GpuGroups, OfALocalResponseNormalisation) {
+  using Value = TypeParam;
+  for (const View& view : {View{2, 24, 3, 2, Order::nhwc}, View{3, 8, 1, 1, Order::nchw}}) {
+    const std::uint32_t count = view.elements();
+    const std::vector<Value> x = random<Value>(count, 2), dy = random<Value>(count, 3);
+    for (const std::int32_t reach : {0, 2, 9}) {  // 9: past the neighbouring groups.
+      std::vector<float> scale(count), same = scale, *used = &scale;
+      expect_groups_like_elements<Value>(count, count, [&](Value* to) {
+        const cudnn::LrnForward<Value> body{view, reach, 0.3F,         0.75F,
+                                            2.0F, to,    used->data(), x.data()};
+        used = &same;
+        return body;
+      });
+      expect_same_bits(same, scale);
+      expect_groups_like_elements<Value>(count, count, [&](Value* to) {
+        return cudnn::LrnBackward<Value>{view, reach,     0.4F,     0.75F,
+                                         to,   dy.data(), x.data(), scale.data()};
+      });
+    }
+  }
+}
+
 TEST(GpuGroupsOfWeights, AreUpdatedLikeElements) {
   const std::vector<float> gradient = random<float>(odd, 2);
   for (const bool nesterov : {false, true}) {
