@@ -1,5 +1,5 @@
-// Neighbouring elements that one thread reads and writes at once: a memory of gigabytes a second is
-// kept busy by accesses of 16 bytes, and what a place costs to compute is shared.
+// Neighbouring elements that one thread reads and writes at once: what keeps the memory of a GPU
+// busy is accesses of 16 bytes, and what a place costs to compute is shared.
 #pragma once
 #include <cstdint>
 #include <cstring>
