@@ -11,22 +11,22 @@ export WORK=$work
 # program FILE: a script from standard input. `told WORD`: whether it is to misbehave so.
 program() { { printf '#!/bin/bash\ntold() { [ -e "$WORK/told/$1" ]; }\n'; cat; } >"$work/$1" && chmod +x "$work/$1"; }
 
-program bin/nvidia-smi <<'STUB'
+program bin/nvidia-smi <<'END'
 told no-gpu && exit 9
 case "$*" in
   *'-l 5'*) echo '1980, 2619, 41, 350.5' ;;
   *noheader*) echo 'NVIDIA H100 80GB HBM3, 580.65.06, 81559 MiB' ;;
   *) echo 'a table of the GPU' ;;
 esac
-STUB
-program cuda/nvcc <<'STUB'
+END
+program cuda/nvcc <<'END'
 echo 'Cuda compilation tools, release 13.0, V13.0.48'
-STUB
-program cuda/compute-sanitizer <<'STUB'
+END
+program cuda/compute-sanitizer <<'END'
 [ "$1 $2 $3 $4" = '--error-exitcode 9 --report-api-errors no' ] || exit 1
 echo '========= ERROR SUMMARY: 0 errors'
-STUB
-program bin/make <<'STUB'
+END
+program bin/make <<'END'
 for word; do
   case $word in
     BUILD=*) build=${word#BUILD=} ;;
@@ -43,8 +43,8 @@ if told no-build; then seq -f 'line %g' 50; echo 'a.cpp:3: error: no such thing'
 if told warns && [ "${werror:-}" ]; then echo 'b.cpp:4: error: unused [-Werror]'; exit 2; fi
 cp "$WORK/programs/duplex" "$build/bin"
 for suite in core layers models tools cudnn; do cp "$WORK/programs/suite" "$build/tests/$suite"; done
-STUB
-program programs/suite <<'STUB'
+END
+program programs/suite <<'END'
 name=${0##*/}
 echo "suite $name" >>"$WORK/done"
 echo '[ RUN      ] A.Passes'
@@ -56,8 +56,8 @@ if told "fail-$name"; then
 fi
 if told "hang-$name"; then echo '[ RUN      ] A.Hangs'; exec sleep 60; fi
 echo '[  PASSED  ] 1 test.'
-STUB
-program programs/duplex <<'STUB'
+END
+program programs/duplex <<'END'
 echo "duplex $*" >>"$WORK/done"
 while [ $# -gt 0 ]; do
   case $1 in
@@ -73,8 +73,8 @@ told no-nhwc && [ "$layout" != nchw ] && { echo 'cuda: no engine for conv1' >&2;
 told slow && [ "$layout" = measured ] && exec sleep 60
 [ "$layout" = measured ] && found='layout NHWC: a step takes 10 ms in NHWC, 12 ms in NCHW'
 printf '%s\t%s\t1200.000\t1100.000\t1300.000\t5.0\t0.05\t0.0\t2097152000\t%s\n' "$net" "$batch" "${found:-}"
-STUB
-program bin/python <<'STUB'
+END
+program bin/python <<'END'
 shift 2
 case "$1" in
   -c) told no-torch && { echo "ModuleNotFoundError: No module named 'torch'"; exit 1; }
@@ -91,7 +91,7 @@ case "$1" in
       if told hang-torch; then echo $$ >"$WORK/hangs"; exec sleep 60; fi
     done ;;
 esac
-STUB
+END
 
 out=$work/out
 export PATH=$work/bin:$PATH BUILD=$work/build PYTHON=python NETWORKS='squeezenet vgg16e' PRECISIONS='float32' BATCHES='64 16'
