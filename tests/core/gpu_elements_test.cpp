@@ -1,39 +1,17 @@
-// What the GPU's kernels do with one element, run in a loop on the host, in both orders that
-// tensors may lie in, against the reference. What is left for a GPU to show is the running itself.
+// What the GPU's kernels do with one element, in both orders that tensors may lie in, against the
+// reference. What is left for a GPU to show is the running itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "core/cudnn/elements.h"
 #include "core/cudnn/statistics.h"
-#include "core/cudnn/updates.h"
-#include "core/cudnn/windows.h"
-#include "core/optimiser.h"
-#include "core/reference/device.h"
-#include "tests/core/backends.h"
-#include "tests/core/subject.h"
-#include "tests/core/values.h"
+#include "tests/core/gpu_elements.h"
 
 namespace duplex::test {
 namespace {
-
-using cudnn::Order;
-using cudnn::View;
-
-View view_of(const Shape& shape, Order order) {
-  const auto extent = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
-  return {extent(shape.n()), extent(shape.c()), extent(shape.h()), extent(shape.w()), order};
-}
-
-/// In no order that anything could rely on.
-template <class Body>
-void for_each(std::size_t count, const Body& body) {
-  for (std::size_t i = count; i-- > 0;) body(static_cast<std::uint32_t>(i));
-}
 
 template <class Sums>
 void sum_channels(const Sums& sums) {
@@ -50,41 +28,7 @@ void sum_channels(const Sums& sums) {
   }
 }
 
-/// Row-major values as they lie in a view, and back. Written without View's own arithmetic.
-Values laid(const View& view, const Values& plain) {
-  Values result(plain.size());
-  std::size_t i = 0;
-  for (std::uint32_t n = 0; n < view.n; ++n)
-    for (std::uint32_t c = 0; c < view.c; ++c)
-      for (std::uint32_t p = 0; p < view.h * view.w; ++p, ++i)
-        result[view.order == Order::nchw ? i : (n * view.h * view.w + p) * view.c + c] = plain[i];
-  return result;
-}
-Values plain(const View& view, const Values& lying) {
-  Values numbers(lying.size());
-  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
-  const Values from = laid(view, numbers);  // from[k] is the plain place of what lies at k.
-  Values result(lying.size());
-  for (std::size_t k = 0; k < lying.size(); ++k)
-    result[static_cast<std::size_t>(from[k])] = lying[k];
-  return result;
-}
-
-class GpuElements : public ::testing::TestWithParam<Order> {
- protected:
-  View view(const Shape& shape) const { return view_of(shape, GetParam()); }
-  Values random(const Shape& shape, std::uint64_t seed) const {
-    return laid(view(shape), random_values(shape, seed));
-  }
-
-  std::unique_ptr<Device> device = make_reference_device();
-  Memory memory{*device};
-};
-
-void expect_near(const Values& got, const Values& wanted, double tolerance) {
-  ASSERT_EQ(got.size(), wanted.size());
-  EXPECT_LE(relative_error(got, wanted), tolerance);
-}
+using GpuElements = InBothOrders;
 
 TEST_P(GpuElements, PlacesAndOffsetsAreInverse) {
   const Shape shape{3, 5, 4, 7};
@@ -126,70 +70,6 @@ TEST_P(GpuElements, AFrameGoesAroundAMapAndOffAgain) {
   for_each(back.size(), cudnn::MoveMap<float, float>{view(shape), view(framed), back.data(),
                                                      frame.data(), -2, -1});
   EXPECT_EQ(back, values);
-}
-
-TEST_P(GpuElements, Pooling) {
-  struct Case {
-    Shape x;
-    Window window;
-  };
-  for (const Case& c :
-       {Case{{2, 3, 7, 6}, {3, 3, 2, 2, {0, 0, 1, 1}}}, Case{{1, 5, 6, 6}, {2, 2, 2, 2, {}}},
-        Case{{2, 2, 5, 4}, {3, 3, 1, 1, {1, 1, 1, 1}}}, Case{{2, 3, 7, 5}, {7, 5, 1, 1, {}}},
-        Case{{1, 2, 9, 8}, {2, 3, 3, 2, {1, 2, 0, 1}}}}) {
-    for (const PoolKind kind : {PoolKind::max, PoolKind::average}) {
-      const auto pool = device->pool({kind, c.window}, plain_desc(c.x));
-      const Shape ys = pool->y.shape;
-      const Values x = exact_values(c.x, 3), dy = random_values(ys, 4);  // With ties.
-      Tensor y = memory.poisoned(pool->y), dx = memory.poisoned(pool->x);
-      pool->forward(y, memory.holding(pool->x, x));
-      pool->backward(dx, memory.holding(pool->y, dy));
-
-      const View xv = view(c.x), yv = view(ys);
-      const auto narrow = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
-      const cudnn::Slide slide{narrow(c.window.height),      narrow(c.window.width),
-                               narrow(c.window.stride_y),    narrow(c.window.stride_x),
-                               narrow(c.window.padding.top), narrow(c.window.padding.left)};
-      const Values from = laid(xv, x), given = laid(yv, dy);
-      Values to(given.size()), back(from.size());
-      std::vector<std::uint8_t> winner(to.size());
-      if (kind == PoolKind::max) {
-        for_each(to.size(), cudnn::MaxPool<float, std::uint8_t>{xv, yv, slide, to.data(),
-                                                                winner.data(), from.data()});
-        for_each(back.size(), cudnn::MaxPoolBackward<float, std::uint8_t>{
-                                  xv, yv, slide, back.data(), winner.data(), given.data()});
-      } else {
-        for_each(to.size(), cudnn::AveragePool<float>{xv, yv, slide, to.data(), from.data()});
-        for_each(back.size(),
-                 cudnn::AveragePoolBackward<float>{xv, yv, slide, back.data(), given.data()});
-      }
-      expect_near(plain(yv, to), memory.read(y), kind == PoolKind::max ? 0.0 : 1e-6);
-      expect_near(plain(xv, back), memory.read(dx), 1e-6);
-    }
-  }
-}
-
-TEST_P(GpuElements, LocalResponseNormalisation) {
-  const Shape shape{2, 7, 3, 4};
-  const LrnSpec spec{5, 0.3F, 0.75F, 2.0F};
-  const auto lrn = device->lrn(spec, plain_desc(shape));
-  const Values x = random_values(shape, 5), dy = random_values(shape, 6);
-  Tensor y = memory.poisoned(lrn->y), dx = memory.poisoned(lrn->x);
-  const Tensor x_tensor = memory.holding(lrn->x, x);
-  lrn->forward(y, x_tensor);
-  lrn->backward(dx, memory.holding(lrn->y, dy), x_tensor);
-
-  const View v = view(shape);
-  const Values from = laid(v, x), given = laid(v, dy);
-  Values to(x.size()), scale(x.size()), back(x.size());
-  const float share = spec.alpha / 5.0F;
-  for_each(to.size(), cudnn::LrnForward<float>{v, 2, share, spec.beta, spec.k, to.data(),
-                                               scale.data(), from.data()});
-  for_each(back.size(),
-           cudnn::LrnBackward<float>{v, 2, 2.0F * spec.beta * share, spec.beta, back.data(),
-                                     given.data(), from.data(), scale.data()});
-  expect_near(plain(v, to), memory.read(y), 1e-6);
-  expect_near(plain(v, back), memory.read(dx), 1e-6);
 }
 
 TEST_P(GpuElements, BatchNormalisation) {
@@ -325,78 +205,7 @@ TEST_P(GpuElements, SumsOfUnlikeLayouts) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Orders, GpuElements, ::testing::Values(Order::nchw, Order::nhwc),
-                         [](const auto& order) {
-                           return std::string(order.param == Order::nchw ? "nchw" : "nhwc");
-                         });
-
-TEST(GpuUpdates, HaveTheBitsOfTheOptimisers) {
-  const Shape shape{257};
-  for (const OptimiserKind kind : {OptimiserKind::sgd, OptimiserKind::adam}) {
-    for (const float momentum : {0.0F, 0.9F}) {
-      for (const bool nesterov : {false, true}) {
-        OptimiserStep step;
-        step.spec.kind = kind;
-        step.spec.momentum = momentum;
-        step.spec.nesterov = nesterov;
-        step.spec.weight_decay = 1e-3F;
-        step.number = 3;
-        const Values gradient = random_values(shape, 30);
-        Values weights = random_values(shape, 31), m = random_values(shape, 32),
-               v = random_values(shape, 33, 0.0F, 1.0F);
-        Values w2 = weights, m2 = m, v2 = v;
-        std::vector<float*> state{m.data(), v.data()};
-        update(step, weights.size(), weights.data(), gradient.data(), state.data());
-        if (kind == OptimiserKind::adam) {
-          const auto m_scale =
-              static_cast<float>(step.rate / (1.0 - std::pow(static_cast<double>(0.9F), 3.0)));
-          const auto v_scale =
-              static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(0.999F), 3.0)));
-          for_each(w2.size(), cudnn::Adam{w2.data(), m2.data(), v2.data(), gradient.data(), m_scale,
-                                          v_scale, step.spec.beta1, step.spec.beta2,
-                                          step.spec.epsilon, step.spec.weight_decay});
-        } else {
-          for_each(w2.size(),
-                   cudnn::Sgd{w2.data(), momentum == 0.0F ? nullptr : m2.data(), gradient.data(),
-                              step.rate, momentum, step.spec.weight_decay, nesterov});
-        }
-        EXPECT_EQ(w2, weights);
-        EXPECT_EQ(m2, m);
-        EXPECT_EQ(v2, v);
-      }
-    }
-  }
-}
-
-TEST(GpuLosses, AgreeWithTheReference) {
-  const Shape shape{5, 7};
-  const std::vector<std::int32_t> labels = random_labels(5, 7, 40);
-  const Values x = random_values(shape, 41, -3.0F, 3.0F);
-  const auto device = make_reference_device();
-  Memory memory(*device);
-  for (const LossKind kind : {LossKind::softmax_cross_entropy, LossKind::squared_error}) {
-    const auto loss = device->loss(kind, plain_desc(shape));
-    Tensor y = memory.poisoned(loss->y), dx = memory.poisoned(loss->x);
-    loss->forward(y, memory.holding(loss->x, x), labels.data());
-    loss->backward(dx, y, 0.3F);
-    const Values wanted = memory.read(y);
-
-    Values to = x, losses(5), back(x.size()), logarithm(x.size());
-    if (kind == LossKind::softmax_cross_entropy) {
-      for (std::size_t i = 0; i < x.size(); ++i) logarithm[i] = std::log(wanted[i]);
-      for_each(to.size(), cudnn::Exponential{to.data(), logarithm.data()});
-      for_each(5, cudnn::CrossEntropy{losses.data(), logarithm.data(), labels.data(), 7});
-    } else {
-      for_each(5, cudnn::SquaredError{losses.data(), to.data(), labels.data(), 7});
-    }
-    expect_near(to, wanted, 1e-6);
-    double sum = 0.0;
-    for (const float value : losses) sum += static_cast<double>(value);
-    EXPECT_NEAR(sum / 5.0, loss->value(), 1e-6);
-    for_each(back.size(),
-             cudnn::LossBackward<float>{back.data(), to.data(), labels.data(), 7, 0.3F / 5.0F});
-    expect_near(back, memory.read(dx), 1e-6);
-  }
-}
+                         name_of_order);
 
 }  // namespace
 }  // namespace duplex::test
