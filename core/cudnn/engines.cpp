@@ -17,6 +17,8 @@ Descriptors proposals(const Descriptor& graph, const Target& target, cudnnBacken
   set(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
 #if CUDNN_VERSION >= 90800
   if (target.described) set(heuristic, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, target.described);
+#else
+  static_cast<void>(target);
 #endif
   if (cudnnBackendFinalize(heuristic.get()) != CUDNN_STATUS_SUCCESS) return {};
   std::int64_t count = 0;

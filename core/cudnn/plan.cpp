@@ -20,7 +20,7 @@ constexpr int timed_runs = 3;
 constexpr float hopeless = 2.0F;
 
 /// Bytes that an engine may take beside the tensors. In NCHW those that use tensor cores need room
-/// for x and y in another order, 1.5 GiB for VGG's first ones at batch 64.
+/// for x and y in another order, more than a GiB for VGG's first ones at batch 64.
 std::size_t workspace_limit(const Context& context) {
   return std::max(std::size_t{512} << 20, context.memory_bytes() / 16);
 }
