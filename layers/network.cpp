@@ -19,6 +19,12 @@ Shape with_batch(const Shape& sample, std::int64_t batch) {
   }
 }
 
+/// Of a parameter among others: each begins where every device would have a tensor begin.
+std::size_t room_for(const TensorDesc& desc) {
+  constexpr std::size_t alignment = 256;
+  return (desc.bytes + alignment - 1) / alignment * alignment;
+}
+
 }  // namespace
 
 Network::Network(Model model, Device& device, std::int64_t batch, bool training)
@@ -70,28 +76,40 @@ void Network::bind_layers() {
 }
 
 void Network::allocate_parameters() {
+  std::size_t trained = 0;
+  for (std::size_t node = 1; node < bound_.size(); ++node) {
+    const std::vector<ParameterSpec> specs = model_.parameters(model_.nodes()[node]);
+    for (std::size_t i = 0; i < specs.size(); ++i)
+      if (specs[i].trained) trained += room_for(bound_[node].layer->parameters[i]);
+  }
+  const Shape all{static_cast<std::int64_t>(trained / sizeof(float))};
+  for (Tensor* tensor : {&weights_, &gradients_}) {
+    if (trained == 0 || (tensor == &gradients_ && !training_)) break;
+    parameter_memory_.push_back(allocate(trained));
+    *tensor = {plain_desc(all), static_cast<float*>(parameter_memory_.back().data())};
+    // Zeros between parameters, and gradients of layers on which no loss depends.
+    named({}, [&] { device_.fill(*tensor, 0.0F); });
+  }
+
+  std::size_t offset = 0;  // Elements.
   for (std::size_t node = 1; node < bound_.size(); ++node) {
     Bound& bound = bound_[node];
     const std::vector<ParameterSpec> specs = model_.parameters(model_.nodes()[node]);
     for (std::size_t i = 0; i < specs.size(); ++i) {
-      Parameter parameter{specs[i].name, specs[i], node, {}, {}};
-      const auto place = [&](Tensor& tensor) {
-        tensor.desc = bound.layer->parameters[i];
-        parameter_memory_.push_back(device_.allocate(tensor.desc.bytes));
-        tensor.data = static_cast<float*>(parameter_memory_.back().data());
-      };
-      place(parameter.weights);
-      bound.p.push_back(parameter.weights);
+      const TensorDesc& desc = bound.layer->parameters[i];
+      Parameter parameter{specs[i].name, specs[i], node, {desc, nullptr}, {}};
       if (specs[i].trained) {
-        place(parameter.gradient);
-        // Stays so where no loss depends on the layer.
-        named({}, [&] { device_.fill(parameter.gradient, 0.0F); });
+        parameter.weights.data = weights_.data + offset;
+        if (training_) parameter.gradient = {desc, gradients_.data + offset};
+        offset += room_for(desc) / sizeof(float);
         bound.dp.push_back(parameter.gradient);
         bound.parameters.push_back(parameters_.size());
-        parameters_.push_back(std::move(parameter));
       } else {
-        statistics_.push_back(std::move(parameter));
+        parameter_memory_.push_back(allocate(desc.bytes));
+        parameter.weights.data = static_cast<float*>(parameter_memory_.back().data());
       }
+      bound.p.push_back(parameter.weights);
+      (specs[i].trained ? parameters_ : statistics_).push_back(std::move(parameter));
     }
   }
 }
@@ -101,7 +119,8 @@ void Network::place_tensors() {
   for (const Bound& bound : bound_) y.push_back(bound.y.desc);
   plan_ = plan_backward(model_, y, training_);
   const MemoryPlan memory = plan_memory(plan_.blocks);
-  allocate_arena(memory.bytes);
+  arena_bytes_ = memory.bytes;
+  arena_ = allocate(arena_bytes_);
   const auto tensor = [&](int block, const TensorDesc& desc) {
     if (block == BackwardPlan::none) return Tensor{desc, nullptr};
     char* data =
@@ -128,15 +147,18 @@ void Network::place_tensors() {
   }
 }
 
-/// Nearly all of a network's memory but the parameters, and in proportion to the batch.
-void Network::allocate_arena(std::size_t bytes) {
+Buffer Network::allocate(std::size_t bytes) const {
   try {
-    arena_ = device_.allocate(bytes);
+    return device_.allocate(bytes);
   } catch (const OutOfMemory& error) {
-    const double share = static_cast<double>(error.free) / static_cast<double>(error.asked);
-    // Memory that is free may lie in pieces: what did not fit does not fit.
+    // What is in proportion to the batch is the arena, nearly all of a network's memory but the
+    // parameters. Memory that is free may lie in pieces: what did not fit does not fit.
+    const auto arena = static_cast<double>(arena_bytes_);
+    const double left = arena - static_cast<double>(error.asked) + static_cast<double>(error.free);
     const auto fits =
-        std::min(static_cast<std::int64_t>(share * static_cast<double>(batch_)), batch_ - 1);
+        left <= 0 ? 0
+                  : std::min(static_cast<std::int64_t>(left / arena * static_cast<double>(batch_)),
+                             batch_ - 1);
     throw Error(model_.title() + ", batch " + std::to_string(batch_) + ": " + error.what() +
                 (fits > 0 ? "; a batch of " + std::to_string(fits) + " would fit"
                           : "; not even a batch of 1 would fit"));

@@ -20,7 +20,7 @@ struct Parameter {
   ParameterSpec spec;
   std::size_t node = 0;  ///< The layer it belongs to: its number in Model::nodes.
   Tensor weights;
-  Tensor gradient;  ///< Of the last backward; empty for statistics.
+  Tensor gradient;  ///< Of the last backward; empty for statistics and without training.
 };
 
 enum class Phase { forward, backward };
@@ -68,10 +68,16 @@ class Network {
   std::vector<Parameter>& statistics() {
     return statistics_;
   }  ///< Not trained: running statistics.
+  /// Those of all parameters() in one, plain: each begins at an offset that is the same for its
+  /// weights and its gradient, and what lies between is 0, which an optimiser leaves so.
+  const Tensor& weights() const { return weights_; }
+  const Tensor& gradients() const { return gradients_; }
   /// All of them, in the order of the layers: what a checkpoint holds.
   std::vector<Parameter*> state();
   /// Bytes of the arena that activations and their gradients share.
-  std::size_t arena_bytes() const { return arena_.bytes(); }
+  std::size_t arena_bytes() const { return arena_bytes_; }
+  /// Of the device. Where that has no more, the error says which batch would fit.
+  Buffer allocate(std::size_t bytes) const;
 
  private:
   struct Bound {
@@ -92,7 +98,6 @@ class Network {
   void place_tensors();
   template <class Work>
   void named(std::optional<std::size_t> node, const Work& work) const;
-  void allocate_arena(std::size_t bytes);
   void run_forward(std::size_t node, const Pass& pass);
   void run_backward(std::size_t node);
   void backward_of(std::size_t node);
@@ -105,7 +110,9 @@ class Network {
   BackwardPlan plan_;
   std::vector<Bound> bound_;
   std::vector<Parameter> parameters_, statistics_;
+  Tensor weights_, gradients_;
   std::vector<Buffer> parameter_memory_;
+  std::size_t arena_bytes_ = 0;  ///< 0 until planned.
   Buffer arena_;
   LayerObserver observer_;
   bool training_forward_ = false;  ///< The last forward was in training,

@@ -128,8 +128,8 @@ class Rank {
     if (network_ && flags_.parallel.average == 0) {
       made.push_back(std::make_unique<WireExchange>(*network_, host_, wire));
     } else if (network_) {
-      made.push_back(std::make_unique<LocalExchange>(*network_, flags_.training.spec,
-                                                     flags_.training.learning_rate()));
+      made.push_back(std::make_unique<LocalExchange>(
+          *network_, flags_.training.spec, flags_.training.learning_rate(), Updates::each));
       made.push_back(std::make_unique<AveragingExchange>(*network_, host_, wire, *made.back(),
                                                          flags_.parallel.average, length.steps));
     }

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/reference/device.h"
+#include "layers/local_exchange.h"
 #include "layers/network.h"
 #include "tests/layers/remembering_device.h"
 #include "tests/layers/small_networks.h"
@@ -65,20 +66,46 @@ TEST(Model, NamesLayersOfABlockAfterIt) {
   EXPECT_EQ(net.parameters(net.nodes()[1])[0].name, "module/conv.weight");
 }
 
+/// The number of "a batch of 7 would fit".
+std::int64_t batch_in(const std::string& text) {
+  const std::string before = "; a batch of ";
+  const std::size_t begin = text.find(before);
+  return begin == std::string::npos ? 0 : std::stoll(text.substr(begin + before.size()));
+}
+
 TEST(Network, SaysWhichBatchWouldFit) {
   const auto device = make_reference_device();
-  const std::size_t for_ten = Network(test::all_kinds(), *device, 10).arena_bytes();
+  const auto arena = [&](std::int64_t batch) {
+    return Network(test::all_kinds(), *device, batch).arena_bytes();
+  };
   test::RememberingDevice scarce(*device);
-  scarce.limit(for_ten);
+  scarce.limit(arena(10));
   const std::string too_many = message([&] { Network(test::all_kinds(), scarce, 25); });
   expect_in(too_many, {"All kinds", "batch 25", "out of memory", "a batch of "});
-  const std::string number = too_many.substr(too_many.find("a batch of ") + 11);
-  const std::int64_t fits = std::stoll(number);
+  const std::int64_t fits = batch_in(too_many);
   EXPECT_GE(fits, 9);
-  EXPECT_LE(Network(test::all_kinds(), *device, fits).arena_bytes(), for_ten);
+  EXPECT_LE(arena(fits), arena(10));
   EXPECT_NO_THROW(Network(test::all_kinds(), scarce, fits));
-  scarce.limit(Network(test::all_kinds(), *device, 1).arena_bytes() / 8);
+  scarce.limit(arena(1) / 8);
   expect_in(message([&] { Network(test::all_kinds(), scarce, 25); }), {"not even a batch of 1"});
+}
+
+TEST(Network, SaysWhichBatchWouldLeaveRoomForTheOptimiser) {
+  const auto device = make_reference_device();
+  test::RememberingDevice scarce(*device);
+  Network network(test::all_kinds(), scarce, 25);
+  const std::size_t lacking = network.weights().desc.bytes / 4;
+  scarce.limit(network.weights().desc.bytes - lacking);
+  OptimiserSpec momentum;
+  momentum.momentum = 0.9F;
+  const std::string text = message([&] { LocalExchange(network, momentum, {0.01, {}, 0.1, 0}); });
+  expect_in(text, {"All kinds", "batch 25", "out of memory"});
+  const auto arena = [&](std::int64_t batch) {
+    return Network(test::all_kinds(), *device, batch).arena_bytes();
+  };
+  const std::int64_t fits = batch_in(text);
+  EXPECT_LE(arena(fits) + lacking, arena(25));
+  EXPECT_GT(arena(fits + 2) + lacking, arena(25));
 }
 
 TEST(Network, ErrorsOfARunNameTheLayer) {

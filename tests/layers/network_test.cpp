@@ -55,6 +55,57 @@ TEST_P(NetworkRuns, TwiceWithOneSeedToTheSameBits) {
   EXPECT_TRUE(first == second);
 }
 
+TEST_P(NetworkRuns, UpdatesTogetherWithTheBitsOfUpdatesApart) {
+  OptimiserSpec momentum, adam;
+  momentum.momentum = 0.9F;
+  momentum.weight_decay = 0.01F;
+  adam.kind = OptimiserKind::adam;
+  for (const OptimiserSpec& spec : {momentum, adam}) {
+    const auto run = [&](Updates updates) {
+      Network network(test::all_kinds(), *device, batch_size);
+      LocalExchange exchange(network, spec, {0.01, {}, 0.1, 0}, updates);
+      const Batch batch(network.model(), batch_size);
+      network.initialise(3);
+      for (std::uint64_t step = 0; step < 3; ++step) {
+        exchange.begin(step);
+        network.forward(batch.images.data(), batch.training(), &exchange);
+        network.backward(&exchange);
+        exchange.end();
+      }
+      return test::state_of(network);
+    };
+    EXPECT_TRUE(run(Updates::together) == run(Updates::each));
+  }
+}
+
+TEST_P(NetworkRuns, KeepsWeightsTogetherAndZerosBetweenThem) {
+  Network network(test::all_kinds(), *device, batch_size);
+  LocalExchange exchange(network, {}, {0.01, {}, 0.1, 0});
+  const Batch batch(network.model(), batch_size);
+  network.initialise(3);
+  exchange.begin(0);
+  network.forward(batch.images.data(), batch.training(), &exchange);
+  network.backward(&exchange);
+  exchange.end();
+
+  auto weights = test::values_of(*device, network.weights());
+  auto gradients = test::values_of(*device, network.gradients());
+  ASSERT_EQ(weights.size(), gradients.size());
+  std::ptrdiff_t end = 0;
+  for (const Parameter& parameter : network.parameters()) {
+    const std::ptrdiff_t begin = parameter.weights.data - network.weights().data;
+    EXPECT_EQ(parameter.gradient.data - network.gradients().data, begin);
+    EXPECT_GE(begin, end) << parameter.name;
+    EXPECT_EQ(begin * sizeof(float) % 256, 0U);
+    end = begin + parameter.weights.stored();
+    ASSERT_LE(end, static_cast<std::ptrdiff_t>(weights.size()));
+    std::fill(weights.begin() + begin, weights.begin() + end, 0.0F);
+    std::fill(gradients.begin() + begin, gradients.begin() + end, 0.0F);
+  }
+  EXPECT_EQ(weights, std::vector<float>(weights.size()));
+  EXPECT_EQ(gradients, weights);
+}
+
 TEST_P(NetworkRuns, DrawsParametersWithinTheirBounds) {
   Network network(test::all_kinds(), *device, 1);
   network.initialise(5);
