@@ -41,12 +41,17 @@ struct Window {
   std::int64_t output_width(std::int64_t in) const;
 };
 
+/// What backward of an operation with weights is asked for: by nothing, by its weights (and bias),
+/// by x too.
+enum class Gradients { none, weights, all };
+
 struct ConvSpec {
   std::int64_t filters = 0;
   Window window;
   std::int64_t groups = 1;  ///< Divides input channels and filters.
   bool bias = true;
   bool relu = false;
+  Gradients gradients = Gradients::all;  ///< A device need not be prepared for others.
 };
 
 /// Convolution (2.7). x (N, C, H, W), weights (filters, C / groups, kh, kw), bias (filters).

@@ -63,7 +63,7 @@ LayerTraits ActivationLayer::traits() const {
 
 std::unique_ptr<BoundLayer> ActivationLayer::bind(Device& device, const std::string&,
                                                   const std::vector<TensorDesc>& x,
-                                                  const std::vector<bool>&) const {
+                                                  const Surroundings&) const {
   return std::make_unique<BoundActivation>(device.activation(kind_, x[0]));
 }
 
@@ -79,7 +79,7 @@ LayerTraits DropoutLayer::traits() const {
 
 std::unique_ptr<BoundLayer> DropoutLayer::bind(Device& device, const std::string& name,
                                                const std::vector<TensorDesc>& x,
-                                               const std::vector<bool>&) const {
+                                               const Surroundings&) const {
   return std::make_unique<BoundDropout>(device.dropout(rate_, x[0]), device.gradient_sum(x[0]),
                                         stream_of(name));
 }

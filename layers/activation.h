@@ -14,7 +14,7 @@ class ActivationLayer : public Layer {
   Shape output(const std::vector<Shape>& x) const override { return x[0]; }
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const std::vector<bool>& relu_x) const override;
+                                   const Surroundings& surroundings) const override;
 
  private:
   ActivationKind kind_;
@@ -31,7 +31,7 @@ class DropoutLayer : public Layer {
   Shape output(const std::vector<Shape>& x) const override { return x[0]; }
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const std::vector<bool>& relu_x) const override;
+                                   const Surroundings& surroundings) const override;
 
  private:
   float rate_;

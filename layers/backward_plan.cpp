@@ -8,9 +8,12 @@ namespace {
 class Planner {
  public:
   Planner(const Model& model, const std::vector<TensorDesc>& y)
-      : model_(model), y_(y), count_(static_cast<int>(y.size())), contributions_(y.size()) {
+      : model_(model),
+        y_(y),
+        count_(static_cast<int>(y.size())),
+        wanted_(depends_on_parameters(model)),
+        contributions_(y.size()) {
     plan_.nodes.resize(y.size());
-    find_wanted_gradients();
   }
 
   BackwardPlan run(bool training) {
@@ -45,20 +48,6 @@ class Planner {
 
   void keep(int block, int moment) {
     lifetime(block).last = std::max(lifetime(block).last, moment);
-  }
-
-  /// A gradient by a node's output is wanted if the node, or one that it depends on, has
-  /// parameters.
-  void find_wanted_gradients() {
-    wanted_.resize(y_.size());
-    for (int node = 0; node < count_; ++node) {
-      const Model::Entry& entry = model_.entry(node);
-      bool wanted = !model_.parameters(entry).empty();
-      for (Model::Node input : entry.inputs) {
-        wanted = wanted || wanted_[static_cast<std::size_t>(input)];
-      }
-      wanted_[static_cast<std::size_t>(node)] = wanted;
-    }
   }
 
   void place_activation(int node, bool training) {
@@ -139,6 +128,16 @@ class Planner {
 };
 
 }  // namespace
+
+std::vector<bool> depends_on_parameters(const Model& model) {
+  std::vector<bool> depends;
+  for (const Model::Entry& entry : model.nodes()) {
+    bool here = !model.parameters(entry).empty();
+    for (Model::Node input : entry.inputs) here = here || depends[static_cast<std::size_t>(input)];
+    depends.push_back(here);
+  }
+  return depends;
+}
 
 BackwardPlan plan_backward(const Model& model, const std::vector<TensorDesc>& y, bool training) {
   return Planner(model, y).run(training);

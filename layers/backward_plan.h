@@ -32,6 +32,10 @@ struct BackwardPlan {
   std::vector<Lifetime> blocks;
 };
 
+/// Whether a node, or one that it depends on, has parameters: whether a gradient by its output is
+/// wanted.
+std::vector<bool> depends_on_parameters(const Model& model);
+
 /// `y`: the description of every node's output, as bound. `training` off: activations only.
 BackwardPlan plan_backward(const Model& model, const std::vector<TensorDesc>& y, bool training);
 

@@ -34,8 +34,10 @@ std::int64_t ConvLayer::macs(const std::vector<Shape>& x) const {
 
 std::unique_ptr<BoundLayer> ConvLayer::bind(Device& device, const std::string&,
                                             const std::vector<TensorDesc>& x,
-                                            const std::vector<bool>&) const {
-  return std::make_unique<BoundWeighted<Conv>>(device.conv(spec(x[0].shape), x[0]), options_.bias);
+                                            const Surroundings& surroundings) const {
+  ConvSpec wanted = spec(x[0].shape);
+  wanted.gradients = surroundings.wanted;
+  return std::make_unique<BoundWeighted<Conv>>(device.conv(wanted, x[0]), options_.bias);
 }
 
 }  // namespace duplex

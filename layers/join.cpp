@@ -77,8 +77,8 @@ Shape ConcatLayer::output(const std::vector<Shape>& x) const {
 
 std::unique_ptr<BoundLayer> ConcatLayer::bind(Device& device, const std::string&,
                                               const std::vector<TensorDesc>& x,
-                                              const std::vector<bool>& relu_x) const {
-  return std::make_unique<BoundConcat>(device.concat(x), relu_x);
+                                              const Surroundings& surroundings) const {
+  return std::make_unique<BoundConcat>(device.concat(x), surroundings.relu_x);
 }
 
 LayerTraits AddLayer::traits() const {
@@ -95,7 +95,7 @@ Shape AddLayer::output(const std::vector<Shape>& x) const {
 
 std::unique_ptr<BoundLayer> AddLayer::bind(Device& device, const std::string&,
                                            const std::vector<TensorDesc>& x,
-                                           const std::vector<bool>&) const {
+                                           const Surroundings&) const {
   return std::make_unique<BoundAdd>(device.add(relu_, x[0], x[1]));
 }
 
@@ -105,7 +105,7 @@ Shape PadChannelsLayer::output(const std::vector<Shape>& x) const {
 
 std::unique_ptr<BoundLayer> PadChannelsLayer::bind(Device& device, const std::string&,
                                                    const std::vector<TensorDesc>& x,
-                                                   const std::vector<bool>&) const {
+                                                   const Surroundings&) const {
   return std::make_unique<BoundPadChannels>(device.pad_channels(channels_, x[0]));
 }
 

@@ -12,7 +12,7 @@ class ConcatLayer : public Layer {
   Shape output(const std::vector<Shape>& x) const override;
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const std::vector<bool>& relu_x) const override;
+                                   const Surroundings& surroundings) const override;
 };
 
 class AddLayer : public Layer {
@@ -24,7 +24,7 @@ class AddLayer : public Layer {
   Shape output(const std::vector<Shape>& x) const override;
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const std::vector<bool>& relu_x) const override;
+                                   const Surroundings& surroundings) const override;
 
  private:
   bool relu_;
@@ -38,7 +38,7 @@ class PadChannelsLayer : public Layer {
   Shape output(const std::vector<Shape>& x) const override;
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const std::vector<bool>& relu_x) const override;
+                                   const Surroundings& surroundings) const override;
 
  private:
   std::int64_t channels_;

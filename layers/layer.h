@@ -75,6 +75,12 @@ struct LayerTraits {
       false;  ///< backward itself masks dx by the ReLU that produced x (concatenation).
 };
 
+/// What a layer is told of the network around it.
+struct Surroundings {
+  std::vector<bool> relu_x;  ///< Whether input i was made by a layer with traits().relu.
+  Gradients wanted = Gradients::all;
+};
+
 class Layer {
  public:
   virtual ~Layer() = default;
@@ -91,11 +97,10 @@ class Layer {
   /// The loss's part in the sum; 0 for layers that are no loss.
   virtual float loss_weight() const { return 0.0F; }
 
-  /// `name` is the layer's name in the network: it seeds dropout. `relu_x[i]`: whether input i was
-  /// made by a layer with traits().relu.
+  /// `name` is the layer's name in the network: it seeds dropout.
   virtual std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                            const std::vector<TensorDesc>& x,
-                                           const std::vector<bool>& relu_x) const = 0;
+                                           const Surroundings& surroundings) const = 0;
 };
 
 }  // namespace duplex

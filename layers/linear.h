@@ -19,7 +19,7 @@ class LinearLayer : public Layer {
   }
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const std::vector<bool>& relu_x) const override;
+                                   const Surroundings& surroundings) const override;
 
  private:
   std::int64_t outputs_;

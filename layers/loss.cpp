@@ -43,7 +43,7 @@ Shape LossLayer::output(const std::vector<Shape>& x) const {
 
 std::unique_ptr<BoundLayer> LossLayer::bind(Device& device, const std::string&,
                                             const std::vector<TensorDesc>& x,
-                                            const std::vector<bool>&) const {
+                                            const Surroundings&) const {
   return std::make_unique<BoundLoss>(device.loss(kind_, x[0]), weight_);
 }
 

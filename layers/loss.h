@@ -16,7 +16,7 @@ class LossLayer : public Layer {
   float loss_weight() const override { return weight_; }
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const std::vector<bool>& relu_x) const override;
+                                   const Surroundings& surroundings) const override;
 
  private:
   LossKind kind_;

@@ -58,18 +58,22 @@ void Network::synchronize() const {
 
 void Network::bind_layers() {
   bound_[0].y.desc = plain_desc(with_batch(model_.entry(0).shape, batch_));
+  const std::vector<bool> depends = depends_on_parameters(model_);
   for (std::size_t node = 1; node < bound_.size(); ++node) {
     const Model::Entry& entry = model_.nodes()[node];
     std::vector<TensorDesc> x;
-    std::vector<bool> relu_x;
+    Surroundings surroundings;
+    surroundings.wanted = training_ ? Gradients::weights : Gradients::none;
     for (Model::Node input : entry.inputs) {
       x.push_back(bound_[static_cast<std::size_t>(input)].y.desc);
       const auto& maker = model_.entry(input).layer;
-      relu_x.push_back(maker && maker->traits().relu);
+      surroundings.relu_x.push_back(maker && maker->traits().relu);
+      if (training_ && depends[static_cast<std::size_t>(input)])
+        surroundings.wanted = Gradients::all;
     }
     named(node, [&] {
       device_.begin_layer(entry.name);
-      bound_[node].layer = entry.layer->bind(device_, entry.name, x, relu_x);
+      bound_[node].layer = entry.layer->bind(device_, entry.name, x, surroundings);
     });
     bound_[node].y.desc = bound_[node].layer->y;
   }

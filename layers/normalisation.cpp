@@ -55,7 +55,7 @@ LayerTraits LrnLayer::traits() const {
 
 std::unique_ptr<BoundLayer> LrnLayer::bind(Device& device, const std::string&,
                                            const std::vector<TensorDesc>& x,
-                                           const std::vector<bool>&) const {
+                                           const Surroundings&) const {
   return std::make_unique<BoundLrn>(device.lrn(spec_, x[0]));
 }
 
@@ -76,7 +76,7 @@ std::vector<ParameterSpec> BatchNormLayer::parameters(const std::vector<Shape>& 
 
 std::unique_ptr<BoundLayer> BatchNormLayer::bind(Device& device, const std::string&,
                                                  const std::vector<TensorDesc>& x,
-                                                 const std::vector<bool>&) const {
+                                                 const Surroundings&) const {
   return std::make_unique<BoundBatchNorm>(device.batch_norm(spec_, x[0]));
 }
 

@@ -13,7 +13,7 @@ class LrnLayer : public Layer {
   Shape output(const std::vector<Shape>& x) const override { return x[0]; }
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const std::vector<bool>& relu_x) const override;
+                                   const Surroundings& surroundings) const override;
 
  private:
   LrnSpec spec_;
@@ -30,7 +30,7 @@ class BatchNormLayer : public Layer {
   std::vector<ParameterSpec> parameters(const std::vector<Shape>& x) const override;
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const std::vector<bool>& relu_x) const override;
+                                   const Surroundings& surroundings) const override;
 
  private:
   BatchNormSpec spec_;

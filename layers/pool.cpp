@@ -28,7 +28,7 @@ Shape PoolLayer::output(const std::vector<Shape>& x) const {
 
 std::unique_ptr<BoundLayer> PoolLayer::bind(Device& device, const std::string&,
                                             const std::vector<TensorDesc>& x,
-                                            const std::vector<bool>&) const {
+                                            const Surroundings&) const {
   return std::make_unique<BoundPool>(device.pool({kind_, geometry_.window(x[0].shape)}, x[0]));
 }
 

@@ -14,7 +14,7 @@ class PoolLayer : public Layer {
   Shape output(const std::vector<Shape>& x) const override;
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const std::vector<bool>& relu_x) const override;
+                                   const Surroundings& surroundings) const override;
 
  private:
   PoolKind kind_;

@@ -80,7 +80,8 @@ class GpuConv final : public Conv {
   }
 
  private:
-  /// Plans for the three directions with a window over what is read. False: one has none.
+  /// Plans for the directions that are asked for, with a window over what is read. False: one has
+  /// none.
   bool choose(const Window& window, const TensorDesc& read, const TensorDesc& cast) {
     ConvGraph graph{Direction::forward, window,     view_of(read), view_of(cast),
                     view_of(y),         spec_.bias, spec_.relu};
@@ -92,8 +93,11 @@ class GpuConv final : public Conv {
       fused_ = false;
       forward_ = Runner(plans_->fastest(graph));
     }
-    graph.direction = Direction::data;
-    data_ = Runner(plans_->fastest(graph));
+    if (spec_.gradients == Gradients::all) {
+      graph.direction = Direction::data;
+      data_ = Runner(plans_->fastest(graph));
+    }
+    if (spec_.gradients == Gradients::none) return bool(forward_);
     graph.direction = Direction::weights;
     graph.weights.type = dweights_type_ = Type::float32;
     by_weights_ = Runner(plans_->fastest(graph));
@@ -101,7 +105,7 @@ class GpuConv final : public Conv {
       graph.weights.type = dweights_type_ = context_->type();
       by_weights_ = Runner(plans_->fastest(graph));
     }
-    return forward_ && data_ && by_weights_;
+    return forward_ && (data_ || spec_.gradients != Gradients::all) && by_weights_;
   }
 
   /// Where no engine takes padding that differs on opposite sides, x is copied into a frame of

@@ -27,7 +27,7 @@ class Traits : public Layer {
   }
   float loss_weight() const override { return loss_weight_; }
   std::unique_ptr<BoundLayer> bind(Device&, const std::string&, const std::vector<TensorDesc>&,
-                                   const std::vector<bool>&) const override {
+                                   const Surroundings&) const override {
     throw Error("traits: never bound");
   }
 

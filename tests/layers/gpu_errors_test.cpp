@@ -86,6 +86,30 @@ TEST_P(GpuErrors, WhatFallsBackIsSaidOnce) {
   EXPECT_EQ(said.find('\n'), said.size() - 1) << said;
 }
 
+/// Kernels that run until a convolution is made, engines' timing above all.
+int kernels_of(Gradients wanted) {
+  for (int kernel = 1;; ++kernel) {
+    ::setenv("STAND_IN_BREAKS_AT", std::to_string(kernel).c_str(), 1);
+    const auto device = make_cuda_device();
+    ::unsetenv("STAND_IN_BREAKS_AT");
+    try {
+      ConvSpec spec;
+      spec.filters = 4;
+      spec.gradients = wanted;
+      device->conv(spec, plain_desc({1, 3, 8, 8}));
+      device->synchronize();
+      return kernel;
+    } catch (const Error&) {
+    }
+  }
+}
+
+TEST_P(GpuErrors, EnginesAreTimedForWhatIsWanted) {
+  const int none = kernels_of(Gradients::none), all = kernels_of(Gradients::all);
+  EXPECT_GT(none, 1);
+  EXPECT_EQ(kernels_of(Gradients::weights) - none, (all - none) / 2);
+}
+
 /// Only a real one survives a wild pointer: what it can still tell is tested in another process.
 class BrokenGpu : public ::testing::TestWithParam<std::string> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BrokenGpu);

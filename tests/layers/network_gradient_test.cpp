@@ -177,5 +177,22 @@ TEST_P(NetworkGradient, AgreesWithTheReference) {
 INSTANTIATE_TEST_SUITE_P(Backends, NetworkGradient, test::every_backend(),
                          [](const auto& info) { return std::string(info.param); });
 
+TEST(NetworkGradients, NoDeviceIsPreparedForThoseThatNobodyWants) {
+  const auto device = make_reference_device();
+  const auto wanted = [&](const Model& model, bool training) {
+    test::RememberingDevice remembering(*device);
+    const Network network(model, remembering, batch_size, training);
+    std::vector<Gradients> of;
+    for (const ConvSpec& spec : remembering.convolutions()) of.push_back(spec.gradients);
+    return of;
+  };
+  const std::vector<Gradients> all = wanted(test::all_kinds(), true);
+  ASSERT_GT(all.size(), 10U);
+  EXPECT_EQ(all, std::vector<Gradients>(all.size(), Gradients::all));
+  EXPECT_EQ(wanted(test::all_kinds(), false), std::vector<Gradients>(all.size(), Gradients::none));
+  // Its convolution reads the pictures.
+  EXPECT_EQ(wanted(test::by_sample(), true), std::vector<Gradients>{Gradients::weights});
+}
+
 }  // namespace
 }  // namespace duplex

@@ -25,6 +25,9 @@ class RememberingDevice final : public Device {
     return found.at(0);
   }
 
+  /// In the order in which they were made.
+  const std::vector<ConvSpec>& convolutions() const { return convolutions_; }
+
   /// From now on, what is larger is not to be had.
   void limit(std::size_t bytes) { limit_ = bytes; }
 
@@ -50,6 +53,7 @@ class RememberingDevice final : public Device {
   void synchronize() override { inner_.synchronize(); }
 
   std::unique_ptr<Conv> conv(const ConvSpec& spec, const TensorDesc& x) override {
+    convolutions_.push_back(spec);
     return inner_.conv(spec, x);
   }
   std::unique_ptr<Linear> linear(const LinearSpec& spec, const TensorDesc& x) override {
@@ -90,6 +94,7 @@ class RememberingDevice final : public Device {
   Device& inner_;
   std::size_t limit_ = std::numeric_limits<std::size_t>::max();
   std::vector<Tensor> allocations_;
+  std::vector<ConvSpec> convolutions_;
 };
 
 }  // namespace duplex::test
