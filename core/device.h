@@ -36,6 +36,11 @@ class Device {
 
   /// Every stored element, padding included (so only 0 is meaningful where a layout pads).
   virtual void fill(Tensor& tensor, float value) = 0;
+  /// Whether every stored element of all of them is a finite number. Waits for the device.
+  virtual bool finite(const std::vector<Tensor>& tensors) = 0;
+  /// Whether forward, from now on, passes NaN on from every input to its output, as (2.3) has it.
+  /// Off, a device may do faster what turns NaN into 0, or into another element of its window.
+  virtual void keep_nan(bool /*on*/) {}
   /// to += from, same description.
   virtual void accumulate(Tensor& to, const Tensor& from) = 0;
   /// core/optimiser.h's update on tensors of one description, state included.
@@ -89,6 +94,18 @@ class Device {
   virtual std::unique_ptr<PadChannels> pad_channels(std::int64_t channels, const TensorDesc& x) = 0;
   virtual std::unique_ptr<GradientSum> gradient_sum(const TensorDesc& y) = 0;
   virtual std::unique_ptr<Loss> loss(LossKind kind, const TensorDesc& x) = 0;
+};
+
+/// Device::keep_nan for as long as it lives.
+class KeepingNan {
+ public:
+  explicit KeepingNan(Device& device) : device_(device) { device_.keep_nan(true); }
+  ~KeepingNan() { device_.keep_nan(false); }
+  KeepingNan(const KeepingNan&) = delete;
+  KeepingNan& operator=(const KeepingNan&) = delete;
+
+ private:
+  Device& device_;
 };
 
 /// Cores that this process may use: under taskset, Slurm or in a container fewer than there are.

@@ -20,6 +20,9 @@ class Exchange {
   /// Hands p's gradient over; returns without waiting for any transfer.
   virtual void push(std::size_t parameter) = 0;
   virtual void end() = 0;
+  /// Between two steps: returns when the weights that the next step would begin with are in the
+  /// device's tensors, as far as there are other ones than those of the last step.
+  virtual void await_all() {}
 };
 
 }  // namespace duplex

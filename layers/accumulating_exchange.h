@@ -31,6 +31,7 @@ class AccumulatingExchange final : public Exchange {
   void end() override {
     if (part_ + 1 == count_) inner_.end();
   }
+  void await_all() override { inner_.await_all(); }
 
  private:
   Network& network_;

@@ -13,6 +13,7 @@ class LossLayer : public Layer {
   }
   LayerTraits traits() const override;
   Shape output(const std::vector<Shape>& x) const override;
+  std::optional<LossKind> loss_kind() const override { return kind_; }
   float loss_weight() const override { return weight_; }
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,

@@ -273,4 +273,21 @@ void Network::outputs(float* values) const {
   named({}, [&] { device_.download(values, bound_.back().y); });
 }
 
+void Network::logits(float* values) const {
+  named({}, [&] { device_.download(values, bound_.back().x[0]); });
+}
+
+std::string Network::not_finite() {
+  std::vector<Tensor> all;
+  if (weights_) all.push_back(weights_);
+  for (const Parameter& statistic : statistics_) all.push_back(statistic.weights);
+  bool finite = true;
+  named({}, [&] { finite = device_.finite(all); });
+  if (finite) return "";
+  for (const Parameter* parameter : state()) {
+    if (!device_.finite({parameter->weights})) return parameter->name;
+  }
+  return "";
+}
+
 }  // namespace duplex

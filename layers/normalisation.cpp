@@ -1,5 +1,7 @@
 #include "layers/normalisation.h"
 
+#include "core/error.h"
+
 namespace duplex {
 namespace {
 
@@ -76,7 +78,14 @@ std::vector<ParameterSpec> BatchNormLayer::parameters(const std::vector<Shape>& 
 
 std::unique_ptr<BoundLayer> BatchNormLayer::bind(Device& device, const std::string&,
                                                  const std::vector<TensorDesc>& x,
-                                                 const Surroundings&) const {
+                                                 const Surroundings& surroundings) const {
+  const Shape& shape = x[0].shape;
+  if (surroundings.wanted != Gradients::none && shape.n() * shape.h() * shape.w() == 1) {
+    throw Error(
+        "batch normalisation has a single value of each channel to train on, which it would turn "
+        "into 0; take more samples a rank (--batch) or larger pictures (--input)",
+        Exit::usage);
+  }
   return std::make_unique<BoundBatchNorm>(device.batch_norm(spec_, x[0]));
 }
 

@@ -21,6 +21,7 @@ class StrictExchange final : public Exchange {
     for (std::size_t p = 0; p < parameters_; ++p) inner_.push(p);
     inner_.end();
   }
+  void await_all() override { inner_.await_all(); }
 
  private:
   Exchange& inner_;

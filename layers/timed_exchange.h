@@ -33,6 +33,8 @@ class TimedExchange final : public Exchange {
     push_ns_ += end_ns_;
   }
 
+  void await_all() override { inner_.await_all(); }  // Of no step.
+
   /// Of the current step so far.
   std::int64_t await_ns() const { return await_ns_; }
   std::int64_t push_ns() const { return push_ns_; }

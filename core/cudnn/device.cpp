@@ -69,6 +69,9 @@ class CudnnDevice final : public Device {
   }
   void convert(Tensor& to, const Tensor& from) override { cudnn::convert(*context_, to, from); }
   void fill(Tensor& tensor, float value) override { cudnn::fill(*context_, tensor, value); }
+  bool finite(const std::vector<Tensor>& tensors) override {
+    return cudnn::finite(*context_, tensors);
+  }
   void accumulate(Tensor& to, const Tensor& from) override {
     cudnn::accumulate(*context_, to, from);
   }

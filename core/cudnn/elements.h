@@ -26,6 +26,23 @@ struct Fill {
   }
 };
 
+/// Sets *found where an element is no finite number.
+template <class Value>
+struct NotFinite {
+  std::uint32_t* found;
+  const Value* from;
+
+  static constexpr int group = group_of<Value>;
+  bool grouped() const { return aligned<group>(from); }
+  template <int N = 1>
+  DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
+    const Floats<N> values = load<N>(from + i);
+    bool finite = true;
+    for (int k = 0; k < N; ++k) finite = finite && values[k] - values[k] == 0.0F;
+    if (!finite) *found = 1;
+  }
+};
+
 template <class Value>
 struct Ripple {
   Value* to;

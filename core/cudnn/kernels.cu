@@ -25,6 +25,22 @@ void ripple(const Context& context, void* to, const View& view) {
   });
 }
 
+bool finite(const Context& context, const std::vector<Tensor>& tensors) {
+  const Buffer flag = context.allocate(sizeof(std::uint32_t));
+  std::uint32_t found = 0;
+  context.copy_in(flag.data(), &found, sizeof found);
+  for (const Tensor& tensor : tensors) {
+    with_type(view_of(tensor.desc).type, [&](auto number) {
+      using Value = decltype(number);
+      for_each_group(
+          context, "looking for what is not finite", tensor.desc,
+          NotFinite<Value>{static_cast<std::uint32_t*>(flag.data()), elements<Value>(tensor)});
+    });
+  }
+  context.copy_out(&found, flag.data(), sizeof found);
+  return found == 0;
+}
+
 void accumulate(const Context& context, Tensor& to, const Tensor& from) {
   with_type(view_of(to.desc).type, [&](auto number) {
     using Value = decltype(number);

@@ -11,6 +11,8 @@ namespace duplex::cudnn {
 void fill(const Context& context, Tensor& tensor, float value);
 /// Values that are neither equal nor zero, to time kernels on.
 void ripple(const Context& context, void* to, const View& view);
+/// Whether every stored element is a finite number. Waits for the device.
+bool finite(const Context& context, const std::vector<Tensor>& tensors);
 /// to += from, same layout.
 void accumulate(const Context& context, Tensor& to, const Tensor& from);
 /// to = from: equal shapes, any two layouts and types.

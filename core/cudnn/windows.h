@@ -134,7 +134,7 @@ struct MaxPool {
       const Floats<N> value = load<N>(x + plane.offset(row, column));
       const auto here = static_cast<Winner>(in_window(slide, p.y, p.x, row, column));
       for (int k = 0; k < N; ++k) {
-        const bool wins = !any || value[k] > best[k];
+        const bool wins = !any || value[k] > best[k] || value[k] != value[k];
         best[k] = wins ? value[k] : best[k];
         first.of[k] = wins ? here : first.of[k];
       }

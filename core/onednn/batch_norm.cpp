@@ -1,8 +1,11 @@
 #include "core/onednn/batch_norm.h"
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "core/onednn/compat.h"
+#include "core/onednn/kernels.h"
 #include "core/onednn/layout.h"
 
 namespace duplex::onednn {
@@ -15,12 +18,13 @@ class OneDnnBatchNorm final : public BatchNorm {
       : context_(context), what_(what), spec_(spec), memory_(memory_of(x_desc)) {
     x = y = x_desc;
     context->enter();
-    const auto forward_pd =
-        describe_batch_norm(context->engine(), context->attributes(),
-                            dnnl::prop_kind::forward_training, memory_, spec.epsilon, flags());
+    const auto forward_pd = describe_batch_norm(context->engine(), context->attributes(),
+                                                dnnl::prop_kind::forward_training, memory_,
+                                                spec.epsilon, flags(spec.relu));
     if (!forward_pd) throw dnnl::error(dnnl_unimplemented, "no implementation for these extents");
-    const auto backward_pd = describe_batch_norm_backward(
-        context->engine(), context->attributes(), forward_pd, memory_, spec.epsilon, flags());
+    const auto backward_pd =
+        describe_batch_norm_backward(context->engine(), context->attributes(), forward_pd, memory_,
+                                     spec.epsilon, flags(spec.relu));
     if (!backward_pd) throw dnnl::error(dnnl_unimplemented, "no backward for these extents");
     const dnnl::memory::desc channels = plain_memory({x.shape.c()});
     mean_.resize(static_cast<std::size_t>(x.shape.c()));
@@ -58,6 +62,7 @@ class OneDnnBatchNorm final : public BatchNorm {
                    {DNNL_ARG_MEAN, mean_.data()},
                    {DNNL_ARG_VARIANCE, variance_.data()},
                    {DNNL_ARG_WORKSPACE, workspace_.data()}});
+    if (spec_.relu && context_->keeps_nan()) spread_nan(y_out, gamma, beta);
     const auto count = static_cast<float>(x.shape.n() * x.shape.h() * x.shape.w());
     const float unbiased = count > 1.0F ? count / (count - 1.0F) : 1.0F;
     for (std::size_t c = 0; c < mean_.size(); ++c) {
@@ -71,13 +76,18 @@ class OneDnnBatchNorm final : public BatchNorm {
 
   void forward_inference(Tensor& y_out, const Tensor& x_in, const Tensor& gamma, const Tensor& beta,
                          const Tensor& running_mean, const Tensor& running_var) override {
-    if (!inference_) translate(what_ + ", inference", [&] { prepare_inference(); });
-    inference_.run({{DNNL_ARG_SRC, x_in.data},
-                    {DNNL_ARG_DST, y_out.data},
-                    {DNNL_ARG_SCALE, gamma.data},
-                    {DNNL_ARG_SHIFT, beta.data},
-                    {DNNL_ARG_MEAN, running_mean.data},
-                    {DNNL_ARG_VARIANCE, running_var.data}});
+    const bool relu_apart = spec_.relu && context_->keeps_nan();
+    BoundPrimitive& run = relu_apart ? linear_inference_ : inference_;
+    if (!run) {
+      translate(what_ + ", inference", [&] { run = make_inference(spec_.relu && !relu_apart); });
+    }
+    run.run({{DNNL_ARG_SRC, x_in.data},
+             {DNNL_ARG_DST, y_out.data},
+             {DNNL_ARG_SCALE, gamma.data},
+             {DNNL_ARG_SHIFT, beta.data},
+             {DNNL_ARG_MEAN, running_mean.data},
+             {DNNL_ARG_VARIANCE, running_var.data}});
+    if (relu_apart) relu_in_place(y_out);
   }
 
   void backward(Tensor& dx, Tensor& dgamma, Tensor& dbeta, const Tensor& dy, const Tensor& x_in,
@@ -95,26 +105,43 @@ class OneDnnBatchNorm final : public BatchNorm {
   }
 
  private:
-  dnnl::normalization_flags flags() const {
+  static dnnl::normalization_flags flags(bool relu) {
     const auto affine = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
-    return spec_.relu ? affine | dnnl::normalization_flags::fuse_norm_relu : affine;
+    return relu ? affine | dnnl::normalization_flags::fuse_norm_relu : affine;
   }
 
-  void prepare_inference() {
+  BoundPrimitive make_inference(bool relu) const {
     context_->enter();
     const auto description = describe_batch_norm(
         context_->engine(), context_->attributes(), dnnl::prop_kind::forward_inference, memory_,
-        spec_.epsilon, flags() | dnnl::normalization_flags::use_global_stats);
+        spec_.epsilon, flags(relu) | dnnl::normalization_flags::use_global_stats);
     if (!description) throw dnnl::error(dnnl_unimplemented, "no implementation for these extents");
     const dnnl::memory::desc channels = plain_memory({x.shape.c()});
-    inference_ = BoundPrimitive(context_, what_ + ", inference", description,
-                                dnnl::batch_normalization_forward(description),
-                                {{DNNL_ARG_SRC, memory_},
-                                 {DNNL_ARG_DST, memory_},
-                                 {DNNL_ARG_SCALE, channels},
-                                 {DNNL_ARG_SHIFT, channels},
-                                 {DNNL_ARG_MEAN, channels},
-                                 {DNNL_ARG_VARIANCE, channels}});
+    return BoundPrimitive(context_, what_ + ", inference", description,
+                          dnnl::batch_normalization_forward(description),
+                          {{DNNL_ARG_SRC, memory_},
+                           {DNNL_ARG_DST, memory_},
+                           {DNNL_ARG_SCALE, channels},
+                           {DNNL_ARG_SHIFT, channels},
+                           {DNNL_ARG_MEAN, channels},
+                           {DNNL_ARG_VARIANCE, channels}});
+  }
+
+  /// The fused ReLU has turned NaN into 0. One NaN in a channel of the batch makes its statistics,
+  /// and so all of its y, NaN.
+  void spread_nan(Tensor& y_out, const Tensor& gamma, const Tensor& beta) const {
+    const ChannelBlocks place = channel_blocks(y);
+    for (std::int64_t c = 0; c < place.channels; ++c) {
+      const auto i = static_cast<std::size_t>(c);
+      const float all = mean_[i] + variance_[i] + gamma.data[c] + beta.data[c];
+      if (std::isfinite(all)) continue;
+      for (std::int64_t n = 0; n < place.images; ++n) {
+        float* to = y_out.data + place.offset(n, c);
+        for (std::int64_t p = 0; p < place.pixels; ++p) {
+          to[p * place.block] = std::numeric_limits<float>::quiet_NaN();
+        }
+      }
+    }
   }
 
   ContextPtr context_;
@@ -122,6 +149,7 @@ class OneDnnBatchNorm final : public BatchNorm {
   BatchNormSpec spec_;
   dnnl::memory::desc memory_;
   BoundPrimitive training_, inference_, backward_;
+  BoundPrimitive linear_inference_;     ///< Without the ReLU.
   std::vector<float> mean_, variance_;  ///< Of the last batch; biased, as (2.10).
   Buffer workspace_;                    ///< ReLU's mask of the last batch.
 };

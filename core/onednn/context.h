@@ -32,6 +32,11 @@ class Context {
   /// that one computes, so it gets one core.
   int enter_transfer() const;
 
+  /// Device::keep_nan: whether what oneDNN fuses with a ReLU, which turns NaN into 0, is to run
+  /// apart from it.
+  void keep_nan(bool on) { keeps_nan_ = on; }
+  bool keeps_nan() const { return keeps_nan_; }
+
   /// Attributes of every primitive: the scratchpad comes from us.
   dnnl::primitive_attr attributes() const;
   /// Shared by all operations, valid during one call. reserve at creation, take when running.
@@ -43,6 +48,7 @@ class Context {
 
  private:
   int threads_;
+  bool keeps_nan_ = false;
   std::thread::id maker_ = std::this_thread::get_id();
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};

@@ -26,7 +26,11 @@ struct ConvPrimitives {
   using BackwardWeights = dnnl::convolution_backward_weights;
 
   ConvPrimitives(ContextPtr shared, const ConvSpec& spec, const TensorDesc& x_desc)
-      : context(std::move(shared)), x(memory_of(x_desc)), x_wanted(x), bias(spec.bias) {
+      : context(std::move(shared)),
+        x(memory_of(x_desc)),
+        x_wanted(x),
+        bias(spec.bias),
+        relu(spec.relu) {
     const Shape weights = weights_shape(spec, x_desc.shape);
     const Window& window = spec.window;
     strides = {window.stride_y, window.stride_x};
@@ -44,18 +48,13 @@ struct ConvPrimitives {
     if (bias) bias_memory = plain_memory({spec.filters});
     attributes = context->attributes();
     forward_attributes = context->attributes();  // A copy of the other would be the same object.
-    if (spec.relu) {
-      dnnl::post_ops relu;
-      append_relu(relu);
-      forward_attributes.set_post_ops(relu);
-    }
+    if (relu) forward_attributes.set_post_ops(relu_after());
   }
 
-  Forward::primitive_desc forward(const Layouts& l) const {
+  Forward::primitive_desc forward(const Layouts& l, const dnnl::primitive_attr& with) const {
     return first_of(winograd, [&](dnnl::algorithm algorithm) {
-      return describe<Forward>(context->engine(), forward_attributes,
-                               dnnl::prop_kind::forward_training, algorithm, l.x, l.weights,
-                               bias_memory, l.y, strides, before, after);
+      return describe<Forward>(context->engine(), with, dnnl::prop_kind::forward_training,
+                               algorithm, l.x, l.weights, bias_memory, l.y, strides, before, after);
     });
   }
   BackwardData::primitive_desc backward_data(const Layouts& l,
@@ -88,7 +87,9 @@ struct ConvPrimitives {
   }
 
   Forward::primitive_desc choose_forward() const {
-    const auto describe_forward = [&](const Layouts& layouts) { return forward(layouts); };
+    const auto describe_forward = [&](const Layouts& layouts) {
+      return forward(layouts, forward_attributes);
+    };
     auto description = choose({{x, any.weights, any.y}, any}, describe_forward);
     // Our own kernels must be able to read y.
     if (find_channel_blocks(description.dst_desc())) return description;
@@ -98,7 +99,7 @@ struct ConvPrimitives {
 
   ContextPtr context;
   dnnl::memory::desc x, x_wanted;
-  bool bias;
+  bool bias, relu;
   bool winograd = false, winograd_for_weights = false;
   Layouts any;
   dnnl::memory::desc bias_memory;

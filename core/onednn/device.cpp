@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 #include "core/error.h"
 #include "core/onednn/activation.h"
@@ -89,6 +90,18 @@ class OneDnnDevice final : public Device {
       std::fill(data + begin, data + end, value);
     });
   }
+
+  bool finite(const std::vector<Tensor>& tensors) override {
+    context_->enter();
+    std::atomic<bool> all{true};
+    for (const Tensor& tensor : tensors) {
+      parallel_elements(tensor.stored(), [&](std::int64_t begin, std::int64_t end) {
+        if (!onednn::finite(tensor.data + begin, end - begin)) all = false;
+      });
+    }
+    return all;
+  }
+  void keep_nan(bool on) override { context_->keep_nan(on); }
 
   void accumulate(Tensor& to, const Tensor& from) override {
     context_->enter_transfer();

@@ -1,14 +1,16 @@
 #include "core/onednn/kernels.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/onednn/clones.h"
+#include "core/onednn/parallel.h"
 
 namespace duplex::onednn {
 
 DUPLEX_CLONES void relu(float* to, const float* x, std::int64_t count) {
   DUPLEX_INDEPENDENT
-  for (std::int64_t i = 0; i < count; ++i) to[i] = x[i] > 0.0F ? x[i] : 0.0F;
+  for (std::int64_t i = 0; i < count; ++i) to[i] = x[i] <= 0.0F ? 0.0F : x[i];
 }
 
 DUPLEX_CLONES void mask(float* to, const float* from, const float* y, std::int64_t count) {
@@ -28,8 +30,19 @@ DUPLEX_CLONES void add_relu(float* to, const float* a, const float* b, std::int6
   DUPLEX_INDEPENDENT
   for (std::int64_t i = 0; i < count; ++i) {
     const float sum = a[i] + b[i];
-    to[i] = sum > 0.0F ? sum : 0.0F;
+    to[i] = sum <= 0.0F ? 0.0F : sum;
   }
+}
+
+DUPLEX_CLONES bool finite(const float* values, std::int64_t count) {
+  constexpr std::uint32_t exponent = 0x7F800000;  // All ones in infinities and NaN alone.
+  std::uint32_t greatest = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, values + i, sizeof bits);
+    greatest = std::max(greatest, bits & exponent);
+  }
+  return greatest != exponent;
 }
 
 DUPLEX_CLONES void multiply(float* to, const float* a, const float* b, std::int64_t count) {
@@ -66,6 +79,12 @@ void sum_masked(float* to, const std::vector<const float*>& inputs, const float*
       std::copy(total, total + count, to + i);
     }
   }
+}
+
+void relu_in_place(Tensor& y) {
+  parallel_elements(y.stored(), [&](std::int64_t begin, std::int64_t end) {
+    relu(y.data + begin, y.data + begin, end - begin);
+  });
 }
 
 }  // namespace duplex::onednn

@@ -12,7 +12,7 @@ struct LinearPrimitives {
   using BackwardWeights = dnnl::inner_product_backward_weights;
 
   LinearPrimitives(ContextPtr shared, const LinearSpec& spec, const TensorDesc& x_desc)
-      : context(std::move(shared)), x(memory_of(x_desc)), bias(spec.bias) {
+      : context(std::move(shared)), x(memory_of(x_desc)), bias(spec.bias), relu(spec.relu) {
     // Over vectors in row-major order, since oneDNN 2.6 has no brgemm for maps, and where their
     // channels are padded it writes past the end of the weights. Converting x costs little beside
     // reading the weights.
@@ -24,16 +24,12 @@ struct LinearPrimitives {
     if (bias) bias_memory = plain_memory({spec.outputs});
     attributes = context->attributes();
     forward_attributes = context->attributes();  // A copy of the other would be the same object.
-    if (spec.relu) {
-      dnnl::post_ops relu;
-      append_relu(relu);
-      forward_attributes.set_post_ops(relu);
-    }
+    if (relu) forward_attributes.set_post_ops(relu_after());
   }
 
-  Forward::primitive_desc forward(const Layouts& l) const {
-    return describe<Forward>(context->engine(), forward_attributes,
-                             dnnl::prop_kind::forward_training, l.x, l.weights, bias_memory, l.y);
+  Forward::primitive_desc forward(const Layouts& l, const dnnl::primitive_attr& with) const {
+    return describe<Forward>(context->engine(), with, dnnl::prop_kind::forward_training, l.x,
+                             l.weights, bias_memory, l.y);
   }
   BackwardData::primitive_desc backward_data(const Layouts& l,
                                              const Forward::primitive_desc& hint) const {
@@ -47,12 +43,13 @@ struct LinearPrimitives {
   }
 
   Forward::primitive_desc choose_forward() const {
-    return choose({any}, [&](const Layouts& layouts) { return forward(layouts); });
+    return choose({any},
+                  [&](const Layouts& layouts) { return forward(layouts, forward_attributes); });
   }
 
   ContextPtr context;
   dnnl::memory::desc x, x_wanted;
-  bool bias;
+  bool bias, relu;
   Layouts any;
   dnnl::memory::desc bias_memory;
   dnnl::primitive_attr attributes, forward_attributes;

@@ -59,7 +59,8 @@ template <int vectors>
         for (int v = 0; v < vectors; ++v) {
           Floats value;
           load(value, from + t * at.pixel + v * lanes);
-          const Ints wins = value > best[v];  // The first of equals stays.
+          // The first of equals stays, and so does NaN, which compares with nothing.
+          const Ints wins = ~(value <= best[v]) & (best[v] == best[v]);
           best[v] = reinterpret_cast<Floats>((reinterpret_cast<Ints>(value) & wins) |
                                              (reinterpret_cast<Ints>(best[v]) & ~wins));
           winner[v] = (tap & wins) | (winner[v] & ~wins);

@@ -1,5 +1,8 @@
 #include "core/onednn/pool.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/onednn/compat.h"
 #include "core/onednn/layout.h"
 #include "core/onednn/max_pool.h"
@@ -38,7 +41,8 @@ class OwnMaxPool final : public Pool {
 class OneDnnPool final : public Pool {
  public:
   OneDnnPool(const ContextPtr& context, const std::string& what, const PoolSpec& spec,
-             const TensorDesc& x_desc) {
+             const TensorDesc& x_desc)
+      : context_(context), spec_(spec) {
     x = x_desc;
     y = laid_out_like(x, output_shape(spec, x.shape));
     const dnnl::memory::desc x_memory = memory_of(x), y_memory = memory_of(y);
@@ -77,6 +81,7 @@ class OneDnnPool final : public Pool {
     forward_.run({{DNNL_ARG_SRC, x_in.data},
                   {DNNL_ARG_DST, y_out.data},
                   {DNNL_ARG_WORKSPACE, winners_.data()}});
+    if (spec_.kind == PoolKind::max && context_->keeps_nan()) spread_nan(y_out, x_in);
   }
 
   void backward(Tensor& dx, const Tensor& dy) override {
@@ -92,6 +97,32 @@ class OneDnnPool final : public Pool {
     return std::max<std::int64_t>((out - 1) * stride + window - in - before, 0);
   }
 
+  /// oneDNN's maximum of numbers and NaN is a number.
+  void spread_nan(Tensor& y_out, const Tensor& x_in) const {
+    const ChannelBlocks from = channel_blocks(x), to = channel_blocks(y);
+    const Window& window = spec_.window;
+    const std::int64_t width = x.shape.w();
+    for (std::int64_t n = 0; n < from.images; ++n) {
+      for (std::int64_t c = 0; c < from.channels; ++c) {
+        const float* map = x_in.data + from.offset(n, c);
+        for (std::int64_t i = 0; i < to.pixels; ++i) {
+          const std::int64_t top = i / y.shape.w() * window.stride_y - window.padding.top,
+                             left = i % y.shape.w() * window.stride_x - window.padding.left;
+          const std::int64_t bottom = std::min(top + window.height, x.shape.h()),
+                             right = std::min(left + window.width, width);
+          for (std::int64_t row = std::max<std::int64_t>(top, 0); row < bottom; ++row) {
+            for (std::int64_t at = std::max<std::int64_t>(left, 0); at < right; ++at) {
+              const float value = map[(row * width + at) * from.block];
+              if (std::isnan(value)) y_out.data[to.offset(n, c) + i * to.block] = value;
+            }
+          }
+        }
+      }
+    }
+  }
+
+  ContextPtr context_;
+  PoolSpec spec_;
   BoundPrimitive forward_, backward_;
   Buffer winners_;
 };

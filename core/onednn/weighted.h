@@ -5,10 +5,19 @@
 #include <utility>
 #include <vector>
 
+#include "core/onednn/compat.h"
 #include "core/onednn/context.h"
+#include "core/onednn/kernels.h"
 #include "core/onednn/layout.h"
 
 namespace duplex::onednn {
+
+/// A ReLU that is fused with a primitive.
+inline dnnl::post_ops relu_after() {
+  dnnl::post_ops ops;
+  append_relu(ops);
+  return ops;
+}
 
 /// Layouts of the three tensors of an operation with weights, and of their gradients.
 struct Layouts {
@@ -32,10 +41,11 @@ auto choose(const std::vector<Layouts>& candidates, const Describe& describe) {
 }
 
 /// Interface is Conv or Linear. Primitives describes oneDNN's: types Forward, BackwardData,
-/// BackwardWeights, and functions forward(layouts), backward_data(layouts, hint),
+/// BackwardWeights, and functions forward(layouts, attributes), backward_data(layouts, hint),
 /// backward_weights(layouts, hint) that return descriptions; choose_forward(), which settles the
 /// layouts of weights and y; `x`, the layout of x, and `x_wanted`, the one to ask for first; `any`,
-/// the layouts that leave the choice to oneDNN; `bias`, whether there is one.
+/// the layouts that leave the choice to oneDNN; `bias` and `relu`, whether there is one;
+/// `attributes`, those of a primitive that nothing is fused with.
 template <class Interface, class Primitives>
 class Weighted final : public Interface {
  public:
@@ -55,20 +65,19 @@ class Weighted final : public Interface {
     this->bias = primitives_.bias ? plain_desc({y_shape.c()}) : TensorDesc{};
     this->y = tensor_of(y_shape, has_.y);
     forward_x_ = Conversion(context_, has_.x, hint_.src_desc(), Context::slot_x);
-    forward_ =
-        BoundPrimitive(context_, what_ + ", forward", hint_, typename Primitives::Forward(hint_),
-                       {{DNNL_ARG_SRC, hint_.src_desc()},
-                        {DNNL_ARG_WEIGHTS, hint_.weights_desc()},
-                        {DNNL_ARG_BIAS, hint_.bias_desc()},
-                        {DNNL_ARG_DST, hint_.dst_desc()}});
+    forward_ = bound_forward(hint_);
   }
 
   void forward(Tensor& y_out, const Tensor& x_in, const Tensor& weights_in,
                const Tensor& bias_in) override {
-    forward_.run({{DNNL_ARG_SRC, forward_x_.input(x_in.data)},
-                  {DNNL_ARG_WEIGHTS, weights_in.data},
-                  {DNNL_ARG_BIAS, bias_in.data},
-                  {DNNL_ARG_DST, y_out.data}});
+    const bool relu_apart = primitives_.relu && context_->keeps_nan();
+    if (relu_apart && !linear_) translate(what_ + ", forward", [&] { prepare_linear(); });
+    (relu_apart ? linear_ : forward_)
+        .run({{DNNL_ARG_SRC, forward_x_.input(x_in.data)},
+              {DNNL_ARG_WEIGHTS, weights_in.data},
+              {DNNL_ARG_BIAS, bias_in.data},
+              {DNNL_ARG_DST, y_out.data}});
+    if (relu_apart) relu_in_place(y_out);
   }
 
   void backward_data(Tensor& dx, const Tensor& dy, const Tensor& weights_in) override {
@@ -93,6 +102,24 @@ class Weighted final : public Interface {
   std::vector<Layouts> backward_candidates() const {
     const dnnl::memory::desc &x = primitives_.x_wanted, &any_weights = primitives_.any.weights;
     return {{x, has_.weights, has_.y}, {x, any_weights, has_.y}, primitives_.any};
+  }
+
+  BoundPrimitive bound_forward(const typename Primitives::Forward::primitive_desc& description) {
+    return BoundPrimitive(context_, what_ + ", forward", description,
+                          typename Primitives::Forward(description),
+                          {{DNNL_ARG_SRC, description.src_desc()},
+                           {DNNL_ARG_WEIGHTS, description.weights_desc()},
+                           {DNNL_ARG_BIAS, description.bias_desc()},
+                           {DNNL_ARG_DST, description.dst_desc()}});
+  }
+
+  /// The same without the ReLU, over the same layouts.
+  void prepare_linear() {
+    context_->enter();
+    const auto description = primitives_.forward(
+        {hint_.src_desc(), hint_.weights_desc(), hint_.dst_desc()}, primitives_.attributes);
+    if (!description) throw dnnl::error(dnnl_unimplemented, "no implementation without ReLU");
+    linear_ = bound_forward(description);
   }
 
   // Made when first asked for: a network's first layer never asks for dx, evaluation for neither.
@@ -135,6 +162,7 @@ class Weighted final : public Interface {
   Layouts has_;  ///< Of the tensors that this operation is given.
   typename Primitives::Forward::primitive_desc hint_;
   BoundPrimitive forward_, data_, weights_;
+  BoundPrimitive linear_;  ///< forward_ without its ReLU, from the first Device::keep_nan on.
   Conversion forward_x_;
   Conversion data_y_, data_weights_, data_x_;
   Conversion weights_y_, weights_x_, weights_weights_;

@@ -2,6 +2,7 @@
 #include "core/reference/device.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "core/error.h"
@@ -44,6 +45,12 @@ class ReferenceDevice : public Device {
   void convert(Tensor& to, const Tensor& from) override { upload(to, from.data); }
   void fill(Tensor& tensor, float value) override {
     std::fill(tensor.data, tensor.data + tensor.stored(), value);
+  }
+  bool finite(const std::vector<Tensor>& tensors) override {
+    return std::all_of(tensors.begin(), tensors.end(), [](const Tensor& tensor) {
+      return std::all_of(tensor.data, tensor.data + tensor.stored(),
+                         [](float value) { return std::isfinite(value); });
+    });
   }
   void accumulate(Tensor& to, const Tensor& from) override {
     for (std::int64_t i = 0; i < to.stored(); ++i) to.data[i] += from.data[i];

@@ -2,6 +2,7 @@
 // the map.
 #include "core/reference/pool.h"
 
+#include <cmath>
 #include <vector>
 
 #include "core/reference/rows.h"
@@ -38,7 +39,7 @@ class ReferencePool : public Pool {
       if (spec_.kind == PoolKind::max) {
         std::int64_t best = patch.top * x.shape.w() + patch.left;
         for_each_input(patch, [&](std::int64_t i) {
-          if (map[i] > map[best]) best = i;
+          if (map[i] > map[best] || std::isnan(map[i])) best = i;
         });
         winner_[static_cast<std::size_t>(output)] = best;
         y_out.data[output] = map[best];

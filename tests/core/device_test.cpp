@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,25 @@ TEST_P(DeviceTest, MemoryIsAligned) {
     const Buffer buffer = device->allocate(bytes);
     EXPECT_NE(buffer.data(), nullptr);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64, 0U);
+  }
+}
+
+TEST_P(DeviceTest, FindsTheOneElementThatIsNotFinite) {
+  for (const TensorDesc& desc : descriptions(*device)) {
+    SCOPED_TRACE(desc.shape.str());
+    Memory memory(*device);
+    const Values values = random_values(desc.shape, 1, -1e30F, 1e30F);
+    const Tensor sound = memory.holding(desc, values);
+    EXPECT_TRUE(device->finite({}));
+    EXPECT_TRUE(device->finite({sound, sound}));
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    for (const float bad : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()}) {
+      for (const std::size_t at : {std::size_t{0}, values.size() / 2, values.size() - 1}) {
+        Values spoilt = values;
+        spoilt[at] = bad;
+        EXPECT_FALSE(device->finite({sound, memory.holding(desc, spoilt)})) << bad << " at " << at;
+      }
+    }
   }
 }
 

@@ -54,6 +54,18 @@ TEST(Model, RefusesWhatDoesNotFit) {
   expect_in(message([&] { net.conv("still", a, 4, same(3, 0)); }), {"layer still", "stride 0"});
 }
 
+/// As PyTorch: its gradient would be 0, and its running variance wrong.
+TEST(Network, RefusesToNormaliseOneValueAChannel) {
+  Model net("Lone", {1, 3, 8, 8});
+  const auto pooled = net.average_pool("pool", 0, valid(8));
+  net.softmax("softmax", net.linear("fc", net.batch_norm("bn", pooled, true), 5, false));
+  const auto device = make_reference_device();
+  expect_in(message([&] { Network(net, *device, 1); }),
+            {"Lone", "layer bn", "single value of each channel", "--batch"});
+  EXPECT_EQ(message([&] { Network(net, *device, 2); }), "no error");
+  EXPECT_EQ(message([&] { Network(net, *device, 1, false); }), "no error");
+}
+
 TEST(Model, NamesLayersOfABlockAfterIt) {
   Model net("Blocks", {1, 3, 8, 8});
   net.block("module");

@@ -45,6 +45,8 @@ class RememberingDevice final : public Device {
   void download(float* to, const Tensor& from) override { inner_.download(to, from); }
   void convert(Tensor& to, const Tensor& from) override { inner_.convert(to, from); }
   void fill(Tensor& tensor, float value) override { inner_.fill(tensor, value); }
+  bool finite(const std::vector<Tensor>& tensors) override { return inner_.finite(tensors); }
+  void keep_nan(bool on) override { inner_.keep_nan(on); }
   void accumulate(Tensor& to, const Tensor& from) override { inner_.accumulate(to, from); }
   void update(const OptimiserStep& step, Tensor& weights, const Tensor& gradient,
               std::vector<Tensor>& state) override {
