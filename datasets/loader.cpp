@@ -130,9 +130,9 @@ void BatchLoader::open(Slot& slot, std::uint64_t step) {
   }
 }
 
-/// The pixels of the sample at `position`, or of the first one after it that can be read. Returns
-/// where it was found.
-std::uint32_t BatchLoader::read_sample(float* to, std::uint32_t position, bool mirror) {
+/// The pixels of the sample at `position`, or in training of the first one after it that can be
+/// read. Returns its label.
+std::int32_t BatchLoader::read_sample(float* to, std::uint32_t position, bool mirror) {
   const Dataset& data = *subset_.data;
   static thread_local std::vector<std::uint8_t> scratch;
   scratch.resize(data.sample_bytes());
@@ -146,6 +146,10 @@ std::uint32_t BatchLoader::read_sample(float* to, std::uint32_t position, bool m
       if (options_.strict) throw unreadable(data, index, error.what());
       const std::lock_guard<std::mutex> lock(mutex_);
       replaced_.emplace(data.sample(index).name, error.what());
+      if (options_.pass == Pass::evaluation) {
+        std::fill_n(to, data.shape().elements(), 0.0F);
+        return no_label;
+      }
       position = static_cast<std::uint32_t>((position + std::size_t{1}) % subset_.size());
     }
   }
@@ -159,7 +163,7 @@ std::uint32_t BatchLoader::read_sample(float* to, std::uint32_t position, bool m
     if (!mirror) continue;
     for (float* row = plane; row < plane + area; row += width) std::reverse(row, row + width);
   }
-  return position;
+  return data.sample(subset_.samples[position]).label;
 }
 
 /// Samples [first, first + count) of a slot.
@@ -170,9 +174,8 @@ void BatchLoader::fill(Slot& slot, std::int64_t first, std::int64_t count) {
     const std::uint64_t number = slot.batch.first_sample + static_cast<std::uint64_t>(j);
     const bool mirror =
         options_.mirror && options_.pass == Pass::training && draws.below(number, 2) == 1;
-    const std::uint32_t found = read_sample(slot.pixels.data() + j * elements,
-                                            slot.positions[static_cast<std::size_t>(j)], mirror);
-    slot.labels[static_cast<std::size_t>(j)] = subset_.data->sample(subset_.samples[found]).label;
+    const auto i = static_cast<std::size_t>(j);
+    slot.labels[i] = read_sample(slot.pixels.data() + j * elements, slot.positions[i], mirror);
   }
 }
 

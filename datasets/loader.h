@@ -61,6 +61,9 @@ struct LoaderOptions {
   Normalisation normalisation;  ///< All zero: Normalisation::standard.
 };
 
+/// In evaluation, the label of a picture that cannot be read.
+constexpr std::int32_t no_label = -1;
+
 /// Of one step. The arrays hold share.count samples; those from `count` on are zeros (label 0).
 struct Batch {
   std::uint64_t step = 0;
@@ -71,8 +74,9 @@ struct Batch {
 };
 
 /// A picture that turns out not to decode when its turn comes (what can be known beforehand was
-/// skipped when the data set was opened) is replaced by the next one of the subset that does: the
-/// same on every rank. Batches do not depend on the number of threads.
+/// skipped when the data set was opened) is in training replaced by the next one of the subset that
+/// does, the same on every rank; in evaluation it is zeros, with the label `no_label`. Batches do
+/// not depend on the number of threads.
 class BatchLoader {
  public:
   /// Throws Error(usage) if a step of training takes more samples than the subset has.
@@ -93,7 +97,10 @@ class BatchLoader {
     std::size_t bytes;
   };
   std::vector<Room> rooms();
-  /// Pictures replaced so far.
+  /// Samples that all ranks together have taken after so many steps.
+  std::uint64_t samples(std::uint64_t steps) const { return steps * options_.share.stride; }
+  std::uint64_t size() const { return subset_.size(); }  ///< Samples of an epoch.
+  /// Pictures that could not be read so far, in training replaced.
   std::vector<LeftOut> replaced() const;
 
  private:
@@ -109,7 +116,7 @@ class BatchLoader {
   Slot& slot(std::uint64_t step) { return slots_[step % slots_.size()]; }
   void open(Slot& slot, std::uint64_t step);
   void fill(Slot& slot, std::int64_t first, std::int64_t count);
-  std::uint32_t read_sample(float* to, std::uint32_t position, bool mirror);
+  std::int32_t read_sample(float* to, std::uint32_t position, bool mirror);
   void work();
 
   const Subset subset_;

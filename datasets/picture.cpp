@@ -13,6 +13,11 @@
 #include "datasets/gzip.h"
 
 namespace duplex::datasets {
+
+/// Of stb_image on this thread (stb.cpp). Not everything that it gives up at sets a new one: an
+/// unknown deflate block does not.
+void forget_failure_reason();
+
 namespace {
 
 using Bytes = const std::uint8_t*;
@@ -156,10 +161,13 @@ PictureSize check_picture(Bytes file, std::size_t bytes) {
 Picture decode_picture(Bytes file, std::size_t bytes, int channels) {
   const PictureSize checked = check_picture(file, bytes);
   int width = 0, height = 0, found = 0;
+  forget_failure_reason();
   stbi_uc* pixels =
       stbi_load_from_memory(file, static_cast<int>(bytes), &width, &height, &found, channels);
   if (pixels == nullptr) {
-    throw Error("it cannot be decoded (" + std::string(stbi_failure_reason()) + ")");
+    const char* reason = stbi_failure_reason();
+    throw Error("it cannot be decoded (" +
+                std::string(reason == nullptr ? "no reason given" : reason) + ")");
   }
   std::shared_ptr<const std::uint8_t> owner(pixels, stbi_image_free);
   if (width != checked.width || height != checked.height) {

@@ -22,3 +22,11 @@ void require(bool condition) {
 #define STBI_NO_STDIO
 #define STB_IMAGE_IMPLEMENTATION
 #include <stb/stb_image.h>
+
+namespace duplex::datasets {
+
+void forget_failure_reason() {
+  stbi__g_failure_reason = nullptr;
+}
+
+}  // namespace duplex::datasets

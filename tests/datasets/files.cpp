@@ -47,6 +47,15 @@ void append_chunk(Bytes& to, const std::string& kind, const Bytes& content) {
   append(to, crc32(to.data() + begin, to.size() - begin), 4);
 }
 
+Bytes png_header(int width, int height, int channels) {
+  Bytes file{0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'}, header;
+  append(header, static_cast<std::uint64_t>(width), 4);
+  append(header, static_cast<std::uint64_t>(height), 4);
+  header.insert(header.end(), {8, static_cast<std::uint8_t>(channels == 3 ? 2 : 0), 0, 0, 0});
+  append_chunk(file, "IHDR", header);
+  return file;
+}
+
 Catalogue counted(std::size_t size, int classes, const Shape& shape) {
   Catalogue catalogue;
   catalogue.shape = shape;
@@ -79,14 +88,17 @@ Bytes recorded(const std::string& name) {
   return read("tests/datasets/pictures/" + name);
 }
 
+Bytes png_around(const Bytes& compressed) {
+  Bytes file = png_header(4, 4, 3);
+  append_chunk(file, "IDAT", compressed);
+  append_chunk(file, "IEND", {});
+  return file;
+}
+
 Bytes draw_png(int width, int height, unsigned seed, int channels) {
   const Bytes pixels = scene(width, height, seed, channels);
   const auto row = static_cast<std::size_t>(width * channels);
-  Bytes file{0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'}, header;
-  append(header, static_cast<std::uint64_t>(width), 4);
-  append(header, static_cast<std::uint64_t>(height), 4);
-  header.insert(header.end(), {8, static_cast<std::uint8_t>(channels == 3 ? 2 : 0), 0, 0, 0});
-  append_chunk(file, "IHDR", header);
+  Bytes file = png_header(width, height, channels);
   // Zlib's format without compression: a block for each row, which is a filter's number (0: none)
   // and the pixels.
   Bytes data{0x78, 0x01};

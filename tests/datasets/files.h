@@ -22,6 +22,9 @@ Bytes recorded(const std::string& name);
 /// A PNG of smooth colours and one hard edge that differs with `seed`.
 Bytes draw_png(int width, int height, unsigned seed, int channels = 3);
 
+/// A 4x4 PNG with these bytes as its compressed pixels; its checksums are right.
+Bytes png_around(const Bytes& compressed);
+
 struct PlainPicture {
   int width, height;
   Bytes pixels;  ///< RGB, interleaved.

@@ -251,12 +251,16 @@ TEST(Loader, EvaluationAmongRanksTakesEachSampleOnce) {
   EXPECT_EQ(found, (std::multiset<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 
-TEST(Loader, ABrokenPictureIsReplacedByTheNextSoundOne) {
+TEST(Loader, InTrainingABrokenPictureIsReplacedByTheNextSoundOne) {
+  const std::vector<std::uint32_t> order = epoch_order(10, 1, 0);
   for (int threads : {0, 2}) {
     LoaderOptions how = options(join_share(10), threads);
-    how.pass = Pass::evaluation;
+    how.seed = 1;
     BatchLoader loader(all_of(counted(10, {2, 8, 9})), how);
-    EXPECT_EQ(samples_of(copy(loader)), (std::vector<std::size_t>{0, 1, 3, 3, 4, 5, 6, 7, 0, 0}));
+    std::vector<std::size_t> expected;
+    for (const std::size_t sample : order)
+      expected.push_back(sample == 2 ? 3 : sample >= 8 ? 0 : sample);
+    EXPECT_EQ(samples_of(copy(loader)), expected);
     const std::vector<LeftOut> replaced = loader.replaced();
     ASSERT_EQ(replaced.size(), 3u);
     EXPECT_EQ(replaced[0].name, "sample2");
@@ -264,13 +268,31 @@ TEST(Loader, ABrokenPictureIsReplacedByTheNextSoundOne) {
   }
 }
 
+TEST(Loader, InEvaluationABrokenPictureHasNoLabel) {
+  for (int threads : {0, 2}) {
+    LoaderOptions how = options(join_share(10), threads);
+    how.pass = Pass::evaluation;
+    BatchLoader loader(all_of(counted(10, {2, 9})), how);
+    const Copy one = copy(loader);
+    ASSERT_EQ(one.batch.count, 10);
+    for (std::size_t j = 0; j < 10; ++j) {
+      EXPECT_EQ(one.labels[j] == no_label, j == 2 || j == 9) << j;
+    }
+    for (std::size_t i = 2 * 72; i < std::size_t{3 * 72}; ++i) ASSERT_EQ(one.pixels[i], 0.0F);
+    EXPECT_EQ(loader.replaced().size(), 2u);
+  }
+}
+
 TEST(Loader, ABrokenPictureIsAnErrorIfStrict) {
   for (int threads : {0, 3}) {
-    LoaderOptions how = options(join_share(10), threads);
-    how.strict = true;
-    BatchLoader loader(all_of(counted(10, {2})), how);
-    EXPECT_EQ(error_of([&] { loader.next(); }),
-              "picture 'sample2' of the counted set cannot be read: it is broken");
+    for (const Pass pass : {Pass::training, Pass::evaluation}) {
+      LoaderOptions how = options(join_share(10), threads);
+      how.pass = pass;
+      how.strict = true;
+      BatchLoader loader(all_of(counted(10, {2})), how);
+      EXPECT_EQ(error_of([&] { loader.next(); }),
+                "picture 'sample2' of the counted set cannot be read: it is broken");
+    }
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include <cctype>
 #include <cstring>
+#include <string>
+#include <thread>
 
 #include "core/random.h"
 #include "datasets/gzip.h"
@@ -119,6 +121,25 @@ TEST(Picture, GreyIsLuma) {
     // Rec. 601.
     EXPECT_NEAR(grey.pixels.get()[i], 0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2], 1.5);
   }
+}
+
+/// stb_image gives up at a block of the reserved kind without a reason, or with that of an earlier
+/// picture.
+TEST(Picture, AReservedDeflateBlockIsAnError) {
+  const Bytes reserved = testing::png_around({0x78, 0x01, 0x07, 0, 0, 0, 0, 0, 0});
+  const Bytes no_zlib = testing::png_around({0x00, 0x00, 0x07, 0, 0, 0, 0, 0, 0});
+  check_picture(reserved.data(), reserved.size());
+  const auto failure = [](const Bytes& picture) {
+    return error_of([&] { decode_picture(picture.data(), picture.size(), 3); });
+  };
+  const std::string expected = "it cannot be decoded (no reason given)";
+  std::thread([&] {  // With nothing left from before.
+    EXPECT_EQ(failure(reserved), expected);
+    EXPECT_EQ(failure(no_zlib).rfind("it cannot be decoded (", 0), 0U) << failure(no_zlib);
+    EXPECT_NE(failure(no_zlib), expected);
+    EXPECT_EQ(failure(reserved), expected);
+  })
+      .join();
 }
 
 /// The first segment of a JPEG that bears `marker`: where its marker begins.
