@@ -248,6 +248,9 @@ void ParameterExchange::push(std::size_t parameter) {
 void ParameterExchange::end() {
   state_->end();
 }
+void ParameterExchange::await_all() {
+  for (std::size_t p = 0; p < state_->parameters(); ++p) state_->await(p);
+}
 std::vector<Store::Staleness> ParameterExchange::staleness() const {
   return state_->staleness();
 }

@@ -92,6 +92,7 @@ class ParameterExchange final : public duplex::Exchange {
   void await(std::size_t parameter) override;
   void push(std::size_t parameter) override;
   void end() override;
+  void await_all() override;
 
   /// Any text, of 256 MiB at most; asked for when all weights and gradients of this rank are
   /// through.

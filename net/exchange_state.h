@@ -41,6 +41,7 @@ class ParameterExchange::State final : public ConnectionOwner {
   const std::vector<ConnectionBytes>& counted() const { return counted_; }
   bool is_worker() const { return topology_.is_worker(rank_); }
   int rank() const { return rank_; }
+  std::size_t parameters() const { return spans_.size(); }
   const ShardMap& shards() const { return map_; }
   const Ledger& ledger() const { return ledger_; }
 

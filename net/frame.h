@@ -15,7 +15,7 @@
 namespace duplex::net {
 
 constexpr std::uint32_t frame_magic = 0x4c505844;  ///< "DXPL" on the wire.
-constexpr std::uint16_t protocol_version = 1;
+constexpr std::uint16_t protocol_version = 2;
 
 enum class FrameKind : std::uint16_t {
   // Handshake, in this order.

@@ -56,6 +56,7 @@ void describe(Fields& f, Response& m) {
   describe(f, m.identity.model);
   describe(f, m.identity.data);
   describe(f, m.identity.settings);
+  describe(f, m.identity.start);
   f.raw(m.proof);
 }
 template <class Fields>
@@ -94,7 +95,7 @@ Message parse(const Bytes& payload) {
 /// for something said in another handshake.
 std::string transcript(const char* side, const Bytes& hello, const Bytes& challenge,
                        const Bytes& last) {
-  std::string text = "duplex 1 ";
+  std::string text = "duplex 2 ";
   text += side;
   text += '\0';
   for (const Bytes* part : {&hello, &challenge, &last}) text.append(part->begin(), part->end());
@@ -103,8 +104,8 @@ std::string transcript(const char* side, const Bytes& hello, const Bytes& challe
 
 /// With texts that fit; the digests stand for the whole.
 Identity clipped(Identity identity) {
-  for (std::string* text :
-       {&identity.job, &identity.model.text, &identity.data.text, &identity.settings.text})
+  for (std::string* text : {&identity.job, &identity.model.text, &identity.data.text,
+                            &identity.settings.text, &identity.start.text})
     text->resize(std::min<std::size_t>(text->size(), PayloadReader::text_limit));
   return identity;
 }
@@ -239,6 +240,9 @@ std::string difference(const std::string& them, const Response& theirs, const st
     return line("data set", quoted(a.data), quoted(b.data), "every rank must read the same one");
   if (!equal(a.settings.digest, b.settings.digest))
     return settings_difference(them, a.settings, us, b.settings);
+  if (!equal(a.start.digest, b.start.digest))
+    return line("weights to start from", quoted(a.start), quoted(b.start),
+                "give every rank the same --weights");
   return "";
 }
 

@@ -31,6 +31,7 @@ struct Identity {
   Fingerprint model;
   Fingerprint data;
   Fingerprint settings;  ///< Mode, shards, optimiser, batch, seed, ..., with ", " between them.
+  Fingerprint start;     ///< Weights, running statistics and optimiser state of the first step.
 };
 
 /// Another clock against this one: theirs = ours + offset, wrong by at most `error`.

@@ -54,11 +54,33 @@ int value_of(char digit) {
 }  // namespace
 
 Digest sha256(std::string_view bytes) {
+  Sha256 sum;
+  sum.add(bytes);
+  return sum.digest();
+}
+
+namespace {
+
+void require_sha256(bool done) {
+  if (!done) throw Error("OpenSSL cannot compute SHA-256");
+}
+
+}  // namespace
+
+Sha256::Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
+  require_sha256(context_ != nullptr &&
+                 EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
+}
+
+void Sha256::add(std::string_view bytes) {
+  require_sha256(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
+}
+
+Digest Sha256::digest() {
   Digest digest;
   unsigned int size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1 ||
-      size != digest.size())
-    throw Error("OpenSSL cannot compute SHA-256");
+  require_sha256(EVP_DigestFinal_ex(context_.get(), digest.data(), &size) == 1 &&
+                 size == digest.size());
   return digest;
 }
 

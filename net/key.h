@@ -2,15 +2,30 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX.
 
 namespace duplex::net {
 
 using Digest = std::array<std::uint8_t, 32>;
 
 Digest sha256(std::string_view bytes);
+
+/// SHA-256 of what comes piece by piece.
+class Sha256 {
+ public:
+  Sha256();
+  void add(std::string_view bytes);
+  Digest digest();  ///< Of all pieces; once, at the end.
+
+ private:
+  std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> context_;
+};
+
 std::string short_hex(const Digest& digest);  ///< The first four bytes, "ab12cd34".
 Digest random_digest();                       ///< 32 bytes nobody can foresee.
 /// Takes the same time wherever the difference is.

@@ -10,7 +10,8 @@
 namespace duplex::net {
 
 inline Identity test_identity() {
-  return {"test", fingerprint("model"), fingerprint("data"), fingerprint("settings")};
+  return {"test", fingerprint("model"), fingerprint("data"), fingerprint("settings"),
+          fingerprint("start")};
 }
 
 /// Mesh specs for all ranks, with listeners on ports that are free.

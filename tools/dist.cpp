@@ -12,6 +12,7 @@
 #include "tools/commands.h"
 #include "tools/dist_flags.h"
 #include "tools/dist_report.h"
+#include "tools/finite.h"
 #include "tools/network_steps.h"
 #include "tools/peak_memory.h"
 #include "tools/rank_tracing.h"
@@ -24,7 +25,7 @@
 namespace duplex::tools {
 namespace {
 
-net::MeshSpec mesh_spec(const DistFlags& flags, const Task& task) {
+net::MeshSpec mesh_spec(const DistFlags& flags, const Task& task, net::Fingerprint start) {
   net::MeshSpec spec;
   spec.addresses = flags.addresses;
   const int size = static_cast<int>(spec.addresses.size());
@@ -42,6 +43,7 @@ net::MeshSpec mesh_spec(const DistFlags& flags, const Task& task) {
   spec.identity.data = net::fingerprint(contents);
   if (task.data) spec.identity.data.text = task.data->description();
   spec.identity.settings = net::fingerprint(flags.settings());
+  spec.identity.start = std::move(start);
   flags.wire.apply_to(spec);
   spec.log = [rank = flags.index](const std::string& line) {
     std::fprintf(stderr, "rank %d: %s\n", rank, line.c_str());
@@ -60,9 +62,8 @@ class Rank {
         tracing_(flags.trace ? flags.trace_steps : 0) {}
 
   void run() {
-    host_.initialise(flags_.training.seed);
-    if (!flags_.training.weights.empty()) host_.load(flags_.training.weights, task_.model);
-    net::MeshSpec mesh = mesh_spec(flags_, task_);
+    net::MeshSpec mesh = mesh_spec(
+        flags_, task_, host_.start(task_.model, flags_.training.seed, flags_.training.weights));
     topology_ = mesh.topology;
     RunDirectory directory(flags_.training.logdir, "dist", flags_.training.model.net);
     if (trains_) prepare_network();
@@ -161,13 +162,13 @@ class Rank {
     loading.strict = flags.strict;
     loading.threads = loader_threads();
     datasets::BatchLoader loader(task_.split.train, loading);
-    const Length length = length_of(flags, loader);
+    Length length = length_of(flags, loader);
+    if (flags_.parallel.average > 0) length.steps_per_round = flags_.parallel.average;
     const Exchanges exchanges = make_exchanges(wire, length);
-    // During training it tests the weights that its last pass was with, while the others wait.
     TestRunner test;
     if (directory != nullptr) {
-      tester_.emplace(*network_, task_.split.test, *directory, length.steps_per_epoch);
-      test = [this](std::uint64_t steps) { tester_->test(steps); };
+      tester_.emplace(*network_, task_.split.test, *directory, length, flags.strict);
+      test = [this](std::uint64_t steps) { tester_->test_between(steps); };
     }
     const TrainingResult result =
         train(tracing_.counting(network_steps(*network_, loader, flags.seed)), share.count,
@@ -180,7 +181,8 @@ class Rank {
     const TrainingFlags& flags = flags_.training;
     Replay replay(task_.model, times_);
     replay.observe(tracing_.observer());
-    const Length length{flags.batches, flags.batches};
+    Length length;
+    length.steps = length.epoch_samples = flags.batches;
     const auto step = [&](std::uint64_t number, Exchange& exchange) {
       StepOutcome outcome;
       outcome.have_data = clock_ns();
@@ -211,19 +213,24 @@ class Rank {
     summary["connections"] = json_of(wire.connections());
     summary["peak_memory_bytes"] = peak_memory_bytes();
     report_staleness(wire, directory, summary);
-    if (leads()) finish_leader(result, traffic, directory, summary);
+    std::optional<Accuracy> accuracy;
+    if (leads()) accuracy = finish_leader(result, traffic, directory, summary);
     std::fputs(tracing_.write(reports, directory, task_.model).c_str(), stdout);
     directory.write("rank-" + std::to_string(flags_.index) + ".json", summary.dump(1) + "\n");
+    if (accuracy) require_finite(*accuracy, *network_);
   }
 
-  /// The first worker tests and saves what all of them have trained.
-  void finish_leader(const TrainingResult& result, const net::TrafficSummary& traffic,
-                     const RunDirectory& directory, nlohmann::ordered_json& summary) {
+  /// The first worker saves what all of them have trained, and tests it if asked.
+  std::optional<Accuracy> finish_leader(const TrainingResult& result,
+                                        const net::TrafficSummary& traffic,
+                                        const RunDirectory& directory,
+                                        nlohmann::ordered_json& summary) {
     const TrainingFlags& flags = flags_.training;
     for (std::size_t i = 0; network_ && i < host_.spans().size(); ++i) {
       device_->upload(network_->parameters()[i].weights, host_.spans()[i].weights);
     }
     if (network_ && result.steps > 0) {
+      require_finite(*network_, "after the last step");
       const std::map<std::string, std::string> metadata{{"network", flags.model.net},
                                                         {"steps", std::to_string(result.steps)},
                                                         {"settings", flags_.settings()}};
@@ -232,11 +239,14 @@ class Rank {
     }
     std::fputs(report_of(result, flags.batch, false).c_str(), stdout);
     std::fputs(traffic_report(traffic).c_str(), stdout);
+    std::optional<Accuracy> accuracy;
     if (flags.accuracy) {
-      summary["accuracy"] = tools::json_of(tester_->test(result.steps));
+      accuracy = tester_->test(result.steps);
+      summary["accuracy"] = tools::json_of(*accuracy);
     }
     directory.write("summary.json", summary.dump(1) + "\n");
     std::printf("run      %s\n", directory.path().c_str());
+    return accuracy;
   }
 
   /// What the store of this rank has to tell of an asynchronous run.

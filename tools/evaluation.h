@@ -10,19 +10,30 @@
 namespace duplex::tools {
 
 struct Accuracy {
-  std::uint64_t samples = 0;
-  double top1 = 0.0, top5 = 0.0;  ///< Fractions.
-  double loss = 0.0;              ///< Mean cross-entropy of the outputs.
+  std::uint64_t samples = 0;      ///< Pictures that were read, and so tested.
+  std::uint64_t not_finite = 0;   ///< Of these, those with an output that is no finite number.
+  double top1 = 0.0, top5 = 0.0;  ///< Fractions of `samples`.
+  double loss = 0.0;              ///< Mean loss, of the kind that the network is trained with; NaN
+                                  ///< with an output that is not finite.
+  std::vector<datasets::LeftOut> unreadable;  ///< Pictures that were not tested.
 
   std::string str() const;  ///< "top-1 89.12%, top-5 99.80% of 10,000 test pictures".
 };
 
-/// Rank of the label's output among all: 0 for the largest. Ties count for the label with the lower
-/// number.
-std::size_t rank_of_label(const float* outputs, std::size_t classes, std::int32_t label);
+/// What the logits of one sample say of its label.
+struct Judgement {
+  bool finite = true;    ///< Whether all logits are finite numbers.
+  std::size_t rank = 0;  ///< Of the label's logit among all, 0 for the greatest: equal ones count
+                         ///< for the class with the lower number. `classes` if not finite.
+  double loss = 0.0;     ///< As core/operations.h has it for LossKind, in double precision.
+};
+
+/// `logits`: `classes` of them.
+Judgement judge(LossKind kind, const float* logits, std::size_t classes, std::int32_t label);
 
 /// Runs the network over the whole test part, in batches of its size. Its observer hears nothing
-/// of that.
-Accuracy evaluate(Network& network, const datasets::Subset& test, int loader_threads);
+/// of that. A picture that cannot be read is left out, or with `strict` throws Error.
+Accuracy evaluate(Network& network, const datasets::Subset& test, int loader_threads,
+                  bool strict = false);
 
 }  // namespace duplex::tools

@@ -9,6 +9,7 @@
 #include "layers/local_exchange.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/finite.h"
 #include "tools/network_steps.h"
 #include "tools/peak_memory.h"
 #include "tools/profile.h"
@@ -78,15 +79,17 @@ int local(int argc, const char* const* argv) {
                     std::to_string(length.steps) + " batches",
                 Exit::usage);
   }
+  length.steps_per_round = accumulate;
   length.steps -= length.steps % accumulate;
   std::unique_ptr<Profile> profile;
   if (flags.profile) profile = std::make_unique<Profile>(network, warm_up_steps(length.steps));
   LocalExchange updating(network, flags.spec, flags.learning_rate());
   AccumulatingExchange exchange(network, updating, accumulate);
-  Tester tester(network, task.split.test, directory, length.steps_per_epoch);
+  Tester tester(network, task.split.test, directory, length, flags.strict);
   const TrainingResult result =
       train(network_steps(network, loader, flags.seed), flags.batch, exchange, flags, length,
-            &directory, true, [&](std::uint64_t steps) { tester.test(steps); });
+            &directory, true, [&](std::uint64_t steps) { tester.test_between(steps); });
+  if (length.steps > 0) require_finite(network, "after the last step");
   report_replaced(loader);
 
   nlohmann::ordered_json summary = json_of(result);
@@ -106,11 +109,14 @@ int local(int argc, const char* const* argv) {
     directory.write("profile.json", profile->json());
     std::printf("%s\n%s\n", data_report_of(result).c_str(), profile->table().c_str());
   }
+  std::optional<Accuracy> accuracy;
   if (flags.accuracy) {
-    summary["accuracy"] = json_of(tester.test(length.steps));
+    accuracy = tester.test(length.steps);
+    summary["accuracy"] = json_of(*accuracy);
   }
   directory.write("summary.json", summary.dump(1) + "\n");
   std::printf("run      %s\n", directory.path().c_str());
+  if (accuracy) require_finite(*accuracy, network);
   return 0;
 }
 

@@ -15,7 +15,10 @@ void ModelFlags::add_to(CLI::App& app, bool required) {
       ->check(positive());
   app.add_option("--input", options.input, "height and width of the input (default: the network's)")
       ->check(between(1, 4096));
-  app.add_flag("--auxiliary", options.auxiliary, "googlenet: train with the auxiliary classifiers");
+  app.add_flag(
+      "--auxiliary", options.auxiliary,
+      "googlenet: train with the auxiliary classifiers, whose losses the training loss then "
+      "includes");
   app.add_flag("--pad-shortcuts", options.zero_padded_shortcuts,
                "resnet34: zero-padded channels instead of 1x1 convolutions");
 }

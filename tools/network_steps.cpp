@@ -1,10 +1,14 @@
 #include "tools/network_steps.h"
 
+#include <cmath>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "core/clock.h"
 #include "core/device.h"
+#include "tools/finite.h"
 
 namespace duplex::tools {
 namespace {
@@ -28,8 +32,9 @@ class Stepper {
     pass.seed = seed_;
     pass.first_sample = batch_->first_sample;
     pass.labels = batch_->labels;
+    const bool look = looks_for_nan(number);
     exchange.begin(number);
-    network_.forward(batch_->pixels, pass, &exchange);
+    forward(pass, look, exchange);
     network_.backward(&exchange);
     if (device.asynchronous()) {
       next();
@@ -39,11 +44,19 @@ class Stepper {
     network_.synchronize();
     exchange.end();
     outcome.loss = network_.loss();
+    if (look && std::isfinite(*outcome.loss))
+      require_finite(network_, "step " + std::to_string(number));
     if (device.asynchronous()) outcome.waits = device.copy_waits();
     return outcome;
   }
 
  private:
+  void forward(const Pass& pass, bool look, Exchange& exchange) {
+    std::optional<KeepingNan> keeping;
+    if (look) keeping.emplace(network_.device());
+    network_.forward(batch_->pixels, pass, &exchange);
+  }
+
   void next() {
     if (copy_) copy_->wait();  // The loader takes back what it gave before.
     batch_ = &loader_.next();

@@ -8,9 +8,11 @@
 namespace duplex::tools {
 
 void ParallelFlags::add_to(CLI::App& app) {
-  app.add_option("--sync", sync,
-                 "join: one update by the mean gradient of every worker's batch (default); split: "
-                 "the workers share one batch; none: every gradient is applied as it comes")
+  app.add_option(
+         "--sync", sync,
+         "join: one update by the mean gradient of every worker's batch (default); split: "
+         "the workers share one batch (batch normalisation is over each worker's part); none: "
+         "every gradient is applied as it comes")
       ->check(CLI::IsMember({"join", "split", "none"}));
   app.add_option("--average", average,
                  "workers update weights of their own and go on with the mean of them after every "

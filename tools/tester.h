@@ -7,6 +7,7 @@
 #include "layers/network.h"
 #include "tools/evaluation.h"
 #include "tools/run_directory.h"
+#include "tools/training.h"
 
 namespace duplex::tools {
 
@@ -14,16 +15,20 @@ namespace duplex::tools {
 /// it.
 class Tester {
  public:
+  /// `strict`: a test picture that cannot be read is an error, not left out.
   Tester(Network& network, const datasets::Subset& test, const RunDirectory& directory,
-         std::uint64_t steps_per_epoch);
-  /// Of what so many steps have trained.
+         const Length& length, bool strict);
+  /// Tests what so many steps have trained.
   Accuracy test(std::uint64_t steps);
+  /// The same, between steps: throws Error where outputs are not finite.
+  void test_between(std::uint64_t steps);
 
  private:
   Network& network_;
   const datasets::Subset& test_;
   const RunDirectory& directory_;
-  std::uint64_t steps_per_epoch_;
+  Length length_;
+  bool strict_;
   std::optional<RowFile> file_;  ///< From the first test on.
 };
 

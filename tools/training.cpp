@@ -54,6 +54,12 @@ Task open_task(const TrainingFlags& flags) {
                 Exit::usage);
   }
   datasets::Split split = datasets::split(data, flags.test_fraction);
+  if (flags.accuracy && split.test.size() == 0) {
+    throw Error(data->source() + " leaves nothing to test with --test-fraction " +
+                    fixed(flags.test_fraction, 2) +
+                    ": --accuracy and --test-every need a greater one",
+                Exit::usage);
+  }
   return {std::move(data), std::move(split), models::build(flags.model.net, options)};
 }
 
@@ -61,9 +67,20 @@ int loader_threads() {
   return std::clamp(usable_cores(), 1, 8);
 }
 
+double Length::epochs(std::uint64_t steps) const {
+  return static_cast<double>(steps * step_samples) / static_cast<double>(epoch_samples);
+}
+
+bool Length::test_due(std::uint64_t steps, std::uint64_t every) const {
+  if (every == 0 || steps == 0 || steps % steps_per_round != 0) return false;
+  const std::uint64_t period = every * epoch_samples;
+  return steps * step_samples / period > (steps - steps_per_round) * step_samples / period;
+}
+
 Length length_of(const TrainingFlags& flags, const datasets::BatchLoader& loader) {
   Length length;
-  length.steps_per_epoch = std::max<std::uint64_t>(loader.steps(1), 1);
+  length.step_samples = loader.samples(1);
+  length.epoch_samples = loader.size();
   length.steps = loader.steps(flags.epochs);
   if (flags.batches != 0) {
     length.steps = flags.epochs == 0 ? 0 : std::min(length.steps, flags.batches);
@@ -96,7 +113,7 @@ TrainingResult train(const StepRunner& run, std::int64_t batch, Exchange& inner,
 
     StepMetrics row;
     row.step = step;
-    row.epoch = step / length.steps_per_epoch;
+    row.epoch = length.epoch_of(step);
     row.loss = loss;
     row.rate = rate.at(step / length.steps_per_update);
     row.total = seconds(end - step_begin);
@@ -136,8 +153,8 @@ TrainingResult train(const StepRunner& run, std::int64_t batch, Exchange& inner,
           fixed(static_cast<double>((step + 1) * static_cast<std::uint64_t>(batch)) / gone, 1) +
           " pictures/s, " + clock_text(left) + " left");
     }
-    if (test && step + 1 < length.steps && flags.test_every != 0 &&
-        (step + 1) % (flags.test_every * length.steps_per_epoch) == 0) {
+    if (test && step + 1 < length.steps && length.test_due(step + 1, flags.test_every)) {
+      exchange.await_all();
       test(step + 1);
       step_begin = clock_ns();
       start += step_begin - end;
@@ -201,6 +218,8 @@ nlohmann::ordered_json json_of(const TrainingResult& result) {
 
 nlohmann::ordered_json json_of(const Accuracy& accuracy) {
   return {{"samples", accuracy.samples},
+          {"not_finite", accuracy.not_finite},
+          {"unreadable", accuracy.unreadable.size()},
           {"top1", accuracy.top1},
           {"top5", accuracy.top5},
           {"loss", accuracy.loss}};
@@ -221,7 +240,9 @@ std::string report_of(const TrainingResult& result, std::int64_t batch, bool alo
           "\n";
   const std::string steps = grouped(static_cast<std::int64_t>(result.steps)) + " steps, " +
                             clock_text(result.seconds) + " in all\n";
-  text += result.loss ? "loss     " + fixed(*result.loss, 4) + " over the last tenth of " + steps
+  text += result.loss ? "loss     " + fixed(*result.loss, 4) +
+                            (alone ? "" : " of the first worker's samples,") +
+                            " over the last tenth of " + steps
                       : "replay   nothing was computed; " + steps;
   return text;
 }
@@ -231,6 +252,10 @@ std::string data_report_of(const TrainingResult& result) {
          "% of the time; for more than 1% of a step in " +
          grouped(static_cast<std::int64_t>(result.data_steps)) + " of " +
          grouped(static_cast<std::int64_t>(result.data.count)) + "\n";
+}
+
+void report_unreadable(const Accuracy& accuracy) {
+  list_left_out(accuracy.unreadable, "test pictures left out, as they cannot be read");
 }
 
 void report_replaced(const datasets::BatchLoader& loader) {

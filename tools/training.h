@@ -34,11 +34,24 @@ Task open_task(const TrainingFlags& flags);
 /// Threads that decode pictures beside the computing ones.
 int loader_threads();
 
-/// Steps of a run: epochs of the loader's, or fewer if --batches says so.
+/// Steps of a run: epochs of the loader's, or fewer if --batches says so. An epoch is over when as
+/// many samples have been seen as the training part has, in the middle of a step as a rule.
 struct Length {
   std::uint64_t steps = 0;
-  std::uint64_t steps_per_epoch = 1;
+  std::uint64_t step_samples = 1;      ///< What all workers together take in a step.
+  std::uint64_t epoch_samples = 1;     ///< The size of the training part.
   std::uint64_t steps_per_update = 1;  ///< Learning rates go by updates.
+  /// Only after every so many steps are there weights that all that has been seen has made: an
+  /// update of accumulated gradients, a mean of the workers' weights.
+  std::uint64_t steps_per_round = 1;
+
+  /// That so many steps are, with fractions.
+  double epochs(std::uint64_t steps) const;
+  /// The epoch, from 0, that a step's first sample is of.
+  std::uint64_t epoch_of(std::uint64_t step) const { return step * step_samples / epoch_samples; }
+  /// Whether a test is due after so many steps: at the first end of a round behind the end of each
+  /// `every`-th epoch. Never if `every` is 0.
+  bool test_due(std::uint64_t steps, std::uint64_t every) const;
 };
 Length length_of(const TrainingFlags& flags, const datasets::BatchLoader& loader);
 
@@ -90,6 +103,9 @@ std::string report_of(const TrainingResult& result, std::int64_t batch, bool alo
 
 /// A line: how long, and in how many steps, computing waited for data.
 std::string data_report_of(const TrainingResult& result);
+
+/// What a test could not read, in a line or two on standard error.
+void report_unreadable(const Accuracy& accuracy);
 
 /// What was replaced while reading, in a line or two on standard error.
 void report_replaced(const datasets::BatchLoader& loader);

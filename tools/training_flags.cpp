@@ -10,29 +10,32 @@ namespace duplex::tools {
 
 void TrainingFlags::add_to(CLI::App& app) {
   model.add_to(app);
-  app.add_option("--datadir", datadir,
-                 "folder of pictures (a folder a class), packed file, or folder of IDX files");
+  app.add_option(
+      "--datadir", datadir,
+      "folder of pictures (a folder a class), packed file, or folder of IDX files; pictures are "
+      "squashed to the input's size, whatever EXIF says of their orientation, without alpha");
   app.add_option("--logdir", logdir,
                  "run directory (default: runs/, named by command, net and time)");
   app.add_option("--weights", weights, "safetensors file to start from");
   app.add_option("--save", save, "safetensors file to write the trained weights to");
   app.add_flag("--accuracy", accuracy, "test top-1 and top-5 accuracy after training");
-  app.add_option(
-         "--test-every", test_every,
-         "test every so many epochs too, for accuracy.csv; the clock of training stops then")
+  app.add_option("--test-every", test_every,
+                 "test every so many epochs too, for accuracy.csv; no step's time counts it (with "
+                 "--sync none the other workers go on meanwhile)")
       ->check(positive());
   app.add_flag("--profile", profile,
                "seconds a layer, forward and backward, as a table and profile.json");
   app.add_option("--epochs", epochs, "times through the training part (default 1)");
-  app.add_option("--batches", batches, "stop after this many batches");
+  app.add_option("--batches", batches,
+                 "stop after this many batches, if --epochs do not end before");
   app.add_option("--batch", batch, "pictures a batch (default 32)")->check(positive());
   app.add_option("--optimizer", optimiser, "sgd or adam (default sgd)")
       ->check(CLI::IsMember({"sgd", "adam"}));
   app.add_option("--lr", rate, "learning rate (default 0.01; adam 0.001)")->check(at_least(0));
-  app.add_option("--lr-steps", rate_steps, "steps at which the learning rate drops")
+  app.add_option("--lr-steps", rate_steps, "updates after which the learning rate drops")
       ->delimiter(',');
   app.add_option("--lr-factor", rate_factor, "what it drops by (default 0.1)")->check(at_least(0));
-  app.add_option("--warmup", warmup, "steps over which the learning rate rises to its value");
+  app.add_option("--warmup", warmup, "updates over which the learning rate rises to its value");
   app.add_option("--momentum", spec.momentum, "sgd (default 0)")->check(between(0.0, 1.0));
   app.add_flag("--nesterov", spec.nesterov, "sgd: Nesterov's momentum");
   app.add_option("--weight-decay", spec.weight_decay, "L2 (default 0)")->check(at_least(0));
@@ -41,7 +44,7 @@ void TrainingFlags::add_to(CLI::App& app) {
          "--test-fraction", test_fraction,
          "part of each class kept for testing, where the data set does not say (default 0.2)")
       ->check(between(0.0, 0.9));
-  app.add_flag("--strict", strict, "a picture that cannot be read ends the run");
+  app.add_flag("--strict", strict, "a picture that cannot be read ends the run, in tests too");
   app.add_option("--seed", seed, "of weights, shuffling, dropout, mirroring (default 1)");
   computing.add_to(app,
                    "; or replay:PROFILE, which waits as long as each layer of profile.json took, "

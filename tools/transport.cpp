@@ -52,6 +52,7 @@ net::MeshSpec mesh_spec(const Flags& flags, const Model& model) {
   spec.identity.job = "transport";
   spec.identity.model = fingerprint_of(model);
   spec.identity.data = net::fingerprint("no pictures");
+  spec.identity.start = net::fingerprint("no weights");
   spec.identity.settings = net::fingerprint("repeats " + std::to_string(flags.repeats));
   flags.wire.apply_to(spec);
   spec.log = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };

@@ -28,15 +28,32 @@ HostParameters::HostParameters(const Model& model, bool gradients) : specs_(mode
   }
 }
 
-void HostParameters::initialise(std::uint64_t seed) {
-  for (std::size_t i = 0; i < specs_.size(); ++i) draw_initial(specs_[i], seed, spans_[i].weights);
-}
-
-void HostParameters::load(const std::string& path, const Model& model) {
+net::Fingerprint HostParameters::start(const Model& model, std::uint64_t seed,
+                                       const std::string& path) {
+  net::Sha256 sum;
   std::size_t next = 0;
-  read_checkpoint(path, model, [&](const ParameterSpec& spec, const float* values) {
-    if (spec.trained) std::copy_n(values, spec.shape.elements(), spans_[next++].weights);
-  });
+  const auto take = [&](const ParameterSpec& spec, const float* values) {
+    const auto count = static_cast<std::size_t>(spec.shape.elements());
+    sum.add(spec.name + '\0');
+    sum.add({reinterpret_cast<const char*>(values), count * sizeof(float)});
+    if (!spec.trained) return;
+    if (values != spans_[next].weights) std::copy_n(values, count, spans_[next].weights);
+    ++next;
+  };
+  if (!path.empty()) {
+    read_checkpoint(path, model, take);
+    return {"those of " + path, sum.digest()};
+  }
+  std::vector<float> statistics;
+  for (const Model::Entry& layer : model.nodes()) {
+    for (const ParameterSpec& spec : model.parameters(layer)) {
+      statistics.resize(static_cast<std::size_t>(spec.trained ? 0 : spec.shape.elements()));
+      float* values = spec.trained ? spans_[next].weights : statistics.data();
+      draw_initial(spec, seed, values);
+      take(spec, values);
+    }
+  }
+  return {"those of --seed " + std::to_string(seed), sum.digest()};
 }
 
 std::vector<std::shared_ptr<void>> HostParameters::pin(Device& device) const {
@@ -71,6 +88,10 @@ void Between::push(std::size_t parameter, const Tensor& values) {
 void Between::end() {
   queue_.wait();
   wire_.end();
+}
+
+void Between::await_all() {
+  for (std::size_t p = 0; p < host_.spans().size(); ++p) await(p);
 }
 
 void AveragingExchange::begin(std::uint64_t step) {

@@ -16,10 +16,10 @@ class HostParameters {
   /// With `gradients` off, only weights: a central server.
   HostParameters(const Model& model, bool gradients);
 
-  /// Fills the weights as Network::initialise does.
-  void initialise(std::uint64_t seed);
-  /// Fills the weights from a file (read_checkpoint), whose running statistics are passed over.
-  void load(const std::string& path, const Model& model);
+  /// Fills the weights as Network::initialise does, or, if `path` is not empty, from a file
+  /// (read_checkpoint). Returns what ranks compare before they train: a digest of these weights and
+  /// of the running statistics that belong to them; the optimiser begins with zeros everywhere.
+  net::Fingerprint start(const Model& model, std::uint64_t seed, const std::string& path);
   /// Views for the exchange, in forward order. Valid while this object is.
   const std::vector<net::Span>& spans() const { return spans_; }
   const std::vector<ParameterSpec>& specs() const { return specs_; }
@@ -45,6 +45,7 @@ class Between {
   void push(std::size_t parameter, const Tensor& values);
   /// Returns when all that was pushed has been handed over.
   void end();
+  void await_all();
 
  private:
   Network& network_;
@@ -66,6 +67,7 @@ class WireExchange final : public Exchange {
     between_.push(parameter, network_.parameters()[parameter].gradient);
   }
   void end() override { between_.end(); }
+  void await_all() override { between_.await_all(); }
 
  private:
   Network& network_;
@@ -89,6 +91,10 @@ class AveragingExchange final : public Exchange {
   void await(std::size_t parameter) override;
   void push(std::size_t parameter) override;
   void end() override;
+  /// Of a round that has ended: the mean.
+  void await_all() override {
+    if (last_of_round()) between_.await_all();
+  }
 
  private:
   bool first_of_round() const { return step_ % every_ == 0; }

@@ -85,13 +85,13 @@ TEST(Handshake, AReplayedResponseProvesNothing) {
     if (!replay) {
       put(response.payload, std::int32_t{2});
       for (const char* text : {"test"}) put_text(response.payload, text);
-      for (const char* text : {"model", "data", "settings"}) {
+      for (const char* text : {"model", "data", "settings", "start"}) {
         put_text(response.payload, text);
         put_digest(response.payload, sha256(text));
       }
       Bytes blank = response.payload;
       put_digest(blank, Digest{});
-      std::string text = std::string("duplex 1 connects") + '\0';
+      std::string text = std::string("duplex 2 connects") + '\0';
       for (const Bytes& part : {hello.payload, challenge.payload, blank})
         text.append(part.begin(), part.end());
       put_digest(response.payload, key.hmac(text));
@@ -148,6 +148,7 @@ TEST(Handshake, RanksThatDifferAreBothTold) {
       {"model", [](MeshSpec& s) { s.identity.model = fingerprint("lenet"); }},
       {"data set", [](MeshSpec& s) { s.identity.data = fingerprint("mnist"); }},
       {"settings", [](MeshSpec& s) { s.identity.settings = fingerprint("adam"); }},
+      {"weights to start from", [](MeshSpec& s) { s.identity.start = fingerprint("other"); }},
       {"ranks",
        [](MeshSpec& s) {
          s.topology.size = 3;
@@ -192,8 +193,8 @@ TEST(Handshake, AnotherVersionIsNamed) {
   RankZero zero;
   Socket socket = zero.visit();
   RawSelf self;
-  self.version = 2;
-  expect_in(raw_greet(socket, self), {"version 2", "version 1", "127.0.0.1:"});
+  self.version = 3;
+  expect_in(raw_greet(socket, self), {"version 3", "version 2", "127.0.0.1:"});
   EXPECT_EQ(zero.join(1), "");
   zero.wait();
   EXPECT_TRUE(zero.outcome.ok) << "one stranger's version ended the run: " << zero.outcome.message;

@@ -37,7 +37,7 @@ struct RawFrame {
   std::uint64_t step = 0;
   Bytes payload;
   std::uint32_t magic = 0x4c505844;
-  std::uint16_t version = 1;
+  std::uint16_t version = 2;
   std::uint64_t length = ~std::uint64_t{0};  ///< As it is said in the header; all ones: as it is.
 
   Bytes bytes() const {
@@ -81,9 +81,9 @@ inline RawFrame receive_raw(Socket& socket) {
 /// What a raw peer says of itself in the handshake.
 struct RawSelf {
   std::int32_t rank = 1, wanted = 0, size = 2;
-  std::string job = "test", model = "model", data = "data", settings = "settings";
+  std::string job = "test", model = "model", data = "data", settings = "settings", start = "start";
   Key key;
-  std::uint16_t version = 1;
+  std::uint16_t version = 2;
 };
 
 inline std::string raw_text(const Bytes& payload, std::size_t at = 0) {
@@ -95,7 +95,7 @@ inline std::string raw_text(const Bytes& payload, std::size_t at = 0) {
 /// The connecting side's handshake. Empty if it was accepted, else the reason of the reject.
 inline std::string raw_greet(Socket& socket, const RawSelf& self) {
   const auto mac = [&](const std::string& side, const Bytes& a, const Bytes& b, const Bytes& c) {
-    std::string text = "duplex 1 " + side + '\0';
+    std::string text = "duplex 2 " + side + '\0';
     for (const Bytes* part : {&a, &b, &c}) text.append(part->begin(), part->end());
     return self.key.hmac(text);
   };
@@ -113,7 +113,7 @@ inline std::string raw_greet(Socket& socket, const RawSelf& self) {
   response.kind = 3;
   put(response.payload, self.size);
   put_text(response.payload, self.job);
-  for (const std::string* text : {&self.model, &self.data, &self.settings}) {
+  for (const std::string* text : {&self.model, &self.data, &self.settings, &self.start}) {
     put_text(response.payload, *text);
     put_digest(response.payload, sha256(*text));
   }

@@ -2,6 +2,7 @@
 // weights, to rounding, for N ranks of sync join as for one machine with the N-fold batch.
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "tests/tools/training_runs.h"
 
@@ -89,14 +90,87 @@ TEST_F(Training, AveragingEveryBatchIsTheNFoldBatch) {  // With plain SGD: spec,
   EXPECT_EQ(together(3, 8, seldom), together(4, 8, plus(seldom, {"--server", "central"})));
 }
 
-/// The others wait meanwhile, and get the same weights.
+/// The rows of accuracy.csv: a row has the epochs in its second column.
+std::vector<std::string> test_rows(const std::string& path) {
+  std::istringstream text(read_text(path));
+  std::vector<std::string> rows;
+  for (std::string line; std::getline(text, line);)
+    if (line.rfind("step,", 0) != 0) rows.push_back(line);
+  return rows;
+}
+
+/// Without the number of steps, which counts other things on other numbers of ranks.
+std::string after_step(const std::string& row) {
+  return row.substr(row.find(','));
+}
+
+/// The others wait for its gradients meanwhile, and all get the same weights.
 TEST_F(Training, FirstWorkerTestsBetweenEpochs) {
   const std::vector<std::string> flags{"--lr", "0.05", "--epochs", "4"};
   const Weights without = together(3, 8, flags);
   EXPECT_EQ(together(3, 8, plus(flags, {"--test-every", "1"})), without);
-  const std::string rows =
-      read_text(folder_ / ("together" + std::to_string(runs_) + "/accuracy.csv"));
-  EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 1 + 4) << rows;
+  const std::string path = folder_ / ("together" + std::to_string(runs_) + "/accuracy.csv");
+  EXPECT_EQ(test_rows(path).size(), 4U) << read_text(path);
+}
+
+/// What is tested between two steps is what a run that ends there would have saved, to the last
+/// digit of its loss: the update, or the mean, of the last gradient has come.
+TEST_F(Training, TestsBetweenEpochsAreOfTheWeightsThatTheyName) {
+  struct Case {
+    const char* name;
+    int ranks, batch;
+    std::vector<std::string> flags;
+    std::string batches;  ///< Of the run that ends where the other has its first test.
+  };
+  const std::vector<Case> cases{{"join", 2, 16, {}, "3"},
+                                {"off", 2, 16, {"--overlap", "off"}, "3"},
+                                {"central", 3, 16, {"--server", "central"}, "3"},
+                                {"split", 2, 32, {"--sync", "split"}, "3"},
+                                {"average", 2, 16, {"--average", "2"}, "4"}};
+  std::vector<std::string> rows;
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const std::vector<std::string> flags = plus({"--lr", "0.05", "--momentum", "0.9"}, c.flags);
+    together(c.ranks, c.batch, plus(flags, {"--epochs", "3", "--test-every", "1"}));
+    const auto between =
+        test_rows(folder_ / ("together" + std::to_string(runs_) + "/accuracy.csv"));
+    together(c.ranks, c.batch,
+             plus(flags, {"--epochs", "3", "--batches", c.batches, "--accuracy"}));
+    const auto last = test_rows(folder_ / ("together" + std::to_string(runs_) + "/accuracy.csv"));
+    ASSERT_EQ(last.size(), 1U);
+    ASSERT_FALSE(between.empty());
+    EXPECT_EQ(between[0], last[0]);
+    rows.push_back(between[0]);
+  }
+  alone(16, {"--lr", "0.05", "--momentum", "0.9", "--accumulate", "2", "--epochs", "3",
+             "--test-every", "1"});
+  const auto accumulated = test_rows(folder_ / ("alone" + std::to_string(runs_) + "/accuracy.csv"));
+  ASSERT_EQ(accumulated.size(), 3U);
+  EXPECT_EQ(after_step(accumulated[0]), after_step(rows[0]));
+}
+
+TEST_F(Training, RanksThatStartFromOtherWeightsAreToldSo) {
+  alone(16, {"--batches", "1"});
+  const std::string weights =
+      folder_ / ("alone" + std::to_string(runs_) + "/checkpoint.safetensors");
+  for (const char* server : {"distributed", "central"}) {
+    std::vector<Process> processes;
+    write_two_nodes();
+    for (int rank = 0; rank < 2; ++rank) {
+      std::vector<std::string> flags{"--nodefile", folder_ / "nodes",   "--timeout",
+                                     "20",         "--server",          server,
+                                     "--index",    std::to_string(rank)};
+      if (rank == 0) flags.insert(flags.end(), {"--weights", weights});
+      processes.emplace_back(arguments("dist", "mixed", 8, flags));
+    }
+    for (Process& process : processes) {
+      const Result result = process.wait();
+      EXPECT_EQ(result.exit, 1);
+      for (const char* word : {"weights to start from", "those of --seed 1", weights.c_str(),
+                               "give every rank the same --weights"})
+        EXPECT_NE(result.err.find(word), std::string::npos) << result.err;
+    }
+  }
 }
 
 TEST_F(Training, AsynchronousWorkersLearn) {

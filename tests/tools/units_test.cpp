@@ -1,6 +1,10 @@
 // The pieces that commands are made of, against values worked out by hand.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+#include <vector>
+
 #include "core/device.h"
 #include "core/error.h"
 #include "layers/network.h"
@@ -9,9 +13,11 @@
 #include "tests/tools/program.h"
 #include "tools/equations.h"
 #include "tools/evaluation.h"
+#include "tools/finite.h"
 #include "tools/nodefile.h"
 #include "tools/statistics.h"
 #include "tools/table.h"
+#include "tools/training.h"
 
 namespace duplex::tools {
 namespace {
@@ -80,11 +86,94 @@ TEST(Estimate, SynchronousEquations) {
 }
 
 TEST(Evaluation, RankOfTheLabel) {
-  const float outputs[] = {0.1F, 0.4F, 0.4F, 0.1F};
-  EXPECT_EQ(rank_of_label(outputs, 4, 1), 0U);
-  EXPECT_EQ(rank_of_label(outputs, 4, 2), 1U);
-  EXPECT_EQ(rank_of_label(outputs, 4, 0), 2U);
-  EXPECT_EQ(rank_of_label(outputs, 4, 3), 3U);
+  const float logits[] = {0.1F, 0.4F, 0.4F, 0.1F};
+  const auto rank = [&](std::int32_t label) {
+    return judge(LossKind::softmax_cross_entropy, logits, 4, label).rank;
+  };
+  EXPECT_EQ(rank(1), 0U);
+  EXPECT_EQ(rank(2), 1U);
+  EXPECT_EQ(rank(0), 2U);
+  EXPECT_EQ(rank(3), 3U);
+}
+
+/// As probabilities in float32 all but the first would be 0, and so equal.
+TEST(Evaluation, IsOfTheLogits) {
+  const float logits[] = {200.0F, 20.0F, 19.0F, 18.0F, 17.0F, 16.0F, 15.0F, 100.0F};
+  const Judgement judgement = judge(LossKind::softmax_cross_entropy, logits, 8, 7);
+  EXPECT_TRUE(judgement.finite);
+  EXPECT_EQ(judgement.rank, 1U);
+  EXPECT_NEAR(judgement.loss, 100.0, 1e-12);
+}
+
+TEST(Evaluation, TheLossIsOfTheNetworksKind) {
+  const float outputs[] = {0.5F, -1.0F, 2.0F};
+  EXPECT_NEAR(judge(LossKind::squared_error, outputs, 3, 2).loss, 0.5 * (0.25 + 1.0 + 1.0), 1e-12);
+  const double sum = std::exp(0.5) + std::exp(-1.0) + std::exp(2.0);
+  EXPECT_NEAR(judge(LossKind::softmax_cross_entropy, outputs, 3, 2).loss, std::log(sum) - 2.0,
+              1e-12);
+}
+
+TEST(Evaluation, WhatIsNotFiniteIsNeverRight) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity}) {
+    for (std::size_t at = 0; at < 3; ++at) {
+      float logits[] = {3.0F, 2.0F, 1.0F};
+      logits[at] = bad;
+      const Judgement judgement = judge(LossKind::softmax_cross_entropy, logits, 3, 0);
+      EXPECT_FALSE(judgement.finite);
+      EXPECT_EQ(judgement.rank, 3U);
+      EXPECT_TRUE(std::isnan(judgement.loss));
+    }
+  }
+}
+
+Length length_of(std::uint64_t epochs, std::uint64_t samples, std::uint64_t batch) {
+  Length length;
+  length.step_samples = batch;
+  length.epoch_samples = samples;
+  length.steps = epochs * samples / batch;
+  return length;
+}
+
+std::vector<std::uint64_t> tests_of(const Length& length, std::uint64_t every) {
+  std::vector<std::uint64_t> steps;
+  for (std::uint64_t n = 1; n < length.steps; ++n)
+    if (length.test_due(n, every)) steps.push_back(n);
+  return steps;
+}
+
+/// 63 pictures in batches of 32 are two steps less a picture: an epoch does not end with a step.
+TEST(Epochs, AreSamplesSeen) {
+  for (const std::uint64_t samples : {364, 63, 64}) {
+    const Length length = length_of(10, samples, 32);
+    EXPECT_EQ(length.epoch_of(0), 0U);
+    EXPECT_EQ(length.epoch_of(length.steps - 1), 9U);
+    EXPECT_LE(length.epochs(length.steps), 10.0);
+    const std::vector<std::uint64_t> tests = tests_of(length, 1);
+    EXPECT_EQ(tests.size(), 9U) << samples;
+    for (std::size_t i = 0; i < tests.size(); ++i) {
+      EXPECT_GE(length.epochs(tests[i]), static_cast<double>(i + 1));
+      EXPECT_LT(length.epochs(tests[i] - 1), static_cast<double>(i + 1));
+    }
+    EXPECT_EQ(tests_of(length, 5).size(), 1U);
+    EXPECT_TRUE(tests_of(length, 0).empty());
+  }
+  EXPECT_EQ(length_of(10, 63, 32).steps, 19U);
+}
+
+TEST(Epochs, TestsWaitForTheEndOfARound) {
+  Length length = length_of(10, 100, 10);
+  length.steps_per_round = 4;
+  EXPECT_EQ(tests_of(length, 1), (std::vector<std::uint64_t>{12, 20, 32, 40, 52, 60, 72, 80, 92}));
+  length.steps_per_round = 25;  // More than an epoch: a test a round.
+  EXPECT_EQ(tests_of(length, 1), (std::vector<std::uint64_t>{25, 50, 75}));
+}
+
+TEST(NotFinite, IsLookedForSoonAndEverAgain) {
+  std::vector<std::uint64_t> looks;
+  for (std::uint64_t step = 0; step < 301; ++step)
+    if (looks_for_nan(step)) looks.push_back(step + 1);
+  EXPECT_EQ(looks, (std::vector<std::uint64_t>{1, 2, 4, 8, 16, 32, 64, 100, 200, 300}));
 }
 
 TEST(Evaluation, IsNotObserved) {

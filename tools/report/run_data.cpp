@@ -99,8 +99,9 @@ RankSummary rank_of(const json& file) {
   return rank;
 }
 
-/// Rows of a file that has these columns; an empty cell is none. A last line that is not whole is
-/// left out of a run that was interrupted.
+/// Rows of a file that has these columns; an empty cell is none, and so is the loss of a network
+/// that has diverged ("nan"). A last line that is not whole is left out of a run that was
+/// interrupted.
 std::vector<std::vector<std::optional<double>>> read_rows(const std::string& path,
                                                           const std::string& columns,
                                                           bool complete) {
@@ -121,7 +122,8 @@ std::vector<std::vector<std::optional<double>>> read_rows(const std::string& pat
       if (cells[i].empty()) continue;
       char* end = nullptr;
       row.back() = std::strtod(cells[i].c_str(), &end);
-      good = *end == '\0' && std::isfinite(*row.back());
+      good = *end == '\0';
+      if (!std::isfinite(*row.back())) row.back().reset();
     }
     if (!good) {
       if (last && !complete) break;
