@@ -213,8 +213,8 @@ int launch(int argc, const char* const* argv) {
   Flags flags;
   app.add_option(
          "ACTION", flags.action,
-         "start (default), or stop: ends all ranks that run with the nodefile, however they "
-         "were started, and waits for their end")
+         "start (default), or stop: ends all ranks of yours that run with the nodefile, however "
+         "they were started, and waits for their end")
       ->check(CLI::IsMember({"start", "stop"}));
   app.add_option("--nodefile", flags.nodefile,
                  "the machines: host, host:port or host slots=N a line")

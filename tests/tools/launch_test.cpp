@@ -198,22 +198,23 @@ TEST_F(Launch, ARankWithoutARecordTrainsAndSaysSo) {
   // In a system of its own, with a /tmp that is made here, in which the folder is open to all.
   const std::string own = folder_ / "tmp", records = "/tmp/duplex-0";
   const auto in_own = [&](const std::string& script, const std::vector<std::string>& words) {
-    const std::string mounted = "exec 3< \"$DUPLEX\" && mount --bind \"$0\" /tmp && exec " + script;
+    const std::string mounted = "exec 3< \"$DUPLEX\" && mount --bind \"$0\" /tmp && " + script;
     return Process(plus({"-r", "-m", "sh", "-c", mounted, own}, words), "unshare").wait();
   };
+  const std::string program = "exec /proc/self/fd/3 \"$@\"";
   std::filesystem::create_directories(own + "/duplex-0");
   if (in_own("true", {}).exit != 0) GTEST_SKIP() << "mount namespaces may not be made here";
   ASSERT_EQ(::chmod((own + "/duplex-0").c_str(), 0755), 0);
   write_text(own + "/nodes", "127.0.0.1:" + std::to_string(free_ports(1)[0]) + "\n");
   std::vector<std::string> words = rank_words("/tmp/nodes", 0, "/tmp/run");
   *std::find(words.begin(), words.end(), "3000") = "5";
-  const Result trained = in_own("/proc/self/fd/3 \"$@\"", words);
+  const Result trained = in_own(program, words);
   EXPECT_EQ(trained.exit, 0) << trained.err;
   EXPECT_NE(trained.err.find("rank 0: " + records + " is accessible to others"), std::string::npos)
       << trained.err;
   EXPECT_TRUE(std::filesystem::exists(own + "/run/summary.json"));
-  const Result stop = in_own("/proc/self/fd/3 \"$@\"",
-                             {"launch", "stop", "--here", "x", "--nodefile", "/tmp/nodes"});
+  const Result stop =
+      in_own(program, {"launch", "stop", "--here", "x", "--nodefile", "/tmp/nodes"});
   EXPECT_EQ(stop.exit, 1);
   EXPECT_NE(stop.err.find(records + " is accessible to others"), std::string::npos) << stop.err;
 }
