@@ -20,6 +20,16 @@
 namespace duplex::tools::testing {
 namespace {
 
+/// What a forked child does: has a record, says through `pipe` whether it does (y, n), and waits
+/// for its end, half a minute at most.
+[[noreturn]] void hold_record(const std::string& nodefile, int rank, const std::string& folder,
+                              int pipe) {
+  ::alarm(30);
+  const RankRecord record(nodefile, rank, folder);
+  if (::write(pipe, record.trouble().empty() ? "y" : "n", 1) != 1) ::_exit(1);
+  for (;;) ::pause();
+}
+
 /// A process with a record, until it goes.
 class Holder {
  public:
@@ -27,13 +37,7 @@ class Holder {
     int ready[2];
     if (::pipe(ready) != 0) throw std::runtime_error("no pipe");
     process_ = ::fork();
-    if (process_ == 0) {
-      ::alarm(30);
-      const RankRecord record(nodefile, rank, folder);
-      const bool said = ::write(ready[1], record.trouble().empty() ? "y" : "n", 1) == 1;
-      while (said) ::pause();
-      ::_exit(1);
-    }
+    if (process_ == 0) hold_record(nodefile, rank, folder, ready[1]);
     ::close(ready[1]);
     char answer = 'n';
     recorded_ = ::read(ready[0], &answer, 1) == 1 && answer == 'y';
@@ -117,14 +121,10 @@ TEST_F(Records, ManyRanksThatStartAtOnceAllHaveTheirs) {
   for (int rank = 0; rank < count; ++rank) {
     starters.push_back(::fork());
     if (starters.back() == 0) {
-      ::alarm(30);
       char byte = 0;
       ::close(go[1]);
       if (::read(go[0], &byte, 1) != 0) ::_exit(1);  // Its end is the signal for all.
-      const RankRecord record("nodes", rank, folder_);
-      const bool said = ::write(done[1], record.trouble().empty() ? "y" : "n", 1) == 1;
-      while (said) ::pause();
-      ::_exit(1);
+      hold_record("nodes", rank, folder_, done[1]);
     }
   }
   ::close(go[0]);
