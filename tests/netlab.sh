@@ -37,7 +37,7 @@ awk '/"t_comm_s"/ { on = 1 } on && /"(up|down)(_both)?":/ {
      END { exit bad || n != 4 }' "$work/run/transport-ps.json" || fail "the link's rate"
 # All three hosts' ranks, started as launch starts them by ssh.
 bash tools/netlab.sh nodefile > "$work/nodes"
-bash tools/netlab.sh exec 1 sysctl -qw net.ipv4.tcp_slow_start_after_idle=1
+bash tools/netlab.sh exec 1 sh -c 'echo 1 > /proc/sys/net/ipv4/tcp_slow_start_after_idle'
 "$duplex" launch --nodefile "$work/nodes" --ssh tools/netlab-ssh.sh -- --net lenet --device replay:0.02 --batches 5 \
   --key "$work/key" --logdir "$work/launched" --timeout 20 > "$work/log" 2>&1 || { cat "$work/log"; fail "launch"; }
 [ -s "$work/launched/rank-2.json" ] || fail "rank 2 left nothing"

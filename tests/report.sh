@@ -61,7 +61,7 @@ frame = f'<iframe style="width:{width}px;height:900px;border:0" srcdoc="{html.es
 with open(out, "w", encoding="utf-8") as file:
     file.write(f'<!DOCTYPE html><html><head><meta charset="utf-8"></head><body>{frame}</body></html>')
 PYTHON
-  timeout 120 "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$work/profile" \
+  timeout -k 2 60 "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$work/profile" \
     --window-size=1400,1000 --virtual-time-budget=3000 --dump-dom "file://$work/looked.html" \
     > "$work/dom.html" 2> "$work/log" || { echo "$browser failed: $(tail -1 "$work/log")"; return 1; }
   python3 - "$work/dom.html" "$1" "$3" << 'PYTHON'

@@ -5,8 +5,8 @@ set -eu
 skip() { echo "skipped: $*"; exit 77; }
 if [ "${1:-}" != inside ]; then
   cd "$(dirname "$0")/.."
-  for program in ssh sshd ssh-keygen ip tc pgrep; do
-    PATH=$PATH:/usr/sbin command -v $program > /dev/null || skip "needs $program (openssh-server, iproute2, procps)"
+  for program in ssh sshd ssh-keygen ip tc; do
+    PATH=$PATH:/usr/sbin command -v $program > /dev/null || skip "needs $program (openssh-server, iproute2)"
   done
   exec bash make/isolated.sh tests/ssh.sh
 fi
@@ -52,6 +52,22 @@ done
 duplex=${DUPLEX:-bin/duplex}
 "$duplex" keygen "$work/key" > /dev/null
 cp "$work/key" "$work/not-on-2/key"
+# processes COMMAND WORDS: those of this duplex command, on whichever host, that have these words one after the other.
+processes() {
+  local file words
+  for file in /proc/[0-9]*/cmdline; do
+    mapfile -d '' -t words 2> /dev/null < "$file" || continue
+    [[ ${words[0]-} == *duplex && ${words[1]-} == "$1" && " ${words[*]} " == *" $2 "* ]] || continue
+    file=${file%/cmdline}
+    echo "${file#/proc/}"
+  done
+}
+# signal NAME COMMAND WORDS: sends it to them; fails where there are none.
+signal() {
+  local found
+  mapfile -t found < <(processes "$2" "$3")
+  [ ${#found[@]} -gt 0 ] && kill -"$1" "${found[@]}"
+}
 # launch NAME PORT HOSTS FLAGS...: one rank on each of the hosts, from host 0. Leaves the exit code in a file.
 launch() {
   local name=$1 port=$2 hosts=$3 i code=0
@@ -65,8 +81,8 @@ launch() {
 ended() {
   [[ " $2 " == *" $(cat "$work/code-$1") "* ]] || fail "$1: exit code $(cat "$work/code-$1"), not $2"
   SECONDS=0
-  while pgrep -f "[d]uplex dist.*/nodes-$1 " > "$work/pids"; do
-    ((SECONDS < 5)) || fail "$1: still running: $(tr '\n' ' ' < "$work/pids")"
+  while [ "$(processes dist "$work/nodes-$1")" ]; do
+    ((SECONDS < 5)) || fail "$1: still running: $(processes dist "$work/nodes-$1" | tr '\n' ' ')"
     sleep 0.05
   done
 }
@@ -77,7 +93,7 @@ begun() {
     ((SECONDS < 10)) || fail "$1: training does not begin"
     sleep 0.05
   done
-  pgrep -f "^$duplex dist.*/nodes-$1 --index 1" > "$work/pids" || fail "$1: no rank 1 is seen"
+  [ "$(processes dist "$work/nodes-$1 --index 1")" ] || fail "$1: no rank 1 is seen"
 }
 
 # A rank that ends before the others know it: they are given ten seconds, then ended.
@@ -96,7 +112,7 @@ grep -q '^\[2\] rank 2 of 3 (from --index; ' "$work/log-good-errors" || fail "ra
 launch killed 7118 '1 2 3' --batches 100000 --key "$work/key" &
 running=$!
 begun killed
-pkill -KILL -f "^$duplex dist.*/nodes-killed --index 2" || fail "rank 2 is not there to be killed"
+signal KILL dist "$work/nodes-killed --index 2" || fail "rank 2 is not there to be killed"
 wait $running
 grep -q '^launch: rank [0-2] ended with exit code' "$work/log-killed-errors" || fail "a killed rank is not told"
 ended killed '3 255'  # Of a peer that noticed, or ssh's for a signal over there.
@@ -104,14 +120,14 @@ ended killed '3 255'  # Of a peer that noticed, or ssh's for a signal over there
 launch interrupted 7119 '1 2 3' --batches 100000 --key "$work/key" &
 running=$!
 begun interrupted
-pkill -INT -f "^$duplex launch.*/nodes-interrupted" || fail "launch is not there to be interrupted"
+signal INT launch "--nodefile $work/nodes-interrupted" || fail "launch is not there to be interrupted"
 wait $running
 ended interrupted 130
 
 launch lost 7120 '2 3' --batches 100000 --key "$work/key" &
 running=$!
 begun lost
-pkill -KILL -f "^$duplex launch.*/nodes-lost" || fail "launch is not there to be killed"
+signal KILL launch "--nodefile $work/nodes-lost" || fail "launch is not there to be killed"
 wait $running
 ended lost 137
 
@@ -119,6 +135,9 @@ launch stopped 7121 '2 3' --batches 100000 --key "$work/key" &
 running=$!
 begun stopped
 host 0 "$duplex" launch stop --nodefile "$work/nodes-stopped" --ssh "$work/ssh" > "$work/log-stop" 2>&1 || fail "stop: exit code $?"
+[ -z "$(processes dist "$work/nodes-stopped")" ] || fail "stop did not wait for the ranks' end"
+# The hosts have their processes in common, so either may have come first.
+grep -q '^launch: stopped [12] ranks\? on 10\.77\.0\.[23]$' "$work/log-stop" || fail "stop does not say what it did"
 wait $running
 ended stopped '3 255'
 

@@ -15,6 +15,7 @@
 #include "tools/finite.h"
 #include "tools/network_steps.h"
 #include "tools/peak_memory.h"
+#include "tools/rank_record.h"
 #include "tools/rank_tracing.h"
 #include "tools/replay.h"
 #include "tools/table.h"
@@ -298,6 +299,11 @@ int dist(int argc, const char* const* argv) {
   flags.add_to(app);
   if (const auto done = parse(app, argc, argv)) return *done;
   std::fprintf(stderr, "%s\n", flags.settle().c_str());
+  std::optional<RankRecord> record;
+  if (!flags.nodefile.empty()) record.emplace(flags.nodefile, flags.index);
+  if (record && !record->trouble().empty()) {
+    std::fprintf(stderr, "rank %d: %s\n", flags.index, record->trouble().c_str());
+  }
   Rank(flags).run();
   return 0;
 }

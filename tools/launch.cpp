@@ -6,70 +6,34 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <system_error>
 
 #include "core/clock.h"
 #include "core/error.h"
-#include "net/listener.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/launch_hosts.h"
+#include "tools/launch_stop.h"
 #include "tools/nodefile.h"
+#include "tools/rank_record.h"
 
 namespace duplex::tools {
 namespace {
 
-/// What the other ranks are given to end by themselves, and then to obey SIGTERM.
-constexpr double grace_seconds = 10.0, obey_seconds = 3.0;
+/// What the other ranks are given to end by themselves.
+constexpr double grace_seconds = 10.0;
 
 volatile sig_atomic_t interrupted = 0;
 
 struct Flags {
-  std::string action = "start", nodefile, ssh = "ssh";
+  std::string action = "start", nodefile, ssh = "ssh", here;
   bool print = false;
   std::vector<std::string> dist;
 };
-
-std::string quoted(const std::string& text) {
-  const bool plain = !text.empty() && text.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789_-+=./:,@%") == std::string::npos;
-  if (plain) return text;
-  std::string result = "'";
-  for (const char letter : text)
-    result += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  return result + "'";
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + quoted(word);
-  return line;
-}
-
-std::string own_path() {
-  char path[PATH_MAX];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-  if (length <= 0) throw Error("launch: this program's own path is not known");
-  return {path, static_cast<std::size_t>(length)};
-}
-
-/// Whether an address is this machine's: one can listen on it.
-bool is_here(const std::string& host) {
-  try {
-    net::Listener::open({host, 0});
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
 
 /// The command of one rank. By ssh it runs in this folder's namesake over there and ends when ssh's
 /// input does, that is with the launcher.
@@ -79,10 +43,9 @@ std::vector<std::string> command_of(const Flags& flags, const net::Address& node
   dist.insert(dist.end(), flags.dist.begin(), flags.dist.end());
   dist.insert(dist.end(), {"--nodefile", flags.nodefile, "--index", std::to_string(rank)});
   if (is_here(node.host)) return dist;
-  const std::string there = "cd " + quoted(std::filesystem::current_path().string()) +
-                            " && exec 3<&0 && { (cat <&3; kill $$) > /dev/null 2>&1 & exec " +
-                            joined(dist) + " 3<&- < /dev/null; }";
-  return {flags.ssh, "-o", "BatchMode=yes", node.host, "sh -c " + quoted(there)};
+  return ssh_command(flags.ssh, node.host,
+                     "exec 3<&0 && { (cat <&3; kill $$) > /dev/null 2>&1 & exec " + joined(dist) +
+                         " 3<&- < /dev/null; }");
 }
 
 /// A rank's process, and what it says.
@@ -239,32 +202,6 @@ class Launch {
   int next_signal_ = 0;
 };
 
-/// Ends what launch, or anything else, has started on the nodefile's machines with this nodefile.
-int stop(const Flags& flags, const std::vector<net::Address>& nodes) {
-  int missed = 0;
-  std::vector<std::string> done;
-  for (const net::Address& node : nodes) {
-    if (std::find(done.begin(), done.end(), node.host) != done.end()) continue;
-    done.push_back(node.host);
-    // The brackets keep the pattern from matching the shell that it is written in.
-    const std::string kill =
-        "pkill -TERM -f -- '[d]uplex dist .*--nodefile " + flags.nodefile + " '; [ $? -le 1 ]";
-    const std::vector<std::string> command =
-        is_here(node.host) ? std::vector<std::string>{"sh", "-c", kill}
-                           : std::vector<std::string>{flags.ssh, "-o", "BatchMode=yes", node.host,
-                                                      "sh -c " + quoted(kill)};
-    if (flags.print) {
-      std::printf("%s\n", joined(command).c_str());
-      continue;
-    }
-    if (Launch({command}).run() != 0) {
-      std::fprintf(stderr, "launch: %s could not be reached\n", node.host.c_str());
-      ++missed;
-    }
-  }
-  return missed == 0 ? 0 : static_cast<int>(Exit::failed);
-}
-
 }  // namespace
 
 int launch(int argc, const char* const* argv) {
@@ -274,14 +211,21 @@ int launch(int argc, const char* const* argv) {
       "first rank that fails ends the others.",
       "duplex launch"};
   Flags flags;
-  app.add_option("ACTION", flags.action,
-                 "start (default), or stop: ends what runs with the nodefile")
+  app.add_option(
+         "ACTION", flags.action,
+         "start (default), or stop: ends all ranks of yours that run with the nodefile, however "
+         "they were started, and waits for their end")
       ->check(CLI::IsMember({"start", "stop"}));
   app.add_option("--nodefile", flags.nodefile,
                  "the machines: host, host:port or host slots=N a line")
       ->required();
   app.add_option("--ssh", flags.ssh, "the program that reaches other machines (default ssh)");
-  app.add_flag("--print-commands", flags.print, "only say what would be started");
+  CLI::Option* print =
+      app.add_flag("--print-commands", flags.print, "only say what would be started");
+  app.add_option("--here", flags.here,
+                 "with stop: end this machine's ranks alone, and call it so in messages; what stop "
+                 "runs on the other machines")
+      ->excludes(print);
   // What follows "--" is dist's.
   int own = 1;
   while (own < argc && std::strcmp(argv[own], "--") != 0) ++own;
@@ -293,9 +237,15 @@ int launch(int argc, const char* const* argv) {
     }
   }
 
+  if (!flags.here.empty()) {
+    if (flags.action == "stop") return stop_here(record_name(flags.nodefile), flags.here);
+    throw Error("launch: --here goes with stop", Exit::usage);
+  }
   const std::vector<net::Address> nodes = read_nodefile(flags.nodefile);
-  flags.nodefile = std::filesystem::absolute(flags.nodefile).lexically_normal().string();
-  if (flags.action == "stop") return stop(flags, nodes);
+  flags.nodefile = record_name(flags.nodefile);
+  if (flags.action == "stop") {
+    return stop_everywhere(flags.nodefile, nodes, flags.ssh, flags.print);
+  }
   std::vector<std::vector<std::string>> commands;
   for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
     commands.push_back(command_of(flags, nodes[rank], rank));

@@ -60,6 +60,9 @@ steer() {
     > /sys/class/net/$2/queues/rx-0/rps_cpus" 2> /dev/null || true  # Not every kernel can.
 }
 
+# tcp NAMESPACE NAME VALUE: a setting of TCP there. (The program sysctl is not on every machine.)
+tcp() { ip netns exec "$1" sh -c 'echo "$2" > "/proc/sys/net/ipv4/tcp_$1"' sh "$2" "$3"; }
+
 up() {
   local hosts=$1 rate=$2 mtu=${NETLAB_MTU:-1500} buffer="latency 50ms" i host
   [ -z "${NETLAB_BUFFER:-}" ] || buffer="limit $NETLAB_BUFFER"
@@ -79,17 +82,17 @@ up() {
     ip -n "$host" addr add $network.$((i + 1))/24 dev eth0
     ip -n "$host" link set eth0 up
     # A connection must not start from what an earlier one measured.
-    ip netns exec "$host" sysctl -qw net.ipv4.tcp_no_metrics_save=1
-    ip netns exec "$host" sysctl -qw net.ipv4.tcp_slow_start_after_idle="${NETLAB_SLOW_START:-0}"
+    tcp "$host" no_metrics_save 1
+    tcp "$host" slow_start_after_idle "${NETLAB_SLOW_START:-0}"
     # A host's queue is first come, first served, and TCP lets a connection put in what it expects to send in a
     # millisecond: who has had more gets more. With as much for all they share the cable, as behind the queue that most
     # systems give a network card (fq_codel), which not every kernel has.
-    ip netns exec "$host" sysctl -qw net.ipv4.tcp_limit_output_bytes="${NETLAB_OUTPUT:-131072}" 2> /dev/null || true
+    tcp "$host" limit_output_bytes "${NETLAB_OUTPUT:-131072}" 2> /dev/null || true
     # On links that are never idle TCP forgets how short a round trip can be, and from then on puts in less at a time,
     # so that who has had more gets more again.
-    ip netns exec "$host" sysctl -qw net.ipv4.tcp_min_rtt_wlen="${NETLAB_MIN_RTT:-86400}" 2> /dev/null || true
+    tcp "$host" min_rtt_wlen "${NETLAB_MIN_RTT:-86400}" 2> /dev/null || true
     if [ -n "${NETLAB_CONGESTION:-}" ]; then
-      ip netns exec "$host" sysctl -qw net.ipv4.tcp_congestion_control="$NETLAB_CONGESTION" 2> /dev/null ||
+      tcp "$host" congestion_control "$NETLAB_CONGESTION" 2> /dev/null ||
         fail "congestion control '$NETLAB_CONGESTION' is not to be had on this machine"
     fi
     shape "$host" eth0 "$rate" "latency 50ms"
@@ -99,7 +102,7 @@ up() {
   done
   trap - EXIT
   echo "netlab: $hosts hosts at $rate, $network.1 to $network.$hosts," \
-    "$(ip netns exec "${lab}0" sysctl -n net.ipv4.tcp_congestion_control)"
+    "$(ip netns exec "${lab}0" cat /proc/sys/net/ipv4/tcp_congestion_control)"
 }
 
 down() {

@@ -223,7 +223,10 @@ TEST(Connection, EarlierLayersOvertake) {
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk)
     bench.connection->send(FrameKind::gradient, chunk_of(9, chunk, bytes), 4, payload.data(), 9);
   char begun = 0;
-  while (bench.other.peek(&begun, 1) == 0) std::this_thread::sleep_for(milliseconds(1));
+  const Deadline deadline = soon();
+  while (bench.other.peek(&begun, 1) == 0 && Clock::now() < deadline)
+    std::this_thread::sleep_for(milliseconds(1));
+  ASSERT_GT(bench.other.peek(&begun, 1), 0);
   bench.connection->send(FrameKind::gradient, chunk_of(0, 0, 400), 4, payload.data(), 0);
   bench.connection->part("");
 

@@ -30,9 +30,12 @@ TEST(Mesh, StrangersCostNothing) {
   elsewhere.job = "other";
   expect_in(raw_greet(strangers[4], elsewhere), {"job 'other'", "job 'test'"});
   strangers[5] = Socket();
-  while (zero.log().find("does not speak Duplex's protocol") == std::string::npos ||
-         zero.log().find("job 'other'") == std::string::npos)
+  const Deadline refused = soon();
+  while ((zero.log().find("does not speak Duplex's protocol") == std::string::npos ||
+          zero.log().find("job 'other'") == std::string::npos) &&
+         Clock::now() < refused)
     std::this_thread::sleep_for(milliseconds(1));
+  expect_in(zero.log(), {"does not speak Duplex's protocol", "job 'other'"});
 
   Socket one = zero.visit(), two = zero.visit();
   RawSelf self;

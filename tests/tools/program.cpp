@@ -61,19 +61,18 @@ void write_part(const std::string& folder, const std::string& prefix, int count,
 
 }  // namespace
 
-Process::Process(const std::vector<std::string>& arguments)
+Process::Process(const std::vector<std::string>& arguments, const std::string& program)
     : out_(::memfd_create("out", MFD_CLOEXEC)), err_(::memfd_create("err", MFD_CLOEXEC)) {
-  const char* program = std::getenv("DUPLEX");
-  if (program == nullptr)
-    throw std::runtime_error("DUPLEX does not name the program; use make test");
-  std::vector<char*> argv{const_cast<char*>(program)};
+  const char* path = program.empty() ? std::getenv("DUPLEX") : program.c_str();
+  if (path == nullptr) throw std::runtime_error("DUPLEX does not name the program; use make test");
+  std::vector<char*> argv{const_cast<char*>(path)};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   pid_ = ::fork();
   if (pid_ == 0) {
     ::dup2(out_, STDOUT_FILENO);
     ::dup2(err_, STDERR_FILENO);
-    ::execv(program, argv.data());
+    ::execvp(path, argv.data());
     ::_exit(127);
   }
 }
@@ -93,10 +92,18 @@ Process::~Process() {
 
 Result Process::wait() {
   int status = 0;
-  ::waitpid(pid_, &status, 0);
+  std::string late;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (::waitpid(pid_, &status, WNOHANG) == 0) {
+    if (late.empty() && std::chrono::steady_clock::now() > deadline) {
+      ::kill(pid_, SIGKILL);
+      late = "the test ended it after a minute";
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
   pid_ = -1;
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_all(out_),
-          read_all(err_)};
+          read_all(err_) + late};
 }
 
 void Process::kill(int signal) const {

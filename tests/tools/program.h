@@ -13,14 +13,15 @@ struct Result {
 /// A program that runs. Ended with SIGKILL if it is still there at the end.
 class Process {
  public:
-  /// `arguments`: the command and its flags. The program is $DUPLEX.
-  explicit Process(const std::vector<std::string>& arguments);
+  /// `arguments`: the command and its flags. `program`: $DUPLEX unless it is given.
+  explicit Process(const std::vector<std::string>& arguments, const std::string& program = "");
   ~Process();
   Process(Process&& other) noexcept;
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
   Process& operator=(Process&&) = delete;
 
+  /// Until it ends, or is ended with SIGKILL after a minute.
   Result wait();
   void kill(int signal) const;
 

@@ -1,4 +1,4 @@
-// How runs of several ranks begin and end: launch, replay, transport; ranks that differ, are lost
+// How runs of several ranks begin and end: replay, transport; ranks that differ, are lost
 // or never come.
 #include <signal.h>
 
@@ -86,35 +86,6 @@ TEST_F(Ranks, ReplayWantsAProfileThatFits) {
   refused("replay:" + (folder_ / "other.json"), "conv2", 1);
 }
 
-TEST_F(Ranks, LaunchStartsAllRanksAndEndsThemTogether) {
-  write_two_nodes();
-  const auto launch = [&](const std::vector<std::string>& dist) {
-    return run(plus({"launch", "--nodefile", folder_ / "nodes", "--", "--net", "lenet", "--logdir",
-                     folder_ / "launched", "--job", "launch", "--timeout", "20"},
-                    dist));
-  };
-  const Result good = launch({"--device", "replay:0.01", "--batches", "5"});
-  EXPECT_EQ(good.exit, 0) << good.err;
-  EXPECT_NE(good.out.find("[0] replay"), std::string::npos) << good.out;
-  EXPECT_NE(good.err.find("[1] rank 1: rank 0"), std::string::npos) << good.err;
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "launched/rank-1.json"));
-
-  const Result bad = launch({"--datadir", folder_ / "nowhere"});
-  EXPECT_EQ(bad.exit, 1) << bad.err;
-  EXPECT_NE(bad.err.find("launch: rank "), std::string::npos) << bad.err;
-  EXPECT_NE(bad.err.find("nowhere"), std::string::npos) << bad.err;
-
-  EXPECT_EQ(launch({"--index", "0"}).exit, 2);
-  write_text(folder_ / "far", "127.0.0.1\n192.0.2.1\n");
-  const Result commands =
-      run({"launch", "--nodefile", folder_ / "far", "--print-commands", "--", "--net", "le net"});
-  EXPECT_EQ(commands.exit, 0) << commands.err;
-  EXPECT_EQ(std::count(commands.out.begin(), commands.out.end(), '\n'), 2);
-  EXPECT_NE(commands.out.find("\nssh -o BatchMode=yes 192.0.2.1 "), std::string::npos)
-      << commands.out;
-  EXPECT_NE(commands.out.find("'le net'"), std::string::npos) << commands.out;
-}
-
 TEST_F(Ranks, ThoseOfOneMachineShareItsCores) {
   write_two_nodes();
   const auto computes_on = [&](const std::vector<std::string>& more) {
@@ -139,34 +110,6 @@ TEST_F(Ranks, ThoseOfOneMachineShareItsCores) {
   EXPECT_TRUE(ends_with(line, ", " + std::to_string(each) + (each == 1 ? " thread" : " threads")))
       << line;
   EXPECT_TRUE(ends_with(computes_on({"--threads", "3"}), ", 3 threads"));
-}
-
-TEST_F(Ranks, CtrlCAndLaunchStopEndAllRanks) {
-  const auto launched = [&](const std::string& name) {
-    write_two_nodes();
-    Process launch({"launch", "--nodefile", folder_ / "nodes", "--", "--net", "lenet", "--logdir",
-                    folder_ / name, "--device", "replay:0.01", "--batches", "100000"});
-    await_bytes(folder_ / (name + "/metrics.csv"), 500);
-    return launch;
-  };
-  const auto is_left = [&] {
-    return std::system(
-               ("pgrep -f '[d]uplex dist .*" + (folder_ / "nodes") + " ' > /dev/null").c_str()) ==
-           0;
-  };
-  Process interrupted = launched("interrupted");
-  EXPECT_TRUE(is_left());
-  interrupted.kill(SIGINT);
-  const Result result = interrupted.wait();
-  EXPECT_EQ(result.exit, 130);
-  EXPECT_NE(result.err.find("launch: interrupted"), std::string::npos) << result.err;
-  EXPECT_EQ(result.err.find("ended with exit code"), std::string::npos) << result.err;
-  EXPECT_FALSE(is_left());
-
-  Process stopped = launched("stopped");
-  EXPECT_EQ(run({"launch", "stop", "--nodefile", folder_ / "nodes"}).exit, 0);
-  EXPECT_EQ(stopped.wait().exit, 128 + SIGTERM);
-  EXPECT_FALSE(is_left());
 }
 
 TEST_F(Ranks, TransportTellsBothSidesTheSame) {

@@ -1,0 +1,182 @@
+// Records of running ranks: who is found, and what is refused. A process has one record at most, so
+// those of ranks that run are held by forked children.
+#include "tools/rank_record.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/temporary_folder.h"
+#include "tests/tools/program.h"
+
+namespace duplex::tools::testing {
+namespace {
+
+/// What a forked child does: has a record, says through `pipe` whether it does (y, n), and waits
+/// for its end, half a minute at most.
+[[noreturn]] void hold_record(const std::string& nodefile, int rank, const std::string& folder,
+                              int pipe) {
+  ::alarm(30);
+  const RankRecord record(nodefile, rank, folder);
+  if (::write(pipe, record.trouble().empty() ? "y" : "n", 1) != 1) ::_exit(1);
+  for (;;) ::pause();
+}
+
+/// A process with a record, until it goes.
+class Holder {
+ public:
+  Holder(const std::string& nodefile, int rank, const std::string& folder) {
+    int ready[2];
+    if (::pipe(ready) != 0) throw std::runtime_error("no pipe");
+    process_ = ::fork();
+    if (process_ == 0) hold_record(nodefile, rank, folder, ready[1]);
+    ::close(ready[1]);
+    char answer = 'n';
+    recorded_ = ::read(ready[0], &answer, 1) == 1 && answer == 'y';
+    ::close(ready[0]);
+  }
+  ~Holder() { kill(); }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+
+  void kill() {
+    if (process_ <= 0) return;
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+    process_ = -1;
+  }
+  bool recorded() const { return recorded_; }
+  pid_t process() const { return process_; }
+
+ private:
+  pid_t process_ = -1;
+  bool recorded_ = false;
+};
+
+class Records : public ::testing::Test {
+ protected:
+  std::size_t files() const { return temporary_.files().size(); }
+
+  TemporaryFolder temporary_;
+  const std::string folder_ = temporary_ / "records";
+};
+
+TEST_F(Records, ThoseOfANodefileAreFoundWithTheirProcesses) {
+  EXPECT_TRUE(running_ranks("nodes", folder_).empty());  // There is no folder yet.
+  const Holder one("nodes", 1, folder_), zero("./x/../nodes", 0, folder_),
+      other("other nodes", 0, folder_);
+  ASSERT_TRUE(one.recorded() && zero.recorded() && other.recorded());
+  struct stat status {};
+  ASSERT_EQ(::stat(folder_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0700U);
+
+  const auto ranks = running_ranks(std::filesystem::current_path().string() + "/nodes", folder_);
+  ASSERT_EQ(ranks.size(), 2U);
+  EXPECT_EQ(ranks[0].rank, 0);
+  EXPECT_EQ(ranks[0].process, zero.process());
+  EXPECT_EQ(ranks[1].rank, 1);
+  EXPECT_EQ(ranks[1].process, one.process());
+  const auto others = running_ranks("other nodes", folder_);
+  ASSERT_EQ(others.size(), 1U);
+  EXPECT_EQ(others[0].process, other.process());
+  EXPECT_EQ(files(), 3U);
+}
+
+TEST_F(Records, OneGoesWithItsRank) {
+  {
+    const RankRecord record("nodes", 0, folder_);
+    EXPECT_EQ(record.trouble(), "");
+    EXPECT_EQ(files(), 1U);
+  }
+  EXPECT_EQ(files(), 0U);
+}
+
+TEST_F(Records, StaleOnesAreRemovedAndTellOfNobody) {
+  Holder killed("nodes", 0, folder_), also("nodes", 1, folder_);
+  ASSERT_TRUE(killed.recorded() && also.recorded());
+  killed.kill();
+  EXPECT_EQ(files(), 2U);
+  const Holder next("other nodes", 0, folder_);  // A rank's start looks, too.
+  EXPECT_EQ(files(), 2U);
+  also.kill();
+  EXPECT_TRUE(running_ranks("nodes", folder_).empty());
+  EXPECT_EQ(files(), 1U);
+  EXPECT_EQ(running_ranks("other nodes", folder_).size(), 1U);
+}
+
+TEST_F(Records, ManyRanksThatStartAtOnceAllHaveTheirs) {
+  constexpr int count = 16;
+  std::vector<pid_t> starters;
+  int done[2], go[2];
+  ASSERT_EQ(::pipe(done), 0);
+  ASSERT_EQ(::pipe(go), 0);
+  for (int rank = 0; rank < count; ++rank) {
+    starters.push_back(::fork());
+    if (starters.back() == 0) {
+      char byte = 0;
+      ::close(go[1]);
+      if (::read(go[0], &byte, 1) != 0) ::_exit(1);  // Its end is the signal for all.
+      hold_record("nodes", rank, folder_, done[1]);
+    }
+  }
+  ::close(go[0]);
+  ::close(go[1]);
+  ::close(done[1]);
+  std::string answers;
+  char byte = 0;
+  while (answers.size() < count && ::read(done[0], &byte, 1) == 1) answers += byte;
+  EXPECT_EQ(answers, std::string(count, 'y'));
+  const auto ranks = running_ranks("nodes", folder_);
+  ASSERT_EQ(ranks.size(), static_cast<std::size_t>(count));
+  for (int rank = 0; rank < count; ++rank) {
+    EXPECT_EQ(ranks[static_cast<std::size_t>(rank)].process,
+              starters[static_cast<std::size_t>(rank)]);
+  }
+  for (const pid_t process : starters) {
+    ::kill(process, SIGKILL);
+    ::waitpid(process, nullptr, 0);
+  }
+  ::close(done[0]);
+}
+
+TEST_F(Records, AFolderThatIsNotTheUsersAloneIsRefused) {
+  const auto refused = [&](const std::string& folder, const std::string& why) {
+    const RankRecord record("nodes", 0, folder);
+    EXPECT_NE(record.trouble().find(folder), std::string::npos) << record.trouble();
+    EXPECT_NE(record.trouble().find(why), std::string::npos) << record.trouble();
+    try {
+      running_ranks("nodes", folder);
+      ADD_FAILURE() << folder << " was taken";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+    }
+  };
+  ASSERT_EQ(::mkdir(folder_.c_str(), 0700), 0);
+  ASSERT_EQ(::symlink(folder_.c_str(), (temporary_ / "link").c_str()), 0);
+  refused(temporary_ / "link", "is a link");
+  write_text(temporary_ / "file", "");
+  refused(temporary_ / "file", "no folder");
+  ASSERT_EQ(::chmod(folder_.c_str(), 0710), 0);
+  refused(folder_, "accessible to others");
+  ASSERT_EQ(::chmod(folder_.c_str(), 0700), 0);
+  EXPECT_EQ(RankRecord("nodes", 0, folder_).trouble(), "");
+  // A folder of root, or, for root itself, of somebody else.
+  if (::geteuid() != 0) {
+    refused("/", "another user");
+  } else {
+    ASSERT_EQ(::chown(folder_.c_str(), 1, 1), 0);
+    refused(folder_, "another user");
+  }
+  EXPECT_EQ(files(), 1U);  // The one that is no folder.
+}
+
+}  // namespace
+}  // namespace duplex::tools::testing

@@ -1,0 +1,53 @@
+// What a rank leaves on its machine for as long as it runs, so that `duplex launch stop` finds it:
+// a file that the rank holds a lock on. The kernel tells who holds it, so no number of a process
+// that is gone is ever signalled, and no list of processes has to be searched.
+#pragma once
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "datasets/file.h"
+
+namespace duplex::tools {
+
+/// The folder of this user's records: /tmp/duplex-UID. Not in the home folder, which several
+/// machines may share, and not by TMPDIR, which may differ between a rank and who stops it.
+std::string record_folder();
+
+/// A nodefile's name in records: its absolute, lexically normal path.
+std::string record_name(const std::string& nodefile);
+
+/// This process's record, removed at the end. Where there can be none, trouble() says why, and the
+/// rank is not found. One at a time in a process, which must not open the file otherwise: closing
+/// it anywhere in the process gives the lock back. A forked child does not hold the lock.
+class RankRecord {
+ public:
+  RankRecord(const std::string& nodefile, int rank, const std::string& folder = record_folder());
+  ~RankRecord();
+  RankRecord(const RankRecord&) = delete;
+  RankRecord& operator=(const RankRecord&) = delete;
+
+  /// Empty: it is recorded.
+  const std::string& trouble() const { return trouble_; }
+
+ private:
+  void write(const datasets::Descriptor& folder, const std::string& text);
+
+  std::string path_, trouble_;
+  int file_ = -1;
+};
+
+/// A rank of this user that runs on this machine.
+struct RunningRank {
+  int rank = -1;
+  pid_t process = 0;  ///< 0: this process cannot signal it, since it runs in another pid namespace.
+};
+
+/// Those that were started with the nodefile, by rank. Removes the records of ranks that have
+/// ended, with whatever nodefile. Throws Error where the folder is a link, not this user's, or
+/// accessible to others.
+std::vector<RunningRank> running_ranks(const std::string& nodefile,
+                                       const std::string& folder = record_folder());
+
+}  // namespace duplex::tools
