@@ -39,7 +39,7 @@ failed=0
 check() { if ! eval "$2"; then echo "FAILED: $1"; tail -n 40 "$work/log"; failed=1; fi; }
 # bench: one run; its exit code is $code.
 bench() {
-  env -u PYTHON DUPLEX="$work/duplex" TORCH_VENV="$work/venv" NETWORKS="${networks:-squeezenet}" BATCHES=8 STEPS=3 PASSES=2 \
+  env -u PYTHON DUPLEX="$work/duplex" TORCH_VENV="$work/venv" NETWORKS="${networks:-squeezenet}" BATCHES='8 16' STEPS=3 PASSES=2 \
     PAGE="$work/page.md" timeout 50 python3 tools/bench_cpu >"$work/log" 2>&1
   code=$?
 }

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) 
 import page
 import peer
 from lab.machine import DUPLEX, Failed, commit, processor, quiet
-from turns import Cell
+from turns import Cell, Probe
 
 NETWORKS = "squeezenet googlenet resnet34 vgg16e alexnet"
 
@@ -84,16 +84,18 @@ def main():
         sys.exit(f"bench: {DUPLEX} is missing: make builds it")
     settings = Settings()
     other = peer.find(settings.say)
-    told, cells, failed = facts(settings, other), [], False
+    told, cells, probes, failed = facts(settings, other), [], {}, False
     for batch in settings.batches:
         for network in settings.networks:
+            if other and network not in probes:  # Once: torch.compile takes a minute each time.
+                probes[network] = Probe(other, network, batch, settings)
             try:
-                cells.append(Cell(network, batch, other, settings))
+                cells.append(Cell(network, batch, other, probes.get(network), settings))
             except Failed as failure:
                 failed = True
                 settings.say(str(failure))
                 told.append(f"{network}, batch {batch} did not run: {failure}")
-    own = page.section(settings.onednn, told, cells)
+    own = page.section(settings.onednn, told, cells, list(probes.values()))
     print(own)
     if settings.path:
         old = ""

@@ -18,8 +18,8 @@ NOTES = """\
 - **ratio**: Duplex's pictures a second over PyTorch's. Duplex computes in float32, so the ratio that counts is the one
   to PyTorch's best float32. Beside its bf16 Duplex still computes in float32.
 - **PyTorch's configurations**: its default layout or channels_last (cl), eager or torch.compile in its default mode;
-  bf16 is autocast. A probe runs all of them for a few steps with each network and batch, and the fastest of each
-  precision is then measured in turns with Duplex. SGD is fused where PyTorch has that; the allocator is glibc's.
+  bf16 is autocast. A probe runs all of them for a few steps with each network and the first batch, and the fastest of
+  each precision is then measured in turns with Duplex. SGD is fused where PyTorch has that; the allocator is glibc's.
 - **ceiling**: the seconds that the convolutions and linear layers of a step take when each runs alone, in oneDNN's best
   layouts and by its faster algorithm, over the seconds of the whole step. What is left is pooling, normalisation,
   concatenation, dropout, the update, and memory that is cold in a network and warm alone.
@@ -64,21 +64,21 @@ def bf16_table(cells):
     return table(["network", "batch", "Duplex, float32", "PyTorch, bf16", "its best", "MiB", "ratio"], rows)
 
 
-def probe_table(cells):
+def probe_table(probes):
     keys = [(precision, configuration) for precision in PRECISIONS for configuration in CONFIGURATIONS]
     names = [("f32 " if precision == "float32" else "bf16 ") + CONFIGURATIONS[configuration].replace("compile", "c.")
              for precision, configuration in keys]
-    rows = [[cell.network, cell.batch] + [f"{cell.probe.rates[key]:.2f}" if key in cell.probe.rates else "failed"
-                                          for key in keys] for cell in cells]
+    rows = [[probe.network, probe.batch] + [f"{probe.rates[key]:.2f}" if key in probe.rates else "failed" for key in keys]
+            for probe in probes]
     return table(["network", "batch", *names], rows)
 
 
-def failures(cells):
+def failures(probes):
     """Equal reasons once."""
     reasons = {}
-    for cell in cells:
-        for (precision, configuration), why in cell.probe.failures.items():
-            reasons.setdefault(why, []).append(f"{cell.network} {cell.batch} {precision} {CONFIGURATIONS[configuration]}")
+    for probe in probes:
+        for (precision, configuration), why in probe.failures.items():
+            reasons.setdefault(why, []).append(f"{probe.network} {precision} {CONFIGURATIONS[configuration]}")
     return "\n".join(prose(f"- failed: {', '.join(which)}: {why}", "  ") for why, which in reasons.items())
 
 
@@ -90,16 +90,15 @@ def title(onednn):
     return f"## With oneDNN {onednn}" if onednn else "## Without oneDNN"
 
 
-def section(onednn, facts, cells):
+def section(onednn, facts, cells, probes):
     """Of one run. `onednn`: the version that Duplex has; empty without."""
     parts = [title(onednn), "\n".join(prose("- " + fact, "  ") for fact in facts),
              "Float32, pictures a second:", float32_table(cells)]
     if any("bf16" in cell.torch for cell in cells):
         parts += ["Duplex in float32 beside PyTorch in bf16, pictures a second:", bf16_table(cells)]
-    probed = [cell for cell in cells if cell.probe]
-    if probed:
+    if probes:
         parts += [f"The probe: PyTorch's configurations, pictures a second of the fastest of {PROBE_STEPS} steps (c.: compile):",
-                  probe_table(probed), failures(probed)]
+                  probe_table(probes), failures(probes)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -75,6 +75,8 @@ class Probe:
     """Which configuration of PyTorch is the fastest with one network and batch, for each precision."""
 
     def __init__(self, peer, network, batch, settings):
+        settings.say(f"{network}, batch {batch}: which of PyTorch's configurations is the fastest")
+        self.network, self.batch = network, batch
         self.what, self.rates, self.failures = f"{network}, batch {batch}", {}, {}
         for precision in PRECISIONS:
             for configuration in CONFIGURATIONS:
@@ -98,12 +100,10 @@ class Probe:
 class Cell:
     """One network and batch: Duplex, and PyTorch's best of each precision, in turns."""
 
-    def __init__(self, network, batch, peer, settings):
+    def __init__(self, network, batch, peer, probe, settings):
         self.network, self.batch, self.duplex = network, batch, Duplex()
-        self.probe, self.torch, self.best = None, {}, {}
-        if peer:
-            settings.say(f"{network}, batch {batch}: which of PyTorch's configurations is the fastest")
-            self.probe = Probe(peer, network, batch, settings)
+        self.probe, self.torch, self.best = probe, {}, {}
+        if probe:
             self.best = {precision: self.probe.best(precision) for precision in PRECISIONS if self.probe.best(precision)}
         for turn in range(settings.passes):
             settings.say(f"{network}, batch {batch}, pass {turn + 1} of {settings.passes}")
