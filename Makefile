@@ -63,9 +63,9 @@ demo:
 bench_parts = $(or $(ONLY),cpu wire)
 bench:
 	$(if $(filter-out cpu wire,$(bench_parts)),$(error ONLY=$(ONLY): make bench has cpu and wire))
-	@bash make/deps.sh build $(if $(filter wire,$(bench_parts)),bench)
+	@bash make/deps.sh build $(if $(filter cpu,$(bench_parts)),torch) $(if $(filter wire,$(bench_parts)),bench)
 	@$(MAKE) --no-print-directory ONLY= $(BIN)
-	@$(if $(filter cpu,$(bench_parts)),DUPLEX=$(BIN) bash tools/bench.sh)
+	@$(if $(filter cpu,$(bench_parts)),DUPLEX=$(BIN) python3 tools/bench_cpu)
 	@$(if $(filter wire,$(bench_parts)),DUPLEX=$(BIN) python3 tools/bench_wire)
 
 .PHONY: thesis

@@ -8,6 +8,7 @@
 #           the reports
 #   demo    the pictures of Fashion-MNIST
 #   bench   iperf3, beside which the wire is timed; as root, what makes the network lab
+#   torch   as root, what the newest PyTorch is installed with (tools/bench_cpu/peer.py), and what torch.compile needs
 cd "$(dirname "$0")/.." || exit 1
 deps=$PWD/.deps
 
@@ -32,6 +33,11 @@ have() {
 unavailable() { find "$deps/unavailable" -mmin -1440 2>/dev/null | grep -q .; }
 
 fashion_mnist() { [ "${FASHION_MNIST:-}" ] || have usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz; }
+
+# No python3, or the one that the distribution's packages bring.
+python_of_distribution() { case $(command -v python3) in '' | /usr/bin/python3 | /bin/python3) ;; *) return 1 ;; esac; }
+python_has() { python3 -c "import $1" 2>/dev/null; }
+python_headers() { [ -e "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null)/Python.h" ]; }
 
 missing=()   # "what|Debian package|Fedora package|optional?"
 want() { missing+=("$*"); }
@@ -58,7 +64,13 @@ for group in "${@:-build}"; do
     bench)
       command -v iperf3 >/dev/null || have usr/bin/iperf3 || unavailable || want 'iperf3|iperf3|iperf3|optional'
       [ "$(id -u)" != 0 ] || command -v tc >/dev/null || unavailable || want 'tc|iproute2|iproute-tc|optional' ;;
-    *) echo "make/deps.sh: unknown group $group (known: build test demo bench)" >&2; exit 2 ;;
+    torch)
+      # Another python3 than the distribution's is the choice, and the business, of who put it there.
+      [ "$(id -u)" != 0 ] || ! python_of_distribution || python_has ensurepip || unavailable ||
+        want 'venv|python3-venv|python3-pip|optional'
+      [ "$(id -u)" != 0 ] || ! python_of_distribution || python_headers || unavailable ||
+        want 'Python.h|python3-dev|python3-devel|optional' ;;
+    *) echo "make/deps.sh: unknown group $group (known: build test demo bench torch)" >&2; exit 2 ;;
   esac
 done
 [ ${#missing[@]} = 0 ] && exit 0

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""PyTorch's training speed, the yardstick of `make bench`: one network, batch and layout a process.
+"""PyTorch's training speed on a CPU, the yardstick of `make bench`: one network and configuration a process.
 
-bench_torch.py NET BATCH default|channels_last STEPS THREADS
+bench_torch.py NET BATCH float32|bf16 default|channels_last eager|compile STEPS THREADS
 
-Prints one tab-separated line: network, batch, layout, pictures a second (median, low quartile, high quartile),
-peak bytes. Random pictures and labels, 1000 classes, cross-entropy, SGD with momentum 0.9; the networks as
-models/ builds them (TensorFlow's "same" padding).
+Prints one tab-separated line: pictures a second (median, low quartile, high quartile, of the fastest step), peak bytes.
+Where it does not run, one line says why, and the exit code is 1. Random pictures and labels, 1000 classes, cross-entropy,
+SGD with momentum 0.9; the networks as models/ builds them (TensorFlow's "same" padding). bf16: autocast; compile:
+torch.compile of the network and its loss, in its default mode.
 """
 import resource
 import statistics
@@ -136,28 +137,57 @@ def alexnet(classes):
 NETWORKS = {f.__name__: f for f in (alexnet, googlenet, resnet34, squeezenet, vgg16e)}
 
 
-def main():
-    name, batch, layout, steps, threads = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
-    torch.set_num_threads(threads)
+WARM_UP = 2
+
+
+def sgd(parameters):
+    """SGD with momentum; fused, which is the fastest, where this PyTorch has it on CPUs."""
+    parameters = list(parameters)
+    try:
+        return torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, fused=True)
+    except (TypeError, RuntimeError):
+        return torch.optim.SGD(parameters, lr=1e-3, momentum=0.9)
+
+
+def measure(name, batch, precision, layout, way, steps):
+    """Seconds of each step."""
     torch.manual_seed(1)
     net = NETWORKS[name](1000).train()
     size = 227 if name == "alexnet" else 224
     images, labels = torch.rand(batch, 3, size, size), torch.arange(batch) % 1000
     if layout == "channels_last":
         net, images = net.to(memory_format=torch.channels_last), images.to(memory_format=torch.channels_last)
-    optimiser = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
+
+    def loss_of(pictures, classes):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16"):
+            return F.cross_entropy(net(pictures), classes)
+
+    if way == "compile":
+        loss_of = torch.compile(loss_of, dynamic=False)
+    optimiser = sgd(net.parameters())
     times = []
-    for step in range(steps + 2):
+    for step in range(WARM_UP + steps):
         begin = time.perf_counter()
-        optimiser.zero_grad(set_to_none=False)
-        F.cross_entropy(net(images), labels).backward()
+        optimiser.zero_grad()
+        loss_of(images, labels).backward()
         optimiser.step()
-        if step >= 2:
+        if step >= WARM_UP:
             times.append(time.perf_counter() - begin)
+    return times
+
+
+def main():
+    name, batch, precision, layout, way = sys.argv[1], int(sys.argv[2]), *sys.argv[3:6]
+    steps, threads = int(sys.argv[6]), int(sys.argv[7])
+    torch.set_num_threads(threads)
+    try:
+        times = measure(name, batch, precision, layout, way, steps)
+    except Exception as error:  # Such as torch.compile without a C++ compiler.
+        reason = (str(error).strip().splitlines() or [""])[0]
+        sys.exit(f"{type(error).__name__}: {reason}")
     low, _, high = statistics.quantiles(times, n=4, method="inclusive")
-    median = statistics.median(times)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(name, batch, layout, f"{batch / median:.3f}", f"{batch / high:.3f}", f"{batch / low:.3f}", peak, sep="\t")
+    rates = [f"{batch / seconds:.3f}" for seconds in (statistics.median(times), high, low, min(times))]
+    print(*rates, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, sep="\t")
 
 
 if __name__ == "__main__":
