@@ -33,7 +33,7 @@ if [ "${1:-}" = inside ]; then
   [ "$user" = root ] || home=/home/$user path=/usr/local/bin:/usr/bin:/bin
   exec env -i ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
     HOME="$home" USER="$user" PATH="$path" LANG=C.UTF-8 TERM=dumb \
-    chroot --userspec="$user:$user" --groups="$user" "$root" bash -c "cd ~/duplex && $4"
+    "$(command -v chroot)" --userspec="$user:$user" --groups="$user" "$root" bash -c "cd ~/duplex && $4"
 fi
 
 # ---- Outside.
@@ -117,14 +117,14 @@ row() {
 
   say "$suite, $user: make demo"
   begin=$SECONDS
-  step "$root" "$user" "$logs/$name-demo.log" 'make demo' && demo=$((SECONDS - begin)) || { demo=failed ok=; }
-  say "$suite, $user: make demo: $demo s; make test"
+  step "$root" "$user" "$logs/$name-demo.log" 'make demo' && demo="$((SECONDS - begin)) s" || { demo=failed ok=; }
+  say "$suite, $user: make demo: $demo; make test"
   begin=$SECONDS
-  step "$root" "$user" "$logs/$name-test.log" 'make test' && test=$((SECONDS - begin)) || { test=failed ok=; }
+  step "$root" "$user" "$logs/$name-test.log" 'make test' && test="$((SECONDS - begin)) s" || { test=failed ok=; }
   local last
   last=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$logs/$name-test.log" | tail -n 1)
   [ -z "$last" ] || counts=$(echo "$last" | sed 's/ passed, / | /; s/ failed, / | /; s/ skipped//')
-  say "$suite, $user: make test: $test s, ${last:-no summary}; the networks"
+  say "$suite, $user: make test: $test, ${last:-no summary}; the networks"
   : >"$logs/$name-bench.log"
   for net in $networks; do
     step "$root" "$user" "$logs/$name-bench-$net.log" \
@@ -161,7 +161,7 @@ record() {
       echo
       echo "Written by \`tests/platforms.sh\`: \`make demo\` and \`make test\` on minimal systems (debootstrap's minbase with git, make and"
       echo "ca-certificates), as root and as an ordinary user without root. Debian 11 has no CLI11: \`make carry\` brought its headers."
-      echo "demo and test: seconds with all that is installed and compiled; the networks: images a second in training at batch 8."
+      echo "demo and test: with all that is installed and compiled; the networks: images a second in training at batch 8."
       echo "These times are of a shared machine ($(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)): they show what works, not what is fast."
       echo
       echo "| date | suite | user | compiler | oneDNN | demo | test | passed | failed | skipped | ${networks// / | } |"
