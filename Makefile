@@ -31,6 +31,8 @@ all: $(BIN)
 help:
 	@echo 'make            builds $(BIN); says what it found on this machine and goes without'
 	@echo 'make deps       installs what is missing (without root: unpacks it into .deps/)'
+	@echo 'make carry      gets the headers that an older distribution does not have, into .deps/, to be copied there'
+	@echo '                (LIBRARIES=1: OpenSSL and GoogleTest too, for a machine like this one without a network)'
 	@echo 'make test       sets up, builds, runs every test; ONLY="core net" runs those folders alone'
 	@echo 'make demo       sets up, builds, trains LeNet on Fashion-MNIST alone and on two workers, compares'
 	@echo 'make bench      times every network, beside its ceiling and PyTorch (ONLY=cpu), and the wire, beside iperf3'
@@ -47,6 +49,10 @@ help:
 .PHONY: deps
 deps:
 	@bash make/deps.sh build test
+
+.PHONY: carry
+carry:
+	@LIBRARIES='$(LIBRARIES)' bash make/carry.sh
 
 # What is missing is installed before the machine is probed, so the rest is a make of its own.
 .PHONY: test
@@ -78,7 +84,7 @@ thesis:
 clean:
 	rm -rf build build-sanitize bin
 
-ifneq ($(filter-out help deps test demo bench thesis clean,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help deps carry test demo bench thesis clean,$(or $(MAKECMDGOALS),all)),)
 
 # ---- What the machine has: probed once, and again when packages or settings change.
 -include $(BUILD)/config.mk
@@ -239,7 +245,7 @@ unknown := $(filter-out $(test_folders),$(ONLY))
 $(if $(unknown),$(error ONLY=$(unknown): there are no such tests; there are: $(test_folders)))
 run-tests: $(tests:%=$(BUILD)/tests/%) $(if $(wildcard tools/main.cpp),$(BIN)) $(if $(ONLY),,$(stand_in_library))
 	@DUPLEX=$(CURDIR)/$(BIN) STAND_IN=$(if $(stand_in_library),$(CURDIR)/$(stand_in_library)) bash make/test.sh $(tests:%=$(BUILD)/tests/%) \
-	  $(if $(ONLY),,$(wildcard tests/*.sh))
+	  $(if $(ONLY),,$(filter-out tests/platforms.sh,$(wildcard tests/*.sh)))
 
 # ---- Style. clang-tidy is slow: a file that passed is looked at again when it, a header that it
 # includes, the checks or the flags change.

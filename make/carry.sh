@@ -1,16 +1,33 @@
 #!/bin/bash
-# Unpacks into .deps/, as root too, what a machine with a compiler but without a network lacks to build and test:
-# stb, CLI11, json, OpenSSL, GoogleTest. The Makefile looks there first; carry the folder along with the checkout.
-# Usage: make/carry.sh
+# Unpacks into .deps/, as root too, what another machine lacks to build. The Makefile looks there first; take the folder
+# to the other machine's checkout, where make/deps.sh gets the rest.
+# By default stb, CLI11 and json, which are headers alone and fit any distribution. With LIBRARIES=1 also OpenSSL and
+# GoogleTest, for a machine like this one that has a compiler and no network.
+# Usage: make carry [LIBRARIES=1]
 set -eu
 cd "$(dirname "$0")/.."
-packages="libstb-dev libcli11-dev nlohmann-json3-dev libssl-dev libssl3 libgtest-dev"
-command -v apt-get >/dev/null || { echo "make/carry.sh takes packages of Debian or Ubuntu; there is no apt-get here" >&2; exit 1; }
+command -v apt-get >/dev/null || { echo "make carry takes packages of Debian or Ubuntu; there is no apt-get here." >&2; exit 1; }
+packages=(libstb-dev libcli11-dev nlohmann-json3-dev)
+if [ "${LIBRARIES:-}" = 1 ]; then
+  # Between distributions the library's own package has other names.
+  library=$(apt-cache depends libssl-dev 2>/dev/null | sed -n 's/^ *Depends: \(libssl[0-9].*\)/\1/p')
+  packages+=(libssl-dev $library libgtest-dev)
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# shellcheck disable=SC2086  # Several words.
-(cd "$work" && apt-get -q download $packages >log 2>&1) || { tail -n 3 "$work/log" >&2; exit 1; }
-for file in "$work"/*.deb; do dpkg-deb -x "$file" .deps; done
-rm -rf .deps/usr/share .deps/usr/src .deps/usr/lib/*/lib{crypto,ssl}.a .deps/usr/lib/*/engines-3 .deps/usr/lib/*/ossl-modules
+mkdir "$work/files"
+if ! (cd "$work" && apt-get -q download "${packages[@]}" >log 2>&1); then
+  tail -n 3 "$work/log" >&2
+  echo "make carry needs the lists of packages (as root, apt-get update) of Debian from 12 on, or of Ubuntu from 22.04 on." >&2
+  exit 1
+fi
+for file in "$work"/*.deb; do dpkg-deb -x "$file" "$work/files"; done
+cd "$work/files"
+rm -rf usr/share usr/src usr/lib/*/lib{crypto,ssl}.a usr/lib/*/engines-* usr/lib/*/ossl-modules
+[ "${LIBRARIES:-}" = 1 ] || rm -rf usr/lib
+find . -type f -o -type l >"$work/carried"  # What make/deps.sh keeps when its own unpacking was interrupted.
+cd "$OLDPWD"
+mkdir -p .deps
+cp -a "$work/files/." "$work/carried" .deps
 touch .deps/stamp
-du -sh .deps
+echo "In .deps/ now: ${packages[*]}, $(du -sh "$work/files" | cut -f 1)."

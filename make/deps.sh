@@ -12,8 +12,14 @@
 cd "$(dirname "$0")/.." || exit 1
 deps=$PWD/.deps
 
-# What an interruption has left of an unpacking is not to be trusted.
-if [ -e "$deps/incomplete" ]; then rm -rf "$deps"; fi
+# What an interruption has left of an unpacking is not to be trusted; what make/carry.sh brought is.
+if [ -e "$deps/incomplete" ]; then
+  kept=$(mktemp)
+  if [ -e "$deps/carried" ]; then tar -C "$deps" -cf "$kept" carried -T "$deps/carried"; fi
+  rm -rf "$deps"
+  if [ -s "$kept" ]; then mkdir "$deps" && tar -C "$deps" -xf "$kept"; fi
+  rm -f "$kept"
+fi
 
 # ---- What is missing.
 
@@ -111,9 +117,15 @@ fail() {
   fi
   echo >&2
   echo "$1" >&2
-  local all="${needed[*]} ${optional[*]}"
+  local all="${needed[*]} ${optional[*]}" libraries=
   echo "Still missing: ${all% }." >&2
-  echo "Install these packages, or bring a .deps/ folder from a machine like this one." >&2
+  if [[ " $1" == *" libcli11-dev "* ]]; then
+    echo "Debian has CLI11 from 12 on, Ubuntu from 22.04 on; 2.1 or newer is wanted, and it is headers alone. Run" >&2
+    echo "\`make carry' in a checkout on such a machine and copy its .deps/ folder into this one; then try again." >&2
+  else
+    [[ " $all " =~ ' lib'(ssl|gtest)-dev ]] && libraries=' LIBRARIES=1'
+    echo "Install these packages, or run \`make carry$libraries' on a machine like this one and bring its .deps/ folder." >&2
+  fi
   exit 1
 }
 [ "$manager" = none ] && fail "This machine has none of apt-get, dnf and yum."

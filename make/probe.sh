@@ -89,10 +89,18 @@ elif [ "$works" ]; then
 fi
 
 if has stb/stb_image.h; then found+=("stb|"); else missing+=("stb|libstb-dev|stb_image-devel"); fi
+# first_error: of what the compiler said, within a line.
+first_error() { grep -m1 -i error "$work/errors" | sed 's/.*error: //' | cut -c 1-100 | tr '|' '/'; }
+
 if has CLI/CLI.hpp; then
-  found+=("CLI11|$(version CLI/Version.hpp CLI11_VERSION)")
+  cli11=$(version CLI/Version.hpp CLI11_VERSION)
+  if [ "$works" ] && ! compile -I. -fsyntax-only tools/command_line.cpp 2>"$work/errors"; then
+    missing+=("CLI11 from 2.1 on (with ${cli11:-an unknown version} it does not compile: $(first_error))|libcli11-dev|cli11-devel")
+  else
+    found+=("CLI11|$cli11")
+  fi
 else
-  missing+=("CLI11|libcli11-dev|cli11-devel")
+  missing+=("CLI11 (2.1 or newer; headers alone, \`make carry' on a newer system brings them)|libcli11-dev|cli11-devel")
 fi
 if has nlohmann/json.hpp; then
   found+=("json|$(version nlohmann/json.hpp NLOHMANN_JSON_VERSION_{MAJOR,MINOR,PATCH})")
@@ -113,16 +121,37 @@ else
   without+=("GoogleTest|no tests|libgtest-dev|gtest-devel")
 fi
 
-has_onednn=
-if [ "$onednn" = 0 ]; then
-  without+=("oneDNN|turned off by ONEDNN=0: training runs on the slow reference loops||")
-elif has dnnl.hpp -ldnnl; then
+# unfit VERSION: why core/onednn cannot be built with the oneDNN that is there; nothing where it can.
+unfit() {
+  local version=$1
+  if [ ! "$version" ] || [ "${version%%.*}" -lt 2 ]; then
+    echo "$version is too old: 2.0 or newer is wanted"
+  elif ! printf '%s\n' '#include <dnnl.hpp>' '#if DNNL_CPU_RUNTIME == 512' '#error' '#endif' |
+    compile -E - >/dev/null 2>&1; then
+    echo "$version computes by SYCL: one for OpenMP is wanted"
+  elif ! compile $openmp -I. make/onednn_probe.cpp -x none $ldflags -ldnnl -o "$work/a.out" 2>"$work/errors"; then
+    echo "$version does not fit ($(first_error)): tried were 2.0 to 3.13"
+  fi
+}
+
+has_onednn= onednn_unfit=
+slow="training runs on the slow reference loops"
+if [ "$onednn" != 0 ] && has dnnl.hpp -ldnnl; then
   has_onednn=1
-  found+=("oneDNN|$(version oneapi/dnnl/dnnl_version.h DNNL_VERSION_{MAJOR,MINOR,PATCH})")
+  onednn_version=$(version oneapi/dnnl/dnnl_version.h DNNL_VERSION_{MAJOR,MINOR,PATCH})
+  [ ! "$works" ] || onednn_unfit=$(unfit "$onednn_version")
+  [ ! "$onednn_unfit" ] || has_onednn=
+fi
+if [ "$onednn" = 0 ]; then
+  without+=("oneDNN|turned off by ONEDNN=0: $slow||")
+elif [ "$has_onednn" ]; then
+  found+=("oneDNN|$onednn_version")
 elif [ "$onednn" = 1 ]; then
-  missing+=("oneDNN, which ONEDNN=1 asks for|libdnnl-dev|onednn-devel")
+  missing+=("oneDNN, which ONEDNN=1 asks for${onednn_unfit:+; $onednn_unfit}|libdnnl-dev|onednn-devel")
+elif [ "$onednn_unfit" ]; then
+  without+=("oneDNN|$onednn_unfit; $slow||")
 else
-  without+=("oneDNN|training runs on the slow reference loops|libdnnl-dev|onednn-devel")
+  without+=("oneDNN|$slow|libdnnl-dev|onednn-devel")
 fi
 
 # ---- CUDA: compiler, headers and libraries may lie in different places, Python's packages among them.

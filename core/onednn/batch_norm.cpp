@@ -1,5 +1,6 @@
 #include "core/onednn/batch_norm.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -26,16 +27,18 @@ class OneDnnBatchNorm final : public BatchNorm {
         describe_batch_norm_backward(context->engine(), context->attributes(), forward_pd, memory_,
                                      spec.epsilon, flags(spec.relu));
     if (!backward_pd) throw dnnl::error(dnnl_unimplemented, "no backward for these extents");
-    const dnnl::memory::desc channels = plain_memory({x.shape.c()});
     mean_.resize(static_cast<std::size_t>(x.shape.c()));
     variance_.resize(mean_.size());
+    if (scale_and_shift_are_one) rows_.resize(2 * mean_.size());
+    const dnnl::memory::desc channels = plain_memory({x.shape.c()});
+    const dnnl::memory::desc scale = scale_memory(), shift = shift_memory();
     workspace_ = allocate_aligned(forward_pd.workspace_desc().get_size());
     training_ = BoundPrimitive(context, what + ", forward", forward_pd,
                                dnnl::batch_normalization_forward(forward_pd),
                                {{DNNL_ARG_SRC, memory_},
                                 {DNNL_ARG_DST, memory_},
-                                {DNNL_ARG_SCALE, channels},
-                                {DNNL_ARG_SHIFT, channels},
+                                {arg_scale, scale},
+                                {arg_shift, shift},
                                 {DNNL_ARG_MEAN, channels},
                                 {DNNL_ARG_VARIANCE, channels},
                                 {DNNL_ARG_WORKSPACE, forward_pd.workspace_desc()}});
@@ -44,10 +47,10 @@ class OneDnnBatchNorm final : public BatchNorm {
                                {{DNNL_ARG_SRC, memory_},
                                 {DNNL_ARG_DIFF_DST, memory_},
                                 {DNNL_ARG_DIFF_SRC, memory_},
-                                {DNNL_ARG_SCALE, channels},
-                                {DNNL_ARG_SHIFT, batch_norm_backward_shift(channels)},
-                                {DNNL_ARG_DIFF_SCALE, channels},
-                                {DNNL_ARG_DIFF_SHIFT, channels},
+                                {arg_scale, scale},
+                                {arg_shift, batch_norm_backward_shift(shift)},
+                                {arg_diff_scale, scale},
+                                {arg_diff_shift, shift},
                                 {DNNL_ARG_MEAN, channels},
                                 {DNNL_ARG_VARIANCE, channels},
                                 {DNNL_ARG_WORKSPACE, forward_pd.workspace_desc()}});
@@ -57,8 +60,8 @@ class OneDnnBatchNorm final : public BatchNorm {
                         const Tensor& x_in, const Tensor& gamma, const Tensor& beta) override {
     training_.run({{DNNL_ARG_SRC, x_in.data},
                    {DNNL_ARG_DST, y_out.data},
-                   {DNNL_ARG_SCALE, gamma.data},
-                   {DNNL_ARG_SHIFT, beta.data},
+                   {arg_scale, scale_data(gamma, beta)},
+                   {arg_shift, beta.data},
                    {DNNL_ARG_MEAN, mean_.data()},
                    {DNNL_ARG_VARIANCE, variance_.data()},
                    {DNNL_ARG_WORKSPACE, workspace_.data()}});
@@ -83,8 +86,8 @@ class OneDnnBatchNorm final : public BatchNorm {
     }
     run.run({{DNNL_ARG_SRC, x_in.data},
              {DNNL_ARG_DST, y_out.data},
-             {DNNL_ARG_SCALE, gamma.data},
-             {DNNL_ARG_SHIFT, beta.data},
+             {arg_scale, scale_data(gamma, beta)},
+             {arg_shift, beta.data},
              {DNNL_ARG_MEAN, running_mean.data},
              {DNNL_ARG_VARIANCE, running_var.data}});
     if (relu_apart) relu_in_place(y_out);
@@ -92,22 +95,41 @@ class OneDnnBatchNorm final : public BatchNorm {
 
   void backward(Tensor& dx, Tensor& dgamma, Tensor& dbeta, const Tensor& dy, const Tensor& x_in,
                 const Tensor& gamma) override {
+    std::vector<float> diff_rows(rows_.size());
     backward_.run({{DNNL_ARG_SRC, x_in.data},
                    {DNNL_ARG_DIFF_DST, dy.data},
                    {DNNL_ARG_DIFF_SRC, dx.data},
-                   {DNNL_ARG_SCALE, gamma.data},
-                   {DNNL_ARG_SHIFT, gamma.data},
-                   {DNNL_ARG_DIFF_SCALE, dgamma.data},
-                   {DNNL_ARG_DIFF_SHIFT, dbeta.data},
+                   {arg_scale, scale_data(gamma, gamma)},  // Any shift will do.
+                   {arg_shift, gamma.data},
+                   {arg_diff_scale, scale_and_shift_are_one ? diff_rows.data() : dgamma.data},
+                   {arg_diff_shift, dbeta.data},
                    {DNNL_ARG_MEAN, mean_.data()},
                    {DNNL_ARG_VARIANCE, variance_.data()},
                    {DNNL_ARG_WORKSPACE, workspace_.data()}});
+    if (!scale_and_shift_are_one) return;
+    const std::size_t channels = mean_.size();
+    std::copy_n(diff_rows.data(), channels, dgamma.data);
+    std::copy_n(diff_rows.data() + channels, channels, dbeta.data);
   }
 
  private:
   static dnnl::normalization_flags flags(bool relu) {
-    const auto affine = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
-    return relu ? affine | dnnl::normalization_flags::fuse_norm_relu : affine;
+    return relu ? scale_and_shift() | dnnl::normalization_flags::fuse_norm_relu : scale_and_shift();
+  }
+
+  dnnl::memory::desc scale_memory() const {
+    return plain_memory(scale_and_shift_are_one ? dnnl::memory::dims{2, x.shape.c()}
+                                                : dnnl::memory::dims{x.shape.c()});
+  }
+  dnnl::memory::desc shift_memory() const {
+    return scale_and_shift_are_one ? dnnl::memory::desc() : plain_memory({x.shape.c()});
+  }
+  /// What scale_memory describes.
+  const float* scale_data(const Tensor& gamma, const Tensor& beta) {
+    if (!scale_and_shift_are_one) return gamma.data;
+    std::copy_n(gamma.data, mean_.size(), rows_.data());
+    std::copy_n(beta.data, mean_.size(), rows_.data() + mean_.size());
+    return rows_.data();
   }
 
   BoundPrimitive make_inference(bool relu) const {
@@ -121,8 +143,8 @@ class OneDnnBatchNorm final : public BatchNorm {
                           dnnl::batch_normalization_forward(description),
                           {{DNNL_ARG_SRC, memory_},
                            {DNNL_ARG_DST, memory_},
-                           {DNNL_ARG_SCALE, channels},
-                           {DNNL_ARG_SHIFT, channels},
+                           {arg_scale, scale_memory()},
+                           {arg_shift, shift_memory()},
                            {DNNL_ARG_MEAN, channels},
                            {DNNL_ARG_VARIANCE, channels}});
   }
@@ -151,6 +173,7 @@ class OneDnnBatchNorm final : public BatchNorm {
   BoundPrimitive training_, inference_, backward_;
   BoundPrimitive linear_inference_;     ///< Without the ReLU.
   std::vector<float> mean_, variance_;  ///< Of the last batch; biased, as (2.10).
+  std::vector<float> rows_;             ///< gamma, beta; empty where oneDNN has them apart.
   Buffer workspace_;                    ///< ReLU's mask of the last batch.
 };
 

@@ -1,4 +1,5 @@
-// What oneDNN 2 and 3 spell differently. Nothing outside this file asks for the version.
+// What oneDNN 2.0 to 3 spell differently. Nothing outside this file asks for the version, but
+// make/probe.sh, which declines what is older.
 #pragma once
 #include <dnnl.hpp>
 
@@ -92,10 +93,6 @@ inline dnnl::memory::desc batch_norm_backward_shift(const dnnl::memory::desc&) {
   return {};
 }
 
-inline bool has_half_precision(dnnl::cpu_isa isa) {
-  return isa == dnnl::cpu_isa::avx512_core_fp16;
-}
-
 #else
 
 inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) {
@@ -176,15 +173,49 @@ inline auto describe_logistic(const dnnl::engine& engine, const dnnl::primitive_
                                          dnnl::algorithm::eltwise_logistic, x, 0.0F, 0.0F);
 }
 
-/// Backward counts the shift among its inputs in oneDNN 2, though it does not read it.
 inline dnnl::memory::desc batch_norm_backward_shift(const dnnl::memory::desc& shift) {
   return shift;
 }
 
-inline bool has_half_precision(dnnl::cpu_isa) {
-  return false;
+#endif
+
+#if DNNL_VERSION_MAJOR == 2 && DNNL_VERSION_MINOR < 3
+
+/// Whether batch normalisation takes scale and shift as the two rows of one tensor, under the name
+/// of the scale. The shift's name is none then, and nothing is bound to it.
+constexpr bool scale_and_shift_are_one = true;
+constexpr int arg_scale = DNNL_ARG_SCALE_SHIFT, arg_shift = 0;
+constexpr int arg_diff_scale = DNNL_ARG_DIFF_SCALE_SHIFT, arg_diff_shift = 0;
+
+inline dnnl::normalization_flags scale_and_shift() {
+  return dnnl::normalization_flags::use_scale_shift;
+}
+
+#else
+
+constexpr bool scale_and_shift_are_one = false;
+constexpr int arg_scale = DNNL_ARG_SCALE, arg_shift = DNNL_ARG_SHIFT;
+constexpr int arg_diff_scale = DNNL_ARG_DIFF_SCALE, arg_diff_shift = DNNL_ARG_DIFF_SHIFT;
+
+inline dnnl::normalization_flags scale_and_shift() {
+  return dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
 }
 
 #endif
+
+/// Whether a primitive may leave what it found in the padding of its result, which ought to be
+/// zero: oneDNN 2.0's plain loop for LRN does, 2.2's does not.
+constexpr bool leaves_padding = DNNL_VERSION_MAJOR == 2 && DNNL_VERSION_MINOR < 2;
+
+/// Names of sets of instructions that some versions do not know; nullptr for any other.
+inline const char* newer_instruction_set([[maybe_unused]] dnnl::cpu_isa isa) {
+#if DNNL_VERSION_MAJOR >= 3
+  if (isa == dnnl::cpu_isa::avx512_core_fp16) return "avx512_core_fp16";
+#endif
+#if DNNL_VERSION_MAJOR >= 3 || DNNL_VERSION_MINOR >= 2
+  if (isa == dnnl::cpu_isa::avx2_vnni) return "avx2_vnni";
+#endif
+  return nullptr;
+}
 
 }  // namespace duplex::onednn

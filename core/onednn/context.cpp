@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/onednn/compat.h"
 #include "core/onednn/layout.h"
 
 namespace duplex::onednn {
@@ -95,9 +96,12 @@ BoundPrimitive::BoundPrimitive(ContextPtr context, std::string what, dnnl::primi
 void BoundPrimitive::run(Pointers pointers) {
   try {
     context_->enter();
-    // Setting a pointer writes zeros into a layout's padding, so only where it has changed.
+    // Setting a pointer writes zeros into a layout's padding, so only where it has changed or the
+    // primitive does not.
     const auto bind = [](dnnl::memory& memory, const void* pointer) {
-      if (memory.get_data_handle() != pointer) memory.set_data_handle(const_cast<void*>(pointer));
+      if (leaves_padding || memory.get_data_handle() != pointer) {
+        memory.set_data_handle(const_cast<void*>(pointer));
+      }
     };
     for (const auto& [id, pointer] : pointers) {
       const auto argument = arguments_.find(id);

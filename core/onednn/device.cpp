@@ -28,7 +28,7 @@ using namespace onednn;
 
 std::string instruction_set() {
   const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-  if (has_half_precision(isa)) return "avx512_core_fp16";
+  if (const char* name = newer_instruction_set(isa)) return name;
   switch (isa) {
     case dnnl::cpu_isa::sse41:
       return "sse41";
@@ -36,8 +36,6 @@ std::string instruction_set() {
       return "avx";
     case dnnl::cpu_isa::avx2:
       return "avx2";
-    case dnnl::cpu_isa::avx2_vnni:
-      return "avx2_vnni";
     case dnnl::cpu_isa::avx512_core:
       return "avx512_core";
     case dnnl::cpu_isa::avx512_core_vnni:

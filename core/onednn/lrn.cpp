@@ -52,20 +52,31 @@ class OneDnnLrn final : public Lrn {
   }
 
  private:
+  static constexpr int unusable = 3;
+
   /// In the layout of x, or in the first blocked one that has a faster kind of implementation.
   dnnl::lrn_forward::primitive_desc choose_forward(const dnnl::memory::desc& given) const {
     auto best = describe_forward(given);
     using Tag = dnnl::memory::format_tag;
     for (const Tag tag : {Tag::nChw16c, Tag::nChw8c}) {
-      if (best && slowness(best.impl_info_str()) == 0) break;
+      if (rank(best) == 0) break;
       auto blocked = describe_forward({dims_of(given), dnnl::memory::data_type::f32, tag});
-      if (!blocked) continue;
-      if (!best || slowness(blocked.impl_info_str()) < slowness(best.impl_info_str())) {
-        best = blocked;
-      }
+      if (rank(blocked) < rank(best)) best = blocked;
     }
-    if (!best) throw dnnl::error(dnnl_unimplemented, "no implementation for these extents");
+    if (rank(best) == unusable) {
+      throw dnnl::error(dnnl_unimplemented, "no implementation for these extents");
+    }
     return best;
+  }
+
+  /// slowness, or `unusable`. A window of one channel has no neighbours, but oneDNN's kernel for
+  /// AVX-512 and NHWC looks at the first, and crashes when its backward is made (2.6.3 and 3.7.2;
+  /// since 3.0 one channel in NCHW counts as NHWC too). The plain loop takes such windows, in
+  /// another layout if it must be.
+  int rank(const dnnl::lrn_forward::primitive_desc& description) const {
+    if (!description) return unusable;
+    const int rank = slowness(description.impl_info_str());
+    return spec_.size == 1 && rank == 0 ? unusable : rank;
   }
 
   dnnl::lrn_forward::primitive_desc describe_forward(const dnnl::memory::desc& memory) const {

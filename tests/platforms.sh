@@ -1,0 +1,189 @@
+#!/bin/bash
+# Tries what the README promises on fresh minimal Debian systems, which debootstrap makes: its two commands (make demo,
+# make test), as root and as an ordinary user, on a clone of the committed HEAD; then times the five big networks. Writes
+# docs/platforms.md: a row for each suite and user; rows that were not tried again stay. It is not part of make test: it
+# needs root, debootstrap and Debian's packages, and takes ten to twenty minutes a row.
+# Usage: tests/platforms.sh [SUITE]...     bullseye bookworm trixie (default: all)
+# Environment: ROOTS     a folder that keeps the base systems between runs (default: none is kept); each row starts from a copy
+#              LOGS      where each step's output goes (default runs/platforms)
+#              WHO       "root user", or one of them
+#              MIRROR    Debian's mirror, for debootstrap
+# Exit code: 0 if every row is green, 1 if not, 2 usage, 77 skipped.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+# ---- Inside, as root of namespaces of its own: mounts, then the command, as the user that was asked for.
+# Usage: inside ROOT USER COMMAND
+if [ "${1:-}" = inside ]; then
+  root=$2 user=$3
+  mount --make-rprivate /
+  mount -t proc proc "$root/proc"
+  mount --bind -o ro /sys "$root/sys"
+  mount -t tmpfs -o mode=755 dev "$root/dev"
+  for node in null zero full random urandom tty; do
+    touch "$root/dev/$node" && mount --bind "/dev/$node" "$root/dev/$node"
+  done
+  mkdir "$root/dev/shm" "$root/dev/pts"
+  mount -t tmpfs -o mode=1777 shm "$root/dev/shm"
+  mount -t devpts -o newinstance,ptmxmode=0666,mode=620 pts "$root/dev/pts"
+  ln -s pts/ptmx "$root/dev/ptmx"
+  ln -s /proc/self/fd "$root/dev/fd"
+  for i in 0 1 2; do ln -s /proc/self/fd/$i "$root/dev/$(echo stdin stdout stderr | cut -d ' ' -f $((i + 1)))"; done
+  home=/root path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+  [ "$user" = root ] || home=/home/$user path=/usr/local/bin:/usr/bin:/bin
+  exec env -i ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
+    HOME="$home" USER="$user" PATH="$path" LANG=C.UTF-8 TERM=dumb \
+    "$(command -v chroot)" --userspec="$user:$user" --groups="$user" "$root" bash -c "cd ~/duplex && $4"
+fi
+
+# ---- Outside.
+suites=("$@")
+[ $# -gt 0 ] || suites=(bullseye bookworm trixie)
+for suite in "${suites[@]}"; do
+  case $suite in bullseye | bookworm | trixie) ;; *) echo "platforms: unknown suite $suite (known: bullseye bookworm trixie)" >&2; exit 2 ;; esac
+done
+[ "$(id -u)" = 0 ] || { echo "skipped: making systems needs root"; exit 77; }
+for program in debootstrap unshare git flock; do
+  command -v $program >/dev/null || { echo "skipped: needs $program"; exit 77; }
+done
+own=(unshare --mount --pid --fork --kill-child --uts --ipc)
+"${own[@]}" true 2>/dev/null || { echo "skipped: namespaces may not be made here"; exit 77; }
+
+page=docs/platforms.md
+networks="squeezenet googlenet resnet34 vgg16e alexnet"
+logs=${LOGS:-runs/platforms}
+mkdir -p "$logs" || exit 1
+logs=$(cd "$logs" && pwd)
+work=$(mktemp -d)
+roots=${ROOTS:-$work/roots}
+mkdir -p "$roots"
+running=
+# What runs inside ends with its namespace's first process, its mounts with its namespace.
+trap '[ -z "$running" ] || { kill -KILL "$running"; wait "$running"; } 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
+trap 'exit 130' INT TERM HUP
+start=$SECONDS
+say() { printf 'platforms: %4d s: %s\n' $((SECONDS - start)) "$*"; }
+
+# in_background COMMAND...: its exit code; interrupted with this script.
+in_background() {
+  "$@" &
+  running=$!
+  wait "$running"
+  local code=$?
+  running=
+  return $code
+}
+
+# step ROOT USER LOG COMMAND
+step() { in_background "${own[@]}" bash tests/platforms.sh inside "$1" "$2" "$4" >"$3" 2>&1 </dev/null; }
+
+base() {
+  local suite=$1 new
+  [ ! -d "$roots/$suite" ] || return 0
+  say "$suite: debootstrap"
+  new=$(mktemp -d "$roots/new.XXXXXX")
+  in_background "${own[@]}" debootstrap --variant=minbase --include=ca-certificates,git,make "$suite" "$new" \
+    ${MIRROR:+"$MIRROR"} >"$logs/$suite-debootstrap.log" 2>&1 || { rm -rf --one-file-system "$new"; return 1; }
+  rm -rf "$new"/var/cache/apt/archives/*.deb
+  chmod 755 "$new"
+  mv -T "$new" "$roots/$suite" 2>/dev/null || rm -rf --one-file-system "$new"  # Another run was first.
+}
+
+# The headers that Debian 11 lacks, as the README says: make carry, in a checkout on this machine.
+carry() {
+  [ ! -d "$work/carry/.deps" ] || return 0
+  git clone -q --no-hardlinks . "$work/carry" && make -s -C "$work/carry" carry
+}
+
+# found CONFIG WHAT: what the probe says of it.
+found() { sed -n "s/^  found    $2 *//p" "$1" 2>/dev/null | head -n 1; }
+
+# row SUITE USER: tries all there and writes the page's row. 1: something is not green.
+row() {
+  local suite=$1 user=$2 name=$1-$2 root=$work/$1-$2 home=/root
+  local demo=- test=- counts='- | - | -' ok=1 begin speed= net
+  say "$suite, $user: a fresh copy"
+  cp -a "$roots/$suite" "$root"
+  cp /etc/resolv.conf "$root/etc/resolv.conf"
+  if [ "$user" != root ]; then
+    chroot "$root" useradd -m -s /bin/bash "$user" || return 1
+    home=/home/$user
+  fi
+  git clone -q --no-hardlinks . "$root$home/duplex" || return 1
+  if [ "$suite" = bullseye ]; then
+    carry && cp -a "$work/carry/.deps" "$root$home/duplex/" || say "$suite, $user: make carry failed"
+  fi
+  chroot "$root" chown -R "$user:$user" "$home"
+
+  say "$suite, $user: make demo"
+  begin=$SECONDS
+  step "$root" "$user" "$logs/$name-demo.log" 'make demo' && demo="$((SECONDS - begin)) s" || { demo=failed ok=; }
+  say "$suite, $user: make demo: $demo; make test"
+  begin=$SECONDS
+  step "$root" "$user" "$logs/$name-test.log" 'make test' && test="$((SECONDS - begin)) s" || { test=failed ok=; }
+  local last
+  last=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$logs/$name-test.log" | tail -n 1)
+  [ -z "$last" ] || counts=$(echo "$last" | sed 's/ passed, / | /; s/ failed, / | /; s/ skipped//')
+  say "$suite, $user: make test: $test, ${last:-no summary}; the networks"
+  : >"$logs/$name-bench.log"
+  for net in $networks; do
+    step "$root" "$user" "$logs/$name-bench-$net.log" \
+      "OMP_WAIT_POLICY=passive bin/duplex bench --net $net --batch 8 --steps 3 --ceiling 0 --row"
+    speed+=" | $(awk -F'\t' -v net=$net '$1 == net { printf "%.1f", $3; found = 1 } END { if (!found) printf "failed" }' "$logs/$name-bench-$net.log")"
+  done
+  case $speed in *failed*) ok= ;; esac
+
+  local config=$root$home/duplex/build/config.txt compiler onednn
+  compiler=$(found "$config" compiler | awk '{ print $1, $NF }')
+  onednn=$(found "$config" oneDNN)
+  record "$suite" "$user" "| $(date -u +%F) | $suite | $user | ${compiler:--} | ${onednn:-none} | $demo | $test | $counts$speed |" \
+    "$(reasons "$logs/$name-test.log" | sed "s/^/- $suite, $user: /")"
+  say "$suite, $user:$([ "$ok" ] || echo ' NOT') green; logs in ${logs#"$PWD"/}/$name-*.log"
+  rm -rf --one-file-system "$root"
+  [ "$ok" ]
+}
+
+# reasons LOG: of what was skipped, as make/test.sh says them.
+reasons() {
+  awk '/ passed, [0-9]+ failed, [0-9]+ skipped   / { name = $1; skipped = $6 > 0 && $4 == 0; next }
+       /^    / && skipped { sub(/^ */, ""); print name ": " $0; next }
+       { skipped = 0 }' "$1"
+}
+
+# record SUITE USER ROW REASONS: puts them on the page in place of the former ones.
+record() {
+  (
+    flock 9
+    local old=$work/old
+    cat "$page" >"$old" 2>/dev/null || : >"$old"
+    {
+      echo "# Platforms"
+      echo
+      echo "Written by \`tests/platforms.sh\`: \`make demo\` and \`make test\` on minimal systems (debootstrap's minbase with git, make and"
+      echo "ca-certificates), as root and as an ordinary user without root. Debian 11 has no CLI11: \`make carry\` brought its headers."
+      echo "demo and test: with all that is installed and compiled; the networks: images a second in training at batch 8."
+      echo "These times are of a shared machine ($(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)): they show what works, not what is fast."
+      echo
+      echo "| date | suite | user | compiler | oneDNN | demo | test | passed | failed | skipped | ${networks// / | } |"
+      echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+      { grep '^| 2' "$old" | grep -v "| $1 | $2 |"; echo "$3"; } | sort -t '|' -k 3,3 -k 4,4
+      echo
+      echo "Skipped:"
+      echo
+      { grep '^- ' "$old" | grep -v "^- $1, $2: "; [ -z "$4" ] || echo "$4"; } | sort
+    } >"$work/page"
+    cp "$work/page" "$page"
+  ) 9>"$logs/lock"
+}
+
+bad=0
+for suite in "${suites[@]}"; do
+  if ! base "$suite"; then
+    say "$suite: debootstrap failed: $(tail -n 1 "$logs/$suite-debootstrap.log")"
+    bad=1
+    continue
+  fi
+  for user in ${WHO:-root user}; do row "$suite" "$user" || bad=1; done
+done
+say "$([ $bad = 0 ] && echo 'all green' || echo 'NOT all green'); the table is in $page"
+exit $bad
