@@ -38,8 +38,8 @@ class Device {
   virtual void fill(Tensor& tensor, float value) = 0;
   /// Whether every stored element of all of them is a finite number. Waits for the device.
   virtual bool finite(const std::vector<Tensor>& tensors) = 0;
-  /// Whether forward, from now on, passes NaN on from every input to its output, as (2.3) has it.
-  /// Off, a device may do faster what turns NaN into 0, or into another element of its window.
+  /// Whether every forward from now on passes NaN on to the outputs that depend on it. When off, a
+  /// device may use faster operations, whose ReLU turns NaN into 0 and whose maximum passes it by.
   virtual void keep_nan(bool /*on*/) {}
   /// to += from, same description.
   virtual void accumulate(Tensor& to, const Tensor& from) = 0;

@@ -20,8 +20,8 @@ class Exchange {
   /// Hands p's gradient over; returns without waiting for any transfer.
   virtual void push(std::size_t parameter) = 0;
   virtual void end() = 0;
-  /// Between two steps: returns when the weights that the next step would begin with are in the
-  /// device's tensors, as far as there are other ones than those of the last step.
+  /// For use between two steps. Returns when the device's tensors hold the newest weights, with
+  /// which the next step begins; does nothing where the last step left none.
   virtual void await_all() {}
 };
 

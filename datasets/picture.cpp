@@ -11,12 +11,9 @@
 
 #include "core/error.h"
 #include "datasets/gzip.h"
+#include "datasets/stb.h"
 
 namespace duplex::datasets {
-
-/// Of stb_image on this thread (stb.cpp). Not everything that it gives up at sets a new one: an
-/// unknown deflate block does not.
-void forget_failure_reason();
 
 namespace {
 
@@ -167,7 +164,7 @@ Picture decode_picture(Bytes file, std::size_t bytes, int channels) {
   if (pixels == nullptr) {
     const char* reason = stbi_failure_reason();
     throw Error("it cannot be decoded (" +
-                std::string(reason == nullptr ? "no reason given" : reason) + ")");
+                std::string(reason == nullptr ? "the decoder gives no reason" : reason) + ")");
   }
   std::shared_ptr<const std::uint8_t> owner(pixels, stbi_image_free);
   if (width != checked.width || height != checked.height) {

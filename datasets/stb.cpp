@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "core/error.h"
+#include "datasets/stb.h"
 
 namespace {
 

@@ -95,7 +95,7 @@ class Layer {
   virtual std::vector<ParameterSpec> parameters(const std::vector<Shape>&) const { return {}; }
   /// Multiply-adds of one forward with inputs of these shapes (convolutions and linear layers).
   virtual std::int64_t macs(const std::vector<Shape>&) const { return 0; }
-  /// Of a loss.
+  /// Which loss this layer is; none for other layers.
   virtual std::optional<LossKind> loss_kind() const { return std::nullopt; }
   /// The loss's part in the sum; 0 for layers that are no loss.
   virtual float loss_weight() const { return 0.0F; }

@@ -82,8 +82,8 @@ std::unique_ptr<BoundLayer> BatchNormLayer::bind(Device& device, const std::stri
   const Shape& shape = x[0].shape;
   if (surroundings.wanted != Gradients::none && shape.n() * shape.h() * shape.w() == 1) {
     throw Error(
-        "batch normalisation has a single value of each channel to train on, which it would turn "
-        "into 0; take more samples a rank (--batch) or larger pictures (--input)",
+        "batch normalisation cannot train on a single value of each channel; take a larger "
+        "--batch or --input",
         Exit::usage);
   }
   return std::make_unique<BoundBatchNorm>(device.batch_norm(spec_, x[0]));

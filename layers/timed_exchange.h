@@ -33,7 +33,7 @@ class TimedExchange final : public Exchange {
     push_ns_ += end_ns_;
   }
 
-  void await_all() override { inner_.await_all(); }  // Of no step.
+  void await_all() override { inner_.await_all(); }  // It counts to no step.
 
   /// Of the current step so far.
   std::int64_t await_ns() const { return await_ns_; }

@@ -249,7 +249,7 @@ void ParameterExchange::end() {
   state_->end();
 }
 void ParameterExchange::await_all() {
-  for (std::size_t p = 0; p < state_->parameters(); ++p) state_->await(p);
+  state_->await_all();
 }
 std::vector<Store::Staleness> ParameterExchange::staleness() const {
   return state_->staleness();

@@ -34,6 +34,7 @@ class ParameterExchange::State final : public ConnectionOwner {
   void await(std::size_t p);
   void push(std::size_t p);
   void end();
+  void await_all();
   std::vector<std::string> finish(const Report& report);
   std::vector<TraceEvent> trace();
   std::vector<Store::Staleness> staleness() const;
@@ -41,7 +42,6 @@ class ParameterExchange::State final : public ConnectionOwner {
   const std::vector<ConnectionBytes>& counted() const { return counted_; }
   bool is_worker() const { return topology_.is_worker(rank_); }
   int rank() const { return rank_; }
-  std::size_t parameters() const { return spans_.size(); }
   const ShardMap& shards() const { return map_; }
   const Ledger& ledger() const { return ledger_; }
 
@@ -82,7 +82,6 @@ class ParameterExchange::State final : public ConnectionOwner {
   void find_pace();
   void keep_pace(std::uint64_t pace);
 
-  void await_all();
   void await_last_weights();
   void take_own_weights();
   void wait_until_idle();

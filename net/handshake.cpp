@@ -241,7 +241,7 @@ std::string difference(const std::string& them, const Response& theirs, const st
   if (!equal(a.settings.digest, b.settings.digest))
     return settings_difference(them, a.settings, us, b.settings);
   if (!equal(a.start.digest, b.start.digest))
-    return line("weights to start from", quoted(a.start), quoted(b.start),
+    return line("starting weights", quoted(a.start), quoted(b.start),
                 "give every rank the same --weights");
   return "";
 }

@@ -31,7 +31,8 @@ struct Identity {
   Fingerprint model;
   Fingerprint data;
   Fingerprint settings;  ///< Mode, shards, optimiser, batch, seed, ..., with ", " between them.
-  Fingerprint start;     ///< Weights, running statistics and optimiser state of the first step.
+  Fingerprint start;     ///< Weights and running statistics of the first step; the optimiser
+                         ///< begins with zeros.
 };
 
 /// Another clock against this one: theirs = ours + offset, wrong by at most `error`.

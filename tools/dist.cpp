@@ -64,7 +64,7 @@ class Rank {
 
   void run() {
     net::MeshSpec mesh = mesh_spec(
-        flags_, task_, host_.start(task_.model, flags_.training.seed, flags_.training.weights));
+        flags_, task_, host_.fill(task_.model, flags_.training.seed, flags_.training.weights));
     topology_ = mesh.topology;
     RunDirectory directory(flags_.training.logdir, "dist", flags_.training.model.net);
     if (trains_) prepare_network();
@@ -201,6 +201,7 @@ class Rank {
     const TrainingResult result = replays() ? replay(wire, shown) : compute(wire, shown);
     nlohmann::ordered_json summary = tools::json_of(result);
     const std::vector<std::string> reports = wire.finish(tracing_.report(wire));
+    if (result.steps > 0) spoilt_ = host_.not_finite();
     const net::TrafficSummary traffic = wire.traffic();
     summary["version"] = 1;
     summary["command"] = "dist";
@@ -218,7 +219,13 @@ class Rank {
     if (leads()) accuracy = finish_leader(result, traffic, directory, summary);
     std::fputs(tracing_.write(reports, directory, task_.model).c_str(), stdout);
     directory.write("rank-" + std::to_string(flags_.index) + ".json", summary.dump(1) + "\n");
+    require_sound_weights();
     if (accuracy) require_finite(*accuracy, *network_);
+  }
+
+  /// Every rank holds the last weights, so that all end alike.
+  void require_sound_weights() const {
+    if (!spoilt_.empty()) throw diverged("after the last step", spoilt_);
   }
 
   /// The first worker saves what all of them have trained, and tests it if asked.
@@ -230,8 +237,8 @@ class Rank {
     for (std::size_t i = 0; network_ && i < host_.spans().size(); ++i) {
       device_->upload(network_->parameters()[i].weights, host_.spans()[i].weights);
     }
-    if (network_ && result.steps > 0) {
-      require_finite(*network_, "after the last step");
+    if (network_ && result.steps > 0 && spoilt_.empty()) spoilt_ = network_->not_finite();
+    if (network_ && result.steps > 0 && spoilt_.empty()) {
       const std::map<std::string, std::string> metadata{{"network", flags.model.net},
                                                         {"steps", std::to_string(result.steps)},
                                                         {"settings", flags_.settings()}};
@@ -274,6 +281,8 @@ class Rank {
     summary["peak_memory_bytes"] = peak_memory_bytes();
     report_staleness(wire, directory, summary);
     directory.write("rank-" + std::to_string(flags_.index) + ".json", summary.dump(1) + "\n");
+    spoilt_ = host_.not_finite();
+    require_sound_weights();
   }
 
   const DistFlags& flags_;
@@ -284,6 +293,7 @@ class Rank {
   net::Topology topology_;
   LayerTimes times_;              ///< Of replay.
   std::optional<Tester> tester_;  ///< Of the first worker.
+  std::string spoilt_;  ///< A parameter, or the first worker's statistic, that has diverged.
   std::unique_ptr<Device> device_;
   std::unique_ptr<Network> network_;
 };

@@ -106,9 +106,14 @@ Accuracy evaluate(Network& network, const datasets::Subset& test, int loader_thr
     }
   }
   network.observe(std::move(observer));
+  network.synchronize();
+  network.device().copy_waits();  // They belong to no step.
   accuracy.unreadable = loader.replaced();
-  if (accuracy.samples == 0)
-    throw Error("none of the test pictures of " + test.data->source() + " can be read");
+  if (accuracy.samples == 0) {
+    throw Error("none of the test pictures of " + test.data->source() +
+                " can be read; the first: " + accuracy.unreadable.at(0).name + ": " +
+                accuracy.unreadable.at(0).reason);
+  }
   const auto count = static_cast<double>(accuracy.samples);
   accuracy.top1 = static_cast<double>(first) / count;
   accuracy.top5 = static_cast<double>(fifth) / count;

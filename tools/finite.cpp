@@ -1,7 +1,5 @@
 #include "tools/finite.h"
 
-#include "core/error.h"
-
 namespace duplex::tools {
 
 bool looks_for_nan(std::uint64_t step) {
@@ -11,9 +9,13 @@ bool looks_for_nan(std::uint64_t step) {
   return count < period ? power_of_two : count % period == 0;
 }
 
+Error diverged(const std::string& when, const std::string& what) {
+  return Error(when + ": " + what + " is no longer finite; try a smaller --lr");
+}
+
 void require_finite(Network& network, const std::string& when) {
   const std::string name = network.not_finite();
-  if (!name.empty()) throw Error(when + ": " + name + " is no longer finite; try a smaller --lr");
+  if (!name.empty()) throw diverged(when, name);
 }
 
 void require_finite(const Accuracy& accuracy, Network& network) {
@@ -21,7 +23,7 @@ void require_finite(const Accuracy& accuracy, Network& network) {
   if (accuracy.not_finite > 0) {
     throw Error(std::to_string(accuracy.not_finite) + " of " + std::to_string(accuracy.samples) +
                 " test pictures have outputs that are not finite" +
-                (name.empty() ? ", though all weights are" : ", since " + name + " is not"));
+                (name.empty() ? "" : "; " + name + " is not finite"));
   }
   if (!name.empty()) throw Error("this accuracy is of weights that are not finite: " + name);
 }

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <sstream>
 #include <system_error>
 #include <thread>
 
@@ -22,32 +23,38 @@
 namespace duplex::tools {
 namespace {
 
-/// Whether a process is gone, or has ended and only its parent has not asked for its exit code.
-bool has_ended(pid_t process) {
+/// A rank that was signalled. Its process is known by its number and by when it was started, since
+/// the number may soon be another's.
+struct Signalled {
+  RunningRank rank;
+  std::string started;  ///< Clock ticks after the machine's start.
+};
+
+/// When a process was started; empty: it is gone, or has ended and only its parent has not asked
+/// for its exit code.
+std::string start_of(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string text;
   std::getline(file, text);
-  const std::size_t name_end = text.rfind(')');  // "PID (NAME) STATE ..."
-  if (name_end == std::string::npos || name_end + 2 >= text.size()) return true;
-  return text[name_end + 2] == 'Z' || text[name_end + 2] == 'X';
+  const std::size_t name_end = text.rfind(')');  // "PID (NAME) STATE ...", the start is the 22nd.
+  if (name_end == std::string::npos) return "";
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string field, state;
+  for (int number = 3; number <= 22 && fields >> field; ++number)
+    if (number == 3) state = field;
+  return state == "Z" || state == "X" ? "" : field;
 }
 
-std::vector<RunningRank> reachable_ranks(const std::string& nodefile) {
-  std::vector<RunningRank> ranks = running_ranks(nodefile);
-  ranks.erase(std::remove_if(ranks.begin(), ranks.end(),
-                             [](const RunningRank& rank) { return rank.process == 0; }),
-              ranks.end());
-  return ranks;
+bool has_ended(const Signalled& one) {
+  return start_of(one.rank.process) != one.started;
 }
 
-/// Whether no rank of the nodefile is left in time. A rank gives its lock back a little before it
-/// has ended, and with it its port and its GPU.
-bool await_end(const std::string& nodefile, const std::vector<RunningRank>& signalled) {
+/// Whether all have ended in time. A rank gives its lock back a little before, and only then its
+/// port and its GPU.
+bool await_end(const std::vector<Signalled>& all) {
   const std::int64_t deadline = clock_ns() + static_cast<std::int64_t>(obey_seconds * 1e9);
   for (;;) {
-    const bool ended = reachable_ranks(nodefile).empty() &&
-                       std::all_of(signalled.begin(), signalled.end(),
-                                   [](const RunningRank& rank) { return has_ended(rank.process); });
+    const bool ended = std::all_of(all.begin(), all.end(), has_ended);
     if (ended || clock_ns() > deadline) return ended;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -82,22 +89,27 @@ int code_of(pid_t process) {
 }  // namespace
 
 int stop_here(const std::string& nodefile, const std::string& host) {
-  std::vector<RunningRank> signalled, left;
+  std::vector<Signalled> signalled;
+  std::vector<RunningRank> left;
   for (const RunningRank& rank : running_ranks(nodefile)) {
-    (rank.process == 0 ? left : signalled).push_back(rank);
+    if (rank.process == 0) {
+      left.push_back(rank);
+    } else {
+      signalled.push_back({rank, start_of(rank.process)});
+    }
   }
-  std::vector<RunningRank> running = signalled;
   for (const int signal : {SIGTERM, SIGKILL}) {
-    for (const RunningRank& rank : running) ::kill(rank.process, signal);
-    if (running.empty() || await_end(nodefile, signalled)) break;
-    running = reachable_ranks(nodefile);
+    for (const Signalled& one : signalled) {
+      if (!has_ended(one)) ::kill(one.rank.process, signal);
+    }
+    if (await_end(signalled)) break;
   }
   std::size_t stopped = 0;
-  for (const RunningRank& rank : signalled) {
-    if (has_ended(rank.process)) {
+  for (const Signalled& one : signalled) {
+    if (has_ended(one)) {
       ++stopped;
     } else {
-      left.push_back(rank);
+      left.push_back(one.rank);
     }
   }
   if (stopped > 0) {

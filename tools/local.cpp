@@ -55,6 +55,10 @@ int local(int argc, const char* const* argv) {
     network.initialise(flags.seed);
   } else {
     load_checkpoint(flags.weights, network);
+    const std::string name = network.not_finite();
+    if (!name.empty() && !(flags.epochs == 0 && flags.accuracy)) {
+      throw Error(flags.weights + ": " + name + " is not finite; train from another checkpoint");
+    }
   }
   const RunDirectory directory(flags.logdir, "local", flags.model.net);
   nlohmann::ordered_json config = config_of(flags, task, device.get());
@@ -89,7 +93,7 @@ int local(int argc, const char* const* argv) {
   const TrainingResult result =
       train(network_steps(network, loader, flags.seed), flags.batch, exchange, flags, length,
             &directory, true, [&](std::uint64_t steps) { tester.test_between(steps); });
-  if (length.steps > 0) require_finite(network, "after the last step");
+  const std::string spoilt = length.steps > 0 ? network.not_finite() : "";
   report_replaced(loader);
 
   nlohmann::ordered_json summary = json_of(result);
@@ -97,7 +101,7 @@ int local(int argc, const char* const* argv) {
   summary["command"] = "local";
   summary["workers"] = 1;
   summary["peak_memory_bytes"] = peak_memory_bytes();
-  if (length.steps > 0) {
+  if (length.steps > 0 && spoilt.empty()) {
     const std::map<std::string, std::string> metadata{{"network", flags.model.net},
                                                       {"steps", std::to_string(length.steps)},
                                                       {"settings", flags.settings()}};
@@ -116,6 +120,7 @@ int local(int argc, const char* const* argv) {
   }
   directory.write("summary.json", summary.dump(1) + "\n");
   std::printf("run      %s\n", directory.path().c_str());
+  if (!spoilt.empty()) throw diverged("after the last step", spoilt);
   if (accuracy) require_finite(*accuracy, network);
   return 0;
 }

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -102,12 +103,14 @@ RankRecord::RankRecord(const std::string& nodefile, int rank, const std::string&
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
       throw Error(folder + " cannot be made: " + error_text(errno));
     }
-    const Descriptor opened = open_folder(folder);
+    Descriptor opened = open_folder(folder);
+    ::flock(opened.number(), LOCK_SH | LOCK_NB);
     for_each_record(opened, [&](const Descriptor& file, const char* name) {
       holder_of(file, opened, name);  // Removes those of ranks that were killed.
     });
     path_ = folder + "/";
     write(opened, std::to_string(rank) + " " + record_name(nodefile));
+    folder_ = opened.release();
   } catch (const std::exception& error) {
     trouble_ = std::string(error.what()) + "; duplex launch stop will not find this rank";
   }
@@ -149,6 +152,7 @@ RankRecord::~RankRecord() {
   if (file_ < 0) return;
   ::unlink(path_.c_str());
   ::close(file_);
+  ::close(folder_);
 }
 
 std::vector<RunningRank> running_ranks(const std::string& nodefile, const std::string& folder) {

@@ -36,6 +36,7 @@ class RankRecord {
 
   std::string path_, trouble_;
   int file_ = -1;
+  int folder_ = -1;  ///< Locked too, so that systemd-tmpfiles lets old records be.
 };
 
 /// A rank of this user that runs on this machine.

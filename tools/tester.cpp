@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "core/error.h"
+#include "tools/finite.h"
 #include "tools/table.h"
 
 namespace duplex::tools {
@@ -30,8 +30,7 @@ Accuracy Tester::test(std::uint64_t steps) {
 void Tester::test_between(std::uint64_t steps) {
   const Accuracy accuracy = test(steps);
   if (accuracy.not_finite == 0) return;
-  throw Error("after step " + std::to_string(steps - 1) +
-              " the outputs for test pictures are no longer finite; try a smaller --lr");
+  throw diverged("step " + std::to_string(steps - 1), "the output for a test picture");
 }
 
 }  // namespace duplex::tools

@@ -9,6 +9,7 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "layers/timed_exchange.h"
+#include "tools/finite.h"
 #include "tools/host_name.h"
 #include "tools/progress.h"
 #include "tools/replay.h"
@@ -130,10 +131,10 @@ TrainingResult train(const StepRunner& run, std::int64_t batch, Exchange& inner,
     step_begin = end;
     if (metrics) metrics->write(row);
     if (loss && !std::isfinite(*loss)) {
-      throw Error("step " + std::to_string(step) +
-                  ": the loss is no longer finite; try a smaller --lr");
+      throw diverged("step " + std::to_string(step), "the loss");
     }
-    if (step >= warm_up) {
+    // A look for NaN takes time of its own.
+    if (step >= warm_up && (!looks_for_nan(step) || length.steps < 3)) {
       gradient.push_back(row.gradient);
       total.push_back(row.total);
       await.push_back(row.await);

@@ -41,8 +41,8 @@ struct Length {
   std::uint64_t step_samples = 1;      ///< What all workers together take in a step.
   std::uint64_t epoch_samples = 1;     ///< The size of the training part.
   std::uint64_t steps_per_update = 1;  ///< Learning rates go by updates.
-  /// Only after every so many steps are there weights that all that has been seen has made: an
-  /// update of accumulated gradients, a mean of the workers' weights.
+  /// The weights include every sample seen only after a multiple of so many steps, where gradients
+  /// are accumulated, or workers' weights averaged.
   std::uint64_t steps_per_round = 1;
 
   /// That so many steps are, with fractions.

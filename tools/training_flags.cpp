@@ -9,7 +9,14 @@
 namespace duplex::tools {
 
 void TrainingFlags::add_to(CLI::App& app) {
+  const CLI::Validator count = between(0, 1 << 30);
   model.add_to(app);
+  app.footer(
+      "A pixel is (value / 255 - mean) / deviation: of colour, mean 0.485, 0.456, 0.406 and\n"
+      "deviation 0.229, 0.224, 0.225; of grey, 0.2860 and 0.3530. Batch normalisation has epsilon\n"
+      "1e-5 and momentum 0.1. GoogLeNet's training loss includes its auxiliary classifiers if "
+      "they\n"
+      "are asked for; the loss of dist is of the first worker's samples.");
   app.add_option(
       "--datadir", datadir,
       "folder of pictures (a folder a class), packed file, or folder of IDX files; pictures are "
@@ -22,20 +29,27 @@ void TrainingFlags::add_to(CLI::App& app) {
   app.add_option("--test-every", test_every,
                  "test every so many epochs too, for accuracy.csv; no step's time counts it (with "
                  "--sync none the other workers go on meanwhile)")
-      ->check(positive());
+      ->check(between(1, 1 << 30));
   app.add_flag("--profile", profile,
                "seconds a layer, forward and backward, as a table and profile.json");
-  app.add_option("--epochs", epochs, "times through the training part (default 1)");
+  app.add_option(
+         "--epochs", epochs,
+         "times through the training part (default 1); the run ends with the last whole batch")
+      ->check(count);
   app.add_option("--batches", batches,
-                 "stop after this many batches, if --epochs do not end before");
+                 "stop after this many batches, if --epochs do not end before")
+      ->check(count);
   app.add_option("--batch", batch, "pictures a batch (default 32)")->check(positive());
   app.add_option("--optimizer", optimiser, "sgd or adam (default sgd)")
       ->check(CLI::IsMember({"sgd", "adam"}));
   app.add_option("--lr", rate, "learning rate (default 0.01; adam 0.001)")->check(at_least(0));
-  app.add_option("--lr-steps", rate_steps, "updates after which the learning rate drops")
-      ->delimiter(',');
+  app.add_option("--lr-steps", rate_steps,
+                 "updates (with --sync none: of each worker) after which the learning rate drops")
+      ->delimiter(',')
+      ->check(count);
   app.add_option("--lr-factor", rate_factor, "what it drops by (default 0.1)")->check(at_least(0));
-  app.add_option("--warmup", warmup, "updates over which the learning rate rises to its value");
+  app.add_option("--warmup", warmup, "updates over which the learning rate rises to its value")
+      ->check(count);
   app.add_option("--momentum", spec.momentum, "sgd (default 0)")->check(between(0.0, 1.0));
   app.add_flag("--nesterov", spec.nesterov, "sgd: Nesterov's momentum");
   app.add_option("--weight-decay", spec.weight_decay, "L2 (default 0)")->check(at_least(0));
@@ -45,7 +59,8 @@ void TrainingFlags::add_to(CLI::App& app) {
          "part of each class kept for testing, where the data set does not say (default 0.2)")
       ->check(between(0.0, 0.9));
   app.add_flag("--strict", strict, "a picture that cannot be read ends the run, in tests too");
-  app.add_option("--seed", seed, "of weights, shuffling, dropout, mirroring (default 1)");
+  app.add_option("--seed", seed, "of weights, shuffling, dropout, mirroring (default 1)")
+      ->check(at_least(0));
   computing.add_to(app,
                    "; or replay:PROFILE, which waits as long as each layer of profile.json took, "
                    "or replay:SECONDS, a t_grad shared out by multiply-adds");

@@ -1,11 +1,20 @@
 #include "tools/wire_exchange.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
+#include "core/error.h"
 #include "layers/checkpoint.h"
 
 namespace duplex::tools {
+namespace {
+
+bool all_finite(const float* values, std::size_t count) {
+  return std::all_of(values, values + count, [](float value) { return std::isfinite(value); });
+}
+
+}  // namespace
 
 HostParameters::HostParameters(const Model& model, bool gradients) : specs_(model.trained()) {
   std::size_t elements = 0;
@@ -28,8 +37,8 @@ HostParameters::HostParameters(const Model& model, bool gradients) : specs_(mode
   }
 }
 
-net::Fingerprint HostParameters::start(const Model& model, std::uint64_t seed,
-                                       const std::string& path) {
+net::Fingerprint HostParameters::fill(const Model& model, std::uint64_t seed,
+                                      const std::string& path) {
   net::Sha256 sum;
   std::size_t next = 0;
   const auto take = [&](const ParameterSpec& spec, const float* values) {
@@ -41,8 +50,12 @@ net::Fingerprint HostParameters::start(const Model& model, std::uint64_t seed,
     ++next;
   };
   if (!path.empty()) {
-    read_checkpoint(path, model, take);
-    return {"those of " + path, sum.digest()};
+    read_checkpoint(path, model, [&](const ParameterSpec& spec, const float* values) {
+      if (!all_finite(values, static_cast<std::size_t>(spec.shape.elements())))
+        throw Error(path + ": " + spec.name + " is not finite; train from another checkpoint");
+      take(spec, values);
+    });
+    return {path, sum.digest()};
   }
   std::vector<float> statistics;
   for (const Model::Entry& layer : model.nodes()) {
@@ -53,7 +66,14 @@ net::Fingerprint HostParameters::start(const Model& model, std::uint64_t seed,
       take(spec, values);
     }
   }
-  return {"those of --seed " + std::to_string(seed), sum.digest()};
+  return {"--seed " + std::to_string(seed), sum.digest()};
+}
+
+std::string HostParameters::not_finite() const {
+  for (const net::Span& span : spans_) {
+    if (!all_finite(span.weights, span.count)) return span.name;
+  }
+  return "";
 }
 
 std::vector<std::shared_ptr<void>> HostParameters::pin(Device& device) const {

@@ -19,7 +19,10 @@ class HostParameters {
   /// Fills the weights as Network::initialise does, or, if `path` is not empty, from a file
   /// (read_checkpoint). Returns what ranks compare before they train: a digest of these weights and
   /// of the running statistics that belong to them; the optimiser begins with zeros everywhere.
-  net::Fingerprint start(const Model& model, std::uint64_t seed, const std::string& path);
+  /// Throws Error for a file with numbers that are not finite.
+  net::Fingerprint fill(const Model& model, std::uint64_t seed, const std::string& path);
+  /// The name of the first parameter whose weights are not finite; empty: there is none.
+  std::string not_finite() const;
   /// Views for the exchange, in forward order. Valid while this object is.
   const std::vector<net::Span>& spans() const { return spans_; }
   const std::vector<ParameterSpec>& specs() const { return specs_; }
@@ -91,7 +94,7 @@ class AveragingExchange final : public Exchange {
   void await(std::size_t parameter) override;
   void push(std::size_t parameter) override;
   void end() override;
-  /// Of a round that has ended: the mean.
+  /// Brings the mean after the last step of a round; does nothing after the others.
   void await_all() override {
     if (last_of_round()) between_.await_all();
   }

@@ -48,6 +48,9 @@ class Context {
   Type type() const { return precision_ == Precision::bf16 ? Type::bf16 : Type::float32; }
   void choose_order(Order order) { order_ = order; }
   Precision precision() const { return precision_; }
+  /// Device::keep_nan: whether ReLU is to run apart from what cuDNN may fuse it with.
+  void keep_nan(bool on) { keeps_nan_ = on; }
+  bool keeps_nan() const { return keeps_nan_; }
   /// Of the operations, or the one that a StreamInUse has put in its place.
   cudaStream_t stream() const { return in_use_; }
   cudnnHandle_t dnn() const { return dnn_.get(); }
@@ -89,6 +92,7 @@ class Context {
 
   int index_;
   Precision precision_;
+  bool keeps_nan_ = false;
   /// Bytes; buffers may outlive the context.
   std::shared_ptr<std::atomic<std::size_t>> allocated_ =
       std::make_shared<std::atomic<std::size_t>>(0);

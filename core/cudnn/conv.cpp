@@ -57,9 +57,10 @@ class GpuConv final : public Conv {
     const Context& context = *context_;
     ConvMemory memory{x_.read(context, x_in, down_, right_).data, weights_.read(context, w).data,
                       y_out.data};
-    if (fused_) memory.bias = bias_.read(context, b).data;
-    forward_.run(context, memory, context.workspace(), "convolution");
-    if (!fused_) add_bias(context, y_out, b, spec_.relu);
+    const bool apart = fused_ && spec_.relu && context.keeps_nan() && find_bare();
+    if (fused_ && !apart) memory.bias = bias_.read(context, b).data;
+    (apart ? bare_ : forward_).run(context, memory, context.workspace(), "convolution");
+    if (!fused_ || apart) add_bias(context, y_out, b, spec_.relu);
   }
 
   void backward_data(Tensor& dx, const Tensor& dy, const Tensor& w) override {
@@ -89,6 +90,7 @@ class GpuConv final : public Conv {
     fused_ = spec_.bias;
     forward_ = Runner(fused_ ? plans_->fastest(graph) : nullptr);
     graph.bias = graph.relu = false;
+    bare_graph_ = graph;
     if (!forward_) {
       fused_ = false;
       forward_ = Runner(plans_->fastest(graph));
@@ -108,6 +110,13 @@ class GpuConv final : public Conv {
     return forward_ && (data_ || spec_.gradients != Gradients::all) && by_weights_;
   }
 
+  /// Whether there is an engine for the convolution without bias and ReLU; looked for once it is
+  /// needed.
+  bool find_bare() {
+    if (!bare_) bare_ = Runner(plans_->fastest(bare_graph_));
+    return bool(bare_);
+  }
+
   /// Where no engine takes padding that differs on opposite sides, x is copied into a frame of
   /// zeros.
   TensorDesc framed(Order order, Type type) const {
@@ -125,6 +134,8 @@ class GpuConv final : public Conv {
   std::int32_t down_ = 0, right_ = 0;  ///< Where x begins in its frame.
   bool fused_ = false;
   Runner forward_, data_, by_weights_;
+  ConvGraph bare_graph_;  ///< forward_'s without bias and ReLU.
+  Runner bare_;
 };
 
 }  // namespace

@@ -72,6 +72,7 @@ class CudnnDevice final : public Device {
   bool finite(const std::vector<Tensor>& tensors) override {
     return cudnn::finite(*context_, tensors);
   }
+  void keep_nan(bool on) override { context_->keep_nan(on); }
   void accumulate(Tensor& to, const Tensor& from) override {
     cudnn::accumulate(*context_, to, from);
   }

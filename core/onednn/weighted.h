@@ -162,7 +162,7 @@ class Weighted final : public Interface {
   Layouts has_;  ///< Of the tensors that this operation is given.
   typename Primitives::Forward::primitive_desc hint_;
   BoundPrimitive forward_, data_, weights_;
-  BoundPrimitive linear_;  ///< forward_ without its ReLU, from the first Device::keep_nan on.
+  BoundPrimitive linear_;  ///< forward_ without its ReLU; made at the first use of keep_nan.
   Conversion forward_x_;
   Conversion data_y_, data_weights_, data_x_;
   Conversion weights_y_, weights_x_, weights_weights_;

@@ -132,7 +132,7 @@ TEST(Picture, AReservedDeflateBlockIsAnError) {
   const auto failure = [](const Bytes& picture) {
     return error_of([&] { decode_picture(picture.data(), picture.size(), 3); });
   };
-  const std::string expected = "it cannot be decoded (no reason given)";
+  const std::string expected = "it cannot be decoded (the decoder gives no reason)";
   std::thread([&] {  // With nothing left from before.
     EXPECT_EQ(failure(reserved), expected);
     EXPECT_EQ(failure(no_zlib).rfind("it cannot be decoded (", 0), 0U) << failure(no_zlib);

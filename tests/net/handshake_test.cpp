@@ -148,7 +148,7 @@ TEST(Handshake, RanksThatDifferAreBothTold) {
       {"model", [](MeshSpec& s) { s.identity.model = fingerprint("lenet"); }},
       {"data set", [](MeshSpec& s) { s.identity.data = fingerprint("mnist"); }},
       {"settings", [](MeshSpec& s) { s.identity.settings = fingerprint("adam"); }},
-      {"weights to start from", [](MeshSpec& s) { s.identity.start = fingerprint("other"); }},
+      {"starting weights", [](MeshSpec& s) { s.identity.start = fingerprint("other"); }},
       {"ranks",
        [](MeshSpec& s) {
          s.topology.size = 3;

@@ -1,6 +1,7 @@
 // Trainings and tests that meet numbers which are not finite, and data that cannot be tested on.
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 
 #include "tests/tools/training_runs.h"
@@ -50,6 +51,23 @@ TEST_F(Divergence, OutputsThatAreNotFiniteAreNeverRight) {
   }
 }
 
+TEST_F(Divergence, DoesNotStartFromWhatIsNotFinite) {
+  const std::string spoilt = spoilt_checkpoint("fc2.bias");
+  for (const char* epochs : {"0", "1"}) {
+    const Result result =
+        run(arguments("local", "spoilt", 16, {"--weights", spoilt, "--epochs", epochs}));
+    EXPECT_EQ(result.exit, 1);
+    EXPECT_NE(result.err.find(spoilt + ": fc2.bias is not finite"), std::string::npos)
+        << result.err;
+  }
+  for (Process& process : start("spoilt", 2, 8, {"--weights", spoilt})) {
+    const Result result = process.wait();
+    EXPECT_EQ(result.exit, 1);
+    EXPECT_NE(result.err.find(spoilt + ": fc2.bias is not finite"), std::string::npos)
+        << result.err;
+  }
+}
+
 TEST_F(Divergence, IsSeenInTheSameStepOnEveryDevice) {
   for (const char* device : {"cpu", "reference"}) {
     SCOPED_TRACE(device);
@@ -72,6 +90,75 @@ TEST_F(Divergence, EndsEveryRank) {
     noticed += said ? 1 : 0;
   }
   EXPECT_GE(noticed, 1);
+}
+
+/// A grey PNG of 2x2 pixels. Of the bad one all checksums are right, but its pixels are in a
+/// deflate block of the kind that is reserved: only the decoder finds that out.
+std::string picture(bool good) {
+  static constexpr unsigned char sound[] = {
+      0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0x00, 0x00, 0x00, 0x0D, 0x49, 0x48, 0x44,
+      0x52, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x02, 0x08, 0x00, 0x00, 0x00, 0x00, 0x57,
+      0xDD, 0x52, 0xF8, 0x00, 0x00, 0x00, 0x11, 0x49, 0x44, 0x41, 0x54, 0x78, 0x01, 0x01, 0x06,
+      0x00, 0xF9, 0xFF, 0x00, 0x10, 0xE0, 0x00, 0xE0, 0x10, 0x05, 0xA6, 0x01, 0xE1, 0xA2, 0xD7,
+      0xC0, 0x81, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4E, 0x44, 0xAE, 0x42, 0x60, 0x82};
+  static constexpr unsigned char reserved[] = {
+      0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0x00, 0x00, 0x00, 0x0D, 0x49, 0x48,
+      0x44, 0x52, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x02, 0x08, 0x00, 0x00, 0x00,
+      0x00, 0x57, 0xDD, 0x52, 0xF8, 0x00, 0x00, 0x00, 0x09, 0x49, 0x44, 0x41, 0x54, 0x78,
+      0x01, 0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xE3, 0x46, 0xEE, 0x8E, 0x00, 0x00,
+      0x00, 0x00, 0x49, 0x45, 0x4E, 0x44, 0xAE, 0x42, 0x60, 0x82};
+  return good ? std::string(std::begin(sound), std::end(sound))
+              : std::string(std::begin(reserved), std::end(reserved));
+}
+
+TEST_F(Divergence, UnreadableTestPicturesAreLeftOutAndNamed) {
+  const TemporaryFolder pictures;
+  for (const bool good : {true, false}) {
+    const std::string kind = good ? "good" : "bad";
+    std::filesystem::create_directory(pictures / kind);
+    for (int i = 0; i < 10; ++i)
+      write_text(pictures / (kind + "/" + std::to_string(i) + ".png"), picture(good));
+  }
+  const auto test = [&](const std::vector<std::string>& more) {
+    return run(arguments_on(pictures.path(), "local", "unreadable", 4,
+                            plus({"--epochs", "0", "--accuracy"}, more)));
+  };
+  const Result lenient = test({});
+  EXPECT_EQ(lenient.exit, 0) << lenient.err;
+  EXPECT_NE(lenient.out.find("of 2 test pictures"), std::string::npos) << lenient.out;
+  EXPECT_NE(lenient.err.find("test pictures left out, as they cannot be read: 2\n  bad/"),
+            std::string::npos)
+      << lenient.err;
+  EXPECT_NE(read_text(folder_ / "unreadable/summary.json").find("\"unreadable\": 2"),
+            std::string::npos);
+  const Result strict = test({"--strict"});
+  EXPECT_EQ(strict.exit, 1);
+  EXPECT_NE(strict.err.find("bad/"), std::string::npos) << strict.err;
+  const Result pack =
+      run({"pack", "--net", "lenet", "--datadir", pictures.path(), "--output", folder_ / "packed"});
+  EXPECT_EQ(pack.exit, 0) << pack.err;
+}
+
+/// The weights of the last step are looked at, too: nothing is saved, but all that was measured is.
+TEST_F(Divergence, OfTheLastStepIsSeen) {
+  const Result alone = run(arguments("local", "last", 16, {"--lr", "3e38", "--batches", "1"}));
+  EXPECT_EQ(alone.exit, 1);
+  EXPECT_NE(alone.err.find("is no longer finite; try a smaller --lr"), std::string::npos);
+  for (const char* server : {"distributed", "central"}) {
+    const std::string name = std::string("last-") + server;
+    for (Process& process :
+         start(name, 3, 8, {"--lr", "3e38", "--batches", "1", "--server", server})) {
+      const Result result = process.wait();
+      EXPECT_EQ(result.exit, 1) << server;
+      EXPECT_NE(result.err.find("is no longer finite; try a smaller --lr"), std::string::npos)
+          << result.err;
+    }
+    for (const char* file : {"/summary.json", "/rank-0.json", "/rank-2.json"})
+      EXPECT_TRUE(std::filesystem::exists(folder_ / name + file)) << file;
+    EXPECT_FALSE(std::filesystem::exists(folder_ / name + "/checkpoint.safetensors"));
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "last/summary.json"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "last/checkpoint.safetensors"));
 }
 
 TEST_F(Divergence, NothingToTestOnIsSaidBeforeTheTraining) {

@@ -144,7 +144,7 @@ Outcome together(const Model& model, net::ServerMode mode, std::uint64_t updates
         const bool trains = topology.is_worker(rank);
         const int worker = mode == net::ServerMode::central ? rank - 1 : rank;
         HostParameters host(model, trains);
-        host.start(model, seed, "");
+        host.fill(model, seed, "");
         net::ExchangeSpec spec;
         spec.optimiser = momentum();
         spec.rate = rate();

@@ -139,7 +139,7 @@ TEST_F(Launch, StopEndsARankThatWaitsForItsPeersAndHasARelativeNodefile) {
   EXPECT_EQ(result.exit, 0) << result.err;
   EXPECT_EQ(result.out, "launch: stopped 1 rank on 127.0.0.1\n");
   EXPECT_EQ(waiting.wait().exit, 128 + SIGTERM);
-  EXPECT_EQ(running(others), 1U);  // Of another nodefile.
+  EXPECT_EQ(running(others), 1U);  // They have another nodefile.
 
   const Result again = stop(nodes);
   EXPECT_EQ(again.exit, 0) << again.err;

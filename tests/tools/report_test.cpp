@@ -121,6 +121,10 @@ TEST(ReportCommand, SaysWhichFileIsDamaged) {
   refuses("metrics.csv",
           "step,epoch,loss,rate,total_s,data_s,gradient_s,await_s,push_s\n0,0,,0,1,0,1,0,0\n1,0,,0",
           "damaged");
+  refuses("metrics.csv",
+          "step,epoch,loss,rate,total_s,data_s,gradient_s,await_s,push_s\n0,0,,0,nan,0,1,0,0\n"
+          "1,0,nan,0,1,0,1,0,0\n",
+          "damaged");
   refuses("accuracy.csv", "step,top1\n", "no accuracy.csv of this version");
   refuses("ledger-0.csv", "rank\n", "no ledger of this version");
   refuses("ledger-1.csv",

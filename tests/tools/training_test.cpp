@@ -149,6 +149,21 @@ TEST_F(Training, TestsBetweenEpochsAreOfTheWeightsThatTheyName) {
   EXPECT_EQ(after_step(accumulated[0]), after_step(rows[0]));
 }
 
+/// 63 pictures in batches of 32: ten epochs are 19 batches.
+TEST_F(Training, EpochsAreSamplesSeen) {
+  const TemporaryFolder few;
+  write_squares(few.path(), 63, 20);
+  const Result result =
+      run(arguments_on(few.path(), "local", "few", 32, {"--epochs", "10", "--test-every", "1"}));
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const auto tests = test_rows(folder_ / "few/accuracy.csv");
+  EXPECT_EQ(tests.size(), 10U);
+  EXPECT_EQ(tests.back().rfind("19,9.65", 0), 0U) << tests.back();  // 19 * 32 / 63.
+  const auto steps = test_rows(folder_ / "few/metrics.csv");
+  ASSERT_EQ(steps.size(), 19U);
+  EXPECT_EQ(steps.back().rfind("18,9,", 0), 0U) << steps.back();
+}
+
 TEST_F(Training, RanksThatStartFromOtherWeightsAreToldSo) {
   alone(16, {"--batches", "1"});
   const std::string weights =
@@ -166,7 +181,7 @@ TEST_F(Training, RanksThatStartFromOtherWeightsAreToldSo) {
     for (Process& process : processes) {
       const Result result = process.wait();
       EXPECT_EQ(result.exit, 1);
-      for (const char* word : {"weights to start from", "those of --seed 1", weights.c_str(),
+      for (const char* word : {"starting weights", "'--seed 1'", weights.c_str(),
                                "give every rank the same --weights"})
         EXPECT_NE(result.err.find(word), std::string::npos) << result.err;
     }

@@ -176,13 +176,37 @@ TEST(NotFinite, IsLookedForSoonAndEverAgain) {
   EXPECT_EQ(looks, (std::vector<std::uint64_t>{1, 2, 4, 8, 16, 32, 64, 100, 200, 300}));
 }
 
-TEST(Evaluation, IsNotObserved) {
-  const TemporaryFolder folder;
+datasets::Split squares(const TemporaryFolder& folder) {
   testing::write_squares(folder.path(), 4, 10);
   datasets::DatasetOptions options;
   options.channels = 1;
   options.height = options.width = 28;
-  const datasets::Split parts = datasets::split(datasets::open_dataset(folder.path(), options));
+  return datasets::split(datasets::open_dataset(folder.path(), options));
+}
+
+/// With zeros for weights all outputs are 0.
+TEST(Evaluation, ANetworksOwnLossIsTested) {
+  const TemporaryFolder folder;
+  const datasets::Split parts = squares(folder);
+  const auto device = make_device("reference", 1);
+  for (const LossKind kind : {LossKind::softmax_cross_entropy, LossKind::squared_error}) {
+    Model net("Zeros", {1, 1, 28, 28});
+    const auto logits = net.linear("fc", net.input(), 10, false);
+    if (kind == LossKind::squared_error) {
+      net.squared_error("loss", logits);
+    } else {
+      net.softmax("loss", logits);
+    }
+    Network network(net, *device, 4);
+    for (Parameter& parameter : network.parameters()) device->fill(parameter.weights, 0.0F);
+    const double expected = kind == LossKind::squared_error ? 0.5 : std::log(10.0);
+    EXPECT_NEAR(evaluate(network, parts.test, 1).loss, expected, 1e-12);
+  }
+}
+
+TEST(Evaluation, IsNotObserved) {
+  const TemporaryFolder folder;
+  const datasets::Split parts = squares(folder);
   const auto device = make_device("reference", 1);
   models::ModelOptions classes;
   classes.classes = 10;

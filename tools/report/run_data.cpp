@@ -100,7 +100,7 @@ RankSummary rank_of(const json& file) {
 }
 
 /// Rows of a file that has these columns; an empty cell is none, and so is the loss of a network
-/// that has diverged ("nan"). A last line that is not whole is left out of a run that was
+/// that has diverged ("nan", "inf"). A last line that is not whole is left out of a run that was
 /// interrupted.
 std::vector<std::vector<std::optional<double>>> read_rows(const std::string& path,
                                                           const std::string& columns,
@@ -110,7 +110,8 @@ std::vector<std::vector<std::optional<double>>> read_rows(const std::string& pat
   if (!std::getline(file, line) || line != columns)
     throw Error(path + " is no " + fs::path(path).filename().string() +
                 " of this version of duplex");
-  const std::size_t count = cells_of(columns, ',').size();
+  const std::vector<std::string> names = cells_of(columns, ',');
+  const std::size_t count = names.size();
   std::vector<std::vector<std::optional<double>>> rows;
   while (std::getline(file, line)) {
     const std::vector<std::string> cells = cells_of(line, ',');
@@ -123,7 +124,9 @@ std::vector<std::vector<std::optional<double>>> read_rows(const std::string& pat
       char* end = nullptr;
       row.back() = std::strtod(cells[i].c_str(), &end);
       good = *end == '\0';
-      if (!std::isfinite(*row.back())) row.back().reset();
+      if (std::isfinite(*row.back())) continue;
+      good = good && names[i] == "loss";
+      row.back().reset();
     }
     if (!good) {
       if (last && !complete) break;
