@@ -4,8 +4,8 @@
 # and the Makefile looks there first. Does nothing, at once, where nothing is missing.
 # Usage: make/deps.sh [GROUP]...
 #   build   compiler and libraries
-#   test    GoogleTest; gnuplot, whose charts are looked at; the pictures of Fashion-MNIST; as root chromium, which opens
-#           the reports
+#   test    GoogleTest; gnuplot, whose charts are looked at; the pictures of Fashion-MNIST; as root chromium and python3,
+#           which open the reports
 #   demo    the pictures of Fashion-MNIST
 #   bench   iperf3, beside which the wire is timed; as root, what makes the network lab
 #   torch   as root, what the newest PyTorch is installed with (tools/bench_cpu/peer.py), and what torch.compile needs
@@ -63,7 +63,8 @@ for group in "${@:-build}"; do
       have usr/include/gtest/gtest.h || want 'GoogleTest|libgtest-dev|gtest-devel|'
       command -v gnuplot >/dev/null || unavailable || want 'gnuplot|gnuplot-nox|gnuplot|optional'
       fashion_mnist || unavailable || want 'Fashion-MNIST|dataset-fashion-mnist||optional'
-      # Its hundreds of megabytes are not for unpacking beside a checkout.
+      # Its hundreds of megabytes are not for unpacking beside a checkout; python3 looks at what it made of a page.
+      [ "$(id -u)" != 0 ] || command -v python3 >/dev/null || unavailable || want 'python3|python3|python3|optional'
       [ "$(id -u)" != 0 ] || command -v chromium >/dev/null || unavailable || want 'chromium|chromium|chromium-headless|optional' ;;
     demo)
       fashion_mnist || want 'Fashion-MNIST|dataset-fashion-mnist||' ;;

@@ -9,7 +9,7 @@ browser=
 for name in chromium chromium-browser chromium-headless google-chrome; do
   if command -v "$name" > /dev/null; then browser=$name; break; fi
 done
-command -v python3 > /dev/null || { echo "skipped: no python3 here; install it"; exit 77; }
+command -v python3 > /dev/null || { echo "skipped: no python3 here (make deps as root installs it)"; exit 77; }
 [ -n "$browser" ] || { echo "skipped: no browser here (make deps as root installs chromium)"; exit 77; }
 
 work=$(mktemp -d)

@@ -41,8 +41,8 @@ constexpr Tolerance loss_tolerance          = {0.02, 5e-4,       2e-6,    5e-6};
 constexpr double bf16_tolerance = 0.012;
 
 /// Batch normalisation, forward, of values around 1000 with a deviation of 0.58: a mean rounded to
-/// float32 is off by up to 3e-5, and by ten times that where oneDNN adds in float32 (2.2 and 2.3
-/// do). A variance that is the difference of two large sums would be off by a tenth or more.
+/// float32 is off by up to 3e-5, and by ten times that where oneDNN adds in float32 (Intel's
+/// packages do). A variance that is the difference of two large sums would be off by a tenth.
 constexpr double large_mean_tolerance = 1e-3;
 
 }  // namespace duplex::test

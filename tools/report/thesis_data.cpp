@@ -74,10 +74,10 @@ const std::vector<ThesisNetwork>& table_6_1() {
   return table;
 }
 
-const ThesisNetwork& thesis_network(const std::string& name) {
+const ThesisNetwork& thesis_network(std::string_view name) {
   for (const ThesisNetwork& network : table_6_1())
     if (name == network.name) return network;
-  throw Error("Table 6.1 has no network " + name);
+  throw Error("Table 6.1 has no network " + std::string(name));
 }
 
 const std::vector<ThesisFigure>& chapter_6() {

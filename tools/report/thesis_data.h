@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/equations.h"
@@ -18,7 +19,7 @@ struct ThesisNetwork {
 };
 const std::vector<ThesisNetwork>& table_6_1();
 /// Throws Error: no network of that name.
-const ThesisNetwork& thesis_network(const std::string& name);
+const ThesisNetwork& thesis_network(std::string_view name);
 
 /// A chart of chapter 6.
 struct ThesisFigure {
