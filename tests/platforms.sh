@@ -162,7 +162,7 @@ record() {
       echo "Written by \`tests/platforms.sh\`: \`make demo\` and \`make test\` on minimal systems (debootstrap's minbase with git, make and"
       echo "ca-certificates), as root and as an ordinary user without root. Debian 11 has no CLI11: \`make carry\` brought its headers."
       echo "demo and test: with all that is installed and compiled; the networks: images a second in training at batch 8."
-      echo "These times are of a shared machine ($(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)): they show what works, not what is fast."
+      echo "A dash was not tried yet. These times are of a shared machine ($(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)): they show what works, not what is fast."
       echo
       echo "| date | suite | user | compiler | oneDNN | demo | test | passed | failed | skipped | ${networks// / | } |"
       echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
