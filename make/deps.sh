@@ -47,6 +47,9 @@ python_headers() { [ -e "$(python3 -c 'import sysconfig; print(sysconfig.get_pat
 
 missing=()   # "what|Debian package|Fedora package|optional?"
 want() { missing+=("$*"); }
+# Programs, which root alone installs: unpacked, they would not be found.
+want_python() { [ "$(id -u)" != 0 ] || command -v python3 >/dev/null || unavailable || want 'python3|python3|python3|optional'; }
+want_tc() { [ "$(id -u)" != 0 ] || command -v tc >/dev/null || unavailable || want 'tc|iproute2|iproute-tc|optional'; }
 for group in "${@:-build}"; do
   case $group in
     build)
@@ -63,15 +66,18 @@ for group in "${@:-build}"; do
       have usr/include/gtest/gtest.h || want 'GoogleTest|libgtest-dev|gtest-devel|'
       command -v gnuplot >/dev/null || unavailable || want 'gnuplot|gnuplot-nox|gnuplot|optional'
       fashion_mnist || unavailable || want 'Fashion-MNIST|dataset-fashion-mnist||optional'
+      want_tc  # The network lab's tests.
       # Its hundreds of megabytes are not for unpacking beside a checkout; python3 looks at what it made of a page.
-      [ "$(id -u)" != 0 ] || command -v python3 >/dev/null || unavailable || want 'python3|python3|python3|optional'
+      want_python
       [ "$(id -u)" != 0 ] || command -v chromium >/dev/null || unavailable || want 'chromium|chromium|chromium-headless|optional' ;;
     demo)
       fashion_mnist || want 'Fashion-MNIST|dataset-fashion-mnist||' ;;
     bench)
       command -v iperf3 >/dev/null || have usr/bin/iperf3 || unavailable || want 'iperf3|iperf3|iperf3|optional'
-      [ "$(id -u)" != 0 ] || command -v tc >/dev/null || unavailable || want 'tc|iproute2|iproute-tc|optional' ;;
+      want_tc
+      want_python ;;
     torch)
+      want_python
       # Another python3 than the distribution's is the choice, and the business, of who put it there.
       [ "$(id -u)" != 0 ] || ! python_of_distribution || python_has ensurepip || unavailable ||
         want 'venv|python3-venv|python3-pip|optional'

@@ -60,6 +60,9 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
   expect_error(run({"local", "--net", "lenet", "--datadir", data_.path(), "--batch", "61"}), 2,
                {"61", "60"});
   expect_error(run(local({"--lr", "nan"})), 2, {"--lr", "nan"});
+  for (const char* flag : {"--epochs", "--batches", "--warmup", "--lr-steps", "--seed"})
+    expect_error(run(local({std::string(flag) + "=-1"})), 2, {flag, "'-1'"});
+  expect_error(run(local({"--epochs", "99999999999999999999"})), 2, {"--epochs"});
   expect_error(run(local({"--test-fraction", "0.95"})), 2, {"--test-fraction", "0 to 0.9"});
   expect_error(run(local({"--batch", "11"})), 2, {"--batch"});
   expect_error(run(local({"--optimizer", "adagrad"})), 2, {"--optimizer", "adam"});
