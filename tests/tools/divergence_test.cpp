@@ -134,12 +134,13 @@ TEST_F(Divergence, UnreadableTestPicturesAreLeftOutAndNamed) {
   const Result strict = test({"--strict"});
   EXPECT_EQ(strict.exit, 1);
   EXPECT_NE(strict.err.find("bad/"), std::string::npos) << strict.err;
-  const Result pack =
-      run({"pack", "--net", "lenet", "--datadir", pictures.path(), "--output", folder_ / "packed"});
+  const Result pack = run({"pack", "--input", "28", "--grey", "--datadir", pictures.path(),
+                           "--output", folder_ / "packed"});
   EXPECT_EQ(pack.exit, 0) << pack.err;
 }
 
-/// The weights of the last step are looked at, too: nothing is saved, but all that was measured is.
+/// The weights that the last step has made are looked at, too: nothing is saved. What was measured
+/// of ranks that have ended together is written all the same.
 TEST_F(Divergence, OfTheLastStepIsSeen) {
   const Result alone = run(arguments("local", "last", 16, {"--lr", "3e38", "--batches", "1"}));
   EXPECT_EQ(alone.exit, 1);
@@ -157,7 +158,6 @@ TEST_F(Divergence, OfTheLastStepIsSeen) {
       EXPECT_TRUE(std::filesystem::exists(folder_ / name + file)) << file;
     EXPECT_FALSE(std::filesystem::exists(folder_ / name + "/checkpoint.safetensors"));
   }
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "last/summary.json"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "last/checkpoint.safetensors"));
 }
 

@@ -1,0 +1,40 @@
+#!/bin/bash
+# make/probe.sh declines a oneDNN that cannot be used, says why and which it wants, and the build goes without.
+set -eu
+cd "$(dirname "$0")/.."
+command -v "${CXX:-g++}" > /dev/null || { echo "skipped: needs ${CXX:-g++}"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/include/oneapi/dnnl" "$work/lib"
+echo 'int nothing;' | "${CXX:-g++}" -shared -fPIC -x c++ - -o "$work/lib/libdnnl.so"
+
+# probe VERSION RUNTIME SETTING: what the probe makes of headers that name this version and runtime, and hold no more.
+probe() {
+  printf '#define DNNL_VERSION_MAJOR %s\n#define DNNL_VERSION_MINOR %s\n#define DNNL_VERSION_PATCH %s\n' ${1//./ } \
+    > "$work/include/oneapi/dnnl/dnnl_version.h"
+  printf '#pragma once\n#include "oneapi/dnnl/dnnl_version.h"\n#define DNNL_CPU_RUNTIME %s\n' "$2" > "$work/include/dnnl.hpp"
+  CPATH=$work/include${CPATH:+:$CPATH} LIBRARY_PATH=$work/lib${LIBRARY_PATH:+:$LIBRARY_PATH} ONEDNN=$3 CUDA=0 \
+    bash make/probe.sh "$work/out"
+}
+# says TEXT: it stands in what a person reads.
+says() { grep -qF -e "$1" "$work/out/config.txt" || { echo "not said: $1"; cat "$work/out/config.txt"; exit 1; }; }
+# config NAME VALUE
+config() { grep -qx "$1 := \?$2" "$work/out/config.mk" || { echo "$1 is not '$2'"; grep "$1" "$work/out/config.mk"; exit 1; }; }
+
+probe 1.8.0 2 auto
+says 'without  oneDNN      1.8.0 is too old: 2.0 or newer is wanted; training runs on the slow reference loops'
+config CONFIG_ONEDNN ''
+missing=$(sed -n 's/^CONFIG_MISSING := //p' "$work/out/config.mk")
+
+probe 3.13.0 512 auto
+says 'without  oneDNN      3.13.0 computes by SYCL: one for OpenMP is wanted'
+config CONFIG_ONEDNN ''
+
+probe 9.0.0 2 auto
+says 'without  oneDNN      9.0.0 does not fit ('
+config CONFIG_ONEDNN ''
+config CONFIG_MISSING "$missing"  # The build goes on.
+
+probe 9.0.0 2 1
+says 'oneDNN, which ONEDNN=1 asks for; 9.0.0 does not fit ('
+config CONFIG_MISSING "$((missing + 1))"
