@@ -17,6 +17,7 @@ cd "$(dirname "$0")/.." || exit 1
 if [ "${1:-}" = inside ]; then
   root=$2 user=$3
   mount --make-rprivate /
+  mount --bind "$root" "$root"
   mount -t proc proc "$root/proc"
   mount --bind -o ro /sys "$root/sys"
   mount -t tmpfs -o mode=755 dev "$root/dev"
@@ -31,9 +32,13 @@ if [ "${1:-}" = inside ]; then
   for i in 0 1 2; do ln -s /proc/self/fd/$i "$root/dev/$(echo stdin stdout stderr | cut -d ' ' -f $((i + 1)))"; done
   home=/root path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
   [ "$user" = root ] || home=/home/$user path=/usr/local/bin:/usr/bin:/bin
-  exec env -i ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
+  # Its root, not merely a chroot: in one of those there are no further namespaces, which tests make.
+  cd "$root"
+  pivot_root . mnt
+  exec chroot . bash -c 'umount -l /mnt && exec "$@"' in-the-root \
+    env -i ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
     HOME="$home" USER="$user" PATH="$path" LANG=C.UTF-8 TERM=dumb \
-    "$(command -v chroot)" --userspec="$user:$user" --groups="$user" "$root" bash -c "cd ~/duplex && $4"
+    /usr/sbin/chroot --userspec="$user:$user" --groups="$user" / bash -c "cd ~/duplex && $4"
 fi
 
 # ---- Outside.
@@ -43,7 +48,7 @@ for suite in "${suites[@]}"; do
   case $suite in bullseye | bookworm | trixie) ;; *) echo "platforms: unknown suite $suite (known: bullseye bookworm trixie)" >&2; exit 2 ;; esac
 done
 [ "$(id -u)" = 0 ] || { echo "skipped: making systems needs root"; exit 77; }
-for program in debootstrap unshare git flock; do
+for program in debootstrap unshare pivot_root git flock; do
   command -v $program >/dev/null || { echo "skipped: needs $program"; exit 77; }
 done
 own=(unshare --mount --pid --fork --kill-child --uts --ipc)
@@ -105,6 +110,7 @@ row() {
   say "$suite, $user: a fresh copy"
   cp -a "$roots/$suite" "$root"
   cp /etc/resolv.conf "$root/etc/resolv.conf"
+  echo '127.0.0.1 localhost' >"$root/etc/hosts"  # debootstrap leaves that to an installer.
   if [ "$user" != root ]; then
     chroot "$root" useradd -m -s /bin/bash "$user" || return 1
     home=/home/$user

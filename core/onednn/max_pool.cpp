@@ -60,7 +60,8 @@ template <int vectors>
           Floats value;
           load(value, from + t * at.pixel + v * lanes);
           // The first of equals stays, and so does NaN, which compares with nothing.
-          const Ints wins = ~(value <= best[v]) & (best[v] == best[v]);
+          const Ints is_number = best[v] == best[v];  // NOLINT(misc-redundant-expression)
+          const Ints wins = ~(value <= best[v]) & is_number;
           best[v] = reinterpret_cast<Floats>((reinterpret_cast<Ints>(value) & wins) |
                                              (reinterpret_cast<Ints>(best[v]) & ~wins));
           winner[v] = (tap & wins) | (winner[v] & ~wins);

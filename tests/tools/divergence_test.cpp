@@ -134,9 +134,12 @@ TEST_F(Divergence, UnreadableTestPicturesAreLeftOutAndNamed) {
   const Result strict = test({"--strict"});
   EXPECT_EQ(strict.exit, 1);
   EXPECT_NE(strict.err.find("bad/"), std::string::npos) << strict.err;
+  std::filesystem::copy(pictures / "bad/0.png", pictures / "good/10.png");
+  std::filesystem::remove_all(pictures / "bad");
   const Result pack = run({"pack", "--input", "28", "--grey", "--datadir", pictures.path(),
                            "--output", folder_ / "packed"});
   EXPECT_EQ(pack.exit, 0) << pack.err;
+  EXPECT_NE(pack.out.find("good/10.png"), std::string::npos) << pack.out;
 }
 
 /// The weights that the last step has made are looked at, too: nothing is saved. What was measured
