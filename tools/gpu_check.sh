@@ -3,8 +3,8 @@
 # the tests of core, layers, models and tools on the GPU against the reference, those of cuDNN's engines, a short training
 # under compute-sanitizer if it is there, times the networks beside PyTorch if python3 has it, and writes what it found to
 # a page, anew after every figure. It ends within 9 minutes; what had no time is said on the page, and RESUME goes on with it.
-# What it needs to build (stb, CLI11, json, OpenSSL, GoogleTest) is taken from the system or from .deps/: make/carry.sh
-# fills that folder on a machine that has a network. Without GoogleTest nothing is tested. On a machine without a GPU it
+# What it needs to build (stb, CLI11, json, OpenSSL, GoogleTest) is taken from the system or from .deps/, which
+# `make carry LIBRARIES=1` fills on a machine that has a network. Without GoogleTest nothing is tested. On a machine without a GPU it
 # builds, and the page says so. Paths are seen from the repository's root.
 # Usage: tools/gpu_check.sh [FOLDER]     where the page goes, gpu-NAME.md, and what RESUME needs: rows.txt, tests.md, and
 #                                        logs.tar.gz (default: the page to docs/results, the rest to BUILD/results)
@@ -133,7 +133,7 @@ keep_rows
 
 # ---- Tests, then times. What matters most comes first.
 if [ ${#targets[@]} = 1 ]; then
-  section suites lacking "- not built: there is no GoogleTest here (make/carry.sh brings it)"
+  section suites lacking "- not built: there is no GoogleTest here (make carry LIBRARIES=1 brings it)"
 else
   for folder_of_tests in core layers models tools; do suite "$folder_of_tests" '*cudnn*:Gpu*:*OnAGpu*'; done
   suite cudnn '*'

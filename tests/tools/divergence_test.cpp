@@ -13,8 +13,8 @@ class Divergence : public TrainingRuns {
  protected:
   /// Weights of one batch's training, with one element spoilt.
   std::string spoilt_checkpoint(const std::string& parameter) const {
-    const std::string sound = folder_ / "sound.safetensors",
-                      spoilt = folder_ / "spoilt.safetensors";
+    const std::string sound = folder_ / "sound.safetensors";
+    std::string spoilt = folder_ / "spoilt.safetensors";
     EXPECT_EQ(run(arguments("local", "sound", 16, {"--batches", "1", "--save", sound})).exit, 0);
     Weights weights = read_weights(sound);
     weights.at(parameter)[0] = std::numeric_limits<float>::quiet_NaN();
