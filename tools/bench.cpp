@@ -2,6 +2,7 @@
 // convolutions and linear layers set when each runs alone. Random pictures; no data set is needed.
 #include <cstdio>
 #include <map>
+#include <optional>
 
 #include "core/clock.h"
 #include "layers/linear.h"
@@ -27,7 +28,7 @@ struct Flags {
   DeviceFlags computing;
   int steps = 9, warm_up = 2;
   double ceiling = 0.0;
-  bool layers = false, row = false;
+  bool layers = false, row = false, looks = false;
 };
 
 /// Operations of one training step, a multiply-add counted as two: forward, by data (not of layers
@@ -48,7 +49,8 @@ struct Steps {
   std::size_t on_device = 0;  ///< Bytes allocated, the optimiser's state among them.
 };
 
-Steps time_steps(Network& network, const Flags& flags) {
+/// `look`: as a training's steps that look for NaN (tools/finite.h).
+Steps time_steps(Network& network, const Flags& flags, bool look = false) {
   const Shape sample = network.model().entry(0).shape;
   std::vector<float> images(static_cast<std::size_t>(sample.elements() * flags.batch));
   RandomStream(1, stream_of("images")).fill_uniform(images.data(), images.size());
@@ -75,12 +77,17 @@ Steps time_steps(Network& network, const Flags& flags) {
     pass.labels = labels.data();
     const std::int64_t begin = clock_ns();
     exchange.begin(static_cast<std::uint64_t>(step));
-    network.forward(images.data(), pass, &exchange);
+    {
+      std::optional<KeepingNan> keeping;
+      if (look) keeping.emplace(device);
+      network.forward(images.data(), pass, &exchange);
+    }
     network.backward(&exchange);
     copy = device.prefetch(images.data(), bytes);
     network.synchronize();
     exchange.end();
     network.loss();
+    if (look) network.not_finite();
     if (step >= flags.warm_up) steps.seconds.push_back(seconds(clock_ns() - begin));
   }
   steps.on_device = device.allocated_bytes();
@@ -132,6 +139,7 @@ int bench(int argc, const char* const* argv) {
       ->check(at_least(0));
 #endif
   app.add_flag("--layers", flags.layers, "print the table of layers");
+  app.add_flag("--looks", flags.looks, "also time steps that look for NaN, as every 100th does");
   app.add_flag(
       "--row", flags.row,
       "print one line of tab-separated values: network, batch, pictures a second (median, low, "
@@ -179,6 +187,11 @@ int bench(int argc, const char* const* argv) {
     std::printf(
         "convolutions and linear layers alone: %s a step; the network reaches %s%% of that\n",
         duration_text(ceiling).c_str(), fixed(100.0 * ceiling / step.median, 1).c_str());
+  }
+  if (flags.looks) {
+    const double look = spread_of(time_steps(network, flags, true).seconds).median;
+    std::printf("a step that looks for NaN: %s; as every 100th, %s%% of the time\n",
+                duration_text(look).c_str(), fixed(look / step.median - 1.0, 3).c_str());
   }
   return 0;
 }
