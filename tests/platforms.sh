@@ -140,7 +140,7 @@ row() {
   case $speed in *failed*) ok= ;; esac
 
   local config=$root$home/duplex/build/config.txt compiler onednn
-  compiler=$(found "$config" compiler | awk '{ print $1, $NF }')
+  compiler=$(found "$config" compiler | sed -E 's/^([^ ]+).*\) ([0-9.]+).*/\1 \2/')
   onednn=$(found "$config" oneDNN)
   record "$suite" "$user" "| $(date -u +%F) | $suite | $user | ${compiler:--} | ${onednn:-none} | $demo | $test | $counts$speed |" \
     "$(reasons "$logs/$name-test.log" | sed "s/^/- $suite, $user: /")"
