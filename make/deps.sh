@@ -4,8 +4,8 @@
 # and the Makefile looks there first. Does nothing, at once, where nothing is missing.
 # Usage: make/deps.sh [GROUP]...
 #   build   compiler and libraries
-#   test    GoogleTest; gnuplot, whose charts are looked at; the pictures of Fashion-MNIST; as root chromium and python3,
-#           which open the reports
+#   test    GoogleTest; the pictures of Fashion-MNIST; as root gnuplot, whose charts are looked at, chromium and python3,
+#           which open the reports, and what makes the network lab
 #   demo    the pictures of Fashion-MNIST
 #   bench   iperf3, beside which the wire is timed; as root, what makes the network lab
 #   torch   as root, what the newest PyTorch is installed with (tools/bench_cpu/peer.py), and what torch.compile needs
@@ -49,6 +49,7 @@ missing=()   # "what|Debian package|Fedora package|optional?"
 want() { missing+=("$*"); }
 # Programs, which root alone installs: unpacked, they would not be found.
 want_python() { [ "$(id -u)" != 0 ] || command -v python3 >/dev/null || unavailable || want 'python3|python3|python3|optional'; }
+want_gnuplot() { [ "$(id -u)" != 0 ] || command -v gnuplot >/dev/null || unavailable || want 'gnuplot|gnuplot-nox|gnuplot|optional'; }
 want_tc() { [ "$(id -u)" != 0 ] || command -v tc >/dev/null || unavailable || want 'tc|iproute2|iproute-tc|optional'; }
 for group in "${@:-build}"; do
   case $group in
@@ -64,7 +65,7 @@ for group in "${@:-build}"; do
         want 'oneDNN|libdnnl-dev|onednn-devel|optional' ;;
     test)
       have usr/include/gtest/gtest.h || want 'GoogleTest|libgtest-dev|gtest-devel|'
-      command -v gnuplot >/dev/null || unavailable || want 'gnuplot|gnuplot-nox|gnuplot|optional'
+      want_gnuplot
       fashion_mnist || unavailable || want 'Fashion-MNIST|dataset-fashion-mnist||optional'
       want_tc  # The network lab's tests.
       # Its hundreds of megabytes are not for unpacking beside a checkout; python3 looks at what it made of a page.
