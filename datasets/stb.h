@@ -1,4 +1,4 @@
-// What stb.cpp adds to stb_image.
+// A function that stb.cpp adds to stb_image.
 #pragma once
 
 namespace duplex::datasets {

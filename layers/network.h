@@ -52,8 +52,8 @@ class Network {
   loss();  ///< Weighted sum over the losses of the last forward (auxiliary ones in training only).
   /// Of the last forward, to host memory: (batch, classes); probabilities after a softmax.
   void outputs(float* values) const;
-  /// What the loss at the network's end was given by the last forward, to host memory: (batch,
-  /// classes), before any softmax.
+  /// Copies the input of the loss at the network's end, as of the last forward, to host memory:
+  /// (batch, classes), before any softmax.
   void logits(float* values) const;
 
   /// The name of the first parameter or running statistic with an element that is not finite;

@@ -1,5 +1,5 @@
-// What core/onednn asks of oneDNN, in little: make/probe.sh builds it to find out whether a version
-// will do.
+// Asks of oneDNN what core/onednn does, in little: make/probe.sh builds it to find out whether a
+// version will do.
 #include "core/onednn/compat.h"
 
 int main() {

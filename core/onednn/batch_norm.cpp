@@ -124,7 +124,8 @@ class OneDnnBatchNorm final : public BatchNorm {
   dnnl::memory::desc shift_memory() const {
     return scale_and_shift_are_one ? dnnl::memory::desc() : plain_memory({x.shape.c()});
   }
-  /// What scale_memory describes.
+  /// The scale in the form of scale_memory: with the shift behind it where oneDNN wants both in
+  /// one.
   const float* scale_data(const Tensor& gamma, const Tensor& beta) {
     if (!scale_and_shift_are_one) return gamma.data;
     std::copy_n(gamma.data, mean_.size(), rows_.data());

@@ -1,4 +1,4 @@
-// What oneDNN 2.0 to 3 spell differently. Nothing outside this file asks for the version, but
+// Hides what oneDNN 2.0 to 3 spell differently. Nothing outside this file asks for the version, but
 // make/probe.sh, which declines what is older.
 #pragma once
 #include <dnnl.hpp>

@@ -1,5 +1,4 @@
-// What is no number goes through every operation that a ReLU or a maximum could lose it in
-// (Device::keep_nan).
+// NaN passes through every operation whose ReLU or maximum could lose it (Device::keep_nan).
 #include <gtest/gtest.h>
 
 #include <cmath>

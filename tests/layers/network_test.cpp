@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 
@@ -229,42 +228,6 @@ TEST_P(NetworkRuns, EvaluationChangesNothingAndNeedsLessMemory) {
   EXPECT_EQ(outputs(training), once);
 }
 
-TEST_P(NetworkRuns, LogitsAreWhatTheLastSoftmaxWasGiven) {
-  Network network(test::all_kinds(), *device, batch_size);
-  const Batch batch(network.model(), batch_size);
-  network.initialise(1);
-  for (const Pass& pass : {batch.training(), batch.evaluation()}) {
-    network.forward(batch.images.data(), pass);
-    const std::vector<float> probabilities = outputs(network);
-    std::vector<float> logits(probabilities.size());
-    network.logits(logits.data());
-    const std::size_t classes = logits.size() / static_cast<std::size_t>(batch_size);
-    for (std::size_t begin = 0; begin < logits.size(); begin += classes) {
-      double sum = 0.0;
-      for (std::size_t i = begin; i < begin + classes; ++i) sum += std::exp(double{logits[i]});
-      for (std::size_t i = begin; i < begin + classes; ++i)
-        EXPECT_NEAR(std::exp(double{logits[i]}) / sum, probabilities[i], 1e-6);
-    }
-  }
-}
-
-TEST_P(NetworkRuns, NamesWhatIsNotFinite) {
-  Network network(test::all_kinds(), *device, batch_size);
-  network.initialise(1);
-  EXPECT_EQ(network.not_finite(), "");
-  for (Parameter* parameter : network.state()) {
-    std::vector<float> values(static_cast<std::size_t>(parameter->spec.shape.elements()));
-    device->download(values.data(), parameter->weights);
-    const float before = values.back();
-    values.back() = std::numeric_limits<float>::quiet_NaN();
-    device->upload(parameter->weights, values.data());
-    EXPECT_EQ(network.not_finite(), parameter->name);
-    values.back() = before;
-    device->upload(parameter->weights, values.data());
-  }
-  EXPECT_EQ(network.not_finite(), "");
-}
-
 TEST_P(NetworkRuns, BatchNormalisationKeepsRunningStatisticsOfItsInput) {
   Model net("Normalised", {1, 2, 5, 4});
   const auto x = net.batch_norm("bn", net.input(), false);
@@ -415,8 +378,6 @@ TEST_P(NetworkRuns, RefusesABackwardThatNothingPrepared) {
 
 INSTANTIATE_TEST_SUITE_P(Backends, NetworkRuns, test::every_backend(),
                          [](const auto& info) { return std::string(info.param); });
-
-// ---- What a model refuses, with a line that names the layer.
 
 }  // namespace
 }  // namespace duplex

@@ -79,7 +79,7 @@ TEST_F(Divergence, IsSeenInTheSameStepOnEveryDevice) {
   }
 }
 
-/// Who notices first says so; the others learn from it, or notice too.
+/// The rank that notices first says so; the others learn from it, or notice too.
 TEST_F(Divergence, EndsEveryRank) {
   int noticed = 0;
   for (Process& process : start("huge", 2, 8, {"--lr", "1e30", "--epochs", "4"})) {

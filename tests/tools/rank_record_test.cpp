@@ -20,7 +20,7 @@
 namespace duplex::tools::testing {
 namespace {
 
-/// What a forked child does: has a record, says through `pipe` whether it does (y, n), and waits
+/// A forked child runs this: it has a record, says through `pipe` whether it does (y, n), and waits
 /// for its end, half a minute at most.
 [[noreturn]] void hold_record(const std::string& nodefile, int rank, const std::string& folder,
                               int pipe) {
