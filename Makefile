@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 ifeq ($(MAKELEVEL),0)
-MAKEFLAGS += -j$(shell nproc)  # An explicit -j goes before it.
+MAKEFLAGS += -j$(shell nproc)  # An explicit -j takes precedence.
 endif
 .SUFFIXES:
 .DELETE_ON_ERROR:
@@ -26,13 +26,13 @@ BIN := $(if $(filter build,$(BUILD)),bin,$(BUILD)/bin)/duplex
 .PHONY: all
 all: $(BIN)
 
-# ---- Targets that build nothing themselves: they come before the probing.
+# ---- These targets build nothing themselves, so they come before the probing.
 .PHONY: help
 help:
-	@echo 'make            builds $(BIN); says what it found on this machine and goes without'
+	@echo 'make            builds $(BIN); says what it found on this machine and what it goes without'
 	@echo 'make deps       installs what is missing (without root: unpacks it into .deps/)'
 	@echo 'make carry      gets the headers that an older distribution does not have, into .deps/, to be copied there'
-	@echo '                (LIBRARIES=1: OpenSSL and GoogleTest too, for a machine like this one without a network)'
+	@echo '                (LIBRARIES=1: OpenSSL, zlib and GoogleTest too, for a machine like this one without a network)'
 	@echo 'make test       sets up, builds, runs every test; ONLY="core net" runs those folders alone'
 	@echo 'make demo       sets up, builds, trains LeNet on Fashion-MNIST alone and on two workers, compares'
 	@echo 'make bench      times every network, beside its ceiling and PyTorch (ONLY=cpu), and the wire, beside iperf3'
@@ -54,7 +54,7 @@ deps:
 carry:
 	@LIBRARIES='$(LIBRARIES)' bash make/carry.sh
 
-# What is missing is installed before the machine is probed, so the rest is a make of its own.
+# make/deps.sh installs what is missing before the machine is probed, so the rest is a make of its own.
 .PHONY: test
 test: deps
 	@$(MAKE) --no-print-directory run-tests
@@ -71,8 +71,8 @@ bench:
 	$(if $(filter-out cpu wire,$(bench_parts)),$(error ONLY=$(ONLY): make bench has cpu and wire))
 	@bash make/deps.sh build $(if $(filter cpu,$(bench_parts)),torch) $(if $(filter wire,$(bench_parts)),bench)
 	@$(MAKE) --no-print-directory ONLY= $(BIN)
-	@$(if $(filter cpu,$(bench_parts)),DUPLEX=$(BIN) python3 tools/bench_cpu)
-	@$(if $(filter wire,$(bench_parts)),DUPLEX=$(BIN) python3 tools/bench_wire)
+	@$(if $(filter cpu,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/cpu)
+	@$(if $(filter wire,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/wire)
 
 .PHONY: thesis
 thesis:
@@ -86,7 +86,7 @@ clean:
 
 ifneq ($(filter-out help deps carry test demo bench thesis clean,$(or $(MAKECMDGOALS),all)),)
 
-# ---- What the machine has: probed once, and again when packages or settings change.
+# ---- make/probe.sh finds out what the machine has: once, and again when packages or settings change.
 -include $(BUILD)/config.mk
 
 $(shell mkdir -p $(BUILD); settings='$(CXX) $(ONEDNN) $(CUDA) $(CUDA_HOME) $(PYTHON)'; \
@@ -100,22 +100,23 @@ probe:
 	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' CUDA='$(CUDA)' PYTHON='$(PYTHON)' bash make/probe.sh $(BUILD)
 	@cat $(BUILD)/config.txt
 
-# What was found is said before anything is compiled, and nothing is where something needed lacks.
+# This says what was found before anything is compiled, and fails if something needed is missing.
 .PHONY: report
 report: $(BUILD)/config.mk
 	@cat $(BUILD)/config.txt; [ '$(CONFIG_MISSING)' = 0 ]
 
 # ---- Sources.
-core_sources := $(wildcard core/*.cpp core/reference/*.cpp) \
-  $(if $(CONFIG_ONEDNN),$(wildcard core/onednn/*.cpp))
-# A library beside the program (core/cuda.h).
-cudnn_sources := $(if $(CONFIG_CUDA),$(wildcard core/cudnn/*.cpp core/cudnn/*.cu))
-layers_sources := $(wildcard layers/*.cpp)
-models_sources := $(wildcard models/*.cpp)
-datasets_sources := $(wildcard datasets/*.cpp)
-net_sources := $(wildcard net/*.cpp)
-tools_sources := $(wildcard tools/*.cpp tools/simulation/*.cpp tools/report/*.cpp)
-# Every file of models/ but the registry is a network, called like the file.
+in_room = $(sort $(shell find $1 -name '*.cpp' -o -name '*.cu'))
+core_sources := $(filter-out core/onednn/% core/cudnn/%,$(call in_room,core)) \
+  $(if $(CONFIG_ONEDNN),$(call in_room,core/onednn))
+# These sources make a library beside the program (core/cuda.h).
+cudnn_sources := $(if $(CONFIG_CUDA),$(call in_room,core/cudnn))
+layers_sources := $(call in_room,layers)
+models_sources := $(call in_room,models)
+datasets_sources := $(call in_room,datasets)
+net_sources := $(call in_room,net)
+tools_sources := $(call in_room,tools)
+# Every file of models/ but the registry is a network, named like the file.
 networks := $(sort $(filter-out registry,$(basename $(notdir $(models_sources)))))
 
 object = $(patsubst %.cu,$(BUILD)/obj/%.o,$(patsubst %.cpp,$(BUILD)/obj/%.o,$1))
@@ -125,7 +126,7 @@ layers := $(call object,$(layers_sources))
 models := $(call object,$(models_sources)) $(if $(networks),$(BUILD)/obj/gen/registry.o)
 datasets := $(call object,$(datasets_sources))
 net := $(call object,$(net_sources))
-tools := $(filter-out %/tools/main.o,$(call object,$(tools_sources)))
+tools := $(filter-out %/tools/main.o,$(call object,$(tools_sources))) $(BUILD)/obj/gen/version.o
 everything := $(core) $(layers) $(models) $(datasets) $(net) $(tools)
 
 # ---- Flags.
@@ -135,32 +136,35 @@ ifneq ($(filter 1,$(SANITIZE)),)
 optimise := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 else
 optimise := -O3 -g
-# What only reads flags, prints tables or checks results: the shorter wait is for the compiler.
+# Code that only reads flags, prints tables or checks results is compiled with these: a faster compiler saves more time
+# there than faster code.
 light := -O1 -g1
+hot_tools := tools/training/% tools/simulation/%
 endif
-# g++ 9 crashes over the variables of vectors in clones (max_pool.cpp), which -g1 leaves out.
+# g++ 9 crashes over debug information on vector variables in clones (max_pool.cpp), which -g1 leaves out.
 cxxflags = -std=c++17 $(optimise) -Wall -Wextra -ffp-contract=off -fno-math-errno \
   -fno-trapping-math $(CONFIG_OPENMP) $(if $(filter 1,$(WERROR)),-Werror) \
   $(if $(filter 1,$(NATIVE)),-march=native) -pthread -I. $(CONFIG_CPPFLAGS) \
   $(if $(CONFIG_ONEDNN),-DDUPLEX_ONEDNN) \
   $(if $(filter core/cudnn/% tests/stand_in/% tests/cudnn/%,$<),-fPIC $(CONFIG_CUDA_CPPFLAGS)) \
-  $(if $(filter-out tools/simulation/%,$(filter models/% tools/% tests/%,$<)),$(light)) \
-  $(if $(filter core/onednn/max_pool.cpp,$<),-g1) $(CXXFLAGS)
-# What a library beside it is to find in the program has to be exported.
+  $(if $(filter-out $(hot_tools),$(filter models/% tools/% tests/%,$<)),$(light)) \
+  $(if $(filter core/onednn/operations/max_pool.cpp,$<),-g1) $(CXXFLAGS)
+# -rdynamic exports the program's symbols, which the library beside it needs.
 ldflags = $(optimise) -rdynamic $(CONFIG_OPENMP) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS)
-libraries = $(if $(CONFIG_ONEDNN),-ldnnl) -ldl
-# What the compiler of kernels gets; the rest of the flags is for its host compiler.
+libraries = $(if $(CONFIG_ONEDNN),-ldnnl) -lz -ldl
+# nvcc, the compiler of kernels, gets these flags; those of -Xcompiler are for its host compiler.
 nvccflags = -O3 -lineinfo --expt-relaxed-constexpr --fmad=false -I. $(CONFIG_CUDA_CPPFLAGS) \
   $(if $(filter 1,$(WERROR)),-Werror all-warnings) \
   -Xcompiler -Wall,-Wextra,-ffp-contract=off,-fno-math-errno,-pthread,-fPIC
 
-# A file that changes only when its content does, so that a change of flags, or of the list of
+# `remember' writes a file only when its content changes, so that a change of flags, or of the list of
 # files, rebuilds.
 remember = $(shell mkdir -p $(dir $1); printf '%s\n' '$2' | cmp -s - $1 || printf '%s\n' '$2' > $1)
 ifneq ($(CONFIG_CXX),)
 $(call remember,$(BUILD)/compile-flags,$(CONFIG_CXX) $(cxxflags) $(light) $(CONFIG_NVCC) $(nvccflags))
 $(call remember,$(BUILD)/link-flags,$(CONFIG_CXX) $(ldflags) $(libraries) $(everything) $(CONFIG_CUDA_LDFLAGS) $(cudnn))
 $(call remember,$(BUILD)/networks,$(networks))
+$(call remember,$(BUILD)/commit,$(or $(shell git describe --always --dirty 2>/dev/null),unknown))
 endif
 
 # ---- The program.
@@ -182,6 +186,15 @@ $(BUILD)/obj/gen/registry.o: $(BUILD)/gen/registry.cpp $(BUILD)/compile-flags | 
 	@mkdir -p $(dir $@)
 	@$(CONFIG_CXX) $(cxxflags) -MMD -MP -c $< -o $@
 
+$(BUILD)/gen/version.cpp: $(BUILD)/commit
+	@mkdir -p $(dir $@)
+	@{ echo '// Written by the Makefile.'; echo '#include "tools/text/version.h"'; echo; \
+	  echo "const char* const duplex::tools::built_commit = \"$$(cat $<)\";"; } > $@
+
+$(BUILD)/obj/gen/version.o: $(BUILD)/gen/version.cpp $(BUILD)/compile-flags | report
+	@mkdir -p $(dir $@)
+	@$(CONFIG_CXX) $(cxxflags) -MMD -MP -c $< -o $@
+
 cudnn_library := $(if $(cudnn),$(BUILD)/duplex-cudnn.so)
 $(BUILD)/duplex-cudnn.so: $(cudnn) $(BUILD)/link-flags
 	@echo '  link     $@'
@@ -193,8 +206,9 @@ $(BIN): $(everything) $(BUILD)/obj/tools/main.o $(BUILD)/link-flags $(cudnn_libr
 	@$(CONFIG_CXX) $(filter %.o,$^) $(ldflags) $(libraries) -lcrypto -o $@
 	@$(if $(cudnn_library),cp $(cudnn_library) $(dir $@))
 
-# The same without a GPU, for tests: all of core/cudnn by the compiler of the rest, and a stand-in for
-# NVIDIA's libraries (tests/stand_in). Its threads of kernels are not what AddressSanitizer takes for threads.
+# The stand-in library replaces it in tests without a GPU: the C++ compiler compiles all of core/cudnn, and a
+# stand-in for NVIDIA's libraries (tests/stand_in). AddressSanitizer does not know the threads of its kernels as
+# threads, so builds with sanitizers do not have it.
 stand_in := $(BUILD)/stand-in/duplex-cudnn.so
 stand_in_objects := $(patsubst %,$(BUILD)/stand-in/%.o,$(cudnn_sources) $(wildcard tests/stand_in/*.cpp))
 stand_in_library := $(if $(CONFIG_CUDA),$(if $(filter 1,$(SANITIZE)),,$(stand_in)))
@@ -207,9 +221,8 @@ $(stand_in): $(stand_in_objects) $(BUILD)/link-flags
 	@echo '  link     $@'
 	@$(CONFIG_CXX) -shared $(filter %.o,$^) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS) -o $@
 
-# ---- Tests: one program a folder, linked with what that folder may use and nothing else.
-test_folders := $(filter-out $(if $(CONFIG_CUDA),,cudnn), \
-  $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/*_test.cpp)))))
+# ---- Tests. Each folder makes one program, linked with what that folder may use and nothing else.
+test_folders := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/*_test.cpp))))
 uses_core := $(core)
 uses_datasets := $(core) $(datasets)
 uses_net := $(core) $(net)
@@ -222,9 +235,11 @@ crypto_layers := no
 crypto_models := no
 crypto_cudnn := no
 links_cudnn := $(CONFIG_CUDA_LDFLAGS)
+# The kernels' tests see operations as those of core do.
+shares_cudnn := $(call object,$(filter-out %_test.cpp,$(wildcard tests/core/operations/*.cpp)))
 
 define test_program
-tests_$1 := $(call object,$(wildcard tests/$1/*.cpp))
+tests_$1 := $(call object,$(filter-out $(if $(CONFIG_CUDA),,tests/cudnn/engines_test.cpp),$(call in_room,tests/$1))) $(shares_$1)
 $(BUILD)/tests/$1: $$(tests_$1) $(or $(uses_$1),$(everything)) $(BUILD)/link-flags $(cudnn_library) | have-gtest
 	@mkdir -p $$(dir $$@)
 	@echo '  link     $$@'
@@ -236,7 +251,7 @@ $(foreach folder,$(test_folders),$(eval $(call test_program,$(folder))))
 
 .PHONY: have-gtest
 have-gtest:
-	@[ '$(CONFIG_GTEST)' ] || { echo 'There are no tests without GoogleTest: make deps.' >&2; exit 1; }
+	@[ '$(CONFIG_GTEST)' ] || { echo 'The tests need GoogleTest: make deps installs it.' >&2; exit 1; }
 
 .PHONY: objects test-programs run-tests
 objects: $(everything) $(cudnn)
@@ -249,8 +264,8 @@ run-tests: $(tests:%=$(BUILD)/tests/%) $(if $(wildcard tools/main.cpp),$(BIN)) $
 	@DUPLEX=$(CURDIR)/$(BIN) STAND_IN=$(if $(stand_in_library),$(CURDIR)/$(stand_in_library)) bash make/test.sh $(tests:%=$(BUILD)/tests/%) \
 	  $(if $(ONLY),,$(filter-out tests/platforms.sh,$(wildcard tests/*.sh)))
 
-# ---- Style. clang-tidy is slow: a file that passed is looked at again when it, a header that it
-# includes, the checks or the flags change.
+# ---- Style. clang-tidy is slow, so it looks at a file that passed again only when the file, a header
+# that it includes, the checks or the flags change.
 source_folders := core layers models datasets net tools tests
 sources := $(shell find $(source_folders) -name '*.cpp' 2>/dev/null)
 kernels := $(shell find $(source_folders) -name '*.cu' 2>/dev/null)
@@ -258,7 +273,7 @@ headers := $(shell find $(source_folders) -name '*.h' 2>/dev/null)
 tidied := $(patsubst %.cpp,$(BUILD)/tidy/%.ok,$(filter-out $(if $(CONFIG_ONEDNN),,core/onednn/%) \
   $(if $(CONFIG_CUDA),,core/cudnn/% tests/stand_in/% tests/cudnn/%),$(sources)))
 
-# clang without its own omp.h takes that of the compiler.
+# A clang without its own omp.h takes that of the compiler.
 tidy_omp = $(if $(CONFIG_CXX),-idirafter $(shell $(CONFIG_CXX) -print-file-name=include))
 
 .PHONY: lint lint-format format
@@ -267,7 +282,7 @@ lint: lint-format $(tidied)
 
 lint-format:
 	@for tool in clang-format clang-tidy; do command -v $$tool >/dev/null || \
-	  { echo "make lint needs $$tool; its package is called so (clang-tools-extra on Fedora)." >&2; exit 1; }; done
+	  { echo "make lint needs $$tool, from the package of that name (clang-tools-extra on Fedora)." >&2; exit 1; }; done
 	@clang-format --dry-run -Werror $(sources) $(kernels) $(headers)
 
 format:

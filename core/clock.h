@@ -1,4 +1,4 @@
-// The clock that every measurement reads: monotonic, nanoseconds.
+// Every measurement reads this clock. It is monotonic and counts nanoseconds.
 #pragma once
 #include <chrono>
 #include <cstdint>

@@ -14,12 +14,13 @@
 namespace duplex {
 namespace {
 
-/// The one that a test puts in its place; may be null.
+/// Returns the path of the library that a test puts in the place of the built one, or null.
 const char* other_library() {
   return std::getenv("DUPLEX_CUDNN");
 }
 
-/// Beside the program, or a folder above it (where tests lie).
+/// Returns DUPLEX_CUDNN, else the path beside the program, else the one a folder above it, where
+/// test programs find the library.
 std::string library_path() {
   if (other_library() != nullptr) return other_library();
   std::error_code unreadable;
@@ -30,7 +31,7 @@ std::string library_path() {
   return ::access(beside.c_str(), R_OK) != 0 && ::access(above.c_str(), R_OK) == 0 ? above : beside;
 }
 
-/// Stays open to the end. Throws Error.
+/// Opens the library, which stays open until the program ends. Throws Error.
 void* open_library() {
   const std::string path = library_path();
   if (::access(path.c_str(), R_OK) != 0)

@@ -1,6 +1,6 @@
-// The way to the device of NVIDIA GPUs (core/cudnn). It is a library beside the program, opened
-// only when it is asked for: CUDA's libraries take their time to load, and may be missing where the
-// program runs. DUPLEX_CUDNN in the environment names another one (tests/stand_in).
+// Opens the device of NVIDIA GPUs (core/cudnn), which is a library beside the program. The library
+// is loaded only when somebody asks for it, because CUDA's libraries load slowly and may be missing
+// where the program runs. DUPLEX_CUDNN in the environment names another library (tests/stand_in).
 #pragma once
 #include <memory>
 
@@ -9,10 +9,11 @@
 
 namespace duplex {
 
-/// Throws Error: not built in or not found, no driver, no GPU, none of this number.
+/// Throws Error where the library was not built or is not found, and where there is no driver, no
+/// GPU, or none of this number.
 std::unique_ptr<Device> make_cuda_device(const GpuOptions& options = {});
-/// Whether there is a GPU that make_cuda_device() would take. Costs nothing where there is no
-/// driver.
+/// Returns whether there is a GPU that make_cuda_device() would take. Loads nothing where there is
+/// no driver, unless DUPLEX_CUDNN is set.
 bool has_cuda_device();
 
 }  // namespace duplex

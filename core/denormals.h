@@ -8,7 +8,7 @@
 
 namespace duplex {
 
-/// Denormal results and operands count as 0 from here on, in this thread and in those that it
+/// Makes denormal results and operands count as 0 from here on, in this thread and in those that it
 /// starts.
 inline void flush_denormals() {
 #if defined(__SSE__) || defined(__x86_64__)

@@ -1,4 +1,4 @@
-// Which devices there are in this build.
+// Makes the devices that this build has, by their names.
 #include "core/device.h"
 
 #include <sched.h>
@@ -30,7 +30,7 @@ bool is_gpu(const std::string& which) {
   return which == "cuda" || which.rfind("cuda:", 0) == 0;
 }
 
-/// cuda or cuda:NUMBER.
+/// Returns the number of the GPU in cuda:NUMBER, 0 for cuda. Throws Error(Exit::usage).
 int gpu_of(const std::string& which) {
   const std::size_t colon = which.find(':');
   if (colon == std::string::npos) return 0;

@@ -1,4 +1,4 @@
-// What goes wrong, and the exit code it ends the program with.
+// Errors, with the exit code that each ends the program with.
 #pragma once
 #include <cstddef>
 #include <stdexcept>
@@ -9,8 +9,8 @@ namespace duplex {
 /// Exit codes of every command.
 enum class Exit { ok = 0, failed = 1, usage = 2, peer_lost = 3, timed_out = 4 };
 
-/// One line for the user: what happened, where, and what to do. main prints it and exits with
-/// `code`.
+/// An error is one line for the user: what happened, where, and what to do. main prints it and
+/// exits with `code`.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message, Exit code = Exit::failed)
@@ -19,10 +19,10 @@ class Error : public std::runtime_error {
   Exit code;
 };
 
-/// A device's memory does not suffice.
+/// Thrown where a device's memory does not suffice.
 class OutOfMemory : public Error {
  public:
-  /// Bytes that were asked for in vain, and that were free.
+  /// `asked` bytes were asked for, `free` bytes were free.
   OutOfMemory(const std::string& message, std::size_t asked, std::size_t free)
       : Error(message), asked(asked), free(free) {}
 

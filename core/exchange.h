@@ -1,12 +1,24 @@
-// What the training loop asks for parameters and gives gradients to: all that differs between
-// training alone and training with others.
+// The training loop asks an Exchange for parameters and gives it gradients. That is all that
+// differs between training alone and training with others.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace duplex {
 
-/// Parameters go by their number in the network, 0 first in forward order. The calls of one step:
+/// A parameter of a network in host memory: a named run of plain float32s, in logical order. The
+/// memory must outlive the exchange that it is given to, which writes to it. Other ranks are sent
+/// these bytes from where they lie, without a copy: memory of its own pages (core/mapped_memory.h)
+/// makes sure that bytes that are still on their way when a run fails do not change.
+struct Span {
+  std::string name;
+  std::size_t count = 0;
+  float* weights = nullptr;
+  float* gradient = nullptr;  ///< A rank that only serves needs none.
+};
+
+/// Parameters have their number in the network, from 0 in forward order. The calls of one step:
 /// begin(step); await(p) once for every p, before p's layer runs forward; push(p) once for every p,
 /// as soon as p's gradient is complete and p's weights are no longer read, in about reverse order;
 /// end().
@@ -20,7 +32,7 @@ class Exchange {
   /// Hands p's gradient over; returns without waiting for any transfer.
   virtual void push(std::size_t parameter) = 0;
   virtual void end() = 0;
-  /// For use between two steps. Returns when the device's tensors hold the newest weights, with
+  /// Call it between two steps. Returns when the device's tensors hold the newest weights, with
   /// which the next step begins; does nothing where the last step left none.
   virtual void await_all() {}
 };

@@ -1,16 +1,17 @@
-// What a device of a GPU can be asked for.
+// Options of the device of a GPU.
 #pragma once
 #include <string>
 
 namespace duplex {
 
-/// How convolutions and linear layers compute. Sums, losses, weights and updates are float32 in all
-/// of them, and so are the gradients of weights that leave the GPU.
+/// The precision in which convolutions and linear layers compute. Sums, losses, weights and updates
+/// are float32 in all of them, and so are the gradients of weights that leave the GPU.
 enum class Precision {
-  float32,  ///< Strictly: no engine that rounds its inputs.
-  tf32,     ///< Tensor cores, which round the inputs of products to ten bits of fraction.
-  bf16      ///< Activations and their gradients are stored in bfloat16, products are of those; and
-        ///< cuDNN rounds biases and the gradients of weights of convolutions, but their sums not.
+  float32,  ///< Strict float32: no engine may round its inputs.
+  tf32,     ///< Tensor cores round the inputs of products to ten bits of fraction.
+  bf16      ///< Activations and their gradients are stored in bfloat16, and products are of those.
+            ///< cuDNN also rounds the biases of convolutions, and the gradients of their weights
+            ///< once these have been summed in float32.
 };
 
 inline std::string name_of(Precision precision) {

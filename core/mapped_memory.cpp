@@ -20,12 +20,12 @@ Buffer map_memory(std::size_t bytes) {
   const std::size_t size = bytes + (big ? huge_page : 0);
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
-    throw Error("out of memory: " + std::to_string(bytes >> 20) + " MiB are not to be had");
+    throw Error("out of memory: " + std::to_string(bytes >> 20) + " MiB could not be mapped");
   void* data = memory;
   if (big) {
     std::size_t room = size;
     std::align(huge_page, bytes, data, room);
-    ::madvise(data, bytes, MADV_HUGEPAGE);  // Advice: without it, only slower.
+    ::madvise(data, bytes, MADV_HUGEPAGE);  // Without this advice, it is only slower.
   }
   return {data, bytes, [memory, size](void*) { ::munmap(memory, size); }};
 }

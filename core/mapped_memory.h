@@ -1,4 +1,4 @@
-// Memory of its own pages.
+// Host memory on pages of its own.
 #pragma once
 #include <cstddef>
 
@@ -6,9 +6,10 @@
 
 namespace duplex {
 
-/// Host memory mapped for this buffer alone, zero at first, aligned to a page. When the buffer goes
-/// the pages go back to the system, never to the heap: what the network still sends from them
-/// (net/lending_pipe.h) stays as it was. Throws Error when there is none left.
+/// Maps host memory for this buffer alone, zero at first, aligned to a page. When the buffer is
+/// destroyed, the pages go back to the system, never to the heap, so that bytes that the network
+/// still sends from them (net/wire/zero_copy_pipe.h) do not change. Throws Error when there is none
+/// left.
 Buffer map_memory(std::size_t bytes);
 
 }  // namespace duplex

@@ -1,4 +1,4 @@
-// Shapes that follow from an operation's spec, checked once for all backends.
+// Computes the shapes that follow from an operation's spec, with checks that hold for all backends.
 #include "core/operations.h"
 
 #include <string>
@@ -52,12 +52,12 @@ Shape weights_shape(const LinearSpec& spec, const Shape& x) {
 }
 
 Shape output_shape(const ConvSpec& spec, const Shape& x) {
-  weights_shape(spec, x);  // for its checks
+  weights_shape(spec, x);  // Called for its checks.
   return {x.n(), spec.filters, spec.window.output_height(x.h()), spec.window.output_width(x.w())};
 }
 
 Shape output_shape(const LinearSpec& spec, const Shape& x) {
-  weights_shape(spec, x);  // for its checks
+  weights_shape(spec, x);  // Called for its checks.
   return {x.n(), spec.outputs};
 }
 
@@ -78,7 +78,7 @@ Shape concat_shape(const std::vector<Shape>& x) {
   std::int64_t channels = 0;
   for (const Shape& part : x) {
     if (part.rank() < 2 || with_channels(part, 1) != with_channels(x[0], 1)) {
-      throw Error("concatenation: " + part.str() + " does not go beside " + x[0].str());
+      throw Error("concatenation: " + part.str() + " and " + x[0].str() + " do not match");
     }
     channels += part.c();
   }

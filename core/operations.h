@@ -1,17 +1,14 @@
-// The operations that networks are made of. An operation is made once by a Device for fixed shapes,
-// then run every batch; it owns what the backend wants to keep (descriptors, chosen algorithms,
-// workspace). Outputs come first in every argument list.
+// The operations that networks are made of. A Device makes an operation once for fixed shapes; it
+// is then run for every batch, and owns what the backend wants to keep (descriptors, chosen
+// algorithms, workspace). Outputs come first in every argument list.
 //
 // Conventions, the same in every backend:
 //  - x is an input, y the output, dy the gradient of the loss by y, dx by x, dw by the weights.
-//  - Every output is overwritten. Nothing accumulates except where a function is named
-//  `accumulate`.
+//  - Every output is overwritten. Only functions that are named `accumulate` accumulate.
 //  - Tensors passed in have the descriptions that the operation gives (`y`, `weights`, ...) or was
-//  made
-//    with (`x`). A gradient has the description of what it is the gradient of.
+//    made with (`x`). A gradient has the description of the tensor that it is the gradient of.
 //  - Where a spec says `relu`, forward applies (2.3) to the result, and backward takes dy already
-//  masked
-//    by it: dy * [y > 0] (3.6). GradientSum does the masking, together with the summing of
+//    masked by it: dy * [y > 0] (3.6). GradientSum does the masking, together with the summing of
 //    branches.
 //  - Tensors may alias only where a function says so.
 #pragma once
@@ -29,20 +26,20 @@ struct Padding {
   std::int64_t top = 0, left = 0, bottom = 0, right = 0;
 };
 
-/// A window that slides over a map: convolution and pooling.
+/// A window that slides over a map, in convolution and pooling.
 struct Window {
   std::int64_t height = 1, width = 1;
   std::int64_t stride_y = 1, stride_x = 1;
   Padding padding;
 
-  /// Output extents: floor((in + padding - window) / stride) + 1. Throws Error if the window does
-  /// not fit.
+  /// Returns an extent of the output: floor((in + padding - window) / stride) + 1. Throws Error if
+  /// the window does not fit.
   std::int64_t output_height(std::int64_t in) const;
   std::int64_t output_width(std::int64_t in) const;
 };
 
-/// What backward of an operation with weights is asked for: by nothing, by its weights (and bias),
-/// by x too.
+/// The gradients that backward of an operation with weights is asked for: none, those by its
+/// weights (and bias), or these and the one by x.
 enum class Gradients { none, weights, all };
 
 struct ConvSpec {
@@ -54,7 +51,8 @@ struct ConvSpec {
   Gradients gradients = Gradients::all;  ///< A device need not be prepared for others.
 };
 
-/// Convolution (2.7). x (N, C, H, W), weights (filters, C / groups, kh, kw), bias (filters).
+/// Convolution (2.7). x is (N, C, H, W), weights are (filters, C / groups, kh, kw), bias is
+/// (filters).
 class Conv {
  public:
   virtual ~Conv() = default;
@@ -73,8 +71,8 @@ struct LinearSpec {
   bool relu = false;
 };
 
-/// Linear layer (2.2). x (N, C, H, W) or (N, C), read as (N, C*H*W) in logical order; weights
-/// (outputs, C*H*W), bias (outputs), y (N, outputs).
+/// Linear layer (2.2). x is (N, C, H, W) or (N, C), read as (N, C*H*W) in logical order; weights
+/// are (outputs, C*H*W), bias is (outputs), y is (N, outputs).
 class Linear {
  public:
   virtual ~Linear() = default;
@@ -95,14 +93,15 @@ struct PoolSpec {
   Window window;
 };
 
-/// Pooling. Max remembers in forward which element won; among equals the first in row-major order.
+/// Pooling. In forward, max pooling remembers which element of each window was the maximum; among
+/// equals it is the first in row-major order.
 class Pool {
  public:
   virtual ~Pool() = default;
   TensorDesc x, y;
 
   virtual void forward(Tensor& y, const Tensor& x) = 0;
-  /// Of the last forward.
+  /// Computes the gradient for the last forward.
   virtual void backward(Tensor& dx, const Tensor& dy) = 0;
 };
 
@@ -120,7 +119,7 @@ class Lrn {
   TensorDesc x, y;
 
   virtual void forward(Tensor& y, const Tensor& x) = 0;
-  /// `x` as in the last forward.
+  /// `x` is the same as in the last forward.
   virtual void backward(Tensor& dx, const Tensor& dy, const Tensor& x) = 0;
 };
 
@@ -131,21 +130,21 @@ struct BatchNormSpec {
 };
 
 /// Batch normalisation by channel (2.9)-(2.12). gamma, beta and the running statistics are plain
-/// (C). The batch's variance is the biased one in y, the unbiased one (n / (n - 1)) in running_var,
-/// which for one value a channel is 0.
+/// (C). y takes the biased variance of the batch, running_var the unbiased one (n / (n - 1)), which
+/// is 0 where a channel has one value.
 class BatchNorm {
  public:
   virtual ~BatchNorm() = default;
   TensorDesc x, y;
 
-  /// With the batch's own statistics; updates running_mean and running_var in place.
+  /// Normalises with the batch's own statistics; updates running_mean and running_var in place.
   virtual void forward_training(Tensor& y, Tensor& running_mean, Tensor& running_var,
                                 const Tensor& x, const Tensor& gamma, const Tensor& beta) = 0;
   virtual void forward_inference(Tensor& y, const Tensor& x, const Tensor& gamma,
                                  const Tensor& beta, const Tensor& running_mean,
                                  const Tensor& running_var) = 0;
-  /// Of the last forward_training. Unlike the other operations with `relu`, it masks dy itself
-  /// (masking twice does no harm), so no GradientSum is needed for that.
+  /// Computes the gradients for the last forward_training. Unlike the other operations with `relu`,
+  /// it masks dy itself (masking twice does no harm), so no GradientSum is needed for that.
   virtual void backward(Tensor& dx, Tensor& dgamma, Tensor& dbeta, const Tensor& dy,
                         const Tensor& x, const Tensor& gamma) = 0;
 };
@@ -163,9 +162,10 @@ class Activation {
   virtual void backward(Tensor& dx, const Tensor& dy, const Tensor& y) = 0;
 };
 
-/// Which random numbers a dropout takes: element i of sample j of the batch draws
-/// RandomStream(seed, stream).uniform((first_sample + j) * elements of a sample + i), i in logical
-/// order. It depends on the sample's number, not on the rank or the batch that it falls into.
+/// Says which random numbers a dropout takes: element i of sample j of the batch draws
+/// RandomStream(seed, stream).uniform((first_sample + j) * elements of a sample + i), with i in
+/// logical order. The draw depends on the sample's number, not on the rank or the batch that it
+/// falls into.
 struct DropoutDraw {
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;
@@ -179,7 +179,7 @@ class Dropout {
   TensorDesc x, y;
 
   virtual void forward(Tensor& y, const Tensor& x, const DropoutDraw& draw) = 0;
-  /// With the mask of the last forward. dx may be dy.
+  /// Applies the mask of the last forward. dx may be dy.
   virtual void backward(Tensor& dx, const Tensor& dy) = 0;
 };
 
@@ -191,8 +191,8 @@ class Concat {
   TensorDesc y;
 
   virtual void forward(Tensor& y, const std::vector<Tensor>& x) = 0;
-  /// The slice of dy that belongs to input `index`, times [y_slice > 0] where `mask_by` (the y of
-  /// forward) is not null.
+  /// dx = the slice of dy that belongs to input `index`, times [y_slice > 0] where `mask_by` (the y
+  /// of forward) is not null.
   virtual void backward(Tensor& dx, int index, const Tensor& dy, const Tensor* mask_by) = 0;
 };
 
@@ -221,14 +221,14 @@ class GradientSum {
  public:
   virtual ~GradientSum() = default;
 
-  /// `y` null: no mask. `out` may be one of the inputs.
+  /// Does not mask where `y` is null. `out` may be one of the inputs.
   virtual void run(Tensor& out, const std::vector<Tensor>& inputs, const Tensor* y) = 0;
 };
 
 enum class LossKind { softmax_cross_entropy, squared_error };
 
-/// The end of a network: x (N, classes), any rank whose trailing extents are 1; labels in [0,
-/// classes).
+/// A loss ends a network. x is (N, classes), of any rank whose trailing extents are 1; labels are
+/// in [0, classes).
 ///  - softmax_cross_entropy: y = softmax(x) (2.13); loss = mean over samples of -log y[label].
 ///  - squared_error: y = x; loss = mean over samples of 1/2 * sum (y - onehot(label))^2 (3.1).
 class Loss {
@@ -236,16 +236,17 @@ class Loss {
   virtual ~Loss() = default;
   TensorDesc x, y;
 
-  /// `labels`: N values in host memory, read before the call returns. Only y without labels (null).
+  /// `labels` are N values in host memory, which are read before the call returns. Where they are
+  /// null, only y is computed.
   virtual void forward(Tensor& y, const Tensor& x, const std::int32_t* labels) = 0;
-  /// The mean loss of the last forward with labels; waits for the device.
+  /// Returns the mean loss of the last forward with labels; waits for the device.
   virtual double value() = 0;
   /// dx = weight * d(mean loss)/dx, with the labels of the last forward.
   virtual void backward(Tensor& dx, const Tensor& y, float weight) = 0;
 };
 
-/// Shapes that follow from a spec and the shape of x, the same for every backend. Throw Error,
-/// saying what does not fit, for a spec that makes no sense on x.
+/// These return the shapes that follow from a spec and the shape of x, the same for every backend.
+/// They throw Error, saying what does not fit, for a spec that makes no sense on x.
 Shape weights_shape(const ConvSpec& spec, const Shape& x);
 Shape weights_shape(const LinearSpec& spec, const Shape& x);
 Shape output_shape(const ConvSpec& spec, const Shape& x);
@@ -253,7 +254,7 @@ Shape output_shape(const LinearSpec& spec, const Shape& x);
 Shape output_shape(const PoolSpec& spec, const Shape& x);
 Shape concat_shape(const std::vector<Shape>& x);
 Shape pad_channels_shape(std::int64_t channels, const Shape& x);
-/// `shape` with another number of channels, of the same rank.
+/// Returns `shape` with another number of channels, of the same rank.
 Shape with_channels(const Shape& shape, std::int64_t channels);
 
 }  // namespace duplex

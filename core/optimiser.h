@@ -1,5 +1,5 @@
-// Optimisers: what one update does to one span of weights. Element-wise, so it may run on any slice
-// of a parameter, in any layout, on any owner of the slice, with the same result to the bit.
+// An optimiser updates a span of weights. It works element by element, so an update may run on any
+// slice of a parameter, in any layout, on any owner of the slice, with the same result to the bit.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,17 +13,17 @@ enum class OptimiserKind { sgd, adam };
 /// * w.
 struct OptimiserSpec {
   OptimiserKind kind = OptimiserKind::sgd;
-  float momentum = 0.0F;  ///< sgd
-  bool nesterov = false;  ///< sgd
+  float momentum = 0.0F;  ///< For SGD.
+  bool nesterov = false;  ///< For SGD.
   float weight_decay = 0.0F;
-  float beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-8F;  ///< adam
+  float beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-8F;  ///< For Adam.
 
-  /// Spans of state an element needs: 0 (plain SGD), 1 (momentum: velocity), 2 (Adam: m and v).
-  /// They start at 0.
+  /// Returns how many spans of state the weights need: 0 (plain SGD), 1 (momentum: velocity), 2
+  /// (Adam: m and v). They start at 0.
   int states() const;
 };
 
-/// One update: the rate of this step and its number, from 1 (Adam's t).
+/// One update has the rate of this step and its number, from 1 (Adam's t).
 struct OptimiserStep {
   OptimiserSpec spec;
   float rate = 0.01F;
@@ -31,16 +31,16 @@ struct OptimiserStep {
 };
 
 /// Updates `count` weights in place by their gradients. `state` holds spec.states() pointers to
-/// `count` elements each, updated in place. Single-threaded; the bits do not depend on how a span
-/// is cut.
+/// `count` elements each, updated in place. It runs on the calling thread; the bits do not depend
+/// on how a span is cut.
 ///   sgd: g += wd w; v = mu v + g; w -= rate * (nesterov ? g + mu v : v), v = g without momentum
-///   adam: m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= rate * (m / (1-b1^t)) / (sqrt(v /
-///   (1-b2^t)) + eps)
+///   adam: m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2;
+///         w -= rate * (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + eps)
 void update(const OptimiserStep& step, std::size_t count, float* weights, const float* gradient,
             float* const* state);
 
-/// The learning rate of a step: base, times factor for every boundary passed, and over the first
-/// `warmup` steps scaled up linearly: step s (from 0) takes (s + 1) / warmup of it.
+/// The learning rate of a step is base, times factor for every boundary passed. Over the first
+/// `warmup` steps it is scaled up linearly: step s (from 0) takes (s + 1) / warmup of it.
 struct LearningRate {
   double base = 0.01;
   std::vector<std::uint64_t> boundaries;  ///< Steps, ascending.

@@ -1,7 +1,7 @@
 // Counter-based random numbers (Philox4x32-10; Salmon et al., "Parallel Random Numbers: As Easy as
 // 1, 2, 3", SC'11). A draw is a pure function of key and counter: it gives the same bits on every
-// machine, in any order, whatever the number of threads or ranks. What is constexpr is for kernels,
-// too. tests/oracle/philox.py is its twin.
+// machine, in any order, whatever the number of threads or ranks. The constexpr functions are for
+// kernels, too. tests/oracle/philox.py computes the same numbers.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -24,7 +24,8 @@ constexpr PhiloxCounter philox(PhiloxCounter c, PhiloxKey key) {
   return c;
 }
 
-/// 64-bit FNV-1a of a name: the stream of what bears that name (a parameter, a dropout layer).
+/// Returns the 64-bit FNV-1a hash of a name. It is the stream of what bears that name (a parameter,
+/// a dropout layer).
 std::uint64_t stream_of(std::string_view name);
 
 /// One sequence of draws, addressed by index. Key = low and high word of `seed`; counter =
@@ -35,11 +36,11 @@ class RandomStream {
       : seed_(seed), stream_(stream), sub_(sub) {}
 
   constexpr std::uint32_t bits(std::uint64_t index) const { return block(index / 4)[index % 4]; }
-  /// In [0, 1): the top 24 bits times 2^-24, so exact in float.
+  /// Returns a number in [0, 1): the top 24 bits times 2^-24, which is exact in float.
   constexpr float uniform(std::uint64_t index) const {
     return static_cast<float>(bits(index) >> 8) * 0x1p-24f;
   }
-  /// In [0, bound), by multiply-shift of 32 bits; bound > 0.
+  /// Returns a number in [0, bound), by multiply-shift of 32 bits; bound > 0.
   std::uint32_t below(std::uint64_t index, std::uint32_t bound) const;
   /// values[i] = uniform(first + i), one block of Philox for four values.
   void fill_uniform(float* values, std::uint64_t count, std::uint64_t first = 0) const;

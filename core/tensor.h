@@ -1,5 +1,6 @@
-// Tensors: float32 elements somewhere on a device. A description says the logical shape and how the
-// elements lie; the layout is the device's own business and opaque to everybody else.
+// A tensor has elements somewhere on a device, float32 unless its layout stores another type. A
+// description says the logical shape and how the elements lie; only the device understands the
+// layout, which is opaque to everybody else.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,12 +11,12 @@
 
 namespace duplex {
 
-/// How a device lays elements out. Made, understood and compared by that device alone. No layout
-/// (a null pointer) means plain: row-major in logical order, without padding.
+/// Says how a device lays elements out. Only that device makes, understands and compares it. No
+/// layout (a null pointer) means plain: row-major in logical order, without padding.
 class Layout {
  public:
   virtual ~Layout() = default;
-  /// Whether elements lie the same way. Called with a layout of the same device.
+  /// Returns whether elements lie the same way. `other` is a layout of the same device.
   virtual bool same(const Layout& other) const { return this == &other; }
 };
 
@@ -27,20 +28,20 @@ struct TensorDesc {
   bool plain() const { return layout == nullptr; }
 };
 
-/// Equal shapes whose elements lie the same way: element-wise loops over storage may mix such
-/// tensors.
+/// Returns whether the shapes are equal and elements lie the same way. Element-wise loops over
+/// storage may mix such tensors.
 inline bool same_storage(const TensorDesc& a, const TensorDesc& b) {
   if (a.shape != b.shape) return false;
   if (a.plain() || b.plain()) return a.plain() && b.plain();
   return a.layout->same(*b.layout);
 }
 
-/// The description of a plain float32 tensor.
+/// Returns the description of a plain float32 tensor.
 inline TensorDesc plain_desc(const Shape& shape) {
   return {shape, nullptr, static_cast<std::size_t>(shape.elements()) * sizeof(float)};
 }
 
-/// Device memory, freed when the buffer goes. Movable, not copyable.
+/// Device memory, which is freed when the buffer is destroyed. A buffer can be moved, not copied.
 class Buffer {
  public:
   Buffer() = default;
@@ -63,8 +64,8 @@ struct Tensor {
   float* data = nullptr;
 
   const Shape& shape() const { return desc.shape; }
-  /// Elements in storage, padding included: what element-wise operations on equal layouts walk
-  /// over.
+  /// Returns the elements in storage, padding included, which element-wise operations on equal
+  /// layouts walk over.
   std::int64_t stored() const { return static_cast<std::int64_t>(desc.bytes / sizeof(float)); }
   explicit operator bool() const { return data != nullptr; }
 };

@@ -3,19 +3,21 @@
 
 namespace duplex {
 
-/// A copy under way. Both memories have to live as long as it, or until wait() has returned.
+/// A Transfer is a copy under way. Both memories have to live as long as it, or until wait() has
+/// returned.
 class Transfer {
  public:
-  /// Waits, too: what goes does not leave a copy behind.
+  /// Waits, too, so that no copy goes on after its Transfer.
   virtual ~Transfer() = default;
-  /// Returns when it is done. From any thread.
+  /// Returns when the copy is done. Any thread may call it.
   virtual void wait() = 0;
 };
 
-/// How long operations had to wait for copies, in seconds: the device had nothing else to do.
+/// Says how long operations had to wait for copies, in seconds in which the device had nothing else
+/// to do.
 struct CopyWaits {
-  double input = 0.0;    ///< For prefetched memory.
-  double weights = 0.0;  ///< For uploads that were started.
+  double input = 0.0;    ///< Waits for prefetched memory.
+  double weights = 0.0;  ///< Waits for uploads that were started.
 };
 
 }  // namespace duplex

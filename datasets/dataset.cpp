@@ -9,7 +9,7 @@
 namespace duplex::datasets {
 namespace {
 
-/// 64-bit FNV-1a, fed piece by piece.
+/// Computes the 64-bit FNV-1a hash of what it is fed piece by piece.
 class Digest {
  public:
   void number(std::uint64_t value) {
@@ -27,7 +27,7 @@ class Digest {
   std::uint64_t value_ = 0xCBF29CE484222325u;
 };
 
-/// The sample's place in its class's draw for the test set.
+/// Returns the sample's draw: the samples with the lowest draws of a class go to the test set.
 std::uint64_t draw(const Sample& sample, std::uint64_t seed) {
   const RandomStream stream(seed, stream_of(sample.name));
   return std::uint64_t{stream.bits(0)} << 32 | stream.bits(1);
@@ -55,9 +55,8 @@ std::uint64_t digest(const Catalogue& catalogue) {
 
 std::string Dataset::contents() const {
   const Shape& s = shape();
-  return with_commas(size()) + " pictures of " + std::to_string(s.c()) + "x" +
-         std::to_string(s.h()) + "x" + std::to_string(s.w()) + " in " +
-         with_commas(classes().size()) + " classes";
+  return with_commas(size()) + " images of " + std::to_string(s.c()) + "x" + std::to_string(s.h()) +
+         "x" + std::to_string(s.w()) + " in " + with_commas(classes().size()) + " classes";
 }
 
 std::string Dataset::description() const {
@@ -65,7 +64,7 @@ std::string Dataset::description() const {
 }
 
 Error unreadable(const Dataset& data, std::size_t index, const std::string& reason) {
-  return Error("picture '" + data.sample(index).name + "' of " + data.source() +
+  return Error("image '" + data.sample(index).name + "' of " + data.source() +
                " cannot be read: " + reason);
 }
 
@@ -107,7 +106,7 @@ Split split(const std::shared_ptr<const Dataset>& data, double test_fraction, st
   }
   std::sort(result.train.samples.begin(), result.train.samples.end());
   std::sort(result.test.samples.begin(), result.test.samples.end());
-  if (result.train.samples.empty()) throw Error(data->source() + " has no pictures to train on");
+  if (result.train.samples.empty()) throw Error(data->source() + " has no images to train on");
   return result;
 }
 

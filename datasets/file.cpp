@@ -20,7 +20,7 @@ struct OpenFile {
 };
 
 OpenFile open_regular(const std::string& path) {
-  // O_NONBLOCK: opening a pipe that nobody writes to must not wait; regular files ignore it.
+  // With O_NONBLOCK, opening a pipe that nobody writes to does not wait; regular files ignore it.
   Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (descriptor.number() < 0) throw Error(error_text(errno));
   struct stat status {};

@@ -1,4 +1,4 @@
-// Files: read whole, or mapped into memory.
+// Reads files whole, or maps them into memory.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace duplex::datasets {
 
-/// "No such file or directory": what a value of errno means.
+/// Returns what a value of errno means, such as "No such file or directory".
 std::string error_text(int number);
 
-/// A file descriptor, closed when it goes.
+/// Owns a file descriptor and closes it in the destructor.
 class Descriptor {
  public:
   explicit Descriptor(int number = -1) : number_(number) {}
@@ -27,11 +27,11 @@ class Descriptor {
   int number_;
 };
 
-/// The content of a regular file (never waits for a pipe or a device). The Error thrown holds the
-/// reason alone; the caller knows the name that the user knows.
+/// Returns the content of a regular file; it throws at a pipe or a device and never waits for one.
+/// The Error holds the reason alone, since the caller knows the name that the user knows.
 std::vector<std::uint8_t> read_file(const std::string& path, std::size_t max_bytes);
 
-/// A regular file, read-only in memory. Pages are read when they are touched.
+/// Maps a regular file into memory, read-only. The system reads a page when it is first touched.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path);  ///< Throws like read_file.

@@ -6,16 +6,16 @@
 #include <utility>
 
 #include "core/error.h"
+#include "datasets/decoding/image.h"
+#include "datasets/decoding/resample.h"
 #include "datasets/file.h"
 #include "datasets/parallel.h"
-#include "datasets/picture.h"
-#include "datasets/resample.h"
 
 namespace duplex::datasets {
 namespace fs = std::filesystem;
 namespace {
 
-/// The names in a folder, in order.
+/// Returns the names in a folder, sorted.
 std::vector<std::string> list(const std::string& folder) {
   std::error_code failure;
   fs::directory_iterator entry(folder, failure);
@@ -29,13 +29,13 @@ std::vector<std::string> list(const std::string& folder) {
 }
 
 struct Candidate {
-  std::string name;  ///< Class and file.
+  std::string name;  ///< Class and file: "001.ak47/001_0001.jpg".
   std::int32_t label;
   std::uint64_t bytes = 0;
-  std::string fault;  ///< Why it cannot be used; empty for a sound picture.
+  std::string fault;  ///< Reason why it cannot be used; empty for a sound image.
 };
 
-/// The folder's layout, before any file is opened.
+/// Holds the folder's layout, as the names alone tell it before any file is opened.
 struct Layout {
   std::vector<std::string> classes;
   std::vector<Candidate> candidates;
@@ -46,7 +46,7 @@ bool hidden(const std::string& name) {
   return name[0] == '.';
 }
 
-/// What lies in a class's folder. Returns the name of a folder in it, if there is one.
+/// Adds what lies in a class's folder. Returns the name of a folder in it, or "" if there is none.
 std::string list_class(Layout& layout, const std::string& root, const std::string& name) {
   const auto label = static_cast<std::int32_t>(layout.classes.size());
   std::string inner;
@@ -59,8 +59,8 @@ std::string list_class(Layout& layout, const std::string& root, const std::strin
       layout.ignored.push_back({shown, "a folder inside a class's folder"});
     } else if (hidden(file)) {
       layout.ignored.push_back({shown, "a hidden file"});
-    } else if (!has_picture_name(file)) {
-      layout.ignored.push_back({shown, "its name is not a picture's"});
+    } else if (!has_image_name(file)) {
+      layout.ignored.push_back({shown, "its name is not an image's"});
     } else {
       layout.candidates.push_back({shown, label, 0, ""});
     }
@@ -81,7 +81,7 @@ Layout list_classes(const std::string& root) {
       const std::size_t before = layout.candidates.size();
       const std::string inner = list_class(layout, root, name);
       if (layout.candidates.size() == before) {
-        throw Error("class folder '" + root + "/" + name + "' holds no pictures" +
+        throw Error("class folder '" + root + "/" + name + "' holds no images" +
                     (inner.empty() ? "; put some in or remove it"
                                    : ", but folders: is '" + root + "/" + name +
                                          "' the folder of classes that you mean?"));
@@ -100,7 +100,7 @@ std::shared_ptr<const Dataset> FolderDataset::open(const std::string& folder,
   Layout layout = list_classes(folder);
   if (layout.classes.empty()) {
     throw Error("folder '" + folder +
-                "' holds no class folders; expected is a folder of pictures for each class, such "
+                "' holds no class folders; expected is a folder of images for each class, such "
                 "as '" +
                 folder + "/001.ak47/001_0001.jpg'");
   }
@@ -108,9 +108,9 @@ std::shared_ptr<const Dataset> FolderDataset::open(const std::string& folder,
     Candidate& candidate = layout.candidates[i];
     try {
       const std::vector<std::uint8_t> file =
-          read_file(folder + "/" + candidate.name, max_picture_bytes);
+          read_file(folder + "/" + candidate.name, max_image_bytes);
       candidate.bytes = file.size();
-      check_picture(file.data(), file.size());
+      check_image(file.data(), file.size());
     } catch (const Error& error) {
       candidate.fault = error.what();
     }
@@ -134,12 +134,12 @@ std::shared_ptr<const Dataset> FolderDataset::open(const std::string& folder,
   }
   if (options.strict && !catalogue.skipped.empty()) {
     const LeftOut& first = catalogue.skipped.front();
-    throw Error("picture '" + folder + "/" + first.name + "' cannot be read: " + first.reason);
+    throw Error("image '" + folder + "/" + first.name + "' cannot be read: " + first.reason);
   }
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (members[i] > 0) continue;
     throw Error("class folder '" + folder + "/" + layout.classes[i] +
-                "' holds no picture that can be read");
+                "' holds no image that can be read");
   }
   catalogue.classes = std::move(layout.classes);
   return std::shared_ptr<const Dataset>(new FolderDataset(std::move(catalogue), folder));
@@ -147,11 +147,11 @@ std::shared_ptr<const Dataset> FolderDataset::open(const std::string& folder,
 
 const std::uint8_t* FolderDataset::read(std::size_t index, std::uint8_t* scratch) const {
   const std::vector<std::uint8_t> file =
-      read_file(folder_ + "/" + sample(index).name, max_picture_bytes);
+      read_file(folder_ + "/" + sample(index).name, max_image_bytes);
   const auto channels = static_cast<int>(shape().c());
-  const Picture picture = decode_picture(file.data(), file.size(), channels);
+  const Image image = decode_image(file.data(), file.size(), channels);
   resample(scratch, static_cast<int>(shape().h()), static_cast<int>(shape().w()),
-           picture.pixels.get(), picture.size.height, picture.size.width, channels);
+           image.pixels.get(), image.size.height, image.size.width, channels);
   return scratch;
 }
 

@@ -1,4 +1,5 @@
-// A folder of pictures in Caltech256's layout: a folder for each class, `001.ak47/001_0001.jpg`.
+// Reads a folder of images in Caltech256's layout, which has a folder for each class:
+// `001.ak47/001_0001.jpg`.
 #pragma once
 #include <string>
 
@@ -6,13 +7,13 @@
 
 namespace duplex::datasets {
 
-/// Classes and pictures are numbered in the order of their names. Pictures are decoded and scaled,
-/// the aspect ratio given up, whenever they are read.
+/// Numbers classes and images in the order of their names. Every read() decodes the image and
+/// scales it without keeping its aspect ratio.
 class FolderDataset : public Dataset {
  public:
-  /// Reads every picture once to check its structure (check_picture). One that fails is skipped, or
-  /// is an error if options.strict. Hidden files, files that no picture's ending, and folders in a
-  /// class's folder are ignored. A class left without pictures is an error.
+  /// Reads every image once to check its structure (check_image). An image that fails is skipped,
+  /// or is an error if options.strict. Hidden files, files without an image's ending, and folders
+  /// in a class's folder are ignored. A class left without images is an error.
   static std::shared_ptr<const Dataset> open(const std::string& folder,
                                              const DatasetOptions& options);
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "datasets/decoding/gzip.h"
 #include "datasets/file.h"
-#include "datasets/gzip.h"
 
 namespace duplex::datasets {
 namespace {
@@ -16,7 +16,7 @@ constexpr std::size_t max_file_bytes = std::size_t{1} << 32;
 constexpr const char* image_files[] = {"train-images-idx3-ubyte", "t10k-images-idx3-ubyte"};
 constexpr const char* label_files[] = {"train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte"};
 
-/// The plain file, else the compressed one, else "".
+/// Returns the path of the plain file, else of the compressed one, else "".
 std::string locate(const std::string& folder, const std::string& name) {
   for (const char* ending : {"", ".gz"}) {
     std::error_code ignored;
@@ -26,8 +26,7 @@ std::string locate(const std::string& folder, const std::string& name) {
   return "";
 }
 
-/// One IDX file: its header (two zeros, 8 for bytes, the rank, the extents) checked against its
-/// length.
+/// Holds one IDX file. Its header (two zeros, 8 for bytes, the rank, the extents) fits its length.
 struct Array {
   std::string path;
   std::array<std::uint32_t, 3> extents{};
@@ -60,7 +59,7 @@ Array read_array(const std::string& path, unsigned rank) {
         throw Error("its extent " + std::to_string(extent) + " is out of range");
       }
       array.extents[axis] = extent;
-      expected *= extent;  // At most 2^31 * 2^14 * 2^14.
+      expected *= extent;  // At most 2^31 * 2^14 * 2^14, so it fits.
     }
     const std::size_t have = bytes.size() - array.header;
     if (have != expected) {
@@ -104,12 +103,12 @@ std::shared_ptr<const Dataset> IdxDataset::open(const std::string& folder) {
     const Array images = read_array(image_path, 3), labels = read_array(label_path, 1);
     const Shape shape{1, 1, images.extents[1], images.extents[2]};
     if (images.extents[0] != labels.extents[0]) {
-      throw Error("IDX files do not fit: " + std::to_string(images.extents[0]) + " pictures in '" +
+      throw Error("IDX files do not fit: " + std::to_string(images.extents[0]) + " images in '" +
                   images.path + "', " + std::to_string(labels.extents[0]) + " labels in '" +
                   labels.path + "'");
     }
     if (use == Use::test && shape != catalogue.shape) {
-      throw Error("IDX files do not fit: pictures of " + shape.str() + " in '" + images.path +
+      throw Error("IDX files do not fit: images of " + shape.str() + " in '" + images.path +
                   "', but of " + catalogue.shape.str() + " to train on");
     }
     catalogue.shape = shape;

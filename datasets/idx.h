@@ -1,4 +1,4 @@
-// IDX, the format of MNIST and its kin: one file of pictures and one of labels for each part.
+// Reads IDX, the format of MNIST and its kin. Each part has a file of images and a file of labels.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,14 +7,14 @@
 
 namespace duplex::datasets {
 
-/// The whole set in memory, as grey pictures. Where there are t10k- files, those are what to test
-/// on.
+/// Keeps the whole set in memory, as grey images. If there are t10k- files, they hold the samples
+/// to test on.
 class IdxDataset : public Dataset {
  public:
   /// Reads train-images-idx3-ubyte and train-labels-idx1-ubyte, and the two t10k- files if they are
   /// there, each plain or with ".gz".
   static std::shared_ptr<const Dataset> open(const std::string& folder);
-  /// Whether a folder holds a train-images file.
+  /// Returns whether a folder holds a train-images file.
   static bool is_there(const std::string& folder);
 
   std::string source() const override { return "the IDX files in '" + folder_ + "'"; }

@@ -39,9 +39,8 @@ std::vector<std::uint32_t> epoch_order(std::size_t size, std::uint64_t seed, std
   return order;
 }
 
-void normalise(float* to, const std::uint8_t* from, std::size_t count, float mean,
-               float deviation) {
-  const float shift = 255.0F * mean, scale = 1.0F / (255.0F * deviation);
+void normalise(float* to, const std::uint8_t* from, std::size_t count, float mean, float stddev) {
+  const float shift = 255.0F * mean, scale = 1.0F / (255.0F * stddev);
   for (std::size_t i = 0; i < count; ++i) {
     to[i] = (static_cast<float>(from[i]) - shift) * scale;
   }
@@ -56,14 +55,14 @@ BatchLoader::BatchLoader(Subset subset, const LoaderOptions& options)
   if (share.count < 1 || share.offset + static_cast<std::uint64_t>(share.count) > share.stride) {
     throw Error("a batch must have at least one sample", Exit::usage);
   }
-  if (subset_.size() == 0) throw Error("there are no pictures to make batches of", Exit::usage);
+  if (subset_.size() == 0) throw Error("there are no images to make batches of", Exit::usage);
   if (options_.pass == Pass::training && share.stride > subset_.size()) {
     throw Error("the batch is larger than the data set: a step takes " + with_commas(share.stride) +
                     " samples, and there are " + with_commas(subset_.size()) + " to train on",
                 Exit::usage);
   }
   const Shape& one = subset_.data->shape();
-  if (options_.normalisation.deviation[0] == 0) {
+  if (options_.normalisation.stddev[0] == 0) {
     options_.normalisation = Normalisation::standard(one.c());
   }
   grain_ = std::max<std::int64_t>(1, (std::int64_t{1} << 16) / one.elements());
@@ -97,7 +96,8 @@ std::uint64_t BatchLoader::steps(std::uint64_t epochs) const {
   return options_.pass == Pass::training ? samples / stride : (samples + stride - 1) / stride;
 }
 
-/// Gives the slot to a step: decides its samples. The mutex is held (or there are no threads).
+/// Gives the slot to a step and decides its samples. The caller holds the mutex if there are
+/// threads.
 void BatchLoader::open(Slot& slot, std::uint64_t step) {
   const Share& share = options_.share;
   const std::uint64_t size = subset_.size();
@@ -130,15 +130,15 @@ void BatchLoader::open(Slot& slot, std::uint64_t step) {
   }
 }
 
-/// The pixels of the sample at `position`, or in training of the first one after it that can be
-/// read. Returns its label.
+/// Writes the pixels of the sample at `position` to `to`; if it cannot be read, training takes the
+/// first one after it that can. Returns the sample's label.
 std::int32_t BatchLoader::read_sample(float* to, std::uint32_t position, bool mirror) {
   const Dataset& data = *subset_.data;
   static thread_local std::vector<std::uint8_t> scratch;
   scratch.resize(data.sample_bytes());
   const std::uint8_t* pixels = nullptr;
   for (std::size_t tried = 0; pixels == nullptr; ++tried) {
-    if (tried == subset_.size()) throw Error("no picture of " + data.source() + " can be read");
+    if (tried == subset_.size()) throw Error("no image of " + data.source() + " can be read");
     const std::uint32_t index = subset_.samples[position];
     try {
       pixels = data.read(index, scratch.data());
@@ -159,14 +159,14 @@ std::int32_t BatchLoader::read_sample(float* to, std::uint32_t position, bool mi
   for (std::size_t c = 0; c < static_cast<std::size_t>(shape.c()); ++c) {
     float* plane = to + c * area;
     normalise(plane, pixels + c * area, area, options_.normalisation.mean[c],
-              options_.normalisation.deviation[c]);
+              options_.normalisation.stddev[c]);
     if (!mirror) continue;
     for (float* row = plane; row < plane + area; row += width) std::reverse(row, row + width);
   }
   return data.sample(subset_.samples[position]).label;
 }
 
-/// Samples [first, first + count) of a slot.
+/// Reads the samples [first, first + count) of a slot.
 void BatchLoader::fill(Slot& slot, std::int64_t first, std::int64_t count) {
   const std::int64_t elements = subset_.data->shape().elements();
   const RandomStream draws(options_.seed, stream_of("mirror"));
@@ -195,13 +195,13 @@ const Batch& BatchLoader::next() {
   return mine.batch;
 }
 
-/// What each thread does: takes samples of the newest open slot; when that has none left, opens the
-/// next one, as soon as the caller has done with the slot that it needs.
+/// Runs in each thread: takes samples of the newest open slot; when that has none left, opens the
+/// next one as soon as the caller no longer uses the slot that it needs.
 void BatchLoader::work() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stop_) {
     const std::uint64_t first = options_.first_step;
-    const std::uint64_t oldest = next_ > first ? next_ - 1 : first;  // The caller's.
+    const std::uint64_t oldest = next_ > first ? next_ - 1 : first;  // The caller has it.
     if (opened_ == first || slot(opened_ - 1).taken == slot(opened_ - 1).batch.count) {
       if (opened_ >= oldest + slots_.size()) {
         wanted_.wait(lock);
@@ -210,7 +210,7 @@ void BatchLoader::work() {
       open(slot(opened_), opened_);
       ++opened_;
       wanted_.notify_all();
-      ready_.notify_all();  // It may be empty.
+      ready_.notify_all();  // The batch may be empty.
       continue;
     }
     Slot& mine = slot(opened_ - 1);

@@ -3,11 +3,11 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "datasets/decoding/scaled.h"
 #include "datasets/file.h"
 #include "datasets/folder.h"
 #include "datasets/idx.h"
 #include "datasets/packed.h"
-#include "datasets/scaled.h"
 
 namespace duplex::datasets {
 namespace fs = std::filesystem;
@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* understood =
     "understood are a packed file (duplex pack), a folder with train-images-idx3-ubyte[.gz] and "
-    "its labels, and a folder with a folder of JPEG or PNG pictures for each class "
+    "its labels, and a folder with a folder of JPEG or PNG images for each class "
     "(001.ak47/001_0001.jpg)";
 
 std::shared_ptr<const Dataset> open_source(const std::string& path, const DatasetOptions& options) {
@@ -40,7 +40,7 @@ std::shared_ptr<const Dataset> open_dataset(const std::string& path,
   const auto out_of_range = [](int extent) { return extent < 0 || extent > 1 << 14; };
   if (out_of_range(options.height) || out_of_range(options.width) ||
       (options.channels != 0 && options.channels != 1 && options.channels != 3)) {
-    throw Error("pictures can be scaled to sides of 1 to 16384 and 1 or 3 channels, not to " +
+    throw Error("images can be scaled to sides of 1 to 16384 and 1 or 3 channels, not to " +
                     std::to_string(options.channels) + "x" + std::to_string(options.height) + "x" +
                     std::to_string(options.width),
                 Exit::usage);

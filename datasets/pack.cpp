@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/output_file.h"
+#include "core/files/output_file.h"
 #include "datasets/packed.h"
 #include "datasets/packed_format.h"
 #include "datasets/parallel.h"
@@ -17,7 +17,7 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-/// Bytes in the order of the file.
+/// Collects bytes in the order of the file, numbers as little-endian.
 class Writer {
  public:
   template <typename Number>
@@ -61,7 +61,7 @@ std::vector<std::uint8_t> bytes_of(const PackHeader& header) {
   return writer.content();
 }
 
-/// Skipping must not leave a class without samples.
+/// Throws if skipping has left a class without samples.
 void check_classes(const Dataset& data, const Catalogue& written) {
   std::vector<bool> before(data.classes().size()), after(data.classes().size());
   for (const Sample& s : data.catalogue().samples) before[static_cast<std::size_t>(s.label)] = true;
@@ -69,12 +69,12 @@ void check_classes(const Dataset& data, const Catalogue& written) {
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (before[i] && !after[i]) {
       throw Error("class '" + data.classes()[i] + "' of " + data.source() +
-                  " holds no picture that can be read");
+                  " holds no image that can be read");
     }
   }
 }
 
-/// Says at once what would else be known only when the disk is full.
+/// Throws at once if the disk has too little space, which would else show only when it is full.
 void check_space(const std::string& path, std::uint64_t needed) {
   struct statvfs status {};
   if (::statvfs(folder_of(path).c_str(), &status) != 0) return;  // Opening the file will say why.
@@ -94,7 +94,7 @@ PackResult pack_dataset(const Dataset& data, const std::string& path, int thread
       std::min(data.size(), std::max<std::size_t>(1, (std::size_t{1} << 25) / bytes));
   check_space(path, PackHeader::pixels_begin + std::uint64_t{data.size()} * bytes);
   OutputFile file(path);
-  file.write(std::string(PackHeader::pixels_begin, '\0'));  // The header's place.
+  file.write(std::string(PackHeader::pixels_begin, '\0'));  // Keeps the header's place.
   PackResult result;
   Catalogue written;
   written.shape = data.shape();
@@ -113,7 +113,7 @@ PackResult pack_dataset(const Dataset& data, const std::string& path, int thread
         faults[i] = error.what();
       }
     });
-    std::size_t kept = 0;  // Sound samples close up.
+    std::size_t kept = 0;  // Sound samples move up to where skipped ones were.
     for (std::size_t i = 0; i < count; ++i) {
       const Sample& sample = data.sample(begin + i);
       if (!faults[i].empty()) {

@@ -6,7 +6,7 @@
 namespace duplex::datasets {
 namespace {
 
-/// Reads the table, never past its end.
+/// Reads numbers and texts of the header or the table, never past its end.
 class Reader {
  public:
   Reader(const std::uint8_t* at, std::size_t bytes) : at_(at), left_(bytes) {}
@@ -43,7 +43,7 @@ class Reader {
   std::size_t left_;
 };
 
-/// The header, its numbers within bounds and the file as long as they say.
+/// Reads the header and checks that its numbers are within bounds and fit the file's length.
 PackHeader read_header(const MappedFile& file) {
   if (file.bytes() < PackHeader::bytes) throw Error("it is truncated");
   Reader reader(file.data(), PackHeader::bytes);

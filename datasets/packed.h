@@ -1,9 +1,11 @@
-// Packed files: a data set decoded and scaled once, to be mapped into memory by later runs.
+// Writes and reads packed files: a data set is decoded and scaled once; later runs map it to
+// memory.
 //
-// Little-endian. A header of 48 bytes (packed_format.h), zeros up to 4096, the samples' pixels
-// one behind the other, then the table: the classes' names; each sample's label, use, source size
-// and name. A name is its length (32 bits) and its bytes. The header is written last, and the
-// digest in it is Dataset::digest(), which covers everything but the pixels.
+// All numbers are little-endian. The file holds a header of 48 bytes (packed_format.h), zeros up to
+// 4096, the pixels of one sample after the other, then the table: the classes' names, and each
+// sample's label, use, source size and name. A name is its length (32 bits) and its bytes. The
+// header is written last, and the digest in it is Dataset::digest(), which covers everything but
+// the pixels.
 #pragma once
 #include <functional>
 #include <memory>
@@ -16,9 +18,9 @@ namespace duplex::datasets {
 
 class PackedDataset : public Dataset {
  public:
-  /// Checks header, table and length against each other; the pixels' bytes are taken as they are.
+  /// Checks header, table and length against each other; it takes the pixels' bytes as they are.
   static std::shared_ptr<const Dataset> open(const std::string& path);
-  /// Whether a file begins as a packed file does. Throws Error if it cannot be read.
+  /// Returns whether a file begins as a packed file does. Throws Error if it cannot be read.
   static bool is_there(const std::string& path);
 
   std::string source() const override { return "the packed file '" + path_ + "'"; }
@@ -33,14 +35,14 @@ class PackedDataset : public Dataset {
 };
 
 struct PackResult {
-  std::uint64_t packed = 0;      ///< Samples.
-  std::uint64_t bytes = 0;       ///< Of the file.
-  std::vector<LeftOut> skipped;  ///< Not known when the data set was opened: failed to decode.
+  std::uint64_t packed = 0;      ///< Number of samples.
+  std::uint64_t bytes = 0;       ///< Size of the file.
+  std::vector<LeftOut> skipped;  ///< Samples that passed opening, but failed to decode.
 };
 
-/// Writes `data` to `path` by way of a temporary file beside it, synced and renamed, so that `path`
-/// holds its old content or the whole new one. A sample that cannot be read is skipped, or is an
-/// error if `strict`. `progress` is told how many samples are done; what it throws ends the work.
+/// Writes `data` to a temporary file beside `path`, syncs it and renames it, so that `path` holds
+/// its old content or the whole new one. A sample that cannot be read is skipped, or is an error if
+/// `strict`. `progress` is called with the number of samples done; its exception ends the work.
 PackResult pack_dataset(const Dataset& data, const std::string& path, int threads, bool strict,
                         const std::function<void(std::uint64_t done)>& progress);
 

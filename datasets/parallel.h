@@ -1,4 +1,4 @@
-// A loop whose turns run on several threads.
+// Runs the turns of a loop on several threads.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -8,12 +8,14 @@
 #include <thread>
 #include <vector>
 
+#include "core/device.h"
+
 namespace duplex::datasets {
 
-/// `asked`, or one for each core that this process may use if `asked` is 0.
+/// Returns `asked`, or if that is 0 the number of cores that this process may use.
 inline int thread_count(int asked) {
   if (asked > 0) return asked;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return usable_cores();
 }
 
 /// Calls body(i) once for each i below `count`, on `threads` threads, the caller's among them. An

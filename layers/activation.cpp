@@ -13,7 +13,7 @@ class BoundActivation : public BoundLayer {
   }
 
   void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
-               const Pass&) override {
+               const ForwardContext&) override {
     activation_->forward(y, x[0]);
   }
   void backward(std::vector<Tensor>& dx, std::vector<Tensor>&, const Tensor& dy,
@@ -34,9 +34,9 @@ class BoundDropout : public BoundLayer {
   }
 
   void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
-               const Pass& pass) override {
-    if (pass.training) {
-      dropout_->forward(y, x[0], {pass.seed, stream_, pass.first_sample});
+               const ForwardContext& context) override {
+    if (context.training) {
+      dropout_->forward(y, x[0], {context.seed, stream_, context.first_sample});
     } else {
       copy_->run(y, {x[0]}, nullptr);
     }
@@ -63,7 +63,7 @@ LayerTraits ActivationLayer::traits() const {
 
 std::unique_ptr<BoundLayer> ActivationLayer::bind(Device& device, const std::string&,
                                                   const std::vector<TensorDesc>& x,
-                                                  const Surroundings&) const {
+                                                  const BindContext&) const {
   return std::make_unique<BoundActivation>(device.activation(kind_, x[0]));
 }
 
@@ -79,7 +79,7 @@ LayerTraits DropoutLayer::traits() const {
 
 std::unique_ptr<BoundLayer> DropoutLayer::bind(Device& device, const std::string& name,
                                                const std::vector<TensorDesc>& x,
-                                               const Surroundings&) const {
+                                               const BindContext&) const {
   return std::make_unique<BoundDropout>(device.dropout(rate_, x[0]), device.gradient_sum(x[0]),
                                         stream_of(name));
 }

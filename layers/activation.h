@@ -1,5 +1,5 @@
-// Element-wise layers: ReLU (2.3) and sigmoid (2.4) where no layer before carries them, and
-// dropout.
+// Defines the element-wise layers: ReLU (2.3) and sigmoid (2.4), for where no layer before applies
+// them itself, and dropout.
 #pragma once
 #include "layers/layer.h"
 
@@ -14,13 +14,13 @@ class ActivationLayer : public Layer {
   Shape output(const std::vector<Shape>& x) const override { return x[0]; }
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const Surroundings& surroundings) const override;
+                                   const BindContext& context) const override;
 
  private:
   ActivationKind kind_;
 };
 
-/// Outside training it passes x on.
+/// Applies dropout in training, and passes x on otherwise.
 class DropoutLayer : public Layer {
  public:
   explicit DropoutLayer(float rate) : rate_(rate) {}
@@ -31,7 +31,7 @@ class DropoutLayer : public Layer {
   Shape output(const std::vector<Shape>& x) const override { return x[0]; }
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const Surroundings& surroundings) const override;
+                                   const BindContext& context) const override;
 
  private:
   float rate_;

@@ -3,14 +3,14 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 
 namespace duplex {
 namespace {
 
 constexpr std::size_t named_at_most = 8;
 
-/// "missing: a, b and 3 more"; empty for no names.
+/// Returns "; missing: a, b and 3 more", or "" for no names.
 std::string listed(const char* what, const std::vector<std::string>& names) {
   if (names.empty()) return "";
   std::string text = std::string("; ") + what + ": ";

@@ -1,4 +1,5 @@
-// A model's parameters as a safetensors file: trained ones and running statistics, by name.
+// Writes and reads a model's parameters, trained ones and running statistics, by name as a
+// safetensors file.
 #pragma once
 #include <functional>
 #include <map>
@@ -8,7 +9,7 @@
 
 namespace duplex {
 
-/// Writes all parameters; `metadata` goes along. The file appears whole or not at all.
+/// Writes all parameters and `metadata`. The file appears whole or not at all.
 void save_checkpoint(const std::string& path, Network& network,
                      const std::map<std::string, std::string>& metadata);
 
@@ -19,7 +20,7 @@ void read_checkpoint(
     const std::string& path, const Model& model,
     const std::function<void(const ParameterSpec& spec, const float* values)>& take);
 
-/// read_checkpoint into a network.
+/// Reads a file into a network, by read_checkpoint.
 void load_checkpoint(const std::string& path, Network& network);
 
 }  // namespace duplex

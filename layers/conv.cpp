@@ -34,9 +34,9 @@ std::int64_t ConvLayer::macs(const std::vector<Shape>& x) const {
 
 std::unique_ptr<BoundLayer> ConvLayer::bind(Device& device, const std::string&,
                                             const std::vector<TensorDesc>& x,
-                                            const Surroundings& surroundings) const {
+                                            const BindContext& context) const {
   ConvSpec wanted = spec(x[0].shape);
-  wanted.gradients = surroundings.wanted;
+  wanted.gradients = context.wanted;
   return std::make_unique<BoundWeighted<Conv>>(device.conv(wanted, x[0]), options_.bias);
 }
 

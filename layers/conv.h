@@ -1,4 +1,4 @@
-// Convolution layer (2.7), with ReLU where asked.
+// Defines the convolution layer (2.7), with ReLU if asked.
 #pragma once
 #include "layers/geometry.h"
 #include "layers/layer.h"
@@ -16,7 +16,7 @@ class ConvLayer : public Layer {
   ConvLayer(std::int64_t filters, Geometry geometry, Options options)
       : filters_(filters), geometry_(geometry), options_(options) {}
 
-  /// The operation on inputs of this shape.
+  /// Returns the specification of the operation on inputs of this shape.
   ConvSpec spec(const Shape& x) const;
 
   std::string type() const override { return "conv"; }
@@ -27,7 +27,7 @@ class ConvLayer : public Layer {
   std::int64_t macs(const std::vector<Shape>& x) const override;
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const Surroundings& surroundings) const override;
+                                   const BindContext& context) const override;
 
  private:
   std::int64_t filters_;

@@ -1,4 +1,5 @@
-// Windows as models write them: `same(7, 2)`, `valid(5, 3)`, `padded(11, 4, 2)`, `whole_map()`.
+// Defines windows as models write them: `same(7, 2)`, `valid(5, 3)`, `padded(11, 4, 2)`,
+// `whole_map()`.
 #pragma once
 #include "core/operations.h"
 
@@ -10,19 +11,19 @@ struct Geometry {
   std::int64_t kernel = 1, stride = 1, padding = 0;
   Mode mode = Mode::padded;
 
-  /// The window on maps of x's height and width.
+  /// Returns the window on maps of x's height and width.
   Window window(const Shape& x) const;
   std::string str(const Shape& x) const;  ///< "7x7/2".
 };
 
-/// Output ceil(in / stride); where the padding is odd the extra row is at the bottom, the extra
-/// column at the right.
+/// Gives an output of ceil(in / stride), as TensorFlow's "same" does. If the padding is odd, the
+/// extra row is at the bottom and the extra column at the right.
 Geometry same(std::int64_t kernel, std::int64_t stride = 1);
-/// No padding: windows that do not fit are dropped.
+/// Adds no padding, and drops windows that do not fit.
 Geometry valid(std::int64_t kernel, std::int64_t stride = 1);
-/// `padding` on all four sides.
+/// Adds `padding` on all four sides.
 Geometry padded(std::int64_t kernel, std::int64_t stride, std::int64_t padding);
-/// One window over the whole map.
+/// Puts one window over the whole map.
 Geometry whole_map();
 
 }  // namespace duplex

@@ -13,7 +13,7 @@ class BoundConcat : public BoundLayer {
   }
 
   void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
-               const Pass&) override {
+               const ForwardContext&) override {
     concat_->forward(y, x);
   }
   void backward(std::vector<Tensor>& dx, std::vector<Tensor>&, const Tensor& dy,
@@ -33,7 +33,7 @@ class BoundAdd : public BoundLayer {
   explicit BoundAdd(std::unique_ptr<Add> add) : add_(std::move(add)) { y = add_->y; }
 
   void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
-               const Pass&) override {
+               const ForwardContext&) override {
     add_->forward(y, x[0], x[1]);
   }
   void backward(std::vector<Tensor>&, std::vector<Tensor>&, const Tensor&,
@@ -50,7 +50,7 @@ class BoundPadChannels : public BoundLayer {
   }
 
   void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
-               const Pass&) override {
+               const ForwardContext&) override {
     pad_->forward(y, x[0]);
   }
   void backward(std::vector<Tensor>& dx, std::vector<Tensor>&, const Tensor& dy,
@@ -77,8 +77,8 @@ Shape ConcatLayer::output(const std::vector<Shape>& x) const {
 
 std::unique_ptr<BoundLayer> ConcatLayer::bind(Device& device, const std::string&,
                                               const std::vector<TensorDesc>& x,
-                                              const Surroundings& surroundings) const {
-  return std::make_unique<BoundConcat>(device.concat(x), surroundings.relu_x);
+                                              const BindContext& context) const {
+  return std::make_unique<BoundConcat>(device.concat(x), context.relu_x);
 }
 
 LayerTraits AddLayer::traits() const {
@@ -95,7 +95,7 @@ Shape AddLayer::output(const std::vector<Shape>& x) const {
 
 std::unique_ptr<BoundLayer> AddLayer::bind(Device& device, const std::string&,
                                            const std::vector<TensorDesc>& x,
-                                           const Surroundings&) const {
+                                           const BindContext&) const {
   return std::make_unique<BoundAdd>(device.add(relu_, x[0], x[1]));
 }
 
@@ -105,7 +105,7 @@ Shape PadChannelsLayer::output(const std::vector<Shape>& x) const {
 
 std::unique_ptr<BoundLayer> PadChannelsLayer::bind(Device& device, const std::string&,
                                                    const std::vector<TensorDesc>& x,
-                                                   const Surroundings&) const {
+                                                   const BindContext&) const {
   return std::make_unique<BoundPadChannels>(device.pad_channels(channels_, x[0]));
 }
 

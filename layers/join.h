@@ -1,4 +1,4 @@
-// Layers that join branches: concatenation, addition, and the zero-padding of channels
+// Defines the layers that join branches: concatenation, addition, and the zero-padding of channels
 // (Figure 2.12).
 #pragma once
 #include "layers/layer.h"
@@ -12,7 +12,7 @@ class ConcatLayer : public Layer {
   Shape output(const std::vector<Shape>& x) const override;
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const Surroundings& surroundings) const override;
+                                   const BindContext& context) const override;
 };
 
 class AddLayer : public Layer {
@@ -24,7 +24,7 @@ class AddLayer : public Layer {
   Shape output(const std::vector<Shape>& x) const override;
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const Surroundings& surroundings) const override;
+                                   const BindContext& context) const override;
 
  private:
   bool relu_;
@@ -38,7 +38,7 @@ class PadChannelsLayer : public Layer {
   Shape output(const std::vector<Shape>& x) const override;
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const Surroundings& surroundings) const override;
+                                   const BindContext& context) const override;
 
  private:
   std::int64_t channels_;

@@ -23,7 +23,7 @@ std::vector<ParameterSpec> LinearLayer::parameters(const std::vector<Shape>& x) 
 
 std::unique_ptr<BoundLayer> LinearLayer::bind(Device& device, const std::string&,
                                               const std::vector<TensorDesc>& x,
-                                              const Surroundings&) const {
+                                              const BindContext&) const {
   return std::make_unique<BoundWeighted<Linear>>(device.linear(spec(), x[0]), true);
 }
 

@@ -1,4 +1,4 @@
-// Linear layer (2.2), with ReLU where asked.
+// Defines the linear layer (2.2), with ReLU if asked.
 #pragma once
 #include "layers/layer.h"
 
@@ -19,7 +19,7 @@ class LinearLayer : public Layer {
   }
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const Surroundings& surroundings) const override;
+                                   const BindContext& context) const override;
 
  private:
   std::int64_t outputs_;

@@ -12,8 +12,8 @@ class BoundLoss : public BoundLayer {
   }
 
   void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
-               const Pass& pass) override {
-    loss_->forward(y, x[0], pass.labels);
+               const ForwardContext& context) override {
+    loss_->forward(y, x[0], context.labels);
   }
   void backward(std::vector<Tensor>& dx, std::vector<Tensor>&, const Tensor&,
                 const std::vector<Tensor>&, const Tensor& y, const std::vector<Tensor>&) override {
@@ -36,14 +36,14 @@ LayerTraits LossLayer::traits() const {
 
 Shape LossLayer::output(const std::vector<Shape>& x) const {
   if (x[0].h() != 1 || x[0].w() != 1) {
-    throw Error("loss: expects a vector of classes a sample, not " + x[0].str());
+    throw Error("loss: expects a vector of one value per class for each sample, not " + x[0].str());
   }
   return x[0];
 }
 
 std::unique_ptr<BoundLayer> LossLayer::bind(Device& device, const std::string&,
                                             const std::vector<TensorDesc>& x,
-                                            const Surroundings&) const {
+                                            const BindContext&) const {
   return std::make_unique<BoundLoss>(device.loss(kind_, x[0]), weight_);
 }
 

@@ -1,4 +1,5 @@
-// The losses at a network's end: softmax (2.13) with cross-entropy, and squared error (3.1).
+// Defines the losses at a network's end: softmax (2.13) with cross-entropy, and squared error
+// (3.1).
 #pragma once
 #include "layers/layer.h"
 
@@ -17,7 +18,7 @@ class LossLayer : public Layer {
   float loss_weight() const override { return weight_; }
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const Surroundings& surroundings) const override;
+                                   const BindContext& context) const override;
 
  private:
   LossKind kind_;

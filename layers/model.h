@@ -1,5 +1,5 @@
-// A model: layers as a graph, in an order in which every layer follows its inputs. It knows shapes,
-// parameters and costs, and no device. models/ builds one for each network.
+// Defines a model: a graph of layers, in an order in which every layer follows its inputs. A model
+// knows shapes, parameters and costs, but no device. models/ builds one for each network.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,26 +13,26 @@ namespace duplex {
 
 class Model {
  public:
-  /// A layer's output, as an input of later layers: its number in nodes().
+  /// Names a layer's output as an input of later layers: the layer's number in nodes().
   using Node = int;
 
   struct Entry {
     std::string name;   ///< "conv1_1"; inside a block "inception_3a/5x5".
-    std::string block;  ///< "inception_3a", or the name itself: the row of the thesis's table it
-                        ///< belongs to.
+    std::string block;  ///< Row of the thesis's table that it belongs to: "inception_3a", or the
+                        ///< name itself.
     std::shared_ptr<const Layer> layer;  ///< Null for the input.
     std::vector<Node> inputs;
-    Shape shape;                 ///< Of the output for one sample (N = 1).
-    bool training_only = false;  ///< Auxiliary classifiers: not run outside training.
+    Shape shape;                 ///< Shape of the output for one sample (N = 1).
+    bool training_only = false;  ///< Set for auxiliary classifiers, which only training runs.
   };
 
-  /// `title`: the network's name as the thesis prints it. `sample`: (1, C, H, W).
+  /// `title` is the network's name as the thesis prints it; `sample` is (1, C, H, W).
   Model(std::string title, const Shape& sample);
 
   Node input() const { return 0; }
 
-  // Builders. Each adds one layer and returns its output. Names are unique; a name in a block is
-  // prefixed with the block's.
+  // Each builder adds one layer and returns its output. Names are unique; in a block, the block's
+  // name comes before the layer's.
   Node conv(const std::string& name, Node x, std::int64_t filters, Geometry geometry,
             ConvLayer::Options options = {});
   Node linear(const std::string& name, Node x, std::int64_t outputs, bool relu);
@@ -46,11 +46,11 @@ class Model {
   Node concat(const std::string& name, const std::vector<Node>& x);
   Node add(const std::string& name, Node a, Node b, bool relu);
   Node pad_channels(const std::string& name, Node x, std::int64_t channels);
-  /// Softmax with cross-entropy; its loss counts `weight` in the sum. The last one is the network's
-  /// output.
+  /// Adds softmax with cross-entropy, whose loss counts `weight` times in the sum. The last one is
+  /// the network's output.
   Node softmax(const std::string& name, Node x, float weight = 1.0F);
   Node squared_error(const std::string& name, Node x, float weight = 1.0F);
-  /// Any other layer, a student's own among them.
+  /// Adds any other layer, such as a student's own.
   Node layer(const std::string& name, std::shared_ptr<const Layer> layer, std::vector<Node> inputs);
 
   /// Layers added from here on belong to a block, until the next call; "" ends it.
@@ -66,12 +66,13 @@ class Model {
   std::int64_t classes() const { return nodes_.back().shape.c(); }
 
   std::vector<Shape> input_shapes(const Entry& entry) const;
-  /// The entry's parameters under their full names: "conv1_1.weight".
+  /// Returns the entry's parameters under their full names: "conv1_1.weight".
   std::vector<ParameterSpec> parameters(const Entry& entry) const;
-  /// Of all layers, those that are trained: in forward order, as they cross the wire.
+  /// Returns the trained parameters of all layers in forward order, as they cross the wire.
   std::vector<ParameterSpec> trained() const;
-  std::int64_t trained_parameters() const;  ///< Their elements.
-  std::int64_t macs() const;  ///< Of one sample's forward, layers of training only not counted.
+  std::int64_t trained_parameters() const;  ///< Number of elements in trained().
+  /// Returns the multiply-adds of one sample's forward, without layers that only training runs.
+  std::int64_t macs() const;
 
  private:
   std::string title_;

@@ -19,7 +19,8 @@ Shape with_batch(const Shape& sample, std::int64_t batch) {
   }
 }
 
-/// Of a parameter among others: each begins where every device would have a tensor begin.
+/// Returns the bytes that a parameter takes among others: the next one begins at a multiple of 256,
+/// where every device lets a tensor begin.
 std::size_t room_for(const TensorDesc& desc) {
   constexpr std::size_t alignment = 256;
   return (desc.bytes + alignment - 1) / alignment * alignment;
@@ -38,18 +39,11 @@ Network::Network(Model model, Device& device, std::int64_t batch, bool training)
   place_tensors();
 }
 
-/// Does some work. An error bears the name of the layer that it happened in: of a device that
-/// computes while the host goes on, not the one that was asked for (`node`, or none of them).
-template <class Work>
-void Network::named(std::optional<std::size_t> node, const Work& work) const {
-  try {
-    work();
-  } catch (const Error& error) {
-    std::string layer = device_.broken_in();
-    if (layer.empty() && node) layer = model_.nodes()[*node].name;
-    if (layer.empty()) throw;
-    throw Error(model_.title() + ", layer " + layer + ": " + error.what(), error.code);
-  }
+void Network::throw_named(std::optional<std::size_t> layer, const Error& error) const {
+  std::string name = device_.broken_in();
+  if (name.empty() && layer) name = model_.nodes()[*layer].name;
+  if (name.empty()) throw;
+  throw Error(model_.title() + ", layer " + name + ": " + error.what(), error.code);
 }
 
 void Network::synchronize() const {
@@ -62,18 +56,17 @@ void Network::bind_layers() {
   for (std::size_t node = 1; node < bound_.size(); ++node) {
     const Model::Entry& entry = model_.nodes()[node];
     std::vector<TensorDesc> x;
-    Surroundings surroundings;
-    surroundings.wanted = training_ ? Gradients::weights : Gradients::none;
+    BindContext context;
+    context.wanted = training_ ? Gradients::weights : Gradients::none;
     for (Model::Node input : entry.inputs) {
       x.push_back(bound_[static_cast<std::size_t>(input)].y.desc);
       const auto& maker = model_.entry(input).layer;
-      surroundings.relu_x.push_back(maker && maker->traits().relu);
-      if (training_ && depends[static_cast<std::size_t>(input)])
-        surroundings.wanted = Gradients::all;
+      context.relu_x.push_back(maker && maker->traits().relu);
+      if (training_ && depends[static_cast<std::size_t>(input)]) context.wanted = Gradients::all;
     }
     named(node, [&] {
       device_.begin_layer(entry.name);
-      bound_[node].layer = entry.layer->bind(device_, entry.name, x, surroundings);
+      bound_[node].layer = entry.layer->bind(device_, entry.name, x, context);
     });
     bound_[node].y.desc = bound_[node].layer->y;
   }
@@ -91,11 +84,11 @@ void Network::allocate_parameters() {
     if (trained == 0 || (tensor == &gradients_ && !training_)) break;
     parameter_memory_.push_back(allocate(trained));
     *tensor = {plain_desc(all), static_cast<float*>(parameter_memory_.back().data())};
-    // Zeros between parameters, and gradients of layers on which no loss depends.
+    // Elements between parameters are zero, and gradients of layers on which no loss depends.
     named({}, [&] { device_.fill(*tensor, 0.0F); });
   }
 
-  std::size_t offset = 0;  // Elements.
+  std::size_t offset = 0;  // In elements.
   for (std::size_t node = 1; node < bound_.size(); ++node) {
     Bound& bound = bound_[node];
     const std::vector<ParameterSpec> specs = model_.parameters(model_.nodes()[node]);
@@ -155,8 +148,8 @@ Buffer Network::allocate(std::size_t bytes) const {
   try {
     return device_.allocate(bytes);
   } catch (const OutOfMemory& error) {
-    // What is in proportion to the batch is the arena, nearly all of a network's memory but the
-    // parameters. Memory that is free may lie in pieces: what did not fit does not fit.
+    // The arena is in proportion to the batch, and is nearly all of a network's memory but the
+    // parameters. Free memory may lie in pieces, so the batch that did not fit is never proposed.
     const auto arena = static_cast<double>(arena_bytes_);
     const double left = arena - static_cast<double>(error.asked) + static_cast<double>(error.free);
     const auto fits =
@@ -191,53 +184,51 @@ std::vector<Parameter*> Network::state() {
   return all;
 }
 
-void Network::forward(const float* images, const Pass& pass, Exchange* exchange) {
-  may_go_back_ = false;
-  named({}, [&] { device_.upload(bound_[0].y, images); });
-  for (std::size_t node = 1; node < bound_.size(); ++node) {
-    if (model_.nodes()[node].training_only && !pass.training) continue;
-    if (exchange != nullptr) {
-      for (std::size_t parameter : bound_[node].parameters)
-        named({}, [&] { exchange->await(parameter); });
-    }
-    run_forward(node, pass);
-  }
-  training_forward_ = pass.training;
-  may_go_back_ = training_ && pass.training && pass.labels != nullptr;
+void Network::forward(const float* images, const ForwardContext& context) {
+  begin_forward(images, context);
+  for (std::size_t layer = 0; layer < layers(); ++layer) forward_layer(layer);
 }
 
-void Network::backward(Exchange* exchange) {
+void Network::begin_forward(const float* images, const ForwardContext& context) {
+  context_ = context;
+  may_go_back_ = training_ && context.training && context.labels != nullptr;
+  named({}, [&] { device_.upload(bound_[0].y, images); });
+}
+
+void Network::forward_layer(std::size_t layer) {
+  const Model::Entry& entry = model_.nodes()[layer];
+  if (!entry.layer || (entry.training_only && !context_.training)) return;
+  Bound& bound = bound_[layer];
+  const std::int64_t begin = clock_ns();
+  named(layer, [&] {
+    device_.begin_layer(entry.name);
+    bound.layer->forward(bound.y, bound.x, bound.p, context_);
+  });
+  observe(layer, Phase::forward, begin);
+}
+
+void Network::backward() {
+  begin_backward();
+  for (std::size_t layer = layers(); layer-- > 0;) backward_layer(layer);
+}
+
+void Network::begin_backward() {
   if (!may_go_back_) {
-    throw Error(model_.title() + ": backward needs a network for training, and before each a " +
+    throw Error(model_.title() +
+                ": backward needs a network for training, and before each call a " +
                 "forward in training with labels");
   }
   may_go_back_ = false;
-  for (std::size_t node = bound_.size() - 1; node > 0; --node) {
-    if (plan_.nodes[node].runs) run_backward(node);
-    if (exchange != nullptr) {
-      for (std::size_t parameter : bound_[node].parameters)
-        named({}, [&] { exchange->push(parameter); });
-    }
-  }
 }
 
-void Network::run_forward(std::size_t node, const Pass& pass) {
-  Bound& bound = bound_[node];
+void Network::backward_layer(std::size_t layer) {
+  if (!plan_.nodes[layer].runs) return;
   const std::int64_t begin = clock_ns();
-  named(node, [&] {
-    device_.begin_layer(model_.nodes()[node].name);
-    bound.layer->forward(bound.y, bound.x, bound.p, pass);
+  named(layer, [&] {
+    device_.begin_layer(model_.nodes()[layer].name);
+    backward_of(layer);
   });
-  observe(node, Phase::forward, begin);
-}
-
-void Network::run_backward(std::size_t node) {
-  const std::int64_t begin = clock_ns();
-  named(node, [&] {
-    device_.begin_layer(model_.nodes()[node].name);
-    backward_of(node);
-  });
-  observe(node, Phase::backward, begin);
+  observe(layer, Phase::backward, begin);
 }
 
 void Network::backward_of(std::size_t node) {
@@ -263,7 +254,7 @@ void Network::observe(std::size_t node, Phase phase, std::int64_t begin) {
 double Network::loss() {
   double sum = 0.0;
   for (std::size_t node = 1; node < bound_.size(); ++node) {
-    if (training_forward_ || !model_.nodes()[node].training_only)
+    if (context_.training || !model_.nodes()[node].training_only)
       named(node, [&] { sum += bound_[node].layer->loss(); });
   }
   return sum;

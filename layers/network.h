@@ -1,5 +1,5 @@
-// A network that runs: a model bound to a device for a fixed batch, its parameters, and the order
-// in which forward and backward visit layers.
+// Runs a network: a model bound to a device for a fixed batch, with its parameters and the order in
+// which forward and backward visit layers.
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,24 +9,24 @@
 #include <vector>
 
 #include "core/device.h"
-#include "core/exchange.h"
-#include "layers/backward_plan.h"
+#include "core/error.h"
 #include "layers/model.h"
+#include "layers/plan/backward_plan.h"
 
 namespace duplex {
 
 struct Parameter {
   std::string name;  ///< "conv1_1.weight".
   ParameterSpec spec;
-  std::size_t node = 0;  ///< The layer it belongs to: its number in Model::nodes.
+  std::size_t node = 0;  ///< Number in Model::nodes of the layer it belongs to.
   Tensor weights;
-  Tensor gradient;  ///< Of the last backward; empty for statistics and without training.
+  Tensor gradient;  ///< Gradient of the last backward; empty for statistics and without training.
 };
 
 enum class Phase { forward, backward };
 
-/// Told of every layer that ran: node, phase, begin and end by clock_ns. Waiting for the exchange
-/// is not in it.
+/// The network calls it for every layer that ran, with node, phase, and begin and end by clock_ns,
+/// which do not include waiting for the exchange.
 using LayerObserver =
     std::function<void(std::size_t node, Phase, std::int64_t begin, std::int64_t end)>;
 
@@ -37,33 +37,59 @@ class Network {
   /// load.
   Network(Model model, Device& device, std::int64_t batch, bool training = true);
 
-  /// Draws every parameter: RandomStream(seed, stream_of(name)); element i is (2 uniform(i) - 1) *
-  /// bound.
+  /// Draws every parameter from RandomStream(seed, stream_of(name)): element i is
+  /// (2 uniform(i) - 1) * bound.
   void initialise(std::uint64_t seed);
 
-  /// Runs all layers on `images`, plain (batch, C, H, W) in host memory. With an exchange, each
-  /// layer first awaits its parameters.
-  void forward(const float* images, const Pass& pass, Exchange* exchange = nullptr);
-  /// Of the last forward, which must have been in training with labels; once, since the gradients
-  /// take the place of activations. Every layer's gradients are pushed as soon as they exist.
-  void backward(Exchange* exchange = nullptr);
+  /// Runs all layers on `images`, plain (batch, C, H, W) in host memory.
+  void forward(const float* images, const ForwardContext& context);
+  /// Computes the gradients of the last forward, which must have been in training with labels. It
+  /// can do so only once, since gradients take the place of activations.
+  void backward();
 
-  double
-  loss();  ///< Weighted sum over the losses of the last forward (auxiliary ones in training only).
-  /// Of the last forward, to host memory: (batch, classes); probabilities after a softmax.
+  // These functions run the same layer by layer, for a loop that exchanges parameters in between
+  // (tools/training/loop.cpp). A layer is given by its number in Model::nodes; layer 0, the input,
+  // does nothing.
+
+  std::size_t layers() const { return bound_.size(); }
+  /// Returns which of parameters() a layer has, by number.
+  const std::vector<std::size_t>& parameters_of(std::size_t layer) const {
+    return bound_[layer].parameters;
+  }
+  void begin_forward(const float* images, const ForwardContext& context);
+  void forward_layer(std::size_t layer);  ///< Call it once for every layer, in ascending order.
+  void begin_backward();
+  void backward_layer(std::size_t layer);  ///< Call it once for every layer, in descending order.
+
+  /// Does some work on the network's tensors, and adds the name of a layer to an error. A device
+  /// that computes while the host goes on names the layer in which it broke down, which need not be
+  /// `layer`; otherwise the error bears the name of `layer`, if there is one.
+  template <class Work>
+  void named(std::optional<std::size_t> layer, const Work& work) const {
+    try {
+      work();
+    } catch (const Error& error) {
+      throw_named(layer, error);
+    }
+  }
+
+  /// Returns the weighted sum of the losses of the last forward (auxiliary ones in training only).
+  double loss();
+  /// Copies the outputs of the last forward to host memory: (batch, classes), which are
+  /// probabilities after a softmax.
   void outputs(float* values) const;
   /// Copies the input of the loss at the network's end, as of the last forward, to host memory:
   /// (batch, classes), before any softmax.
   void logits(float* values) const;
 
-  /// The name of the first parameter or running statistic with an element that is not finite;
-  /// empty: there is none. Waits for the device.
+  /// Returns the name of the first parameter or running statistic with an element that is not
+  /// finite, or "" if there is none. Waits for the device.
   std::string not_finite();
 
-  /// Waits for the device, as its synchronize(): what broke there names the layer.
+  /// Waits for the device by Device::synchronize(). An error names the layer that broke it.
   void synchronize() const;
 
-  /// Returns the one before.
+  /// Sets the observer, and returns the one before.
   LayerObserver observe(LayerObserver observer) {
     return std::exchange(observer_, std::move(observer));
   }
@@ -71,19 +97,20 @@ class Network {
   const Model& model() const { return model_; }
   Device& device() { return device_; }
   std::int64_t batch() const { return batch_; }
-  std::vector<Parameter>& parameters() { return parameters_; }  ///< Trained, in forward order.
-  std::vector<Parameter>& statistics() {
-    return statistics_;
-  }  ///< Not trained: running statistics.
-  /// Those of all parameters() in one, plain: each begins at an offset that is the same for its
-  /// weights and its gradient, and what lies between is 0, which an optimiser leaves so.
+  /// Returns the trained parameters, in forward order.
+  std::vector<Parameter>& parameters() { return parameters_; }
+  /// Returns the running statistics, which are not trained.
+  std::vector<Parameter>& statistics() { return statistics_; }
+  /// One plain tensor holds the weights of all parameters(), another their gradients. A parameter
+  /// begins at the same offset in both; the elements between parameters are 0, and an optimiser
+  /// leaves them so.
   const Tensor& weights() const { return weights_; }
   const Tensor& gradients() const { return gradients_; }
-  /// All of them, in the order of the layers: what a checkpoint holds.
+  /// Returns parameters and statistics in the order of the layers, as a checkpoint holds them.
   std::vector<Parameter*> state();
-  /// Bytes of the arena that activations and their gradients share.
+  /// Returns the bytes of the arena that activations and their gradients share.
   std::size_t arena_bytes() const { return arena_bytes_; }
-  /// Of the device. Where that has no more, the error says which batch would fit.
+  /// Allocates memory of the device. If it has too little, the error says which batch would fit.
   Buffer allocate(std::size_t bytes) const;
 
  private:
@@ -92,8 +119,8 @@ class Network {
     std::vector<Tensor> x;
     Tensor y;
     std::vector<std::size_t> parameters;  ///< Numbers in parameters_.
-    std::vector<Tensor> p, dp;            ///< p with the statistics.
-    // Backward: dy = sum of `contributions`, masked; dx go into the inputs' contributions.
+    std::vector<Tensor> p, dp;            ///< p includes the statistics.
+    // In backward, dy is the masked sum of `contributions`; dx are contributions to the inputs' dy.
     std::vector<Tensor> contributions;
     Tensor dy;
     std::vector<Tensor> dx;
@@ -103,10 +130,7 @@ class Network {
   void bind_layers();
   void allocate_parameters();
   void place_tensors();
-  template <class Work>
-  void named(std::optional<std::size_t> node, const Work& work) const;
-  void run_forward(std::size_t node, const Pass& pass);
-  void run_backward(std::size_t node);
+  [[noreturn]] void throw_named(std::optional<std::size_t> layer, const Error& error) const;
   void backward_of(std::size_t node);
   void observe(std::size_t node, Phase phase, std::int64_t begin);
 
@@ -122,8 +146,8 @@ class Network {
   std::size_t arena_bytes_ = 0;  ///< 0 until planned.
   Buffer arena_;
   LayerObserver observer_;
-  bool training_forward_ = false;  ///< The last forward was in training,
-  bool may_go_back_ = false;       ///< and what its backward needs is still there.
+  ForwardContext context_;    ///< Context of the last forward.
+  bool may_go_back_ = false;  ///< Whether what backward needs is still there.
 };
 
 }  // namespace duplex

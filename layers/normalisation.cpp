@@ -10,7 +10,7 @@ class BoundLrn : public BoundLayer {
   explicit BoundLrn(std::unique_ptr<Lrn> lrn) : lrn_(std::move(lrn)) { y = lrn_->y; }
 
   void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
-               const Pass&) override {
+               const ForwardContext&) override {
     lrn_->forward(y, x[0]);
   }
   void backward(std::vector<Tensor>& dx, std::vector<Tensor>&, const Tensor& dy,
@@ -30,8 +30,8 @@ class BoundBatchNorm : public BoundLayer {
   }
 
   void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>& p,
-               const Pass& pass) override {
-    if (pass.training) {
+               const ForwardContext& context) override {
+    if (context.training) {
       norm_->forward_training(y, p[2], p[3], x[0], p[0], p[1]);
     } else {
       norm_->forward_inference(y, x[0], p[0], p[1], p[2], p[3]);
@@ -57,7 +57,7 @@ LayerTraits LrnLayer::traits() const {
 
 std::unique_ptr<BoundLayer> LrnLayer::bind(Device& device, const std::string&,
                                            const std::vector<TensorDesc>& x,
-                                           const Surroundings&) const {
+                                           const BindContext&) const {
   return std::make_unique<BoundLrn>(device.lrn(spec_, x[0]));
 }
 
@@ -78,9 +78,9 @@ std::vector<ParameterSpec> BatchNormLayer::parameters(const std::vector<Shape>& 
 
 std::unique_ptr<BoundLayer> BatchNormLayer::bind(Device& device, const std::string&,
                                                  const std::vector<TensorDesc>& x,
-                                                 const Surroundings& surroundings) const {
+                                                 const BindContext& context) const {
   const Shape& shape = x[0].shape;
-  if (surroundings.wanted != Gradients::none && shape.n() * shape.h() * shape.w() == 1) {
+  if (context.wanted != Gradients::none && shape.n() * shape.h() * shape.w() == 1) {
     throw Error(
         "batch normalisation cannot train on a single value of each channel; take a larger "
         "--batch or --input",

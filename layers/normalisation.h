@@ -1,4 +1,4 @@
-// Local response normalisation (2.8) and batch normalisation (2.9)-(2.12).
+// Defines local response normalisation (2.8) and batch normalisation (2.9)-(2.12).
 #pragma once
 #include "layers/layer.h"
 
@@ -13,13 +13,13 @@ class LrnLayer : public Layer {
   Shape output(const std::vector<Shape>& x) const override { return x[0]; }
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const Surroundings& surroundings) const override;
+                                   const BindContext& context) const override;
 
  private:
   LrnSpec spec_;
 };
 
-/// Trained: weight (gamma), bias (beta). State: running_mean, running_var.
+/// Trains weight (gamma) and bias (beta), and keeps the state running_mean and running_var.
 class BatchNormLayer : public Layer {
  public:
   explicit BatchNormLayer(BatchNormSpec spec) : spec_(spec) {}
@@ -30,7 +30,7 @@ class BatchNormLayer : public Layer {
   std::vector<ParameterSpec> parameters(const std::vector<Shape>& x) const override;
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const Surroundings& surroundings) const override;
+                                   const BindContext& context) const override;
 
  private:
   BatchNormSpec spec_;

@@ -8,7 +8,7 @@ class BoundPool : public BoundLayer {
   explicit BoundPool(std::unique_ptr<Pool> pool) : pool_(std::move(pool)) { y = pool_->y; }
 
   void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
-               const Pass&) override {
+               const ForwardContext&) override {
     pool_->forward(y, x[0]);
   }
   void backward(std::vector<Tensor>& dx, std::vector<Tensor>&, const Tensor& dy,
@@ -28,7 +28,7 @@ Shape PoolLayer::output(const std::vector<Shape>& x) const {
 
 std::unique_ptr<BoundLayer> PoolLayer::bind(Device& device, const std::string&,
                                             const std::vector<TensorDesc>& x,
-                                            const Surroundings&) const {
+                                            const BindContext&) const {
   return std::make_unique<BoundPool>(device.pool({kind_, geometry_.window(x[0].shape)}, x[0]));
 }
 

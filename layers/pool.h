@@ -1,4 +1,4 @@
-// Max and average pooling.
+// Defines max and average pooling.
 #pragma once
 #include "layers/geometry.h"
 #include "layers/layer.h"
@@ -14,7 +14,7 @@ class PoolLayer : public Layer {
   Shape output(const std::vector<Shape>& x) const override;
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
-                                   const Surroundings& surroundings) const override;
+                                   const BindContext& context) const override;
 
  private:
   PoolKind kind_;

@@ -1,10 +1,10 @@
-// What convolution and linear layers share once bound: weights, perhaps a bias, perhaps a ReLU.
+// Implements what bound convolution and linear layers share: weights, maybe a bias, maybe a ReLU.
 #pragma once
 #include "layers/layer.h"
 
 namespace duplex {
 
-/// Operation: Conv or Linear of core/operations.h.
+/// `Operation` is Conv or Linear of core/operations.h.
 template <class Operation>
 class BoundWeighted : public BoundLayer {
  public:
@@ -16,7 +16,7 @@ class BoundWeighted : public BoundLayer {
   }
 
   void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>& p,
-               const Pass&) override {
+               const ForwardContext&) override {
     operation_->forward(y, x[0], p[0], bias_ ? p[1] : none_);
   }
 

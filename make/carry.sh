@@ -1,17 +1,17 @@
 #!/bin/bash
-# Unpacks into .deps/, as root too, what another machine lacks to build. The Makefile looks there first; take the folder
-# to the other machine's checkout, where make/deps.sh gets the rest.
-# By default stb, CLI11 and json, which are headers alone and fit any distribution. With LIBRARIES=1 also OpenSSL and
-# GoogleTest, for a machine like this one that has a compiler and no network.
+# Unpacks into .deps/, as root too, the packages that another machine lacks to build. The Makefile looks there first; take
+# the folder to the other machine's checkout, where make/deps.sh gets the rest.
+# By default these are stb, CLI11 and json, which are headers alone and fit any distribution. LIBRARIES=1 adds OpenSSL,
+# zlib and GoogleTest, for a machine like this one that has a compiler and no network.
 # Usage: make carry [LIBRARIES=1]
 set -eu
 cd "$(dirname "$0")/.."
 command -v apt-get >/dev/null || { echo "make carry takes packages of Debian or Ubuntu; there is no apt-get here." >&2; exit 1; }
 packages=(libstb-dev libcli11-dev nlohmann-json3-dev)
 if [ "${LIBRARIES:-}" = 1 ]; then
-  # Between distributions the library's own package has other names.
+  # The package of the library itself is named differently in each distribution.
   library=$(apt-cache depends libssl-dev 2>/dev/null | sed -n 's/^ *Depends: \(libssl[0-9].*\)/\1/p')
-  packages+=(libssl-dev $library libgtest-dev)
+  packages+=(libssl-dev $library zlib1g-dev zlib1g libgtest-dev)
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -25,7 +25,7 @@ for file in "$work"/*.deb; do dpkg-deb -x "$file" "$work/files"; done
 cd "$work/files"
 rm -rf usr/share usr/src usr/lib/*/lib{crypto,ssl}.a usr/lib/*/engines-* usr/lib/*/ossl-modules
 [ "${LIBRARIES:-}" = 1 ] || rm -rf usr/lib
-find . -type f -o -type l >"$work/carried"  # What make/deps.sh keeps when its own unpacking was interrupted.
+find . -type f -o -type l >"$work/carried"  # make/deps.sh keeps these when its own unpacking was interrupted.
 cd "$OLDPWD"
 mkdir -p .deps
 cp -a "$work/files/." "$work/carried" .deps

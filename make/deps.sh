@@ -1,18 +1,19 @@
 #!/bin/bash
-# Installs what Duplex needs and this machine lacks, from the distribution's packages. As root it
-# installs them; without root the package manager downloads them, they are unpacked into .deps/,
-# and the Makefile looks there first. Does nothing, at once, where nothing is missing.
+# Gets what Duplex needs and this machine lacks, from the distribution's packages. As root it
+# installs them; without root it has the package manager download them and unpacks them into .deps/,
+# where the Makefile looks first. If nothing is missing, it ends at once.
 # Usage: make/deps.sh [GROUP]...
 #   build   compiler and libraries
-#   test    GoogleTest; the pictures of Fashion-MNIST; as root gnuplot, whose charts are looked at, chromium and python3,
-#           which open the reports, and what makes the network lab
-#   demo    the pictures of Fashion-MNIST
-#   bench   iperf3, beside which the wire is timed; as root, what makes the network lab
-#   torch   as root, what the newest PyTorch is installed with (tools/bench_cpu/peer.py), and what torch.compile needs
+#   test    GoogleTest; the images of Fashion-MNIST; as root also gnuplot, whose charts a test looks at, chromium and
+#           python3, which open the reports, and tc, which makes the network lab
+#   demo    the images of Fashion-MNIST
+#   bench   iperf3, beside which the wire is timed; as root also python3, and tc, which makes the network lab
+#   torch   as root, python3 and its venv, with which the newest PyTorch is installed (tools/benchmarks/cpu/peer.py), and
+#           Python's headers, which torch.compile needs
 cd "$(dirname "$0")/.." || exit 1
 deps=$PWD/.deps
 
-# What an interruption has left of an unpacking is not to be trusted; what make/carry.sh brought is.
+# Do not trust what an interrupted unpacking left; keep what make/carry.sh brought.
 if [ -e "$deps/incomplete" ]; then
   kept=$(mktemp)
   if [ -e "$deps/carried" ]; then tar -C "$deps" -cf "$kept" carried -T "$deps/carried"; fi
@@ -21,9 +22,9 @@ if [ -e "$deps/incomplete" ]; then
   rm -f "$kept"
 fi
 
-# ---- What is missing.
+# ---- Find out what is missing.
 
-# have FILE: is it where a compiler, or we, would look?
+# have FILE: succeeds if the file is where a compiler, or this project, looks for it.
 have() {
   local folder
   for folder in / "$deps/" /usr/local/; do [ -e "$folder$1" ] && return; done
@@ -35,40 +36,42 @@ have() {
   return 1
 }
 
-# Was the optional package asked for in vain within a day? Then nobody waits for that again.
+# unavailable: succeeds if an optional package was asked for in vain within a day, so that nobody waits for that again.
 unavailable() { find "$deps/unavailable" -mmin -1440 2>/dev/null | grep -q .; }
 
 fashion_mnist() { [ "${FASHION_MNIST:-}" ] || have usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz; }
 
-# No python3, or the one that the distribution's packages bring.
+# python_of_distribution: succeeds if there is no python3, or only the one of the distribution's packages.
 python_of_distribution() { case $(command -v python3) in '' | /usr/bin/python3 | /bin/python3) ;; *) return 1 ;; esac; }
 python_has() { python3 -c "import $1" 2>/dev/null; }
 python_headers() { [ -e "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null)/Python.h" ]; }
 
-missing=()   # "what|Debian package|Fedora package|optional?"
+missing=()   # Entries are "what|Debian package|Fedora package|", and end in "optional" if the package is.
 want() { missing+=("$*"); }
-# Programs, which root alone installs: unpacked, they would not be found.
+# Only root gets these programs, which would not be found where they are unpacked.
 want_python() { [ "$(id -u)" != 0 ] || command -v python3 >/dev/null || unavailable || want 'python3|python3|python3|optional'; }
 want_gnuplot() { [ "$(id -u)" != 0 ] || command -v gnuplot >/dev/null || unavailable || want 'gnuplot|gnuplot-nox|gnuplot|optional'; }
 want_tc() { [ "$(id -u)" != 0 ] || command -v tc >/dev/null || unavailable || want 'tc|iproute2|iproute-tc|optional'; }
 for group in "${@:-build}"; do
   case $group in
     build)
-      # Another compiler than g++ is the choice, and the business, of who names it.
+      # A user who names another compiler than g++ installs it.
       [ "${CXX:-g++}" != g++ ] || command -v g++ >/dev/null || [ -x "$deps/bin/g++" ] ||
         want 'a C++ compiler|g++|gcc-c++|'
       have usr/include/stb/stb_image.h || want 'stb|libstb-dev|stb_image-devel|'
       have usr/include/CLI/CLI.hpp || want 'CLI11|libcli11-dev|cli11-devel|'
       have usr/include/nlohmann/json.hpp || want 'json|nlohmann-json3-dev|json-devel|'
       have usr/include/openssl/hmac.h || want 'OpenSSL|libssl-dev|openssl-devel|'
+      have usr/include/zlib.h || want 'zlib|zlib1g-dev|zlib-devel|'
       [ "${ONEDNN:-}" = 0 ] || have usr/include/dnnl.hpp || unavailable ||
         want 'oneDNN|libdnnl-dev|onednn-devel|optional' ;;
     test)
       have usr/include/gtest/gtest.h || want 'GoogleTest|libgtest-dev|gtest-devel|'
       want_gnuplot
       fashion_mnist || unavailable || want 'Fashion-MNIST|dataset-fashion-mnist||optional'
-      want_tc  # The network lab's tests.
-      # Its hundreds of megabytes are not for unpacking beside a checkout; python3 looks at what it made of a page.
+      want_tc  # The network lab's tests need it.
+      # Only root gets chromium, whose hundreds of megabytes are too much to unpack beside a checkout; python3 looks at
+      # what it made of a page.
       want_python
       [ "$(id -u)" != 0 ] || command -v chromium >/dev/null || unavailable || want 'chromium|chromium|chromium-headless|optional' ;;
     demo)
@@ -79,7 +82,7 @@ for group in "${@:-build}"; do
       want_python ;;
     torch)
       want_python
-      # Another python3 than the distribution's is the choice, and the business, of who put it there.
+      # A user who put another python3 there than the distribution's installs what belongs to it.
       [ "$(id -u)" != 0 ] || ! python_of_distribution || python_has ensurepip || unavailable ||
         want 'venv|python3-venv|python3-pip|optional'
       [ "$(id -u)" != 0 ] || ! python_of_distribution || python_headers || unavailable ||
@@ -89,7 +92,7 @@ for group in "${@:-build}"; do
 done
 [ ${#missing[@]} = 0 ] && exit 0
 
-# ---- Which packages.
+# ---- Choose the packages.
 if command -v apt-get >/dev/null; then manager=apt
 elif command -v dnf >/dev/null; then manager=dnf
 elif command -v yum >/dev/null; then manager=yum
@@ -111,13 +114,13 @@ done
 [ "$names" ] || exit 0
 echo "Missing: $names."
 
-# go_without WHY PACKAGE...: optional ones.
+# go_without WHY PACKAGE...: says that these optional packages are missing, and notes it for `unavailable'.
 go_without() {
   echo "$1; going without ${*:2}."
   mkdir -p "$deps" && touch "$deps/unavailable"
 }
 
-# fail WHY: ends here, with an error if anything needed is missing.
+# fail WHY: ends the script, with an error if anything needed is missing.
 fail() {
   if [ ${#needed[@]} = 0 ]; then
     go_without "${1%.}" "${optional[@]}"
@@ -131,7 +134,7 @@ fail() {
     echo "Debian has CLI11 from 12 on, Ubuntu from 22.04 on; 2.1 or newer is wanted, and it is headers alone. Run" >&2
     echo "\`make carry' in a checkout on such a machine and copy its .deps/ folder into this one; then try again." >&2
   else
-    [[ " $all " =~ ' lib'(ssl|gtest)-dev ]] && libraries=' LIBRARIES=1'
+    [[ " $all " =~ ' '(libssl|libgtest|zlib1g)-dev ]] && libraries=' LIBRARIES=1'
     echo "Install these packages, or run \`make carry$libraries' on a machine like this one and bring its .deps/ folder." >&2
   fi
   exit 1
@@ -142,8 +145,8 @@ fail() {
 apt_options=(-q -o Acquire::Retries=2 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20
   -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 -o APT::Get::List-Cleanup=false)
 
-# Updates the lists and drops optional packages that are not in them. Some other source of this
-# machine may be out of reach; what counts is whether the needed packages are known.
+# Updates the lists and drops optional packages that are not in them. Another source of this machine
+# may be out of reach, so this fails only if the lists do not have a needed package.
 apt_update() {
   local package known=()
   apt-get "${apt_options[@]}" update >"$work/log" 2>&1 || true
@@ -184,7 +187,7 @@ apt_without_root() {
   touch "$deps/incomplete"
   for file in "$work"/cache/archives/*.deb; do
     case ${file##*/} in
-      # The C library belongs to the loader that the machine starts programs with.
+      # The C library must be that of the loader with which the machine starts programs.
       libc6_* | libc-bin_*) continue ;;
     esac
     dpkg-deb -x "$file" "$deps" || fail "Could not unpack ${file##*/} into .deps/."
@@ -193,8 +196,8 @@ apt_without_root() {
 
 # ---- CentOS, Fedora.
 dnf_enable_more() {
-  # Outside Fedora, the libraries are in EPEL and what EPEL leans on. Where that is enabled already,
-  # or under another name, these do nothing; what counts is the install that follows.
+  # Outside Fedora, the libraries are in EPEL and in the repositories that EPEL needs. If these are
+  # enabled already, or have other names, the commands do nothing; only the install that follows counts.
   grep -q '^ID="\?fedora' /etc/os-release && return
   {
     $manager -q -y install epel-release
@@ -237,10 +240,10 @@ dnf_without_root() {
   done
 }
 
-# ---- After unpacking: what assumes that it lies in /.
+# ---- After unpacking: repair files that assume that they lie in /.
 relocate() {
   local link target path script
-  # Links whose goal is elsewhere: unpacked, but named from /; or part of the system.
+  # A broken link names an unpacked file from /, or a file that is part of the system; this points it there.
   find "$deps/usr" -xtype l | while read -r link; do
     target=$(readlink "$link")
     case $target in /*) ;; *) target=$(realpath -ms "$(dirname "${link#"$deps"}")/$target") ;; esac
@@ -263,7 +266,7 @@ relocate() {
     mkdir -p "$deps/bin"
     cat >"$deps/bin/g++" <<'END'
 #!/bin/bash
-# The compiler that was unpacked here, told where its parts are.
+# Runs the compiler that was unpacked here, and tells it where its parts are.
 deps=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export PATH=$deps/usr/bin:$PATH
 flags=()

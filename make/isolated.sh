@@ -1,7 +1,7 @@
 #!/bin/bash
-# Runs a test script as root of a system of its own: namespaces of mounts, network, host name and processes, so that it
-# meets no other and nothing of it stays. Usage: make/isolated.sh SCRIPT, which gets the argument `inside` and a folder
-# that goes when it ends. Its exit code; 77: cannot be done here, with a word why.
+# Runs a test script as root in namespaces of its own, of mounts, network, host name and processes, so that it meets no
+# other test and leaves nothing behind. Usage: make/isolated.sh SCRIPT. The script gets the argument `inside` and a folder
+# that is removed when it ends. The exit code is the script's, or 77 if this machine cannot do it; a message says why.
 set -eu
 [ "$(id -u)" = 0 ] || { echo "skipped: a system of its own needs root"; exit 77; }
 own=(unshare --mount --net --uts --pid --fork --kill-child --mount-proc)

@@ -1,5 +1,5 @@
-// Asks of oneDNN what core/onednn does, in little: make/probe.sh builds it to find out whether a
-// version will do.
+// Uses oneDNN in all the ways that core/onednn does, once each: make/probe.sh builds this to find
+// out whether a version will do.
 #include "core/onednn/compat.h"
 
 int main() {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What this machine has: writes make variables to OUT/config.mk and the same for people to
+# Finds out what this machine has, and writes it as make variables to OUT/config.mk and for people to
 # OUT/config.txt. Settings come from the environment: CXX, ONEDNN and CUDA (auto, 0, 1), CUDA_HOME, PYTHON (whose packages
 # may hold CUDA).
 # Usage: make/probe.sh OUT
@@ -34,15 +34,15 @@ fi
 if [ "$cxx" = g++ ] && [ -x "$deps/bin/g++" ]; then cxx=$deps/bin/g++; fi
 
 # ---- Questions to the compiler.
-works=  # Does it?
+works=  # Set once it has compiled a program.
 
 compile() { $cxx -std=c++17 $cppflags -x c++ "$@"; }
 
-# has HEADER [LIBRARY-FLAG...]: can it be included, and an empty program be linked with them?
+# has HEADER [LIBRARY-FLAG...]: succeeds if the header can be included, and an empty program be linked with the flags.
 has() {
   local header=$1
   shift
-  if [ ! "$works" ]; then  # Nobody to ask: is it where a compiler would look?
+  if [ ! "$works" ]; then  # Without a compiler, look where one would.
     set -- {,/usr/local,"$deps"}/usr/include/{,*/}"$header" "/usr/local/include/$header"
     ls -d "$@" 2>/dev/null | grep -q .
     return
@@ -51,7 +51,7 @@ has() {
   [ $# = 0 ] || echo 'int main() {}' | compile - -x none $ldflags "$@" -o "$work/a.out" 2>/dev/null
 }
 
-# version HEADER MACRO...: their values, joined by full stops; nothing where one is not defined.
+# version HEADER MACRO...: prints the macros' values, joined by full stops, or nothing if one is not defined.
 version() {
   local header=$1 name value values=
   [ "$works" ] || return
@@ -65,8 +65,8 @@ version() {
   echo "$values"
 }
 
-# ---- The answers: "what|version"; "what|what it costs to go without|Debian package|Fedora package";
-# "what|Debian package|Fedora package".
+# ---- The answers. `found' has entries "what|version", `without' has "what|what it costs to go without|Debian
+# package|Fedora package", and `missing' has "what|Debian package|Fedora package".
 found=() without=() missing=()
 
 if ! command -v "${cxx%% *}" >/dev/null 2>&1; then
@@ -89,12 +89,12 @@ elif [ "$works" ]; then
 fi
 
 if has stb/stb_image.h; then found+=("stb|"); else missing+=("stb|libstb-dev|stb_image-devel"); fi
-# first_error: of what the compiler said, within a line.
+# first_error: prints the first error of the compiler, cut to fit into a line.
 first_error() { grep -m1 -i error "$work/errors" | sed 's/.*error: //' | cut -c 1-100 | tr '|' '/'; }
 
 if has CLI/CLI.hpp; then
   cli11=$(version CLI/Version.hpp CLI11_VERSION)
-  if [ "$works" ] && ! compile -I. -fsyntax-only tools/command_line.cpp 2>"$work/errors"; then
+  if [ "$works" ] && ! compile -I. -fsyntax-only tools/flags/command_line.cpp 2>"$work/errors"; then
     missing+=("CLI11 from 2.1 on (with ${cli11:-an unknown version} it does not compile: $(first_error))|libcli11-dev|cli11-devel")
   else
     found+=("CLI11|$cli11")
@@ -113,6 +113,12 @@ else
   missing+=("OpenSSL's libcrypto|libssl-dev|openssl-devel")
 fi
 
+if has zlib.h -lz; then
+  found+=("zlib|$(version zlib.h ZLIB_VER_{MAJOR,MINOR,REVISION})")
+else
+  missing+=("zlib|zlib1g-dev|zlib-devel")
+fi
+
 gtest=
 if has gtest/gtest.h -lgtest_main -lgtest -pthread; then
   gtest=1
@@ -121,7 +127,7 @@ else
   without+=("GoogleTest|no tests|libgtest-dev|gtest-devel")
 fi
 
-# unfit VERSION: why core/onednn cannot be built with the oneDNN that is there; nothing where it can.
+# unfit VERSION: prints why core/onednn cannot be built with the oneDNN that is there, or nothing if it can.
 unfit() {
   local version=$1
   if [ ! "$version" ] || [ "${version%%.*}" -lt 2 ]; then
@@ -130,7 +136,7 @@ unfit() {
     compile -E - >/dev/null 2>&1; then
     echo "$version computes by SYCL: one for OpenMP is wanted"
   elif ! compile $openmp -I. make/onednn_probe.cpp -x none $ldflags -ldnnl -o "$work/a.out" 2>"$work/errors"; then
-    echo "$version does not fit ($(first_error)): tried were 2.0 to 3.13"
+    echo "$version does not fit ($(first_error)): versions 2.0 to 3.13 have been tried"
   fi
 }
 
@@ -156,7 +162,7 @@ fi
 
 # ---- CUDA: compiler, headers and libraries may lie in different places, Python's packages among them.
 
-# cuda_roots: folders that have some of it, a line each, the user's choice first.
+# cuda_roots: prints the folders that may have some of it, one a line, the user's choice first.
 cuda_roots() {
   printf '%s\n' "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda /opt/cuda
   command -v nvcc >/dev/null && dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")"
@@ -168,7 +174,7 @@ print(sys.prefix)
 PYTHON
 }
 
-# in_roots FOLDER... -- NAME...: the first file of these names, in the order of the names, then of the roots.
+# in_roots FOLDER... -- NAME...: prints the first file of these names, in the order of the names, then of the roots.
 in_roots() {
   local folders=() name root folder found
   while [ "$1" != -- ]; do folders+=("$1") && shift; done
@@ -220,7 +226,7 @@ int main() { return cudnnGetVersion() == 0 || cudaGetLastError() != cudaSuccess;
     cuda_lacks="version from 11 on, with cuDNN from 8.3 on, that can be linked ($(grep -m1 -i error "$work/errors"))"
   fi
   if [ ! "$cuda_lacks" ]; then
-    # For the GPUs of this machine; without any, for all sorts that this compiler knows.
+    # Compile for the GPUs of this machine, or if there are none, for all architectures that this compiler knows.
     architectures=$({ nvidia-smi --query-gpu=compute_cap --format=csv,noheader || true; } 2>/dev/null |
       tr -d '. ' | sort -u | sed -n 's/^[0-9]\+$/-gencode=arch=compute_&,code=sm_&/p' | tr '\n' ' ')
     nvcc+=" -std=c++17 -ccbin ${cxx%% *}"
@@ -228,7 +234,7 @@ int main() { return cudnnGetVersion() == 0 || cudaGetLastError() != cudaSuccess;
     kernels() { $nvcc $1 -c "$work/a.cu" -o "$work/a.o" >"$work/errors" 2>&1; }
     if kernels "${architectures:=-arch=all-major}"; then
       nvcc+=" $architectures"
-    elif ! kernels ''; then  # An old one, which knows no such list, has a default.
+    elif ! kernels ''; then  # An old nvcc does not know all-major, but has a default.
       cuda_lacks="compiler that works ($(grep -m1 -i error "$work/errors"))"
     fi
   fi
@@ -247,7 +253,7 @@ elif [ "$cuda" = 0 ]; then
   without+=("CUDA|turned off by CUDA=0: no training on a GPU||")
 fi
 
-# ---- Written down.
+# ---- Write it down.
 {
   echo "# Written by make/probe.sh."
   echo "CONFIG_CXX := $cxx"
@@ -263,7 +269,7 @@ fi
   echo "CONFIG_MISSING := ${#missing[@]}"
 } >"$out/config.mk.new"
 
-# package DEBIAN FEDORA: the name that this machine's package manager knows.
+# package DEBIAN FEDORA: prints the name that this machine's package manager knows.
 package() { if ! command -v apt-get >/dev/null && [ -e /etc/redhat-release ]; then echo "$2"; else echo "$1"; fi; }
 
 {
@@ -277,7 +283,7 @@ package() { if ! command -v apt-get >/dev/null && [ -e /etc/redhat-release ]; th
     more+=$name
     printf '  without  %-11s %s%s\n' "$what" "$cost" "${name:+ (package $name)}"
   done
-  if [ -d "$deps/usr" ]; then echo "  .deps/ was looked into first"; fi
+  if [ -d "$deps/usr" ]; then echo "  .deps/ was searched first"; fi
   if [ ${#missing[@]} -gt 0 ]; then
     echo
     echo "Cannot build. This machine lacks"
@@ -290,7 +296,7 @@ package() { if ! command -v apt-get >/dev/null && [ -e /etc/redhat-release ]; th
     done
     [ ! "$more" ] || echo "\`make deps' installs what is missing (without root it unpacks the packages into .deps/)."
   elif [ "$more" ]; then
-    echo "  \`make deps' installs what of it can be had"
+    echo "  \`make deps' installs those that have a package"
   fi
 } >"$out/config.txt"
 mv "$out/config.mk.new" "$out/config.mk"

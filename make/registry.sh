@@ -1,5 +1,5 @@
 #!/bin/bash
-# Prints the C++ file that lists the networks: the base names of models/*.cpp.
+# Prints the C++ file that lists the networks; a network's name is the base name of its file models/*.cpp.
 # Usage: make/registry.sh NAME...
 set -eu
 echo '// Written by make/registry.sh from the files in models/.'

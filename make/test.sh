@@ -1,25 +1,25 @@
 #!/bin/bash
-# Runs test programs and ends with one line, `N passed, N failed, N skipped`. A program gets one
-# line; of what failed everything is shown, of what was skipped the reason. A program that crashes,
+# Runs test programs and ends with one line, `N passed, N failed, N skipped`. It prints one line for
+# each program, all output of what failed, and the reason of what was skipped. A program that crashes,
 # hangs, or ends before GoogleTest's summary counts as one failure.
 # Usage: make/test.sh PROGRAM...    A program ending in .sh is one test: exit code 0 passes, 77 is skipped, with
 # the reason as its last line.
 set -u
-# Threads that wait for work give their core away: the tests share it with ranks and with other programs.
+# Threads that wait for work give their core away, since tests share it with ranks and with other programs.
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 limit=${TEST_TIMEOUT:-900}  # Seconds a program may take.
 passed=0 failed=0 skipped=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-# lines PATTERN: how many lines of the log match.
+# lines PATTERN: prints how many lines of the log match.
 lines() { grep -c -e "$1" "$log"; }
 
 for program; do
   name=${program##*/}
   script=$([[ $program == *.sh ]] && echo yes)
   start=$(date +%s%N)
-  # The group takes the shell's own notice of a crash.
+  # The redirection of the group drops the shell's own notice of a crash.
   if [ "$script" ]; then
     { timeout -k 10 "$limit" bash "$program" >"$log" 2>&1; } 2>/dev/null
   else
@@ -41,7 +41,7 @@ for program; do
       bad=$((bad + 1))
       code=$((code == 0 ? 1 : code))
     elif ((code != 0 && bad == 0)); then
-      bad=1  # What stands outside tests failed: a fixture of a suite, or a sanitizer at the end.
+      bad=1  # Something outside the tests failed: a suite's fixture, or a sanitizer at the end.
     fi
   fi
   printf '%-20s %4d passed, %d failed, %d skipped   %s s\n' "$name" "$ok" "$bad" "$skip" "$seconds"
@@ -55,7 +55,7 @@ for program; do
   elif ((skip > 0)) && [ "$script" ]; then
     tail -n1 "$log" | sed 's/^/    /'
   elif ((skip > 0)); then
-    # Between RUN and SKIPPED stands the reason, often the same for many tests.
+    # The reason stands between RUN and SKIPPED, and is often the same for many tests.
     awk '/^\[ RUN /      { reason = ""; next }
          /^\[  SKIPPED / { if ($0 ~ / ms\)$/) { count[reason]++; example[reason] = $4 }; next }
          /: Skipped$/    { next }

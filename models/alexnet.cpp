@@ -1,4 +1,5 @@
-// AlexNet (Krizhevsky et al. 2012) as trained on two GPUs: convolutions 2, 4 and 5 in two groups.
+// Builds AlexNet (Krizhevsky et al. 2012) as it was trained on two GPUs: convolutions 2, 4 and 5
+// have two groups.
 #include "models/registry.h"
 
 namespace duplex::models {

@@ -1,10 +1,10 @@
-// GoogLeNet (Tables 2.2 and 2.3): inception modules, LRN, no batch normalisation.
+// Builds GoogLeNet (Tables 2.2 and 2.3): inception modules, LRN, no batch normalisation.
 #include "models/registry.h"
 
 namespace duplex::models {
 namespace {
 
-/// Filters of a row of Table 2.2.
+/// Holds the numbers of filters of a row of Table 2.2.
 struct Inception {
   std::int64_t one, reduce_three, three, reduce_five, five, project;
 };
@@ -24,7 +24,7 @@ Model::Node inception(Model& net, const std::string& name, Model::Node x,
   return y;
 }
 
-/// Auxiliary classifier (Table 2.3), in training only; its loss counts 0.3.
+/// Adds an auxiliary classifier (Table 2.3), which only training runs; its loss has the weight 0.3.
 void auxiliary(Model& net, const std::string& name, Model::Node x, std::int64_t classes) {
   net.block(name);
   net.training_only(true);

@@ -1,5 +1,5 @@
-// LeNet for 28x28 grey pictures: the layout of LeCun et al. 1998, with the widths that Caffe made
-// common.
+// Builds LeNet for 28x28 grey images: the layout of LeCun et al. 1998, with the widths that Caffe
+// made common.
 #include "models/registry.h"
 
 namespace duplex::models {

@@ -1,5 +1,7 @@
 #include "models/registry.h"
 
+#include <cctype>
+
 #include "core/error.h"
 
 namespace duplex::models {
@@ -9,13 +11,28 @@ Shape ModelOptions::sample(std::int64_t default_channels, std::int64_t default_i
   return {1, channels != 0 ? channels : default_channels, side, side};
 }
 
+namespace {
+
+/// Whether three letters and more at the front agree, capitals or not: "VGG19" and "vgg16e".
+bool begins_alike(const std::string& network, const std::string& name) {
+  constexpr std::size_t enough = 3;
+  std::size_t same = 0;
+  while (same < name.size() && same < network.size() &&
+         std::tolower(static_cast<unsigned char>(name[same])) == network[same])
+    ++same;
+  return same >= enough;
+}
+
+}  // namespace
+
 Model build(const std::string& name, const ModelOptions& options) {
-  std::string known;
+  std::string known, meant;
   for (const auto& [network, builder] : all()) {
     if (network == name) return builder(options);
     known += (known.empty() ? "" : ", ") + network;
+    if (begins_alike(network, name)) meant = "; did you mean " + network + "?";
   }
-  throw Error("unknown network '" + name + "'; known: " + known, Exit::usage);
+  throw Error("unknown network '" + name + "'" + meant + "; known: " + known, Exit::usage);
 }
 
 }  // namespace duplex::models

@@ -1,12 +1,13 @@
-// Resnet34 (Table 2.5): residual blocks with batch normalisation; two kinds of shortcut
-// (Figures 2.11, 2.12).
+// Builds Resnet34 (Table 2.5): residual blocks with batch normalisation and one of two kinds of
+// shortcut (Figures 2.11, 2.12).
 #include "models/registry.h"
 
 namespace duplex::models {
 namespace {
 
-/// conv3-BN-ReLU-conv3-BN, + shortcut, ReLU. A stride of 2 halves the map; the shortcut then is a
-/// 1x1/2 convolution, or every second pixel with the new channels zero.
+/// Adds a residual block: conv3-BN-ReLU-conv3-BN, plus the shortcut, then ReLU. A stride of 2
+/// halves the map; the shortcut then is a 1x1/2 convolution, or takes every second pixel and fills
+/// the new channels with zeros.
 Model::Node residual(Model& net, const std::string& name, Model::Node x, std::int64_t filters,
                      std::int64_t stride, bool zero_padded) {
   const ConvLayer::Options plain{1, false, false};  // Batch normalisation brings the bias.

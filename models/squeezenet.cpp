@@ -1,10 +1,10 @@
-// SqueezeNet (Table 2.4; version 1.0): fire modules.
+// Builds SqueezeNet (Table 2.4; version 1.0) from fire modules.
 #include "models/registry.h"
 
 namespace duplex::models {
 namespace {
 
-/// fire(s, e1, e3): 1x1 s, then 1x1 e1 and 3x3 e3 side by side.
+/// Adds fire(s, e1, e3): s filters of 1x1, then e1 filters of 1x1 and e3 of 3x3 side by side.
 Model::Node fire(Model& net, int number, Model::Node x, std::int64_t s, std::int64_t e1,
                  std::int64_t e3) {
   net.block("fire" + std::to_string(number));

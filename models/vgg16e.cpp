@@ -1,5 +1,5 @@
-// VGG16E (Table 2.1; the VGG19 of Simonyan and Zisserman). 224x224 by default; 128x128 as the table
-// prints it.
+// Builds VGG16E (Table 2.1; the VGG19 of Simonyan and Zisserman). Its images are 224x224 by
+// default; the table has 128x128.
 #include "models/registry.h"
 
 namespace duplex::models {

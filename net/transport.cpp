@@ -6,16 +6,17 @@
 #include <thread>
 #include <utility>
 
+#include "core/clock.h"
 #include "core/mapped_memory.h"
-#include "net/frame.h"
-#include "net/ledger.h"
-#include "net/shard_map.h"
+#include "net/ledger/ledger.h"
+#include "net/topology/shard_map.h"
+#include "net/wire/frame.h"
 
 namespace duplex::net {
 namespace {
 
 double seconds_since(std::int64_t begin) {
-  return static_cast<double>(now_ns() - begin) * 1e-9;
+  return static_cast<double>(clock_ns() - begin) * 1e-9;
 }
 
 class Meter {
@@ -77,8 +78,11 @@ class Meter {
     HeaderBytes bytes;
     socket_.read_exact(bytes.data(), bytes.size(), deadline(), "measuring");
     const FrameHeader header = decode(bytes);
-    if (header.magic != frame_magic || header.version != protocol_version)
-      throw ProtocolError(socket_.peer() + " sent a frame that cannot be: its header is none");
+    try {
+      check_header(header);
+    } catch (const ProtocolError& error) {
+      throw ProtocolError(socket_.peer() + " sent a frame that cannot be: " + error.what());
+    }
     return header;
   }
 
@@ -86,7 +90,7 @@ class Meter {
     constexpr int trips = 20;
     round_trip_ = 1e9;
     for (int i = 0; i < trips; ++i) {
-      const std::int64_t begin = now_ns();
+      const std::int64_t begin = clock_ns();
       if (leads_) {
         say(FrameKind::ping);
         hear(FrameKind::pong);
@@ -114,8 +118,8 @@ class Meter {
       header.chunk = chunk.number;
       header.length = chunk.bytes();
       const HeaderBytes bytes = encode(header);
-      socket_.write_lent(bytes.data(), framed ? bytes.size() : 0, outgoing + chunk.offset,
-                         chunk.bytes(), deadline(), "sending weights");
+      socket_.write_borrowed(bytes.data(), framed ? bytes.size() : 0, outgoing + chunk.offset,
+                             chunk.bytes(), deadline(), "sending weights");
     }
   }
 
@@ -133,18 +137,18 @@ class Meter {
     }
   }
 
-  /// Seconds of a transfer from here; the peer's `alive` says that it is through.
+  /// Seconds of a transfer from here; the peer's `heartbeat` says that it is through.
   double send(bool framed) {
     hear(FrameKind::ping);  // The peer is ready.
-    const std::int64_t begin = now_ns();
+    const std::int64_t begin = clock_ns();
     send_weights(framed);
-    hear(FrameKind::alive);
+    hear(FrameKind::heartbeat);
     return seconds_since(begin) - round_trip_ / 2;
   }
   double receive(bool framed) {
     say(FrameKind::ping);
     receive_weights(framed);
-    say(FrameKind::alive);
+    say(FrameKind::heartbeat);
     return 0.0;
   }
 
@@ -169,7 +173,7 @@ class Meter {
       say(FrameKind::ping);
       hear(FrameKind::ping);
     }
-    const std::int64_t begin = now_ns();
+    const std::int64_t begin = clock_ns();
     std::exception_ptr failure;
     std::thread sender([&] {
       try {

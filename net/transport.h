@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "net/mesh.h"
+#include "net/rendezvous/mesh.h"
 
 namespace duplex::net {
 

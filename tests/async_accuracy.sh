@@ -1,6 +1,7 @@
 #!/bin/bash
-# LeNet on Fashion-MNIST, an epoch on 4 ranks: asynchronous training reaches the accuracy of join within 2 points. It
-# makes four updates where join makes one by the mean, so each is by a quarter of the rate. Exit code 77: skipped.
+# Trains LeNet on Fashion-MNIST for an epoch on 4 ranks: asynchronous training must reach the accuracy of join within 2
+# points. It makes four updates where join makes one by the mean, so each is by a quarter of the rate. Exit code 77
+# means skipped.
 set -eu
 cd "$(dirname "$0")/.."
 skip() { echo "skipped: $*"; exit 77; }
@@ -17,7 +18,7 @@ port=$((20000 + $$ % 10000))
 for i in 0 1 2 3; do echo "127.0.0.1:$((port + i))"; done > "$work/nodes"
 export OMP_WAIT_POLICY=passive  # Four ranks may share two cores.
 
-# accuracy SYNC RATE SERVER: top-1 in per cent.
+# accuracy SYNC RATE: trains, and prints the top-1 accuracy in per cent.
 accuracy() {
   "$duplex" launch --nodefile "$work/nodes" -- --net lenet --datadir "$data" --batch 16 --epochs 1 --threads 1 \
     --sync "$1" --lr "$2" --accuracy --logdir "$work/$1" > "$work/log" 2>&1 || { cat "$work/log"; exit 1; }

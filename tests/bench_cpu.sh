@@ -1,6 +1,6 @@
 #!/bin/bash
-# tools/bench_cpu with stand-ins for duplex and for the Python that has torch: which PyTorch it takes, which of its
-# configurations, and what becomes of the page. Usage: tests/bench_cpu.sh
+# Tests tools/benchmarks/cpu with stand-ins for duplex and for the Python that has torch: which PyTorch it takes, which of
+# PyTorch's configurations it compares with, and what it writes to the page. Usage: tests/bench_cpu.sh
 set -u
 cd "$(dirname "$0")/.." || exit 1
 command -v python3 >/dev/null || { echo "there is no python3"; exit 77; }
@@ -10,12 +10,12 @@ export WORK=$work
 mkdir -p "$work/venv/bin"
 touch "$work/venv/pyvenv.cfg"
 
-# program FILE: a script from standard input.
+# program FILE: makes a script of standard input.
 program() { { echo '#!/bin/bash'; cat; } >"$work/$1" && chmod +x "$work/$1"; }
 
 program duplex <<'END_OF_PROGRAM'
 case "$*" in
-  *lenet*) echo "LeNet, batch 2, oneDNN $(cat "$WORK/onednn"), avx2, 2 threads: 9.00 pictures/s" ;;
+  *lenet*) echo "LeNet, batch 2, oneDNN $(cat "$WORK/onednn"), avx2, 2 threads: 9.00 images/s" ;;
   *broken*) echo 'duplex: there is no network broken' >&2; exit 2 ;;
   *) printf 'x\t8\t%s\t79\t81\t300.0\t0.1\t0.05\t104857600\t\n' "$(cat "$WORK/rate")" ;;
 esac
@@ -37,10 +37,10 @@ END_OF_PROGRAM
 
 failed=0
 check() { if ! eval "$2"; then echo "FAILED: $1"; tail -n 40 "$work/log"; failed=1; fi; }
-# bench: one run; its exit code is $code.
+# bench: runs the benchmark once; leaves its exit code in $code.
 bench() {
   env -u PYTHON DUPLEX="$work/duplex" TORCH_VENV="$work/venv" NETWORKS="${networks:-squeezenet}" BATCHES='8 16' STEPS=3 PASSES=2 \
-    PAGE="$work/page.md" timeout 50 python3 tools/bench_cpu >"$work/log" 2>&1
+    PAGE="$work/page.md" timeout 50 python3 tools/benchmarks/cpu >"$work/log" 2>&1
   code=$?
 }
 says() { grep -q -e "$1" "$work/${2:-page.md}"; }
@@ -68,6 +68,6 @@ networks='squeezenet broken' bench
 check 'a network that does not run is told' '[ $code = 1 ] && says "broken, batch 8 did not run" && says "^    squeezenet"'
 
 rm "$work/venv/pyvenv.cfg"
-(cd tools/bench_cpu && PYTHONPATH=.. python3 -c "import peer; print(peer.Environment('$work/venv').make())") >"$work/log" 2>&1
+(cd tools/benchmarks/cpu && PYTHONPATH=../.. python3 -c "import peer; print(peer.Environment('$work/venv').make())") >"$work/log" 2>&1
 check "somebody's folder is let alone" 'says "is no virtual environment" log && [ -x "$work/venv/bin/python" ]'
 exit $failed

@@ -1,6 +1,6 @@
 #!/bin/bash
-# tools/gpu_check.sh without a GPU: make, nvidia-smi, python3 and what they build or start are stand-ins of a few lines,
-# which fail and hang when told to. Usage: tests/gpu_check.sh
+# Tests tools/gpu_check.sh without a GPU: make, nvidia-smi, python3 and what they build or start are stand-ins of a few
+# lines, which fail and hang when told to. Usage: tests/gpu_check.sh
 set -u
 cd "$(dirname "$0")/.." || exit 1
 work=$(mktemp -d)
@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$work"/{bin,cuda,told,programs}
 export WORK=$work
 
-# program FILE: a script from standard input. `told WORD`: whether it is to misbehave so.
+# program FILE: makes a script of standard input, in which `told WORD` succeeds if it is to misbehave in that way.
 program() { { printf '#!/bin/bash\ntold() { [ -e "$WORK/told/$1" ]; }\n'; cat; } >"$work/$1" && chmod +x "$work/$1"; }
 
 program bin/nvidia-smi <<'END'
@@ -79,7 +79,7 @@ shift 2
 case "$1" in
   -c) told no-torch && { echo "ModuleNotFoundError: No module named 'torch'"; exit 1; }
       echo '2.11.0+cu130 cuDNN 91900' ;;
-  */bench_gpu_torch.py)
+  */gpu_torch_step.py)
     echo "torch $*" >>"$WORK/done"
     net=$2 precision=$3
     for cell in "${@:5}"; do
@@ -99,7 +99,8 @@ unset RESUME COMMIT STEPS SECONDS_LEFT ITEM_SECONDS
 page=$out/gpu-nvidia-h100-80gb-hbm3.md
 
 fail() { echo "$what: $*"; tail -n 5 "$work/log"; [ ! -e "$page" ] || cat "$page"; exit 1; }
-# check WHAT CODE TOLD...: a run in which the stand-ins are told so much. More settings come from the environment.
+# check WHAT CODE TOLD...: makes a run in which the stand-ins are told these words, and fails unless it ends with this
+# code. More settings come from the environment.
 check() {
   local code
   what=$1
@@ -127,8 +128,8 @@ silent 'went wrong'
 silent 'figures are not measured'
 [ "$(find "$out" -type f | wc -l)" -le 8 ] || fail "too many files: $(ls "$out")"
 was_done 'make WERROR' 1
-was_done 'bench_gpu_torch.py squeezenet float32 20 64:eager 64:channels_last$' 1
-was_done 'bench_gpu_torch.py vgg16e float32 20 16:channels_last$' 1
+was_done 'gpu_torch_step.py squeezenet float32 20 64:eager 64:channels_last$' 1
+was_done 'gpu_torch_step.py vgg16e float32 20 16:channels_last$' 1
 was_done '--layout nhwc .*--row' 2  # The layout is measured at the first batch only.
 
 cp -r "$out" "$work/brought"
@@ -203,7 +204,7 @@ SECONDS_LEFT=0 check 'no time' 1
 says '- core: not run, no time was left'
 says '3 of 3 figures are not measured'
 
-# Killed in the middle: what was measured is there, and stays.
+# A run that is killed in the middle leaves what it measured, and the next run keeps that.
 what='killed'
 rm -rf "$work"/{told,done,hangs,out}
 mkdir "$work/told"
@@ -216,5 +217,5 @@ kill -9 $run "$(cat "$work/hangs")"
 says '| squeezenet | 64 | float32 | 1200 (1100..1300) | NHWC | 900 | - | 1.33† | - | - |'
 RESUME=1 check 'it goes on' 0
 was_done 'suite' 0
-was_done 'bench_gpu_torch.py squeezenet float32 20 64:channels_last$' 1
+was_done 'gpu_torch_step.py squeezenet float32 20 64:channels_last$' 1
 says '| squeezenet | 64 | float32 | 1200 (1100..1300) | NHWC | 900 | 1000 | 1.20* | 1250 | 0.96* |'

@@ -17,14 +17,50 @@ check() (
       may["layers"] = "core layers"
       may["models"] = "core layers models"
       may["tools"] = "core layers models datasets net tools"
+      # Which rooms of a folder a room may include beside itself. What lies flat may include all.
+      room["net/wire"] = room["net/topology"] = ""
+      room["net/ledger"] = "net/wire"
+      room["net/store"] = "net/wire net/topology"
+      room["net/rendezvous"] = "net/wire net/topology net/ledger"
+      room["net/connection"] = "net/wire net/topology net/ledger net/rendezvous"
+      room["net/exchange"] = "net/wire net/topology net/ledger net/rendezvous net/store net/connection"
+      room["layers/plan"] = room["layers/exchange"] = ""
+      room["core/files"] = room["core/reference"] = ""
+      room["core/cudnn/kernels"] = ""
+      room["core/cudnn/engines"] = "core/cudnn/kernels"
+      room["core/cudnn/operations"] = "core/cudnn/kernels core/cudnn/engines"
+      room["tools/text"] = room["tools/plan"] = ""
+      room["tools/run_directory"] = room["tools/launch"] = room["tools/prediction"] = "tools/text"
+      room["tools/tracing"] = "tools/text tools/run_directory"
+      room["tools/training"] = "tools/text tools/run_directory tools/prediction"
+      room["tools/simulation"] = "tools/text tools/tracing tools/prediction tools/plan"
+      room["tools/report"] = "tools/text tools/run_directory tools/prediction tools/simulation tools/tracing tools/plan"
+      room["tools/flags"] = "tools/text tools/run_directory tools/prediction tools/simulation tools/training tools/launch tools/plan"
       # The one place where a vendor is known.
       home["dnnl"] = home["oneapi"] = "core/onednn"
       home["cudnn"] = home["cuda"] = home["cublas"] = home["nvml"] = "core/cudnn"
-      home["stb"] = "datasets"
+      home["stb"] = home["zlib"] = "datasets"
       home["openssl"] = "net"
       home["CLI"] = "tools"
     }
     function breach(why) { printf "%s:%d: #include %s: %s\n", FILENAME, FNR, written, why; broken = 1 }
+    # room_of(PATH): the room with rules that it lies in; nothing where it lies flat.
+    function room_of(path,   at, within) {
+      within = path
+      while ((at = match(within, /\/[^\/]*$/)) > 0) {
+        within = substr(within, 1, at - 1)
+        if (within in room) return within
+      }
+      return ""
+    }
+    function wrong_room(name,   from, to) {
+      from = room_of(FILENAME)
+      to = room_of(name)
+      if (from == "" || to == from) return ""
+      if (to != "" && index(to, parts[1] "/") == 1 && !listed(to, room[from])) return from " does not include " to
+      if (to == "" && name ~ /^tools\//) return "a room does not include a command"
+      return ""
+    }
     function listed(word, list) { return index(" " list " ", " " word " ") > 0 }
     /^[ \t]*#[ \t]*include[ \t]/ {
       written = $0
@@ -44,6 +80,8 @@ check() (
           breach("a header of ours is written from the root of the repository, a vendor'"'"'s in <>")
         } else if (!listed(target[1], allowed)) {
           breach(folder (folder == "tests" ? "/" parts[2] : "") " may include only " allowed)
+        } else if ((why = wrong_room(name)) != "") {
+          breach(why)
         } else if (folder == "core" && parts[3] != "" && target[3] != "" && target[2] != parts[2]) {
           breach("one backend does not include another")
         }
@@ -54,8 +92,8 @@ check() (
             !(home[vendor] == "core/cudnn" && index(FILENAME, "tests/stand_in/") == 1)) {
           breach(vendor " is included in " home[vendor] " only")
         }
-        if (vendor == "nlohmann" && folder == "core" && FILENAME != "core/safetensors.cpp") {
-          breach("JSON is known to core/safetensors.cpp alone in core")
+        if (vendor == "nlohmann" && folder == "core" && FILENAME != "core/files/safetensors.cpp") {
+          breach("JSON is known to core/files/safetensors.cpp alone in core")
         }
         if (vendor in may) breach("a header of ours is written in quotes")
       }
@@ -96,27 +134,34 @@ if [ $# -gt 0 ]; then
   exit
 fi
 expect core/device.cpp '"layers/conv.h"'
-expect net/store.cpp '"layers/conv.h"'
-expect datasets/idx.h '"net/frame.h"'
+expect net/store/store.cpp '"layers/conv.h"'
+expect datasets/idx.h '"net/wire/frame.h"'
 expect layers/conv.cpp '"models/registry.h"'
-expect models/lenet.cpp '"tools/table.h"'
-expect tests/net/store_test.cpp '"datasets/idx.h"'
+expect models/lenet.cpp '"tools/text/table.h"'
+expect tests/net/store/store_test.cpp '"datasets/idx.h"'
 expect core/device.cpp '"shape.h"'
 expect core/reference/conv.cpp '"core/onednn/context.h"'
 expect core/device.cpp '<dnnl.hpp>'
 expect core/device.cpp '<oneapi/dnnl/dnnl.hpp>'
-expect core/onednn/conv.cpp '<cudnn.h>'
+expect core/onednn/operations/conv.cpp '<cudnn.h>'
 expect tests/stand_in/dnn.cpp '<dnnl.hpp>'
 expect tools/pack.cpp '<stb/stb_image.h>'
+expect tools/pack.cpp '<zlib.h>'
 expect core/random.cpp '<openssl/evp.h>'
-expect net/key.cpp '<CLI/CLI.hpp>'
+expect net/rendezvous/key.cpp '<CLI/CLI.hpp>'
 expect core/device.h '<nlohmann/json.hpp>'
 expect tools/local.cpp '<core/shape.h>'
-allow tools/local.cpp '"net/store.h"'
-allow core/onednn/conv.cpp '<dnnl.hpp>'
+expect tools/training/loop.cpp '"tools/flags/training_flags.h"'
+expect tools/text/table.cpp '"tools/commands.h"'
+expect net/store/store.cpp '"net/connection/connection.h"'
+expect core/cudnn/kernels/sums.h '"core/cudnn/engines/plan.h"'
+allow tools/flags/dist_flags.cpp '"tools/training/setup.h"'
+allow net/exchange/exchange.cpp '"net/store/store.h"'
+allow tools/local.cpp '"net/store/store.h"'
+allow core/onednn/operations/conv.cpp '<dnnl.hpp>'
 allow core/device.cpp '"core/onednn/device.h"'
 allow tests/models/models_test.cpp '"layers/network.h"'
-allow tests/dist_test.cpp '"net/store.h"'
+allow tests/dist_test.cpp '"net/store/store.h"'
 allow tests/stand_in/dnn.cpp '<cudnn.h>'
-allow datasets/stb.cpp '<stb/stb_image.h>'
+allow datasets/decoding/stb.cpp '<stb/stb_image.h>'
 check "$(dirname "$0")/.."

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Ranks that Open MPI's mpirun starts. Exit code 77: skipped, with a word why.
+# Tests ranks that Open MPI's mpirun starts. Exit code 77 means skipped; a message says why.
 set -eu
 cd "$(dirname "$0")/.."
 skip() { echo "skipped: $*"; exit 77; }
@@ -10,10 +10,10 @@ trap 'rm -rf "$work"' EXIT
 fail() { echo "$*"; cat "$work"/log-*; exit 1; }
 
 duplex=${DUPLEX:-bin/duplex}
-# Ports of its own.
-export MASTER_PORT=$((20000 + $$ % 10000))  # Below those that connections take.
+# The test has ports of its own.
+export MASTER_PORT=$((20000 + $$ % 10000))  # These are below the ephemeral ports.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-# ranks NAME FLAGS...: three of them, as processes of this machine.
+# ranks NAME FLAGS...: runs three ranks, as processes of this machine.
 ranks() {
   local name=$1
   shift
@@ -33,7 +33,7 @@ printf '127.0.0.1:%d\n' "$MASTER_PORT" $((MASTER_PORT + 1)) $((MASTER_PORT + 2))
 ranks nodefile --nodefile "$work/nodes" || fail "a nodefile: exit code $?"
 grep -q '^rank 1 of 3 (from Open MPI: OMPI_COMM_WORLD_RANK; nodefile ' "$work/log-nodefile" || fail "rank 1 of the nodefile is not told"
 
-# What contradicts mpirun ends with a usage error, the whole run with it.
+# A setting that contradicts mpirun ends the whole run with a usage error.
 printf '127.0.0.1 slots=2\n' > "$work/nodes"
 ranks short --nodefile "$work/nodes" && fail "a nodefile of two ranks was taken for three"
 grep -q 'OMPI_COMM_WORLD_SIZE=3 contradict' "$work/log-short" || fail "no word of the nodefile's two ranks"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The network lab: hosts that reach each other at the rate asked for, and nothing left afterwards. Exit code 77:
-# skipped, with a word why.
+# Tests the network lab: its hosts reach each other at the rate asked for, and nothing is left afterwards. Exit code 77
+# means skipped; a message says why.
 set -eu
 cd "$(dirname "$0")/.."
 skip() { echo "skipped: $*"; exit 77; }
@@ -17,7 +17,7 @@ bash tools/netlab.sh up 3 80mbit || skip "the lab cannot be set up here"
 bash tools/netlab.sh up 3 80mbit 2> /dev/null && fail "a second lab of the same name was made"
 bash tools/netlab.sh exec 7 true 2> /dev/null && fail "there is no host 7"
 
-# 4 MB of weights at 80 Mbit/s less headers take 0.43 s; a machine may be slow, a link not fast.
+# 4 MB of weights at 80 Mbit/s less headers take 0.43 s; the machine may make it slower, but nothing may make it faster.
 work=$(mktemp -d)
 trap 'bash tools/netlab.sh down --kill; rm -rf "$work"' EXIT
 duplex=${DUPLEX:-bin/duplex}
@@ -35,18 +35,19 @@ awk '/"t_comm_s"/ { on = 1 } on && /"(up|down)(_both)?":/ {
      /"bytes"/ { gsub(/[",:]/, " "); bytes = $2 }
      /"link_s"/ { exit }
      END { exit bad || n != 4 }' "$work/run/transport-ps.json" || fail "the link's rate"
-# All three hosts' ranks, started as launch starts them by ssh.
+# launch starts a rank on each of the three hosts, in the way in which it uses ssh.
 bash tools/netlab.sh nodefile > "$work/nodes"
 bash tools/netlab.sh exec 1 sh -c 'echo 1 > /proc/sys/net/ipv4/tcp_slow_start_after_idle'
-"$duplex" launch --nodefile "$work/nodes" --ssh tools/netlab-ssh.sh -- --net lenet --device replay:0.02 --batches 5 \
+"$duplex" launch --nodefile "$work/nodes" --ssh tools/lab/netlab-ssh.sh -- --net lenet --device replay:0.02 --batches 5 \
   --key "$work/key" --logdir "$work/launched" --timeout 20 > "$work/log" 2>&1 || { cat "$work/log"; fail "launch"; }
 [ -s "$work/launched/rank-2.json" ] || fail "rank 2 left nothing"
 [ "$(grep -c "TCP here forgets its pace" "$work/log")" = 1 ] || { cat "$work/log"; fail "one host of three forgets its pace"; }
 
-# Ranks that only exchange find the pace of their links (the hub for all), which their two peers share.
+# Ranks that only exchange are paced as their links are: the coordinator finds the pace for all, and a rank's two peers share
+# its link.
 bash tools/netlab.sh down
 bash tools/netlab.sh up 3 500mbit > /dev/null
-"$duplex" launch --nodefile "$work/nodes" --ssh tools/netlab-ssh.sh -- --net googlenet --device replay:0.000001 --batches 12 \
+"$duplex" launch --nodefile "$work/nodes" --ssh tools/lab/netlab-ssh.sh -- --net googlenet --device replay:0.000001 --batches 12 \
   --key "$work/key" --logdir "$work/paced" --timeout 20 > "$work/log" 2>&1 || { cat "$work/log"; fail "launch"; }
 for rank in 0 1 2; do
   awk '/"pace"/ { gsub(/[",:]/, " "); part = $2 * 2 / (500e6 * 1448 / 1514 / 8); n++
@@ -54,12 +55,12 @@ for rank in 0 1 2; do
        END { exit bad || n != 2 }' "$work/paced/rank-$rank.json" || fail "rank $rank is not paced as its link is"
 done
 
-# A switch of which one port holds little: what two peers send to rank 2 at once is dropped there, until all three ranks
-# have less under way, though nothing is dropped on its way to the others.
+# One port of this switch holds little: it drops what two peers send to rank 2 at once, until all three ranks have less
+# under way, though nothing is dropped on the way to the others.
 bash tools/netlab.sh down
 bash tools/netlab.sh up 3 200mbit > /dev/null
 ip netns exec "${NETLAB}sw" tc qdisc replace dev port2 root handle 1: tbf rate 200mbit burst 128kb limit 40kb
-"$duplex" launch --nodefile "$work/nodes" --ssh tools/netlab-ssh.sh -- --net squeezenet --device replay:0.001 --batches 14 \
+"$duplex" launch --nodefile "$work/nodes" --ssh tools/lab/netlab-ssh.sh -- --net squeezenet --device replay:0.001 --batches 14 \
   --key "$work/key" --logdir "$work/dropped" --timeout 20 > "$work/log" 2>&1 || { cat "$work/log"; fail "launch"; }
 bash tools/netlab.sh counters | awk '/sw port/ { print; lost[$2] = $(NF - 1) }
   END { exit lost["port2:"] == 0 || lost["port0:"] + lost["port1:"] > 0 }' || fail "what which port dropped"

@@ -12,7 +12,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-# ---- Inside, as root of namespaces of its own: mounts, then the command, as the user that was asked for.
+# ---- Inside: as root of namespaces of its own, mount what a system has, then run the command as the user asked for.
 # Usage: inside ROOT USER COMMAND
 if [ "${1:-}" = inside ]; then
   root=$2 user=$3
@@ -32,7 +32,7 @@ if [ "${1:-}" = inside ]; then
   for i in 0 1 2; do ln -s /proc/self/fd/$i "$root/dev/$(echo stdin stdout stderr | cut -d ' ' -f $((i + 1)))"; done
   home=/root path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
   [ "$user" = root ] || home=/home/$user path=/usr/local/bin:/usr/bin:/bin
-  # Its root, not merely a chroot: in one of those there are no further namespaces, which tests make.
+  # Make it the root, not merely a chroot, in which tests could not make further namespaces.
   cd "$root"
   pivot_root . mnt
   exec chroot . bash -c 'umount -l /mnt && exec "$@"' in-the-root \
@@ -63,13 +63,13 @@ work=$(mktemp -d)
 roots=${ROOTS:-$work/roots}
 mkdir -p "$roots"
 running=
-# What runs inside ends with its namespace's first process, its mounts with its namespace.
+# Everything that runs inside ends with its namespace's first process, and its mounts end with the namespace.
 trap '[ -z "$running" ] || { kill -KILL "$running"; wait "$running"; } 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
 trap 'exit 130' INT TERM HUP
 start=$SECONDS
 say() { printf 'platforms: %4d s: %s\n' $((SECONDS - start)) "$*"; }
 
-# in_background COMMAND...: its exit code; interrupted with this script.
+# in_background COMMAND...: runs it, and returns its exit code; an interrupt of this script ends it too.
 in_background() {
   "$@" &
   running=$!
@@ -79,7 +79,7 @@ in_background() {
   return $code
 }
 
-# step ROOT USER LOG COMMAND
+# step ROOT USER LOG COMMAND: runs the command inside, with its output in LOG.
 step() { in_background "${own[@]}" bash tests/platforms.sh inside "$1" "$2" "$4" >"$3" 2>&1 </dev/null; }
 
 base() {
@@ -91,26 +91,26 @@ base() {
     ${MIRROR:+"$MIRROR"} >"$logs/$suite-debootstrap.log" 2>&1 || { rm -rf --one-file-system "$new"; return 1; }
   rm -rf "$new"/var/cache/apt/archives/*.deb
   chmod 755 "$new"
-  mv -T "$new" "$roots/$suite" 2>/dev/null || rm -rf --one-file-system "$new"  # Another run was first.
+  mv -T "$new" "$roots/$suite" 2>/dev/null || rm -rf --one-file-system "$new"  # Another run may have been first.
 }
 
-# The headers that Debian 11 lacks, as the README says: make carry, in a checkout on this machine.
+# carry: gets the headers that Debian 11 lacks as the README says, by make carry in a checkout on this machine.
 carry() {
   [ ! -d "$work/carry/.deps" ] || return 0
   git clone -q --no-hardlinks . "$work/carry" && make -s -C "$work/carry" carry
 }
 
-# found CONFIG WHAT: what the probe says of it.
+# found CONFIG WHAT: prints what the probe says of it.
 found() { sed -n "s/^  found    $2 *//p" "$1" 2>/dev/null | head -n 1; }
 
-# row SUITE USER: tries all there and writes the page's row. 1: something is not green.
+# row SUITE USER: tries everything there and writes the page's row. Returns 1 if something is not green.
 row() {
   local suite=$1 user=$2 name=$1-$2 root=$work/$1-$2 home=/root
   local demo=- test=- counts='- | - | -' ok=1 begin speed= net
   say "$suite, $user: a fresh copy"
   cp -a "$roots/$suite" "$root"
   cp /etc/resolv.conf "$root/etc/resolv.conf"
-  echo '127.0.0.1 localhost' >"$root/etc/hosts"  # debootstrap leaves that to an installer.
+  echo '127.0.0.1 localhost' >"$root/etc/hosts"  # debootstrap leaves this file to an installer.
   if [ "$user" != root ]; then
     chroot "$root" useradd -m -s /bin/bash "$user" || return 1
     home=/home/$user
@@ -149,14 +149,14 @@ row() {
   [ "$ok" ]
 }
 
-# reasons LOG: of what was skipped, as make/test.sh says them.
+# reasons LOG: prints why tests were skipped, as make/test.sh says it.
 reasons() {
   awk '/ passed, [0-9]+ failed, [0-9]+ skipped   / { name = $1; skipped = $6 > 0 && $4 == 0; next }
        /^    / && skipped { sub(/^ */, ""); print name ": " $0; next }
        { skipped = 0 }' "$1"
 }
 
-# record SUITE USER ROW REASONS: puts them on the page in place of the former ones.
+# record SUITE USER ROW REASONS: puts row and reasons on the page in place of the former ones.
 record() {
   (
     flock 9

@@ -1,9 +1,9 @@
 #!/bin/bash
-# make/probe.sh declines a oneDNN that cannot be used, says why and which it wants, and the build goes without.
+# Tests that make/probe.sh declines a oneDNN that cannot be used, and says why and which it wants; the build goes without.
 set -eu
 cd "$(dirname "$0")/.."
 cxx=${CXX:-g++}
-# As make/probe.sh has it: without root the compiler may have been unpacked.
+# Like make/probe.sh, take the compiler that was unpacked without root, if there is one.
 [ "$cxx" != g++ ] || [ ! -x .deps/bin/g++ ] || cxx=$PWD/.deps/bin/g++
 command -v "${cxx%% *}" > /dev/null || { echo "skipped: needs $cxx"; exit 77; }
 work=$(mktemp -d)
@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/include/oneapi/dnnl" "$work/lib"
 echo 'int nothing;' | $cxx -shared -fPIC -x c++ - -o "$work/lib/libdnnl.so"
 
-# probe VERSION RUNTIME SETTING: what the probe makes of headers that name this version and runtime, and hold no more.
+# probe VERSION RUNTIME SETTING: runs the probe on headers that name this version and runtime, and hold no more.
 probe() {
   printf '#define DNNL_VERSION_MAJOR %s\n#define DNNL_VERSION_MINOR %s\n#define DNNL_VERSION_PATCH %s\n' ${1//./ } \
     > "$work/include/oneapi/dnnl/dnnl_version.h"
@@ -19,9 +19,9 @@ probe() {
   CPATH=$work/include${CPATH:+:$CPATH} LIBRARY_PATH=$work/lib${LIBRARY_PATH:+:$LIBRARY_PATH} ONEDNN=$3 CUDA=0 \
     bash make/probe.sh "$work/out"
 }
-# says TEXT: it stands in what a person reads.
+# says TEXT: fails unless the text stands in what a person reads.
 says() { grep -qF -e "$1" "$work/out/config.txt" || { echo "not said: $1"; cat "$work/out/config.txt"; exit 1; }; }
-# config NAME VALUE
+# config NAME VALUE: fails unless the make variable has this value.
 config() { grep -qx "$1 := \?$2" "$work/out/config.mk" || { echo "$1 is not '$2'"; grep "$1" "$work/out/config.mk"; exit 1; }; }
 
 probe 1.8.0 2 auto

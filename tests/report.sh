@@ -1,6 +1,6 @@
 #!/bin/bash
-# Opens the pages that duplex report makes in a browser (headless Chromium): no script fails, every chart is drawn, and
-# on a screen 400 pixels wide nothing has to be scrolled sideways.
+# Opens the pages that duplex report makes in a browser (headless Chromium), and tests that no script fails, that every
+# chart is drawn, and that on a screen 400 pixels wide nothing has to be scrolled sideways.
 # Usage: DUPLEX=bin/duplex tests/report.sh
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,7 +15,8 @@ command -v python3 > /dev/null || { echo "skipped: no python3 here (make deps as
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# look PAGE WIDTH CHARTS: prints what is wrong with it.
+# look PAGE WIDTH CHARTS: opens the page at this width in pixels; fails, and prints why, if something is wrong or fewer
+# charts are drawn.
 look() {
   python3 - "$1" "$work/looked.html" "$2" << 'PYTHON'
 import html
@@ -56,7 +57,7 @@ look = """<script>window.addEventListener('load', function () { setTimeout(funct
   parent.document.body.appendChild(pre);
 }, 300); });</script>""".replace("WIDTH", width)
 text = text.replace("<head>", "<head>" + catch, 1).replace("</body>", look + "</body>", 1)
-# A frame, since a window has a least width.
+# The page is shown in a frame, since a window has a least width.
 frame = f'<iframe style="width:{width}px;height:900px;border:0" srcdoc="{html.escape(text)}"></iframe>'
 with open(out, "w", encoding="utf-8") as file:
     file.write(f'<!DOCTYPE html><html><head><meta charset="utf-8"></head><body>{frame}</body></html>')
@@ -81,7 +82,7 @@ if result["drawn"] < int(sys.argv[3]):
 PYTHON
 }
 
-# A run with a trace, one alone with a profile and losses, and one that was interrupted.
+# The pages are about a run with a trace, one alone with a profile and losses, and one that was interrupted.
 $DUPLEX simulate --net lenet --t-grad 0.05 --rate 100Mbit/s --workers 4 --batches 40 --trace --logdir "$work/parallel" \
   > /dev/null
 $DUPLEX nets lenet | awk '/^---/ { go = 1; next } /^total|^ *$|^---/ { next } go { print $1 }' > "$work/layers"
@@ -112,7 +113,7 @@ write("accuracy.csv", "step,epoch,samples,top1,top5,loss\n" +
 PYTHON
 cp -r "$work/parallel" "$work/interrupted"
 rm "$work/interrupted/summary.json" "$work"/interrupted/rank-*.json "$work/interrupted/trace.json"
-for file in metrics.csv ledger-0.csv; do  # A line that was not finished.
+for file in metrics.csv ledger-0.csv; do  # The last line is cut off.
   head -c -9 "$work/parallel/$file" > "$work/interrupted/$file"
 done
 
@@ -121,7 +122,7 @@ $DUPLEX report "$work/interrupted" --output "$work/interrupted.html" > /dev/null
 grep -q 'interrupted; reported as far as it came' "$work/told" || { echo "an interrupted run is not told"; exit 1; }
 grep -q 'was interrupted' "$work/interrupted.html" || { echo "its page does not say so"; exit 1; }
 
-# A thesis of simulations alone.
+# This page of the thesis has simulations alone.
 OUT=$work/thesis PAGE=$work/thesis.html DUPLEX=$DUPLEX SIMULATE_ONLY=1 FIGURES='6.3 6.8' python3 tools/thesis > /dev/null 2>&1 ||
   { echo "tools/thesis failed"; exit 1; }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Ranks that Slurm's srun starts: a cluster of three nodes on this machine, in namespaces of its own, so that it meets
-# no other and nothing of it stays. Exit code 77: skipped, with a word why.
+# Tests ranks that Slurm's srun starts, on a cluster of three nodes on this machine. The cluster is in namespaces of its
+# own, so that it meets no other and nothing of it stays. Exit code 77 means skipped; a message says why.
 set -eu
 skip() { echo "skipped: $*"; exit 77; }
 if [ "${1:-}" != inside ]; then
@@ -65,7 +65,7 @@ done
 
 duplex=${DUPLEX:-bin/duplex}
 training=(--net lenet --device replay:0.01 --batches 5 --timeout 10)
-# step NAME FLAGS... -- FLAGS...: srun's, then dist's. Leaves the exit code in $code.
+# step NAME FLAGS... -- FLAGS...: runs dist by srun, with srun's flags first, then dist's. Leaves the exit code in $code.
 step() {
   local name=$1 srun=()
   shift
@@ -75,7 +75,7 @@ step() {
   timeout -k 2 20 srun "${srun[@]}" "$duplex" dist "${training[@]}" --logdir "$work/$name" "$@" \
     > "$work/log-$name" 2>&1 || code=$?
 }
-# ends NAME CODE TEXT
+# ends NAME CODE TEXT: fails unless the step ended with this exit code and said this text.
 ends() {
   [ "$code" = "$2" ] || fail "$1: exit code $code"
   grep -qF -- "$3" "$work/log-$1" || fail "$1: no word of '$3'"
@@ -97,13 +97,13 @@ printf 'lab01 slots=3\n' > "$work/three"
 step short -N 1 -n 2 -- --nodefile "$work/three"
 ends short 2 'of 3 ranks and SLURM_STEP_NUM_TASKS=2 contradict each other'
 
-# Inside an allocation the user starts ranks by other means; of what Slurm tells there, nothing counts against them.
+# Inside an allocation the user starts ranks by other means; nothing that Slurm's variables say there contradicts them.
 cat > "$work/batch" << EOF
 #!/bin/bash
 "$duplex" launch --nodefile "$work/three" -- ${training[*]} --logdir "$work/launched"
 echo \$? > "\$1"
 EOF
-# (--wait of sbatch looks every few seconds.)
+# (sbatch's own --wait looks only every few seconds.)
 timeout 5 sbatch -n 2 -o "$work/log-batch" "$work/batch" "$work/batch-code" > /dev/null || fail "sbatch: exit code $?"
 SECONDS=0
 until [ -s "$work/batch-code" ]; do

@@ -1,6 +1,6 @@
 #!/bin/bash
-# duplex launch by ssh, to a real sshd on each host of a network lab, all in namespaces of their own. Exit code 77:
-# skipped, with a word why.
+# Tests duplex launch by ssh, with a real sshd on the hosts of a network lab, all in namespaces of their own. Exit code 77
+# means skipped; a message says why.
 set -eu
 skip() { echo "skipped: $*"; exit 77; }
 if [ "${1:-}" != inside ]; then
@@ -15,11 +15,11 @@ work=$2
 export PATH=$PATH:/usr/sbin NETLAB=dxs
 fail() { echo "$*"; tail -n 20 "$work"/log-*; exit 1; }
 host() { bash tools/netlab.sh exec "$@"; }
-mount -t tmpfs tmpfs /run  # sshd wants a folder here, ip makes one.
+mount -t tmpfs tmpfs /run  # sshd wants a folder here, and ip makes one.
 mkdir -p /run/sshd
 bash tools/netlab.sh up 3 none > /dev/null || skip "the lab cannot be set up here"
 
-# ---- An sshd on the hosts 1 and 2. The second lacks a file that the others have.
+# ---- The hosts 1 and 2 run an sshd. The second lacks a file that the others have.
 ssh-keygen -q -t ed25519 -N '' -f "$work/host-key"
 ssh-keygen -q -t ed25519 -N '' -f "$work/user-key"
 cp "$work/user-key.pub" "$work/authorized"
@@ -52,7 +52,8 @@ done
 duplex=${DUPLEX:-bin/duplex}
 "$duplex" keygen "$work/key" > /dev/null
 cp "$work/key" "$work/not-on-2/key"
-# processes COMMAND WORDS: those of this duplex command, on whichever host, that have these words one after the other.
+# processes COMMAND WORDS: prints the ids of the processes of this duplex command, on whichever host, that have these words
+# one after the other.
 processes() {
   local file words
   for file in /proc/[0-9]*/cmdline; do
@@ -62,13 +63,13 @@ processes() {
     echo "${file#/proc/}"
   done
 }
-# signal NAME COMMAND WORDS: sends it to them; fails where there are none.
+# signal NAME COMMAND WORDS: sends the signal to those processes; fails if there are none.
 signal() {
   local found
   mapfile -t found < <(processes "$2" "$3")
   [ ${#found[@]} -gt 0 ] && kill -"$1" "${found[@]}"
 }
-# launch NAME PORT HOSTS FLAGS...: one rank on each of the hosts, from host 0. Leaves the exit code in a file.
+# launch NAME PORT HOSTS FLAGS...: launches one rank on each of the hosts, from host 0. Leaves the exit code in a file.
 launch() {
   local name=$1 port=$2 hosts=$3 i code=0
   shift 3
@@ -77,7 +78,7 @@ launch() {
     --device replay:0.01 --logdir "$work/$name" "$@" > "$work/log-$name" 2> "$work/log-$name-errors" || code=$?
   echo $code > "$work/code-$name"
 }
-# ended NAME CODES: launch has ended with one of these codes, and nothing of it runs any more.
+# ended NAME CODES: fails unless launch ended with one of these codes, and nothing of it runs any more.
 ended() {
   [[ " $2 " == *" $(cat "$work/code-$1") "* ]] || fail "$1: exit code $(cat "$work/code-$1"), not $2"
   SECONDS=0
@@ -96,7 +97,7 @@ begun() {
   [ "$(processes dist "$work/nodes-$1 --index 1")" ] || fail "$1: no rank 1 is seen"
 }
 
-# A rank that ends before the others know it: they are given ten seconds, then ended.
+# A rank ends before the others know it: launch gives them ten seconds, then ends them.
 (
   launch early 7200 '1 2 3' --batches 5 --key "$work/not-on-2/key"
   ended early 1
@@ -115,7 +116,7 @@ begun killed
 signal KILL dist "$work/nodes-killed --index 2" || fail "rank 2 is not there to be killed"
 wait $running
 grep -q '^launch: rank [0-2] ended with exit code' "$work/log-killed-errors" || fail "a killed rank is not told"
-ended killed '3 255'  # Of a peer that noticed, or ssh's for a signal over there.
+ended killed '3 255'  # A peer that noticed gives 3, and ssh gives 255 for a signal over there.
 
 launch interrupted 7119 '1 2 3' --batches 100000 --key "$work/key" &
 running=$!
@@ -136,7 +137,7 @@ running=$!
 begun stopped
 host 0 "$duplex" launch stop --nodefile "$work/nodes-stopped" --ssh "$work/ssh" > "$work/log-stop" 2>&1 || fail "stop: exit code $?"
 [ -z "$(processes dist "$work/nodes-stopped")" ] || fail "stop did not wait for the ranks' end"
-# The hosts have their processes in common, so either may have come first.
+# The hosts see the same processes, so either may have stopped a rank first.
 grep -q '^launch: stopped [12] ranks\? on 10\.77\.0\.[23]$' "$work/log-stop" || fail "stop does not say what it did"
 wait $running
 ended stopped '3 255'

@@ -1,6 +1,7 @@
 #!/bin/bash
-# The device of NVIDIA GPUs on a stand-in for CUDA, cuBLAS and cuDNN (tests/stand_in): the tests of
-# core, layers and models that run on a GPU where there is one. STAND_IN: the library.
+# Tests the device of NVIDIA GPUs on a stand-in for CUDA, cuBLAS and cuDNN (tests/stand_in): it runs
+# the tests of core, layers, models and tools that run on a GPU where there is one. STAND_IN names the
+# library.
 # Usage: STAND_IN=build/stand-in/duplex-cudnn.so tests/stand_in.sh
 set -eu
 if [ ! "${STAND_IN:-}" ]; then
@@ -13,7 +14,7 @@ tests=$(dirname "$STAND_IN")/../tests
 logs=$(mktemp -d)
 trap 'rm -r "$logs"' EXIT
 
-# run FOLDER FILTER: what passed stays unsaid.
+# run FOLDER FILTER: runs these tests, and does not print what passed.
 run() {
   local log
   log=$(mktemp -p "$logs")
@@ -23,7 +24,7 @@ run() {
   grep -q '^\[  PASSED  \] [1-9]' "$log" || { echo "tests/$1: no test is called $2"; return 1; }
 }
 
-# The larger models take minutes on a CPU; these as long as all others, beside them.
+# The larger models would take minutes on a CPU. These take as long as all other tests, and run beside them.
 run models '*/lenet_cudnn*:*/squeezenet_64_cudnn_nhwc:*/googlenet_80_cudnn' &
 models=$! failed=0
 run core '*cudnn*:-*Gradients*/cudnn_nhwc' || failed=1

@@ -1,20 +1,22 @@
 // duplex bench: how fast a network trains on this machine, against the ceiling that its
-// convolutions and linear layers set when each runs alone. Random pictures; no data set is needed.
+// convolutions and linear layers set when each runs alone. Random images; no data set is needed.
 #include <cstdio>
 #include <map>
 #include <optional>
 
 #include "core/clock.h"
+#include "layers/exchange/local_exchange.h"
 #include "layers/linear.h"
-#include "layers/local_exchange.h"
-#include "tools/command_line.h"
 #include "tools/commands.h"
-#include "tools/device_flags.h"
-#include "tools/model_flags.h"
-#include "tools/peak_memory.h"
-#include "tools/profile.h"
-#include "tools/statistics.h"
-#include "tools/table.h"
+#include "tools/flags/command_line.h"
+#include "tools/flags/device_flags.h"
+#include "tools/flags/model_flags.h"
+#include "tools/text/peak_memory.h"
+#include "tools/text/quartiles.h"
+#include "tools/text/table.h"
+#include "tools/training/loop.h"
+#include "tools/training/network_computation.h"
+#include "tools/training/profile.h"
 #ifdef DUPLEX_ONEDNN
 #include "core/onednn/ceiling.h"
 #endif
@@ -49,7 +51,7 @@ struct Steps {
   std::size_t on_device = 0;  ///< Bytes allocated, the optimiser's state among them.
 };
 
-/// `look`: as a training's steps that look for NaN (tools/finite.h).
+/// `look`: as a training's steps that look for NaN (tools/training/divergence.h).
 Steps time_steps(Network& network, const Flags& flags, bool look = false) {
   const Shape sample = network.model().entry(0).shape;
   std::vector<float> images(static_cast<std::size_t>(sample.elements() * flags.batch));
@@ -58,39 +60,31 @@ Steps time_steps(Network& network, const Flags& flags, bool look = false) {
   for (std::size_t i = 0; i < labels.size(); ++i) {
     labels[i] = static_cast<std::int32_t>(i % static_cast<std::size_t>(network.model().classes()));
   }
+  datasets::Batch batch;
+  batch.count = flags.batch;
+  batch.pixels = images.data();
+  batch.labels = labels.data();
+  const std::size_t bytes = images.size() * sizeof(float);
+  const auto next = [&]() -> const datasets::Batch& {
+    batch.first_sample = batch.step++ * static_cast<std::uint64_t>(flags.batch);
+    return batch;
+  };
+  NetworkComputation computation(network, {next, bytes, {{images.data(), bytes}}}, 0,
+                                 [look](std::uint64_t) { return look; });
   OptimiserSpec optimiser;
   optimiser.momentum = 0.9F;
   LearningRate rate;
   rate.base = 1e-3;
   LocalExchange exchange(network, optimiser, rate);
-  // As in training (tools/network_steps.cpp), the copy of the next pictures is asked for once the
-  // host has asked for the whole step, and runs while the device works it off.
-  Device& device = network.device();
-  const std::size_t bytes = images.size() * sizeof(float);
-  const std::shared_ptr<void> pinned = device.pin(images.data(), bytes);
-  std::unique_ptr<Transfer> copy;
 
   Steps steps;
   for (int step = 0; step < flags.warm_up + flags.steps; ++step) {
-    Pass pass;
-    pass.first_sample = static_cast<std::uint64_t>(step * flags.batch);
-    pass.labels = labels.data();
     const std::int64_t begin = clock_ns();
-    exchange.begin(static_cast<std::uint64_t>(step));
-    {
-      std::optional<KeepingNan> keeping;
-      if (look) keeping.emplace(device);
-      network.forward(images.data(), pass, &exchange);
-    }
-    network.backward(&exchange);
-    copy = device.prefetch(images.data(), bytes);
-    network.synchronize();
-    exchange.end();
-    network.loss();
-    if (look) network.not_finite();
+    run_step(computation, exchange, static_cast<std::uint64_t>(step));
+    computation.outcome();
     if (step >= flags.warm_up) steps.seconds.push_back(seconds(clock_ns() - begin));
   }
-  steps.on_device = device.allocated_bytes();
+  steps.on_device = network.device().allocated_bytes();
   return steps;
 }
 
@@ -126,11 +120,11 @@ double ceiling_seconds(const Model& model, const Flags& flags, int threads) {
 
 int bench(int argc, const char* const* argv) {
   CLI::App app{
-      "Times training steps (forward, loss, backward, SGD with momentum) on random pictures.",
+      "Times training steps (forward, loss, backward, SGD with momentum) on random images.",
       "duplex bench"};
   Flags flags;
   flags.model.add_to(app);
-  app.add_option("--batch", flags.batch, "pictures a batch (default 8)")->check(positive());
+  app.add_option("--batch", flags.batch, "images a batch (default 8)")->check(positive());
   app.add_option("--steps", flags.steps, "steps that count (default 9)")->check(positive());
   flags.computing.add_to(app);
 #ifdef DUPLEX_ONEDNN
@@ -142,7 +136,7 @@ int bench(int argc, const char* const* argv) {
   app.add_flag("--looks", flags.looks, "also time steps that look for NaN, as every 100th does");
   app.add_flag(
       "--row", flags.row,
-      "print one line of tab-separated values: network, batch, pictures a second (median, low, "
+      "print one line of tab-separated values: network, batch, images a second (median, low, "
       "high), GFLOP/s, seconds of a step, seconds of the ceiling (0: not measured), peak bytes, "
       "which layout was found the faster (empty: none was looked for)");
   if (const auto done = parse(app, argc, argv)) return *done;
@@ -157,7 +151,7 @@ int bench(int argc, const char* const* argv) {
   std::unique_ptr<Profile> profile;
   if (flags.layers) profile = std::make_unique<Profile>(network, flags.warm_up);
   const Steps steps = time_steps(network, flags);
-  const Spread step = spread_of(steps.seconds);
+  const Quartiles step = quartiles_of(steps.seconds);
   const auto memory = static_cast<double>(
       steps.on_device > 0 ? steps.on_device : static_cast<std::size_t>(peak_memory_bytes()));
   double ceiling = 0.0;
@@ -177,7 +171,7 @@ int bench(int argc, const char* const* argv) {
   if (!layout.empty()) std::printf("%s\n", layout.c_str());
   if (profile) std::printf("%s\n", profile->table().c_str());
   std::printf(
-      "%s, batch %lld, %s: %s pictures/s (%s-%s), %s a step, %s GFLOP/s, peak memory %s MiB\n",
+      "%s, batch %lld, %s: %s images/s (%s-%s), %s a step, %s GFLOP/s, peak memory %s MiB\n",
       network.model().title().c_str(), static_cast<long long>(flags.batch),
       device->description().c_str(), fixed(batch / step.median, 2).c_str(),
       fixed(batch / step.high, 2).c_str(), fixed(batch / step.low, 2).c_str(),
@@ -189,7 +183,7 @@ int bench(int argc, const char* const* argv) {
         duration_text(ceiling).c_str(), fixed(100.0 * ceiling / step.median, 1).c_str());
   }
   if (flags.looks) {
-    const double look = spread_of(time_steps(network, flags, true).seconds).median;
+    const double look = quartiles_of(time_steps(network, flags, true).seconds).median;
     std::printf("a step that looks for NaN: %s; as every 100th, %s%% of the time\n",
                 duration_text(look).c_str(), fixed(look / step.median - 1.0, 3).c_str());
   }

@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "tools/command_line.h"
 #include "tools/commands.h"
-#include "tools/equations.h"
-#include "tools/run_files.h"
-#include "tools/statistics.h"
-#include "tools/table.h"
+#include "tools/flags/command_line.h"
+#include "tools/prediction/equations.h"
+#include "tools/run_directory/run_files.h"
+#include "tools/text/quartiles.h"
+#include "tools/text/table.h"
 
 namespace duplex::tools {
 namespace {
@@ -82,7 +82,14 @@ int compare(int argc, const char* const* argv) {
   if (const auto done = parse(app, argc, argv)) return *done;
 
   std::vector<Run> runs;
-  for (const std::string& directory : directories) runs.push_back(read_run(directory));
+  for (const std::string& directory : directories) {
+    try {
+      runs.push_back(read_run(directory));
+    } catch (const Error& error) {
+      if (runs.empty()) throw;  // All others are set beside the first.
+      std::fprintf(stderr, "left out: %s\n", error.what());
+    }
+  }
   const Run& alone = runs.front();
   if (alone.workers != 1) {
     throw Error("compare: the first run, " + directories.front() + ", is not of one machine",

@@ -1,50 +1,48 @@
 // duplex dist: one rank of distributed training (Appendix C.3).
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "core/clock.h"
 #include "core/error.h"
 #include "layers/checkpoint.h"
-#include "layers/local_exchange.h"
-#include "layers/strict_exchange.h"
-#include "net/exchange.h"
-#include "tools/command_line.h"
+#include "layers/exchange/averaging_exchange.h"
+#include "layers/exchange/host_staging.h"
+#include "layers/exchange/local_exchange.h"
+#include "layers/exchange/strict_exchange.h"
+#include "net/exchange/exchange.h"
 #include "tools/commands.h"
-#include "tools/dist_flags.h"
-#include "tools/dist_report.h"
-#include "tools/finite.h"
-#include "tools/network_steps.h"
-#include "tools/peak_memory.h"
-#include "tools/rank_record.h"
-#include "tools/rank_tracing.h"
-#include "tools/replay.h"
-#include "tools/table.h"
-#include "tools/tester.h"
-#include "tools/training.h"
-#include "tools/wire_exchange.h"
+#include "tools/flags/command_line.h"
+#include "tools/flags/dist_flags.h"
+#include "tools/launch/rank_record.h"
+#include "tools/run_directory/dist_report.h"
+#include "tools/text/peak_memory.h"
+#include "tools/text/table.h"
+#include "tools/tracing/rank_tracing.h"
+#include "tools/training/divergence.h"
+#include "tools/training/loop.h"
+#include "tools/training/network_computation.h"
+#include "tools/training/replay.h"
+#include "tools/training/setup.h"
+#include "tools/training/tester.h"
 
 namespace duplex::tools {
 namespace {
 
-net::MeshSpec mesh_spec(const DistFlags& flags, const Task& task, net::Fingerprint start) {
+/// How a rank that cannot start is given to tell the others.
+constexpr std::chrono::milliseconds last_words{5000};
+
+/// Who is who; without what ranks compare.
+net::MeshSpec mesh_spec(const DistFlags& flags) {
   net::MeshSpec spec;
   spec.addresses = flags.addresses;
   const int size = static_cast<int>(spec.addresses.size());
-  spec.topology = flags.parallel.topology(size);
+  spec.topology = flags.parallel.spec.topology(size);
   if (spec.topology.mode == net::ServerMode::central && size < 2) {
     throw Error("--server central takes two ranks at least: the server and a worker", Exit::usage);
   }
   spec.rank = flags.index;
   spec.identity.job = flags.job;
-  spec.identity.model = fingerprint_of(task.model);
-  // What the data set holds, not where it lies: that differs from machine to machine.
-  const std::string contents =
-      task.data ? task.data->contents() + ", digest " + std::to_string(task.data->digest())
-                : "no pictures";
-  spec.identity.data = net::fingerprint(contents);
-  if (task.data) spec.identity.data.text = task.data->description();
-  spec.identity.settings = net::fingerprint(flags.settings());
-  spec.identity.start = std::move(start);
   flags.wire.apply_to(spec);
   spec.log = [rank = flags.index](const std::string& line) {
     std::fprintf(stderr, "rank %d: %s\n", rank, line.c_str());
@@ -52,47 +50,82 @@ net::MeshSpec mesh_spec(const DistFlags& flags, const Task& task, net::Fingerpri
   return spec;
 }
 
+/// What ranks compare.
+net::Identity identity_of(const DistFlags& flags, const TrainingSetup& setup,
+                          net::Fingerprint start) {
+  net::Identity identity;
+  identity.job = flags.job;
+  identity.model = fingerprint_of(setup.model);
+  // It is what the data set holds, not where it lies: that differs from machine to machine.
+  const std::string contents =
+      setup.data ? setup.data->contents() + ", digest " + std::to_string(setup.data->digest())
+                 : "no images";
+  identity.data = net::fingerprint(contents);
+  if (setup.data) identity.data.text = setup.data->description();
+  identity.settings = net::fingerprint(flags.settings());
+  identity.start = std::move(start);
+  return identity;
+}
+
 /// One rank of a run, from its start to its files.
 class Rank {
  public:
-  explicit Rank(const DistFlags& flags)
+  /// All that can go wrong before the ranks meet. `mesh`: mesh_spec's.
+  Rank(const DistFlags& flags, net::MeshSpec mesh)
       : flags_(flags),
-        task_(open_task(flags.training)),
-        trains_(!flags.parallel.central() || flags.index != 0),
-        host_(task_.model, trains_),
-        tracing_(flags.trace ? flags.trace_steps : 0) {}
+        topology_(mesh.topology),
+        trains_(topology_.is_worker(flags.index)),
+        setup_(open_training(flags.training.setup())),
+        host_(setup_.model, trains_),
+        ledger_("ledger-" + std::to_string(flags.index) + ".csv"),
+        mesh_(std::move(mesh)),
+        tracing_(flags.trace ? flags.trace_steps : 0) {
+    mesh_.identity = identity_of(flags, setup_, fill_host_parameters());
+    if (trains_) prepare_network();
+    directory_.emplace(flags.training.logdir, "dist", flags.training.model.net, ledger_);
+    write_config(*directory_);
+  }
 
   void run() {
-    net::MeshSpec mesh = mesh_spec(
-        flags_, task_, host_.fill(task_.model, flags_.training.seed, flags_.training.weights));
-    topology_ = mesh.topology;
-    RunDirectory directory(flags_.training.logdir, "dist", flags_.training.model.net);
-    if (trains_) prepare_network();
-    mesh.log(device_line());
-    write_config(directory);
+    mesh_.log(device_line());
     net::ExchangeSpec spec = exchange_spec();
-    spec.ledger_path = directory.file("ledger-" + std::to_string(flags_.index) + ".csv");
-    net::ParameterExchange wire(spec, host_.spans(), net::Mesh::join(std::move(mesh)));
+    spec.ledger_path = directory_->file(ledger_);
+    net::ParameterExchange wire(spec, host_.spans(), net::Mesh::join(std::move(mesh_)));
     if (trains_) {
-      train_rank(wire, directory);
+      train_rank(wire, *directory_);
     } else {
-      serve(wire, directory);
+      serve(wire, *directory_);
     }
   }
 
  private:
+  /// The weights to start from, and what ranks compare of them: a digest of these weights and of
+  /// the running statistics that belong to them; the optimiser begins with zeros everywhere.
+  net::Fingerprint fill_host_parameters() {
+    const TrainingFlags& flags = flags_.training;
+    net::Sha256 sum;
+    host_.fill(setup_.model, flags.seed, flags.weights,
+               [&](const ParameterSpec& spec, const float* values) {
+                 sum.add(spec.name + '\0');
+                 sum.add({reinterpret_cast<const char*>(values),
+                          static_cast<std::size_t>(spec.shape.elements()) * sizeof(float)});
+               });
+    return {flags.weights.empty() ? "--seed " + std::to_string(flags.seed) : flags.weights,
+            sum.digest()};
+  }
+
   bool leads() const { return topology_.worker_number(flags_.index) == 0; }
 
   void prepare_network() {
     const TrainingFlags& flags = flags_.training;
     if (replays()) {
-      times_ = layer_times(replay_source(flags.computing.device), task_.model);
+      times_ = layer_times(replay_source(flags.computing.device), setup_.model);
       times_.scale(static_cast<double>(share_of(flags_.index).count) /
                    static_cast<double>(flags.batch));
       return;
     }
     device_ = flags.computing.make();
-    network_ = flags.computing.build(task_.model, *device_, share_of(flags_.index).count);
+    network_ = flags.computing.build(setup_.model, *device_, share_of(flags_.index).count);
     network_->observe(tracing_.observer());
     network_->initialise(flags.seed);
     if (!flags.weights.empty()) load_checkpoint(flags.weights, *network_);
@@ -104,12 +137,12 @@ class Rank {
     return "computes nothing: it replays " + replay_source(flags_.training.computing.device);
   }
 
-  bool replays() const { return !replay_source(flags_.training.computing.device).empty(); }
+  bool replays() const { return flags_.training.replays(); }
 
   /// What a rank trains on of each step's samples.
   datasets::Share share_of(int rank) const {
-    return flags_.parallel.share(flags_.training.batch, topology_.worker_number(rank),
-                                 static_cast<int>(topology_.workers().size()));
+    return flags_.parallel.spec.share(flags_.training.batch, topology_.worker_number(rank),
+                                      static_cast<int>(topology_.workers().size()));
   }
 
   net::ExchangeSpec exchange_spec() const {
@@ -125,17 +158,17 @@ class Rank {
   using Exchanges = std::vector<std::unique_ptr<Exchange>>;
 
   /// What stands between the training loop and the wire; empty: nothing.
-  Exchanges make_exchanges(net::ParameterExchange& wire, const Length& length) {
+  Exchanges make_exchanges(net::ParameterExchange& wire, const Schedule& schedule) {
     Exchanges made;
-    if (network_ && flags_.parallel.average == 0) {
-      made.push_back(std::make_unique<WireExchange>(*network_, host_, wire));
+    if (network_ && flags_.parallel.spec.average == 0) {
+      made.push_back(std::make_unique<HostStaging>(*network_, host_, wire));
     } else if (network_) {
       made.push_back(std::make_unique<LocalExchange>(
           *network_, flags_.training.spec, flags_.training.learning_rate(), Updates::each));
-      made.push_back(std::make_unique<AveragingExchange>(*network_, host_, wire, *made.back(),
-                                                         flags_.parallel.average, length.steps));
+      made.push_back(std::make_unique<AveragingExchange>(
+          *network_, host_, wire, *made.back(), flags_.parallel.spec.average, schedule.steps));
     }
-    if (flags_.parallel.overlap != "on") {
+    if (!flags_.parallel.spec.overlap) {
       Exchange& inner = made.empty() ? wire : *made.back();
       made.push_back(std::make_unique<StrictExchange>(inner, host_.spans().size()));
     }
@@ -144,56 +177,58 @@ class Rank {
 
   void write_config(const RunDirectory& directory) const {
     if (!trains_ || !leads()) return;
-    nlohmann::ordered_json config = config_of(flags_.training, task_, device_.get());
+    nlohmann::ordered_json config = flags_.training.config(setup_, device_.get());
     config["command"] = "dist";
     config["settings"] = flags_.settings();
-    flags_.parallel.describe(config, topology_);
+    flags_.parallel.spec.describe(config, topology_);
     for (const net::Address& address : flags_.addresses)
       config["addresses"].push_back(address.str());
     directory.write("config.json", config.dump(1) + "\n");
   }
 
+  /// `directory`: of the rank that tells how it goes; null elsewhere.
+  LoopSpec loop_spec(const Schedule& schedule, const RunDirectory* directory) {
+    LoopSpec loop;
+    loop.schedule = schedule;
+    loop.rate = flags_.training.learning_rate();
+    loop.batch = share_of(flags_.index).count;
+    loop.show = directory != nullptr;
+    if (directory != nullptr) loop.metrics_path = directory->file("metrics.csv");
+    loop.beginning = [this](std::uint64_t step) { tracing_.begin_step(step); };
+    return loop;
+  }
+
   TrainingResult compute(net::ParameterExchange& wire, const RunDirectory* directory) {
     const TrainingFlags& flags = flags_.training;
-    const datasets::Share share = share_of(flags_.index);
     datasets::LoaderOptions loading;
-    loading.share = share;
+    loading.share = share_of(flags_.index);
     loading.seed = flags.seed;
     loading.mirror = flags.mirror;
     loading.strict = flags.strict;
     loading.threads = loader_threads();
-    datasets::BatchLoader loader(task_.split.train, loading);
-    Length length = length_of(flags, loader);
-    if (flags_.parallel.average > 0) length.steps_per_round = flags_.parallel.average;
-    const Exchanges exchanges = make_exchanges(wire, length);
-    TestRunner test;
+    datasets::BatchLoader loader(setup_.split.train, loading);
+    Schedule schedule = schedule_of(loader, flags.epochs, flags.batches, flags.test_every);
+    if (flags_.parallel.spec.average > 0) schedule.steps_per_round = flags_.parallel.spec.average;
+    const Exchanges exchanges = make_exchanges(wire, schedule);
+    LoopSpec loop = loop_spec(schedule, directory);
     if (directory != nullptr) {
-      tester_.emplace(*network_, task_.split.test, *directory, length, flags.strict);
-      test = [this](std::uint64_t steps) { tester_->test_between(steps); };
+      tester_.emplace(*network_, setup_.split.test, *directory, schedule, flags.strict);
+      loop.test = [this](std::uint64_t steps) { tester_->test_between(steps); };
     }
-    const TrainingResult result =
-        train(tracing_.counting(network_steps(*network_, loader, flags.seed)), share.count,
-              *exchanges.back(), flags, length, directory, directory != nullptr, test);
+    NetworkComputation computation(*network_, batches_of(loader), flags.seed, looks_for_nan);
+    const TrainingResult result = train(computation, *exchanges.back(), loop);
     report_replaced(loader);
     return result;
   }
 
   TrainingResult replay(net::ParameterExchange& wire, const RunDirectory* directory) {
-    const TrainingFlags& flags = flags_.training;
-    Replay replay(task_.model, times_);
-    replay.observe(tracing_.observer());
-    Length length;
-    length.steps = length.epoch_samples = flags.batches;
-    const auto step = [&](std::uint64_t number, Exchange& exchange) {
-      StepOutcome outcome;
-      outcome.have_data = clock_ns();
-      replay.step(number, exchange);
-      return outcome;
-    };
-    const Exchanges exchanges = make_exchanges(wire, length);
+    Replay computation(setup_.model, times_);
+    computation.observe(tracing_.observer());
+    Schedule schedule;
+    schedule.steps = schedule.epoch_samples = flags_.training.batches;
+    const Exchanges exchanges = make_exchanges(wire, schedule);
     Exchange& exchange = exchanges.empty() ? wire : *exchanges.back();
-    return train(tracing_.counting(step), share_of(flags_.index).count, exchange, flags, length,
-                 directory, directory != nullptr);
+    return train(computation, exchange, loop_spec(schedule, directory));
   }
 
   void train_rank(net::ParameterExchange& wire, const RunDirectory& directory) {
@@ -208,8 +243,8 @@ class Rank {
     summary["rank"] = flags_.index;
     summary["workers"] = topology_.workers().size();
     summary["ranks"] = topology_.size;
-    summary["server"] = flags_.parallel.server;
-    summary["sync"] = flags_.parallel.sync;
+    summary["server"] = net::name_of(flags_.parallel.spec.server);
+    summary["sync"] = net::name_of(flags_.parallel.spec.sync);
     summary["replayed"] = replays();
     summary["traffic"] = json_of(traffic);
     summary["connections"] = json_of(wire.connections());
@@ -217,7 +252,7 @@ class Rank {
     report_staleness(wire, directory, summary);
     std::optional<Accuracy> accuracy;
     if (leads()) accuracy = finish_leader(result, traffic, directory, summary);
-    std::fputs(tracing_.write(reports, directory, task_.model).c_str(), stdout);
+    std::fputs(tracing_.write(reports, directory, setup_.model).c_str(), stdout);
     directory.write("rank-" + std::to_string(flags_.index) + ".json", summary.dump(1) + "\n");
     require_sound_weights();
     if (accuracy) require_finite(*accuracy, *network_);
@@ -246,6 +281,7 @@ class Rank {
       if (!flags.save.empty()) save_checkpoint(flags.save, *network_, metadata);
     }
     std::fputs(report_of(result, flags.batch, false).c_str(), stdout);
+    std::fputs(learning_report_of(result, setup_.model).c_str(), stdout);
     std::fputs(traffic_report(traffic).c_str(), stdout);
     std::optional<Accuracy> accuracy;
     if (flags.accuracy) {
@@ -260,7 +296,7 @@ class Rank {
   /// What the store of this rank has to tell of an asynchronous run.
   void report_staleness(const net::ParameterExchange& wire, const RunDirectory& directory,
                         nlohmann::ordered_json& summary) const {
-    if (flags_.parallel.sync != "none") return;
+    if (flags_.parallel.spec.sync != net::Sync::none) return;
     const std::vector<net::Store::Staleness> steps = wire.staleness();
     if (!steps.empty()) {
       directory.write("staleness-" + std::to_string(flags_.index) + ".csv", staleness_csv(steps));
@@ -271,7 +307,7 @@ class Rank {
 
   void serve(net::ParameterExchange& wire, const RunDirectory& directory) {
     const std::vector<std::string> reports = wire.finish(tracing_.report(wire));
-    std::fputs(tracing_.write(reports, directory, task_.model).c_str(), stdout);
+    std::fputs(tracing_.write(reports, directory, setup_.model).c_str(), stdout);
     nlohmann::ordered_json summary;
     summary["version"] = 1;
     summary["command"] = "dist";
@@ -286,11 +322,14 @@ class Rank {
   }
 
   const DistFlags& flags_;
-  Task task_;
-  bool trains_;
+  const net::Topology topology_;
+  const bool trains_;
+  TrainingSetup setup_;
   HostParameters host_;
+  const std::string ledger_;  ///< The file's name.
+  net::MeshSpec mesh_;        ///< Until the ranks have met.
   RankTracing tracing_;
-  net::Topology topology_;
+  std::optional<RunDirectory> directory_;
   LayerTimes times_;              ///< Of replay.
   std::optional<Tester> tester_;  ///< Of the first worker.
   std::string spoilt_;  ///< A parameter, or the first worker's statistic, that has diverged.
@@ -308,13 +347,21 @@ int dist(int argc, const char* const* argv) {
   DistFlags flags;
   flags.add_to(app);
   if (const auto done = parse(app, argc, argv)) return *done;
-  std::fprintf(stderr, "%s\n", flags.settle().c_str());
+  std::fprintf(stderr, "%s\n", flags.resolve().c_str());
   std::optional<RankRecord> record;
   if (!flags.nodefile.empty()) record.emplace(flags.nodefile, flags.index);
   if (record && !record->trouble().empty()) {
     std::fprintf(stderr, "rank %d: %s\n", flags.index, record->trouble().c_str());
   }
-  Rank(flags).run();
+  const net::MeshSpec mesh = mesh_spec(flags);
+  std::optional<Rank> rank;
+  try {
+    rank.emplace(flags, mesh);
+  } catch (const Error& error) {
+    net::Mesh::tell_cannot_start(mesh, error.what(), std::min(last_words, mesh.timeout));
+    throw;
+  }
+  rank->run();
   return 0;
 }
 

@@ -4,15 +4,15 @@
 #include <optional>
 
 #include "core/error.h"
-#include "tools/advice.h"
-#include "tools/command_line.h"
 #include "tools/commands.h"
-#include "tools/model_flags.h"
-#include "tools/plot.h"
-#include "tools/rate.h"
-#include "tools/run_files.h"
-#include "tools/statistics.h"
-#include "tools/table.h"
+#include "tools/flags/command_line.h"
+#include "tools/flags/model_flags.h"
+#include "tools/prediction/advice.h"
+#include "tools/run_directory/run_files.h"
+#include "tools/text/plot.h"
+#include "tools/text/quartiles.h"
+#include "tools/text/rate.h"
+#include "tools/text/table.h"
 
 namespace duplex::tools {
 namespace {
@@ -27,7 +27,7 @@ struct Flags {
 
   void add_to(CLI::App& app);
   /// After parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
-  void settle() const;
+  void resolve() const;
 
   net::Sync sync() const {
     return type == "async" ? net::Sync::none : net::parse_sync(type.substr(5));
@@ -36,8 +36,10 @@ struct Flags {
 
 void Flags::add_to(CLI::App& app) {
   app.add_option("--t-grad", grad, "seconds for the gradient of a batch on one machine")
+      ->transform(as_seconds())
       ->check(positive());
   app.add_option("--t-comm", comm, "seconds for one transfer of all weights over a link")
+      ->transform(as_seconds())
       ->check(positive());
   app.add_option("--rate", rate,
                  "instead of --t-comm: of the link, 1Gbit/s; with --net, whose weights it carries");
@@ -63,7 +65,7 @@ void Flags::add_to(CLI::App& app) {
                "every type, server and number of workers side by side, and whether it pays");
 }
 
-void Flags::settle() const {
+void Flags::resolve() const {
   if (comm && !rate.empty())
     throw Error("estimate: --t-comm and --rate say the same; give one of them", Exit::usage);
   if (rate.empty() != model.net.empty())
@@ -153,7 +155,7 @@ int estimate(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(app);
   if (const auto done = parse(app, argc, argv)) return *done;
-  flags.settle();
+  flags.resolve();
   const auto [costs, rate] = given_by(flags);
 
   if (flags.advise) {
@@ -170,6 +172,11 @@ int estimate(int argc, const char* const* argv) {
                   speedup(costs, flags.sync(), server, n, flags.batches));
     std::printf("\n");
   } else {
+    std::fprintf(
+        stderr,
+        "the speedup of %d workers over one machine (sync %s, server %s), over %d batches, "
+        "each as large as the one that t_grad is of:\n",
+        flags.workers, net::name_of(flags.sync()), net::name_of(server), flags.batches);
     std::printf("%.9g\n", speedup(costs, flags.sync(), server, flags.workers, flags.batches));
   }
   return 0;

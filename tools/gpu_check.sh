@@ -54,7 +54,7 @@ cut_off() { [ "$1" = 124 ] || [ "$1" = 137 ]; }  # The exit code of what `capped
 sum_of() { find "$@" -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c 1-12; }
 mark() { printf '%s\n' "$@" | sha256sum | cut -c 1-12; }
 code=$(sum_of Makefile make core layers models datasets net tools -not -name '*.py' -not -path 'tools/*.sh' -not -name '*.awk' \
-  -not -path '*/lab/*' -not -path '*/bench_wire/*' -not -path '*/thesis/*')
+  -not -path '*/lab/*' -not -path '*/benchmarks/*' -not -path '*/thesis/*')
 commit=$(git describe --always --dirty 2>/dev/null || echo "${COMMIT:-}")
 gpu=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | head -n 1)
 name=$(echo "${gpu%%,*}" | tr -c 'A-Za-z0-9\n' '-' | tr '[:upper:]' '[:lower:]')
@@ -127,7 +127,7 @@ say "built"
 # ---- What other sources, GPUs or versions gave does not count.
 of_tests=$(mark "$code" "$(sum_of tests)" "$gpu" "$built")
 of_ours=$(mark "$code" "$gpu" "$built" "$steps")
-of_theirs=$(mark "$(sum_of tools/bench_torch.py tools/bench_gpu_torch.py)" "$gpu" "$torch" "$steps")
+of_theirs=$(mark "$(sum_of tools/benchmarks/torch_step.py tools/benchmarks/gpu_torch_step.py)" "$gpu" "$torch" "$steps")
 keep_tests
 keep_rows
 

@@ -1,9 +1,9 @@
 // duplex keygen FILE: makes a cluster key.
 #include <cstdio>
 
-#include "net/key.h"
-#include "tools/command_line.h"
+#include "net/rendezvous/key.h"
 #include "tools/commands.h"
+#include "tools/flags/command_line.h"
 
 namespace duplex::tools {
 

@@ -3,20 +3,21 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "core/output_file.h"
-#include "layers/accumulating_exchange.h"
+#include "core/files/output_file.h"
 #include "layers/checkpoint.h"
-#include "layers/local_exchange.h"
-#include "tools/command_line.h"
+#include "layers/exchange/accumulating_exchange.h"
+#include "layers/exchange/local_exchange.h"
 #include "tools/commands.h"
-#include "tools/finite.h"
-#include "tools/network_steps.h"
-#include "tools/peak_memory.h"
-#include "tools/profile.h"
-#include "tools/replay.h"
-#include "tools/table.h"
-#include "tools/tester.h"
-#include "tools/training.h"
+#include "tools/flags/command_line.h"
+#include "tools/flags/training_flags.h"
+#include "tools/text/peak_memory.h"
+#include "tools/text/table.h"
+#include "tools/training/divergence.h"
+#include "tools/training/loop.h"
+#include "tools/training/network_computation.h"
+#include "tools/training/profile.h"
+#include "tools/training/setup.h"
+#include "tools/training/tester.h"
 
 namespace duplex::tools {
 
@@ -31,14 +32,14 @@ int local(int argc, const char* const* argv) {
          "batches whose mean gradient makes one update, as with as many workers (default 1)")
       ->check(between(1, 1 << 20));
   if (const auto done = parse(app, argc, argv)) return *done;
-  flags.settle();
+  flags.resolve();
 
-  if (!replay_source(flags.computing.device).empty()) {
+  if (flags.replays()) {
     throw Error("local: --device replay has nothing to wait for alone; it is for dist",
                 Exit::usage);
   }
   if (!flags.save.empty()) const OutputFile writable(flags.save);
-  Task task = open_task(flags);
+  TrainingSetup setup = open_training(flags.setup());
   const auto device = flags.computing.make();
   datasets::LoaderOptions loading;
   loading.share = datasets::join_share(flags.batch);
@@ -46,54 +47,60 @@ int local(int argc, const char* const* argv) {
   loading.mirror = flags.mirror;
   loading.strict = flags.strict;
   loading.threads = loader_threads();
-  datasets::BatchLoader loader(task.split.train, loading);
+  datasets::BatchLoader loader(setup.split.train, loading);
   std::string layout;
   const auto built =
-      flags.computing.build(task.model, *device, flags.batch, flags.epochs > 0, &layout);
+      flags.computing.build(setup.model, *device, flags.batch, flags.trains(), &layout);
   Network& network = *built;
   if (flags.weights.empty()) {
     network.initialise(flags.seed);
   } else {
     load_checkpoint(flags.weights, network);
     const std::string name = network.not_finite();
-    if (!name.empty() && !(flags.epochs == 0 && flags.accuracy)) {
+    if (!name.empty() && !(!flags.trains() && flags.accuracy)) {
       throw Error(flags.weights + ": " + name + " is not finite; train from another checkpoint");
     }
   }
-  const RunDirectory directory(flags.logdir, "local", flags.model.net);
-  nlohmann::ordered_json config = config_of(flags, task, device.get());
+  const RunDirectory directory(flags.logdir, "local", flags.model.net, "config.json");
+  nlohmann::ordered_json config = flags.config(setup, device.get());
   config["command"] = "local";
   config["accumulate"] = accumulate;
   directory.write("config.json", config.dump(1) + "\n");
   std::printf(
       "%s, %s parameters, %lld classes; %s\n%s: %s for training, %s for testing,\nfrom %s\n",
-      task.model.title().c_str(), grouped(task.model.trained_parameters()).c_str(),
-      static_cast<long long>(task.model.classes()), device->description().c_str(),
-      task.data->contents().c_str(),
-      grouped(static_cast<std::int64_t>(task.split.train.size())).c_str(),
-      grouped(static_cast<std::int64_t>(task.split.test.size())).c_str(),
-      task.data->source().c_str());
+      setup.model.title().c_str(), grouped(setup.model.trained_parameters()).c_str(),
+      static_cast<long long>(setup.model.classes()), device->description().c_str(),
+      setup.data->contents().c_str(),
+      grouped(static_cast<std::int64_t>(setup.split.train.size())).c_str(),
+      grouped(static_cast<std::int64_t>(setup.split.test.size())).c_str(),
+      setup.data->source().c_str());
   if (!layout.empty()) std::printf("%s\n", layout.c_str());
   std::fflush(stdout);
 
-  Length length = length_of(flags, loader);
-  length.steps_per_update = accumulate;
-  if (length.steps < accumulate && length.steps > 0) {
+  Schedule schedule = schedule_of(loader, flags.epochs, flags.batches, flags.test_every);
+  schedule.steps_per_update = accumulate;
+  if (schedule.steps < accumulate && schedule.steps > 0) {
     throw Error("local: --accumulate " + std::to_string(accumulate) + ": the run has only " +
-                    std::to_string(length.steps) + " batches",
+                    std::to_string(schedule.steps) + " batches",
                 Exit::usage);
   }
-  length.steps_per_round = accumulate;
-  length.steps -= length.steps % accumulate;
+  schedule.steps_per_round = accumulate;
+  schedule.steps -= schedule.steps % accumulate;
   std::unique_ptr<Profile> profile;
-  if (flags.profile) profile = std::make_unique<Profile>(network, warm_up_steps(length.steps));
+  if (flags.profile) profile = std::make_unique<Profile>(network, schedule.warm_up());
   LocalExchange updating(network, flags.spec, flags.learning_rate());
   AccumulatingExchange exchange(network, updating, accumulate);
-  Tester tester(network, task.split.test, directory, length, flags.strict);
-  const TrainingResult result =
-      train(network_steps(network, loader, flags.seed), flags.batch, exchange, flags, length,
-            &directory, true, [&](std::uint64_t steps) { tester.test_between(steps); });
-  const std::string spoilt = length.steps > 0 ? network.not_finite() : "";
+  Tester tester(network, setup.split.test, directory, schedule, flags.strict);
+  NetworkComputation computation(network, batches_of(loader), flags.seed, looks_for_nan);
+  LoopSpec loop;
+  loop.schedule = schedule;
+  loop.rate = flags.learning_rate();
+  loop.batch = flags.batch;
+  loop.metrics_path = directory.file("metrics.csv");
+  loop.show = true;
+  loop.test = [&](std::uint64_t steps) { tester.test_between(steps); };
+  const TrainingResult result = train(computation, exchange, loop);
+  const std::string spoilt = schedule.steps > 0 ? network.not_finite() : "";
   report_replaced(loader);
 
   nlohmann::ordered_json summary = json_of(result);
@@ -101,21 +108,22 @@ int local(int argc, const char* const* argv) {
   summary["command"] = "local";
   summary["workers"] = 1;
   summary["peak_memory_bytes"] = peak_memory_bytes();
-  if (length.steps > 0 && spoilt.empty()) {
+  if (schedule.steps > 0 && spoilt.empty()) {
     const std::map<std::string, std::string> metadata{{"network", flags.model.net},
-                                                      {"steps", std::to_string(length.steps)},
+                                                      {"steps", std::to_string(schedule.steps)},
                                                       {"settings", flags.settings()}};
     save_checkpoint(directory.file("checkpoint.safetensors"), network, metadata);
     if (!flags.save.empty()) save_checkpoint(flags.save, network, metadata);
   }
   std::fputs(report_of(result, flags.batch, true).c_str(), stdout);
-  if (profile && length.steps > 0) {
+  std::fputs(learning_report_of(result, setup.model).c_str(), stdout);
+  if (profile && schedule.steps > 0) {
     directory.write("profile.json", profile->json());
     std::printf("%s\n%s\n", data_report_of(result).c_str(), profile->table().c_str());
   }
   std::optional<Accuracy> accuracy;
   if (flags.accuracy) {
-    accuracy = tester.test(length.steps);
+    accuracy = tester.test(schedule.steps);
     summary["accuracy"] = json_of(*accuracy);
   }
   directory.write("summary.json", summary.dump(1) + "\n");

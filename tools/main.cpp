@@ -6,6 +6,7 @@
 #include "core/denormals.h"
 #include "core/error.h"
 #include "tools/commands.h"
+#include "tools/text/version.h"
 
 namespace {
 
@@ -27,12 +28,13 @@ constexpr Command commands[] = {
     {"compare", duplex::tools::compare, "run directories side by side: costs, speedup, accuracy"},
     {"bench", duplex::tools::bench, "time a network's training steps, without a data set"},
     {"nets", duplex::tools::nets, "print the networks, or one network's table of layers"},
-    {"pack", duplex::tools::pack, "decode a folder of pictures once, into a memory-mapped file"},
+    {"pack", duplex::tools::pack, "decode a folder of images once, into a memory-mapped file"},
     {"keygen", duplex::tools::keygen, "make a cluster's key"},
 };
 
 void print_usage(std::FILE* to) {
-  std::fputs("usage: duplex COMMAND [flags]      duplex COMMAND --help\n\n", to);
+  std::fputs("usage: duplex COMMAND [flags]      duplex COMMAND --help      duplex --version\n\n",
+             to);
   for (const Command& command : commands) {
     std::fprintf(to, "  %-9s %s\n", command.name, command.summary);
   }
@@ -45,6 +47,10 @@ int run(int argc, char** argv) {
   }
   if (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0) {
     print_usage(stdout);
+    return 0;
+  }
+  if (std::strcmp(argv[1], "--version") == 0) {
+    std::fputs(duplex::tools::version_text().c_str(), stdout);
     return 0;
   }
   for (const Command& command : commands) {

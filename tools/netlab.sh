@@ -24,6 +24,7 @@ lab=${NETLAB:-dxl}
 switch=${lab}sw
 network=10.77.0
 
+manual() { sed -n '2,/^set -eu/p' "$0" | sed '$d; s/^# \{0,1\}//'; }
 fail() { echo "netlab: $*" >&2; exit 1; }
 namespaces() { ip netns list | awk '{print $1}' | grep -xE "$lab([0-9]+|sw)" | sort -V || true; }
 
@@ -153,8 +154,11 @@ down)
   require
   down "${2:-}"
   ;;
+--help | -h)
+  manual
+  ;;
 *)
-  sed -n '2,12p' "$0" | sed 's/^# \{0,1\}//' >&2
+  manual >&2
   exit 2
   ;;
 esac

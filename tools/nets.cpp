@@ -3,11 +3,11 @@
 #include <map>
 #include <set>
 
-#include "tools/command_line.h"
 #include "tools/commands.h"
-#include "tools/layer_table.h"
-#include "tools/model_flags.h"
-#include "tools/table.h"
+#include "tools/flags/command_line.h"
+#include "tools/flags/model_flags.h"
+#include "tools/text/layer_table.h"
+#include "tools/text/table.h"
 
 namespace duplex::tools {
 namespace {

@@ -5,10 +5,10 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "datasets/packed.h"
-#include "tools/command_line.h"
 #include "tools/commands.h"
-#include "tools/progress.h"
-#include "tools/table.h"
+#include "tools/flags/command_line.h"
+#include "tools/text/progress.h"
+#include "tools/text/table.h"
 
 namespace duplex::tools {
 namespace {
@@ -63,15 +63,15 @@ int pack(int argc, const char* const* argv) {
       "speed: give it to them as --datadir.",
       "duplex pack");
   app.add_option("--datadir", flags.folder,
-                 "The data set: a folder with a folder of JPEG or PNG pictures for each class, or "
+                 "The data set: a folder with a folder of JPEG or PNG images for each class, or "
                  "a folder with IDX files.")
       ->required();
   app.add_option("--output", flags.output, "The file to write.")->required();
   app.add_option("--input", flags.input,
-                 "Width and height to scale to. Default: 224 for pictures, IDX as it is.")
+                 "Width and height to scale to. Default: 224 for images, IDX as it is.")
       ->check(between(1, 16384));
   app.add_flag("--grey", flags.grey, "One channel instead of three.");
-  app.add_flag("--strict", flags.strict, "A picture that cannot be read ends the work.");
+  app.add_flag("--strict", flags.strict, "An image that cannot be read ends the work.");
   app.add_option("--threads", flags.threads, "Default: one for each core.")
       ->check(between(1, 1024));
   if (const auto done = parse(app, argc, argv)) return *done;
@@ -93,14 +93,14 @@ int pack(int argc, const char* const* argv) {
         if (!progress.due()) return;
         const double rate = static_cast<double>(done) / seconds(clock_ns() - begin);
         progress.show("pack     " + grouped(static_cast<std::int64_t>(done)) + " of " + all +
-                      " pictures, " + fixed(rate, 0) + " a second");
+                      " images, " + fixed(rate, 0) + " a second");
       });
   progress.finish();
   std::vector<datasets::LeftOut> skipped = data->catalogue().skipped;
   skipped.insert(skipped.end(), result.skipped.begin(), result.skipped.end());
-  list(data->catalogue().ignored, "files ignored, as they are no pictures");
-  list(skipped, "pictures skipped, as they cannot be read");
-  std::printf("packed   %s pictures into '%s', %s MB, skipped %s, in %s\n",
+  list(data->catalogue().ignored, "files ignored, as they are no images");
+  list(skipped, "images skipped, as they cannot be read");
+  std::printf("packed   %s images into '%s', %s MB, skipped %s, in %s\n",
               grouped(static_cast<std::int64_t>(result.packed)).c_str(), flags.output.c_str(),
               grouped(static_cast<std::int64_t>(result.bytes / 1000000)).c_str(),
               grouped(static_cast<std::int64_t>(skipped.size())).c_str(),

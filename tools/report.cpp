@@ -2,9 +2,9 @@
 #include <cstdio>
 
 #include "core/error.h"
-#include "core/output_file.h"
-#include "tools/command_line.h"
+#include "core/files/output_file.h"
 #include "tools/commands.h"
+#include "tools/flags/command_line.h"
 #include "tools/report/run_page.h"
 #include "tools/report/thesis_page.h"
 

@@ -5,17 +5,17 @@
 
 #include "core/clock.h"
 #include "core/error.h"
-#include "tools/command_line.h"
 #include "tools/commands.h"
-#include "tools/dist_report.h"
-#include "tools/rate.h"
-#include "tools/run_directory.h"
-#include "tools/simulate_flags.h"
+#include "tools/flags/command_line.h"
+#include "tools/flags/simulate_flags.h"
+#include "tools/run_directory/dist_report.h"
+#include "tools/run_directory/run_directory.h"
 #include "tools/simulation/simulation.h"
-#include "tools/statistics.h"
-#include "tools/table.h"
-#include "tools/trace.h"
-#include "tools/training.h"
+#include "tools/text/quartiles.h"
+#include "tools/text/rate.h"
+#include "tools/text/table.h"
+#include "tools/tracing/trace.h"
+#include "tools/training/metrics.h"
 
 namespace duplex::tools {
 namespace {
@@ -40,7 +40,9 @@ double speedup_of(const Spec& spec, const Outcome& outcome, double grad) {
 TrainingResult result_of(const std::vector<simulation::StepTimes>& steps) {
   TrainingResult result;
   std::vector<double> gradient, total, await;
-  const std::uint64_t warm_up = warm_up_steps(steps.size());
+  Schedule schedule;
+  schedule.steps = steps.size();
+  const std::uint64_t warm_up = schedule.warm_up();
   for (std::size_t step = warm_up; step < steps.size(); ++step) {
     gradient.push_back(steps[step].computing);
     total.push_back(steps[step].end - steps[step].begin);
@@ -48,21 +50,21 @@ TrainingResult result_of(const std::vector<simulation::StepTimes>& steps) {
   }
   result.steps = steps.size();
   result.seconds = steps.empty() ? 0.0 : steps.back().end;
-  result.push = result.data = spread_of(std::vector<double>(total.size(), 0.0));
-  result.gradient = spread_of(std::move(gradient));
-  result.total = spread_of(std::move(total));
-  result.await = spread_of(std::move(await));
+  result.push = result.data = quartiles_of(std::vector<double>(total.size(), 0.0));
+  result.gradient = quartiles_of(std::move(gradient));
+  result.total = quartiles_of(std::move(total));
+  result.await = quartiles_of(std::move(await));
   return result;
 }
 
 /// The files of a run directory.
 class Writer {
  public:
-  Writer(const SimulateFlags& flags, const Situation& situation, const Spec& spec)
+  Writer(const SimulateFlags& flags, const Scenario& scenario, const Spec& spec)
       : flags_(flags),
-        situation_(situation),
+        scenario_(scenario),
         spec_(spec),
-        directory_(flags.logdir, "simulate", flags.model.net) {
+        directory_(flags.logdir, "simulate", flags.model.net, "config.json") {
     for (int rank = 0; rank < std::min(flags.records, spec.topology.size); ++rank)
       ledgers_.push_back(directory_.file("ledger-" + std::to_string(rank) + ".csv"));
   }
@@ -78,7 +80,7 @@ class Writer {
       directory_.write("staleness-0.csv", staleness_csv(outcome.staleness));
     if (flags_.trace) {
       const std::vector<RankTrace> trace = recorder.trace();
-      write_trace(directory_.file("trace.json"), situation_.model, trace);
+      write_trace(directory_.file("trace.json"), scenario_.model, trace);
       std::fputs(waiting_report(trace).c_str(), stdout);
     }
     std::printf("run      %s\n", directory_.path().c_str());
@@ -88,20 +90,20 @@ class Writer {
   using Json = nlohmann::ordered_json;
 
   void write_config() const {
-    Json config = flags_.model.describe(situation_.model);
-    config["settings"] = flags_.parallel.settings();
+    Json config = flags_.model.describe(scenario_.model);
+    config["settings"] = flags_.parallel.spec.settings();
     config["batch"] = flags_.batch;
     config["seed"] = flags_.seed;
     config["device"] = "none: simulated";
     config["replayed"] = true;
     config["simulated"] = true;
     config["command"] = "simulate";
-    flags_.parallel.describe(config, spec_.topology);
+    flags_.parallel.spec.describe(config, spec_.topology);
     config["batches"] = flags_.batches;
-    config["t_grad_s"] = situation_.costs.grad;
-    config["t_comm_s"] = situation_.costs.comm;
-    config["rate_bytes_per_s"] = situation_.rate;
-    config["owner_bytes_per_s"] = situation_.owner_rate;
+    config["t_grad_s"] = scenario_.costs.grad;
+    config["t_comm_s"] = scenario_.costs.comm;
+    config["rate_bytes_per_s"] = scenario_.rate;
+    config["owner_bytes_per_s"] = scenario_.owner_rate;
     config["latency_s"] = flags_.latency;
     config["slow"] = flags_.slow;
     config["links"] = flags_.links;
@@ -133,13 +135,12 @@ class Writer {
     summary["rank"] = rank;
     summary["workers"] = spec_.part.size();
     summary["ranks"] = spec_.topology.size;
-    summary["server"] = flags_.parallel.server;
-    summary["sync"] = flags_.parallel.sync;
+    summary["server"] = net::name_of(flags_.parallel.spec.server);
+    summary["sync"] = net::name_of(flags_.parallel.spec.sync);
     summary["replayed"] = true;
     summary["traffic"] = json_of(recorder.ledger(rank).summary(elements * sizeof(float)));
     summary["trained_s"] = outcome.trained;
-    if (outcome.lost.empty())
-      summary["speedup"] = speedup_of(spec_, outcome, situation_.costs.grad);
+    if (outcome.lost.empty()) summary["speedup"] = speedup_of(spec_, outcome, scenario_.costs.grad);
     if (spec_.sync == net::Sync::none) summary["lost"] = outcome.lost;
     if (outcome.failure) summary["ended_by"] = *outcome.failure;
     const std::string text = summary.dump(1) + "\n";
@@ -148,7 +149,7 @@ class Writer {
   }
 
   const SimulateFlags& flags_;
-  const Situation& situation_;
+  const Scenario& scenario_;
   const Spec& spec_;
   RunDirectory directory_;
   std::vector<std::string> ledgers_;
@@ -168,14 +169,14 @@ void say_what_is_done(const SimulateFlags& flags, const Spec& spec) {
                  spec.part.front() * static_cast<double>(flags.batch));
 }
 
-void print(const SimulateFlags& flags, const Situation& situation, const Spec& spec,
+void print(const SimulateFlags& flags, const Scenario& scenario, const Spec& spec,
            const Outcome& outcome) {
   const int workers = static_cast<int>(spec.part.size());
   std::printf("%s, %d worker%s, %s\nlink     %s, t_comm %s; t_grad %s\n",
-              situation.model.title().c_str(), workers, workers == 1 ? "" : "s",
-              flags.parallel.settings().c_str(), rate_text(situation.rate).c_str(),
-              duration_text(situation.costs.comm).c_str(),
-              duration_text(situation.costs.grad).c_str());
+              scenario.model.title().c_str(), workers, workers == 1 ? "" : "s",
+              flags.parallel.spec.settings().c_str(), rate_text(scenario.rate).c_str(),
+              duration_text(scenario.costs.comm).c_str(),
+              duration_text(scenario.costs.grad).c_str());
   if (outcome.failure)
     std::printf("ended    %s after %s, which ends the run; worker 0 had done %zu of %llu steps\n",
                 outcome.failure->c_str(), duration_text(outcome.ended).c_str(),
@@ -184,17 +185,17 @@ void print(const SimulateFlags& flags, const Situation& situation, const Spec& s
     if (!outcome.failure) std::printf("lost     rank %d; the others went on\n", rank);
   const TrainingResult result = result_of(outcome.steps.front());
   if (result.total.count > 0)
-    std::printf("step     %s, of which awaiting weights %s\n", spread_text(result.total).c_str(),
+    std::printf("step     %s, of which awaiting weights %s\n", quartiles_text(result.total).c_str(),
                 duration_text(result.await.median).c_str());
   if (spec.sync == net::Sync::none) std::fputs(staleness_report(outcome.staleness).c_str(), stdout);
   if (!outcome.lost.empty()) return;
   std::printf("speedup  %s: %.0f batches in %s\n",
-              fixed(speedup_of(spec, outcome, situation.costs.grad), 2).c_str(), batches_of(spec),
+              fixed(speedup_of(spec, outcome, scenario.costs.grad), 2).c_str(), batches_of(spec),
               duration_text(outcome.trained).c_str());
-  if (flags.parallel.average == 0)
+  if (flags.parallel.spec.average == 0)
     std::printf(
         "         %s by the equations, for the thesis's order\n",
-        fixed(speedup(situation.costs, spec.sync, spec.topology.mode, workers, batches_of(spec)), 2)
+        fixed(speedup(scenario.costs, spec.sync, spec.topology.mode, workers, batches_of(spec)), 2)
             .c_str());
 }
 
@@ -208,32 +209,34 @@ int simulate(int argc, const char* const* argv) {
   SimulateFlags flags;
   flags.add_to(app);
   if (const auto done = parse(app, argc, argv)) return *done;
-  flags.settle();
-  const Situation situation = situation_of(flags);
-  for (const std::string& note : situation.notes) std::fprintf(stderr, "%s\n", note.c_str());
+  flags.resolve();
+  std::vector<std::string> notes;
+  const Scenario scenario = scenario_of(flags, notes);
+  const SimulationRequest request = flags.request();
+  for (const std::string& note : notes) std::fprintf(stderr, "%s\n", note.c_str());
 
   if (flags.output == "csv") {
+    say_what_is_done(flags, spec_of(request, scenario, flags.workers));
     for (int n = 1; n <= flags.workers; ++n) {
-      const Spec spec = spec_of(flags, situation, n);
-      say_what_is_done(flags, spec);
+      const Spec spec = spec_of(request, scenario, n);
       std::printf("%s%.9g", n > 1 ? ";" : "",
-                  speedup_of(spec, simulation::simulate(spec, nullptr), situation.costs.grad));
+                  speedup_of(spec, simulation::simulate(spec, nullptr), scenario.costs.grad));
       std::fflush(stdout);
     }
     std::printf("\n");
     return 0;
   }
-  const Spec spec = spec_of(flags, situation, flags.workers);
+  const Spec spec = spec_of(request, scenario, flags.workers);
   say_what_is_done(flags, spec);
   std::optional<Writer> writer;
   std::optional<Recorder> recorder;
   if (flags.writes()) {
-    writer.emplace(flags, situation, spec);
+    writer.emplace(flags, scenario, spec);
     recorder.emplace(writer->ledgers(), flags.trace ? flags.trace_steps : 0);
   }
   const std::int64_t from = clock_ns();
   const Outcome outcome = simulation::simulate(spec, recorder ? &*recorder : nullptr);
-  print(flags, situation, spec, outcome);
+  print(flags, scenario, spec, outcome);
   std::printf("took     %s for %s frames, links shared %s times\n",
               duration_text(seconds(clock_ns() - from)).c_str(),
               grouped(static_cast<std::int64_t>(outcome.frames)).c_str(),

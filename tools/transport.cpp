@@ -4,16 +4,16 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "net/owner_rate.h"
+#include "net/store/owner_rate.h"
 #include "net/transport.h"
-#include "tools/command_line.h"
 #include "tools/commands.h"
-#include "tools/model_flags.h"
-#include "tools/nodefile.h"
-#include "tools/run_directory.h"
-#include "tools/statistics.h"
-#include "tools/table.h"
-#include "tools/wire_flags.h"
+#include "tools/flags/command_line.h"
+#include "tools/flags/model_flags.h"
+#include "tools/flags/wire_flags.h"
+#include "tools/launch/nodefile.h"
+#include "tools/run_directory/run_directory.h"
+#include "tools/text/quartiles.h"
+#include "tools/text/table.h"
 
 namespace duplex::tools {
 namespace {
@@ -51,7 +51,7 @@ net::MeshSpec mesh_spec(const Flags& flags, const Model& model) {
                     net::Address::parse(flags.serves() ? flags.other : flags.mine, default_port)};
   spec.identity.job = "transport";
   spec.identity.model = fingerprint_of(model);
-  spec.identity.data = net::fingerprint("no pictures");
+  spec.identity.data = net::fingerprint("no images");
   spec.identity.start = net::fingerprint("no weights");
   spec.identity.settings = net::fingerprint("repeats " + std::to_string(flags.repeats));
   flags.wire.apply_to(spec);
@@ -86,7 +86,8 @@ int transport(int argc, const char* const* argv) {
     spec.counts.push_back(static_cast<std::size_t>(parameter.shape.elements()));
   spec.repeats = flags.repeats;
   spec.timeout = flags.wire.timeout();
-  const RunDirectory directory(flags.logdir, "transport", flags.model.net);
+  const std::string file = "transport-" + flags.role + ".json";
+  const RunDirectory directory(flags.logdir, "transport", flags.model.net, file);
   net::Mesh mesh = net::Mesh::join(mesh_spec(flags, model));
   const std::string peer = mesh.links().at(0).peer;
   const std::string congestion = mesh.links().at(0).socket.congestion();
@@ -111,7 +112,8 @@ int transport(int argc, const char* const* argv) {
       {"peer", peer},           {"congestion", congestion}, {"round_trip_s", result.round_trip}};
   double slower = 0.0;
   for (const Direction& direction : directions) {
-    const Spread framed = spread_of(direction.times->framed), raw = spread_of(direction.times->raw);
+    const Quartiles framed = quartiles_of(direction.times->framed),
+                    raw = quartiles_of(direction.times->raw);
     table.row({direction.name, duration_text(framed.median),
                duration_text(framed.low) + "-" + duration_text(framed.high),
                fixed(gigabits(result.bytes, framed.median), 3),
@@ -134,7 +136,7 @@ int transport(int argc, const char* const* argv) {
   std::printf(
       "owner    %s GB/s: what adding a gradient to another, or updating by it, takes here\n",
       fixed(owner_rate * 1e-9, 2).c_str());
-  directory.write("transport-" + flags.role + ".json", report.dump(1) + "\n");
+  directory.write(file, report.dump(1) + "\n");
   std::printf("run      %s\n", directory.path().c_str());
   return 0;
 }

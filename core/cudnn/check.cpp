@@ -9,7 +9,7 @@ namespace {
   throw Error(std::string("cuda: ") + what + ": " + why);
 }
 
-/// The library's own words came with CUDA 11.4 only.
+/// Returns our own text, because cuBLAS has texts of its own only since CUDA 11.4.
 std::string text_of(cublasStatus_t status) {
   switch (status) {
     case CUBLAS_STATUS_NOT_INITIALIZED:
@@ -17,7 +17,7 @@ std::string text_of(cublasStatus_t status) {
     case CUBLAS_STATUS_ALLOC_FAILED:
       return "cuBLAS has no memory left";
     case CUBLAS_STATUS_ARCH_MISMATCH:
-      return "cuBLAS knows no such GPU";
+      return "cuBLAS does not support this GPU";
     case CUBLAS_STATUS_EXECUTION_FAILED:
       return "a kernel of cuBLAS failed";
     default:

@@ -1,4 +1,4 @@
-// What CUDA and its libraries answer, as Error.
+// Turns the error codes of CUDA, cuBLAS and cuDNN into Error.
 #pragma once
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -8,8 +8,8 @@
 
 namespace duplex::cudnn {
 
-/// Throw Error("cuda: WHAT: why") unless the call succeeded. Calls that only start something may
-/// bring the error of an earlier one.
+/// Throw Error("cuda: WHAT: why") unless the call succeeded. An asynchronous call may report the
+/// error of an earlier one.
 void check(cudaError_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
 void check(cudnnStatus_t status, const char* what);

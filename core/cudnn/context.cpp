@@ -54,7 +54,7 @@ Context::Context(const GpuOptions& options)
   check(cublasSetStream(blas, stream), "starting cuBLAS");
   if (precision_ == Precision::tf32)
     check(cublasSetMathMode(blas, CUBLAS_TF32_TENSOR_OP_MATH), "starting cuBLAS");
-  if (precision_ == Precision::bf16)  // Parts of a sum would be bf16, too.
+  if (precision_ == Precision::bf16)  // Else cuBLAS may keep partial sums in bf16.
     check(cublasSetMathMode(blas, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
           "starting cuBLAS");
 }
@@ -64,7 +64,7 @@ Buffer Context::allocate(std::size_t bytes) const {
   void* data = nullptr;
   const cudaError_t status = cudaMalloc(&data, std::max<std::size_t>(bytes, 1));
   if (status == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // It would be the next call's.
+    cudaGetLastError();  // Else the next call would report it.
     std::size_t free = 0, all = 0;
     cudaMemGetInfo(&free, &all);
     throw OutOfMemory("cuda: out of memory on " + gpu_ + ": " + mebibytes(bytes) + " asked for, " +
@@ -91,7 +91,7 @@ void Context::grow(Buffer& buffer, std::size_t bytes) const {
 std::shared_ptr<void> Context::pin(void* data, std::size_t bytes) const {
   enter();
   if (bytes == 0 || cudaHostRegister(data, bytes, cudaHostRegisterDefault) != cudaSuccess) {
-    cudaGetLastError();  // It would be the next call's.
+    cudaGetLastError();  // Else the next call would report it.
     return nullptr;
   }
   return {data, [](void* memory) { cudaHostUnregister(memory); }};

@@ -1,5 +1,5 @@
-// What the operations of one GPU share: its number, stream and library handles, and memory that is
-// needed only while a call runs.
+// The operations of one GPU share a Context: the GPU's number, its stream, the handles of the
+// libraries, and memory that is needed only while a call runs.
 #pragma once
 #include <cudnn_backend.h>
 
@@ -10,13 +10,13 @@
 #include <type_traits>
 
 #include "core/cudnn/check.h"
-#include "core/cudnn/view.h"
+#include "core/cudnn/kernels/view.h"
 #include "core/gpu_options.h"
 #include "core/tensor.h"
 
 namespace duplex::cudnn {
 
-/// How the libraries take back what they made.
+/// Calls the function of the library that destroys a handle.
 struct Destroy {
   void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
   void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
@@ -27,64 +27,73 @@ struct Destroy {
     cudnnBackendDestroyDescriptor(descriptor);
   }
 };
-/// Owns one of these.
+/// Owns a handle, and has the library destroy it.
 template <class Pointer>
 using Handle = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroy>;
 
 class Context {
  public:
-  /// Throws Error: no driver, no GPU, none of this number.
+  /// Throws Error where there is no driver, no GPU, or none of this number.
   explicit Context(const GpuOptions& options);
 
-  /// CUDA's current GPU belongs to the calling thread: every call from outside begins with this.
+  /// Makes this GPU the calling thread's current one. CUDA keeps that per thread, so every call
+  /// from outside begins with this.
   void enter() const { check(cudaSetDevice(index_), "choosing the GPU"); }
 
   int index() const { return index_; }
   const std::string& gpu() const { return gpu_; }  ///< "NVIDIA H200".
   std::size_t memory_bytes() const { return memory_bytes_; }
   int multiprocessors() const { return multiprocessors_; }
-  /// In which convolutions lay out their results, and with weighted layers store them.
+  /// Convolutions lay out their results in order(). Convolutions and linear layers store theirs in
+  /// type().
   Order order() const { return order_; }
   Type type() const { return precision_ == Precision::bf16 ? Type::bf16 : Type::float32; }
   void choose_order(Order order) { order_ = order; }
   Precision precision() const { return precision_; }
-  /// Device::keep_nan: whether ReLU is to run apart from what cuDNN may fuse it with.
+  /// Sets Device::keep_nan: when on, ReLU runs apart from the operation that cuDNN could fuse it
+  /// with.
   void keep_nan(bool on) { keeps_nan_ = on; }
   bool keeps_nan() const { return keeps_nan_; }
-  /// Of the operations, or the one that a StreamInUse has put in its place.
+  /// Returns the stream of the operations, or the one that a StreamInUse has put in its place.
   cudaStream_t stream() const { return in_use_; }
   cudnnHandle_t dnn() const { return dnn_.get(); }
   cublasHandle_t blas() const { return blas_.get(); }
 
-  /// Memory of the GPU; uninitialised. Throws Error, saying how much was asked for and is free.
+  /// Returns uninitialised memory of the GPU. Throws OutOfMemory, which says how much was asked for
+  /// and how much is free.
   Buffer allocate(std::size_t bytes) const;
   std::size_t allocated_bytes() const { return *allocated_; }
-  /// Shared by all operations, valid during one call: whoever needs some reserves it when it is
-  /// made. Calls follow each other in the stream, so do their uses.
+  /// All operations share the workspace, whose content is valid during one call. An operation that
+  /// needs some reserves it when it is made. Calls follow each other in the stream, and so do their
+  /// uses of the workspace.
   void reserve(std::size_t bytes) { grow(workspace_, bytes); }
   void* workspace() const { return workspace_.data(); }
-  /// Likewise, for tensors in another layout or type than somebody wants them.
+  /// The staging memory is shared in the same way. It holds tensors in the layout or type that an
+  /// operation wants, where the caller has them in another.
   void reserve_staging(std::size_t bytes) { grow(staging_, bytes); }
   char* staging() const { return static_cast<char*>(staging_.data()); }
 
-  /// Makes copies from and to host memory run without the host, while what is returned lives; null:
-  /// the driver would not.
+  /// Pins host memory while the returned object lives, so that copies from and to it run without
+  /// the host. Returns null where the driver refuses.
   std::shared_ptr<void> pin(void* data, std::size_t bytes) const;
-  /// Between host memory and the GPU, by way of memory that the GPU reaches; both wait.
+  /// Copies from host memory to the GPU; copy_out() copies back. Host memory need not be pinned.
+  /// Both wait until the copy is done.
   void copy_in(void* to, const void* from, std::size_t bytes) const;
-  /// Waits until `from` has been read: CUDA reads memory that is not pinned before it returns.
+  /// Returns when `from` has been read, if it is not pinned: CUDA reads pageable memory before the
+  /// call returns.
   void start_copy_in(void* to, const void* from, std::size_t bytes) const;
   void copy_out(void* to, const void* from, std::size_t bytes) const;
   void synchronize() const { check(cudaStreamSynchronize(stream()), "waiting for the GPU"); }
 
-  /// Whether the GPU has broken down: from then on, no call succeeds.
+  /// Returns whether the GPU has broken down. From then on, no call succeeds.
   bool broken() const {
     const cudaError_t status = cudaStreamQuery(stream());
-    if (status == cudaErrorNotReady) cudaGetLastError();  // It would be the next call's.
+    if (status == cudaErrorNotReady) cudaGetLastError();  // Else the next call would report it.
     return status != cudaSuccess && status != cudaErrorNotReady;
   }
 
-  /// Makes a buffer at least this large, once nothing uses it any more; what was in it is lost.
+  /// Makes a buffer at least this large. Where it is too small, this waits until nothing uses it
+  /// any more and replaces it; its content is lost.
   void grow(Buffer& buffer, std::size_t bytes) const;
 
  private:
@@ -93,7 +102,7 @@ class Context {
   int index_;
   Precision precision_;
   bool keeps_nan_ = false;
-  /// Bytes; buffers may outlive the context.
+  /// Bytes allocated. The buffers share this count, since they may outlive the context.
   std::shared_ptr<std::atomic<std::size_t>> allocated_ =
       std::make_shared<std::atomic<std::size_t>>(0);
   std::string gpu_;
@@ -109,7 +118,7 @@ class Context {
 
 using ContextPtr = std::shared_ptr<Context>;
 
-/// While it lives, kernels of ours go to another stream. Not for cuDNN and cuBLAS.
+/// While it lives, our own kernels run in another stream. cuDNN and cuBLAS stay in the context's.
 class StreamInUse {
  public:
   StreamInUse(Context& context, cudaStream_t stream) : context_(context), before_(context.in_use_) {

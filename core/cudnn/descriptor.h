@@ -1,4 +1,5 @@
-// Descriptors of cuDNN's backend interface: made, given attributes one by one, then finished.
+// Descriptors of cuDNN's backend interface. They are made, given attributes one by one, then
+// finished.
 #pragma once
 #include <cudnn_backend.h>
 

@@ -1,22 +1,22 @@
-// The device of NVIDIA GPUs: cuDNN, cuBLAS, and kernels of our own for what neither has.
+// The device of NVIDIA GPUs uses cuDNN, cuBLAS, and our own kernels for what neither has.
 #include "core/device.h"
 
 #include <vector>
 
-#include "core/cudnn/activation.h"
-#include "core/cudnn/add.h"
-#include "core/cudnn/batch_norm.h"
-#include "core/cudnn/concat.h"
-#include "core/cudnn/conv.h"
-#include "core/cudnn/dropout.h"
-#include "core/cudnn/kernels.h"
+#include "core/cudnn/breadcrumbs.h"
+#include "core/cudnn/kernels/kernels.h"
 #include "core/cudnn/layout.h"
 #include "core/cudnn/library.h"
-#include "core/cudnn/linear.h"
-#include "core/cudnn/loss.h"
-#include "core/cudnn/lrn.h"
-#include "core/cudnn/pool.h"
-#include "core/cudnn/trail.h"
+#include "core/cudnn/operations/activation.h"
+#include "core/cudnn/operations/add.h"
+#include "core/cudnn/operations/batch_norm.h"
+#include "core/cudnn/operations/concat.h"
+#include "core/cudnn/operations/conv.h"
+#include "core/cudnn/operations/dropout.h"
+#include "core/cudnn/operations/linear.h"
+#include "core/cudnn/operations/loss.h"
+#include "core/cudnn/operations/lrn.h"
+#include "core/cudnn/operations/pool.h"
 #include "core/cudnn/transfers.h"
 
 namespace duplex {
@@ -34,7 +34,7 @@ class CudnnDevice final : public Device {
       : context_(std::make_shared<Context>(options)),
         plans_(std::make_shared<Plans>(context_)),
         transfers_(context_),
-        trail_(*context_) {}
+        breadcrumbs_(*context_) {}
 
   std::string name() const override { return "cudnn"; }
   std::string description() const override {
@@ -86,10 +86,10 @@ class CudnnDevice final : public Device {
   }
 
   bool asynchronous() const override { return true; }
-  void begin_layer(const std::string& name) override { trail_.mark(name); }
+  void begin_layer(const std::string& name) override { breadcrumbs_.mark(name); }
   std::string broken_in() const override {
     if (!context_->broken()) return "";
-    const std::string layer = trail_.last();
+    const std::string layer = breadcrumbs_.last();
     return layer.empty() ? "unknown" : layer;
   }
   std::shared_ptr<void> pin(void* data, std::size_t bytes) override {
@@ -142,7 +142,8 @@ class CudnnDevice final : public Device {
   }
 
  private:
-  /// A plain tensor, extents as the layout has them, in memory that is the transfers' alone.
+  /// Returns a plain tensor with the extents of `desc`'s layout, in memory that only upload() and
+  /// download() use.
   Tensor staging(const TensorDesc& desc) {
     const TensorDesc plain = unfolded(desc);
     context_->grow(staging_, plain.bytes);
@@ -152,7 +153,7 @@ class CudnnDevice final : public Device {
   ContextPtr context_;
   std::shared_ptr<Plans> plans_;
   Transfers transfers_;
-  Trail trail_;
+  Breadcrumbs breadcrumbs_;
   Buffer staging_;
 };
 
@@ -169,6 +170,6 @@ duplex::Device* duplex_make_cudnn_device(const duplex::GpuOptions& options) {
 int duplex_count_cudnn_devices() {
   int count = 0;
   const bool known = cudaGetDeviceCount(&count) == cudaSuccess;
-  cudaGetLastError();  // It would be the next call's.
+  cudaGetLastError();  // Else the next call would report it.
   return known ? count : 0;
 }

@@ -1,4 +1,4 @@
-// What the driver has and the runtime does not pass on.
+// Finds a function that CUDA's driver has and the runtime does not offer.
 #pragma once
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -7,12 +7,13 @@
 
 namespace duplex::cudnn {
 
-/// cuStreamWriteValue32: writes a value to memory when the stream gets there; 0: it will. `flags`:
-/// 0, since this version of it takes none.
+/// The type of cuStreamWriteValue32, which writes a value to memory when the stream gets there. It
+/// returns 0 where it will do so. `flags` is 0, since this version of it takes none.
 using WriteValue = int (*)(cudaStream_t stream, unsigned long long address, std::uint32_t value,
                            unsigned flags);
 
-/// Null: this driver has none. Its library is there already: the runtime has opened it.
+/// Returns null where this driver lacks the function. The runtime has already opened the driver's
+/// library, so this opens no other one.
 inline WriteValue find_write_value() {
   void* driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (driver == nullptr) return nullptr;

@@ -1,4 +1,4 @@
-// What the library of the GPU's device exports, and what it is called. Needs no CUDA.
+// The name of the library of the GPU's device, and what it exports. This header needs no CUDA.
 #pragma once
 
 namespace duplex {
@@ -10,10 +10,11 @@ namespace duplex::cudnn {
 
 constexpr const char* library_name = "duplex-cudnn.so";
 
-/// The caller owns it. Throws Error where there is no driver, no GPU, or none of this number.
+/// Makes a device, which the caller owns. Throws Error where there is no driver, no GPU, or none of
+/// this number.
 using MakeDevice = Device*(const GpuOptions& options);
 constexpr const char* make_device_name = "duplex_make_cudnn_device";
-/// GPUs that a device can be made for; 0 also where there is no driver.
+/// Returns the number of GPUs that a device can be made for; 0 also where there is no driver.
 using CountDevices = int();
 constexpr const char* count_devices_name = "duplex_count_cudnn_devices";
 

@@ -1,16 +1,16 @@
-// Tensors that a call needs in another layout or type than it gets them in.
+// Staging is for tensors that a call needs in another layout or type than it gets them in.
 #pragma once
 #include "core/cudnn/context.h"
-#include "core/cudnn/kernels.h"
+#include "core/cudnn/kernels/kernels.h"
 #include "core/cudnn/layout.h"
 
 namespace duplex::cudnn {
 
-/// Room in the context's staging memory for what an operation stages in one call; handed out in
-/// turn.
+/// Hands out room in the context's staging memory, one piece after the other, for the tensors that
+/// an operation stages in one call.
 class Staging {
  public:
-  /// Makes room for one more of a description. Where it begins.
+  /// Makes room for one more tensor of a description. Returns the offset where it begins, in bytes.
   std::size_t add(const TensorDesc& desc) {
     constexpr std::size_t alignment = 256;
     const std::size_t begin = bytes_;
@@ -23,7 +23,7 @@ class Staging {
   std::size_t bytes_ = 0;
 };
 
-/// A tensor that engines want in one description and callers have in another.
+/// A tensor that an engine wants in one description and the caller has in another.
 class Staged {
  public:
   Staged() = default;
@@ -32,19 +32,20 @@ class Staged {
     if (needed_) offset_ = staging.add(wanted_);
   }
 
-  /// The memory to write to in the place of `tensor`.
+  /// Returns the memory to write to in the place of `tensor`.
   Tensor room(const Context& context, const Tensor& tensor) const {
     if (!needed_) return tensor;
     return {wanted_, reinterpret_cast<float*>(context.staging() + offset_)};
   }
-  /// `tensor` as it is wanted; its map begins at row `down`, column `right` of what is wanted.
+  /// Returns `tensor` as it is wanted; its map begins at row `down`, column `right` of the wanted
+  /// one.
   Tensor read(const Context& context, const Tensor& tensor, std::int32_t down = 0,
               std::int32_t right = 0) const {
     Tensor staged = room(context, tensor);
     if (needed_) move(context, staged, tensor, down, right);
     return staged;
   }
-  /// The way back, from room(tensor).
+  /// Converts back into `tensor` what has been written to room(tensor).
   void write(const Context& context, Tensor& tensor, std::int32_t down = 0,
              std::int32_t right = 0) const {
     if (needed_) move(context, tensor, room(context, tensor), -down, -right);
@@ -62,7 +63,7 @@ class Staged {
 
   TensorDesc wanted_;
   bool needed_ = false;     ///< The descriptions differ.
-  std::size_t offset_ = 0;  ///< Where it is staged.
+  std::size_t offset_ = 0;  ///< Where it is staged, in bytes.
 };
 
 }  // namespace duplex::cudnn

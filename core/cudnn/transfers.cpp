@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/cudnn/kernels.h"
+#include "core/cudnn/kernels/kernels.h"
 #include "core/cudnn/layout.h"
 
 namespace duplex::cudnn {
@@ -19,7 +19,7 @@ Handle<cudaStream_t> make_stream() {
 
 class EventTransfer final : public Transfer {
  public:
-  /// `wanted`: what lives as long as this.
+  /// `wanted` lives as long as this transfer.
   EventTransfer(ContextPtr context, Handle<cudaEvent_t> done, const char* what,
                 std::shared_ptr<void> wanted = nullptr)
       : context_(std::move(context)),
@@ -42,7 +42,7 @@ class EventTransfer final : public Transfer {
   std::shared_ptr<void> wanted_;
 };
 
-/// `tensor` without its layout, in memory that is `staging`'s.
+/// Returns a plain tensor for the elements of `tensor`, in the memory of `staging`.
 Tensor plain_in(Context& context, Buffer& staging, const Tensor& tensor) {
   const TensorDesc plain = unfolded(tensor.desc);
   context.grow(staging, plain.bytes);
@@ -129,7 +129,7 @@ bool Transfers::take(Tensor& to, const float* from) {
 CopyWaits Transfers::waits() {
   CopyWaits sum;
   for (const Wait& wait : waits_) {
-    float late = 0.0F;  // Milliseconds; less than zero where nothing had to wait.
+    float late = 0.0F;  // In milliseconds; below zero where nothing had to wait.
     check(cudaEventSynchronize(wait.done.get()), what_in);
     check(cudaEventElapsedTime(&late, wait.reached.get(), wait.done.get()), "timing a copy");
     sum.*wait.kind += std::max(static_cast<double>(late), 0.0) * 1e-3;

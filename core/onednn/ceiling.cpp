@@ -8,8 +8,8 @@
 #include "core/clock.h"
 #include "core/onednn/compat.h"
 #include "core/onednn/context.h"
-#include "core/onednn/conv.h"
 #include "core/onednn/layout.h"
+#include "core/onednn/operations/conv.h"
 
 namespace duplex {
 namespace {
@@ -17,7 +17,8 @@ namespace {
 using dnnl::memory;
 using Arguments = std::vector<std::pair<int, memory::desc>>;
 
-/// The fastest call of a primitive on buffers of its own, filled with small positive numbers.
+/// Returns the seconds of the fastest call of a primitive, on buffers of its own that are filled
+/// with small positive numbers.
 double fastest(onednn::Context& context, double budget, const dnnl::primitive& primitive,
                const Arguments& arguments) {
   std::unordered_map<int, memory> bound;
@@ -71,7 +72,7 @@ ConvSeconds measure(onednn::Context& context, double budget,
   return result;
 }
 
-/// Direction by direction; `a` all 0: nothing measured yet.
+/// Returns the fastest, direction by direction. Where `a` is all 0, nothing has been measured yet.
 ConvSeconds fastest_of(const ConvSeconds& a, const ConvSeconds& b) {
   if (a.forward == 0.0) return b;
   return {std::min(a.forward, b.forward), std::min(a.backward_data, b.backward_data),

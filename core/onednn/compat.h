@@ -1,5 +1,5 @@
-// Hides what oneDNN 2.0 to 3 spell differently. Nothing outside this file asks for the version, but
-// make/probe.sh, which declines what is older.
+// Hides the differences between oneDNN 2.0 to 3. Nothing outside this file asks for the version
+// except make/probe.sh, which declines older ones.
 #pragma once
 #include <dnnl.hpp>
 
@@ -15,14 +15,14 @@ inline void append_relu(dnnl::post_ops& ops) {
   ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
 }
 
-/// The description of an `Op` primitive, empty where oneDNN has no implementation.
+/// Returns the description of an `Op` primitive, empty where oneDNN has no implementation.
 template <class Op, class... Args>
 typename Op::primitive_desc describe(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
                                      const Args&... args) {
   return typename Op::primitive_desc(engine, args..., attr, true);
 }
 
-/// The same of a backward `Op` that belongs to the forward one `hint`.
+/// Returns the same of a backward `Op` that belongs to the forward one `hint`.
 template <class Op, class Hint, class... Args>
 typename Op::primitive_desc describe_backward(const dnnl::engine& engine,
                                               const dnnl::primitive_attr& attr, const Hint& hint,
@@ -88,7 +88,7 @@ inline auto describe_logistic(const dnnl::engine& engine, const dnnl::primitive_
                                          dnnl::algorithm::eltwise_logistic, x, x, 0.0F, 0.0F);
 }
 
-/// Backward counts the shift among its inputs in oneDNN 2, though it does not read it.
+/// In oneDNN 2, backward counts the shift among its inputs, though it does not read it.
 inline dnnl::memory::desc batch_norm_backward_shift(const dnnl::memory::desc&) {
   return {};
 }
@@ -103,14 +103,14 @@ inline void append_relu(dnnl::post_ops& ops) {
   ops.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
 }
 
-/// The description of an `Op` primitive, empty where oneDNN has no implementation.
+/// Returns the description of an `Op` primitive, empty where oneDNN has no implementation.
 template <class Op, class... Args>
 typename Op::primitive_desc describe(const dnnl::engine& engine, const dnnl::primitive_attr& attr,
                                      const Args&... args) {
   return typename Op::primitive_desc(typename Op::desc(args...), attr, engine, true);
 }
 
-/// The same of a backward `Op` that belongs to the forward one `hint`.
+/// Returns the same of a backward `Op` that belongs to the forward one `hint`.
 template <class Op, class Hint, class... Args>
 typename Op::primitive_desc describe_backward(const dnnl::engine& engine,
                                               const dnnl::primitive_attr& attr, const Hint& hint,
@@ -181,8 +181,8 @@ inline dnnl::memory::desc batch_norm_backward_shift(const dnnl::memory::desc& sh
 
 #if DNNL_VERSION_MAJOR == 2 && DNNL_VERSION_MINOR < 3
 
-/// Whether batch normalisation takes scale and shift as the two rows of one tensor, under the name
-/// of the scale. The shift's name is none then, and nothing is bound to it.
+/// Says whether batch normalisation takes scale and shift as the two rows of one tensor, under the
+/// name of the scale. The shift has no name then (0), and nothing is bound to it.
 constexpr bool scale_and_shift_are_one = true;
 constexpr int arg_scale = DNNL_ARG_SCALE_SHIFT, arg_shift = 0;
 constexpr int arg_diff_scale = DNNL_ARG_DIFF_SCALE_SHIFT, arg_diff_shift = 0;
@@ -203,11 +203,11 @@ inline dnnl::normalization_flags scale_and_shift() {
 
 #endif
 
-/// Whether a primitive may leave what it found in the padding of its result, which ought to be
+/// Says whether a primitive may leave old values in the padding of its result, which ought to be
 /// zero: oneDNN 2.0's plain loop for LRN does, 2.2's does not.
 constexpr bool leaves_padding = DNNL_VERSION_MAJOR == 2 && DNNL_VERSION_MINOR < 2;
 
-/// Names of sets of instructions that some versions do not know; nullptr for any other.
+/// Returns the names of instruction sets that some versions do not know, nullptr for any other.
 inline const char* newer_instruction_set([[maybe_unused]] dnnl::cpu_isa isa) {
 #if DNNL_VERSION_MAJOR >= 3
   if (isa == dnnl::cpu_isa::avx512_core_fp16) return "avx512_core_fp16";

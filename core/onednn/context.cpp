@@ -37,7 +37,7 @@ Buffer allocate_aligned(std::size_t bytes) {
     throw Error("out of memory: " + std::to_string(bytes >> 20) +
                 " MiB wanted; a smaller batch needs less");
   }
-  if (big) madvise(data, size, MADV_HUGEPAGE);  // Advice: without it, only slower.
+  if (big) madvise(data, size, MADV_HUGEPAGE);  // Without this advice, it is only slower.
   return {data, bytes, [](void* p) { std::free(p); }};
 }
 
@@ -96,8 +96,8 @@ BoundPrimitive::BoundPrimitive(ContextPtr context, std::string what, dnnl::primi
 void BoundPrimitive::run(Pointers pointers) {
   try {
     context_->enter();
-    // Setting a pointer writes zeros into a layout's padding, so only where it has changed or the
-    // primitive does not.
+    // Setting a pointer writes zeros into a layout's padding, so this sets only a pointer that has
+    // changed, or every one where the primitive does not write these zeros.
     const auto bind = [](dnnl::memory& memory, const void* pointer) {
       if (leaves_padding || memory.get_data_handle() != pointer) {
         memory.set_data_handle(const_cast<void*>(pointer));
@@ -151,7 +151,7 @@ void Conversion::finish(float* data) {
   reorder_.run({{DNNL_ARG_FROM, context_->staging(slot_, from_bytes_)}, {DNNL_ARG_TO, data}});
 }
 
-int slowness(const char* implementation) {
+int implementation_rank(const char* implementation) {
   const auto contains = [&](const char* word) {
     return std::strstr(implementation, word) != nullptr;
   };

@@ -1,4 +1,4 @@
-// What the operations of one oneDNN device share: engine, stream, threads, and memory that is
+// The operations of one oneDNN device share a Context: engine, stream, threads, and memory that is
 // needed only while a call runs.
 #pragma once
 #include <array>
@@ -14,7 +14,8 @@
 
 namespace duplex::onednn {
 
-/// Aligned to a cache line; big buffers to a huge page, and the kernel is asked for such pages.
+/// Returns memory that is aligned to a cache line. Big buffers are aligned to a huge page, and the
+/// kernel is asked for such pages.
 Buffer allocate_aligned(std::size_t bytes);
 
 class Context {
@@ -28,21 +29,23 @@ class Context {
   /// OpenMP's number of threads belongs to the calling thread: call this before creating or running
   /// anything that is parallel.
   void enter() const;
-  /// The same for moving data. A thread other than the one that made the device communicates while
-  /// that one computes, so it gets one core.
+  /// Does the same for moving data, and returns the number of threads. A thread other than the one
+  /// that made the device communicates while that one computes, so it gets one core.
   int enter_transfer() const;
 
-  /// Device::keep_nan: whether what oneDNN fuses with a ReLU, which turns NaN into 0, is to run
-  /// apart from it.
+  /// Sets Device::keep_nan: when on, operations run apart from the ReLU that oneDNN fuses with
+  /// them, because a fused ReLU turns NaN into 0.
   void keep_nan(bool on) { keeps_nan_ = on; }
   bool keeps_nan() const { return keeps_nan_; }
 
-  /// Attributes of every primitive: the scratchpad comes from us.
+  /// Returns the attributes of every primitive, which make the caller give it a scratchpad.
   dnnl::primitive_attr attributes() const;
-  /// Shared by all operations, valid during one call. reserve at creation, take when running.
+  /// All operations share the scratchpad, which is valid during one call. They reserve it when they
+  /// are made and take it when they run.
   void reserve_scratchpad(std::size_t bytes);
   void* scratchpad();
-  /// Buffers for converted arguments; a call may use each slot once. Valid during one call.
+  /// Returns buffers for converted arguments, which are valid during one call. A call may use each
+  /// slot once.
   enum Slot { slot_x, slot_y, slot_weights, slots };
   float* staging(Slot slot, std::size_t bytes);
 
@@ -66,7 +69,7 @@ class BoundPrimitive {
   using Pointers = std::initializer_list<std::pair<int, const void*>>;
 
   BoundPrimitive() = default;
-  /// `what` names it in errors: "convolution 8x3x224x224, forward".
+  /// `what` names the primitive in errors: "convolution 8x3x224x224, forward".
   template <class Description>
   BoundPrimitive(ContextPtr context, std::string what, const Description& description,
                  const dnnl::primitive& primitive, Arguments arguments)
@@ -86,7 +89,7 @@ class BoundPrimitive {
   std::unordered_map<int, dnnl::memory> arguments_;
 };
 
-/// Arguments DNNL_ARG_FROM and DNNL_ARG_TO.
+/// Makes a reorder with the arguments DNNL_ARG_FROM and DNNL_ARG_TO.
 BoundPrimitive make_reorder(const ContextPtr& context, const dnnl::memory::desc& from,
                             const dnnl::memory::desc& to);
 
@@ -98,9 +101,10 @@ class Conversion {
   Conversion(const ContextPtr& context, const dnnl::memory::desc& from,
              const dnnl::memory::desc& to, Context::Slot slot);
 
-  /// Input: the data in the layout `to`.
+  /// Returns an input's data in the layout `to`.
   const float* input(const float* data);
-  /// Output: where the primitive shall write in the layout `from`; then finish brings it to `data`.
+  /// Returns where the primitive shall write an output in the layout `from`; finish() then brings
+  /// it to `data`.
   float* target(float* data);
   void finish(float* data);
 
@@ -111,9 +115,9 @@ class Conversion {
   BoundPrimitive reorder_;
 };
 
-/// How good an implementation is, by its name: 0 generated code, 1 unfolding and a matrix product,
-/// 2 plain loops.
-int slowness(const char* implementation);
+/// Ranks an implementation by its name: 0 is generated code, 1 unfolding (im2col) and a matrix
+/// product, 2 plain loops.
+int implementation_rank(const char* implementation);
 
 [[noreturn]] void fail(const std::string& what, const dnnl::error& error);
 

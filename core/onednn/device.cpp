@@ -5,21 +5,21 @@
 #include <atomic>
 
 #include "core/error.h"
-#include "core/onednn/activation.h"
-#include "core/onednn/add.h"
-#include "core/onednn/batch_norm.h"
 #include "core/onednn/compat.h"
-#include "core/onednn/concat.h"
 #include "core/onednn/context.h"
-#include "core/onednn/conv.h"
-#include "core/onednn/dropout.h"
 #include "core/onednn/kernels.h"
 #include "core/onednn/layout.h"
-#include "core/onednn/linear.h"
-#include "core/onednn/loss.h"
-#include "core/onednn/lrn.h"
+#include "core/onednn/operations/activation.h"
+#include "core/onednn/operations/add.h"
+#include "core/onednn/operations/batch_norm.h"
+#include "core/onednn/operations/concat.h"
+#include "core/onednn/operations/conv.h"
+#include "core/onednn/operations/dropout.h"
+#include "core/onednn/operations/linear.h"
+#include "core/onednn/operations/loss.h"
+#include "core/onednn/operations/lrn.h"
+#include "core/onednn/operations/pool.h"
 #include "core/onednn/parallel.h"
-#include "core/onednn/pool.h"
 
 namespace duplex {
 namespace {
@@ -161,7 +161,8 @@ class OneDnnDevice final : public Device {
   }
 
  private:
-  /// May run in a thread beside the one that computes, so it shares no memory with the operations.
+  /// Copies or reorders. It may run in a thread beside the one that computes, so it shares no
+  /// memory with the operations.
   void move(float* to, const dnnl::memory::desc& to_memory, const float* from,
             const dnnl::memory::desc& from_memory, const TensorDesc& desc) {
     context_->enter_transfer();

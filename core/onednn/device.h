@@ -7,7 +7,7 @@
 
 namespace duplex {
 
-/// `threads`: at least 1.
+/// `threads` is at least 1.
 std::unique_ptr<Device> make_onednn_device(int threads);
 
 }  // namespace duplex

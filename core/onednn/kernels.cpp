@@ -35,7 +35,7 @@ DUPLEX_CLONES void add_relu(float* to, const float* a, const float* b, std::int6
 }
 
 DUPLEX_CLONES bool finite(const float* values, std::int64_t count) {
-  constexpr std::uint32_t exponent = 0x7F800000;  // All ones in infinities and NaN alone.
+  constexpr std::uint32_t exponent = 0x7F800000;  // Only infinities and NaN have all these bits.
   std::uint32_t greatest = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     std::uint32_t bits = 0;
@@ -60,8 +60,8 @@ void sum_masked(float* to, const std::vector<const float*>& inputs, const float*
                 std::int64_t begin, std::int64_t end) {
   if (inputs.size() == 1 && y != nullptr)
     return mask(to + begin, inputs[0] + begin, y + begin, end - begin);
-  // By pieces that stay in the first-level cache, in a buffer of our own, since `to` may be any of
-  // the inputs.
+  // It sums by pieces that stay in the first-level cache, in a buffer of its own, since `to` may be
+  // any of the inputs.
   constexpr std::int64_t piece = 2048;
   float buffer[piece];
   for (std::int64_t i = begin; i < end; i += piece) {

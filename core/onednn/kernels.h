@@ -16,17 +16,18 @@ void mask(float* to, const float* from, const float* y, std::int64_t count);
 void add(float* to, const float* a, const float* b, std::int64_t count);
 /// to = max(a + b, 0); NaN stays NaN.
 void add_relu(float* to, const float* a, const float* b, std::int64_t count);
-/// Whether all are finite numbers.
+/// Returns whether all values are finite numbers.
 bool finite(const float* values, std::int64_t count);
 /// to = a * b
 void multiply(float* to, const float* a, const float* b, std::int64_t count);
 /// to = dy * y * (1 - y)
 void sigmoid_backward(float* to, const float* dy, const float* y, std::int64_t count);
-/// to = sum of the inputs, in their order, times [y > 0] where there is a y; elements [begin, end).
+/// to = sum of the inputs, in their order, times [y > 0] where y is not null, for elements [begin,
+/// end).
 void sum_masked(float* to, const std::vector<const float*>& inputs, const float* y,
                 std::int64_t begin, std::int64_t end);
 
-/// A ReLU on its own, over all that is stored, on all threads; NaN stays NaN, which a fused one
+/// Applies ReLU on its own to all that is stored, on all threads. NaN stays NaN, which a fused ReLU
 /// turns into 0.
 void relu_in_place(Tensor& y);
 

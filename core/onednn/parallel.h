@@ -1,4 +1,4 @@
-// Loops of this backend's own, shared out over OpenMP's threads.
+// Shares out the loops of this backend's own over OpenMP's threads.
 #pragma once
 #ifdef _OPENMP
 #include <omp.h>
@@ -12,8 +12,9 @@ namespace duplex::onednn {
 /// Elements below which a second thread costs more than it saves.
 constexpr std::int64_t serial_elements = 16384;
 
-/// Calls body(begin, end) for parts of [0, count) that together make it up. `work`: elements that
-/// all of it touches. One thread or all of them: OpenMP would end and restart threads otherwise.
+/// Calls body(begin, end) for parts of [0, count) that together make it up. `work` is the number of
+/// elements that all of it touches. It takes one thread or all of them, because OpenMP would end
+/// and restart threads otherwise.
 template <class Body>
 void parallel_for(std::int64_t count, std::int64_t work, const Body& body) {
 #ifdef _OPENMP
@@ -31,7 +32,7 @@ void parallel_for(std::int64_t count, std::int64_t work, const Body& body) {
   if (count > 0) body(std::int64_t{0}, count);
 }
 
-/// The same over floats, cut at cache lines.
+/// Does the same over floats, cut at cache lines.
 template <class Body>
 void parallel_elements(std::int64_t count, const Body& body) {
   constexpr std::int64_t line = 16;

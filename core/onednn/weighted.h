@@ -1,4 +1,4 @@
-// What convolutions and linear layers share: three primitives over x, weights and y, the choice of
+// Convolutions and linear layers share this: three primitives over x, weights and y, the choice of
 // their layouts, and the conversions where a primitive wants another layout than the tensor has.
 #pragma once
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace duplex::onednn {
 
-/// A ReLU that is fused with a primitive.
+/// Returns the post-op of a ReLU that is fused with a primitive.
 inline dnnl::post_ops relu_after() {
   dnnl::post_ops ops;
   append_relu(ops);
@@ -24,16 +24,17 @@ struct Layouts {
   dnnl::memory::desc x, weights, y;
 };
 
-/// The first of the fastest kind of implementation among `candidates`; `describe` makes a primitive
-/// description of one, empty if there is none. List first what needs the fewest conversions.
+/// Returns the first description of the fastest kind of implementation (implementation_rank())
+/// among `candidates`. `describe` makes a primitive description of one, empty if there is none.
+/// List the candidate that needs the fewest conversions first.
 template <class Describe>
 auto choose(const std::vector<Layouts>& candidates, const Describe& describe) {
   decltype(describe(candidates[0])) best;
   for (const Layouts& layouts : candidates) {
     auto description = describe(layouts);
     if (!description) continue;
-    const int rank = slowness(description.impl_info_str());
-    if (!best || rank < slowness(best.impl_info_str())) best = description;
+    const int rank = implementation_rank(description.impl_info_str());
+    if (!best || rank < implementation_rank(best.impl_info_str())) best = description;
     if (rank == 0) break;
   }
   if (!best) throw dnnl::error(dnnl_unimplemented, "no implementation for these extents");
@@ -44,8 +45,8 @@ auto choose(const std::vector<Layouts>& candidates, const Describe& describe) {
 /// BackwardWeights, and functions forward(layouts, attributes), backward_data(layouts, hint),
 /// backward_weights(layouts, hint) that return descriptions; choose_forward(), which settles the
 /// layouts of weights and y; `x`, the layout of x, and `x_wanted`, the one to ask for first; `any`,
-/// the layouts that leave the choice to oneDNN; `bias` and `relu`, whether there is one;
-/// `attributes`, those of a primitive that nothing is fused with.
+/// the layouts that leave the choice to oneDNN; `bias` and `relu`, whether there is a bias and a
+/// ReLU; `attributes`, those of a primitive that nothing is fused with.
 template <class Interface, class Primitives>
 class Weighted final : public Interface {
  public:
@@ -113,7 +114,7 @@ class Weighted final : public Interface {
                            {DNNL_ARG_DST, description.dst_desc()}});
   }
 
-  /// The same without the ReLU, over the same layouts.
+  /// Makes linear_, which is forward_ without the ReLU, over the same layouts.
   void prepare_linear() {
     context_->enter();
     const auto description = primitives_.forward(
@@ -122,7 +123,8 @@ class Weighted final : public Interface {
     linear_ = bound_forward(description);
   }
 
-  // Made when first asked for: a network's first layer never asks for dx, evaluation for neither.
+  // Backward's primitives are made when they are first asked for: a network's first layer never
+  // asks for dx, and evaluation asks for neither gradient.
   void prepare_backward_data() {
     context_->enter();
     const auto description = choose(backward_candidates(), [&](const Layouts& layouts) {
@@ -159,7 +161,7 @@ class Weighted final : public Interface {
   ContextPtr context_;
   Primitives primitives_;
   std::string what_;
-  Layouts has_;  ///< Of the tensors that this operation is given.
+  Layouts has_;  ///< Layouts of the tensors that this operation is given.
   typename Primitives::Forward::primitive_desc hint_;
   BoundPrimitive forward_, data_, weights_;
   BoundPrimitive linear_;  ///< forward_ without its ReLU; made at the first use of keep_nan.

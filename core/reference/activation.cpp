@@ -9,12 +9,12 @@ namespace {
 
 class Relu : public Activation {
  public:
-  // (2.3)
+  // ReLU (2.3).
   void forward(Tensor& y_out, const Tensor& x_in) override {
     for (std::int64_t i = 0; i < x_in.stored(); ++i) y_out.data[i] = std::max(x_in.data[i], 0.0F);
   }
 
-  // (3.6); y is above zero exactly where x is.
+  // The gradient of ReLU (3.6): y is above zero exactly where x is.
   void backward(Tensor& dx, const Tensor& dy, const Tensor& y_in) override {
     for (std::int64_t i = 0; i < dx.stored(); ++i) {
       dx.data[i] = y_in.data[i] > 0.0F ? dy.data[i] : 0.0F;
@@ -24,14 +24,14 @@ class Relu : public Activation {
 
 class Sigmoid : public Activation {
  public:
-  // (2.4)
+  // Sigmoid (2.4).
   void forward(Tensor& y_out, const Tensor& x_in) override {
     for (std::int64_t i = 0; i < x_in.stored(); ++i) {
       y_out.data[i] = 1.0F / (1.0F + std::exp(-x_in.data[i]));
     }
   }
 
-  // (3.7)
+  // The gradient of sigmoid (3.7).
   void backward(Tensor& dx, const Tensor& dy, const Tensor& y_in) override {
     for (std::int64_t i = 0; i < dx.stored(); ++i) {
       dx.data[i] = dy.data[i] * y_in.data[i] * (1.0F - y_in.data[i]);

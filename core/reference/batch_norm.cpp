@@ -97,7 +97,7 @@ class ReferenceBatchNorm : public BatchNorm {
   }
 
  private:
-  /// visit(offset) for every value of channel c in the batch.
+  /// Calls visit(offset) for every value of channel c in the batch.
   template <typename Visit>
   void for_each_value(std::int64_t c, Visit visit) const {
     for (std::int64_t n = 0; n < x.shape.n(); ++n) {
@@ -117,8 +117,8 @@ class ReferenceBatchNorm : public BatchNorm {
 
   BatchNormSpec spec_;
   std::int64_t map_ = 0, count_ = 0;
-  std::vector<double> mean_, inverse_deviation_;  ///< Of the last forward_training,
-  std::vector<unsigned char> positive_;           ///< and where its y was above zero.
+  std::vector<double> mean_, inverse_deviation_;  ///< Statistics of the last forward_training.
+  std::vector<unsigned char> positive_;           ///< Where that forward's y was above zero.
 };
 
 }  // namespace

@@ -49,7 +49,7 @@ class ReferenceConcat : public Concat {
   }
 
  private:
-  std::vector<std::int64_t> offset_;  ///< Of each input's piece in a sample of y.
+  std::vector<std::int64_t> offset_;  ///< The offset of each input's piece in a sample of y.
 };
 
 class ReferencePadChannels : public PadChannels {

@@ -21,7 +21,7 @@ class ReferenceConv : public Conv {
 
     xs_ = x.shape;
     ys_ = y.shape;
-    if (sees_no_neighbours()) {  // Then the map is as good as one long row.
+    if (sees_no_neighbours()) {  // Then the map counts as one long row.
       xs_ = {xs_.n(), xs_.c(), 1, xs_.h() * xs_.w()};
       ys_ = {ys_.n(), ys_.c(), 1, ys_.h() * ys_.w()};
     }
@@ -118,8 +118,8 @@ class ReferenceConv : public Conv {
   }
 
  private:
-  /// For one kx: the `count` outputs of a row from `first` on that read a column of the map, not of
-  /// the padding, and the column that the first of them reads. The next ones read `stride` further.
+  /// For one kx, the `count` outputs of a row from `first` on read a column of the map, not of the
+  /// padding. The first of them reads column `input`, and each next one reads `stride` further.
   struct Columns {
     std::int64_t first = 0, count = 0, input = 0;
   };
@@ -146,20 +146,21 @@ class ReferenceConv : public Conv {
     return columns;
   }
 
-  /// The row of x that output row oy reads with row ky of the window; -1 where that is padding.
+  /// Returns the row of x that output row oy reads with row ky of the window, or -1 where that is
+  /// padding.
   std::int64_t input_row(std::int64_t oy, std::int64_t ky) const {
     const std::int64_t iy = oy * spec_.window.stride_y + ky - spec_.window.padding.top;
     return iy < xs_.h() ? std::max(iy, std::int64_t{-1}) : -1;
   }
 
-  /// Channel c of the group that filter f belongs to, as a channel of x.
+  /// Returns channel c of the group that filter f belongs to, as a channel of x.
   std::int64_t input_channel(std::int64_t f, std::int64_t c) const {
     const std::int64_t group = f / (spec_.filters / spec_.groups);
     return group * weights.shape.c() + c;
   }
 
   ConvSpec spec_;
-  Shape xs_, ys_;  ///< As the loops see them.
+  Shape xs_, ys_;  ///< The shapes of x and y as the loops see them.
   std::vector<Columns> columns_;
 };
 

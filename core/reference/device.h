@@ -6,7 +6,7 @@
 
 namespace duplex {
 
-/// One thread; every layout is plain.
+/// It runs on one thread, and every layout is plain.
 std::unique_ptr<Device> make_reference_device();
 
 }  // namespace duplex

@@ -37,7 +37,7 @@ class ReferenceDropout : public Dropout {
 
  private:
   float rate_;
-  std::vector<float> factor_;  ///< Of the last forward: 0 or 1 / (1 - rate).
+  std::vector<float> factor_;  ///< The factors of the last forward: 0 or 1 / (1 - rate).
 };
 
 }  // namespace

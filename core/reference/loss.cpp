@@ -53,8 +53,8 @@ class ReferenceLoss : public Loss {
   }
 
  private:
-  /// y = softmax(x) of one sample; returns -log y[label], 0 for label -1. The greatest x is taken
-  /// off first, so that exp does not overflow; and the logarithm is that of the sum, so that it
+  /// y = softmax(x) of one sample; returns -log y[label], 0 for label -1. It subtracts the greatest
+  /// x first, so that exp does not overflow, and takes the logarithm of the sum, so that the loss
   /// stays finite where y[label] is too small for a float.
   double cross_entropy(float* y_row, const float* x_row, std::int64_t label) const {
     const double greatest = double{*std::max_element(x_row, x_row + classes_)};
@@ -89,8 +89,8 @@ class ReferenceLoss : public Loss {
 
   LossKind kind_;
   std::int64_t samples_ = 0, classes_ = 0;
-  std::vector<std::int32_t> labels_;  ///< Of the last forward that had any,
-  double value_ = 0.0;                ///< and its mean loss.
+  std::vector<std::int32_t> labels_;  ///< Labels of the last forward that had any.
+  double value_ = 0.0;                ///< The mean loss of that forward.
 };
 
 }  // namespace

@@ -53,8 +53,8 @@ class ReferenceLrn : public Lrn {
   }
 
  private:
-  /// visit(offset of channel c, offset of channel j) for every two channels of a sample that are at
-  /// most size / 2 apart.
+  /// Calls visit(offset of channel c, offset of channel j) for every two channels of a sample that
+  /// are at most size / 2 apart.
   template <typename Visit>
   void for_each_neighbour(Visit visit) const {
     const std::int64_t channels = x.shape.c(), reach = spec_.size / 2;

@@ -30,7 +30,7 @@ class ReferencePool : public Pool {
   ReferencePool(const PoolSpec& spec, const TensorDesc& x_desc) : spec_(spec) {
     x = x_desc;
     y = plain_desc(output_shape(spec, x.shape));
-    if (spec.kind == PoolKind::max) winner_.resize(static_cast<std::size_t>(y.shape.elements()));
+    if (spec.kind == PoolKind::max) argmax_.resize(static_cast<std::size_t>(y.shape.elements()));
   }
 
   void forward(Tensor& y_out, const Tensor& x_in) override {
@@ -41,7 +41,7 @@ class ReferencePool : public Pool {
         for_each_input(patch, [&](std::int64_t i) {
           if (map[i] > map[best] || std::isnan(map[i])) best = i;
         });
-        winner_[static_cast<std::size_t>(output)] = best;
+        argmax_[static_cast<std::size_t>(output)] = best;
         y_out.data[output] = map[best];
       } else {
         float sum = 0.0F;
@@ -56,7 +56,7 @@ class ReferencePool : public Pool {
     for_each_output([&](std::int64_t plane, std::int64_t output, const Patch& patch) {
       float* map = dx.data + plane;
       if (spec_.kind == PoolKind::max) {
-        map[winner_[static_cast<std::size_t>(output)]] += dy.data[output];
+        map[argmax_[static_cast<std::size_t>(output)]] += dy.data[output];
       } else {
         const float share = dy.data[output] / static_cast<float>(patch.elements());
         for_each_input(patch, [&](std::int64_t i) { map[i] += share; });
@@ -65,7 +65,7 @@ class ReferencePool : public Pool {
   }
 
  private:
-  /// visit(offset of the map in x, offset of the output in y, patch) for every output.
+  /// Calls visit(offset of the map in x, offset of the output in y, patch) for every output.
   template <typename Visit>
   void for_each_output(Visit visit) const {
     const std::int64_t map = x.shape.h() * x.shape.w();
@@ -79,7 +79,7 @@ class ReferencePool : public Pool {
     }
   }
 
-  /// visit(offset in the map) for every element of the patch, in row-major order.
+  /// Calls visit(offset in the map) for every element of the patch, in row-major order.
   template <typename Visit>
   void for_each_input(const Patch& patch, Visit visit) const {
     for (std::int64_t iy = patch.top; iy < patch.bottom; ++iy) {
@@ -89,7 +89,7 @@ class ReferencePool : public Pool {
 
   PoolSpec spec_;
   std::vector<std::int64_t>
-      winner_;  ///< For each output of the last forward, its place in the map.
+      argmax_;  ///< The argmax of each output of the last forward: an offset in the map.
 };
 
 }  // namespace

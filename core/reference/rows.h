@@ -1,5 +1,5 @@
-// What the plain loops share: row-major offsets, and the three inner loops along contiguous memory
-// that a compiler turns into vector instructions.
+// The plain loops share row-major offsets, and the three inner loops along contiguous memory that a
+// compiler turns into vector instructions.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace duplex::reference {
 
-/// Offset of element (n, c, h, w) of a plain tensor.
+/// Returns the offset of element (n, c, h, w) of a plain tensor.
 inline std::int64_t at(const Shape& shape, std::int64_t n, std::int64_t c, std::int64_t h,
                        std::int64_t w) {
   return ((n * shape.c() + c) * shape.h() + h) * shape.w() + w;
@@ -31,7 +31,8 @@ inline void scatter_scaled(float* __restrict to, const float* __restrict from, f
   for (std::int64_t i = 0; i < count; ++i) to[i * stride] += factor * from[i];
 }
 
-/// Sum of a[i] * b[i * stride]. Eight partial sums, since a compiler may not reorder one.
+/// Returns the sum of a[i] * b[i * stride]. It keeps eight partial sums, because a compiler may not
+/// reorder a single one.
 inline float dot(const float* a, const float* b, std::int64_t count, std::int64_t stride = 1) {
   constexpr std::int64_t lanes = 8;
   float sums[lanes] = {};

@@ -20,7 +20,7 @@ float twice_a_denormal() {
 
 TEST(Denormals, CountAsZeroInTheThreadAndItsChildrenAlone) {
 #if !defined(__SSE__) && !defined(__x86_64__) && !defined(__aarch64__)
-  GTEST_SKIP() << "how to flush denormals is known of x86 and 64-bit ARM alone";
+  GTEST_SKIP() << "flush_denormals() works on x86 and 64-bit ARM only";
 #endif
   std::thread([] {
     EXPECT_GT(half_of_the_least_normal(), 0.0F);

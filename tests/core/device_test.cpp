@@ -1,4 +1,4 @@
-// Devices: memory, copies, element-wise work, and how they are named.
+// Tests devices: memory, copies, element-wise work, and how they are named.
 #include "core/device.h"
 
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@
 
 #include "core/cuda.h"
 #include "core/error.h"
-#include "tests/core/backends.h"
-#include "tests/core/subject.h"
-#include "tests/core/values.h"
+#include "tests/core/operations/backends.h"
+#include "tests/core/operations/fixture.h"
+#include "tests/core/operations/values.h"
 
 namespace duplex::test {
 namespace {
@@ -32,7 +32,7 @@ constexpr bool address_sanitizer = false;
 constexpr bool address_sanitizer = false;
 #endif
 
-/// Descriptions of every kind that this device makes: plain ones, activations, weights.
+/// Returns descriptions of every kind that this device makes: plain ones, activations, weights.
 std::vector<TensorDesc> descriptions(Device& device) {
   ConvSpec conv;
   conv.filters = 33;
@@ -96,7 +96,7 @@ TEST_P(DeviceTest, FindsTheOneElementThatIsNotFinite) {
   }
 }
 
-/// Copies beside the operations, from memory that is pinned and from other.
+/// Copies run beside the operations, from memory that is pinned and from memory that is not.
 TEST_P(DeviceTest, StartedCopiesBringWhatOperationsSee) {
   for (const bool pinned : {false, true}) {
     for (const TensorDesc& desc : descriptions(*device)) {
@@ -130,11 +130,11 @@ TEST_P(DeviceTest, AnUploadTakesWhatWasPrefetched) {
     Values values = random_values(shape, 1), other = random_values(shape, 2);
     const Values kept = values;
     Tensor tensor = memory.poisoned(desc);
-    for (int round = 0; round < 2; ++round) {  // The second takes the memory of the first.
+    for (int round = 0; round < 2; ++round) {  // The second reuses the memory of the first.
       const auto copy = device->prefetch(values.data(), values.size() * sizeof(float));
       if (copy) {
         copy->wait();
-        std::fill(values.begin(), values.end(), 7.0F);  // It is there already.
+        std::fill(values.begin(), values.end(), 7.0F);  // The copy has them already.
       }
       device->upload(tensor, other.data());
       EXPECT_EQ(memory.read(tensor), other);
@@ -142,7 +142,7 @@ TEST_P(DeviceTest, AnUploadTakesWhatWasPrefetched) {
       EXPECT_EQ(memory.read(tensor), kept);
       values = kept;
     }
-    // A copy that nobody holds any more counts no longer: other values may be there by now.
+    // A copy that nobody holds any more is not used: the memory may have other values by now.
     device->prefetch(other.data(), other.size() * sizeof(float)).reset();
     std::fill(other.begin(), other.end(), 7.0F);
     device->upload(tensor, other.data());
@@ -161,7 +161,7 @@ TEST_P(DeviceTest, WhatIsPrefetchedDoesNotWaitForOperations) {
     return device->prefetch(values.data(), values.size() * sizeof(float));
   };
   const auto before = prefetch();
-  if (!before) return;  // Operations are through when they return.
+  if (!before) return;  // Operations are done when they return.
   device->upload(taken, values.data());
   const auto seconds_of = [](const auto& work) {
     const auto begin = std::chrono::steady_clock::now();
@@ -249,7 +249,7 @@ std::vector<OptimiserSpec> optimisers() {
   return {plain, decay, momentum, nesterov, adam};
 }
 
-// A device's update gives the bits of core/optimiser.h, whatever the layout, step by step.
+// A device's update gives the same bits as core/optimiser.h, whatever the layout, step by step.
 TEST_P(DeviceTest, UpdatesAsTheOptimiserDoes) {
   for (const TensorDesc& desc : descriptions(*device)) {
     for (const OptimiserSpec& spec : optimisers()) {
@@ -329,7 +329,7 @@ TEST(MakeDevice, UnknownNamesAreAnsweredWithTheKnown) {
   }
 }
 
-// As many threads as cores that the process may use, not as many as the machine has.
+// A device takes as many threads as the process may use cores, not as many as the machine has.
 TEST(MakeDevice, ThreadsFollowTheAffinity) {
   if (make_backend("onednn") == nullptr) GTEST_SKIP() << "onednn is not built in";
   cpu_set_t before;

@@ -1,4 +1,4 @@
-// Memory of its own pages: zero, aligned, all of it there.
+// Tests that mapped memory is zero, aligned, and all there.
 #include "core/mapped_memory.h"
 
 #include <gtest/gtest.h>

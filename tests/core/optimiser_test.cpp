@@ -1,4 +1,4 @@
-// The optimisers against the equations in double precision and against ten recorded steps of
+// Tests the optimisers against the equations in double precision and against ten recorded steps of
 // PyTorch's; learning rates; and that the cut of a span does not change a bit.
 #include "core/optimiser.h"
 
@@ -51,7 +51,7 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-/// Weights and state of one span, and the call on a part of it.
+/// The weights and state of one span, with the call that updates a part of it.
 struct Span {
   explicit Span(std::vector<float> start)
       : weights(std::move(start)), state(2, std::vector<float>(weights.size())) {}
@@ -86,7 +86,7 @@ TEST_P(Optimiser, TakesTheStepsOfPyTorch) {
   }
 }
 
-/// One weight through the equations as they are printed, in double precision.
+/// Takes one weight through the equations as they are printed, in double precision.
 class Exact {
  public:
   Exact(const OptimiserSpec& spec, double weight) : spec_(spec), weight_(weight) {}

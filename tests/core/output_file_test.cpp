@@ -1,5 +1,5 @@
-// Files that appear whole or not at all.
-#include "core/output_file.h"
+// Tests that files appear whole or not at all.
+#include "core/files/output_file.h"
 
 #include <gtest/gtest.h>
 
@@ -55,7 +55,7 @@ TEST(OutputFile, VanishesWithoutCommit) {
 
 TEST(OutputFile, OverwritesWhatWasWritten) {
   const TemporaryFolder folder;
-  const std::string large(200000, 'b');  // More than the buffer.
+  const std::string large(200000, 'b');  // This is more than the buffer holds.
   OutputFile file(folder / "a");
   file.write("aaaa");
   file.write(large);

@@ -1,4 +1,4 @@
-// The random numbers against published vectors, and each way of drawing against the others.
+// Tests the random numbers against published vectors, and each way of drawing against the others.
 #include "core/random.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace duplex {
 namespace {
 
-// Random123's kat_vectors, philox4x32 with 10 rounds.
+// The vectors are Random123's kat_vectors, philox4x32 with 10 rounds.
 TEST(Philox, KnownAnswers) {
   constexpr std::uint32_t ones = 0xffffffffU;
   EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}),
@@ -21,7 +21,7 @@ TEST(Philox, KnownAnswers) {
       (PhiloxCounter{0xd16cfe09U, 0x94fdccebU, 0x5001e420U, 0x24126ea1U}));
 }
 
-// Values of the FNV reference (Fowler, Noll, Vo; 64-bit FNV-1a).
+// The values are from the FNV reference (Fowler, Noll, Vo; 64-bit FNV-1a).
 TEST(StreamOf, KnownAnswers) {
   EXPECT_EQ(stream_of(""), 0xcbf29ce484222325U);
   EXPECT_EQ(stream_of("a"), 0xaf63dc4c8601ec8cU);
@@ -86,7 +86,7 @@ TEST(RandomStream, BelowStaysBelowAndReachesEverything) {
   EXPECT_EQ(random.below(0, 1), 0U);
 }
 
-// Mean and variance of a uniform variable, to six standard errors. The draws are fixed.
+// Checks mean and variance of a uniform variable, to six standard errors. The draws are fixed.
 TEST(RandomStream, UniformHasTheMomentsOfUniform) {
   constexpr std::size_t count = 1 << 20;
   std::vector<float> values(count);

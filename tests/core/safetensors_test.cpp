@@ -1,5 +1,6 @@
-// Safetensors files: round trips, a file that PyTorch's library wrote, and files that lie.
-#include "core/safetensors.h"
+// Tests safetensors files: round trips, a file that PyTorch's library wrote, and files whose
+// headers do not fit.
+#include "core/files/safetensors.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -22,7 +23,7 @@ class Safetensors : public testing::Test {
  protected:
   std::string path(const std::string& name = "a.safetensors") const { return folder_ / name; }
 
-  /// A file with this JSON header (its length put before it) and this many bytes of data.
+  /// Writes a file with this JSON header (its length put before it) and this many bytes of data.
   std::string write(const std::string& header, std::size_t data_bytes) const {
     const std::uint64_t length = header.size();
     std::string content(reinterpret_cast<const char*>(&length), sizeof length);
@@ -33,7 +34,7 @@ class Safetensors : public testing::Test {
     return path();
   }
 
-  /// The message that opening the file ends with.
+  /// Returns the message of the error that opening the file throws.
   static std::string refusal(const std::string& file) {
     try {
       SafetensorsFile opened(file);
@@ -102,7 +103,7 @@ TEST_F(Safetensors, DataBeginsAtAMultipleOfEight) {
   }
 }
 
-// Written by version 0.8.0 of PyTorch's library: safetensors.numpy.save of a (2, 1, 1, 3) array, a
+// Version 0.8.0 of PyTorch's library wrote this: safetensors.numpy.save of a (2, 1, 1, 3) array, a
 // (2) array and a scalar, with metadata.
 TEST_F(Safetensors, ReadsAFileOfPyTorchsLibrary) {
   const std::string header =
@@ -142,8 +143,7 @@ TEST_F(Safetensors, ReadsAFileOfPyTorchsLibrary) {
   EXPECT_EQ(values[0], 7.0F);
 }
 
-// The bytes that this program writes for the same content, which PyTorch's library was seen to
-// read.
+// This program writes these bytes for such content, and PyTorch's library was seen to read them.
 TEST_F(Safetensors, WritesTheBytesThatWereTriedWithPyTorchsLibrary) {
   save(path(), {{"conv1.bias", {2}, 0}, {"scale", {}, 0}}, {{0.1F, -0.2F}, {7.0F}},
        {{"network", "tiny"}});

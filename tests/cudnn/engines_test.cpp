@@ -1,6 +1,6 @@
-// What cuDNN itself, no stand-in, says of the convolutions of all networks. From 9.8 on it answers
-// for a GPU that is described and need not be there.
-#include "core/cudnn/engines.h"
+// Asks cuDNN itself, not the stand-in, for the engines of the convolutions of all networks. From
+// 9.8 on it answers for a GPU that is described and need not be there.
+#include "core/cudnn/engines/engines.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace duplex::cudnn {
 namespace {
 
-/// An H100, in the words of CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION.
+/// Describes an H100, in the words of CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION.
 constexpr const char* h100 = R"({
   "deviceName": "NVIDIA H100 80GB HBM3", "deviceVer": 900, "cudaDeviceId": 0, "pciDeviceId": 9008,
   "driverVer": 13000, "multiProcessorCount": 132, "totalGlobalMem": 85028896768,
@@ -64,7 +64,7 @@ class Engines : public ::testing::TestWithParam<Way> {
   Target target_;
 };
 
-/// As core/cudnn/conv.cpp asks for it.
+/// Returns the graph that core/cudnn/operations/conv.cpp asks for.
 ConvGraph graph_of(const ConvSpec& spec, const Shape& x, const Way& way) {
   const auto view = [&](const Shape& shape) {
     View it = view_of(desc_of(shape, way.order, way.type()));

@@ -11,7 +11,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "datasets/gzip.h"
+#include "datasets/decoding/gzip.h"
 
 namespace duplex::datasets::testing {
 namespace fs = std::filesystem;
@@ -71,7 +71,7 @@ Catalogue counted(std::size_t size, int classes, const Shape& shape) {
 
 void write_bytes(const std::string& path, const Bytes& content) {
   fs::create_directories(fs::path(path).parent_path());
-  fs::remove(path);  // Some file systems wait for the disk where a file is overwritten.
+  fs::remove(path);  // Some file systems wait for the disk when a file is overwritten.
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char*>(content.data()),
              static_cast<std::streamsize>(content.size()));
@@ -85,7 +85,7 @@ Bytes read(const std::string& path) {
 }
 
 Bytes recorded(const std::string& name) {
-  return read("tests/datasets/pictures/" + name);
+  return read("tests/datasets/images/" + name);
 }
 
 Bytes png_around(const Bytes& compressed) {
@@ -99,10 +99,10 @@ Bytes draw_png(int width, int height, unsigned seed, int channels) {
   const Bytes pixels = scene(width, height, seed, channels);
   const auto row = static_cast<std::size_t>(width * channels);
   Bytes file = png_header(width, height, channels);
-  // Zlib's format without compression: a block for each row, which is a filter's number (0: none)
-  // and the pixels.
+  // The data are in zlib's format without compression: a block for each row, which is a filter's
+  // number (0: none) and the pixels.
   Bytes data{0x78, 0x01};
-  std::uint64_t low = 1, high = 0;  // Of the Adler-32 checksum.
+  std::uint64_t low = 1, high = 0;  // Halves of the Adler-32 checksum.
   for (int y = 0; y < height; ++y) {
     Bytes line{0};
     const std::uint8_t* from = pixels.data() + static_cast<std::size_t>(y) * row;
@@ -124,19 +124,19 @@ Bytes draw_png(int width, int height, unsigned seed, int channels) {
   return file;
 }
 
-PlainPicture read_ppm(const std::string& name) {
-  std::ifstream file("tests/datasets/pictures/" + name, std::ios::binary);
+PlainImage read_ppm(const std::string& name) {
+  std::ifstream file("tests/datasets/images/" + name, std::ios::binary);
   std::string magic;
   int most = 0;
-  PlainPicture picture{};
-  file >> magic >> picture.width >> picture.height >> most;
+  PlainImage image{};
+  file >> magic >> image.width >> image.height >> most;
   file.get();
-  picture.pixels.assign(std::istreambuf_iterator<char>(file), {});
+  image.pixels.assign(std::istreambuf_iterator<char>(file), {});
   if (magic != "P6" || most != 255 ||
-      picture.pixels.size() != static_cast<std::size_t>(picture.width * picture.height * 3)) {
+      image.pixels.size() != static_cast<std::size_t>(image.width * image.height * 3)) {
     throw Error("cannot read " + name);
   }
-  return picture;
+  return image;
 }
 
 CountedDataset::CountedDataset(std::size_t size, int classes, const Shape& shape,

@@ -1,4 +1,5 @@
-// Files for the tests of data sets: temporary folders, pictures drawn at run time, recorded ones.
+// Provides files for the tests of data sets: temporary folders, images drawn at run time, and
+// recorded images.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,26 +13,26 @@ namespace duplex::datasets::testing {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// Writes a file, making the folders on its way.
+/// Writes a file, and makes the folders that it lies in.
 void write_bytes(const std::string& path, const Bytes& content);
 Bytes read(const std::string& path);
 
-/// A picture in tests/datasets/pictures. The JPEGs are 19x13, but large.jpg is 150x110.
+/// Returns an image file of tests/datasets/images. The JPEGs are 19x13, but large.jpg is 150x110.
 Bytes recorded(const std::string& name);
 
-/// A PNG of smooth colours and one hard edge that differs with `seed`.
+/// Returns a PNG of smooth colours and one hard edge; images of different seeds differ.
 Bytes draw_png(int width, int height, unsigned seed, int channels = 3);
 
-/// A 4x4 PNG with these bytes as its compressed pixels; its checksums are right.
+/// Returns a 4x4 PNG with these bytes as its compressed pixels; its checksums are right.
 Bytes png_around(const Bytes& compressed);
 
-struct PlainPicture {
+struct PlainImage {
   int width, height;
   Bytes pixels;  ///< RGB, interleaved.
 };
-PlainPicture read_ppm(const std::string& name);
+PlainImage read_ppm(const std::string& name);
 
-/// A data set in memory with pixels that tell the sample: every byte of sample i is (i * 7) mod
+/// Keeps a data set in memory whose pixels tell the sample: every byte of sample i is (i * 7) mod
 /// 251. Reading a sample of `broken` throws.
 class CountedDataset : public Dataset {
  public:
@@ -47,10 +48,10 @@ class CountedDataset : public Dataset {
   std::vector<std::size_t> broken_;
 };
 
-/// All samples of a data set.
+/// Selects all samples of a data set.
 Subset all_of(const std::shared_ptr<const Dataset>& data);
 
-/// The message of the Error that `run` throws; "" if it throws none.
+/// Returns the message of the Error that `run` throws, or "" if it throws none.
 template <typename Run>
 std::string error_of(const Run& run) {
   try {

@@ -1,4 +1,4 @@
-// Folders of pictures: what counts, what is skipped, what is an error.
+// Tests folders of images: which files count, which are skipped, and which are an error.
 #include "datasets/folder.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ std::string refusal(const std::string& path, bool strict = false) {
   return error_of([&] { open_dataset(path, small(strict)); });
 }
 
-/// Two classes, three sound pictures: colour and grey, JPEG and PNG, of several sizes.
+/// Writes three sound images in two classes: colour and grey, JPEG and PNG, of several sizes.
 void write_sound(const TemporaryFolder& folder) {
   write_bytes(folder / "002.american-flag/002_0001.jpg", recorded("large.jpg"));
   write_bytes(folder / "001.ak47/001_0002.png", draw_png(33, 70, 2));
@@ -64,10 +64,10 @@ TEST(Folder, ReadsClassesInOrderOfTheirNames) {
   EXPECT_EQ(data->sample(2).label, 1);
   EXPECT_EQ(data->sample(2).source_bytes, recorded("large.jpg").size());
   EXPECT_EQ(data->description(),
-            "3 pictures of 3x20x24 in 2 classes, from the folder '" + folder.path() + "'");
+            "3 images of 3x20x24 in 2 classes, from the folder '" + folder.path() + "'");
 }
 
-TEST(Folder, GreyPicturesBecomeColour) {
+TEST(Folder, GreyImagesBecomeColour) {
   const TemporaryFolder folder;
   write_sound(folder);
   const auto data = open_dataset(folder.path(), small());
@@ -91,7 +91,7 @@ TEST(Folder, DefaultIsColourOf224) {
   EXPECT_NE(error_of([&] { open_dataset(folder.path(), grey); }), "");
 }
 
-TEST(Folder, SkipsDamagedPicturesByNameOrRefusesThemIfStrict) {
+TEST(Folder, SkipsDamagedImagesByNameOrRefusesThemIfStrict) {
   const TemporaryFolder folder;
   write_sound(folder);
   write_bytes(folder / "001.ak47/a.jpg", cut(recorded("large.jpg"), 0.6));
@@ -111,10 +111,10 @@ TEST(Folder, SkipsDamagedPicturesByNameOrRefusesThemIfStrict) {
   EXPECT_EQ(skipped[3].reason, "it is empty");
   EXPECT_EQ(skipped[4].reason, "it is a GIF, not a JPEG or PNG");
   EXPECT_EQ(refusal(folder.path(), true),
-            "picture '" + folder / "001.ak47/a.jpg" + "' cannot be read: the JPEG is truncated");
+            "image '" + folder / "001.ak47/a.jpg" + "' cannot be read: the JPEG is truncated");
 }
 
-TEST(Folder, IgnoresWhatIsNoPicture) {
+TEST(Folder, IgnoresWhatIsNoImage) {
   const TemporaryFolder folder;
   write_sound(folder);
   for (const char* name : {"001.ak47/Thumbs.db", "001.ak47/.DS_Store", "001.ak47/RENAME2",
@@ -135,17 +135,17 @@ TEST(Folder, SaysWhatIsMissing) {
   EXPECT_NE(refusal(folder / "nowhere").find("nowhere': No such file or directory; understood are"),
             std::string::npos);
   EXPECT_NE(refusal(folder.path()).find("holds no class folders"), std::string::npos);
-  write_bytes(folder / "picture.jpg", recorded("baseline.jpg"));
+  write_bytes(folder / "image.jpg", recorded("baseline.jpg"));
   EXPECT_NE(refusal(folder.path()).find("holds no class folders"), std::string::npos);
-  EXPECT_NE(refusal(folder / "picture.jpg").find("is not recognised; understood are"),
+  EXPECT_NE(refusal(folder / "image.jpg").find("is not recognised; understood are"),
             std::string::npos);
   write_sound(folder);
   std::filesystem::create_directory(folder / "003.backpack");
   EXPECT_EQ(refusal(folder.path()), "class folder '" + folder / "003.backpack" +
-                                        "' holds no pictures; put some in or remove it");
+                                        "' holds no images; put some in or remove it");
   write_bytes(folder / "003.backpack/x.jpg", {1, 2, 3});
   EXPECT_EQ(refusal(folder.path()),
-            "class folder '" + folder / "003.backpack" + "' holds no picture that can be read");
+            "class folder '" + folder / "003.backpack" + "' holds no image that can be read");
 }
 
 TEST(Folder, HintsAtTheFolderThatWasMeant) {
@@ -156,7 +156,7 @@ TEST(Folder, HintsAtTheFolderThatWasMeant) {
             std::string::npos);
 }
 
-TEST(Folder, LinksArePicturesUnlessTheyLeadNowhereOrInCircles) {
+TEST(Folder, LinksAreImagesUnlessTheyLeadNowhereOrInCircles) {
   namespace fs = std::filesystem;
   const TemporaryFolder folder, other;
   write_sound(folder);
@@ -185,7 +185,7 @@ TEST(Folder, APipeDoesNotStopIt) {
   EXPECT_EQ(data->catalogue().skipped[0].reason, "it is not a regular file");
 }
 
-/// While it lives, this process is not root, who may read everything, but owns `folder`.
+/// While it lives, this process is not root, who may read everything, but a user who owns `folder`.
 class Unprivileged {
  public:
   explicit Unprivileged(const std::string& folder) {
@@ -206,7 +206,7 @@ class Unprivileged {
   bool changed_ = false;
 };
 
-TEST(Folder, UnreadableFoldersAndPictures) {
+TEST(Folder, UnreadableFoldersAndImages) {
   const TemporaryFolder folder;
   write_sound(folder);
   write_bytes(folder / "pack", {1, 2, 3});
@@ -239,7 +239,7 @@ TEST(Folder, AllRanksSeeTheSameDigest) {
   EXPECT_EQ(open_dataset(two.path(), small())->digest(), digest);
   EXPECT_NE(open_dataset(two.path())->digest(), digest) << "another size";
   write_bytes(two / "001.ak47/001_0002.png", draw_png(33, 71, 2));
-  EXPECT_NE(open_dataset(two.path(), small())->digest(), digest) << "another picture";
+  EXPECT_NE(open_dataset(two.path(), small())->digest(), digest) << "another image";
   write_sound(two);
   std::filesystem::rename(two / "002.american-flag", two / "002.american_flag");
   EXPECT_NE(open_dataset(two.path(), small())->digest(), digest) << "another class";

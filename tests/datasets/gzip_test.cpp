@@ -1,5 +1,5 @@
-// Gzip and its checksum against recorded files.
-#include "datasets/gzip.h"
+// Compares gzip and its checksum with recorded files.
+#include "datasets/decoding/gzip.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@ namespace {
 
 using testing::Bytes;
 
-/// "one fish two fish red fish blue fish\n" three times, with a file name in the header, as
-/// Python's gzip module writes it.
+/// Python's gzip module wrote this: "one fish two fish red fish blue fish\n" three times, with a
+/// file name in the header.
 const Bytes packed{0x1F, 0x8B, 0x08, 0x08, 0x00, 0x00, 0x00, 0x00, 0x02, 0xFF, 0x6E, 0x6F,
                    0x74, 0x65, 0x2E, 0x74, 0x78, 0x74, 0x00, 0xCB, 0xCF, 0x4B, 0x55, 0x48,
                    0xCB, 0x2C, 0xCE, 0x50, 0x28, 0x29, 0xCF, 0x87, 0x30, 0x8A, 0x52, 0x53,
@@ -21,7 +21,8 @@ const Bytes packed{0x1F, 0x8B, 0x08, 0x08, 0x00, 0x00, 0x00, 0x00, 0x02, 0xFF, 0
                    0x00, 0xBC, 0xDF, 0x6E, 0xA2, 0x6F, 0x00, 0x00, 0x00};
 
 TEST(Gzip, ChecksumIsTheOneOfTheStandard) {
-  const std::string text = "123456789";  // The catalogue of CRC algorithms' check value.
+  // The catalogue of CRC algorithms gives the checksum of this text as its check value.
+  const std::string text = "123456789";
   EXPECT_EQ(crc32(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()), 0xCBF43926u);
   EXPECT_EQ(crc32(nullptr, 0), 0u);
 }
@@ -42,7 +43,7 @@ TEST(Gzip, CutShortAnywhereIsRefused) {
 }
 
 TEST(Gzip, DamagedDataAreRefused) {
-  // What precedes the data is not checked, and most bits of the last byte only fill it.
+  // No checksum covers what precedes the data, and most bits of the last byte only fill it.
   for (std::size_t at = 19; at < packed.size(); ++at) {
     if (at == packed.size() - 9) continue;
     for (std::uint8_t bit = 1; bit != 0; bit = static_cast<std::uint8_t>(bit << 1)) {

@@ -1,4 +1,5 @@
-// IDX files: what is in them is read, what is wrong with them is said; Fashion-MNIST itself.
+// Tests that IDX files are read, that errors say what is wrong with them, and that Fashion-MNIST
+// itself is read.
 #include "datasets/idx.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ using testing::Bytes;
 using testing::error_of;
 using testing::write_bytes;
 
-/// An IDX file of bytes counting up from `first`.
+/// Returns an IDX file whose bytes count up from `first`.
 Bytes idx(const std::vector<std::uint32_t>& extents, std::uint8_t first) {
   Bytes file{0, 0, 8, static_cast<std::uint8_t>(extents.size())};
   std::size_t count = 1;
@@ -30,7 +31,8 @@ Bytes idx(const std::vector<std::uint32_t>& extents, std::uint8_t first) {
   return file;
 }
 
-/// Three pictures of 2x4 to train on, labels 1, 2, 3; two to test on, labels 0, 1.
+/// Writes three images of 2x4 to train on, with the labels 1, 2, 3, and two to test on, with the
+/// labels 0, 1.
 void write_all(const TemporaryFolder& folder) {
   write_bytes(folder / "train-images-idx3-ubyte", idx({3, 2, 4}, 10));
   write_bytes(folder / "train-labels-idx1-ubyte", idx({3}, 1));
@@ -49,7 +51,7 @@ void expect_refusal(const std::string& name, const Bytes& content, const std::st
   EXPECT_EQ(refusal(folder), "IDX file '" + folder / name + "' cannot be read: " + reason);
 }
 
-TEST(Idx, ReadsPicturesLabelsAndUses) {
+TEST(Idx, ReadsImagesLabelsAndUses) {
   const TemporaryFolder folder;
   write_all(folder);
   const auto data = open_dataset(folder.path());
@@ -107,12 +109,12 @@ TEST(Idx, SaysWhatDoesNotFit) {
   const TemporaryFolder folder;
   write_all(folder);
   write_bytes(folder / "train-labels-idx1-ubyte", idx({4}, 0));
-  EXPECT_EQ(refusal(folder), "IDX files do not fit: 3 pictures in '" +
+  EXPECT_EQ(refusal(folder), "IDX files do not fit: 3 images in '" +
                                  folder / "train-images-idx3-ubyte" + "', 4 labels in '" +
                                  folder / "train-labels-idx1-ubyte" + "'");
   write_all(folder);
   write_bytes(folder / "t10k-images-idx3-ubyte", idx({2, 4, 2}, 0));
-  EXPECT_EQ(refusal(folder), "IDX files do not fit: pictures of 1x1x4x2 in '" +
+  EXPECT_EQ(refusal(folder), "IDX files do not fit: images of 1x1x4x2 in '" +
                                  folder / "t10k-images-idx3-ubyte" +
                                  "', but of 1x1x2x4 to train on");
   std::filesystem::remove(folder / "t10k-images-idx3-ubyte");
@@ -131,7 +133,8 @@ TEST(Idx, ScalesAndColoursWhereAsked) {
   EXPECT_EQ(data->sample(2).name, "train/00002");
   Bytes scratch(48);
   const std::uint8_t* pixels = data->read(0, scratch.data());
-  // Rows 10 11 12 13 and 14 15 16 17: halfway rows lie a quarter and three quarters between.
+  // The source has the rows 10 11 12 13 and 14 15 16 17; the new rows between them lie at a quarter
+  // and at three quarters.
   for (std::size_t c = 0; c < 3; ++c) {
     EXPECT_EQ(pixels[16 * c], 10);
     EXPECT_EQ(pixels[16 * c + 4], 11);
@@ -143,7 +146,7 @@ TEST(Idx, ScalesAndColoursWhereAsked) {
 
 TEST(Idx, FashionMnist) {
   const std::string packaged = "usr/share/datasets/fashion-mnist";
-  const std::string unpacked = ".deps/" + packaged;  // By make deps without root.
+  const std::string unpacked = ".deps/" + packaged;  // make deps puts it there without root.
   const std::string folder = IdxDataset::is_there(unpacked) ? unpacked : "/" + packaged;
   if (!IdxDataset::is_there(folder)) {
     GTEST_SKIP() << "Fashion-MNIST is not in " << folder << " (package dataset-fashion-mnist)";
@@ -159,7 +162,7 @@ TEST(Idx, FashionMnist) {
     ++members[static_cast<std::size_t>(data->sample(i).label)];
   }
   EXPECT_EQ(members, std::vector<int>(10, 6000));
-  // As its authors' own reader prints them.
+  // The reader that the data set's authors publish prints these labels.
   const int first_train[] = {9, 0, 0, 3, 0, 2, 7, 2, 5, 5};
   const int first_test[] = {9, 2, 1, 1, 6, 1, 4, 6, 5, 7};
   for (std::size_t i = 0; i < 10; ++i) {
@@ -175,9 +178,9 @@ TEST(Idx, FashionMnist) {
     }
   }
   const double count = 60000.0 * 784, mean = sum / count / 255;
-  const double deviation = std::sqrt(squares / count / 255 / 255 - mean * mean);
+  const double stddev = std::sqrt(squares / count / 255 / 255 - mean * mean);
   EXPECT_NEAR(mean, Normalisation::standard(1).mean[0], 1e-4);
-  EXPECT_NEAR(deviation, Normalisation::standard(1).deviation[0], 1e-4);
+  EXPECT_NEAR(stddev, Normalisation::standard(1).stddev[0], 1e-4);
 }
 
 }  // namespace

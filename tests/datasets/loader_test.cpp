@@ -1,4 +1,5 @@
-// Batches: which samples, in which order, as which floats; the same with any number of threads.
+// Tests batches: which samples they hold, in which order and as which floats, the same with any
+// number of threads.
 #include "datasets/loader.h"
 
 #include <gtest/gtest.h>
@@ -49,13 +50,14 @@ std::vector<Copy> run(const Subset& subset, const LoaderOptions& how, int steps)
   return result;
 }
 
-/// The samples of a batch of a CountedDataset of at most 251 samples, known by their pixels.
+/// Returns the samples of a batch, known by their pixels. The batch is of a CountedDataset of at
+/// most 251 samples.
 std::vector<std::size_t> samples_of(const Copy& copy) {
   std::vector<std::size_t> samples;
   const Normalisation normal = Normalisation::standard(3);
   for (std::int64_t j = 0; j < copy.batch.count; ++j) {
     const double value = copy.pixels[static_cast<std::size_t>(j) * 72];
-    const long level = std::lround((value * normal.deviation[0] + normal.mean[0]) * 255);
+    const long level = std::lround((value * normal.stddev[0] + normal.mean[0]) * 255);
     std::size_t index = 0;
     while (CountedDataset::value(index) != level) {
       if (++index == 251) throw Error("no sample has the value " + std::to_string(level));
@@ -66,7 +68,7 @@ std::vector<std::size_t> samples_of(const Copy& copy) {
 }
 
 TEST(EpochOrder, IsTheRecordedOne) {
-  // Shuffled by tests/oracle/philox.py's draws.
+  // The draws of tests/oracle/philox.py shuffle the numbers so.
   using Order = std::vector<std::uint32_t>;
   EXPECT_EQ(epoch_order(10, 0, 0), (Order{1, 5, 9, 4, 7, 8, 0, 3, 6, 2}));
   EXPECT_EQ(epoch_order(10, 7, 0), (Order{6, 7, 8, 1, 4, 9, 0, 2, 5, 3}));
@@ -189,7 +191,7 @@ TEST(Loader, MirrorsByTheNumberOfTheSample) {
   how.seed = 3;
   how.mirror = true;
   const Copy one = run(all_of(std::make_shared<Columns>()), how, 1)[0];
-  // tests/oracle/philox.py: the top bits of RandomStream(3, stream_of("mirror")).
+  // tests/oracle/philox.py gives these as the top bits of RandomStream(3, stream_of("mirror")).
   const bool mirrored[] = {true, false, false, true, true, true,  false, true,
                            true, true,  false, true, true, false, false, false};
   for (std::size_t j = 0; j < 16; ++j) {
@@ -197,7 +199,7 @@ TEST(Loader, MirrorsByTheNumberOfTheSample) {
       const std::size_t column = mirrored[j] ? 5 - i % 6 : i % 6, channel = i / 24;
       const Normalisation normal = Normalisation::standard(3);
       const double expected = (10.0 * static_cast<double>(column) / 255 - normal.mean[channel]) /
-                              normal.deviation[channel];
+                              normal.stddev[channel];
       ASSERT_NEAR(one.pixels[72 * j + i], expected, 1e-6) << "sample " << j << " element " << i;
     }
   }
@@ -251,7 +253,7 @@ TEST(Loader, EvaluationAmongRanksTakesEachSampleOnce) {
   EXPECT_EQ(found, (std::multiset<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 
-TEST(Loader, InTrainingABrokenPictureIsReplacedByTheNextSoundOne) {
+TEST(Loader, InTrainingABrokenImageIsReplacedByTheNextSoundOne) {
   const std::vector<std::uint32_t> order = epoch_order(10, 1, 0);
   for (int threads : {0, 2}) {
     LoaderOptions how = options(join_share(10), threads);
@@ -268,7 +270,7 @@ TEST(Loader, InTrainingABrokenPictureIsReplacedByTheNextSoundOne) {
   }
 }
 
-TEST(Loader, InEvaluationABrokenPictureHasNoLabel) {
+TEST(Loader, InEvaluationABrokenImageHasNoLabel) {
   for (int threads : {0, 2}) {
     LoaderOptions how = options(join_share(10), threads);
     how.pass = Pass::evaluation;
@@ -283,7 +285,7 @@ TEST(Loader, InEvaluationABrokenPictureHasNoLabel) {
   }
 }
 
-TEST(Loader, ABrokenPictureIsAnErrorIfStrict) {
+TEST(Loader, ABrokenImageIsAnErrorIfStrict) {
   for (int threads : {0, 3}) {
     for (const Pass pass : {Pass::training, Pass::evaluation}) {
       LoaderOptions how = options(join_share(10), threads);
@@ -291,14 +293,14 @@ TEST(Loader, ABrokenPictureIsAnErrorIfStrict) {
       how.strict = true;
       BatchLoader loader(all_of(counted(10, {2})), how);
       EXPECT_EQ(error_of([&] { loader.next(); }),
-                "picture 'sample2' of the counted set cannot be read: it is broken");
+                "image 'sample2' of the counted set cannot be read: it is broken");
     }
   }
 }
 
-TEST(Loader, WithoutAnySoundPictureItSaysSo) {
+TEST(Loader, WithoutAnySoundImageItSaysSo) {
   BatchLoader loader(all_of(counted(3, {0, 1, 2})), options(join_share(2), 2));
-  EXPECT_EQ(error_of([&] { loader.next(); }), "no picture of the counted set can be read");
+  EXPECT_EQ(error_of([&] { loader.next(); }), "no image of the counted set can be read");
 }
 
 TEST(Loader, RefusesABatchLargerThanTheDataSet) {

@@ -1,4 +1,4 @@
-// Packed files: the same samples as their source, and every damage to one is noticed.
+// Tests that packed files hold their source's samples, and that every damage to one is noticed.
 #include "datasets/packed.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(Packed, HoldsWhatTheFolderHolds) {
   const TemporaryFolder folder;
   for (unsigned i = 0; i < 9; ++i) {
     const std::string name =
-        "pictures/" + std::string(i % 2 == 0 ? "even" : "odd") + "/" + std::to_string(i);
+        "images/" + std::string(i % 2 == 0 ? "even" : "odd") + "/" + std::to_string(i);
     const char* jpegs[] = {"large.jpg", "grey.jpg", "progressive.jpg"};
     if (i % 3 == 0) {
       write_bytes(folder / (name + ".jpg"), testing::recorded(jpegs[i / 3]));
@@ -48,7 +48,7 @@ TEST(Packed, HoldsWhatTheFolderHolds) {
                   draw_png(20 + 3 * static_cast<int>(i), 31, i, i == 4 ? 1 : 3));
     }
   }
-  const auto source = open_dataset(folder / "pictures", small());
+  const auto source = open_dataset(folder / "images", small());
   const PackResult result = pack(*source, folder / "pack");
   EXPECT_EQ(result.packed, 9u);
   EXPECT_EQ(result.bytes, std::filesystem::file_size(folder / "pack"));
@@ -82,7 +82,7 @@ TEST(Packed, LeavesOutWhatFailsToDecode) {
     EXPECT_EQ(packed->read(i, nullptr)[104], CountedDataset::value(original));
   }
   EXPECT_EQ(error_of([&] { pack(source, folder / "strict", true); }),
-            "picture 'sample0' of the counted set cannot be read: it is broken");
+            "image 'sample0' of the counted set cannot be read: it is broken");
   EXPECT_EQ(folder.files(), (std::vector<std::string>{"pack"}));
 }
 
@@ -90,7 +90,7 @@ TEST(Packed, AClassMustNotBecomeEmpty) {
   const TemporaryFolder folder;
   const CountedDataset source(6, 3, {1, 1, 2, 2}, {2, 3});
   EXPECT_EQ(error_of([&] { pack(source, folder / "pack"); }),
-            "class 'class1' of the counted set holds no picture that can be read");
+            "class 'class1' of the counted set holds no image that can be read");
   EXPECT_TRUE(folder.files().empty());
 }
 

@@ -1,12 +1,12 @@
-// Scaling against Pillow's recorded results and against what holds for any filter of this kind.
-#include "datasets/resample.h"
+// Compares scaling with Pillow's recorded results and with what holds for any filter of this kind.
+#include "datasets/decoding/resample.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "core/random.h"
-#include "datasets/picture.h"
+#include "datasets/decoding/image.h"
 #include "tests/datasets/files.h"
 
 namespace duplex::datasets {
@@ -23,10 +23,10 @@ Bytes noise(std::size_t count) {
 
 TEST(Resample, EqualsPillow) {
   const Bytes file = testing::recorded("source.png");
-  const Picture source = decode_picture(file.data(), file.size(), 3);
+  const Image source = decode_image(file.data(), file.size(), 3);
   for (const char* name :
        {"scaled-24x24.ppm", "scaled-61x20.ppm", "scaled-90x64.ppm", "scaled-7x47.ppm"}) {
-    const testing::PlainPicture expected = testing::read_ppm(name);
+    const testing::PlainImage expected = testing::read_ppm(name);
     const auto area = static_cast<std::size_t>(expected.width * expected.height);
     Bytes planes(3 * area);
     resample(planes.data(), expected.height, expected.width, source.pixels.get(),
@@ -40,7 +40,7 @@ TEST(Resample, EqualsPillow) {
   }
 }
 
-TEST(Resample, AtItsOwnSizeAPictureStaysAsItIs) {
+TEST(Resample, AtItsOwnSizeAnImageStaysAsItIs) {
   const Bytes from = noise(31 * 17 * 3);
   Bytes to(from.size());
   resample(to.data(), 17, 31, from.data(), 17, 31, 3);
@@ -59,7 +59,7 @@ TEST(Resample, AnEvenColourStaysAsItIs) {
 }
 
 TEST(Resample, AWholeNumberOfTimesSmallerIsAWeightedMeanOfEveryPixel) {
-  // To one pixel from 4: centres at 0.5 ... 3.5 around 2, triangle of radius 4.
+  // Four pixels become one: their centres lie at 0.5 ... 3.5 around 2; the triangle's radius is 4.
   const Bytes from{10, 200, 60, 90};
   std::uint8_t to = 0;
   resample(&to, 1, 1, from.data(), 1, 4, 1);

@@ -1,4 +1,4 @@
-// The division into train and test.
+// Tests the division into samples to train on and samples to test on.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using testing::error_of;
 
-/// Classes of given sizes, samples named "CLASS/NUMBER.png".
+/// Holds classes of given sizes, whose samples are named "CLASS/NUMBER.png".
 class Named : public Dataset {
  public:
   explicit Named(const std::vector<int>& sizes) : Dataset(make(sizes)) {}
@@ -35,7 +35,7 @@ class Named : public Dataset {
 };
 
 TEST(Split, IsTheRecordedOne) {
-  // Drawn by tests/oracle/philox.py: the three lowest of
+  // tests/oracle/philox.py drew these: they have the three lowest values of
   // RandomStream(seed, stream_of(name)).bits(0 and 1).
   const auto data = std::make_shared<Named>(std::vector<int>{10});
   EXPECT_EQ(split(data, 0.3, 0).test.samples, (std::vector<std::uint32_t>{1, 5, 8}));

@@ -1,5 +1,5 @@
-// The plan of a training step's memory, on graphs of all kinds: followed write by write.
-#include "layers/backward_plan.h"
+// Tests the plan of a training step's memory on graphs of all kinds, following it write by write.
+#include "layers/plan/backward_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using test::PlanSimulation;
 
-/// A layer of which only the traits matter.
+/// Stands for a layer of which only the traits matter.
 class Traits : public Layer {
  public:
   Traits(LayerTraits traits, bool has_parameter, float loss_weight = 0.0F)
@@ -27,7 +27,7 @@ class Traits : public Layer {
   }
   float loss_weight() const override { return loss_weight_; }
   std::unique_ptr<BoundLayer> bind(Device&, const std::string&, const std::vector<TensorDesc>&,
-                                   const Surroundings&) const override {
+                                   const BindContext&) const override {
     throw Error("traits: never bound");
   }
 
@@ -70,7 +70,7 @@ LayerTraits normalises() {
 
 class Blocked : public Layout {};
 
-/// A graph under construction, each node in one of three layouts.
+/// Builds a graph, in which each node has one of three layouts.
 class Graph {
  public:
   Graph() : layouts_{nullptr, std::make_shared<Blocked>(), std::make_shared<Blocked>()} {
@@ -197,7 +197,7 @@ TEST(BackwardPlan, InferenceKeepsTwoActivationsOfAChain) {
   EXPECT_GE(graph.arena_bytes(true), 20 * 2 * MemoryPlan::alignment);
 }
 
-/// Graphs such as no network has: every kind of layer behind every other, in layouts at random.
+/// No network has such graphs: every kind of layer comes behind every other, in random layouts.
 TEST(BackwardPlan, RandomGraphsReadWhatWasWritten) {
   for (int trial = 0; trial < 3000; ++trial) {
     const RandomStream random(3, static_cast<std::uint64_t>(trial));
@@ -208,7 +208,7 @@ TEST(BackwardPlan, RandomGraphsReadWhatWasWritten) {
     Graph graph;
     const int count = 1 + below(30);
     for (int i = 0; i < count; ++i) {
-      const auto input = [&] {  // Mostly one of the last few.
+      const auto input = [&] {  // Picks mostly one of the last few.
         const int last = graph.last();
         return below(4) == 0 ? below(last + 1) : std::max(last - below(4), 0);
       };
@@ -242,7 +242,7 @@ TEST(BackwardPlan, RandomGraphsReadWhatWasWritten) {
         default: {
           const Model::Node x = input();
           graph.loss(x);
-          graph.weighted(true, x, layout);  // Losses are read by none.
+          graph.weighted(true, x, layout);  // Networks read no loss, so x gets another reader.
           break;
         }
       }

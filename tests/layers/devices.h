@@ -1,5 +1,5 @@
-// The backends that tests of layers and models run on. One that this build lacks is skipped with a
-// word.
+// Makes the backends that tests of layers and models run on. A backend that this build lacks is
+// skipped, and the test says so.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -15,8 +15,9 @@
 
 namespace duplex::test {
 
-/// Null where the backend was not built in. Small networks have too little to do for two threads,
-/// which would wait for each other more than work where other programs run.
+/// Returns a device of the backend, or null if that was not built in. Small networks have too
+/// little to do for two threads: beside other programs these would wait for each other more than
+/// work.
 inline std::unique_ptr<Device> backend(const std::string& name, int threads = 1) {
   if (name == "reference") return make_reference_device();
   if (name == "cudnn") return make_cuda_device();
@@ -35,7 +36,7 @@ inline auto every_backend() {
   return ::testing::ValuesIn(names);
 }
 
-/// The fixture of a test that runs on each backend; its parameter is the backend's name.
+/// Serves tests that run on each backend as their fixture; its parameter is the backend's name.
 class OnEveryBackend : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {

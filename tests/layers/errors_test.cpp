@@ -1,4 +1,4 @@
-// What models and networks refuse, and how they say so.
+// Tests what models and networks refuse, and how they say so.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/reference/device.h"
-#include "layers/local_exchange.h"
+#include "layers/exchange/local_exchange.h"
 #include "layers/network.h"
 #include "tests/layers/remembering_device.h"
 #include "tests/layers/small_networks.h"
@@ -54,7 +54,7 @@ TEST(Model, RefusesWhatDoesNotFit) {
   expect_in(message([&] { net.conv("still", a, 4, same(3, 0)); }), {"layer still", "stride 0"});
 }
 
-/// As PyTorch: its gradient would be 0, and its running variance wrong.
+/// PyTorch refuses it, too: the gradient would be 0, and the running variance wrong.
 TEST(Network, RefusesToNormaliseOneValueAChannel) {
   Model net("Lone", {1, 3, 8, 8});
   const auto pooled = net.average_pool("pool", 0, valid(8));
@@ -78,7 +78,7 @@ TEST(Model, NamesLayersOfABlockAfterIt) {
   EXPECT_EQ(net.parameters(net.nodes()[1])[0].name, "module/conv.weight");
 }
 
-/// The number of "a batch of 7 would fit".
+/// Returns the number in "a batch of 7 would fit", or 0 if there is none.
 std::int64_t batch_in(const std::string& text) {
   const std::string before = "; a batch of ";
   const std::size_t begin = text.find(before);
@@ -126,9 +126,9 @@ TEST(Network, ErrorsOfARunNameTheLayer) {
   network.initialise(1);
   const std::vector<float> images(2 * 3 * 13 * 13, 0.5F);
   const std::vector<std::int32_t> labels{1, 99};
-  Pass pass;
-  pass.labels = labels.data();
-  expect_in(message([&] { network.forward(images.data(), pass); }),
+  ForwardContext context;
+  context.labels = labels.data();
+  expect_in(message([&] { network.forward(images.data(), context); }),
             {"All kinds, layer ", "99", "classes"});
 }
 

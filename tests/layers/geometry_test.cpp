@@ -1,4 +1,4 @@
-// Windows as models write them, against TensorFlow's rule for "same" padding.
+// Compares windows as models write them with TensorFlow's rule for "same" padding.
 #include "layers/geometry.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@ Shape map(std::int64_t height, std::int64_t width) {
   return {1, 3, height, width};
 }
 
-/// The least padding with which windows at 0, stride, 2 * stride, ... up to the last one that
-/// begins on the map reach every element: counted, not calculated.
+/// Returns the least padding with which windows at 0, stride, 2 * stride, ... up to the last one
+/// that begins on the map reach every element. It counts, rather than calculate by the formula.
 std::int64_t least_padding(std::int64_t in, std::int64_t kernel, std::int64_t stride) {
   std::int64_t reach = 0;
   for (std::int64_t start = 0; start < in; start += stride) reach = start + kernel;

@@ -1,5 +1,5 @@
-// Where a GPU breaks down, the layer is named in which it did; what falls back is said once. The
-// stand-in breaks down when it is told to, a GPU by a wild pointer.
+// Tests that an error names the layer in which a GPU broke down, and that a fallback is reported
+// only once. The stand-in breaks down when it is told to, a GPU by a wild pointer.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -17,8 +17,9 @@ namespace {
 
 constexpr std::int64_t batch_size = 4;
 
-/// Steps on a device that breaks down in a kernel; what is said, or nothing. `observed`: the
-/// network waits for every layer, and cannot be wrong about it.
+/// Runs a step on a device that breaks down in its kernel number `kernel`. Returns the error's
+/// message, or "" if there was no error. If `observed`, the network waits for every layer, and so
+/// cannot name the wrong one.
 std::string breakdown(int kernel, bool observed) {
   ::setenv("STAND_IN_BREAKS_AT", std::to_string(kernel).c_str(), 1);
   const auto device = make_cuda_device();
@@ -37,11 +38,11 @@ std::string breakdown(int kernel, bool observed) {
   return "";
 }
 
-/// Its one parameter: the device's description.
+/// Its one parameter is the device's description.
 class GpuErrors : public ::testing::TestWithParam<std::string> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GpuErrors);
 
-/// The device, if there is one and it is of the kind asked for.
+/// Returns the description of the device, if there is one and it is of the kind asked for.
 std::vector<std::string> devices(bool stand_in) {
   if (!has_cuda_device()) return {};
   const std::string description = make_cuda_device()->description();
@@ -56,7 +57,7 @@ std::string layer_of(const std::string& message) {
 }
 
 TEST_P(GpuErrors, NameTheLayer) {
-  // From the timing of the first layer's engines to the last gradient.
+  // The kernels range from the timing of the first layer's engines to the last gradient.
   int kernel = 1, layers = 0;
   std::string before;
   for (std::string message = "first"; !message.empty(); kernel += 7) {
@@ -86,7 +87,7 @@ TEST_P(GpuErrors, WhatFallsBackIsSaidOnce) {
   EXPECT_EQ(said.find('\n'), said.size() - 1) << said;
 }
 
-/// Kernels that run until a convolution is made, engines' timing above all.
+/// Returns how many kernels run until a convolution is made. Most of them time its engines.
 int kernels_of(Gradients wanted) {
   for (int kernel = 1;; ++kernel) {
     ::setenv("STAND_IN_BREAKS_AT", std::to_string(kernel).c_str(), 1);
@@ -110,7 +111,7 @@ TEST_P(GpuErrors, EnginesAreTimedForWhatIsWanted) {
   EXPECT_EQ(kernels_of(Gradients::weights) - none, (all - none) / 2);
 }
 
-/// Only a real one survives a wild pointer: what it can still tell is tested in another process.
+/// Only a real GPU survives a wild pointer. A process of its own breaks it and asks for the layer.
 class BrokenGpu : public ::testing::TestWithParam<std::string> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BrokenGpu);
 

@@ -1,5 +1,5 @@
-// The sharing of one arena by tensors that do not live at the same time.
-#include "layers/memory_plan.h"
+// Tests how tensors that do not live at the same time share one arena.
+#include "layers/plan/memory_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ bool together(const Lifetime& a, const Lifetime& b) {
   return a.first <= b.last && b.first <= a.last;
 }
 
-/// What lives at the fullest moment: no plan can do with less.
+/// Returns the bytes that live at the fullest moment; no plan can do with less.
 std::size_t peak(const std::vector<Lifetime>& lifetimes) {
   std::size_t most = 0;
   for (const Lifetime& at : lifetimes) {
@@ -48,8 +48,8 @@ void expect_sound(const std::vector<Lifetime>& lifetimes, const MemoryPlan& plan
   }
 }
 
-/// Activations and gradients of a chain of `layers`, as a training step has them: sizes shrink with
-/// depth, activations live until their backward.
+/// Returns the activations and gradients of a chain of `layers`, as a training step has them: sizes
+/// shrink with depth, and activations live until their backward.
 std::vector<Lifetime> chain(int layers, const RandomStream& random) {
   std::vector<Lifetime> lifetimes;
   for (int i = 0; i < layers; ++i) {
@@ -84,7 +84,7 @@ TEST(MemoryPlan, RandomLifetimesNeverOverlap) {
     worst = std::max(worst, excess);
     sum += excess;
   }
-  // Greedy placement is no optimum; what it loses on random lifetimes is bounded here.
+  // Greedy placement is not optimal; this bounds what it loses on random lifetimes.
   RecordProperty("worst_excess", std::to_string(worst));
   EXPECT_LE(worst, 1.2);
   EXPECT_LE(sum / trials, 1.02);
@@ -111,7 +111,7 @@ TEST(MemoryPlan, BlocksThatMeetInOneMomentDoNot) {
 }
 
 TEST(MemoryPlan, AGapBetweenTwoBlocksIsUsed) {
-  // The third fits between the first, below, and the second, above, once the fourth is gone.
+  // The last two fit between the first, below, and the third, above, once the second is gone.
   const std::vector<Lifetime> lifetimes{
       {4 * page, 0, 9}, {3 * page, 0, 1}, {2 * page, 0, 9}, {page, 2, 9}, {2 * page, 2, 9}};
   const MemoryPlan plan = plan_memory(lifetimes);

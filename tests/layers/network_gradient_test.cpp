@@ -1,5 +1,5 @@
-// The gradients of a whole network, every kind of layer and joint in it, against central
-// differences of its loss, and against wrong sharing of memory.
+// Compares the gradients of a whole network, which has every kind of layer and joint, with central
+// differences of its loss, and tests that no step reads memory that another one left.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,9 +27,9 @@ double norm(const std::vector<float>& values) {
 constexpr double tolerance = 0.02;
 constexpr int directions = 4;
 
-/// How the loss changes along lines through the weights of one parameter. Every element goes up or
-/// down by one step, by random signs, so that the derivative is about as large as the gradient's
-/// norm, and any element that is missing or wrong shows.
+/// Measures how the loss changes along lines through the weights of one parameter. Every element
+/// goes up or down by one step, by a random sign, so that the derivative is about as large as the
+/// gradient's norm, and any element that is missing or wrong shows.
 class Differences {
  public:
   Differences(Network& network, const Batch& batch, Parameter& parameter, double size)
@@ -58,9 +58,9 @@ class Differences {
     network.device().upload(parameter.weights, origin.data());
   }
 
-  /// How far a gradient is off the differences, in parts of the norm, in the worst direction. Where
-  /// a kink of a ReLU or of max pooling lies within the step, the difference to the side without it
-  /// is the derivative.
+  /// Returns how far a gradient is off the differences in the worst direction, relative to its
+  /// norm. If a kink of a ReLU or of max pooling lies within the step, the difference to the side
+  /// without it is the derivative.
   double off(const std::vector<float>& gradient) const {
     double worst = 0.0;
     for (const Line& line : lines_) {
@@ -133,7 +133,7 @@ TEST_P(NetworkGradient, AgreesWithCentralDifferences) {
       << "kinks everywhere: take another seed";
 }
 
-/// What a step computes must not depend on what the one before left in memory.
+/// A step's result must not depend on what the step before left in memory.
 TEST_P(NetworkGradient, ReadsNothingThatTheStepDidNotWrite) {
   test::RememberingDevice remembering(*device);
   Network network(test::all_kinds(), remembering, batch_size);
@@ -190,7 +190,7 @@ TEST(NetworkGradients, NoDeviceIsPreparedForThoseThatNobodyWants) {
   ASSERT_GT(all.size(), 10U);
   EXPECT_EQ(all, std::vector<Gradients>(all.size(), Gradients::all));
   EXPECT_EQ(wanted(test::all_kinds(), false), std::vector<Gradients>(all.size(), Gradients::none));
-  // Its convolution reads the pictures.
+  // The convolution of this network reads the images, whose gradient nobody wants.
   EXPECT_EQ(wanted(test::by_sample(), true), std::vector<Gradients>{Gradients::weights});
 }
 

@@ -1,5 +1,5 @@
-// How a network runs: repeatably, layer by layer, in training and in evaluation, and what it
-// refuses.
+// Tests that a network runs repeatably, layer by layer, in training and in evaluation, and tests
+// what it refuses.
 #include "layers/network.h"
 
 #include <gtest/gtest.h>
@@ -9,10 +9,11 @@
 #include <set>
 
 #include "core/error.h"
+#include "layers/exchange/local_exchange.h"
 #include "layers/linear.h"
-#include "layers/local_exchange.h"
 #include "tests/layers/devices.h"
 #include "tests/layers/small_networks.h"
+#include "tests/layers/train_step.h"
 
 namespace duplex {
 namespace {
@@ -42,10 +43,9 @@ TEST_P(NetworkRuns, TwiceWithOneSeedToTheSameBits) {
     network.initialise(3);
     for (std::uint64_t step = 0; step < 4; ++step) {
       exchange.begin(step);
-      Pass pass = batch.training();
-      pass.first_sample = step * static_cast<std::uint64_t>(batch_size);
-      network.forward(batch.images.data(), pass, &exchange);
-      network.backward(&exchange);
+      ForwardContext context = batch.training();
+      context.first_sample = step * static_cast<std::uint64_t>(batch_size);
+      test::forward_and_backward(network, batch.images.data(), context, exchange);
       exchange.end();
     }
     return test::state_of(network);
@@ -67,8 +67,7 @@ TEST_P(NetworkRuns, UpdatesTogetherWithTheBitsOfUpdatesApart) {
       network.initialise(3);
       for (std::uint64_t step = 0; step < 3; ++step) {
         exchange.begin(step);
-        network.forward(batch.images.data(), batch.training(), &exchange);
-        network.backward(&exchange);
+        test::forward_and_backward(network, batch.images.data(), batch.training(), exchange);
         exchange.end();
       }
       return test::state_of(network);
@@ -83,8 +82,7 @@ TEST_P(NetworkRuns, KeepsWeightsTogetherAndZerosBetweenThem) {
   const Batch batch(network.model(), batch_size);
   network.initialise(3);
   exchange.begin(0);
-  network.forward(batch.images.data(), batch.training(), &exchange);
-  network.backward(&exchange);
+  test::forward_and_backward(network, batch.images.data(), batch.training(), exchange);
   exchange.end();
 
   auto weights = test::values_of(*device, network.weights());
@@ -121,7 +119,7 @@ TEST_P(NetworkRuns, DrawsParametersWithinTheirBounds) {
       EXPECT_LE(std::abs(value), initial.bound);
       squares += double{value} * double{value};
     }
-    if (values[i].size() < 100) continue;  // Too few to speak of a variance.
+    if (values[i].size() < 100) continue;  // These are too few for a variance.
     const double variance = squares / static_cast<double>(values[i].size());
     EXPECT_NEAR(variance, double{initial.bound} * double{initial.bound} / 3.0, variance * 0.2)
         << state[i]->name;
@@ -170,7 +168,7 @@ TEST_P(NetworkRuns, LayersOfTrainingOnlyRestInEvaluation) {
 }
 
 TEST_P(NetworkRuns, HelpersCountInTheLossOfTrainingAlone) {
-  // Without dropout and batch normalisation the main loss is the same in both.
+  // Without dropout and batch normalisation, training and evaluation have the same main loss.
   constexpr float weight = 0.25F;
   Model net("Helped", {1, 2, 6, 6});
   const auto x = net.conv("conv", net.input(), 4, same(3));
@@ -192,7 +190,7 @@ TEST_P(NetworkRuns, HelpersCountInTheLossOfTrainingAlone) {
   }
   EXPECT_NEAR(main, expected, 1e-6);
 
-  // With zeros for weights the helper gives each of the three classes a third.
+  // With weights of zero the auxiliary classifier gives each of the three classes a third.
   Parameter& helper = network.parameters()[2];
   ASSERT_EQ(helper.name, "helper_fc.weight");
   device->fill(helper.weights, 0.0F);
@@ -219,10 +217,10 @@ TEST_P(NetworkRuns, EvaluationChangesNothingAndNeedsLessMemory) {
   EXPECT_EQ(outputs(training), outputs(inference));
   EXPECT_LT(inference.arena_bytes(), training.arena_bytes() / 2);
 
-  // Dropout passes on what it gets, and batch normalisation no longer looks at the batch: twice the
-  // same, whatever the seed.
+  // Dropout passes on what it gets, and batch normalisation no longer looks at the batch, so that a
+  // second evaluation gives the same, whatever the seed.
   const std::vector<float> once = outputs(training);
-  Pass other = batch.evaluation();
+  ForwardContext other = batch.evaluation();
   other.seed = 99;
   training.forward(batch.images.data(), other);
   EXPECT_EQ(outputs(training), once);
@@ -256,16 +254,16 @@ TEST_P(NetworkRuns, BatchNormalisationKeepsRunningStatisticsOfItsInput) {
   }
 }
 
-/// Dropout draws by sample, so a batch can be cut anywhere.
+/// Dropout draws by sample, so that a batch can be cut anywhere.
 TEST_P(NetworkRuns, ASamplesResultDoesNotDependOnItsBatch) {
   Network whole(test::by_sample(), *device, 4), half(test::by_sample(), *device, 2);
   const Batch batch(whole.model(), 4);
   whole.initialise(1);
   half.initialise(1);
   constexpr std::uint64_t first = 12;
-  Pass pass = batch.training();
-  pass.first_sample = first;
-  whole.forward(batch.images.data(), pass);
+  ForwardContext context = batch.training();
+  context.first_sample = first;
+  whole.forward(batch.images.data(), context);
   whole.backward();
   const auto expected = test::gradients_of(whole);
   const std::vector<float> expected_outputs = outputs(whole);
@@ -274,9 +272,9 @@ TEST_P(NetworkRuns, ASamplesResultDoesNotDependOnItsBatch) {
   std::vector<float> joined;
   double loss = 0.0;
   for (std::size_t part = 0; part < 2; ++part) {
-    pass.first_sample = first + 2 * part;
-    pass.labels = batch.labels.data() + 2 * part;
-    half.forward(batch.images.data() + part * (batch.images.size() / 2), pass);
+    context.first_sample = first + 2 * part;
+    context.labels = batch.labels.data() + 2 * part;
+    half.forward(batch.images.data() + part * (batch.images.size() / 2), context);
     half.backward();
     loss += half.loss() / 2.0;
     for (float value : outputs(half)) joined.push_back(value);
@@ -295,14 +293,14 @@ TEST_P(NetworkRuns, ASamplesResultDoesNotDependOnItsBatch) {
     }
   }
 
-  // And other samples draw otherwise.
-  pass.first_sample = first + 4;
-  pass.labels = batch.labels.data();
-  whole.forward(batch.images.data(), pass);
+  // Dropout draws other masks for other samples.
+  context.first_sample = first + 4;
+  context.labels = batch.labels.data();
+  whole.forward(batch.images.data(), context);
   EXPECT_NE(outputs(whole), expected_outputs);
 }
 
-/// Writes down the calls, in order.
+/// Records the calls, in order.
 class Recorder final : public Exchange {
  public:
   void begin(std::uint64_t) override {}
@@ -321,8 +319,7 @@ TEST_P(NetworkRuns, AwaitsBeforeALayerAndPushesAfterIt) {
   network.observe([&](std::size_t node, Phase phase, std::int64_t, std::int64_t) {
     exchange.calls.emplace_back(phase == Phase::forward ? "forward" : "backward", node);
   });
-  network.forward(batch.images.data(), batch.training(), &exchange);
-  network.backward(&exchange);
+  test::forward_and_backward(network, batch.images.data(), batch.training(), exchange);
 
   std::map<std::pair<std::string, std::size_t>, std::size_t> at;
   for (std::size_t i = 0; i < exchange.calls.size(); ++i) {

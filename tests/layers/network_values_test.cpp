@@ -1,5 +1,5 @@
-// Tests the logits that a network tells behind its probabilities, and the name of a parameter that
-// is not finite.
+// Tests the logits that a network gives beside its probabilities, and the name that it gives of a
+// parameter that is not finite.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,8 +30,8 @@ TEST_P(NetworkTells, LogitsAreWhatTheLastSoftmaxWasGiven) {
   Network network(test::all_kinds(), *device, batch_size);
   const Batch batch(network.model(), batch_size);
   network.initialise(1);
-  for (const Pass& pass : {batch.training(), batch.evaluation()}) {
-    network.forward(batch.images.data(), pass);
+  for (const ForwardContext& context : {batch.training(), batch.evaluation()}) {
+    network.forward(batch.images.data(), context);
     const std::vector<float> probabilities = probabilities_of(network);
     std::vector<float> logits(probabilities.size());
     network.logits(logits.data());

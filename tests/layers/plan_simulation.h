@@ -1,4 +1,4 @@
-// Runs a training step on a plan without numbers: what each block of memory holds is followed,
+// Runs a training step on a plan, without numbers: it follows what each block of memory holds,
 // write by write, so that a read of anything but what ought to be there shows, whatever the graph.
 #pragma once
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "layers/backward_plan.h"
-#include "layers/memory_plan.h"
 #include "layers/model.h"
+#include "layers/plan/backward_plan.h"
+#include "layers/plan/memory_plan.h"
 
 namespace duplex::test {
 
@@ -24,7 +24,7 @@ class PlanSimulation {
     find_consumers();
   }
 
-  /// Forward and, if asked, backward. Empty if all went well, else what was found first.
+  /// Runs forward and, if asked, backward. Returns "" if all went well, else the first fault.
   std::string run(bool training) {
     for (std::size_t node = 0; node < size() && error_.empty(); ++node) forward(node);
     if (training) {
@@ -40,7 +40,7 @@ class PlanSimulation {
 
   std::size_t arena_bytes() const { return memory_.bytes; }
 
-  /// What the blocks that live at the fullest moment need: no plan can do with less.
+  /// Returns the bytes that live at the fullest moment; no plan can do with less.
   std::size_t peak_bytes() const {
     std::size_t most = 0;
     for (const Lifetime& moment : plan_.blocks) {
@@ -54,8 +54,8 @@ class PlanSimulation {
   }
 
  private:
-  /// (node, -1): its activation. (node, i): the gradient that it gives its input i. (node, -2): the
-  /// sum of what its consumers gave.
+  /// Names what a block holds: (node, -1) is the node's activation, (node, i) the gradient that it
+  /// gives its input i, and (node, -2) the sum of what its consumers gave.
   using Tag = std::pair<int, int>;
 
   static Tag activation(std::size_t node) { return {static_cast<int>(node), -1}; }
@@ -71,8 +71,8 @@ class PlanSimulation {
     if (error_.empty()) error_ = what;
   }
 
-  /// Which nodes must go backward, and who gives them gradients, said independently of the plan:
-  /// those that lead from something with parameters to a loss.
+  /// Finds, independently of the plan, which nodes must go backward (those that lead from something
+  /// with parameters to a loss) and which nodes give them gradients.
   void find_consumers() {
     std::vector<bool> learns(size()), reaches_loss(size());
     consumers_.resize(size());
@@ -172,7 +172,7 @@ class PlanSimulation {
     in_place_ = false;
   }
 
-  /// dy of a node out of its consumers' contributions.
+  /// Joins the dy of a node from its consumers' contributions.
   void join(std::size_t node, const std::string& here) {
     const BackwardPlan::NodePlan& plan = at(node);
     if (plan.contributions.size() != consumers_[node].size()) {
@@ -200,7 +200,7 @@ class PlanSimulation {
       return;
     }
     write(plan.dy, joined(node));
-    for (const Tag& consumer : consumers_[node]) {  // Read while dy was being written.
+    for (const Tag& consumer : consumers_[node]) {  // They are read while dy is written.
       const int block = at(static_cast<std::size_t>(consumer.first))
                             .dx[static_cast<std::size_t>(consumer.second)];
       if (block != plan.dy) check(block, consumer, here);
@@ -211,7 +211,7 @@ class PlanSimulation {
   const Model& model_;
   const BackwardPlan& plan_;
   MemoryPlan memory_;
-  std::vector<std::set<Tag>> contents_;  ///< By block.
+  std::vector<std::set<Tag>> contents_;  ///< Contents of each block.
   std::vector<std::set<Tag>> consumers_;
   std::vector<bool> must_run_;
   bool in_place_ = false;

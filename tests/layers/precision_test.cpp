@@ -1,5 +1,5 @@
-// What a GPU rounds where it is allowed to: gradients of a whole network against the reference's,
-// as far from them as the precision says, and no farther.
+// Tests how much a GPU rounds where it is allowed to: the gradients of a whole network differ from
+// the reference's as much as the precision says, and no more.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,10 +17,11 @@ using test::Batch;
 constexpr std::int64_t batch_size = 4;
 constexpr std::uint64_t seed = 11;
 
-/// By how much of their norms gradients may be off, in half of the parameters and in the worst one,
-/// and how much the worst one is: if less, nothing has been rounded (in tf32, an engine that rounds
-/// need not be the fastest). Behind ReLUs and maxima, what
-/// rounds to the other side of a kink is off by all of it.
+/// Says how far the loss and the gradients may be off, relative to the loss and to the gradients'
+/// norms: `half` is for half of the parameters, `worst` for the worst one. If the worst one is off
+/// by less than `worst_at_least`, nothing has been rounded (0 for tf32, where the fastest engine
+/// may be one that does not round). Behind ReLUs and max pooling, an element that rounds to the
+/// other side of a kink is off by all of its gradient.
 struct Case {
   GpuOptions options;
   double loss, half, worst, worst_at_least;
@@ -75,7 +76,7 @@ TEST_P(GpuPrecision, RoundsAsMuchAsItSays) {
   EXPECT_GE(off.back(), GetParam().worst_at_least);
 }
 
-/// The images stay float32.
+/// It takes more than half, since the images stay float32.
 TEST_P(GpuPrecision, Bf16TakesLittleMoreThanHalfTheMemory) {
   constexpr std::int64_t many = 64;
   const auto one = make_cuda_device(GetParam().options);

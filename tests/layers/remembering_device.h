@@ -1,5 +1,5 @@
-// A device that passes everything on to another and remembers what was allocated, so that a test
-// can spoil memory that should not be read.
+// Defines a device that passes everything on to another and remembers what was allocated, so that a
+// test can spoil memory that should not be read.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ class RememberingDevice final : public Device {
  public:
   explicit RememberingDevice(Device& inner) : inner_(inner) {}
 
-  /// The one allocation of this size, as a plain tensor of rank 1.
+  /// Returns the one allocation of this size, as a plain tensor of rank 1.
   Tensor allocation_of(std::size_t bytes) const {
     std::vector<Tensor> found;
     for (const Tensor& tensor : allocations_) {
@@ -25,10 +25,10 @@ class RememberingDevice final : public Device {
     return found.at(0);
   }
 
-  /// In the order in which they were made.
+  /// Returns the specs of the convolutions, in the order in which they were made.
   const std::vector<ConvSpec>& convolutions() const { return convolutions_; }
 
-  /// From now on, what is larger is not to be had.
+  /// From now on, an allocation of more bytes fails.
   void limit(std::size_t bytes) { limit_ = bytes; }
 
   Buffer allocate(std::size_t bytes) override {

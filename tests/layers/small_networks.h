@@ -1,5 +1,4 @@
-// A small network that has a layer of every kind and a graph of every kind of joint, and a batch
-// for it.
+// Builds a small network that has every kind of layer and every kind of joint, and a batch for it.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -16,13 +15,13 @@ inline Model all_kinds() {
   constexpr std::int64_t classes = 5;
   Model net("All kinds", {1, 3, 13, 13});
 
-  // Batch normalisation on the input, of which no gradient is wanted.
+  // Batch normalisation reads the input, of which no gradient is wanted.
   Node x = net.batch_norm("bn0", net.input(), false);
   x = net.conv("conv1", x, 8, same(3));
   x = net.lrn("norm1", x, {5, 0.5F, 0.75F, 1.0F});
   x = net.max_pool("pool1", x, same(3, 2));
 
-  // Branches with and without ReLU behind one concatenation; one of them has a second reader.
+  // One concatenation joins branches with and without ReLU; one of these has a second reader.
   net.block("mixed");
   const Node a = net.conv("a", x, 4, same(1));
   const Node b = net.conv("b", net.conv("b_reduce", x, 5, same(1)), 6, same(5));
@@ -32,7 +31,7 @@ inline Model all_kinds() {
   net.block("");
   const Node side = net.conv("side", a, 16, same(3), {2, true, true});
 
-  // Additions, of which one gets its gradient through another, and one is of a node with itself.
+  // One of these additions gets its gradient through another, and one adds a node to itself.
   const Node sum1 = net.add("sum1", joined, side, true);
   Node y = net.conv("residual2", net.conv("residual1", sum1, 16, same(3)), 16, same(3), linear);
   const Node sum2 = net.add("sum2", y, sum1, false);
@@ -49,7 +48,7 @@ inline Model all_kinds() {
   net.training_only(false);
   net.block("");
 
-  // Zero-padded shortcut beside a strided convolution.
+  // A zero-padded shortcut goes beside a strided convolution.
   y = net.batch_norm("down_bn", net.conv("down", sum3, 24, same(3, 2), plain), false);
   Node shortcut = net.max_pool("shortcut_pool", sum3, valid(1, 2));
   shortcut = net.pad_channels("shortcut_pad", shortcut, 24);
@@ -67,7 +66,8 @@ inline Model all_kinds() {
   return net;
 }
 
-/// Convolutions, dropout, no batch normalisation: a sample's result does not depend on the others.
+/// Builds a network with convolutions and dropout but no batch normalisation, so that a sample's
+/// result does not depend on the other samples.
 inline Model by_sample() {
   Model net("By sample", {1, 2, 9, 9});
   Model::Node x = net.conv("conv", net.input(), 6, same(3));
@@ -78,7 +78,7 @@ inline Model by_sample() {
   return net;
 }
 
-/// Pictures in [-1, 1) and labels for a batch of a model.
+/// Holds images in [-1, 1) and labels for a batch of a model.
 struct Batch {
   std::vector<float> images;
   std::vector<std::int32_t> labels;
@@ -95,9 +95,10 @@ struct Batch {
     }
   }
 
-  /// Training with these labels; every pass draws the dropout of the same samples.
-  Pass training(std::uint64_t seed = 7) const { return {true, seed, 0, labels.data()}; }
-  Pass evaluation() const { return {false, 0, 0, labels.data()}; }
+  /// Returns a context for training with these labels. Every forward draws dropout for the same
+  /// samples.
+  ForwardContext training(std::uint64_t seed = 7) const { return {true, seed, 0, labels.data()}; }
+  ForwardContext evaluation() const { return {false, 0, 0, labels.data()}; }
 };
 
 inline std::vector<float> values_of(Device& device, const Tensor& tensor) {
@@ -106,8 +107,8 @@ inline std::vector<float> values_of(Device& device, const Tensor& tensor) {
   return values;
 }
 
-/// Weights as they start, but biases, and what batch normalisation scales and shifts by, off their
-/// 0 and 1: where a whole branch is 0, a bias of 0 would sit on the kink of a ReLU.
+/// Initialises the network, but moves biases, and the weights and biases of batch normalisation,
+/// off their 0 and 1: where a whole branch is 0, a bias of 0 would sit on the kink of a ReLU.
 inline void initialise_off_kinks(Network& network, std::uint64_t seed) {
   network.initialise(seed);
   for (Parameter& parameter : network.parameters()) {
@@ -119,7 +120,7 @@ inline void initialise_off_kinks(Network& network, std::uint64_t seed) {
   }
 }
 
-/// The gradients of all parameters, one after the other.
+/// Returns the gradients of all parameters, one after the other.
 inline std::vector<std::vector<float>> gradients_of(Network& network) {
   std::vector<std::vector<float>> all;
   for (const Parameter& parameter : network.parameters()) {
@@ -128,7 +129,7 @@ inline std::vector<std::vector<float>> gradients_of(Network& network) {
   return all;
 }
 
-/// All weights and statistics.
+/// Returns all weights and statistics.
 inline std::vector<std::vector<float>> state_of(Network& network) {
   std::vector<std::vector<float>> all;
   for (const Parameter* parameter : network.state()) {

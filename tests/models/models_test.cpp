@@ -1,5 +1,5 @@
-// The networks against the thesis's tables (2.1-2.5): parameters, sizes of maps, multiply-adds; and
-// what the registry refuses.
+// Compares the networks with the thesis's tables (2.1-2.5): parameters, sizes of maps,
+// multiply-adds; and tests what the registry refuses.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -31,7 +31,7 @@ ModelOptions with_zero_padding() {
   return options;
 }
 
-/// Every network in every form.
+/// Returns every network in every form.
 std::vector<std::pair<std::string, ModelOptions>> all_forms() {
   return {{"vgg16e", {}},     {"vgg16e", with_input(128)},
           {"googlenet", {}},  {"googlenet", with_auxiliary()},
@@ -47,7 +47,7 @@ const Model::Entry& layer(const Model& model, const std::string& name) {
   throw Error(model.title() + " has no layer " + name);
 }
 
-/// Expects a layer's output to be height x width x channels.
+/// Expects a layer's output to be side x side x channels.
 void expect_map(const Model& model, const std::string& name, std::int64_t side,
                 std::int64_t channels) {
   const Shape& shape = layer(model, name).shape;
@@ -150,7 +150,7 @@ TEST(Models, GoogLeNetIsTables22And23) {
     EXPECT_EQ(layer(model, name + "dropout").layer->geometry({}), "70%");
     EXPECT_FLOAT_EQ(layer(model, name + "softmax").layer->loss_weight(), 0.3F);
   }
-  // The helpers hang on 4a and 4d, rest outside training, and are all that rests.
+  // The auxiliary classifiers read 4a and 4d; they, and nothing else, rest outside training.
   EXPECT_EQ(layer(model, "auxiliary1/pool").inputs,
             (std::vector<int>{layer(model, "inception_4b/1x1").inputs}));
   EXPECT_EQ(layer(model, "auxiliary2/pool").inputs,
@@ -229,8 +229,8 @@ TEST(Models, LeNetEndsInFourByFourMaps) {
   EXPECT_EQ(weight(model, "fc1"), (Shape{500, 800}));
 }
 
-/// Every weight of a convolution is used once for each place of its output map, every weight of a
-/// linear layer once.
+/// Every weight of a convolution is used once for each place of its output map, and every weight of
+/// a linear layer once.
 TEST(Models, MultiplyAsOftenAsTheirWeightsAndMapsSay) {
   for (const auto& [name, options] : all_forms()) {
     const Model model = build(name, options);
@@ -251,8 +251,9 @@ TEST(Models, MultiplyAsOftenAsTheirWeightsAndMapsSay) {
   }
 }
 
-/// He et al. 2015 (Deep Residual Learning), section 3.3: 3.6 and 19.6 billion. Szegedy et al. 2014:
-/// about 1.5 billion. Krizhevsky's network: counted from the paper's sizes.
+/// He et al. 2015 (Deep Residual Learning), section 3.3, say 3.6 billion for Resnet34 and 19.6
+/// billion for VGG19, Szegedy et al. 2014 about 1.5 billion for GoogLeNet. AlexNet's are counted
+/// from the sizes in Krizhevsky's paper.
 TEST(Models, MultiplyAsOftenAsTheirPapersSay) {
   const auto billions = [](const std::string& name) {
     return static_cast<double>(build(name, {}).macs()) * 1e-9;

@@ -1,6 +1,6 @@
-// Whole networks against PyTorch: the loss, every parameter's gradient, and the losses of ten steps
-// of SGD and of Adam, as tests/oracle/generate.py recorded them. A record says all there is to say
-// of its run: network, batch, seed, optimisers, tolerances.
+// Compares whole networks with PyTorch: the loss, every parameter's gradient, and the losses of ten
+// steps of SGD and of Adam, as tests/oracle/generate.py recorded them. A record says everything
+// about its run: network, batch, seed, optimisers, tolerances.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,10 +14,11 @@
 #include <set>
 
 #include "core/error.h"
-#include "layers/local_exchange.h"
+#include "layers/exchange/local_exchange.h"
 #include "layers/network.h"
 #include "models/registry.h"
 #include "tests/layers/devices.h"
+#include "tests/layers/train_step.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define DUPLEX_SANITIZED 1
@@ -38,7 +39,8 @@ constexpr bool sanitized = true;
 constexpr bool sanitized = false;
 #endif
 
-/// The plain loops of the reference would take minutes for ten steps of the larger networks.
+/// Says how many steps a device trains of a record: the plain loops of the reference would take
+/// minutes for ten steps of the larger networks.
 struct Case {
   const char* record;
   const char* device;
@@ -81,7 +83,7 @@ OptimiserSpec optimiser_of(const json& training) {
   return spec;
 }
 
-/// generate.py's checksum of the bits of float32 values.
+/// Returns generate.py's checksum of the bits of float32 values.
 std::string checksum(const std::vector<float>& values) {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -102,7 +104,7 @@ struct Sums {
   double norm = 0.0, projection = 0.0;
 };
 
-/// The norm, and the sum with random factors in [-1, 1).
+/// Returns the norm, and the sum with random factors in [-1, 1).
 Sums sums_of(const std::vector<float>& values, std::uint64_t seed) {
   const RandomStream stream(seed, stream_of("projection"));
   std::vector<float> factors(std::min<std::size_t>(values.size(), 1U << 16));
@@ -133,7 +135,7 @@ class Oracle : public ::testing::TestWithParam<Case> {
     steps = GetParam().steps;
     if (sanitized && steps > sanitized_steps) {
       steps = sanitized_steps;
-      std::printf("  %zu steps of training only: sanitized\n", steps);
+      std::printf("  %zu steps of training only, since the build has sanitizers\n", steps);
     }
   }
 
@@ -153,8 +155,8 @@ class Oracle : public ::testing::TestWithParam<Case> {
     ASSERT_EQ(json(labels), record.at("labels"));
   }
 
-  /// The seed's parameters; where the record says so, other weights and biases of batch
-  /// normalisation, its bias above or below 0 by channel (generate.py says why).
+  /// Draws the seed's parameters. If the record says so, batch normalisation starts with other
+  /// weights and biases, the biases above or below 0 by channel (generate.py says why).
   void initialise() {
     network->initialise(seed);
     const json& start = record.at("batch_norm");
@@ -210,8 +212,8 @@ class Oracle : public ::testing::TestWithParam<Case> {
     ASSERT_EQ(training.at("losses").size(), all_steps);
     for (std::size_t step = 0; step < steps; ++step) {
       exchange.begin(step);
-      network->forward(images.data(), {true, seed, step * batch, labels.data()}, &exchange);
-      network->backward(&exchange);
+      test::forward_and_backward(*network, images.data(), {true, seed, step * batch, labels.data()},
+                                 exchange);
       exchange.end();
       const double expected = training.at("losses").at(step);
       EXPECT_LE(relative(network->loss(), expected), tolerance.at("losses"))
@@ -244,7 +246,7 @@ class Oracle : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(Oracle, Agrees) {
-  // The same parameters, drawn to the same bits.
+  // Both sides draw the same parameters, to the same bits.
   initialise();
   const json& parameters = record.at("parameters");
   ASSERT_EQ(parameters.size(), network->parameters().size());

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/random.h"
-#include "net/exchange.h"
+#include "net/exchange/exchange.h"
 #include "tests/ranks_in_threads.h"
 
 namespace duplex::net {

@@ -1,6 +1,6 @@
 // The whole exchange over real sockets: what N ranks train is what one machine would have, to the
 // bit.
-#include "net/exchange.h"
+#include "net/exchange/exchange.h"
 
 #include <gtest/gtest.h>
 
@@ -80,7 +80,7 @@ TEST_P(Exchanged, EqualsOneMachineBitForBit) {
       train(exchange, replica, static_cast<int>(at - workers_of.begin()), steps);
     }
     const auto received = exchange.finish([&] { return "report of " + std::to_string(rank); });
-    if (rank == topology.hub())
+    if (rank == topology.coordinator())
       reports = received;
     else
       EXPECT_TRUE(received.empty());
@@ -172,20 +172,20 @@ TEST(Topology, WhoServesWhomAndWhoConnects) {
   EXPECT_EQ(central.workers(), (std::vector<int>{0, 1, 3}));
   EXPECT_EQ(central.peers_of(2), (std::vector<int>{0, 1, 3}));
   EXPECT_EQ(central.peers_of(3), (std::vector<int>{2}));
-  EXPECT_EQ(central.hub(), 2);
+  EXPECT_EQ(central.coordinator(), 2);
   for (int rank = 0; rank < 4; ++rank)
     EXPECT_EQ(central.worker_number(rank), (std::array{0, 1, -1, 2}.at(rank)));
   const Topology distributed{ServerMode::distributed, 3, 0};
   EXPECT_EQ(distributed.workers(), (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(distributed.peers_of(1), (std::vector<int>{0, 2}));
-  EXPECT_EQ(distributed.hub(), 0);
+  EXPECT_EQ(distributed.coordinator(), 0);
   EXPECT_EQ(distributed.worker_number(2), 2);
   for (const Topology& topology : {central, distributed})
     for (int a = 0; a < topology.size; ++a)
       for (const int b : topology.peers_of(a)) {
         EXPECT_NE(topology.listens(a, b), topology.listens(b, a));
-        // The hub listens to all, so that everybody can measure its clock.
-        EXPECT_TRUE(a != topology.hub() || topology.listens(a, b));
+        // The coordinator listens to all, so that everybody can measure its clock.
+        EXPECT_TRUE(a != topology.coordinator() || topology.listens(a, b));
       }
 }
 

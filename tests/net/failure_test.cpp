@@ -225,7 +225,7 @@ TEST(Failure, LeavingWithoutFinishEndsTheRun) {
     const auto outcomes = run_two(mode, milliseconds(20000),
                                   [&](int rank, ParameterExchange& exchange, Replica& replica) {
                                     if (exchange.is_worker()) train(exchange, replica, rank, 2);
-                                    if (rank == 1) throw Error("a picture is missing");
+                                    if (rank == 1) throw Error("an image is missing");
                                     exchange.finish();
                                   });
     for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {

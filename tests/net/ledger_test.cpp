@@ -1,6 +1,6 @@
 // The ledger's arithmetic, on records made by hand; and that two ranks' ledgers tell the same
 // story.
-#include "net/ledger.h"
+#include "net/ledger/ledger.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -76,7 +76,7 @@ TEST(Traffic, Summary) {
     lane.add(record(FrameKind::weights, false, s + 1, at + 100, at + 300, 400));
     ledger.waited({at + 200, at + 350});
   }
-  ledger.settle(true);
+  ledger.flush(true);
   const TrafficSummary summary = ledger.summary(1000);
   EXPECT_EQ(summary.bytes_sent, 400U);
   EXPECT_EQ(summary.bytes_received, 1600U);
@@ -96,9 +96,9 @@ TEST(Ledger, KeepsAWindowAndAllSums) {
     const auto at = static_cast<std::int64_t>(10 * step);
     lane.add(record(FrameKind::gradient, true, step, at, at + 5, 3));
     ledger.waited({at, at + 1});
-    ledger.settle();
+    ledger.flush();
   }
-  ledger.settle(true);
+  ledger.flush(true);
   EXPECT_LE(ledger.records().size(), 4 * Ledger::window);
   EXPECT_GE(ledger.records().size(), Ledger::window);
   EXPECT_EQ(ledger.summary(1).bytes_sent, 3 * steps);
@@ -106,7 +106,7 @@ TEST(Ledger, KeepsAWindowAndAllSums) {
   // Other frames have something else where these have their step.
   for (const FrameKind kind : {FrameKind::report, FrameKind::window, FrameKind::pace}) {
     lane.add(record(kind, false, 100 * steps, 1, 2));
-    ledger.settle(true);
+    ledger.flush(true);
     EXPECT_GE(ledger.summary(1).steps, Ledger::window - 1);
   }
 }
@@ -187,7 +187,7 @@ TEST_F(LedgerFiles, BothEndsHaveEveryFrame) {
   std::vector<std::string> paths;
   paths.reserve(3);
   for (int rank = 0; rank < topology.size; ++rank) paths.push_back(path_of(rank));
-  std::vector<HubTime> clocks(3);
+  std::vector<CoordinatorTime> clocks(3);
   const auto outcomes = run_ranks(topology, [&](int rank, const MeshSpec& mesh, Listener listener) {
     Replica replica(counts);
     replica.set_initial();
@@ -197,7 +197,7 @@ TEST_F(LedgerFiles, BothEndsHaveEveryFrame) {
     ParameterExchange exchange(spec, replica.spans(), Mesh::join(mesh, std::move(listener)));
     train(exchange, replica, rank, 4);
     exchange.finish([] { return std::string("r"); });
-    clocks[static_cast<std::size_t>(rank)] = exchange.ledger().hub_time();
+    clocks[static_cast<std::size_t>(rank)] = exchange.ledger().coordinator_time();
     const TrafficSummary traffic = exchange.traffic();
     EXPECT_EQ(traffic.steps, 3U);
     EXPECT_GT(traffic.t_comm, 0);
@@ -231,15 +231,15 @@ TEST_F(LedgerFiles, BothEndsHaveEveryFrame) {
       return row.kind == kind;
     })) << kind;
 
-  // In the hub's time nothing arrives before it was sent, but for the clocks' stated error. (Here
-  // all ranks share one clock, so that the offset measured must itself be within the error.)
+  // In the coordinator's time nothing arrives before it was sent, but for the clocks' stated error.
+  // (Here all ranks share one clock, so that the offset measured must itself be within the error.)
   for (const Row& row : arrivals) {
     const Row& send = sends[row.frame()];
     const auto error = clocks[static_cast<std::size_t>(row.rank)].error_ns +
                        clocks[static_cast<std::size_t>(row.peer)].error_ns;
     EXPECT_GE(row.last + error, send.first) << row.kind;
   }
-  for (const HubTime& clock : clocks) EXPECT_LE(std::abs(clock.offset_ns), clock.error_ns);
+  for (const CoordinatorTime& clock : clocks) EXPECT_LE(std::abs(clock.offset_ns), clock.error_ns);
 }
 
 }  // namespace

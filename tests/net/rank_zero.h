@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "net/mesh.h"
+#include "net/rendezvous/mesh.h"
 #include "tests/net/cluster.h"
-#include "tests/net/raw_peer.h"
+#include "tests/net/connection/raw_peer.h"
 
 namespace duplex::net {
 

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""The equations of the thesis's chapter 4, once more and in exact fractions: estimates.json, which
-tests/tools/estimate_test.cpp holds duplex estimate against. estimates.py > estimates.json"""
+"""Computes the equations of the thesis's chapter 4 once more, in exact fractions. It writes
+estimates.json, with which tests/tools/estimate_test.cpp compares duplex estimate.
+
+Usage: estimates.py > estimates.json"""
 import json
 from fractions import Fraction as F
 
-# Table 6.1: t_grad, t_comm.
+# Table 6.1 gives t_grad and t_comm, in seconds.
 NETWORKS = {"VGG16E": ("0.719", "5.153"), "GoogLeNet": ("0.763", "0.210"), "SqueezeNet": ("0.758", "0.033"),
             "Resnet34": ("0.821", "0.811")}
 D = 128
 
 
 def seconds(way, server, n, c, g):
-    """Of D batches on n workers."""
+    """Returns the time of D batches on n workers, in seconds."""
     if way == "async":
         if server == "distributed":
             return F(D, n) * (2 * c * F(n - 1, n) + g)  # (4.21)

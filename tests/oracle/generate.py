@@ -1,20 +1,20 @@
 #!/usr/bin/python3
-"""Records what PyTorch makes of the networks, for tests/models/oracle_test.cpp to compare with.
+"""Records what PyTorch computes for the networks, for tests/models/oracle_test.cpp to compare with.
 
 Usage: generate.py [RECORD...]    (needs torch 1.13 or later, and numpy; minutes for all)
 
 Weights, images, labels and dropout's masks are drawn by the counter-based generator (philox.py), so
-that a record holds only results, and no pictures or weights. What is recorded was computed in
-double precision. The same was computed in single precision, and how far that is off stands beside
-it: a record is refused where PyTorch itself uses up more than a third of a tolerance. A record names
-everything that the test needs to know of the run: nothing of it is repeated in the test.
+that a record holds only results, and no images or weights. PyTorch computes the recorded values in
+double precision. It also computes them in single precision, and the record says how far these are
+off: a record is refused if PyTorch itself uses up more than a third of a tolerance. A record names
+everything that the test needs to know of the run, so that the test repeats nothing of it.
 
-Tolerances are relative. Rounding moves a result by 1e-6 or so; what moves it more are kinks: an
-element that rounding carries over the threshold of a ReLU, or another winner of a max pooling, adds
-or removes one element's whole gradient. Batch normalisation makes that worse: it enlarges rounding
-from layer to layer, until, in Resnet34, PyTorch's own ways to sum differ by 1e-3 in a gradient. There,
-batch normalisation therefore starts with biases of three times its weight, half of the channels' above
-and half below 0: few elements lie near ReLU's threshold then. Seeds were chosen by how far the nearest
+Tolerances are relative. Rounding moves a result by 1e-6 or so; kinks move it more: an element that
+rounding carries over the threshold of a ReLU, or another argmax of a max pooling, adds or removes one
+element's whole gradient. Batch normalisation makes that worse: it enlarges rounding from layer to
+layer, until, in Resnet34, PyTorch's own ways to sum differ by 1e-3 in a gradient. In Resnet34, batch
+normalisation therefore starts with biases of three times its weight, half of the channels' above and
+half below 0, so that few elements lie near ReLU's threshold. Seeds were chosen by how far the nearest
 element is from a kink. Rates are such that losses fall and do not jump about, so that ten steps do not
 amplify rounding; weight decay is so strong that its absence would show.
 """
@@ -34,12 +34,12 @@ from philox import RandomStream, stream_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 STEPS = 10
-HELPER_WEIGHT = 0.3  # Of the auxiliary classifiers' losses (Table 2.3).
-ELEMENTS = 4  # Sampled of each gradient.
+HELPER_WEIGHT = 0.3  # Weight of the auxiliary classifiers' losses (Table 2.3).
+ELEMENTS = 4  # Elements sampled of each gradient.
 
 
-# Relative: of the loss, of a gradient's norm, of its projection (by the norm), of an element (by its
-# size plus the elements' usual size).
+# Tolerances are relative: those of the loss and of a gradient's norm to themselves, that of a
+# gradient's projection to the norm, that of an element to its size plus the elements' usual size.
 TOLERANCE = {"loss": 1e-4, "norm": 1e-3, "projection": 3e-3, "element": 1e-2}
 TRAINING_TOLERANCE = {"losses": 1e-3, "evaluation": 1e-3, "statistics": 1e-3}
 
@@ -77,9 +77,9 @@ def resnet34(size, classes, batch, seed, zero_padded_shortcuts):
                 zero_padded_shortcuts=zero_padded_shortcuts)
 
 
-# VGG16E's twenty steps of training run on smaller pictures: at 224 they would take minutes. There, of 30
-# million elements some always lie so near a kink that Winograd's rounding carries them over; its tolerance is
-# three times the usual. At 64 the usual one holds.
+# VGG16E's twenty steps of training run on smaller images: at 224 they would take minutes. At 224, some of 30
+# million elements always lie so near a kink that Winograd's rounding carries them over, so the tolerance is three
+# times the usual one. At 64 the usual one holds.
 AT_KINKS = {"norm": 3e-3, "projection": 9e-3, "element": 3e-2}
 CASES = {
     "lenet": case("lenet", 28, 10, 8, [sgd(1e-3, 0.3), adam(1e-4, 0.05)], channels=1),
@@ -98,7 +98,7 @@ CASES = {
 
 
 def images_and_labels(spec):
-    """One batch, in [-1, 1): every step sees the same pictures, but draws other dropout masks."""
+    """Returns one batch, in [-1, 1). Every step sees the same images, but draws other dropout masks."""
     options, batch = spec["options"], spec["batch"]
     shape = (batch, options["channels"], options["input"], options["input"])
     uniform = RandomStream(spec["seed"], stream_of("images")).uniform(int(np.prod(shape)))
@@ -108,7 +108,7 @@ def images_and_labels(spec):
 
 
 class Run:
-    """A network with its batch, in one precision."""
+    """Runs a network with its batch, in one precision."""
 
     def __init__(self, spec, dtype):
         self.spec = spec
@@ -131,7 +131,7 @@ class Run:
         return loss.item(), {name: p.grad.double().numpy() for name, p in self.net.parameters.items()}
 
     def train(self, training, steps=STEPS):
-        """Losses before each step, the loss in evaluation after the last, running statistics."""
+        """Returns the losses before each step, the loss in evaluation after the last, and the running statistics."""
         losses, optimiser = [], None
         for step in range(steps):
             loss = self.loss(step)
@@ -154,14 +154,14 @@ class Run:
 
 
 def checksum(values):
-    """Of the bits of float32 values; changes with any bit and with their order."""
+    """Returns a checksum of the bits of float32 values, which changes with any bit and with their order."""
     bits = values.reshape(-1).view(np.uint32).astype(np.uint64)
     weights = np.arange(bits.size, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     return "%016x" % int((bits * weights).sum(dtype=np.uint64))
 
 
 class Projection:
-    """Sums with fixed random factors, the same for every parameter: one number sees all elements."""
+    """Sums values with fixed random factors, the same for every parameter, so that one number sees all elements."""
 
     def __init__(self, seed):
         self.stream = RandomStream(seed, stream_of("projection"))
@@ -206,7 +206,7 @@ def record_gradients(spec):
     def note(what, distance):
         worst[what] = max(worst[what], float(distance))
 
-    for layout in (torch.contiguous_format, torch.channels_last):  # Two orders of summation.
+    for layout in (torch.contiguous_format, torch.channels_last):  # The layouts make two orders of summation.
         single = Run(spec, torch.float32)
         single.images = single.images.contiguous(memory_format=layout)
         loss, gradients = single.gradients()
@@ -240,7 +240,7 @@ def record_training(spec, training):
 
 
 def rounded(value, digits=9):
-    """Floats to `digits` significant ones: more than single precision has."""
+    """Rounds floats to `digits` significant digits, which is more than single precision has."""
     if isinstance(value, float):
         return float("%.*g" % (digits, value))
     if isinstance(value, dict):
@@ -251,7 +251,7 @@ def rounded(value, digits=9):
 
 
 def write(path, record):
-    """JSON with a line a parameter."""
+    """Writes JSON with one line for each parameter."""
     parameters = ",\n".join("    " + json.dumps(p) for p in record.pop("parameters"))
     text = json.dumps(record, indent=2)
     path.write_text(text[: text.rindex("\n}")] + ',\n  "parameters": [\n' + parameters + "\n  ]\n}\n")

@@ -1,4 +1,4 @@
-"""The networks in PyTorch, written from the thesis's tables (2.1-2.5), not from the C++ code.
+"""Defines the networks in PyTorch, written from the thesis's tables (2.1-2.5), not from the C++ code.
 
 Parameters bear the names that models/ gives them, so that records can be compared by name. What the
 thesis leaves open follows TensorFlow: "same" padding puts an odd row at the bottom and an odd column
@@ -15,7 +15,7 @@ from philox import RandomStream, stream_of
 
 
 class Net:
-    """Parameters by name, made when a layer first runs, and the layers themselves."""
+    """Holds the parameters by name, which are made when a layer first runs, and runs the layers."""
 
     def __init__(self, seed, dtype, batch_norm=None):
         self.seed = seed
@@ -23,20 +23,20 @@ class Net:
         self.batch_norm_start = batch_norm or {"weight": 1.0, "bias": 0.0}
         self.parameters = {}
         self.statistics = {}
-        self.initial = {}  # float32, as drawn
+        self.initial = {}  # Parameters as drawn, in float32.
         self.training = True
         self.first_sample = 0
 
     # ---- Parameters.
 
     def _draw(self, name, shape, fan_in, relu):
-        """He et al. 2015, uniform, as layers/layer.h says."""
+        """Draws weights by He et al. 2015, uniform, as layers/layer.h says."""
         bound = np.float32(math.sqrt(3.0 * ((2.0 if relu else 1.0) / fan_in)))
         uniform = RandomStream(self.seed, stream_of(name)).uniform(math.prod(shape))
         return ((np.float32(2) * uniform - np.float32(1)) * bound).reshape(shape)
 
     def _batch_norm_bias(self, channels):
-        """Its sign goes by channel, not by layer, so that residual blocks bring no channel back to 0."""
+        """Returns a bias with signs by channel, not by layer, so that residual blocks bring no channel back to 0."""
         signs = RandomStream(self.seed, stream_of("signs")).below(channels, 2).astype(np.float32) * 2 - 1
         return np.float32(self.batch_norm_start["bias"]) * signs
 
@@ -59,7 +59,7 @@ class Net:
             return weight, None
         return weight, self._parameter(name + ".bias", lambda: np.zeros(shape[0]))
 
-    # ---- Layers. Windows are (kernel, stride); "same" gives maps of ceil(in / stride).
+    # ---- Layers. A window is (kernel, stride); "same" gives maps of ceil(in / stride).
 
     @staticmethod
     def _same(x, kernel, stride, value=0.0):
@@ -116,7 +116,7 @@ def global_average(x):
 
 
 def vgg16e(net, x, options):
-    """Table 2.1. Returns (logits, [logits of the auxiliary classifiers])."""
+    """Computes Table 2.1. Returns (logits, [logits of the auxiliary classifiers])."""
     for stage, filters, count in ((1, 64, 2), (2, 128, 2), (3, 256, 4), (4, 512, 4), (5, 512, 4)):
         for i in range(count):
             x = net.conv("conv%d_%d" % (stage, i + 1), x, filters, 3)
@@ -127,7 +127,7 @@ def vgg16e(net, x, options):
 
 
 def googlenet(net, x, options):
-    """Tables 2.2 and 2.3."""
+    """Computes Tables 2.2 and 2.3."""
 
     def inception(name, x, one, reduce_three, three, reduce_five, five, project):
         name = "inception_" + name
@@ -170,7 +170,7 @@ def googlenet(net, x, options):
 
 
 def squeezenet(net, x, options):
-    """Table 2.4."""
+    """Computes Table 2.4."""
 
     def fire(number, x, squeeze, one, three):
         name = "fire%d/" % number
@@ -192,7 +192,7 @@ def squeezenet(net, x, options):
 
 
 def resnet34(net, x, options):
-    """Table 2.5; shortcuts as Figure 2.11 or 2.12. Convolutions have no bias: batch norm brings one."""
+    """Computes Table 2.5, with shortcuts by Figure 2.11 or 2.12. Convolutions have no bias: batch norm brings one."""
 
     def plain(name, x, filters, kernel, stride=1):
         return net.conv(name, x, filters, kernel, stride, bias=False, relu=False)
@@ -217,7 +217,8 @@ def resnet34(net, x, options):
 
 
 def alexnet(net, x, options):
-    """Krizhevsky et al. 2012, on two GPUs. Its alpha, 1e-4, is a factor of the sum; PyTorch's of the mean."""
+    """Computes the network of Krizhevsky et al. 2012 for two GPUs. The paper's alpha, 1e-4, is a factor of the sum,
+    PyTorch's of the mean."""
 
     def lrn(x):
         return F.local_response_norm(x, 5, alpha=5e-4, beta=0.75, k=2.0)
@@ -236,7 +237,7 @@ def alexnet(net, x, options):
 
 
 def lenet(net, x, options):
-    """LeCun et al. 1998, in the widths of Caffe's example."""
+    """Computes the network of LeCun et al. 1998, with the widths of Caffe's example."""
     x = net.max_pool(net.conv("conv1", x, 20, 5, padding="valid"), 2, 2, "valid")
     x = net.max_pool(net.conv("conv2", x, 50, 5, padding="valid"), 2, 2, "valid")
     x = net.linear("fc1", x, 500, True)

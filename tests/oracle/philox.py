@@ -1,4 +1,4 @@
-"""The twin of core/random.{h,cpp} in numpy: the same bits from the same key and counter."""
+"""Is the twin of core/random.{h,cpp} in numpy: it gives the same bits for the same key and counter."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ _CHUNK = 1 << 20  # Blocks drawn at a time, so that a large parameter needs litt
 
 
 def stream_of(name):
-    """64-bit FNV-1a of a name."""
+    """Returns the 64-bit FNV-1a hash of a name."""
     value = 0xCBF29CE484222325
     for byte in name.encode():
         value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
@@ -14,7 +14,7 @@ def stream_of(name):
 
 
 def philox(counter, key):
-    """Philox4x32-10. counter: four arrays of uint64 that hold 32-bit words; key: two integers."""
+    """Computes Philox4x32-10. counter: four arrays of uint64 that hold 32-bit words; key: two integers."""
     c = [np.asarray(word, np.uint64) for word in counter]
     low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
     for turn in range(10):
@@ -27,7 +27,7 @@ def philox(counter, key):
 
 
 class RandomStream:
-    """One sequence of draws, addressed by index; see core/random.h."""
+    """Gives one sequence of draws, addressed by index; see core/random.h."""
 
     def __init__(self, seed, stream, sub=0):
         self.key = (seed & 0xFFFFFFFF, seed >> 32)
@@ -35,7 +35,7 @@ class RandomStream:
         self.sub = sub
 
     def bits(self, count, first=0):
-        """Draws first .. first + count - 1, as uint32."""
+        """Returns the draws first .. first + count - 1, as uint32."""
         out = np.empty(count, np.uint32)
         begin, end = first // 4, (first + count + 3) // 4
         for chunk in range(begin, end, _CHUNK):
@@ -50,18 +50,18 @@ class RandomStream:
                 self.key,
             )
             lanes = np.stack(words, axis=1).astype(np.uint32).reshape(-1)
-            offset = chunk * 4 - first  # Of lanes[0] in out; below 0 where first is amid a block.
+            offset = chunk * 4 - first  # Place of lanes[0] in out; below 0 if first is amid a block.
             skip = max(-offset, 0)
             part = lanes[skip : skip + count - max(offset, 0)]
             out[max(offset, 0) : max(offset, 0) + part.size] = part
         return out
 
     def uniform(self, count, first=0):
-        """In [0, 1), float32."""
+        """Returns draws in [0, 1), as float32."""
         return (self.bits(count, first) >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
 
     def below(self, count, bound, first=0):
-        """In [0, bound)."""
+        """Returns draws in [0, bound)."""
         return (self.bits(count, first).astype(np.uint64) * np.uint64(bound)) >> np.uint64(32)
 
 

@@ -1,7 +1,7 @@
-// cuBLAS: matrices by columns.
+// The stand-in for cuBLAS, whose matrices are stored by columns.
 #include <cublas_v2.h>
 
-#include "core/cudnn/bfloat16.h"
+#include "core/cudnn/kernels/bfloat16.h"
 #include "tests/stand_in/stand_in.h"
 
 struct cublasContext {

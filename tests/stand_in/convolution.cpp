@@ -9,7 +9,7 @@
 namespace duplex::stand_in {
 namespace {
 
-/// Extents and strides of a tensor, and the way from and to row-major float32.
+/// A tensor's extents and strides. It converts from and to row-major float32.
 class Lying {
  public:
   explicit Lying(const Described& tensor)
@@ -43,7 +43,7 @@ class Lying {
       const float value = values[next++];
       if (type_ == CUDNN_DATA_FLOAT) {
         static_cast<float*>(memory)[at] = value;
-      } else {  // To the nearest, among equals the even one.
+      } else {  // It rounds to the nearest, among equals to the even one.
         std::uint32_t bits = 0;
         std::memcpy(&bits, &value, sizeof bits);
         bits += 0x7FFFU + ((bits >> 16U) & 1U);
@@ -68,7 +68,8 @@ class Lying {
   std::vector<std::int64_t> extents_, strides_;
 };
 
-/// What an engine that rounds does to its inputs: ten bits behind the point, as TF32 has.
+/// Cuts values off as an engine does that rounds its inputs: to ten bits behind the point, as TF32
+/// has.
 void round_down(std::vector<float>& values) {
   for (float& value : values) {
     std::uint32_t bits = 0;
@@ -78,7 +79,7 @@ void round_down(std::vector<float>& values) {
   }
 }
 
-/// A tensor of a device of the CPU, with its memory.
+/// A tensor on a device of the CPU, with its memory.
 class Held {
  public:
   Held(Device& device, const TensorDesc& desc)
@@ -116,7 +117,7 @@ const std::vector<Engine>& engines() {
     compiled = cannot;
     compiled.compiled = true;
     one_too_many.compiled = true;
-    one_too_many.computes = false;  // And so would be the fastest.
+    one_too_many.computes = false;  // So it would be the fastest.
     slow.workspace = 4096;
     slow.proposed = false;
     return std::vector{rounds,   differs,  wants_too_much, cannot,

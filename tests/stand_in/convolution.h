@@ -1,4 +1,5 @@
-// Convolutions of the stand-in: its engines, and the computing, which the CPU's own device does.
+// Convolutions of the stand-in: its engines, and their computation, which the CPU's own device
+// does.
 #pragma once
 #include <cudnn_backend.h>
 
@@ -10,20 +11,21 @@
 
 namespace duplex::stand_in {
 
-/// What a convolution may be computed with.
+/// An engine that a convolution may be computed with.
 struct Engine {
   std::vector<cudnnBackendNumericalNote_t> notes;
   std::int64_t workspace = 0;
   bool has_plan = true;
-  bool compiled = false;  ///< When it is asked for.
-  bool computes = true;   ///< Else the result stays as it was.
-  bool proposed = true;   ///< Else it is what the rest is: CUDNN_HEUR_MODE_FALLBACK.
+  bool compiled = false;  ///< It is compiled when it is asked for.
+  bool computes = true;   ///< If false, the result stays as it was.
+  bool proposed = true;   ///< If false, it comes with the rest: CUDNN_HEUR_MODE_FALLBACK.
 };
 
-/// Best first, by what is said of them; not all may be used, or can be.
+/// Returns the engines in the order of an estimate, the best first. Not all may be used, and not
+/// all can be.
 const std::vector<Engine>& engines();
 
-/// Of the nodes of a graph; `memory` by the tensors' numbers.
+/// Computes the nodes of a graph. `memory` is by the tensors' unique ids.
 void run_graph(const std::vector<const Described*>& nodes, const Engine& engine,
                const std::map<std::int64_t, void*>& memory);
 

@@ -8,11 +8,11 @@
 
 namespace duplex::stand_in {
 
-/// Attributes as they were set; bytes of whatever type.
+/// The attributes as they were set, as bytes of whatever type.
 struct Described {
   cudnnBackendDescriptorType_t type{};
   std::map<cudnnBackendAttributeName_t, std::vector<char>> attributes;
-  int engine = 0;  ///< Of an engine, and of its configuration.
+  int engine = 0;  ///< The number of an engine; its configuration has it, too.
 
   template <class Value>
   std::vector<Value> all(cudnnBackendAttributeName_t name) const {
@@ -34,9 +34,9 @@ struct Described {
 struct Names {
   cudnnBackendAttributeName_t convolution, x, weights, y, alpha, beta;
 };
-/// The attributes of a node of a convolution, or of one of its gradients.
+/// Returns the attributes of a node of a convolution, or of one of its gradients.
 Names names_of(cudnnBackendDescriptorType_t node);
-/// Of a graph, the convolution first.
+/// Returns the nodes of a graph, the convolution first.
 std::vector<const Described*> nodes_of(const Described& graph);
 
 }  // namespace duplex::stand_in

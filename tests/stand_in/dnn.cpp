@@ -1,4 +1,4 @@
-// cuDNN: softmax, and convolutions through the backend interface.
+// The stand-in for cuDNN: softmax, and convolutions through the backend interface.
 #include <cudnn.h>
 #include <cudnn_backend.h>
 
@@ -130,7 +130,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
   return CUDNN_STATUS_SUCCESS;
 }
 
-/// Refuses what engines of the real one refuse as well.
+/// Refuses what engines of the real cuDNN refuse as well.
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   const Described& it = described(descriptor);
   if (it.type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR) {

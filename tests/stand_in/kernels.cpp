@@ -1,5 +1,5 @@
-// Threads of a block as fibers: each runs until it waits for its block or returns.
-#include "tests/stand_in/core/cudnn/kernel_call.h"
+// Runs the threads of a block as fibers: each runs until it waits for its block or returns.
+#include "tests/stand_in/core/cudnn/kernels/kernel_call.h"
 
 #include <ucontext.h>
 
@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t stack_bytes = std::size_t{64} << 10;
 
-/// Only its first entry takes ucontext, whose switches ask the kernel for the mask of signals. When
-/// the body returns, the fiber waits for another.
+/// Only the first entry of a fiber uses ucontext, whose switches ask the kernel for the mask of
+/// signals; the others use setjmp. When the body returns, the fiber waits for another.
 struct Fiber {
   Fiber();
   Fiber(const Fiber&) = delete;
@@ -52,7 +52,7 @@ void choose(std::uint32_t number) {
   thread_index = {number % block_extent.x, number / block_extent.x, 0};
 }
 
-/// Until the fiber waits or ends.
+/// Runs a fiber until it waits or ends.
 void resume(Fiber& fiber, std::uint32_t number) {
   choose(number);
   running = &fiber;
@@ -61,7 +61,7 @@ void resume(Fiber& fiber, std::uint32_t number) {
   setcontext(&fiber.entry);
 }
 
-/// Kernels whose threads wait for each other do so all, or none does.
+/// Runs the threads of one block. Either all threads of a kernel wait for each other, or none does.
 void run_block(std::deque<Fiber>& fibers, const std::function<void()>& body) {
   const std::uint32_t threads = block_extent.x * block_extent.y;
   while (fibers.size() < threads) fibers.emplace_back();

@@ -1,4 +1,4 @@
-// The runtime: memory, streams, events.
+// The stand-in for CUDA's runtime: memory, streams, events.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 namespace {
 
 std::atomic<bool> broken{false};
-std::atomic<long> kernels_left{-1};  ///< Until the GPU breaks down; less than 0: it does not.
+std::atomic<long> kernels_left{-1};  ///< Kernels until the GPU breaks down; below 0, it never does.
 
 }  // namespace
 
@@ -73,7 +73,7 @@ struct CUstream_st {
   std::thread worker_;
 };
 
-/// Recorded anew, an event forgets what it stood for; who waits already waits for that.
+/// An event that is recorded anew forgets its old mark; whoever waits already waits for that one.
 struct CUevent_st {
   struct Mark {
     std::mutex mutex;
@@ -100,7 +100,7 @@ std::map<void*, std::size_t>& allocations() {
   static std::map<void*, std::size_t> sizes;
   return sizes;
 }
-/// Host memory that copies need not wait for: begin and size.
+/// Host memory that copies need not wait for (pinned): begin and size.
 std::map<const char*, std::size_t>& registered() {
   static std::map<const char*, std::size_t> ranges;
   return ranges;
@@ -146,7 +146,7 @@ void duplex::stand_in::enqueue_kernel(cudaStream_t stream, std::function<void()>
   });
 }
 
-/// What calls answer from then on.
+/// Returns what calls answer: an error once the GPU has broken down.
 static cudaError_t state() {
   return failed(broken ? cudaErrorIllegalAddress : cudaSuccess);
 }
@@ -185,7 +185,7 @@ cudaError_t cudaMalloc(void** data, std::size_t bytes) {
   allocations()[*data] = bytes;
   return cudaSuccess;
 }
-/// Waits for all that was asked for, as CUDA's does.
+/// Waits for all that was asked for, as CUDA's cudaFree does.
 cudaError_t cudaFree(void* data) {
   const std::lock_guard lock(memory_mutex());
   for (CUstream_st* stream : streams()) stream->wait();
@@ -253,7 +253,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   stream->add([mark = event->mark] { wait_for(mark); });
   return cudaSuccess;
 }
-/// Pageable memory of the host is read before the call returns, and written likewise.
+/// A copy from or to pageable memory of the host is done before the call returns.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   stream->add([=] { std::memcpy(to, from, bytes); });

@@ -1,13 +1,15 @@
 // What a user sees: output, exit codes, and one clear line where something is wrong.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "tests/temporary_folder.h"
 #include "tests/tools/program.h"
-#include "tools/cells.h"
+#include "tools/text/cells.h"
 
 namespace duplex::tools::testing {
 namespace {
@@ -28,6 +30,8 @@ class Cli : public ::testing::Test {
   Cli() { write_squares(data_.path(), 60, 20); }
 
   std::vector<std::string> local(const std::vector<std::string>& more) const {
+    std::filesystem::remove_all(folder_ /
+                                "run");  // No run takes a directory that another has used.
     std::vector<std::string> arguments{
         "local",         "--net",     "lenet", "--datadir", data_.path(), "--logdir",
         folder_ / "run", "--threads", "1",     "--batch",   "10"};
@@ -119,6 +123,51 @@ TEST_F(Cli, LocalWritesARunDirectory) {
   EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 1 + 12);
 }
 
+TEST_F(Cli, BatchesAloneSayHowLong) {
+  const auto steps = [&](const std::vector<std::string>& more) {
+    const Result result = run(local(more));
+    EXPECT_EQ(result.exit, 0) << result.err;
+    return nlohmann::json::parse(read_text(folder_ / "run/summary.json")).at("steps").get<int>();
+  };
+  EXPECT_EQ(steps({}), 6);  // An epoch: 60 images in batches of 10.
+  EXPECT_EQ(steps({"--batches", "11"}), 11);
+  EXPECT_EQ(steps({"--batches", "11", "--epochs", "1"}), 6);
+  EXPECT_EQ(steps({"--batches", "3", "--epochs", "2"}), 3);
+}
+
+TEST_F(Cli, NoRunTakesAnothersDirectory) {
+  const std::vector<std::string> training = local({"--batches", "2"});
+  ASSERT_EQ(run(training).exit, 0);
+  const std::string metrics = read_text(folder_ / "run/metrics.csv");
+  expect_error(run(training), 2, {folder_ / "run", "holds a run already", "--logdir"});
+  EXPECT_EQ(read_text(folder_ / "run/metrics.csv"), metrics);
+
+  // Those that are named by the second are told apart.
+  std::vector<std::string> unnamed = training;
+  unnamed.erase(std::find(unnamed.begin(), unnamed.end(), "--logdir"),
+                std::find(unnamed.begin(), unnamed.end(), "--threads"));
+  std::vector<Process> runs;
+  for (int i = 0; i < 3; ++i) runs.emplace_back(unnamed);
+  std::set<std::string> directories;
+  for (Process& process : runs) {
+    const Result result = process.wait();
+    EXPECT_EQ(result.exit, 0) << result.err;
+    const std::size_t at = result.out.find("run      ");
+    ASSERT_NE(at, std::string::npos) << result.out;
+    directories.insert(result.out.substr(at + 9, result.out.find('\n', at) - at - 9));
+  }
+  EXPECT_EQ(directories.size(), 3U);
+  for (const std::string& directory : directories) std::filesystem::remove_all(directory);
+}
+
+TEST(Program, TellsItsVersion) {
+  const Result result = run({"--version"});
+  EXPECT_EQ(result.exit, 0);
+  for (const char* part :
+       {"duplex   1.", "commit ", "compiler ", "cpu      ", "gpu      ", "protocol version 2"})
+    EXPECT_NE(result.out.find(part), std::string::npos) << part << "\n" << result.out;
+}
+
 /// Tests between the epochs change nothing of the training.
 TEST_F(Cli, TestsBetweenEpochs) {
   const std::vector<std::string> training{"--epochs", "5", "--lr", "0.05", "--save"};
@@ -156,21 +205,20 @@ TEST_F(Cli, TrainedWeightsAreReadBack) {
   EXPECT_NE(result.out.find("top-1 100.00%"), std::string::npos) << result.out;
 }
 
-TEST_F(Cli, PackedPicturesTrainLikeTheFolder) {
-  const auto picture = [&](const std::string& name, const std::string& recorded) {
-    std::filesystem::create_directories(folder_ / "pictures/001.one");
-    std::filesystem::create_directories(folder_ / "pictures/002.two");
-    std::filesystem::copy_file("tests/datasets/pictures/" + recorded,
-                               folder_ / ("pictures/" + name));
+TEST_F(Cli, PackedImagesTrainLikeTheFolder) {
+  const auto image = [&](const std::string& name, const std::string& recorded) {
+    std::filesystem::create_directories(folder_ / "images/001.one");
+    std::filesystem::create_directories(folder_ / "images/002.two");
+    std::filesystem::copy_file("tests/datasets/images/" + recorded, folder_ / ("images/" + name));
   };
   for (const char* number : {"1", "2", "3", "4", "5"}) {
-    picture("001.one/" + std::string(number) + ".jpg", "large.jpg");
-    picture("002.two/" + std::string(number) + ".jpg", "grey.jpg");
+    image("001.one/" + std::string(number) + ".jpg", "large.jpg");
+    image("002.two/" + std::string(number) + ".jpg", "grey.jpg");
   }
-  write_text(folder_ / "pictures/001.one/6.jpg", "no picture");
+  write_text(folder_ / "images/001.one/6.jpg", "no image");
 
-  const Result packed = run({"pack", "--datadir", folder_ / "pictures", "--output",
-                             folder_ / "pack", "--input", "28", "--grey"});
+  const Result packed = run({"pack", "--datadir", folder_ / "images", "--output", folder_ / "pack",
+                             "--input", "28", "--grey"});
   ASSERT_EQ(packed.exit, 0) << packed.err;
   EXPECT_NE(packed.out.find("001.one/6.jpg"), std::string::npos) << packed.out;
   const auto train = [&](const std::string& data, const std::string& name) {
@@ -180,11 +228,11 @@ TEST_F(Cli, PackedPicturesTrainLikeTheFolder) {
     EXPECT_EQ(result.exit, 0) << result.err;
     return read_text(folder_ / (name + ".weights"));
   };
-  EXPECT_TRUE(train(folder_ / "pictures", "from-folder") == train(folder_ / "pack", "from-pack"));
+  EXPECT_TRUE(train(folder_ / "images", "from-folder") == train(folder_ / "pack", "from-pack"));
 
   expect_error(
-      run({"pack", "--datadir", folder_ / "pictures", "--output", folder_ / "strict", "--strict"}),
-      1, {"001.one/6.jpg"});
+      run({"pack", "--datadir", folder_ / "images", "--output", folder_ / "strict", "--strict"}), 1,
+      {"001.one/6.jpg"});
   EXPECT_FALSE(std::filesystem::exists(folder_ / "strict"));
 }
 

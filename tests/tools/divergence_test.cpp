@@ -39,7 +39,7 @@ TEST_F(Divergence, OutputsThatAreNotFiniteAreNeverRight) {
                         {"--device", device, "--weights", spoilt_checkpoint(parameter), "--epochs",
                          "0", "--accuracy"}));
       EXPECT_EQ(result.exit, 1);
-      EXPECT_NE(result.out.find("top-1 0.00%, top-5 0.00% of 20 test pictures (the outputs for 20 "
+      EXPECT_NE(result.out.find("top-1 0.00%, top-5 0.00% of 20 test images (the outputs for 20 "
                                 "are not finite)"),
                 std::string::npos)
           << result.out;
@@ -94,7 +94,7 @@ TEST_F(Divergence, EndsEveryRank) {
 
 /// A grey PNG of 2x2 pixels. Of the bad one all checksums are right, but its pixels are in a
 /// deflate block of the kind that is reserved: only the decoder finds that out.
-std::string picture(bool good) {
+std::string image(bool good) {
   static constexpr unsigned char sound[] = {
       0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0x00, 0x00, 0x00, 0x0D, 0x49, 0x48, 0x44,
       0x52, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x02, 0x08, 0x00, 0x00, 0x00, 0x00, 0x57,
@@ -111,22 +111,22 @@ std::string picture(bool good) {
               : std::string(std::begin(reserved), std::end(reserved));
 }
 
-TEST_F(Divergence, UnreadableTestPicturesAreLeftOutAndNamed) {
-  const TemporaryFolder pictures;
+TEST_F(Divergence, UnreadableTestImagesAreLeftOutAndNamed) {
+  const TemporaryFolder images;
   for (const bool good : {true, false}) {
     const std::string kind = good ? "good" : "bad";
-    std::filesystem::create_directory(pictures / kind);
+    std::filesystem::create_directory(images / kind);
     for (int i = 0; i < 10; ++i)
-      write_text(pictures / (kind + "/" + std::to_string(i) + ".png"), picture(good));
+      write_text(images / (kind + "/" + std::to_string(i) + ".png"), image(good));
   }
   const auto test = [&](const std::vector<std::string>& more) {
-    return run(arguments_on(pictures.path(), "local", "unreadable", 4,
+    return run(arguments_on(images.path(), "local", "unreadable", 4,
                             plus({"--epochs", "0", "--accuracy"}, more)));
   };
   const Result lenient = test({});
   EXPECT_EQ(lenient.exit, 0) << lenient.err;
-  EXPECT_NE(lenient.out.find("of 2 test pictures"), std::string::npos) << lenient.out;
-  EXPECT_NE(lenient.err.find("test pictures left out, as they cannot be read: 2\n  bad/"),
+  EXPECT_NE(lenient.out.find("of 2 test images"), std::string::npos) << lenient.out;
+  EXPECT_NE(lenient.err.find("test images left out, as they cannot be read: 2\n  bad/"),
             std::string::npos)
       << lenient.err;
   EXPECT_NE(read_text(folder_ / "unreadable/summary.json").find("\"unreadable\": 2"),
@@ -134,9 +134,9 @@ TEST_F(Divergence, UnreadableTestPicturesAreLeftOutAndNamed) {
   const Result strict = test({"--strict"});
   EXPECT_EQ(strict.exit, 1);
   EXPECT_NE(strict.err.find("bad/"), std::string::npos) << strict.err;
-  std::filesystem::copy(pictures / "bad/0.png", pictures / "good/10.png");
-  std::filesystem::remove_all(pictures / "bad");
-  const Result pack = run({"pack", "--input", "28", "--grey", "--datadir", pictures.path(),
+  std::filesystem::copy(images / "bad/0.png", images / "good/10.png");
+  std::filesystem::remove_all(images / "bad");
+  const Result pack = run({"pack", "--input", "28", "--grey", "--datadir", images.path(),
                            "--output", folder_ / "packed"});
   EXPECT_EQ(pack.exit, 0) << pack.err;
   EXPECT_NE(pack.out.find("good/10.png"), std::string::npos) << pack.out;

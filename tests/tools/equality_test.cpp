@@ -9,12 +9,14 @@
 #include "core/cuda.h"
 #include "core/device.h"
 #include "core/random.h"
-#include "layers/accumulating_exchange.h"
-#include "layers/local_exchange.h"
-#include "layers/strict_exchange.h"
+#include "layers/exchange/accumulating_exchange.h"
+#include "layers/exchange/host_staging.h"
+#include "layers/exchange/local_exchange.h"
+#include "layers/exchange/strict_exchange.h"
 #include "models/registry.h"
+#include "net/exchange/exchange.h"
+#include "tests/layers/train_step.h"
 #include "tests/ranks_in_threads.h"
-#include "tools/wire_exchange.h"
 
 namespace duplex::tools {
 namespace {
@@ -62,9 +64,9 @@ LearningRate rate() {
 }
 
 /// Samples are told by their number over the whole training.
-class Pictures {
+class Images {
  public:
-  Pictures(const Model& model, std::int64_t first, std::int64_t count) : first_(first) {
+  Images(const Model& model, std::int64_t first, std::int64_t count) : first_(first) {
     const auto size = static_cast<std::size_t>(model.shape(model.input()).elements());
     for (std::int64_t i = first; i < first + count; ++i) {
       pixels_.resize(pixels_.size() + size);
@@ -75,16 +77,14 @@ class Pictures {
   }
   /// One step on them; the loss.
   double train(Network& network, Exchange& exchange, std::uint64_t step) const {
-    Pass pass;
-    pass.seed = seed;
-    pass.first_sample = static_cast<std::uint64_t>(first_);
-    pass.labels = labels_.data();
+    ForwardContext context;
+    context.seed = seed;
+    context.first_sample = static_cast<std::uint64_t>(first_);
+    context.labels = labels_.data();
     exchange.begin(step);
-    network.forward(pixels_.data(), pass, &exchange);
-    const double loss = network.loss();
-    network.backward(&exchange);
+    test::forward_and_backward(network, pixels_.data(), context, exchange);
     exchange.end();
-    return loss;
+    return network.loss();
   }
 
  private:
@@ -115,7 +115,7 @@ Outcome alone(const Model& model, std::int64_t batch, std::int64_t parts, std::u
     for (std::int64_t part = 0; part < parts; ++part) {
       const std::int64_t step = static_cast<std::int64_t>(update) * parts + part;
       outcome.losses.back().push_back(
-          Pictures(model, step * batch, batch)
+          Images(model, step * batch, batch)
               .train(network, exchange, static_cast<std::uint64_t>(step)));
     }
   }
@@ -144,7 +144,7 @@ Outcome together(const Model& model, net::ServerMode mode, std::uint64_t updates
         const bool trains = topology.is_worker(rank);
         const int worker = mode == net::ServerMode::central ? rank - 1 : rank;
         HostParameters host(model, trains);
-        host.fill(model, seed, "");
+        host.fill(model, seed, "", [](const ParameterSpec&, const float*) {});
         net::ExchangeSpec spec;
         spec.optimiser = momentum();
         spec.rate = rate();
@@ -156,13 +156,13 @@ Outcome together(const Model& model, net::ServerMode mode, std::uint64_t updates
         const auto device = device_of(worker);
         Network network(model, *device, share);
         network.initialise(seed);
-        WireExchange direct(network, host, wire);
+        HostStaging direct(network, host, wire);
         StrictExchange strict(direct, host.spans().size());
         Exchange& exchange = overlap ? static_cast<Exchange&>(direct) : strict;
         std::vector<double> losses;
         for (std::uint64_t step = 0; step < updates; ++step) {
           const std::int64_t first = (static_cast<std::int64_t>(step) * workers + worker) * share;
-          losses.push_back(Pictures(model, first, share).train(network, exchange, step));
+          losses.push_back(Images(model, first, share).train(network, exchange, step));
         }
         wire.finish();
         const std::lock_guard<std::mutex> lock(mutex);
@@ -170,7 +170,7 @@ Outcome together(const Model& model, net::ServerMode mode, std::uint64_t updates
           outcome.losses[step][static_cast<std::size_t>(worker)] = losses[step];
         if (worker != 0) return;
         outcome.statistics = download(network, network.statistics());
-        for (const net::Span& span : host.spans())
+        for (const Span& span : host.spans())
           outcome.weights.emplace_back(span.weights, span.weights + span.count);
       });
   for (const net::Outcome& end : ends) EXPECT_TRUE(end.ok) << end.message;

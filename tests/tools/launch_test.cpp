@@ -21,7 +21,8 @@ class Launch : public TrainingRuns {
  protected:
   /// A rank that is started by hand. By itself it ends in half a minute.
   Process rank(const std::string& nodefile, int index) const {
-    return Process(rank_words(nodefile, index, folder_ / "by-hand"));
+    const std::string name = std::filesystem::path(nodefile).filename().string();
+    return Process(rank_words(nodefile, index, folder_ / ("by-hand-" + name)));
   }
 
   static std::vector<std::string> rank_words(const std::string& nodefile, int index,
@@ -54,7 +55,7 @@ class Launch : public TrainingRuns {
   }
 
   /// Until `launch stop` would find `count` ranks of the nodefile, 20 seconds at most: they have
-  /// settled their flags, and wait for one another.
+  /// read their flags, and wait for one another.
   static void await_records(const std::string& nodefile, std::size_t count) {
     const std::string folder = "/tmp/duplex-" + std::to_string(::geteuid());
     for (int i = 0; i < 2000; ++i) {

@@ -32,7 +32,7 @@ class Process {
 
 Result run(const std::vector<std::string>& arguments);
 
-/// IDX files (Fashion-MNIST's form) of 28x28 pictures in 10 classes that can be told apart: a class
+/// IDX files (Fashion-MNIST's form) of 28x28 images in 10 classes that can be told apart: a class
 /// is a bright square in a place of its own, under noise.
 void write_squares(const std::string& folder, int train, int test);
 

@@ -1,6 +1,6 @@
 // Records of running ranks: who is found, and what is refused. A process has one record at most, so
 // those of ranks that run are held by forked children.
-#include "tools/rank_record.h"
+#include "tools/launch/rank_record.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Which rank a process is, from flags and from environments as launchers make them.
-#include "tools/rank_source.h"
+#include "tools/launch/rank_source.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "tests/temporary_folder.h"
 #include "tests/tools/program.h"
-#include "tools/slurm_lists.h"
+#include "tools/launch/slurm_lists.h"
 
 namespace duplex::tools {
 namespace {

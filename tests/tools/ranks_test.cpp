@@ -89,6 +89,7 @@ TEST_F(Ranks, ReplayWantsAProfileThatFits) {
 TEST_F(Ranks, ThoseOfOneMachineShareItsCores) {
   write_two_nodes();
   const auto computes_on = [&](const std::vector<std::string>& more) {
+    std::filesystem::remove_all(folder_ / "cores");
     const Result result =
         run(plus({"launch",   "--nodefile", folder_ / "nodes", "--",        "--net",
                   "lenet",    "--datadir",  data_.path(),      "--logdir",  folder_ / "cores",
@@ -138,12 +139,36 @@ TEST_F(Ranks, TransportTellsBothSidesTheSame) {
   EXPECT_GT(bytes_a_second, 1e7);   // Of any memory;
   EXPECT_LT(bytes_a_second, 1e13);  // of none.
 
+  std::filesystem::remove_all(folder_ / "transport");
   Process lenet = side("ps", ps, "127.0.0.1", "lenet");
   const Result other = side("worker", "127.0.0.1", ps, "alexnet").wait();
   EXPECT_EQ(lenet.wait().exit, 1);
   EXPECT_EQ(other.exit, 1);
   EXPECT_NE(other.err.find("LeNet"), std::string::npos) << other.err;
   EXPECT_NE(other.err.find("AlexNet"), std::string::npos) << other.err;
+}
+
+TEST_F(Ranks, OneThatCannotStartEndsTheOthersAtOnceWithItsReason) {
+  for (const std::string server : {"distributed", "central"}) {
+    write_two_nodes();
+    const std::vector<std::string> more{"--nodefile", folder_ / "nodes", "--server",
+                                        server,       "--timeout",       "50"};
+    for (const int broken : {0, 1}) {
+      std::filesystem::remove_all(folder_ / "cannot");
+      std::vector<std::string> sound = more, other = more;
+      sound.insert(sound.end(), {"--index", std::to_string(1 - broken)});
+      other.insert(other.end(), {"--index", std::to_string(broken)});
+      Process waiting(arguments("dist", "cannot", 8, sound));
+      const Result failed =
+          Process(arguments_on(folder_ / "nowhere", "dist", "cannot", 8, other)).wait();
+      EXPECT_EQ(failed.exit, 1) << failed.err;
+      const Result told = waiting.wait();
+      EXPECT_EQ(told.exit, 1) << told.err;
+      for (const std::string& part : {"rank " + std::to_string(broken) + " (127.0.0.1:",
+                                      std::string(") cannot start: "), std::string("nowhere")})
+        EXPECT_NE(told.err.find(part), std::string::npos) << server << ": " << told.err;
+    }
+  }
 }
 
 TEST_F(Ranks, LostRankEndsTheOthersWithThree) {
@@ -180,6 +205,7 @@ TEST_F(Ranks, RanksThatDifferAreNamed) {
 TEST_F(Ranks, DataMayLieElsewhereButMustBeTheSame) {
   const TemporaryFolder elsewhere;
   const auto both = [&] {
+    std::filesystem::remove_all(folder_ / "data");
     write_two_nodes();
     const std::vector<std::string> nodes{"--nodefile", folder_ / "nodes", "--timeout", "20"};
     std::vector<std::string> zero = nodes, one = nodes;

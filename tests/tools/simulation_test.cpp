@@ -8,8 +8,8 @@
 #include <numeric>
 #include <vector>
 
-#include "net/incast.h"
-#include "tools/equations.h"
+#include "net/connection/receive_window.h"
+#include "tools/prediction/equations.h"
 #include "tools/simulation/fluid.h"
 #include "tools/simulation/queues.h"
 #include "tools/simulation/share.h"
@@ -145,7 +145,7 @@ TEST(Simulation, EverybodyWaitsForTheSlowestUnlessAsynchronous) {
   for (const Sync sync : {Sync::join, Sync::none}) {
     Spec spec = ideal(sync, ServerMode::distributed, 4);
     for (double& each : spec.rates) each = 1e15;
-    spec.slowness = [](int rank, std::uint64_t) { return rank == 2 ? 3.0 : 1.0; };
+    spec.straggler_factor = [](int rank, std::uint64_t) { return rank == 2 ? 3.0 : 1.0; };
     const Outcome outcome = simulate(spec, nullptr);
     const auto steps = static_cast<double>(spec.steps);
     expect_near(outcome.steps[2].back().end, 3 * grad * steps, "the slow one");
@@ -175,7 +175,7 @@ TEST(Simulation, AServerHoldsWhatItHasRoomFor) {
   const double c = comm_of(spec), slow = 10 * c + grad;
   // A second that comes when there is no room any more can go when the first one's are there.
   for (const double second : {grad, 5 * c + grad}) {
-    spec.slowness = [=](int rank, std::uint64_t) {
+    spec.straggler_factor = [=](int rank, std::uint64_t) {
       return (rank == 1 ? slow : rank == 2 ? second : grad) / grad;
     };
     spec.early_bytes = 0;

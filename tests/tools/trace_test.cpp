@@ -1,5 +1,5 @@
 // The trace of a run: whose fault waiting is, and a file that a viewer opens.
-#include "tools/trace.h"
+#include "tools/tracing/trace.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "tests/temporary_folder.h"
 #include "tests/tools/program.h"
-#include "tools/blame.h"
+#include "tools/tracing/critical_path.h"
 
 namespace duplex::tools {
 namespace {
@@ -39,9 +39,9 @@ TraceEvent frame(Kind kind, FrameKind what, int peer, std::uint64_t step, std::i
   return result;
 }
 
-std::int64_t part(const Blame& blame, Cause::Kind kind, int rank, int to = -1) {
-  const auto found = blame.find({kind, rank, to});
-  return found == blame.end() ? 0 : found->second;
+std::int64_t part(const WaitCauses& causes, Cause::Kind kind, int rank, int to = -1) {
+  const auto found = causes.find({kind, rank, to});
+  return found == causes.end() ? 0 : found->second;
 }
 
 /// Rank 0 owns a chunk; its own gradient of step 4 is there at 200, rank 1's later: computed at
@@ -59,56 +59,57 @@ std::vector<std::vector<TraceEvent>> one_chunk() {
   return ranks;
 }
 
-Blame blame_of(const std::vector<std::vector<TraceEvent>>& ranks, int rank,
-               const TraceEvent& wait) {
-  return Blaming({&ranks[0], &ranks[1], &ranks[2]}).of(rank, wait);
+WaitCauses blame_of(const std::vector<std::vector<TraceEvent>>& ranks, int rank,
+                    const TraceEvent& wait) {
+  return CriticalPath({&ranks[0], &ranks[1], &ranks[2]}).of(rank, wait);
 }
 
-TEST(Blaming, FollowsTheChunkThatCameLastBack) {
+TEST(CriticalPath, FollowsTheChunkThatCameLastBack) {
   const auto ranks = one_chunk();
-  const Blame blame = blame_of(ranks, 2, event(Kind::wait, 5, 300, 760));
-  EXPECT_EQ(part(blame, Cause::wire, 0, 2), 60);
-  EXPECT_EQ(part(blame, Cause::queue, 0, 2), 45);
-  EXPECT_EQ(part(blame, Cause::server, 0), 55);
-  EXPECT_EQ(part(blame, Cause::wire, 1, 0), 70);
-  EXPECT_EQ(part(blame, Cause::queue, 1, 0), 30);
-  EXPECT_EQ(part(blame, Cause::computing, 1), 200);
+  const WaitCauses causes = blame_of(ranks, 2, event(Kind::wait, 5, 300, 760));
+  EXPECT_EQ(part(causes, Cause::wire, 0, 2), 60);
+  EXPECT_EQ(part(causes, Cause::queue, 0, 2), 45);
+  EXPECT_EQ(part(causes, Cause::server, 0), 55);
+  EXPECT_EQ(part(causes, Cause::wire, 1, 0), 70);
+  EXPECT_EQ(part(causes, Cause::queue, 1, 0), 30);
+  EXPECT_EQ(part(causes, Cause::computing, 1), 200);
   std::int64_t sum = 0;
-  for (const auto& [cause, time] : blame) sum += time;
+  for (const auto& [cause, time] : causes) sum += time;
   EXPECT_EQ(sum, 460);
-  EXPECT_EQ(text_of(blame, 1), "rank 1 computing 0.200 us");
+  EXPECT_EQ(text_of(causes, 1), "rank 1 computing 0.200 us");
 }
 
-TEST(Blaming, OnlyAsFarAsTheWaitReaches) {
+TEST(CriticalPath, OnlyAsFarAsTheWaitReaches) {
   const auto ranks = one_chunk();
-  EXPECT_EQ(blame_of(ranks, 2, event(Kind::wait, 5, 740, 760)), (Blame{{{Cause::wire, 0, 2}, 20}}));
+  EXPECT_EQ(blame_of(ranks, 2, event(Kind::wait, 5, 740, 760)),
+            (WaitCauses{{{Cause::wire, 0, 2}, 20}}));
   // The owner's own worker waits for the update alone.
-  const Blame own = blame_of(ranks, 0, event(Kind::wait, 5, 590, 650));
-  EXPECT_EQ(own, (Blame{{{Cause::wire, 1, 0}, 10}, {{Cause::server, 0, -1}, 50}}));
+  const WaitCauses own = blame_of(ranks, 0, event(Kind::wait, 5, 590, 650));
+  EXPECT_EQ(own, (WaitCauses{{{Cause::wire, 1, 0}, 10}, {{Cause::server, 0, -1}, 50}}));
 }
 
-TEST(Blaming, TheOwnersWorkerMayBeTheLast) {
+TEST(CriticalPath, TheOwnersWorkerMayBeTheLast) {
   auto ranks = one_chunk();
   ranks[0][0].from = ranks[0][0].to = 610;
-  const Blame blame = blame_of(ranks, 2, event(Kind::wait, 5, 300, 760));
-  EXPECT_EQ(part(blame, Cause::computing, 0), 310);
-  EXPECT_EQ(part(blame, Cause::computing, 1), 0);
+  const WaitCauses causes = blame_of(ranks, 2, event(Kind::wait, 5, 300, 760));
+  EXPECT_EQ(part(causes, Cause::computing, 0), 310);
+  EXPECT_EQ(part(causes, Cause::computing, 1), 0);
 }
 
-TEST(Blaming, AnAsynchronousWorkerWaitsForItsOwnGradient) {
+TEST(CriticalPath, AnAsynchronousWorkerWaitsForItsOwnGradient) {
   auto ranks = one_chunk();
   for (TraceEvent& each : ranks[0]) {
     if (each.kind == Kind::update) each.peer = 2;
   }
-  const Blame blame = blame_of(ranks, 2, event(Kind::wait, 5, 90, 760));
-  EXPECT_EQ(part(blame, Cause::wire, 2, 0), 30);
-  EXPECT_EQ(part(blame, Cause::server, 0), 525);
-  EXPECT_EQ(part(blame, Cause::computing, 2), 10);
+  const WaitCauses causes = blame_of(ranks, 2, event(Kind::wait, 5, 90, 760));
+  EXPECT_EQ(part(causes, Cause::wire, 2, 0), 30);
+  EXPECT_EQ(part(causes, Cause::server, 0), 525);
+  EXPECT_EQ(part(causes, Cause::computing, 2), 10);
 }
 
-TEST(Blaming, SaysWhereTheTraceEnds) {
+TEST(CriticalPath, SaysWhereTheTraceEnds) {
   const std::vector<std::vector<TraceEvent>> none(3);
-  EXPECT_EQ(blame_of(none, 1, event(Kind::wait, 5, 0, 10)), (Blame{{{}, 10}}));
+  EXPECT_EQ(blame_of(none, 1, event(Kind::wait, 5, 0, 10)), (WaitCauses{{{}, 10}}));
 }
 
 TEST(Trace, ComesBackAsItWasSentOrIsRefused) {

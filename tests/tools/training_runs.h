@@ -1,12 +1,13 @@
-// Training runs of the program, alone and together, on pictures that are drawn in a moment.
+// Training runs of the program, alone and together, on images that are drawn in a moment.
 #pragma once
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "core/safetensors.h"
+#include "core/files/safetensors.h"
 #include "tests/temporary_folder.h"
 #include "tests/tools/program.h"
 
@@ -37,6 +38,7 @@ class TrainingRuns : public ::testing::Test {
   std::vector<std::string> arguments_on(const std::string& data, const std::string& command,
                                         const std::string& name, int batch,
                                         const std::vector<std::string>& more) const {
+    if (command == "local") std::filesystem::remove_all(folder_ / name);  // It takes no used one.
     std::vector<std::string> all{
         command,     "--net", "lenet",   "--datadir",          data, "--logdir", folder_ / name,
         "--threads", "1",     "--batch", std::to_string(batch)};
@@ -53,6 +55,7 @@ class TrainingRuns : public ::testing::Test {
 
   std::vector<Process> start(const std::string& name, int ranks, int batch,
                              const std::vector<std::string>& more) const {
+    std::filesystem::remove_all(folder_ / name);
     std::string nodes;
     for (int port : free_ports(ranks)) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
     write_text(folder_ / (name + ".nodes"), nodes);

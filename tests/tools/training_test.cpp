@@ -149,7 +149,7 @@ TEST_F(Training, TestsBetweenEpochsAreOfTheWeightsThatTheyName) {
   EXPECT_EQ(after_step(accumulated[0]), after_step(rows[0]));
 }
 
-/// 63 pictures in batches of 32: ten epochs are 19 batches.
+/// 63 images in batches of 32: ten epochs are 19 batches.
 TEST_F(Training, EpochsAreSamplesSeen) {
   const TemporaryFolder few;
   write_squares(few.path(), 63, 20);

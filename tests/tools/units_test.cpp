@@ -11,13 +11,13 @@
 #include "models/registry.h"
 #include "tests/temporary_folder.h"
 #include "tests/tools/program.h"
-#include "tools/equations.h"
-#include "tools/evaluation.h"
-#include "tools/finite.h"
-#include "tools/nodefile.h"
-#include "tools/statistics.h"
-#include "tools/table.h"
-#include "tools/training.h"
+#include "tools/launch/nodefile.h"
+#include "tools/prediction/equations.h"
+#include "tools/text/quartiles.h"
+#include "tools/text/table.h"
+#include "tools/training/divergence.h"
+#include "tools/training/evaluation.h"
+#include "tools/training/schedule.h"
 
 namespace duplex::tools {
 namespace {
@@ -45,12 +45,12 @@ TEST(Table, GroupsDigits) {
 }
 
 TEST(Statistics, QuartilesInterpolate) {
-  const Spread spread = spread_of({4.0, 1.0, 3.0, 2.0});
+  const Quartiles spread = quartiles_of({4.0, 1.0, 3.0, 2.0});
   EXPECT_DOUBLE_EQ(spread.median, 2.5);
   EXPECT_DOUBLE_EQ(spread.low, 1.75);
   EXPECT_DOUBLE_EQ(spread.high, 3.25);
-  EXPECT_EQ(spread_of({}).count, 0U);
-  EXPECT_DOUBLE_EQ(spread_of({7.0}).high, 7.0);
+  EXPECT_EQ(quartiles_of({}).count, 0U);
+  EXPECT_DOUBLE_EQ(quartiles_of({7.0}).high, 7.0);
 }
 
 TEST(Statistics, DurationsHaveTheirUnit) {
@@ -127,46 +127,48 @@ TEST(Evaluation, WhatIsNotFiniteIsNeverRight) {
   }
 }
 
-Length length_of(std::uint64_t epochs, std::uint64_t samples, std::uint64_t batch) {
-  Length length;
-  length.step_samples = batch;
-  length.epoch_samples = samples;
-  length.steps = epochs * samples / batch;
-  return length;
+Schedule schedule_of(std::uint64_t epochs, std::uint64_t samples, std::uint64_t batch) {
+  Schedule schedule;
+  schedule.step_samples = batch;
+  schedule.epoch_samples = samples;
+  schedule.steps = epochs * samples / batch;
+  return schedule;
 }
 
-std::vector<std::uint64_t> tests_of(const Length& length, std::uint64_t every) {
+std::vector<std::uint64_t> tests_of(Schedule schedule, std::uint64_t every) {
+  schedule.test_every = every;
   std::vector<std::uint64_t> steps;
-  for (std::uint64_t n = 1; n < length.steps; ++n)
-    if (length.test_due(n, every)) steps.push_back(n);
+  for (std::uint64_t n = 1; n < schedule.steps; ++n)
+    if (schedule.test_due(n)) steps.push_back(n);
   return steps;
 }
 
-/// 63 pictures in batches of 32 are two steps less a picture: an epoch does not end with a step.
+/// 63 images in batches of 32 are two steps less an image: an epoch does not end with a step.
 TEST(Epochs, AreSamplesSeen) {
   for (const std::uint64_t samples : {364, 63, 64}) {
-    const Length length = length_of(10, samples, 32);
-    EXPECT_EQ(length.epoch_of(0), 0U);
-    EXPECT_EQ(length.epoch_of(length.steps - 1), 9U);
-    EXPECT_LE(length.epochs(length.steps), 10.0);
-    const std::vector<std::uint64_t> tests = tests_of(length, 1);
+    const Schedule schedule = schedule_of(10, samples, 32);
+    EXPECT_EQ(schedule.epoch_of(0), 0U);
+    EXPECT_EQ(schedule.epoch_of(schedule.steps - 1), 9U);
+    EXPECT_LE(schedule.epochs(schedule.steps), 10.0);
+    const std::vector<std::uint64_t> tests = tests_of(schedule, 1);
     EXPECT_EQ(tests.size(), 9U) << samples;
     for (std::size_t i = 0; i < tests.size(); ++i) {
-      EXPECT_GE(length.epochs(tests[i]), static_cast<double>(i + 1));
-      EXPECT_LT(length.epochs(tests[i] - 1), static_cast<double>(i + 1));
+      EXPECT_GE(schedule.epochs(tests[i]), static_cast<double>(i + 1));
+      EXPECT_LT(schedule.epochs(tests[i] - 1), static_cast<double>(i + 1));
     }
-    EXPECT_EQ(tests_of(length, 5).size(), 1U);
-    EXPECT_TRUE(tests_of(length, 0).empty());
+    EXPECT_EQ(tests_of(schedule, 5).size(), 1U);
+    EXPECT_TRUE(tests_of(schedule, 0).empty());
   }
-  EXPECT_EQ(length_of(10, 63, 32).steps, 19U);
+  EXPECT_EQ(schedule_of(10, 63, 32).steps, 19U);
 }
 
 TEST(Epochs, TestsWaitForTheEndOfARound) {
-  Length length = length_of(10, 100, 10);
-  length.steps_per_round = 4;
-  EXPECT_EQ(tests_of(length, 1), (std::vector<std::uint64_t>{12, 20, 32, 40, 52, 60, 72, 80, 92}));
-  length.steps_per_round = 25;  // More than an epoch: a test a round.
-  EXPECT_EQ(tests_of(length, 1), (std::vector<std::uint64_t>{25, 50, 75}));
+  Schedule schedule = schedule_of(10, 100, 10);
+  schedule.steps_per_round = 4;
+  EXPECT_EQ(tests_of(schedule, 1),
+            (std::vector<std::uint64_t>{12, 20, 32, 40, 52, 60, 72, 80, 92}));
+  schedule.steps_per_round = 25;  // More than an epoch: a test a round.
+  EXPECT_EQ(tests_of(schedule, 1), (std::vector<std::uint64_t>{25, 50, 75}));
 }
 
 TEST(NotFinite, IsLookedForSoonAndEverAgain) {
@@ -216,8 +218,8 @@ TEST(Evaluation, IsNotObserved) {
   network.observe([&](std::size_t, Phase, std::int64_t, std::int64_t) { ++heard; });
   EXPECT_EQ(evaluate(network, parts.test, 1).samples, 10U);
   EXPECT_EQ(heard, 0);
-  const std::vector<float> pictures(4 * 28 * 28);
-  network.forward(pictures.data(), {});
+  const std::vector<float> images(4 * 28 * 28);
+  network.forward(images.data(), {});
   EXPECT_GT(heard, 0);
 }
 

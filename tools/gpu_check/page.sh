@@ -14,7 +14,7 @@ page() {
     else
       printf '%s\n' "" \
         "Not yet run on a GPU: this machine has none. The device compiles and links; what its kernels do with one element is" \
-        "tested on the host (tests/core/gpu_elements_test.cpp), the whole device on a stand-in for CUDA, cuBLAS and cuDNN" \
+        "tested on the host (tests/cudnn/gpu_elements_test.cpp), the whole device on a stand-in for CUDA, cuBLAS and cuDNN" \
         "(tests/stand_in.sh), and cuDNN itself says, of an H100 that is described to it, that it has engines for every" \
         "convolution (tests/cudnn)."
     fi
@@ -30,7 +30,7 @@ heading() {
 
 speeds() {
   printf '%s\n' "" "## Training speed" "" \
-    "Pictures a second: median (quartiles) of $steps steps; a batch comes from the host while the step before it computes; forward," \
+    "Images a second: median (quartiles) of $steps steps; a batch comes from the host while the step before it computes; forward," \
     "loss, backward, SGD with momentum; the host learns the loss of every step. duplex: in the layout that was the faster at" \
     "batch $first, without engines whose bits differ from run to run." \
     "PyTorch ${torch:-is not installed here}: cudnn.benchmark on, and such engines allowed; eager in its default layout (NCHW)" \

@@ -1,5 +1,5 @@
 # Part of tools/gpu_check.sh: training speed, ours and PyTorch's, a line of rows.txt for each figure: who, network,
-# precision, batch, layout or way, pictures a second (median, low, high), peak bytes, bytes reserved, mark of what it depends
+# precision, batch, layout or way, images a second (median, low, high), peak bytes, bytes reserved, mark of what it depends
 # on, number of the run that measured it, remark. Where a run goes on, what is there is not measured again.
 
 keep_rows() {
@@ -79,7 +79,7 @@ theirs() {
   [ ${#cells[@]} = 0 ] && return
   in_time "$([ "${cells[0]#*:}" = compile ] && echo 45 || echo 20)" || return 0
   say "$net, $precision: PyTorch, ${cells[*]}"
-  attempt "$net $precision ${cells[*]} PyTorch" $most "$python" -W ignore tools/bench_gpu_torch.py "$net" "$precision" "$steps" \
+  attempt "$net $precision ${cells[*]} PyTorch" $most "$python" -W ignore tools/benchmarks/gpu_torch_step.py "$net" "$precision" "$steps" \
     "${cells[@]}" | sed -u "s/^/torch\t/; s/\$/\t$of_theirs\t$call\t/" | put
   return "${PIPESTATUS[0]}"
 }

@@ -216,7 +216,7 @@ def key_file():
 def transport(place, net, congestion, repeats, ports=(7117, 7117), classes=1000):
     """duplex transport between hosts 0 and 1: what the server's side reports."""
     key_file()
-    logdir = os.path.join(WORK, "transport")
+    logdir = tempfile.mkdtemp(prefix="transport-", dir=WORK)
     addresses = [f"{place.address(host)}:{port}" for host, port in zip((0, 1), ports)]
     commands = []
     for host, role in enumerate(("ps", "worker")):
@@ -244,7 +244,7 @@ def launch(lab, flags, congestion, logdir=None):
     with open(nodes, "w", encoding="ascii") as file:
         file.write(run(NETLAB + ["nodefile"]))
     sort = "launch, overlap " + ("off" if "off" in flags else "on")
-    command = lab.told(sort, [DUPLEX, "launch", "--nodefile", nodes, "--ssh", "tools/netlab-ssh.sh", "--", *flags,
+    command = lab.told(sort, [DUPLEX, "launch", "--nodefile", nodes, "--ssh", "tools/lab/netlab-ssh.sh", "--", *flags,
                         "--key", key_file(), "--congestion", congestion, "--timeout", "120"])
     began, busy = time.monotonic(), busy_seconds()
     run(command + ["--logdir", logdir])

@@ -4,8 +4,9 @@
 #include <filesystem>
 
 #include "models/registry.h"
-#include "tools/equations.h"
-#include "tools/report/simulated.h"
+#include "tools/prediction/equations.h"
+#include "tools/prediction/layer_times.h"
+#include "tools/simulation/scenario.h"
 
 namespace duplex::tools::reports {
 namespace {
@@ -37,22 +38,18 @@ std::optional<Alone> alone_for(const RunData& run, const std::vector<RunData>& a
 
 /// The run once more, simulated.
 double simulated_again(const RunData& run, const Alone& alone, double comm) {
-  SimulateFlags flags;
-  flags.model.net = run.network;
-  flags.model.options = run.options();
-  if (alone.profile.empty())
-    flags.grad = alone.grad;
-  else
-    flags.profile = alone.profile;
-  flags.comm = comm;
-  flags.workers = run.workers;
-  flags.batch = run.batch;
-  flags.parallel.sync = net::name_of(run.sync);
-  flags.parallel.server = net::name_of(run.server);
-  flags.parallel.shards = net::name_of(run.shards);
-  flags.parallel.overlap = run.overlap ? "on" : "off";
-  flags.parallel.semaphore = run.semaphore ? "on" : "off";
-  return simulated_speedup(flags,
+  const Model model = models::build(run.network, run.options());
+  const LayerTimes times =
+      alone.profile.empty() ? share_out(alone.grad, model) : read_profile(alone.profile, model);
+  SimulationRequest request;
+  request.workers = run.workers;
+  request.batch = run.batch;
+  request.parallel.sync = run.sync;
+  request.parallel.server = run.server;
+  request.parallel.shards = run.shards;
+  request.parallel.overlap = run.overlap;
+  request.parallel.semaphore = run.semaphore;
+  return simulated_speedup(request, Scenario::with_comm(model, times, comm),
                            std::clamp<std::int64_t>(static_cast<std::int64_t>(run.steps), 4, 12));
 }
 

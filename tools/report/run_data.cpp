@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "tools/cells.h"
-#include "tools/run_files.h"
+#include "tools/run_directory/run_files.h"
+#include "tools/text/cells.h"
 
 namespace duplex::tools::reports {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "models/registry.h"
-#include "net/connection_bytes.h"
-#include "net/shard_map.h"
-#include "net/store.h"
+#include "net/connection/connection_bytes.h"
+#include "net/store/store.h"
+#include "net/topology/shard_map.h"
 #include "tools/report/sequence.h"
 #include "tools/report/trace_data.h"
 
@@ -22,7 +22,7 @@ struct MetricsRow {
   double total = 0.0, data = 0.0, gradient = 0.0, await = 0.0, push = 0.0;
 };
 
-/// Row of accuracy.csv: after so many steps, the parts of the test's pictures.
+/// Row of accuracy.csv: after so many steps, the parts of the test's images.
 struct TestRow {
   double step = 0.0, top1 = 0.0, top5 = 0.0;
 };

@@ -9,8 +9,8 @@
 #include "tools/report/page.h"
 #include "tools/report/prediction.h"
 #include "tools/report/timeline.h"
-#include "tools/statistics.h"
-#include "tools/table.h"
+#include "tools/text/quartiles.h"
+#include "tools/text/table.h"
 
 namespace duplex::tools::reports {
 namespace {
@@ -56,7 +56,7 @@ void add_overview(Page& page, const std::vector<RunData>& runs, const Prediction
          run.complete
              ? grouped(static_cast<std::int64_t>(run.steps))
              : "!" + grouped(static_cast<std::int64_t>(run.metrics.size())) + ", interrupted"});
-  page.table({"run", "network", "how", "computed by", "pictures", "N", "batch", "steps"}, rows, 5);
+  page.table({"run", "network", "how", "computed by", "images", "N", "batch", "steps"}, rows, 5);
   for (const RunData& run : runs)
     if (!run.complete)
       page.paragraph(run.name + " was interrupted: what follows of it is as far as it came.");
@@ -160,7 +160,7 @@ void add_curves(Page& page, const std::vector<RunData>& runs) {
                 "Of the batches of the first worker, by its steps; means of up to 200 stretches.");
   if (top1.series.empty()) return;
   page.html("<div class=\"pair\">");
-  page.figure(svg(top1), "Of the test pictures, by the first worker's steps.");
+  page.figure(svg(top1), "Of the test images, by the first worker's steps.");
   page.figure(svg(top5), "The right class is among the five likeliest.");
   page.html("</div>");
 }
@@ -185,7 +185,7 @@ void add_steps(Page& page, const RunData& run) {
   line("whole step", 5, Series::Style::line, &MetricsRow::total);
   line("gradient", 2, Series::Style::dashed, &MetricsRow::gradient);
   if (run.parallel) line("awaiting weights", 0, Series::Style::dotted, &MetricsRow::await);
-  line("waiting for pictures", 3, Series::Style::dotted, &MetricsRow::data);
+  line("waiting for images", 3, Series::Style::dotted, &MetricsRow::data);
   page.figure(svg(chart), "Of the first worker.");
 }
 

@@ -9,10 +9,10 @@
 #include <map>
 
 #include "core/error.h"
-#include "net/ledger.h"
-#include "tools/cells.h"
+#include "net/ledger/ledger.h"
 #include "tools/report/chart.h"
 #include "tools/report/page.h"
+#include "tools/text/cells.h"
 
 namespace duplex::tools::reports {
 namespace {

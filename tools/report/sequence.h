@@ -13,7 +13,7 @@ struct LedgerFrame {
   std::uint64_t step = 0;
   std::uint32_t parameter = 0, chunk = 0;
   std::uint64_t bytes = 0;
-  double queued = 0.0, first = 0.0, last = 0.0;  ///< Seconds of the hub's time.
+  double queued = 0.0, first = 0.0, last = 0.0;  ///< Seconds of the coordinator's time.
 };
 
 /// Of all ranks whose ledger is in the directory: rank by rank, in the order of the files. A last

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tools/report/simulated.h"
-#include "tools/statistics.h"
-#include "tools/table.h"
+#include "models/registry.h"
+#include "tools/prediction/layer_times.h"
+#include "tools/simulation/scenario.h"
+#include "tools/text/quartiles.h"
+#include "tools/text/table.h"
 
 namespace duplex::tools::reports {
 namespace {
@@ -70,18 +72,19 @@ Verdict never_above_1(const Thesis& thesis) {
 /// In the thesis's order, with its own t_comm.
 double with_its_own_costs(const ThesisFigure& figure, ServerMode server, int workers) {
   const ThesisNetwork& network = thesis_network(figure.network);
-  SimulateFlags flags;
-  flags.model.net = figure.network;
-  flags.model.options.classes = 256;  // Caltech256's.
-  flags.grad = network.costs.grad;
-  flags.comm = network.costs.comm;
-  flags.workers = workers;
-  flags.batch = 840;  // Which 1 to 8 workers can share evenly.
-  flags.parallel.sync = net::name_of(figure.sync);
-  flags.parallel.server = net::name_of(server);
-  flags.parallel.shards = "tensors";
-  flags.parallel.overlap = "off";
-  return simulated_speedup(flags, 16);
+  models::ModelOptions options;
+  options.classes = 256;  // Caltech256's.
+  const Model model = models::build(figure.network, options);
+  SimulationRequest request;
+  request.workers = workers;
+  request.batch = 840;  // Which 1 to 8 workers can share evenly.
+  request.parallel.sync = figure.sync;
+  request.parallel.server = server;
+  request.parallel.shards = net::Shards::tensors;
+  request.parallel.overlap = false;
+  return simulated_speedup(
+      request, Scenario::with_comm(model, share_out(network.costs.grad, model), network.costs.comm),
+      16);
 }
 
 Verdict stated(const Thesis& thesis, const char* figure, const std::string& what, double speedup) {
@@ -153,7 +156,7 @@ Accuracy accuracy_from(std::vector<std::pair<double, std::string>> errors) {
   std::sort(errors.begin(), errors.end());
   std::vector<double> values;
   for (const auto& [error, where] : errors) values.push_back(error);
-  accuracy.median = spread_of(values).median;
+  accuracy.median = quartiles_of(values).median;
   accuracy.worst = errors.back().first;
   accuracy.worst_at = errors.back().second;
   return accuracy;

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "tools/run_files.h"
+#include "tools/run_directory/run_files.h"
 
 namespace duplex::tools::reports {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/equations.h"
+#include "tools/prediction/equations.h"
 
 namespace duplex::tools::reports {
 
@@ -49,7 +49,7 @@ struct ThesisPoint {
 struct CostsHere {
   double bytes = 0.0;
   std::optional<double> comm, comm_both, comm_line, grad_cpu, grad_gpu;
-  int grad_batch = 0;  ///< Pictures.
+  int grad_batch = 0;  ///< Images.
   /// What estimates and simulations take: measured, or else what the line carries.
   double comm_taken() const { return comm.value_or(comm_line.value_or(0.0)); }
 };

@@ -7,13 +7,13 @@
 
 #include "core/error.h"
 #include "models/registry.h"
-#include "tools/layer_table.h"
 #include "tools/report/chart.h"
 #include "tools/report/page.h"
 #include "tools/report/sequence.h"
 #include "tools/report/statements.h"
-#include "tools/statistics.h"
-#include "tools/table.h"
+#include "tools/text/layer_table.h"
+#include "tools/text/quartiles.h"
+#include "tools/text/table.h"
 
 namespace duplex::tools::reports {
 namespace {
@@ -169,12 +169,12 @@ void add_table_6_1(Page& page, const Thesis& thesis) {
                     here.comm ? signed_percent(*here.comm / network.costs.comm - 1.0) : ""});
   }
   page.table(
-      {"network", "t_grad, GTX 970", "t_grad, this CPU", "this GPU", "pictures", "t_comm, thesis",
+      {"network", "t_grad, GTX 970", "t_grad, this CPU", "this GPU", "images", "t_comm, thesis",
        "t_comm, lab", "both ways at once", "bytes / rate", "lab to thesis"},
       rows);
   page.paragraph(
       "Seconds. t_comm: by transport between two hosts of the lab, 256 classes. t_grad of this "
-      "machine is a step, with its update, of the number of pictures beside it; the thesis does "
+      "machine is a step, with its update, of the number of images beside it; the thesis does "
       "not say "
       "how many its batches had. Estimates, simulations and runs below take the thesis's t_grad "
       "and the "

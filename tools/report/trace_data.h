@@ -1,4 +1,4 @@
-// trace.json, as dist and simulate write it (tools/trace.h).
+// trace.json, as dist and simulate write it (tools/tracing/trace.h).
 #pragma once
 #include <cstdint>
 #include <map>

@@ -11,7 +11,7 @@ inline double uniform(const RandomStream& random, std::uint64_t index) {
   return (static_cast<double>(random.bits(index)) + 0.5) * 0x1p-32;
 }
 
-/// Mean 0, deviation 1 (Box and Muller).
+/// Mean 0, stddev 1 (Box and Muller).
 inline double normal(const RandomStream& random, std::uint64_t index) {
   constexpr double tau = 6.28318530717958647693;
   return std::sqrt(-2.0 * std::log(uniform(random, 2 * index))) *

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "net/shard_map.h"
+#include "net/topology/shard_map.h"
 #include "tools/simulation/fluid.h"
 #include "tools/simulation/share.h"
 #include "tools/simulation/spec.h"

@@ -3,7 +3,7 @@
 namespace duplex::tools::simulation {
 namespace {
 
-constexpr std::size_t settle_after = 1024;  ///< Frames.
+constexpr std::size_t flush_after = 1024;  ///< Frames.
 
 }  // namespace
 
@@ -16,9 +16,9 @@ Recorder::Recorder(const std::vector<std::string>& paths, std::uint64_t trace_st
 void Recorder::frame(int rank, const net::FrameRecord& record) {
   Rank& kept = *ranks_[static_cast<std::size_t>(rank)];
   kept.lane.add(record);
-  if (++kept.unsettled < settle_after) return;
-  kept.unsettled = 0;
-  kept.ledger.settle(true);
+  if (++kept.unflushed < flush_after) return;
+  kept.unflushed = 0;
+  kept.ledger.flush(true);
 }
 
 void Recorder::waited(int rank, const net::Interval& interval) {

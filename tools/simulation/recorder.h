@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "net/ledger.h"
-#include "net/trace.h"
-#include "tools/trace.h"
+#include "net/ledger/ledger.h"
+#include "net/ledger/trace.h"
+#include "tools/tracing/trace.h"
 
 namespace duplex::tools::simulation {
 
@@ -45,7 +45,7 @@ class Recorder {
     net::Ledger ledger;
     net::Ledger::Lane& lane;
     net::TraceWindow window;
-    std::size_t unsettled = 0;
+    std::size_t unflushed = 0;
   };
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::uint64_t trace_steps_;

@@ -5,11 +5,11 @@
 
 namespace duplex::tools::simulation {
 
-Servers::Servers(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Wire& wire,
+Servers::Servers(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Wire& wire,
                  Recorder* recorder, OwnWeights own_weights)
     : spec_(spec),
       map_(map),
-      agenda_(agenda),
+      event_queue_(event_queue),
       wire_(wire),
       recorder_(recorder),
       own_weights_(std::move(own_weights)),
@@ -60,7 +60,8 @@ void Servers::publish(std::size_t chunk, std::uint64_t step, int worker) {
   own_weights_(worker, chunk);
 }
 
-/// Between ranks that are both worker and owner nothing waits for room; see net/exchange.cpp.
+/// Between ranks that are both worker and owner nothing waits for room; see
+/// net/exchange/exchange.cpp.
 bool Servers::room(std::size_t chunk, int worker) {
   if (asynchronous()) return true;
   if (spec_.topology.mode != net::ServerMode::central || slots_[chunk].turn == worker) {
@@ -113,10 +114,10 @@ void Servers::start(std::size_t chunk, bool update) {
   slot.work = update ? Slot::updating : Slot::adding;
   const double takes = !update && slot.turn == 0 ? 0.0 : work(chunk);  // The first is the sum.
   double& busy_until = busy_until_[static_cast<std::size_t>(map_[chunk].owner)];
-  slot.since = takes > 0.0 ? std::max(agenda_.now(), busy_until) : agenda_.now();
+  slot.since = takes > 0.0 ? std::max(event_queue_.now(), busy_until) : event_queue_.now();
   if (takes > 0.0)
-    agenda_.put(busy_until = slot.since + takes, Agenda::Kind::store,
-                static_cast<std::uint32_t>(chunk));
+    event_queue_.put(busy_until = slot.since + takes, EventQueue::Kind::store,
+                     static_cast<std::uint32_t>(chunk));
   else if (update)
     updated(chunk);
   else
@@ -150,7 +151,7 @@ void Servers::added(std::size_t chunk) {
 void Servers::updated(std::size_t chunk) {
   Slot& slot = slots_[chunk];
   slot.work = Slot::idle;
-  last_update_ = agenda_.now();
+  last_update_ = event_queue_.now();
   if (asynchronous()) {
     applied(chunk);
     return;
@@ -242,7 +243,7 @@ void Servers::note(std::size_t chunk, bool update, int worker, std::uint64_t ste
   event.chunk = map_[chunk].number;
   event.step = step;
   event.from = nanoseconds(from);
-  event.to = nanoseconds(agenda_.now());
+  event.to = nanoseconds(event_queue_.now());
   recorder_->event(owner, event);
 }
 

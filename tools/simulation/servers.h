@@ -14,7 +14,7 @@ class Servers {
   using OwnWeights = std::function<void(int worker, std::size_t chunk)>;
 
   /// All must outlive it; `recorder` may be null.
-  Servers(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Wire& wire,
+  Servers(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Wire& wire,
           Recorder* recorder, OwnWeights own_weights);
 
   void publish_initial();
@@ -24,7 +24,7 @@ class Servers {
   /// Asynchronous: weights leave for a worker as they are now.
   void read(std::size_t chunk, int worker);
   void done(int owner, int worker, bool lost);
-  /// The agenda's: what an owner did with a chunk is done.
+  /// The event_queue's: what an owner did with a chunk is done.
   void worked(std::size_t chunk);
 
   double last_update() const { return last_update_; }
@@ -65,7 +65,7 @@ class Servers {
 
   const Spec& spec_;
   const net::ShardMap& map_;
-  Agenda& agenda_;
+  EventQueue& event_queue_;
   Wire& wire_;
   Recorder* recorder_;
   OwnWeights own_weights_;

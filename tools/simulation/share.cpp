@@ -4,18 +4,18 @@
 #include <cmath>
 #include <limits>
 
-#include "net/incast.h"
+#include "net/connection/receive_window.h"
 #include "tools/simulation/draw.h"
 
 namespace duplex::tools::simulation {
 namespace {
 
 /// What a socket holds beyond what is in flight: the kernel asks for more when half of what
-/// net/socket_setup.cpp lets it hold is left.
+/// net/wire/socket_setup.cpp lets it hold is left.
 constexpr double unsent_bytes = 32 << 10;
 
 /// With what window TCP leaves slow start where it meets a queue (HyStart; Ha and Rhee 2008): about
-/// the first, with a deviation of its logarithm, since it doubles until then and chance says when.
+/// the first, with a stddev of its logarithm, since it doubles until then and chance says when.
 /// In its own host it goes on until it holds twice what waits there. Fitted to the lab's; figures
 /// 6.9 to 6.11.
 constexpr double first_window = 100e3, first_spread = 0.7, host_window = 2 * Share::host_bytes;
@@ -24,7 +24,8 @@ constexpr double first_window = 100e3, first_spread = 0.7, host_window = 2 * Sha
 constexpr double drawn_for = 512 << 10;
 
 /// What part of what it sends a window grows by from there while nothing is lost, as Linux's CUBIC:
-/// nothing is, since a rank narrows its peers' windows until its port holds them (net/incast.h).
+/// nothing is, since a rank narrows its peers' windows until its port holds them
+/// (net/connection/receive_window.h).
 constexpr double growth = 0.05;
 
 /// How many times as much is sent to a rank as it sends where connections meet.
@@ -46,9 +47,9 @@ Share::Share(const Spec& spec, int to, std::size_t in, double crowd, std::uint64
   window_ = std::min(meets_ ? first_window * drawn(first_spread) : host_window, most_);
 }
 
-/// A factor of which the logarithm has this deviation.
-double Share::drawn(double deviation) {
-  return unfairness_ > 0.0 ? std::exp(deviation * normal(random_, draws_++)) : 1.0;
+/// A factor of which the logarithm has this stddev.
+double Share::drawn(double stddev) {
+  return unfairness_ > 0.0 ? std::exp(stddev * normal(random_, draws_++)) : 1.0;
 }
 
 double Share::ahead() const {

@@ -46,7 +46,7 @@ class Share {
   void sent(double bytes, bool limited);
 
  private:
-  double drawn(double deviation);
+  double drawn(double stddev);
 
   double own_queue_ = 0.0;   ///< Bytes that it has waiting in its sender, where there are queues.
   bool differs_ = false;     ///< From others beside it.

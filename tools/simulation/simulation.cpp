@@ -14,37 +14,37 @@ class Run {
   Run(const Spec& spec, Recorder* recorder)
       : spec_(spec),
         map_(spec.topology.shard_map(spec.counts, spec.shards, spec.chunk_bytes)),
-        wire_(spec, map_, agenda_, recorder, ends()),
-        workers_(spec, map_, agenda_, wire_, recorder),
-        servers_(spec, map_, agenda_, wire_, recorder,
+        wire_(spec, map_, event_queue_, recorder, ends()),
+        workers_(spec, map_, event_queue_, wire_, recorder),
+        servers_(spec, map_, event_queue_, wire_, recorder,
                  [this](int worker, std::size_t chunk) { workers_.weights_here(worker, chunk); }) {
     workers_.serve_by(servers_);
     for (const Loss& loss : spec.losses)
-      agenda_.put(loss.at, Agenda::Kind::loss, static_cast<std::uint32_t>(loss.rank));
+      event_queue_.put(loss.at, EventQueue::Kind::loss, static_cast<std::uint32_t>(loss.rank));
   }
 
   Outcome run() {
     servers_.publish_initial();
     workers_.begin();
     while (!workers_.all_ended() && !outcome_.failure) {
-      wire_.settle();
+      wire_.flush();
       wire_.share();
-      const double first = std::min(agenda_.next(), wire_.next());
+      const double first = std::min(event_queue_.next(), wire_.next());
       if (!std::isfinite(first))
-        throw Error("simulate: nothing moves any more after " + std::to_string(agenda_.now()) +
+        throw Error("simulate: nothing moves any more after " + std::to_string(event_queue_.now()) +
                     " s; this is a fault of the simulation");
       // What comes within the moment is done at its own time, but shares the links after it.
       for (double next = first; next <= first + spec_.resolution && !outcome_.failure;
-           next = std::min(agenda_.next(), wire_.next())) {
-        agenda_.advance_to(next);
-        if (wire_.next() <= agenda_.next())
+           next = std::min(event_queue_.next(), wire_.next())) {
+        event_queue_.advance_to(next);
+        if (wire_.next() <= event_queue_.next())
           wire_.step();
         else
-          act_on(agenda_.take());
-        wire_.settle();
+          act_on(event_queue_.take());
+        wire_.flush();
       }
     }
-    outcome_.ended = agenda_.now();
+    outcome_.ended = event_queue_.now();
     outcome_.trained = servers_.last_update();
     outcome_.staleness = servers_.staleness();
     outcome_.frames = wire_.frames();
@@ -82,18 +82,18 @@ class Run {
       servers_.done(to, worker_of(from), false);
   }
 
-  void act_on(const Agenda::Event& event) {
+  void act_on(const EventQueue::Event& event) {
     switch (event.kind) {
-      case Agenda::Kind::worker:
+      case EventQueue::Kind::worker:
         workers_.go_on(static_cast<int>(event.who));
         break;
-      case Agenda::Kind::lane:
+      case EventQueue::Kind::lane:
         wire_.look(event.who);
         break;
-      case Agenda::Kind::store:
+      case EventQueue::Kind::store:
         servers_.worked(event.who);
         break;
-      case Agenda::Kind::loss:
+      case EventQueue::Kind::loss:
         lose(static_cast<int>(event.who));
         break;
     }
@@ -113,7 +113,7 @@ class Run {
 
   const Spec& spec_;
   const net::ShardMap map_;
-  Agenda agenda_;
+  EventQueue event_queue_;
   Wire wire_;
   Workers workers_;
   Servers servers_;

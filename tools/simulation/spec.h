@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "net/incast.h"
-#include "net/send_order.h"
-#include "net/shard_map.h"
-#include "net/store.h"
-#include "net/topology.h"
+#include "net/connection/receive_window.h"
+#include "net/connection/send_order.h"
+#include "net/store/store.h"
+#include "net/topology/shard_map.h"
+#include "net/topology/topology.h"
 
 namespace duplex::tools::simulation {
 
@@ -44,7 +44,7 @@ struct Spec {
   /// no time.
   double owner_rate = 0.0;
   /// By how much computing takes longer on a rank in a step; empty: no rank differs.
-  std::function<double(int rank, std::uint64_t step)> slowness;
+  std::function<double(int rank, std::uint64_t step)> straggler_factor;
   std::vector<Loss> losses;  ///< Ranks that vanish.
 
   /// Bytes of a switch's port that wait while more comes than goes: what a sender has given away

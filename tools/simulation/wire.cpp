@@ -32,7 +32,7 @@ Wire::Turns::Turns(Wire& wire, int owner)
           [&wire, owner](int worker) {
             const Index lane = wire.at(owner, worker);
             wire.lanes_[lane].order.urgent(
-                net::Outgoing::of(FrameKind::grant, nanoseconds(wire.agenda_.now())));
+                net::Outgoing::of(FrameKind::grant, nanoseconds(wire.event_queue_.now())));
             wire.wake(lane);
           },
           [](int) {}),
@@ -48,11 +48,11 @@ Wire::Turns::Turns(Wire& wire, int owner)
             wire.wake(lane);
           }) {}
 
-Wire::Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder* recorder,
+Wire::Wire(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Recorder* recorder,
            Ends ends)
     : spec_(spec),
       ranks_(spec.topology.size),
-      agenda_(agenda),
+      event_queue_(event_queue),
       recorder_(recorder),
       ends_(std::move(ends)) {
   const auto size = static_cast<std::size_t>(ranks_);
@@ -90,14 +90,14 @@ void Wire::send(FrameKind kind, int from, int to, const net::Chunk& chunk, std::
   Lane& lane = lanes_[index];
   if (lane.state == Lane::gone) return;
   net::Outgoing frame = net::Outgoing::of(kind, chunk, step, place);
-  frame.queued = nanoseconds(agenda_.now());
+  frame.queued = nanoseconds(event_queue_.now());
   tell(lane, lane.order.data(std::move(frame)));
   wake(index);
 }
 
 void Wire::done(int from, int to) {
   const Index index = at(from, to);
-  lanes_[index].order.last(net::Outgoing::of(FrameKind::done, nanoseconds(agenda_.now())));
+  lanes_[index].order.last(net::Outgoing::of(FrameKind::done, nanoseconds(event_queue_.now())));
   wake(index);
 }
 
@@ -189,14 +189,14 @@ void Wire::wake(Index index) {
   woken_.push_back(index);
 }
 
-void Wire::settle() {
+void Wire::flush() {
   while (!woken_.empty()) {
     std::vector<Index> now;
     now.swap(woken_);
     for (const Index index : now) {
       lanes_[index].woken = false;
       const Lane::State state = lanes_[index].state;
-      if (state == Lane::behind && agenda_.now() >= lanes_[index].begun) start(index);
+      if (state == Lane::behind && event_queue_.now() >= lanes_[index].begun) start(index);
       if (state == Lane::idle || state == Lane::sending) pump(index);
     }
   }
@@ -220,7 +220,7 @@ void Wire::pump(Index index) {
   Lane& lane = lanes_[index];
   while (lane.handed.empty() || queues_->has_room(index)) {
     for (;;) {
-      const net::SendOrder::Tell what = lane.order.mind(deadline(agenda_.now()));
+      const net::SendOrder::Tell what = lane.order.mind(deadline(event_queue_.now()));
       if (what == net::SendOrder::Tell::nothing) break;
       tell(lane, what);
     }
@@ -231,8 +231,8 @@ void Wire::pump(Index index) {
   if (lane.handed.empty()) pause(index);
   if (const auto again = lane.order.look_again()) {
     const double at = seconds_of(*again + std::chrono::nanoseconds(1));
-    if (at > agenda_.now() && at != lane.look_at)
-      agenda_.put(lane.look_at = at, Agenda::Kind::lane, index);
+    if (at > event_queue_.now() && at != lane.look_at)
+      event_queue_.put(lane.look_at = at, EventQueue::Kind::lane, index);
   }
 }
 
@@ -242,7 +242,7 @@ void Wire::pause(Index index) {
   queues_->pause(index);
   for (const Index each : queues_->let_through(lanes_[index].to)) {
     if (lanes_[each].state != Lane::behind) continue;
-    lanes_[each].begun = agenda_.now();
+    lanes_[each].begun = event_queue_.now();
     wake(each);
   }
 }
@@ -260,7 +260,7 @@ void Wire::begin(Index index) {
   Lane& lane = lanes_[index];
   const net::FrameHeader& header = lane.handed.front().header;
   if (!is_data(header.kind)) {  // A header alone: it takes no time worth telling.
-    lane.begun = agenda_.now();
+    lane.begun = event_queue_.now();
     leave(index);
     return;
   }
@@ -277,24 +277,24 @@ void Wire::begin(Index index) {
 
 void Wire::enter(Index index) {
   Lane& lane = lanes_[index];
-  const double waits = queues_->behind(index, agenda_.now());
+  const double waits = queues_->behind(index, event_queue_.now());
   if (waits <= 0.0) {
     start(index);
     return;
   }
   lane.state = Lane::behind;
-  lane.begun = agenda_.now() + waits;
-  agenda_.put(lane.begun, Agenda::Kind::lane, index);
+  lane.begun = event_queue_.now() + waits;
+  event_queue_.put(lane.begun, EventQueue::Kind::lane, index);
 }
 
 void Wire::start(Index index) {
   Lane& lane = lanes_[index];
   const net::FrameHeader& header = lane.handed.front().header;
-  queues_->begin(index, agenda_.now());
+  queues_->begin(index, event_queue_.now());
   lane.state = Lane::sending;
-  lane.begun = agenda_.now();
+  lane.begun = event_queue_.now();
   ++frames_;
-  fluid_.carry(index, bytes_of(header), agenda_.now());
+  fluid_.carry(index, bytes_of(header), event_queue_.now());
 }
 
 /// The first frame is through; the next begins.
@@ -306,7 +306,7 @@ void Wire::leave(Index index) {
   const double first = lane.begun + spec_.latency;
   record(lane, frame.header, true, frame.queued, lane.begun);
   if (spec_.latency > 0.0)
-    under_way_.push_back({agenda_.now() + spec_.latency, first, index, frame.header});
+    under_way_.push_back({event_queue_.now() + spec_.latency, first, index, frame.header});
   else
     arrive(lane, frame.header, first);
   lane.state = Lane::idle;
@@ -327,7 +327,7 @@ void Wire::record(const Lane& lane, const net::FrameHeader& header, bool sent, s
   record.bytes = net::header_bytes + header.length;
   record.queued = queued;
   record.first = nanoseconds(first);
-  record.last = nanoseconds(agenda_.now());
+  record.last = nanoseconds(event_queue_.now());
   recorder_->frame(rank, record);
 }
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "net/queued_semaphore.h"
-#include "net/send_order.h"
-#include "tools/simulation/agenda.h"
+#include "net/connection/queued_semaphore.h"
+#include "net/connection/send_order.h"
+#include "tools/simulation/event_queue.h"
 #include "tools/simulation/fluid.h"
 #include "tools/simulation/queues.h"
 #include "tools/simulation/recorder.h"
@@ -29,7 +29,8 @@ class Wire {
   };
 
   /// All must outlive it; `recorder` may be null.
-  Wire(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Recorder* recorder, Ends ends);
+  Wire(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Recorder* recorder,
+       Ends ends);
 
   /// Of weights and gradients.
   void send(net::FrameKind kind, int from, int to, const net::Chunk& chunk, std::uint64_t step,
@@ -46,11 +47,11 @@ class Wire {
   double next() const;
   /// It has: next() is now.
   void step();
-  void look(std::uint32_t index);  ///< The agenda's.
+  void look(std::uint32_t index);  ///< The event_queue's.
   /// Lets everything go that may, before the next step.
-  void settle();
+  void flush();
   /// Shares the links anew.
-  void share() { fluid_.share(agenda_.now()); }
+  void share() { fluid_.share(event_queue_.now()); }
 
   std::uint64_t frames() const { return frames_; }
   std::uint64_t sharings() const { return fluid_.sharings(); }
@@ -64,7 +65,7 @@ class Wire {
     net::SendOrder order;
     std::vector<net::Outgoing> handed;  ///< To the kernel; the first is on its way.
     double begun = 0.0;  ///< Of the first of `handed`; if it waits `behind` others, when it will.
-    double look_at = -1.0;  ///< Of what the agenda was told last.
+    double look_at = -1.0;  ///< Of what the event queue was told last.
     enum State { idle, behind, sending, blocked, gone } state = idle;
     bool woken = false;
   };
@@ -99,7 +100,7 @@ class Wire {
 
   const Spec& spec_;
   const int ranks_;
-  Agenda& agenda_;
+  EventQueue& event_queue_;
   Recorder* recorder_;
   Ends ends_;
   Fluid fluid_;

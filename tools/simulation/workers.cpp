@@ -6,9 +6,9 @@ namespace duplex::tools::simulation {
 
 using Kind = net::TraceEvent::Kind;
 
-Workers::Workers(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Wire& wire,
+Workers::Workers(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Wire& wire,
                  Recorder* recorder)
-    : spec_(spec), map_(map), agenda_(agenda), wire_(wire), recorder_(recorder) {
+    : spec_(spec), map_(map), event_queue_(event_queue), wire_(wire), recorder_(recorder) {
   for (const int rank : spec.topology.workers()) {
     Worker worker;
     worker.rank = rank;
@@ -21,7 +21,7 @@ Workers::Workers(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Wir
 
 void Workers::begin() {
   for (std::size_t worker = 0; worker < workers_.size(); ++worker)
-    agenda_.put(0.0, Agenda::Kind::worker, static_cast<std::uint32_t>(worker));
+    event_queue_.put(0.0, EventQueue::Kind::worker, static_cast<std::uint32_t>(worker));
 }
 
 /// With averaging, weights come at the beginning of a round of batches and leave at its end.
@@ -76,7 +76,8 @@ void Workers::go_on(int number) {
 void Workers::begin_step(Worker& worker) {
   worker.times = {};
   worker.times.begin = worker.steps.empty() ? 0.0 : worker.steps.back().end;
-  worker.slowness = spec_.slowness ? spec_.slowness(worker.rank, worker.step) : 1.0;
+  worker.straggler_factor =
+      spec_.straggler_factor ? spec_.straggler_factor(worker.rank, worker.step) : 1.0;
   worker.layer = 0;
   worker.phase = spec_.overlap ? Phase::forward : Phase::await;
 }
@@ -84,18 +85,18 @@ void Workers::begin_step(Worker& worker) {
 /// From `layer` on, as far as there are weights. False: go_on() is to be called again.
 bool Workers::forward(int number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
-  const double part = spec_.part[static_cast<std::size_t>(number)] * worker.slowness;
-  double time = agenda_.now();
+  const double part = spec_.part[static_cast<std::size_t>(number)] * worker.straggler_factor;
+  double time = event_queue_.now();
   for (; worker.layer < spec_.layers.size(); ++worker.layer) {
     const Layer& layer = spec_.layers[worker.layer];
     if (awaits(worker)) {
       for (const std::uint32_t parameter : layer.parameters) {
         if (has(worker, parameter)) continue;
-        if (time <= agenda_.now()) {
+        if (time <= event_queue_.now()) {
           await(worker, parameter);
           return false;
         }
-        agenda_.put(time, Agenda::Kind::worker, static_cast<std::uint32_t>(number));
+        event_queue_.put(time, EventQueue::Kind::worker, static_cast<std::uint32_t>(number));
         return false;
       }
     }
@@ -104,20 +105,20 @@ bool Workers::forward(int number) {
     time += takes;
     worker.times.computing += takes;
   }
-  if (time <= agenda_.now()) return true;
-  agenda_.put(time, Agenda::Kind::worker, static_cast<std::uint32_t>(number));
+  if (time <= event_queue_.now()) return true;
+  event_queue_.put(time, EventQueue::Kind::worker, static_cast<std::uint32_t>(number));
   return false;
 }
 
 /// From before `layer` down; gradients leave as they are ready, or all at the end.
 bool Workers::backward(int number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
-  const double part = spec_.part[static_cast<std::size_t>(number)] * worker.slowness;
+  const double part = spec_.part[static_cast<std::size_t>(number)] * worker.straggler_factor;
   const bool pushing = pushes(worker);
-  double time = agenda_.now();
+  double time = event_queue_.now();
   const auto later = [&] {
-    if (time <= agenda_.now()) return false;
-    agenda_.put(time, Agenda::Kind::worker, static_cast<std::uint32_t>(number));
+    if (time <= event_queue_.now()) return false;
+    event_queue_.put(time, EventQueue::Kind::worker, static_cast<std::uint32_t>(number));
     return true;
   };
   // Called again at the time at which the layer above `layer` was done: its gradients are due.
@@ -142,7 +143,7 @@ bool Workers::backward(int number) {
 }
 
 void Workers::end_step(Worker& worker) {
-  worker.times.end = agenda_.now();
+  worker.times.end = event_queue_.now();
   worker.steps.push_back(worker.times);
   ++worker.step;
   worker.phase = worker.step == spec_.steps ? Phase::finish : Phase::begin;
@@ -157,7 +158,7 @@ bool Workers::await(Worker& worker, std::size_t parameter) {
   if (has(worker, parameter)) return true;
   worker.waits = true;
   worker.awaited = parameter;
-  worker.waits_since = agenda_.now();
+  worker.waits_since = event_queue_.now();
   return false;
 }
 
@@ -168,12 +169,14 @@ void Workers::weights_here(int number, std::size_t chunk) {
   --worker.all_missing;
   if (!worker.waits || !has(worker, worker.awaited)) return;
   worker.waits = false;
-  agenda_.put(agenda_.now(), Agenda::Kind::worker, static_cast<std::uint32_t>(number));
-  worker.times.awaiting += agenda_.now() - worker.waits_since;
+  event_queue_.put(event_queue_.now(), EventQueue::Kind::worker,
+                   static_cast<std::uint32_t>(number));
+  worker.times.awaiting += event_queue_.now() - worker.waits_since;
   if (recorder_ == nullptr || !recorder_->keeps(worker.rank)) return;
-  recorder_->waited(worker.rank, {nanoseconds(worker.waits_since), nanoseconds(agenda_.now())});
+  recorder_->waited(worker.rank,
+                    {nanoseconds(worker.waits_since), nanoseconds(event_queue_.now())});
   note(worker, Kind::wait, worker.awaited == all ? map_[chunk].parameter : worker.awaited,
-       worker.waits_since, agenda_.now());
+       worker.waits_since, event_queue_.now());
 }
 
 void Workers::push(int number, std::size_t parameter) {
@@ -183,7 +186,7 @@ void Workers::push(int number, std::size_t parameter) {
     ++worker.missing[parameter];
     ++worker.all_missing;
     if (chunk.owner == worker.rank) {
-      note(worker, Kind::pushed, parameter, agenda_.now(), agenda_.now(), chunk.number);
+      note(worker, Kind::pushed, parameter, event_queue_.now(), event_queue_.now(), chunk.number);
       servers_->arrived(i, number, round(worker));
     } else {
       wire_.send(net::FrameKind::gradient, worker.rank, chunk.owner, chunk, round(worker),

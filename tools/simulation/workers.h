@@ -10,13 +10,13 @@ namespace duplex::tools::simulation {
 class Workers {
  public:
   /// All must outlive it; `recorder` may be null.
-  Workers(const Spec& spec, const net::ShardMap& map, Agenda& agenda, Wire& wire,
+  Workers(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Wire& wire,
           Recorder* recorder);
   /// Whom gradients of chunks on the worker's own rank go to. Before begin().
   void serve_by(Servers& servers) { servers_ = &servers; }
 
   void begin();
-  /// The agenda's: what the worker computed is done, or it may go on.
+  /// The event_queue's: what the worker computed is done, or it may go on.
   void go_on(int number);
   void weights_here(int number, std::size_t chunk);
   void lose(int number);
@@ -39,7 +39,7 @@ class Workers {
     Phase phase = Phase::begin;
     std::uint64_t step = 0;
     std::size_t layer = 0;
-    double slowness = 1.0;
+    double straggler_factor = 1.0;
     std::vector<std::uint32_t> missing;  ///< Chunks whose weights are awaited, by parameter.
     std::size_t all_missing = 0;
     bool waits = false;
@@ -66,7 +66,7 @@ class Workers {
 
   const Spec& spec_;
   const net::ShardMap& map_;
-  Agenda& agenda_;
+  EventQueue& event_queue_;
   Wire& wire_;
   Recorder* recorder_;
   Servers* servers_ = nullptr;

@@ -8,7 +8,7 @@ TABLE_6_1 = {"vgg16e": (0.719, 5.153), "googlenet": (0.763, 0.210), "squeezenet"
              "resnet34": (0.821, 0.811)}
 
 TURNS = 3
-GRADIENT_BATCH = 8  # Pictures; t_grad grows with them.
+GRADIENT_BATCH = 8  # Images; t_grad grows with them.
 
 
 def weight_bytes(net):
@@ -18,7 +18,7 @@ def weight_bytes(net):
 
 def gradient(settings, net, device):
     """Seconds of a step on this machine; None: it has no such device."""
-    settings.say(f"t_grad of {net} on {device}, {GRADIENT_BATCH} pictures")
+    settings.say(f"t_grad of {net} on {device}, {GRADIENT_BATCH} images")
     try:
         row = run([DUPLEX, "bench", "--net", net, "--classes", str(CLASSES), "--batch", str(GRADIENT_BATCH), "--steps",
                    "3" if net == "vgg16e" else "5", "--device", device, "--row"]).split("\t")

@@ -17,7 +17,7 @@ FIGURES = {"6.1": ("vgg16e", "join", 4, ()), "6.2": ("googlenet", "join", 8, (4,
            "6.9": ("googlenet", "none", 8, (4,)), "6.10": ("squeezenet", "none", 8, (4, 8)),
            "6.11": ("resnet34", "none", 8, ())}
 
-BATCH = 840  # Pictures: 1 to 8 workers can share it evenly.
+BATCH = 840  # Images: 1 to 8 workers can share it evenly.
 
 # The thesis's order with its shards, and what duplex does.
 ORDERS = {"strict": ["--overlap", "off", "--shards", "tensors"], "overlap": ["--overlap", "on", "--shards", "even"]}
@@ -120,9 +120,9 @@ def simulate_one(settings, point):
     t_comm = costs.of(settings, point.net)
     steps = point.steps(t_comm)
     logdir = os.path.join(WORK, "simulated")
-    shutil.rmtree(logdir, ignore_errors=True)
     results = []
     for seed in range(SEEDS[point.sync]):
+        shutil.rmtree(logdir, ignore_errors=True)  # No run takes a used one.
         run([DUPLEX, "simulate", *point.flags(), "--t-grad", str(point.t_grad), "--t-comm", str(t_comm), "--workers",
              str(point.workers), "--batches", str(steps if point.sync == "split" else steps * point.workers), "--queue",
              str(QUEUE_SECONDS * settings.mbit * 125e3), *costs.owner_flags(settings, point.net), "--seed",

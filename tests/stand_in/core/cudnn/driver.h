@@ -1,4 +1,4 @@
-// In the place of the header of this name.
+// This header takes the place of core/cudnn/driver.h.
 #pragma once
 #include <cuda_runtime_api.h>
 

@@ -1,0 +1,23 @@
+// Asks cuDNN for the engines of a graph, and keeps those that may be used.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "core/cudnn/engines/graph.h"
+#include "core/gpu_options.h"
+
+namespace duplex::cudnn {
+
+struct Engine {
+  Descriptor configuration, plan;
+  std::size_t workspace;  ///< Bytes that it needs beside the tensors.
+};
+
+/// Returns at most `at_most` engines that compute a graph (describe()) in a precision, give the
+/// same bits every time, and need at most `workspace_limit` bytes. They come in the order of
+/// cuDNN's own estimate: first those that it recommends, then the rest, because in strict float32
+/// most of the recommended ones may not be used.
+std::vector<Engine> engines_of(const Descriptor& graph, const Target& target, Precision precision,
+                               std::size_t workspace_limit, std::size_t at_most);
+
+}  // namespace duplex::cudnn

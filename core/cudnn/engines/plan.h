@@ -1,0 +1,76 @@
+// Chooses the engine of cuDNN that computes a graph: the library proposes some, those that may be
+// used are timed, and the fastest becomes a plan.
+#pragma once
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "core/cudnn/engines/graph.h"
+
+namespace duplex::cudnn {
+
+/// The memory of the tensors of a ConvGraph. `bias` is null where the graph has none.
+struct ConvMemory {
+  void *x = nullptr, *weights = nullptr, *y = nullptr, *bias = nullptr;
+
+  bool operator==(const ConvMemory& other) const {
+    return x == other.x && weights == other.weights && y == other.y && bias == other.bias;
+  }
+};
+
+/// A graph with the engine that has been chosen for it.
+class Plan {
+ public:
+  /// `workspace` is what the plan needs, in bytes.
+  Plan(std::shared_ptr<const Descriptors> graph, Descriptor plan, std::size_t workspace)
+      : graph_(std::move(graph)), plan_(std::move(plan)), workspace_(workspace) {}
+
+  std::size_t workspace() const { return workspace_; }
+
+ private:
+  friend class Runner;
+  std::shared_ptr<const Descriptors> graph_;  ///< The plan was made from these.
+  Descriptor plan_;
+  std::size_t workspace_ = 0;
+};
+
+/// Runs a plan for one user. It tells cuDNN about the memory (in a variant pack) only where that is
+/// not the memory of the last run.
+class Runner {
+ public:
+  Runner() = default;
+  explicit Runner(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
+
+  explicit operator bool() const { return plan_ != nullptr; }
+  /// `workspace` has the plan's workspace() bytes.
+  void run(const Context& context, const ConvMemory& memory, void* workspace, const char* what);
+
+ private:
+  std::shared_ptr<const Plan> plan_;
+  ConvMemory memory_;
+  void* workspace_ = nullptr;
+  Descriptor pack_;  ///< The variant pack of memory_ and workspace_.
+};
+
+/// The plans of a device, each of which is chosen once.
+class Plans {
+ public:
+  explicit Plans(ContextPtr context) : context_(std::move(context)) {}
+
+  /// Returns the plan of the engine that is fastest on this GPU, among those that compute in the
+  /// context's precision, give the same bits every time and stay within a limit of workspace.
+  /// Reserves that workspace in the context. Returns null where there is no such engine.
+  std::shared_ptr<const Plan> fastest(const ConvGraph& graph);
+  /// Prints a line on standard error, the first time for each text.
+  void say_once(const std::string& text);
+  const ContextPtr& context() const { return context_; }
+
+ private:
+  ContextPtr context_;
+  std::map<std::string, std::shared_ptr<const Plan>> plans_;  ///< By ConvGraph::key().
+  std::set<std::string> said_;
+};
+
+}  // namespace duplex::cudnn

@@ -1,0 +1,108 @@
+// The bodies of the kernels of the optimisers and of the losses: what they do with one element. The
+// optimisers do the operations of core/optimiser.cpp in the same order, so that they give the same
+// bits where the compiler does not contract them (into fused multiply-adds).
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+#include "core/cudnn/kernels/vector.h"
+
+namespace duplex::cudnn {
+
+struct Sgd {
+  float *weights, *velocity;  ///< velocity is null where there is no momentum.
+  const float* gradient;
+  float rate, momentum, decay;
+  bool nesterov;
+
+  static constexpr int group = group_of<float>;
+  bool grouped() const { return aligned<group>(weights, velocity, gradient); }
+  template <int N = 1>
+  DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
+    Floats<N> w = load<N>(weights + i), step = load<N>(gradient + i), speed{};
+    if (velocity != nullptr) speed = load<N>(velocity + i);
+    for (int k = 0; k < N; ++k) {
+      const float g = step[k] + decay * w[k];
+      speed[k] = momentum * speed[k] + g;
+      step[k] = velocity == nullptr ? g : nesterov ? g + momentum * speed[k] : speed[k];
+      w[k] -= rate * step[k];
+    }
+    if (velocity != nullptr) store(velocity + i, speed);
+    store(weights + i, w);
+  }
+};
+
+struct Adam {
+  float *weights, *m, *v;
+  const float* gradient;
+  float m_scale, v_scale;  ///< rate / (1 - beta1^t) and 1 / (1 - beta2^t).
+  float beta1, beta2, epsilon, decay;
+
+  static constexpr int group = group_of<float>;
+  bool grouped() const { return aligned<group>(weights, m, v, gradient); }
+  template <int N = 1>
+  DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
+    Floats<N> w = load<N>(weights + i), mean = load<N>(m + i), square = load<N>(v + i);
+    const Floats<N> given = load<N>(gradient + i);
+    for (int k = 0; k < N; ++k) {
+      const float g = given[k] + decay * w[k];
+      mean[k] = beta1 * mean[k] + (1.0F - beta1) * g;
+      square[k] = beta2 * square[k] + (1.0F - beta2) * g * g;
+      w[k] -= m_scale * mean[k] / (sqrtf(square[k] * v_scale) + epsilon);
+    }
+    store(m + i, mean);
+    store(v + i, square);
+    store(weights + i, w);
+  }
+};
+
+/// y = softmax(x) from its logarithm.
+struct Exponential {
+  float* y;
+  const float* logarithm;
+  DUPLEX_PORTABLE void operator()(std::uint32_t i) const { y[i] = expf(logarithm[i]); }
+};
+
+/// Computes every sample's cross entropy, -log y[label].
+struct CrossEntropy {
+  float* losses;
+  const float* logarithm;
+  const std::int32_t* labels;
+  std::uint32_t classes;
+  DUPLEX_PORTABLE void operator()(std::uint32_t n) const {
+    losses[n] = -logarithm[n * classes + static_cast<std::uint32_t>(labels[n])];
+  }
+};
+
+/// Computes every sample's squared error, 1/2 * sum (y - onehot(label))^2 (3.1).
+struct SquaredError {
+  float* losses;
+  const float* y;
+  const std::int32_t* labels;
+  std::uint32_t classes;
+  DUPLEX_PORTABLE void operator()(std::uint32_t n) const {
+    float sum = 0.0F;
+    for (std::uint32_t c = 0; c < classes; ++c) {
+      const bool right = c == static_cast<std::uint32_t>(labels[n]);
+      const float error = y[n * classes + c] - (right ? 1.0F : 0.0F);
+      sum += 0.5F * error * error;
+    }
+    losses[n] = sum;
+  }
+};
+
+/// Computes the gradient of both losses, for every element: factor * (y - onehot(label)).
+template <class Value>
+struct LossBackward {
+  Value* dx;
+  const float* y;
+  const std::int32_t* labels;
+  std::uint32_t classes;
+  float factor;
+  DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
+    const bool right = i % classes == static_cast<std::uint32_t>(labels[i / classes]);
+    dx[i] = factor * (y[i] - (right ? 1.0F : 0.0F));
+  }
+};
+
+}  // namespace duplex::cudnn

@@ -1,0 +1,80 @@
+// Batch normalisation uses our own kernels: cuDNN fuses ReLU for half precision alone, and an
+// unfused ReLU costs two more passes over the activations.
+#include "core/cudnn/operations/batch_norm.h"
+
+#include "core/cudnn/kernels/statistics.h"
+#include "core/cudnn/kernels/sums.h"
+#include "core/cudnn/layout.h"
+
+namespace duplex::cudnn {
+namespace {
+
+class GpuBatchNorm final : public BatchNorm {
+ public:
+  GpuBatchNorm(const ContextPtr& context, const BatchNormSpec& spec, const TensorDesc& desc)
+      : context_(context), spec_(spec) {
+    x = y = desc;
+    const View view = view_of(x);
+    memory_ = context->allocate(4 * view.c * sizeof(float));
+    auto* first = static_cast<float*>(memory_.data());
+    moments_ = {first, first + view.c, first + 2 * view.c, first + 3 * view.c};
+    context->reserve(sums_workspace(*context, view));
+  }
+
+  void forward_training(Tensor& y_out, Tensor& running_mean, Tensor& running_var,
+                        const Tensor& x_in, const Tensor& gamma, const Tensor& beta) override {
+    const View view = view_of(x);
+    with_type(view.type, [&](auto number) {
+      using Value = decltype(number);
+      const Value* from = elements<Value>(x_in);
+      sum_channels(*context_, "statistics of batch normalisation",
+                   BatchSums<Value>{view, from, moments_, running_mean.data, running_var.data,
+                                    gamma.data, beta.data, spec_.epsilon, spec_.momentum});
+      for_each_group(*context_, "batch normalisation", y,
+                     Normalise<Value>{view, moments_, elements<Value>(y_out), from, spec_.relu});
+    });
+  }
+
+  void forward_inference(Tensor& y_out, const Tensor& x_in, const Tensor& gamma, const Tensor& beta,
+                         const Tensor& running_mean, const Tensor& running_var) override {
+    const View view = view_of(x);
+    with_type(view.type, [&](auto number) {
+      using Value = decltype(number);
+      for_each_group(*context_, "batch normalisation", y,
+                     NormaliseFixed<Value>{view, elements<Value>(y_out), elements<Value>(x_in),
+                                           gamma.data, beta.data, running_mean.data,
+                                           running_var.data, spec_.epsilon, spec_.relu});
+    });
+  }
+
+  void backward(Tensor& dx, Tensor& dgamma, Tensor& dbeta, const Tensor& dy, const Tensor& x_in,
+                const Tensor&) override {
+    const View view = view_of(x);
+    const double count = static_cast<double>(view.n) * view.map();
+    with_type(view.type, [&](auto number) {
+      using Value = decltype(number);
+      const GradientSums<Value> sums{
+          view,       moments_,    elements<Value>(dy), elements<Value>(x_in),
+          spec_.relu, dgamma.data, dbeta.data};
+      sum_channels(*context_, "gradients of batch normalisation", sums);
+      for_each_group(
+          *context_, "gradient of batch normalisation", x,
+          NormaliseBackward<Value>{sums, elements<Value>(dx), static_cast<float>(1.0 / count)});
+    });
+  }
+
+ private:
+  ContextPtr context_;
+  BatchNormSpec spec_;
+  Buffer memory_;
+  Moments moments_;  ///< Statistics of the last forward_training.
+};
+
+}  // namespace
+
+std::unique_ptr<BatchNorm> make_batch_norm(const ContextPtr& context, const BatchNormSpec& spec,
+                                           const TensorDesc& x) {
+  return std::make_unique<GpuBatchNorm>(context, spec, x);
+}
+
+}  // namespace duplex::cudnn

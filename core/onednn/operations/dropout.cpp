@@ -1,0 +1,78 @@
+#include "core/onednn/operations/dropout.h"
+
+#include "core/error.h"
+#include "core/onednn/kernels.h"
+#include "core/onednn/layout.h"
+#include "core/onednn/parallel.h"
+#include "core/random.h"
+
+namespace duplex::onednn {
+namespace {
+
+class OneDnnDropout final : public Dropout {
+ public:
+  OneDnnDropout(const ContextPtr& context, float rate, const TensorDesc& desc)
+      : context_(context), rate_(rate) {
+    if (!(rate >= 0.0F && rate < 1.0F)) {
+      throw Error("dropout: the rate " + std::to_string(rate) + " is not in [0, 1)");
+    }
+    x = y = desc;
+    factors_ = allocate_aligned(desc.bytes);
+    if (!desc.plain()) {
+      to_layout_ = make_reorder(context, plain_memory(dims_of(desc.shape)), memory_of(desc));
+    }
+  }
+
+  void forward(Tensor& y_out, const Tensor& x_in, const DropoutDraw& draw) override {
+    context_->enter();
+    if (x.plain()) {
+      draw_factors(factors(), draw);
+    } else {
+      float* plain = context_->staging(Context::slot_x, plain_desc(x.shape).bytes);
+      draw_factors(plain, draw);
+      to_layout_.run({{DNNL_ARG_FROM, plain}, {DNNL_ARG_TO, factors()}});
+    }
+    apply(y_out, x_in);
+  }
+
+  void backward(Tensor& dx, const Tensor& dy) override {
+    context_->enter();
+    apply(dx, dy);
+  }
+
+ private:
+  float* factors() const { return static_cast<float*>(factors_.data()); }
+
+  /// Draws the factors in logical order. The samples of a batch follow each other there, as in the
+  /// numbering of draws.
+  void draw_factors(float* to, const DropoutDraw& draw) const {
+    const std::int64_t count = x.shape.elements();
+    const std::uint64_t first = draw.first_sample * static_cast<std::uint64_t>(count / x.shape.n());
+    const RandomStream random(draw.seed, draw.stream);
+    const float kept = 1.0F / (1.0F - rate_);
+    parallel_elements(count, [&](std::int64_t begin, std::int64_t end) {
+      random.fill_uniform(to + begin, static_cast<std::uint64_t>(end - begin),
+                          first + static_cast<std::uint64_t>(begin));
+      for (std::int64_t i = begin; i < end; ++i) to[i] = to[i] < rate_ ? 0.0F : kept;
+    });
+  }
+
+  void apply(Tensor& to, const Tensor& from) const {
+    parallel_elements(to.stored(), [&](std::int64_t begin, std::int64_t end) {
+      multiply(to.data + begin, from.data + begin, factors() + begin, end - begin);
+    });
+  }
+
+  ContextPtr context_;
+  float rate_;
+  Buffer factors_;  ///< The factors of the last forward, in x's layout: 0 or 1 / (1 - rate).
+  BoundPrimitive to_layout_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dropout> make_dropout(const ContextPtr& context, float rate, const TensorDesc& x) {
+  return std::make_unique<OneDnnDropout>(context, rate, x);
+}
+
+}  // namespace duplex::onednn

@@ -1,0 +1,113 @@
+#include "datasets/decoding/resample.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <vector>
+
+namespace duplex::datasets {
+namespace {
+
+constexpr int weight_bits = 14;  ///< A weight of 1 is 2^14, so weights fit 16 bits signed.
+constexpr int between_bits = 7;  ///< Fraction bits kept between the two passes: 255 * 2^7 < 2^15.
+
+/// Lists for each target position which source positions count, and by how much.
+struct Taps {
+  struct Range {
+    int first, count;
+    std::size_t weights;  ///< Index in `weights` of the range's first.
+  };
+  std::vector<Range> ranges;
+  std::vector<std::int16_t> weights;
+};
+
+Taps make_taps(int from, int to) {
+  Taps taps;
+  // In units of 1 / (2 to) source pixels the centre of source pixel k lies at (2k + 1) to, that of
+  // target pixel x at (2x + 1) from, and the triangle reaches 2 max(from, to) to either side.
+  const std::int64_t reach = 2 * std::int64_t{std::max(from, to)};
+  std::vector<std::int64_t> raw;
+  for (std::int64_t x = 0; x < to; ++x) {
+    const std::int64_t centre = (2 * x + 1) * from;
+    const auto first =
+        std::max<std::int64_t>(0, (centre - reach - to) / (2 * std::int64_t{to}) - 1);
+    raw.clear();
+    std::int64_t begin = first, sum = 0;
+    for (std::int64_t k = first; k < from; ++k) {
+      const std::int64_t distance = std::abs((2 * k + 1) * to - centre);
+      if (distance >= reach) {
+        if (!raw.empty()) break;
+        begin = k + 1;
+        continue;
+      }
+      raw.push_back(reach - distance);
+      sum += reach - distance;
+    }
+    taps.ranges.push_back(
+        {static_cast<int>(begin), static_cast<int>(raw.size()), taps.weights.size()});
+    // The running sum is rounded, not each weight, so that the weights add up to exactly 1 and an
+    // even colour stays what it is.
+    std::int64_t running = 0, before = 0;
+    for (std::int64_t weight : raw) {
+      running += weight;
+      const std::int64_t rounded = ((running << (weight_bits + 1)) + sum) / (2 * sum);
+      taps.weights.push_back(static_cast<std::int16_t>(rounded - before));
+      before = rounded;
+    }
+  }
+  return taps;
+}
+
+/// Adds weight * row to sum, element by element.
+void accumulate(std::int32_t* sum, const std::uint8_t* row, std::int16_t weight,
+                std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    sum[i] += std::int32_t{weight} * static_cast<std::int16_t>(row[i]);
+  }
+}
+
+template <int channels>
+void scale_row(std::uint8_t* to, std::size_t plane, const std::int16_t* row, const Taps& taps) {
+  for (const Taps::Range& range : taps.ranges) {
+    std::int32_t sum[channels] = {};
+    const std::int16_t* weights = taps.weights.data() + range.weights;
+    const std::int16_t* pixel = row + static_cast<std::ptrdiff_t>(range.first) * channels;
+    for (int k = 0; k < range.count; ++k, pixel += channels) {
+      for (int c = 0; c < channels; ++c) sum[c] += std::int32_t{weights[k]} * pixel[c];
+    }
+    constexpr int shift = weight_bits + between_bits;
+    for (int c = 0; c < channels; ++c) {
+      to[static_cast<std::size_t>(c) * plane] =
+          static_cast<std::uint8_t>((sum[c] + (1 << (shift - 1))) >> shift);
+    }
+    ++to;
+  }
+}
+
+}  // namespace
+
+void resample(std::uint8_t* to, int height, int width, const std::uint8_t* from, int from_height,
+              int from_width, int channels) {
+  const Taps down = make_taps(from_height, height), across = make_taps(from_width, width);
+  const auto row_bytes = static_cast<std::size_t>(from_width) * static_cast<std::size_t>(channels);
+  const auto plane = static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
+  std::vector<std::int32_t> sum(row_bytes);
+  std::vector<std::int16_t> row(row_bytes);
+  for (const Taps::Range& range : down.ranges) {
+    constexpr int shift = weight_bits - between_bits;
+    std::fill(sum.begin(), sum.end(), 1 << (shift - 1));
+    for (int k = 0; k < range.count; ++k) {
+      accumulate(sum.data(), from + static_cast<std::size_t>(range.first + k) * row_bytes,
+                 down.weights[range.weights + static_cast<std::size_t>(k)], row_bytes);
+    }
+    for (std::size_t i = 0; i < row_bytes; ++i) row[i] = static_cast<std::int16_t>(sum[i] >> shift);
+    if (channels == 1) {
+      scale_row<1>(to, plane, row.data(), across);
+    } else {
+      scale_row<3>(to, plane, row.data(), across);
+    }
+    to += width;
+  }
+}
+
+}  // namespace duplex::datasets

@@ -1,0 +1,43 @@
+// Keeps a network's parameters in host memory, as plain floats. A worker exchanges them from there;
+// a dedicated server has no others.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/exchange.h"
+#include "core/mapped_memory.h"
+#include "layers/model.h"
+
+namespace duplex {
+
+/// Owns host memory for a model's trained parameters.
+class HostParameters {
+ public:
+  /// With `gradients` off there are only weights, as a central server needs.
+  HostParameters(const Model& model, bool gradients);
+
+  /// fill() calls it for every parameter, running statistics included, in the order of the layers,
+  /// with the values that training starts from, spec.shape.elements() of them.
+  using Visit = std::function<void(const ParameterSpec& spec, const float* values)>;
+  /// Overwrites the weights as Network::initialise does, or, if `path` is not empty, from a file
+  /// (read_checkpoint), and calls `visit` with them. Throws Error for a file with numbers that are
+  /// not finite.
+  void fill(const Model& model, std::uint64_t seed, const std::string& path, const Visit& visit);
+  /// Returns the name of the first parameter whose weights are not finite, or "" if there is none.
+  std::string not_finite() const;
+  /// Returns views for the exchange, in forward order. They are valid as long as this object lives.
+  const std::vector<Span>& spans() const { return spans_; }
+  const std::vector<ParameterSpec>& specs() const { return specs_; }
+  /// Pins all of the memory by Device::pin.
+  std::vector<std::shared_ptr<void>> pin(Device& device) const;
+
+ private:
+  std::vector<ParameterSpec> specs_;
+  Buffer weights_, gradients_;  ///< All parameters, one after the other.
+  std::vector<Span> spans_;
+};
+
+}  // namespace duplex

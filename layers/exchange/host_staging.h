@@ -1,0 +1,38 @@
+// Stages parameters between a network's device and an exchange that works in host memory: await
+// uploads weights that have come, push downloads a gradient that is to go.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "core/exchange.h"
+#include "layers/exchange/host_parameters.h"
+#include "layers/exchange/push_queue.h"
+#include "layers/network.h"
+
+namespace duplex {
+
+/// Copies beside the device's operations, if the device can do that.
+class HostStaging final : public Exchange {
+ public:
+  /// `inner` exchanges the spans of `host`. All arguments must outlive this object.
+  HostStaging(Network& network, const HostParameters& host, Exchange& inner);
+
+  void begin(std::uint64_t step) override { inner_.begin(step); }
+  void await(std::size_t parameter) override;
+  void push(std::size_t parameter) override;
+  /// Downloads `values`, which have the parameter's description, to the gradient's place, and
+  /// pushes them.
+  void push(std::size_t parameter, const Tensor& values);
+  /// Returns when everything that was pushed has been handed to `inner`.
+  void end() override;
+  void await_all() override;
+
+ private:
+  Network& network_;
+  const HostParameters& host_;
+  Exchange& inner_;
+  std::vector<std::shared_ptr<void>> pinned_;
+  PushQueue queue_;  ///< Declared last, since its thread uses the others.
+};
+
+}  // namespace duplex

@@ -1,0 +1,39 @@
+// Implements the exchange of a machine that trains alone: pushed gradients update weights in place.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "core/exchange.h"
+#include "core/optimiser.h"
+#include "layers/network.h"
+
+namespace duplex {
+
+/// Says when weights are updated: each parameter's when its gradient is pushed, or all together
+/// when the last gradient is pushed, in one operation of the device. The bits are the same.
+enum class Updates { each, together };
+
+class LocalExchange final : public Exchange {
+ public:
+  /// The optimiser's state lives on the network's device, laid out as the weights are.
+  LocalExchange(Network& network, const OptimiserSpec& optimiser, const LearningRate& rate,
+                Updates updates = Updates::together);
+
+  void begin(std::uint64_t step) override;
+  void await(std::size_t) override {}
+  void push(std::size_t parameter) override;
+  void end() override {}
+
+ private:
+  void update(Tensor weights, const Tensor& gradient);
+
+  Network& network_;
+  LearningRate rate_;
+  Updates updates_;
+  OptimiserStep step_;
+  std::vector<Buffer> memory_;
+  std::vector<Tensor> state_;  ///< Each is laid out as Network::weights().
+  std::size_t pushed_ = 0;     ///< Parameters pushed in this step.
+};
+
+}  // namespace duplex

@@ -1,0 +1,47 @@
+// Queues gradients that a device copies to the host, and pushes each, in order, once it has come.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "core/transfer.h"
+
+namespace duplex {
+
+/// Starts its thread with the first transfer; if a device copies at once, there is none.
+class PushQueue {
+ public:
+  PushQueue() = default;
+  /// Drops the calls that have not been made.
+  ~PushQueue();
+  PushQueue(const PushQueue&) = delete;
+  PushQueue& operator=(const PushQueue&) = delete;
+
+  /// Calls `then`, in the queue's thread, once the transfer is done and all calls added before have
+  /// been made. If `transfer` is null, calls `then` at once, in the caller's thread.
+  void add(std::unique_ptr<Transfer> transfer, std::function<void()> then);
+  /// Returns when all calls have been made. If one failed, throws the exception of the first that
+  /// did; the calls behind it were not made.
+  void wait();
+
+ private:
+  struct Item {
+    std::unique_ptr<Transfer> transfer;
+    std::function<void()> then;
+  };
+
+  void work();
+
+  std::mutex mutex_;  ///< Guards all below.
+  std::condition_variable changed_;
+  std::deque<Item> items_;
+  bool busy_ = false, stop_ = false;
+  std::exception_ptr failure_;
+  std::thread thread_;
+};
+
+}  // namespace duplex

@@ -1,0 +1,145 @@
+#include "layers/plan/backward_plan.h"
+
+#include <algorithm>
+
+namespace duplex {
+namespace {
+
+class Planner {
+ public:
+  Planner(const Model& model, const std::vector<TensorDesc>& y)
+      : model_(model),
+        y_(y),
+        count_(static_cast<int>(y.size())),
+        wanted_(depends_on_parameters(model)),
+        contributions_(y.size()) {
+    plan_.nodes.resize(y.size());
+  }
+
+  BackwardPlan run(bool training) {
+    for (int node = 0; node < count_; ++node) place_activation(node, training);
+    if (training) {
+      for (int node = count_ - 1; node > 0; --node) plan_node(node);
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  struct Contribution {
+    int block;
+    bool masked;
+  };
+
+  int backward(int node) const { return 2 * count_ - node; }
+  LayerTraits traits(int node) const {
+    const auto& layer = model_.entry(node).layer;
+    return layer ? layer->traits() : LayerTraits{};
+  }
+  BackwardPlan::NodePlan& at(int node) { return plan_.nodes[static_cast<std::size_t>(node)]; }
+  const TensorDesc& desc(int node) const { return y_[static_cast<std::size_t>(node)]; }
+  Lifetime& lifetime(int block) { return plan_.blocks[static_cast<std::size_t>(block)]; }
+  int& uses(int block) { return uses_[static_cast<std::size_t>(block)]; }
+
+  int new_block(std::size_t bytes, int moment) {
+    plan_.blocks.push_back({bytes, moment, moment});
+    uses_.push_back(0);
+    return static_cast<int>(plan_.blocks.size()) - 1;
+  }
+
+  void keep(int block, int moment) {
+    lifetime(block).last = std::max(lifetime(block).last, moment);
+  }
+
+  void place_activation(int node, bool training) {
+    at(node).y = new_block(desc(node).bytes, node);
+    const bool reads_x = traits(node).backward_reads_x;
+    for (Model::Node input : model_.entry(node).inputs) {
+      keep(at(input).y, training && reads_x ? backward(node) : node);
+    }
+    if (training && traits(node).backward_reads_y) keep(at(node).y, backward(node));
+    if (node == model_.output()) keep(at(node).y, 2 * count_);
+  }
+
+  void plan_node(int node) {
+    BackwardPlan::NodePlan& plan = at(node);
+    const bool is_loss = model_.entry(node).layer->loss_weight() != 0.0F;
+    plan.runs = wanted_[static_cast<std::size_t>(node)] &&
+                (is_loss || !contributions_[static_cast<std::size_t>(node)].empty());
+    plan.dx.assign(model_.entry(node).inputs.size(), BackwardPlan::none);
+    if (!plan.runs) return;
+    if (!is_loss) join_contributions(node);
+    hand_out_gradients(node);
+  }
+
+  void join_contributions(int node) {
+    BackwardPlan::NodePlan& plan = at(node);
+    bool masked = true;
+    int free = BackwardPlan::none;  // The sum may overwrite a block that nothing else will read.
+    for (const Contribution& part : contributions_[static_cast<std::size_t>(node)]) {
+      plan.contributions.push_back(part.block);
+      masked = masked && part.masked;
+      if (uses(part.block) == 1) free = part.block;
+      keep(part.block, backward(node));
+    }
+    plan.mask = traits(node).relu && !masked;
+    plan.sum = plan.mask || plan.contributions.size() > 1;
+    if (!plan.sum) {
+      plan.dy = plan.contributions[0];
+    } else {
+      plan.dy = free != BackwardPlan::none ? free : new_block(desc(node).bytes, backward(node));
+    }
+    if (plan.mask) keep(plan.y, backward(node));
+    for (int block : plan.contributions) --uses(block);
+  }
+
+  void hand_out_gradients(int node) {
+    BackwardPlan::NodePlan& plan = at(node);
+    const LayerTraits own = traits(node);
+    const std::vector<Model::Node>& inputs = model_.entry(node).inputs;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const Model::Node input = inputs[i];
+      if (!wanted_[static_cast<std::size_t>(input)]) {
+        if (own.writes_every_dx) plan.dx[i] = new_block(desc(input).bytes, backward(node));
+        continue;
+      }
+      const bool alike = plan.dy != BackwardPlan::none && same_storage(desc(node), desc(input));
+      int block = BackwardPlan::none;
+      if (alike && (own.gradient_passes || (own.gradient_in_place && uses(plan.dy) == 0))) {
+        block = plan.dy;
+      } else {
+        block = new_block(desc(input).bytes, backward(node));
+        plan.convert = plan.convert || own.gradient_passes;
+      }
+      ++uses(block);
+      plan.dx[i] = block;
+      contributions_[static_cast<std::size_t>(input)].push_back(
+          {block, own.masks_slices && traits(input).relu});
+    }
+  }
+
+  const Model& model_;
+  const std::vector<TensorDesc>& y_;
+  int count_;
+  BackwardPlan plan_;
+  std::vector<bool> wanted_;
+  std::vector<std::vector<Contribution>> contributions_;
+  std::vector<int> uses_;  ///< Contributions of a block that are not joined yet.
+};
+
+}  // namespace
+
+std::vector<bool> depends_on_parameters(const Model& model) {
+  std::vector<bool> depends;
+  for (const Model::Entry& entry : model.nodes()) {
+    bool here = !model.parameters(entry).empty();
+    for (Model::Node input : entry.inputs) here = here || depends[static_cast<std::size_t>(input)];
+    depends.push_back(here);
+  }
+  return depends;
+}
+
+BackwardPlan plan_backward(const Model& model, const std::vector<TensorDesc>& y, bool training) {
+  return Planner(model, y).run(training);
+}
+
+}  // namespace duplex

@@ -1,0 +1,340 @@
+#include "net/connection/connection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/clock.h"
+
+namespace duplex::net {
+namespace {
+
+/// Bytes of a frame before which the window is looked after.
+constexpr std::size_t worth_looking = 16 * 1024;
+
+std::string receiving(FrameKind kind) {
+  return "receiving " + name_of(kind);
+}
+
+}  // namespace
+
+Connection::Connection(Link link, ConnectionOwner& owner, Ledger& ledger,
+                       std::chrono::milliseconds timeout)
+    : link_(std::move(link)),
+      owner_(owner),
+      timeout_(timeout),
+      loopback_(link_.socket.loopback()),
+      sent_(ledger.lane()),
+      received_(ledger.lane()) {
+  for (const FrameRecord& frame : link_.handshake) (frame.sent ? sent_ : received_).add(frame);
+}
+
+Connection::~Connection() {
+  stop();
+}
+
+void Connection::stop() {
+  queue_.close();
+  link_.socket.shut_down();
+  if (sender_.joinable()) sender_.join();
+  if (receiver_.joinable()) receiver_.join();
+}
+
+void Connection::start() {
+  sending_ = receiving_ = true;
+  sender_ = std::thread([this] { send_loop(); });
+  receiver_ = std::thread([this] { receive_loop(); });
+}
+
+void Connection::keep_to(ReceiveWindow& window, std::function<void()> changed) {
+  if (!window.bytes()) return;
+  window_ = &window;
+  window_changed_ = std::move(changed);
+  keep_window();
+  window_->allow(link_.socket.limit());
+}
+
+void Connection::take_turns(bool gradients, std::size_t transfer) {
+  queue_.take_turns(gradients, transfer,
+                    [this](SendOrder::Tell what) { owner_.weights_turn(link_.rank, what); });
+}
+
+void Connection::send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const void* payload,
+                      std::uint64_t place) {
+  Outgoing frame = Outgoing::of(kind, chunk, step, place);
+  frame.payload = payload;
+  queue_.data(std::move(frame));
+}
+
+void Connection::grant() {
+  queue_.urgent(Outgoing::of(FrameKind::grant, clock_ns()));
+}
+
+void Connection::tell_window(std::size_t bytes) {
+  Outgoing frame = Outgoing::of(FrameKind::window, clock_ns());
+  frame.header.step = bytes;
+  queue_.urgent(std::move(frame));
+}
+
+void Connection::tell_pace(std::uint64_t pace) {
+  Outgoing frame = Outgoing::of(FrameKind::pace, clock_ns());
+  frame.header.step = pace;
+  queue_.urgent(std::move(frame));
+}
+
+void Connection::keep_pace(std::uint64_t pace) {
+  if (loopback_ || pace_.exchange(pace) == pace) return;
+  link_.socket.keep_pace(pace);
+}
+
+void Connection::done() {
+  queue_.last(Outgoing::of(FrameKind::done, clock_ns()));
+}
+
+void Connection::part(const std::string& report) {
+  if (report.size() > report_limit)
+    throw Error("a report of " + std::to_string(report.size()) + " bytes; " +
+                std::to_string(report_limit) + " is the most");
+  for (std::size_t from = 0; from < report.size(); from += report_part) {
+    const std::size_t size = std::min<std::size_t>(report_part, report.size() - from);
+    Outgoing frame = Outgoing::of(FrameKind::report, clock_ns());
+    const auto begin = report.begin() + static_cast<std::ptrdiff_t>(from);
+    frame.own.assign(begin, begin + static_cast<std::ptrdiff_t>(size));
+    frame.header.length = size;
+    frame.header.step = report.size() - from - size;
+    queue_.last(std::move(frame));
+  }
+  queue_.last(Outgoing::of(FrameKind::goodbye, clock_ns()));
+}
+
+void Connection::abort(const AbortReason& reason) {
+  Outgoing frame = Outgoing::of(FrameKind::abort, clock_ns());
+  frame.own = encode(reason);
+  frame.header.length = frame.own.size();
+  queue_.urgent(std::move(frame), true);
+}
+
+void Connection::drop() {
+  queue_.close();
+  link_.socket.shut_down();
+}
+
+bool Connection::wait_until_sent(Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_until(lock, deadline, [this] { return !sending_; });
+}
+
+bool Connection::wait_until_over(Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_until(lock, deadline, [this] { return !sending_ && !receiving_; });
+}
+
+void Connection::send_loop() {
+  const WithoutSigpipe quiet;
+  try {
+    for (bool more = true; more;) {
+      Outgoing frame;
+      if (!queue_.take(frame)) {
+        link_.socket.cork(false);
+        if (!queue_.next(frame, Clock::now() + timeout_ / 4)) break;
+        link_.socket.cork(true);
+      }
+      send_frame(frame);
+      more = frame.header.kind != FrameKind::goodbye && frame.header.kind != FrameKind::abort;
+      if (!more) link_.socket.cork(false);
+      if (frame.header.kind == FrameKind::abort) link_.socket.end_sending();
+    }
+  } catch (const NetworkError& error) {
+    // A connection that broke has done so for the other thread as well, which may still find the
+    // peer's reason in what came before: the telling is left to it. A peer that takes nothing for
+    // too long is this thread's to tell.
+    if (error.code == Exit::timed_out) owner_.failed(link_.rank, std::current_exception());
+  } catch (...) {
+    owner_.failed(link_.rank, std::current_exception());
+  }
+  queue_.close();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  sending_ = false;
+  changed_.notify_all();
+}
+
+void Connection::send_frame(const Outgoing& frame) {
+  const std::int64_t first = clock_ns();
+  const HeaderBytes bytes = encode(frame.header);
+  const bool data =
+      frame.header.kind == FrameKind::weights || frame.header.kind == FrameKind::gradient;
+  const void* payload = frame.own.empty() ? frame.payload : frame.own.data();
+  if (data && payload == nullptr) {
+    filled_.resize(std::max<std::size_t>(filled_.size(), frame.header.length / sizeof(float)));
+    owner_.copy_payload(link_.rank, frame, filled_.data());
+    payload = filled_.data();
+  }
+  const bool borrowed = data && payload == frame.payload;
+  const std::string phase = "sending " + name_of(frame.header.kind);
+  const auto write = borrowed ? &Socket::write_borrowed : &Socket::write_all;
+  (link_.socket.*write)(bytes.data(), bytes.size(), payload, frame.header.length,
+                        Clock::now() + timeout_, phase.c_str());
+  record(frame.header, true, frame.queued, first);
+  if (data) owner_.sent(frame);
+}
+
+void Connection::receive_loop() {
+  bool more = true;
+  try {
+    while (more) more = receive_frame();
+  } catch (...) {
+    owner_.failed(link_.rank, std::current_exception());
+  }
+  if (more) link_.socket.drain(Clock::now() + timeout_);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  receiving_ = false;
+  changed_.notify_all();
+}
+
+ProtocolError Connection::refused(const std::string& why) const {
+  return ProtocolError(link_.peer + " sent a frame that cannot be: " + why);
+}
+
+/// False after the last frame.
+bool Connection::receive_frame() {
+  HeaderBytes bytes;
+  link_.socket.read_exact(bytes.data(), bytes.size(), Clock::now() + timeout_,
+                          "waiting for a sign of life");
+  const std::int64_t first = clock_ns();
+  const FrameHeader header = decode(bytes);
+  try {
+    check_header(header);
+  } catch (const ProtocolError& error) {
+    throw refused(error.what());
+  }
+
+  std::uint64_t most = 0;
+  switch (header.kind) {
+    case FrameKind::weights:
+    case FrameKind::gradient:
+      receive_data(header);
+      return true;
+    case FrameKind::report:
+      most = report_part;
+      break;
+    case FrameKind::abort:
+      most = abort_limit;
+      break;
+    case FrameKind::heartbeat:
+    case FrameKind::done:
+    case FrameKind::goodbye:
+    case FrameKind::ask:
+    case FrameKind::grant:
+    case FrameKind::release:
+    case FrameKind::window:
+    case FrameKind::pace:
+      break;
+    default:
+      throw refused(name_of(header.kind) + " during the run");
+  }
+  if (header.length > most)
+    throw refused(name_of(header.kind) + " of " + std::to_string(header.length) + " bytes");
+  std::vector<std::uint8_t> payload(header.length);
+  link_.socket.read_exact(payload.data(), payload.size(), Clock::now() + timeout_,
+                          receiving(header.kind).c_str());
+  record(header, false, first, first);
+  act_on(header, payload);
+  return header.kind != FrameKind::goodbye;
+}
+
+void Connection::receive_data(const FrameHeader& header) {
+  Reservation reservation;
+  try {
+    reservation = owner_.reserve(link_.rank, header);
+  } catch (const ProtocolError& error) {
+    throw refused(error.what());
+  }
+  if (reservation.to == nullptr) throw Error("the run is over");
+  if (header.length >= worth_looking) keep_window();
+  const std::int64_t ready = clock_ns();  // The owner may have kept it waiting.
+  link_.socket.read_exact(reservation.to, header.length, Clock::now() + timeout_,
+                          receiving(header.kind).c_str());
+  record(header, false, ready, ready);
+  owner_.commit(reservation);
+}
+
+/// Looks whether something was lost on its way here.
+void Connection::keep_window() {
+  if (window_ == nullptr) return;
+  // On one machine nothing is dropped; a sender that moves to another processor overtakes itself.
+  if (window_->look(loopback_ ? 0 : link_.socket.behind_gaps(), Clock::now())) window_changed_();
+  link_.socket.limit_receiving(*window_->bytes());
+}
+
+void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_t>& payload) {
+  switch (header.kind) {
+    case FrameKind::heartbeat:
+      break;
+    case FrameKind::abort: {
+      const AbortReason reason = decode_abort(payload.data(), payload.size());
+      throw Error(link_.peer + " ended the run: " + reason.text, reason.code);
+    }
+    case FrameKind::grant:
+      if (!queue_.grant_gradients()) throw refused("grant of what was not asked for");
+      break;
+    case FrameKind::report:
+      report_.append(payload.begin(), payload.end());
+      if (header.step > report_limit || report_.size() + header.step > report_limit)
+        throw refused("a report of more than " + std::to_string(report_limit) + " bytes");
+      if (header.step == 0)
+        owner_.notice(link_.rank, {FrameKind::report, 0, std::exchange(report_, {})});
+      break;
+    case FrameKind::goodbye:
+      link_.socket.acknowledge();  // The peer waits for it, to check its counters.
+      owner_.notice(link_.rank, {header.kind, 0, {}});
+      break;
+    default:  // done, ask, release, window, pace.
+      owner_.notice(link_.rank, {header.kind, header.step, {}});
+      break;
+  }
+}
+
+void Connection::record(const FrameHeader& header, bool sent, std::int64_t queued,
+                        std::int64_t first) {
+  FrameRecord record;
+  record.step = header.step;
+  record.parameter = header.parameter;
+  record.chunk = header.chunk;
+  record.kind = header.kind;
+  record.sent = sent;
+  record.peer = link_.rank;
+  record.bytes = header_bytes + header.length;
+  record.queued = queued;
+  record.first = first;
+  record.last = clock_ns();
+  (sent ? sent_ : received_).add(record);
+}
+
+ConnectionBytes Connection::check_counters(Deadline deadline) const {
+  KernelCounters kernel = link_.socket.counters();
+  ConnectionBytes bytes;
+  bytes.peer = link_.rank;
+  bytes.sent = sent_.sent();
+  bytes.received = received_.received();
+  bytes.window = link_.socket.limit();
+  bytes.pace = pace_;
+  if (!kernel.known) return bytes;
+  // The goodbye may still lie in the kernel; nothing tells when it has gone but the counter itself.
+  while (kernel.sent < sent_.sent() && Clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    kernel = link_.socket.counters();
+  }
+  const auto check = [&](const char* what, std::uint64_t ledger, std::uint64_t counted) {
+    if (ledger != counted)
+      throw Error("the ledger is wrong: " + std::to_string(ledger) + " bytes " + what + " " +
+                  link_.peer + ", but the kernel counted " + std::to_string(counted));
+  };
+  check("sent to", bytes.sent, kernel.sent);
+  check("received from", bytes.received, kernel.received);
+  bytes.kernel_sent = kernel.sent;
+  bytes.kernel_received = kernel.received;
+  bytes.kernel_sent_again = kernel.retransmitted;
+  bytes.counted = true;
+  return bytes;
+}
+
+}  // namespace duplex::net

@@ -1,0 +1,154 @@
+#include "net/connection/send_order.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace duplex::net {
+
+Outgoing Outgoing::of(FrameKind kind, std::int64_t queued) {
+  Outgoing frame;
+  frame.header.kind = kind;
+  frame.queued = queued;
+  return frame;
+}
+
+Outgoing Outgoing::of(FrameKind kind, const Chunk& chunk, std::uint64_t step, std::uint64_t place) {
+  Outgoing frame;
+  frame.header.kind = kind;
+  frame.header.parameter = chunk.parameter;
+  frame.header.chunk = chunk.number;
+  frame.header.step = step;
+  frame.header.length = chunk.bytes();
+  frame.place = place;
+  frame.chunk = chunk.index;
+  return frame;
+}
+
+std::uint64_t round_of(const FrameHeader& header) {
+  return header.kind == FrameKind::weights ? header.step : header.step + 1;
+}
+
+std::size_t head_start(std::size_t elements, bool overlap) {
+  return overlap ? elements / 4 : elements;
+}
+
+bool SendOrder::after(const Outgoing& a, const Outgoing& b) {
+  const auto key = [](const Outgoing& frame) {
+    return std::make_tuple(round_of(frame.header), frame.place,
+                           frame.header.kind != FrameKind::weights, frame.number);
+  };
+  return key(a) > key(b);
+}
+
+void SendOrder::take_turns(bool gradients, std::size_t transfer,
+                           std::chrono::nanoseconds keep_gradients) {
+  gradients_turn_ = gradients ? Turn::none : Turn::always;
+  weights_turn_ = transfer > 0 ? Turn::none : Turn::always;
+  transfer_ = left_of_transfer_ = transfer;
+  linger_ = keep_gradients;
+}
+
+void SendOrder::urgent(Outgoing frame, bool first_of_all) {
+  urgent_.insert(first_of_all ? urgent_.begin() : urgent_.end(), std::move(frame));
+}
+
+SendOrder::Tell SendOrder::data(Outgoing frame) {
+  const bool weights = frame.header.kind == FrameKind::weights;
+  frame.number = numbered_++;
+  Heap& heap = weights ? weights_ : gradients_;
+  heap.push_back(std::move(frame));
+  std::push_heap(heap.begin(), heap.end(), after);
+  if (!weights || weights_turn_ != Turn::none) return Tell::nothing;
+  weights_turn_ = Turn::asked;
+  return Tell::want;
+}
+
+void SendOrder::last(Outgoing frame) {
+  last_.push_back(std::move(frame));
+}
+
+bool SendOrder::grant_gradients() {
+  if (gradients_turn_ != Turn::asked) return false;
+  gradients_turn_ = Turn::held;
+  return true;
+}
+
+void SendOrder::grant_weights() {
+  weights_turn_ = Turn::held;
+}
+
+SendOrder::Tell SendOrder::mind(Deadline now) {
+  mind_gradients(now);
+  return mind_weights();
+}
+
+/// Asks for the peer's grant if it is needed, and gives it back when nothing has been sent for a
+/// while.
+void SendOrder::mind_gradients(Deadline now) {
+  const auto queued = [now] {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count();
+  };
+  if (!gradients_.empty()) keep_gradients_ = now + linger_;
+  if (gradients_turn_ == Turn::none && !gradients_.empty()) {
+    gradients_turn_ = Turn::asked;
+    urgent_.push_back(Outgoing::of(FrameKind::ask, queued()));
+  } else if (gradients_turn_ == Turn::held && gradients_.empty() &&
+             (!last_.empty() || now >= keep_gradients_)) {  // After the last, nobody comes back.
+    gradients_turn_ = Turn::none;
+    urgent_.push_back(Outgoing::of(FrameKind::release, queued()));
+  }
+}
+
+/// Leaves the turn for weights after a transfer, and steps aside where it must.
+SendOrder::Tell SendOrder::mind_weights() {
+  if (std::exchange(gave_up_, false)) {
+    // The owner knows; more may have come meanwhile.
+    weights_turn_ = weights_.empty() ? Turn::none : Turn::asked;
+    return weights_turn_ == Turn::asked ? Tell::want : Tell::nothing;
+  }
+  if (weights_turn_ != Turn::held) return Tell::nothing;
+  const bool over = left_of_transfer_ == 0, waits = !weights_.empty();
+  if (!over && waits && !wanted_) return Tell::nothing;
+  if (over) left_of_transfer_ = transfer_;
+  wanted_ = false;
+  weights_turn_ = Turn::asked;  // mind() sees to what comes meanwhile, not data().
+  gave_up_ = over || !waits;
+  if (over) return Tell::leave;
+  return waits ? Tell::step_aside_waiting : Tell::step_aside;
+}
+
+bool SendOrder::take(Outgoing& frame) {
+  const auto take_from = [&](Queue& queue) {
+    frame = std::move(queue.front());
+    queue.erase(queue.begin());
+    return true;
+  };
+  if (!urgent_.empty()) return take_from(urgent_);
+  const auto may_leave = [](const Heap& heap, Turn turn) {
+    return !heap.empty() && (turn == Turn::always || turn == Turn::held);
+  };
+  Heap* first = may_leave(gradients_, gradients_turn_) ? &gradients_ : nullptr;
+  if (may_leave(weights_, weights_turn_) &&
+      (first == nullptr || after(first->front(), weights_.front())))
+    first = &weights_;
+  if (first != nullptr) {
+    std::pop_heap(first->begin(), first->end(), after);
+    frame = std::move(first->back());
+    first->pop_back();
+    if (first == &weights_ && weights_turn_ == Turn::held) --left_of_transfer_;
+    return true;
+  }
+  return !last_.empty() && gradients_.empty() && weights_.empty() && take_from(last_);
+}
+
+std::optional<Deadline> SendOrder::look_again() const {
+  if (gradients_turn_ != Turn::held) return std::nullopt;
+  return keep_gradients_;
+}
+
+bool SendOrder::empty() const {
+  return urgent_.empty() && last_.empty() && gradients_.empty() && weights_.empty();
+}
+
+}  // namespace duplex::net

@@ -1,0 +1,101 @@
+#include "net/connection/send_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/clock.h"
+
+namespace duplex::net {
+
+void SendQueue::take_turns(bool gradients, std::size_t transfer, WeightsTurn turn) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  order_.take_turns(gradients, transfer);
+  turn_ = std::move(turn);
+}
+
+void SendQueue::urgent(Outgoing frame, bool first_of_all) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  order_.urgent(std::move(frame), first_of_all);
+  changed_.notify_all();
+}
+
+void SendQueue::data(Outgoing frame) {
+  SendOrder::Tell wants;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    frame.queued = clock_ns();  // Of frames in the queue together, the stamps say so.
+    wants = order_.data(std::move(frame));
+    changed_.notify_all();
+  }
+  if (wants != SendOrder::Tell::nothing) turn_(wants);
+}
+
+void SendQueue::last(Outgoing frame) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  order_.last(std::move(frame));
+  changed_.notify_all();
+}
+
+bool SendQueue::grant_gradients() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!order_.grant_gradients()) return false;
+  changed_.notify_all();
+  return true;
+}
+
+void SendQueue::grant_weights() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  order_.grant_weights();
+  changed_.notify_all();
+}
+
+void SendQueue::want_weights_turn() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  order_.want_weights_turn();
+  changed_.notify_all();
+}
+
+bool SendQueue::take_now(std::unique_lock<std::mutex>& lock, Outgoing& frame) {
+  busy_ = false;
+  for (;;) {
+    const SendOrder::Tell what = order_.mind(Clock::now());
+    if (what == SendOrder::Tell::nothing) break;
+    lock.unlock();  // The owner may turn to this queue, or to another that turns to it.
+    turn_(what);
+    lock.lock();
+  }
+  return busy_ = !closed_ && order_.take(frame);
+}
+
+bool SendQueue::take(Outgoing& frame) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return take_now(lock, frame);
+}
+
+bool SendQueue::next(Outgoing& frame, Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!take_now(lock, frame)) {
+    if (closed_) return false;
+    if (order_.empty()) changed_.notify_all();
+    if (Clock::now() >= deadline) {
+      frame = Outgoing::of(FrameKind::heartbeat, clock_ns());
+      return busy_ = true;
+    }
+    changed_.wait_until(lock, std::min(deadline, order_.look_again().value_or(deadline)));
+  }
+  return true;
+}
+
+void SendQueue::close() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+bool SendQueue::wait_until_idle(Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_until(lock, deadline,
+                             [this] { return closed_ || (order_.empty() && !busy_); });
+}
+
+}  // namespace duplex::net

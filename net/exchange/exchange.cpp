@@ -1,0 +1,395 @@
+#include "net/exchange/exchange.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "core/clock.h"
+#include "core/error.h"
+
+namespace duplex::net {
+namespace {
+
+/// How often a wait looks whether something is overdue.
+constexpr std::chrono::milliseconds look_every{50};
+/// What a failing rank gives its last words to get through.
+constexpr std::chrono::milliseconds last_words{1000};
+
+std::vector<std::size_t> counts_of(const std::vector<Span>& spans) {
+  std::vector<std::size_t> counts;
+  counts.reserve(spans.size());
+  for (const Span& span : spans) counts.push_back(span.count);
+  return counts;
+}
+
+bool is_paced(const ExchangeSpec& spec) {
+  return spec.sync != Sync::none && !spec.semaphore && spec.overlap && spec.shards == Shards::even;
+}
+
+}  // namespace
+
+Fingerprint fingerprint_of(const std::string& text, const std::vector<Span>& spans) {
+  std::string table;
+  for (const Span& span : spans) table += span.name + '\0' + std::to_string(span.count) + '\n';
+  return {text, sha256(table)};
+}
+
+ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span> spans, Mesh mesh,
+                                     Unstarted)
+    : spec_(spec),
+      spans_(std::move(spans)),
+      topology_(mesh.topology()),
+      rank_(mesh.rank()),
+      map_(topology_.shard_map(counts_of(spans_), spec_.shards, spec_.chunk_bytes)),
+      ledger_(rank_, mesh.coordinator_time(), spec_.ledger_path),
+      trace_(spec_.trace_steps),
+      peers_(rank_, topology_.size),
+      incoming_(map_, spans_, rank_),
+      flow_(topology_, rank_, spec_.semaphore, is_paced(spec_), peers_),
+      context_{spec_, spans_, topology_, rank_,
+               map_,  peers_, trace_,    [this](const std::exception_ptr& cause) { fail(cause); }},
+      pushed_(spans_.size(), 0) {
+  if (topology_.workers().empty())
+    throw Error("a run without a worker: give it a rank more", Exit::usage);
+  for (const Span& span : spans_)
+    if (span.weights == nullptr || (is_worker() && span.gradient == nullptr))
+      throw Error("parameter " + span.name + " has no memory");
+  if (topology_.is_owner(rank_)) server_.emplace(context_, is_worker() ? &incoming_ : nullptr);
+  for (Link& link : mesh.links()) connect(std::move(link));
+}
+
+ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span> spans, Mesh mesh)
+    : ParameterExchange(spec, std::move(spans), std::move(mesh), Unstarted()) {
+  start();
+}
+
+void ParameterExchange::connect(Link link) {
+  ConnectionOwner& owner = *this;
+  auto connection = std::make_unique<Connection>(std::move(link), owner, ledger_, spec_.timeout);
+  flow_.attach(*connection);
+  if (spec_.semaphore)
+    connection->take_turns(topology_.is_owner(connection->peer()), map_.chunks_of(rank_));
+  peers_.add(std::move(connection));
+}
+
+void ParameterExchange::start() {
+  if (server_) server_->start();
+  flow_.start();
+  peers_.for_each([](Connection& connection) { connection.start(); });
+}
+
+ParameterExchange::~ParameterExchange() {
+  if (!finished_) {
+    fail(std::make_exception_ptr(
+        Error(peers_.name_of(rank_) + " stopped before the end of the run", Exit::peer_lost)));
+    const Deadline deadline = Clock::now() + last_words;
+    peers_.for_each([&](Connection& connection) { connection.wait_until_over(deadline); });
+  }
+  if (server_) server_->join();
+  // All stop before the first goes: a thread of one may still hand a frame to another.
+  peers_.for_each([](Connection& connection) { connection.stop(); });
+  if (finished_) return;
+  try {
+    ledger_.close();  // What there is of it may tell what went wrong.
+  } catch (const Error&) {
+  }
+}
+
+// ---- What the training thread calls in each step.
+
+void ParameterExchange::begin(std::uint64_t step) {
+  if (!is_worker() || step != step_ || in_step_)
+    throw Error("step " + std::to_string(step) + " begins where step " + std::to_string(step_) +
+                (in_step_ ? " has not ended" : " is due"));
+  in_step_ = true;
+}
+
+void ParameterExchange::await(std::size_t p) {
+  peers_.check();
+  if (incoming_.complete(p)) return;
+  const std::int64_t from = clock_ns();
+  // The owner of what is missing knows whose gradient it lacks, and is given the time to say so.
+  const auto allowed = spec_.timeout + spec_.timeout / 10 + 10 * look_every;
+  const Deadline deadline = Clock::now() + allowed;
+  while (!incoming_.wait(p, look_every) && !peers_.failed()) {
+    std::exception_ptr trouble = server_ ? server_->trouble() : nullptr;
+    if (!trouble) trouble = trouble_with(p, Clock::now() >= deadline, allowed);
+    if (trouble) fail(trouble);
+  }
+  const std::int64_t to = clock_ns();
+  ledger_.waited({from, to});
+  note(TraceEvent::Kind::wait, static_cast<std::uint32_t>(p), 0, from, to);
+  peers_.check();
+}
+
+void ParameterExchange::await_all() {
+  for (std::size_t p = 0; p < spans_.size(); ++p) await(p);
+}
+
+void ParameterExchange::push(std::size_t p) {
+  peers_.check();
+  if (!in_step_ || pushed_[p] != step_ || !incoming_.complete(p))
+    throw Error("gradient of " + spans_[p].name + " in step " + std::to_string(step_) +
+                " out of turn");
+  pushed_[p] = step_ + 1;
+  incoming_.expect_after_gradient(p, step_ + 1);
+  const std::int64_t now = clock_ns();
+  for (std::size_t i = map_.first(p); i < map_.first(p + 1); ++i) {
+    const Chunk& chunk = map_[i];
+    const float* gradient = spans_[p].gradient + chunk.offset;
+    if (chunk.owner == rank_) {
+      note(TraceEvent::Kind::pushed, chunk.parameter, chunk.number, now, now);
+      server_->submit(i, step_, gradient);
+    } else {
+      peers_.connection(chunk.owner)
+          ->send(FrameKind::gradient, chunk, step_, gradient, chunk.position);
+    }
+  }
+}
+
+void ParameterExchange::end() {
+  for (std::size_t p = 0; p < spans_.size(); ++p)
+    if (pushed_[p] != step_ + 1)
+      throw Error("step " + std::to_string(step_) + " ends without the gradient of " +
+                  spans_[p].name);
+  ++step_;
+  in_step_ = false;
+  ledger_.flush();
+  flow_.step_ended();
+}
+
+/// Of the step that the training thread is in.
+void ParameterExchange::note(TraceEvent::Kind kind, std::uint32_t parameter, std::uint32_t chunk,
+                             std::int64_t from, std::int64_t to) {
+  if (spec_.trace_steps == 0) return;
+  TraceEvent event;
+  event.kind = kind;
+  event.parameter = parameter;
+  event.chunk = chunk;
+  event.step = step_;
+  event.from = from;
+  event.to = to;
+  trace_.add(event);
+}
+
+// ---- What connections call, from their threads.
+
+Reservation ParameterExchange::reserve(int peer, const FrameHeader& header) {
+  const std::size_t chunk = map_.find(header.parameter, header.chunk);
+  const auto refused = [&](const std::string& why) {
+    return ProtocolError(
+        name_of(header.kind) + " of parameter " + std::to_string(header.parameter) + ", chunk " +
+        std::to_string(header.chunk) + ", step " + std::to_string(header.step) + ": " + why);
+  };
+  if (chunk == map_.chunks()) throw refused("there is no such chunk");
+  if (header.length != map_[chunk].bytes())
+    throw refused(std::to_string(header.length) + " bytes where " +
+                  std::to_string(map_[chunk].bytes()) + " are due");
+  if (header.kind == FrameKind::gradient) {
+    if (!server_) throw refused("this rank owns no weights");
+    return {server_->reserve(peer, chunk, header.step), chunk, topology_.worker_number(peer)};
+  }
+  if (!is_worker() || map_[chunk].owner != peer) throw refused("it does not own the chunk");
+  float* to = incoming_.reserve(chunk, header.step);
+  if (to == nullptr && !peers_.failed()) throw refused("not due");
+  return {to, chunk};
+}
+
+void ParameterExchange::commit(const Reservation& reservation) {
+  if (reservation.worker >= 0)
+    server_->commit(reservation.chunk, reservation.worker);
+  else
+    incoming_.commit(reservation.chunk);
+}
+
+void ParameterExchange::copy_payload(int peer, const Outgoing& frame, float* to) {
+  server_->copy_weights(peer, frame.chunk, to);
+}
+
+void ParameterExchange::sent(const Outgoing& frame) {
+  if (frame.header.kind == FrameKind::gradient)
+    incoming_.gradient_sent(frame.header.parameter);
+  else
+    server_->weights_sent(frame.chunk);
+}
+
+void ParameterExchange::notice(int peer, Notice notice) {
+  const auto refuse_unless = [&](bool due, const char* why) {
+    if (!due) throw ProtocolError(peers_.name_of(peer) + why);
+  };
+  switch (notice.kind) {
+    case FrameKind::report:
+      refuse_unless(rank_ == topology_.coordinator(), " sent its report to the wrong rank");
+      peers_.keep_report(peer, std::move(notice.text));
+      break;
+    case FrameKind::goodbye:
+      peers_.part(peer);
+      break;
+    case FrameKind::done:
+      refuse_unless(is_async() && server_ && topology_.is_worker(peer),
+                    " ended its training out of turn");
+      server_->done(peer, false);
+      break;
+    case FrameKind::ask:
+      refuse_unless(server_.has_value(), " asked for a turn out of turn");
+      server_->ask_turn(peer);
+      break;
+    case FrameKind::release:
+      refuse_unless(server_.has_value(), " gave back a turn that it never had");
+      server_->release_turn(peer);
+      break;
+    case FrameKind::window:
+      flow_.hear_window(peer, notice.value);
+      break;
+    case FrameKind::pace:
+      flow_.hear_pace(peer, notice.value);
+      break;
+    default:
+      throw ProtocolError(peers_.name_of(peer) + " sent " + net::name_of(notice.kind) +
+                          " during the run");
+  }
+}
+
+void ParameterExchange::weights_turn(int peer, SendOrder::Tell what) {
+  if (server_) server_->weights_turn(peer, what);
+}
+
+void ParameterExchange::failed(int peer, std::exception_ptr cause) {
+  if (is_async() && !is_worker())
+    lose(peer, cause);
+  else
+    fail(cause);
+}
+
+// ---- What ends a run early.
+
+/// The first cause counts: it is what every call throws from then on, and what the peers are told.
+void ParameterExchange::fail(const std::exception_ptr& cause) {
+  if (!peers_.fail(cause)) return;
+  incoming_.stop();
+  if (server_) server_->stop();
+  const AbortReason reason = reason_of(cause);
+  peers_.for_each([&](Connection& connection) { connection.abort(reason); });
+}
+
+/// A worker of an asynchronous central server is lost: the others go on, if there are any.
+void ParameterExchange::lose(int peer, const std::exception_ptr& cause) {
+  if (!peers_.lose(peer)) return;
+  if (peers_.all_lost().size() == topology_.workers().size()) {
+    fail(cause);
+    return;
+  }
+  if (spec_.log)
+    spec_.log("going on without " + peers_.name_of(peer) + ": " + reason_of(cause).text);
+  peers_.connection(peer)->drop();
+  server_->done(peer, true);
+}
+
+/// What the weights of p wait for in vain.
+std::exception_ptr ParameterExchange::trouble_with(std::size_t p, bool overdue,
+                                                   std::chrono::milliseconds allowed) const {
+  for (std::size_t chunk = map_.first(p); chunk < map_.first(p + 1); ++chunk) {
+    const int owner = map_[chunk].owner;
+    const bool parted = peers_.parted(owner);  // Before what is missing: that may just have come.
+    if (owner == rank_ || !incoming_.missing(chunk)) continue;
+    if (parted) return std::make_exception_ptr(left_early(peers_, owner));
+    if (overdue)
+      return std::make_exception_ptr(NetworkError(
+          "await", peers_.name_of(owner),
+          "waiting for weights of " + spans_[p].name + " for step " +
+              std::to_string(incoming_.due_step(chunk)),
+          "deadline passed", std::chrono::duration<double>(allowed).count(), Exit::timed_out));
+  }
+  if (overdue && !incoming_.complete(p))
+    return std::make_exception_ptr(Error(
+        "rank " + std::to_string(rank_) + " waited in vain for its own share of " + spans_[p].name,
+        Exit::timed_out));
+  return nullptr;
+}
+
+// ---- The end of a run: the last weights, reports, goodbyes, and the ledger against the kernel.
+
+std::vector<std::string> ParameterExchange::finish(const Report& report) {
+  if (is_worker()) {
+    await_all();
+    if (is_async()) await_last_weights();
+  } else {
+    wait_for_goodbyes();
+    if (is_async()) server_->copy_own_weights();
+  }
+  std::string own;
+  if (report) {
+    wait_until_idle();
+    own = report();
+  }
+  peers_.for_each([&](Connection& connection) {
+    if (peers_.lost(connection.peer())) return;
+    connection.part(connection.peer() == topology_.coordinator() ? own : std::string());
+  });
+  wait_for_goodbyes();
+  const Deadline deadline = Clock::now() + spec_.timeout;
+  peers_.for_each([&](Connection& connection) {
+    if (peers_.lost(connection.peer())) return;
+    if (!connection.wait_until_sent(deadline))
+      throw Error(connection.peer_name() + " does not take this rank's goodbye", Exit::timed_out);
+    counted_.push_back(connection.check_counters(deadline));
+  });
+  peers_.finish();
+  finished_ = true;
+  ledger_.close();
+  if (rank_ != topology_.coordinator()) return {};
+  std::vector<std::string> reports = peers_.reports();
+  reports[static_cast<std::size_t>(rank_)] = std::move(own);
+  return reports;
+}
+
+/// Asynchronous: tells the owners that this worker pushes no more, and waits for what they send
+/// when that is so of every worker.
+void ParameterExchange::await_last_weights() {
+  incoming_.expect_all(step_ + 1);
+  peers_.for_each([this](Connection& connection) {
+    if (topology_.is_owner(connection.peer())) connection.done();
+  });
+  if (server_) server_->done(rank_, false);
+  await_all();
+}
+
+/// So that the ledger knows of everything that this rank sent.
+void ParameterExchange::wait_until_idle() {
+  const Deadline deadline = Clock::now() + spec_.timeout;
+  peers_.for_each([&](Connection& connection) {
+    if (!peers_.lost(connection.peer())) connection.wait_until_idle(deadline);
+  });
+}
+
+/// Every peer shows signs of life until its goodbye, or its connection fails: this ends.
+void ParameterExchange::wait_for_goodbyes() {
+  while (!peers_.wait_for_goodbyes(look_every)) {
+    const std::exception_ptr trouble = server_ ? server_->trouble() : nullptr;
+    if (trouble)
+      fail(trouble);
+    else if (!is_worker())
+      ledger_.flush();
+  }
+  peers_.check();
+}
+
+// ---- What a run leaves.
+
+std::vector<TraceEvent> ParameterExchange::trace() {
+  std::vector<TraceEvent> events = trace_.events();
+  ledger_.flush(true);
+  const std::vector<TraceEvent> frames = trace_of(ledger_.records(), spec_.trace_steps);
+  events.insert(events.end(), frames.begin(), frames.end());
+  return events;
+}
+
+std::vector<Store::Staleness> ParameterExchange::staleness() const {
+  return server_ ? server_->staleness() : std::vector<Store::Staleness>();
+}
+
+TrafficSummary ParameterExchange::traffic() const {
+  return ledger_.summary(map_.elements() * sizeof(float));
+}
+
+}  // namespace duplex::net

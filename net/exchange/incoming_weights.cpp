@@ -1,0 +1,76 @@
+#include "net/exchange/incoming_weights.h"
+
+namespace duplex::net {
+
+IncomingWeights::IncomingWeights(const ShardMap& map, const std::vector<Span>& spans, int rank)
+    : map_(map), spans_(spans), rank_(rank), incoming_(map.chunks()), remaining_(spans.size()) {
+  for (std::size_t p = 0; p < spans.size(); ++p) remaining_[p] = map.first(p + 1) - map.first(p);
+}
+
+void IncomingWeights::expect_after_gradient(std::size_t parameter, std::uint64_t step) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (std::size_t chunk = map_.first(parameter); chunk < map_.first(parameter + 1); ++chunk) {
+    remaining_[parameter] += map_[chunk].owner == rank_ ? 1 : 2;
+    incoming_[chunk] = {step, Incoming::due};
+  }
+}
+
+void IncomingWeights::expect_all(std::uint64_t step) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (std::size_t chunk = 0; chunk < incoming_.size(); ++chunk) {
+    incoming_[chunk] = {step, Incoming::due};
+    ++remaining_[map_[chunk].parameter];
+  }
+}
+
+float* IncomingWeights::reserve(std::size_t chunk, std::uint64_t step) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Incoming& incoming = incoming_[chunk];
+  if (incoming.state != Incoming::due || incoming.step != step) return nullptr;
+  incoming.state = Incoming::arriving;
+  return spans_[map_[chunk].parameter].weights + map_[chunk].offset;
+}
+
+void IncomingWeights::commit(std::size_t chunk) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  incoming_[chunk].state = Incoming::here;
+  one_less(map_[chunk].parameter);
+}
+
+void IncomingWeights::gradient_sent(std::size_t parameter) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  one_less(parameter);
+}
+
+void IncomingWeights::one_less(std::size_t parameter) {
+  if (--remaining_[parameter] == 0) changed_.notify_all();
+}
+
+bool IncomingWeights::complete(std::size_t parameter) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return remaining_[parameter] == 0;
+}
+
+bool IncomingWeights::wait(std::size_t parameter, std::chrono::milliseconds at_most) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, at_most, [&] { return stopped_ || remaining_[parameter] == 0; });
+  return remaining_[parameter] == 0;
+}
+
+void IncomingWeights::stop() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  stopped_ = true;
+  changed_.notify_all();
+}
+
+bool IncomingWeights::missing(std::size_t chunk) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return incoming_[chunk].state != Incoming::here;
+}
+
+std::uint64_t IncomingWeights::due_step(std::size_t chunk) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return incoming_[chunk].step;
+}
+
+}  // namespace duplex::net

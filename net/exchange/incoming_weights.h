@@ -1,0 +1,65 @@
+// The weights that a worker waits for: of which chunk, for which step, and whether they are there.
+#pragma once
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "core/exchange.h"
+#include "net/topology/shard_map.h"
+
+namespace duplex::net {
+
+/// A parameter is complete when the weights of all its chunks are in the span, and its last
+/// gradient has left this rank's memory. At first all weights are due, for step 0. For any thread.
+class IncomingWeights {
+ public:
+  /// Both must outlive it. `rank`: this one's.
+  IncomingWeights(const ShardMap& map, const std::vector<Span>& spans, int rank);
+
+  /// The gradient of a parameter goes out, and weights for `step` are due for it: of its chunks, of
+  /// which every one that another rank owns has to report gradient_sent(), too.
+  void expect_after_gradient(std::size_t parameter, std::uint64_t step);
+  /// Weights of every chunk are due once more, for `step`.
+  void expect_all(std::uint64_t step);
+
+  /// Where the weights of a chunk for `step` go, then commit(). Null: they are not due.
+  float* reserve(std::size_t chunk, std::uint64_t step);
+  void commit(std::size_t chunk);
+  /// A frame of the parameter's gradient has left.
+  void gradient_sent(std::size_t parameter);
+
+  bool complete(std::size_t parameter) const;
+  /// Returns when the parameter is complete, or stop() was called, or after `at_most`. Whether it
+  /// is complete.
+  bool wait(std::size_t parameter, std::chrono::milliseconds at_most);
+  /// Ends all waiting, for good.
+  void stop();
+
+  /// Whether weights of the chunk are still to come, and for which step.
+  bool missing(std::size_t chunk) const;
+  std::uint64_t due_step(std::size_t chunk) const;
+
+ private:
+  struct Incoming {
+    std::uint64_t step = 0;
+    enum State { due, arriving, here } state = due;
+  };
+  void one_less(std::size_t parameter);
+
+  const ShardMap& map_;
+  const std::vector<Span>& spans_;
+  const int rank_;
+
+  /// Guards all below. The training thread, the one that pushes, and those of connections and store
+  /// take it, with no other lock inside.
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Incoming> incoming_;      ///< By chunk.
+  std::vector<std::size_t> remaining_;  ///< By parameter: what it still lacks to be complete.
+  bool stopped_ = false;
+};
+
+}  // namespace duplex::net

@@ -1,0 +1,207 @@
+#include "net/exchange/parameter_server.h"
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "net/connection/receive_window.h"
+
+namespace duplex::net {
+
+ParameterServer::ParameterServer(const ExchangeContext& context, IncomingWeights* incoming)
+    : context_(context),
+      incoming_(incoming),
+      workers_(context.topology.workers()),
+      head_start_(head_start(context.map.elements(), context.spec.overlap)),
+      gradients_turn_([this](int rank) { context_.peers.connection(rank)->grant(); }, [](int) {}),
+      weights_turn_([this](int rank) { context_.peers.connection(rank)->grant_weights(); },
+                    [this](int rank) { context_.peers.connection(rank)->want_weights_turn(); }) {
+  std::vector<float*> weights;
+  for (const Span& span : context.spans) weights.push_back(span.weights);
+  store_ = make_store(context.map, context.rank, store_spec(), std::move(weights),
+                      [this](const Publication& publication) { publish(publication); });
+}
+
+StoreSpec ParameterServer::store_spec() {
+  const ExchangeSpec& spec = context_.spec;
+  const bool trains = incoming_ != nullptr;
+  StoreSpec store;
+  store.sync = spec.sync;
+  store.workers = static_cast<int>(workers_.size());
+  store.own = worker_of(context_.rank);
+  store.readers = store.workers - (trains ? 1 : 0);
+  store.samples = spec.samples;
+  store.average = spec.average;
+  store.publish_together = !spec.overlap;
+  store.optimiser = spec.optimiser;
+  store.rate = spec.rate;
+  // A central server bounds what it keeps, whatever the number of workers: a connection from a
+  // worker carries gradients alone, so that one may wait for its turn while the others go on.
+  // Between ranks that are both worker and owner it may not: new weights that this rank's worker
+  // needs before it can submit its own gradient could be behind the one that waits for it. There
+  // the bound is what the workers can send in a step, less than one copy of the model's
+  // gradients.
+  const std::size_t owned = context_.map.elements_of(context_.rank) * sizeof(float);
+  store.early_bytes = trains ? owned * workers_.size() : early_room(owned, spec.early_bytes);
+  if (spec.semaphore)
+    store.on_wait = [this](int worker) {
+      gradients_turn_.leave(workers_[static_cast<std::size_t>(worker)]);
+    };
+  if (spec.trace_steps > 0) store.on_work = [this](const StoreWork& work) { note(work); };
+  return store;
+}
+
+void ParameterServer::start() {
+  store_->publish_initial();
+  if (incoming_ != nullptr)
+    own_gradients_ =
+        std::make_unique<LocalGradientQueue>(*store_, worker_of(context_.rank), context_.fail);
+}
+
+float* ParameterServer::reserve(int peer, std::size_t chunk, std::uint64_t step) {
+  if (!context_.topology.is_worker(peer)) throw ProtocolError("it is no worker of this rank");
+  float* to = store_->reserve(chunk, worker_of(peer), step, Clock::now() + context_.spec.timeout);
+  if (to != nullptr || context_.peers.failed()) return to;
+  if (const auto overdue = store_->overdue(std::chrono::seconds(0))) throw error_of(*overdue);
+  throw Error("no room for more gradients for too long", Exit::timed_out);
+}
+
+void ParameterServer::submit(std::size_t chunk, std::uint64_t step, const float* gradient) {
+  own_gradients_->add(chunk, step, gradient);
+}
+
+/// New weights go to the workers that they are for, and count as arrived where one is on this rank.
+void ParameterServer::publish(const Publication& publication) {
+  if (publication.worker != Store::every_worker) {
+    const int to = workers_[static_cast<std::size_t>(publication.worker)];
+    if (to != context_.rank) {
+      if (!context_.peers.lost(to)) send(to, publication);
+      return;
+    }
+    // This rank's worker computes with the weights as they are; the store's go on changing.
+    const Chunk& chunk = context_.map[publication.chunk];
+    store_->read(chunk.index, publication.worker,
+                 context_.spans[chunk.parameter].weights + chunk.offset);
+  } else {
+    for (const int to : workers_)
+      if (to != context_.rank) send(to, publication);
+  }
+  if (incoming_ != nullptr) incoming_->commit(publication.chunk);
+}
+
+void ParameterServer::send(int to, const Publication& publication) {
+  const Chunk& chunk = context_.map[publication.chunk];
+  context_.peers.connection(to)->send(FrameKind::weights, chunk, publication.step,
+                                      publication.weights, chunk.position + head_start_);
+}
+
+void ParameterServer::copy_weights(int peer, std::size_t chunk, float* to) {
+  store_->read(chunk, worker_of(peer), to);
+}
+
+void ParameterServer::ask_turn(int peer) {
+  if (!context_.spec.semaphore || !context_.topology.is_worker(peer) || !gradients_turn_.ask(peer))
+    throw ProtocolError(context_.peers.name_of(peer) + " asked for a turn out of turn");
+  if (context_.peers.lost(peer)) gradients_turn_.leave(peer);  // done() may have been faster.
+}
+
+void ParameterServer::release_turn(int peer) {
+  if (!context_.spec.semaphore)
+    throw ProtocolError(context_.peers.name_of(peer) + " gave back a turn that it never had");
+  gradients_turn_.leave(peer);
+}
+
+void ParameterServer::weights_turn(int peer, SendOrder::Tell what) {
+  switch (what) {
+    case SendOrder::Tell::want:
+      weights_turn_.ask(peer);
+      if (context_.peers.lost(peer)) weights_turn_.leave(peer);
+      break;
+    case SendOrder::Tell::leave:
+      weights_turn_.leave(peer);
+      break;
+    case SendOrder::Tell::step_aside:
+    case SendOrder::Tell::step_aside_waiting:
+      weights_turn_.step_aside(peer, what == SendOrder::Tell::step_aside_waiting);
+      break;
+    case SendOrder::Tell::nothing:
+      break;
+  }
+}
+
+void ParameterServer::done(int rank, bool lost) {
+  if (lost) {
+    gradients_turn_.leave(rank);
+    weights_turn_.leave(rank);
+  }
+  store_->done(worker_of(rank), lost);
+}
+
+void ParameterServer::copy_own_weights() {
+  for (std::size_t chunk = 0; chunk < context_.map.chunks(); ++chunk)
+    store_->read(
+        chunk, 0,
+        context_.spans[context_.map[chunk].parameter].weights + context_.map[chunk].offset);
+}
+
+Error ParameterServer::error_of(const Store::Overdue& overdue) const {
+  std::string ranks;
+  for (const int worker : overdue.missing)
+    ranks += (ranks.empty() ? "" : ", ") +
+             context_.peers.name_of(workers_[static_cast<std::size_t>(worker)]);
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.1f s", overdue.seconds);
+  return Error(ranks + ": no gradient of " +
+                   context_.spans[context_.map[overdue.chunk].parameter].name + " for step " +
+                   std::to_string(overdue.step) + " within " + seconds,
+               Exit::timed_out);
+}
+
+std::exception_ptr ParameterServer::trouble() const {
+  // Who has parted is asked before what is missing: a gradient may come just before a goodbye.
+  std::vector<int> parted;
+  for (const int rank : workers_)
+    if (context_.peers.parted(rank)) parted.push_back(worker_of(rank));
+  if (const auto overdue = store_->overdue(context_.spec.timeout))
+    return std::make_exception_ptr(error_of(*overdue));
+  if (parted.empty()) return nullptr;
+  const auto open = store_->overdue(std::chrono::seconds(0));
+  if (!open) return nullptr;
+  for (const int worker : open->missing)
+    for (const int gone : parted)
+      if (worker == gone)
+        return std::make_exception_ptr(
+            left_early(context_.peers, workers_[static_cast<std::size_t>(worker)]));
+  return nullptr;
+}
+
+void ParameterServer::stop() {
+  if (own_gradients_) own_gradients_->close();
+  store_->stop();
+}
+
+void ParameterServer::join() {
+  if (own_gradients_) own_gradients_->join();
+}
+
+void ParameterServer::note(const StoreWork& work) {
+  TraceEvent event;
+  event.kind = work.kind == StoreWork::add ? TraceEvent::Kind::add : TraceEvent::Kind::update;
+  if (work.kind == StoreWork::add || context_.spec.sync == Sync::none)
+    event.peer = workers_[static_cast<std::size_t>(work.worker)];
+  event.parameter = context_.map[work.chunk].parameter;
+  event.chunk = context_.map[work.chunk].number;
+  event.step = work.step;
+  event.from = work.from;
+  event.to = work.to;
+  context_.trace.add(event);
+}
+
+Error left_early(const Peers& peers, int rank) {
+  return Error(peers.name_of(rank) +
+               " ended its training while this rank goes on: give every rank as many batches");
+}
+
+}  // namespace duplex::net

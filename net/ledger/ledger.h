@@ -1,0 +1,131 @@
+// The ledger: a record for every frame that crossed this rank's wire, told in the coordinator's
+// time. Its sums are checked against the kernel's counters; t_comm and exposed communication come
+// from it.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "net/wire/frame.h"
+
+namespace duplex::net {
+
+/// Times are nanoseconds on this rank's monotonic clock.
+struct FrameRecord {
+  std::uint64_t step = 0;
+  std::uint32_t parameter = 0;
+  std::uint32_t chunk = 0;
+  FrameKind kind = FrameKind::hello;
+  bool sent = false;        ///< By this rank; else received.
+  std::int32_t peer = -1;   ///< Rank at the other end.
+  std::uint64_t bytes = 0;  ///< Header included.
+  std::int64_t queued = 0;  ///< Sent: when it was handed over. Received: as `first`.
+  std::int64_t first = 0;   ///< Sent: before the kernel got its first byte. Received: header there.
+  std::int64_t last = 0;    ///< Sent: the kernel has its last byte. Received: all of it is there.
+};
+
+/// A stretch of time, [from, to).
+struct Interval {
+  std::int64_t from = 0, to = 0;
+};
+
+/// Sorted and without overlaps.
+std::vector<Interval> merged(std::vector<Interval> intervals);
+/// Nanoseconds in both of two merged lists.
+std::int64_t overlap(const std::vector<Interval>& a, const std::vector<Interval>& b);
+std::int64_t length(const std::vector<Interval>& merged);
+
+/// How this rank's clock is told in the coordinator's: coordinator time = local + offset - epoch.
+struct CoordinatorTime {
+  std::int64_t offset_ns = 0, epoch_ns = 0, error_ns = 0;
+  std::int64_t of(std::int64_t local) const { return local + offset_ns - epoch_ns; }
+};
+
+/// One step of a worker, or the time between two publications of a server.
+struct StepTraffic {
+  std::uint64_t step = 0;
+  std::uint64_t sent = 0, received = 0;  ///< Bytes of weights and gradients, headers included.
+  std::int64_t sending_ns = 0;           ///< Some frame was going out.
+  std::int64_t receiving_ns = 0;         ///< Some frame was coming in.
+  std::int64_t wire_ns = 0;              ///< Either.
+  std::int64_t exposed_ns = 0;           ///< Either, while the worker waited: what nothing hid.
+};
+
+/// Over the steps that the ledger still holds (the last `window`, without the first, which carries
+/// the initial weights); medians where not said otherwise.
+struct TrafficSummary {
+  std::uint64_t bytes_sent = 0, bytes_received = 0;  ///< All frames of the whole run.
+  std::uint64_t steps = 0;                           ///< That the medians are taken over.
+  double step_sent = 0, step_received = 0;           ///< Bytes a step.
+  /// Seconds for one transfer of all weights, at the rate sent or received at, whichever is slower:
+  /// a sender whose bytes fit into the kernel's buffers, or a receiver that finds them there, sees
+  /// only a copy.
+  double t_comm = 0;
+  double wire_seconds = 0;     ///< A step.
+  double exposed_seconds = 0;  ///< A step.
+};
+
+/// Per step, from records in any order; `waits`: when the worker waited for weights.
+std::vector<StepTraffic> traffic_by_step(const std::vector<FrameRecord>& records,
+                                         const std::vector<Interval>& waits);
+
+class Ledger {
+ public:
+  /// Steps whose records are kept for the summary; older ones are only in the file and the sums.
+  static constexpr std::uint64_t window = 1024;
+
+  /// What one thread writes: frames to, or from, one peer.
+  class Lane {
+   public:
+    void add(const FrameRecord& record);
+    std::uint64_t sent() const;  ///< Bytes of all frames so far.
+    std::uint64_t received() const;
+
+   private:
+    friend class Ledger;
+    mutable std::mutex mutex_;
+    std::vector<FrameRecord> fresh_;
+    std::uint64_t sent_ = 0, received_ = 0;
+  };
+
+  /// `path`: where the CSV goes; empty: nowhere.
+  Ledger(int rank, const CoordinatorTime& time, const std::string& path);
+
+  Lane& lane();  ///< A new one; it lives as long as the ledger.
+
+  // Called by the training thread.
+
+  void waited(const Interval& interval);  ///< For weights.
+  /// Takes the lanes' records over, to the file and to the window: of lanes that have many, or of
+  /// all. Now and then, so that they take bounded memory and no time within a step.
+  void flush(bool all = false);
+  /// Settles and closes the file. Throws Error if it could not be written.
+  void close();
+
+  const std::vector<FrameRecord>& records() const { return records_; }  ///< Flushed, in the window.
+  const CoordinatorTime& coordinator_time() const { return time_; }
+  /// `weight_bytes`: of the whole model.
+  TrafficSummary summary(std::uint64_t weight_bytes) const;
+
+ private:
+  void write(const FrameRecord& record);
+
+  int rank_;
+  CoordinatorTime time_;
+  std::string path_;
+  std::ofstream file_;
+  std::string line_;
+  std::deque<Lane> lanes_;
+  std::vector<FrameRecord> records_;
+  std::vector<Interval> waits_;
+  std::uint64_t oldest_ = 0, newest_ = 0;  ///< Steps of the window.
+};
+
+/// "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns"
+extern const char* const ledger_columns;
+
+}  // namespace duplex::net

@@ -1,0 +1,363 @@
+#include "net/rendezvous/handshake.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/clock.h"
+
+namespace duplex::net {
+namespace {
+
+constexpr std::uint64_t payload_limit = 8192;
+constexpr int round_trips = 8;
+
+struct Hello {
+  std::int32_t rank = 0;    ///< Who connects,
+  std::int32_t wanted = 0;  ///< and to whom.
+  Digest nonce{};
+};
+struct Challenge {
+  Digest nonce{};
+};
+struct Response {
+  std::int32_t size = 0;
+  Identity identity;
+  Digest proof{};
+};
+struct Accept {
+  std::int64_t epoch_ns = 0;
+  Digest proof{};
+};
+struct Reject {
+  std::string reason;
+};
+struct Pong {
+  std::int64_t clock_ns = 0;
+};
+
+template <class Fields>
+void describe(Fields& f, Hello& m) {
+  f.number(m.rank);
+  f.number(m.wanted);
+  f.raw(m.nonce);
+}
+template <class Fields>
+void describe(Fields& f, Challenge& m) {
+  f.raw(m.nonce);
+}
+template <class Fields>
+void describe(Fields& f, Fingerprint& m) {
+  f.text(m.text);
+  f.raw(m.digest);
+}
+template <class Fields>
+void describe(Fields& f, Response& m) {
+  f.number(m.size);
+  f.text(m.identity.job);
+  describe(f, m.identity.model);
+  describe(f, m.identity.data);
+  describe(f, m.identity.settings);
+  describe(f, m.identity.start);
+  f.raw(m.proof);
+}
+template <class Fields>
+void describe(Fields& f, Accept& m) {
+  f.number(m.epoch_ns);
+  f.raw(m.proof);
+}
+template <class Fields>
+void describe(Fields& f, Reject& m) {
+  f.text(m.reason);
+}
+template <class Fields>
+void describe(Fields& f, Pong& m) {
+  f.number(m.clock_ns);
+}
+
+using Bytes = std::vector<std::uint8_t>;
+
+template <class Message>
+Bytes payload_of(Message message) {
+  PayloadWriter writer;
+  describe(writer, message);
+  return writer.take();
+}
+
+template <class Message>
+Message parse(const Bytes& payload) {
+  Message message;
+  PayloadReader reader(payload.data(), payload.size());
+  describe(reader, message);
+  reader.done();
+  return message;
+}
+
+/// What both sides have said so far: a proof covers all of it, so that none of it can be exchanged
+/// for something said in another handshake.
+std::string transcript(const char* side, const Bytes& hello, const Bytes& challenge,
+                       const Bytes& last) {
+  std::string text = "duplex 2 ";
+  text += side;
+  text += '\0';
+  for (const Bytes* part : {&hello, &challenge, &last}) text.append(part->begin(), part->end());
+  return text;
+}
+
+/// With texts that fit; the digests stand for the whole.
+Identity clipped(Identity identity) {
+  for (std::string* text : {&identity.job, &identity.model.text, &identity.data.text,
+                            &identity.settings.text, &identity.start.text})
+    text->resize(std::min<std::size_t>(text->size(), PayloadReader::text_limit));
+  return identity;
+}
+
+std::string shortened(const std::string& text) {
+  constexpr std::size_t readable = 300;
+  return text.size() <= readable ? text : text.substr(0, readable) + "...";
+}
+
+std::string quoted(const Fingerprint& fingerprint) {
+  return "'" + shortened(fingerprint.text) + "' [" + short_hex(fingerprint.digest) + "]";
+}
+
+/// Sends and receives the handshake's frames, one by one, and records them.
+class Talk {
+ public:
+  Talk(Socket& socket, Deadline deadline) : socket_(socket), deadline_(deadline) {}
+
+  void send(FrameKind kind, const Bytes& payload, std::uint64_t step = 0) {
+    FrameHeader header;
+    header.kind = kind;
+    header.step = step;
+    header.length = payload.size();
+    const HeaderBytes bytes = encode(header);
+    const std::int64_t first = clock_ns();
+    socket_.write_all(bytes.data(), bytes.size(), payload.data(), payload.size(), deadline_,
+                      "shaking hands");
+    record(header, true, first);
+  }
+
+  /// The next frame's payload; it must be of `kind`. A reject becomes Mismatch.
+  Bytes receive(FrameKind kind, std::uint64_t step = 0) {
+    HeaderBytes bytes;
+    socket_.read_exact(bytes.data(), bytes.size(), deadline_, "shaking hands");
+    const std::int64_t first = clock_ns();
+    const FrameHeader header = decode(bytes);
+    if (header.magic != frame_magic)
+      throw ProtocolError(socket_.peer() + " does not speak Duplex's protocol");
+    if (header.length > payload_limit)
+      throw ProtocolError(socket_.peer() + " sent a " + name_of(header.kind) + " of " +
+                          std::to_string(header.length) + " bytes");
+    Bytes payload(header.length);
+    socket_.read_exact(payload.data(), payload.size(), deadline_, "shaking hands");
+    record(header, false, first);
+    // Every version can read another's reject; nothing else.
+    if (header.kind == FrameKind::reject) throw Mismatch(parse<Reject>(payload).reason, true);
+    if (header.version != protocol_version) {
+      const std::string message =
+          socket_.peer() + " speaks version " + std::to_string(header.version) +
+          " of the protocol, " + socket_.local_address() + " version " +
+          std::to_string(protocol_version) + ": build every rank from the same source";
+      reject(message);
+      throw Mismatch(message, false);
+    }
+    if (header.kind != kind || header.step != step)
+      throw ProtocolError(socket_.peer() + " sent a " + name_of(header.kind) + " where a " +
+                          name_of(kind) + " is due");
+    return payload;
+  }
+
+  /// The peer may be gone; that it is told is a courtesy.
+  void reject(std::string reason) {
+    reason.resize(std::min<std::size_t>(reason.size(), PayloadReader::text_limit));
+    try {
+      send(FrameKind::reject, payload_of(Reject{reason}));
+    } catch (const NetworkError&) {
+    }
+  }
+
+  std::vector<FrameRecord> frames(int rank) {
+    for (FrameRecord& frame : frames_) frame.peer = rank;
+    return std::move(frames_);
+  }
+
+ private:
+  void record(const FrameHeader& header, bool sent, std::int64_t first) {
+    FrameRecord record;
+    record.kind = header.kind;
+    record.step = header.step;
+    record.sent = sent;
+    record.bytes = header_bytes + header.length;
+    record.queued = record.first = first;
+    record.last = clock_ns();
+    frames_.push_back(record);
+  }
+
+  Socket& socket_;
+  Deadline deadline_;
+  std::vector<FrameRecord> frames_;
+};
+
+/// Those of the items of `text`, which ", " separates, that `other` has not.
+std::string only_in(const std::string& text, const std::string& other) {
+  const std::string separator = ", ", all = separator + other + separator;
+  std::string result;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    if (all.find(separator + item + separator) == std::string::npos)
+      result += (result.empty() ? "" : separator) + item;
+    begin = end + separator.size();
+  }
+  return result;
+}
+
+std::string settings_difference(const std::string& them, const Fingerprint& theirs,
+                                const std::string& us, const Fingerprint& ours) {
+  const std::string more = only_in(theirs.text, ours.text), less = only_in(ours.text, theirs.text);
+  const auto told = [&](const Fingerprint& all, const std::string& own, const std::string& other) {
+    if (own.empty() && other.empty()) return quoted(all);
+    return own.empty() ? "no '" + shortened(other) + "'" : "'" + shortened(own) + "'";
+  };
+  return "settings differ: " + them + " has " + told(theirs, more, less) + ", " + us + " has " +
+         told(ours, less, more) + ": give every rank the same flags";
+}
+
+/// Nothing has a digest of zeros: the model's marks a refusal(), and its text says why.
+bool cannot_start(const Identity& identity) {
+  return identity.model.digest == Digest{} && !identity.model.text.empty();
+}
+
+std::string different_keys(const std::string& them, const std::string& us) {
+  return them + " and " + us +
+         " have different cluster keys (each prints its key's fingerprint at " +
+         "the start): copy one key file to every machine";
+}
+
+/// One line that names both sides and what they disagree on; empty if they agree.
+std::string difference(const std::string& them, const Response& theirs, const std::string& us,
+                       const Self& ours) {
+  const auto line = [&](const char* what, const std::string& a, const std::string& b,
+                        const char* advice) {
+    return them + " has " + what + " " + a + ", " + us + " has " + b + ": " + advice;
+  };
+  const Identity& a = theirs.identity;
+  const Identity& b = ours.identity;
+  if (cannot_start(b)) return us + " cannot start: " + b.model.text;
+  if (cannot_start(a)) return them + " cannot start: " + a.model.text;
+  if (theirs.size != ours.size)
+    return line("a run of", std::to_string(theirs.size) + " ranks",
+                std::to_string(ours.size) + " ranks", "give both the same nodefile");
+  if (!equal(a.model.digest, b.model.digest))
+    return line("model", quoted(a.model), quoted(b.model), "every rank must train the same one");
+  if (!equal(a.data.digest, b.data.digest))
+    return line("data set", quoted(a.data), quoted(b.data), "every rank must read the same one");
+  if (!equal(a.settings.digest, b.settings.digest))
+    return settings_difference(them, a.settings, us, b.settings);
+  if (!equal(a.start.digest, b.start.digest))
+    return line("starting weights", quoted(a.start), quoted(b.start),
+                "give every rank the same --weights");
+  return "";
+}
+
+ClockOffset measure_clock(Talk& talk, std::int64_t epoch_ns) {
+  ClockOffset best;
+  best.epoch_ns = epoch_ns;
+  std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
+  for (std::uint64_t i = 0; i < round_trips; ++i) {
+    const std::int64_t before = clock_ns();
+    talk.send(FrameKind::ping, {}, i);
+    const Pong pong = parse<Pong>(talk.receive(FrameKind::pong, i));
+    const std::int64_t trip = clock_ns() - before;
+    if (trip >= shortest) continue;
+    shortest = trip;
+    best.offset_ns = pong.clock_ns - (before + trip / 2);
+    best.error_ns = trip / 2;
+  }
+  return best;
+}
+
+}  // namespace
+
+Identity refusal(const std::string& job, const std::string& reason) {
+  Identity identity;
+  identity.job = job;
+  identity.model.text = reason;
+  return identity;
+}
+
+std::string rank_name(int rank, const std::string& address) {
+  return "rank " + std::to_string(rank) + " (" + address + ")";
+}
+
+HandshakeResult client_handshake(Socket& socket, const Self& self, int rank, Deadline deadline) {
+  Talk talk(socket, deadline);
+  const Bytes hello = payload_of(Hello{self.rank, rank, random_digest()});
+  talk.send(FrameKind::hello, hello);
+  const Bytes challenge = talk.receive(FrameKind::challenge);
+  parse<Challenge>(challenge);
+
+  Response response{self.size, clipped(self.identity), {}};
+  response.proof = self.key.hmac(transcript("connects", hello, challenge, payload_of(response)));
+  talk.send(FrameKind::response, payload_of(response));
+
+  Accept accept = parse<Accept>(talk.receive(FrameKind::accept));
+  const Digest proof = std::exchange(accept.proof, Digest{});
+  if (!equal(proof, self.key.hmac(transcript("listens", hello, challenge, payload_of(accept)))))
+    throw Mismatch(different_keys(rank_name(rank, socket.peer()),
+                                  rank_name(self.rank, socket.local_address())),
+                   true);
+  const ClockOffset clock = measure_clock(talk, accept.epoch_ns);
+  return {rank, talk.frames(rank), clock};
+}
+
+HandshakeResult server_handshake(Socket& socket, const Self& self,
+                                 const std::function<void(int rank)>& welcome, Deadline deadline) {
+  Talk talk(socket, deadline);
+  const auto turn_away = [&](const std::string& message, bool fatal) {
+    talk.reject(message);
+    return Mismatch(message, fatal);
+  };
+  const Bytes hello_bytes = talk.receive(FrameKind::hello);
+  const auto hello = parse<Hello>(hello_bytes);
+  const Bytes challenge = payload_of(Challenge{random_digest()});
+  talk.send(FrameKind::challenge, challenge);
+
+  auto response = parse<Response>(talk.receive(FrameKind::response));
+  const Digest proof = std::exchange(response.proof, Digest{});
+  const std::string them = rank_name(hello.rank, socket.peer());
+  const std::string us = rank_name(self.rank, socket.local_address());
+  if (!equal(proof,
+             self.key.hmac(transcript("connects", hello_bytes, challenge, payload_of(response)))))
+    throw turn_away(different_keys(them, us), false);
+  if (response.identity.job != clipped(self.identity).job)
+    throw turn_away(them + " is of job '" + response.identity.job + "', " + us + " of job '" +
+                        self.identity.job + "'",
+                    false);
+  if (hello.wanted != self.rank)
+    throw turn_away(them + " wants rank " + std::to_string(hello.wanted) + ", but this is " + us +
+                        ": give every rank the same nodefile, and each its own index",
+                    true);
+  const std::string differs = difference(them, response, us, self);
+  if (!differs.empty()) {
+    talk.reject(differs);
+    throw Mismatch(differs, true, hello.rank);
+  }
+  try {
+    welcome(hello.rank);
+  } catch (const Mismatch& mismatch) {
+    throw turn_away(mismatch.what(), mismatch.fatal);
+  }
+
+  Accept accept{self.epoch_ns, {}};
+  accept.proof = self.key.hmac(transcript("listens", hello_bytes, challenge, payload_of(accept)));
+  talk.send(FrameKind::accept, payload_of(accept));
+  for (std::uint64_t i = 0; i < round_trips; ++i) {
+    talk.receive(FrameKind::ping, i);
+    talk.send(FrameKind::pong, payload_of(Pong{clock_ns()}), i);
+  }
+  return {hello.rank, talk.frames(hello.rank), {}};
+}
+
+}  // namespace duplex::net

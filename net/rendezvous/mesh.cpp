@@ -1,0 +1,64 @@
+#include "net/rendezvous/mesh.h"
+
+#include <set>
+#include <utility>
+
+#include "core/clock.h"
+#include "net/rendezvous/host_names.h"
+#include "net/rendezvous/refusal.h"
+#include "net/rendezvous/rendezvous.h"
+
+namespace duplex::net {
+namespace {
+
+void check(const MeshSpec& spec) {
+  const Topology& topology = spec.topology;
+  const auto known = [&](int rank) { return rank >= 0 && rank < topology.size; };
+  if (!known(spec.rank) || !known(topology.server))
+    throw Error("rank " + std::to_string(known(spec.rank) ? topology.server : spec.rank) +
+                    " in a run of " + std::to_string(topology.size) + " ranks",
+                Exit::usage);
+  if (spec.addresses.size() != static_cast<std::size_t>(topology.size))
+    throw Error(std::to_string(spec.addresses.size()) + " addresses for " +
+                    std::to_string(topology.size) + " ranks",
+                Exit::usage);
+  std::set<std::pair<std::string, std::uint16_t>> seen;
+  for (int rank = 0; rank < topology.size; ++rank) {
+    const Address& address = spec.addresses[static_cast<std::size_t>(rank)];
+    if (topology.is_owner(rank) && address.port != 0 &&
+        !seen.insert({address.host, address.port}).second)
+      throw Error("two ranks have the address " + address.str() + ", rank " + std::to_string(rank) +
+                      " and one before it: give each its own port",
+                  Exit::usage);
+  }
+  check_names(topology, spec.rank, spec.addresses, loopback_behind);
+}
+
+}  // namespace
+
+Mesh Mesh::join(MeshSpec spec, Listener listener) {
+  check(spec);
+  Mesh mesh;
+  mesh.rank_ = spec.rank;
+  mesh.topology_ = spec.topology;
+  Rendezvous rendezvous(spec, listener);
+  mesh.links_ = rendezvous.run();
+  mesh.coordinator_time_ = rendezvous.coordinator_time();
+  return mesh;
+}
+
+void Mesh::tell_cannot_start(const MeshSpec& spec, const std::string& reason,
+                             std::chrono::milliseconds limit) noexcept {
+  try {
+    tell_refusal(spec, reason, Clock::now() + limit);
+  } catch (...) {  // The peers will notice that nobody comes.
+  }
+}
+
+Mesh Mesh::alone() {
+  Mesh mesh;
+  mesh.coordinator_time_.epoch_ns = clock_ns();
+  return mesh;
+}
+
+}  // namespace duplex::net

@@ -1,0 +1,87 @@
+#include "net/rendezvous/refusal.h"
+
+#include <algorithm>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/error.h"
+
+namespace duplex::net {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A handshake that takes longer is a stranger's, or of a rank that is busy; the next comes first.
+constexpr milliseconds one_handshake{1000};
+constexpr milliseconds pause{50};
+
+Self self_of(const MeshSpec& spec, const std::string& reason) {
+  Self self;
+  self.rank = spec.rank;
+  self.size = spec.topology.size;
+  self.identity = refusal(spec.identity.job, reason);
+  self.key = spec.key;
+  self.epoch_ns = clock_ns();
+  return self;
+}
+
+Deadline soon(Deadline deadline) {
+  return std::min(deadline, Clock::now() + one_handshake);
+}
+
+/// Connects to a peer, again and again until it is up, and tells it.
+void tell(const MeshSpec& spec, const Self& self, int peer, Deadline deadline) {
+  while (Clock::now() < deadline) {
+    try {
+      Socket socket = Socket::connect(spec.addresses[static_cast<std::size_t>(peer)],
+                                      spec.congestion, soon(deadline));
+      client_handshake(socket, self, peer, soon(deadline));
+    } catch (const Mismatch&) {  // It has understood: nothing fits a rank that cannot start.
+      return;
+    } catch (const Error&) {
+      std::this_thread::sleep_for(pause);
+    }
+  }
+}
+
+/// Answers peers that connect, until all of these ranks have been told.
+void answer(const MeshSpec& spec, const Self& self, std::set<int> ranks, Deadline deadline) {
+  Listener listener = Listener::open(spec.addresses[static_cast<std::size_t>(spec.rank)]);
+  if (!listener.loopback() && spec.key.empty()) return;
+  while (!ranks.empty() && Clock::now() < deadline) {
+    Socket socket = listener.accept(pause);
+    if (!socket) continue;
+    try {
+      server_handshake(
+          socket, self, [](int) {}, soon(deadline));
+    } catch (const Mismatch& told) {
+      socket.end_sending();
+      socket.drain(soon(deadline));
+      ranks.erase(told.rank);
+    } catch (const Error&) {
+    }
+  }
+}
+
+}  // namespace
+
+void tell_refusal(const MeshSpec& spec, const std::string& reason, Deadline deadline) {
+  const Self self = self_of(spec, reason);
+  std::set<int> awaited;
+  std::vector<std::thread> telling;
+  for (const int peer : spec.topology.peers_of(spec.rank)) {
+    if (spec.topology.listens(spec.rank, peer))
+      awaited.insert(peer);
+    else
+      telling.emplace_back([&, peer] { tell(spec, self, peer, deadline); });
+  }
+  try {
+    if (!awaited.empty()) answer(spec, self, awaited, deadline);
+  } catch (const Error&) {  // Its port is taken, say: those that would connect see that themselves.
+  }
+  for (std::thread& thread : telling) thread.join();
+}
+
+}  // namespace duplex::net

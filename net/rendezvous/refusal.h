@@ -1,0 +1,14 @@
+// How a rank that cannot start tells the others.
+#pragma once
+#include <string>
+
+#include "net/rendezvous/mesh.h"
+
+namespace duplex::net {
+
+/// Listens and connects as the rank would, and answers every handshake with the reason, until all
+/// peers have been told or the deadline has passed. Throws Error where there is no thread to be
+/// had.
+void tell_refusal(const MeshSpec& spec, const std::string& reason, Deadline deadline);
+
+}  // namespace duplex::net

@@ -1,0 +1,325 @@
+#include "net/rendezvous/rendezvous.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/clock.h"
+#include "net/rendezvous/host_names.h"
+#include "net/wire/socket_setup.h"
+
+namespace duplex::net {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A connection that does not shake hands within this time is let go, whoever it is: a rank tries
+/// again.
+constexpr milliseconds visit_limit{10000};
+/// Connections that may shake hands at one time, beyond the ranks awaited.
+constexpr std::size_t strangers_limit = 32;
+constexpr milliseconds tick{20};
+constexpr milliseconds longest_pause{500};
+/// What a failing rank gives its peers to take the reason.
+constexpr milliseconds last_words{1000};
+
+std::string seconds_text(milliseconds time) {
+  std::string text = std::to_string(time.count() / 1000);
+  if (time.count() % 1000 != 0) {
+    std::string part = std::to_string(1000 + time.count() % 1000).substr(1);
+    part.erase(part.find_last_not_of('0') + 1);
+    text += "." + part;
+  }
+  return text + " s";
+}
+
+}  // namespace
+
+Rendezvous::Rendezvous(MeshSpec& spec, Listener& listener)
+    : spec_(spec), listener_(listener), deadline_(Clock::now() + spec.timeout) {
+  self_.rank = spec.rank;
+  self_.size = spec.topology.size;
+  self_.identity = spec.identity;
+  self_.key = spec.key;
+  self_.epoch_ns = clock_ns();
+  coordinator_time_.epoch_ns = self_.epoch_ns;
+  for (const int peer : spec.topology.peers_of(spec.rank))
+    (spec.topology.listens(spec.rank, peer) ? awaited_ : called_).insert(peer);
+}
+
+std::vector<Link> Rendezvous::run() {
+  if (!spec_.key.empty()) log("has the cluster key " + spec_.key.fingerprint());
+  if (!awaited_.empty()) listen();
+  std::thread watcher([this] { watch(); });
+  for (const int peer : called_) call(peer);
+  watcher.join();
+  if (failure_) {
+    tell_others();
+    std::rethrow_exception(failure_);
+  }
+  std::sort(links_.begin(), links_.end(),
+            [](const Link& a, const Link& b) { return a.rank < b.rank; });
+  if (forgets_pace() && std::any_of(links_.begin(), links_.end(),
+                                    [](const Link& link) { return !link.socket.loopback(); }))
+    log("TCP here forgets its pace in every pause; as root, `sysctl -w "
+        "net.ipv4.tcp_slow_start_after_idle=0` lets it keep it");
+  return std::move(links_);
+}
+
+void Rendezvous::listen() {
+  if (!listener_) open_listener();
+  if (!listener_.loopback() && spec_.key.empty())
+    throw Error("listening on " + listener_.address() +
+                    " needs a cluster key, or anybody could join: make one with `duplex keygen "
+                    "FILE`, copy it to every machine and give every rank --key FILE",
+                Exit::usage);
+  log("listens on " + listener_.address() + interface_text(listener_.address()));
+}
+
+void Rendezvous::open_listener() {
+  try {
+    listener_ =
+        Listener::open(spec_.addresses[static_cast<std::size_t>(spec_.rank)], spec_.congestion);
+  } catch (const Error& error) {
+    throw Error("rank " + std::to_string(spec_.rank) + " " + error.what(), error.code);
+  }
+}
+
+bool Rendezvous::linked(int rank) const {
+  return std::any_of(links_.begin(), links_.end(),
+                     [&](const Link& link) { return link.rank == rank; });
+}
+
+void Rendezvous::log(const std::string& line) {
+  if (spec_.log) spec_.log(line);
+}
+
+void Rendezvous::fail(std::exception_ptr failure) {
+  if (failure_) return;
+  failure_ = std::move(failure);
+  if (calling_ != nullptr) calling_->shut_down();
+  changed_.notify_all();
+}
+
+void Rendezvous::add(HandshakeResult result, Socket socket) {
+  Link link;
+  link.rank = result.rank;
+  link.peer = rank_name(result.rank, socket.peer());
+  link.socket = std::move(socket);
+  link.socket.name_peer(link.peer);
+  link.handshake = std::move(result.frames);
+  const std::string here = link.socket.local_address();
+  log(link.peer + " is connected (" + link.socket.congestion() + ")" +
+      (listener_ ? "" : ", from " + here + interface_text(here)));
+  links_.push_back(std::move(link));
+  changed_.notify_all();
+}
+
+void Rendezvous::watch() {
+  try {
+    accept_peers();
+  } catch (...) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    fail(std::current_exception());
+  }
+  std::unique_lock<std::mutex> lock(mutex_);
+  reap(lock, true);
+}
+
+void Rendezvous::accept_peers() {
+  for (;;) {
+    Socket socket = listener_ ? listener_.accept(tick) : Socket();
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (!listener_) changed_.wait_for(lock, tick);
+    reap(lock, false);
+    if (!over()) watch_links();
+    if (over()) return;
+    if (Clock::now() >= deadline_) {
+      fail(std::make_exception_ptr(missing()));
+      return;
+    }
+    if (!socket || pending_.size() >= awaited_.size() + strangers_limit) continue;
+    PendingPeer& peer = pending_.emplace_back();
+    peer.socket = std::move(socket);
+    try {
+      peer.thread = std::thread([this, &peer] { receive(peer); });
+    } catch (...) {
+      pending_.pop_back();  // It has no thread to be joined.
+      throw;
+    }
+  }
+}
+
+void Rendezvous::reap(std::unique_lock<std::mutex>& lock, bool all) {
+  if (all)
+    for (PendingPeer& peer : pending_)
+      if (!peer.done) peer.socket.shut_down();
+  for (auto peer = pending_.begin(); peer != pending_.end();) {
+    if (!all && !peer->done) {
+      ++peer;
+      continue;
+    }
+    lock.unlock();
+    peer->thread.join();
+    lock.lock();
+    peer = pending_.erase(peer);
+  }
+}
+
+void Rendezvous::receive(PendingPeer& peer) {
+  const std::string address = peer.socket.peer();
+  int claimed = -1;
+  std::string turned_away;
+  const Deadline limit = std::min(deadline_, Clock::now() + visit_limit);
+  try {
+    const auto welcome = [&](int rank) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      // Another connection of this rank that has not got through yet may be one that broke off.
+      changed_.wait_until(lock, limit, [&] {
+        const auto claim = claims_.find(rank);
+        return failure_ || claim == claims_.end() || linked(rank);
+      });
+      const auto claim = claims_.find(rank);
+      if (claim != claims_.end())
+        throw Mismatch("rank " + std::to_string(rank) + " is there twice: " + claim->second +
+                           " came first, now " + address + ": give each rank its own index",
+                       false);
+      if (awaited_.count(rank) == 0)
+        throw Mismatch(rank_name(rank, address) + " has no business with rank " +
+                           std::to_string(spec_.rank) + " here: give every rank the same nodefile",
+                       true);
+      claims_[rank] = address;
+      claimed = rank;
+    };
+    HandshakeResult result = server_handshake(peer.socket, self_, welcome,
+                                              std::min(deadline_, Clock::now() + visit_limit));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    peer.done = true;
+    add(std::move(result), std::move(peer.socket));
+    return;
+  } catch (const Mismatch& mismatch) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (mismatch.fatal) fail(std::current_exception());
+    turned_away = mismatch.what();
+  } catch (const ProtocolError& error) {
+    turned_away = error.what();
+  } catch (const NetworkError& error) {
+    turned_away = error.what();
+  } catch (...) {  // Nothing that a stranger did.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    fail(std::current_exception());
+    turned_away = reason_of(std::current_exception()).text;
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  peer.socket.shut_down();
+  peer.done = true;
+  if (claimed >= 0) claims_.erase(claimed);
+  changed_.notify_all();
+  if (over()) return;  // Whoever was still shaking hands then was cut off by reap().
+  if (turned_away_.size() < strangers_limit) turned_away_.push_back(turned_away);
+  log("turned away: " + turned_away);
+}
+
+void Rendezvous::watch_links() {
+  for (Link& link : links_) {
+    std::uint8_t bytes[header_bytes + abort_limit];
+    const std::ptrdiff_t got = link.socket.peek(bytes, sizeof bytes);
+    if (got < 0) {
+      fail(std::make_exception_ptr(NetworkError("recv", link.peer, "waiting for other ranks",
+                                                "the connection was closed", waited(),
+                                                Exit::peer_lost)));
+    } else if (static_cast<std::size_t>(got) >= header_bytes) {
+      HeaderBytes header_part;
+      std::copy(bytes, bytes + header_bytes, header_part.begin());
+      const FrameHeader header = decode(header_part);
+      const auto rest = static_cast<std::size_t>(got) - header_bytes;
+      if (header.kind != FrameKind::abort || header.length > rest) continue;
+      try {
+        const AbortReason reason = decode_abort(bytes + header_bytes, header.length);
+        fail(std::make_exception_ptr(
+            Error(link.peer + " ended the run: " + reason.text, reason.code)));
+      } catch (const ProtocolError&) {
+        fail(std::current_exception());
+      }
+    }
+  }
+}
+
+double Rendezvous::waited() const {
+  return std::chrono::duration<double>(Clock::now() - (deadline_ - spec_.timeout)).count();
+}
+
+Error Rendezvous::missing() const {
+  std::string text;
+  for (const auto* ranks : {&called_, &awaited_})
+    for (const int rank : *ranks) {
+      if (linked(rank)) continue;
+      const Address& address = spec_.addresses[static_cast<std::size_t>(rank)];
+      text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank);
+      if (!address.host.empty()) text += " (" + address.str() + ")";
+    }
+  text = "rank " + std::to_string(spec_.rank) + " waited " + seconds_text(spec_.timeout) +
+         " in vain for " + text;
+  if (!last_refusal_.empty()) text += "; last: " + last_refusal_;
+  for (const std::string& line : turned_away_) text += "; turned away: " + line;
+  return Error(text, Exit::timed_out);
+}
+
+void Rendezvous::call(int rank) {
+  milliseconds pause{10};
+  for (;;) {
+    try {
+      Socket socket = Socket::connect(spec_.addresses[static_cast<std::size_t>(rank)],
+                                      spec_.congestion, deadline_);
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (failure_) return;
+        calling_ = &socket;
+      }
+      HandshakeResult result;
+      try {
+        result = client_handshake(socket, self_, rank, deadline_);
+      } catch (...) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        calling_ = nullptr;
+        throw;
+      }
+      const std::lock_guard<std::mutex> lock(mutex_);
+      calling_ = nullptr;
+      last_refusal_.clear();
+      if (rank == spec_.topology.coordinator())
+        coordinator_time_ = {result.clock.offset_ns, result.clock.epoch_ns, result.clock.error_ns};
+      add(std::move(result), std::move(socket));
+      return;
+    } catch (const NetworkError& error) {
+      // Not up yet, or down again: the watcher ends this at the deadline.
+      const std::lock_guard<std::mutex> lock(mutex_);
+      last_refusal_ = error.what();
+    } catch (...) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      fail(std::current_exception());
+    }
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (failure_ || changed_.wait_for(lock, pause, [this] { return failure_ != nullptr; })) return;
+    pause = std::min(2 * pause, longest_pause);
+  }
+}
+
+void Rendezvous::tell_others() {
+  const auto payload = encode(reason_of(failure_));
+  FrameHeader header;
+  header.kind = FrameKind::abort;
+  header.length = payload.size();
+  const HeaderBytes bytes = encode(header);
+  const Deadline deadline = Clock::now() + last_words;
+  for (Link& link : links_) {
+    try {
+      link.socket.write_all(bytes.data(), bytes.size(), payload.data(), payload.size(), deadline,
+                            "ending the run");
+      link.socket.end_sending();
+    } catch (const NetworkError&) {  // It will see the connection end.
+    }
+  }
+  for (Link& link : links_) link.socket.drain(deadline);
+}
+
+}  // namespace duplex::net

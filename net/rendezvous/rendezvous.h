@@ -1,0 +1,79 @@
+// How the ranks of a run find each other: listening, connecting, shaking hands, and saying who did
+// not come or was turned away.
+#pragma once
+#include <condition_variable>
+#include <exception>
+#include <list>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "net/rendezvous/mesh.h"
+
+namespace duplex::net {
+
+/// Brings the links together. One thread accepts and watches; each peer shakes hands in a thread
+/// of its own, so that a silent one delays nobody; the calling thread connects.
+class Rendezvous {
+ public:
+  /// Both must outlive it; `listener` may be none yet.
+  Rendezvous(MeshSpec& spec, Listener& listener);
+
+  /// The links in order of rank. Throws as Mesh::join does.
+  std::vector<Link> run();
+  /// After run().
+  const CoordinatorTime& coordinator_time() const { return coordinator_time_; }
+
+ private:
+  struct PendingPeer {
+    Socket socket;
+    std::thread thread;
+    bool done = false;  ///< Under the mutex; the socket has moved on or is of no more use.
+  };
+
+  void listen();
+  void open_listener();
+  bool over() const { return failure_ || links_.size() == awaited_.size() + called_.size(); }
+  bool linked(int rank) const;
+  void log(const std::string& line);
+  /// The first failure counts. Under the mutex.
+  void fail(std::exception_ptr failure);
+  void add(HandshakeResult result, Socket socket);
+
+  void watch();  ///< The body of the watching thread: accepts, and joins those that shook hands.
+  void accept_peers();
+  /// Joins the threads of peers that are done; of all, if asked. Lets the lock go while it
+  /// waits.
+  void reap(std::unique_lock<std::mutex>& lock, bool all);
+  void receive(PendingPeer& peer);
+  /// Ranks that are linked already may end the run while others are still awaited.
+  void watch_links();
+  double waited() const;
+  Error missing() const;
+
+  /// Connects to a rank, again and again until it is up.
+  void call(int rank);
+  void tell_others();
+
+  MeshSpec& spec_;
+  Listener& listener_;
+  Deadline deadline_;
+  Self self_;
+  CoordinatorTime coordinator_time_;
+  std::set<int> awaited_, called_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Link> links_;
+  std::map<int, std::string> claims_;  ///< Ranks that proved to be what they say, and from where.
+  std::list<PendingPeer> pending_;
+  std::vector<std::string> turned_away_;
+  std::string last_refusal_;
+  Socket* calling_ = nullptr;
+  std::exception_ptr failure_;
+};
+
+}  // namespace duplex::net

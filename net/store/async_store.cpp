@@ -1,0 +1,168 @@
+#include "net/store/async_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+
+namespace duplex::net {
+
+AsyncStore::AsyncStore(const ShardMap& map, int rank, const StoreSpec& spec,
+                       const std::vector<float*>& weights, Publish publish)
+    : map_(map),
+      spec_(spec),
+      publish_(std::move(publish)),
+      slots_(map.chunks()),
+      receive_buffers_(static_cast<std::size_t>(spec.workers)),
+      applied_(receive_buffers_.size()),
+      done_(receive_buffers_.size()),
+      lost_(receive_buffers_.size()),
+      staleness_(static_cast<std::size_t>(spec.workers)) {
+  for (std::size_t index = 0; index < map_.chunks(); ++index) {
+    const Chunk& chunk = map_[index];
+    if (chunk.owner != rank) continue;
+    ++owned_;
+    auto slot = std::make_unique<Slot>();
+    const float* from = weights[chunk.parameter] + chunk.offset;
+    slot->weights.assign(from, from + chunk.count);
+    slot->state.assign(static_cast<std::size_t>(spec_.optimiser.states()),
+                       Floats(chunk.count, 0.0F));
+    slot->due.resize(receive_buffers_.size());
+    slot->seen.resize(receive_buffers_.size());
+    slots_[index] = std::move(slot);
+  }
+}
+
+void AsyncStore::publish_initial() {
+  for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk) {
+    if (!slots_[chunk]) continue;
+    for (int worker = 0; worker < spec_.workers; ++worker) publish_({chunk, 0, worker});
+  }
+}
+
+AsyncStore::Slot& AsyncStore::due(std::size_t chunk, int worker, std::uint64_t step) const {
+  const auto refuse = [&](const std::string& why) {
+    return refused_gradient(map_[chunk], worker, step, why);
+  };
+  if (!slots_[chunk]) throw refuse("this rank does not own the chunk");
+  {
+    const std::lock_guard<std::mutex> lock(done_mutex_);
+    if (done_[static_cast<std::size_t>(worker)]) throw refuse("it has ended its training");
+  }
+  Slot& slot = *slots_[chunk];
+  const std::lock_guard<std::mutex> lock(slot.mutex);
+  std::uint64_t& expected = slot.due[static_cast<std::size_t>(worker)];
+  if (step < expected) throw refuse("it has come already");
+  if (step > expected) throw refuse("step " + std::to_string(expected) + " is due");
+  ++expected;
+  return slot;
+}
+
+float* AsyncStore::reserve(std::size_t chunk, int worker, std::uint64_t step, Time) {
+  due(chunk, worker, step);
+  ReceiveBuffer& received = receive_buffers_[static_cast<std::size_t>(worker)];
+  received.step = step;
+  if (received.buffer.size() < map_[chunk].count) received.buffer.resize(map_[chunk].count);
+  return received.buffer.data();
+}
+
+void AsyncStore::commit(std::size_t chunk, int worker) {
+  const ReceiveBuffer& received = receive_buffers_[static_cast<std::size_t>(worker)];
+  apply(chunk, worker, received.step, received.buffer.data());
+}
+
+void AsyncStore::submit(std::size_t chunk, int worker, std::uint64_t step, const float* gradient) {
+  due(chunk, worker, step);
+  apply(chunk, worker, step, gradient);
+}
+
+void AsyncStore::apply(std::size_t chunk, int worker, std::uint64_t step, const float* gradient) {
+  Slot& slot = *slots_[chunk];
+  std::uint64_t behind = 0;
+  {
+    const std::lock_guard<std::mutex> lock(slot.mutex);
+    behind = slot.updates - slot.seen[static_cast<std::size_t>(worker)];
+    std::vector<float*> state;
+    for (Floats& values : slot.state) state.push_back(values.data());
+    told(spec_, {StoreWork::update, chunk, step, worker}, [&] {
+      update({spec_.optimiser, spec_.rate.at(step), ++slot.updates}, map_[chunk].count,
+             slot.weights.data(), gradient, state.data());
+    });
+  }
+  note(worker, step, behind);
+  answer(chunk, worker, step);
+}
+
+/// The calls for one worker come from one thread: what is counted by worker needs no lock.
+void AsyncStore::answer(std::size_t chunk, int worker, std::uint64_t step) {
+  if (!spec_.publish_together) {
+    publish_({chunk, step + 1, worker});
+    return;
+  }
+  std::size_t& applied = applied_[static_cast<std::size_t>(worker)];
+  if (++applied < owned_) return;
+  applied = 0;
+  for (std::size_t each = 0; each < slots_.size(); ++each)
+    if (slots_[each]) publish_({each, step + 1, worker});
+}
+
+void AsyncStore::read(std::size_t chunk, int worker, float* to) {
+  Slot& slot = *slots_[chunk];
+  const std::lock_guard<std::mutex> lock(slot.mutex);
+  slot.seen[static_cast<std::size_t>(worker)] = slot.updates;
+  std::copy(slot.weights.begin(), slot.weights.end(), to);
+}
+
+void AsyncStore::done(int worker, bool lost) {
+  {
+    const std::lock_guard<std::mutex> lock(done_mutex_);
+    const auto index = static_cast<std::size_t>(worker);
+    if (done_[index] && !lost) throw ProtocolError("it has ended its training twice");
+    lost_[index] = lost_[index] || lost;
+    if (done_[index]) return;
+    done_[index] = true;
+    if (std::count(done_.begin(), done_.end(), true) < spec_.workers) return;
+  }
+  for (int each = 0; each < spec_.workers; ++each)
+    if (each != spec_.own) publish_last(each);
+  if (spec_.own >= 0) publish_last(spec_.own);
+}
+
+void AsyncStore::publish_last(int worker) {
+  const auto index = static_cast<std::size_t>(worker);
+  {
+    const std::lock_guard<std::mutex> lock(done_mutex_);
+    if (lost_[index]) return;
+  }
+  for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk) {
+    if (!slots_[chunk]) continue;
+    std::uint64_t due = 0;
+    {
+      const std::lock_guard<std::mutex> lock(slots_[chunk]->mutex);
+      due = slots_[chunk]->due[index];
+    }
+    publish_({chunk, due + 1, worker});
+  }
+}
+
+void AsyncStore::note(int worker, std::uint64_t step, std::uint64_t behind) {
+  const std::lock_guard<std::mutex> lock(staleness_mutex_);
+  std::vector<Staleness>& steps = staleness_[static_cast<std::size_t>(worker)];
+  if (steps.size() <= step) steps.resize(step + 1);
+  Staleness& entry = steps[step];
+  entry.step = step;
+  entry.worker = worker;
+  ++entry.chunks;
+  entry.sum += behind;
+  entry.most = std::max(entry.most, behind);
+}
+
+std::vector<Store::Staleness> AsyncStore::staleness() const {
+  const std::lock_guard<std::mutex> lock(staleness_mutex_);
+  std::vector<Staleness> all;
+  for (const std::vector<Staleness>& steps : staleness_)
+    all.insert(all.end(), steps.begin(), steps.end());
+  return all;
+}
+
+}  // namespace duplex::net

@@ -1,0 +1,67 @@
+// The asynchronous store (Downpour SGD, Algorithms 3.5, 3.6): every gradient is applied as it
+// comes.
+#pragma once
+#include <mutex>
+
+#include "net/store/store.h"
+
+namespace duplex::net {
+
+/// Worker i's gradient of step s is applied once, to the weights as they then are, and answered
+/// with the weights for its step s + 1, as they are when they leave (with publish_together: when
+/// the worker's gradients of all chunks are applied): no worker waits for another.
+/// The store keeps weights of its own, so that a worker on the same rank computes with what it was
+/// given while others' gradients are applied.
+class AsyncStore final : public Store {
+ public:
+  AsyncStore(const ShardMap& map, int rank, const StoreSpec& spec,
+             const std::vector<float*>& weights, Publish publish);
+
+  void publish_initial() override;
+  float* reserve(std::size_t chunk, int worker, std::uint64_t step, Time deadline) override;
+  void commit(std::size_t chunk, int worker) override;
+  void submit(std::size_t chunk, int worker, std::uint64_t step, const float* gradient) override;
+  void read(std::size_t chunk, int worker, float* to) override;
+  void sent(std::size_t) override {}
+  void done(int worker, bool lost) override;
+  void stop() override {}
+  std::optional<Overdue> overdue(std::chrono::steady_clock::duration) const override { return {}; }
+  std::vector<Staleness> staleness() const override;
+
+ private:
+  using Floats = std::vector<float>;
+
+  struct Slot {
+    std::mutex mutex;  ///< Guards all of the slot. Any thread takes it, with no other lock inside.
+    Floats weights;
+    std::vector<Floats> state;  ///< The optimiser's.
+    std::uint64_t updates = 0;
+    std::vector<std::uint64_t> due;   ///< By worker: the step whose gradient comes next.
+    std::vector<std::uint64_t> seen;  ///< By worker: updates in the weights that it has.
+  };
+  /// Where a worker's gradient arrives: one at a time.
+  struct ReceiveBuffer {
+    Floats buffer;
+    std::uint64_t step = 0;
+  };
+
+  Slot& due(std::size_t chunk, int worker, std::uint64_t step) const;
+  void apply(std::size_t chunk, int worker, std::uint64_t step, const float* gradient);
+  void answer(std::size_t chunk, int worker, std::uint64_t step);
+  void publish_last(int worker);
+  void note(int worker, std::uint64_t step, std::uint64_t behind);
+
+  const ShardMap& map_;
+  StoreSpec spec_;
+  Publish publish_;
+  std::vector<std::unique_ptr<Slot>> slots_;    ///< By chunk; null where another rank owns it.
+  std::vector<ReceiveBuffer> receive_buffers_;  ///< By worker.
+  std::size_t owned_ = 0;                       ///< Chunks.
+  std::vector<std::size_t> applied_;            ///< By worker: of this step; publish_together.
+  mutable std::mutex done_mutex_;       ///< Guards done_ and lost_; any thread takes it, alone.
+  std::vector<bool> done_, lost_;       ///< By worker.
+  mutable std::mutex staleness_mutex_;  ///< Guards staleness_; any thread takes it, alone.
+  std::vector<std::vector<Staleness>> staleness_;  ///< By worker, by step.
+};
+
+}  // namespace duplex::net

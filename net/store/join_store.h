@@ -1,0 +1,94 @@
+// The synchronous store: one update by the mean of one gradient of each worker.
+#pragma once
+#include <condition_variable>
+#include <mutex>
+
+#include "net/store/buffer_pool.h"
+#include "net/store/store.h"
+
+namespace duplex::net {
+
+/// Worker i's gradient of a chunk is added after those of workers 0 .. i-1 have been, so that
+/// the sum has the same bits whatever order they come in. The thread that delivers the last one
+/// updates and publishes. The weights are updated in place: that is safe since by then every worker
+/// has pushed a gradient of the chunk and thereby said that it no longer reads the weights of this
+/// step.
+class JoinStore final : public Store {
+ public:
+  /// `weights`: of every parameter, whole; those of owned chunks are read and written.
+  JoinStore(const ShardMap& map, int rank, const StoreSpec& spec, std::vector<float*> weights,
+            Publish publish);
+
+  void publish_initial() override;
+  float* reserve(std::size_t chunk, int worker, std::uint64_t step, Time deadline) override;
+  void commit(std::size_t chunk, int worker) override;
+  void submit(std::size_t chunk, int worker, std::uint64_t step, const float* gradient) override;
+  void read(std::size_t chunk, int worker, float* to) override;
+  /// No update of a chunk begins until all readers of the weights before have called this. It never
+  /// delays anything (the gradients that the update waits for are answers to those sends); it
+  /// orders a sender's last read before the update.
+  void sent(std::size_t chunk) override;
+  void done(int, bool) override {}
+  void stop() override;
+  std::optional<Overdue> overdue(std::chrono::steady_clock::duration allowed) const override;
+
+ private:
+  using Floats = std::unique_ptr<float[]>;
+
+  struct Contribution {
+    enum State { missing, arriving, here } state = missing;
+    BufferPool::Buffer own;           ///< Received.
+    const float* borrowed = nullptr;  ///< Of the worker on this rank.
+    bool early = false;               ///< Counts against early_bytes.
+  };
+  struct Slot {
+    /// Guards all below, but while `busy` is set, `sum`, `borrowed_sum`, `state`, the weights, and
+    /// contributions that are `here` belong to the thread that has set it: it adds and updates
+    /// without the lock. Taken by the threads of connections, the local gradients' one, and those
+    /// that wait, with no other lock inside.
+    mutable std::mutex mutex;
+    std::uint64_t step = 0;  ///< Of the weights that are out.
+    std::vector<Contribution> contributions;
+    int turn = 0;       ///< The worker whose gradient is added next.
+    bool busy = false;  ///< A thread is adding or updating.
+    int readers = 0;    ///< Still read the weights that are out.
+    BufferPool::Buffer sum;
+    const float* borrowed_sum = nullptr;          ///< The sum so far is one borrowed gradient.
+    std::vector<Floats> state;                    ///< The optimiser's.
+    std::chrono::steady_clock::time_point since;  ///< First contribution of this step.
+    bool open = false;                            ///< There is a first contribution.
+  };
+
+  /// Marks the contribution as arriving; throws ProtocolError if it is not due.
+  Slot& due(std::size_t chunk, int worker, std::uint64_t step) const;
+  static bool is_turn(const Slot& slot, int worker);
+  void advance(std::size_t chunk);
+  void add(std::size_t count, Slot& slot, Contribution& contribution);
+  void update_weights(const Chunk& chunk, Slot& slot);
+  void publish(std::size_t chunk, std::uint64_t step);
+  void publish_one(std::size_t chunk, std::uint64_t step);
+  float* weights_of(const Chunk& chunk) const { return weights_[chunk.parameter] + chunk.offset; }
+  void turn_has_come(std::size_t freed_bytes);
+
+  const ShardMap& map_;
+  StoreSpec spec_;
+  std::vector<float*> weights_;
+  Publish publish_;
+  std::vector<std::unique_ptr<Slot>> slots_;  ///< By chunk; null where another rank owns it.
+  std::vector<float> factor_;                 ///< By worker: of its gradient in the sum.
+  float part_ = 1.0F;                         ///< Of the sum in the mean: 1 by the factors' sum.
+
+  std::size_t owned_ = 0;      ///< Chunks.
+  std::mutex together_mutex_;  ///< Guards updated_. Taken by the thread that updates.
+  std::size_t updated_ = 0;    ///< Of them, those of this step: publish_together.
+
+  /// Guards early_used_ and stopped_. reserve() asks with it whose turn it is, so that no turn that
+  /// comes is missed: it is taken before a slot's, never inside.
+  std::mutex room_mutex_;
+  std::condition_variable room_;
+  std::size_t early_used_ = 0;
+  bool stopped_ = false;
+  BufferPool pool_;
+};
+
+}  // namespace duplex::net

@@ -1,0 +1,150 @@
+// A store: what an owner does with its chunks. Collects the workers' gradients, applies the
+// optimiser, publishes new weights; chunk by chunk. It knows of no connections.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/optimiser.h"
+#include "net/topology/shard_map.h"
+#include "net/wire/frame.h"
+
+namespace duplex::net {
+
+/// The rule by which gradients become weights.
+enum class Sync {
+  join,  ///< Hardsync (Algorithms 3.3, 3.4): one update by the mean (3.12) of one gradient of each.
+  split,  ///< The same, of gradients of the parts of one batch, weighted by their samples.
+  none,   ///< Asynchronous (Downpour SGD, Algorithms 3.5, 3.6): every gradient as it comes.
+};
+
+Sync parse_sync(const std::string& name);  ///< Throws Error(Exit::usage).
+const char* name_of(Sync sync);
+
+/// Something that a store did with one chunk; times by clock_ns().
+struct StoreWork {
+  enum Kind { add, update } kind = add;
+  std::size_t chunk = 0;
+  std::uint64_t step = 0;  ///< Of the gradient.
+  int worker = 0;          ///< Whose gradient; of an update by all gradients, the last one's.
+  std::int64_t from = 0, to = 0;
+};
+
+struct StoreSpec {
+  Sync sync = Sync::join;
+  int workers = 1;
+  int own = -1;  ///< The worker on this rank, if there is one.
+  /// Who reads weights that are published for every worker where they lie, and calls sent() then.
+  int readers = 0;
+  /// By worker, what its gradient counts in the mean; empty: all the same.
+  std::vector<std::int64_t> samples;
+  /// What workers push are weights: the mean of them is the new weights (parameter averaging).
+  bool average = false;
+  /// New weights are published when all of this owner's are there (asynchronous: when all are that
+  /// answer a worker's gradient), not chunk by chunk.
+  bool publish_together = false;
+  OptimiserSpec optimiser;
+  LearningRate rate;
+  /// Bytes that gradients which came before their turn may take up; beyond it, reserve() waits.
+  std::size_t early_bytes = 0;
+  /// Told before reserve() waits for room. May be empty.
+  std::function<void(int worker)> on_wait;
+  /// Told of what was done, by the thread that did it. May be empty: then no time is taken.
+  std::function<void(const StoreWork&)> on_work;
+};
+
+/// The weights of a chunk for a step are ready.
+struct Publication {
+  std::size_t chunk = 0;
+  std::uint64_t step = 0;
+  int worker = 0;  ///< For this one, or Store::every_worker.
+  /// Where they lie until all workers that have read them have answered with a gradient; null where
+  /// they may change meanwhile: then Store::read() copies them, as they are at that moment.
+  const float* weights = nullptr;
+};
+
+/// Holds the chunks that one rank owns. Functions may be called by several threads at once; those
+/// that concern one gradient (reserve, commit), by one.
+class Store {
+ public:
+  static constexpr int every_worker = -1;
+  /// Called for step 0 by publish_initial(), then by whichever thread completes an update, outside
+  /// the store's locks.
+  using Publish = std::function<void(const Publication&)>;
+  using Time = std::chrono::steady_clock::time_point;
+
+  virtual ~Store() = default;
+
+  virtual void publish_initial() = 0;
+
+  /// Where worker `worker` (0 .. workers-1) is to put its gradient of `step`; then commit().
+  /// Throws ProtocolError if that gradient is not due. Waits while there is no room, at most until
+  /// `deadline`: then returns null, as after stop().
+  virtual float* reserve(std::size_t chunk, int worker, std::uint64_t step, Time deadline) = 0;
+  virtual void commit(std::size_t chunk, int worker) = 0;
+  /// reserve, fill and commit in one: `gradient` is read where it lies and must stay unchanged
+  /// until the next weights of the chunk are published.
+  virtual void submit(std::size_t chunk, int worker, std::uint64_t step, const float* gradient) = 0;
+
+  /// Copies the weights of a chunk, as they are now, for a worker that they were published for.
+  virtual void read(std::size_t chunk, int worker, float* to) = 0;
+  /// One of StoreSpec::readers has read what was published last; see JoinStore.
+  virtual void sent(std::size_t chunk) = 0;
+
+  /// Asynchronous: the worker pushes no more, or is lost. When that is so of every worker, those
+  /// that are not lost get all weights once more, for the step after the one that would be due, so
+  /// that all ranks end with the same; this rank's own last, since it says goodbye when it has
+  /// them.
+  virtual void done(int worker, bool lost) = 0;
+
+  /// Ends all waiting in reserve(), for good.
+  virtual void stop() = 0;
+
+  /// A chunk that has waited longest for gradients, and whose are missing.
+  struct Overdue {
+    std::size_t chunk = 0;
+    std::uint64_t step = 0;
+    std::vector<int> missing;
+    double seconds = 0;
+  };
+  virtual std::optional<Overdue> overdue(std::chrono::steady_clock::duration allowed) const = 0;
+
+  /// How many updates by other workers came between the weights that a gradient was computed from
+  /// and the gradient's own: over all chunks of the step's gradient. Of asynchronous stores.
+  struct Staleness {
+    std::uint64_t step = 0;
+    int worker = 0;
+    std::uint64_t chunks = 0, sum = 0, most = 0;
+  };
+  virtual std::vector<Staleness> staleness() const { return {}; }
+};
+
+/// Does `work` and tells of it, if anybody wants to know.
+template <class Work>
+void told(const StoreSpec& spec, StoreWork what, Work&& work) {
+  if (!spec.on_work) {
+    work();
+    return;
+  }
+  what.from = clock_ns();
+  work();
+  what.to = clock_ns();
+  spec.on_work(what);
+}
+
+/// A gradient that is not due, with the reason.
+ProtocolError refused_gradient(const Chunk& chunk, int worker, std::uint64_t step,
+                               const std::string& why);
+
+/// `weights`: of every parameter, whole; those of the chunks that `rank` owns are read at first,
+/// and written by synchronous stores.
+std::unique_ptr<Store> make_store(const ShardMap& map, int rank, const StoreSpec& spec,
+                                  std::vector<float*> weights, Store::Publish publish);
+
+}  // namespace duplex::net

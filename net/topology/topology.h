@@ -1,0 +1,34 @@
+// Who of a run's ranks trains, who holds weights, and who talks to whom.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "net/topology/shard_map.h"
+
+namespace duplex::net {
+
+/// The ranks of a run and what each does. With a central server, one rank serves and does not
+/// train, and every other is a worker connected to it alone; with a distributed server every rank
+/// is both, and connected to every other.
+struct Topology {
+  ServerMode mode = ServerMode::distributed;
+  int size = 1;    ///< Ranks, a dedicated server included.
+  int server = 0;  ///< Rank of the central server.
+
+  /// Rank whose clock the ledgers are told in and which gets the reports: the server, or rank 0.
+  int coordinator() const { return mode == ServerMode::central ? server : 0; }
+  bool is_worker(int rank) const { return mode == ServerMode::distributed || rank != server; }
+  bool is_owner(int rank) const { return mode == ServerMode::distributed || rank == server; }
+  bool connected(int a, int b) const { return a != b && (is_owner(a) || is_owner(b)); }
+  /// Whether rank `a` waits for rank `b` to connect, rather than connecting to it.
+  bool listens(int a, int b) const { return mode == ServerMode::central ? a == server : a < b; }
+  std::vector<int> workers() const;           ///< Ranks that train, ascending.
+  int worker_number(int rank) const;          ///< Its place among the workers; -1: it is none.
+  std::vector<int> peers_of(int rank) const;  ///< Ranks connected to this one, ascending.
+  /// Which of them owns which of these weights, in chunks of so many bytes; none: ShardMap's
+  /// default.
+  ShardMap shard_map(const std::vector<std::size_t>& counts, Shards shards,
+                     std::optional<std::size_t> chunk_bytes) const;
+};
+
+}  // namespace duplex::net

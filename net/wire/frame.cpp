@@ -1,0 +1,176 @@
+#include "net/wire/frame.h"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace duplex::net {
+namespace {
+
+/// Where each field lies; each begins where the one before it ends.
+namespace at {
+constexpr std::size_t magic = 0;
+constexpr std::size_t version = 4;
+constexpr std::size_t kind = 6;
+constexpr std::size_t parameter = 8;
+constexpr std::size_t chunk = 12;
+constexpr std::size_t step = 16;
+constexpr std::size_t length = 24;
+}  // namespace at
+
+static_assert(at::version == at::magic + sizeof FrameHeader::magic);
+static_assert(at::kind == at::version + sizeof FrameHeader::version);
+static_assert(at::parameter == at::kind + sizeof FrameHeader::kind);
+static_assert(at::chunk == at::parameter + sizeof FrameHeader::parameter);
+static_assert(at::step == at::chunk + sizeof FrameHeader::chunk);
+static_assert(at::length == at::step + sizeof FrameHeader::step);
+static_assert(header_bytes == at::length + sizeof FrameHeader::length);
+static_assert(at::step % 8 == 0 && header_bytes % 8 == 0, "payloads of floats stay aligned");
+
+/// The one place that says which field is where: `field(offset, value)` for each.
+template <class Field, class Header>
+void for_each_field(Field&& field, Header& header) {
+  field(at::magic, header.magic);
+  field(at::version, header.version);
+  field(at::kind, header.kind);
+  field(at::parameter, header.parameter);
+  field(at::chunk, header.chunk);
+  field(at::step, header.step);
+  field(at::length, header.length);
+}
+
+}  // namespace
+
+HeaderBytes encode(const FrameHeader& header) {
+  HeaderBytes bytes{};
+  for_each_field(
+      [&](std::size_t offset, const auto& value) {
+        for (std::size_t i = 0; i < sizeof value; ++i)
+          bytes[offset + i] =
+              static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> (8 * i));
+      },
+      header);
+  return bytes;
+}
+
+FrameHeader decode(const HeaderBytes& bytes) {
+  FrameHeader header;
+  for_each_field(
+      [&](std::size_t offset, auto& value) {
+        std::uint64_t bits = 0;
+        for (std::size_t i = 0; i < sizeof value; ++i)
+          bits |= std::uint64_t{bytes[offset + i]} << (8 * i);
+        value = static_cast<std::remove_reference_t<decltype(value)>>(bits);
+      },
+      header);
+  return header;
+}
+
+std::string name_of(FrameKind kind) {
+  switch (kind) {
+    case FrameKind::hello:
+      return "hello";
+    case FrameKind::challenge:
+      return "challenge";
+    case FrameKind::response:
+      return "response";
+    case FrameKind::accept:
+      return "accept";
+    case FrameKind::reject:
+      return "reject";
+    case FrameKind::ping:
+      return "ping";
+    case FrameKind::pong:
+      return "pong";
+    case FrameKind::weights:
+      return "weights";
+    case FrameKind::gradient:
+      return "gradient";
+    case FrameKind::heartbeat:
+      return "heartbeat";
+    case FrameKind::report:
+      return "report";
+    case FrameKind::goodbye:
+      return "goodbye";
+    case FrameKind::abort:
+      return "abort";
+    case FrameKind::done:
+      return "done";
+    case FrameKind::ask:
+      return "ask";
+    case FrameKind::grant:
+      return "grant";
+    case FrameKind::release:
+      return "release";
+    case FrameKind::window:
+      return "window";
+    case FrameKind::pace:
+      return "pace";
+  }
+  return "kind " + std::to_string(static_cast<unsigned>(kind));
+}
+
+void PayloadWriter::text(const std::string& value) {
+  number(static_cast<std::uint32_t>(value.size()));
+  bytes_.insert(bytes_.end(), value.begin(), value.end());
+}
+
+const std::uint8_t* PayloadReader::take(std::size_t size) {
+  if (size > left_) throw ProtocolError("a message ends too early");
+  const std::uint8_t* from = at_;
+  at_ += size;
+  left_ -= size;
+  return from;
+}
+
+void PayloadReader::text(std::string& value) {
+  std::uint32_t size = 0;
+  number(size);
+  if (size > text_limit) throw ProtocolError("a text of " + std::to_string(size) + " bytes");
+  const std::uint8_t* from = take(size);
+  value.assign(from, from + size);
+}
+
+void PayloadReader::done() const {
+  if (left_ > 0) throw ProtocolError("a message is longer than its fields");
+}
+
+void check_header(const FrameHeader& header) {
+  if (header.magic != frame_magic) throw ProtocolError("what came is no frame header");
+  if (header.version != protocol_version)
+    throw ProtocolError("it is of version " + std::to_string(header.version) +
+                        " of the protocol, this program speaks version " +
+                        std::to_string(protocol_version));
+}
+
+AbortReason reason_of(const std::exception_ptr& cause) {
+  try {
+    std::rethrow_exception(cause);
+  } catch (const Error& error) {
+    return {error.what(), error.code};
+  } catch (const std::exception& error) {
+    return {error.what(), Exit::failed};
+  }
+}
+
+std::vector<std::uint8_t> encode(const AbortReason& reason) {
+  PayloadWriter writer;
+  writer.number(static_cast<std::uint32_t>(reason.code));
+  writer.text(reason.text.substr(0, PayloadReader::text_limit));
+  return writer.take();
+}
+
+AbortReason decode_abort(const std::uint8_t* data, std::size_t size) {
+  AbortReason reason;
+  std::uint32_t code = 0;
+  PayloadReader reader(data, size);
+  reader.number(code);
+  reader.text(reason.text);
+  reader.done();
+  // A code that this version does not know is a failure all the same; a success it cannot be.
+  const bool known = code >= static_cast<std::uint32_t>(Exit::failed) &&
+                     code <= static_cast<std::uint32_t>(Exit::timed_out);
+  reason.code = known ? static_cast<Exit>(code) : Exit::failed;
+  return reason;
+}
+
+}  // namespace duplex::net

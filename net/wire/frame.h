@@ -1,0 +1,140 @@
+// Frames: a fixed header of 32 bytes, little-endian, then `length` bytes of payload. PROTOCOL.md
+// has the tables.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+
+namespace duplex::net {
+
+constexpr std::uint32_t frame_magic = 0x4c505844;  ///< "DXPL" on the wire.
+constexpr std::uint16_t protocol_version = 2;
+
+enum class FrameKind : std::uint16_t {
+  // Handshake, in this order.
+  hello = 1,
+  challenge = 2,
+  response = 3,
+  accept = 4,
+  reject = 5,
+  ping = 6,
+  pong = 7,
+  // The run.
+  weights = 16,
+  gradient = 17,
+  heartbeat = 18,
+  report = 19,
+  goodbye = 20,
+  abort = 21,
+  done = 22,
+  ask = 23,
+  grant = 24,
+  release = 25,
+  window = 26,
+  pace = 27,
+};
+
+/// "weights"; "kind 77" for what is none.
+std::string name_of(FrameKind kind);
+
+/// The header in this program. Fields that a kind does not use are 0.
+struct FrameHeader {
+  std::uint32_t magic = frame_magic;
+  std::uint16_t version = protocol_version;
+  FrameKind kind = FrameKind::hello;
+  std::uint32_t parameter = 0;
+  std::uint32_t chunk = 0;   ///< Number within the parameter.
+  std::uint64_t step = 0;    ///< Of a gradient; of weights, the step that they are for. Bytes of a
+                             ///< window, or a second.
+  std::uint64_t length = 0;  ///< Bytes of payload.
+};
+
+constexpr std::size_t header_bytes = 32;
+using HeaderBytes = std::array<std::uint8_t, header_bytes>;
+
+HeaderBytes encode(const FrameHeader& header);
+FrameHeader decode(const HeaderBytes& bytes);
+
+/// What a peer sent cannot be right. It costs the peer its connection.
+class ProtocolError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Throws ProtocolError, saying which, for bytes that are no header and for one of another version
+/// of the protocol.
+void check_header(const FrameHeader& header);
+
+/// Fields of a payload, one after the other: integers little-endian, texts behind a 32-bit length.
+/// A message is described once, by a function over either class, so that what is written is what is
+/// read:
+///   template <class Fields> void describe(Fields& f, Message& m) { f.number(m.a); f.text(m.b); }
+class PayloadWriter {
+ public:
+  template <class Integer>
+  void number(const Integer& value) {
+    for (std::size_t i = 0; i < sizeof value; ++i)
+      bytes_.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> (8 * i)));
+  }
+  void text(const std::string& value);
+  template <std::size_t size>
+  void raw(const std::array<std::uint8_t, size>& value) {
+    bytes_.insert(bytes_.end(), value.begin(), value.end());
+  }
+
+  std::vector<std::uint8_t> take() { return std::move(bytes_); }
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+};
+
+/// Throws ProtocolError where the payload ends too early, a text is longer than `text_limit`, or
+/// something is left over at done().
+class PayloadReader {
+ public:
+  static constexpr std::uint32_t text_limit = 1024;
+
+  PayloadReader(const std::uint8_t* data, std::size_t size) : at_(data), left_(size) {}
+
+  template <class Integer>
+  void number(Integer& value) {
+    const std::uint8_t* from = take(sizeof value);
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < sizeof value; ++i) bits |= std::uint64_t{from[i]} << (8 * i);
+    value = static_cast<Integer>(bits);
+  }
+  void text(std::string& value);
+  template <std::size_t size>
+  void raw(std::array<std::uint8_t, size>& value) {
+    const std::uint8_t* from = take(size);
+    std::copy(from, from + size, value.begin());
+  }
+  void done() const;
+
+ private:
+  const std::uint8_t* take(std::size_t size);
+
+  const std::uint8_t* at_;
+  std::size_t left_;
+};
+
+/// Payload of `abort`: why a rank ends the run, and the exit code that goes with it.
+struct AbortReason {
+  std::string text;
+  Exit code = Exit::peer_lost;
+};
+constexpr std::size_t abort_limit =
+    8 + PayloadReader::text_limit;  ///< Bytes of its payload, at most.
+/// Of what was thrown: its text, and its code where it has one.
+AbortReason reason_of(const std::exception_ptr& cause);
+std::vector<std::uint8_t> encode(const AbortReason& reason);
+AbortReason decode_abort(const std::uint8_t* data, std::size_t size);
+
+}  // namespace duplex::net

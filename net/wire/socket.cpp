@@ -1,0 +1,358 @@
+#include "net/wire/socket.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "net/wire/socket_setup.h"
+
+namespace duplex::net {
+namespace {
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Milliseconds for poll until the deadline, rounded up so that it never spins.
+int poll_ms(Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<long long>(left, 0, INT_MAX));
+}
+
+/// A long read is woken for so many bytes at once. Where connections share few processors, waking
+/// for every segment costs more than reading it.
+constexpr std::size_t many_bytes = 256 * 1024;
+/// A read of less is woken for any.
+constexpr std::size_t worth_waking = 16 * 1024;
+/// A body of less is copied: that costs no more than two calls and the handling of pages.
+constexpr std::size_t worth_lending = 32 * 1024;
+/// How long a read waits for many bytes before it takes what there is.
+constexpr std::chrono::milliseconds patience{20};
+
+std::string message_of(const std::string& call, const std::string& peer, const std::string& phase,
+                       const std::string& reason, double seconds) {
+  char took[32];
+  std::snprintf(took, sizeof took, "%.1f s", seconds);
+  return peer + ": " + reason + " while " + phase + " (" + call + ", after " + took + ")";
+}
+
+}  // namespace
+
+NetworkError::NetworkError(const std::string& call, const std::string& peer,
+                           const std::string& phase, const std::string& reason, double seconds,
+                           Exit code)
+    : Error(message_of(call, peer, phase, reason, seconds), code),
+      call(call),
+      peer(peer),
+      phase(phase),
+      seconds(seconds) {}
+
+Socket::~Socket() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void Socket::swap(Socket& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(peer_, other.peer_);
+  std::swap(connected_, other.connected_);
+  std::swap(wakes_at_, other.wakes_at_);
+  std::swap(window_, other.window_);
+  std::swap(buffer_, other.buffer_);
+  std::swap(room_, other.room_);
+  std::swap(gaps_, other.gaps_);
+  std::swap(corked_, other.corked_);
+  std::swap(lending_, other.lending_);
+}
+
+Socket Socket::connect(const Address& to, const std::string& congestion, Deadline deadline) {
+  const auto start = Clock::now();
+  const auto failed = [&](int error, Exit code) {
+    return NetworkError("connect", to.str(), "connecting", errno_text(error), seconds_since(start),
+                        code);
+  };
+  const Addresses list = resolve(to, 0);
+  int error = EADDRNOTAVAIL;
+  for (const addrinfo* at = list.get(); at != nullptr; at = at->ai_next) {
+    Socket socket(
+        ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, at->ai_protocol),
+        to.str());
+    if (!socket) {
+      error = errno;
+      continue;
+    }
+    set_congestion(socket.fd_, congestion);
+    prepare(socket.fd_);
+    if (::connect(socket.fd_, at->ai_addr, at->ai_addrlen) != 0) {
+      error = errno;
+      if (error != EINPROGRESS) continue;
+      socket.wait_for(POLLOUT, start, deadline, "connect", "connecting");
+      socklen_t size = sizeof error;
+      getsockopt(socket.fd_, SOL_SOCKET, SO_ERROR, &error, &size);
+      if (error != 0) continue;
+    }
+    // A connect to a free port of this machine can meet itself; that is nobody.
+    sockaddr_storage peer{};
+    socklen_t size = sizeof peer;
+    if (getpeername(socket.fd_, reinterpret_cast<sockaddr*>(&peer), &size) == 0 &&
+        text_of(peer) == socket.local_address()) {
+      error = ECONNREFUSED;
+      continue;
+    }
+    socket.connected_ = true;
+    return socket;
+  }
+  throw failed(error, error == ETIMEDOUT ? Exit::timed_out : Exit::peer_lost);
+}
+
+std::string Socket::local_address() const {
+  return text_of(local_of(fd_));
+}
+
+bool Socket::loopback() const {
+  return is_loopback(local_of(fd_));
+}
+
+std::string Socket::congestion() const {
+  char name[32] = "";
+  socklen_t size = sizeof name;
+  if (getsockopt(fd_, IPPROTO_TCP, TCP_CONGESTION, name, &size) != 0) return "unknown";
+  return std::string(name, strnlen(name, size));
+}
+
+void Socket::wait_for(short events, Clock::time_point since, Deadline deadline, const char* call,
+                      const char* phase) {
+  for (;;) {
+    pollfd wanted{fd_, events, 0};
+    const int ready = ::poll(&wanted, 1, poll_ms(deadline));
+    if (ready > 0) return;
+    if (ready < 0 && errno != EINTR)
+      throw NetworkError("poll", peer_, phase, errno_text(errno), seconds_since(since),
+                         Exit::failed);
+    if (Clock::now() >= deadline)
+      throw NetworkError(call, peer_, phase, "deadline passed", seconds_since(since),
+                         Exit::timed_out);
+  }
+}
+
+void Socket::wake_at(int bytes) {
+  if (bytes == wakes_at_) return;
+  set_option(fd_, SOL_SOCKET, SO_RCVLOWAT, bytes);
+  wakes_at_ = bytes;
+}
+
+/// Waits for some of `wanted` bytes: for so many that waking up pays or, if they do not come soon,
+/// for any.
+void Socket::wait_for_bytes(std::size_t wanted, Clock::time_point since, Deadline deadline,
+                            const char* phase) {
+  int room = 0;
+  socklen_t size = sizeof room;
+  if (wanted >= worth_waking && getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &room, &size) == 0) {
+    // What the kernel has no room for would never come.
+    if (window_ > 0) room = std::min(room, 2 * window_);
+    wake_at(std::max(1, std::min(static_cast<int>(std::min(wanted, many_bytes)), room / 4)));
+    pollfd many{fd_, POLLIN, 0};
+    if (::poll(&many, 1, poll_ms(std::min(deadline, Clock::now() + patience))) > 0) return;
+  }
+  wake_at(1);
+  wait_for(POLLIN, since, deadline, "recv", phase);
+}
+
+void Socket::read_exact(void* to, std::size_t size, Deadline deadline, const char* phase) {
+  const auto start = Clock::now();
+  auto* at = static_cast<char*>(to);
+  while (size > 0) {
+    const ssize_t got = ::recv(fd_, at, size, 0);
+    if (got > 0) {
+      at += got;
+      size -= static_cast<std::size_t>(got);
+    } else if (got == 0) {
+      throw NetworkError("recv", peer_, phase, "the connection was closed", seconds_since(start),
+                         Exit::peer_lost);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      wait_for_bytes(size, start, deadline, phase);
+    } else if (errno != EINTR) {
+      throw NetworkError("recv", peer_, phase, errno_text(errno), seconds_since(start),
+                         Exit::peer_lost);
+    }
+  }
+}
+
+void Socket::fail_to_send(Clock::time_point since, const char* phase) const {
+  throw NetworkError("send", peer_, phase, errno_text(errno), seconds_since(since),
+                     Exit::peer_lost);
+}
+
+void Socket::write_parts(iovec* parts, std::size_t count, int flags, Deadline deadline,
+                         const char* phase) {
+  const auto start = Clock::now();
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = count;
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < count; ++i) left += parts[i].iov_len;
+  while (left > 0) {
+    const ssize_t put = ::sendmsg(fd_, &message, flags | MSG_NOSIGNAL);
+    if (put >= 0) {
+      auto gone = static_cast<std::size_t>(put);
+      left -= gone;
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t taken = std::min(gone, parts[i].iov_len);
+        parts[i].iov_base = static_cast<char*>(parts[i].iov_base) + taken;
+        parts[i].iov_len -= taken;
+        gone -= taken;
+      }
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      wait_for(POLLOUT, start, deadline, "send", phase);
+    } else if (errno != EINTR) {
+      fail_to_send(start, phase);
+    }
+  }
+}
+
+void Socket::write_all(const void* head, std::size_t head_size, const void* body,
+                       std::size_t body_size, Deadline deadline, const char* phase) {
+  iovec parts[2] = {{const_cast<void*>(head), head_size}, {const_cast<void*>(body), body_size}};
+  write_parts(parts, 2, 0, deadline, phase);
+}
+
+void Socket::write_borrowed(const void* head, std::size_t head_size, const void* body,
+                            std::size_t body_size, Deadline deadline, const char* phase) {
+  if (body_size < worth_lending || !lending_.open())
+    return write_all(head, head_size, body, body_size, deadline, phase);
+  const auto start = Clock::now();
+  iovec first{const_cast<void*>(head), head_size};
+  write_parts(&first, 1, MSG_MORE, deadline, phase);
+  const auto* at = static_cast<const char*>(body);
+  while (body_size > 0) {
+    const std::size_t borrowed = lending_.lend(at, body_size);
+    if (borrowed == 0) return write_all(at, body_size, nullptr, 0, deadline, phase);
+    for (std::size_t passed = 0; passed < borrowed;) {
+      const ssize_t put = lending_.pass(fd_, borrowed - passed, borrowed < body_size);
+      if (put > 0) {
+        passed += static_cast<std::size_t>(put);
+      } else if (put == 0 || errno == EINVAL) {  // Not to this kind of socket.
+        lending_.give_up();
+        return write_all(at + passed, body_size - passed, nullptr, 0, deadline, phase);
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        wait_for(POLLOUT, start, deadline, "send", phase);
+      } else if (errno != EINTR) {
+        fail_to_send(start, phase);
+      }
+    }
+    at += borrowed;
+    body_size -= borrowed;
+  }
+}
+
+std::ptrdiff_t Socket::peek(void* to, std::size_t size) const {
+  const ssize_t got = ::recv(fd_, to, size, MSG_PEEK | MSG_DONTWAIT);
+  if (got > 0) return got;
+  return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? 0 : -1;
+}
+
+void Socket::cork(bool on) {
+  if (on == corked_ || (on && !takes_more_behind_a_segment(fd_))) return;
+  corked_ = set_option(fd_, IPPROTO_TCP, TCP_CORK, on ? 1 : 0) && on;
+}
+
+void Socket::shut_down() {
+  if (fd_ >= 0) ::shutdown(fd_, SHUT_RDWR);
+}
+
+void Socket::limit_receiving(std::size_t bytes) {
+  // Memory for more than the window, since what does not fit is dropped and has to come again: the
+  // kernel doubles what it is asked for, and segments take up to twice their bytes of it.
+  window_ = static_cast<int>(bytes);
+  if (2 * window_ > buffer_) {
+    set_option(fd_, SOL_SOCKET, SO_RCVBUF, buffer_ = 2 * window_);
+    socklen_t size = sizeof room_;
+    if (getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &room_, &size) != 0) room_ = 0;
+  }
+  // The window would stay what it could be when the connection began. And a kernel (6.6 and later)
+  // that finds what memory segments take makes it anew of the buffer, and finds another thing for
+  // every connection.
+  set_option(fd_, IPPROTO_TCP, TCP_WINDOW_CLAMP, window_);
+}
+
+std::uint32_t Socket::behind_gaps() {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+      size < offsetof(tcp_info, tcpi_rcv_ooopack) + sizeof info.tcpi_rcv_ooopack)
+    return 0;
+  return info.tcpi_rcv_ooopack - std::exchange(gaps_, info.tcpi_rcv_ooopack);
+}
+
+void Socket::acknowledge() {
+  const int on = 1;
+  ::setsockopt(fd_, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
+}
+
+std::optional<Flow> Socket::flow() const {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+      size < offsetof(tcp_info, tcpi_busy_time) + sizeof info.tcpi_busy_time)
+    return std::nullopt;
+  Flow flow;
+  flow.acknowledged = info.tcpi_bytes_acked;
+  flow.busy = std::chrono::microseconds(info.tcpi_busy_time);
+  flow.queued =
+      std::chrono::microseconds(info.tcpi_rtt - std::min(info.tcpi_rtt, info.tcpi_min_rtt));
+  return flow;
+}
+
+void Socket::keep_pace(std::uint64_t pace) {
+  const unsigned long most = pace > 0 ? pace : ~0UL;
+  ::setsockopt(fd_, SOL_SOCKET, SO_MAX_PACING_RATE, &most, sizeof most);
+}
+
+void Socket::end_sending() {
+  if (fd_ >= 0) ::shutdown(fd_, SHUT_WR);
+}
+
+void Socket::drain(Deadline deadline) {
+  char nowhere[1 << 14];
+  try {
+    for (;;) read_exact(nowhere, sizeof nowhere, deadline, "closing");
+  } catch (const NetworkError&) {  // Closed, or too late.
+  }
+}
+
+KernelCounters Socket::counters() const {
+  KernelCounters counters;
+  tcp_info info{}, later{};
+  // The kernel reads the state before it locks the connection for the rest: a FIN may come in
+  // between. If it finds the same state once more, no FIN did.
+  for (;;) {
+    socklen_t size = sizeof info;
+    if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return counters;
+    if (size < offsetof(tcp_info, tcpi_bytes_retrans) + sizeof info.tcpi_bytes_retrans)
+      return counters;  // It counts no retransmissions.
+    if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &later, &size) != 0) return counters;
+    if (info.tcpi_state == later.tcpi_state) break;
+  }
+  counters.known = true;
+  // What was acknowledged, not what was sent: a segment that this machine's own queueing discipline
+  // dropped is sent again without counting as retransmitted. The acknowledgement of the SYN that
+  // opened the connection counts as a byte, on the side that sent it first.
+  counters.sent = info.tcpi_bytes_acked - (connected_ && info.tcpi_bytes_acked > 0 ? 1 : 0);
+  counters.retransmitted = info.tcpi_bytes_retrans;
+  // A FIN that has come counts as a byte there.
+  enum { close_wait = 8, last_ack = 9, closing = 11 };  // net/tcp_states.h of the kernel
+  const bool fin =
+      info.tcpi_state == close_wait || info.tcpi_state == last_ack || info.tcpi_state == closing;
+  counters.received = info.tcpi_bytes_received - (fin ? 1 : 0);
+  return counters;
+}
+
+}  // namespace duplex::net

@@ -1,0 +1,204 @@
+// Handshakes: who proves the key and agrees on everything gets in; who does not is told why, both
+// sides by name.
+#include "net/rendezvous/handshake.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/net/rank_zero.h"
+
+namespace duplex::net {
+namespace {
+
+TEST(Handshake, APeerMadeFromTheDescriptionGetsIn) {
+  RankZero zero;
+  Socket socket = zero.visit();
+  EXPECT_EQ(raw_greet(socket, {}), "");
+  zero.wait();
+  ASSERT_TRUE(zero.outcome.ok) << zero.outcome.message;
+  ASSERT_EQ(zero.mesh.links().size(), 1U);
+  EXPECT_EQ(zero.mesh.links()[0].rank, 1);
+}
+
+TEST(Handshake, EveryByteOfItIsInTheLedger) {
+  RankZero zero;
+  Socket socket = zero.visit();
+  if (!socket.counters().known)
+    GTEST_SKIP() << "this kernel does not tell how many bytes of a connection it sent again "
+                    "(Linux 4.19 does): its counters cannot be compared with the ledger's";
+  EXPECT_EQ(raw_greet(socket, {}), "");
+  zero.wait();
+  ASSERT_EQ(zero.mesh.links().size(), 1U) << zero.outcome.message;
+  std::uint64_t received = 0, sent = 0;
+  for (const FrameRecord& frame : zero.mesh.links()[0].handshake)
+    (frame.sent ? sent : received) += frame.bytes;
+  const Socket& socket_of_zero = zero.mesh.links()[0].socket;
+  const Deadline acknowledged = Clock::now() + milliseconds(5000);
+  while (socket_of_zero.counters().sent < sent && Clock::now() < acknowledged)
+    std::this_thread::sleep_for(milliseconds(1));
+  const KernelCounters kernel = socket_of_zero.counters();
+  EXPECT_GT(kernel.received, 0U);
+  EXPECT_EQ(received, kernel.received);
+  EXPECT_EQ(sent, kernel.sent);
+}
+
+TEST(Handshake, WithAKey) {
+  RawSelf self;
+  self.key = Key(sha256("secret"));
+  RankZero zero(2, milliseconds(20000), self.key);
+  {  // One that does not know it costs its own connection only.
+    Socket socket = zero.visit();
+    expect_in(raw_greet(socket, {}), {"rank 1 (127.0.0.1:", "rank 0 (127.0.0.1:", "key"});
+  }
+  {
+    Socket socket = zero.visit();
+    RawSelf wrong = self;
+    wrong.key = Key(sha256("guess"));
+    expect_in(raw_greet(socket, wrong), {"key"});
+  }
+  expect_in(zero.join(1, [](MeshSpec& spec) { spec.key = {}; }),
+            {"rank 1 (127.0.0.1:", "rank 0 (127.0.0.1:", "cluster key"});
+  Socket socket = zero.visit();
+  EXPECT_EQ(raw_greet(socket, self), "");
+  zero.wait();
+  EXPECT_TRUE(zero.outcome.ok) << zero.outcome.message;
+  expect_in(zero.log(), {"turned away: rank 1 (127.0.0.1:", "rank 1 (127.0.0.1:"});
+}
+
+TEST(Handshake, AReplayedResponseProvesNothing) {
+  // The same words to another challenge: the proof covers both nonces.
+  const Key key(sha256("secret"));
+  RankZero zero(2, milliseconds(20000), key);
+  Bytes said;
+  for (const bool replay : {false, true}) {
+    Socket socket = zero.visit();
+    RawFrame hello;
+    hello.kind = 1;
+    put(hello.payload, std::int32_t{1});
+    put(hello.payload, std::int32_t{0});
+    put_digest(hello.payload, Digest{});
+    send_raw(socket, hello);
+    const RawFrame challenge = receive_raw(socket);
+    RawFrame response;
+    response.kind = 3;
+    if (!replay) {
+      put(response.payload, std::int32_t{2});
+      for (const char* text : {"test"}) put_text(response.payload, text);
+      for (const char* text : {"model", "data", "settings", "start"}) {
+        put_text(response.payload, text);
+        put_digest(response.payload, sha256(text));
+      }
+      Bytes blank = response.payload;
+      put_digest(blank, Digest{});
+      std::string text = std::string("duplex 2 connects") + '\0';
+      for (const Bytes& part : {hello.payload, challenge.payload, blank})
+        text.append(part.begin(), part.end());
+      put_digest(response.payload, key.hmac(text));
+      said = response.payload;
+    } else {
+      response.payload = said;
+    }
+    send_raw(socket, response);
+    EXPECT_EQ(receive_raw(socket).kind, replay ? 5 : 4);
+  }
+  EXPECT_EQ(zero.join(1), "");
+}
+
+TEST(Handshake, TheListenerMustProveTheKeyToo) {
+  // A listener that accepts anybody, without the key.
+  Listener listener = Listener::open({"127.0.0.1", 0});
+  std::thread impostor([&] {
+    Socket socket = listener.accept(milliseconds(20000));
+    receive_raw(socket);
+    RawFrame challenge;
+    challenge.kind = 2;
+    challenge.payload.assign(32, 7);
+    send_raw(socket, challenge);
+    receive_raw(socket);
+    RawFrame accept;
+    accept.kind = 4;
+    accept.payload.assign(40, 9);
+    send_raw(socket, accept);
+    char byte = 0;
+    EXPECT_THROW(socket.read_exact(&byte, 1, soon(), "testing"), NetworkError);
+  });
+  MeshSpec spec;
+  spec.topology.size = 2;
+  spec.rank = 1;
+  spec.addresses = {{"127.0.0.1", listener.port()}, {"127.0.0.1", 0}};
+  spec.identity = test_identity();
+  spec.key = Key(sha256("secret"));
+  try {
+    Mesh::join(spec);
+    ADD_FAILURE() << "believed an impostor";
+  } catch (const Error& error) {
+    expect_in(error.what(), {"rank 0 (127.0.0.1:", "cluster key"});
+  }
+  impostor.join();
+}
+
+struct Difference {
+  const char* what;
+  std::function<void(MeshSpec&)> change;
+};
+
+TEST(Handshake, RanksThatDifferAreBothTold) {
+  const std::vector<Difference> differences{
+      {"model", [](MeshSpec& s) { s.identity.model = fingerprint("lenet"); }},
+      {"data set", [](MeshSpec& s) { s.identity.data = fingerprint("mnist"); }},
+      {"settings", [](MeshSpec& s) { s.identity.settings = fingerprint("adam"); }},
+      {"starting weights", [](MeshSpec& s) { s.identity.start = fingerprint("other"); }},
+      {"ranks",
+       [](MeshSpec& s) {
+         s.topology.size = 3;
+         s.addresses.push_back({"127.0.0.1", 0});
+         s.addresses[1] = {"127.0.0.1", 0};
+       }},
+  };
+  for (const Difference& difference : differences) {
+    RankZero zero;
+    const std::string told = zero.join(1, difference.change);
+    zero.wait();
+    EXPECT_FALSE(zero.outcome.ok);
+    EXPECT_EQ(zero.outcome.code, Exit::failed);
+    for (const std::string& text : {told, zero.outcome.message})
+      expect_in(text, {difference.what, "rank 1 (127.0.0.1:", "rank 0 (127.0.0.1:"});
+    EXPECT_EQ(told.find('\n'), std::string::npos);
+  }
+}
+
+TEST(Handshake, OfSettingsThoseThatDifferAreTold) {
+  const auto told = [](const std::string& ours, const std::string& theirs) {
+    Identity identity = test_identity();
+    identity.settings = fingerprint(ours);
+    RankZero zero(2, milliseconds(20000), {}, identity);
+    return zero.join(1, [&](MeshSpec& s) { s.identity.settings = fingerprint(theirs); });
+  };
+  const std::string batches = told("sync join, batch 32, seed 1", "sync join, batch 3, seed 1");
+  expect_in(batches, {"settings differ: rank 1 ", "has 'batch 3', rank 0 ", " has 'batch 32': "});
+  expect_in(told("batch 32", "batch 32, mirror"), {" has 'mirror', rank 0 ", " has no 'mirror': "});
+}
+
+TEST(Handshake, TextsOfAnyLengthFit) {
+  RankZero zero;
+  const std::string told = zero.join(1, [](MeshSpec& s) {
+    s.identity.settings = fingerprint(std::string(100000, 'x'));
+    s.identity.model.text = std::string(5000, 'm');  // Words do not count, the digest does.
+  });
+  expect_in(told, {"settings", "rank 0 (127.0.0.1:"});
+}
+
+TEST(Handshake, AnotherVersionIsNamed) {
+  RankZero zero;
+  Socket socket = zero.visit();
+  RawSelf self;
+  self.version = 3;
+  expect_in(raw_greet(socket, self), {"version 3", "version 2", "127.0.0.1:"});
+  EXPECT_EQ(zero.join(1), "");
+  zero.wait();
+  EXPECT_TRUE(zero.outcome.ok) << "one stranger's version ended the run: " << zero.outcome.message;
+}
+
+}  // namespace
+}  // namespace duplex::net

@@ -1,0 +1,99 @@
+// Digests against published vectors; key files that are refused.
+#include "net/rendezvous/key.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "core/error.h"
+#include "tests/temporary_folder.h"
+
+namespace duplex::net {
+namespace {
+
+std::string hex(const Digest& digest) {
+  std::string text;
+  for (const std::uint8_t byte : digest) {
+    char two[3];
+    std::snprintf(two, sizeof two, "%02x", byte);
+    text += two;
+  }
+  return text;
+}
+
+TEST(Digest, Sha256IsThatOfFips180) {
+  EXPECT_EQ(hex(sha256("abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(short_hex(sha256("abc")), "ba7816bf");
+}
+
+TEST(Digest, HmacIsThatOfRfc4231) {
+  // Test case 1: a key of 20 bytes 0x0b. HMAC pads short keys with zeros, so 32 bytes of it are the
+  // same key.
+  Digest secret{};
+  std::fill_n(secret.begin(), 20, std::uint8_t{0x0b});
+  EXPECT_EQ(hex(Key(secret).hmac("Hi There")),
+            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+}
+
+class KeyFile : public testing::Test {
+ protected:
+  std::string refusal() const {
+    try {
+      read_key(path);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+  void write(const std::string& text) const {
+    std::ofstream(path) << text;
+    ::chmod(path.c_str(), 0600);
+  }
+  const TemporaryFolder folder;
+  const std::string path = folder / "cluster.key";
+};
+
+TEST_F(KeyFile, IsItsOwnersAloneAndReadsBack) {
+  const mode_t before = ::umask(0);
+  const Key made = create_key(path);
+  ::umask(before);
+  struct stat status {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0600U);
+  EXPECT_FALSE(made.empty());
+  EXPECT_EQ(read_key(path).hmac("x"), made.hmac("x"));
+  EXPECT_NE(hex(made.hmac("x")), hex(Key().hmac("x")));
+}
+
+TEST_F(KeyFile, IsNeverOverwritten) {
+  const Key made = create_key(path);
+  EXPECT_THROW(create_key(path), Error);
+  EXPECT_EQ(read_key(path).hmac("x"), made.hmac("x"));
+}
+
+TEST_F(KeyFile, OpenToOthersIsRefusedWithTheCure) {
+  create_key(path);
+  for (const mode_t mode : {0640, 0604, 0620}) {
+    ::chmod(path.c_str(), mode);
+    EXPECT_NE(refusal().find("chmod 600 " + path), std::string::npos) << std::oct << mode;
+  }
+}
+
+TEST_F(KeyFile, WhatIsNoKeyIsRefused) {
+  EXPECT_NE(refusal().find("duplex keygen"), std::string::npos);
+  const std::string good = create_key(path).text();
+  for (const std::string& text :
+       {std::string(), std::string("hello\n"), good + "x", good.substr(0, good.size() - 2) + "\n",
+        good.substr(0, good.size() - 2) + "g\n"}) {
+    write(text);
+    EXPECT_NE(refusal().find("holds no key"), std::string::npos) << text;
+  }
+  write(good);
+  EXPECT_EQ(refusal(), "");
+}
+
+}  // namespace
+}  // namespace duplex::net

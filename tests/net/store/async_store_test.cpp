@@ -1,0 +1,114 @@
+// An asynchronous store without a socket: every gradient is applied when it comes.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "tests/net/store/store_data.h"
+
+namespace duplex::net {
+namespace {
+
+TEST(AsyncStore, AnswersAWorkersWholeGradientWhereAsked) {
+  const ShardMap map = ShardMap::central({count}, 0, 1024);
+  std::vector<float> weights = initial();
+  StoreSpec spec = spec_of(2, {}, 0);
+  spec.sync = Sync::none;
+  spec.publish_together = true;
+  std::vector<std::pair<std::size_t, int>> published;
+  const auto store = make_store(map, 0, spec, {weights.data()}, [&](const Publication& made) {
+    published.emplace_back(made.chunk, made.worker);
+  });
+  const std::vector<float> gradient = gradient_of(0, 0);
+  const auto submit = [&](std::size_t chunk, int worker) {
+    store->submit(chunk, worker, 0, gradient.data() + map[chunk].offset);
+  };
+  for (std::size_t chunk = map.chunks(); chunk-- > 1;) submit(chunk, 0);
+  submit(0, 1);  // Another's makes nothing whole.
+  EXPECT_TRUE(published.empty());
+  submit(0, 0);
+  std::vector<std::pair<std::size_t, int>> all;
+  for (std::size_t chunk = 0; chunk < map.chunks(); ++chunk) all.emplace_back(chunk, 0);
+  EXPECT_EQ(published, all);
+}
+
+/// An asynchronous store of one chunk, and what it published: (worker, step).
+struct AsyncBench {
+  explicit AsyncBench(int workers, int own = -1)
+      : map(ShardMap::central({count}, 0)), weights(initial()) {
+    StoreSpec spec = spec_of(workers, momentum(), 0);
+    spec.sync = Sync::none;
+    spec.own = own;
+    store = make_store(map, 0, spec, {weights.data()}, [this](const Publication& made) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      published.emplace_back(made.worker, made.step);
+    });
+  }
+  std::vector<float> read(int worker) {
+    std::vector<float> values(count);
+    store->read(0, worker, values.data());
+    return values;
+  }
+  ShardMap map;
+  std::vector<float> weights;
+  std::mutex mutex;
+  std::vector<std::pair<int, std::uint64_t>> published;
+  std::unique_ptr<Store> store;
+};
+
+TEST(AsyncStore, AppliesEveryGradientOnceInTheOrderOfArrival) {
+  AsyncBench bench(2);
+  std::vector<float> expected = initial(), velocity(count, 0.0F);
+  float* state[] = {velocity.data()};
+  const std::vector<std::pair<int, std::uint64_t>> order{{1, 0}, {1, 1}, {0, 0}, {1, 2}, {0, 1}};
+  std::uint64_t number = 0;
+  for (const auto& [worker, step] : order) {
+    const std::vector<float> gradient = gradient_of(worker, step);
+    bench.store->submit(0, worker, step, gradient.data());
+    update({momentum(), 0.01F, ++number}, count, expected.data(), gradient.data(), state);
+    EXPECT_EQ(bench.published.back(), std::make_pair(worker, step + 1));
+    EXPECT_THROW(bench.store->reserve(0, worker, step, {}), ProtocolError);
+    EXPECT_THROW(bench.store->reserve(0, worker, step + 2, {}), ProtocolError);
+  }
+  EXPECT_TRUE(same_bits(bench.read(0), expected));
+  EXPECT_TRUE(same_bits(bench.weights, initial()));  // The worker's own are left alone.
+}
+
+TEST(AsyncStore, CountsStaleness) {
+  AsyncBench bench(2);
+  const std::vector<float> gradient = gradient_of(0, 0);
+  bench.read(0);
+  bench.read(1);
+  bench.store->submit(0, 0, 0, gradient.data());  // Nothing came between.
+  bench.read(0);
+  bench.store->submit(0, 0, 1, gradient.data());
+  bench.store->submit(0, 1, 0, gradient.data());  // Two of worker 0 did.
+  std::vector<std::uint64_t> sums;
+  for (const Store::Staleness& entry : bench.store->staleness()) sums.push_back(entry.sum);
+  EXPECT_EQ(sums, (std::vector<std::uint64_t>{0, 0, 2}));
+}
+
+TEST(AsyncStore, EndsWithTheSameWeightsForAllThatAreLeft) {
+  AsyncBench bench(3);
+  const std::vector<float> gradient = gradient_of(0, 0);
+  bench.store->submit(0, 0, 0, gradient.data());
+  bench.published.clear();
+  bench.store->done(0, false);
+  EXPECT_THROW(bench.store->reserve(0, 0, 1, {}), ProtocolError);
+  EXPECT_THROW(bench.store->done(0, false), ProtocolError);
+  bench.store->done(1, true);
+  EXPECT_TRUE(bench.published.empty());
+  bench.store->done(2, false);
+  EXPECT_EQ(bench.published, (std::vector<std::pair<int, std::uint64_t>>{{0, 2}, {2, 1}}));
+}
+
+/// The own worker says goodbye when it has its last weights: nobody else's may come behind them.
+TEST(AsyncStore, GivesItsOwnWorkerTheLastWeightsLast) {
+  AsyncBench bench(3, 0);
+  for (const int worker : {1, 0, 2}) bench.store->done(worker, false);
+  EXPECT_EQ(bench.published, (std::vector<std::pair<int, std::uint64_t>>{{1, 1}, {2, 1}, {0, 1}}));
+}
+
+}  // namespace
+}  // namespace duplex::net

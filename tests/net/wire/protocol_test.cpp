@@ -1,0 +1,157 @@
+// The bytes of the protocol: golden frames, and PROTOCOL.md's tables against the code.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "net/connection/connection.h"
+#include "net/wire/frame.h"
+
+namespace duplex::net {
+namespace {
+
+TEST(Frame, GoldenBytes) {
+  FrameHeader header;
+  header.kind = FrameKind::gradient;
+  header.parameter = 0x01020304;
+  header.chunk = 0x05060708;
+  header.step = 0x1112131415161718;
+  header.length = 0x2122232425262728;
+  const HeaderBytes golden{'D',  'X',  'P',  'L',  0x02, 0x00, 0x11, 0x00, 0x04, 0x03, 0x02,
+                           0x01, 0x08, 0x07, 0x06, 0x05, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13,
+                           0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21};
+  EXPECT_EQ(encode(header), golden);
+  const FrameHeader read = decode(golden);
+  EXPECT_EQ(read.magic, frame_magic);
+  EXPECT_EQ(read.version, protocol_version);
+  EXPECT_EQ(read.kind, FrameKind::gradient);
+  EXPECT_EQ(read.parameter, header.parameter);
+  EXPECT_EQ(read.chunk, header.chunk);
+  EXPECT_EQ(read.step, header.step);
+  EXPECT_EQ(read.length, header.length);
+}
+
+TEST(Frame, AbortGoldenBytes) {
+  const auto bytes = encode(AbortReason{"why", Exit::timed_out});
+  EXPECT_EQ(bytes, (std::vector<std::uint8_t>{0x04, 0, 0, 0, 0x03, 0, 0, 0, 'w', 'h', 'y'}));
+  const AbortReason reason = decode_abort(bytes.data(), bytes.size());
+  EXPECT_EQ(reason.text, "why");
+  EXPECT_EQ(reason.code, Exit::timed_out);
+  // A peer cannot end a run as a success, nor make up a code.
+  for (const std::uint8_t code : {0, 5, 255}) {
+    auto other = bytes;
+    other[0] = code;
+    EXPECT_EQ(decode_abort(other.data(), other.size()).code, Exit::failed);
+  }
+  EXPECT_LE(encode(AbortReason{std::string(5000, 'x'), Exit::failed}).size(), abort_limit);
+}
+
+TEST(Frame, PayloadsAreCheckedBeforeTheyAreBelieved) {
+  const auto reads = [](std::vector<std::uint8_t> bytes) {
+    std::uint32_t number = 0;
+    std::string text;
+    PayloadReader reader(bytes.data(), bytes.size());
+    reader.number(number);
+    reader.text(text);
+    reader.done();
+  };
+  EXPECT_NO_THROW(reads({1, 0, 0, 0, 2, 0, 0, 0, 'a', 'b'}));
+  EXPECT_THROW(reads({}), ProtocolError);
+  EXPECT_THROW(reads({1, 0, 0}), ProtocolError);
+  EXPECT_THROW(reads({1, 0, 0, 0, 2, 0, 0, 0, 'a'}), ProtocolError);                   // cut off
+  EXPECT_THROW(reads({1, 0, 0, 0, 2, 0, 0, 0, 'a', 'b', 'c'}), ProtocolError);         // left over
+  EXPECT_THROW(reads({1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 'a', 'b'}), ProtocolError);  // 4 GiB
+  std::vector<std::uint8_t> long_text{1, 0, 0, 0, 0x01, 0x04, 0, 0};
+  long_text.resize(long_text.size() + 1025, 'x');
+  EXPECT_THROW(reads(long_text), ProtocolError);
+}
+
+/// The rows of the table under a heading, split at the bars.
+std::vector<std::vector<std::string>> table_of(const std::string& heading) {
+  std::ifstream page("net/PROTOCOL.md");
+  EXPECT_TRUE(page) << "net/PROTOCOL.md: the tests are to be run from the root of the tree";
+  std::vector<std::vector<std::string>> rows;
+  std::string line;
+  while (std::getline(page, line) && line != "## " + heading) {
+  }
+  while (std::getline(page, line) && line.rfind("## ", 0) != 0) {
+    if (line.rfind("| ", 0) != 0) continue;
+    std::vector<std::string> cells;
+    std::size_t from = 1;
+    for (std::size_t bar = line.find('|', 1); bar != std::string::npos;
+         bar = line.find('|', from)) {
+      std::string cell = line.substr(from, bar - from);
+      cell.erase(0, cell.find_first_not_of(' '));
+      cell.erase(cell.find_last_not_of(' ') + 1);
+      cells.push_back(cell);
+      from = bar + 1;
+    }
+    rows.push_back(cells);
+  }
+  if (!rows.empty()) rows.erase(rows.begin());  // The header row.
+  return rows;
+}
+
+TEST(Protocol, TheHeadersTableIsTheHeader) {
+  const auto rows = table_of("Header");
+  ASSERT_EQ(rows.size(), 7U);
+  FrameHeader blank;
+  blank.magic = 0;
+  blank.version = 0;
+  blank.kind = FrameKind{0};
+  std::size_t expected_offset = 0;
+  for (const auto& row : rows) {
+    const std::size_t offset = std::stoul(row[0]), bytes = std::stoul(row[1]);
+    EXPECT_EQ(offset, expected_offset) << row[2];
+    expected_offset += bytes;
+    FrameHeader header = blank;
+    if (row[2] == "magic")
+      header.magic = 0xffffffffU;
+    else if (row[2] == "version")
+      header.version = 0xffff;
+    else if (row[2] == "kind")
+      header.kind = FrameKind{0xffff};
+    else if (row[2] == "parameter")
+      header.parameter = 0xffffffffU;
+    else if (row[2] == "chunk")
+      header.chunk = 0xffffffffU;
+    else if (row[2] == "step")
+      header.step = ~std::uint64_t{0};
+    else if (row[2] == "length")
+      header.length = ~std::uint64_t{0};
+    else
+      ADD_FAILURE() << "unknown field " << row[2];
+    const HeaderBytes encoded = encode(header);
+    for (std::size_t i = 0; i < encoded.size(); ++i)
+      EXPECT_EQ(encoded[i], i >= offset && i < offset + bytes ? 0xff : 0)
+          << row[2] << ", byte " << i;
+  }
+  EXPECT_EQ(expected_offset, header_bytes);
+}
+
+TEST(Protocol, TheKindsTableNamesEveryKind) {
+  std::set<int> numbers;
+  for (const auto& row : table_of("Kinds")) {
+    const int number = std::stoi(row[0]);
+    numbers.insert(number);
+    EXPECT_EQ(name_of(static_cast<FrameKind>(number)), row[1]);
+  }
+  for (int number = 0; number < 1000; ++number)
+    EXPECT_EQ(name_of(static_cast<FrameKind>(number)).rfind("kind ", 0) != 0,
+              numbers.count(number) == 1)
+        << number;
+}
+
+TEST(Protocol, TheLimitsStandThere) {
+  std::ifstream page("net/PROTOCOL.md");
+  const std::string text((std::istreambuf_iterator<char>(page)), {});
+  EXPECT_NE(text.find("# The protocol between ranks, version " + std::to_string(protocol_version)),
+            std::string::npos);
+  EXPECT_NE(text.find("at most " + std::to_string(PayloadReader::text_limit)), std::string::npos);
+  EXPECT_EQ(Connection::report_part, std::uint64_t{1} << 20);
+  EXPECT_EQ(Connection::report_limit, std::uint64_t{256} << 20);
+  EXPECT_NE(text.find("at most 1 MiB"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace duplex::net

@@ -1,0 +1,79 @@
+#include "tools/flags/command_line.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <iomanip>
+#include <sstream>
+
+#include "core/error.h"
+
+namespace duplex::tools {
+namespace {
+
+/// `allowed` is both the range in the help text and what a refusal says.
+template <class Allow>
+CLI::Validator numbers(const std::string& allowed, Allow allow) {
+  return {[=](std::string& text) -> std::string {
+            char* end = nullptr;
+            const double value = std::strtod(text.c_str(), &end);
+            const bool number = end != text.c_str() && *end == '\0' && std::isfinite(value);
+            return number && allow(value) ? "" : "'" + text + "' is not a number " + allowed;
+          },
+          allowed};
+}
+
+std::string text_of(double value) {
+  std::ostringstream text;
+  text << std::setprecision(12) << value;
+  return text.str();
+}
+
+}  // namespace
+
+std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& done) {
+    return app.exit(done);
+  } catch (const CLI::ParseError& error) {
+    const std::string name = argv[0];
+    throw Error(name + ": " + error.what() + " (see duplex " + name + " --help)", Exit::usage);
+  }
+  return std::nullopt;
+}
+
+CLI::Validator between(double low, double high) {
+  return numbers("from " + text_of(low) + " to " + text_of(high),
+                 [=](double value) { return value >= low && value <= high; });
+}
+
+CLI::Validator at_least(double low) {
+  return numbers("from " + text_of(low), [=](double value) { return value >= low; });
+}
+
+CLI::Validator positive() {
+  return numbers("above 0", [](double value) { return value > 0.0; });
+}
+
+CLI::Validator as_seconds() {
+  return CLI::Validator(
+      [](std::string& text) {
+        static const std::pair<const char*, double> units[] = {
+            {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"s", 1.0}};
+        for (const auto& [unit, factor] : units) {
+          const std::string::size_type length = std::string(unit).size();
+          double value = 0.0;
+          if (text.size() <= length || text.compare(text.size() - length, length, unit) != 0 ||
+              !CLI::detail::lexical_cast(text.substr(0, text.size() - length), value))
+            continue;
+          char number[32];
+          std::snprintf(number, sizeof number, "%.17g", value * factor);
+          text = number;
+          break;
+        }
+        return std::string();
+      },
+      "SECONDS", "seconds");
+}
+
+}  // namespace duplex::tools

@@ -1,0 +1,19 @@
+// The flags that say how workers train together (Appendix C.3); the same for dist and simulate.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+#include "tools/plan/parallel.h"
+
+namespace duplex::tools {
+
+struct ParallelFlags {
+  ParallelSpec spec;
+
+  void add_to(CLI::App& app);
+  /// After parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
+  void resolve(const std::string& command) const;
+};
+
+}  // namespace duplex::tools

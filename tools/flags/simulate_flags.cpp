@@ -1,0 +1,186 @@
+#include "tools/flags/simulate_flags.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/error.h"
+#include "tools/flags/command_line.h"
+#include "tools/run_directory/run_files.h"
+#include "tools/simulation/stragglers.h"
+#include "tools/text/quartiles.h"
+#include "tools/text/rate.h"
+#include "tools/text/table.h"
+
+namespace duplex::tools {
+namespace {
+
+std::pair<std::string, std::string> halves(const std::string& text, const char* flag) {
+  const auto colon = text.find(':');
+  if (colon == std::string::npos)
+    throw Error(std::string("simulate: ") + flag + " '" + text + "' has no colon (see --help)",
+                Exit::usage);
+  return {text.substr(0, colon), text.substr(colon + 1)};
+}
+
+}  // namespace
+
+void SimulateFlags::add_to(CLI::App& app) {
+  model.add_to(app);
+  app.add_option("--profile", profile, "layers' seconds: profile.json of local --profile");
+  app.add_option("--t-grad", grad,
+                 "instead: seconds for the gradient of a batch, shared out by multiply-adds")
+      ->transform(as_seconds())
+      ->check(positive());
+  app.add_option("--rate", rate, "of every rank's link, in each direction: 1Gbit/s");
+  app.add_option("--t-comm", comm,
+                 "instead: seconds for one transfer of all weights, as transport measures it")
+      ->transform(as_seconds())
+      ->check(positive());
+  app.add_option("--from", from,
+                 "run directories of local, transport or dist: profile or t_grad, t_comm and the "
+                 "owners' rate, as measured in the first that has them, unless given");
+  app.add_option("--latency", latency, "seconds from one rank to another (default 0.00005)")
+      ->transform(as_seconds())
+      ->check(between(0.0, 60.0));
+  app.add_option("--link", links, "RANKS:RATE, links that differ; RANKS: 3, 0-7 or all");
+  app.add_option("--workers", workers, "how many, N; csv: from 1 to N")
+      ->required()
+      ->check(between(1, 8192));
+  app.add_option("--batches", batches, "of the whole training, D (default 128)")
+      ->check(between(1, 1e9));
+  app.add_option("--batch", batch, "images a batch, which split shares out (default 32)")
+      ->check(between(1, 1e9));
+  parallel.add_to(app);
+  app.add_option("--slow", slow,
+                 "RANKS:HOW, stragglers: 3:1.5, all:lognormal:0.1, 0-3:uniform:1:2 or "
+                 "7:exponential:0.3, the factor that computing takes longer by, of every step");
+  app.add_option("--lose", lose, "RANK:SECONDS, a rank that vanishes");
+  app.add_option("--owner-rate", owner_rate,
+                 "at which an owner adds a gradient, and updates: 4GB/s (default: as --from has "
+                 "it of transport, else in no time)");
+  app.add_option("--queue", queue,
+                 "bytes that wait at a port of the switch while more comes than goes (default "
+                 "1000000)")
+      ->check(between(0.0, 1e9));
+  app.add_option(
+         "--unfair", unfair,
+         "deviation of the logarithm of a connection's share of a switch's port, as TCP's differ "
+         "(default 0.08; for more than 128 ranks 0: all alike)")
+      ->check(between(0.0, 2.0));
+  app.add_option("--seed", seed, "of what is drawn (default 1)");
+  app.add_option("--resolution", resolution,
+                 "seconds within which events count as one moment (default: a nanosecond; for "
+                 "more than 32 ranks a thousandth of t_grad)")
+      ->check(between(1e-12, 1e6));
+  app.add_option("--output", output,
+                 "report (default), or csv: the speedups of 1 to N workers, between semicolons")
+      ->check(CLI::IsMember({"report", "csv"}));
+  app.add_option("--logdir", logdir, "write the run directory that dist would");
+  app.add_option("--records", records, "ranks whose ledgers and trace are kept (default 32)")
+      ->check(between(1, 8192));
+  app.add_flag("--trace", trace, "write trace.json, as dist does");
+  app.add_option("--trace-steps", trace_steps, "how many steps --trace is of (default 10)")
+      ->check(between(1, 100));
+}
+
+void SimulateFlags::resolve() const {
+  if (grad && !profile.empty())
+    throw Error("simulate: --t-grad and --profile say the same; give one of them", Exit::usage);
+  if (comm && !rate.empty())
+    throw Error("simulate: --t-comm and --rate say the same; give one of them", Exit::usage);
+  parallel.resolve("simulate");
+  if (!parallel.spec.splits() && workers > batches)
+    throw Error("simulate: " + std::to_string(workers) + " workers for " + std::to_string(batches) +
+                    " batches: some would have none",
+                Exit::usage);
+  if (parallel.spec.splits() && workers > batch)
+    throw Error("simulate: " + std::to_string(workers) + " workers for a batch of " +
+                    std::to_string(batch) + ": some would have nothing of it",
+                Exit::usage);
+  if (output == "csv" && (writes() || !lose.empty()))
+    throw Error(
+        "simulate: --output csv is of many runs; it goes without --logdir, --trace and "
+        "--lose",
+        Exit::usage);
+}
+
+SimulationRequest SimulateFlags::request() const {
+  SimulationRequest request;
+  request.parallel = parallel.spec;
+  request.workers = workers;
+  request.batches = batches;
+  request.batch = batch;
+  request.seed = seed;
+  request.latency = latency;
+  request.queue = queue;
+  request.unfairness = unfair;
+  request.resolution = resolution;
+  const int ranks = workers + (parallel.spec.central() ? 1 : 0);
+  for (const std::string& text : links) {
+    const auto [who, how] = halves(text, "--link");
+    request.links.emplace_back(parse_ranks(who, ranks, text), parse_rate(how));
+  }
+  for (const std::string& text : lose) {
+    const auto [who, when] = halves(text, "--lose");
+    const Ranks these = parse_ranks(who, ranks, text);
+    double at = -1.0;
+    if (!CLI::detail::lexical_cast(when, at) || !(at >= 0.0) || these.first != these.last)
+      throw Error("simulate: --lose '" + text + "' is not RANK:SECONDS", Exit::usage);
+    request.losses.push_back({these.first, at});
+  }
+  for (const std::string& text : slow) request.stragglers.push_back(Straggler::parse(text, ranks));
+  return request;
+}
+
+Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes) {
+  const Model model = flags.model.build();
+  std::optional<double> grad = flags.grad, comm = flags.comm;
+  double owner_rate = flags.owner_rate.empty() ? 0.0 : parse_rate(flags.owner_rate);
+  std::string profile = flags.profile;
+  std::optional<double> run_grad;  // Measured over the whole of the run that the profile is of.
+  const auto note = [&](const std::string& what, const std::string& from) {
+    notes.push_back(what + " from " + from);
+  };
+  for (const std::string& directory : flags.from) {
+    const MeasuredCosts measured = measured_costs(directory);
+    const std::string from = directory + " (" + measured.what + ")";
+    if (!grad && profile.empty() && std::filesystem::exists(directory + "/profile.json")) {
+      profile = directory + "/profile.json";
+      run_grad = measured.grad;
+      note("profile", from);
+    }
+    if (!grad && profile.empty() && measured.grad) {
+      grad = measured.grad;
+      note("t_grad " + duration_text(*grad), from);
+    }
+    if (!comm && flags.rate.empty() && measured.comm) {
+      comm = measured.comm;
+      note("t_comm " + duration_text(*comm), from);
+    }
+    if (owner_rate <= 0.0 && measured.owner_rate) {
+      owner_rate = *measured.owner_rate;
+      note("owners' " + fixed(owner_rate * 1e-9, 2) + " GB/s", from);
+    }
+  }
+  if (profile.empty() && !grad)
+    throw Error("simulate: no times; give --profile, --t-grad, or --from a run of local",
+                Exit::usage);
+  LayerTimes times = profile.empty() ? share_out(*grad, model) : read_profile(profile, model);
+  if (!(times.sum() > 0.0)) throw Error("profile " + profile + ": no layer takes any time");
+  if (run_grad) {
+    // The layers' medians add up to less than the median step where the machine is disturbed; what
+    // estimate takes of the same run is the step.
+    notes.push_back("its layers add up to " + duration_text(times.sum()) +
+                    " and are scaled to the run's t_grad, " + duration_text(*run_grad));
+    times.scale(*run_grad / times.sum());
+  }
+  if (!comm && flags.rate.empty())
+    throw Error("simulate: no link; give --rate, --t-comm, or --from a run of transport",
+                Exit::usage);
+  Scenario found = comm ? Scenario::with_comm(model, times, *comm)
+                        : Scenario::with_rate(model, times, parse_rate(flags.rate));
+  found.owner_rate = owner_rate;
+  return found;
+}
+
+}  // namespace duplex::tools

@@ -1,0 +1,43 @@
+// The flags of simulate, and what they mean for the simulation.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/flags/model_flags.h"
+#include "tools/flags/parallel_flags.h"
+#include "tools/simulation/scenario.h"
+
+namespace duplex::tools {
+
+struct SimulateFlags {
+  ModelFlags model;
+  std::optional<double> grad, comm;
+  std::string profile, rate;
+  std::vector<std::string> from;
+  ParallelFlags parallel;
+  std::string output = "report", logdir, owner_rate;
+  double queue = 1e6;
+  std::optional<double> unfair;
+  int workers = 0, records = 32;
+  std::int64_t batches = 128, batch = 32;
+  std::uint64_t seed = 1, trace_steps = 10;
+  double latency = 50e-6;
+  std::optional<double> resolution;
+  std::vector<std::string> slow, links, lose;
+  bool trace = false;
+
+  void add_to(CLI::App& app);
+  /// After parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
+  void resolve() const;
+  SimulationRequest request() const;
+  bool writes() const { return trace || !logdir.empty(); }
+};
+
+/// The scenario, and lines for the user on where it comes from.
+Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes);
+
+}  // namespace duplex::tools

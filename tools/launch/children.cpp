@@ -1,0 +1,192 @@
+#include "tools/launch/children.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <system_error>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "tools/launch/stop.h"
+
+namespace duplex::tools {
+namespace {
+
+/// What the other ranks are given to end by themselves.
+constexpr double grace_seconds = 10.0;
+
+volatile sig_atomic_t interrupted = 0;
+
+/// A rank's process, and what it says.
+class Child {
+ public:
+  Child(std::size_t rank, const std::vector<std::string>& command) : rank_(rank) {
+    int input[2] = {-1, -1}, output[2] = {-1, -1}, error[2] = {-1, -1};
+    for (int* pipe : {input, output, error}) {
+      if (::pipe2(pipe, O_CLOEXEC) != 0) fail("pipe");
+    }
+    std::vector<char*> arguments;
+    for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    pid_ = ::fork();
+    if (pid_ < 0) fail("fork");
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      ::setpgid(0, 0);  // Ctrl-C reaches the launcher alone, which passes it on.
+      ::dup2(input[0], STDIN_FILENO);
+      ::dup2(output[1], STDOUT_FILENO);
+      ::dup2(error[1], STDERR_FILENO);
+      ::execvp(arguments[0], arguments.data());
+      std::fprintf(stderr, "%s cannot be run: %s\n", arguments[0], std::strerror(errno));
+      ::_exit(127);
+    }
+    for (const int end : {input[0], output[1], error[1]}) ::close(end);
+    input_ = input[1];
+    streams_[0] = {output[0], stdout, ""};
+    streams_[1] = {error[0], stderr, ""};
+  }
+  ~Child() {
+    if (input_ >= 0) ::close(input_);
+    for (Stream& stream : streams_) {
+      if (stream.from >= 0) ::close(stream.from);
+    }
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  void watch(std::vector<pollfd>& polled) const {
+    for (const Stream& stream : streams_) polled.push_back({stream.from, POLLIN, 0});
+  }
+  /// Passes on what has come on the stream of number 0 or 1, line by line.
+  void pass_on(std::size_t number) {
+    Stream& stream = streams_[number];
+    char bytes[4096];
+    const ssize_t got = ::read(stream.from, bytes, sizeof bytes);
+    if (got < 0 && errno == EINTR) return;
+    if (got > 0) stream.line.append(bytes, static_cast<std::size_t>(got));
+    if (got <= 0 && !stream.line.empty()) stream.line += '\n';
+    for (std::size_t end; (end = stream.line.find('\n')) != std::string::npos;) {
+      std::fprintf(stream.to, "[%zu] %s\n", rank_, stream.line.substr(0, end).c_str());
+      stream.line.erase(0, end + 1);
+    }
+    std::fflush(stream.to);
+    if (got > 0) return;
+    ::close(stream.from);
+    stream.from = -1;
+  }
+  bool silent() const { return streams_[0].from < 0 && streams_[1].from < 0; }
+
+  /// Whether it has ended; its exit code then, 128 + the signal if that ended it.
+  bool ended() {
+    int status = 0;
+    if (code_ >= 0) return true;
+    if (::waitpid(pid_, &status, WNOHANG) != pid_) return false;
+    code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return true;
+  }
+  int code() const { return code_; }
+  std::size_t rank() const { return rank_; }
+  void signal(int number) const {
+    if (code_ < 0) ::kill(-pid_, number);
+  }
+
+ private:
+  struct Stream {
+    int from = -1;
+    std::FILE* to = nullptr;
+    std::string line;
+  };
+  [[noreturn]] static void fail(const char* what) {
+    throw Error(std::string("launch: ") + what + ": " + std::generic_category().message(errno));
+  }
+
+  std::size_t rank_;
+  pid_t pid_ = -1;
+  int input_ = -1, code_ = -1;
+  Stream streams_[2];
+};
+
+class Launch {
+ public:
+  explicit Launch(const std::vector<std::vector<std::string>>& commands) {
+    for (const auto& command : commands) {
+      children_.push_back(std::make_unique<Child>(children_.size(), command));
+    }
+  }
+
+  /// Until all have ended. The first exit code that is not 0, or 130 after Ctrl-C.
+  int run() {
+    while (!all_ended()) {
+      pass_on();
+      notice();
+    }
+    return interrupted != 0 ? 130 : code_;
+  }
+
+ private:
+  bool all_ended() {
+    bool all = true;
+    for (const auto& child : children_) {
+      const bool before = child->code() >= 0;
+      if (child->ended() && !before && child->code() != 0 && code_ == 0) {
+        code_ = child->code();
+        if (interrupted == 0)
+          std::fprintf(stderr, "launch: rank %zu ended with exit code %d\n", child->rank(), code_);
+        if (deadline_ == 0) end_others(grace_seconds);  // Else they are being ended.
+      }
+      all = all && child->ended() && child->silent();
+    }
+    return all;
+  }
+
+  void pass_on() {
+    std::vector<pollfd> polled;
+    for (const auto& child : children_) child->watch(polled);
+    if (::poll(polled.data(), polled.size(), 50) <= 0) return;
+    for (std::size_t i = 0; i < polled.size(); ++i) {
+      if (polled[i].fd >= 0 && polled[i].revents != 0) children_[i / 2]->pass_on(i % 2);
+    }
+  }
+
+  /// Ctrl-C, and deadlines of those that are to end.
+  void notice() {
+    if (interrupted != 0 && deadline_ == 0) {
+      std::fprintf(stderr, "launch: interrupted; ending all ranks\n");
+      end_others(0.0);
+    }
+    if (deadline_ == 0 || clock_ns() < deadline_ || next_signal_ == 0) return;
+    for (const auto& child : children_) child->signal(next_signal_);
+    next_signal_ = next_signal_ == SIGTERM ? SIGKILL : 0;
+    deadline_ = clock_ns() + static_cast<std::int64_t>(obey_seconds * 1e9);
+  }
+
+  void end_others(double after) {
+    deadline_ = clock_ns() + static_cast<std::int64_t>(after * 1e9);
+    next_signal_ = SIGTERM;
+  }
+
+  std::vector<std::unique_ptr<Child>> children_;
+  int code_ = 0;
+  std::int64_t deadline_ = 0;
+  int next_signal_ = 0;
+};
+
+}  // namespace
+
+int run_together(const std::vector<std::vector<std::string>>& commands) {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  return Launch(commands).run();
+}
+
+}  // namespace duplex::tools

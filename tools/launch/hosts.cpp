@@ -1,0 +1,55 @@
+#include "tools/launch/hosts.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <filesystem>
+
+#include "core/error.h"
+#include "net/wire/listener.h"
+
+namespace duplex::tools {
+namespace {
+
+std::string quoted(const std::string& text) {
+  const bool plain = !text.empty() && text.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_-+=./:,@%") == std::string::npos;
+  if (plain) return text;
+  std::string result = "'";
+  for (const char letter : text)
+    result += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return result + "'";
+}
+
+}  // namespace
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + quoted(word);
+  return line;
+}
+
+std::string own_path() {
+  char path[PATH_MAX];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+  if (length <= 0) throw Error("launch: this program's own path is not known");
+  return {path, static_cast<std::size_t>(length)};
+}
+
+bool is_here(const std::string& host) {
+  try {
+    net::Listener::open({host, 0});  // Only on its own addresses can a machine listen.
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::vector<std::string> ssh_command(const std::string& ssh, const std::string& host,
+                                     const std::string& script) {
+  const std::string folder = quoted(std::filesystem::current_path().string());
+  return {ssh, "-o", "BatchMode=yes", host, "sh -c " + quoted("cd " + folder + " && " + script)};
+}
+
+}  // namespace duplex::tools

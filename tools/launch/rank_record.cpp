@@ -1,0 +1,177 @@
+#include "tools/launch/rank_record.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+
+#include "core/error.h"
+
+namespace duplex::tools {
+namespace {
+
+using datasets::Descriptor;
+using datasets::error_text;
+
+/// The folder, if it is this user's alone. Nobody else can then change what lies in it.
+Descriptor open_folder(const std::string& path) {
+  Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  if (folder.number() < 0 && (errno == ENOTDIR || errno == ELOOP)) {
+    throw Error(path + " is a link or no folder: remove it");
+  }
+  if (folder.number() < 0 || ::fstat(folder.number(), &status) != 0) {
+    throw Error(path + " cannot be opened: " + error_text(errno));
+  }
+  if (status.st_uid != ::geteuid()) {
+    throw Error(path + " belongs to another user (of number " + std::to_string(status.st_uid) +
+                "): it has to be removed");
+  }
+  if ((status.st_mode & 077U) != 0) {
+    throw Error(path + " is accessible to others: chmod 700 it");
+  }
+  return folder;
+}
+
+struct flock write_lock() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+/// Opens the folder's records one by one; `visit` gets the file and its name.
+void for_each_record(const Descriptor& folder,
+                     const std::function<void(const Descriptor&, const char*)>& visit) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(
+      ::fdopendir(::openat(folder.number(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), ::closedir);
+  if (!listing) return;
+  while (const dirent* entry = ::readdir(listing.get())) {
+    if (entry->d_name[0] == '.') continue;
+    const Descriptor file(
+        ::openat(folder.number(), entry->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (file.number() >= 0) visit(file, entry->d_name);
+  }
+}
+
+/// The process that holds the lock on a record; -1: nobody does, and the record is gone now.
+pid_t holder_of(const Descriptor& file, const Descriptor& folder, const char* name) {
+  for (;;) {
+    struct flock lock = write_lock();
+    // With the lock held, so that no rank locks it meanwhile and takes it for its own.
+    if (::fcntl(file.number(), F_SETLK, &lock) == 0) {
+      ::unlinkat(folder.number(), name, 0);
+      return -1;
+    }
+    lock = write_lock();
+    if (::fcntl(file.number(), F_GETLK, &lock) != 0) return -1;  // No locks on this file system.
+    if (lock.l_type != F_UNLCK) return std::max(lock.l_pid, 0);  // Negative: of another machine.
+  }
+}
+
+/// "RANK NODEFILE", to the file's end.
+std::string text_of(const Descriptor& file) {
+  std::string text;
+  char bytes[4096];
+  for (ssize_t got = 0; (got = ::read(file.number(), bytes, sizeof bytes)) > 0;) {
+    text.append(bytes, static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string record_folder() {
+  return "/tmp/duplex-" + std::to_string(::geteuid());
+}
+
+std::string record_name(const std::string& nodefile) {
+  return std::filesystem::absolute(nodefile).lexically_normal().string();
+}
+
+RankRecord::RankRecord(const std::string& nodefile, int rank, const std::string& folder) {
+  try {
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+      throw Error(folder + " cannot be made: " + error_text(errno));
+    }
+    Descriptor opened = open_folder(folder);
+    ::flock(opened.number(), LOCK_SH | LOCK_NB);
+    for_each_record(opened, [&](const Descriptor& file, const char* name) {
+      holder_of(file, opened, name);  // Removes those of ranks that were killed.
+    });
+    path_ = folder + "/";
+    write(opened, std::to_string(rank) + " " + record_name(nodefile));
+    folder_ = opened.release();
+  } catch (const std::exception& error) {
+    trouble_ = std::string(error.what()) + "; duplex launch stop will not find this rank";
+  }
+}
+
+void RankRecord::write(const Descriptor& folder, const std::string& text) {
+  const std::string process = std::to_string(::getpid());
+  for (int number = 0; number < 1000; ++number) {
+    // Of another pid namespace there may be one with this number.
+    const std::string name = process + "." + std::to_string(number);
+    Descriptor file(::openat(folder.number(), name.c_str(),
+                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (file.number() < 0 && errno == EEXIST) continue;
+    const std::string place = path_ + name;
+    if (file.number() < 0) throw Error(place + " cannot be made: " + error_text(errno));
+    if (::write(file.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+      const int reason = errno;
+      ::unlinkat(folder.number(), name.c_str(), 0);
+      throw Error(place + " cannot be written: " + error_text(reason));
+    }
+    struct flock lock = write_lock();
+    while (::fcntl(file.number(), F_SETLKW, &lock) != 0) {
+      if (errno == EINTR) continue;
+      const int reason = errno;
+      ::unlinkat(folder.number(), name.c_str(), 0);
+      throw Error(place + " cannot be locked: " + error_text(reason));
+    }
+    // Another rank may have found it before it was locked, and removed it.
+    struct stat status {};
+    if (::fstat(file.number(), &status) != 0 || status.st_nlink == 0) continue;
+    path_ = place;
+    file_ = file.release();
+    return;
+  }
+  throw Error(path_ + " takes no record");
+}
+
+RankRecord::~RankRecord() {
+  if (file_ < 0) return;
+  ::unlink(path_.c_str());
+  ::close(file_);
+  ::close(folder_);
+}
+
+std::vector<RunningRank> running_ranks(const std::string& nodefile, const std::string& folder) {
+  struct stat status {};
+  if (::lstat(folder.c_str(), &status) != 0 && errno == ENOENT) return {};
+  const Descriptor opened = open_folder(folder);
+  const std::string name = record_name(nodefile);
+  std::vector<RunningRank> ranks;
+  for_each_record(opened, [&](const Descriptor& file, const char* record) {
+    const pid_t process = holder_of(file, opened, record);
+    if (process < 0) return;
+    const std::string text = text_of(file);
+    const std::size_t space = text.find(' ');
+    if (space == std::string::npos || text.substr(space + 1) != name) return;
+    ranks.push_back({std::atoi(text.c_str()), process});
+  });
+  std::sort(ranks.begin(), ranks.end(),
+            [](const RunningRank& one, const RunningRank& other) { return one.rank < other.rank; });
+  return ranks;
+}
+
+}  // namespace duplex::tools

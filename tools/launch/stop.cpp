@@ -1,0 +1,170 @@
+#include "tools/launch/stop.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <thread>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "tools/launch/hosts.h"
+#include "tools/launch/rank_record.h"
+
+namespace duplex::tools {
+namespace {
+
+/// A rank that was signalled. Its process is known by its number and by when it was started, since
+/// the number may soon be another's.
+struct Signalled {
+  RunningRank rank;
+  std::string started;  ///< Clock ticks after the machine's start.
+};
+
+/// When a process was started; empty: it is gone, or has ended and only its parent has not asked
+/// for its exit code.
+std::string start_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name_end = text.rfind(')');  // "PID (NAME) STATE ...", the start is the 22nd.
+  if (name_end == std::string::npos) return "";
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string field, state;
+  for (int number = 3; number <= 22 && fields >> field; ++number)
+    if (number == 3) state = field;
+  return state == "Z" || state == "X" ? "" : field;
+}
+
+bool has_ended(const Signalled& one) {
+  return start_of(one.rank.process) != one.started;
+}
+
+/// Whether all have ended in time. A rank gives its lock back a little before, and only then its
+/// port and its GPU.
+bool await_end(const std::vector<Signalled>& all) {
+  const std::int64_t deadline = clock_ns() + static_cast<std::int64_t>(obey_seconds * 1e9);
+  for (;;) {
+    const bool ended = std::all_of(all.begin(), all.end(), has_ended);
+    if (ended || clock_ns() > deadline) return ended;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+/// The process of a command that reads nothing and writes where this one does; -1: it cannot be
+/// run.
+pid_t start(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  pid_t process = -1;
+  const int reason =
+      ::posix_spawnp(&process, arguments[0], &actions, nullptr, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (reason == 0) return process;
+  std::fprintf(stderr, "launch: %s cannot be run: %s\n", arguments[0],
+               std::generic_category().message(reason).c_str());
+  return -1;
+}
+
+/// The exit code of a process; 128 + the signal if that ended it.
+int code_of(pid_t process) {
+  int status = 0;
+  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+int stop_here(const std::string& nodefile, const std::string& host) {
+  std::vector<Signalled> signalled;
+  std::vector<RunningRank> left;
+  for (const RunningRank& rank : running_ranks(nodefile)) {
+    if (rank.process == 0) {
+      left.push_back(rank);
+    } else {
+      signalled.push_back({rank, start_of(rank.process)});
+    }
+  }
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    for (const Signalled& one : signalled) {
+      if (!has_ended(one)) ::kill(one.rank.process, signal);
+    }
+    if (await_end(signalled)) break;
+  }
+  std::size_t stopped = 0;
+  for (const Signalled& one : signalled) {
+    if (has_ended(one)) {
+      ++stopped;
+    } else {
+      left.push_back(one.rank);
+    }
+  }
+  if (stopped > 0) {
+    std::printf("launch: stopped %zu %s on %s\n", stopped, stopped == 1 ? "rank" : "ranks",
+                host.c_str());
+  } else if (left.empty()) {
+    std::printf("launch: nothing runs with %s on %s\n", nodefile.c_str(), host.c_str());
+  }
+  std::fflush(stdout);
+  for (const RunningRank& rank : left) {
+    std::fprintf(stderr, "launch: rank %d on %s still runs: %s\n", rank.rank, host.c_str(),
+                 rank.process == 0 ? "it belongs to another pid namespace, as in a container; stop "
+                                     "it from in there"
+                                   : "SIGKILL does not end it");
+  }
+  return static_cast<int>(left.empty() ? Exit::ok : Exit::failed);
+}
+
+int stop_everywhere(const std::string& nodefile, const std::vector<net::Address>& nodes,
+                    const std::string& ssh, bool only_print) {
+  struct Host {
+    std::string name;
+    std::vector<std::string> command;
+    pid_t process;
+  };
+  std::vector<Host> hosts;
+  bool here = false;
+  for (const net::Address& node : nodes) {
+    const auto same = [&node](const Host& host) { return host.name == node.host; };
+    if (std::any_of(hosts.begin(), hosts.end(), same)) continue;
+    const std::vector<std::string> stop{own_path(), "launch",     "stop",  "--here",
+                                        node.host,  "--nodefile", nodefile};
+    if (!is_here(node.host)) {
+      hosts.push_back({node.host, ssh_command(ssh, node.host, "exec " + joined(stop)), -1});
+    } else if (!here) {  // It may have several names.
+      hosts.push_back({node.host, stop, -1});
+      here = true;
+    }
+  }
+  if (only_print) {
+    for (const Host& host : hosts) std::printf("%s\n", joined(host.command).c_str());
+    return 0;
+  }
+  for (Host& host : hosts) host.process = start(host.command);
+  int code = 0;
+  for (const Host& host : hosts) {
+    const int ended = host.process < 0 ? 127 : code_of(host.process);
+    if (ended == 0) continue;
+    code = static_cast<int>(Exit::failed);
+    // By ssh comes this program's exit code from there, or 255 if there is none.
+    std::fprintf(stderr, "launch: %s %s: %s ended with exit code %d\n", host.name.c_str(),
+                 ended == code ? "is not done" : "could not be reached", host.command[0].c_str(),
+                 ended);
+  }
+  return code;
+}
+
+}  // namespace duplex::tools

@@ -1,0 +1,69 @@
+#include "tools/prediction/equations.h"
+
+#include <algorithm>
+
+namespace duplex::tools {
+
+double sync_central_best(const Costs& costs, double workers) {
+  return (workers + 1) * costs.comm + costs.grad;
+}
+
+double sync_central_worst(const Costs& costs, double workers) {
+  return 2 * workers * costs.comm + costs.grad;
+}
+
+double sync_central(const Costs& costs, double workers) {
+  return (sync_central_best(costs, workers) + sync_central_worst(costs, workers)) / 2;
+}
+
+double sync_distributed(const Costs& costs, double workers) {
+  return 2 * costs.comm * (workers - 1) / workers + costs.grad;
+}
+
+double async_central_best(const Costs& costs, double workers, double batches) {
+  const double by_server = (batches + 1) * costs.comm + costs.grad;
+  const double by_workers =
+      (workers - 1) * costs.comm + batches / workers * (2 * costs.comm + costs.grad);
+  return std::max(by_server, by_workers);
+}
+
+double async_central_worst(const Costs& costs, double workers, double batches) {
+  return batches / workers * sync_central_worst(costs, workers);
+}
+
+double async_central(const Costs& costs, double workers, double batches) {
+  return (async_central_best(costs, workers, batches) +
+          async_central_worst(costs, workers, batches)) /
+         2;
+}
+
+double async_distributed(const Costs& costs, double workers, double batches) {
+  return batches / workers * sync_distributed(costs, workers);
+}
+
+double parallel_seconds(const Costs& costs, net::Sync sync, net::ServerMode server, double workers,
+                        double batches) {
+  const bool central = server == net::ServerMode::central;
+  if (sync == net::Sync::none)
+    return central ? async_central(costs, workers, batches)
+                   : async_distributed(costs, workers, batches);
+  const bool split = sync == net::Sync::split;
+  const Costs own{costs.comm, split ? costs.grad / workers : costs.grad};
+  const double iteration = central ? sync_central(own, workers) : sync_distributed(own, workers);
+  return (split ? batches : batches / workers) * iteration;
+}
+
+double speedup(const Costs& costs, net::Sync sync, net::ServerMode server, double workers,
+               double batches) {
+  return batches * costs.grad / parallel_seconds(costs, sync, server, workers, batches);
+}
+
+double transfer_at_once(const Costs& costs, double workers) {
+  return workers * costs.comm;
+}
+
+double transfer_in_turns(const Costs& costs, double workers) {
+  return (workers + 1) / 2 * costs.comm;
+}
+
+}  // namespace duplex::tools

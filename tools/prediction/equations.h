@@ -1,0 +1,49 @@
+// The thesis's equations (chapter 4): seconds and speedup of training in parallel, from t_comm and
+// t_grad.
+#pragma once
+#include <cstdint>
+
+#include "net/store/store.h"
+#include "net/topology/shard_map.h"
+
+namespace duplex::tools {
+
+/// What the equations take. Seconds; c and g in the thesis.
+struct Costs {
+  double comm = 0.0;  ///< One transfer of all weights over one link.
+  double grad = 0.0;  ///< The gradient of one batch on one machine.
+};
+
+/// One synchronous iteration with a central server: best (4.4), worst (4.7), and their mean (4.11).
+double sync_central_best(const Costs& costs, double workers);
+double sync_central_worst(const Costs& costs, double workers);
+double sync_central(const Costs& costs, double workers);
+/// One synchronous iteration with a distributed server (4.12).
+double sync_distributed(const Costs& costs, double workers);
+
+/// All of `batches` batches, asynchronously, with a central server: best (4.13)-(4.15), worst
+/// (4.16), and their mean (4.20).
+double async_central_best(const Costs& costs, double workers, double batches);
+double async_central_worst(const Costs& costs, double workers, double batches);
+double async_central(const Costs& costs, double workers, double batches);
+/// The same with a distributed server (4.21).
+double async_distributed(const Costs& costs, double workers, double batches);
+
+/// Seconds of `batches` batches in parallel: those of (4.11), (4.12), (4.20) or (4.21). Join does N
+/// batches in an iteration, split one, of which each worker has 1/N.
+double parallel_seconds(const Costs& costs, net::Sync sync, net::ServerMode server, double workers,
+                        double batches);
+
+/// Speedup (4.23): the seconds that one machine takes for `batches` batches, over those of
+/// `workers`.
+double speedup(const Costs& costs, net::Sync sync, net::ServerMode server, double workers,
+               double batches);
+
+/// How long the transfers of N workers over a server's link take. All at once, each is done when
+/// all are, after N c. In turns, as semaphores have it, a transfer takes from c (7.1) to N c (7.2),
+/// so never longer (7.3); if all ask at once, the i-th has it after i c, on average (N + 1) / 2 c,
+/// a mean that the thesis does not give.
+double transfer_at_once(const Costs& costs, double workers);
+double transfer_in_turns(const Costs& costs, double workers);
+
+}  // namespace duplex::tools

@@ -1,0 +1,96 @@
+#include "tools/run_directory/run_directory.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+
+#include "core/error.h"
+#include "core/files/output_file.h"
+
+namespace duplex::tools {
+namespace {
+
+std::string default_path(const std::string& command, const std::string& net) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local);
+  return "runs/" + command + "-" + net + "-" + text;
+}
+
+/// Creates the directory and the file; false: there is such a file already.
+bool claimed(const std::string& path, const std::string& claim) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error && !std::filesystem::is_directory(path, error)) {
+    error = std::make_error_code(std::errc::not_a_directory);
+  }
+  if (error) throw Error("run directory " + path + " cannot be made: " + error.message());
+  const std::string file = path + "/" + claim;
+  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor < 0 && errno == EEXIST) return false;
+  if (descriptor < 0)
+    throw Error(file + " cannot be made: " + std::generic_category().message(errno));
+  ::close(descriptor);
+  return true;
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(std::string path, const std::string& command, const std::string& net,
+                           const std::string& claim)
+    : path_(std::move(path)), claim_(claim) {
+  if (!path_.empty()) {
+    if (!claimed(path_, claim))
+      throw Error("run directory " + path_ + " holds a run already (" + claim +
+                      "): give another --logdir, or remove it",
+                  Exit::usage);
+    return;
+  }
+  const std::string name = default_path(command, net);
+  path_ = name;
+  for (int number = 2; !claimed(path_, claim); ++number)
+    path_ = name + "-" + std::to_string(number);
+}
+
+RunDirectory::~RunDirectory() {
+  std::error_code error;
+  const std::string path = file(claim_);
+  if (std::filesystem::file_size(path, error) == 0 && !error) std::filesystem::remove(path, error);
+}
+
+void RunDirectory::write(const std::string& name, const std::string& content) const {
+  write_file(file(name), content);
+}
+
+RowFile::RowFile(std::string path, const std::string& columns)
+    : path_(std::move(path)), file_(std::fopen(path_.c_str(), "we"), std::fclose) {
+  write(columns);
+}
+
+void RowFile::write(const std::string& row) {
+  if (!file_ || std::fprintf(file_.get(), "%s\n", row.c_str()) < 0 ||
+      std::fflush(file_.get()) != 0) {
+    throw Error(path_ + " cannot be written: " + std::generic_category().message(errno));
+  }
+}
+
+MetricsFile::MetricsFile(const std::string& path)
+    : file_(path, "step,epoch,loss,rate,total_s,data_s,gradient_s,await_s,push_s") {}
+
+void MetricsFile::write(const StepMetrics& row) {
+  char loss[32] = "", text[256];
+  if (row.loss) std::snprintf(loss, sizeof loss, "%.9g", *row.loss);
+  std::snprintf(text, sizeof text, "%llu,%llu,%s,%.9g,%.9f,%.9f,%.9f,%.9f,%.9f",
+                static_cast<unsigned long long>(row.step),
+                static_cast<unsigned long long>(row.epoch), loss, double{row.rate}, row.total,
+                row.data, row.gradient, row.await, row.push);
+  file_.write(text);
+}
+
+}  // namespace duplex::tools

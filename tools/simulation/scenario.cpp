@@ -1,0 +1,118 @@
+#include "tools/simulation/scenario.h"
+
+#include "core/error.h"
+#include "tools/simulation/simulation.h"
+#include "tools/text/quartiles.h"
+
+namespace duplex::tools {
+namespace {
+
+/// From so many ranks on, the moments at which links are shared anew are so many that they are
+/// taken together, within so much of t_grad.
+constexpr int many_ranks = 32;
+constexpr double coarse = 1e-3;
+
+/// From so many on, shares are all alike.
+constexpr int even_ranks = 128;
+
+/// As the slowest and the fastest of eight workers differ in docs/results/wire.md.
+constexpr double usual_unfairness = 0.08;
+
+std::vector<std::size_t> counts_of(const Model& model) {
+  std::vector<std::size_t> counts;
+  for (const ParameterSpec& spec : model.trained())
+    counts.push_back(static_cast<std::size_t>(spec.shape.elements()));
+  return counts;
+}
+
+/// Bytes of all weights on the wire, with the headers of their frames.
+double wire_bytes(const Model& model) {
+  const net::ShardMap map = net::ShardMap::central(counts_of(model), 0);
+  double bytes = 0.0;
+  for (std::size_t i = 0; i < map.chunks(); ++i)
+    bytes += static_cast<double>(map[i].bytes() + net::header_bytes);
+  return bytes;
+}
+
+std::vector<simulation::Layer> layers_of(const Scenario& scenario) {
+  std::vector<simulation::Layer> layers;
+  std::uint32_t next = 0;
+  for (std::size_t node = 0; node < scenario.model.nodes().size(); ++node) {
+    const Model::Entry& entry = scenario.model.nodes()[node];
+    simulation::Layer layer{scenario.times.forward[node], scenario.times.backward[node], {}};
+    if (entry.layer)
+      for (const ParameterSpec& parameter : scenario.model.parameters(entry))
+        if (parameter.trained) layer.parameters.push_back(next++);
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+}  // namespace
+
+Scenario Scenario::with_rate(Model model, LayerTimes times, double rate) {
+  if (!(times.sum() > 0.0)) throw Error("no layer of " + model.title() + " takes any time");
+  const Costs costs{wire_bytes(model) / rate, times.sum()};
+  return {std::move(model), std::move(times), rate, 0.0, costs};
+}
+
+Scenario Scenario::with_comm(Model model, LayerTimes times, double comm) {
+  const double rate = wire_bytes(model) / comm;
+  return with_rate(std::move(model), std::move(times), rate);
+}
+
+simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scenario, int workers) {
+  simulation::Spec spec;
+  const ParallelSpec& parallel = request.parallel;
+  const int servers = parallel.central() ? 1 : 0, ranks = workers + servers;
+  spec.topology = parallel.topology(ranks);
+  spec.sync = parallel.sync;
+  spec.overlap = parallel.overlap;
+  spec.semaphore = parallel.semaphore;
+  spec.average = parallel.average;
+  spec.shards = parallel.shards;
+  spec.counts = counts_of(scenario.model);
+  spec.layers = layers_of(scenario);
+  for (int worker = 0; worker < workers; ++worker) {
+    const auto count = parallel.share(request.batch, worker, workers).count;
+    spec.part.push_back(static_cast<double>(count) / static_cast<double>(request.batch));
+  }
+  const std::int64_t a_step = parallel.splits() ? 1 : workers;
+  spec.steps = static_cast<std::uint64_t>((request.batches + a_step - 1) / a_step);
+
+  spec.rates.assign(static_cast<std::size_t>(request.workers + servers), scenario.rate);
+  for (const auto& [these, rate] : request.links)
+    for (int rank = these.first; rank <= these.last; ++rank)
+      spec.rates[static_cast<std::size_t>(rank)] = rate;
+  spec.rates.resize(static_cast<std::size_t>(ranks));
+  spec.losses = request.losses;
+  spec.straggler_factor = straggler_factor(request.stragglers, request.seed);
+  spec.latency = request.latency;
+  spec.owner_rate = scenario.owner_rate;
+  spec.queue = request.queue;
+  spec.unfairness = request.unfairness.value_or(ranks > even_ranks ? 0.0 : usual_unfairness);
+  spec.seed = request.seed;
+  spec.resolution = request.resolution.value_or(ranks > many_ranks ? coarse * scenario.costs.grad
+                                                                   : spec.resolution);
+  return spec;
+}
+
+double simulated_speedup(SimulationRequest request, const Scenario& scenario, std::int64_t steps) {
+  const bool split = request.parallel.splits();
+  request.batches = split ? steps : steps * request.workers;
+  const simulation::Outcome outcome =
+      simulation::simulate(spec_of(request, scenario, request.workers), nullptr);
+  const double grad = scenario.costs.grad;
+  if (request.parallel.sync == net::Sync::none) {
+    double a_second = 0.0;
+    for (const auto& worker : outcome.steps)
+      a_second += static_cast<double>(worker.size()) / worker.back().end;
+    return grad * a_second;
+  }
+  std::vector<double> times;
+  for (std::size_t i = 2; i < outcome.steps.front().size(); ++i)
+    times.push_back(outcome.steps.front()[i].end - outcome.steps.front()[i].begin);
+  return (split ? 1.0 : request.workers) * grad / quartiles_of(times).median;
+}
+
+}  // namespace duplex::tools

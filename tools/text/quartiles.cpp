@@ -1,0 +1,54 @@
+#include "tools/text/quartiles.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace duplex::tools {
+namespace {
+
+struct Unit {
+  double seconds;
+  const char* name;
+};
+
+Unit unit_for(double seconds) {
+  if (seconds >= 1.0) return {1.0, "s"};
+  if (seconds >= 1e-3) return {1e-3, "ms"};
+  return {1e-6, "us"};
+}
+
+std::string number(double value) {
+  char text[32];
+  const int decimals = value >= 1000.0 ? 0 : value >= 100.0 ? 1 : value >= 10.0 ? 2 : 3;
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return text;
+}
+
+}  // namespace
+
+Quartiles quartiles_of(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  const auto quantile = [&](double q) {
+    const double position = q * static_cast<double>(values.size() - 1);
+    const auto below = static_cast<std::size_t>(position);
+    const std::size_t above = std::min(below + 1, values.size() - 1);
+    const double part = position - std::floor(position);
+    return values[below] + part * (values[above] - values[below]);
+  };
+  return {quantile(0.5), quantile(0.25), quantile(0.75), values.size()};
+}
+
+std::string duration_text(double seconds) {
+  const Unit unit = unit_for(seconds);
+  return number(seconds / unit.seconds) + " " + unit.name;
+}
+
+std::string quartiles_text(const Quartiles& spread) {
+  const Unit unit = unit_for(spread.median);
+  return number(spread.median / unit.seconds) + " " + unit.name + " (" +
+         number(spread.low / unit.seconds) + "-" + number(spread.high / unit.seconds) + ")";
+}
+
+}  // namespace duplex::tools

@@ -1,0 +1,22 @@
+// Median and spread: how every measured figure is told.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace duplex::tools {
+
+struct Quartiles {
+  double median = 0.0;
+  double low = 0.0, high = 0.0;  ///< Quartiles.
+  std::size_t count = 0;
+};
+
+/// Linear interpolation between order statistics. All zero for no values.
+Quartiles quartiles_of(std::vector<double> values);
+
+/// "12.3 ms", "1.204 s", "87 us": four significant digits at most.
+std::string duration_text(double seconds);
+/// "12.3 ms (12.1-12.9)".
+std::string quartiles_text(const Quartiles& spread);
+
+}  // namespace duplex::tools

@@ -1,0 +1,63 @@
+// Whose fault waiting is: the chain of what had to happen before awaited weights could come, told
+// from the events of all ranks.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "net/ledger/trace.h"
+
+namespace duplex::tools {
+
+/// Something that weights were late for.
+struct Cause {
+  enum Kind {
+    computing,  ///< Rank `rank` had not computed its gradient yet.
+    queue,      ///< A frame of `rank` stood behind others on their way to rank `to`.
+    wire,       ///< A frame was on its way from `rank` to `to`.
+    server,     ///< Rank `rank` was adding and updating.
+    unknown,    ///< The trace does not reach back that far.
+  } kind = unknown;
+  int rank = -1, to = -1;
+
+  bool operator<(const Cause& other) const {
+    return std::tie(kind, rank, to) < std::tie(other.kind, other.rank, other.to);
+  }
+  bool operator==(const Cause& other) const { return !(*this < other) && !(other < *this); }
+  std::string str() const;  ///< "rank 2 computing".
+};
+
+/// Nanoseconds of waiting by what it was for.
+using WaitCauses = std::map<Cause, std::int64_t>;
+/// The greatest first, "wire from rank 1 to rank 0 3.20 ms, rank 2 computing 1.10 ms"; `parts` of
+/// them, each divided by `steps`.
+std::string text_of(const WaitCauses& causes, std::size_t parts, double steps = 1.0);
+
+class CriticalPath {
+ public:
+  /// The events of all ranks, by rank, in the coordinator's time; they must outlive it.
+  explicit CriticalPath(const std::vector<const std::vector<net::TraceEvent>*>& ranks);
+
+  /// What rank `rank` waited for in `wait`. The parts add up to the wait's length.
+  ///
+  /// The chunk that came last is followed back: its way from the owner, the owner's update, the
+  /// gradient that the update lacked longest, that one's way, its computing.
+  WaitCauses of(int rank, const net::TraceEvent& wait) const;
+
+ private:
+  /// Rank where it happened, kind, parameter, chunk, step.
+  using Key = std::tuple<int, net::TraceEvent::Kind, net::FrameKind, std::uint32_t, std::uint32_t,
+                         std::uint64_t>;
+  using Events = std::vector<const net::TraceEvent*>;
+  static Key key(int rank, const net::TraceEvent& event);
+  const Events& find(int rank, net::TraceEvent::Kind kind, net::FrameKind frame,
+                     std::uint32_t parameter, std::uint32_t chunk, std::uint64_t step) const;
+  const net::TraceEvent* sent(int from, int to, const net::TraceEvent& received) const;
+
+  std::map<Key, Events> events_;
+  std::map<std::uint32_t, std::uint32_t> chunks_;  ///< By parameter.
+};
+
+}  // namespace duplex::tools

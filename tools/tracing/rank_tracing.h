@@ -1,0 +1,38 @@
+// dist --trace: what one rank records, sends to the coordinator, and what the coordinator makes of
+// it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "layers/network.h"
+#include "net/exchange/exchange.h"
+#include "tools/run_directory/run_directory.h"
+#include "tools/tracing/trace.h"
+
+namespace duplex::tools {
+
+class RankTracing {
+ public:
+  /// The last `steps` steps; 0: nothing is recorded, reported or written.
+  explicit RankTracing(std::uint64_t steps) : steps_(steps), computed_(steps) {}
+
+  /// For Network or Replay; empty if nothing is recorded.
+  LayerObserver observer();
+  /// What is observed from now on belongs to this step.
+  void begin_step(std::uint64_t step) { step_ = step; }
+
+  /// For ParameterExchange::finish.
+  net::ParameterExchange::Report report(net::ParameterExchange& wire) const;
+  /// What finish() returned, on the coordinator: writes trace.json and returns lines for the user.
+  /// Empty on other ranks.
+  std::string write(const std::vector<std::string>& reports, const RunDirectory& directory,
+                    const Model& model) const;
+
+ private:
+  const std::uint64_t steps_;
+  std::uint64_t step_ = 0;
+  net::TraceWindow computed_;
+};
+
+}  // namespace duplex::tools

@@ -1,0 +1,312 @@
+#include "tools/tracing/trace.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/files/output_file.h"
+#include "tools/text/quartiles.h"
+#include "tools/tracing/critical_path.h"
+
+namespace duplex::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using net::FrameKind;
+using net::TraceEvent;
+using Kind = TraceEvent::Kind;
+
+CriticalPath blaming_of(const std::vector<RankTrace>& ranks) {
+  std::vector<const std::vector<TraceEvent>*> events;
+  for (const RankTrace& rank : ranks) events.push_back(&rank.events);
+  return CriticalPath(events);
+}
+
+/// Rows of a rank, from top to bottom. Each may need several lines: events of one line must not
+/// overlap.
+struct Row {
+  enum Kind { computing, waiting, store, to, from } kind;
+  int peer = -1;
+
+  static Row of(const TraceEvent& event) {
+    switch (event.kind) {
+      case TraceEvent::Kind::forward:
+      case TraceEvent::Kind::backward:
+        return {computing};
+      case TraceEvent::Kind::wait:
+        return {waiting};
+      case TraceEvent::Kind::sent:
+        return {to, event.peer};
+      case TraceEvent::Kind::received:
+        return {from, event.peer};
+      default:
+        return {store};
+    }
+  }
+  std::string name() const {
+    switch (kind) {
+      case computing:
+        return "computing";
+      case waiting:
+        return "waiting";
+      case store:
+        return "server";
+      case to:
+        return "to rank " + std::to_string(peer);
+      case from:
+        break;
+    }
+    return "from rank " + std::to_string(peer);
+  }
+  bool operator<(const Row& other) const {
+    return std::make_pair(kind, peer) < std::make_pair(other.kind, other.peer);
+  }
+};
+
+/// The lines of a rank: numbers by row, each event in the first of its row that is free.
+class Lines {
+ public:
+  explicit Lines(const std::vector<TraceEvent>& events) {
+    std::vector<const TraceEvent*> order;
+    for (const TraceEvent& event : events) order.push_back(&event);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto* a, const auto* b) { return a->from < b->from; });
+    std::map<Row, std::vector<std::int64_t>> ends;
+    std::map<const TraceEvent*, std::pair<Row, std::size_t>> places;
+    for (const TraceEvent* event : order) {
+      const Row row = Row::of(*event);
+      std::vector<std::int64_t>& lines = ends[row];
+      std::size_t line = 0;
+      while (line < lines.size() && lines[line] > event->from) ++line;
+      if (line == lines.size()) lines.push_back(0);
+      lines[line] = event->to;
+      places[event] = {row, line};
+    }
+    std::map<Row, int> first;
+    for (const auto& [row, lines] : ends) {
+      first[row] = static_cast<int>(names_.size());
+      names_.insert(names_.end(), lines.size(), row.name());
+    }
+    for (const auto& [event, place] : places)
+      lines_[event] = first[place.first] + static_cast<int>(place.second);
+  }
+  int of(const TraceEvent& event) const { return lines_.at(&event); }
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  std::vector<std::string> names_;
+  std::map<const TraceEvent*, int> lines_;
+};
+
+class Writer {
+ public:
+  Writer(const std::string& path, const Model& model, const std::vector<RankTrace>& ranks)
+      : file_(path), model_(model), ranks_(ranks), blaming_(blaming_of(ranks)) {
+    for (const ParameterSpec& spec : model.trained()) parameters_.push_back(spec.name);
+    begin_ = std::numeric_limits<std::int64_t>::max();
+    for (const RankTrace& rank : ranks)
+      for (const TraceEvent& event : rank.events) begin_ = std::min(begin_, event.from);
+  }
+
+  void write() {
+    file_.write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) write(static_cast<int>(rank));
+    file_.write("\n],\"otherData\":" + Json({{"version", 1}, {"model", model_.title()}}).dump() +
+                "}\n");
+    file_.commit();
+  }
+
+ private:
+  void put(const Json& event) {
+    file_.write((first_ ? "" : ",\n") + event.dump());
+    first_ = false;
+  }
+  double microseconds(std::int64_t time) const { return static_cast<double>(time - begin_) * 1e-3; }
+
+  void write(int rank) {
+    const RankTrace& trace = ranks_[static_cast<std::size_t>(rank)];
+    if (trace.events.empty()) return;
+    const Lines lines(trace.events);
+    put({{"ph", "M"}, {"pid", rank}, {"name", "process_name"}, {"args", {{"name", trace.name}}}});
+    for (std::size_t line = 0; line < lines.names().size(); ++line) {
+      put({{"ph", "M"},
+           {"pid", rank},
+           {"tid", line},
+           {"name", "thread_name"},
+           {"args", {{"name", lines.names()[line]}}}});
+      put({{"ph", "M"},
+           {"pid", rank},
+           {"tid", line},
+           {"name", "thread_sort_index"},
+           {"args", {{"sort_index", line}}}});
+    }
+    for (const TraceEvent& event : trace.events) {
+      Json json{{"ph", "X"},
+                {"pid", rank},
+                {"tid", lines.of(event)},
+                {"ts", microseconds(event.from)},
+                {"dur", static_cast<double>(event.to - event.from) * 1e-3},
+                {"name", name_of(event)},
+                {"cat", category_of(event)},
+                {"args", arguments_of(rank, event)}};
+      if (event.kind == Kind::pushed) json["ph"] = "i", json["s"] = "t";
+      put(json);
+      put_arrow(rank, event, lines.of(event));
+    }
+  }
+
+  /// From the sent end of a frame to the received one.
+  void put_arrow(int rank, const TraceEvent& event, int line) {
+    const bool leaves = event.kind == Kind::sent;
+    if (!leaves && event.kind != Kind::received) return;
+    const int from = leaves ? rank : event.peer, to = leaves ? event.peer : rank;
+    const auto key =
+        std::make_tuple(from, to, event.frame, event.parameter, event.chunk, event.step);
+    const auto arrow = arrows_.emplace(key, arrows_.size()).first->second;
+    Json json{{"ph", leaves ? "s" : "f"},
+              {"pid", rank},
+              {"tid", line},
+              {"ts", microseconds(event.from)},
+              {"id", arrow},
+              {"cat", "wire"},
+              {"name", "frame"}};
+    if (!leaves) json["bp"] = "e";
+    put(json);
+  }
+
+  std::string parameter(std::uint32_t number) const {
+    return number < parameters_.size() ? parameters_[number]
+                                       : "parameter " + std::to_string(number);
+  }
+
+  std::string name_of(const TraceEvent& event) const {
+    const std::string chunk = parameter(event.parameter) +
+                              (event.chunk > 0 ? " [" + std::to_string(event.chunk) + "]" : "");
+    switch (event.kind) {
+      case Kind::forward:
+      case Kind::backward:
+        return event.parameter < model_.nodes().size() ? model_.nodes()[event.parameter].name
+                                                       : "layer";
+      case Kind::wait:
+        return "waits for " + parameter(event.parameter);
+      case Kind::sent:
+      case Kind::received:
+        return (event.frame == FrameKind::weights ? "weights " : "gradient ") + chunk;
+      case Kind::pushed:
+        return "own gradient " + chunk;
+      case Kind::add:
+        return "adds " + chunk;
+      case Kind::update:
+        break;
+    }
+    return "updates " + chunk;
+  }
+
+  static const char* category_of(const TraceEvent& event) {
+    switch (event.kind) {
+      case Kind::forward:
+        return "forward";
+      case Kind::backward:
+        return "backward";
+      case Kind::wait:
+        return "wait";
+      case Kind::sent:
+      case Kind::received:
+        return event.frame == FrameKind::weights ? "weights" : "gradient";
+      default:
+        return "server";
+    }
+  }
+
+  Json arguments_of(int rank, const TraceEvent& event) const {
+    Json arguments{{"step", event.step}};
+    switch (event.kind) {
+      case Kind::wait:
+        arguments["for"] = text_of(blaming_.of(rank, event), 4);
+        break;
+      case Kind::sent:
+        arguments["queued_us"] = static_cast<double>(event.from - event.queued) * 1e-3;
+        arguments["bytes"] = event.bytes;
+        break;
+      case Kind::received:
+        arguments["bytes"] = event.bytes;
+        break;
+      case Kind::add:
+      case Kind::update:
+        if (event.peer >= 0) arguments["gradient_of_rank"] = event.peer;
+        break;
+      default:
+        break;
+    }
+    return arguments;
+  }
+
+  OutputFile file_;
+  const Model& model_;
+  const std::vector<RankTrace>& ranks_;
+  const CriticalPath blaming_;
+  std::vector<std::string> parameters_;
+  std::int64_t begin_ = 0;
+  bool first_ = true;
+  std::map<std::tuple<int, int, FrameKind, std::uint32_t, std::uint32_t, std::uint64_t>,
+           std::size_t>
+      arrows_;
+};
+
+}  // namespace
+
+std::string encode(const RankTrace& trace) {
+  const Json head{{"name", trace.name}, {"clock_error_ns", trace.clock_error_ns}};
+  return head.dump() + "\n" + net::encode(trace.events);
+}
+
+RankTrace decode_rank_trace(const std::string& bytes) {
+  const auto end = bytes.find('\n');
+  if (end == std::string::npos) throw net::ProtocolError("a trace without its first line");
+  RankTrace trace;
+  try {
+    const Json head = Json::parse(bytes.substr(0, end));
+    trace.name = head.at("name").get<std::string>();
+    trace.clock_error_ns = head.at("clock_error_ns").get<std::int64_t>();
+  } catch (const nlohmann::json::exception&) {
+    throw net::ProtocolError("a trace with a first line that is none");
+  }
+  trace.events = net::decode_trace(bytes.substr(end + 1));
+  return trace;
+}
+
+void write_trace(const std::string& path, const Model& model, const std::vector<RankTrace>& ranks) {
+  Writer(path, model, ranks).write();
+}
+
+std::string waiting_report(const std::vector<RankTrace>& ranks) {
+  const CriticalPath blaming = blaming_of(ranks);
+  std::string text;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    std::set<std::uint64_t> steps;
+    std::int64_t end = 0;  // What is awaited after that, nothing is computed with.
+    for (const TraceEvent& event : ranks[rank].events) {
+      if (event.kind != Kind::backward) continue;
+      steps.insert(event.step);
+      end = std::max(end, event.to);
+    }
+    WaitCauses sum;
+    std::int64_t waited = 0;
+    for (const TraceEvent& event : ranks[rank].events) {
+      if (event.kind != Kind::wait || event.from >= end) continue;
+      waited += event.to - event.from;
+      for (const auto& [cause, time] : blaming.of(static_cast<int>(rank), event))
+        sum[cause] += time;
+    }
+    if (waited == 0 || steps.empty()) continue;
+    const auto count = static_cast<double>(steps.size());
+    text += (text.empty() ? "waiting  " : "         ") + ("rank " + std::to_string(rank)) + " " +
+            duration_text(static_cast<double>(waited) * 1e-9 / count) +
+            " a step: " + text_of(sum, 3, count) + "\n";
+  }
+  return text;
+}
+
+}  // namespace duplex::tools

@@ -1,0 +1,53 @@
+#include "tools/training/loop.h"
+
+#include "core/clock.h"
+#include "layers/exchange/timed_exchange.h"
+#include "tools/training/divergence.h"
+#include "tools/training/progress_line.h"
+
+namespace duplex::tools {
+
+/// Alone, push updates the layer's weights and await has nothing to wait for. With others, push
+/// sends the gradient and returns at once: it travels to the weights' owners while backward goes
+/// on, an owner updates, and the new weights travel back while the next forward has begun.
+void run_step(Computation& computation, Exchange& exchange, std::uint64_t step) {
+  computation.begin(step);
+  exchange.begin(step);
+  for (std::size_t layer = 0; layer < computation.layers(); ++layer) {
+    for (const std::size_t p : computation.parameters_of(layer)) exchange.await(p);
+    computation.forward(layer);
+  }
+  for (std::size_t layer = computation.layers(); layer-- > 0;) {
+    computation.backward(layer);
+    for (const std::size_t p : computation.parameters_of(layer)) exchange.push(p);
+  }
+  computation.synchronize();
+  exchange.end();
+}
+
+TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& spec) {
+  TimedExchange exchange(inner);
+  Metrics metrics(spec.schedule, spec.rate, spec.metrics_path);
+  ProgressLine progress(spec.schedule, spec.batch, spec.show);
+  std::int64_t start = clock_ns(), begin = start;  // `start` is later by what tests take.
+  for (std::uint64_t step = 0; step < spec.schedule.steps; ++step) {
+    if (spec.beginning) spec.beginning(step);
+    run_step(computation, exchange, step);
+    const StepOutcome outcome = computation.outcome();
+    const std::int64_t end = clock_ns();
+
+    metrics.add(step, {begin, end, exchange.times()}, outcome);
+    require_finite_loss(step, outcome.loss);
+    progress.show(step, outcome.loss, seconds(end - start));
+    begin = end;
+    if (spec.test && step + 1 < spec.schedule.steps && spec.schedule.test_due(step + 1)) {
+      exchange.await_all();
+      spec.test(step + 1);
+      begin = clock_ns();
+      start += begin - end;
+    }
+  }
+  return metrics.result(seconds(clock_ns() - start));
+}
+
+}  // namespace duplex::tools

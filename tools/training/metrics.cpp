@@ -1,0 +1,132 @@
+#include "tools/training/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.h"
+#include "tools/text/progress.h"
+#include "tools/text/table.h"
+#include "tools/training/divergence.h"
+
+namespace duplex::tools {
+
+Metrics::Metrics(const Schedule& schedule, const LearningRate& rate, const std::string& path)
+    : schedule_(schedule), rate_(rate), tail_(std::max<std::uint64_t>(schedule.steps / 10, 1)) {
+  if (!path.empty()) file_.emplace(path);
+}
+
+void Metrics::add(std::uint64_t step, const StepClock& clock, const StepOutcome& outcome) {
+  StepMetrics row;
+  row.step = step;
+  row.epoch = schedule_.epoch_of(step);
+  row.loss = outcome.loss;
+  row.rate = rate_.at(step / schedule_.steps_per_update);
+  row.total = duplex::seconds(clock.end - clock.begin);
+  row.data = duplex::seconds(clock.exchange.begun - clock.begin);
+  row.await = duplex::seconds(clock.exchange.await);
+  row.push = duplex::seconds(clock.exchange.push);
+  if (outcome.waits) {
+    row.data += outcome.waits->input;
+    row.await = outcome.waits->weights;
+    row.push = duplex::seconds(clock.exchange.end);
+    update_apart_ = false;
+  }
+  row.gradient = row.total - row.data - row.await - row.push;
+  if (file_) file_->write(row);
+  if (row.loss && step + tail_ >= schedule_.steps)
+    loss_ = loss_.value_or(0.0) + *row.loss / static_cast<double>(tail_);
+  // A look for NaN takes time of its own.
+  if (step < schedule_.warm_up() || (looks_for_nan(step) && schedule_.steps >= 3)) return;
+  gradient_.push_back(row.gradient);
+  total_.push_back(row.total);
+  await_.push_back(row.await);
+  push_.push_back(row.push);
+  data_.push_back(row.data);
+}
+
+TrainingResult Metrics::result(double seconds) const {
+  TrainingResult result;
+  result.steps = schedule_.steps;
+  result.seconds = seconds;
+  result.loss = loss_;
+  result.update_apart = update_apart_;
+  result.gradient = quartiles_of(gradient_);
+  result.total = quartiles_of(total_);
+  result.await = quartiles_of(await_);
+  result.push = quartiles_of(push_);
+  result.data = quartiles_of(data_);
+  double of_steps = 0.0, of_data = 0.0;
+  for (std::size_t i = 0; i < total_.size(); ++i) {
+    of_steps += total_[i];
+    of_data += data_[i];
+    result.data_steps += data_[i] > 0.01 * total_[i] ? 1U : 0U;
+  }
+  result.data_share = of_steps > 0.0 ? of_data / of_steps : 0.0;
+  return result;
+}
+
+nlohmann::ordered_json json_of(const Quartiles& spread) {
+  return {{"median", spread.median},
+          {"low", spread.low},
+          {"high", spread.high},
+          {"count", spread.count}};
+}
+
+nlohmann::ordered_json json_of(const TrainingResult& result) {
+  return {{"steps", result.steps},
+          {"seconds", result.seconds},
+          {"loss", result.loss ? nlohmann::ordered_json(*result.loss) : nlohmann::ordered_json()},
+          {"t_grad_s", json_of(result.gradient)},
+          {"step_s", json_of(result.total)},
+          {"await_s", json_of(result.await)},
+          {"push_s", json_of(result.push)},
+          {"data_s", json_of(result.data)},
+          {"data_share", result.data_share},
+          {"data_steps", result.data_steps}};
+}
+
+std::string report_of(const TrainingResult& result, std::int64_t batch, bool alone) {
+  if (result.steps == 0) return "";
+  std::string text;
+  text += "t_grad   " + quartiles_text(result.gradient) + " a batch of " + std::to_string(batch) +
+          "; median (quartiles) of " + grouped(static_cast<std::int64_t>(result.gradient.count)) +
+          "\n";
+  text += "step     " + quartiles_text(result.total) + "\n         data " +
+          duration_text(result.data.median) +
+          (alone ? (result.update_apart ? ", update " + duration_text(result.push.median)
+                                        : ", update with the gradient")
+                 : ", awaiting weights " + duration_text(result.await.median) +
+                       ", pushing gradients " + duration_text(result.push.median)) +
+          "\n";
+  const std::string steps = grouped(static_cast<std::int64_t>(result.steps)) + " steps, " +
+                            clock_text(result.seconds) + " in all\n";
+  text += result.loss ? "loss     " + fixed(*result.loss, 4) +
+                            (alone ? "" : " of the first worker's samples,") +
+                            " over the last tenth of " + steps
+                      : "replay   nothing was computed; " + steps;
+  return text;
+}
+
+std::string learning_report_of(const TrainingResult& result, const Model& model) {
+  constexpr std::uint64_t enough_steps = 50;
+  constexpr double close = 0.02;
+  if (!result.loss || result.steps < enough_steps || model.classes() < 2) return "";
+  double guessing = 0.0;
+  for (const Model::Entry& entry : model.nodes())
+    if (entry.layer && entry.layer->loss_kind() == LossKind::softmax_cross_entropy)
+      guessing +=
+          double{entry.layer->loss_weight()} * std::log(static_cast<double>(model.classes()));
+  if (guessing <= 0.0 || std::abs(*result.loss / guessing - 1.0) > close) return "";
+  return "learning none: the loss is that of guessing among " + std::to_string(model.classes()) +
+         " classes (" + fixed(guessing, 4) + "); lower --lr, or try --optimizer adam\n";
+}
+
+std::string data_report_of(const TrainingResult& result) {
+  return "data     computing waited for images during " + fixed(100.0 * result.data_share, 1) +
+         "% of the time; for more than 1% of a step in " +
+         grouped(static_cast<std::int64_t>(result.data_steps)) + " of " +
+         grouped(static_cast<std::int64_t>(result.data.count)) + "\n";
+}
+
+}  // namespace duplex::tools

@@ -1,0 +1,69 @@
+// What a training measures, step by step: rows of metrics.csv, and medians at the end.
+#pragma once
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/optimiser.h"
+#include "layers/exchange/timed_exchange.h"
+#include "layers/model.h"
+#include "tools/run_directory/run_directory.h"
+#include "tools/text/quartiles.h"
+#include "tools/training/computation.h"
+#include "tools/training/schedule.h"
+
+namespace duplex::tools {
+
+/// Medians over the steps after warm-up, and the run as a whole.
+struct TrainingResult {
+  Quartiles gradient, total, await, push, data;  ///< Seconds a step.
+  double data_share = 0.0;       ///< Of the time of these steps, what went into waiting for data,
+  std::uint64_t data_steps = 0;  ///< and how many waited for more than a hundredth of their time.
+  bool update_apart = true;      ///< push is the update; else it is part of gradient.
+  std::uint64_t steps = 0;
+  std::optional<double> loss;  ///< Mean over the last tenth of the steps.
+  double seconds = 0.0;        ///< All steps, without the tests between them.
+};
+
+/// When a step ran, by clock_ns, and what went into the exchange meanwhile.
+struct StepClock {
+  std::int64_t begin = 0, end = 0;
+  ExchangeTimes exchange;
+};
+
+class Metrics {
+ public:
+  /// `path`: where a row a step goes; empty: nowhere. Throws Error where that cannot be written.
+  Metrics(const Schedule& schedule, const LearningRate& rate, const std::string& path);
+
+  void add(std::uint64_t step, const StepClock& clock, const StepOutcome& outcome);
+  /// Of all that was added. `seconds`: TrainingResult's.
+  TrainingResult result(double seconds) const;
+
+ private:
+  const Schedule schedule_;
+  const LearningRate rate_;
+  const std::uint64_t tail_;  ///< Steps at the end whose loss is the run's.
+  std::optional<MetricsFile> file_;
+  std::vector<double> gradient_, total_, await_, push_, data_;  ///< Seconds, of steps that count.
+  std::optional<double> loss_;
+  bool update_apart_ = true;
+};
+
+nlohmann::ordered_json json_of(const Quartiles& quartiles);
+nlohmann::ordered_json json_of(const TrainingResult& result);
+
+/// Lines for the user: t_grad and where the rest of a step went.
+std::string report_of(const TrainingResult& result, std::int64_t batch, bool alone);
+
+/// A line where the loss at the end is still that of guessing (the logarithm of the number of
+/// classes, weighted over all losses of `model`); empty where it is not, or the run was too short
+/// to tell.
+std::string learning_report_of(const TrainingResult& result, const Model& model);
+
+/// A line: how long, and in how many steps, computing waited for data.
+std::string data_report_of(const TrainingResult& result);
+
+}  // namespace duplex::tools

@@ -1,0 +1,71 @@
+#include "tools/training/network_computation.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "core/device.h"
+#include "tools/training/divergence.h"
+
+namespace duplex::tools {
+
+BatchSource batches_of(datasets::BatchLoader& loader) {
+  return {[&loader]() -> const datasets::Batch& { return loader.next(); },
+          static_cast<std::size_t>(loader.shape().elements()) * sizeof(float), loader.rooms()};
+}
+
+NetworkComputation::NetworkComputation(Network& network, BatchSource source, std::uint64_t seed,
+                                       std::function<bool(std::uint64_t step)> looks)
+    : network_(network), source_(std::move(source)), seed_(seed), looks_(std::move(looks)) {
+  for (const auto& room : source_.rooms)
+    pinned_.push_back(network.device().pin(room.pixels, room.bytes));
+}
+
+NetworkComputation::~NetworkComputation() = default;
+
+void NetworkComputation::next_batch() {
+  if (copy_) copy_->wait();  // The source takes back what it gave before.
+  batch_ = &source_.next();
+  copy_ = network_.device().prefetch(batch_->pixels, source_.bytes);
+}
+
+void NetworkComputation::begin(std::uint64_t step) {
+  if (batch_ == nullptr) next_batch();
+  step_ = step;
+  look_ = looks_(step);
+}
+
+void NetworkComputation::forward(std::size_t layer) {
+  if (layer == 0) {
+    if (look_) keeping_nan_.emplace(network_.device());
+    network_.begin_forward(batch_->pixels, {true, seed_, batch_->first_sample, batch_->labels});
+  }
+  network_.forward_layer(layer);
+}
+
+void NetworkComputation::backward(std::size_t layer) {
+  if (layer + 1 == layers()) {
+    keeping_nan_.reset();
+    network_.begin_backward();
+  }
+  network_.backward_layer(layer);
+}
+
+void NetworkComputation::synchronize() {
+  if (network_.device().asynchronous())
+    next_batch();
+  else
+    batch_ = nullptr;
+  network_.synchronize();
+}
+
+StepOutcome NetworkComputation::outcome() {
+  StepOutcome outcome;
+  outcome.loss = network_.loss();
+  if (look_ && std::isfinite(*outcome.loss))
+    require_finite(network_, "step " + std::to_string(step_));
+  if (network_.device().asynchronous()) outcome.waits = network_.device().copy_waits();
+  return outcome;
+}
+
+}  // namespace duplex::tools

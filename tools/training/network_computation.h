@@ -1,0 +1,58 @@
+// The training loop's computation on a device: batches from a loader through a network.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "datasets/loader.h"
+#include "layers/network.h"
+#include "tools/training/computation.h"
+
+namespace duplex::tools {
+
+/// Where batches come from.
+struct BatchSource {
+  std::function<const datasets::Batch&()> next;    ///< Takes back what it gave before.
+  std::size_t bytes = 0;                           ///< Of a batch's pixels.
+  std::vector<datasets::BatchLoader::Room> rooms;  ///< Where pixels lie; pinned for the device.
+};
+BatchSource batches_of(datasets::BatchLoader& loader);
+
+class NetworkComputation final : public Computation {
+ public:
+  /// `seed`: of dropout. `looks`: in which steps it looks for NaN (divergence.h). The network and
+  /// what `source` refers to must outlive it.
+  NetworkComputation(Network& network, BatchSource source, std::uint64_t seed,
+                     std::function<bool(std::uint64_t step)> looks);
+  ~NetworkComputation() override;
+
+  std::size_t layers() const override { return network_.layers(); }
+  const std::vector<std::size_t>& parameters_of(std::size_t layer) const override {
+    return network_.parameters_of(layer);
+  }
+  void begin(std::uint64_t step) override;
+  void forward(std::size_t layer) override;
+  void backward(std::size_t layer) override;
+  /// On a device that computes while the host goes on, the next batch comes, and is copied, in the
+  /// meantime.
+  void synchronize() override;
+  StepOutcome outcome() override;
+
+ private:
+  void next_batch();
+
+  Network& network_;
+  BatchSource source_;
+  std::uint64_t seed_;
+  std::function<bool(std::uint64_t step)> looks_;
+  std::vector<std::shared_ptr<void>> pinned_;
+  std::uint64_t step_ = 0;
+  bool look_ = false;
+  std::optional<KeepingNan> keeping_nan_;  ///< In the forward of a step that looks.
+  const datasets::Batch* batch_ = nullptr;
+  std::unique_ptr<Transfer> copy_;
+};
+
+}  // namespace duplex::tools

@@ -1,0 +1,43 @@
+// Replay: a computation in which nothing is computed. Every layer waits as long as a profile says,
+// while real bytes cross real connections: a cluster rehearsed on one machine.
+#pragma once
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "layers/network.h"
+#include "tools/prediction/layer_times.h"
+#include "tools/training/computation.h"
+
+namespace duplex::tools {
+
+/// Layers end at deadlines: late wake-ups do not add up, and waiting for weights moves all that
+/// follows.
+class Replay final : public Computation {
+ public:
+  Replay(const Model& model, LayerTimes times);
+
+  /// As Network's: told of every layer with a time of its own.
+  void observe(LayerObserver observer) { observer_ = std::move(observer); }
+
+  std::size_t layers() const override { return parameters_.size(); }
+  const std::vector<std::size_t>& parameters_of(std::size_t layer) const override {
+    return parameters_[layer];
+  }
+  void begin(std::uint64_t) override {}
+  void forward(std::size_t layer) override;
+  void backward(std::size_t layer) override;
+  void synchronize() override {}
+  StepOutcome outcome() override { return {}; }
+
+ private:
+  void run(std::size_t layer, Phase phase);
+
+  LayerTimes times_;
+  LayerObserver observer_;
+  std::vector<std::vector<std::size_t>> parameters_;  ///< By layer: its trained parameters.
+  std::int64_t deadline_ = 0;  ///< When the last layer ended, as the profile has it; by clock_ns.
+  std::int64_t returned_ = 0;  ///< When it returned: what came after that was spent elsewhere.
+};
+
+}  // namespace duplex::tools

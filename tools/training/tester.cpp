@@ -1,0 +1,37 @@
+#include "tools/training/tester.h"
+
+#include <cstdio>
+
+#include "tools/text/table.h"
+#include "tools/training/divergence.h"
+#include "tools/training/setup.h"
+
+namespace duplex::tools {
+
+Tester::Tester(Network& network, const datasets::Subset& test, const RunDirectory& directory,
+               const Schedule& schedule, bool strict)
+    : network_(network), test_(test), directory_(directory), schedule_(schedule), strict_(strict) {}
+
+Accuracy Tester::test(std::uint64_t steps) {
+  Accuracy accuracy = evaluate(network_, test_, loader_threads(), strict_);
+  std::printf("accuracy %s after %s steps\n", accuracy.str().c_str(),
+              grouped(static_cast<std::int64_t>(steps)).c_str());
+  std::fflush(stdout);
+  report_unreadable(accuracy);
+  if (!file_) file_.emplace(directory_.file("accuracy.csv"), "step,epoch,samples,top1,top5,loss");
+  char row[160];
+  std::snprintf(row, sizeof row, "%llu,%.9g,%llu,%.9g,%.9g,%.9g",
+                static_cast<unsigned long long>(steps), schedule_.epochs(steps),
+                static_cast<unsigned long long>(accuracy.samples), accuracy.top1, accuracy.top5,
+                accuracy.loss);
+  file_->write(row);
+  return accuracy;
+}
+
+void Tester::test_between(std::uint64_t steps) {
+  const Accuracy accuracy = test(steps);
+  if (accuracy.not_finite == 0) return;
+  throw diverged("step " + std::to_string(steps - 1), "the output for a test image");
+}
+
+}  // namespace duplex::tools

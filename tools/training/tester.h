@@ -1,0 +1,35 @@
+// Tests of a network during its training and after it.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "datasets/dataset.h"
+#include "layers/network.h"
+#include "tools/run_directory/run_directory.h"
+#include "tools/training/evaluation.h"
+#include "tools/training/schedule.h"
+
+namespace duplex::tools {
+
+/// Each test is a line for the user and a row of accuracy.csv. All that it is given must outlive
+/// it.
+class Tester {
+ public:
+  /// `strict`: a test image that cannot be read is an error, not left out.
+  Tester(Network& network, const datasets::Subset& test, const RunDirectory& directory,
+         const Schedule& schedule, bool strict);
+  /// Tests what so many steps have trained.
+  Accuracy test(std::uint64_t steps);
+  /// The same, between steps: throws Error where outputs are not finite.
+  void test_between(std::uint64_t steps);
+
+ private:
+  Network& network_;
+  const datasets::Subset& test_;
+  const RunDirectory& directory_;
+  Schedule schedule_;
+  bool strict_;
+  std::optional<RowFile> file_;  ///< From the first test on.
+};
+
+}  // namespace duplex::tools
