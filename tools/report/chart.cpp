@@ -11,8 +11,9 @@
 namespace duplex::tools::reports {
 namespace {
 
-constexpr double width = 480, left = 46, right = 12, top = 26, bottom = 38, plot_height = 210;
-constexpr double legend_line = 17, letter = 6.4;
+// Letters are as wide as on a narrow screen, where they are set larger (page.cpp).
+constexpr double width = 480, left = 54, right = 22, top = 32, bottom = 38, plot_height = 210;
+constexpr double legend_line = 20, letter = 8.6;
 
 std::string at(double value) {
   std::array<char, 32> text{};
@@ -140,11 +141,21 @@ std::string svg(const LineChart& chart) {
   if (points == 0)
     return begin_svg(50, chart.title, 0) + text(0, 36, "no data", "start", "faint") + "</svg>";
   if (chart.from_zero) least = std::min(least, 0.0);
+  if (chart.x_from_zero) low = std::min(low, 0.0);
+  if (chart.percent && most - least < 2.0) {
+    const double middle = std::clamp((least + most) / 2, 1.0, 99.0);
+    least = middle - 1.0;
+    most = middle + 1.0;
+  }
 
   Axis x{low, high > low ? high : low + 1, left, width - right};
   Axis y{least, most > least ? most : least + 1, top + plot_height, top};
   std::vector<double> x_ticks = ticks(x.low, x.high, 8);
-  const std::vector<double> y_ticks = ticks(y.low, y.high, 6);
+  std::vector<double> y_ticks = ticks(y.low, y.high, 6);
+  if (chart.percent)
+    y_ticks.erase(std::remove_if(y_ticks.begin(), y_ticks.end(),
+                                 [](double tick) { return tick < 0.0 || tick > 100.0 + 1e-9; }),
+                  y_ticks.end());
   widen(y, y_ticks);
   if (chart.whole_x)
     x_ticks.erase(
@@ -179,7 +190,7 @@ std::string svg(const LineChart& chart) {
 }
 
 std::string svg(const BarChart& chart) {
-  constexpr double row = 17, names = 178;
+  constexpr double row = 19, names = 190;
   double most = 0.0;
   for (const Bar& bar : chart.bars) {
     double sum = 0.0;
@@ -189,12 +200,12 @@ std::string svg(const BarChart& chart) {
   if (chart.bars.empty() || most <= 0.0)
     return begin_svg(50, chart.title, 0) + text(0, 36, "no data", "start", "faint") + "</svg>";
   double y = top + 4;
-  const Axis x{0.0, most, names, width - 76};  // "0.001234 ms" has room behind it.
+  const Axis x{0.0, most, names, width - 104};  // "0.001234 ms" has room behind it.
   std::string drawn;
   for (const Bar& bar : chart.bars) {
     double from = 0.0;
     drawn += text(names - 6, y + 11,
-                  bar.name.size() > 31 ? bar.name.substr(0, 29) + ".." : bar.name, "end", "name");
+                  bar.name.size() > 27 ? bar.name.substr(0, 25) + ".." : bar.name, "end", "name");
     for (std::size_t part = 0; part < bar.parts.size(); ++part) {
       const double wide = std::max(x.place(bar.parts[part]) - names, 0.0);
       drawn += "<rect x=\"" + at(x.place(from)) + "\" y=\"" + at(y + 2) + "\" width=\"" + at(wide) +

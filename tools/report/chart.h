@@ -18,7 +18,10 @@ struct LineChart {
   std::string title, x, y;
   std::vector<Series> series;
   bool from_zero = true;  ///< Whether y begins at 0.
-  bool whole_x = false;   ///< x are whole numbers, each of which gets a tick where there is room.
+  /// Shares in percent: y spans two percent points at least, and never goes beyond 0 and 100.
+  bool percent = false;
+  bool x_from_zero = true;  ///< Whether x begins at 0, or at the first point.
+  bool whole_x = false;     ///< x are whole numbers, each of which gets a tick where there is room.
 };
 /// A chart without a point says so.
 std::string svg(const LineChart& chart);

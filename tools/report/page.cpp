@@ -5,20 +5,25 @@
 namespace duplex::tools::reports {
 namespace {
 
+// A shadow at its edge says that a table goes on there. On a narrow screen charts shrink, and their
+// letters are larger in proportion.
 // Colours are told apart by people who do not see red or green, and in print by their dashes
 // (Okabe and Ito 2008).
 const char* const style = R"(
 :root{--paper:#fff;--ink:#1b1f24;--faint:#667080;--line:#d5dae1;--shade:#f3f5f8;--good:#17683a;--bad:#a8321a;
---c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#b0559a;--c4:#7a6a00;--c5:#4a4f57;color-scheme:light dark}
+--shadow:#0004;--c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#b0559a;--c4:#7a6a00;--c5:#4a4f57;color-scheme:light dark}
 @media screen and (prefers-color-scheme:dark){:root{--paper:#14171b;--ink:#e4e8ee;--faint:#98a2b0;--line:#363d47;
---shade:#1d2228;--good:#5fd08f;--bad:#ff8f73;--c0:#56b4e9;--c1:#ff9a4d;--c2:#3fd0a2;--c3:#e29ad0;--c4:#e0cf4f;--c5:#b6bec9}}
+--shade:#1d2228;--shadow:#fff5;--good:#5fd08f;--bad:#ff8f73;--c0:#56b4e9;--c1:#ff9a4d;--c2:#3fd0a2;--c3:#e29ad0;--c4:#e0cf4f;--c5:#b6bec9}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 main{max-width:62rem;margin:0 auto;padding:1rem}
 h1{font-size:1.6rem;line-height:1.25;margin:.5rem 0 1rem}h2{font-size:1.25rem;margin:2.2rem 0 .6rem;border-top:1px solid var(--line);padding-top:1.2rem}
 h3{font-size:1.05rem;margin:1.6rem 0 .4rem}
 p{margin:.5rem 0;max-width:46rem}a{color:var(--c0)}
-.scroll{overflow-x:auto;margin:.8rem 0}
+.scroll{overflow-x:auto;margin:.8rem 0;background:linear-gradient(90deg,var(--paper) 40%,transparent) left/2rem 100% no-repeat local,
+linear-gradient(270deg,var(--paper) 40%,transparent) right/2rem 100% no-repeat local,
+linear-gradient(90deg,var(--shadow),transparent) left/.8rem 100% no-repeat scroll,
+linear-gradient(270deg,var(--shadow),transparent) right/.8rem 100% no-repeat scroll}
 table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 th,td{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:right;vertical-align:top;white-space:nowrap}
 th{color:var(--faint);font-weight:600}td.t,th.t{text-align:left;white-space:normal;min-width:6rem}
@@ -27,6 +32,7 @@ figure{margin:1rem 0;max-width:46rem}figcaption{color:var(--faint);font-size:.9r
 .pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,20rem),1fr));gap:0 1rem}
 svg{display:block;width:100%;height:auto;overflow:visible}
 svg text{fill:var(--ink);font:12px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}svg .faint{fill:var(--faint)}svg .name{font-size:10.5px}
+@media(max-width:34rem){svg text{font-size:16px}svg .name{font-size:12.5px}}
 button{font:inherit;min-width:2.4rem;padding:.1rem .5rem;color:var(--ink);background:var(--shade);border:1px solid var(--line);border-radius:4px}
 .told{color:var(--faint);font-size:.9rem}dt{margin-top:.9rem;font-weight:600}dd{margin:.1rem 0 0}.good{color:var(--good)}.bad{color:var(--bad)}
 details{margin:.8rem 0}summary{cursor:pointer;color:var(--c0)}

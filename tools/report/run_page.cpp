@@ -113,6 +113,7 @@ LineChart accuracy_chart(const std::vector<RunData>& runs, const char* title,
   chart.x = "step";
   chart.y = "%";
   chart.from_zero = false;
+  chart.percent = true;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Series series = series_of(runs, i);
     for (const TestRow& row : runs[i].tests)
@@ -157,11 +158,13 @@ void add_curves(Page& page, const std::vector<RunData>& runs) {
   page.heading(2, "Learning", "learning");
   if (!loss.series.empty())
     page.figure(svg(loss),
-                "Of the batches of the first worker, by its steps; means of up to 200 stretches.");
+                "The loss of the first worker's batches, by its steps; each point is the mean of a "
+                "stretch.");
   if (top1.series.empty()) return;
   page.html("<div class=\"pair\">");
-  page.figure(svg(top1), "Of the test images, by the first worker's steps.");
-  page.figure(svg(top5), "The right class is among the five likeliest.");
+  page.figure(svg(top1),
+              "The share of test images that are classified rightly, by the first worker's steps.");
+  page.figure(svg(top5), "The share of them whose class is among the five likeliest.");
   page.html("</div>");
 }
 
@@ -186,7 +189,7 @@ void add_steps(Page& page, const RunData& run) {
   line("gradient", 2, Series::Style::dashed, &MetricsRow::gradient);
   if (run.parallel) line("awaiting weights", 0, Series::Style::dotted, &MetricsRow::await);
   line("waiting for images", 3, Series::Style::dotted, &MetricsRow::data);
-  page.figure(svg(chart), "Of the first worker.");
+  page.figure(svg(chart), "The steps of the first worker.");
 }
 
 void add_layers(Page& page, std::vector<LayerSeconds> layers, const std::string& from) {

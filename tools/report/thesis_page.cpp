@@ -221,6 +221,7 @@ void add_figure(Page& page, const Thesis& thesis, const ThesisFigure& figure,
     chart.x = "workers";
     chart.y = "speedup";
     chart.whole_x = true;
+    chart.x_from_zero = false;
     chart.series = {series_of("equation", 5, Series::Style::dotted, figure.most,
                               [&](int n) { return Result(estimated(thesis, figure, server, n)); }),
                     series_of("simulated", 0, Series::Style::line, figure.most,
