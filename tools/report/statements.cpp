@@ -134,7 +134,7 @@ Verdict resnet_at_most(const Thesis& thesis) {
 Verdict estimates(const Thesis& thesis) {
   Verdict verdict{"6.1-6.4",
                   "Synchronous estimates: accurate for a central server, optimistic for a "
-                  "distributed one, whose parts (Algorithm 3.7) are unequal",
+                  "distributed one",
                   "", Verdict::open};
   const Accuracy central = estimate_accuracy(thesis, ServerMode::central, Sync::join),
                  distributed = estimate_accuracy(thesis, ServerMode::distributed, Sync::join);
