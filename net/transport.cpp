@@ -43,7 +43,7 @@ class Meter {
         const auto note = [&](TransportTimes& times, double seconds) {
           if (i > 0) (framed ? times.framed : times.raw).push_back(seconds);
         };
-        // The leader's direction first; each side learns the other's time from it.
+        // The leader's direction comes first; the sender tells the other side its time.
         for (const bool out : {leads_, !leads_}) {
           const double seconds = exchange_time(out, out ? send(framed) : receive(framed));
           note(out ? result.out : result.in, seconds);
@@ -59,7 +59,7 @@ class Meter {
  private:
   Deadline deadline() const { return Clock::now() + spec_.timeout; }
 
-  /// A frame without weights: a word between the two.
+  /// Sends a frame without weights, as a signal to the other side.
   void say(FrameKind kind, std::uint64_t value = 0) {
     FrameHeader header;
     header.kind = kind;
@@ -100,7 +100,7 @@ class Meter {
         say(FrameKind::pong);
       }
     }
-    // Told in nanoseconds; the other side has no figure of its own.
+    // The time is sent in nanoseconds, since the other side has not measured it.
     if (leads_)
       say(FrameKind::ping, static_cast<std::uint64_t>(round_trip_ * 1e9));
     else
@@ -137,7 +137,7 @@ class Meter {
     }
   }
 
-  /// Seconds of a transfer from here; the peer's `heartbeat` says that it is through.
+  /// Seconds of a transfer from here; the peer's `heartbeat` says that all has come.
   double send(bool framed) {
     hear(FrameKind::ping);  // The peer is ready.
     const std::int64_t begin = clock_ns();
@@ -152,7 +152,8 @@ class Meter {
     return 0.0;
   }
 
-  /// Times are told in nanoseconds, so that both sides hold the same figure.
+  /// Sends a time in nanoseconds, and returns it rounded so, so that both sides hold the same
+  /// figure.
   double tell(double seconds) {
     const auto nanoseconds = static_cast<std::uint64_t>(std::max(seconds, 0.0) * 1e9);
     say(FrameKind::pong, nanoseconds);
@@ -160,11 +161,11 @@ class Meter {
   }
   double learn() { return static_cast<double>(hear(FrameKind::pong).step) * 1e-9; }
 
-  /// The sender of a transfer tells its time.
+  /// The sender of a transfer tells its time to the other side.
   double exchange_time(bool mine, double seconds) { return mine ? tell(seconds) : learn(); }
 
-  /// Seconds (out, in) of two transfers that begin together. A side's receiver notes when all has
-  /// come; each tells the other how long after the common beginning that was.
+  /// Returns the seconds (out, in) of two transfers that begin together. Each side notes when all
+  /// has come, and tells the other how long after the common beginning that was.
   std::pair<double, double> both(bool framed) {
     if (leads_) {
       hear(FrameKind::ping);
@@ -195,8 +196,8 @@ class Meter {
     sender.join();
     if (failure) std::rethrow_exception(failure);
     if (receiving) std::rethrow_exception(receiving);
-    // The follower begins half a round trip after the leader: so much later its bytes leave, so
-    // much earlier those that it receives have left.
+    // The follower begins half a round trip after the leader. So its bytes leave so much later, and
+    // those that it receives have left so much earlier.
     in += (leads_ ? -1 : 1) * round_trip_ / 2;
     in = tell(in);
     const double out = learn();
@@ -208,7 +209,7 @@ class Meter {
   const TransportSpec& spec_;
   ShardMap map_;
   Buffer outgoing_;              ///< Floats, as many as the largest parameter has.
-  std::vector<float> incoming_;  ///< Likewise.
+  std::vector<float> incoming_;  ///< The same number of floats.
   double round_trip_ = 0.0;
 };
 

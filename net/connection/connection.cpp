@@ -8,7 +8,7 @@
 namespace duplex::net {
 namespace {
 
-/// Bytes of a frame before which the window is looked after.
+/// Before a frame of at least so many bytes of payload is read, keep_window() is called.
 constexpr std::size_t worth_looking = 16 * 1024;
 
 std::string receiving(FrameKind kind) {
@@ -144,9 +144,9 @@ void Connection::send_loop() {
       if (frame.header.kind == FrameKind::abort) link_.socket.end_sending();
     }
   } catch (const NetworkError& error) {
-    // A connection that broke has done so for the other thread as well, which may still find the
-    // peer's reason in what came before: the telling is left to it. A peer that takes nothing for
-    // too long is this thread's to tell.
+    // When the connection breaks, the receiving thread notices it too, and may still read the
+    // peer's reason in what came before; so it is left to that thread to report it. That the peer
+    // takes nothing for too long is noticed by this thread alone, so this thread reports it.
     if (error.code == Exit::timed_out) owner_.failed(link_.rank, std::current_exception());
   } catch (...) {
     owner_.failed(link_.rank, std::current_exception());
@@ -194,7 +194,7 @@ ProtocolError Connection::refused(const std::string& why) const {
   return ProtocolError(link_.peer + " sent a frame that cannot be: " + why);
 }
 
-/// False after the last frame.
+/// Returns false after the last frame, the goodbye.
 bool Connection::receive_frame() {
   HeaderBytes bytes;
   link_.socket.read_exact(bytes.data(), bytes.size(), Clock::now() + timeout_,
@@ -250,17 +250,19 @@ void Connection::receive_data(const FrameHeader& header) {
   }
   if (reservation.to == nullptr) throw Error("the run is over");
   if (header.length >= worth_looking) keep_window();
-  const std::int64_t ready = clock_ns();  // The owner may have kept it waiting.
+  const std::int64_t ready = clock_ns();  // reserve() may have waited for room.
   link_.socket.read_exact(reservation.to, header.length, Clock::now() + timeout_,
                           receiving(header.kind).c_str());
   record(header, false, ready, ready);
   owner_.commit(reservation);
 }
 
-/// Looks whether something was lost on its way here.
+/// Asks the kernel whether segments were lost on their way here, and keeps the receive window to
+/// what follows.
 void Connection::keep_window() {
   if (window_ == nullptr) return;
-  // On one machine nothing is dropped; a sender that moves to another processor overtakes itself.
+  // On loopback no segment is dropped; segments overtake each other when the sender moves to
+  // another processor.
   if (window_->look(loopback_ ? 0 : link_.socket.behind_gaps(), Clock::now())) window_changed_();
   link_.socket.limit_receiving(*window_->bytes());
 }
@@ -274,7 +276,7 @@ void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_
       throw Error(link_.peer + " ended the run: " + reason.text, reason.code);
     }
     case FrameKind::grant:
-      if (!queue_.grant_gradients()) throw refused("grant of what was not asked for");
+      if (!queue_.grant_gradients()) throw refused("a grant that was not asked for");
       break;
     case FrameKind::report:
       report_.append(payload.begin(), payload.end());
@@ -284,7 +286,7 @@ void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_
         owner_.notice(link_.rank, {FrameKind::report, 0, std::exchange(report_, {})});
       break;
     case FrameKind::goodbye:
-      link_.socket.acknowledge();  // The peer waits for it, to check its counters.
+      link_.socket.acknowledge();  // The peer waits for this acknowledgement to check its counters.
       owner_.notice(link_.rank, {header.kind, 0, {}});
       break;
     default:  // done, ask, release, window, pace.
@@ -318,7 +320,7 @@ ConnectionBytes Connection::check_counters(Deadline deadline) const {
   bytes.window = link_.socket.limit();
   bytes.pace = pace_;
   if (!kernel.known) return bytes;
-  // The goodbye may still lie in the kernel; nothing tells when it has gone but the counter itself.
+  // The goodbye may still lie in the kernel; only the counter itself tells when it has left.
   while (kernel.sent < sent_.sent() && Clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     kernel = link_.socket.counters();

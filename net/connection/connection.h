@@ -1,5 +1,5 @@
-// One connection between two ranks while the run goes on: a thread that sends what is queued, a
-// thread that receives.
+// A connection between two ranks while the run goes on: one thread sends what is queued, another
+// receives.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -23,110 +23,117 @@
 
 namespace duplex::net {
 
-/// Where the payload of a frame of weights or gradient goes; commit() takes it back when all of it
-/// is there.
+/// The memory that the payload of a frame of weights or gradient is read into; commit() hands it
+/// back when all of the payload is there.
 struct Reservation {
-  float* to = nullptr;    ///< Null: the run is over.
+  float* to = nullptr;    ///< Null when the run is over.
   std::size_t chunk = 0;  ///< Chunk::index.
-  int worker = -1;        ///< By number, whose gradient it is; -1: these are weights.
+  int worker = -1;        ///< Number of the worker whose gradient it is; -1 for weights.
 };
 
-/// A frame that carries no weights and no gradient.
+/// A notice is a frame that carries neither weights nor a gradient.
 struct Notice {
   FrameKind kind = FrameKind::heartbeat;
-  std::uint64_t value = 0;  ///< Of `window` and `pace`.
-  std::string text;         ///< Of a `report`, all of it.
+  std::uint64_t value = 0;  ///< Bytes of a `window`, bytes a second of a `pace`.
+  std::string text;         ///< The whole text of a `report`.
 };
 
-/// What a connection tells and asks its owner, from its two threads.
+/// A connection calls its owner through this interface, from its two threads.
 class ConnectionOwner {
  public:
   virtual ~ConnectionOwner() = default;
 
-  /// The payload of this header comes next, `header.length` bytes. Throws ProtocolError if such a
-  /// frame may not come now: nothing of it has been read then.
+  /// Returns where to put the payload of this header, the next `header.length` bytes. Throws
+  /// ProtocolError if such a frame may not come now; nothing of the payload has been read then.
   virtual Reservation reserve(int peer, const FrameHeader& header) = 0;
   virtual void commit(const Reservation& reservation) = 0;
-  /// Copies the payload of a frame that was queued without one, as it is about to leave.
+  /// Copies the payload of a frame that was queued without one, just before the frame leaves.
   virtual void copy_payload(int peer, const Outgoing& frame, float* to) = 0;
-  /// A frame of weights or gradient has left: its payload is this program's no more, but still the
-  /// kernel's if it was borrowed.
+  /// A frame of weights or gradient has been written. This program no longer reads its payload, but
+  /// the kernel still does if it was borrowed.
   virtual void sent(const Outgoing& frame) = 0;
-  /// A report, a goodbye (nothing more comes from the peer), a turn that is asked for or given
-  /// back, ... Throws ProtocolError if it may not come now.
+  /// A notice has come: a report, a goodbye (nothing more comes from the peer), a turn that is
+  /// asked for or given back, and so on. Throws ProtocolError if it may not come now.
   virtual void notice(int peer, Notice notice) = 0;
-  /// What this connection wants of its turn to send weights (take_turns, grant_weights).
+  /// Tells what this connection wants done with its turn to send weights (take_turns,
+  /// grant_weights).
   virtual void weights_turn(int peer, SendOrder::Tell what) = 0;
-  /// The connection is of no more use. At most once from each thread.
+  /// The connection has failed and is of no more use. Each thread calls it at most once.
   virtual void failed(int peer, std::exception_ptr cause) = 0;
 };
 
 class Connection {
  public:
-  /// Bytes of a report, and of one frame of it.
+  /// The most bytes of a report, and of one frame of it.
   static constexpr std::uint64_t report_limit = std::uint64_t{1} << 28;
   static constexpr std::uint64_t report_part = std::uint64_t{1} << 20;
 
-  /// Records the handshake's frames. `timeout`: for a frame to get through, and for the next one to
-  /// come: the sending thread says `heartbeat` four times as often when there is nothing else to
-  /// send.
+  /// Adds the handshake's frames to the ledger. A frame must get through, and the next one must
+  /// come, within `timeout`; the sending thread sends a `heartbeat` when it has had nothing to send
+  /// for a quarter of it.
   Connection(Link link, ConnectionOwner& owner, Ledger& ledger, std::chrono::milliseconds timeout);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// What the peer may have under way to this side, if that has a bound; it must outlive the
-  /// connection. `changed` is called by the receiving thread when the window has become another
-  /// (ReceiveWindow::look). Before start().
+  /// Bounds what the peer may have under way to this side by `window`, if that has a bound. The
+  /// window must outlive the connection. The receiving thread calls `changed` when it has changed
+  /// the window (ReceiveWindow::look). Call it before start().
   void keep_to(ReceiveWindow& window, std::function<void()> changed);
 
-  /// Gradients wait for the peer's grant, and weights, if a transfer of them has frames, for the
-  /// owner's. Frames of other kinds pass. Before start().
+  /// Makes gradients wait for the peer's `grant` (with `gradients`), and weights for
+  /// grant_weights() (unless `transfer` is 0). `transfer` is the number of frames in one transfer
+  /// of weights. Frames of other kinds do not wait. Call it before start().
   void take_turns(bool gradients, std::size_t transfer);
 
   void start();
-  /// Ends both threads, at once.
+  /// Ends both threads at once, and joins them.
   void stop();
   int peer() const { return link_.rank; }
   const std::string& peer_name() const { return link_.peer; }
   std::string congestion() const { return link_.socket.congestion(); }
   bool loopback() const { return loopback_; }
 
-  /// Queues a frame of weights or gradient; `payload` is borrowed (Socket::write_borrowed): it must
-  /// stay as it is until the peer has it, which what comes back tells, or is null: then the owner
-  /// is asked for it when the frame leaves. The frame of the lowest `place` of its round goes next
-  /// (SendQueue); one that has begun is not interrupted.
+  /// Queues a frame of weights or gradient. `payload` is borrowed (Socket::write_borrowed): it must
+  /// not change until the peer has read it, which the peer's answer tells. If it is null, the
+  /// connection asks its owner for the payload when the frame leaves. The frame with the lowest
+  /// `place` of its round goes next (SendOrder); a frame that has begun is not interrupted.
   void send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const void* payload,
             std::uint64_t place);
   void grant();  ///< Tells the peer that it is its turn to send gradients.
-  void grant_weights() { queue_.grant_weights(); }          ///< It is its turn to send weights.
-  void want_weights_turn() { queue_.want_weights_turn(); }  ///< Somebody before it has some.
-  /// What this side has found for a window (ReceiveWindow::own).
+  void grant_weights() { queue_.grant_weights(); }  ///< This side may send weights now.
+  /// Another connection should send weights first.
+  void want_weights_turn() { queue_.want_weights_turn(); }
+  /// Tells the peer the window that this side has found, in bytes (ReceiveWindow::own).
   void tell_window(std::size_t bytes);
-  /// How many bytes a second the peer is to send over each of its connections; 0: as many as it
-  /// can.
+  /// Tells the peer how many bytes a second to send over each of its connections at most; 0: as
+  /// many as it can.
   void tell_pace(std::uint64_t pace);
-  /// So many are what this side sends; over loopback there is no link to share.
+  /// Sends at most so many bytes a second over this connection; 0: as many as it can. Does nothing
+  /// over loopback, where there is no link to share.
   void keep_pace(std::uint64_t pace);
   std::optional<Flow> flow() const { return link_.socket.flow(); }
-  /// Behind all weights and gradients: tells the peer that no gradient will follow.
+  /// Tells the peer, behind all weights and gradients, that no gradient will follow.
   void done();
-  /// Behind everything that is queued and will be: then goodbye, and the sending thread is done.
+  /// Sends the report, unless it is empty, and a goodbye behind everything that is queued and will
+  /// be; then the sending thread ends.
   void part(const std::string& report);
-  /// Ahead of everything: tells the peer why, then the sending thread is done.
+  /// Tells the peer the reason ahead of everything that is queued; then the sending thread ends.
   void abort(const AbortReason& reason);
 
-  /// Lets go of the peer, without waiting: both threads end.
+  /// Ends the connection and both threads, without waiting for them.
   void drop();
 
-  /// Waits until nothing is queued and nothing on its way out. False: not by then.
+  /// Waits until nothing is queued and nothing is on its way out. Returns false if the deadline
+  /// comes first.
   bool wait_until_idle(Deadline deadline) { return queue_.wait_until_idle(deadline); }
-  /// Waits until the sending thread is done. False: not by then.
+  /// Waits until the sending thread has ended. Returns false if the deadline comes first.
   bool wait_until_sent(Deadline deadline);
-  /// Waits until both threads are done: after an abort, until the peer has had it and closed.
+  /// Waits until both threads have ended; after an abort, that is when the peer has read it and
+  /// closed. Returns false if the deadline comes first.
   bool wait_until_over(Deadline deadline);
-  /// Throws Error if ledger and kernel disagree on the bytes of this connection. After both
-  /// goodbyes; the deadline is for the last of them to leave the kernel.
+  /// Throws Error if ledger and kernel disagree on the bytes of this connection. Call it after both
+  /// goodbyes; until the deadline it waits for the last of them to leave the kernel.
   ConnectionBytes check_counters(Deadline deadline) const;
 
  private:
@@ -149,13 +156,14 @@ class Connection {
 
   ReceiveWindow* window_ = nullptr;
   std::function<void()> window_changed_;
-  std::atomic<std::uint64_t> pace_{0};  ///< keep_pace()'s.
+  std::atomic<std::uint64_t> pace_{0};  ///< Bytes a second, by keep_pace(); 0: no limit.
 
   SendQueue queue_;
-  std::string report_;         ///< What has come of the peer's so far; the receiver's.
-  std::vector<float> filled_;  ///< Payload of a frame that was queued without; the sender's.
+  std::string report_;         ///< The peer's report so far; the receiving thread uses it.
+  std::vector<float> filled_;  ///< Payload of a frame queued without; the sending thread uses it.
 
-  std::mutex mutex_;  ///< Guards what follows; any thread takes it, with no other lock.
+  std::mutex mutex_;  ///< Guards sending_ and receiving_; any thread takes it, and holds no other
+                      ///< lock.
   std::condition_variable changed_;
   bool sending_ = false, receiving_ = false;
   std::thread sender_, receiver_;

@@ -7,23 +7,25 @@
 namespace duplex::net {
 namespace {
 
-/// Of a step: so long every connection must have had something under way or to send.
+/// The part of a step in which every connection must have had bytes under way or waiting; a step
+/// with less is passed over.
 constexpr double busy_enough = 0.9;
-/// So many windows must go out in a step.
+/// The windows that must go out in a step at least; a step with fewer is passed over.
 constexpr double many_windows = 16;
 
-/// Of the windows: what is to wait when a step ends; what is no queue, since segments that leave
-/// together always wait for one another; and what is one that the windows bound.
+/// Lengths of the queue at a step's end, as parts of the windows. `aim` is what should wait. Up to
+/// `empty` there is no queue, since segments that leave together always wait for one another. Above
+/// `full` it is the windows that bound the queue.
 constexpr double aim = 0.4, empty = 0.1, full = 0.6;
 
-/// Part of what a queue exceeds its aim by, over the step's length, that the rate changes by. Half
-/// of a queue goes between steps, so the loop would swing from 1/2 on.
+/// The rate changes by this part of what the queue exceeds its aim by, over the bytes of the step.
+/// Half of a queue drains between steps, so the control loop would oscillate from 1/2 on.
 constexpr double gain = 0.125;
-/// What the rate grows by at most in a step.
+/// The part by which the rate grows at most in a step, while it grows ever faster.
 constexpr double most_growth = 0.05;
 
 constexpr std::size_t steps_to_find = 2, steps_to_keep = 4;
-/// Where the rate has fallen by so much the queue is not this run's.
+/// If the rate has fallen by this part, the queue is of other traffic than this run's.
 constexpr double too_low = 0.03;
 
 double seconds(std::chrono::duration<double> time) {

@@ -39,8 +39,9 @@ void QueuedSemaphore::leave(int who) {
   grant_next(std::move(lock));
 }
 
-/// The turn is that of the first who waits: now if nobody holds it. The holder counts as waiting,
-/// so whoever comes before it here had stepped aside.
+/// Gives the turn to the first who waits, if nobody holds it; asks the holder to step aside, if
+/// somebody waits before it in the queue. The holder counts as waiting, so whoever waits before it
+/// had stepped aside.
 void QueuedSemaphore::grant_next(std::unique_lock<std::mutex> lock) {
   const auto first =
       std::find_if(queue_.begin(), queue_.end(), [](const Place& place) { return place.waits; });

@@ -1,5 +1,4 @@
-// A semaphore of one with a queue (thesis, 7.2): of the workers of a server, one at a time has the
-// link.
+// A semaphore of one with a queue (thesis, 7.2): one worker of a server at a time has the link.
 #pragma once
 #include <deque>
 #include <functional>
@@ -7,27 +6,31 @@
 
 namespace duplex::net {
 
-/// Who asks first is served first. Nobody sleeps in it: it tells that it is somebody's turn, or
-/// that one who had to wait comes first after all, from the thread whose call made it so, outside
-/// the semaphore's lock.
+/// Serves in the order of asking. No call blocks: the semaphore calls `granted` when it is
+/// somebody's turn, and `wanted` when somebody waits again who comes before the holder. It calls
+/// them from the thread whose call made it so, and holds no lock meanwhile.
 class QueuedSemaphore {
  public:
   using Tell = std::function<void(int who)>;
-  /// `granted`: it is the turn of `who`. `wanted`: the holder should step aside when it can.
+  /// `granted`: it is the turn of `who`. `wanted`: the holder, `who`, should step aside when it
+  /// can.
   QueuedSemaphore(Tell granted, Tell wanted)
       : granted_(std::move(granted)), wanted_(std::move(wanted)) {}
 
-  /// Takes the place that `who` has kept, or the last one. False: it waits already, or holds.
+  /// Takes the place that `who` has kept in the queue, or the last one. Returns false if `who`
+  /// waits already or holds the turn.
   bool ask(int who);
-  /// Lets others go, and keeps the place: in it `who` goes on waiting, or does so when it asks.
+  /// Gives the turn to others, and keeps the place in the queue. `waits`: `who` goes on waiting
+  /// there; otherwise it waits only when it asks again. Does nothing if `who` does not hold the
+  /// turn.
   void step_aside(int who, bool waits);
-  /// Gives up the turn and the place, or nothing.
+  /// Gives up the turn and the place of `who`, if it has them.
   void leave(int who);
 
  private:
   struct Place {
     int who;
-    bool waits;  ///< Or holds.
+    bool waits;  ///< True of the holder too.
   };
   static constexpr int nobody = -1;
   std::deque<Place>::iterator place_of(int who);
@@ -36,7 +39,7 @@ class QueuedSemaphore {
   const Tell granted_, wanted_;
   std::mutex mutex_;
   int holder_ = nobody;
-  std::deque<Place> queue_;  ///< The holder too.
+  std::deque<Place> queue_;  ///< All who have a place, with the holder.
 };
 
 }  // namespace duplex::net

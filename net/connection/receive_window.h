@@ -1,4 +1,5 @@
-// Incast: many peers that send to one rank at once.
+// The window by which a rank bounds what its peers have under way to it, so that a switch's port
+// does not overflow when many peers send to one rank at once (incast).
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -10,18 +11,18 @@
 
 namespace duplex::net {
 
-/// Bytes that a peer may always have under way: a segment of loopback.
+/// Bytes that a peer may always have under way; a segment of loopback is as large.
 constexpr std::size_t least_window = std::size_t{64} << 10;
 
-/// What a rank lets each of so many peers have under way to it, at most; none: as much as it can
-/// use, as one that sends alone or in its turn. Equal windows that a switch holds without dropping
-/// give all peers equal parts of the rank's link; one that sends while others compute fills a link
-/// of 10 Gbit/s at 0.2 ms with the greatest of them. What waits in the switch delays what it
-/// acknowledges of this rank's own frames as well, and, where all train, the last weights of a
-/// step: one rank's longer than another's, while links stand idle. So ranks that train let less
-/// wait, all peers together, than a `dedicated` server, to which everything must come through one
-/// port; with still less under way what they send gathers at one link, and others stand idle within
-/// the step.
+/// The bytes that a rank lets each of so many peers have under way to it at most; none: as many as
+/// the peer can use, which is so for a peer that sends alone or in its turn. Equal windows that a
+/// switch holds without dropping give all peers equal parts of the rank's link. The greatest of
+/// them lets a peer that sends while others compute fill a link of 10 Gbit/s with a round trip of
+/// 0.2 ms. Bytes that wait in the switch delay the acknowledgements of this rank's own frames,
+/// which travel with them, and, where all ranks train, the last weights of a step: for one rank
+/// longer than for another, while links stand idle. So ranks that train let less wait, all peers
+/// together, than a `dedicated` server, which gets everything through one port. With still less
+/// under way, traffic gathers at one link while others stand idle within the step.
 inline std::optional<std::size_t> window_of(std::size_t peers, bool dedicated, bool semaphore) {
   constexpr std::size_t mib = std::size_t{1} << 20;
   if (peers <= 1 || (dedicated && semaphore)) return std::nullopt;
@@ -29,39 +30,40 @@ inline std::optional<std::size_t> window_of(std::size_t peers, bool dedicated, b
                    : std::clamp(3 * mib / 2 / peers, least_window, mib / 3);
 }
 
-/// What a rank lets each of its peers have under way to it now. It begins with the most; where the
-/// network drops segments on their way here, as a switch with small buffers does, it is halved, and
-/// grows again while nothing is lost. It is the same for all peers, and ranks that send to one
-/// another tell each other, for all to take the least: a connection's part of its sender's link is
-/// what it has under way there, so a rank with smaller windows than others would have everything
-/// last, and all would wait for it. For any thread.
+/// The window that a rank gives each of its peers now. It begins with the greatest. When the
+/// network drops segments on their way here, as a switch with small buffers does, it is halved; it
+/// grows again while nothing is lost. It is the same for all peers. Ranks that send to one another
+/// tell each other their windows, and all take the least: a connection's part of its sender's link
+/// is what it has under way there, so a rank with smaller windows than others would get everything
+/// last, and all would wait for it. Any thread may call it.
 class ReceiveWindow {
  public:
   using Clock = std::chrono::steady_clock;
-  /// How long what was under way with the window before may still be dropped: for that it is not
-  /// halved again.
+  /// Time in which bytes sent under the previous window may still be dropped; within it the window
+  /// is not halved again.
   static constexpr std::chrono::milliseconds settling{500};
-  /// For how long nothing is to be lost before it grows, by a quarter.
+  /// Time without a loss after which the window grows, by a quarter.
   static constexpr std::chrono::milliseconds quiet{30000};
-  /// As many segments may come behind a gap because one was overtaken; TCP itself takes more for a
-  /// loss (RFC 5681: three duplicate acknowledgements).
+  /// Up to so many segments may come behind a gap because one was overtaken. More mean a loss, as
+  /// for TCP itself (RFC 5681: three duplicate acknowledgements).
   static constexpr std::uint64_t overtaken = 3;
 
-  /// `most`: window_of's; none: it has no bound, ever.
+  /// `most`: from window_of(); none: there is never a bound.
   explicit ReceiveWindow(std::optional<std::size_t> most)
       : first_(most.value_or(0)), most_(most), own_(first_), others_(first_) {}
 
-  /// Bytes; none: as many as a peer can use.
+  /// The window in bytes; none: as many as a peer can use.
   std::optional<std::size_t> bytes() const;
-  /// What this rank has found that its port or its kernel holds; the others are to know.
+  /// The window that this rank has found for its own port and kernel, in bytes; the others are told
+  /// it.
   std::size_t own() const;
-  bool narrowed() const;  ///< own() is less than it began with.
-  /// So many bytes are the most that the kernel gives.
+  bool narrowed() const;  ///< Whether own() is less than at the beginning.
+  /// Bounds the window by what the kernel gives at most, in bytes.
   void allow(std::size_t bytes);
-  /// Since the last look so many segments came from one peer behind others that had not come.
-  /// Whether own() is another now.
+  /// `behind_gaps`: segments that came from one peer behind missing ones since the last look.
+  /// Returns whether own() has changed.
   bool look(std::uint64_t behind_gaps, Clock::time_point now);
-  /// What a peer has found, at last.
+  /// Takes the newest window of a peer, in bytes.
   void hear(int peer, std::size_t bytes);
 
  private:
@@ -75,13 +77,13 @@ class ReceiveWindow {
   Clock::time_point halved_{}, changed_{};
 };
 
-/// What a dedicated server keeps, if it is wanted no otherwise, of gradients that came before their
-/// turn to be added. Workers that begin at different moments send different ones first: without
-/// room for them all would wait for one, and the server's link with them.
+/// Bytes of early gradients, those that came before their turn to be added, that a dedicated server
+/// keeps unless told otherwise. Workers that begin at different moments send different gradients
+/// first: without room for these, all workers would wait for one, and the server's link with them.
 constexpr std::size_t usual_early_bytes = std::size_t{64} << 20;
 
-/// Bytes that it keeps where `owned` bytes of weights are its own and `least` are wanted: one of
-/// each gradient always has room.
+/// The bytes of early gradients that a server keeps if it owns `owned` bytes of weights and `least`
+/// bytes are asked for: one of each gradient always has room.
 inline std::size_t early_room(std::size_t owned, std::size_t least) {
   return std::max(owned, least);
 }

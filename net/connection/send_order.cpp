@@ -83,8 +83,8 @@ SendOrder::Tell SendOrder::mind(Deadline now) {
   return mind_weights();
 }
 
-/// Asks for the peer's grant if it is needed, and gives it back when nothing has been sent for a
-/// while.
+/// Asks for the peer's grant if gradients wait for it, and gives the turn back when none has come
+/// for a while.
 void SendOrder::mind_gradients(Deadline now) {
   const auto queued = [now] {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count();
@@ -94,16 +94,17 @@ void SendOrder::mind_gradients(Deadline now) {
     gradients_turn_ = Turn::asked;
     urgent_.push_back(Outgoing::of(FrameKind::ask, queued()));
   } else if (gradients_turn_ == Turn::held && gradients_.empty() &&
-             (!last_.empty() || now >= keep_gradients_)) {  // After the last, nobody comes back.
+             (!last_.empty() || now >= keep_gradients_)) {  // No gradient follows the last frames.
     gradients_turn_ = Turn::none;
     urgent_.push_back(Outgoing::of(FrameKind::release, queued()));
   }
 }
 
-/// Leaves the turn for weights after a transfer, and steps aside where it must.
+/// Leaves the turn for weights after a transfer, and steps aside when nothing is queued or another
+/// should go first.
 SendOrder::Tell SendOrder::mind_weights() {
   if (std::exchange(gave_up_, false)) {
-    // The owner knows; more may have come meanwhile.
+    // The semaphore has been told; more weights may have been queued meanwhile.
     weights_turn_ = weights_.empty() ? Turn::none : Turn::asked;
     return weights_turn_ == Turn::asked ? Tell::want : Tell::nothing;
   }
@@ -112,7 +113,7 @@ SendOrder::Tell SendOrder::mind_weights() {
   if (!over && waits && !wanted_) return Tell::nothing;
   if (over) left_of_transfer_ = transfer_;
   wanted_ = false;
-  weights_turn_ = Turn::asked;  // mind() sees to what comes meanwhile, not data().
+  weights_turn_ = Turn::asked;  // If more weights come, mind() asks again, not data().
   gave_up_ = over || !waits;
   if (over) return Tell::leave;
   return waits ? Tell::step_aside_waiting : Tell::step_aside;

@@ -1,5 +1,6 @@
-// Which of the frames that wait for one connection may leave, and which of them goes next. It knows
-// neither threads nor a clock: connections ask it in real time (SendQueue), `simulate` in its own.
+// The send order says which of the frames that wait for one connection may leave, and which of them
+// goes next. It has neither threads nor a clock: connections ask it in real time (SendQueue),
+// `simulate` in virtual time.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -15,74 +16,75 @@ namespace duplex::net {
 struct Outgoing {
   FrameHeader header;
   const void* payload = nullptr;
-  std::vector<std::uint8_t> own;  ///< Payload of its own, where there is one.
-  std::int64_t queued = 0;        ///< Nanoseconds, when it was handed over.
-  std::uint64_t number = 0;       ///< In the order of handing over.
-  std::uint64_t place = 0;        ///< Of weights and gradients, in their round.
-  std::size_t chunk = 0;          ///< Of weights and gradients: Chunk::index.
+  std::vector<std::uint8_t> own;  ///< Payload of its own, if it has one.
+  std::int64_t queued = 0;        ///< When it was handed over, in nanoseconds.
+  std::uint64_t number = 0;       ///< Number in the order of handing over.
+  std::uint64_t place = 0;        ///< Place of weights and gradients in their round.
+  std::size_t chunk = 0;          ///< Chunk::index of weights and gradients.
 
-  /// Of a kind that has no payload.
+  /// Makes a frame of a kind that has no payload.
   static Outgoing of(FrameKind kind, std::int64_t queued);
-  /// Weights or a gradient. The payload and `queued` are left to be told.
+  /// Makes a frame of weights or a gradient, without payload and `queued`: the caller sets them.
   static Outgoing of(FrameKind kind, const Chunk& chunk, std::uint64_t step, std::uint64_t place);
 };
 
-/// The round of weights and gradients, by which they are sent: new weights count to the one whose
-/// gradients made them; the first ones are a round before all.
+/// The round of weights and gradients, by which they are sent: new weights belong to the round
+/// whose gradients made them, the first weights to a round before all others.
 std::uint64_t round_of(const FrameHeader& header);
 
 /// Elements of the model by which gradients go ahead of new weights: the place of weights is their
-/// position and this, that of gradients their position. With weights of so many still to send, the
-/// links stay busy while the last gradients come in, later from one worker than from another; the
-/// next forward begins later by what it takes to send them. In strict order: all, since every owner
-/// waits for all gradients before it publishes.
+/// position plus this, that of gradients their position. While so many weights are still to be
+/// sent, the links stay busy as the last gradients come in, later from one worker than from
+/// another; in return the next forward begins later by the time that sending them takes. In strict
+/// order it is the whole model, since every owner waits for all gradients before it publishes.
 std::size_t head_start(std::size_t elements, bool overlap);
 
-/// Urgent frames go first, then weights and gradients, then what ends the connection. Of weights
-/// and gradients, those of an earlier round go first, then those of a lower place, then weights.
-/// New weights count to the round whose gradients made them.
+/// Urgent frames go first, then weights and gradients, then the frames that end the connection.
+/// Among weights and gradients, those of an earlier round go first, then those of a lower place,
+/// then weights. New weights belong to the round whose gradients made them.
 ///
-/// With take_turns, gradients wait for the peer's `grant`, and weights until the owner says so. The
-/// order asks for a turn when it has such frames. It gives that for gradients back when it has had
-/// none for a moment; from that for weights it steps aside when it has none, or another should go
-/// first, until a whole transfer has left.
+/// After take_turns(), gradients wait for the peer's `grant`, and weights for grant_weights(). The
+/// order asks for a turn when it has such frames. It gives the turn for gradients back when it has
+/// had none for a moment. It steps aside from the turn for weights when it has none or another
+/// should go first, and leaves it when a whole transfer is out.
 class SendOrder {
  public:
-  /// How long a turn for gradients outlasts what there was to send: more may be on its way here.
+  /// For so long a turn for gradients is kept with nothing to send, since more may be on its way
+  /// here.
   static constexpr std::chrono::milliseconds linger{1};
 
-  /// What the owner of the semaphore for weights is to be told (QueuedSemaphore).
+  /// The call that the semaphore for weights is due (QueuedSemaphore).
   enum class Tell { nothing, want, leave, step_aside, step_aside_waiting };
 
-  /// `transfer`: frames of weights that are one transfer; 0: weights take no turns.
+  /// `transfer`: number of frames of weights in one transfer; 0: weights take no turns.
   void take_turns(bool gradients, std::size_t transfer,
                   std::chrono::nanoseconds keep_gradients = linger);
 
   void urgent(Outgoing frame, bool first_of_all = false);
-  /// Numbers it. `want` or `nothing` is to be told.
+  /// Numbers and queues weights or a gradient. Returns `want` or `nothing`, for the semaphore.
   Tell data(Outgoing frame);
   void last(Outgoing frame);
 
-  /// False: nobody had asked.
+  /// Returns false if gradients had not asked for a turn.
   bool grant_gradients();
   void grant_weights();
-  /// Another should send weights first, when the frame on its way is out.
+  /// Another connection should send weights first, once the frame on its way is out.
   void want_weights_turn() { wanted_ = true; }
 
-  /// Minds the turns, before take(): again and again, telling the owner of what it returns, until
-  /// that is nothing.
+  /// Looks after the turns. Call it before take(), again and again, and tell the semaphore what it
+  /// returns, until that is `nothing`.
   Tell mind(Deadline now);
-  /// The first of those frames that may leave. False: there is none.
+  /// Takes the first of the frames that may leave. Returns false if there is none.
   bool take(Outgoing& frame);
-  /// When mind() will have something to do though nothing has come.
+  /// When mind() will have something to do although nothing has been queued.
   std::optional<Deadline> look_again() const;
-  /// Nothing waits, whether it may leave or not.
+  /// Whether no frame waits at all, not even one that may not leave yet.
   bool empty() const;
 
  private:
   /// Whether frames of a kind may leave.
   enum class Turn { always, none, asked, held };
-  using Heap = std::vector<Outgoing>;   ///< By after().
+  using Heap = std::vector<Outgoing>;   ///< Ordered by after().
   using Queue = std::vector<Outgoing>;  ///< In order; seldom more than one.
 
   static bool after(const Outgoing& a, const Outgoing& b);
@@ -93,10 +95,10 @@ class SendOrder {
   Heap gradients_, weights_;
   Turn gradients_turn_ = Turn::always, weights_turn_ = Turn::always;
   std::chrono::nanoseconds linger_ = linger;
-  Deadline keep_gradients_;  ///< How long a turn is kept with nothing to send.
+  Deadline keep_gradients_;  ///< When a turn with nothing to send is given back.
   std::size_t transfer_ = 0, left_of_transfer_ = 0;  ///< Frames.
-  bool wanted_ = false;                              ///< want_weights_turn()
-  bool gave_up_ = false;                             ///< The turn for weights, by mind() before.
+  bool wanted_ = false;                              ///< want_weights_turn() was called.
+  bool gave_up_ = false;                             ///< mind() has given up the turn for weights.
   std::uint64_t numbered_ = 0;
 };
 

@@ -23,7 +23,7 @@ void SendQueue::data(Outgoing frame) {
   SendOrder::Tell wants;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    frame.queued = clock_ns();  // Of frames in the queue together, the stamps say so.
+    frame.queued = clock_ns();  // Under the lock, so that stamps tell which frames waited together.
     wants = order_.data(std::move(frame));
     changed_.notify_all();
   }
@@ -60,7 +60,7 @@ bool SendQueue::take_now(std::unique_lock<std::mutex>& lock, Outgoing& frame) {
   for (;;) {
     const SendOrder::Tell what = order_.mind(Clock::now());
     if (what == SendOrder::Tell::nothing) break;
-    lock.unlock();  // The owner may turn to this queue, or to another that turns to it.
+    lock.unlock();  // turn_ may call this queue, or another that calls it.
     turn_(what);
     lock.lock();
   }

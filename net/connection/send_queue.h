@@ -1,5 +1,5 @@
-// What waits to be sent over one connection: SendOrder, for the threads that hand frames over and
-// the one that sends them.
+// The send queue of one connection: the send order for the threads that hand frames over and the
+// one that sends them.
 #pragma once
 #include <condition_variable>
 #include <functional>
@@ -11,30 +11,33 @@ namespace duplex::net {
 
 class SendQueue {
  public:
-  /// Tells the owner of the semaphore for weights: `want` from data(), so that connections ask in
-  /// the order in which they are given weights, the rest from take() and next(). Outside the lock.
+  /// Tells the semaphore for weights what this queue wants, without holding the lock: `want` from
+  /// data(), so that connections ask in the order in which they are given weights, the rest from
+  /// take() and next().
   using WeightsTurn = std::function<void(SendOrder::Tell)>;
 
-  /// As SendOrder has it.
+  /// See SendOrder::take_turns().
   void take_turns(bool gradients, std::size_t transfer, WeightsTurn turn);
 
   void urgent(Outgoing frame, bool first_of_all = false);
   void data(Outgoing frame);
   void last(Outgoing frame);
 
-  /// False: nobody had asked.
+  /// Returns false if gradients had not asked for a turn.
   bool grant_gradients();
   void grant_weights();
-  /// Another should send weights first, when the frame on its way is out.
+  /// Another connection should send weights first, once the frame on its way is out.
   void want_weights_turn();
 
-  /// The frame that is to leave next; false: none may leave now. Called by one thread, as next(),
-  /// which has sent the frame before when it calls again, and calls next() after false.
+  /// Takes the frame that is to leave next; returns false if none may leave now. One thread calls
+  /// take() and next(); it has sent the frame before when it calls again, and calls next() after
+  /// false.
   bool take(Outgoing& frame);
-  /// Waits for it, at most until `deadline`: then a sign of life. False: closed.
+  /// Waits for the next frame, and makes a heartbeat at `deadline`. Returns false once closed.
   bool next(Outgoing& frame, Deadline deadline);
   void close();
-  /// Waits until nothing is queued or on its way out, or the queue is closed. False: not by then.
+  /// Waits until nothing is queued or on its way out, or the queue is closed. Returns false if the
+  /// deadline comes first.
   bool wait_until_idle(Deadline deadline);
 
  private:

@@ -10,9 +10,9 @@
 namespace duplex::net {
 namespace {
 
-/// How often a wait looks whether something is overdue.
+/// Time between two looks of a wait at whether something is overdue.
 constexpr std::chrono::milliseconds look_every{50};
-/// What a failing rank gives its last words to get through.
+/// Time that a failing rank gives its `abort` to reach the peers.
 constexpr std::chrono::milliseconds last_words{1000};
 
 std::vector<std::size_t> counts_of(const std::vector<Span>& spans) {
@@ -50,7 +50,7 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
                map_,  peers_, trace_,    [this](const std::exception_ptr& cause) { fail(cause); }},
       pushed_(spans_.size(), 0) {
   if (topology_.workers().empty())
-    throw Error("a run without a worker: give it a rank more", Exit::usage);
+    throw Error("a run without a worker: give it one more rank", Exit::usage);
   for (const Span& span : spans_)
     if (span.weights == nullptr || (is_worker() && span.gradient == nullptr))
       throw Error("parameter " + span.name + " has no memory");
@@ -86,16 +86,17 @@ ParameterExchange::~ParameterExchange() {
     peers_.for_each([&](Connection& connection) { connection.wait_until_over(deadline); });
   }
   if (server_) server_->join();
-  // All stop before the first goes: a thread of one may still hand a frame to another.
+  // Stop all connections before the first is destroyed: a thread of one may still hand a frame to
+  // another.
   peers_.for_each([](Connection& connection) { connection.stop(); });
   if (finished_) return;
   try {
-    ledger_.close();  // What there is of it may tell what went wrong.
+    ledger_.close();  // The records so far may show what went wrong.
   } catch (const Error&) {
   }
 }
 
-// ---- What the training thread calls in each step.
+// ---- Called by the training thread in each step.
 
 void ParameterExchange::begin(std::uint64_t step) {
   if (!is_worker() || step != step_ || in_step_)
@@ -108,7 +109,7 @@ void ParameterExchange::await(std::size_t p) {
   peers_.check();
   if (incoming_.complete(p)) return;
   const std::int64_t from = clock_ns();
-  // The owner of what is missing knows whose gradient it lacks, and is given the time to say so.
+  // The owner of missing weights knows whose gradient it lacks, and is given the time to report it.
   const auto allowed = spec_.timeout + spec_.timeout / 10 + 10 * look_every;
   const Deadline deadline = Clock::now() + allowed;
   while (!incoming_.wait(p, look_every) && !peers_.failed()) {
@@ -158,7 +159,7 @@ void ParameterExchange::end() {
   flow_.step_ended();
 }
 
-/// Of the step that the training thread is in.
+/// Adds an event of the step that the training thread is in to the trace.
 void ParameterExchange::note(TraceEvent::Kind kind, std::uint32_t parameter, std::uint32_t chunk,
                              std::int64_t from, std::int64_t to) {
   if (spec_.trace_steps == 0) return;
@@ -172,7 +173,7 @@ void ParameterExchange::note(TraceEvent::Kind kind, std::uint32_t parameter, std
   trace_.add(event);
 }
 
-// ---- What connections call, from their threads.
+// ---- Called by the connections' threads.
 
 Reservation ParameterExchange::reserve(int peer, const FrameHeader& header) {
   const std::size_t chunk = map_.find(header.parameter, header.chunk);
@@ -261,9 +262,9 @@ void ParameterExchange::failed(int peer, std::exception_ptr cause) {
     fail(cause);
 }
 
-// ---- What ends a run early.
+// ---- Early ends of a run.
 
-/// The first cause counts: it is what every call throws from then on, and what the peers are told.
+/// The first cause counts: every call throws it from then on, and the peers are told it.
 void ParameterExchange::fail(const std::exception_ptr& cause) {
   if (!peers_.fail(cause)) return;
   incoming_.stop();
@@ -285,12 +286,14 @@ void ParameterExchange::lose(int peer, const std::exception_ptr& cause) {
   server_->done(peer, true);
 }
 
-/// What the weights of p wait for in vain.
+/// The error if the weights of p are waited for in vain, since they are overdue or their owner has
+/// ended its training; null if there is none.
 std::exception_ptr ParameterExchange::trouble_with(std::size_t p, bool overdue,
                                                    std::chrono::milliseconds allowed) const {
   for (std::size_t chunk = map_.first(p); chunk < map_.first(p + 1); ++chunk) {
     const int owner = map_[chunk].owner;
-    const bool parted = peers_.parted(owner);  // Before what is missing: that may just have come.
+    const bool parted = peers_.parted(owner);  // Asked before missing(): its last weights may come
+                                               // just before its goodbye.
     if (owner == rank_ || !incoming_.missing(chunk)) continue;
     if (parted) return std::make_exception_ptr(left_early(peers_, owner));
     if (overdue)
@@ -343,8 +346,8 @@ std::vector<std::string> ParameterExchange::finish(const Report& report) {
   return reports;
 }
 
-/// Asynchronous: tells the owners that this worker pushes no more, and waits for what they send
-/// when that is so of every worker.
+/// In an asynchronous run, tells the owners that this worker pushes no more, and waits for the
+/// weights that they send when no worker pushes any more.
 void ParameterExchange::await_last_weights() {
   incoming_.expect_all(step_ + 1);
   peers_.for_each([this](Connection& connection) {
@@ -354,7 +357,7 @@ void ParameterExchange::await_last_weights() {
   await_all();
 }
 
-/// So that the ledger knows of everything that this rank sent.
+/// Waits until all frames are out, so that the ledger has everything that this rank sent.
 void ParameterExchange::wait_until_idle() {
   const Deadline deadline = Clock::now() + spec_.timeout;
   peers_.for_each([&](Connection& connection) {
@@ -362,7 +365,7 @@ void ParameterExchange::wait_until_idle() {
   });
 }
 
-/// Every peer shows signs of life until its goodbye, or its connection fails: this ends.
+/// This ends in any case: every peer sends heartbeats until its goodbye, or its connection fails.
 void ParameterExchange::wait_for_goodbyes() {
   while (!peers_.wait_for_goodbyes(look_every)) {
     const std::exception_ptr trouble = server_ ? server_->trouble() : nullptr;
@@ -374,7 +377,7 @@ void ParameterExchange::wait_for_goodbyes() {
   peers_.check();
 }
 
-// ---- What a run leaves.
+// ---- Results of a run.
 
 std::vector<TraceEvent> ParameterExchange::trace() {
   std::vector<TraceEvent> events = trace_.events();

@@ -1,5 +1,5 @@
-// Training with others: one rank's part in exchanging weights and gradients. Puts mesh, shard map,
-// parameter server and connections together behind core's Exchange.
+// One rank's part in training with others. It puts mesh, shard map, parameter server and
+// connections together behind core's Exchange.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,30 +21,31 @@
 
 namespace duplex::net {
 
-/// The model's fingerprint for the handshake: names and sizes of the spans, in order. `text` is
-/// what a message about a mismatch shows, e.g. "resnet34, 1000 classes".
+/// The model's fingerprint for the handshake, from names and sizes of the spans in order. A message
+/// about a mismatch shows `text`, such as "resnet34, 1000 classes".
 Fingerprint fingerprint_of(const std::string& text, const std::vector<Span>& spans);
 
 /// A run from its first weights to its last, seen from one rank.
 ///
-/// On a worker: begin, await, push, end as core/exchange.h says, for steps 0, 1, ...; then finish.
-/// The weights of step 0 are those that the owners' spans held when the exchange was made, on every
-/// rank. await may be called again for weights that have come already. On a rank that only serves:
-/// finish alone; it returns when every worker has finished.
+/// A worker calls begin, await, push and end, as core/exchange.h says, for steps 0, 1, ...; then
+/// finish. On every rank, the weights of step 0 are those that the owners' spans held when the
+/// exchange was made. await may be called again for weights that have come already. A rank that
+/// only serves calls finish alone, which returns when every worker has finished.
 ///
-/// Join and split: the weights of step s + 1 are the update (3.2) of those of step s by the mean
-/// (3.12) of all workers' gradients, weighted by their samples and summed in rank order.
+/// With join and split, the weights of step s + 1 are the update (3.2) of those of step s by the
+/// mean (3.12) of all workers' gradients, weighted by their samples and summed in rank order.
 ///
-/// None: those that a worker gets after its gradient of step s are the owners' newest. Workers may
-/// take different numbers of steps; finish gives all of them the same last weights. A worker that a
-/// central server loses stops nobody: that is logged, and the others go on.
+/// With none (asynchronous), a worker gets the owners' newest weights after its gradient of step s.
+/// Workers may take different numbers of steps; finish gives all of them the same last weights. If
+/// a central server loses a worker, it logs that, and the others go on.
 ///
-/// Whatever ends the run early (a lost peer, a deadline, a frame that should not be) is thrown, the
-/// first cause of it, as Error with its exit code from whichever call waits or comes next, on every
-/// rank. Destroying an exchange that has not finished tells the other ranks and ends their run.
+/// When something ends the run early (a lost peer, a deadline, a frame that should not be), its
+/// first cause is thrown on every rank, as Error with its exit code, from whichever call waits or
+/// comes next. Destroying an exchange that has not finished tells the other ranks and ends their
+/// run.
 class ParameterExchange final : public duplex::Exchange, private ConnectionOwner {
  public:
-  /// `spans`: the same names and counts on every rank, in forward order.
+  /// `spans` have the same names and counts on every rank, in forward order.
   ParameterExchange(const ExchangeSpec& spec, std::vector<Span> spans, Mesh mesh);
   ~ParameterExchange() override;
   ParameterExchange(const ParameterExchange&) = delete;
@@ -56,43 +57,43 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionOwner
   void end() override;
   void await_all() override;
 
-  /// Any text, of 256 MiB at most; asked for when all weights and gradients of this rank are
-  /// through.
+  /// Makes the report, any text of at most 256 MiB. It is called when all weights and gradients of
+  /// this rank have been sent.
   using Report = std::function<std::string()>;
   /// Waits for the last weights (a worker's spans hold them afterwards; so do a central server's),
-  /// says goodbye to every peer, and compares the ledger with the kernel's counters. The
-  /// coordinator gets the reports of all ranks, by rank (its own among them), the others an empty
-  /// vector.
+  /// says goodbye to every peer, and compares the ledger with the kernel's counters. Returns the
+  /// reports of all ranks, by rank, to the coordinator (its own among them), and an empty vector to
+  /// the others.
   std::vector<std::string> finish(const Report& report = {});
 
-  /// The waits, frames and store's work of the last steps, by this rank's clock. From a report.
+  /// The waits, the frames and the store's work of the last steps, on this rank's clock. Call it
+  /// from the Report.
   std::vector<TraceEvent> trace();
 
-  /// Of an asynchronous run, of this rank's chunks. After finish.
+  /// The staleness of this rank's chunks in an asynchronous run. Call it after finish.
   std::vector<Store::Staleness> staleness() const;
-  std::vector<int> lost() const {
-    return peers_.all_lost();
-  }  ///< Ranks that an asynchronous run went on without.
+  /// Ranks that an asynchronous run went on without.
+  std::vector<int> lost() const { return peers_.all_lost(); }
 
   bool is_worker() const { return topology_.is_worker(rank_); }  ///< False on a dedicated server.
   int rank() const { return rank_; }
   const ShardMap& shards() const { return map_; }
 
-  /// What went over this rank's wire. Complete after finish.
+  /// The records of what went over this rank's wire. Complete after finish.
   const Ledger& ledger() const { return ledger_; }
-  /// Bytes, t_comm, exposed communication: ledger and waiting together. After finish.
+  /// Bytes, t_comm and exposed communication, from the ledger and the waits. Call it after finish.
   TrafficSummary traffic() const;
-  /// Of every connection to a rank that was not lost. After finish.
+  /// The bytes of every connection to a rank that was not lost. Call it after finish.
   const std::vector<ConnectionBytes>& connections() const { return counted_; }
 
  private:
   struct Unstarted {};
-  /// Does all but start threads: the destructor runs if one cannot be had.
+  /// Does all but start threads, so that the destructor runs if one cannot be started.
   ParameterExchange(const ExchangeSpec& spec, std::vector<Span> spans, Mesh mesh, Unstarted);
   void connect(Link link);
   void start();
 
-  // ConnectionOwner: what the connections' threads call.
+  // ConnectionOwner, called by the connections' threads.
 
   Reservation reserve(int peer, const FrameHeader& header) override;
   void commit(const Reservation& reservation) override;
@@ -121,13 +122,13 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionOwner
   Ledger ledger_;
   TraceWindow trace_;
   Peers peers_;
-  IncomingWeights incoming_;  ///< Of a worker.
+  IncomingWeights incoming_;  ///< Used by a worker.
   FlowControl flow_;
   const ExchangeContext context_;
-  std::optional<ParameterServer> server_;  ///< Of an owner.
-  std::vector<ConnectionBytes> counted_;   ///< After finish.
+  std::optional<ParameterServer> server_;  ///< Set on an owner.
+  std::vector<ConnectionBytes> counted_;   ///< Set by finish.
 
-  // The training thread's. `pushed_` is the pushing thread's until end().
+  // Used by the training thread; `pushed_` by the pushing thread until end().
   std::uint64_t step_ = 0;
   bool in_step_ = false, finished_ = false;
   std::vector<std::uint64_t> pushed_;  ///< By parameter: steps whose gradient was pushed.

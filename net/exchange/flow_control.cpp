@@ -23,7 +23,7 @@ void FlowControl::start() {
   if (window_.narrowed()) tell_window();
 }
 
-/// A dedicated server's workers send to nobody else: they need not know.
+/// The workers of a dedicated server send to nobody else, so they need not know its window.
 void FlowControl::tell_window() {
   if (!trains_) return;
   peers_.for_each([this](Connection& connection) { connection.tell_window(window_.own()); });
@@ -31,15 +31,15 @@ void FlowControl::tell_window() {
 
 void FlowControl::hear_window(int peer, std::uint64_t bytes) {
   if (!trains_ || !window_.bytes())
-    throw ProtocolError(peers_.name_of(peer) + " told its window to a rank that shares none");
+    throw ProtocolError(peers_.name_of(peer) + " sent its window to a rank that takes none");
   if (bytes < least_window)
-    throw ProtocolError(peers_.name_of(peer) + " has a window of " + std::to_string(bytes) +
-                        " bytes");
+    throw ProtocolError(peers_.name_of(peer) + " sent a window of " + std::to_string(bytes) +
+                        " bytes, which is too few");
   window_.hear(peer, bytes);
 }
 
 /// The coordinator finds the pace for all: ranks with paces of their own would fill each other's
-/// queues and none would be right, and the slowest would hold up the others.
+/// queues, none would find the right pace, and the slowest would hold up the others.
 void FlowControl::step_ended() {
   if (!coordinates_ || !paced_) return;
   std::vector<Flow> flows;
@@ -52,7 +52,7 @@ void FlowControl::step_ended() {
       flows.push_back(*flow);
   });
   if (unknown) return;
-  const auto count = static_cast<double>(flows.size());  // Whose windows are as this rank's.
+  const auto count = static_cast<double>(flows.size());  // Their windows are as this rank's.
   const double window = count * static_cast<double>(*window_.bytes());
   const double rate = pace_.step(Clock::now(), flows, window).value_or(0) / count;
   const std::uint64_t pace = rate < least_pace ? 0 : static_cast<std::uint64_t>(rate);
@@ -64,10 +64,10 @@ void FlowControl::step_ended() {
 
 void FlowControl::hear_pace(int peer, std::uint64_t pace) {
   if (peer != coordinator_ || !paced_)
-    throw ProtocolError(peers_.name_of(peer) + " told a pace to a rank that takes none from it");
+    throw ProtocolError(peers_.name_of(peer) + " sent a pace to a rank that takes none from it");
   if (pace != 0 && pace < least_pace)
-    throw ProtocolError(peers_.name_of(peer) + " told a pace of " + std::to_string(pace) +
-                        " bytes a second");
+    throw ProtocolError(peers_.name_of(peer) + " sent a pace of " + std::to_string(pace) +
+                        " bytes a second, which is too few");
   keep_pace(pace);
 }
 

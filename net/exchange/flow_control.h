@@ -1,5 +1,5 @@
-// How much a rank's peers may have under way to it, and how fast ranks send to one another: what
-// the exchange measures, decides and tells.
+// Flow control: the exchange measures, decides and tells how much a rank's peers may have under way
+// to it, and how fast ranks send to one another.
 #pragma once
 #include <cstdint>
 
@@ -14,20 +14,20 @@ namespace duplex::net {
 /// coordinator finds the pace for all of them.
 class FlowControl {
  public:
-  /// `paced`: whether ranks keep a pace, which is where all connections carry as much, each way, at
-  /// any time of a step. `peers` must outlive it.
+  /// `paced`: whether ranks keep a pace, which they do where all connections carry as much, in each
+  /// direction, at any time of a step. `peers` must outlive it.
   FlowControl(const Topology& topology, int rank, bool semaphore, bool paced, Peers& peers);
 
-  /// Before the connection starts.
+  /// Call it before the connection starts.
   void attach(Connection& connection);
-  /// Tells the peers a window that was less than usual from the start.
+  /// Tells the peers this rank's window, if it was less than usual from the start.
   void start();
-  /// At the end of each step, by the training thread.
+  /// The training thread calls it at the end of each step.
   void step_ended();
-  /// A peer's own window. Throws ProtocolError if it cannot be.
+  /// Takes a peer's window. Throws ProtocolError if it cannot be.
   void hear_window(int peer, std::uint64_t bytes);
-  /// The coordinator's pace, in bytes a second; 0: as fast as they can. Throws ProtocolError if it
-  /// cannot be.
+  /// Takes the coordinator's pace in bytes a second; 0: as fast as ranks can. Throws ProtocolError
+  /// if it cannot be.
   void hear_pace(int peer, std::uint64_t pace);
 
  private:
@@ -38,8 +38,8 @@ class FlowControl {
   const bool coordinates_, trains_, paced_;
   const int coordinator_;
   ReceiveWindow window_;
-  Pace pace_;                    ///< The coordinator's training thread's,
-  std::uint64_t told_pace_ = 0;  ///< and what it has told the others.
+  Pace pace_;                    ///< Used by the coordinator's training thread.
+  std::uint64_t told_pace_ = 0;  ///< The pace that the coordinator told last.
 };
 
 }  // namespace duplex::net

@@ -1,4 +1,5 @@
-// The weights that a worker waits for: of which chunk, for which step, and whether they are there.
+// The chunks of weights that a worker waits for, each with the step that it is for and whether it
+// is there.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -12,30 +13,31 @@
 
 namespace duplex::net {
 
-/// A parameter is complete when the weights of all its chunks are in the span, and its last
-/// gradient has left this rank's memory. At first all weights are due, for step 0. For any thread.
+/// A parameter is complete when the weights of all its chunks are in the span and its last gradient
+/// has left this rank's memory. At first all weights are due, for step 0. Any thread may call it.
 class IncomingWeights {
  public:
-  /// Both must outlive it. `rank`: this one's.
+  /// `map` and `spans` must outlive it. `rank` is this rank.
   IncomingWeights(const ShardMap& map, const std::vector<Span>& spans, int rank);
 
-  /// The gradient of a parameter goes out, and weights for `step` are due for it: of its chunks, of
-  /// which every one that another rank owns has to report gradient_sent(), too.
+  /// The gradient of a parameter goes out, and weights for `step` are due for all its chunks. For
+  /// each chunk that another rank owns, gradient_sent() is due, too.
   void expect_after_gradient(std::size_t parameter, std::uint64_t step);
   /// Weights of every chunk are due once more, for `step`.
   void expect_all(std::uint64_t step);
 
-  /// Where the weights of a chunk for `step` go, then commit(). Null: they are not due.
+  /// Returns where the weights of a chunk for `step` go; then call commit(). Null if they are not
+  /// due.
   float* reserve(std::size_t chunk, std::uint64_t step);
   void commit(std::size_t chunk);
-  /// A frame of the parameter's gradient has left.
+  /// A frame of the parameter's gradient has been sent.
   void gradient_sent(std::size_t parameter);
 
   bool complete(std::size_t parameter) const;
-  /// Returns when the parameter is complete, or stop() was called, or after `at_most`. Whether it
-  /// is complete.
+  /// Waits until the parameter is complete, or stop() is called, or `at_most` has passed. Returns
+  /// whether it is complete.
   bool wait(std::size_t parameter, std::chrono::milliseconds at_most);
-  /// Ends all waiting, for good.
+  /// Ends all waiting for good.
   void stop();
 
   /// Whether weights of the chunk are still to come, and for which step.
@@ -53,8 +55,8 @@ class IncomingWeights {
   const std::vector<Span>& spans_;
   const int rank_;
 
-  /// Guards all below. The training thread, the one that pushes, and those of connections and store
-  /// take it, with no other lock inside.
+  /// Guards all below. The training thread, the pushing one and those of connections and store take
+  /// it, and take no other lock meanwhile.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Incoming> incoming_;      ///< By chunk.

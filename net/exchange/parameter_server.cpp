@@ -37,12 +37,11 @@ StoreSpec ParameterServer::store_spec() {
   store.publish_together = !spec.overlap;
   store.optimiser = spec.optimiser;
   store.rate = spec.rate;
-  // A central server bounds what it keeps, whatever the number of workers: a connection from a
-  // worker carries gradients alone, so that one may wait for its turn while the others go on.
-  // Between ranks that are both worker and owner it may not: new weights that this rank's worker
-  // needs before it can submit its own gradient could be behind the one that waits for it. There
-  // the bound is what the workers can send in a step, less than one copy of the model's
-  // gradients.
+  // A central server bounds the gradients that it keeps, whatever the number of workers. A worker's
+  // connection carries gradients alone to it, so one may wait for its turn while the others go on.
+  // Between ranks that are both worker and owner a gradient must not wait: behind it may come new
+  // weights that this rank's worker needs before it can submit its own gradient. There the bound is
+  // what the workers can send in a step, which is less than one copy of the model's gradients.
   const std::size_t owned = context_.map.elements_of(context_.rank) * sizeof(float);
   store.early_bytes = trains ? owned * workers_.size() : early_room(owned, spec.early_bytes);
   if (spec.semaphore)
@@ -65,14 +64,15 @@ float* ParameterServer::reserve(int peer, std::size_t chunk, std::uint64_t step)
   float* to = store_->reserve(chunk, worker_of(peer), step, Clock::now() + context_.spec.timeout);
   if (to != nullptr || context_.peers.failed()) return to;
   if (const auto overdue = store_->overdue(std::chrono::seconds(0))) throw error_of(*overdue);
-  throw Error("no room for more gradients for too long", Exit::timed_out);
+  throw Error("waited too long for room for another gradient", Exit::timed_out);
 }
 
 void ParameterServer::submit(std::size_t chunk, std::uint64_t step, const float* gradient) {
   own_gradients_->add(chunk, step, gradient);
 }
 
-/// New weights go to the workers that they are for, and count as arrived where one is on this rank.
+/// Sends new weights to the workers that they are for, and notes them as arrived for the one on
+/// this rank.
 void ParameterServer::publish(const Publication& publication) {
   if (publication.worker != Store::every_worker) {
     const int to = workers_[static_cast<std::size_t>(publication.worker)];
@@ -80,7 +80,7 @@ void ParameterServer::publish(const Publication& publication) {
       if (!context_.peers.lost(to)) send(to, publication);
       return;
     }
-    // This rank's worker computes with the weights as they are; the store's go on changing.
+    // This rank's worker computes with a copy, since the store's weights go on changing.
     const Chunk& chunk = context_.map[publication.chunk];
     store_->read(chunk.index, publication.worker,
                  context_.spans[chunk.parameter].weights + chunk.offset);
@@ -104,7 +104,7 @@ void ParameterServer::copy_weights(int peer, std::size_t chunk, float* to) {
 void ParameterServer::ask_turn(int peer) {
   if (!context_.spec.semaphore || !context_.topology.is_worker(peer) || !gradients_turn_.ask(peer))
     throw ProtocolError(context_.peers.name_of(peer) + " asked for a turn out of turn");
-  if (context_.peers.lost(peer)) gradients_turn_.leave(peer);  // done() may have been faster.
+  if (context_.peers.lost(peer)) gradients_turn_.leave(peer);  // done() may have run before.
 }
 
 void ParameterServer::release_turn(int peer) {
@@ -160,7 +160,8 @@ Error ParameterServer::error_of(const Store::Overdue& overdue) const {
 }
 
 std::exception_ptr ParameterServer::trouble() const {
-  // Who has parted is asked before what is missing: a gradient may come just before a goodbye.
+  // Parted workers are collected before missing gradients: a gradient may come just before a
+  // goodbye.
   std::vector<int> parted;
   for (const int rank : workers_)
     if (context_.peers.parted(rank)) parted.push_back(worker_of(rank));

@@ -1,4 +1,4 @@
-// What a rank does with the chunks that it owns: a parameter server. It collects gradients in a
+// The parameter server of a rank handles the chunks that the rank owns: it collects gradients in a
 // store, and sends the new weights to every worker.
 #pragma once
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace duplex::net {
 
-/// What the parts of an exchange share; all of it outlives them.
+/// The objects that the parts of an exchange share; all of them outlive the parts.
 struct ExchangeContext {
   const ExchangeSpec& spec;
   const std::vector<Span>& spans;
@@ -29,50 +29,51 @@ struct ExchangeContext {
   const ShardMap& map;
   Peers& peers;
   TraceWindow& trace;
-  /// Ends the run early: tells the peers, wakes every wait.
+  /// Ends the run early: tells the peers and wakes every wait.
   std::function<void(std::exception_ptr)> fail;
 };
 
 class ParameterServer {
  public:
-  /// `incoming`: of the worker on this rank; null where there is none.
+  /// `incoming` is that of the worker on this rank; null if there is none.
   ParameterServer(const ExchangeContext& context, IncomingWeights* incoming);
 
   /// Publishes the first weights, and starts the thread for this rank's own gradients.
   void start();
 
-  /// Where a worker's gradient is to go; then commit(). Waits while there is no room. Null: the run
-  /// is over. Throws ProtocolError for a gradient that is not due, and Error where others were
-  /// waited for in vain.
+  /// Returns where a worker's gradient is to go; then call commit(). Waits while there is no room.
+  /// Null if the run is over. Throws ProtocolError for a gradient that is not due, and Error if
+  /// others were waited for in vain.
   float* reserve(int peer, std::size_t chunk, std::uint64_t step);
   void commit(std::size_t chunk, int worker) { store_->commit(chunk, worker); }
-  /// A gradient of this rank's worker, which must stay as it is until the chunk's next weights are
-  /// there. Returns at once.
+  /// Submits a gradient of this rank's worker and returns at once. The gradient must not change
+  /// until the chunk's next weights are there.
   void submit(std::size_t chunk, std::uint64_t step, const float* gradient);
 
-  /// Weights for a peer that were queued without payload, as they are now.
+  /// Copies a chunk's weights as they are now, for a peer's frame that was queued without payload.
   void copy_weights(int peer, std::size_t chunk, float* to);
   void weights_sent(std::size_t chunk) { store_->sent(chunk); }
 
-  /// Turns to send (ExchangeSpec::semaphore): a worker asks for its turn to send gradients, and
-  /// gives it back; a connection tells what it wants of the turn to send weights. They throw
-  /// ProtocolError where that cannot be.
+  /// Turns to send (ExchangeSpec::semaphore): a worker asks for its turn to send gradients and
+  /// gives it back; a connection tells what it wants done with its turn to send weights. They throw
+  /// ProtocolError for what cannot be.
   void ask_turn(int peer);
   void release_turn(int peer);
   void weights_turn(int peer, SendOrder::Tell what);
 
-  /// Asynchronous: the worker of that rank pushes no more, or is lost.
+  /// In an asynchronous run: the worker of that rank pushes no more, or is lost.
   void done(int rank, bool lost);
-  /// Asynchronous: the last weights into the spans of a rank that only serves.
+  /// In an asynchronous run: copies the last weights into the spans of a rank that only serves.
   void copy_own_weights();
 
-  /// What gradients are waited for in vain, or from a rank that has ended; null: nothing.
+  /// The error if gradients are overdue, or missing from a rank that has ended its training; null
+  /// if there is none.
   std::exception_ptr trouble() const;
   std::vector<Store::Staleness> staleness() const { return store_->staleness(); }
 
-  /// Wakes what waits; from now on nothing is added. From any thread.
+  /// Wakes whoever waits; from now on nothing is added. Any thread may call it.
   void stop();
-  /// After stop(): ends the thread.
+  /// Ends the thread for this rank's own gradients, after stop() or at the end of the run.
   void join();
 
  private:
@@ -85,14 +86,14 @@ class ParameterServer {
 
   const ExchangeContext& context_;
   IncomingWeights* const incoming_;
-  const std::vector<int> workers_;                 ///< Ranks, by number.
-  const std::size_t head_start_;                   ///< Of gradients before weights (send_order.h).
-  QueuedSemaphore gradients_turn_, weights_turn_;  ///< Of the workers' ranks.
+  const std::vector<int> workers_;                 ///< Ranks of the workers, by worker number.
+  const std::size_t head_start_;                   ///< In elements; see send_order.h.
+  QueuedSemaphore gradients_turn_, weights_turn_;  ///< Asked by the workers' ranks.
   std::unique_ptr<Store> store_;
-  std::unique_ptr<LocalGradientQueue> own_gradients_;  ///< From start() on, if this rank trains.
+  std::unique_ptr<LocalGradientQueue> own_gradients_;  ///< Set by start() if this rank trains.
 };
 
-/// A rank ended its training while this one goes on.
+/// The error if a rank ended its training while this one goes on.
 Error left_early(const Peers& peers, int rank);
 
 }  // namespace duplex::net

@@ -1,4 +1,4 @@
-// The ranks that this one is connected to, and how far each is with the run; and what ended the run
+// The ranks that this one is connected to, how far each is with the run, and what ended the run
 // early, if anything did.
 #pragma once
 #include <chrono>
@@ -15,41 +15,43 @@ namespace duplex::net {
 
 class Peers {
  public:
-  /// `rank`: this one's, of `size`.
+  /// `rank` is this rank, of `size`.
   Peers(int rank, int size);
 
-  /// Before threads start: connections are only read from then on.
+  /// Call it before threads start; from then on connections are only read.
   void add(std::unique_ptr<Connection> connection);
-  /// Null: this rank has no connection to that one.
+  /// Null if this rank has no connection to that one.
   Connection* connection(int rank) const { return entries_[index(rank)].connection.get(); }
-  /// Calls `visit` with every connection, in order of rank; those to lost ranks included.
+  /// Calls `visit` with every connection in order of rank, those to lost ranks included.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (const Entry& entry : entries_)
       if (entry.connection) visit(*entry.connection);
   }
-  /// "rank 2 (10.0.0.3:4711)"; of this rank "rank 0".
+  /// "rank 2 (10.0.0.3:4711)" for a peer, "rank 0" for this rank.
   std::string name_of(int rank) const;
 
   /// The peer has said goodbye.
   void part(int rank);
   bool parted(int rank) const;
-  /// The peer is lost and the run goes on without it: it counts as parted, too. False: it was lost
-  /// before, or the run is over.
+  /// The peer is lost and the run goes on without it; it counts as parted, too. Returns false if it
+  /// was lost before, or the run is over.
   bool lose(int rank);
   bool lost(int rank) const;
   std::vector<int> all_lost() const;
   void keep_report(int rank, std::string report);
   std::vector<std::string> reports() const;  ///< By rank.
 
-  /// Ends the run early. The first cause counts; false: there was one, or the run is over.
+  /// Ends the run early. The first cause counts: returns false if there was one, or the run is
+  /// over.
   bool fail(const std::exception_ptr& cause);
   bool failed() const;
-  void check() const;  ///< Throws the cause.
-  /// The run has ended as it should, unless it has failed: then throws the cause.
+  void check() const;  ///< Throws the cause if there is one.
+  /// Ends the run as it should end. Throws the cause if it has failed before.
   void finish();
 
-  /// Waits until all peers have parted, or the run has failed, or `at_most`. False: none of that.
+  /// Waits until all peers have parted, the run has failed, or `at_most` has passed; returns false
+  /// in that last case.
   bool wait_for_goodbyes(std::chrono::milliseconds at_most);
 
  private:
@@ -61,8 +63,8 @@ class Peers {
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
   const int rank_;
-  /// Guards all below but the connections themselves. Any thread takes it, with no other lock
-  /// inside.
+  /// Guards all below but the connections themselves. Any thread takes it, and takes no other lock
+  /// meanwhile.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Entry> entries_;  ///< By rank.

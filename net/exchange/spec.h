@@ -1,4 +1,4 @@
-// How ranks exchange: the rule, what travels, in what order, how long is waited.
+// How ranks exchange: by which rule, what travels in which order, and how long ranks wait.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -17,28 +17,30 @@ namespace duplex::net {
 
 struct ExchangeSpec {
   Sync sync = Sync::join;
-  /// By worker, in rank order: what its gradient counts in the mean; empty: all the same.
+  /// Samples by which a worker's gradient is weighted in the mean, by worker in rank order; empty:
+  /// all count the same.
   std::vector<std::int64_t> samples;
-  /// What is pushed are weights, and the new weights are their mean; the optimiser is not used.
+  /// Workers push weights, and the new weights are their mean; the optimiser is not used.
   bool average = false;
-  /// Off: an owner publishes its new weights together, when it has them all.
+  /// If false, an owner publishes its new weights together, when it has them all.
   bool overlap = true;
   /// An owner lets one worker at a time send its gradients, and sends weights to one at a time,
   /// each in the order in which they ask (thesis, 7.2).
   bool semaphore = false;
-  /// Steps at the end of the run that trace() tells of; 0: none, and nothing is recorded for it.
+  /// Number of steps at the end of the run that trace() returns; 0: none, and nothing is recorded.
   std::uint64_t trace_steps = 0;
   Shards shards = Shards::even;
   std::optional<std::size_t> chunk_bytes;  ///< None: ShardMap's default.
-  /// What a dedicated server keeps of gradients that came before their turn to be added, if one of
-  /// each is not more.
+  /// Bytes of early gradients, those that came before their turn to be added, that a dedicated
+  /// server keeps; one of each, if that is more.
   std::size_t early_bytes = usual_early_bytes;
   OptimiserSpec optimiser;
   LearningRate rate;
-  /// For every wait: for weights, for a gradient, for a frame to get through, for a sign of life.
+  /// The timeout of every wait: for weights, for a gradient, for a frame to get through, for a
+  /// heartbeat.
   std::chrono::milliseconds timeout{60000};
-  std::string ledger_path;                      ///< Where the ledger's CSV goes; empty: nowhere.
-  std::function<void(const std::string&)> log;  ///< A line for the user; may be empty.
+  std::string ledger_path;                      ///< Path of the ledger's CSV; empty: none.
+  std::function<void(const std::string&)> log;  ///< Takes a line for the user; may be empty.
 };
 
 }  // namespace duplex::net

@@ -8,7 +8,7 @@
 namespace duplex::net {
 namespace {
 
-/// Records that a lane may hold before flush() takes them over unasked.
+/// flush() takes over the records of a lane that has at least so many, even if not asked for all.
 constexpr std::size_t flush_above = 1024;
 
 double median(std::vector<double> values) {
@@ -147,7 +147,7 @@ void Ledger::flush(bool all) {
   }
   records_.insert(records_.end(), taken.begin(), taken.end());
 
-  // Let twice the window gather before the older half goes, so that it is seldom moved.
+  // Let twice the window gather before the older half is erased, so that records are seldom moved.
   if (oldest_ + 2 * window >= newest_) return;
   oldest_ = newest_ - window;
   records_.erase(std::remove_if(records_.begin(), records_.end(),

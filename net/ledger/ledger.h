@@ -1,6 +1,6 @@
-// The ledger: a record for every frame that crossed this rank's wire, told in the coordinator's
-// time. Its sums are checked against the kernel's counters; t_comm and exposed communication come
-// from it.
+// The ledger has a record of every frame that crossed this rank's wire; its file is on the
+// coordinator's clock. Its sums are checked against the kernel's counters, and t_comm and exposed
+// communication are computed from it.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -20,12 +20,13 @@ struct FrameRecord {
   std::uint32_t parameter = 0;
   std::uint32_t chunk = 0;
   FrameKind kind = FrameKind::hello;
-  bool sent = false;        ///< By this rank; else received.
+  bool sent = false;        ///< Sent by this rank; otherwise received.
   std::int32_t peer = -1;   ///< Rank at the other end.
-  std::uint64_t bytes = 0;  ///< Header included.
+  std::uint64_t bytes = 0;  ///< With the header.
   std::int64_t queued = 0;  ///< Sent: when it was handed over. Received: as `first`.
-  std::int64_t first = 0;   ///< Sent: before the kernel got its first byte. Received: header there.
-  std::int64_t last = 0;    ///< Sent: the kernel has its last byte. Received: all of it is there.
+  std::int64_t first = 0;   ///< Sent: before the kernel got its first byte. Received: the header
+                            ///< was there.
+  std::int64_t last = 0;    ///< Sent: the kernel had its last byte. Received: all of it was there.
 };
 
 /// A stretch of time, [from, to).
@@ -33,52 +34,54 @@ struct Interval {
   std::int64_t from = 0, to = 0;
 };
 
-/// Sorted and without overlaps.
+/// Returns them sorted, and joined where they overlap.
 std::vector<Interval> merged(std::vector<Interval> intervals);
-/// Nanoseconds in both of two merged lists.
+/// Nanoseconds that lie in both of two merged lists.
 std::int64_t overlap(const std::vector<Interval>& a, const std::vector<Interval>& b);
 std::int64_t length(const std::vector<Interval>& merged);
 
-/// How this rank's clock is told in the coordinator's: coordinator time = local + offset - epoch.
+/// Converts this rank's clock to the coordinator's: coordinator time = local + offset - epoch.
 struct CoordinatorTime {
   std::int64_t offset_ns = 0, epoch_ns = 0, error_ns = 0;
   std::int64_t of(std::int64_t local) const { return local + offset_ns - epoch_ns; }
 };
 
-/// One step of a worker, or the time between two publications of a server.
+/// The traffic of one step of a worker, or of the time between two publications of a server.
 struct StepTraffic {
   std::uint64_t step = 0;
-  std::uint64_t sent = 0, received = 0;  ///< Bytes of weights and gradients, headers included.
-  std::int64_t sending_ns = 0;           ///< Some frame was going out.
-  std::int64_t receiving_ns = 0;         ///< Some frame was coming in.
-  std::int64_t wire_ns = 0;              ///< Either.
-  std::int64_t exposed_ns = 0;           ///< Either, while the worker waited: what nothing hid.
+  std::uint64_t sent = 0, received = 0;  ///< Bytes of weights and gradients with headers.
+  std::int64_t sending_ns = 0;           ///< Time in which a frame was going out.
+  std::int64_t receiving_ns = 0;         ///< Time in which a frame was coming in.
+  std::int64_t wire_ns = 0;              ///< Time in which either was.
+  std::int64_t exposed_ns = 0;           ///< Part of wire_ns in which the worker waited, so that
+                                         ///< nothing hid it.
 };
 
-/// Over the steps that the ledger still holds (the last `window`, without the first, which carries
-/// the initial weights); medians where not said otherwise.
+/// Sums up the steps that the ledger still holds: the last `window`, without the first, which
+/// carries the initial weights. Figures are medians over steps where not said otherwise.
 struct TrafficSummary {
   std::uint64_t bytes_sent = 0, bytes_received = 0;  ///< All frames of the whole run.
-  std::uint64_t steps = 0;                           ///< That the medians are taken over.
+  std::uint64_t steps = 0;                           ///< Steps that the medians are taken over.
   double step_sent = 0, step_received = 0;           ///< Bytes a step.
-  /// Seconds for one transfer of all weights, at the rate sent or received at, whichever is slower:
-  /// a sender whose bytes fit into the kernel's buffers, or a receiver that finds them there, sees
-  /// only a copy.
+  /// Seconds of one transfer of all weights, at the rate of sending or of receiving, whichever is
+  /// slower: a sender whose bytes fit into the kernel's buffers, or a receiver that finds them
+  /// there, sees only a copy.
   double t_comm = 0;
-  double wire_seconds = 0;     ///< A step.
-  double exposed_seconds = 0;  ///< A step.
+  double wire_seconds = 0;     ///< StepTraffic::wire_ns in seconds.
+  double exposed_seconds = 0;  ///< StepTraffic::exposed_ns in seconds.
 };
 
-/// Per step, from records in any order; `waits`: when the worker waited for weights.
+/// The traffic of each step, from records in any order; `waits`: when the worker waited for
+/// weights.
 std::vector<StepTraffic> traffic_by_step(const std::vector<FrameRecord>& records,
                                          const std::vector<Interval>& waits);
 
 class Ledger {
  public:
-  /// Steps whose records are kept for the summary; older ones are only in the file and the sums.
+  /// Steps whose records are kept for the summary; older records are only in the file and the sums.
   static constexpr std::uint64_t window = 1024;
 
-  /// What one thread writes: frames to, or from, one peer.
+  /// The part of the ledger that one thread writes: the frames to, or from, one peer.
   class Lane {
    public:
     void add(const FrameRecord& record);
@@ -92,23 +95,24 @@ class Ledger {
     std::uint64_t sent_ = 0, received_ = 0;
   };
 
-  /// `path`: where the CSV goes; empty: nowhere.
+  /// `path`: file for the CSV; empty: none is written.
   Ledger(int rank, const CoordinatorTime& time, const std::string& path);
 
-  Lane& lane();  ///< A new one; it lives as long as the ledger.
+  Lane& lane();  ///< Makes a lane, which lives as long as the ledger.
 
   // Called by the training thread.
 
-  void waited(const Interval& interval);  ///< For weights.
-  /// Takes the lanes' records over, to the file and to the window: of lanes that have many, or of
-  /// all. Now and then, so that they take bounded memory and no time within a step.
+  void waited(const Interval& interval);  ///< The worker waited for weights.
+  /// Moves the records of lanes that have many, or of all, to the file and the window. It is called
+  /// now and then, so that lanes take bounded memory and no time within a step.
   void flush(bool all = false);
-  /// Settles and closes the file. Throws Error if it could not be written.
+  /// Flushes everything and closes the file. Throws Error if it could not be written.
   void close();
 
-  const std::vector<FrameRecord>& records() const { return records_; }  ///< Flushed, in the window.
+  /// Flushed records in the window.
+  const std::vector<FrameRecord>& records() const { return records_; }
   const CoordinatorTime& coordinator_time() const { return time_; }
-  /// `weight_bytes`: of the whole model.
+  /// `weight_bytes`: bytes of the whole model's weights.
   TrafficSummary summary(std::uint64_t weight_bytes) const;
 
  private:
@@ -122,7 +126,7 @@ class Ledger {
   std::deque<Lane> lanes_;
   std::vector<FrameRecord> records_;
   std::vector<Interval> waits_;
-  std::uint64_t oldest_ = 0, newest_ = 0;  ///< Steps of the window.
+  std::uint64_t oldest_ = 0, newest_ = 0;  ///< Bounds of the window.
 };
 
 /// "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns"

@@ -63,7 +63,7 @@ std::vector<TraceEvent> decode_trace(const std::string& bytes) {
   std::uint64_t count = 0;
   reader.number(count);
   std::vector<TraceEvent> events;
-  for (std::uint64_t i = 0; i < count; ++i) {  // A count that is too great ends in an error.
+  for (std::uint64_t i = 0; i < count; ++i) {  // A count that is too great makes the reader throw.
     TraceEvent event;
     describe(reader, event);
     if (event.kind > TraceEvent::Kind::update)
@@ -79,7 +79,7 @@ void TraceWindow::add(const TraceEvent& event) {
   const std::lock_guard<std::mutex> lock(mutex_);
   newest_ = std::max(newest_, event.round());
   events_.push_back(event);
-  // Let twice the window gather before the older half goes, so that it is seldom moved.
+  // Let twice the window gather before the older half is erased, so that events are seldom moved.
   if (newest_ < oldest_ + 2 * steps_) return;
   oldest_ = newest_ - steps_;
   events_.erase(std::remove_if(events_.begin(), events_.end(),

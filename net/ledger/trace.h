@@ -1,5 +1,5 @@
-// What a rank did and when, over the last steps of a run: computing, waiting, frames, the store's
-// work. Ranks send theirs to the coordinator, which writes one trace of all.
+// The trace of a rank over the last steps of a run: when it computed and waited, its frames, and
+// the work of its store. Ranks send their traces to the coordinator, which writes one of all.
 #pragma once
 #include <cstdint>
 #include <mutex>
@@ -10,47 +10,48 @@
 
 namespace duplex::net {
 
-/// Times are nanoseconds, on this rank's clock until in_coordinator_time, then on the
+/// Times are nanoseconds, on this rank's clock until in_coordinator_time(), then on the
 /// coordinator's.
 struct TraceEvent {
   enum class Kind : std::uint8_t {
     forward,   ///< `parameter`: the layer's number in the model.
-    backward,  ///< Likewise.
-    wait,      ///< For the weights of `parameter` for `step`.
-    sent,      ///< A frame of weights or gradient; `peer`: its receiver.
-    received,  ///< Likewise; `peer`: its sender.
+    backward,  ///< `parameter`: as for forward.
+    wait,      ///< The worker waited for the weights of `parameter` for `step`.
+    sent,      ///< A frame of weights or gradient was sent to `peer`.
+    received,  ///< A frame of weights or gradient came from `peer`.
     pushed,    ///< A gradient of this rank's worker was handed to this rank's store.
     add,       ///< The store added the gradient of rank `peer` to the sum.
-    update,    ///< The store updated the weights: by all gradients, or by that of rank `peer`.
+    update,    ///< The store updated the weights by all gradients, or by that of rank `peer`.
   };
   Kind kind = Kind::forward;
-  FrameKind frame = FrameKind::weights;  ///< Of sent and received.
+  FrameKind frame = FrameKind::weights;  ///< Kind of a sent or received frame.
   std::int32_t peer = -1;
   std::uint32_t parameter = 0, chunk = 0;
   std::uint64_t step = 0;
-  std::uint64_t bytes = 0;  ///< Of sent and received, header included.
-  std::int64_t queued = 0;  ///< Of sent: when it was handed over.
+  std::uint64_t bytes = 0;  ///< Bytes of a sent or received frame, with the header.
+  std::int64_t queued = 0;  ///< When a sent frame was handed over.
   std::int64_t from = 0, to = 0;
 
-  /// The step in which it happens: new weights travel in the step whose gradients made them.
+  /// The step in which the event happens: new weights travel in the step whose gradients made them.
   std::uint64_t round() const;
 };
 
 /// The frames of weights and gradients of the last `steps` rounds.
 std::vector<TraceEvent> trace_of(const std::vector<FrameRecord>& records, std::uint64_t steps);
 
-/// Bytes that a peer may have sent: decode throws ProtocolError where they are none of encode's.
+/// Encodes events for a report. decode_trace throws ProtocolError for bytes that encode cannot have
+/// made, since a peer may have sent them.
 std::string encode(const std::vector<TraceEvent>& events);
 std::vector<TraceEvent> decode_trace(const std::string& bytes);
 
-/// The events of the last `steps` rounds and a few more, from any number of threads. Bounded
-/// memory, however long the run.
+/// Keeps the events of the last `steps` rounds and a few more, in bounded memory however long the
+/// run is. Any thread may add events.
 class TraceWindow {
  public:
   explicit TraceWindow(std::uint64_t steps) : steps_(steps) {}
 
   void add(const TraceEvent& event);
-  /// Of the last `steps` rounds.
+  /// The events of the last `steps` rounds.
   std::vector<TraceEvent> events() const;
 
  private:

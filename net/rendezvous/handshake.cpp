@@ -13,8 +13,8 @@ constexpr std::uint64_t payload_limit = 8192;
 constexpr int round_trips = 8;
 
 struct Hello {
-  std::int32_t rank = 0;    ///< Who connects,
-  std::int32_t wanted = 0;  ///< and to whom.
+  std::int32_t rank = 0;    ///< The rank that connects.
+  std::int32_t wanted = 0;  ///< The rank that it wants to reach.
   Digest nonce{};
 };
 struct Challenge {
@@ -93,8 +93,8 @@ Message parse(const Bytes& payload) {
   return message;
 }
 
-/// What both sides have said so far: a proof covers all of it, so that none of it can be exchanged
-/// for something said in another handshake.
+/// Everything that both sides have said so far. A proof covers all of it, so that none of it can be
+/// exchanged for something said in another handshake.
 std::string transcript(const char* side, const Bytes& hello, const Bytes& challenge,
                        const Bytes& last) {
   std::string text = "duplex 2 ";
@@ -104,7 +104,7 @@ std::string transcript(const char* side, const Bytes& hello, const Bytes& challe
   return text;
 }
 
-/// With texts that fit; the digests stand for the whole.
+/// Cuts the texts to what a payload may hold; the digests stand for the whole.
 Identity clipped(Identity identity) {
   for (std::string* text : {&identity.job, &identity.model.text, &identity.data.text,
                             &identity.settings.text, &identity.start.text})
@@ -138,7 +138,7 @@ class Talk {
     record(header, true, first);
   }
 
-  /// The next frame's payload; it must be of `kind`. A reject becomes Mismatch.
+  /// Returns the next frame's payload; it must be of `kind`. A reject is thrown as Mismatch.
   Bytes receive(FrameKind kind, std::uint64_t step = 0) {
     HeaderBytes bytes;
     socket_.read_exact(bytes.data(), bytes.size(), deadline_, "shaking hands");
@@ -152,7 +152,7 @@ class Talk {
     Bytes payload(header.length);
     socket_.read_exact(payload.data(), payload.size(), deadline_, "shaking hands");
     record(header, false, first);
-    // Every version can read another's reject; nothing else.
+    // Every version can read another's reject, and nothing else of it.
     if (header.kind == FrameKind::reject) throw Mismatch(parse<Reject>(payload).reason, true);
     if (header.version != protocol_version) {
       const std::string message =
@@ -168,7 +168,7 @@ class Talk {
     return payload;
   }
 
-  /// The peer may be gone; that it is told is a courtesy.
+  /// The peer may be gone; telling it is a courtesy.
   void reject(std::string reason) {
     reason.resize(std::min<std::size_t>(reason.size(), PayloadReader::text_limit));
     try {
@@ -199,7 +199,7 @@ class Talk {
   std::vector<FrameRecord> frames_;
 };
 
-/// Those of the items of `text`, which ", " separates, that `other` has not.
+/// Returns the items of `text`, separated by ", ", that `other` lacks.
 std::string only_in(const std::string& text, const std::string& other) {
   const std::string separator = ", ", all = separator + other + separator;
   std::string result;
@@ -224,7 +224,7 @@ std::string settings_difference(const std::string& them, const Fingerprint& thei
          told(ours, less, more) + ": give every rank the same flags";
 }
 
-/// Nothing has a digest of zeros: the model's marks a refusal(), and its text says why.
+/// A model digest of zeros, which nothing has, marks a refusal(); the model's text says why.
 bool cannot_start(const Identity& identity) {
   return identity.model.digest == Digest{} && !identity.model.text.empty();
 }
@@ -235,7 +235,7 @@ std::string different_keys(const std::string& them, const std::string& us) {
          "the start): copy one key file to every machine";
 }
 
-/// One line that names both sides and what they disagree on; empty if they agree.
+/// Returns one line that names both sides and what they disagree on; empty if they agree.
 std::string difference(const std::string& them, const Response& theirs, const std::string& us,
                        const Self& ours) {
   const auto line = [&](const char* what, const std::string& a, const std::string& b,

@@ -1,6 +1,6 @@
-// How two ranks meet: who they are, that both know the key, that they train the same model on the
-// same data in the same way, and how their clocks differ. PROTOCOL.md has the messages and the
-// states.
+// In the handshake two ranks tell who they are, prove that they know the key, compare what they
+// train on which data and how, and measure how their clocks differ. PROTOCOL.md has the messages
+// and the states.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -20,12 +20,12 @@ struct Fingerprint {
   Digest digest{};
 };
 
-/// Of `text` itself.
+/// The fingerprint of `text` itself.
 inline Fingerprint fingerprint(const std::string& text) {
   return {text, sha256(text)};
 }
 
-/// What every rank of a run must agree on.
+/// Everything that all ranks of a run must agree on.
 struct Identity {
   std::string job;  ///< Tells runs apart that share machines and ports.
   Fingerprint model;
@@ -35,18 +35,18 @@ struct Identity {
                          ///< begins with zeros.
 };
 
-/// What a rank says in place of what it would train where it cannot start
-/// (Mesh::tell_cannot_start).
+/// The identity that a rank sends in place of its own if it cannot start (Mesh::tell_cannot_start);
+/// `reason` is for the peers' messages.
 Identity refusal(const std::string& job, const std::string& reason);
 
-/// Another clock against this one: theirs = ours + offset, wrong by at most `error`.
+/// Another rank's clock against this one's: theirs = ours + offset, wrong by at most `error`.
 struct ClockOffset {
   std::int64_t offset_ns = 0;
   std::int64_t error_ns = 0;  ///< Half of the shortest round trip.
-  std::int64_t epoch_ns = 0;  ///< When the run began, by their clock.
+  std::int64_t epoch_ns = 0;  ///< When the run began, on their clock.
 };
 
-/// What one side knows before the handshake.
+/// Everything that this side knows before the handshake.
 struct Self {
   int rank = 0;
   int size = 1;
@@ -61,24 +61,24 @@ struct HandshakeResult {
   ClockOffset clock;  ///< Measured by the side that connects; zero on the other.
 };
 
-/// The two ranks do not belong together. `fatal`: the other proved to be of this run, so that the
-/// run cannot work; otherwise it is a stranger.
+/// The two ranks do not belong together. `fatal`: the other one proved that it is of this run, so
+/// that the run cannot work; otherwise it is a stranger.
 class Mismatch : public Error {
  public:
   Mismatch(const std::string& message, bool fatal, int rank = -1)
       : Error(message), fatal(fatal), rank(rank) {}
   bool fatal;
-  int rank;  ///< The other's, where it connected and has proved it; -1: not known.
+  int rank;  ///< The other's, if it connected and has proved it; -1: not known.
 };
 
 std::string rank_name(int rank, const std::string& address);  ///< "rank 2 (10.0.0.3:4711)".
 
-/// The side that connected, to `rank`. Throws NetworkError, ProtocolError, or Mismatch with both
-/// sides' names, whichever of them found it out.
+/// Shakes hands as the side that connected, to `rank`. Throws NetworkError, ProtocolError, or
+/// Mismatch, which names both sides whichever of them found it out.
 HandshakeResult client_handshake(Socket& socket, const Self& self, int rank, Deadline deadline);
 
-/// The side that was connected to. `welcome(rank)` is asked whether a rank is expected, once it has
-/// proved to be of this run; it throws Mismatch if not.
+/// Shakes hands as the side that was connected to. Once the other has proved that it is of this
+/// run, calls `welcome(rank)`, which throws Mismatch if that rank is not expected.
 HandshakeResult server_handshake(Socket& socket, const Self& self,
                                  const std::function<void(int rank)>& welcome, Deadline deadline);
 

@@ -30,7 +30,7 @@ bool is_loopback(const std::string& address) {
   return address.rfind("127.", 0) == 0 || address == "::1";
 }
 
-/// Whether there is no hardware behind an interface: what the kernel tells of its speed is made up.
+/// Whether an interface has no hardware behind it; the kernel then makes its speed up.
 bool is_virtual(const std::string& folder) {
   std::error_code error;
   const std::string device = std::filesystem::canonical(folder, error).string();
@@ -48,7 +48,8 @@ std::string loopback_behind(const std::string& host) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
-  if (getaddrinfo(host.c_str(), nullptr, &hints, &list) != 0) return "";  // Told when it is used.
+  // connect() will report it.
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &list) != 0) return "";
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(list, &freeaddrinfo);
   const std::string first = host_text(list->ai_addr);  // The one that is tried first.
   return is_loopback(first) ? first : "";
@@ -68,7 +69,7 @@ void check_names(const Topology& topology, int rank, const std::vector<Address>&
     const std::string& caller = host_of(calling);
     if (caller.empty() || caller == host_of(listening) || means_loopback(caller)) continue;
     const std::string found = loopback(host_of(listening));
-    if (found.empty() || !loopback(caller).empty()) continue;  // Both on this machine.
+    if (found.empty() || !loopback(caller).empty()) continue;  // Both run on this machine.
     throw Error(name(listening) + " is " + found + " by its name on the machine of rank " +
                     std::to_string(rank) + ", so " + name(calling) +
                     " cannot reach it: write its address into the nodefile, or mend /etc/hosts",

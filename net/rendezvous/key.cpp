@@ -121,7 +121,7 @@ Key create_key(const std::string& path) {
     throw Error("key file " + path + " cannot be made: " + std::strerror(errno) +
                 (errno == EEXIST ? "; a key that is in use is never overwritten" : ""));
   const std::string text = key.text();
-  // The umask may have taken bits away; none may be missing for the owner.
+  // The umask may have taken bits away, but the owner needs both.
   if (fchmod(file.fd(), S_IRUSR | S_IWUSR) != 0 ||
       ::write(file.fd(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       fsync(file.fd()) != 0) {

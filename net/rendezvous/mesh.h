@@ -1,5 +1,4 @@
-// The connections of one run: who is who, and one authenticated socket to every rank that this one
-// exchanges weights with.
+// The mesh of one rank: an authenticated socket to every rank that it exchanges weights with.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -17,35 +16,36 @@ namespace duplex::net {
 struct MeshSpec {
   Topology topology;
   int rank = 0;
-  std::vector<Address> addresses;  ///< By rank, where each listens. A worker of a central server
-                                   ///< needs no address of its own.
-  Identity identity;               ///< What every rank must agree on.
-  Key key;                         ///< Empty: no key; then only loopback may be listened on.
-  std::chrono::milliseconds timeout{60000};  ///< For all ranks to come.
-  std::string congestion;                    ///< TCP_CONGESTION, e.g. "cubic"; empty: the system's.
-  std::function<void(const std::string&)>
-      log;  ///< A line for the user: who came, who was turned away.
+  std::vector<Address> addresses;  ///< Where each rank listens, by rank. A worker of a central
+                                   ///< server needs no address of its own.
+  Identity identity;               ///< Everything that all ranks must agree on.
+  Key key;                         ///< Empty: no key; the rank may then listen on loopback alone.
+  std::chrono::milliseconds timeout{60000};  ///< Time for all ranks to come.
+  std::string congestion;                    ///< TCP_CONGESTION, such as "cubic"; empty: the
+                                             ///< system's.
+  /// Takes a line for the user, about who came and who was turned away.
+  std::function<void(const std::string&)> log;
 };
 
-/// An open connection to a rank, handshake done.
+/// An open connection to a rank, after the handshake.
 struct Link {
   int rank = -1;
   Socket socket;
   std::string peer;                    ///< "rank 2 (10.0.0.3:4711)", for messages.
-  std::vector<FrameRecord> handshake;  ///< The ledger's records of the frames that made it.
+  std::vector<FrameRecord> handshake;  ///< The ledger's records of the handshake's frames.
 };
 
 class Mesh {
  public:
-  /// Listens, connects and shakes hands until every peer of this rank is there. `listener` may be
-  /// given ready-made (so that port 0 can be asked for); else it listens on addresses[rank] if any
-  /// peer is to connect. Throws Error: Exit::timed_out naming the ranks that are missing,
-  /// Exit::failed for ranks that do not fit together, naming both sides.
+  /// Listens, connects and shakes hands until every peer of this rank is there. The caller may have
+  /// opened `listener` already (so that it can ask for port 0); otherwise join listens on
+  /// addresses[rank] if any peer is to connect. Throws Error with Exit::timed_out, naming the ranks
+  /// that are missing, or with Exit::failed for ranks that do not fit together, naming both sides.
   static Mesh join(MeshSpec spec, Listener listener = Listener());
 
-  /// For a rank that cannot start, and so cannot join: tells every peer that comes within `limit`
-  /// why, so that they need not wait for it. Of `spec` it needs topology, rank, addresses, job and
-  /// key. Throws nothing.
+  /// Tells every peer that comes within `limit` why this rank cannot start and so cannot join, so
+  /// that peers need not wait for it. `spec` must have topology, rank, addresses, job and key.
+  /// Throws nothing.
   static void tell_cannot_start(const MeshSpec& spec, const std::string& reason,
                                 std::chrono::milliseconds limit) noexcept;
 
@@ -54,7 +54,7 @@ class Mesh {
   std::vector<Link>& links() { return links_; }
   const CoordinatorTime& coordinator_time() const { return coordinator_time_; }
 
-  /// A mesh of one: no connections.
+  /// A mesh of one rank, without connections.
   static Mesh alone();
 
  private:

@@ -13,7 +13,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A handshake that takes longer is a stranger's, or of a rank that is busy; the next comes first.
+/// A handshake that takes longer is a stranger's or a busy rank's, and is given up for the next
+/// one.
 constexpr milliseconds one_handshake{1000};
 constexpr milliseconds pause{50};
 
@@ -31,14 +32,14 @@ Deadline soon(Deadline deadline) {
   return std::min(deadline, Clock::now() + one_handshake);
 }
 
-/// Connects to a peer, again and again until it is up, and tells it.
+/// Connects to a peer, again and again until it is up, and tells it the reason in a handshake.
 void tell(const MeshSpec& spec, const Self& self, int peer, Deadline deadline) {
   while (Clock::now() < deadline) {
     try {
       Socket socket = Socket::connect(spec.addresses[static_cast<std::size_t>(peer)],
                                       spec.congestion, soon(deadline));
       client_handshake(socket, self, peer, soon(deadline));
-    } catch (const Mismatch&) {  // It has understood: nothing fits a rank that cannot start.
+    } catch (const Mismatch&) {  // The peer knows the reason: nothing fits a refusal.
       return;
     } catch (const Error&) {
       std::this_thread::sleep_for(pause);
@@ -46,7 +47,7 @@ void tell(const MeshSpec& spec, const Self& self, int peer, Deadline deadline) {
   }
 }
 
-/// Answers peers that connect, until all of these ranks have been told.
+/// Shakes hands with peers that connect, until all of `ranks` have been told.
 void answer(const MeshSpec& spec, const Self& self, std::set<int> ranks, Deadline deadline) {
   Listener listener = Listener::open(spec.addresses[static_cast<std::size_t>(spec.rank)]);
   if (!listener.loopback() && spec.key.empty()) return;
@@ -79,7 +80,7 @@ void tell_refusal(const MeshSpec& spec, const std::string& reason, Deadline dead
   }
   try {
     if (!awaited.empty()) answer(spec, self, awaited, deadline);
-  } catch (const Error&) {  // Its port is taken, say: those that would connect see that themselves.
+  } catch (const Error&) {  // Its port may be taken; peers that would connect notice that.
   }
   for (std::thread& thread : telling) thread.join();
 }

@@ -1,4 +1,4 @@
-// How a rank that cannot start tells the others.
+// Tells the other ranks that this one cannot start.
 #pragma once
 #include <string>
 
@@ -7,8 +7,7 @@
 namespace duplex::net {
 
 /// Listens and connects as the rank would, and answers every handshake with the reason, until all
-/// peers have been told or the deadline has passed. Throws Error where there is no thread to be
-/// had.
+/// peers have been told or the deadline has passed. Throws Error if a thread cannot be started.
 void tell_refusal(const MeshSpec& spec, const std::string& reason, Deadline deadline);
 
 }  // namespace duplex::net

@@ -12,14 +12,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A connection that does not shake hands within this time is let go, whoever it is: a rank tries
-/// again.
+/// A connection that does not finish its handshake within this time is closed, whoever made it; a
+/// rank tries again.
 constexpr milliseconds visit_limit{10000};
-/// Connections that may shake hands at one time, beyond the ranks awaited.
+/// Connections that may shake hands at one time, beyond the awaited ranks.
 constexpr std::size_t strangers_limit = 32;
 constexpr milliseconds tick{20};
 constexpr milliseconds longest_pause{500};
-/// What a failing rank gives its peers to take the reason.
+/// Time that a failing rank gives its peers to take the reason.
 constexpr milliseconds last_words{1000};
 
 std::string seconds_text(milliseconds time) {
@@ -60,8 +60,8 @@ std::vector<Link> Rendezvous::run() {
             [](const Link& a, const Link& b) { return a.rank < b.rank; });
   if (forgets_pace() && std::any_of(links_.begin(), links_.end(),
                                     [](const Link& link) { return !link.socket.loopback(); }))
-    log("TCP here forgets its pace in every pause; as root, `sysctl -w "
-        "net.ipv4.tcp_slow_start_after_idle=0` lets it keep it");
+    log("TCP here forgets its pace in every pause and then sends slowly at first; as root, "
+        "`sysctl -w net.ipv4.tcp_slow_start_after_idle=0` turns that off");
   return std::move(links_);
 }
 
@@ -143,7 +143,7 @@ void Rendezvous::accept_peers() {
     try {
       peer.thread = std::thread([this, &peer] { receive(peer); });
     } catch (...) {
-      pending_.pop_back();  // It has no thread to be joined.
+      pending_.pop_back();  // It has no thread to join.
       throw;
     }
   }
@@ -173,7 +173,7 @@ void Rendezvous::receive(PendingPeer& peer) {
   try {
     const auto welcome = [&](int rank) {
       std::unique_lock<std::mutex> lock(mutex_);
-      // Another connection of this rank that has not got through yet may be one that broke off.
+      // If another connection claims this rank and has not got through, it may have broken off.
       changed_.wait_until(lock, limit, [&] {
         const auto claim = claims_.find(rank);
         return failure_ || claim == claims_.end() || linked(rank);
@@ -204,7 +204,7 @@ void Rendezvous::receive(PendingPeer& peer) {
     turned_away = error.what();
   } catch (const NetworkError& error) {
     turned_away = error.what();
-  } catch (...) {  // Nothing that a stranger did.
+  } catch (...) {  // No stranger can cause this.
     const std::lock_guard<std::mutex> lock(mutex_);
     fail(std::current_exception());
     turned_away = reason_of(std::current_exception()).text;
@@ -214,7 +214,7 @@ void Rendezvous::receive(PendingPeer& peer) {
   peer.done = true;
   if (claimed >= 0) claims_.erase(claimed);
   changed_.notify_all();
-  if (over()) return;  // Whoever was still shaking hands then was cut off by reap().
+  if (over()) return;  // reap() has cut off those that still shook hands.
   if (turned_away_.size() < strangers_limit) turned_away_.push_back(turned_away);
   log("turned away: " + turned_away);
 }
@@ -291,7 +291,7 @@ void Rendezvous::call(int rank) {
       add(std::move(result), std::move(socket));
       return;
     } catch (const NetworkError& error) {
-      // Not up yet, or down again: the watcher ends this at the deadline.
+      // It is not up yet, or down again: the watching thread ends this at the deadline.
       const std::lock_guard<std::mutex> lock(mutex_);
       last_refusal_ = error.what();
     } catch (...) {
@@ -316,7 +316,7 @@ void Rendezvous::tell_others() {
       link.socket.write_all(bytes.data(), bytes.size(), payload.data(), payload.size(), deadline,
                             "ending the run");
       link.socket.end_sending();
-    } catch (const NetworkError&) {  // It will see the connection end.
+    } catch (const NetworkError&) {  // The peer sees that the connection ends.
     }
   }
   for (Link& link : links_) link.socket.drain(deadline);

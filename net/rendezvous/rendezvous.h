@@ -1,5 +1,5 @@
-// How the ranks of a run find each other: listening, connecting, shaking hands, and saying who did
-// not come or was turned away.
+// The rendezvous is how the ranks of a run find each other: they listen, connect and shake hands,
+// and tell who did not come or was turned away.
 #pragma once
 #include <condition_variable>
 #include <exception>
@@ -15,23 +15,23 @@
 
 namespace duplex::net {
 
-/// Brings the links together. One thread accepts and watches; each peer shakes hands in a thread
-/// of its own, so that a silent one delays nobody; the calling thread connects.
+/// Makes the links of a rank. One thread accepts and watches; each peer shakes hands in a thread of
+/// its own, so that a silent one delays nobody; the calling thread connects.
 class Rendezvous {
  public:
-  /// Both must outlive it; `listener` may be none yet.
+  /// `spec` and `listener` must outlive it; `listener` may be empty.
   Rendezvous(MeshSpec& spec, Listener& listener);
 
   /// The links in order of rank. Throws as Mesh::join does.
   std::vector<Link> run();
-  /// After run().
+  /// Call it after run().
   const CoordinatorTime& coordinator_time() const { return coordinator_time_; }
 
  private:
   struct PendingPeer {
     Socket socket;
     std::thread thread;
-    bool done = false;  ///< Under the mutex; the socket has moved on or is of no more use.
+    bool done = false;  ///< Under the mutex. The socket has moved on or is of no more use.
   };
 
   void listen();
@@ -39,17 +39,18 @@ class Rendezvous {
   bool over() const { return failure_ || links_.size() == awaited_.size() + called_.size(); }
   bool linked(int rank) const;
   void log(const std::string& line);
-  /// The first failure counts. Under the mutex.
+  /// Keeps the failure if it is the first. Call it under the mutex.
   void fail(std::exception_ptr failure);
   void add(HandshakeResult result, Socket socket);
 
-  void watch();  ///< The body of the watching thread: accepts, and joins those that shook hands.
+  void watch();  ///< The watching thread: accepts peers, and joins the threads of those that are
+                 ///< done.
   void accept_peers();
-  /// Joins the threads of peers that are done; of all, if asked. Lets the lock go while it
-  /// waits.
+  /// Joins the threads of peers that are done, or, with `all`, of every peer. Releases the lock
+  /// while it waits.
   void reap(std::unique_lock<std::mutex>& lock, bool all);
   void receive(PendingPeer& peer);
-  /// Ranks that are linked already may end the run while others are still awaited.
+  /// Ends the run if a linked rank has ended it or is lost while others are still awaited.
   void watch_links();
   double waited() const;
   Error missing() const;
@@ -68,7 +69,7 @@ class Rendezvous {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Link> links_;
-  std::map<int, std::string> claims_;  ///< Ranks that proved to be what they say, and from where.
+  std::map<int, std::string> claims_;  ///< Where each rank that proved its number connected from.
   std::list<PendingPeer> pending_;
   std::vector<std::string> turned_away_;
   std::string last_refusal_;

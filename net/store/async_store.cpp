@@ -93,7 +93,7 @@ void AsyncStore::apply(std::size_t chunk, int worker, std::uint64_t step, const 
   answer(chunk, worker, step);
 }
 
-/// The calls for one worker come from one thread: what is counted by worker needs no lock.
+/// The calls for one worker come from one thread, so what is counted by worker needs no lock.
 void AsyncStore::answer(std::size_t chunk, int worker, std::uint64_t step) {
   if (!spec_.publish_together) {
     publish_({chunk, step + 1, worker});

@@ -1,5 +1,4 @@
-// The asynchronous store (Downpour SGD, Algorithms 3.5, 3.6): every gradient is applied as it
-// comes.
+// The asynchronous store (Downpour SGD, Algorithms 3.5, 3.6) applies every gradient as it comes.
 #pragma once
 #include <mutex>
 
@@ -7,11 +6,11 @@
 
 namespace duplex::net {
 
-/// Worker i's gradient of step s is applied once, to the weights as they then are, and answered
-/// with the weights for its step s + 1, as they are when they leave (with publish_together: when
-/// the worker's gradients of all chunks are applied): no worker waits for another.
-/// The store keeps weights of its own, so that a worker on the same rank computes with what it was
-/// given while others' gradients are applied.
+/// Worker i's gradient of step s is applied once, to the weights as they then are. It is answered
+/// with the weights for the worker's step s + 1, as they are when they leave; with
+/// publish_together, that is when the worker's gradients of all chunks are applied. No worker waits
+/// for another. The store keeps weights of its own, so that a worker on the same rank computes with
+/// what it was given while others' gradients are applied.
 class AsyncStore final : public Store {
  public:
   AsyncStore(const ShardMap& map, int rank, const StoreSpec& spec,
@@ -32,14 +31,14 @@ class AsyncStore final : public Store {
   using Floats = std::vector<float>;
 
   struct Slot {
-    std::mutex mutex;  ///< Guards all of the slot. Any thread takes it, with no other lock inside.
+    std::mutex mutex;  ///< Guards the slot. Any thread takes it, and takes no other meanwhile.
     Floats weights;
-    std::vector<Floats> state;  ///< The optimiser's.
+    std::vector<Floats> state;  ///< The optimiser's state.
     std::uint64_t updates = 0;
     std::vector<std::uint64_t> due;   ///< By worker: the step whose gradient comes next.
-    std::vector<std::uint64_t> seen;  ///< By worker: updates in the weights that it has.
+    std::vector<std::uint64_t> seen;  ///< By worker: updates that are in the weights that it has.
   };
-  /// Where a worker's gradient arrives: one at a time.
+  /// A worker's gradient is received into it, one at a time.
   struct ReceiveBuffer {
     Floats buffer;
     std::uint64_t step = 0;
@@ -56,11 +55,14 @@ class AsyncStore final : public Store {
   Publish publish_;
   std::vector<std::unique_ptr<Slot>> slots_;    ///< By chunk; null where another rank owns it.
   std::vector<ReceiveBuffer> receive_buffers_;  ///< By worker.
-  std::size_t owned_ = 0;                       ///< Chunks.
-  std::vector<std::size_t> applied_;            ///< By worker: of this step; publish_together.
-  mutable std::mutex done_mutex_;       ///< Guards done_ and lost_; any thread takes it, alone.
+  std::size_t owned_ = 0;                       ///< Number of chunks that this rank owns.
+  std::vector<std::size_t> applied_;            ///< By worker, for publish_together: chunks
+                                                ///< applied.
+  mutable std::mutex done_mutex_;       ///< Guards done_ and lost_; any thread takes it, as its
+                                        ///< only lock.
   std::vector<bool> done_, lost_;       ///< By worker.
-  mutable std::mutex staleness_mutex_;  ///< Guards staleness_; any thread takes it, alone.
+  mutable std::mutex staleness_mutex_;  ///< Guards staleness_; any thread takes it, as its only
+                                        ///< lock.
   std::vector<std::vector<Staleness>> staleness_;  ///< By worker, by step.
 };
 

@@ -11,11 +11,11 @@
 namespace duplex::net {
 namespace {
 
-/// What the pool has beyond the most that was asked for at a time, and a buffer beyond what is
-/// wanted of it: this part.
+/// One spare part in so many: the pool may have that much beyond the most that was asked for at a
+/// time, and a buffer that much beyond what is wanted of it.
 constexpr std::size_t spare_part = 4;
 
-/// Bytes of the pages that so many floats take; of one at least.
+/// Bytes of the pages that so many floats take, one page at least.
 std::size_t pages_of(std::size_t floats) {
   static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return (std::max<std::size_t>(floats, 1) * sizeof(float) + page - 1) / page * page;
@@ -44,8 +44,9 @@ BufferPool::Buffer BufferPool::take(std::size_t count) {
   return buffer;
 }
 
-/// Of those that were given back the one with the least memory that suffices, unless it has much
-/// more than is wanted; else the one with the most, unless it has less than half.
+/// Takes the free buffer with the least memory that suffices, unless it has much more than is
+/// wanted. Otherwise takes the one with the most memory below that, unless it has less than half of
+/// it. Empty if there is neither.
 BufferPool::Buffer BufferPool::take_near(std::size_t wanted) {
   auto near = free_.lower_bound(wanted);
   const std::size_t most = wanted + wanted / spare_part;

@@ -1,5 +1,5 @@
-// Buffers that are needed again and again, for some time each: kept, so that their memory need not
-// be had from the system anew.
+// A pool of buffers that are needed again and again, for some time each. It keeps them, so that the
+// system need not give their memory anew.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -9,11 +9,11 @@
 
 namespace duplex::net {
 
-/// Every buffer has addresses for the longest that will be asked for, and memory, in whole pages,
-/// for the longest that has been asked of it, so that it can serve for longer ones later.
+/// Every buffer has addresses for the longest that will be asked for. It has memory, in whole
+/// pages, for the longest that has been asked of it, so that it can serve for longer ones later.
 class BufferPool {
  public:
-  /// Uninitialised floats; empty where there are none.
+  /// Uninitialised floats; a buffer without memory is empty.
   class Buffer {
    public:
     Buffer() = default;
@@ -23,27 +23,27 @@ class BufferPool {
    private:
     friend class BufferPool;
     duplex::Buffer memory_;
-    std::size_t asked_ = 0;  ///< Bytes of whole pages, as all sizes below.
-    std::size_t used_ = 0;   ///< The most that was ever asked: the rest has no memory yet.
+    std::size_t asked_ = 0;  ///< Bytes asked for; all sizes from here on are of whole pages.
+    std::size_t used_ = 0;   ///< The most bytes ever asked for; the rest has no memory yet.
   };
 
   /// `longest`: floats of the longest buffer.
   explicit BufferPool(std::size_t longest);
 
-  /// `count` floats, not more than the longest. Buffers that were given back and do not fit make
-  /// room: the pool has, with what is out, little more memory than the most that was asked for at a
-  /// time.
+  /// Returns `count` floats, not more than the longest. Frees returned buffers that do not fit, to
+  /// make room: the pool has, with the buffers in use, little more memory than the most that was
+  /// asked for at a time.
   Buffer take(std::size_t count);
   void give_back(Buffer buffer);
-  std::size_t bytes() const;  ///< Of pages in all buffers, those that are out included.
+  std::size_t bytes() const;  ///< Bytes of pages in all buffers, with those in use.
 
  private:
   Buffer take_near(std::size_t wanted);
 
   const std::size_t longest_;
   mutable std::mutex mutex_;
-  std::multimap<std::size_t, Buffer> free_;            ///< By used_.
-  std::size_t used_ = 0, asked_ = 0, most_asked_ = 0;  ///< Of all.
+  std::multimap<std::size_t, Buffer> free_;            ///< Free buffers, by used_.
+  std::size_t used_ = 0, asked_ = 0, most_asked_ = 0;  ///< Bytes of all buffers.
 };
 
 }  // namespace duplex::net

@@ -1,15 +1,13 @@
-// A chunk's life in one step, with three workers (numbers), of which 1 is on this rank:
+// The life of a chunk in one step, with three workers, of which worker 1 is on this rank:
 //
-//   worker 0   reserve() .. bytes arrive .. commit() --+ add 0
-//   worker 1   submit() ----------------------------------+ add 1      all three are in, in this
-//   order: worker 2   reserve() .. (early: waits for its turn) ....... + add 2, update, publish the
-//   weights
-//                                                                        of the next step to
-//                                                                        everybody
-//   senders    read the weights that were published before; sent() ends that, before the update
+//   worker 0   reserve() .. bytes arrive .. commit() --> add 0
+//   worker 1   submit() .. waits for its turn .............. --> add 1
+//   worker 2   reserve() .. commit() .. is early: waits for its turn .. --> add 2, update, publish
+//   senders    read the published weights .. sent() .. before the update
 //
-// Gradients come in any order and are added in that of the workers, so that a sum has the same bits
-// every time. The thread whose commit(), submit() or sent() makes something possible does it.
+// "publish" hands the weights of the next step to everybody. Gradients come in any order and are
+// added in the order of the workers, so that a sum has the same bits every time. The thread whose
+// commit(), submit() or sent() makes the next of these possible does it.
 #include "net/store/join_store.h"
 
 #include <algorithm>
@@ -93,7 +91,7 @@ float* JoinStore::reserve(std::size_t chunk, int worker, std::uint64_t step,
   bool early = false;
   if (!is_turn(slot, worker)) {
     // A gradient whose turn it is never waits for room, so the sums always proceed: worker 0's turn
-    // is always, and worker i's comes when those before it have been added.
+    // comes with the step, and worker i's when those before it have been added.
     std::unique_lock<std::mutex> room(room_mutex_);
     bool waits = false;
     while (!stopped_ && !is_turn(slot, worker)) {
@@ -149,8 +147,9 @@ void JoinStore::sent(std::size_t chunk) {
   advance(chunk);
 }
 
-/// Does all that can be done now: adds whose turn it is, updates and publishes when all are in. One
-/// thread at a time; another that comes meanwhile leaves its work to the one that is at it.
+/// Does all that can be done now: adds the gradients whose turn it is, updates and publishes when
+/// all are in. One thread at a time does so; another that comes meanwhile leaves its work to that
+/// one.
 void JoinStore::advance(std::size_t chunk) {
   Slot& slot = *slots_[chunk];
   std::unique_lock<std::mutex> lock(slot.mutex);
@@ -208,8 +207,8 @@ void JoinStore::publish_one(std::size_t chunk, std::uint64_t step) {
   publish_({chunk, step, every_worker, weights_of(map_[chunk])});
 }
 
-/// sum += factor * contribution; whichever of the two is a buffer of the store's own takes the
-/// result. After the last one the sum is made the mean (3.12).
+/// Computes sum += factor * contribution. The result goes into whichever of the two is a buffer of
+/// the store's own. After the last contribution the sum is made the mean (3.12).
 void JoinStore::add(std::size_t count, Slot& slot, Contribution& contribution) {
   if (slot.turn == 0) {
     slot.sum = std::move(contribution.own);
@@ -247,7 +246,7 @@ void JoinStore::update_weights(const Chunk& chunk, Slot& slot) {
   slot.borrowed_sum = nullptr;
 }
 
-/// Wakes those that wait for room or for their turn.
+/// Wakes the threads that wait for room or for their turn.
 void JoinStore::turn_has_come(std::size_t freed_bytes) {
   const std::lock_guard<std::mutex> lock(room_mutex_);
   early_used_ -= freed_bytes;

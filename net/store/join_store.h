@@ -1,4 +1,4 @@
-// The synchronous store: one update by the mean of one gradient of each worker.
+// The synchronous store makes one update by the mean of one gradient of each worker.
 #pragma once
 #include <condition_variable>
 #include <mutex>
@@ -8,14 +8,13 @@
 
 namespace duplex::net {
 
-/// Worker i's gradient of a chunk is added after those of workers 0 .. i-1 have been, so that
-/// the sum has the same bits whatever order they come in. The thread that delivers the last one
-/// updates and publishes. The weights are updated in place: that is safe since by then every worker
-/// has pushed a gradient of the chunk and thereby said that it no longer reads the weights of this
-/// step.
+/// Worker i's gradient of a chunk is added after those of workers 0 .. i-1, so that the sum has the
+/// same bits whatever order they come in. The thread that delivers the last one updates and
+/// publishes. The weights are updated in place. That is safe: by then every worker has pushed a
+/// gradient of the chunk, which says that it no longer reads the weights of this step.
 class JoinStore final : public Store {
  public:
-  /// `weights`: of every parameter, whole; those of owned chunks are read and written.
+  /// `weights` has every parameter as a whole; those of owned chunks are read and written.
   JoinStore(const ShardMap& map, int rank, const StoreSpec& spec, std::vector<float*> weights,
             Publish publish);
 
@@ -24,9 +23,9 @@ class JoinStore final : public Store {
   void commit(std::size_t chunk, int worker) override;
   void submit(std::size_t chunk, int worker, std::uint64_t step, const float* gradient) override;
   void read(std::size_t chunk, int worker, float* to) override;
-  /// No update of a chunk begins until all readers of the weights before have called this. It never
-  /// delays anything (the gradients that the update waits for are answers to those sends); it
-  /// orders a sender's last read before the update.
+  /// An update of a chunk begins only when all readers of the weights before have called this. That
+  /// never delays anything, since the gradients that the update waits for are answers to those
+  /// sends; it orders a sender's last read before the update.
   void sent(std::size_t chunk) override;
   void done(int, bool) override {}
   void stop() override;
@@ -37,25 +36,25 @@ class JoinStore final : public Store {
 
   struct Contribution {
     enum State { missing, arriving, here } state = missing;
-    BufferPool::Buffer own;           ///< Received.
-    const float* borrowed = nullptr;  ///< Of the worker on this rank.
+    BufferPool::Buffer own;           ///< A received gradient.
+    const float* borrowed = nullptr;  ///< The gradient of the worker on this rank.
     bool early = false;               ///< Counts against early_bytes.
   };
   struct Slot {
-    /// Guards all below, but while `busy` is set, `sum`, `borrowed_sum`, `state`, the weights, and
-    /// contributions that are `here` belong to the thread that has set it: it adds and updates
-    /// without the lock. Taken by the threads of connections, the local gradients' one, and those
-    /// that wait, with no other lock inside.
+    /// Guards all below, with one exception: while `busy` is set, `sum`, `borrowed_sum`, `state`,
+    /// the weights, and contributions that are `here` belong to the thread that set it, which adds
+    /// and updates without the lock. The threads of connections, the one of local gradients and
+    /// those that wait take it, and take no other lock meanwhile.
     mutable std::mutex mutex;
-    std::uint64_t step = 0;  ///< Of the weights that are out.
+    std::uint64_t step = 0;  ///< Step of the published weights.
     std::vector<Contribution> contributions;
     int turn = 0;       ///< The worker whose gradient is added next.
     bool busy = false;  ///< A thread is adding or updating.
-    int readers = 0;    ///< Still read the weights that are out.
+    int readers = 0;    ///< Readers of the published weights that have not called sent().
     BufferPool::Buffer sum;
     const float* borrowed_sum = nullptr;          ///< The sum so far is one borrowed gradient.
-    std::vector<Floats> state;                    ///< The optimiser's.
-    std::chrono::steady_clock::time_point since;  ///< First contribution of this step.
+    std::vector<Floats> state;                    ///< The optimiser's state.
+    std::chrono::steady_clock::time_point since;  ///< Time of this step's first contribution.
     bool open = false;                            ///< There is a first contribution.
   };
 
@@ -75,15 +74,15 @@ class JoinStore final : public Store {
   std::vector<float*> weights_;
   Publish publish_;
   std::vector<std::unique_ptr<Slot>> slots_;  ///< By chunk; null where another rank owns it.
-  std::vector<float> factor_;                 ///< By worker: of its gradient in the sum.
-  float part_ = 1.0F;                         ///< Of the sum in the mean: 1 by the factors' sum.
+  std::vector<float> factor_;                 ///< By worker: factor of its gradient in the sum.
+  float part_ = 1.0F;                         ///< Makes the sum the mean: 1 / sum of factor_.
 
-  std::size_t owned_ = 0;      ///< Chunks.
-  std::mutex together_mutex_;  ///< Guards updated_. Taken by the thread that updates.
-  std::size_t updated_ = 0;    ///< Of them, those of this step: publish_together.
+  std::size_t owned_ = 0;      ///< Number of chunks that this rank owns.
+  std::mutex together_mutex_;  ///< Guards updated_. The thread that updates takes it.
+  std::size_t updated_ = 0;    ///< Chunks updated in this step, for publish_together.
 
-  /// Guards early_used_ and stopped_. reserve() asks with it whose turn it is, so that no turn that
-  /// comes is missed: it is taken before a slot's, never inside.
+  /// Guards early_used_ and stopped_. reserve() holds it while it asks whose turn it is, so that it
+  /// misses no turn that comes: it is taken before a slot's mutex, never inside one.
   std::mutex room_mutex_;
   std::condition_variable room_;
   std::size_t early_used_ = 0;

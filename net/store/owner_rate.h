@@ -1,4 +1,4 @@
-// How fast an owner is: what a store does with a gradient takes time too, that of moving it and the
+// The rate at which an owner works: a store takes time for a gradient, too, to move it and the
 // weights through memory.
 #pragma once
 #include <cstddef>
@@ -7,8 +7,8 @@
 namespace duplex::net {
 
 /// Bytes of gradients a second that an owner on this machine applies to weights, by plain SGD and
-/// with one thread; adding one to another takes as long. In the median of a few updates of all
-/// parameters. `counts`: elements by parameter.
+/// with one thread; adding one gradient to another takes as long. It is the median of a few updates
+/// of all parameters. `counts`: elements by parameter.
 double owner_rate(const std::vector<std::size_t>& counts);
 
 }  // namespace duplex::net

@@ -1,5 +1,5 @@
-// A store: what an owner does with its chunks. Collects the workers' gradients, applies the
-// optimiser, publishes new weights; chunk by chunk. It knows of no connections.
+// A store is what an owner does with its chunks: it collects the workers' gradients, applies the
+// optimiser and publishes new weights, chunk by chunk. It knows of no connections.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -20,8 +20,9 @@ namespace duplex::net {
 /// The rule by which gradients become weights.
 enum class Sync {
   join,  ///< Hardsync (Algorithms 3.3, 3.4): one update by the mean (3.12) of one gradient of each.
-  split,  ///< The same, of gradients of the parts of one batch, weighted by their samples.
-  none,   ///< Asynchronous (Downpour SGD, Algorithms 3.5, 3.6): every gradient as it comes.
+  split,  ///< Like join, by gradients of the parts of one batch, weighted by their samples.
+  none,   ///< Asynchronous (Downpour SGD, Algorithms 3.5, 3.6): each gradient is applied as it
+          ///< comes.
 };
 
 Sync parse_sync(const std::string& name);  ///< Throws Error(Exit::usage).
@@ -31,8 +32,8 @@ const char* name_of(Sync sync);
 struct StoreWork {
   enum Kind { add, update } kind = add;
   std::size_t chunk = 0;
-  std::uint64_t step = 0;  ///< Of the gradient.
-  int worker = 0;          ///< Whose gradient; of an update by all gradients, the last one's.
+  std::uint64_t step = 0;  ///< Step of the gradient.
+  int worker = 0;          ///< Worker of the gradient; the last one for an update by all gradients.
   std::int64_t from = 0, to = 0;
 };
 
@@ -40,22 +41,26 @@ struct StoreSpec {
   Sync sync = Sync::join;
   int workers = 1;
   int own = -1;  ///< The worker on this rank, if there is one.
-  /// Who reads weights that are published for every worker where they lie, and calls sent() then.
+  /// Number of readers of each publication for every worker: they read the weights where they lie,
+  /// and call sent() then.
   int readers = 0;
-  /// By worker, what its gradient counts in the mean; empty: all the same.
+  /// Samples by which a worker's gradient is weighted in the mean, by worker; empty: all count the
+  /// same.
   std::vector<std::int64_t> samples;
-  /// What workers push are weights: the mean of them is the new weights (parameter averaging).
+  /// Workers push weights, and the new weights are their mean (parameter averaging).
   bool average = false;
-  /// New weights are published when all of this owner's are there (asynchronous: when all are that
-  /// answer a worker's gradient), not chunk by chunk.
+  /// New weights are published when all of this owner's are there (asynchronous: all that answer
+  /// one worker's gradients), not chunk by chunk.
   bool publish_together = false;
   OptimiserSpec optimiser;
   LearningRate rate;
-  /// Bytes that gradients which came before their turn may take up; beyond it, reserve() waits.
+  /// Bytes that early gradients, which came before their turn, may take up; beyond it, reserve()
+  /// waits.
   std::size_t early_bytes = 0;
-  /// Told before reserve() waits for room. May be empty.
+  /// Called before reserve() waits for room. May be empty.
   std::function<void(int worker)> on_wait;
-  /// Told of what was done, by the thread that did it. May be empty: then no time is taken.
+  /// Called with each piece of work, by the thread that did it. May be empty: then no time is
+  /// taken.
   std::function<void(const StoreWork&)> on_work;
 };
 
@@ -63,14 +68,15 @@ struct StoreSpec {
 struct Publication {
   std::size_t chunk = 0;
   std::uint64_t step = 0;
-  int worker = 0;  ///< For this one, or Store::every_worker.
-  /// Where they lie until all workers that have read them have answered with a gradient; null where
-  /// they may change meanwhile: then Store::read() copies them, as they are at that moment.
+  int worker = 0;  ///< The worker that it is for, or Store::every_worker.
+  /// The weights where they lie, until all workers that have read them have answered with a
+  /// gradient. Null if they may change meanwhile: then Store::read() copies them as they are at
+  /// that moment.
   const float* weights = nullptr;
 };
 
-/// Holds the chunks that one rank owns. Functions may be called by several threads at once; those
-/// that concern one gradient (reserve, commit), by one.
+/// Holds the chunks that one rank owns. Several threads may call functions at once, but one thread
+/// makes the calls for one gradient (reserve, commit).
 class Store {
  public:
   static constexpr int every_worker = -1;
@@ -83,30 +89,30 @@ class Store {
 
   virtual void publish_initial() = 0;
 
-  /// Where worker `worker` (0 .. workers-1) is to put its gradient of `step`; then commit().
-  /// Throws ProtocolError if that gradient is not due. Waits while there is no room, at most until
-  /// `deadline`: then returns null, as after stop().
+  /// Returns where worker `worker` (0 .. workers-1) is to put its gradient of `step`; then call
+  /// commit(). Throws ProtocolError if that gradient is not due. Waits while there is no room, at
+  /// most until `deadline`: then returns null, as after stop().
   virtual float* reserve(std::size_t chunk, int worker, std::uint64_t step, Time deadline) = 0;
   virtual void commit(std::size_t chunk, int worker) = 0;
-  /// reserve, fill and commit in one: `gradient` is read where it lies and must stay unchanged
+  /// Does reserve, fill and commit in one: `gradient` is read where it lies and must not change
   /// until the next weights of the chunk are published.
   virtual void submit(std::size_t chunk, int worker, std::uint64_t step, const float* gradient) = 0;
 
   /// Copies the weights of a chunk, as they are now, for a worker that they were published for.
   virtual void read(std::size_t chunk, int worker, float* to) = 0;
-  /// One of StoreSpec::readers has read what was published last; see JoinStore.
+  /// One of StoreSpec::readers has read the weights that were published last; see JoinStore.
   virtual void sent(std::size_t chunk) = 0;
 
-  /// Asynchronous: the worker pushes no more, or is lost. When that is so of every worker, those
-  /// that are not lost get all weights once more, for the step after the one that would be due, so
-  /// that all ranks end with the same; this rank's own last, since it says goodbye when it has
-  /// them.
+  /// In an asynchronous run: the worker pushes no more, or is lost. When that is so of every
+  /// worker, those that are not lost get all weights once more, for the step after the one that
+  /// would be due, so that all ranks end with the same. This rank's own worker gets them last,
+  /// since it says goodbye when it has them.
   virtual void done(int worker, bool lost) = 0;
 
-  /// Ends all waiting in reserve(), for good.
+  /// Ends all waiting in reserve() for good.
   virtual void stop() = 0;
 
-  /// A chunk that has waited longest for gradients, and whose are missing.
+  /// The chunk that has waited longest for gradients, and the workers whose gradients are missing.
   struct Overdue {
     std::size_t chunk = 0;
     std::uint64_t step = 0;
@@ -116,7 +122,8 @@ class Store {
   virtual std::optional<Overdue> overdue(std::chrono::steady_clock::duration allowed) const = 0;
 
   /// How many updates by other workers came between the weights that a gradient was computed from
-  /// and the gradient's own: over all chunks of the step's gradient. Of asynchronous stores.
+  /// and the gradient's own update, over all chunks of the step's gradient. Asynchronous stores
+  /// count them.
   struct Staleness {
     std::uint64_t step = 0;
     int worker = 0;
@@ -125,7 +132,7 @@ class Store {
   virtual std::vector<Staleness> staleness() const { return {}; }
 };
 
-/// Does `work` and tells of it, if anybody wants to know.
+/// Does `work` and reports it to on_work, if there is one.
 template <class Work>
 void told(const StoreSpec& spec, StoreWork what, Work&& work) {
   if (!spec.on_work) {
@@ -138,12 +145,12 @@ void told(const StoreSpec& spec, StoreWork what, Work&& work) {
   spec.on_work(what);
 }
 
-/// A gradient that is not due, with the reason.
+/// The error for a gradient that is not due, with the reason.
 ProtocolError refused_gradient(const Chunk& chunk, int worker, std::uint64_t step,
                                const std::string& why);
 
-/// `weights`: of every parameter, whole; those of the chunks that `rank` owns are read at first,
-/// and written by synchronous stores.
+/// `weights` has every parameter as a whole; the chunks that `rank` owns are read at first, and
+/// written by synchronous stores.
 std::unique_ptr<Store> make_store(const ShardMap& map, int rank, const StoreSpec& spec,
                                   std::vector<float*> weights, Store::Publish publish);
 

@@ -15,14 +15,14 @@ std::size_t lightest(const std::vector<std::size_t>& loads) {
   return static_cast<std::size_t>(std::min_element(loads.begin(), loads.end()) - loads.begin());
 }
 
-/// How much each rank is to get of `amount` so that all end as level as can be: the lowest loads
-/// are filled up first, like water.
+/// Returns how much of `amount` each rank gets so that all end as level as can be: the lowest loads
+/// are filled up first, as water would.
 std::vector<std::size_t> level(const std::vector<std::size_t>& loads, std::size_t amount) {
   std::vector<std::size_t> order(loads.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return loads[a] < loads[b]; });
-  // The k lowest end at one height: (their loads + amount) / k, the largest k that lowers none.
+  // The k lowest end at one height, (their loads + amount) / k, for the largest k that lowers none.
   std::size_t sum = 0, best_sum = 0, k = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     sum += loads[order[i]];
@@ -134,7 +134,7 @@ std::vector<std::vector<ShardMap::Piece>> ShardMap::deal_even(
     std::size_t from = 0, before = 0;
     for (std::size_t rank = 0; rank < n; ++rank) {
       before += quota[rank];
-      // 64 bits hold it: both factors are below 2^32 for any model that fits a machine's memory.
+      // 64 bits hold the product: both factors are below 2^32 for any model that fits into memory.
       std::size_t to =
           rank + 1 == n ? count : (count * before / to_cut + grain / 2) / grain * grain;
       to = std::clamp(to, from, count);
@@ -143,7 +143,7 @@ std::vector<std::vector<ShardMap::Piece>> ShardMap::deal_even(
       loads[rank] += got;
       from = to;
     }
-    // Quotas of what is left, from the loads as they are: nobody's goes below 0.
+    // The quotas of the rest come from the loads as they are, so nobody's goes below 0.
     to_cut -= count;
     quota = level(loads, to_cut);
   }
@@ -158,8 +158,8 @@ ShardMap::ShardMap(const std::vector<std::vector<Piece>>& pieces, std::size_t ch
     for (const Piece& piece : pieces[p]) count += piece.count;
     std::uint32_t number = 0;
     for (const Piece& piece : pieces[p]) {
-      // In equal chunks rather than full ones and a rest: none is so small that its header and its
-      // wake-ups weigh.
+      // A piece is cut into equal chunks rather than full ones and a rest, so that none is so small
+      // that its header and its wake-ups weigh.
       const std::size_t parts = (piece.count + most - 1) / most;
       for (std::size_t part = 0; part < parts; ++part) {
         const std::size_t from = piece.count * part / parts;

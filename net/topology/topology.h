@@ -1,4 +1,4 @@
-// Who of a run's ranks trains, who holds weights, and who talks to whom.
+// The topology says which ranks of a run train, which hold weights, and who talks to whom.
 #pragma once
 #include <optional>
 #include <vector>
@@ -12,10 +12,10 @@ namespace duplex::net {
 /// is both, and connected to every other.
 struct Topology {
   ServerMode mode = ServerMode::distributed;
-  int size = 1;    ///< Ranks, a dedicated server included.
+  int size = 1;    ///< Number of ranks, a dedicated server included.
   int server = 0;  ///< Rank of the central server.
 
-  /// Rank whose clock the ledgers are told in and which gets the reports: the server, or rank 0.
+  /// The rank whose clock the ledgers use and which gets the reports: the server, or rank 0.
   int coordinator() const { return mode == ServerMode::central ? server : 0; }
   bool is_worker(int rank) const { return mode == ServerMode::distributed || rank != server; }
   bool is_owner(int rank) const { return mode == ServerMode::distributed || rank == server; }
@@ -23,10 +23,10 @@ struct Topology {
   /// Whether rank `a` waits for rank `b` to connect, rather than connecting to it.
   bool listens(int a, int b) const { return mode == ServerMode::central ? a == server : a < b; }
   std::vector<int> workers() const;           ///< Ranks that train, ascending.
-  int worker_number(int rank) const;          ///< Its place among the workers; -1: it is none.
+  int worker_number(int rank) const;          ///< Its number among the workers; -1: it is none.
   std::vector<int> peers_of(int rank) const;  ///< Ranks connected to this one, ascending.
-  /// Which of them owns which of these weights, in chunks of so many bytes; none: ShardMap's
-  /// default.
+  /// The shard map of parameters with so many elements, in chunks of so many bytes; none:
+  /// ShardMap's default.
   ShardMap shard_map(const std::vector<std::size_t>& counts, Shards shards,
                      std::optional<std::size_t> chunk_bytes) const;
 };

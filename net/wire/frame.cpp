@@ -6,7 +6,7 @@
 namespace duplex::net {
 namespace {
 
-/// Where each field lies; each begins where the one before it ends.
+/// Offset of each field, which begins where the one before it ends.
 namespace at {
 constexpr std::size_t magic = 0;
 constexpr std::size_t version = 4;
@@ -26,7 +26,7 @@ static_assert(at::length == at::step + sizeof FrameHeader::step);
 static_assert(header_bytes == at::length + sizeof FrameHeader::length);
 static_assert(at::step % 8 == 0 && header_bytes % 8 == 0, "payloads of floats stay aligned");
 
-/// The one place that says which field is where: `field(offset, value)` for each.
+/// The one place that says which field is where: calls `field(offset, value)` for each.
 template <class Field, class Header>
 void for_each_field(Field&& field, Header& header) {
   field(at::magic, header.magic);
@@ -166,7 +166,7 @@ AbortReason decode_abort(const std::uint8_t* data, std::size_t size) {
   reader.number(code);
   reader.text(reason.text);
   reader.done();
-  // A code that this version does not know is a failure all the same; a success it cannot be.
+  // A code that this version does not know is a failure all the same; an abort is never a success.
   const bool known = code >= static_cast<std::uint32_t>(Exit::failed) &&
                      code <= static_cast<std::uint32_t>(Exit::timed_out);
   reason.code = known ? static_cast<Exit>(code) : Exit::failed;

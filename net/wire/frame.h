@@ -1,4 +1,4 @@
-// Frames: a fixed header of 32 bytes, little-endian, then `length` bytes of payload. PROTOCOL.md
+// A frame is a fixed header of 32 bytes, little-endian, and `length` bytes of payload. PROTOCOL.md
 // has the tables.
 #pragma once
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr std::uint32_t frame_magic = 0x4c505844;  ///< "DXPL" on the wire.
 constexpr std::uint16_t protocol_version = 2;
 
 enum class FrameKind : std::uint16_t {
-  // Handshake, in this order.
+  // Kinds of the handshake, in its order.
   hello = 1,
   challenge = 2,
   response = 3,
@@ -26,7 +26,7 @@ enum class FrameKind : std::uint16_t {
   reject = 5,
   ping = 6,
   pong = 7,
-  // The run.
+  // Kinds of the run.
   weights = 16,
   gradient = 17,
   heartbeat = 18,
@@ -41,18 +41,18 @@ enum class FrameKind : std::uint16_t {
   pace = 27,
 };
 
-/// "weights"; "kind 77" for what is none.
+/// Returns the kind's name, such as "weights", or "kind 77" for one that is none.
 std::string name_of(FrameKind kind);
 
-/// The header in this program. Fields that a kind does not use are 0.
+/// The header as this program has it. Fields that a kind does not use are 0.
 struct FrameHeader {
   std::uint32_t magic = frame_magic;
   std::uint16_t version = protocol_version;
   FrameKind kind = FrameKind::hello;
   std::uint32_t parameter = 0;
   std::uint32_t chunk = 0;   ///< Number within the parameter.
-  std::uint64_t step = 0;    ///< Of a gradient; of weights, the step that they are for. Bytes of a
-                             ///< window, or a second.
+  std::uint64_t step = 0;    ///< Step of a gradient, or that weights are for; other kinds put their
+                             ///< number here (PROTOCOL.md).
   std::uint64_t length = 0;  ///< Bytes of payload.
 };
 
@@ -62,19 +62,19 @@ using HeaderBytes = std::array<std::uint8_t, header_bytes>;
 HeaderBytes encode(const FrameHeader& header);
 FrameHeader decode(const HeaderBytes& bytes);
 
-/// What a peer sent cannot be right. It costs the peer its connection.
+/// A peer has sent what cannot be right. It costs the peer its connection.
 class ProtocolError : public Error {
  public:
   using Error::Error;
 };
 
-/// Throws ProtocolError, saying which, for bytes that are no header and for one of another version
-/// of the protocol.
+/// Throws ProtocolError, which says why, for bytes that are no header and for a header of another
+/// version of the protocol.
 void check_header(const FrameHeader& header);
 
-/// Fields of a payload, one after the other: integers little-endian, texts behind a 32-bit length.
-/// A message is described once, by a function over either class, so that what is written is what is
-/// read:
+/// Writes the fields of a payload, one after the other: integers little-endian, texts behind a
+/// 32-bit length. One function over either class describes a message, so that what is written is
+/// what is read:
 ///   template <class Fields> void describe(Fields& f, Message& m) { f.number(m.a); f.text(m.b); }
 class PayloadWriter {
  public:
@@ -95,8 +95,8 @@ class PayloadWriter {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// Throws ProtocolError where the payload ends too early, a text is longer than `text_limit`, or
-/// something is left over at done().
+/// Reads the fields of a payload. Throws ProtocolError if the payload ends too early, a text is
+/// longer than `text_limit`, or something is left over at done().
 class PayloadReader {
  public:
   static constexpr std::uint32_t text_limit = 1024;
@@ -125,14 +125,14 @@ class PayloadReader {
   std::size_t left_;
 };
 
-/// Payload of `abort`: why a rank ends the run, and the exit code that goes with it.
+/// The payload of `abort`: why a rank ends the run, and the exit code that goes with it.
 struct AbortReason {
   std::string text;
   Exit code = Exit::peer_lost;
 };
-constexpr std::size_t abort_limit =
-    8 + PayloadReader::text_limit;  ///< Bytes of its payload, at most.
-/// Of what was thrown: its text, and its code where it has one.
+/// The most bytes of an abort's payload.
+constexpr std::size_t abort_limit = 8 + PayloadReader::text_limit;
+/// The reason for what was thrown: its text, and its code if it has one.
 AbortReason reason_of(const std::exception_ptr& cause);
 std::vector<std::uint8_t> encode(const AbortReason& reason);
 AbortReason decode_abort(const std::uint8_t* data, std::size_t size);

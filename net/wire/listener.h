@@ -1,4 +1,4 @@
-// The port where other ranks connect.
+// The listening socket, to which other ranks connect.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -9,7 +9,6 @@
 
 namespace duplex::net {
 
-/// A listening socket.
 class Listener {
  public:
   Listener() = default;
@@ -20,8 +19,8 @@ class Listener {
   }
   ~Listener();
 
-  /// Port 0: any free one. `congestion` is inherited by what it accepts. Throws Error naming the
-  /// address if it is not this machine's or the port is taken.
+  /// Opens a listening socket; port 0 takes any free one. Accepted sockets inherit `congestion`.
+  /// Throws Error naming the address if it is not this machine's or the port is taken.
   static Listener open(const Address& at, const std::string& congestion = "");
 
   explicit operator bool() const { return fd_ >= 0; }
@@ -29,7 +28,7 @@ class Listener {
   std::string address() const;
   bool loopback() const;  ///< Whether only this machine can reach it.
 
-  /// The next connection, or an empty socket if none came in `wait`.
+  /// Returns the next connection, or an empty socket if none came in `wait`.
   Socket accept(std::chrono::milliseconds wait);
 
  private:

@@ -22,18 +22,18 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Milliseconds for poll until the deadline, rounded up so that it never spins.
+/// Milliseconds for poll until the deadline, rounded up so that poll never spins.
 int poll_ms(Deadline deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
   return static_cast<int>(std::clamp<long long>(left, 0, INT_MAX));
 }
 
-/// A long read is woken for so many bytes at once. Where connections share few processors, waking
-/// for every segment costs more than reading it.
+/// A long read is woken when so many bytes have come. Where connections share few processors,
+/// waking for every segment costs more than reading it.
 constexpr std::size_t many_bytes = 256 * 1024;
-/// A read of less is woken for any.
+/// A read of fewer bytes is woken for any byte.
 constexpr std::size_t worth_waking = 16 * 1024;
-/// A body of less is copied: that costs no more than two calls and the handling of pages.
+/// A body of fewer bytes is copied: that costs no more than two calls and the handling of pages.
 constexpr std::size_t worth_lending = 32 * 1024;
 /// How long a read waits for many bytes before it takes what there is.
 constexpr std::chrono::milliseconds patience{20};
@@ -99,7 +99,7 @@ Socket Socket::connect(const Address& to, const std::string& congestion, Deadlin
       getsockopt(socket.fd_, SOL_SOCKET, SO_ERROR, &error, &size);
       if (error != 0) continue;
     }
-    // A connect to a free port of this machine can meet itself; that is nobody.
+    // A connect to a free port of this machine can meet itself; then nobody listens there.
     sockaddr_storage peer{};
     socklen_t size = sizeof peer;
     if (getpeername(socket.fd_, reinterpret_cast<sockaddr*>(&peer), &size) == 0 &&
@@ -156,7 +156,7 @@ void Socket::wait_for_bytes(std::size_t wanted, Clock::time_point since, Deadlin
   int room = 0;
   socklen_t size = sizeof room;
   if (wanted >= worth_waking && getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &room, &size) == 0) {
-    // What the kernel has no room for would never come.
+    // Bytes that the kernel has no room for would never come.
     if (window_ > 0) room = std::min(room, 2 * window_);
     wake_at(std::max(1, std::min(static_cast<int>(std::min(wanted, many_bytes)), room / 4)));
     pollfd many{fd_, POLLIN, 0};
@@ -239,7 +239,7 @@ void Socket::write_borrowed(const void* head, std::size_t head_size, const void*
       const ssize_t put = lending_.pass(fd_, borrowed - passed, borrowed < body_size);
       if (put > 0) {
         passed += static_cast<std::size_t>(put);
-      } else if (put == 0 || errno == EINVAL) {  // Not to this kind of socket.
+      } else if (put == 0 || errno == EINVAL) {  // This kind of socket takes no splice.
         lending_.give_up();
         return write_all(at + passed, body_size - passed, nullptr, 0, deadline, phase);
       } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -269,17 +269,17 @@ void Socket::shut_down() {
 }
 
 void Socket::limit_receiving(std::size_t bytes) {
-  // Memory for more than the window, since what does not fit is dropped and has to come again: the
-  // kernel doubles what it is asked for, and segments take up to twice their bytes of it.
+  // Ask for more memory than the window, since bytes that do not fit are dropped and have to come
+  // again: the kernel doubles the size asked for, and segments take up to twice their bytes of it.
   window_ = static_cast<int>(bytes);
   if (2 * window_ > buffer_) {
     set_option(fd_, SOL_SOCKET, SO_RCVBUF, buffer_ = 2 * window_);
     socklen_t size = sizeof room_;
     if (getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &room_, &size) != 0) room_ = 0;
   }
-  // The window would stay what it could be when the connection began. And a kernel (6.6 and later)
-  // that finds what memory segments take makes it anew of the buffer, and finds another thing for
-  // every connection.
+  // Without the clamp the window would stay what it could be when the connection began. Also, a
+  // kernel from 6.6 on finds out how much memory segments take, and then computes the window anew
+  // from the buffer, with another result for every connection.
   set_option(fd_, IPPROTO_TCP, TCP_WINDOW_CLAMP, window_);
 }
 
@@ -324,30 +324,30 @@ void Socket::drain(Deadline deadline) {
   char nowhere[1 << 14];
   try {
     for (;;) read_exact(nowhere, sizeof nowhere, deadline, "closing");
-  } catch (const NetworkError&) {  // Closed, or too late.
+  } catch (const NetworkError&) {  // The peer has closed, or it is too late.
   }
 }
 
 KernelCounters Socket::counters() const {
   KernelCounters counters;
   tcp_info info{}, later{};
-  // The kernel reads the state before it locks the connection for the rest: a FIN may come in
-  // between. If it finds the same state once more, no FIN did.
+  // The kernel reads the state before it locks the connection to read the rest, and a FIN may come
+  // in between. If the state is the same once more, no FIN did.
   for (;;) {
     socklen_t size = sizeof info;
     if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return counters;
     if (size < offsetof(tcp_info, tcpi_bytes_retrans) + sizeof info.tcpi_bytes_retrans)
-      return counters;  // It counts no retransmissions.
+      return counters;  // This kernel counts no retransmissions.
     if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &later, &size) != 0) return counters;
     if (info.tcpi_state == later.tcpi_state) break;
   }
   counters.known = true;
-  // What was acknowledged, not what was sent: a segment that this machine's own queueing discipline
-  // dropped is sent again without counting as retransmitted. The acknowledgement of the SYN that
-  // opened the connection counts as a byte, on the side that sent it first.
+  // Bytes acknowledged are counted, not bytes sent: a segment that this machine's own queueing
+  // discipline dropped is sent again without counting as retransmitted. The acknowledgement of the
+  // SYN that opened the connection counts as a byte, on the side that sent it first.
   counters.sent = info.tcpi_bytes_acked - (connected_ && info.tcpi_bytes_acked > 0 ? 1 : 0);
   counters.retransmitted = info.tcpi_bytes_retrans;
-  // A FIN that has come counts as a byte there.
+  // A FIN that has come counts as a byte received.
   enum { close_wait = 8, last_ack = 9, closing = 11 };  // net/tcp_states.h of the kernel
   const bool fin =
       info.tcpi_state == close_wait || info.tcpi_state == last_ack || info.tcpi_state == closing;

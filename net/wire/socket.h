@@ -1,5 +1,5 @@
-// TCP sockets with deadlines. Whatever goes wrong is thrown as NetworkError, which names the call,
-// the peer, what was being done and for how long.
+// TCP sockets with deadlines. Every failure is thrown as NetworkError, which names the call, the
+// peer, what was being done and for how long.
 #pragma once
 #include <sys/uio.h>
 
@@ -27,27 +27,27 @@ class NetworkError : public Error {
   std::string call;   ///< "recv".
   std::string peer;   ///< "rank 2 (10.0.0.3:4711)".
   std::string phase;  ///< "receiving weights".
-  double seconds;     ///< From the begin of the call to its failure.
+  double seconds;     ///< From the beginning of the call to its failure.
 };
 
-/// Bytes of the stream as the kernel counted them, retransmissions left out. The two ends of the
-/// connection itself (SYN, FIN) are not counted.
+/// Bytes of the stream as the kernel counted them, without retransmissions. The SYN and the FIN of
+/// the connection are not counted.
 struct KernelCounters {
-  bool known = false;      ///< False where the kernel is older than 4.19 and does not count.
-  std::uint64_t sent = 0;  ///< And acknowledged by the peer's kernel.
+  bool known = false;      ///< False if the kernel is older than 4.19 and does not count.
+  std::uint64_t sent = 0;  ///< Sent, and acknowledged by the peer's kernel.
   std::uint64_t received = 0;
   std::uint64_t retransmitted = 0;
 };
 
-/// What the kernel knows of how a connection's bytes go out.
+/// The kernel's figures on how a connection's bytes go out (TCP_INFO).
 struct Flow {
-  std::uint64_t acknowledged = 0;      ///< Bytes, since it began.
-  std::chrono::microseconds busy{};    ///< How long some were under way or waited to be, likewise.
-  std::chrono::microseconds queued{};  ///< Of late: by what the round trip exceeds its shortest.
+  std::uint64_t acknowledged = 0;      ///< Bytes since the connection began.
+  std::chrono::microseconds busy{};    ///< Time with bytes under way or waiting, since then.
+  std::chrono::microseconds queued{};  ///< The smoothed round trip less the shortest.
 };
 
-/// A connected TCP socket. Movable; closed when it goes. Reading and writing may run in two threads
-/// at once; shut_down may be called from any thread and makes both fail at once.
+/// A connected TCP socket; movable, and closed when it is destroyed. Reading and writing may run in
+/// two threads at once; any thread may call shut_down(), which makes both fail at once.
 class Socket {
  public:
   Socket() = default;
@@ -59,56 +59,59 @@ class Socket {
   }
   ~Socket();
 
-  /// `congestion`: TCP_CONGESTION; empty leaves the system's. Throws NetworkError.
+  /// `congestion`: TCP_CONGESTION; empty: the system's. Throws NetworkError.
   static Socket connect(const Address& to, const std::string& congestion, Deadline deadline);
 
   explicit operator bool() const { return fd_ >= 0; }
   const std::string& peer() const { return peer_; }
   void name_peer(std::string peer) { peer_ = std::move(peer); }
   std::string local_address() const;
-  bool loopback() const;           ///< It goes over a loopback address.
-  std::string congestion() const;  ///< The control in force, "cubic".
+  bool loopback() const;           ///< Whether it goes over a loopback address.
+  std::string congestion() const;  ///< The congestion control in force, such as "cubic".
 
   /// Fills `size` bytes or throws: Exit::peer_lost if the connection ends first, Exit::timed_out at
   /// the deadline, which is one for the whole call. After a failure the stream's position is
-  /// unknown and the socket of no more use. `phase`: for the message.
+  /// unknown and the socket is of no more use. `phase` is for the message.
   void read_exact(void* to, std::size_t size, Deadline deadline, const char* phase);
-  /// Writes both parts or throws likewise.
+  /// Writes both parts or throws, as read_exact() does.
   void write_all(const void* head, std::size_t head_size, const void* body, std::size_t body_size,
                  Deadline deadline, const char* phase);
-  /// Likewise, but the body is not copied if it is long and the system can do without: it must not
-  /// change until the peer has read it, which only an answer of the peer's tells. Its memory must
-  /// never be used for anything else after a failure (core/mapped_memory.h). Under WithoutSigpipe.
+  /// Writes like write_all(), but does not copy the body if it is long and the system can do
+  /// without. Then the body must not change until the peer has read it, which only an answer of the
+  /// peer tells. After a failure its memory must never be used for anything else
+  /// (core/mapped_memory.h). Call it under WithoutSigpipe.
   void write_borrowed(const void* head, std::size_t head_size, const void* body,
                       std::size_t body_size, Deadline deadline, const char* phase);
 
   /// Copies up to `size` bytes that have come and not been read, without taking them or waiting.
-  /// -1: the connection has ended.
+  /// Returns -1 if the connection has ended.
   std::ptrdiff_t peek(void* to, std::size_t size) const;
 
-  /// About so many bytes at most are under way to this side, or lie here unread; the kernel would
-  /// find a number by itself. It may allow less (net.core.rmem_max), and gives more in time unless
-  /// told again. The reader's.
+  /// Lets about so many bytes at most be under way to this side or lie here unread; without it the
+  /// kernel finds a number by itself. The kernel may allow less (net.core.rmem_max), and gives more
+  /// in time unless told again. The reading thread calls it.
   void limit_receiving(std::size_t bytes);
 
-  /// What it comes to: no more than the kernel has room for. 0: without limit.
+  /// The limit that this comes to, no more than the kernel has room for; 0: no limit.
   std::size_t limit() const { return static_cast<std::size_t>(std::min(window_, room_ / 2)); }
 
-  /// Segments that have come behind others that had not, since it was last asked: those were
-  /// dropped, or overtaken. 0 where the kernel (older than 5.4) does not count them. The reader's.
+  /// Segments that have come behind missing ones since the last call; the missing ones were
+  /// dropped, or overtaken. 0 if the kernel (older than 5.4) does not count them. The reading
+  /// thread calls it.
   std::uint32_t behind_gaps();
 
   /// While on, an unfinished segment waits in the kernel for more to be written, 0.2 s at most;
-  /// off: it leaves. Does nothing where segments are as large as loopback's. The writer's.
+  /// turned off, it leaves. Does nothing where segments are as large as loopback's. The writing
+  /// thread calls it.
   void cork(bool on);
-  /// Has the kernel acknowledge what was read now, not when it sees fit (up to 200 ms later).
+  /// Makes the kernel acknowledge now what was read, not when it sees fit (up to 200 ms later).
   void acknowledge();
-  /// None: the kernel (older than 4.10) does not know.
+  /// None if the kernel (older than 4.10) does not know.
   std::optional<Flow> flow() const;
-  /// Has the kernel send no more bytes a second; 0: as many as it can.
+  /// Makes the kernel send so many bytes a second at most; 0: as many as it can.
   void keep_pace(std::uint64_t pace);
   void end_sending();  ///< The peer reads an end after what was written.
-  /// Takes what still comes for nothing, until the peer has closed too or the deadline. (A
+  /// Reads and drops what still comes, until the peer has closed too or the deadline has passed. (A
   /// connection closed with something unread is reset, and the last words written may be lost with
   /// it.)
   void drain(Deadline deadline);
@@ -129,13 +132,13 @@ class Socket {
   int fd_ = -1;
   std::string peer_;
   bool connected_ = false;  ///< This side opened the connection.
-  int window_ = 0;          ///< limit_receiving()'s bytes; 0: without limit.
-  int buffer_ = 0;          ///< What the kernel was asked to have room for,
-  int room_ = 0;            ///< and has: memory.
-  std::uint32_t gaps_ = 0;  ///< What behind_gaps() has told.
+  int window_ = 0;          ///< Bytes, by limit_receiving(); 0: no limit.
+  int buffer_ = 0;          ///< Bytes of memory that the kernel was asked for.
+  int room_ = 0;            ///< Bytes of memory that the kernel gave.
+  std::uint32_t gaps_ = 0;  ///< Segments that behind_gaps() has told of so far.
   int wakes_at_ = 1;        ///< Bytes that must have come before waiting for some ends.
-  bool corked_ = false;     ///< The writer's.
-  ZeroCopyPipe lending_;    ///< The writer's.
+  bool corked_ = false;     ///< Used by the writing thread.
+  ZeroCopyPipe lending_;    ///< Used by the writing thread.
 };
 
 }  // namespace duplex::net

@@ -16,8 +16,8 @@ namespace {
 
 /// Bytes that the kernel holds unsent before a write waits. The rest stays in this program's queue,
 /// where an earlier layer can still overtake it. It is more than a segment, of which loopback's of
-/// 65,483 bytes are the largest: an unfinished one of what is borrowed the kernel keeps back until
-/// more comes, and with less than that it would take no more.
+/// 65,483 bytes are the largest: the kernel keeps back an unfinished segment of borrowed memory
+/// until more comes, and with a lower limit it would take no more.
 constexpr int unsent_limit = 64 * 1024;
 
 }  // namespace
@@ -25,14 +25,14 @@ constexpr int unsent_limit = 64 * 1024;
 bool takes_more_behind_a_segment(int fd) {
   int segment = 0;
   socklen_t size = sizeof segment;
-  // It wakes a writer when half of its limit is unsent.
+  // The kernel wakes a writer when half of its limit is unsent.
   return getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, &size) == 0 &&
          segment <= unsent_limit / 4;
 }
 
 std::string errno_text(int error) {
   char buffer[128] = "";
-  // The GNU form: returns the text, in `buffer` or not.
+  // The GNU form returns the text, which may lie in `buffer` or elsewhere.
   return strerror_r(error, buffer, sizeof buffer);
 }
 
@@ -82,7 +82,7 @@ void set_congestion(int fd, const std::string& name) {
 void prepare(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, unsent_limit);
-  // A machine that vanishes without a word is noticed by the kernel too, not by silence alone.
+  // The kernel, too, shall notice a machine that vanishes without a word, not silence alone.
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }

@@ -13,12 +13,13 @@
 namespace duplex::net {
 namespace {
 
-/// What a pipe holds is borrowed and passed on with two calls.
+/// Two calls borrow as many bytes as a pipe holds and pass them on.
 constexpr int wanted_bytes = 256 * 1024;
-/// A pipe's usual size. A user who has very many of them gets smaller ones, which would not pay.
+/// A pipe's usual size. A user who has very many pipes gets smaller ones, which would not pay.
 constexpr int least_bytes = 64 * 1024;
 
-/// Of the files that this process may open, connections and the program's own come first.
+/// Whether files run short: of those that this process may open, half are kept for connections and
+/// the rest of the program.
 bool is_scarce(int descriptor) {
   rlimit limit{};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
@@ -77,7 +78,7 @@ ssize_t ZeroCopyPipe::pass(int socket, std::size_t size, bool more) {
 WithoutSigpipe::WithoutSigpipe() {
   sigset_t pending, only, before;
   sigpending(&pending);
-  if (sigismember(&pending, SIGPIPE) == 1) return;  // Blocked by somebody else.
+  if (sigismember(&pending, SIGPIPE) == 1) return;  // It is blocked already.
   sigemptyset(&only);
   sigaddset(&only, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &only, &before);

@@ -1,5 +1,5 @@
-// Memory borrowed to the kernel: sent from the pages where it lies, without the copy that send
-// makes.
+// Zero-copy sending: the kernel borrows memory and sends it from the pages where it lies, without
+// the copy that send() makes.
 #pragma once
 #include <sys/types.h>
 
@@ -8,10 +8,10 @@
 namespace duplex::net {
 
 /// A pipe through which pages go from memory (vmsplice) to a socket (splice). It is empty between
-/// two bodies. Movable; for one thread at a time.
+/// two bodies. It is movable, and for one thread at a time.
 ///
-/// The network has references to the pages, no copy: what is borrowed must not change until the
-/// peer has read it, which its answer tells, not the end of a call here. A peer on the same machine
+/// The network has references to the pages, no copy: borrowed memory must not change until the peer
+/// has read it, which its answer tells, not the end of a call here. A peer on the same machine
 /// reads those very pages.
 class ZeroCopyPipe {
  public:
@@ -23,14 +23,16 @@ class ZeroCopyPipe {
   }
   ~ZeroCopyPipe();
 
-  /// False where the system has no pipe for this, or refused before: then what is to be sent must
-  /// be copied.
+  /// Returns false if the system has no pipe for this, or refused before: then the bytes must be
+  /// copied.
   bool open();
-  /// Puts the first of `size` bytes into the empty pipe. 0: the system does not lend such memory.
+  /// Puts the first of `size` bytes into the empty pipe, and returns how many. 0: the system does
+  /// not lend such memory.
   std::size_t lend(const void* from, std::size_t size);
-  /// Moves up to `size` bytes of those on to a socket; `more`: others follow at once. -1: errno.
+  /// Moves up to `size` of those bytes on to a socket; `more`: others follow at once. Returns -1
+  /// with errno if it cannot.
   ssize_t pass(int socket, std::size_t size, bool more);
-  /// For good, with what is in it.
+  /// Closes the pipe for good, with what is in it.
   void give_up();
 
  private:
@@ -42,7 +44,7 @@ class ZeroCopyPipe {
 };
 
 /// While it lives, a write to a socket that its peer has closed fails (EPIPE) and raises no SIGPIPE
-/// in this thread: splice knows no MSG_NOSIGNAL.
+/// in this thread: splice has no MSG_NOSIGNAL.
 class WithoutSigpipe {
  public:
   WithoutSigpipe();
@@ -51,7 +53,7 @@ class WithoutSigpipe {
   WithoutSigpipe& operator=(const WithoutSigpipe&) = delete;
 
  private:
-  bool blocked_ = false;  ///< By this object.
+  bool blocked_ = false;  ///< This object blocked it.
 };
 
 }  // namespace duplex::net

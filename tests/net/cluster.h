@@ -1,4 +1,4 @@
-// A model that is not there, and what ranks make of it.
+// A made-up model, and how ranks train it.
 #pragma once
 #include <vector>
 
@@ -8,25 +8,25 @@
 
 namespace duplex::net {
 
-/// Weights and gradients of a model that is not there: parameter p has counts[p] elements.
+/// Weights and gradients of a made-up model: parameter p has counts[p] elements.
 struct Replica {
   explicit Replica(const std::vector<std::size_t>& counts);
-  void set_initial();  ///< Weights by seed.
-  /// The gradient that worker `worker` would compute of parameter p in `step`: depends on all three
-  /// and on the weights.
+  void set_initial();  ///< Sets random weights by a seed.
+  /// Fills in the gradient that worker `worker` would compute of parameter p in `step`. It depends
+  /// on all three and on the weights.
   void compute(std::size_t p, int worker, std::uint64_t step);
   std::vector<Span> spans();
 
   std::vector<std::vector<float>> weights, gradients;
 };
 
-/// What one machine makes of the gradients of `workers` workers over `steps` steps: the update by
+/// Trains on one machine with the gradients of `workers` workers over `steps` steps: updates by
 /// their mean, summed in order. Returns the weights.
 std::vector<std::vector<float>> train_alone(const std::vector<std::size_t>& counts, int workers,
                                             std::uint64_t steps, const OptimiserSpec& optimiser,
                                             const LearningRate& rate);
 
-/// One worker's training loop: forward order in awaiting, backward order in pushing.
+/// One worker's training loop: it awaits in forward order and pushes in backward order.
 void train(ParameterExchange& exchange, Replica& replica, int worker, std::uint64_t steps);
 
 }  // namespace duplex::net

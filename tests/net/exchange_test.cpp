@@ -1,4 +1,4 @@
-// The whole exchange over real sockets: what N ranks train is what one machine would have, to the
+// The whole exchange over real sockets: N ranks train the same weights as one machine would, to the
 // bit.
 #include "net/exchange/exchange.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 using Weights = std::vector<std::vector<float>>;
 
-/// Small tensors, one of many chunks, odd sizes, one element.
+/// Small tensors, one of many chunks, odd sizes, and one of a single element.
 const std::vector<std::size_t> counts{1728, 64, 70000, 1, 33333, 10};
 
 bool same_bits(const Weights& a, const Weights& b) {
@@ -149,7 +149,7 @@ TEST(Overlap, NewWeightsComeBackWhileBackwardStillRuns) {
 }
 
 TEST(Exchange, TheFirstWeightsAreTheOwners) {
-  // Of two ranks with different first weights, each must end up with the owners'.
+  // Two ranks have different first weights; each must end up with the owners'.
   std::vector<Weights> started(2);
   const auto outcomes = run_ranks(
       {ServerMode::distributed, 2, 0}, [&](int rank, const MeshSpec& mesh, Listener listener) {
@@ -206,8 +206,8 @@ TEST(StrictExchange, HasTheBitsOfTheOther) {
   });
 }
 
-/// Of frames that one rank sent to another: each goes before all that were in the queue with it and
-/// have a higher place. Counts the gradients that new weights overtook.
+/// Checks frames that one rank sent to another: each goes before all that were in the queue with it
+/// and have a higher place. Returns the number of gradients that new weights overtook.
 int check_order(std::vector<TraceEvent> frames, const ShardMap& map, std::size_t head_start) {
   std::sort(frames.begin(), frames.end(),
             [](const TraceEvent& a, const TraceEvent& b) { return a.from < b.from; });
@@ -218,7 +218,7 @@ int check_order(std::vector<TraceEvent> frames, const ShardMap& map, std::size_t
   int overtaken = 0;
   for (std::size_t i = 1; i < frames.size(); ++i)
     for (std::size_t j = i + 1; j < frames.size(); ++j) {
-      // Frame i was chosen after the end of the one before.
+      // Frame i was chosen when frame i - 1 had been sent.
       if (frames[j].queued >= frames[i - 1].to || frames[j].round() != frames[i].round()) continue;
       EXPECT_LE(place(frames[i]), place(frames[j])) << i << ", " << j;
       overtaken +=
@@ -257,7 +257,7 @@ TEST(Exchange, GradientsGoAQuarterOfTheModelAheadOfWeights) {
   }
 }
 
-/// Whether events of different peers overlap in time.
+/// Whether no events of different peers overlap in time.
 bool one_peer_at_a_time(std::vector<TraceEvent> events) {
   std::sort(events.begin(), events.end(),
             [](const TraceEvent& a, const TraceEvent& b) { return a.from < b.from; });
@@ -299,7 +299,8 @@ TEST(Semaphore, OneWorkerAtATimeInEachDirectionAndTheSameBits) {
           if (!topology.is_owner(rank)) return;
           EXPECT_FALSE(gradients.empty());
           EXPECT_TRUE(one_peer_at_a_time(weights)) << rank;
-          // A central server's memory is bounded: who finds no room lets the next one through.
+          // A central server's memory is bounded: a worker that finds no room lets the next one
+          // through.
           if (mode == ServerMode::distributed) {
             EXPECT_TRUE(one_peer_at_a_time(gradients)) << rank;
           }

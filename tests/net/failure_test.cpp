@@ -17,8 +17,8 @@ using std::chrono::milliseconds;
 
 const std::vector<std::size_t> counts{200000, 1000, 300000};
 
-/// Ranks as processes, which can be killed and stopped. Those that are stopped are killed at the
-/// end.
+/// Runs ranks as processes, which can be killed and stopped. All that have not ended are killed at
+/// the end.
 std::vector<Outcome> run_processes(const Topology& topology,
                                    const std::function<void(int, MeshSpec, Listener)>& body,
                                    const std::vector<int>& expected_to_end) {
@@ -57,7 +57,8 @@ std::vector<Outcome> run_processes(const Topology& topology,
   for (const int rank : expected_to_end) {
     const auto r = static_cast<std::size_t>(rank);
     char buffer[4096];
-    const ssize_t got = ::read(pipes[r], buffer, sizeof buffer);  // Its end, at the latest.
+    const ssize_t got = ::read(pipes[r], buffer, sizeof buffer);  // It ends with the pipe at the
+                                                                  // latest.
     Outcome& outcome = outcomes[r];
     outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (got <= 0) {
@@ -76,7 +77,7 @@ std::vector<Outcome> run_processes(const Topology& topology,
   return outcomes;
 }
 
-/// Trains; at step 2, between two pushes, `rank_to_fall` sends itself `signal`.
+/// Trains; in step 2, between two pushes, `rank_to_fall` sends itself `signal`.
 void train_until(int rank_to_fall, int signal, int rank, const MeshSpec& mesh, Listener listener,
                  milliseconds timeout) {
   Replica replica(counts);
@@ -164,7 +165,8 @@ INSTANTIATE_TEST_SUITE_P(Ranks, FallenRank,
                                   std::to_string(info.param.rank);
                          });
 
-/// Two workers, ranks 0 and 1 or, beside a central server, 1 and 2, do `body`, as does the server.
+/// Two workers do `body`: ranks 0 and 1 or, with a central server, ranks 1 and 2. The server does
+/// `body` too.
 std::vector<Outcome> run_two(ServerMode mode, milliseconds timeout,
                              const std::function<void(int, ParameterExchange&, Replica&)>& body) {
   return run_ranks({mode, mode == ServerMode::central ? 3 : 2, 0},

@@ -1,5 +1,5 @@
-// The ledger's arithmetic, on records made by hand; and that two ranks' ledgers tell the same
-// story.
+// The ledger's arithmetic on records made by hand, and the ledgers of several ranks, which must
+// agree.
 #include "net/ledger/ledger.h"
 
 #include <gtest/gtest.h>
@@ -44,11 +44,11 @@ TEST(Intervals, MergeAndOverlap) {
 
 TEST(Traffic, ByStep) {
   const std::vector<FrameRecord> records{
-      record(FrameKind::hello, true, 0, 0, 1000),      // No part of a step.
-      record(FrameKind::weights, false, 0, 0, 1000),   // The first weights: nor these.
-      record(FrameKind::gradient, true, 0, 100, 200),  // Hidden by computing.
-      record(FrameKind::gradient, true, 0, 200, 300),  // Half of it waited for.
-      record(FrameKind::weights, false, 1, 250, 400),  // Of step 0's round.
+      record(FrameKind::hello, true, 0, 0, 1000),      // It is no part of a step.
+      record(FrameKind::weights, false, 0, 0, 1000),   // The first weights are not either.
+      record(FrameKind::gradient, true, 0, 100, 200),  // Computing hides it.
+      record(FrameKind::gradient, true, 0, 200, 300),  // The worker waits during half of it.
+      record(FrameKind::weights, false, 1, 250, 400),  // It belongs to the round of step 0.
       record(FrameKind::gradient, true, 1, 1000, 1010, 7),
   };
   const auto steps = traffic_by_step(records, {{250, 400}, {900, 1000}});
@@ -67,8 +67,8 @@ TEST(Traffic, ByStep) {
 TEST(Traffic, Summary) {
   Ledger ledger(0, {}, "");
   Ledger::Lane& lane = ledger.lane();
-  // Step 0 is left out of the medians. Then 400 bytes come in 200 ns and 100 go in 100 ns, of a
-  // model of 1000: 500 ns and 1000 ns for all.
+  // Step 0 is left out of the medians. In the others 400 bytes come in 200 ns and 100 go in 100 ns,
+  // of a model of 1000: all of it takes 500 ns and 1000 ns.
   for (std::int64_t step = 0; step < 4; ++step) {
     const std::int64_t at = 1000 * step;
     const auto s = static_cast<std::uint64_t>(step);
@@ -103,7 +103,7 @@ TEST(Ledger, KeepsAWindowAndAllSums) {
   EXPECT_GE(ledger.records().size(), Ledger::window);
   EXPECT_EQ(ledger.summary(1).bytes_sent, 3 * steps);
   EXPECT_NEAR(ledger.summary(1).exposed_seconds, 1e-9, 1e-15);
-  // Other frames have something else where these have their step.
+  // Other frames have something else in the field for the step.
   for (const FrameKind kind : {FrameKind::report, FrameKind::window, FrameKind::pace}) {
     lane.add(record(kind, false, 100 * steps, 1, 2));
     ledger.flush(true);
@@ -154,7 +154,7 @@ struct Row {
   std::string kind;
   std::uint64_t step = 0, parameter = 0, chunk = 0, bytes = 0;
   std::int64_t queued = 0, first = 0, last = 0;
-  /// What both ends must agree on.
+  /// The fields that both ends must agree on.
   auto frame() const {
     return std::make_tuple(sent ? rank : peer, sent ? peer : rank, kind, step, parameter, chunk,
                            bytes);
@@ -181,7 +181,7 @@ std::vector<Row> read_rows(const std::string& path) {
 }
 
 TEST_F(LedgerFiles, BothEndsHaveEveryFrame) {
-  // That the sums equal the kernel's is checked by finish() itself.
+  // finish() itself checks that the sums equal the kernel's.
   const Topology topology{ServerMode::distributed, 3, 0};
   const std::vector<std::size_t> counts{3000, 100, 40000};
   std::vector<std::string> paths;
@@ -202,8 +202,8 @@ TEST_F(LedgerFiles, BothEndsHaveEveryFrame) {
     EXPECT_EQ(traffic.steps, 3U);
     EXPECT_GT(traffic.t_comm, 0);
     EXPECT_GT(traffic.wire_seconds, 0);
-    // Both directions of a distributed server carry 2 (N-1)/N of the model a step (4.12), headers
-    // aside.
+    // Both directions of a distributed server carry 2 (N-1)/N of the model a step (4.12), without
+    // headers.
     const double model = 4.0 * (3000 + 100 + 40000);
     EXPECT_NEAR(traffic.step_sent + traffic.step_received, 2 * 2 * model * 2 / 3, 0.02 * model);
   });
@@ -232,7 +232,7 @@ TEST_F(LedgerFiles, BothEndsHaveEveryFrame) {
     })) << kind;
 
   // In the coordinator's time nothing arrives before it was sent, but for the clocks' stated error.
-  // (Here all ranks share one clock, so that the offset measured must itself be within the error.)
+  // (All ranks share one clock here, so the measured offset must itself be within the error.)
   for (const Row& row : arrivals) {
     const Row& send = sends[row.frame()];
     const auto error = clocks[static_cast<std::size_t>(row.rank)].error_ns +

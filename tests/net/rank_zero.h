@@ -1,4 +1,4 @@
-// Rank 0 of a run, for tests that come to it as its peers.
+// Rank 0 of a run, for tests that connect to it as its peers.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace duplex::net {
 
 using std::chrono::milliseconds;
 
-/// Rank 0 of a run of `size`, listening in a thread.
+/// Rank 0 of a run of `size` ranks, which listens in a thread.
 class RankZero {
  public:
   explicit RankZero(int size = 2, milliseconds timeout = milliseconds(20000), const Key& key = {},
@@ -49,8 +49,8 @@ class RankZero {
     if (thread_.joinable()) thread_.join();
   }
   Socket visit() const { return Socket::connect(spec.addresses[0], "", soon()); }
-  /// Joins as `rank` with what `change` made of rank 0's spec; returns what it was told, "" if it
-  /// got in.
+  /// Joins as `rank` with rank 0's spec as `change` has altered it. Returns the error that it was
+  /// told, or "" if it got in.
   std::string join(int rank, const std::function<void(MeshSpec&)>& change = {}) const {
     MeshSpec other = spec;
     other.rank = rank;

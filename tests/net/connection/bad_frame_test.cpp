@@ -1,5 +1,5 @@
-// Frames that cannot be, from a peer that shook hands properly: they cost it the connection and end
-// the run, with a line that names it.
+// Frames that cannot be, from a peer that shook hands properly: they end its connection and the
+// run, with a line that names the peer.
 #include <gtest/gtest.h>
 
 #include "net/connection/pace.h"
@@ -20,7 +20,8 @@ struct Wrong {
 };
 
 std::vector<Wrong> wrong_frames() {
-  // Two ranks, even: 1000 elements whole, 200000 and 300000 in halves of several chunks of 64 KiB.
+  // Two ranks with even shares: 1000 elements stay whole, 200000 and 300000 are cut into halves of
+  // several chunks of 64 KiB.
   RawFrame gradient;
   gradient.kind = 17;
   gradient.payload.assign(65536, 0);
@@ -49,10 +50,10 @@ std::vector<Wrong> wrong_frames() {
       {"abort", with([](RawFrame& f) { f.kind = 21; }), "abort of"},
       {"done", bare(22), "ended its training out of turn"},
       {"ask", bare(23), "asked for a turn out of turn"},
-      {"grant", bare(24), "grant of what was not asked for"},
+      {"grant", bare(24), "a grant that was not asked for"},
       {"release", bare(25), "gave back a turn that it never had"},
-      {"window", bare(26), "told its window to a rank that shares none"},
-      {"pace", bare(27), "told a pace to a rank that takes none from it"},
+      {"window", bare(26), "sent its window to a rank that takes none"},
+      {"pace", bare(27), "sent a pace to a rank that takes none from it"},
       {"long ask", with([](RawFrame& f) { f.kind = 23; }), "ask of"},
   };
 }
@@ -77,7 +78,7 @@ TEST(BadFrame, AWrongFrameEndsTheRunAndNamesItsSender) {
           const ShardMap map = ShardMap::distributed(counts, 2, Shards::even, 65536);
           if (frame.payload.size() == 65536) frame.payload.resize(map[0].bytes());
           send_raw(socket, frame);
-          // Whatever comes before it: rank 0 says why it ends.
+          // Rank 0 may send other frames first; then it says why it ends.
           for (;;) {
             const RawFrame answer = receive_raw(socket);
             if (answer.kind != 21) continue;
@@ -94,15 +95,16 @@ TEST(BadFrame, AWrongFrameEndsTheRunAndNamesItsSender) {
   }
 }
 
-/// Of three ranks the last, which shook hands properly, tells rank 0 a window.
+/// The last of three ranks, which shook hands properly, tells rank 0 a window.
 TEST(BadFrame, AWindowThatCannotBeIsRefused) {
   struct Told {
     ServerMode mode;
     std::uint64_t bytes;
     const char* says;
   };
-  for (const Told& told : {Told{ServerMode::distributed, least_window - 1, "has a window of 65535"},
-                           Told{ServerMode::central, least_window, "a rank that shares none"}}) {
+  for (const Told& told :
+       {Told{ServerMode::distributed, least_window - 1, "sent a window of 65535 bytes"},
+        Told{ServerMode::central, least_window, "a rank that takes none"}}) {
     const auto outcomes =
         run_ranks({told.mode, 3, 0}, [&](int rank, MeshSpec mesh, Listener listener) {
           Replica replica(counts);
@@ -134,14 +136,14 @@ TEST(BadFrame, AWindowThatCannotBeIsRefused) {
   }
 }
 
-/// Of three ranks one tells another a pace and nothing else.
+/// One of three ranks tells another a pace and nothing else.
 TEST(BadFrame, APaceThatCannotBeIsRefused) {
   struct Told {
     int from, to;
     std::uint64_t pace;
     const char* says;
   };
-  for (const Told& told : {Told{0, 1, least_pace - 1, "told a pace of 999 bytes a second"},
+  for (const Told& told : {Told{0, 1, least_pace - 1, "sent a pace of 999 bytes a second"},
                            Told{2, 1, least_pace, "a rank that takes none from it"}}) {
     const auto outcomes = run_ranks(
         {ServerMode::distributed, 3, 0}, [&](int rank, const MeshSpec& spec, Listener listener) {

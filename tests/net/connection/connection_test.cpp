@@ -1,4 +1,5 @@
-// One connection: the order in which its queue goes out, and the check of its books.
+// One connection: the order in which its queue is sent, and its ledger against the kernel's
+// counters.
 #include "net/connection/connection.h"
 
 #include <gtest/gtest.h>
@@ -96,7 +97,7 @@ struct Bench {
   std::unique_ptr<Connection> connection;
 };
 
-/// What comes out at the other end, up to the goodbye.
+/// Reads all frames at the other end, up to the goodbye.
 std::vector<RawFrame> all_frames(Bench& bench) {
   std::vector<RawFrame> frames;
   do frames.push_back(receive_raw(bench.other));
@@ -105,7 +106,7 @@ std::vector<RawFrame> all_frames(Bench& bench) {
   return frames;
 }
 
-/// `bytes` of a parameter.
+/// A chunk of `bytes` bytes of a parameter.
 Chunk chunk_of(std::uint32_t parameter, std::uint32_t number, std::size_t bytes) {
   Chunk chunk;
   chunk.parameter = parameter;
@@ -172,7 +173,7 @@ TEST(Connection, TakesTurns) {
   bench.connection->start();
   bench.wait_for(bench.owner.wants);
   EXPECT_EQ(receive_raw(bench.other).kind, 23);
-  bench.connection->grant();  // Short messages pass.
+  bench.connection->grant();  // Notices wait for no turn.
   EXPECT_EQ(receive_raw(bench.other).kind, 24);
 
   RawFrame grant;
@@ -180,7 +181,7 @@ TEST(Connection, TakesTurns) {
   send_raw(bench.other, grant);
   EXPECT_EQ(receive_raw(bench.other).parameter, 0U);
   EXPECT_EQ(receive_raw(bench.other).parameter, 1U);
-  EXPECT_EQ(receive_raw(bench.other).kind, 25);  // All that was queued: the turn is given back.
+  EXPECT_EQ(receive_raw(bench.other).kind, 25);  // All is sent, so the turn is given back.
   EXPECT_FALSE(bench.owner.stepped);
   bench.connection->grant_weights();
   EXPECT_EQ(receive_raw(bench.other).kind, 16);
@@ -235,7 +236,7 @@ TEST(Connection, EarlierLayersOvertake) {
   const std::vector<char> payload(bytes);
   bench.connection->start();
   // The last layer's gradient is on its way; nobody reads yet, and the kernel takes a part of it at
-  // most. The first layer's comes later and arrives sooner.
+  // most. The first layer's gradient is queued later and must arrive sooner.
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk)
     bench.connection->send(FrameKind::gradient, chunk_of(9, chunk, bytes), 4, payload.data(), 9);
   char begun = 0;
@@ -252,7 +253,7 @@ TEST(Connection, EarlierLayersOvertake) {
   while (order[overtaker].parameter == 9) ++overtaker;
   EXPECT_GT(overtaker, 0U);
   EXPECT_LT(overtaker, chunks / 2U) << "chunks of the last layer before the first layer's";
-  // The chunks themselves come whole and in order: a frame that has begun is not interrupted.
+  // The chunks themselves come whole and in order, since a frame that has begun is not interrupted.
   std::uint32_t next = 0;
   for (const RawFrame& frame : order) {
     if (frame.parameter != 9) continue;
@@ -293,9 +294,9 @@ TEST(Connection, TellsThePeerItsPace) {
 TEST(Connection, SignsOfLife) {
   Bench bench(milliseconds(200));
   bench.connection->start();
-  // It says it lives, several times within the timeout...
+  // The connection sends heartbeats, several within the timeout...
   for (int i = 0; i < 2; ++i) EXPECT_EQ(receive_raw(bench.other).kind, 18);
-  // ...and gives up a peer that does not.
+  // ...and gives up a peer that sends none.
   bench.wait_for(bench.owner.broken);
   EXPECT_EQ(bench.owner.code, Exit::timed_out);
   EXPECT_NE(bench.owner.message.find("rank 1 (there)"), std::string::npos);
@@ -317,7 +318,7 @@ TEST(Connection, BooksAgreeWithTheKernel) {
   Bench bench;
   exchange_goodbyes(bench);
   EXPECT_NO_THROW(bench.connection->check_counters(soon()));
-  bench.other = Socket();  // Nor does the other side's leaving change that.
+  bench.other = Socket();  // The other side's leaving does not change that either.
   std::this_thread::sleep_for(milliseconds(20));
   EXPECT_NO_THROW(bench.connection->check_counters(soon()));
 }

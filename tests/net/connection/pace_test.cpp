@@ -1,4 +1,4 @@
-// The pace of ranks that exchange, against a link of known rate.
+// The pace of ranks that exchange, against a simulated link of known rate.
 #include "net/connection/pace.h"
 
 #include <gtest/gtest.h>
@@ -14,15 +14,15 @@ constexpr double model = 150e6;  ///< Bytes that go out in a step.
 constexpr double windows = 1.5e6;
 constexpr std::size_t peers = 7;
 
-/// A rank's link, the queue before it, and the ranks behind it that begin a step when the one
-/// before has ended: links are idle for a moment then, half of the queue goes.
+/// A rank's link, the queue before it, and the ranks behind it, which begin a step when the one
+/// before has ended. Links are idle for a moment then, so that half of the queue drains.
 struct Line {
   double rate = 120e6;   ///< Bytes a second.
   double others = 0;     ///< Bytes of other traffic that always wait with this run's.
   double busy = 1;       ///< Part of a step in which connections have something to send.
   double late = 0;       ///< Seconds for which this machine stops in the next step.
-  double out = model;    ///< Bytes of a step.
-  double queue = 0;      ///< Of this run's bytes.
+  double out = model;    ///< Bytes that go out in a step.
+  double queue = 0;      ///< Bytes of this run in the queue.
   double step_time = 0;  ///< Seconds of the last step.
   Pace pace;
   std::optional<double> paced;
@@ -45,7 +45,7 @@ struct Line {
   void steps(int count) {
     for (int i = 0; i < count; ++i) step();
   }
-  /// Seconds that a step takes at least.
+  /// The least seconds that a step takes.
   double floor() const { return out / rate; }
 
   Clock::time_point now{std::chrono::hours(1)};
@@ -139,7 +139,7 @@ TEST(Pace, LeavesStepsAloneThatDoMoreThanExchange) {
   EXPECT_TRUE(line.paced);
   line.busy = 0.8;
   line.step();
-  EXPECT_TRUE(line.paced);  // It may be one before which the network was tested.
+  EXPECT_TRUE(line.paced);  // It may be a single one, after a test of the network.
   line.step();
   EXPECT_FALSE(line.paced);
 }

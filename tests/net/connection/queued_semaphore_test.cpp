@@ -1,4 +1,4 @@
-// The queued semaphore: first come, first served, and who steps aside keeps its place.
+// The queued semaphore serves in the order of asking; who steps aside keeps its place.
 #include "net/connection/queued_semaphore.h"
 
 #include <gtest/gtest.h>
@@ -12,14 +12,14 @@ TEST(QueuedSemaphore, ServesInTheOrderOfAsking) {
   std::vector<int> granted;
   QueuedSemaphore semaphore([&](int who) { granted.push_back(who); }, [](int) { FAIL(); });
   for (const int who : {3, 1, 2}) EXPECT_TRUE(semaphore.ask(who));
-  EXPECT_FALSE(semaphore.ask(3));  // Holds it.
-  EXPECT_FALSE(semaphore.ask(1));  // Is in the queue.
+  EXPECT_FALSE(semaphore.ask(3));  // It holds the turn.
+  EXPECT_FALSE(semaphore.ask(1));  // It is in the queue.
   EXPECT_EQ(granted, (std::vector<int>{3}));
   semaphore.leave(3);
   EXPECT_EQ(granted, (std::vector<int>{3, 1}));
   EXPECT_TRUE(semaphore.ask(3));
-  semaphore.leave(2);  // Out of the queue.
-  semaphore.leave(7);  // Never was in it.
+  semaphore.leave(2);  // It leaves the queue.
+  semaphore.leave(7);  // It never was in the queue.
   semaphore.leave(1);
   EXPECT_EQ(granted, (std::vector<int>{3, 1, 3}));
   semaphore.leave(3);
@@ -33,7 +33,7 @@ TEST(QueuedSemaphore, WhoStepsAsideKeepsItsPlace) {
                             [&](int who) { wanted.push_back(who); });
   for (const int who : {1, 2, 3}) EXPECT_TRUE(semaphore.ask(who));
   semaphore.step_aside(1, false);
-  semaphore.step_aside(3, false);  // Does not hold it: nothing.
+  semaphore.step_aside(3, false);  // It does not hold the turn: nothing happens.
   EXPECT_EQ(granted, (std::vector<int>{1, 2}));
   EXPECT_TRUE(semaphore.ask(1));
   EXPECT_FALSE(semaphore.ask(1));
@@ -42,10 +42,10 @@ TEST(QueuedSemaphore, WhoStepsAsideKeepsItsPlace) {
   EXPECT_EQ(granted, (std::vector<int>{1, 2, 1}));
   semaphore.step_aside(1, false);
   EXPECT_EQ(granted, (std::vector<int>{1, 2, 1, 2}));
-  semaphore.leave(1);  // Its place: it is the last to be served after that.
+  semaphore.leave(1);  // It gives up its place, and is then served last.
   EXPECT_TRUE(semaphore.ask(1));
   semaphore.leave(2);
-  semaphore.step_aside(3, true);  // Nobody comes before it.
+  semaphore.step_aside(3, true);  // Nobody who waits comes before it.
   EXPECT_EQ(granted, (std::vector<int>{1, 2, 1, 2, 3, 3}));
   semaphore.leave(3);
   EXPECT_EQ(granted.back(), 1);

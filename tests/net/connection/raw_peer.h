@@ -1,5 +1,5 @@
-// A peer that speaks the protocol from its description in PROTOCOL.md, byte by byte, with none of
-// net's encoders: what the tests let ranks meet.
+// A peer that speaks the protocol from its description in PROTOCOL.md, byte by byte, without net's
+// encoders. Tests let ranks meet it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -38,7 +38,7 @@ struct RawFrame {
   Bytes payload;
   std::uint32_t magic = 0x4c505844;
   std::uint16_t version = 2;
-  std::uint64_t length = ~std::uint64_t{0};  ///< As it is said in the header; all ones: as it is.
+  std::uint64_t length = ~std::uint64_t{0};  ///< Length in the header; all ones: the payload's.
 
   Bytes bytes() const {
     Bytes all;
@@ -78,7 +78,7 @@ inline RawFrame receive_raw(Socket& socket) {
   return frame;
 }
 
-/// What a raw peer says of itself in the handshake.
+/// Everything that a raw peer says of itself in the handshake.
 struct RawSelf {
   std::int32_t rank = 1, wanted = 0, size = 2;
   std::string job = "test", model = "model", data = "data", settings = "settings", start = "start";
@@ -92,7 +92,8 @@ inline std::string raw_text(const Bytes& payload, std::size_t at = 0) {
                      payload.begin() + static_cast<std::ptrdiff_t>(at + 4 + size));
 }
 
-/// The connecting side's handshake. Empty if it was accepted, else the reason of the reject.
+/// Shakes hands as the connecting side. Returns "" if it was accepted, else the reason of the
+/// reject.
 inline std::string raw_greet(Socket& socket, const RawSelf& self) {
   const auto mac = [&](const std::string& side, const Bytes& a, const Bytes& b, const Bytes& c) {
     std::string text = "duplex 2 " + side + '\0';

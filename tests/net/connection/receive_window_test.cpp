@@ -1,4 +1,4 @@
-// What a rank lets its peers have under way to it.
+// The receive window: what a rank lets its peers have under way to it.
 #include "net/connection/receive_window.h"
 
 #include <gtest/gtest.h>
@@ -11,13 +11,13 @@ using std::chrono::milliseconds;
 constexpr std::size_t kib = 1024;
 
 TEST(WindowOf, FitsThePortsOfASwitch) {
-  EXPECT_EQ(window_of(1, true, false), std::nullopt);  // Nobody to share with.
+  EXPECT_EQ(window_of(1, true, false), std::nullopt);  // There is nobody to share with.
   EXPECT_EQ(window_of(1, false, false), std::nullopt);
-  EXPECT_EQ(window_of(8, true, true), std::nullopt);  // One at a time.
+  EXPECT_EQ(window_of(8, true, true), std::nullopt);  // One peer sends at a time.
   EXPECT_EQ(window_of(8, true, false), 256 * kib);
   EXPECT_EQ(window_of(16, true, false), 128 * kib);
   EXPECT_EQ(window_of(1024, true, false), 64 * kib);
-  // Between ranks that train a semaphore is one of many that a rank's peers wait for.
+  // Among ranks that train, peers wait for many semaphores, of which one is this rank's.
   for (const bool semaphore : {false, true}) {
     EXPECT_EQ(window_of(2, false, semaphore), 1024 * kib / 3);
     EXPECT_EQ(window_of(8, false, semaphore), 192 * kib);
@@ -40,7 +40,7 @@ TEST(ReceiveWindow, IsHalvedWhereSomethingIsLost) {
   EXPECT_EQ(at.bytes(), 512 * kib);
   EXPECT_TRUE(at.lose());
   EXPECT_EQ(at.bytes(), 256 * kib);
-  // Other peers lost some of the same crowd.
+  // Other peers' losses from the same burst do not count again.
   for (milliseconds later(0); later < ReceiveWindow::settling; later += milliseconds(100)) {
     EXPECT_FALSE(at.lose());
     EXPECT_EQ(at.bytes(), 256 * kib);
@@ -71,7 +71,7 @@ TEST(ReceiveWindow, GrowsAgainWhileNothingIsLost) {
   EXPECT_EQ(at.bytes(), 256 * kib);
   EXPECT_TRUE(at.wait(milliseconds(1)));
   EXPECT_EQ(at.bytes(), 320 * kib);
-  EXPECT_FALSE(at.wait(milliseconds(0)));  // Not again at once.
+  EXPECT_FALSE(at.wait(milliseconds(0)));  // It does not grow again at once.
   for (const std::size_t next : {400, 500, 512}) {
     EXPECT_TRUE(at.wait(ReceiveWindow::quiet));
     EXPECT_EQ(at.bytes(), next * kib);
@@ -85,7 +85,7 @@ TEST(ReceiveWindow, IsTheLeastThatAnyRankHasFound) {
   at.window.hear(5, 256 * kib);
   EXPECT_EQ(at.bytes(), 128 * kib);
   EXPECT_EQ(at.window.own(), 512 * kib);
-  // What is dropped here was under way with windows of all ranks' least.
+  // Bytes dropped here were sent under the least window of all ranks, so that one is halved.
   EXPECT_TRUE(at.lose());
   EXPECT_EQ(at.bytes(), 64 * kib);
   EXPECT_EQ(at.window.own(), 64 * kib);
@@ -100,7 +100,7 @@ TEST(ReceiveWindow, IsTheLeastThatAnyRankHasFound) {
   EXPECT_EQ(at.bytes(), 512 * kib);
 }
 
-/// A rank of which the kernel gives less would be the one that has everything last.
+/// A rank whose kernel gives it less than the window of the others would get everything last.
 TEST(ReceiveWindow, IsNoMoreThanTheKernelGives) {
   Clocked at(512 * kib);
   at.window.allow(1024 * kib);

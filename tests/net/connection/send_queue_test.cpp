@@ -1,4 +1,4 @@
-// Turns at sending weights, of several queues with one semaphore.
+// Several send queues take turns at sending weights, with one semaphore.
 #include "net/connection/send_queue.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace duplex::net {
 namespace {
 
-/// Queues whose transfers have `transfer` frames.
+/// Send queues whose transfers have `transfer` frames.
 class WeightsTurns : public ::testing::Test {
  protected:
   static constexpr std::size_t transfer = 3;
@@ -34,7 +34,8 @@ class WeightsTurns : public ::testing::Test {
     frame.place = parameter;
     queues_[who].data(std::move(frame));
   }
-  /// The parameter of what a queue sends now, having sent the last; -1: none may leave.
+  /// The parameter of the frame that a queue sends now, after it has sent the last; -1: none may
+  /// leave.
   int sends(int who) {
     Outgoing frame;
     EXPECT_TRUE(queues_[who].next(frame, Clock::now()));
@@ -81,11 +82,11 @@ TEST_F(WeightsTurns, AreInTheOrderInWhichTransfersBegan) {
 TEST_F(WeightsTurns, GoToTheNextWhileTheFirstHasNothing) {
   for (const int who : {0, 1, 2}) give(who, 0);
   EXPECT_EQ(sends(0), 0);
-  EXPECT_EQ(sends(1), -1);  // That of queue 0 may still be on its way out.
+  EXPECT_EQ(sends(1), -1);  // The frame of queue 0 may still be on its way out.
   EXPECT_EQ(sends(0), -1);
   EXPECT_EQ(sends(1), 0);
   for (const int who : {0, 1, 2}) give(who, 1);
-  EXPECT_EQ(sends(0), -1);  // That of queue 1 may still be.
+  EXPECT_EQ(sends(0), -1);  // The frame of queue 1 may still be.
   EXPECT_EQ(sends(1), -1);
   EXPECT_EQ(sends(0), 1);
   give(0, 2);

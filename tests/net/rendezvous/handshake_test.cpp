@@ -1,5 +1,5 @@
-// Handshakes: who proves the key and agrees on everything gets in; who does not is told why, both
-// sides by name.
+// Handshakes: a peer that proves the key and agrees on everything gets in; any other is told why,
+// and both sides are named.
 #include "net/rendezvous/handshake.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(Handshake, WithAKey) {
   RawSelf self;
   self.key = Key(sha256("secret"));
   RankZero zero(2, milliseconds(20000), self.key);
-  {  // One that does not know it costs its own connection only.
+  {  // A peer that does not know the key loses its own connection only.
     Socket socket = zero.visit();
     expect_in(raw_greet(socket, {}), {"rank 1 (127.0.0.1:", "rank 0 (127.0.0.1:", "key"});
   }
@@ -67,7 +67,7 @@ TEST(Handshake, WithAKey) {
 }
 
 TEST(Handshake, AReplayedResponseProvesNothing) {
-  // The same words to another challenge: the proof covers both nonces.
+  // A replayed response to another challenge must fail, since the proof covers both nonces.
   const Key key(sha256("secret"));
   RankZero zero(2, milliseconds(20000), key);
   Bytes said;
@@ -184,7 +184,7 @@ TEST(Handshake, TextsOfAnyLengthFit) {
   RankZero zero;
   const std::string told = zero.join(1, [](MeshSpec& s) {
     s.identity.settings = fingerprint(std::string(100000, 'x'));
-    s.identity.model.text = std::string(5000, 'm');  // Words do not count, the digest does.
+    s.identity.model.text = std::string(5000, 'm');  // The digests are compared, not the texts.
   });
   expect_in(told, {"settings", "rank 0 (127.0.0.1:"});
 }

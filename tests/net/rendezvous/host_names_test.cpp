@@ -1,4 +1,4 @@
-// Host names that lead nowhere, and what an interface is called.
+// Host names that lead nowhere, and the names of interfaces.
 #include "net/rendezvous/host_names.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ std::vector<Address> hosts(const std::vector<std::string>& names) {
   return addresses;
 }
 
-/// As a machine called lab1 with Debian's /etc/hosts sees the world.
+/// Resolves names as a machine called lab1 with Debian's /etc/hosts does.
 std::string on_lab1(const std::string& host) {
   return host == "lab1" || host == "also-lab1" ? "127.0.1.1" : "";
 }
@@ -37,7 +37,7 @@ TEST(Names, ANameThatIsLoopbackHereIsRefusedWithBothRanks) {
     EXPECT_NE(text.find("rank 0 (lab1) is 127.0.1.1 by its name"), std::string::npos) << text;
     EXPECT_NE(text.find("rank 1 (lab2) cannot reach it"), std::string::npos) << text;
   }
-  // Rank 0's name leads rank 1, on a machine that is also called lab1, to its own door.
+  // On a machine that is also called lab1, rank 0's name leads rank 1 to its own machine.
   const std::string text = refusal(distributed, 1, {"lab1", "10.0.0.2"});
   EXPECT_NE(text.find("rank 0 (lab1) is 127.0.1.1 by its name on the machine of rank 1"),
             std::string::npos)

@@ -1,4 +1,4 @@
-// Digests against published vectors; key files that are refused.
+// Digests against published vectors, and key files that are refused.
 #include "net/rendezvous/key.h"
 
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ TEST(Digest, Sha256IsThatOfFips180) {
 }
 
 TEST(Digest, HmacIsThatOfRfc4231) {
-  // Test case 1: a key of 20 bytes 0x0b. HMAC pads short keys with zeros, so 32 bytes of it are the
-  // same key.
+  // Test case 1 has a key of 20 bytes 0x0b. HMAC pads short keys with zeros, so the key with 12
+  // zeros behind it is the same.
   Digest secret{};
   std::fill_n(secret.begin(), 20, std::uint8_t{0x0b});
   EXPECT_EQ(hex(Key(secret).hmac("Hi There")),

@@ -1,4 +1,5 @@
-// Meeting: ranks that belong together find each other, in any order and whoever else knocks.
+// The rendezvous: ranks that belong together find each other, in any order and whoever else
+// connects.
 #include "net/rendezvous/mesh.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,8 @@ namespace {
 
 TEST(Mesh, StrangersCostNothing) {
   RankZero zero(3);
-  // Silent, garbage, a huge length, half a hello, another job, gone at once; all still there.
+  // One is silent, one sends garbage, one a huge length, one half a hello, one another job, one
+  // leaves at once; all but that one stay connected.
   std::vector<Socket> strangers;
   strangers.reserve(6);
   for (int i = 0; i < 6; ++i) strangers.push_back(zero.visit());
@@ -57,19 +59,19 @@ TEST(Mesh, ARankGivenTwiceIsNamedTwice) {
   Socket second = zero.visit();
   expect_in(raw_greet(second, self),
             {"rank 1 is there twice", first.local_address(), second.local_address()});
-  // Rank 2 never comes; the line stands in what is said then.
+  // Rank 2 never comes; the error then has the line about rank 1.
   zero.wait();
   EXPECT_EQ(zero.outcome.code, Exit::timed_out);
   expect_in(zero.outcome.message, {"in vain for rank 2", "rank 1 is there twice", "1.5 s"});
   EXPECT_EQ(zero.outcome.message.find("for rank 1"), std::string::npos);
-  // Who was there already is told.
+  // The rank that was there already is told.
   const RawFrame abort = receive_raw(first);
   EXPECT_EQ(abort.kind, 21);
   EXPECT_EQ(get(abort.payload, 0, 4), 4U);
   expect_in(raw_text(abort.payload, 4), {"in vain for rank 2"});
 }
 
-/// Rank 1's; rank 0 has a port that nobody listens on.
+/// The spec of rank 1; rank 0 has a port that nobody listens on.
 MeshSpec without_zero(int ranks) {
   MeshSpec spec;
   spec.topology.size = ranks;
@@ -100,7 +102,7 @@ TEST(Mesh, ARankThatCameLateIsNotWhatIsMissing) {
   zero.rank = 0;
   one.timeout = milliseconds(1000);
   std::thread late([&] {
-    std::this_thread::sleep_for(milliseconds(100));  // Rank 1 has been refused by then.
+    std::this_thread::sleep_for(milliseconds(100));  // By then rank 1 has been refused.
     EXPECT_THROW(Mesh::join(zero), Error);
   });
   try {
@@ -117,10 +119,10 @@ TEST(Mesh, ARankThatCameLateIsNotWhatIsMissing) {
 TEST(Mesh, RanksMayComeInAnyOrder) {
   for (const ServerMode mode : {ServerMode::central, ServerMode::distributed}) {
     const Topology topology{mode, 4, 2};
-    std::vector<Mesh> meshes(4);  // They stay until all are there.
+    std::vector<Mesh> meshes(4);  // They stay until all ranks are there.
     const auto outcomes =
         run_ranks(topology, [&](int rank, const MeshSpec& spec, Listener listener) {
-          // The lower, the later; it answers only when it comes.
+          // The lower the rank, the later it comes; it answers only then.
           std::this_thread::sleep_for(milliseconds(30 * (topology.size - rank)));
           Mesh& mesh = meshes[static_cast<std::size_t>(rank)];
           mesh = Mesh::join(spec, std::move(listener));
@@ -134,7 +136,7 @@ TEST(Mesh, RanksMayComeInAnyOrder) {
 }
 
 TEST(Mesh, OneRanksMismatchEndsAllThatWait) {
-  // Rank 2 has another model: rank 0 says so to rank 1 too, which waits for rank 2 itself.
+  // Rank 2 has another model. Rank 0 tells that to rank 1 too, which waits for rank 2 itself.
   const Topology topology{ServerMode::distributed, 3, 0};
   const auto outcomes = run_ranks(topology, [&](int rank, MeshSpec spec, Listener listener) {
     if (rank == 2) {

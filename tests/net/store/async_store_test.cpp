@@ -25,7 +25,7 @@ TEST(AsyncStore, AnswersAWorkersWholeGradientWhereAsked) {
     store->submit(chunk, worker, 0, gradient.data() + map[chunk].offset);
   };
   for (std::size_t chunk = map.chunks(); chunk-- > 1;) submit(chunk, 0);
-  submit(0, 1);  // Another's makes nothing whole.
+  submit(0, 1);  // Another worker's gradient does not complete worker 0's.
   EXPECT_TRUE(published.empty());
   submit(0, 0);
   std::vector<std::pair<std::size_t, int>> all;
@@ -33,7 +33,7 @@ TEST(AsyncStore, AnswersAWorkersWholeGradientWhereAsked) {
   EXPECT_EQ(published, all);
 }
 
-/// An asynchronous store of one chunk, and what it published: (worker, step).
+/// An asynchronous store of one chunk, and its publications as (worker, step).
 struct AsyncBench {
   explicit AsyncBench(int workers, int own = -1)
       : map(ShardMap::central({count}, 0)), weights(initial()) {
@@ -72,7 +72,7 @@ TEST(AsyncStore, AppliesEveryGradientOnceInTheOrderOfArrival) {
     EXPECT_THROW(bench.store->reserve(0, worker, step + 2, {}), ProtocolError);
   }
   EXPECT_TRUE(same_bits(bench.read(0), expected));
-  EXPECT_TRUE(same_bits(bench.weights, initial()));  // The worker's own are left alone.
+  EXPECT_TRUE(same_bits(bench.weights, initial()));  // The worker's own weights stay as they are.
 }
 
 TEST(AsyncStore, CountsStaleness) {
@@ -80,10 +80,10 @@ TEST(AsyncStore, CountsStaleness) {
   const std::vector<float> gradient = gradient_of(0, 0);
   bench.read(0);
   bench.read(1);
-  bench.store->submit(0, 0, 0, gradient.data());  // Nothing came between.
+  bench.store->submit(0, 0, 0, gradient.data());  // No update came between.
   bench.read(0);
   bench.store->submit(0, 0, 1, gradient.data());
-  bench.store->submit(0, 1, 0, gradient.data());  // Two of worker 0 did.
+  bench.store->submit(0, 1, 0, gradient.data());  // Two updates by worker 0 did.
   std::vector<std::uint64_t> sums;
   for (const Store::Staleness& entry : bench.store->staleness()) sums.push_back(entry.sum);
   EXPECT_EQ(sums, (std::vector<std::uint64_t>{0, 0, 2}));
@@ -103,7 +103,7 @@ TEST(AsyncStore, EndsWithTheSameWeightsForAllThatAreLeft) {
   EXPECT_EQ(bench.published, (std::vector<std::pair<int, std::uint64_t>>{{0, 2}, {2, 1}}));
 }
 
-/// The own worker says goodbye when it has its last weights: nobody else's may come behind them.
+/// The own worker says goodbye when it has its last weights, so nobody's may come after them.
 TEST(AsyncStore, GivesItsOwnWorkerTheLastWeightsLast) {
   AsyncBench bench(3, 0);
   for (const int worker : {1, 0, 2}) bench.store->done(worker, false);

@@ -1,4 +1,4 @@
-// The pool of buffers: what it keeps, and that it does not grow.
+// The pool of buffers: which buffers it keeps, and that it does not grow.
 #include "net/store/buffer_pool.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 using Buffer = BufferPool::Buffer;
 
 const auto page_bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-const std::size_t page = page_bytes / sizeof(float);  ///< Floats.
+const std::size_t page = page_bytes / sizeof(float);  ///< Floats of a page.
 
 TEST(BufferPool, GivesTheLeastThatSuffices) {
   BufferPool pool(10 * page);

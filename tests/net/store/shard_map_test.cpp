@@ -1,4 +1,5 @@
-// Shard maps against Algorithm 3.7 written down directly, and the bounds that even shares promise.
+// Shard maps against Algorithm 3.7 written down directly, and within the bounds that even shares
+// promise.
 #include "net/topology/shard_map.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,8 @@ namespace {
 
 using Counts = std::vector<std::size_t>;
 
-/// The tensors of a few networks' kinds: large ones last, biases between, one that outweighs all.
+/// Tensors as a few kinds of networks have them: large ones last, biases between, one that
+/// outweighs all.
 std::vector<Counts> models() {
   Counts vgg, residual, fire;
   std::size_t in = 3;
@@ -98,14 +100,15 @@ TEST(ShardMap, EvenSharesAreEven) {
         } else {
           cut += count;
         }
-      // Enough to cut: the whole tensors could all lie on one rank and still be levelled.
+      // There is enough to cut if the whole tensors could all lie on one rank and still be
+      // levelled.
       const bool enough = cut >= whole * static_cast<std::size_t>(ranks);
       EXPECT_LE(spread, enough ? 32 : std::max<std::size_t>(32, largest_whole))
           << counts.size() << " tensors, " << ranks << " ranks";
     }
 }
 
-/// Among so many ranks hardly a tensor is large enough to have a piece for each.
+/// Among so many ranks hardly any tensor is large enough for a piece for each.
 TEST(ShardMap, EvenSharesOfManyRanks) {
   for (const Counts& counts : models())
     for (const int ranks : {17, 64, 100, 128, 200, 512, 1024}) {

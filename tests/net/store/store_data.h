@@ -1,4 +1,4 @@
-// What the tests of stores feed them: gradients, weights and settings that are always the same.
+// Data for the tests of stores: gradients, weights and settings that are always the same.
 #pragma once
 #include <cmath>
 #include <cstring>

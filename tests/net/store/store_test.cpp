@@ -1,4 +1,5 @@
-// A store without a socket: whatever order gradients come in, the weights have the same bits.
+// A store without a socket: whatever the order in which gradients come, the weights have the same
+// bits.
 #include "net/store/join_store.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// One chunk, one owner.
+/// A store of one chunk with one owner.
 struct Bench {
   Bench(int workers, const OptimiserSpec& optimiser, std::size_t early_bytes = 1 << 20,
         int readers = 0)
@@ -44,7 +45,7 @@ struct Bench {
   JoinStore store;
 };
 
-/// (3.12) and the update, written down directly.
+/// The mean (3.12) and the update, written down directly.
 std::vector<float> expected(int workers, std::uint64_t steps, const OptimiserSpec& optimiser) {
   std::vector<float> weights = initial();
   std::vector<float> velocity(count, 0.0F);
@@ -82,7 +83,7 @@ TEST(Store, SameBitsInEveryOrderOfArrival) {
 }
 
 TEST(Store, TheSumOfOtherOrdersWouldDiffer) {
-  // That the test above can fail: floats are not associative on these numbers.
+  // The test above can fail: float addition is not associative on these numbers.
   std::vector<float> a = gradient_of(0, 0), b = gradient_of(1, 0), c = gradient_of(2, 0);
   int different = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -210,13 +211,13 @@ TEST(Store, RefusesWhatIsNotDue) {
 
 TEST(Store, EarlyGradientsWaitForRoomOrTheirTurn) {
   Bench bench(3, {}, count * sizeof(float));
-  bench.put(2, 0);  // Takes all the room there is.
+  bench.put(2, 0);  // It takes all the room there is.
   EXPECT_EQ(bench.store.reserve(0, 1, 0, steady_clock::now() + milliseconds(20)), nullptr);
 
   Bench other(3, {}, count * sizeof(float));
   other.put(2, 0);
   std::thread late([&] { other.put(1, 0); });
-  // Worker 0's turn needs no room; it makes the turn of 1, and both that of 2.
+  // Worker 0's turn needs no room. After it comes the turn of 1, and after both that of 2.
   other.put(0, 0);
   late.join();
   EXPECT_EQ(other.published, 1U);

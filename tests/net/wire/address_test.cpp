@@ -19,7 +19,7 @@ TEST(Listener, ATakenPortIsNamed) {
     EXPECT_NE(std::string(error.what()).find("127.0.0.1:" + std::to_string(listener.port())),
               std::string::npos);
   }
-  EXPECT_THROW(Listener::open({"192.0.2.1", 0}), Error);  // TEST-NET-1: nobody's.
+  EXPECT_THROW(Listener::open({"192.0.2.1", 0}), Error);  // TEST-NET-1 belongs to nobody.
   EXPECT_TRUE(listener.loopback());
   EXPECT_FALSE(Listener::open({"0.0.0.0", 0}).loopback());
 }

@@ -1,4 +1,4 @@
-// Two ends of one connection over loopback, and how long something takes.
+// The two ends of a connection over loopback, and a stopwatch.
 #pragma once
 
 #include <chrono>
@@ -8,15 +8,15 @@
 
 namespace duplex::net {
 
-/// `near` has connected to `far`; both know the other's address, and `near` calls its peer
-/// "rank 7 (there)".
+/// `near` has connected to `far`. Both know the other's address; `near` calls its peer "rank 7
+/// (there)".
 struct SocketPair {
   SocketPair() : listener(Listener::open({"127.0.0.1", 0})) {
     near = Socket::connect({"127.0.0.1", listener.port()}, "", in(5000));
     far = listener.accept(std::chrono::milliseconds(5000));
     near.name_peer("rank 7 (there)");
   }
-  /// So many milliseconds from now.
+  /// The deadline in so many milliseconds.
   static Deadline in(int ms) { return Clock::now() + std::chrono::milliseconds(ms); }
   Listener listener;
   Socket near, far;

@@ -1,5 +1,5 @@
-// Sockets on loopback: what is written arrives, one deadline for a whole call, and errors that say
-// which and whose.
+// Sockets on loopback: bytes written arrive, a call has one deadline, and errors name the call and
+// the peer.
 #include "net/wire/socket.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(Socket, CarriesBothPartsWhole) {
 }
 
 TEST(Socket, CarriesLentBodiesWhole) {
-  const WithoutSigpipe quiet;  // This thread's, and those it begins.
+  const WithoutSigpipe quiet;  // It holds for this thread and those that it starts.
   SocketPair pair;
   std::vector<char> body(5 << 20);
   for (std::size_t i = 0; i < body.size(); ++i) body[i] = static_cast<char>(i * 2654435761U >> 24);
@@ -78,7 +78,7 @@ TEST(Socket, OneDeadlineForAWholeRead) {
         pair.far.write_all("x", 1, nullptr, 0, SocketPair::in(1000), "dripping");
         std::this_thread::sleep_for(milliseconds(10));
       }
-    } catch (const NetworkError&) {  // The reader gave up: as it should.
+    } catch (const NetworkError&) {  // The reader gave up, as it should.
     }
   });
   char buffer[1000];
@@ -127,7 +127,7 @@ TEST(Socket, AWriteToAnEndedConnectionFails) {
       pair.far.read_exact(&byte, 1, SocketPair::in(5000), "testing");
       pair.far = Socket();
     });
-    for (int again = 0; again < 2; ++again) {  // ECONNRESET, then EPIPE.
+    for (int again = 0; again < 2; ++again) {  // First ECONNRESET, then EPIPE.
       try {
         (pair.near.*write)("head", 4, much.data(), much.size(), SocketPair::in(20000),
                            "sending weights");

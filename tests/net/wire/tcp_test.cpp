@@ -1,5 +1,5 @@
-// What a socket asks of the kernel's TCP: counters of bytes, segments that wait to be full,
-// windows, congestion control.
+// The options and counters of the kernel's TCP that a socket uses: counters of bytes, segments that
+// wait to be full, windows, congestion control.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>
@@ -38,7 +38,7 @@ TEST(Tcp, KernelCountsWhatWasSent) {
   pair.near.write_all(some.data(), some.size(), nullptr, 0, SocketPair::in(20000), "testing");
   reader.join();
   if (!pair.near.counters().known) GTEST_SKIP() << no_counters;
-  // An acknowledgement may wait for 40 ms.
+  // An acknowledgement may take 40 ms.
   const Deadline acknowledged = SocketPair::in(5000);
   while (pair.near.counters().sent < some.size() && Clock::now() < acknowledged)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -82,7 +82,8 @@ TEST(Tcp, KeepsAPaceUntilToldAnother) {
   pair.near.keep_pace(8000000);
   const double paced = seconds_to_send();
   const std::optional<Flow> after = pair.near.flow();
-  EXPECT_GT(paced, 0.3);  // 0.5, less a connection's first ten segments, which are not paced.
+  // It takes 0.5 s, less a connection's first ten segments, which are not paced.
+  EXPECT_GT(paced, 0.3);
   pair.near.keep_pace(0);
   double free = paced;  // The machine may pause meanwhile.
   for (int i = 0; i < 5; ++i) free = std::min(free, seconds_to_send());
@@ -95,8 +96,8 @@ TEST(Tcp, KeepsAPaceUntilToldAnother) {
   EXPECT_LE(after->busy - before->busy, std::chrono::duration<double>(paced + 0.02));
 }
 
-// A packet holds so many pages that it is full before its segment is: the kernel keeps it back for
-// what follows. Did a write wait for it, each would take a timer's 0.2 s.
+// A packet holds so many pages that it may be full before its segment is; then the kernel keeps it
+// back for more. If a write waited for that, each would take a timer's 0.2 s.
 TEST(Tcp, AnUnfinishedSegmentDoesNotStopTheWriter) {
   const WithoutSigpipe quiet;
   constexpr std::size_t page = 4096, size = 1 << 20, turns = 3000;
@@ -124,7 +125,7 @@ TEST(Tcp, AnUnfinishedSegmentDoesNotStopTheWriter) {
   writer.join();
 }
 
-/// Connects as over Ethernet, with segments of 1,448 bytes; loopback's own are of all sizes.
+/// Connects with segments of 1,448 bytes, as over Ethernet; loopback's own have all sizes.
 int connect_in_segments(int port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), segment = 1448;
   ::setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof segment);
@@ -136,8 +137,8 @@ int connect_in_segments(int port) {
   return fd;
 }
 
-/// TCP's timer would send what is held back after 0.2 s. A busy machine may let this process wait
-/// as long, so the quickest of some times counts.
+/// TCP's timer would send a segment that is held back after 0.2 s. A busy machine may let this
+/// process wait as long, so the quickest of several times counts.
 TEST(Tcp, CorkKeepsAnUnfinishedSegmentBack) {
   Listener listener = Listener::open({"127.0.0.1", 0});
   Socket near(connect_in_segments(listener.port()), "there");
@@ -172,8 +173,8 @@ TEST(Tcp, CorkKeepsAnUnfinishedSegmentBack) {
   EXPECT_LT(free, 0.1);
 }
 
-/// An unfinished segment of loopback is as much as may be unsent: behind it nothing more would be
-/// taken until a timer sends it.
+/// An unfinished segment of loopback is as large as what may be unsent: nothing more would be taken
+/// behind it until a timer sends it.
 TEST(Tcp, CorkDoesNotStopTheWriterOverLoopback) {
   const WithoutSigpipe quiet;
   constexpr std::size_t most = 300000, turns = 100;
@@ -195,7 +196,8 @@ TEST(Tcp, CorkDoesNotStopTheWriterOverLoopback) {
   reader.join();
 }
 
-/// What the peer lets this side have under way; none: the kernel does not tell (before 5.4).
+/// The bytes that the peer lets this side have under way; none: the kernel does not tell (before
+/// 5.4).
 std::optional<std::size_t> window_of(int fd) {
   constexpr std::size_t place = 228;  // tcpi_snd_wnd, which older headers do not have.
   char info[place + sizeof(std::uint32_t)] = {};
@@ -207,8 +209,8 @@ std::optional<std::size_t> window_of(int fd) {
   return window;
 }
 
-/// Once something has come, the kernel would give more: it knows by then what memory segments take.
-/// So it is told again.
+/// Once segments have come, the kernel knows how much memory they take, and would give a larger
+/// window. So the limit is set again and again.
 TEST(Tcp, LimitOfReceivingHolds) {
   constexpr std::size_t limit = 128 << 10, piece = 1 << 20;
   Listener listener = Listener::open({"127.0.0.1", 0});

@@ -1,5 +1,4 @@
-// Lending memory to the kernel: that nothing is copied, and that it says so where it cannot be
-// done.
+// The kernel borrows memory: it copies nothing, and refuses what it cannot borrow.
 #include "net/wire/zero_copy_pipe.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +49,8 @@ TEST(ZeroCopyPipe, PassesPagesNotCopies) {
   std::memset(memory.data(), 'a', size);
   ASSERT_EQ(pipe.lend(memory.data(), size), size);
   ASSERT_EQ(pipe.pass(pair.from, size, false), static_cast<ssize_t>(size));
-  std::memset(memory.data(), 'b', size);  // What nobody may do before the peer has read it.
+  std::memset(memory.data(), 'b', size);  // Elsewhere nobody may change it before the peer has read
+                                          // it.
   std::vector<char> got(size);
   ASSERT_EQ(::recv(pair.to, got.data(), size, MSG_WAITALL), static_cast<ssize_t>(size));
   EXPECT_EQ(got, std::vector<char>(size, 'b'));
