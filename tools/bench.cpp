@@ -1,5 +1,6 @@
-// duplex bench: how fast a network trains on this machine, against the ceiling that its
-// convolutions and linear layers set when each runs alone. Random images; no data set is needed.
+// duplex bench measures how fast a network trains on this machine, against the ceiling that its
+// convolutions and linear layers set when each runs alone. It takes random images, so it needs no
+// data set.
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -33,8 +34,8 @@ struct Flags {
   bool layers = false, row = false, looks = false;
 };
 
-/// Operations of one training step, a multiply-add counted as two: forward, by data (not of layers
-/// that read the input) and by weights.
+/// Operations of one training step, with a multiply-add counted as two: forward, backward by data
+/// (except in layers that read the input) and backward by weights.
 double step_flop(const Model& model, std::int64_t batch) {
   double flop = 0.0;
   for (const Model::Entry& entry : model.nodes()) {
@@ -48,10 +49,10 @@ double step_flop(const Model& model, std::int64_t batch) {
 
 struct Steps {
   std::vector<double> seconds;
-  std::size_t on_device = 0;  ///< Bytes allocated, the optimiser's state among them.
+  std::size_t on_device = 0;  ///< Bytes allocated, with the optimiser's state.
 };
 
-/// `look`: as a training's steps that look for NaN (tools/training/divergence.h).
+/// `look`: steps look for NaN, as some of a training's do (tools/training/divergence.h).
 Steps time_steps(Network& network, const Flags& flags, bool look = false) {
   const Shape sample = network.model().entry(0).shape;
   std::vector<float> images(static_cast<std::size_t>(sample.elements() * flags.batch));
@@ -89,8 +90,8 @@ Steps time_steps(Network& network, const Flags& flags, bool look = false) {
 }
 
 #ifdef DUPLEX_ONEDNN
-/// Seconds that a step's convolutions and linear layers take when every one runs alone. Equal
-/// layers are measured once.
+/// Seconds that a step's convolutions and linear layers take when each runs alone. Equal layers are
+/// measured once.
 double ceiling_seconds(const Model& model, const Flags& flags, int threads) {
   std::map<std::string, ConvSeconds> known;
   double total = 0.0;

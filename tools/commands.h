@@ -1,5 +1,5 @@
-// The commands of bin/duplex, one a file. Each parses its own arguments (argv[0] is the command's
-// name) and returns an exit code; errors are thrown as duplex::Error.
+// The commands of bin/duplex, each in a file of its own. A command parses its own arguments
+// (argv[0] is its name) and returns an exit code; errors are thrown as duplex::Error.
 #pragma once
 
 namespace duplex::tools {

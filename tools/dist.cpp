@@ -1,4 +1,4 @@
-// duplex dist: one rank of distributed training (Appendix C.3).
+// duplex dist runs one rank of distributed training (Appendix C.3).
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -29,10 +29,10 @@
 namespace duplex::tools {
 namespace {
 
-/// How a rank that cannot start is given to tell the others.
+/// Time that a rank which cannot start has to tell the others.
 constexpr std::chrono::milliseconds last_words{5000};
 
-/// Who is who; without what ranks compare.
+/// The specification of the mesh, without the identity that ranks compare.
 net::MeshSpec mesh_spec(const DistFlags& flags) {
   net::MeshSpec spec;
   spec.addresses = flags.addresses;
@@ -50,13 +50,13 @@ net::MeshSpec mesh_spec(const DistFlags& flags) {
   return spec;
 }
 
-/// What ranks compare.
+/// The identity that ranks compare.
 net::Identity identity_of(const DistFlags& flags, const TrainingSetup& setup,
                           net::Fingerprint start) {
   net::Identity identity;
   identity.job = flags.job;
   identity.model = fingerprint_of(setup.model);
-  // It is what the data set holds, not where it lies: that differs from machine to machine.
+  // Ranks compare what the data set holds, not where it lies, which differs between machines.
   const std::string contents =
       setup.data ? setup.data->contents() + ", digest " + std::to_string(setup.data->digest())
                  : "no images";
@@ -70,7 +70,7 @@ net::Identity identity_of(const DistFlags& flags, const TrainingSetup& setup,
 /// One rank of a run, from its start to its files.
 class Rank {
  public:
-  /// All that can go wrong before the ranks meet. `mesh`: mesh_spec's.
+  /// Does all that can go wrong before the ranks meet. `mesh` comes from mesh_spec().
   Rank(const DistFlags& flags, net::MeshSpec mesh)
       : flags_(flags),
         topology_(mesh.topology),
@@ -99,8 +99,9 @@ class Rank {
   }
 
  private:
-  /// The weights to start from, and what ranks compare of them: a digest of these weights and of
-  /// the running statistics that belong to them; the optimiser begins with zeros everywhere.
+  /// Fills in the weights to start from. Returns what ranks compare of them, a digest of these
+  /// weights and of the running statistics that belong to them; the optimiser begins with zeros
+  /// everywhere.
   net::Fingerprint fill_host_parameters() {
     const TrainingFlags& flags = flags_.training;
     net::Sha256 sum;
@@ -139,7 +140,7 @@ class Rank {
 
   bool replays() const { return flags_.training.replays(); }
 
-  /// What a rank trains on of each step's samples.
+  /// The samples of each step that a rank trains on.
   datasets::Share share_of(int rank) const {
     return flags_.parallel.spec.share(flags_.training.batch, topology_.worker_number(rank),
                                       static_cast<int>(topology_.workers().size()));
@@ -154,10 +155,11 @@ class Rank {
     return spec;
   }
 
-  /// Exchanges, each built on the one before; the last is the one to use. They use the wire.
+  /// Exchanges, each built on the one before. The loop uses the last; they use the wire.
   using Exchanges = std::vector<std::unique_ptr<Exchange>>;
 
-  /// What stands between the training loop and the wire; empty: nothing.
+  /// Makes the exchanges between the training loop and the wire; none, if the loop uses the wire
+  /// itself.
   Exchanges make_exchanges(net::ParameterExchange& wire, const Schedule& schedule) {
     Exchanges made;
     if (network_ && flags_.parallel.spec.average == 0) {
@@ -186,7 +188,7 @@ class Rank {
     directory.write("config.json", config.dump(1) + "\n");
   }
 
-  /// `directory`: of the rank that tells how it goes; null elsewhere.
+  /// `directory` is set on the rank that shows progress, and null on others.
   LoopSpec loop_spec(const Schedule& schedule, const RunDirectory* directory) {
     LoopSpec loop;
     loop.schedule = schedule;
@@ -258,12 +260,12 @@ class Rank {
     if (accuracy) require_finite(*accuracy, *network_);
   }
 
-  /// Every rank holds the last weights, so that all end alike.
+  /// Every rank holds the last weights and checks them, so that all end alike.
   void require_sound_weights() const {
     if (!spoilt_.empty()) throw diverged("after the last step", spoilt_);
   }
 
-  /// The first worker saves what all of them have trained, and tests it if asked.
+  /// The first worker saves the network that all of them have trained, and tests it if asked.
   std::optional<Accuracy> finish_leader(const TrainingResult& result,
                                         const net::TrafficSummary& traffic,
                                         const RunDirectory& directory,
@@ -293,7 +295,7 @@ class Rank {
     return accuracy;
   }
 
-  /// What the store of this rank has to tell of an asynchronous run.
+  /// Reports the staleness that this rank's store has counted in an asynchronous run.
   void report_staleness(const net::ParameterExchange& wire, const RunDirectory& directory,
                         nlohmann::ordered_json& summary) const {
     if (flags_.parallel.spec.sync != net::Sync::none) return;
@@ -326,13 +328,13 @@ class Rank {
   const bool trains_;
   TrainingSetup setup_;
   HostParameters host_;
-  const std::string ledger_;  ///< The file's name.
-  net::MeshSpec mesh_;        ///< Until the ranks have met.
+  const std::string ledger_;  ///< Name of the ledger's file.
+  net::MeshSpec mesh_;        ///< Used until the ranks have met.
   RankTracing tracing_;
   std::optional<RunDirectory> directory_;
-  LayerTimes times_;              ///< Of replay.
-  std::optional<Tester> tester_;  ///< Of the first worker.
-  std::string spoilt_;  ///< A parameter, or the first worker's statistic, that has diverged.
+  LayerTimes times_;              ///< For a replay.
+  std::optional<Tester> tester_;  ///< Set on the first worker.
+  std::string spoilt_;  ///< Name of a parameter, or of the first worker's statistic, that diverged.
   std::unique_ptr<Device> device_;
   std::unique_ptr<Network> network_;
 };

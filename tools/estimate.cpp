@@ -1,5 +1,5 @@
-// duplex estimate: what training on several machines will gain, by the thesis's equations (Appendix
-// C.4), before anybody owns the machines.
+// duplex estimate predicts what training on several machines will gain, by the thesis's equations
+// (Appendix C.4), before anybody owns the machines.
 #include <cstdio>
 #include <optional>
 
@@ -26,7 +26,7 @@ struct Flags {
   bool advise = false;
 
   void add_to(CLI::App& app);
-  /// After parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
+  /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
   void resolve() const;
 
   net::Sync sync() const {
@@ -42,7 +42,8 @@ void Flags::add_to(CLI::App& app) {
       ->transform(as_seconds())
       ->check(positive());
   app.add_option("--rate", rate,
-                 "instead of --t-comm: of the link, 1Gbit/s; with --net, whose weights it carries");
+                 "instead of --t-comm: the link's rate, such as 1Gbit/s; goes with --net, whose "
+                 "weights it carries");
   model.add_to(app, false);
   app.add_option("--from", from,
                  "run directories of local, transport or dist: t_grad and t_comm as measured in "
@@ -51,14 +52,14 @@ void Flags::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"async", "sync-join", "sync-split"}));
   app.add_option("--server", server, "distributed (default) or central")
       ->check(CLI::IsMember({"central", "distributed"}));
-  app.add_option("--workers", workers, "how many, N; csv and plot: from 1 to N")
+  app.add_option("--workers", workers, "number of workers, N; csv and plot: from 1 to N")
       ->required()
       ->check(between(1, 100000));
-  app.add_option("--batches", batches, "of the whole training, D (default 128)")
+  app.add_option("--batches", batches, "batches of the whole training, D (default 128)")
       ->check(between(1, 1000000000));
   app.add_option("--output", output,
-                 "single: the speedup (default); csv: of 1 to N workers, between semicolons; plot: "
-                 "a chart by gnuplot")
+                 "single: the speedup (default); csv: the speedups of 1 to N workers, between "
+                 "semicolons; plot: a chart by gnuplot")
       ->check(CLI::IsMember({"single", "csv", "plot"}));
   app.add_option("--file", file, "where the plot goes, .png or .svg (default: a window, or text)");
   app.add_flag("--advise", advise,
@@ -81,13 +82,13 @@ void Flags::resolve() const {
                 Exit::usage);
 }
 
-/// t_comm and t_grad, and what the link's rate is, if that is known.
+/// t_comm and t_grad, and the link's rate if it is known.
 struct Given {
   Costs costs;
   std::optional<double> rate;
 };
 
-/// The first that has a time counts; the user learns which.
+/// Takes `measured` unless `time` has a value already, and tells the user where it is from.
 void take(std::optional<double>& time, const std::optional<double>& measured, const char* name,
           const std::string& from) {
   if (time || !measured) return;

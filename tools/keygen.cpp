@@ -1,4 +1,4 @@
-// duplex keygen FILE: makes a cluster key.
+// duplex keygen FILE makes a cluster key.
 #include <cstdio>
 
 #include "net/rendezvous/key.h"
@@ -13,7 +13,8 @@ int keygen(int argc, const char* const* argv) {
       "that they know it.",
       "duplex keygen"};
   std::string file;
-  app.add_option("file", file, "where to write it; never over a file that is there")->required();
+  app.add_option("file", file, "where to write it; an existing file is never overwritten")
+      ->required();
   if (const auto done = parse(app, argc, argv)) return *done;
   net::create_key(file);
   std::printf("key      %s\ncopy it to every machine (scp -p keeps its mode), then dist --key\n",

@@ -1,4 +1,4 @@
-// duplex launch: starts every rank of a nodefile, here or by ssh, and ends them together.
+// duplex launch starts every rank of a nodefile, here or by ssh, and ends them together.
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -22,8 +22,8 @@ struct Flags {
   std::vector<std::string> dist;
 };
 
-/// The command of one rank. By ssh it runs in this folder's namesake over there and ends when ssh's
-/// input does, that is with the launcher.
+/// The command of one rank. By ssh it runs in the folder of the same path on the other machine, and
+/// ends when ssh's input ends, that is with the launcher.
 std::vector<std::string> command_of(const Flags& flags, const net::Address& node,
                                     std::size_t rank) {
   std::vector<std::string> dist{own_path(), "dist"};
@@ -35,7 +35,8 @@ std::vector<std::string> command_of(const Flags& flags, const net::Address& node
                          " 3<&- < /dev/null; }");
 }
 
-/// Throws where a flag that launch does not know, and so is dist's, comes without a "--" before it.
+/// Throws if a flag that launch does not know, and which so is dist's, comes without "--" before
+/// it.
 void require_separator(int argc, const char* const* argv) {
   for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
     const std::string word = argv[i], name = word.substr(0, word.find('='));
@@ -72,7 +73,7 @@ int launch(int argc, const char* const* argv) {
                  "with stop: end this machine's ranks alone, and call it so in messages; what stop "
                  "runs on the other machines")
       ->excludes(print);
-  // What follows "--" is dist's.
+  // The arguments behind "--" are dist's.
   int own = 1;
   while (own < argc && std::strcmp(argv[own], "--") != 0) ++own;
   for (int i = own + 1; i < argc; ++i) flags.dist.emplace_back(argv[i]);

@@ -1,4 +1,4 @@
-// duplex local: training on one machine (Appendix C.1).
+// duplex local trains on one machine (Appendix C.1).
 #include <cstdio>
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-// bin/duplex COMMAND [flags].
+// bin/duplex COMMAND [flags] runs a command.
 #include <cstdio>
 #include <cstring>
 #include <exception>

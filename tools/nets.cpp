@@ -1,4 +1,4 @@
-// duplex nets [NET]: the networks, or the thesis's table of one (Tables 2.1-2.5).
+// duplex nets [NET] prints the networks, or the thesis's table of one (Tables 2.1-2.5).
 #include <cstdio>
 #include <map>
 #include <set>

@@ -1,4 +1,4 @@
-// duplex report RUN...: one HTML page of runs, or of the thesis.
+// duplex report RUN... makes one HTML page of runs, or of the thesis.
 #include <cstdio>
 
 #include "core/error.h"

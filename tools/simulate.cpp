@@ -1,4 +1,4 @@
-// duplex simulate: the schedule of dist in virtual time, for machines that nobody owns yet.
+// duplex simulate plays the schedule of dist in virtual time, for machines that nobody owns yet.
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -24,19 +24,20 @@ using simulation::Outcome;
 using simulation::Recorder;
 using simulation::Spec;
 
-/// Batches that a run does: those asked for, and what makes every worker's number the same.
+/// Batches that a run does: those asked for, and some more if that makes every worker's number
+/// equal.
 double batches_of(const Spec& spec) {
   const auto steps = static_cast<double>(spec.steps);
   return spec.sync == net::Sync::split ? steps : steps * static_cast<double>(spec.part.size());
 }
 
-/// (4.23), with the time until the last gradient is applied, as (4.4) to (4.21) have it. Of a run
-/// in which no rank was lost.
+/// The speedup (4.23) by the time until the last gradient is applied, as (4.4) to (4.21) have it,
+/// in a run that lost no rank.
 double speedup_of(const Spec& spec, const Outcome& outcome, double grad) {
   return batches_of(spec) * grad / outcome.trained;
 }
 
-/// Of one worker, by the rule of real runs.
+/// The result of one worker, by the rule of real runs.
 TrainingResult result_of(const std::vector<simulation::StepTimes>& steps) {
   TrainingResult result;
   std::vector<double> gradient, total, await;
@@ -57,7 +58,7 @@ TrainingResult result_of(const std::vector<simulation::StepTimes>& steps) {
   return result;
 }
 
-/// The files of a run directory.
+/// Writes the files of a run directory.
 class Writer {
  public:
   Writer(const SimulateFlags& flags, const Scenario& scenario, const Spec& spec)

@@ -1,5 +1,5 @@
-// duplex transport: what moving a network's weights between two machines takes (Appendix C.2):
-// t_comm in each direction and in both at once, beside what the link can do.
+// duplex transport measures what moving a network's weights between two machines takes (Appendix
+// C.2): t_comm in each direction and in both at once, beside what the link can do.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 

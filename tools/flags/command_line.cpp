@@ -10,7 +10,7 @@
 namespace duplex::tools {
 namespace {
 
-/// `allowed` is both the range in the help text and what a refusal says.
+/// `allowed` is the range, both in the help text and in the message of a refusal.
 template <class Allow>
 CLI::Validator numbers(const std::string& allowed, Allow allow) {
   return {[=](std::string& text) -> std::string {

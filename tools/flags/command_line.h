@@ -1,5 +1,5 @@
-// What all commands do with CLI11: parse, answer --help, turn a bad flag into one line and exit
-// code 2.
+// Functions by which all commands use CLI11: they parse, answer --help, and turn a bad flag into
+// one line and exit code 2.
 #pragma once
 #include <CLI/CLI.hpp>
 
@@ -7,16 +7,18 @@
 
 namespace duplex::tools {
 
-/// Parses. Gives an exit code where the command is done already (--help); throws Error(Exit::usage)
-/// with the command's name, what is wrong and where help is to be had.
+/// Parses the arguments. Returns an exit code if the command is done already (--help). Throws
+/// Error(Exit::usage) with the command's name, what is wrong and where to find help.
 std::optional<int> parse(CLI::App& app, int argc, const char* const* argv);
 
-/// Finite numbers from `low` to `high`, of at least `low`, and above 0; for add_option()->check().
+/// Validators for add_option()->check(): finite numbers from `low` to `high`, from `low` on, and
+/// above 0.
 CLI::Validator between(double low, double high);
 CLI::Validator at_least(double low);
 CLI::Validator positive();
 
-/// For add_option()->transform(): seconds may have a unit, "800ms", "50us", "2s".
+/// A transformer for add_option()->transform(): seconds may have a unit, as in "800ms", "50us" or
+/// "2s".
 CLI::Validator as_seconds();
 
 }  // namespace duplex::tools

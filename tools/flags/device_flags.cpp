@@ -49,8 +49,8 @@ void DeviceFlags::add_to(CLI::App& app, const std::string& more) {
                  "activations in half the memory (default float32)")
       ->check(CLI::IsMember({"float32", "tf32", "bf16"}));
   app.add_option("--layout", layout,
-                 "on a GPU, of activations: nchw, nhwc, or measured, the faster one for this "
-                 "network and batch (default measured)")
+                 "on a GPU, the layout of activations: nchw, nhwc, or measured, the faster one for "
+                 "this network and batch (default measured)")
       ->check(CLI::IsMember({"measured", "nchw", "nhwc"}));
 }
 

@@ -28,7 +28,7 @@ void DistFlags::add_to(CLI::App& app) {
       "--trace", trace,
       "write trace.json, the last steps of all ranks: computing, waiting, what crossed the "
       "wire (rank 0 writes it; ui.perfetto.dev shows it)");
-  app.add_option("--trace-steps", trace_steps, "how many steps --trace is of (default 10)")
+  app.add_option("--trace-steps", trace_steps, "number of steps that --trace shows (default 10)")
       ->check(between(1, 100));
   wire.add_to(app);
 }

@@ -19,16 +19,17 @@ struct DistFlags {
   ParallelFlags parallel;
   std::string nodefile, job = "duplex";
   int index = -1;
-  std::vector<net::Address> addresses;  ///< By rank, of the nodefile or of what started this one.
+  std::vector<net::Address> addresses;  ///< By rank, from the nodefile or from what started this
+                                        ///< process.
   std::uint64_t trace_steps = 10;
   bool trace = false;
 
   void add_to(CLI::App& app);
-  /// After parsing: checks what CLI11 cannot, and finds rank and addresses. Throws
-  /// Error(Exit::usage). Returns a line for the user on where they come from.
+  /// Call it after parsing: checks what CLI11 cannot, and finds rank and addresses. Throws
+  /// Error(Exit::usage). Returns a line for the user that says where they come from.
   std::string resolve();
   net::ExchangeSpec exchange() const;
-  /// What all ranks must agree on beside model and data.
+  /// Everything beside model and data that all ranks must agree on.
   std::string settings() const;
 };
 

@@ -13,10 +13,10 @@ struct ModelFlags {
   std::string net;
   models::ModelOptions options;
 
-  /// `required`: --net has to be given.
+  /// `required`: whether --net has to be given.
   void add_to(CLI::App& app, bool required = true);
   Model build() const { return models::build(net, options); }
-  /// What config.json says of what was built.
+  /// The model's part of config.json.
   nlohmann::ordered_json describe(const Model& model) const;
 };
 

@@ -9,7 +9,7 @@
 namespace duplex::tools {
 namespace {
 
-/// An option that takes one of these words.
+/// Adds an option that takes one of these words.
 void add_choice(CLI::App& app, const std::string& flag, const std::vector<std::string>& words,
                 const std::string& help, std::function<void(const std::string&)> take) {
   app.add_option_function<std::string>(flag, std::move(take), help)->check(CLI::IsMember(words));

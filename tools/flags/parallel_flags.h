@@ -12,7 +12,7 @@ struct ParallelFlags {
   ParallelSpec spec;
 
   void add_to(CLI::App& app);
-  /// After parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
+  /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
   void resolve(const std::string& command) const;
 };
 

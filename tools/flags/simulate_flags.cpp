@@ -28,12 +28,14 @@ void SimulateFlags::add_to(CLI::App& app) {
   model.add_to(app);
   app.add_option("--profile", profile, "layers' seconds: profile.json of local --profile");
   app.add_option("--t-grad", grad,
-                 "instead: seconds for the gradient of a batch, shared out by multiply-adds")
+                 "instead of --profile: seconds for the gradient of a batch, shared out by "
+                 "multiply-adds")
       ->transform(as_seconds())
       ->check(positive());
-  app.add_option("--rate", rate, "of every rank's link, in each direction: 1Gbit/s");
+  app.add_option("--rate", rate, "rate of every rank's link in each direction, such as 1Gbit/s");
   app.add_option("--t-comm", comm,
-                 "instead: seconds for one transfer of all weights, as transport measures it")
+                 "instead of --rate: seconds for one transfer of all weights, as transport "
+                 "measures it")
       ->transform(as_seconds())
       ->check(positive());
   app.add_option("--from", from,
@@ -43,21 +45,21 @@ void SimulateFlags::add_to(CLI::App& app) {
       ->transform(as_seconds())
       ->check(between(0.0, 60.0));
   app.add_option("--link", links, "RANKS:RATE, links that differ; RANKS: 3, 0-7 or all");
-  app.add_option("--workers", workers, "how many, N; csv: from 1 to N")
+  app.add_option("--workers", workers, "number of workers, N; csv: from 1 to N")
       ->required()
       ->check(between(1, 8192));
-  app.add_option("--batches", batches, "of the whole training, D (default 128)")
+  app.add_option("--batches", batches, "batches of the whole training, D (default 128)")
       ->check(between(1, 1e9));
   app.add_option("--batch", batch, "images a batch, which split shares out (default 32)")
       ->check(between(1, 1e9));
   parallel.add_to(app);
   app.add_option("--slow", slow,
-                 "RANKS:HOW, stragglers: 3:1.5, all:lognormal:0.1, 0-3:uniform:1:2 or "
-                 "7:exponential:0.3, the factor that computing takes longer by, of every step");
+                 "RANKS:HOW, stragglers: the factor that computing takes longer by in every step, "
+                 "such as 3:1.5, all:lognormal:0.1, 0-3:uniform:1:2 or 7:exponential:0.3");
   app.add_option("--lose", lose, "RANK:SECONDS, a rank that vanishes");
   app.add_option("--owner-rate", owner_rate,
-                 "at which an owner adds a gradient, and updates: 4GB/s (default: as --from has "
-                 "it of transport, else in no time)");
+                 "rate at which an owner adds a gradient, and updates, such as 4GB/s (default: as "
+                 "--from has it of transport, else in no time)");
   app.add_option("--queue", queue,
                  "bytes that wait at a port of the switch while more comes than goes (default "
                  "1000000)")
@@ -67,7 +69,7 @@ void SimulateFlags::add_to(CLI::App& app) {
          "deviation of the logarithm of a connection's share of a switch's port, as TCP's differ "
          "(default 0.08; for more than 128 ranks 0: all alike)")
       ->check(between(0.0, 2.0));
-  app.add_option("--seed", seed, "of what is drawn (default 1)");
+  app.add_option("--seed", seed, "seed of all that is drawn (default 1)");
   app.add_option("--resolution", resolution,
                  "seconds within which events count as one moment (default: a nanosecond; for "
                  "more than 32 ranks a thousandth of t_grad)")
@@ -79,7 +81,7 @@ void SimulateFlags::add_to(CLI::App& app) {
   app.add_option("--records", records, "ranks whose ledgers and trace are kept (default 32)")
       ->check(between(1, 8192));
   app.add_flag("--trace", trace, "write trace.json, as dist does");
-  app.add_option("--trace-steps", trace_steps, "how many steps --trace is of (default 10)")
+  app.add_option("--trace-steps", trace_steps, "number of steps that --trace shows (default 10)")
       ->check(between(1, 100));
 }
 
@@ -137,7 +139,7 @@ Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes
   std::optional<double> grad = flags.grad, comm = flags.comm;
   double owner_rate = flags.owner_rate.empty() ? 0.0 : parse_rate(flags.owner_rate);
   std::string profile = flags.profile;
-  std::optional<double> run_grad;  // Measured over the whole of the run that the profile is of.
+  std::optional<double> run_grad;  // t_grad of the whole run that the profile is of.
   const auto note = [&](const std::string& what, const std::string& from) {
     notes.push_back(what + " from " + from);
   };
@@ -168,8 +170,8 @@ Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes
   LayerTimes times = profile.empty() ? share_out(*grad, model) : read_profile(profile, model);
   if (!(times.sum() > 0.0)) throw Error("profile " + profile + ": no layer takes any time");
   if (run_grad) {
-    // The layers' medians add up to less than the median step where the machine is disturbed; what
-    // estimate takes of the same run is the step.
+    // If the machine is disturbed, the layers' medians add up to less than the median step, which
+    // is what estimate takes of the same run.
     notes.push_back("its layers add up to " + duration_text(times.sum()) +
                     " and are scaled to the run's t_grad, " + duration_text(*run_grad));
     times.scale(*run_grad / times.sum());

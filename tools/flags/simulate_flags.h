@@ -31,13 +31,13 @@ struct SimulateFlags {
   bool trace = false;
 
   void add_to(CLI::App& app);
-  /// After parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
+  /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
   void resolve() const;
   SimulationRequest request() const;
   bool writes() const { return trace || !logdir.empty(); }
 };
 
-/// The scenario, and lines for the user on where it comes from.
+/// The scenario that the flags describe; `notes` gets lines for the user on where it comes from.
 Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes);
 
 }  // namespace duplex::tools

@@ -14,11 +14,11 @@ void TrainingFlags::add_to(CLI::App& app) {
   const CLI::Validator count = between(0, 1 << 30);
   model.add_to(app);
   app.footer(
-      "A pixel is (value / 255 - mean) / stddev: of colour, mean 0.485, 0.456, 0.406 and\n"
-      "stddev 0.229, 0.224, 0.225; of grey, 0.2860 and 0.3530. Batch normalisation has epsilon\n"
+      "A pixel is (value / 255 - mean) / stddev: for colour, mean 0.485, 0.456, 0.406 and\n"
+      "stddev 0.229, 0.224, 0.225; for grey, 0.2860 and 0.3530. Batch normalisation has epsilon\n"
       "1e-5 and momentum 0.1. GoogLeNet's training loss includes its auxiliary classifiers if "
       "they\n"
-      "are asked for; the loss of dist is of the first worker's samples.");
+      "are asked for; the loss of dist is over the first worker's samples.");
   app.add_option(
       "--datadir", datadir,
       "folder of images (a folder a class), packed file, or folder of IDX files; images are "
@@ -51,7 +51,8 @@ void TrainingFlags::add_to(CLI::App& app) {
                  "updates (with --sync none: of each worker) after which the learning rate drops")
       ->delimiter(',')
       ->check(count);
-  app.add_option("--lr-factor", rate_factor, "what it drops by (default 0.1)")->check(at_least(0));
+  app.add_option("--lr-factor", rate_factor, "factor by which it drops (default 0.1)")
+      ->check(at_least(0));
   app.add_option("--warmup", warmup, "updates over which the learning rate rises to its value")
       ->check(count);
   app.add_option("--momentum", spec.momentum, "sgd (default 0)")->check(between(0.0, 1.0));
@@ -63,7 +64,7 @@ void TrainingFlags::add_to(CLI::App& app) {
          "part of each class kept for testing, where the data set does not say (default 0.2)")
       ->check(between(0.0, 0.9));
   app.add_flag("--strict", strict, "an image that cannot be read ends the run, in tests too");
-  app.add_option("--seed", seed, "of weights, shuffling, dropout, mirroring (default 1)")
+  app.add_option("--seed", seed, "seed of weights, shuffling, dropout, mirroring (default 1)")
       ->check(at_least(0));
   computing.add_to(app,
                    "; or replay:PROFILE, which waits as long as each layer of profile.json took, "
@@ -141,7 +142,7 @@ nlohmann::ordered_json TrainingFlags::config(const TrainingSetup& setup,
 
 std::string TrainingFlags::settings() const {
   std::ostringstream text;
-  text.precision(7);  // As many digits as a float has: 0.9 is 0.9.
+  text.precision(7);  // A float has so many digits: 0.9 prints as 0.9.
   text << "optimizer " << optimiser << ", lr " << rate;
   if (spec.momentum != 0.0F)
     text << ", momentum " << spec.momentum << (spec.nesterov ? " (nesterov)" : "");

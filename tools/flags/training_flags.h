@@ -1,4 +1,4 @@
-// Flags that local and dist share: Appendix C.1 and what training needs beyond it.
+// Flags that local and dist share: those of Appendix C.1, and what training needs beyond them.
 #pragma once
 #include <CLI/CLI.hpp>
 
@@ -19,7 +19,7 @@ struct TrainingFlags {
   bool accuracy = false, profile = false, mirror = false, strict = false;
   std::optional<std::uint64_t> epochs;  ///< None: --batches alone say how long.
   std::uint64_t batches = 0, seed = 1;
-  std::uint64_t test_every = 0;  ///< Epochs; 0: after training at most.
+  std::uint64_t test_every = 0;  ///< In epochs; 0: after training at most.
   std::int64_t batch = 32;
   std::string optimiser = "sgd";
   double rate = 0.01, rate_factor = 0.1;
@@ -30,14 +30,15 @@ struct TrainingFlags {
   DeviceFlags computing;
 
   void add_to(CLI::App& app);
-  /// After parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
+  /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
   void resolve();
 
   LearningRate learning_rate() const;
   SetupSpec setup() const;
-  bool trains() const { return epochs != 0; }  ///< Else it only tests.
-  bool replays() const;                        ///< Nothing is computed (tools/training/replay.h).
-  /// Pieces of config.json. `device`: null for a replay.
+  bool trains() const { return epochs != 0; }  ///< Otherwise it only tests.
+  bool replays() const;                        ///< Whether nothing is computed
+                                               ///< (tools/training/replay.h).
+  /// The training's part of config.json. `device` is null for a replay.
   nlohmann::ordered_json config(const TrainingSetup& setup, const Device* device) const;
   /// Everything that must be the same on all ranks of a run, as one line of text.
   std::string settings() const;

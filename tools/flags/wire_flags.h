@@ -1,4 +1,4 @@
-// Flags of everything that opens connections to other machines.
+// Flags of the commands that open connections to other machines.
 #pragma once
 #include <CLI/CLI.hpp>
 
@@ -16,12 +16,12 @@ struct WireFlags {
 
   void add_to(CLI::App& app);
   std::chrono::milliseconds timeout() const;
-  /// Sets what these flags are about. Throws Error where the key cannot be read.
+  /// Sets key, congestion control and timeout. Throws Error if the key cannot be read.
   void apply_to(net::MeshSpec& spec) const;
 };
 
-/// What ranks compare of a model: its name, its classes, and its trained parameters' names and
-/// sizes.
+/// The fingerprint by which ranks compare a model: its name, its classes, and its trained
+/// parameters' names and sizes.
 net::Fingerprint fingerprint_of(const Model& model);
 
 }  // namespace duplex::tools

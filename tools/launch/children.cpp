@@ -20,12 +20,12 @@
 namespace duplex::tools {
 namespace {
 
-/// What the other ranks are given to end by themselves.
+/// Seconds that the other ranks have to end by themselves.
 constexpr double grace_seconds = 10.0;
 
 volatile sig_atomic_t interrupted = 0;
 
-/// A rank's process, and what it says.
+/// The process of a rank, and its output.
 class Child {
  public:
   Child(std::size_t rank, const std::vector<std::string>& command) : rank_(rank) {
@@ -65,7 +65,7 @@ class Child {
   void watch(std::vector<pollfd>& polled) const {
     for (const Stream& stream : streams_) polled.push_back({stream.from, POLLIN, 0});
   }
-  /// Passes on what has come on the stream of number 0 or 1, line by line.
+  /// Passes on, line by line, what has come on stream 0 (stdout) or 1 (stderr).
   void pass_on(std::size_t number) {
     Stream& stream = streams_[number];
     char bytes[4096];
@@ -84,7 +84,7 @@ class Child {
   }
   bool silent() const { return streams_[0].from < 0 && streams_[1].from < 0; }
 
-  /// Whether it has ended; its exit code then, 128 + the signal if that ended it.
+  /// Whether it has ended. Then code() is its exit code, or 128 + the signal that ended it.
   bool ended() {
     int status = 0;
     if (code_ >= 0) return true;
@@ -122,7 +122,7 @@ class Launch {
     }
   }
 
-  /// Until all have ended. The first exit code that is not 0, or 130 after Ctrl-C.
+  /// Runs until all have ended. Returns the first exit code that is not 0, or 130 after Ctrl-C.
   int run() {
     while (!all_ended()) {
       pass_on();
@@ -140,7 +140,7 @@ class Launch {
         code_ = child->code();
         if (interrupted == 0)
           std::fprintf(stderr, "launch: rank %zu ended with exit code %d\n", child->rank(), code_);
-        if (deadline_ == 0) end_others(grace_seconds);  // Else they are being ended.
+        if (deadline_ == 0) end_others(grace_seconds);  // Otherwise they are being ended.
       }
       all = all && child->ended() && child->silent();
     }
@@ -156,7 +156,7 @@ class Launch {
     }
   }
 
-  /// Ctrl-C, and deadlines of those that are to end.
+  /// Acts on Ctrl-C, and on the deadlines of ranks that are to end.
   void notice() {
     if (interrupted != 0 && deadline_ == 0) {
       std::fprintf(stderr, "launch: interrupted; ending all ranks\n");

@@ -1,4 +1,4 @@
-// Processes that live and end together: the ranks that launch starts.
+// Runs processes that live and end together: the ranks that launch starts.
 #pragma once
 #include <string>
 #include <vector>
@@ -6,9 +6,9 @@
 namespace duplex::tools {
 
 /// Runs all commands and passes on what they print, line by line, with their number in front, until
-/// all have ended. Where one fails, the others are given ten seconds, then ended; SIGINT and
+/// all have ended. If one fails, the others have ten seconds to end, and are then ended; SIGINT and
 /// SIGTERM end all. Returns the first exit code that is not 0, or 130 after such a signal. Throws
-/// Error where a process cannot be made.
+/// Error if a process cannot be made.
 int run_together(const std::vector<std::vector<std::string>>& commands);
 
 }  // namespace duplex::tools

@@ -39,7 +39,7 @@ std::string own_path() {
 
 bool is_here(const std::string& host) {
   try {
-    net::Listener::open({host, 0});  // Only on its own addresses can a machine listen.
+    net::Listener::open({host, 0});  // A machine can listen only on its own addresses.
     return true;
   } catch (const Error&) {
     return false;

@@ -1,20 +1,21 @@
-// How duplex launch reaches the machines of a nodefile.
+// Functions by which duplex launch reaches the machines of a nodefile.
 #pragma once
 #include <string>
 #include <vector>
 
 namespace duplex::tools {
 
-/// Words as a shell takes them for these words.
+/// Joins words to a line that a shell splits into these words.
 std::string joined(const std::vector<std::string>& words);
 
-/// This program's own path, which the other machines have it at, too.
+/// This program's own path; the other machines have it at the same one.
 std::string own_path();
 
 /// Whether an address is this machine's.
 bool is_here(const std::string& host);
 
-/// The command that has a shell on another machine run `script`, in this folder's namesake there.
+/// The command that makes a shell on another machine run `script`, in the folder of the same path
+/// as this one.
 std::vector<std::string> ssh_command(const std::string& ssh, const std::string& host,
                                      const std::string& script);
 

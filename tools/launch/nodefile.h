@@ -1,4 +1,4 @@
-// Nodefiles: the machines of a run, one a line; a line's number is its rank.
+// A nodefile names the machines of a run, one a line; a line's number is its rank.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,9 +10,10 @@ namespace duplex::tools {
 
 constexpr std::uint16_t default_port = 7117;
 
-/// `host`, `host:port` or `host slots=N` (the host N times) a line; "#" starts a comment, empty
-/// lines do not count. A host that is named again without a port gets the next port. Throws Error
-/// with file and line for what is neither, for a place given twice, and for an empty file.
+/// Reads `host`, `host:port` or `host slots=N` (the host N times) from each line; "#" starts a
+/// comment, and empty lines do not count. A host that is named again without a port gets the next
+/// port. Throws Error with file and line for a line that is none of these, for a place given twice,
+/// and for an empty file.
 std::vector<net::Address> read_nodefile(const std::string& path);
 
 }  // namespace duplex::tools

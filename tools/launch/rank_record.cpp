@@ -22,7 +22,7 @@ namespace {
 using datasets::Descriptor;
 using datasets::error_text;
 
-/// The folder, if it is this user's alone. Nobody else can then change what lies in it.
+/// Opens the folder if it is this user's alone. Nobody else can then change what lies in it.
 Descriptor open_folder(const std::string& path) {
   Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
@@ -63,22 +63,23 @@ void for_each_record(const Descriptor& folder,
   }
 }
 
-/// The process that holds the lock on a record; -1: nobody does, and the record is gone now.
+/// The process that holds the lock on a record; -1: nobody holds it, and the record has been
+/// removed.
 pid_t holder_of(const Descriptor& file, const Descriptor& folder, const char* name) {
   for (;;) {
     struct flock lock = write_lock();
-    // With the lock held, so that no rank locks it meanwhile and takes it for its own.
+    // Remove it with the lock held, so that no rank locks it meanwhile and takes it for its own.
     if (::fcntl(file.number(), F_SETLK, &lock) == 0) {
       ::unlinkat(folder.number(), name, 0);
       return -1;
     }
     lock = write_lock();
-    if (::fcntl(file.number(), F_GETLK, &lock) != 0) return -1;  // No locks on this file system.
-    if (lock.l_type != F_UNLCK) return std::max(lock.l_pid, 0);  // Negative: of another machine.
+    if (::fcntl(file.number(), F_GETLK, &lock) != 0) return -1;  // This file system has no locks.
+    if (lock.l_type != F_UNLCK) return std::max(lock.l_pid, 0);  // Negative: on another machine.
   }
 }
 
-/// "RANK NODEFILE", to the file's end.
+/// Reads "RANK NODEFILE", to the file's end.
 std::string text_of(const Descriptor& file) {
   std::string text;
   char bytes[4096];
@@ -106,7 +107,7 @@ RankRecord::RankRecord(const std::string& nodefile, int rank, const std::string&
     Descriptor opened = open_folder(folder);
     ::flock(opened.number(), LOCK_SH | LOCK_NB);
     for_each_record(opened, [&](const Descriptor& file, const char* name) {
-      holder_of(file, opened, name);  // Removes those of ranks that were killed.
+      holder_of(file, opened, name);  // Removes records of ranks that were killed.
     });
     path_ = folder + "/";
     write(opened, std::to_string(rank) + " " + record_name(nodefile));
@@ -119,7 +120,7 @@ RankRecord::RankRecord(const std::string& nodefile, int rank, const std::string&
 void RankRecord::write(const Descriptor& folder, const std::string& text) {
   const std::string process = std::to_string(::getpid());
   for (int number = 0; number < 1000; ++number) {
-    // Of another pid namespace there may be one with this number.
+    // A process of another pid namespace may have the same number, and a record.
     const std::string name = process + "." + std::to_string(number);
     Descriptor file(::openat(folder.number(), name.c_str(),
                              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));

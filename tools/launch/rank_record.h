@@ -1,6 +1,6 @@
-// What a rank leaves on its machine for as long as it runs, so that `duplex launch stop` finds it:
-// a file that the rank holds a lock on. The kernel tells who holds it, so no number of a process
-// that is gone is ever signalled, and no list of processes has to be searched.
+// A rank record is a file that a rank holds a lock on for as long as it runs, so that `duplex
+// launch stop` finds it. The kernel tells who holds the lock, so the number of a process that is
+// gone is never signalled, and no list of processes has to be searched.
 #pragma once
 #include <sys/types.h>
 
@@ -11,16 +11,16 @@
 
 namespace duplex::tools {
 
-/// The folder of this user's records: /tmp/duplex-UID. Not in the home folder, which several
-/// machines may share, and not by TMPDIR, which may differ between a rank and who stops it.
+/// The folder of this user's records: /tmp/duplex-UID. It is not in the home folder, which several
+/// machines may share, and does not go by TMPDIR, which may differ between a rank and who stops it.
 std::string record_folder();
 
 /// A nodefile's name in records: its absolute, lexically normal path.
 std::string record_name(const std::string& nodefile);
 
-/// This process's record, removed at the end. Where there can be none, trouble() says why, and the
-/// rank is not found. One at a time in a process, which must not open the file otherwise: closing
-/// it anywhere in the process gives the lock back. A forked child does not hold the lock.
+/// This process's record, which is removed at the end. If there can be none, trouble() says why,
+/// and the rank is not found. A process has one at a time, and must not open the file otherwise:
+/// closing it anywhere in the process gives the lock back. A forked child does not hold the lock.
 class RankRecord {
  public:
   RankRecord(const std::string& nodefile, int rank, const std::string& folder = record_folder());
@@ -28,7 +28,7 @@ class RankRecord {
   RankRecord(const RankRecord&) = delete;
   RankRecord& operator=(const RankRecord&) = delete;
 
-  /// Empty: it is recorded.
+  /// Empty if the rank is recorded.
   const std::string& trouble() const { return trouble_; }
 
  private:
@@ -36,7 +36,7 @@ class RankRecord {
 
   std::string path_, trouble_;
   int file_ = -1;
-  int folder_ = -1;  ///< Locked too, so that systemd-tmpfiles lets old records be.
+  int folder_ = -1;  ///< Locked too, so that systemd-tmpfiles leaves old records alone.
 };
 
 /// A rank of this user that runs on this machine.
@@ -45,9 +45,9 @@ struct RunningRank {
   pid_t process = 0;  ///< 0: this process cannot signal it, since it runs in another pid namespace.
 };
 
-/// Those that were started with the nodefile, by rank. Removes the records of ranks that have
-/// ended, with whatever nodefile. Throws Error where the folder is a link, not this user's, or
-/// accessible to others.
+/// The running ranks that were started with the nodefile, by rank. Removes the records of ranks
+/// that have ended, whatever their nodefile. Throws Error if the folder is a link, not this user's,
+/// or accessible to others.
 std::vector<RunningRank> running_ranks(const std::string& nodefile,
                                        const std::string& folder = record_folder());
 

@@ -17,10 +17,10 @@ struct Launcher {
   const char* rank;  ///< The variables' names.
   const char* size;
   const char* local_size;  ///< Ranks on this machine.
-  bool process;            ///< It starts ranks; false: variables that anybody may set.
+  bool process;            ///< Whether it starts ranks; anybody may set the variables otherwise.
 };
 
-/// An sbatch script, too, has SLURM_PROCID and SLURM_NTASKS; in a step of srun there is
+/// In an sbatch script SLURM_PROCID and SLURM_NTASKS are set, too; only a step of srun has
 /// SLURM_STEP_ID as well.
 constexpr const char* slurm_step = "SLURM_STEP_ID";
 constexpr Launcher slurm{"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, true};
@@ -30,11 +30,11 @@ constexpr Launcher others[] = {
     {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", true},
     {"the environment", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", false}};
 
-/// What one source says of this process; -1: nothing.
+/// The facts that one source gives about this process; -1: not given.
 struct Claim {
   int rank = -1, size = -1, local_size = -1;
   std::string rank_said, size_said;    ///< For messages: "RANK=1", "--index 1".
-  const Launcher* launcher = nullptr;  ///< Null: the flags.
+  const Launcher* launcher = nullptr;  ///< Null for the flags.
   bool daemons = false;                ///< A Slurm step of one task a machine.
 };
 
@@ -46,14 +46,14 @@ class BindContext {
  public:
   explicit BindContext(const Environment& environment) : environment_(environment) {}
 
-  /// Empty: not set, which is the same here.
+  /// A variable that is not set counts as empty.
   std::string text(const char* name) const {
     const char* value = name == nullptr ? nullptr : environment_(name);
     return value == nullptr ? "" : value;
   }
   std::string said(const char* name) const { return std::string(name) + "=" + text(name); }
 
-  /// From `low` to `high`; nothing if it is not set.
+  /// A number from `low` to `high`; none if the variable is not set.
   std::optional<int> number(const char* name, int low, int high) const {
     const std::string digits = text(name);
     if (digits.empty()) return {};
@@ -87,7 +87,7 @@ class BindContext {
   const Environment& environment_;
 };
 
-/// All that tell of this process: the flags first, then Slurm.
+/// All claims about this process: first the flags', then Slurm's.
 std::vector<Claim> claims_of(const RankFlags& flags, int nodes, const BindContext& around) {
   std::vector<Claim> claims;
   if (nodes > 0) {
@@ -114,7 +114,7 @@ std::vector<Claim> claims_of(const RankFlags& flags, int nodes, const BindContex
   return claims;
 }
 
-/// Takes away the claims of launchers that have started launchers or a shell, not ranks.
+/// Removes the claims of launchers that have started launchers or a shell, not ranks.
 void leave_out_outer(std::vector<Claim>& claims, bool index_given) {
   int launched = 0;
   for (const Claim& claim : claims) {
@@ -128,7 +128,8 @@ void leave_out_outer(std::vector<Claim>& claims, bool index_given) {
   claims.erase(std::remove_if(claims.begin(), claims.end(), outer), claims.end());
 }
 
-/// One claim of what all say, by the first that says it.
+/// Joins the claims to one, which takes each fact from the first that gives it; throws if two
+/// contradict each other.
 Claim agreed(const std::vector<Claim>& claims) {
   Claim all;
   for (const Claim& claim : claims) {
@@ -163,14 +164,15 @@ class Finder {
       : around_(around), place_(place), central_(central), master_(around.text("MASTER_ADDR")) {
     constexpr int last_port = 65535;
     first_port_ = around.number("MASTER_PORT", 1, last_port).value_or(default_port);
-    if (around.text("TORCHELASTIC_USE_AGENT_STORE") == "True") ++first_port_;  // Listens there.
+    // torchrun listens there.
+    if (around.text("TORCHELASTIC_USE_AGENT_STORE") == "True") ++first_port_;
     if (place.size > last_port + 1 - first_port_) {
       throw refusal(std::to_string(place.size) + " ranks from port " + std::to_string(first_port_) +
                     " on would need ports beyond " + std::to_string(last_port));
     }
   }
 
-  /// `used` gets what has told them.
+  /// `used` gets the source of the addresses.
   std::vector<net::Address> find(bool in_step, std::string& used) const {
     if (in_step) return of_step(used);
     if (place_.local_size > 0 && place_.local_size < place_.size) refuse_loopback();
@@ -192,7 +194,7 @@ class Finder {
  private:
   std::uint16_t port(int number) const { return static_cast<std::uint16_t>(first_port_ + number); }
 
-  /// Called where ranks are on several machines.
+  /// Throws if MASTER_ADDR is loopback. Called if ranks are on several machines.
   void refuse_loopback() const {
     if (!net::means_loopback(master_)) return;
     throw refusal(around_.said("MASTER_ADDR") + " is reached from this machine alone, but the " +
@@ -206,7 +208,8 @@ class Finder {
     return addresses;
   }
 
-  /// Of consecutive ranks on each host, which is how srun distributes them if not told otherwise.
+  /// The addresses of a Slurm step, with consecutive ranks on each host, as srun distributes them
+  /// if not told otherwise.
   std::vector<net::Address> of_step(std::string& used) const {
     const std::vector<std::string> hosts = expand_hosts(around_.text("SLURM_STEP_NODELIST"));
     const std::vector<int> counts = expand_counts(around_.text("SLURM_STEP_TASKS_PER_NODE"));
@@ -257,8 +260,8 @@ class Finder {
   int first_port_ = default_port;
 };
 
-/// Of ranks that have the same host as this one, or as the launcher counts them. A central server
-/// computes nothing.
+/// Number of ranks that compute and have the same host as this one, or that the launcher counts on
+/// it. A central server computes nothing.
 int computing_here(const RankSource& source, const Claim& place, bool central) {
   const auto& addresses = source.addresses;
   const std::string& host = addresses[static_cast<std::size_t>(source.rank)].host;

@@ -1,5 +1,5 @@
-// Which rank of a run this process is, and where all ranks are: from flags, or from what started
-// the process (Slurm, Open MPI, MPICH, or the variables that torchrun sets).
+// The rank source tells which rank of a run this process is, and where all ranks are: the flags, or
+// whatever started the process (Slurm, Open MPI, MPICH, or the variables that torchrun sets).
 #pragma once
 #include <functional>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace duplex::tools {
 
-/// The value of an environment variable, or null: std::getenv.
+/// Returns the value of an environment variable, or null, as std::getenv does.
 using Environment = std::function<const char*(const char* name)>;
 
 struct RankFlags {
@@ -20,33 +20,34 @@ struct RankFlags {
 
 struct RankSource {
   int rank = 0;
-  /// By rank, one for each. An empty host: not known, and not needed.
+  /// One for each rank, by rank. An empty host is not known, and not needed.
   std::vector<net::Address> addresses;
-  /// Ranks that compute on this rank's machine, as far as names or the launcher tell: 1 at least.
+  /// Number of ranks that compute on this rank's machine, as far as names or the launcher tell; 1
+  /// at least.
   int computing_here = 1;
-  bool launched = false;  ///< By one that may have given each of its processes cores of its own.
-  std::string used;       ///< What told so: "from Slurm: SLURM_PROCID; ...".
+  bool launched = false;  ///< The launcher may have given each process cores of its own.
+  std::string used;       ///< The sources, such as "from Slurm: SLURM_PROCID; ...".
 
-  /// For this rank to compute with, at least 1: ranks of one machine share out its cores, since
-  /// threads that take turns on a core wait for one another, and a step takes many times as long.
-  /// `usable`: cores that this process may use; where a launcher has left it some of the `online`
-  /// ones, the others are for other ranks.
+  /// Number of threads for this rank to compute with, at least 1. Ranks of one machine share out
+  /// its cores, since threads that take turns on a core wait for one another, and a step takes many
+  /// times as long. `usable`: cores that this process may use. If a launcher has left it only some
+  /// of the `online` ones, the others are for other ranks.
   int threads(int usable, int online) const;
 
-  std::string str() const;  ///< "rank 2 of 4 (from Slurm: SLURM_PROCID; ...)"
+  std::string str() const;  ///< "rank 2 of 4 (from Slurm: SLURM_PROCID; ...)".
 };
 
-/// --index and --nodefile where given. A rank that is not given comes from the launcher's
-/// variables; so do addresses: of a Slurm step its hosts, of ranks that are all on this machine
-/// 127.0.0.1, else, with a central server, MASTER_ADDR for rank 0. Ports count from MASTER_PORT
-/// (under torchrun, which listens there itself, from the next), or from default_port. Throws
-/// Error(Exit::usage), naming variables and values, for a number that is none, for two that
-/// contradict each other, and where rank or addresses stay unknown.
+/// Finds rank and addresses. --index and --nodefile count where given. A rank that is not given
+/// comes from the launcher's variables, and so do addresses: for a Slurm step its hosts, for ranks
+/// that are all on this machine 127.0.0.1, else, with a central server, MASTER_ADDR for rank 0.
+/// Ports count from MASTER_PORT (under torchrun, which listens there itself, from the next), or
+/// from default_port. Throws Error(Exit::usage), naming variables and values, if a number is none,
+/// if two contradict each other, and if rank or addresses stay unknown.
 ///
 /// All that a launcher's process starts inherits its variables. So a Slurm step of one task a
-/// machine does not count where another launcher names more ranks: it started mpirun's daemons. And
-/// a launcher's world of one does not count against --index in a longer nodefile: it started a
-/// shell.
+/// machine does not count if another launcher names more ranks, since the step started mpirun's
+/// daemons. And a launcher's run of one process does not count against --index in a longer
+/// nodefile, since it started a shell.
 RankSource find_rank(const RankFlags& flags, const Environment& environment);
 
 }  // namespace duplex::tools

@@ -7,10 +7,10 @@
 namespace duplex::tools {
 namespace {
 
-/// More than any cluster has: what is longer is a mistake, and not worth its memory.
+/// More than any cluster has: a longer list is a mistake, and not worth its memory.
 constexpr std::size_t longest = 65536;
 
-/// Of at most nine digits; -1: something else.
+/// The number, of at most nine digits; -1 for anything else.
 int number_of(const std::string& digits) {
   const bool good = !digits.empty() && digits.size() <= 9 &&
                     digits.find_first_not_of("0123456789") == std::string::npos;
@@ -43,7 +43,7 @@ std::vector<std::string> cut(const std::string& list) {
   return items;
 }
 
-/// What stands between brackets: "01-03,7". `list`: for messages.
+/// Expands the text between brackets, such as "01-03,7". `list` is for messages.
 std::vector<std::string> numbers_of(const std::string& ranges, const std::string& list) {
   std::vector<std::string> numbers;
   for (const std::string& range : cut(ranges)) {

@@ -24,13 +24,13 @@ namespace duplex::tools {
 namespace {
 
 /// A rank that was signalled. Its process is known by its number and by when it was started, since
-/// the number may soon be another's.
+/// another process may soon have the number.
 struct Signalled {
   RunningRank rank;
   std::string started;  ///< Clock ticks after the machine's start.
 };
 
-/// When a process was started; empty: it is gone, or has ended and only its parent has not asked
+/// When a process was started. Empty if it is gone, or has ended and its parent has not yet asked
 /// for its exit code.
 std::string start_of(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
@@ -49,8 +49,8 @@ bool has_ended(const Signalled& one) {
   return start_of(one.rank.process) != one.started;
 }
 
-/// Whether all have ended in time. A rank gives its lock back a little before, and only then its
-/// port and its GPU.
+/// Waits for the end of all, and returns whether they ended in time. A rank gives its lock back a
+/// little before its end, and only at its end its port and its GPU.
 bool await_end(const std::vector<Signalled>& all) {
   const std::int64_t deadline = clock_ns() + static_cast<std::int64_t>(obey_seconds * 1e9);
   for (;;) {
@@ -60,8 +60,8 @@ bool await_end(const std::vector<Signalled>& all) {
   }
 }
 
-/// The process of a command that reads nothing and writes where this one does; -1: it cannot be
-/// run.
+/// Starts a command that reads nothing and writes where this process does. Returns -1 if it cannot
+/// be run.
 pid_t start(const std::vector<std::string>& command) {
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -79,7 +79,7 @@ pid_t start(const std::vector<std::string>& command) {
   return -1;
 }
 
-/// The exit code of a process; 128 + the signal if that ended it.
+/// Waits for a process, and returns its exit code, or 128 + the signal that ended it.
 int code_of(pid_t process) {
   int status = 0;
   while (::waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
@@ -144,7 +144,7 @@ int stop_everywhere(const std::string& nodefile, const std::vector<net::Address>
                                         node.host,  "--nodefile", nodefile};
     if (!is_here(node.host)) {
       hosts.push_back({node.host, ssh_command(ssh, node.host, "exec " + joined(stop)), -1});
-    } else if (!here) {  // It may have several names.
+    } else if (!here) {  // This machine may have several names.
       hosts.push_back({node.host, stop, -1});
       here = true;
     }
@@ -159,7 +159,7 @@ int stop_everywhere(const std::string& nodefile, const std::vector<net::Address>
     const int ended = host.process < 0 ? 127 : code_of(host.process);
     if (ended == 0) continue;
     code = static_cast<int>(Exit::failed);
-    // By ssh comes this program's exit code from there, or 255 if there is none.
+    // ssh gives this program's exit code from there, or 255 if there is none.
     std::fprintf(stderr, "launch: %s %s: %s ended with exit code %d\n", host.name.c_str(),
                  ended == code ? "is not done" : "could not be reached", host.command[0].c_str(),
                  ended);

@@ -1,5 +1,5 @@
-// How workers train together (Appendix C.3): what dist does, simulate plays and a run's config
-// tells.
+// How workers train together (Appendix C.3): dist follows it, simulate plays it and a run's config
+// tells it.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -15,20 +15,21 @@ struct ParallelSpec {
   net::Sync sync = net::Sync::join;
   net::ServerMode server = net::ServerMode::distributed;
   net::Shards shards = net::Shards::even;
-  bool overlap = true;        ///< Off: receive all, compute, send all (the thesis's order).
-  bool semaphore = false;     ///< One worker at a time sends to a server, and is sent to (7.2).
+  bool overlap = true;        ///< If false: receive all, compute, send all (the thesis's order).
+  bool semaphore = false;     ///< A server receives from one worker at a time, and sends to one
+                              ///< (7.2).
   std::uint64_t average = 0;  ///< Batches between averagings of the weights; 0: gradients are sent.
 
   bool central() const { return server == net::ServerMode::central; }
   bool splits() const { return sync == net::Sync::split; }
-  /// What a worker trains on of each step's samples.
+  /// The samples of each step that a worker trains on.
   datasets::Share share(std::int64_t batch, int worker, int workers) const;
   /// The central server is rank 0.
   net::Topology topology(int ranks) const { return {server, ranks, 0}; }
 
-  /// As one line of text: "sync join, overlap on, semaphore off, server distributed, shards even".
+  /// One line of text: "sync join, overlap on, semaphore off, server distributed, shards even".
   std::string settings() const;
-  /// Their part of config.json.
+  /// Adds these settings to config.json.
   void describe(nlohmann::ordered_json& config, const net::Topology& topology) const;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t columns_at_most = 6;
 
-/// Numbers of workers that the table shows: all, or powers and the last.
+/// Numbers of workers that the table shows: all, or powers of some factor and the last.
 std::vector<int> shown(int most) {
   for (int factor = 1;; factor *= 2) {
     std::vector<int> numbers;
@@ -24,7 +24,8 @@ std::vector<int> shown(int most) {
   }
 }
 
-/// Split divides batches, not their number: any number of workers has something to do.
+/// The most workers that a way can use. Split divides batches, not their number, so that any number
+/// of workers has something to do.
 int usable(const Way& way, int most, int batches) {
   return way.sync == net::Sync::split ? most : std::min(most, batches);
 }
@@ -41,7 +42,7 @@ std::string times(double factor) {
   return fixed(factor, factor < 10.0 ? 2 : 0) + " times";
 }
 
-/// Which of its equation's terms a way's time goes into.
+/// Says which of its equation's terms a way's time goes into.
 std::string dominating(const Best& best, const Costs& costs, int batches) {
   const auto alone = [&](const Costs& part) {
     return parallel_seconds(part, best.way.sync, best.way.server, best.workers, batches);
@@ -93,7 +94,7 @@ Best best_of_all(const Costs& costs, int most, int batches) {
 }
 
 double break_even(const Costs& costs, int most, int batches) {
-  // The speedup grows with the link's rate, without end towards the number of workers.
+  // The speedup grows with the link's rate, ever closer to the number of workers.
   double low = 1e-12, high = 1e12;
   for (int i = 0; i < 200; ++i) {
     const double middle = std::sqrt(low * high);

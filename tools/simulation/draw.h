@@ -1,4 +1,4 @@
-// Random numbers of distributions, drawn by index.
+// Random numbers of some distributions, drawn by index.
 #pragma once
 #include <cmath>
 
@@ -6,12 +6,12 @@
 
 namespace duplex::tools::simulation {
 
-/// Of (0, 1).
+/// Uniform in (0, 1).
 inline double uniform(const RandomStream& random, std::uint64_t index) {
   return (static_cast<double>(random.bits(index)) + 0.5) * 0x1p-32;
 }
 
-/// Mean 0, stddev 1 (Box and Muller).
+/// Normal, with mean 0 and stddev 1 (Box and Muller).
 inline double normal(const RandomStream& random, std::uint64_t index) {
   constexpr double tau = 6.28318530717958647693;
   return std::sqrt(-2.0 * std::log(uniform(random, 2 * index))) *

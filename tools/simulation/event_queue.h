@@ -1,4 +1,4 @@
-// The clock of a simulation, and what it will come to.
+// The event queue of a simulation: its clock, and the events to come.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace duplex::tools::simulation {
 
-/// Of equal times what was put down first comes first.
+/// Events of equal times come in the order in which they were put.
 class EventQueue {
  public:
   enum class Kind : std::uint8_t {
@@ -30,7 +30,7 @@ class EventQueue {
   double now() const { return now_; }
   void advance_to(double time) { now_ = time > now_ ? time : now_; }
 
-  /// Not before now.
+  /// Puts an event, but not before now.
   void put(double at, Kind kind, std::uint32_t who) {
     events_.push({at < now_ ? now_ : at, numbered_++, kind, who});
   }

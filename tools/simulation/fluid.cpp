@@ -7,7 +7,7 @@
 namespace duplex::tools::simulation {
 namespace {
 
-/// Rates closer than this are the same: what sums in another order differ by.
+/// Rates closer than this are the same: sums in another order differ by so much.
 constexpr double same = 1e-12;
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
@@ -75,15 +75,15 @@ void Fluid::stop(Index index) {
     flows_[last].places[side] = flow.places[side];
     flows.pop_back();
     flow.places[side] = none;
-    // Of none it is 0, whatever rounding has left.
+    // Without flows it is 0, whatever rounding has left.
     double& weight = ports_[flow.ports[side]].weight;
     weight = flows.empty() ? 0.0 : weight - flow.weight;
   }
   changed_ = true;
 }
 
-/// Progressive filling: the port with the least for its flows, by weight, gives them that; what
-/// they do not take elsewhere is left for others. A flow's limit is a port of its own.
+/// Progressive filling: the port with the least for its flows, by weight, gives them that; bytes
+/// that they do not take elsewhere are left for others. A flow's limit acts as a port of its own.
 void Fluid::share(double now) {
   if (!changed_) return;
   changed_ = false;
@@ -116,7 +116,7 @@ void Fluid::share(double now) {
     const Port& port = ports_[index];
     if (port.open == 0) continue;
     const double risen = port.level();
-    if (risen > level * (1.0 + same)) {  // Others have taken less than their part.
+    if (risen > level * (1.0 + same)) {  // Other flows took less than their part.
       levels_.emplace_back(risen, index);
       std::push_heap(levels_.begin(), levels_.end(), std::greater<>());
       continue;
@@ -129,7 +129,7 @@ void Fluid::fill(Index port, double level, double now) {
   for (const Index index : ports_[port].flows) fix(index, level * flows_[index].weight, now);
 }
 
-/// No change where its rate is found already.
+/// Changes nothing if the flow's rate is found already.
 void Fluid::fix(Index index, double rate, double now) {
   Flow& flow = flows_[index];
   if (flow.round == sharings_) return;

@@ -1,7 +1,7 @@
-// Links that flows share, in virtual time: bytes flow steadily, as water does, and every flow has
-// its max-min fair rate (Bertsekas and Gallager, Data Networks, 6.5.2), by weight: no flow could
-// have more without one having less that has no more for its weight. So do long TCP connections
-// behind a switch.
+// The fluid model: links that flows share, in virtual time. Bytes flow steadily, as water does, and
+// every flow has its max-min fair rate (Bertsekas and Gallager, Data Networks, 6.5.2), by weight:
+// no flow could have more without another having less that has no more for its weight. Long TCP
+// connections behind a switch share it so.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,26 +17,27 @@ class Fluid {
   using Index = std::uint32_t;
 
   Index add_port(double bytes_per_second);
-  /// Idle at first.
+  /// Adds a flow, idle at first.
   Index add_flow(Index out, Index in);
 
-  /// `bytes` more, now: of a flow that is idle, or whose last ones have just ended. One that was
-  /// idle moves from the next share() on.
+  /// The flow carries `bytes` more from now on; it must be idle, or its last bytes have just ended.
+  /// A flow that was idle moves from the next share() on.
   void carry(Index index, double bytes, double now);
-  /// How much of a port a flow takes beside others: 1 unless set. Counts from the next share() on.
+  /// Sets how much of a port the flow takes beside others; 1 at first. Counts from the next share()
+  /// on.
   void set_weight(Index index, double weight);
-  /// A flow's rate is at most this: infinite unless set. Counts from the next share() on.
+  /// Sets the most that the flow's rate may be; infinite at first. Counts from the next share() on.
   void set_limit(Index index, double bytes_per_second);
-  /// Whether that is what it has.
+  /// Whether the flow's rate is at that limit.
   bool is_limited(Index index) const { return flows_[index].rate >= flows_[index].limit; }
-  /// The flow is idle from now on; what was under way is dropped. No change where it is idle.
+  /// The flow is idle from now on; bytes under way are dropped. Does nothing if it is idle.
   void stop(Index index);
-  /// New rates, if flows have begun or stopped since the last time.
+  /// Computes new rates, if flows have begun or stopped since the last time.
   void share(double now);
 
-  /// When the next flow ends what it carries; infinity: none does. After share().
+  /// When the next flow ends what it carries; infinity: none does. Call it after share().
   double next_end() const;
-  /// The flow that next_end() is of; it keeps its rate until carry() or stop().
+  /// Takes the flow that next_end() is about; it keeps its rate until carry() or stop().
   Index take_ended();
 
   std::uint64_t sharings() const { return sharings_; }  ///< How often rates were computed.
@@ -46,16 +47,16 @@ class Fluid {
 
   struct Port {
     double capacity = 0.0;
-    std::vector<Index> flows;  ///< That are not idle,
-    double weight = 0.0;       ///< and their weights.
-    double left = 0.0;         ///< While rates are computed: capacity not given away,
-    Index open = 0;            ///< flows that have no rate yet,
-    double open_weight = 0.0;  ///< and their weights.
+    std::vector<Index> flows;  ///< Flows that are not idle.
+    double weight = 0.0;       ///< Sum of their weights.
+    double left = 0.0;         ///< While rates are computed: capacity not given away.
+    Index open = 0;            ///< While rates are computed: flows without a rate yet.
+    double open_weight = 0.0;  ///< Sum of the open flows' weights.
     double level() const { return left / open_weight; }
   };
   struct Flow {
     Index ports[2] = {none, none};
-    Index places[2] = {none, none};  ///< In the ports' lists.
+    Index places[2] = {none, none};  ///< Places in the ports' lists.
     Index heap_place = none;
     double weight = 1.0;
     double limit = std::numeric_limits<double>::infinity();
@@ -63,7 +64,7 @@ class Fluid {
     double since = 0.0;
     double rate = 0.0;
     double end = 0.0;
-    std::uint64_t round = 0;  ///< In which share() found its rate.
+    std::uint64_t round = 0;  ///< Number of the share() that found its rate.
     bool active() const { return places[0] != none; }
   };
 
@@ -81,8 +82,8 @@ class Fluid {
   std::vector<Port> ports_;
   std::vector<Flow> flows_;
   std::vector<Index> heap_;                       ///< Flows with a rate, by when they end.
-  std::vector<std::pair<double, Index>> levels_;  ///< Of ports; of flows behind all ports.
-  std::size_t ends_open_ = 0;  ///< While rates are computed: two for every flow that has none yet.
+  std::vector<std::pair<double, Index>> levels_;  ///< Ports' levels; flows' behind all ports'.
+  std::size_t ends_open_ = 0;  ///< While rates are computed: two for every flow without one yet.
   int limited_ = 0;            ///< Flows that have a limit.
   bool changed_ = false;
   std::uint64_t sharings_ = 0;

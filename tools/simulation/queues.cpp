@@ -7,12 +7,12 @@
 namespace duplex::tools::simulation {
 namespace {
 
-/// Changes of what waits in a queue by a smaller part make no difference worth telling.
+/// Smaller changes of the bytes in a queue, as a part of them, make no difference worth telling.
 constexpr double noticed = 0.01;
 
-/// How many times as much is sent to an owner as it sends, where several send: so much do gradients
-/// meet in the switch's port to it. At a dedicated server they do, and where a distributed one
-/// holds more than its share.
+/// How many times as much is sent to an owner as it sends, if several ranks send to it: gradients
+/// meet so much in the switch's port to it. They do at a dedicated server, and at a distributed one
+/// that holds more than its share.
 double crowd_of(const net::Topology& topology, const net::ShardMap& map, int owner) {
   const bool works = topology.is_worker(owner);
   const auto senders = static_cast<double>(topology.workers().size()) - (works ? 1.0 : 0.0);
@@ -42,7 +42,7 @@ Queues::Queues(const Spec& spec, const net::ShardMap& map, const std::vector<End
     connections_.emplace_back();
     connections_.back().ends = ends[index];
     connections_.back().share = Share(spec, ends[index].to, receiving[to], crowds[to], index);
-    // Connections that are alike begin alike, so none waits for another.
+    // Connections that are alike begin alike, so none of them waits for another.
     if (connections_.back().share.meets() && spec.unfairness > 0.0) meeting_[to].push_back(index);
   }
 }
@@ -64,7 +64,7 @@ double Queues::behind(Index index, double now) const {
     const Connection& other = connections_[each];
     if (!other.sends) continue;
     ++others;
-    // Each fills its window as fast as its own link lets it.
+    // Each connection fills its window as fast as its own link lets it.
     const double rate = spec_.rates[static_cast<std::size_t>(other.ends.from)];
     bytes += std::min(other.handed, other.share.filled(now, rate));
   }
@@ -105,9 +105,9 @@ const std::vector<Queues::Index>& Queues::let_through(int to) const {
   return used ? nobody_ : here;
 }
 
-/// Acknowledgements of what a dedicated server sends wait behind gradients in the switch's port to
-/// it, those of gradients behind the weights in its own queue; what a connection may have in flight
-/// meanwhile is no more than its window.
+/// Acknowledgements of a dedicated server's weights wait behind gradients in the switch's port to
+/// it, and those of gradients behind weights in its own queue. A connection may have no more than
+/// its window in flight meanwhile.
 void Queues::count(Index index) {
   if (!limits_) return;
   Connection& connection = connections_[index];
@@ -125,7 +125,7 @@ void Queues::limit() {
   if (!limits_) return;
   const double rate = spec_.rates[static_cast<std::size_t>(spec_.topology.server)];
   for (Waiting* waiting : {&gradients_, &weights_}) {
-    // Gradients of one that sends alone wait in its own host.
+    // If one worker sends alone, its gradients wait in its own host.
     const bool none = waiting == &gradients_ && waiting->connections < 2;
     const double seconds = none ? 0.0 : waiting->bytes / rate;
     if (std::abs(seconds - waiting->seconds) <= noticed * waiting->seconds) continue;

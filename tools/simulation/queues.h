@@ -1,6 +1,6 @@
-// What waits in hosts' queues and in the switch's ports, and what it does to connections: how many
-// bytes later frames cannot overtake, what part of a port each has, whom it waits for, and how fast
-// acknowledgements let it go.
+// The queues in hosts and in the switch's ports, and their effect on connections: how many bytes
+// later frames cannot overtake, which part of a port each connection has, whom it waits for, and
+// how fast acknowledgements let it go.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace duplex::tools::simulation {
 
-/// Where Spec has no queue, nothing waits and nothing here does anything.
+/// If Spec has no queue, nothing waits, and nothing here has an effect.
 class Queues {
  public:
   using Index = Fluid::Index;
@@ -20,44 +20,44 @@ class Queues {
     int from = -1, to = -1;
   };
 
-  /// Of flows 0, 1, ... of `fluid`, between the ranks in `ends`. `spec` and `fluid` must outlive
-  /// it.
+  /// The queues of flows 0, 1, ... of `fluid`, between the ranks in `ends`. `spec` and `fluid` must
+  /// outlive it.
   Queues(const Spec& spec, const net::ShardMap& map, const std::vector<Ends>& ends, Fluid& fluid);
 
   /// Whether a connection that has bytes to send already takes more.
   bool has_room(Index index) const;
   void hand_over(Index index, double bytes);
 
-  /// Seconds that a frame waits in a port behind what others have there by now. One whose
-  /// connection had no pause is among them already.
+  /// Seconds that a frame waits in a port behind bytes that others have there by now; 0 if its
+  /// connection had no pause, since it is among them already.
   double behind(Index index, double now) const;
-  /// A frame leaves from now on.
+  /// A frame of the connection leaves from now on.
   void begin(Index index, double now);
-  /// It is through.
+  /// A frame has passed.
   void sent(Index index, double bytes);
-  /// The receiver takes nothing in.
+  /// The receiver takes nothing in for now.
   void hold(Index index);
-  /// There is nothing to send.
+  /// The connection has nothing to send.
   void pause(Index index);
-  /// Who may wait in the port to a rank, if nobody sends there; else nobody.
+  /// Connections that may wait in the port to a rank, if nobody sends there; otherwise none.
   const std::vector<Index>& let_through(int to) const;
 
-  /// Tells connections how fast acknowledgements let them go, where that has changed.
+  /// Tells connections how fast acknowledgements let them go, if that has changed.
   void limit();
 
  private:
   struct Connection {
     Ends ends;
     bool sends = false;
-    double handed = 0.0;  ///< Bytes, to the kernel.
-    double waits = 0.0;   ///< Of them, where acknowledgements wait for them, too.
+    double handed = 0.0;  ///< Bytes handed to the kernel.
+    double waits = 0.0;   ///< Part of them that acknowledgements wait behind.
     Share share;
   };
-  /// What a dedicated server's connections of one direction have waiting.
+  /// The bytes that wait for a dedicated server's connections of one direction.
   struct Waiting {
     int connections = 0;
     double bytes = 0.0;
-    double seconds = 0.0;  ///< That it takes, as connections of the other direction were told.
+    double seconds = 0.0;  ///< Time that they take, as the other direction was told.
   };
 
   bool is_gradients(const Connection& connection) const {
@@ -71,7 +71,8 @@ class Queues {
   const Spec& spec_;
   Fluid& fluid_;
   std::vector<Connection> connections_;
-  std::vector<std::vector<Index>> meeting_;  ///< In the port to a rank, where connections differ.
+  std::vector<std::vector<Index>> meeting_;  ///< By rank: those that meet in the port to it, if
+                                             ///< connections differ.
   const std::vector<Index> nobody_;
   const bool limits_;  ///< Whether limit() has something to do.
   Waiting gradients_, weights_;

@@ -1,4 +1,4 @@
-// What a simulated run leaves behind: the ledgers and the trace that dist would write.
+// The recorder keeps what a simulated run leaves: the ledgers and the trace that dist would write.
 #pragma once
 #include <cmath>
 #include <memory>
@@ -15,23 +15,23 @@ inline std::int64_t nanoseconds(double seconds) {
   return std::llround(seconds * 1e9);
 }
 
-/// Of the first ranks of a run. Times are nanoseconds since its beginning.
+/// Records the first ranks of a run. Times are nanoseconds since its beginning.
 class Recorder {
  public:
-  /// `paths`: of the ledgers of ranks 0, 1, ...; those of other ranks are not kept. `trace_steps`:
-  /// how many the trace is of; 0: there is none.
+  /// `paths`: the ledgers of ranks 0, 1, ...; those of other ranks are not kept. `trace_steps`:
+  /// number of steps in the trace; 0: there is none.
   Recorder(const std::vector<std::string>& paths, std::uint64_t trace_steps);
 
   bool keeps(int rank) const { return static_cast<std::size_t>(rank) < ranks_.size(); }
   bool traces(int rank) const { return keeps(rank) && trace_steps_ > 0; }
 
-  // Of a rank that it keeps.
+  // For ranks that it keeps.
 
   void frame(int rank, const net::FrameRecord& record);
   void waited(int rank, const net::Interval& interval);
   void event(int rank, const net::TraceEvent& event);
 
-  /// Writes what is left of the ledgers. Throws Error where they cannot be written.
+  /// Writes the rest of the ledgers. Throws Error if they cannot be written.
   void close();
   const net::Ledger& ledger(int rank) const {
     return ranks_[static_cast<std::size_t>(rank)]->ledger;

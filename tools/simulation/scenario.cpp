@@ -7,15 +7,15 @@
 namespace duplex::tools {
 namespace {
 
-/// From so many ranks on, the moments at which links are shared anew are so many that they are
-/// taken together, within so much of t_grad.
+/// With more ranks than this, links are shared anew at so many moments that those within this part
+/// of t_grad are taken together.
 constexpr int many_ranks = 32;
 constexpr double coarse = 1e-3;
 
-/// From so many on, shares are all alike.
+/// With more ranks than this, shares are all alike.
 constexpr int even_ranks = 128;
 
-/// As the slowest and the fastest of eight workers differ in docs/results/wire.md.
+/// The slowest and the fastest of eight workers differ by so much in docs/results/wire.md.
 constexpr double usual_unfairness = 0.08;
 
 std::vector<std::size_t> counts_of(const Model& model) {

@@ -61,7 +61,7 @@ void Servers::publish(std::size_t chunk, std::uint64_t step, int worker) {
 }
 
 /// Between ranks that are both worker and owner nothing waits for room; see
-/// net/exchange/exchange.cpp.
+/// net/exchange/parameter_server.cpp.
 bool Servers::room(std::size_t chunk, int worker) {
   if (asynchronous()) return true;
   if (spec_.topology.mode != net::ServerMode::central || slots_[chunk].turn == worker) {
@@ -112,7 +112,7 @@ void Servers::advance(std::size_t chunk) {
 void Servers::start(std::size_t chunk, bool update) {
   Slot& slot = slots_[chunk];
   slot.work = update ? Slot::updating : Slot::adding;
-  const double takes = !update && slot.turn == 0 ? 0.0 : work(chunk);  // The first is the sum.
+  const double takes = !update && slot.turn == 0 ? 0.0 : work(chunk);  // The first one is the sum.
   double& busy_until = busy_until_[static_cast<std::size_t>(map_[chunk].owner)];
   slot.since = takes > 0.0 ? std::max(event_queue_.now(), busy_until) : event_queue_.now();
   if (takes > 0.0)
@@ -171,7 +171,7 @@ void Servers::updated(std::size_t chunk) {
   for (const std::size_t each : owned_[owner]) publish_to_all(each, step);
 }
 
-/// Asynchronous: one worker's gradient of a chunk.
+/// Applies one worker's gradient of a chunk, in an asynchronous run.
 void Servers::applied(std::size_t chunk) {
   Slot& slot = slots_[chunk];
   const Gradient gradient = slot.waiting.front();

@@ -1,4 +1,4 @@
-// The owners of the weights in a simulated run: what net's stores do, without the numbers.
+// The owners of the weights in a simulated run: they do what net's stores do, without the numbers.
 #pragma once
 #include <deque>
 #include <functional>
@@ -10,21 +10,21 @@ namespace duplex::tools::simulation {
 
 class Servers {
  public:
-  /// A worker on its owner's rank has new weights of a chunk.
+  /// Called when a worker on its owner's rank has new weights of a chunk.
   using OwnWeights = std::function<void(int worker, std::size_t chunk)>;
 
-  /// All must outlive it; `recorder` may be null.
+  /// All arguments must outlive it; `recorder` may be null.
   Servers(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Wire& wire,
           Recorder* recorder, OwnWeights own_weights);
 
   void publish_initial();
-  /// As Store::place: whether a gradient may come in, for which it then holds room.
+  /// Like Store::reserve(): whether a gradient may come in, for which it then holds room.
   bool room(std::size_t chunk, int worker);
   void arrived(std::size_t chunk, int worker, std::uint64_t step);
-  /// Asynchronous: weights leave for a worker as they are now.
+  /// In an asynchronous run: weights leave for a worker as they are now.
   void read(std::size_t chunk, int worker);
   void done(int owner, int worker, bool lost);
-  /// The event_queue's: what an owner did with a chunk is done.
+  /// Handles an event: the owner has added or updated a chunk.
   void worked(std::size_t chunk);
 
   double last_update() const { return last_update_; }
@@ -36,12 +36,13 @@ class Servers {
     std::uint64_t step = 0;
   };
   struct Slot {
-    std::uint64_t step = 0;  ///< Synchronous: of the weights that are out.
-    int turn = 0;            ///< Synchronous: whose gradient is added next.
+    std::uint64_t step = 0;  ///< Synchronous: step of the published weights.
+    int turn = 0;            ///< Synchronous: the worker whose gradient is added next.
     enum { idle, adding, updating } work = idle;
     double since = 0.0;
     std::uint64_t updates = 0;
-    std::deque<Gradient> waiting;  ///< Asynchronous: here, and not applied; the first is being so.
+    std::deque<Gradient> waiting;  ///< Asynchronous: gradients here and not applied; the first is
+                                   ///< being applied.
   };
   enum Contribution : std::uint8_t { missing, placed, placed_early, here, here_early };
 
@@ -69,19 +70,23 @@ class Servers {
   Wire& wire_;
   Recorder* recorder_;
   OwnWeights own_weights_;
-  const std::vector<int> workers_;  ///< Their ranks.
+  const std::vector<int> workers_;  ///< The workers' ranks.
   const std::size_t head_start_;
   std::vector<Slot> slots_;                      ///< By chunk.
-  std::vector<std::vector<std::size_t>> owned_;  ///< Chunks, by rank.
-  std::vector<Contribution> contributions_;      ///< Synchronous: by chunk, worker.
-  std::vector<std::uint64_t> seen_;              ///< Asynchronous: by chunk, worker.
-  std::vector<std::size_t> early_room_;          ///< Bytes, by rank.
-  std::vector<std::size_t> updated_;             ///< Synchronous: chunks of this step, by rank.
-  std::vector<double> busy_until_;               ///< By rank: an owner works on a chunk at a time.
-  std::vector<std::vector<std::size_t>> answered_;  ///< Asynchronous: the same, by rank, worker.
-  std::vector<std::vector<bool>> done_, lost_;      ///< By rank, worker.
-  std::vector<std::uint64_t> steps_of_;             ///< Asynchronous: applied last, by worker.
-  std::vector<std::vector<net::Store::Staleness>> staleness_;  ///< By worker, step.
+  std::vector<std::vector<std::size_t>> owned_;  ///< Chunks, by owner's rank.
+  std::vector<Contribution> contributions_;      ///< Synchronous: by chunk and worker.
+  std::vector<std::uint64_t> seen_;              ///< Asynchronous: updates read, by chunk and
+                                                 ///< worker.
+  std::vector<std::size_t> early_room_;          ///< Free bytes, by rank.
+  std::vector<std::size_t> updated_;             ///< Synchronous: chunks updated in this step, by
+                                                 ///< rank.
+  std::vector<double> busy_until_;               ///< By rank: when its work ends; an owner works on
+                                                 ///< a chunk at a time.
+  std::vector<std::vector<std::size_t>> answered_;  ///< Asynchronous: chunks applied in this step,
+                                                    ///< by rank and worker.
+  std::vector<std::vector<bool>> done_, lost_;      ///< By rank and worker.
+  std::vector<std::uint64_t> steps_of_;             ///< Asynchronous: steps applied, by worker.
+  std::vector<std::vector<net::Store::Staleness>> staleness_;  ///< By worker and step.
   double last_update_ = 0.0;
 };
 

@@ -10,25 +10,25 @@
 namespace duplex::tools::simulation {
 namespace {
 
-/// What a socket holds beyond what is in flight: the kernel asks for more when half of what
+/// Bytes that a socket holds beyond those in flight: the kernel asks for more when half of what
 /// net/wire/socket_setup.cpp lets it hold is left.
 constexpr double unsent_bytes = 32 << 10;
 
-/// With what window TCP leaves slow start where it meets a queue (HyStart; Ha and Rhee 2008): about
-/// the first, with a stddev of its logarithm, since it doubles until then and chance says when.
-/// In its own host it goes on until it holds twice what waits there. Fitted to the lab's; figures
-/// 6.9 to 6.11.
+/// The window with which TCP leaves slow start when it meets a queue (HyStart; Ha and Rhee 2008):
+/// about `first_window`, with a stddev of its logarithm of `first_spread`, since the window doubles
+/// until then and chance says when. If the queue is in its own host, it goes on until the window
+/// holds twice what waits there. The numbers are fitted to the lab's figures 6.9 to 6.11.
 constexpr double first_window = 100e3, first_spread = 0.7, host_window = 2 * Share::host_bytes;
 
-/// For how many bytes a part of a port is drawn.
+/// A part of a port is drawn for so many bytes.
 constexpr double drawn_for = 512 << 10;
 
-/// What part of what it sends a window grows by from there while nothing is lost, as Linux's CUBIC:
-/// nothing is, since a rank narrows its peers' windows until its port holds them
+/// From there a window grows by this part of the bytes sent while nothing is lost, as with Linux's
+/// CUBIC. Nothing is lost, since a rank narrows its peers' windows until its port holds them
 /// (net/connection/receive_window.h).
 constexpr double growth = 0.05;
 
-/// How many times as much is sent to a rank as it sends where connections meet.
+/// Connections to a rank meet if this many times as much is sent to it as it sends.
 constexpr double crowded = 1.1;
 
 }  // namespace
@@ -38,7 +38,7 @@ Share::Share(const Spec& spec, int to, std::size_t in, double crowd, std::uint64
   if (spec.queue <= 0.0) return;
   const bool dedicated = spec.topology.mode == net::ServerMode::central;
   meets_ = crowd > crowded;
-  // What is new leaves a synchronous server for all workers at once, one after another.
+  // New weights leave a synchronous server for all workers at once, one after another.
   differs_ = meets_ || (dedicated && spec.sync != net::Sync::none);
   own_queue_ = meets_ ? unsent_bytes : unsent_bytes + host_bytes;
   most_ = spec.queue / static_cast<double>(in);
@@ -47,7 +47,7 @@ Share::Share(const Spec& spec, int to, std::size_t in, double crowd, std::uint64
   window_ = std::min(meets_ ? first_window * drawn(first_spread) : host_window, most_);
 }
 
-/// A factor of which the logarithm has this stddev.
+/// Draws a factor whose logarithm has this stddev.
 double Share::drawn(double stddev) {
   return unfairness_ > 0.0 ? std::exp(stddev * normal(random_, draws_++)) : 1.0;
 }
@@ -58,7 +58,7 @@ double Share::ahead() const {
 
 double Share::weight() {
   if (!differs_) return 1.0;
-  // Connections share a port by what they have in flight there.
+  // Connections share a port by the bytes that they have in flight there.
   if (drawn_left_ <= 0.0) {
     unfair_ = drawn(unfairness_);
     drawn_left_ = drawn_for;

@@ -33,7 +33,7 @@ class Run {
       if (!std::isfinite(first))
         throw Error("simulate: nothing moves any more after " + std::to_string(event_queue_.now()) +
                     " s; this is a fault of the simulation");
-      // What comes within the moment is done at its own time, but shares the links after it.
+      // Events within the moment happen at their own times, but share the links after it.
       for (double next = first; next <= first + spec_.resolution && !outcome_.failure;
            next = std::min(event_queue_.next(), wire_.next())) {
         event_queue_.advance_to(next);

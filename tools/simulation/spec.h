@@ -1,4 +1,4 @@
-// What is simulated, and what comes of it.
+// The specification of a simulation, and its outcome.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@ namespace duplex::tools::simulation {
 /// A layer, in forward order.
 struct Layer {
   double forward = 0.0, backward = 0.0;   ///< Seconds of a whole batch.
-  std::vector<std::uint32_t> parameters;  ///< Those trained, by number.
+  std::vector<std::uint32_t> parameters;  ///< Numbers of the trained ones.
 };
 
 struct Loss {
@@ -35,52 +35,52 @@ struct Spec {
 
   std::vector<std::size_t> counts;  ///< Elements, by parameter.
   std::vector<Layer> layers;
-  std::vector<double> part;  ///< By worker: of a batch, what it computes in a step.
-  std::uint64_t steps = 1;   ///< Of every worker.
+  std::vector<double> part;  ///< By worker: part of a batch that it computes in a step.
+  std::uint64_t steps = 1;   ///< Steps of every worker.
 
   std::vector<double> rates;  ///< By rank: bytes a second of its link, in each direction.
   double latency = 0.0;       ///< Seconds from a frame's last byte sent to its last byte received.
-  /// Bytes a second at which an owner adds gradients, or updates by them, a chunk at a time; 0: in
-  /// no time.
+  /// Bytes a second at which an owner adds gradients, or updates by them, one chunk at a time; 0:
+  /// it takes no time.
   double owner_rate = 0.0;
-  /// By how much computing takes longer on a rank in a step; empty: no rank differs.
+  /// The factor by which computing takes longer on a rank in a step; empty: no rank differs.
   std::function<double(int rank, std::uint64_t step)> straggler_factor;
   std::vector<Loss> losses;  ///< Ranks that vanish.
 
-  /// Bytes of a switch's port that wait while more comes than goes: what a sender has given away
-  /// and later frames cannot overtake any more; 0: none, nor any in the kernels. Where connections
+  /// Bytes that wait at a switch's port while more comes than goes; a sender has given them away,
+  /// and later frames cannot overtake them. 0: none wait there, nor in the kernels. If connections
   /// meet at such a port, their windows are their shares, and have to grow first.
   double queue = 0.0;
-  /// Deviation of the natural logarithm of a connection's share of such a port, drawn anew for
-  /// every 512 KiB: how unequal TCP's shares are.
+  /// Standard deviation of the natural logarithm of a connection's share of such a port, drawn anew
+  /// for every 512 KiB: how unequal TCP's shares are.
   double unfairness = 0.0;
-  std::uint64_t seed = 1;  ///< Of what is drawn here.
+  std::uint64_t seed = 1;  ///< Seed of what is drawn here.
 
-  /// What a dedicated server keeps of gradients that came before their turn, if one of each is not
-  /// more.
+  /// Bytes of early gradients, those that came before their turn, that a dedicated server keeps;
+  /// one of each, if that is more.
   std::size_t early_bytes = net::usual_early_bytes;
 
   /// How long a worker keeps its turn with nothing to send.
   std::chrono::nanoseconds linger = net::SendOrder::linger;
-  /// What happens within so many seconds counts as one moment for sharing the links.
+  /// Events within so many seconds count as one moment for sharing the links.
   double resolution = 1e-9;
 };
 
 struct StepTimes {
-  double begin = 0.0,
-         end = 0.0;  ///< From the end of the step before, to its last gradient handed over.
+  /// From the end of the step before to the moment at which its last gradient was handed over.
+  double begin = 0.0, end = 0.0;
   double computing = 0.0, awaiting = 0.0;
 };
 
 struct Outcome {
-  std::vector<std::vector<StepTimes>> steps;  ///< By worker; of a lost one, as far as it came.
-  /// When the last gradient was applied: what (4.4) to (4.21) are of.
+  std::vector<std::vector<StepTimes>> steps;  ///< By worker; those of a lost one as far as it came.
+  /// When the last gradient was applied, which is the time that (4.4) to (4.21) give.
   double trained = 0.0;
   double ended = 0.0;  ///< When every worker had its last weights.
   std::vector<int> lost;
-  /// Why the run ends early, if it does.
+  /// Why the run ended early, if it did.
   std::optional<std::string> failure;
-  std::vector<net::Store::Staleness> staleness;  ///< Of asynchronous runs: by worker, then step.
+  std::vector<net::Store::Staleness> staleness;  ///< In asynchronous runs: by worker, then step.
   std::uint64_t frames = 0, sharings = 0;
 };
 

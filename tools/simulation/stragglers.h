@@ -1,4 +1,4 @@
-// Stragglers of a simulated run: by how much computing takes longer on some ranks.
+// Stragglers of a simulated run: ranks on which computing takes longer.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -7,9 +7,9 @@
 
 namespace duplex::tools {
 
-/// Of a "WHO:HOW". WHO is a rank, ranks A-B, or all. HOW is a factor, or a distribution that every
-/// step's factor is drawn from: uniform:LOW:HIGH, lognormal:SIGMA (its median is 1), or
-/// exponential:MEAN (of what comes on top of 1).
+/// The straggler of a "WHO:HOW". WHO is a rank, ranks A-B, or all. HOW is a factor, or a
+/// distribution that every step's factor is drawn from: uniform:LOW:HIGH, lognormal:SIGMA (its
+/// median is 1), or exponential:MEAN (which comes on top of 1).
 struct Straggler {
   enum class Kind { factor, uniform, lognormal, exponential };
   int first = 0, last = 0;  ///< Ranks.
@@ -21,15 +21,15 @@ struct Straggler {
   bool varies() const { return kind != Kind::factor; }
 };
 
-/// Ranks "A", "A-B" or "all" of `ranks`; `what` is the flag's whole value. Throws
+/// Parses "A", "A-B" or "all" of `ranks` ranks; `what` is the flag's whole value. Throws
 /// Error(Exit::usage).
 struct Ranks {
   int first = 0, last = 0;
 };
 Ranks parse_ranks(const std::string& text, int ranks, const std::string& what);
 
-/// Those of all that concern a rank multiply. Empty where there are none. The same seed, rank and
-/// step give the same factor, whatever else is asked.
+/// The factor of a rank in a step: the product of all stragglers' that concern the rank. Empty if
+/// there are none. The same seed, rank and step give the same factor, whatever else is asked.
 std::function<double(int rank, std::uint64_t step)> straggler_factor(std::vector<Straggler> all,
                                                                      std::uint64_t seed);
 

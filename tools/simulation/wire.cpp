@@ -67,7 +67,7 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, 
     in.push_back(fluid_.add_port(spec.rates[rank]));
     if (owned[rank] > 0) turns_[rank] = std::make_unique<Turns>(*this, static_cast<int>(rank));
   }
-  // Between ranks of which neither owns anything, nothing moves.
+  // Nothing moves between ranks of which neither owns anything.
   for (std::size_t a = 0; a < size; ++a) {
     for (std::size_t b = 0; b < size; ++b) {
       if (a == b || (owned[a] == 0 && owned[b] == 0)) continue;
@@ -104,7 +104,7 @@ void Wire::done(int from, int to) {
 void Wire::room_made(int owner) {
   std::vector<Index>& waiting = blocked_[static_cast<std::size_t>(owner)];
   std::size_t left = 0;
-  for (const Index index : waiting)  // Who has waited longest first.
+  for (const Index index : waiting)  // The longest waiting one goes first.
     if (!resume(index)) waiting[left++] = index;
   waiting.resize(left);
 }
@@ -116,7 +116,7 @@ void Wire::turn_came(int owner, int worker) {
   waiting.erase(std::find(waiting.begin(), waiting.end(), index));
 }
 
-/// Whether a connection that waits for room does so no more.
+/// Returns whether a connection that waits for room need wait no more.
 bool Wire::resume(Index index) {
   const Lane& lane = lanes_[index];
   if (lane.state == Lane::gone) return true;
@@ -215,7 +215,7 @@ void Wire::tell(const Lane& lane, net::SendOrder::Tell what) {
     weights.step_aside(lane.to, what == Tell::step_aside_waiting);
 }
 
-/// What SendQueue and Connection do between two frames.
+/// Does what SendQueue and Connection do between two frames.
 void Wire::pump(Index index) {
   Lane& lane = lanes_[index];
   while (lane.handed.empty() || queues_->has_room(index)) {
@@ -236,7 +236,8 @@ void Wire::pump(Index index) {
   }
 }
 
-/// Who waited in a port behind others goes when these are through.
+/// The connection has nothing to send. Those that waited behind others in its port go when these
+/// are through.
 void Wire::pause(Index index) {
   fluid_.stop(index);
   queues_->pause(index);
@@ -255,11 +256,11 @@ void Wire::hand_over(Index index, net::Outgoing frame) {
   if (lane.handed.size() == 1) begin(index);
 }
 
-/// Of the first frame that was handed over.
+/// Begins the first frame that was handed over.
 void Wire::begin(Index index) {
   Lane& lane = lanes_[index];
   const net::FrameHeader& header = lane.handed.front().header;
-  if (!is_data(header.kind)) {  // A header alone: it takes no time worth telling.
+  if (!is_data(header.kind)) {  // A header alone takes no time worth telling.
     lane.begun = event_queue_.now();
     leave(index);
     return;
@@ -297,7 +298,7 @@ void Wire::start(Index index) {
   fluid_.carry(index, bytes_of(header), event_queue_.now());
 }
 
-/// The first frame is through; the next begins.
+/// The first frame has left; the next begins.
 void Wire::leave(Index index) {
   Lane& lane = lanes_[index];
   const net::Outgoing frame = std::move(lane.handed.front());

@@ -1,4 +1,4 @@
-// The connections of a simulated run: SendOrder says what leaves next, Fluid how fast.
+// The connections of a simulated run: SendOrder says which frame leaves next, Fluid how fast.
 #pragma once
 #include <deque>
 #include <functional>
@@ -17,38 +17,38 @@ namespace duplex::tools::simulation {
 
 class Wire {
  public:
-  /// What the ranks at its ends do.
+  /// Calls to the ranks at its ends.
   struct Ends {
-    /// A frame of weights or gradient, or a `done`, is there.
+    /// A frame of weights or gradient, or a `done`, has arrived.
     std::function<void(int from, int to, const net::FrameHeader& header)> arrived;
     /// Whether the owner takes a gradient in now. If not, room_made() and turn_came() say when
     /// to ask again.
     std::function<bool(int from, int to, const net::FrameHeader& header)> room;
-    /// Weights leave their owner as they are now.
+    /// Weights leave their owner, as they are now.
     std::function<void(int from, int to, const net::FrameHeader& header)> read;
   };
 
-  /// All must outlive it; `recorder` may be null.
+  /// All arguments must outlive it; `recorder` may be null.
   Wire(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Recorder* recorder,
        Ends ends);
 
-  /// Of weights and gradients.
+  /// Sends weights or a gradient.
   void send(net::FrameKind kind, int from, int to, const net::Chunk& chunk, std::uint64_t step,
             std::uint64_t place);
-  /// Behind all gradients: the worker sends no more.
+  /// Tells the owner, behind all gradients, that the worker sends no more.
   void done(int from, int to);
   bool connected(int from, int to) const { return at(from, to) != none; }
   void room_made(int owner);
-  /// For what this worker may have waiting at an owner, there is room now.
+  /// There is room now for the gradient that this worker has waiting at an owner.
   void turn_came(int owner, int worker);
   void lose(int rank);
 
-  /// When the next frame ends its way.
+  /// When the next frame has left or arrives.
   double next() const;
-  /// It has: next() is now.
+  /// Handles that frame; next() is now.
   void step();
-  void look(std::uint32_t index);  ///< The event_queue's.
-  /// Lets everything go that may, before the next step.
+  void look(std::uint32_t index);  ///< Handles an event: a turn may be over.
+  /// Lets all frames go that may, before the next step.
   void flush();
   /// Shares the links anew.
   void share() { fluid_.share(event_queue_.now()); }
@@ -57,15 +57,16 @@ class Wire {
   std::uint64_t sharings() const { return fluid_.sharings(); }
 
  private:
-  using Index = Fluid::Index;  ///< Of a connection's direction, and of its flow.
+  using Index = Fluid::Index;  ///< Index of a connection's direction, and of its flow.
   static constexpr Index none = ~Index{0};
 
   struct Lane {
     int from = -1, to = -1;
     net::SendOrder order;
-    std::vector<net::Outgoing> handed;  ///< To the kernel; the first is on its way.
-    double begun = 0.0;  ///< Of the first of `handed`; if it waits `behind` others, when it will.
-    double look_at = -1.0;  ///< Of what the event queue was told last.
+    std::vector<net::Outgoing> handed;  ///< Handed to the kernel; the first is on its way.
+    /// When the first of `handed` began; if it waits `behind` others, when it will.
+    double begun = 0.0;
+    double look_at = -1.0;  ///< Time of the last event that was put for it.
     enum State { idle, behind, sending, blocked, gone } state = idle;
     bool woken = false;
   };
@@ -76,7 +77,7 @@ class Wire {
   };
   struct Turns {
     Turns(Wire& wire, int owner);
-    net::QueuedSemaphore gradients, weights;  ///< Of the workers' ranks.
+    net::QueuedSemaphore gradients, weights;  ///< Asked by the workers' ranks.
   };
 
   Index at(int from, int to) const {
@@ -106,7 +107,7 @@ class Wire {
   Fluid fluid_;
   std::vector<Lane> lanes_;
   std::unique_ptr<Queues> queues_;
-  std::vector<Index> lane_at_;  ///< By sender, receiver.
+  std::vector<Index> lane_at_;  ///< By sender and receiver.
   std::vector<Index> woken_;
   std::vector<std::vector<Index>> blocked_;  ///< By owner.
   std::vector<std::unique_ptr<Turns>> turns_;

@@ -34,7 +34,7 @@ bool Workers::pushes(const Worker& worker) const {
          worker.step + 1 == spec_.steps;
 }
 
-/// The step that the wire counts.
+/// The step as the wire counts it.
 std::uint64_t Workers::round(const Worker& worker) const {
   return spec_.average == 0 ? worker.step : worker.step / spec_.average;
 }
@@ -82,7 +82,7 @@ void Workers::begin_step(Worker& worker) {
   worker.phase = spec_.overlap ? Phase::forward : Phase::await;
 }
 
-/// From `layer` on, as far as there are weights. False: go_on() is to be called again.
+/// Runs forward from `layer` on, as far as there are weights. False: go_on() is to be called again.
 bool Workers::forward(int number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
   const double part = spec_.part[static_cast<std::size_t>(number)] * worker.straggler_factor;
@@ -110,7 +110,8 @@ bool Workers::forward(int number) {
   return false;
 }
 
-/// From before `layer` down; gradients leave as they are ready, or all at the end.
+/// Runs backward from the layer before `layer` down; gradients leave as they are ready, or all at
+/// the end.
 bool Workers::backward(int number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
   const double part = spec_.part[static_cast<std::size_t>(number)] * worker.straggler_factor;
@@ -121,7 +122,8 @@ bool Workers::backward(int number) {
     event_queue_.put(time, EventQueue::Kind::worker, static_cast<std::uint32_t>(number));
     return true;
   };
-  // Called again at the time at which the layer above `layer` was done: its gradients are due.
+  // When backward() is called again, layer `layer` of the worker has just ended, and its gradients
+  // are due.
   const auto push_of = [&](std::size_t layer) {
     for (const std::uint32_t parameter : spec_.layers[layer].parameters) push(number, parameter);
   };
@@ -153,7 +155,7 @@ bool Workers::has(const Worker& worker, std::size_t parameter) const {
   return parameter == all ? worker.all_missing == 0 : worker.missing[parameter] == 0;
 }
 
-/// False: not yet; go_on() will be called when they are here.
+/// Returns false if they are not here yet; go_on() will be called when they are.
 bool Workers::await(Worker& worker, std::size_t parameter) {
   if (has(worker, parameter)) return true;
   worker.waits = true;
@@ -195,7 +197,7 @@ void Workers::push(int number, std::size_t parameter) {
   }
 }
 
-/// Asynchronous: the owners are told that this worker pushes no more.
+/// In an asynchronous run, tells the owners that this worker pushes no more.
 void Workers::part(int number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
   worker.phase = Phase::part;

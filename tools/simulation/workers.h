@@ -1,4 +1,4 @@
-// The ranks that train in a simulated run: the training loop, in virtual time.
+// The ranks that train in a simulated run: they run the training loop in virtual time.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,14 +9,15 @@ namespace duplex::tools::simulation {
 
 class Workers {
  public:
-  /// All must outlive it; `recorder` may be null.
+  /// All arguments must outlive it; `recorder` may be null.
   Workers(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Wire& wire,
           Recorder* recorder);
-  /// Whom gradients of chunks on the worker's own rank go to. Before begin().
+  /// Sets the servers that get gradients of chunks on the worker's own rank. Call it before
+  /// begin().
   void serve_by(Servers& servers) { servers_ = &servers; }
 
   void begin();
-  /// The event_queue's: what the worker computed is done, or it may go on.
+  /// Handles an event: the worker has computed, or may go on.
   void go_on(int number);
   void weights_here(int number, std::size_t chunk);
   void lose(int number);
@@ -26,12 +27,12 @@ class Workers {
 
  private:
   enum class Phase {
-    begin,     ///< Of a step.
-    await,     ///< Without overlap: all weights.
-    forward,   ///< At `layer`.
-    backward,  ///< Has computed all layers from `layer` on.
-    finish,    ///< Its last step is over; awaits the last weights.
-    part,      ///< Asynchronous: awaits what the owners end with.
+    begin,     ///< A step begins.
+    await,     ///< Without overlap: it awaits all weights.
+    forward,   ///< It is at `layer`.
+    backward,  ///< It has computed all layers from `layer` on.
+    finish,    ///< Its last step is over; it awaits the last weights.
+    part,      ///< Asynchronous: it awaits the owners' last weights.
     ended,
   };
   struct Worker {
@@ -43,7 +44,7 @@ class Workers {
     std::vector<std::uint32_t> missing;  ///< Chunks whose weights are awaited, by parameter.
     std::size_t all_missing = 0;
     bool waits = false;
-    std::size_t awaited = 0;  ///< Parameter that it waits for; parameters: all.
+    std::size_t awaited = 0;  ///< Parameter that it waits for; `all`: every one.
     double waits_since = 0.0;
     StepTimes times;
     std::vector<StepTimes> steps;

@@ -1,11 +1,11 @@
-// Text between separators.
+// Cells: text between separators.
 #pragma once
 #include <string>
 #include <vector>
 
 namespace duplex::tools {
 
-/// "a,,b" -> "a", "", "b". Of an empty text: one, empty.
+/// Splits text: "a,,b" gives "a", "", "b". An empty text gives one empty cell.
 inline std::vector<std::string> cells_of(const std::string& text, char separator) {
   std::vector<std::string> cells{""};
   for (const char c : text) {

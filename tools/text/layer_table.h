@@ -10,10 +10,11 @@ namespace duplex::tools {
 
 struct LayerRow {
   std::string name, type, geometry, size;
-  std::int64_t parameters = 0, macs = 0;  ///< Trained; of one sample's forward.
+  /// Trained parameters, and multiply-adds of one sample's forward.
+  std::int64_t parameters = 0, macs = 0;
 };
 
-/// A row a layer, or with `whole_blocks` a row a block, as the thesis prints modules.
+/// A row for each layer, or with `whole_blocks` one for each block, as the thesis prints modules.
 std::vector<LayerRow> layer_rows(const Model& model, bool whole_blocks);
 
 /// "224x224x3".

@@ -1,11 +1,11 @@
-// How much memory this process has had.
+// The peak memory of this process.
 #pragma once
 #include <cstdint>
 
 namespace duplex::tools {
 
-/// Bytes in RAM at most, since the program began; 0 where the system does not say. (getrusage would
-/// count what the process that started it had.)
+/// The most bytes in RAM since the program began; 0 if the system does not say. (getrusage would
+/// count the memory of the process that started it.)
 std::int64_t peak_memory_bytes();
 
 }  // namespace duplex::tools

@@ -15,7 +15,7 @@
 namespace duplex::tools {
 namespace {
 
-/// A string of gnuplot's.
+/// Quotes a string for gnuplot.
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? "''" : std::string(1, c);
@@ -42,7 +42,7 @@ bool has_display() {
   return false;
 }
 
-/// Characters of the terminal, in x and y.
+/// Size of the terminal in characters, in x and y.
 std::string text_size() {
   winsize size{};
   const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20;

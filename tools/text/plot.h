@@ -1,4 +1,4 @@
-// Charts by gnuplot: into a file, a window, or as text where there is no display.
+// Charts by gnuplot: into a file, into a window, or as text if there is no display.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@ namespace duplex::tools {
 
 struct Curve {
   std::string name;
-  std::vector<double> values;  ///< At x = 1, 2, ...
+  std::vector<double> values;  ///< Values at x = 1, 2, ...
   bool dashed = false;
 };
 
@@ -16,8 +16,9 @@ struct Chart {
   std::vector<Curve> curves;
 };
 
-/// `file`: .png or .svg; empty: a window where there is a display, else text on standard output, as
-/// wide as the terminal. Throws Error: another ending, no gnuplot, or gnuplot failed.
+/// `file` is a .png or .svg; empty: a window if there is a display, otherwise text on standard
+/// output, as wide as the terminal. Throws Error for another ending, without gnuplot, and if
+/// gnuplot failed.
 void plot(const Chart& chart, const std::string& file);
 
 }  // namespace duplex::tools

@@ -1,4 +1,4 @@
-// Median and spread: how every measured figure is told.
+// Median and quartiles, as which every measured figure is told.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,11 +7,11 @@ namespace duplex::tools {
 
 struct Quartiles {
   double median = 0.0;
-  double low = 0.0, high = 0.0;  ///< Quartiles.
+  double low = 0.0, high = 0.0;  ///< The quartiles.
   std::size_t count = 0;
 };
 
-/// Linear interpolation between order statistics. All zero for no values.
+/// Interpolates linearly between order statistics. All are zero if there are no values.
 Quartiles quartiles_of(std::vector<double> values);
 
 /// "12.3 ms", "1.204 s", "87 us": four significant digits at most.

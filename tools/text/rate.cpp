@@ -40,7 +40,7 @@ double parse_rate(const std::string& text) {
   std::string unit(end);
   unit.erase(0, unit.find_first_not_of(' '));
   if (unit.size() > 2 && unit.compare(unit.size() - 2, 2, "/s") == 0) unit.resize(unit.size() - 2);
-  // Without capitals, as tc and people write them, bits alone are certain: mb could be either.
+  // Without capitals, as tc and people write them, only bits are certain: mb could be either.
   for (const Unit& known : units)
     if (unit == lower(known.name) && unit.find("bit") != std::string::npos) unit = known.name;
   for (const Unit& known : units) {

@@ -1,4 +1,4 @@
-// Tables as plain text: columns as wide as their widest cell, numbers to the right.
+// Tables as plain text: columns are as wide as their widest cell, and numbers stand to the right.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,17 +1,17 @@
-// What this program is.
+// The version of this program.
 #pragma once
 #include <string>
 
 namespace duplex::tools {
 
-/// The version of the whole, in releases.
+/// The version of the whole, as releases have it.
 constexpr const char* program_version = "1.0";
 
-/// The commit that was built, "-dirty" behind it where files had been changed; "unknown" outside of
-/// a checkout. The Makefile writes its definition (build/gen/version.cpp).
+/// The commit that was built, with "-dirty" behind it if files had been changed; "unknown" outside
+/// of a checkout. The Makefile writes its definition (build/gen/version.cpp).
 extern const char* const built_commit;
 
-/// Lines: version and commit, compiler, backends with what they find here, protocol.
+/// Lines with version and commit, compiler, backends with what they find here, and protocol.
 std::string version_text();
 
 }  // namespace duplex::tools

@@ -11,8 +11,8 @@ using net::FrameKind;
 using net::TraceEvent;
 using Kind = TraceEvent::Kind;
 
-/// Walks back in time from the end of a wait: what lies between a moment and the one before it goes
-/// to a cause, as far as the wait reaches.
+/// Walks back in time from the end of a wait, as far as the wait reaches: the time between a moment
+/// and the one before it goes to a cause.
 class Walk {
  public:
   Walk(WaitCauses& causes, const TraceEvent& wait)
@@ -88,7 +88,7 @@ const CriticalPath::Events& CriticalPath::find(int rank, Kind kind, FrameKind fr
   return found == events_.end() ? none : found->second;
 }
 
-/// The other end of a frame that rank `to` received from rank `from`.
+/// The sent end of a frame that rank `to` received from rank `from`; null if it is not known.
 const TraceEvent* CriticalPath::sent(int from, int to, const TraceEvent& received) const {
   for (const TraceEvent* event :
        find(from, Kind::sent, received.frame, received.parameter, received.chunk, received.step)) {
@@ -104,7 +104,7 @@ WaitCauses CriticalPath::of(int rank, const TraceEvent& wait) const {
   const auto known = chunks_.find(p);
   const std::uint32_t chunks = known == chunks_.end() ? 0 : known->second;
 
-  // The chunk that was there last, from an owner elsewhere or here.
+  // Find the chunk that came last, from an owner elsewhere or here.
   const TraceEvent* last = nullptr;
   const auto consider = [&](const TraceEvent* event) {
     if (last == nullptr || event->to > last->to) last = event;
@@ -150,7 +150,7 @@ WaitCauses CriticalPath::of(int rank, const TraceEvent& wait) const {
     return causes;
   }
 
-  // The gradient that came last, from elsewhere or from the owner's own worker.
+  // Find the gradient that came last, from elsewhere or from the owner's own worker.
   const TraceEvent* gradient = nullptr;
   const auto consider_gradient = [&](const TraceEvent* event, int worker) {
     const bool counts = update->peer < 0 || update->peer == worker;

@@ -1,5 +1,5 @@
-// Whose fault waiting is: the chain of what had to happen before awaited weights could come, told
-// from the events of all ranks.
+// The critical path of a wait: the chain of what had to happen before awaited weights could come,
+// found in the events of all ranks.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace duplex::tools {
 
-/// Something that weights were late for.
+/// A cause for which weights were late.
 struct Cause {
   enum Kind {
     computing,  ///< Rank `rank` had not computed its gradient yet.
@@ -29,25 +29,25 @@ struct Cause {
   std::string str() const;  ///< "rank 2 computing".
 };
 
-/// Nanoseconds of waiting by what it was for.
+/// Nanoseconds of waiting by cause.
 using WaitCauses = std::map<Cause, std::int64_t>;
-/// The greatest first, "wire from rank 1 to rank 0 3.20 ms, rank 2 computing 1.10 ms"; `parts` of
-/// them, each divided by `steps`.
+/// The `parts` greatest causes, as in "wire from rank 1 to rank 0 3.20 ms, rank 2 computing 1.10
+/// ms", with each time divided by `steps`.
 std::string text_of(const WaitCauses& causes, std::size_t parts, double steps = 1.0);
 
 class CriticalPath {
  public:
-  /// The events of all ranks, by rank, in the coordinator's time; they must outlive it.
+  /// The events of all ranks, by rank, on the coordinator's clock; they must outlive it.
   explicit CriticalPath(const std::vector<const std::vector<net::TraceEvent>*>& ranks);
 
-  /// What rank `rank` waited for in `wait`. The parts add up to the wait's length.
+  /// The causes for which rank `rank` waited in `wait`; their times add up to the wait's length.
   ///
   /// The chunk that came last is followed back: its way from the owner, the owner's update, the
-  /// gradient that the update lacked longest, that one's way, its computing.
+  /// gradient that the update lacked longest, the way of that one, and its computing.
   WaitCauses of(int rank, const net::TraceEvent& wait) const;
 
  private:
-  /// Rank where it happened, kind, parameter, chunk, step.
+  /// The rank where it happened, kind, kind of frame, parameter, chunk, step.
   using Key = std::tuple<int, net::TraceEvent::Kind, net::FrameKind, std::uint32_t, std::uint32_t,
                          std::uint64_t>;
   using Events = std::vector<const net::TraceEvent*>;
@@ -57,7 +57,7 @@ class CriticalPath {
   const net::TraceEvent* sent(int from, int to, const net::TraceEvent& received) const;
 
   std::map<Key, Events> events_;
-  std::map<std::uint32_t, std::uint32_t> chunks_;  ///< By parameter.
+  std::map<std::uint32_t, std::uint32_t> chunks_;  ///< Chunks of each parameter.
 };
 
 }  // namespace duplex::tools

@@ -45,7 +45,7 @@ std::string RankTracing::write(const std::vector<std::string>& reports,
   std::vector<RankTrace> ranks(reports.size());
   std::int64_t error = 0;
   for (std::size_t rank = 0; rank < reports.size(); ++rank) {
-    if (reports[rank].empty()) continue;  // It does not trace.
+    if (reports[rank].empty()) continue;  // That rank does not trace.
     ranks[rank] = decode_rank_trace(reports[rank]);
     error = std::max(error, ranks[rank].clock_error_ns);
   }

@@ -1,5 +1,5 @@
-// dist --trace: what one rank records, sends to the coordinator, and what the coordinator makes of
-// it.
+// The tracing of one rank (dist --trace): what it records and sends to the coordinator, and what
+// the coordinator makes of it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,18 +14,18 @@ namespace duplex::tools {
 
 class RankTracing {
  public:
-  /// The last `steps` steps; 0: nothing is recorded, reported or written.
+  /// Records the last `steps` steps; 0: nothing is recorded, reported or written.
   explicit RankTracing(std::uint64_t steps) : steps_(steps), computed_(steps) {}
 
-  /// For Network or Replay; empty if nothing is recorded.
+  /// An observer for Network or Replay; empty if nothing is recorded.
   LayerObserver observer();
-  /// What is observed from now on belongs to this step.
+  /// Layers observed from now on belong to this step.
   void begin_step(std::uint64_t step) { step_ = step; }
 
-  /// For ParameterExchange::finish.
+  /// The report for ParameterExchange::finish().
   net::ParameterExchange::Report report(net::ParameterExchange& wire) const;
-  /// What finish() returned, on the coordinator: writes trace.json and returns lines for the user.
-  /// Empty on other ranks.
+  /// Takes what finish() returned. On the coordinator it writes trace.json and returns lines for
+  /// the user; elsewhere it returns "".
   std::string write(const std::vector<std::string>& reports, const RunDirectory& directory,
                     const Model& model) const;
 

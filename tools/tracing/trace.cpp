@@ -24,8 +24,8 @@ CriticalPath blaming_of(const std::vector<RankTrace>& ranks) {
   return CriticalPath(events);
 }
 
-/// Rows of a rank, from top to bottom. Each may need several lines: events of one line must not
-/// overlap.
+/// A row of a rank; rows are in this order from top to bottom. Each may need several lines, since
+/// events of one line must not overlap.
 struct Row {
   enum Kind { computing, waiting, store, to, from } kind;
   int peer = -1;
@@ -65,7 +65,7 @@ struct Row {
   }
 };
 
-/// The lines of a rank: numbers by row, each event in the first of its row that is free.
+/// The lines of a rank, numbered by row; each event is on the first line of its row that is free.
 class Lines {
  public:
   explicit Lines(const std::vector<TraceEvent>& events) {
@@ -157,7 +157,7 @@ class Writer {
     }
   }
 
-  /// From the sent end of a frame to the received one.
+  /// Puts an arrow from the sent end of a frame to the received one.
   void put_arrow(int rank, const TraceEvent& event, int line) {
     const bool leaves = event.kind == Kind::sent;
     if (!leaves && event.kind != Kind::received) return;
@@ -271,7 +271,7 @@ RankTrace decode_rank_trace(const std::string& bytes) {
     trace.name = head.at("name").get<std::string>();
     trace.clock_error_ns = head.at("clock_error_ns").get<std::int64_t>();
   } catch (const nlohmann::json::exception&) {
-    throw net::ProtocolError("a trace with a first line that is none");
+    throw net::ProtocolError("a trace whose first line is damaged");
   }
   trace.events = net::decode_trace(bytes.substr(end + 1));
   return trace;
@@ -286,7 +286,7 @@ std::string waiting_report(const std::vector<RankTrace>& ranks) {
   std::string text;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     std::set<std::uint64_t> steps;
-    std::int64_t end = 0;  // What is awaited after that, nothing is computed with.
+    std::int64_t end = 0;  // Nothing is computed with what is awaited later.
     for (const TraceEvent& event : ranks[rank].events) {
       if (event.kind != Kind::backward) continue;
       steps.insert(event.step);

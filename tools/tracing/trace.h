@@ -1,4 +1,4 @@
-// A Chrome trace of all ranks: what Perfetto (ui.perfetto.dev) and chrome://tracing open.
+// A Chrome trace of all ranks, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,24 +8,23 @@
 
 namespace duplex::tools {
 
-/// What one rank tells the coordinator at the end of a run.
+/// The trace that one rank sends to the coordinator at the end of a run.
 struct RankTrace {
   std::string name;                     ///< "rank 1 on lab3", for people.
-  std::int64_t clock_error_ns = 0;      ///< Of its clock against the coordinator's, at most.
-  std::vector<net::TraceEvent> events;  ///< In the coordinator's time.
+  std::int64_t clock_error_ns = 0;      ///< Most error of its clock against the coordinator's.
+  std::vector<net::TraceEvent> events;  ///< On the coordinator's clock.
 };
 
 std::string encode(const RankTrace& trace);
-/// Throws ProtocolError where the bytes are none of encode's.
+/// Throws ProtocolError for bytes that encode() cannot have made.
 RankTrace decode_rank_trace(const std::string& bytes);
 
-/// Writes the trace. A process a rank, and in it rows for computing by layer, waiting, the store's
+/// Writes the trace. Each rank is a process, with rows for computing by layer, waiting, the store's
 /// work, and each direction of each connection; arrows join the two ends of a frame. Every wait
-/// says what it was for (tools/tracing/critical_path.h). Throws Error where `path` cannot be
-/// written.
+/// says what it was for (tools/tracing/critical_path.h). Throws Error if `path` cannot be written.
 void write_trace(const std::string& path, const Model& model, const std::vector<RankTrace>& ranks);
 
-/// A line a rank that waited: how long a step and for what.
+/// A line for each rank that waited: how long a step, and for what.
 std::string waiting_report(const std::vector<RankTrace>& ranks);
 
 }  // namespace duplex::tools

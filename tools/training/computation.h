@@ -1,5 +1,5 @@
-// What the training loop asks to compute: a network on a device (network_computation.h), or a
-// replay of one (replay.h).
+// A computation is what the training loop asks to compute: a network on a device
+// (network_computation.h), or a replay of one (replay.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,15 +10,16 @@
 
 namespace duplex::tools {
 
-/// What a step came to, beside new gradients. Where the device computes while the host goes on: how
-/// long it had nothing to do for lack of input or of weights, which the host cannot see.
+/// The outcome of a step, beside new gradients. If the device computes while the host goes on,
+/// `waits` is how long it had nothing to do for lack of input or of weights, which the host cannot
+/// see.
 struct StepOutcome {
-  std::optional<double> loss;  ///< None where nothing is computed.
+  std::optional<double> loss;  ///< None if nothing is computed.
   std::optional<CopyWaits> waits;
 };
 
-/// A step's forward and backward, layer by layer. Layers go by their number in Model::nodes; 0, the
-/// input, has no parameters.
+/// Computes a step's forward and backward, layer by layer. Layers go by their number in
+/// Model::nodes; 0, the input, has no parameters.
 class Computation {
  public:
   virtual ~Computation() = default;
@@ -28,11 +29,11 @@ class Computation {
 
   /// Returns when the batch of the step is there.
   virtual void begin(std::uint64_t step) = 0;
-  virtual void forward(std::size_t layer) = 0;   ///< In ascending order.
-  virtual void backward(std::size_t layer) = 0;  ///< In descending order.
-  /// Returns when all of that is computed.
+  virtual void forward(std::size_t layer) = 0;   ///< Called in ascending order.
+  virtual void backward(std::size_t layer) = 0;  ///< Called in descending order.
+  /// Returns when all of that has been computed.
   virtual void synchronize() = 0;
-  /// Of the step that has ended. Throws Error where it left numbers that are not finite.
+  /// The outcome of the step that has ended. Throws Error if it left numbers that are not finite.
   virtual StepOutcome outcome() = 0;
 };
 

@@ -12,8 +12,8 @@
 namespace duplex::tools {
 namespace {
 
-/// -log softmax(logits)[label] (2.13), by way of the logarithm of the sum, so that it stays right
-/// where the probability is too small for a number.
+/// -log softmax(logits)[label] (2.13), computed by the logarithm of the sum, so that it stays right
+/// if the probability is too small for a number.
 double cross_entropy(const float* logits, std::size_t classes, std::size_t label) {
   const double greatest = double{*std::max_element(logits, logits + classes)};
   double sum = 0.0;
@@ -108,7 +108,7 @@ Accuracy evaluate(Network& network, const datasets::Subset& test, int loader_thr
   }
   network.observe(std::move(observer));
   network.synchronize();
-  network.device().copy_waits();  // They belong to no step.
+  network.device().copy_waits();  // These waits belong to no step.
   accuracy.unreadable = loader.replaced();
   if (accuracy.samples == 0) {
     throw Error("none of the test images of " + test.data->source() + " can be read; the first: " +

@@ -12,10 +12,10 @@ namespace duplex::tools {
 
 struct Accuracy {
   std::uint64_t samples = 0;      ///< Images that were read, and so tested.
-  std::uint64_t not_finite = 0;   ///< Of these, those with an output that is no finite number.
+  std::uint64_t not_finite = 0;   ///< How many of them have an output that is not finite.
   double top1 = 0.0, top5 = 0.0;  ///< Fractions of `samples`.
   double loss = 0.0;              ///< Mean loss, of the kind that the network is trained with; NaN
-                                  ///< with an output that is not finite.
+                                  ///< if an output is not finite.
   std::vector<datasets::LeftOut> unreadable;  ///< Images that were not tested.
 
   std::string str() const;  ///< "top-1 89.12%, top-5 99.80% of 10,000 test images".
@@ -23,18 +23,18 @@ struct Accuracy {
 
 nlohmann::ordered_json json_of(const Accuracy& accuracy);
 
-/// What the logits of one sample say of its label.
+/// How the logits of one sample fit its label.
 struct Judgement {
   bool finite = true;    ///< Whether all logits are finite numbers.
-  std::size_t rank = 0;  ///< Of the label's logit among all, 0 for the greatest: equal ones count
-                         ///< for the class with the lower number. `classes` if not finite.
-  double loss = 0.0;     ///< As core/operations.h has it for LossKind, in double precision.
+  std::size_t rank = 0;  ///< Rank of the label's logit among all, 0 for the greatest; of equal ones
+                         ///< the class with the lower number comes first. `classes` if not finite.
+  double loss = 0.0;     ///< By LossKind (core/operations.h), in double precision.
 };
 
-/// `logits`: `classes` of them.
+/// `logits` has `classes` values.
 Judgement judge(LossKind kind, const float* logits, std::size_t classes, std::int32_t label);
 
-/// Runs the network over the whole test part, in batches of its size. Its observer hears nothing
+/// Runs the network over the whole test part, in batches of its size; its observer is told nothing
 /// of that. An image that cannot be read is left out, or with `strict` throws Error.
 Accuracy evaluate(Network& network, const datasets::Subset& test, int loader_threads,
                   bool strict = false);

@@ -29,7 +29,7 @@ TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& 
   TimedExchange exchange(inner);
   Metrics metrics(spec.schedule, spec.rate, spec.metrics_path);
   ProgressLine progress(spec.schedule, spec.batch, spec.show);
-  std::int64_t start = clock_ns(), begin = start;  // `start` is later by what tests take.
+  std::int64_t start = clock_ns(), begin = start;  // Tests move `start` on.
   for (std::uint64_t step = 0; step < spec.schedule.steps; ++step) {
     if (spec.beginning) spec.beginning(step);
     run_step(computation, exchange, step);

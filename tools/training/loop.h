@@ -1,4 +1,4 @@
-// The training loop: the same for a machine alone and for a rank among others, for a network and
+// The training loop is the same for a machine alone and for a rank among others, for a network and
 // for a replay.
 #pragma once
 #include <cstdint>
@@ -15,21 +15,21 @@ namespace duplex::tools {
 
 struct LoopSpec {
   Schedule schedule;
-  LearningRate rate;         ///< What metrics.csv tells of it; the exchange applies it.
+  LearningRate rate;         ///< The rate that metrics.csv tells; the exchange applies it.
   std::int64_t batch = 1;    ///< Samples a step, for the rate that is shown.
-  std::string metrics_path;  ///< Where a row a step goes; empty: nowhere.
-  bool show = false;         ///< Progress, on standard error.
+  std::string metrics_path;  ///< File with a row for each step; empty: none.
+  bool show = false;         ///< Whether to show progress, on standard error.
   /// Called as a step begins. May be empty.
   std::function<void(std::uint64_t step)> beginning;
-  /// Tests what so many steps have trained: as often as the schedule says, but not after the last
-  /// step. It counts to no step's time. May be empty.
+  /// Called to test what so many steps have trained, as often as the schedule says, but not after
+  /// the last step. Its time counts to no step. May be empty.
   std::function<void(std::uint64_t steps)> test;
 };
 
-/// One step, layer by layer.
+/// Runs one step, layer by layer.
 void run_step(Computation& computation, Exchange& exchange, std::uint64_t step);
 
-/// All steps. Throws Error where the loss is no longer finite.
+/// Runs all steps. Throws Error if the loss is no longer finite.
 TrainingResult train(Computation& computation, Exchange& exchange, const LoopSpec& spec);
 
 }  // namespace duplex::tools

@@ -36,7 +36,7 @@ void Metrics::add(std::uint64_t step, const StepClock& clock, const StepOutcome&
   if (file_) file_->write(row);
   if (row.loss && step + tail_ >= schedule_.steps)
     loss_ = loss_.value_or(0.0) + *row.loss / static_cast<double>(tail_);
-  // A look for NaN takes time of its own.
+  // Looking for NaN takes time of its own.
   if (step < schedule_.warm_up() || (looks_for_nan(step) && schedule_.steps >= 3)) return;
   gradient_.push_back(row.gradient);
   total_.push_back(row.total);

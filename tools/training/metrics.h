@@ -1,4 +1,4 @@
-// What a training measures, step by step: rows of metrics.csv, and medians at the end.
+// The metrics of a training: a row of metrics.csv for each step, and medians at the end.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -16,18 +16,18 @@
 
 namespace duplex::tools {
 
-/// Medians over the steps after warm-up, and the run as a whole.
+/// Medians over the steps after warm-up, and figures of the whole run.
 struct TrainingResult {
   Quartiles gradient, total, await, push, data;  ///< Seconds a step.
-  double data_share = 0.0;       ///< Of the time of these steps, what went into waiting for data,
-  std::uint64_t data_steps = 0;  ///< and how many waited for more than a hundredth of their time.
-  bool update_apart = true;      ///< push is the update; else it is part of gradient.
+  double data_share = 0.0;       ///< Part of these steps' time that was spent waiting for data.
+  std::uint64_t data_steps = 0;  ///< Steps that waited for data for more than 1% of their time.
+  bool update_apart = true;      ///< push is the update; otherwise gradient includes it.
   std::uint64_t steps = 0;
   std::optional<double> loss;  ///< Mean over the last tenth of the steps.
-  double seconds = 0.0;        ///< All steps, without the tests between them.
+  double seconds = 0.0;        ///< Seconds of all steps, without the tests between them.
 };
 
-/// When a step ran, by clock_ns, and what went into the exchange meanwhile.
+/// When a step ran, by clock_ns(), and how long the exchange took of it.
 struct StepClock {
   std::int64_t begin = 0, end = 0;
   ExchangeTimes exchange;
@@ -35,11 +35,11 @@ struct StepClock {
 
 class Metrics {
  public:
-  /// `path`: where a row a step goes; empty: nowhere. Throws Error where that cannot be written.
+  /// `path`: file with a row for each step; empty: none. Throws Error if it cannot be written.
   Metrics(const Schedule& schedule, const LearningRate& rate, const std::string& path);
 
   void add(std::uint64_t step, const StepClock& clock, const StepOutcome& outcome);
-  /// Of all that was added. `seconds`: TrainingResult's.
+  /// The result of all steps that were added. `seconds`: see TrainingResult.
   TrainingResult result(double seconds) const;
 
  private:
@@ -47,7 +47,8 @@ class Metrics {
   const LearningRate rate_;
   const std::uint64_t tail_;  ///< Steps at the end whose loss is the run's.
   std::optional<MetricsFile> file_;
-  std::vector<double> gradient_, total_, await_, push_, data_;  ///< Seconds, of steps that count.
+  /// Seconds of the steps that count.
+  std::vector<double> gradient_, total_, await_, push_, data_;
   std::optional<double> loss_;
   bool update_apart_ = true;
 };
@@ -55,15 +56,15 @@ class Metrics {
 nlohmann::ordered_json json_of(const Quartiles& quartiles);
 nlohmann::ordered_json json_of(const TrainingResult& result);
 
-/// Lines for the user: t_grad and where the rest of a step went.
+/// Lines for the user: t_grad, and how the rest of a step was spent.
 std::string report_of(const TrainingResult& result, std::int64_t batch, bool alone);
 
-/// A line where the loss at the end is still that of guessing (the logarithm of the number of
-/// classes, weighted over all losses of `model`); empty where it is not, or the run was too short
-/// to tell.
+/// A line for the user if the loss at the end is still that of guessing (the logarithm of the
+/// number of classes, weighted over all losses of `model`); empty if it is not, or the run was too
+/// short to tell.
 std::string learning_report_of(const TrainingResult& result, const Model& model);
 
-/// A line: how long, and in how many steps, computing waited for data.
+/// A line for the user: how long, and in how many steps, computing waited for data.
 std::string data_report_of(const TrainingResult& result);
 
 }  // namespace duplex::tools

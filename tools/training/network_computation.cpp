@@ -24,7 +24,7 @@ NetworkComputation::NetworkComputation(Network& network, BatchSource source, std
 NetworkComputation::~NetworkComputation() = default;
 
 void NetworkComputation::next_batch() {
-  if (copy_) copy_->wait();  // The source takes back what it gave before.
+  if (copy_) copy_->wait();  // The source then takes back the batch before.
   batch_ = &source_.next();
   copy_ = network_.device().prefetch(batch_->pixels, source_.bytes);
 }

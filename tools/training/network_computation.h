@@ -1,4 +1,4 @@
-// The training loop's computation on a device: batches from a loader through a network.
+// The training loop's computation on a device: batches from a loader go through a network.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -12,18 +12,18 @@
 
 namespace duplex::tools {
 
-/// Where batches come from.
+/// The source of batches.
 struct BatchSource {
-  std::function<const datasets::Batch&()> next;    ///< Takes back what it gave before.
-  std::size_t bytes = 0;                           ///< Of a batch's pixels.
-  std::vector<datasets::BatchLoader::Room> rooms;  ///< Where pixels lie; pinned for the device.
+  std::function<const datasets::Batch&()> next;    ///< Gives a batch; takes back the last one.
+  std::size_t bytes = 0;                           ///< Bytes of a batch's pixels.
+  std::vector<datasets::BatchLoader::Room> rooms;  ///< Memory of pixels, pinned for the device.
 };
 BatchSource batches_of(datasets::BatchLoader& loader);
 
 class NetworkComputation final : public Computation {
  public:
-  /// `seed`: of dropout. `looks`: in which steps it looks for NaN (divergence.h). The network and
-  /// what `source` refers to must outlive it.
+  /// `seed` is dropout's. `looks` says in which steps it looks for NaN (divergence.h). The network
+  /// and what `source` refers to must outlive it.
   NetworkComputation(Network& network, BatchSource source, std::uint64_t seed,
                      std::function<bool(std::uint64_t step)> looks);
   ~NetworkComputation() override;
@@ -35,8 +35,8 @@ class NetworkComputation final : public Computation {
   void begin(std::uint64_t step) override;
   void forward(std::size_t layer) override;
   void backward(std::size_t layer) override;
-  /// On a device that computes while the host goes on, the next batch comes, and is copied, in the
-  /// meantime.
+  /// On a device that computes while the host goes on, also gets the next batch and copies it in
+  /// the meantime.
   void synchronize() override;
   StepOutcome outcome() override;
 
@@ -50,7 +50,7 @@ class NetworkComputation final : public Computation {
   std::vector<std::shared_ptr<void>> pinned_;
   std::uint64_t step_ = 0;
   bool look_ = false;
-  std::optional<KeepingNan> keeping_nan_;  ///< In the forward of a step that looks.
+  std::optional<KeepingNan> keeping_nan_;  ///< Set in the forward of a step that looks.
   const datasets::Batch* batch_ = nullptr;
   std::unique_ptr<Transfer> copy_;
 };

@@ -1,5 +1,5 @@
-// Seconds a layer, forward and backward: measured while training, told as a table and as
-// profile.json.
+// A profile has the seconds of every layer, forward and backward. It is measured while training,
+// and told as a table and as profile.json.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,17 +13,17 @@ class Profile {
   /// Observes the network from now on. `warm_up`: steps that do not count.
   Profile(Network& network, std::uint64_t warm_up);
 
-  /// Table: layer, type, output, median seconds and GFLOP/s forward and backward (a multiply-add is
-  /// two operations; backward counts twice the forward's, once for a layer whose input wants no
-  /// gradient).
+  /// A table of layer, type, output, and median seconds and GFLOP/s forward and backward. A
+  /// multiply-add is two operations; backward counts twice the forward's, or once for a layer whose
+  /// input wants no gradient.
   std::string table() const;
-  /// profile.json: version, network, batch, device, layers with name, type, macs, forward_s,
-  /// backward_s.
+  /// The text of profile.json: version, network, batch, device, layers with name, type, macs,
+  /// forward_s, backward_s.
   std::string json() const;
 
  private:
   struct Layer {
-    std::vector<double> forward, backward;  ///< Seconds, a value a step.
+    std::vector<double> forward, backward;  ///< Seconds, one value for each step.
   };
   struct Cost {
     double forward_flop, backward_flop;

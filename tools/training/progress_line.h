@@ -14,7 +14,7 @@ class ProgressLine {
   ProgressLine(const Schedule& schedule, std::int64_t batch, bool show)
       : schedule_(schedule), batch_(batch), show_(show) {}
 
-  /// After a step; `gone`: seconds since the training began.
+  /// Call it after a step; `gone`: seconds since the training began.
   void show(std::uint64_t step, const std::optional<double>& loss, double gone);
 
  private:

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t waited_ns = 20000;
 
 void sleep_until(std::int64_t deadline) {
-  if (clock_ns() >= deadline) return;  // The kernel would give the processor away all the same.
+  if (clock_ns() >= deadline) return;  // Otherwise the kernel would give the processor away.
   const timespec time{static_cast<time_t>(deadline / 1000000000), deadline % 1000000000};
   while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr) == EINTR) {
   }
@@ -32,7 +32,7 @@ Replay::Replay(const Model& model, LayerTimes times) : times_(std::move(times)) 
       if (spec.trained) parameters_.back().push_back(next++);
     }
   }
-  ::prctl(PR_SET_TIMERSLACK, 1UL);  // Else a sleep ends up to 50 us late.
+  ::prctl(PR_SET_TIMERSLACK, 1UL);  // Otherwise a sleep ends up to 50 us late.
 }
 
 void Replay::forward(std::size_t layer) {

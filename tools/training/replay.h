@@ -1,5 +1,5 @@
-// Replay: a computation in which nothing is computed. Every layer waits as long as a profile says,
-// while real bytes cross real connections: a cluster rehearsed on one machine.
+// A replay is a computation in which nothing is computed. Every layer waits as long as a profile
+// says, while real bytes cross real connections: so a cluster is rehearsed on one machine.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -11,13 +11,13 @@
 
 namespace duplex::tools {
 
-/// Layers end at deadlines: late wake-ups do not add up, and waiting for weights moves all that
-/// follows.
+/// Layers end at deadlines, so late wake-ups do not add up; waiting for weights moves all later
+/// deadlines.
 class Replay final : public Computation {
  public:
   Replay(const Model& model, LayerTimes times);
 
-  /// As Network's: told of every layer with a time of its own.
+  /// Like Network's: the observer is told of every layer that takes time.
   void observe(LayerObserver observer) { observer_ = std::move(observer); }
 
   std::size_t layers() const override { return parameters_.size(); }
@@ -36,8 +36,9 @@ class Replay final : public Computation {
   LayerTimes times_;
   LayerObserver observer_;
   std::vector<std::vector<std::size_t>> parameters_;  ///< By layer: its trained parameters.
-  std::int64_t deadline_ = 0;  ///< When the last layer ended, as the profile has it; by clock_ns.
-  std::int64_t returned_ = 0;  ///< When it returned: what came after that was spent elsewhere.
+  /// When the last layer ended by the profile, as clock_ns() tells it.
+  std::int64_t deadline_ = 0;
+  std::int64_t returned_ = 0;  ///< When forward() returned; time after that was spent elsewhere.
 };
 
 }  // namespace duplex::tools

@@ -1,29 +1,29 @@
-// How long a training is: steps, epochs, and when tests are due.
+// A schedule says how many steps and epochs a training has, and when tests are due.
 #pragma once
 #include <cstdint>
 
 namespace duplex::tools {
 
-/// Steps of a run: epochs of the data's, or fewer. An epoch is over when as many samples have been
-/// seen as the training part has, in the middle of a step as a rule.
+/// The steps of a run are those of its epochs, or fewer. An epoch is over when as many samples have
+/// been seen as the training part has, which is in the middle of a step as a rule.
 struct Schedule {
   std::uint64_t steps = 0;
-  std::uint64_t step_samples = 1;      ///< What all workers together take in a step.
+  std::uint64_t step_samples = 1;      ///< Samples that all workers together take in a step.
   std::uint64_t epoch_samples = 1;     ///< The size of the training part.
   std::uint64_t steps_per_update = 1;  ///< Learning rates go by updates.
   /// The weights include every sample seen only after a multiple of so many steps, where gradients
   /// are accumulated, or workers' weights averaged.
   std::uint64_t steps_per_round = 1;
-  std::uint64_t test_every = 0;  ///< Epochs; 0: never.
+  std::uint64_t test_every = 0;  ///< In epochs; 0: never.
 
-  /// That so many steps are, with fractions.
+  /// The epochs that so many steps are, with fractions.
   double epochs(std::uint64_t after) const;
-  /// The epoch, from 0, that a step's first sample is of.
+  /// The epoch, from 0, of a step's first sample.
   std::uint64_t epoch_of(std::uint64_t step) const { return step * step_samples / epoch_samples; }
-  /// Whether a test is due after so many steps: at the first end of a round behind the end of each
-  /// `test_every`-th epoch.
+  /// Whether a test is due after so many steps, which it is at the first end of a round behind the
+  /// end of each `test_every`-th epoch.
   bool test_due(std::uint64_t after) const;
-  /// Steps at the start that no figure counts: a tenth of the run, ten at most.
+  /// Number of steps at the start that no figure counts: a tenth of the run, ten at most.
   std::uint64_t warm_up() const;
 };
 

@@ -1,4 +1,4 @@
-// Tests of a network during its training and after it.
+// Tests a network during its training and after it.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace duplex::tools {
 
-/// Each test is a line for the user and a row of accuracy.csv. All that it is given must outlive
-/// it.
+/// Each test prints a line for the user and writes a row of accuracy.csv. All arguments must
+/// outlive it.
 class Tester {
  public:
   /// `strict`: a test image that cannot be read is an error, not left out.
@@ -20,7 +20,7 @@ class Tester {
          const Schedule& schedule, bool strict);
   /// Tests what so many steps have trained.
   Accuracy test(std::uint64_t steps);
-  /// The same, between steps: throws Error where outputs are not finite.
+  /// Does the same between steps: throws Error if outputs are not finite.
   void test_between(std::uint64_t steps);
 
  private:
@@ -29,7 +29,7 @@ class Tester {
   const RunDirectory& directory_;
   Schedule schedule_;
   bool strict_;
-  std::optional<RowFile> file_;  ///< From the first test on.
+  std::optional<RowFile> file_;  ///< Open from the first test on.
 };
 
 }  // namespace duplex::tools
