@@ -1,8 +1,8 @@
 #!/bin/bash
-# make demo: LeNet on Fashion-MNIST, alone, then as two workers with a central server, then as two workers with
-# a distributed server; real processes and real TCP on loopback. Every worker computes with one thread, so that
-# each stands for a machine with one core. Ends with what each cost.
-# Environment: FASHION_MNIST (folder with the IDX files), RUNS (where the run directories go), EPOCHS, BATCH,
+# make demo trains LeNet on Fashion-MNIST alone, then with two workers and a central server, then with two workers
+# and a distributed server, as real processes with real TCP on loopback. Every worker computes with one thread, so
+# that each stands for a machine with one core. At the end it prints what each run cost.
+# Environment: FASHION_MNIST (folder with the IDX files), RUNS (folder for the run directories), EPOCHS, BATCH,
 # DUPLEX (bin/duplex).
 set -eu
 duplex=${DUPLEX:-bin/duplex}
@@ -24,14 +24,14 @@ stop() { [ ${#children[@]} = 0 ] || kill "${children[@]}" 2> /dev/null || true; 
 trap stop EXIT
 trap 'exit 130' INT TERM
 
-# Ports that nobody listens on.
+# free_port prints a port on which nobody listens.
 port=$((20000 + RANDOM % 20000))
 free_port() {
   while (exec 3<> "/dev/tcp/127.0.0.1/$port") 2> /dev/null; do port=$((port + 1)); done
   echo "$port"
 }
 
-# ranks NAME SERVER COUNT: one dist process a rank; the first that fails ends the others.
+# ranks NAME SERVER COUNT starts a dist process for each rank; the first that fails ends the others.
 ranks() {
   local name=$1 server=$2 count=$3 rank status=0
   : > "$runs/$name.nodes"

@@ -1,20 +1,22 @@
 #!/bin/bash
-# One command for a machine with an NVIDIA GPU, CUDA and cuDNN, and perhaps nothing else, not even a network: builds, runs
-# the tests of core, layers, models and tools on the GPU against the reference, those of cuDNN's engines, a short training
-# under compute-sanitizer if it is there, times the networks beside PyTorch if python3 has it, and writes what it found to
-# a page, anew after every figure. It ends within 9 minutes; what had no time is said on the page, and RESUME goes on with it.
-# What it needs to build (stb, CLI11, json, OpenSSL, GoogleTest) is taken from the system or from .deps/, which
-# `make carry LIBRARIES=1` fills on a machine that has a network. Without GoogleTest nothing is tested. On a machine without a GPU it
-# builds, and the page says so. Paths are seen from the repository's root.
-# Usage: tools/gpu_check.sh [FOLDER]     where the page goes, gpu-NAME.md, and what RESUME needs: rows.txt, tests.md, and
+# One command for a machine with an NVIDIA GPU, CUDA and cuDNN, and perhaps nothing else, not even a network. It builds;
+# runs the tests of core, layers, models and tools on the GPU against the reference, and those of cuDNN's engines; runs
+# a short training under compute-sanitizer if that is there; and times the networks beside PyTorch if python3 has it. It
+# writes the results to a page, anew after every figure. It ends within 9 minutes; the page says what there was no time
+# for, and RESUME goes on with that. The libraries that it builds with (stb, CLI11, json, OpenSSL, GoogleTest) come from
+# the system or from .deps/, which `make carry LIBRARIES=1` fills on a machine that has a network. Without GoogleTest
+# nothing is tested. On a machine without a GPU it builds, and the page says so. Paths are relative to the repository's
+# root.
+# Usage: tools/gpu_check.sh [FOLDER]     folder of the page, gpu-NAME.md, and of RESUME's files: rows.txt, tests.md, and
 #                                        logs.tar.gz (default: the page to docs/results, the rest to BUILD/results)
-# Environment: BUILD (build-gpu), BATCHES ("64 128 32 16", the first in every way), NETWORKS, PRECISIONS, STEPS (20), PYTHON
-# (python3), SECONDS_LEFT (520: nothing runs on after that), ITEM_SECONDS (at most so long for anything), COMMIT (what the
-# page calls this code where git does not say).
-# RESUME=1: goes on with what FOLDER holds; RESUME=OTHER: with a copy of OTHER, say of files that were brought back from
-# the machine (OUT=...; RESUME=brought/back tools/gpu_check.sh "$OUT"). What other sources, another GPU or other
-# versions gave does not count; PyTorch's figures do not depend on our sources, so these stay when only ours changed.
-# Exit code: 1 where it did not build, tests failed or were cut off (in a former run too), or every timing failed.
+# Environment: BUILD (build-gpu), BATCHES ("64 128 32 16"; the first is timed in every way), NETWORKS, PRECISIONS, STEPS
+# (20), PYTHON (python3), SECONDS_LEFT (520: nothing runs longer than that), ITEM_SECONDS (limit for each single
+# command), COMMIT (the page's name for this code if git does not say).
+# RESUME=1 goes on with the files in FOLDER; RESUME=OTHER with a copy of those in OTHER, for example files that were
+# brought back from the machine (OUT=...; RESUME=brought/back tools/gpu_check.sh "$OUT"). Results of other sources,
+# another GPU or other versions do not count; PyTorch's figures do not depend on our sources, so these stay when only
+# ours changed.
+# The exit code is 1 if it did not build, tests failed or were cut off (in a former run too), or every timing failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build-gpu}
@@ -48,9 +50,9 @@ left() { echo $((budget - SECONDS)); }
 in_time() { [ "$(left)" -ge $(($1 < longest ? $1 : longest)) ]; }
 cap() { local l; l=$(left); printf '%s\n' "$1" "$longest" $((l > 1 ? l : 1)) | sort -n | head -n 1; }
 capped() { local most; most=$(cap "$1"); shift; timeout -k 5 "$most" "$@"; }
-cut_off() { [ "$1" = 124 ] || [ "$1" = 137 ]; }  # The exit code of what `capped` has stopped.
+cut_off() { [ "$1" = 124 ] || [ "$1" = 137 ]; }  # Whether `capped` stopped a command with this exit code.
 
-# ---- What this machine is, and what the results depend on.
+# ---- The machine, and the marks of what results depend on.
 sum_of() { find "$@" -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c 1-12; }
 mark() { printf '%s\n' "$@" | sha256sum | cut -c 1-12; }
 code=$(sum_of Makefile make core layers models datasets net tools -not -name '*.py' -not -path 'tools/*.sh' -not -name '*.awk' \
@@ -88,7 +90,7 @@ unbuilt='' warned='' torch='' sampling='' of_ours=''
 trap '[ ! "$sampling" ] || kill "$sampling" 2>/dev/null; page' EXIT
 trap 'exit 143' TERM INT
 
-# ---- Build. A compiler that was never tried here may warn of something: that is told on the page, and no more.
+# ---- Build. A compiler that was never tried here may warn; the page then says so, and the check goes on.
 targets=(all)
 grep -q '^CONFIG_GTEST := 1' "$build/config.mk" 2>/dev/null && targets+=("$build"/tests/{core,layers,models,tools,cudnn})
 say "building"
@@ -124,14 +126,14 @@ if [ ! "$gpu" ]; then
 fi
 say "built"
 
-# ---- What other sources, GPUs or versions gave does not count.
+# ---- Drop results of other sources, GPUs or versions.
 of_tests=$(mark "$code" "$(sum_of tests)" "$gpu" "$built")
 of_ours=$(mark "$code" "$gpu" "$built" "$steps")
 of_theirs=$(mark "$(sum_of tools/benchmarks/torch_step.py tools/benchmarks/gpu_torch_step.py)" "$gpu" "$torch" "$steps")
 keep_tests
 keep_rows
 
-# ---- Tests, then times. What matters most comes first.
+# ---- Tests, then times; the most important come first.
 if [ ${#targets[@]} = 1 ]; then
   section suites lacking "- not built: there is no GoogleTest here (make carry LIBRARIES=1 brings it)"
 else

@@ -1,22 +1,23 @@
 #!/bin/bash
-# netlab.sh: N hosts joined by a full-duplex switch, on one machine: a network namespace a host, a bridge in one
-# more as the switch, and a token bucket at both ends of every cable. Needs root, ip and tc (package iproute2).
+# netlab.sh makes N hosts, joined by a full-duplex switch, on one machine: each host is a network namespace, a bridge in
+# one more is the switch, and a token bucket is at both ends of every cable. Needs root, ip and tc (package iproute2).
 #
 #   netlab.sh up N RATE     makes the hosts 0 .. N-1, each with a cable of RATE (as tc writes it: 1gbit, 100mbit;
 #                           none: as fast as the machine is) and the address 10.77.0.(I+1)
 #   netlab.sh exec I CMD    runs a command on host I
 #   netlab.sh nodefile      prints the hosts' addresses, a line each, as duplex dist --nodefile takes them
-#   netlab.sh counters      prints what every cable's ends sent and dropped
-#   netlab.sh down          takes all of it away; names what still runs there, and ends it with down --kill
+#   netlab.sh counters      prints how much every cable's ends sent and dropped
+#   netlab.sh down          removes the lab; names processes that still run there, and with --kill ends them
 #
 # Environment: NETLAB (prefix of the namespaces' names, default dxl; labs of different names do not meet),
 # NETLAB_MTU (1500), NETLAB_BURST (128kb), NETLAB_CONGESTION (TCP's congestion control on the hosts; default: the
-# machine's), NETLAB_SLOW_START (1: after a pause of some tenths of a second TCP feels its way again, as Linux does
-# unless told otherwise; default 0, as clusters are set), NETLAB_OUTPUT (bytes that a connection may have waiting in its
-# host's own queue, default 131072, with which a host's connections have equal parts of its cable; Linux's: 4194304),
-# NETLAB_MIN_RTT (seconds that TCP remembers the shortest round trip, default 86400, for the same reason; Linux's: 300),
-# NETLAB_BUFFER (what each of the switch's ports holds before it drops, as tc writes sizes: 500kb; default: what leaves
-# it in 50 ms), NETLAB_DELAY and NETLAB_LOSS (one way, as netem takes them: 1ms, 0.1%; the kernel must have netem).
+# machine's), NETLAB_SLOW_START (1: TCP starts slowly again after a pause of some tenths of a second, which is Linux's
+# default; default here 0, as clusters are set), NETLAB_OUTPUT (bytes that a connection may have waiting in its host's
+# own queue; default 131072, with which a host's connections have equal parts of its cable; Linux's: 4194304),
+# NETLAB_MIN_RTT (seconds for which TCP remembers the shortest round trip; default 86400, for the same reason; Linux's:
+# 300), NETLAB_BUFFER (size of the queue of each of the switch's ports, which drops packets beyond it, as tc writes
+# sizes: 500kb; default: as much as leaves it in 50 ms), NETLAB_DELAY and NETLAB_LOSS (one way, as netem takes them:
+# 1ms, 0.1%; the kernel must have netem).
 # A token bucket counts 1,514 bytes for 1,448 of payload; real Gigabit Ethernet takes 1,538: 984mbit equals it.
 set -eu
 
@@ -35,7 +36,7 @@ require() {
   done
 }
 
-# shape NAMESPACE DEVICE RATE QUEUE: a token bucket, and delay and loss where asked.
+# shape NAMESPACE DEVICE RATE QUEUE adds a token bucket, and delay and loss if asked for.
 shape() {
   local ns=$1 device=$2 rate=$3 queue=$4 parent=root
   if [ "$rate" != none ]; then
@@ -52,16 +53,16 @@ shape() {
     fail "this kernel has no netem, so there is no delay and no loss"
 }
 
-# steer NAMESPACE DEVICE: all packets of a connection are received by one processor. By several, they overtake one
-# another, as no switch lets them; TCP takes that for loss.
+# steer NAMESPACE DEVICE has one processor receive all packets of a connection. With several processors packets would
+# overtake one another, which no switch lets them do, and which TCP takes for loss.
 steer() {
   local processors
   processors=$(nproc)
   ip netns exec "$1" sh -c "echo $(printf '%x' $(((1 << (processors < 32 ? processors : 32)) - 1))) \
-    > /sys/class/net/$2/queues/rx-0/rps_cpus" 2> /dev/null || true  # Not every kernel can.
+    > /sys/class/net/$2/queues/rx-0/rps_cpus" 2> /dev/null || true  # Not every kernel can do this.
 }
 
-# tcp NAMESPACE NAME VALUE: a setting of TCP there. (The program sysctl is not on every machine.)
+# tcp NAMESPACE NAME VALUE changes a setting of TCP there. (The program sysctl is not on every machine.)
 tcp() { ip netns exec "$1" sh -c 'echo "$2" > "/proc/sys/net/ipv4/tcp_$1"' sh "$2" "$3"; }
 
 up() {
@@ -69,7 +70,7 @@ up() {
   [ -z "${NETLAB_BUFFER:-}" ] || buffer="limit $NETLAB_BUFFER"
   [[ $hosts =~ ^[0-9]+$ ]] && ((hosts >= 1 && hosts <= 250)) || fail "$hosts is no number of hosts: 1 to 250"
   [ -z "$(namespaces)" ] || fail "lab '$lab' is up already; netlab.sh down first, or set NETLAB to another name"
-  trap 'down --quiet' EXIT  # Nothing half-made stays.
+  trap 'down --quiet' EXIT  # A failure leaves no incomplete lab behind.
   ip netns add "$switch"
   ip -n "$switch" link add bridge0 type bridge stp_state 0 forward_delay 0
   ip -n "$switch" link set bridge0 up
@@ -82,15 +83,15 @@ up() {
     ip -n "$switch" link set port$i up
     ip -n "$host" addr add $network.$((i + 1))/24 dev eth0
     ip -n "$host" link set eth0 up
-    # A connection must not start from what an earlier one measured.
+    # A connection must not start from values that an earlier one measured.
     tcp "$host" no_metrics_save 1
     tcp "$host" slow_start_after_idle "${NETLAB_SLOW_START:-0}"
-    # A host's queue is first come, first served, and TCP lets a connection put in what it expects to send in a
-    # millisecond: who has had more gets more. With as much for all they share the cable, as behind the queue that most
-    # systems give a network card (fq_codel), which not every kernel has.
+    # A host's queue is first come, first served, and TCP lets a connection put in as much as it expects to send in a
+    # millisecond, so a connection that has had more gets more. With the same limit for all they share the cable, as
+    # they do with the queue that most systems give a network card (fq_codel), which not every kernel has.
     tcp "$host" limit_output_bytes "${NETLAB_OUTPUT:-131072}" 2> /dev/null || true
     # On links that are never idle TCP forgets how short a round trip can be, and from then on puts in less at a time,
-    # so that who has had more gets more again.
+    # so that a connection that has had more gets more again.
     tcp "$host" min_rtt_wlen "${NETLAB_MIN_RTT:-86400}" 2> /dev/null || true
     if [ -n "${NETLAB_CONGESTION:-}" ]; then
       tcp "$host" congestion_control "$NETLAB_CONGESTION" 2> /dev/null ||

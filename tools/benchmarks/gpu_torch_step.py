@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""PyTorch's training speed on a GPU, the yardstick of tools/gpu_check.sh: one network and precision a process.
+"""PyTorch's training speed on a GPU, the yardstick of tools/gpu_check.sh. A process measures one network and precision.
 
-bench_gpu_torch.py NET float32|tf32|bf16 STEPS BATCH:WAY...     WAY: eager | channels_last | compile
+gpu_torch_step.py NET float32|tf32|bf16 STEPS BATCH:WAY...     WAY: eager | channels_last | compile
 
-Prints a tab-separated line for each BATCH:WAY as soon as it is there: network, precision, batch, way, images a second
-(median, low quartile, high quartile), peak bytes that were allocated, and that were reserved. What fails is told, and the
-next one tried; the exit code is 1 then. bf16: autocast; float32: no TF32. cudnn.benchmark on; compile: torch.compile of the
-network and its loss, in the layout channels_last. The networks, and the rest, are torch_step.py's.
+Prints a tab-separated line for each BATCH:WAY as soon as it is measured: network, precision, batch, way, images a
+second (median, low quartile, high quartile), peak bytes that were allocated, and that were reserved. If one fails, the
+reason goes to standard error and the next one is tried; the exit code is then 1. bf16 is autocast; float32 is without
+TF32. cudnn.benchmark is on. compile is torch.compile of the network and its loss, in the layout channels_last. The
+networks, and the rest, are torch_step.py's.
 """
 import gc
 import inspect
@@ -24,7 +25,8 @@ WARM_UP = 6
 
 
 class Feed:
-    """Batches as in training: from pinned memory, the next one copied on a stream of its own while a step computes."""
+    """Feeds batches as in training: from pinned memory, on a stream of its own that copies the next one during a
+    step."""
 
     def __init__(self, *host):
         self.host = [tensor.pin_memory() for tensor in host]
@@ -34,13 +36,14 @@ class Feed:
         self.copy_ahead()
 
     def copy_ahead(self):
-        self.stream.wait_stream(torch.cuda.current_stream())  # There the step before the last may still read the slot.
+        self.stream.wait_stream(torch.cuda.current_stream())  # The step before the last may still read the slot.
         with torch.cuda.stream(self.stream):
             for to, source in zip(self.slots[self.turn], self.host):
                 to.copy_(source, non_blocking=True)
 
     def take(self):
-        """The batch that was copied, in place until the next but one is taken; the copy of the next begins."""
+        """Returns the copied batch, which stays in place until the next but one is taken; begins to copy the next
+        one."""
         torch.cuda.current_stream().wait_stream(self.stream)
         batch = self.slots[self.turn]
         self.turn = 1 - self.turn
@@ -49,7 +52,7 @@ class Feed:
 
 
 def measure(name, precision, steps, batch, way):
-    """Seconds of each step, peak bytes allocated and reserved."""
+    """Returns the seconds of each step, and the peak bytes that were allocated and reserved."""
     torch.manual_seed(1)
     net = NETWORKS[name](1000).train().to(DEVICE)
     size = 227 if name == "alexnet" else 224
@@ -68,7 +71,7 @@ def measure(name, precision, steps, batch, way):
     feed = Feed(images, labels)
     times = []
     for step in range(WARM_UP + steps):
-        if step == WARM_UP - 2:  # What cudnn.benchmark tried, and compiling took, is not training's.
+        if step == WARM_UP - 2:  # Memory of cudnn.benchmark's trials and of compiling does not count.
             gc.collect()
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
@@ -78,7 +81,7 @@ def measure(name, precision, steps, batch, way):
         loss = loss_of(images, classes)
         loss.backward()
         optimiser.step()
-        loss.item()  # As duplex bench has it: the host learns every step's loss.
+        loss.item()  # The host gets every step's loss, as in duplex bench.
         torch.cuda.synchronize()
         if step >= WARM_UP:
             times.append(time.perf_counter() - begin)
@@ -95,7 +98,7 @@ def main():
         batch, way = cell.split(":")
         try:
             times, allocated, reserved = measure(name, precision, steps, int(batch), way)
-        except Exception as error:  # Out of memory, or what torch.compile lacks here.
+        except Exception as error:  # Out of memory, or torch.compile lacks something here.
             print(f"{cell}: {type(error).__name__}: {error}"[:2000], file=sys.stderr, flush=True)
             failed = True
         else:

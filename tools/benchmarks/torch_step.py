@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""PyTorch's training speed on a CPU, the yardstick of `make bench`: one network and configuration a process.
+"""PyTorch's training speed on a CPU, the yardstick of `make bench`. A process measures one network and configuration.
 
 torch_step.py NET BATCH float32|bf16 default|channels_last eager|compile STEPS THREADS
 
 Prints one tab-separated line: images a second (median, low quartile, high quartile, of the fastest step), peak bytes.
-Where it does not run, one line says why, and the exit code is 1. Random images and labels, 1000 classes, cross-entropy,
-SGD with momentum 0.9; the networks as models/ builds them (TensorFlow's "same" padding). bf16: autocast; compile:
-torch.compile of the network and its loss, in its default mode.
+If it does not run, one line says why, and the exit code is 1. Images and labels are random, with 1000 classes; the loss
+is cross-entropy, the optimizer SGD with momentum 0.9; the networks are built as in models/ (TensorFlow's "same"
+padding). bf16 is autocast; compile is torch.compile of the network and its loss, in its default mode.
 """
 import resource
 import statistics
@@ -35,7 +35,7 @@ class Same(nn.Module):
 
 
 def conv(inputs, filters, kernel, stride=1, relu=True, bias=True, groups=1, same=True):
-    # Where the padding is symmetric, the convolution itself pads: that is PyTorch's fast path.
+    # If the padding is symmetric, the convolution itself pads, which is PyTorch's fast path.
     symmetric = same and stride == 1 and kernel % 2 == 1
     layers = [] if symmetric or not same or kernel == 1 else [Same(kernel, stride)]
     layers.append(nn.Conv2d(inputs, filters, kernel, stride, padding=kernel // 2 if symmetric else 0,
@@ -48,7 +48,7 @@ def conv(inputs, filters, kernel, stride=1, relu=True, bias=True, groups=1, same
 def pool(kernel=3, stride=2):
     if stride == 1:
         return nn.MaxPool2d(kernel, 1, padding=kernel // 2)
-    return nn.MaxPool2d(kernel, stride, ceil_mode=True)  # The same windows: what lies outside never wins.
+    return nn.MaxPool2d(kernel, stride, ceil_mode=True)  # The same windows as "same" padding: padding never wins.
 
 
 class Inception(nn.Module):
@@ -141,7 +141,7 @@ WARM_UP = 2
 
 
 def sgd(parameters):
-    """SGD with momentum; fused, which is the fastest, where this PyTorch has it on CPUs."""
+    """Returns SGD with momentum: fused, which is the fastest, if this PyTorch has that on CPUs."""
     parameters = list(parameters)
     try:
         return torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, fused=True)
@@ -150,7 +150,7 @@ def sgd(parameters):
 
 
 def measure(name, batch, precision, layout, way, steps):
-    """Seconds of each step."""
+    """Returns the seconds of each step."""
     torch.manual_seed(1)
     net = NETWORKS[name](1000).train()
     size = 227 if name == "alexnet" else 224
@@ -182,7 +182,7 @@ def main():
     torch.set_num_threads(threads)
     try:
         times = measure(name, batch, precision, layout, way, steps)
-    except Exception as error:  # Such as torch.compile without a C++ compiler.
+    except Exception as error:  # For example torch.compile without a C++ compiler.
         reason = (str(error).strip().splitlines() or [""])[0]
         sys.exit(f"{type(error).__name__}: {reason}")
     low, _, high = statistics.quantiles(times, n=4, method="inclusive")

@@ -1,5 +1,5 @@
-# The failures in GoogleTest's log: the first lines of each, what was expected and what came, and where it ended if it did
-# not come to its end.
+# Prints the failures in GoogleTest's log: the first lines of each, with the expected and the actual value; and the test
+# in which the log stops if it is not complete.
 BEGIN { most_tests = 15; most_lines = 7 }
 function show(name,   i) {
   if (++failures > most_tests) return

@@ -1,6 +1,6 @@
-# Part of tools/gpu_check.sh: the page, and beside it what a later run needs.
+# Part of tools/gpu_check.sh: writes the page, and beside it the logs that a later run needs.
 
-# page: writes both as far as they are known.
+# page writes both with the results so far.
 page() {
   {
     heading

@@ -1,5 +1,6 @@
-# The page's tables, from rows.txt (tools/gpu_check/timing.sh says what is in a line). Variables: first, the batch that
-# has targets; batches, networks, precisions (all, in the page's order), wanted (of these); torch, empty if there is none.
+# Prints the page's tables from rows.txt (tools/gpu_check/timing.sh says what is in a line). Variables: first, the batch
+# that has targets; batches, networks, precisions (all, in the page's order); wanted, the precisions to print; torch,
+# empty if there is none.
 BEGIN { FS = "\t" }
 { key = $2 SUBSEP $3 SUBSEP $4 SUBSEP ($1 == "duplex" ? "duplex" : $5)
   speed[key] = $6; low[key] = $7; high[key] = $8; allocated[key] = $9; reserved[key] = $10; run[key] = $12
@@ -9,7 +10,7 @@ BEGIN { FS = "\t" }
 function number(value) { return value > 0 ? sprintf("%.0f", value) : "-" }
 function mebibytes(value) { return number(value / 1048576) }
 
-# Sets what is known of a network, precision and batch.
+# Sets the keys of the figures of a network, precision and batch, and PyTorch's best eager one.
 function look(net, precision, batch,   prefix) {
   prefix = net SUBSEP precision SUBSEP batch SUBSEP
   ours = prefix "duplex"; eager = prefix "eager"; last = prefix "channels_last"; compiled = prefix "compile"
@@ -23,7 +24,7 @@ function ratio_text(of, mark) {
 function target(of, least, mark) {
   return ratio(of) ? ratio_text(of, mark) (ratio(of) >= least ? " yes" : " **no**") : "-"
 }
-# Ours beside one of theirs.
+# Compares our memory with that of one of PyTorch's ways.
 function memory_target(of) {
   if (!(allocated[ours] > 0 && allocated[of] > 0)) return "-"
   return sprintf("%.2f", allocated[ours] / allocated[of]) (allocated[ours] <= allocated[of] ? " yes" : " **no**")

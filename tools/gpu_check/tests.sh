@@ -1,8 +1,8 @@
-# Part of tools/gpu_check.sh: tests on the GPU. What each gave is a section of tests.md, headed by a line that says of
-# what, how it ended (passed, failed, cut, open, lacking) and of which sources; a run that goes on repeats what is not
-# passed or failed.
+# Part of tools/gpu_check.sh: tests on the GPU. The result of each test program is a section of tests.md. A line at its
+# head has the program's name, how it ended (passed, failed, cut, open, lacking), and the mark of the sources. A run
+# that goes on repeats those that have neither passed nor failed.
 
-# section NAME HOW LINE...
+# section NAME HOW LINE... adds a section.
 section() {
   local name=$1 how=$2
   shift 2
@@ -17,7 +17,7 @@ keep_tests() {
 tested() { grep -q "^<!-- gpu_check $1 " "$tests"; }
 tests_failed() { grep -qE '^<!-- gpu_check [a-z]+ (failed|cut) ' "$tests"; }
 
-# suite FOLDER FILTER
+# suite FOLDER FILTER runs a folder's tests on the GPU.
 suite() {
   local log=$logs/$1.log status passed skipped told
   tested "$1" && return
@@ -40,7 +40,7 @@ suite() {
   page
 }
 
-# sanitizer: a training of four steps under compute-sanitizer, which lies beside nvcc, or nearly so.
+# sanitizer runs a training of four steps under compute-sanitizer, which lies beside nvcc or close to it.
 sanitizer() {
   local log=$logs/sanitizer.log status folder program=
   tested sanitizer && return

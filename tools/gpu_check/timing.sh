@@ -1,6 +1,6 @@
-# Part of tools/gpu_check.sh: training speed, ours and PyTorch's, a line of rows.txt for each figure: who, network,
-# precision, batch, layout or way, images a second (median, low, high), peak bytes, bytes reserved, mark of what it depends
-# on, number of the run that measured it, remark. Where a run goes on, what is there is not measured again.
+# Part of tools/gpu_check.sh: times training, ours and PyTorch's. Each figure is a line of rows.txt: who, network,
+# precision, batch, layout or way, images a second (median, low, high), peak bytes, bytes reserved, mark of what it
+# depends on, number of the run that measured it, remark. A run that goes on does not measure figures again.
 
 keep_rows() {
   awk -F'\t' -v ours="$of_ours" -v theirs="$of_theirs" '$11 "" == ($1 == "duplex" ? ours : theirs)' "$rows" >"$rows.new"
@@ -8,10 +8,10 @@ keep_rows() {
   call=$(($(cut -f 12 "$rows" | sort -n | tail -n 1) + 1))
 }
 
-# known WHO NET PRECISION BATCH [WAY]
+# known WHO NET PRECISION BATCH [WAY] tells whether rows.txt has this figure.
 known() { cut -f 1-$# "$rows" | grep -qxF "$(printf '%s\t' "$@" | sed 's/\t$//')"; }
 
-# put: takes rows from a process as they come.
+# put adds rows to rows.txt as a process prints them.
 put() {
   local row
   while IFS= read -r row; do
@@ -20,7 +20,7 @@ put() {
   done
 }
 
-# attempt WHAT SECONDS COMMAND...: what it says goes to bench.log, and to the page if it failed by itself.
+# attempt WHAT SECONDS COMMAND... runs a command. Its errors go to bench.log, and to the page if it failed by itself.
 attempt() {
   local what=$1 most status
   most=$(cap "$2")
@@ -38,10 +38,10 @@ attempt() {
   return $status
 }
 
-# ours_in LAYOUT REMARK NET PRECISION BATCH
+# ours_in LAYOUT REMARK NET PRECISION BATCH times Duplex in one layout.
 ours_in() {
   local most=60
-  [ "$1" = measured ] && most=90  # Three networks are made, with all their engines.
+  [ "$1" = measured ] && most=90  # It makes three networks, with all their engines.
   attempt "$3 $4 $5 duplex, layout $1" $most "$duplex" bench --net "$3" --precision "$4" --batch "$5" --layout "$1" \
     --steps "$steps" --device cuda --row |
     awk -F'\t' -v OFS='\t' -v precision="$4" -v layout="$1" -v rest="$of_ours	$call	$2" '{
@@ -50,7 +50,8 @@ ours_in() {
   return "${PIPESTATUS[0]}"
 }
 
-# ours NET PRECISION BATCH LAYOUT: one without an engine, or too slow to measure, does not cost the row.
+# ours NET PRECISION BATCH LAYOUT times Duplex. If the layout has no engine, or there is no time to measure both, it
+# takes one of them alone, so that the row is not lost.
 ours() {
   local status
   known duplex "$1" "$2" "$3" && return
@@ -66,7 +67,7 @@ ours() {
   fi
 }
 
-# theirs NET PRECISION BATCH:WAY...: in one process, what of it is not known.
+# theirs NET PRECISION BATCH:WAY... times PyTorch, in one process, where rows.txt has no figure yet.
 theirs() {
   local net=$1 precision=$2 cell most=0 cells=()
   [ "$torch" ] || return 0
@@ -84,7 +85,7 @@ theirs() {
   return "${PIPESTATUS[0]}"
 }
 
-# layout_of NET PRECISION, way_of NET PRECISION: what was the faster at the first batch.
+# layout_of NET PRECISION and way_of NET PRECISION print the layout and the way that were faster at the first batch.
 layout_of() {
   awk -F'\t' -v n="$1" -v p="$2" -v b="$first" '$1 == "duplex" && $2 == n && $3 == p && $4 == b { print tolower($5) }' "$rows"
 }
@@ -94,7 +95,7 @@ way_of() {
     END { print way }' "$rows"
 }
 
-# each COMMAND: COMMAND NET PRECISION, for all of them.
+# each COMMAND runs COMMAND NET PRECISION for all networks and precisions.
 each() {
   local net precision
   for precision in $precisions; do
@@ -107,7 +108,7 @@ at_first() {
   theirs "$1" "$2" "$first:eager" "$first:channels_last"
 }
 
-# Two that failed where none succeeded: it does not work here, and the time is better spent.
+# When torch.compile has failed twice and never succeeded, it does not work here, and no more time is spent on it.
 failures_of_compile=0
 compiled() {
   local batch cells=()

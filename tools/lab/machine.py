@@ -1,4 +1,5 @@
-"""Where things run: this machine, or the hosts of tools/netlab.sh; and the programs that are measured there."""
+"""The places where things run, this machine or the hosts of tools/netlab.sh, and the programs that are measured
+there."""
 import atexit
 import json
 import os
@@ -15,7 +16,7 @@ os.environ["NETLAB"] = f"dxl{os.getpid()}"  # Labs of different names do not mee
 
 
 class Failed(Exception):
-    """Something did not run; says what, and its last words."""
+    """A command failed; the text says which one, and the last lines that it printed."""
 
 
 def work_folder():
@@ -28,13 +29,14 @@ WORK = work_folder()
 
 
 def words(command):
-    """A command as a reader types it."""
+    """Returns a command as a reader types it."""
     text = " ".join(shlex.quote(word) for word in command)
     return text.replace("bash tools/netlab.sh", "tools/netlab.sh").replace(WORK, "RUN").replace(DUPLEX, "bin/duplex")
 
 
 def run(command, limit=600, **options):
-    """Its output. Ends it where it takes longer than `limit` seconds."""
+    """Runs a command and returns its output. Ends the command and raises Failed if it takes longer than `limit`
+    seconds."""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           **options) as child:
         return wait(child, command, limit)
@@ -89,7 +91,7 @@ def processor():
 
 
 def setting(name):
-    """A setting of the kernel; "" where there is none."""
+    """Returns a setting of the kernel, or "" if there is none of that name."""
     try:
         with open("/proc/sys/" + name.replace(".", "/"), encoding="ascii", errors="replace") as file:
             return file.read().strip()
@@ -98,7 +100,7 @@ def setting(name):
 
 
 def busy_seconds():
-    """Seconds that all cores together have been busy."""
+    """Returns the seconds that all cores together have been busy."""
     with open("/proc/stat", encoding="ascii") as file:
         ticks = [int(word) for word in file.readline().split()[1:9]]
     return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
@@ -108,7 +110,7 @@ class Loopback:
     """This machine, as one host that reaches itself."""
 
     def __init__(self):
-        self.commands = {}  # For the page: the first of its sort.
+        self.commands = {}  # For the page: the first command of each sort.
 
     def __enter__(self):
         return self
@@ -129,11 +131,11 @@ class Loopback:
 
 
 class Lab(Loopback):
-    """Hosts with a switch between them, while the object is entered."""
+    """Hosts with a switch between them; they exist while the object is entered."""
 
     def __init__(self, hosts, mbit, congestion, buffer=None):
-        """`congestion`: of all connections there, also of programs that have no flag for it. `buffer`: bytes that each of
-        the switch's ports holds; none: tools/netlab.sh's default."""
+        """`congestion` is the congestion control of all connections there, also of programs that have no flag for it.
+        `buffer` is the number of bytes that each of the switch's ports holds; None: tools/netlab.sh's default."""
         super().__init__()
         self.hosts, self.mbit, self.congestion, self.buffer = hosts, mbit, congestion, buffer
 
@@ -143,7 +145,7 @@ class Lab(Loopback):
         self.told("up " + " ".join(holds), command)
         try:
             run(command)
-            for host in range(self.hosts):  # A namespace's default takes only what the machine allows to everyone.
+            for host in range(self.hosts):  # A namespace's default can only be one that the machine allows to everyone.
                 run(self.on(host, ["ip", "route", "replace", "10.77.0.0/24", "dev", "eth0", "congctl",
                                    self.congestion]))
         except BaseException:
@@ -162,7 +164,8 @@ class Lab(Loopback):
 
 
 def iperf3_command():
-    """The program's path, and its environment where make deps unpacked it; or None."""
+    """Returns the command that runs iperf3, with its environment if make deps unpacked it; None if there is no
+    iperf3."""
     found = shutil.which("iperf3")
     if found:
         return ["iperf3"]
@@ -174,7 +177,7 @@ def iperf3_command():
 
 
 class Iperf3:
-    """A server on the place's last host, and measurements from host 0 to it."""
+    """Runs an iperf3 server on host `other` of a place, and measures from host 0 to it."""
 
     def __init__(self, place, other, congestion, port=5311):
         self.place, self.other, self.congestion, self.port = place, other, congestion, str(port)
@@ -188,11 +191,11 @@ class Iperf3:
         stop(self.server)
 
     def gigabits(self, seconds=3, omit=1, both=False):
-        """Payload received, Gbit/s; with `both` the slower of the two directions."""
+        """Returns the payload received, in Gbit/s; with `both`, that of the slower of the two directions."""
         command = iperf3_command() + ["-c", self.place.address(self.other), "-p", self.port, "-C", self.congestion,
                                       "-t", str(seconds), "-O", str(omit), "-J"] + (["--bidir"] if both else [])
         self.place.told("iperf3" + " both" * both, self.place.on(0, command))
-        for _ in range(20):  # Until the server listens, or has ended the test before.
+        for _ in range(20):  # Retry until the server listens, or has ended the test before.
             report = json.loads(run(self.place.on(0, command), 60))
             if "error" not in report:
                 break
@@ -214,7 +217,7 @@ def key_file():
 
 
 def transport(place, net, congestion, repeats, ports=(7117, 7117), classes=1000):
-    """duplex transport between hosts 0 and 1: what the server's side reports."""
+    """Runs duplex transport between hosts 0 and 1, and returns the report of the server's side."""
     key_file()
     logdir = tempfile.mkdtemp(prefix="transport-", dir=WORK)
     addresses = [f"{place.address(host)}:{port}" for host, port in zip((0, 1), ports)]
@@ -238,7 +241,8 @@ def transport(place, net, congestion, repeats, ports=(7117, 7117), classes=1000)
 
 
 def launch(lab, flags, congestion, logdir=None):
-    """duplex launch on all hosts of the lab: the run's directory, and the cores that were busy meanwhile."""
+    """Runs duplex launch on all hosts of the lab; returns the run's directory, and how many cores were busy
+    meanwhile."""
     logdir = logdir or tempfile.mkdtemp(prefix="dist-", dir=WORK)
     nodes = os.path.join(WORK, "nodes")
     with open(nodes, "w", encoding="ascii") as file:

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A stand-in for ssh that reaches the hosts of tools/netlab.sh: duplex launch --ssh tools/lab/netlab-ssh.sh.
-# Usage, like ssh's: netlab-ssh.sh [-o OPTION]... HOST COMMAND
+# Stands in for ssh and reaches the hosts of tools/netlab.sh: duplex launch --ssh tools/lab/netlab-ssh.sh.
+# Usage is like ssh's: netlab-ssh.sh [-o OPTION]... HOST COMMAND
 set -eu
 while [ "${1:-}" = -o ]; do shift 2; done
 host=$1

@@ -1,4 +1,4 @@
-"""How fast this machine is meanwhile: others that share it slow it down now and then."""
+"""Measures how fast this machine is during a run, since others that share it slow it down now and then."""
 import hashlib
 import os
 import statistics
@@ -14,8 +14,8 @@ def stolen_seconds():
 
 
 class Probe:
-    """While it is entered, a thread does the same small piece of work five times a second. `seconds`: of the processor, for
-    a piece, in the median; `stolen`: of all cores together, how many a hypervisor gave to others, in the mean."""
+    """While it is entered, a thread does the same small piece of work five times a second. Then `seconds` is the median
+    processor time of a piece, and `stolen` is how many of all cores a hypervisor gave to others, in the mean."""
 
     def __init__(self):
         self.seconds = self.stolen = 0.0

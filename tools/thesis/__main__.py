@@ -1,20 +1,21 @@
 """The thesis's tables and figures, on this machine: python3 tools/thesis
 
-Costs are measured (t_comm on the lab's network by transport, t_grad on this machine's processor), every point of figures
-6.1 to 6.11 is simulated, and run on the lab with Table 6.1's t_grad replayed, once in the thesis's order (receive all,
-compute, send all) and once with overlap; figures 4.1 to 4.6 are runs whose frames are kept. What is there already is not
-done again, but for simulations by another commit, so an interrupted run goes on where it stopped. Then duplex report
-makes a page of it.
+First, costs are measured: t_comm by duplex transport on the lab's network, t_grad on this machine's processor. Then
+every point of figures 6.1 to 6.11 is simulated, and run on the lab with Table 6.1's t_grad replayed, once in the
+thesis's order (receive all, compute, send all) and once with overlap. Figures 4.1 to 4.6 are runs whose frames are
+kept. Results that are there already are not made again, except simulations by another commit, so an interrupted run
+goes on where it stopped. At the end, duplex report makes a page of all results.
 
-Environment: FULL=1 (every point on the lab: hours; else some of each network, in minutes), FIGURES ("6.3 6.6": those
-of chapter 6 alone), SIMULATE_ONLY=1 (nothing is measured or run), OUT (runs/thesis), PAGE (OUT/index.html), RATE (1000
-Mbit/s), CONGESTION (cubic), DUPLEX. Without root there is no lab: then nothing is run on it.
+Environment: FULL=1 (runs every point on the lab, which takes hours; otherwise some of each network, in minutes),
+FIGURES (only these of chapter 6, such as "6.3 6.6"), SIMULATE_ONLY=1 (nothing is measured or run), OUT (runs/thesis),
+PAGE (OUT/index.html), RATE (1000 Mbit/s), CONGESTION (cubic), DUPLEX. Without root there is no lab, and nothing is run
+on it.
 """
 import os
 import signal
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # Of lab.
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # For the package lab.
 import costs
 import diagrams
 import points
@@ -44,11 +45,12 @@ class Settings:
 
 
 def begin(settings):
-    """What all of it belongs to. Another rate or congestion control would not fit what is there."""
+    """Writes down the settings of the results. Raises Failed if OUT has results of another rate or congestion
+    control."""
     now = {"version": 1, "command": "thesis", "mbit": settings.mbit, "congestion": settings.congestion}
     before = settings.files.read("thesis.json")
     if before and any(before.get(key) != value for key, value in now.items()):
-        raise Failed(f"{settings.files.path('thesis.json')} is of other settings, {before}: choose another OUT")
+        raise Failed(f"{settings.files.path('thesis.json')} has other settings, {before}: choose another OUT")
     settings.files.write("thesis.json", {
         **now, "processor": processor(), "cores": os.cpu_count(), "kernel": os.uname().release,
         "lab": settings.lab or bool(before and before.get("lab"))})

@@ -1,4 +1,4 @@
-"""Figures 4.1 to 4.6: what one iteration looks like, from the frames of a run."""
+"""Figures 4.1 to 4.6 show one iteration, drawn from the frames of a run."""
 import os
 import shutil
 
@@ -8,7 +8,7 @@ WORKERS = 3
 FLAGS = ["--net", "googlenet", "--classes", "256", "--device", "replay:0.4", "--batches", "5", "--overlap", "off",
          "--trace", "--trace-steps", "5"]
 
-# Best: workers take turns at the server's link (7.2), worst: all at once.
+# In the best case workers take turns at the server's link (7.2), in the worst all send at once.
 FIGURES = {"4.1": ["--sync", "join", "--server", "central", "--semaphore", "on"],
            "4.2": ["--sync", "join", "--server", "central"],
            "4.3": ["--sync", "join", "--server", "distributed"],
@@ -18,7 +18,7 @@ FIGURES = {"4.1": ["--sync", "join", "--server", "central", "--semaphore", "on"]
 
 
 def draw(settings):
-    """True: some failed."""
+    """Makes the runs that are missing. Returns True if some failed."""
     failed = False
     for figure, flags in FIGURES.items():
         logdir = settings.files.path(os.path.join("diagrams", figure))

@@ -1,5 +1,5 @@
-"""What has been done so far: a folder of JSON files, each written whole or not at all, and of files with a JSON object
-a line, to which lines are added."""
+"""The results so far, in a folder. It has JSON files, each of which is written whole or not at all, and files with a
+JSON object in each line, to which lines are added."""
 import json
 import os
 
@@ -15,7 +15,8 @@ class Files:
         return os.path.join(self.folder, name)
 
     def read(self, name):
-        """None where it is not there, or is no JSON: then it is made again."""
+        """Returns the content of a file. If it is missing or is no JSON, returns None, and the caller makes it
+        again."""
         try:
             with open(self.path(name), encoding="utf-8") as file:
                 return json.load(file)
@@ -23,7 +24,7 @@ class Files:
             return None
 
     def lines(self, name):
-        """The objects of all whole lines; none where the file is not there."""
+        """Returns the objects of all complete lines; there are none if the file is missing."""
         objects = []
         try:
             with open(self.path(name), encoding="utf-8") as file:
@@ -37,7 +38,7 @@ class Files:
         return objects
 
     def add(self, name, content):
-        """A line; one that was not finished before goes."""
+        """Adds a line. Removes an incomplete last line, which an interrupted run left."""
         with open(self.path(name), "ab+") as file:
             file.seek(0)
             file.truncate(file.read().rfind(b"\n") + 1)

@@ -1,4 +1,4 @@
-"""Figures 6.1 to 6.11: the speedup of N workers, simulated and run on the lab."""
+"""Figures 6.1 to 6.11 show the speedup of N workers, simulated and run on the lab."""
 import csv
 import json
 import os
@@ -9,7 +9,7 @@ import costs
 from lab.machine import DUPLEX, WORK, Failed, Lab, launch, run
 from lab.probe import Probe
 
-# Figure: network, what a step is, the greatest N, and N that the lab does unless it is to do all.
+# Figure: network, value of --sync, the greatest N, and each N that runs on the lab without FULL=1.
 FIGURES = {"6.1": ("vgg16e", "join", 4, ()), "6.2": ("googlenet", "join", 8, (4, 8)),
            "6.3": ("squeezenet", "join", 8, (2, 4, 8)), "6.4": ("resnet34", "join", 8, (4,)),
            "6.5": ("googlenet", "split", 8, (4,)), "6.6": ("squeezenet", "split", 8, (4, 8)),
@@ -17,26 +17,26 @@ FIGURES = {"6.1": ("vgg16e", "join", 4, ()), "6.2": ("googlenet", "join", 8, (4,
            "6.9": ("googlenet", "none", 8, (4,)), "6.10": ("squeezenet", "none", 8, (4, 8)),
            "6.11": ("resnet34", "none", 8, ())}
 
-BATCH = 840  # Images: 1 to 8 workers can share it evenly.
+BATCH = 840  # Images; 1 to 8 workers can share them evenly.
 
-# The thesis's order with its shards, and what duplex does.
+# The thesis's order with its shards, and duplex's default.
 ORDERS = {"strict": ["--overlap", "off", "--shards", "tensors"], "overlap": ["--overlap", "on", "--shards", "even"]}
 
-# Where connections meet at a port, a central server's or that of one with more than its share, chance decides who comes
-# first; asynchronous workers go on as they began. So a point is the mean of so many simulations, and of so many runs, if
-# they do not take too long.
+# Where connections meet at a port, which is a central server's or that of an owner with more than its share, chance
+# decides which comes first, and asynchronous workers go on as they began. So a point is the mean of so many
+# simulations, and of so many runs if they do not take too long.
 SEEDS = {"join": 4, "split": 4, "none": 8}
 RUNS = {"join": 1, "split": 1, "none": 4}
 
-STEPS = 8  # Of every worker: enough for a median.
+STEPS = 8  # Steps of every worker, which are enough for a median.
 
-SECONDS = 150  # That a point may take on the lab, about.
+SECONDS = 150  # Roughly the limit for a point on the lab.
 
-# What waits at a port of the lab's switch at most (tools/netlab.sh: latency 50ms).
+# The longest queue at a port of the lab's switch, in seconds of its rate (tools/netlab.sh: latency 50ms).
 QUEUE_SECONDS = 0.05
 
-# A run during which this machine was so much slower than at its best, or had so many of its cores taken away, is done
-# again after the others, and once more; of all runs, earlier ones too, the least disturbed one is kept.
+# If this machine was so much slower than at its best during a run, or so many of its cores were taken away, the run is
+# repeated after the others, at most twice. The least disturbed of all runs is kept, earlier ones included.
 SLOWER, STOLEN, TRIES = 1.5, 0.05, 3
 
 RESULTS = "points.jsonl"
@@ -57,12 +57,12 @@ class Point:
         return self.workers + (self.server == "central")
 
     def step_at_most(self, t_comm):
-        """Seconds, about: (4.7), and (4.12)."""
+        """Returns roughly how many seconds a step takes at most, by (4.7) and (4.12)."""
         t_grad = self.t_grad / (self.workers if self.sync == "split" else 1)
         return t_grad + 2 * t_comm * (self.workers if self.server == "central" else 1)
 
     def steps(self, t_comm):
-        """Of every worker, in a run; fewer where that takes too long."""
+        """Returns the steps of every worker in a run; fewer than STEPS if that takes too long."""
         return max(4, min(STEPS, int(SECONDS / self.step_at_most(t_comm))))
 
     def runs(self, t_comm):
@@ -76,7 +76,7 @@ class Point:
                 "--sync", self.sync, *(ORDERS[self.order] if shards else ORDERS[self.order][:2])]
 
     def seconds_at_most(self, t_comm):
-        """Of a run on the lab, about."""
+        """Returns roughly how many seconds the point takes on the lab at most."""
         return self.runs(t_comm) * self.steps(t_comm) * self.step_at_most(t_comm)
 
 
@@ -94,9 +94,9 @@ def seconds_of_steps(logdir):
 
 
 def measured(point, logdir):
-    """The speedup of a run, real or simulated, by the same rule. Of a synchronous one from the median of the first
-    worker's steps but the first two (or one of few), which carry the initial weights and fill the queues; of an asynchronous one
-    from what all workers do in a second, since each has a pace of its own."""
+    """Returns the speedup of a run, real or simulated, by the same rule. For a synchronous run it comes from the median
+    of the first worker's steps, without the first two (or, of few, the first), which carry the initial weights and fill
+    the queues. For an asynchronous run it comes from the steps a second of all workers, since each has its own pace."""
     steps = seconds_of_steps(logdir)
     if point.sync == "none":
         ranks = []
@@ -146,13 +146,13 @@ def replay_one(settings, lab, point):
 
 
 class Results:
-    """Of points, by what they are of and how they were found: simulated, or lab."""
+    """The results of points, by point and by how they were found: "simulated" or "lab"."""
 
     def __init__(self, settings):
         self.settings = settings
         lines = settings.files.lines(RESULTS)
         self.all = {(line["kind"], self.key(line)): line for line in lines}
-        if len(self.all) < len(lines):  # Later ones took the place of earlier ones.
+        if len(self.all) < len(lines):  # Later lines replace earlier ones of the same point.
             settings.files.write_lines(RESULTS, self.all.values())
 
     @staticmethod
@@ -176,7 +176,7 @@ class Results:
         return [point for point in points if not self.of("lab", point)]
 
     def to_repeat(self, points):
-        """Those whose runs were disturbed."""
+        """Returns the points whose runs were disturbed."""
         return [point for point in points for line in [self.of("lab", point)] if line and line["disturbance"] > 1]
 
 
@@ -190,7 +190,7 @@ def simulate(settings):
 
 
 def replay(settings):
-    """True: some failed."""
+    """Runs points on the lab. Returns True if some failed."""
     results = Results(settings)
     wanted = [point for point in all_points(settings) if settings.full or point.workers in point.quick]
     failed = replay_all(settings, results, results.to_run(wanted))
@@ -200,7 +200,8 @@ def replay(settings):
 
 
 def replay_all(settings, results, left):
-    """On labs of as many hosts as a point has, so that nothing else is there."""
+    """Runs each point on a lab with only as many hosts as it needs, so that no others disturb it. Returns True if some
+    failed."""
     failed = False
     left.sort(key=lambda point: (point.hosts, settings.figures.index(point.figure)))
     while left:

@@ -1,11 +1,11 @@
 """The training speed of every network on this machine's CPU: python3 tools/benchmarks/cpu
 
-Beside the ceiling that oneDNN's convolutions set, and beside the newest PyTorch that pip offers (peer.py says how it is
-found). Prints this run's section of docs/results/cpu.md, and writes it there when all networks were asked for. What
-PyTorch cannot run is told; only what Duplex does not run is a failure.
+It stands beside the ceiling that oneDNN's convolutions set, and beside the newest PyTorch that pip offers (peer.py says
+how it is found). Prints this run's section of docs/results/cpu.md, and writes it there when all networks were asked
+for. If PyTorch cannot run a network, the page says so; it is a failure only if Duplex cannot.
 
-Environment: BATCHES ("8 16"), STEPS (9 that count), PASSES (2), NETWORKS, THREADS (all cores), PAGE (where it is
-written; empty: nowhere), TORCH_VENV, PYTHON (both: peer.py), DUPLEX.
+Environment: BATCHES ("8 16"), STEPS (9 that count), PASSES (2), NETWORKS, THREADS (all cores), PAGE (the file to write;
+empty: none), TORCH_VENV, PYTHON (both: peer.py), DUPLEX.
 """
 import datetime
 import os
@@ -14,7 +14,7 @@ import re
 import signal
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))  # The package lab lies there.
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))  # For the package lab.
 import page
 import peer
 from lab.machine import DUPLEX, Failed, commit, processor, quiet
@@ -36,7 +36,7 @@ class Settings:
         version = re.search(r"oneDNN (\d[\d.]*)", self.device)
         self.onednn = version.group(1) if version else ""
         if self.steps < 2:
-            sys.exit("bench: STEPS has to be at least 2, of which the range is told")
+            sys.exit("bench: STEPS has to be at least 2, to have a range")
 
     @staticmethod
     def say(line):
@@ -44,16 +44,17 @@ class Settings:
 
 
 def device(threads):
-    """What Duplex computes with, as it tells: such as oneDNN 2.6.3, avx512_core, 2 threads."""
+    """Returns how Duplex computes, in its own words, such as "oneDNN 2.6.3, avx512_core, 2 threads"."""
     told = quiet([DUPLEX, "bench", "--net", "lenet", "--batch", "2", "--steps", "2", "--threads", str(threads)])
     return told.split("batch 2, ", 1)[-1].split(": ", 1)[0]
 
 
 def compiler():
-    """The one that left its name in Duplex; GCC's is in the C library's parts, too."""
+    """Returns the compiler that left its name in Duplex; GCC's name is also in the parts that come from the C
+    library."""
     with open(DUPLEX, "rb") as file:
         names = re.findall(rb"clang version [\d.]+|GCC: \([^)\0]*\) [\d.]+", file.read())
-    names = sorted({name.decode() for name in names}, reverse=True)  # clang before GCC.
+    names = sorted({name.decode() for name in names}, reverse=True)  # This puts clang before GCC.
     return names[0] if names else "an unknown compiler"
 
 
@@ -87,7 +88,7 @@ def main():
     told, cells, probes, failed = facts(settings, other), [], {}, False
     for batch in settings.batches:
         for network in settings.networks:
-            if other and network not in probes:  # Once: torch.compile takes a minute each time.
+            if other and network not in probes:  # Probe once, since torch.compile takes a minute each time.
                 probes[network] = Probe(other, network, batch, settings)
             try:
                 cells.append(Cell(network, batch, other, probes.get(network), settings))

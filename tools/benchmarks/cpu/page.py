@@ -1,4 +1,4 @@
-"""The page of results: a section for each major version of oneDNN, of which a run replaces its own."""
+"""The page of results has a section for each major version of oneDNN; a run replaces the section of its own version."""
 import re
 import textwrap
 
@@ -35,7 +35,7 @@ here."""
 
 
 def table(columns, rows):
-    """Columns of text: the first to the left, the others to the right."""
+    """Returns a table as plain text: the first column is aligned to the left, the others to the right."""
     lines = [[str(cell) for cell in row] for row in [columns, *rows]]
     widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
     return "\n".join(
@@ -74,7 +74,7 @@ def probe_table(probes):
 
 
 def failures(probes):
-    """Equal reasons once."""
+    """Returns a line for each reason why PyTorch failed, with all the configurations that failed for it."""
     reasons = {}
     for probe in probes:
         for (precision, configuration), why in probe.failures.items():
@@ -91,7 +91,7 @@ def title(onednn):
 
 
 def section(onednn, facts, cells, probes):
-    """Of one run. `onednn`: the version that Duplex has; empty without."""
+    """Returns the section of one run. `onednn` is the version that Duplex has; empty if it has none."""
     parts = [title(onednn), "\n".join(prose("- " + fact, "  ") for fact in facts),
              "Float32, images a second:", float32_table(cells)]
     if any("bf16" in cell.torch for cell in cells):
@@ -103,7 +103,7 @@ def section(onednn, facts, cells, probes):
 
 
 def sections_of(text):
-    """Those of a page, by oneDNN's major version."""
+    """Returns the sections of a page, by oneDNN's major version."""
     found = {}
     for part in re.split(r"^(?=## )", text, flags=re.M):
         version = re.match(r"## With(?:out)? oneDNN ?(\d*)", part)
@@ -113,14 +113,14 @@ def sections_of(text):
 
 
 def rates_of(part):
-    """Duplex's images a second in a section, by network and batch."""
+    """Returns Duplex's images a second in a section, by network and batch."""
     tables = part.partition("Float32, images a second:")[2].split("\n\n")
     rows = re.findall(r"^    (\w+) +(\d+) +([\d.]+) \(", tables[1] if len(tables) > 1 else "", re.M)
     return {(network, int(batch)): float(rate) for network, batch, rate in rows}
 
 
 def lost(sections):
-    """What is left with oneDNN 3 of the rates with oneDNN 2, where both were measured."""
+    """Returns a table of the part of oneDNN 2's rates that is left with oneDNN 3, where both were measured."""
     rates = [rates_of(sections.get(major, "")) for major in "23"]
     both = [[network, batch, f"{rate:.2f}", f"{rates[1][network, batch]:.2f}", f"{rates[1][network, batch] / rate:.2f}"]
             for (network, batch), rate in rates[0].items() if (network, batch) in rates[1]]
@@ -131,7 +131,7 @@ def lost(sections):
 
 
 def page(old, onednn, own):
-    """The page with this run's section in the place of an earlier one's."""
+    """Returns the page with this run's section in the place of an earlier one's."""
     sections = {**sections_of(old), onednn.split(".")[0]: own}
     parts = [HEAD, INTRO, *(sections[major].rstrip() for major in sorted(sections)), "## What the figures mean", NOTES,
              "## What is lost with oneDNN 3", WINOGRAD, lost(sections)]

@@ -1,11 +1,12 @@
-"""The PyTorch to compare with: the newest that pip offers, in a virtual environment of its own, or what is there."""
+"""The PyTorch to compare with is the newest that pip offers, in a virtual environment of its own, or an installed
+one."""
 import os
 import subprocess
 import sys
 
 from lab.machine import Failed, run
 
-MINUTES = 30  # What an installation may take.
+MINUTES = 30  # Limit for an installation.
 FACTS = r"""
 import re, torch
 from importlib import metadata
@@ -33,7 +34,7 @@ class Peer:
 
 
 def peer_of(*pythons):
-    """The first of these that can import torch; None where none can."""
+    """Returns the first of these that can import torch, or None if none can."""
     for python in pythons:
         try:
             return Peer(python)
@@ -43,7 +44,7 @@ def peer_of(*pythons):
 
 
 def attempt(command, limit, **options):
-    """Exit code, output, errors. A command that takes longer than `limit` seconds has failed."""
+    """Returns exit code, output and errors of a command, which has failed if it takes longer than `limit` seconds."""
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               timeout=limit, check=False, **options)
@@ -55,7 +56,7 @@ def attempt(command, limit, **options):
 
 
 def reason(output, errors):
-    """The first line that tells of an error, or the last."""
+    """Returns the first line that begins with "error", or else the last line."""
     lines = (output + "\n" + errors).strip().splitlines() or ["no reason given"]
     return next((line for line in lines if line.lower().startswith("error")), lines[-1])[:200]
 
@@ -68,7 +69,7 @@ class Environment:
         self.python = os.path.join(folder, "bin", "python")
 
     def make(self):
-        """None where it is there, or has been made; otherwise why not. Replaces one whose Python does not run any more."""
+        """Makes it, unless it is there and its Python still runs. Returns None, or the reason why there is none."""
         ours = os.path.exists(os.path.join(self.folder, "pyvenv.cfg"))
         if not ours and os.path.isdir(self.folder) and os.listdir(self.folder):
             return f"{self.folder} is no virtual environment, so nothing is installed there"
@@ -81,20 +82,20 @@ class Environment:
         return attempt([self.python, "-m", "pip", "--disable-pip-version-check", *arguments], limit)
 
     def offered(self):
-        """The newest version that pip offers this Python, and why there is none."""
+        """Returns the newest version that pip offers this Python and None, or None and the reason why there is none."""
         code, *output = self.pip("index", "versions", "torch", "--retries", "1", "--timeout", "15", limit=90)
         name, _, version = next((line for line in output[0].splitlines() if line.startswith("torch (")), "").partition("(")
         return (version.rstrip(")"), None) if code == 0 and name else (None, reason(*output))
 
     def install(self, version):
-        """None, or why it failed. numpy: PyTorch warns without it."""
+        """Installs PyTorch, and numpy, since PyTorch warns without it. Returns None, or the reason why that failed."""
         code, *output = self.pip("install", "--quiet", "--no-cache-dir", "--upgrade", f"torch=={version}", "numpy",
                                 limit=60 * MINUTES)
         return None if code == 0 else reason(*output)
 
 
 def newest(folder, say):
-    """The peer in this environment, brought up to what pip offers; None where there is none."""
+    """Brings PyTorch in this environment up to what pip offers. Returns the peer, or None if there is none."""
     environment = Environment(folder)
     problem = environment.make()
     if problem:
@@ -122,16 +123,17 @@ def newest(folder, say):
 
 
 def find(say):
-    """The peer, or None; `say` tells the user which, and why.
+    """Returns the peer, or None; `say` tells the user which one it is, and why.
 
-    Environment: PYTHON (one that has torch: it is taken), TORCH_VENV (where the newest is installed; empty: nowhere).
+    Environment: PYTHON (a Python with torch, which is then taken), TORCH_VENV (folder to install the newest in; empty:
+    do not install).
     """
     if os.environ.get("PYTHON"):
         peer = peer_of(os.environ["PYTHON"])
         if peer is None:
             say(f"PyTorch: {os.environ['PYTHON']} cannot import torch; its columns stay empty")
     else:
-        # A version of Python each: a checkout may be shared by several systems.
+        # Each version of Python has its own folder, since several systems may share a checkout.
         folder = os.environ.get("TORCH_VENV", f".deps/torch-python{sys.version_info[0]}.{sys.version_info[1]}")
         peer = newest(folder, say) if folder else None
         if peer is None:

@@ -1,4 +1,4 @@
-"""Runs of Duplex and of PyTorch, a process each, and what they gave."""
+"""Runs of Duplex and of PyTorch, each in a process of its own, and their results."""
 import os
 import statistics
 
@@ -6,16 +6,16 @@ from lab.machine import DUPLEX, Failed, WORK, run
 from peer import attempt
 
 PRECISIONS = ("float32", "bf16")
-# Of PyTorch: layout, way of running, and their name in tables.
+# PyTorch's configurations: layout, way of running, and their name in tables.
 CONFIGURATIONS = {("default", "eager"): "eager", ("channels_last", "eager"): "eager cl",
                   ("default", "compile"): "compile", ("channels_last", "compile"): "compile cl"}
 PROBE_STEPS = 3
-LIMIT = 900  # Seconds that a process may take.
+LIMIT = 900  # In seconds, for a process.
 
 
 class Rate:
-    """Images a second over the passes: the median of the passes' medians; from the least low to the greatest high
-    quartile. Bytes of resident memory, the greatest."""
+    """Images a second over the passes: the median of the passes' medians, and the range from their least low quartile
+    to their greatest high one. `bytes` is the peak of resident memory in any pass."""
 
     def __init__(self):
         self.medians, self.edges, self.bytes = [], [], 0.0
@@ -37,7 +37,7 @@ class Rate:
 
 
 class Duplex:
-    """What `duplex bench` gave for one network and batch."""
+    """The results of `duplex bench` for one network and batch."""
 
     def __init__(self):
         self.rate, self.gflops, self.seconds, self.ceiling = Rate(), [], [], 0.0
@@ -45,7 +45,7 @@ class Duplex:
     def turn(self, network, batch, settings, with_ceiling):
         command = [DUPLEX, "bench", "--net", network, "--batch", str(batch), "--steps", str(settings.steps), "--threads",
                    str(settings.threads), "--row"]
-        if with_ceiling and settings.onednn:  # Where there is no oneDNN, there is no such flag.
+        if with_ceiling and settings.onednn:  # Without oneDNN there is no such flag.
             command += ["--ceiling", "0.05"]
         cells = run(command, limit=LIMIT).rstrip("\n").split("\t")
         self.rate.add(cells[2], cells[3], cells[4], cells[8])
@@ -58,10 +58,10 @@ class Duplex:
 
 
 def torch_row(peer, network, batch, precision, configuration, steps, threads):
-    """Median, low and high quartile, the fastest step's images a second, bytes. Failed says why there is none."""
+    """Returns images a second (median, low and high quartile, of the fastest step) and peak bytes. Raises Failed."""
     layout, way = configuration
     script = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "torch_step.py")
-    # What torch.compile generates is kept until the end of this run, not longer.
+    # The files that torch.compile generates are kept until the end of this run, but not longer.
     environment = dict(os.environ, OPENBLAS_NUM_THREADS=str(threads), TORCHINDUCTOR_CACHE_DIR=os.path.join(WORK, "inductor"))
     command = [peer.python, "-W", "ignore", script, network, str(batch), precision, layout, way, str(steps), str(threads)]
     code, output, errors = attempt(command, LIMIT, env=environment)
@@ -72,7 +72,7 @@ def torch_row(peer, network, batch, precision, configuration, steps, threads):
 
 
 class Probe:
-    """Which configuration of PyTorch is the fastest with one network and batch, for each precision."""
+    """Finds which configuration of PyTorch is the fastest with one network and batch, for each precision."""
 
     def __init__(self, peer, network, batch, settings):
         settings.say(f"{network}, batch {batch}: which of PyTorch's configurations is the fastest")
@@ -83,7 +83,7 @@ class Probe:
                 key = precision, configuration
                 try:
                     row = torch_row(peer, network, batch, *key, PROBE_STEPS, settings.threads)
-                    self.rates[key] = float(row[3])  # The fastest step: others of this machine delay it the least.
+                    self.rates[key] = float(row[3])  # Others on this machine delay the fastest step the least.
                 except Failed as failure:
                     self.fail(precision, configuration, failure, settings)
 
@@ -92,13 +92,13 @@ class Probe:
         settings.say(f"{self.what}, {precision} {CONFIGURATIONS[configuration]}: {failure}")
 
     def best(self, precision):
-        """None where all of them failed."""
+        """Returns the fastest configuration, or None if all of them failed."""
         rates = {key[1]: rate for key, rate in self.rates.items() if key[0] == precision}
         return max(rates, key=rates.get) if rates else None
 
 
 class Cell:
-    """One network and batch: Duplex, and PyTorch's best of each precision, in turns."""
+    """Measures one network and batch: Duplex and PyTorch's best configuration of each precision, in turns."""
 
     def __init__(self, network, batch, peer, probe, settings):
         self.network, self.batch, self.duplex = network, batch, Duplex()

@@ -1,11 +1,12 @@
 """The wire's speed figures, each beside a peer or an equation in the same run: python3 tools/benchmarks/wire
 
-Prints a Markdown page, and writes it to docs/results/wire.md when all sections were asked for. A figure that falls
-short is told; only what does not run is a failure. What needs several hosts needs root: they are tools/netlab.sh's.
+Prints a Markdown page, and writes it to docs/results/wire.md when all sections were asked for. The page says which
+figures fall short; it is a failure only if something does not run. Sections with several hosts need root, since the
+hosts are tools/netlab.sh's.
 
 Environment: SECTIONS (link loopback exchange incast replay semaphore trace), REPEATS (2 turns of ours and the peer),
 TRANSFERS (3 in a turn), CONGESTION (the system's; a list: "cubic bbr"), RATE (1000 Mbit/s), SLOW ("1 2": section 5 as
-fast as Table 6.1 and half as fast), FAST=1 (SLOW=1), PAGE (where it is written; empty: nowhere), PYTHON (one that has
+fast as Table 6.1 and half as fast), FAST=1 (SLOW=1), PAGE (the file to write; empty: none), PYTHON (one that has
 torch), DUPLEX.
 """
 import datetime
@@ -15,7 +16,7 @@ import random
 import signal
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))  # The package lab lies there.
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))  # For the package lab.
 import links
 import options
 import ranks
@@ -34,7 +35,7 @@ class Settings:
         self.repeats, self.transfers = int(words("REPEATS", "2")[0]), int(words("TRANSFERS", "3")[0])
         kind = "available" if os.geteuid() == 0 else "allowed"
         there = setting(f"net.ipv4.tcp_{kind}_congestion_control").split()
-        # What duplex takes of itself.
+        # The default is what duplex takes by itself.
         self.congestion = words(
             "CONGESTION", "cubic" if "cubic" in there else setting("net.ipv4.tcp_congestion_control"))
         # Loopback's figures differ threefold between these two.

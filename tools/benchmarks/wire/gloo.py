@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Gloo's all-reduce, the yardstick of an exchange: one rank a process.
+"""Gloo's all-reduce, the yardstick of an exchange. A process is one rank.
 
 gloo.py RANK RANKS STORE INTERFACE BYTES REPEATS
 
-Sums BYTES of float32 over all ranks, REPEATS times after once that does not count, each from a barrier on; then as
-often after SETTLING that do not count, each from the end of the one before, as a training's steps are. Ranks meet at a
-TCP store on host STORE, rank 0's. Rank 0 prints two lines: the seconds of the first, the slowest rank's; of the second,
-its own.
+Sums BYTES of float32 over all ranks in two ways. In the first, each of REPEATS sums begins at a barrier, after one that
+does not count. In the second, each begins where the one before ends, as a training's steps do, after SETTLING that do
+not count. Ranks meet at rank 0's TCP store, on host STORE. Rank 0 prints a line of seconds for each way: in the first
+line the slowest rank's, in the second its own.
 """
 import os
 import sys
@@ -16,7 +16,7 @@ rank, ranks, size, repeats = (int(sys.argv[index]) for index in (1, 2, 5, 6))
 store, interface = sys.argv[3:5]
 os.environ["GLOO_SOCKET_IFNAME"] = interface
 
-import torch  # noqa: E402  # After the environment that it reads.
+import torch  # noqa: E402  # It reads the environment that was just set.
 import torch.distributed as distributed  # noqa: E402
 
 SETTLING = 4
@@ -40,7 +40,7 @@ def from_barriers():
 
 
 def in_a_row():
-    values.fill_(0)  # Sums do not grow.
+    values.fill_(0)  # Zeros, so that the sums do not grow.
     distributed.barrier()
     before = time.perf_counter()
     for step in range(SETTLING + repeats):

@@ -1,4 +1,4 @@
-"""Two hosts: what one connection moves, beside iperf3, on a shaped link and on loopback."""
+"""The speed of one connection between two hosts, on a shaped link and on loopback, beside iperf3's."""
 from lab.machine import Iperf3, Lab, Loopback, iperf3_command, transport
 from page import Spread, at_least, at_most, commands, count, digits, section, table
 
@@ -10,7 +10,8 @@ def slower(report, what, *directions):
 
 
 def transfers_of(net, settings):
-    """Transfers of each kind in a process: VGG16E's, with a hundred times SqueezeNet's bytes, are few."""
+    """Returns the number of transfers of each kind in a process: one for VGG16E, with a hundred times SqueezeNet's
+    bytes."""
     return 1 if net == "vgg16e" else settings.transfers
 
 
@@ -58,7 +59,7 @@ def loopback(settings):
     place, rows, verdicts = Loopback(), [], []
     for congestion in settings.loopback_congestion:
         rates, reports = [], {net: [] for net in ("resnet34", "vgg16e")}
-        turns = 4 * settings.repeats  # Short ones: others on the machine share its memory's bandwidth.
+        turns = 4 * settings.repeats  # Turns are short, since others on the machine share its memory's bandwidth.
         for turn in range(turns):
             settings.say(f"loopback: {congestion}, turn {turn + 1} of {turns}")
             if iperf3_command():

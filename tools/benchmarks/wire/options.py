@@ -1,4 +1,4 @@
-"""What options of duplex dist gain or cost: semaphores, the trace."""
+"""How much options of duplex dist gain or cost: semaphores, the trace."""
 import shutil
 
 from lab.machine import Lab, launch

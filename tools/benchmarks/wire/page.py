@@ -1,10 +1,10 @@
-"""What the page is made of: medians with their spread, tables, verdicts."""
+"""The parts of the page: medians with their range, tables, verdicts."""
 import statistics
 import textwrap
 
 
 class Spread:
-    """Median, least and greatest of some values."""
+    """The median, the least and the greatest of some values."""
 
     def __init__(self, values):
         self.values = list(values)
@@ -19,13 +19,13 @@ class Spread:
 
 
 def digits(value):
-    """Four significant digits, and no exponent."""
+    """Returns the value with four significant digits and without an exponent."""
     decimals = 0 if value >= 1000 else 1 if value >= 100 else 2 if value >= 10 else 3 if value >= 1 else 4
     return f"{value:.{decimals}f}"
 
 
 def at_most(value, target):
-    """Whether a target is met, in figures."""
+    """Returns the verdict: "met", or by how much the target is missed."""
     return "met" if value <= target else f"missed by {100 * (value / target - 1):.1f}%"
 
 
@@ -38,14 +38,14 @@ def within(value, part):
 
 
 def table(columns, rows):
-    """Markdown; the first column is text, the others are figures."""
+    """Returns a table in Markdown; the first column is text, the others are figures."""
     lines = ["| " + " | ".join(columns) + " |", "|" + "|".join(["---"] + ["---:"] * (len(columns) - 1)) + "|"]
     lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
     return "\n".join(lines)
 
 
 def commands(told):
-    """The first of each sort; others differ in network, congestion control and the like."""
+    """Returns the first command of each sort; others differ in network, congestion control and the like."""
     return "\n".join("    " + line for line in told.values())
 
 
@@ -54,12 +54,12 @@ def prose(text, indent=""):
 
 
 def section(title, *parts):
-    """Prose, commands, tables."""
+    """Returns a section of prose, commands and tables."""
     return "\n\n".join([f"## {title}", *(part if part[0] in "| " else prose(part) for part in parts)]) + "\n"
 
 
 def count(verdicts):
-    """The last line of a section."""
+    """Returns the last line of a section."""
     judged = [verdict for verdict in verdicts if verdict]
     missed = sum(verdict != "met" for verdict in judged)
     return f"{len(judged) - missed} of {len(judged)} targets met." if judged else "No target here."

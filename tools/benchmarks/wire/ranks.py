@@ -1,4 +1,4 @@
-"""Many hosts: what duplex dist takes there when nothing is computed, or as much as Table 6.1 says."""
+"""The time of duplex dist on many hosts, when nothing is computed, or as much as Table 6.1 says."""
 import csv
 import os
 import shutil
@@ -8,29 +8,29 @@ from lab.machine import DUPLEX, Failed, Iperf3, Lab, iperf3_command, launch, run
 from page import Spread, at_least, at_most, commands, count, digits, section, table, within
 
 GLOO = "tools/benchmarks/wire/gloo.py"
-SMALL_BUFFER = 1_000_000  # Bytes of a port of a switch that costs little.
-NOTHING = "replay:0.000001"  # Seconds of computing: none to speak of.
+SMALL_BUFFER = 1_000_000  # Bytes that a port of a cheap switch holds.
+NOTHING = "replay:0.000001"  # Computing takes next to no time.
 
-# Network, batches, t_grad (Table 6.1), speedup to reach at N=8, the thesis's (figures 6.1 to 6.4).
+# Network, batches, t_grad (Table 6.1), speedup to reach at N=8, and the thesis's speedup (figures 6.1 to 6.4).
 TABLE_6_1 = (("googlenet", 9, 0.763, 7.2, "4.0"), ("squeezenet", 9, 0.758, 7.6, "6.5"),
              ("resnet34", 8, 0.821, 4.7, "2.1"), ("vgg16e", 4, 0.719, None, "below 1"))
 
 
 def step_seconds(logdir, skipped=2):
-    """Of the steps that run as all following would: without the first, which carries the initial weights, and the
-    second, in which the queues fill."""
+    """Returns the seconds of the steps that run as all later ones would. The first step carries the initial weights,
+    and in the second the queues fill, so these two are left out."""
     with open(os.path.join(logdir, "metrics.csv"), encoding="ascii") as file:
         return [float(row["total_s"]) for row in csv.DictReader(file)][skipped:]
 
 
 def weight_bytes(net, classes):
-    """Of all trained parameters, as float32."""
+    """Returns the bytes of all trained parameters, as float32."""
     lines = run([DUPLEX, "nets", net, "--classes", str(classes)]).splitlines()
     return 4 * int(next(line for line in lines if line.startswith("total")).split()[1].replace(",", ""))
 
 
 def payload_rate(lab, settings, congestion):
-    """Gbit/s that iperf3 receives between two hosts; without it, the rate less headers."""
+    """Returns the Gbit/s that iperf3 receives between two hosts; without iperf3, the rate less headers."""
     if not iperf3_command():
         return settings.mbit * 1e-3 * 1448 / 1514
     with Iperf3(lab, 1, congestion) as iperf3:
@@ -47,7 +47,8 @@ def python_with_torch():
 
 
 def gloo(lab, python, size, repeats):
-    """Seconds of all-reduces over all hosts of the lab: of each from a barrier on, and of each in a row of them."""
+    """Returns the seconds of all-reduces over all hosts of the lab: of those that begin at a barrier, and of those in a
+    row."""
     arguments = [str(lab.hosts), lab.address(0), "eth0", str(size), str(repeats)]
     all_commands = [lab.on(rank, [python, GLOO, str(rank), *arguments]) for rank in range(lab.hosts)]
     lab.told("gloo", all_commands[0])
@@ -67,7 +68,7 @@ def exchange(settings):
     for congestion in settings.congestion:
         for ranks, slow, buffer in ((4, 1, None), (8, 1, None), (8, 2, None), (8, 2, SMALL_BUFFER)):
             ours, alone, theirs, mbit = [], [], [], settings.mbit / slow
-            holds = f"{(buffer or 0.05 * mbit * 125e3) * 1e-6:.2f}"  # Else tools/netlab.sh's 50 ms.
+            holds = f"{(buffer or 0.05 * mbit * 125e3) * 1e-6:.2f}"  # The default is tools/netlab.sh's 50 ms.
             with Lab(ranks, mbit, congestion, buffer) as lab:
                 for turn in range(settings.repeats):
                     settings.say(f"exchange: {congestion}, {ranks} ranks, {mbit:g} Mbit/s, ports of {holds} MB, turn "
@@ -115,8 +116,9 @@ def frames(logdir, rank):
 
 
 def waits(logdir, workers):
-    """{"weights" or "gradient": {step: [seconds a worker]}}: from the moment when the step's first byte of any worker
-    left the server, or reached it, until this worker's last one was there. Hub time, which is the server's."""
+    """Returns {"weights" or "gradient": {step: [seconds of each worker]}}. A worker's time goes from the moment when
+    the step's first byte of any worker left the server, or reached it, until this worker's last one arrived. Times are
+    on the coordinator's clock, which is the server's."""
     first = {"weights": {}, "gradient": {}}
     last = {"weights": {}, "gradient": {}}
     for frame in frames(logdir, 0):
