@@ -1,4 +1,4 @@
-// What a user sees: output, exit codes, and one clear line where something is wrong.
+// Tests the command line as a user sees it: output, exit codes, and one clear line for each error.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace duplex::tools::testing {
 namespace {
 
-/// Exit code, and one line on standard error that holds all of `parts`.
+/// Expects an exit code, and one line on standard error that has all of `parts`.
 void expect_error(const Result& result, int exit, const std::vector<std::string>& parts) {
   EXPECT_EQ(result.exit, exit) << result.err;
   const std::size_t begin = result.err.rfind("duplex: ");
@@ -30,8 +30,8 @@ class Cli : public ::testing::Test {
   Cli() { write_squares(data_.path(), 60, 20); }
 
   std::vector<std::string> local(const std::vector<std::string>& more) const {
-    std::filesystem::remove_all(folder_ /
-                                "run");  // No run takes a directory that another has used.
+    // No run takes a directory that another run has used.
+    std::filesystem::remove_all(folder_ / "run");
     std::vector<std::string> arguments{
         "local",         "--net",     "lenet", "--datadir", data_.path(), "--logdir",
         folder_ / "run", "--threads", "1",     "--batch",   "10"};
@@ -129,7 +129,7 @@ TEST_F(Cli, BatchesAloneSayHowLong) {
     EXPECT_EQ(result.exit, 0) << result.err;
     return nlohmann::json::parse(read_text(folder_ / "run/summary.json")).at("steps").get<int>();
   };
-  EXPECT_EQ(steps({}), 6);  // An epoch: 60 images in batches of 10.
+  EXPECT_EQ(steps({}), 6);  // One epoch is 60 images in batches of 10.
   EXPECT_EQ(steps({"--batches", "11"}), 11);
   EXPECT_EQ(steps({"--batches", "11", "--epochs", "1"}), 6);
   EXPECT_EQ(steps({"--batches", "3", "--epochs", "2"}), 3);
@@ -142,7 +142,7 @@ TEST_F(Cli, NoRunTakesAnothersDirectory) {
   expect_error(run(training), 2, {folder_ / "run", "holds a run already", "--logdir"});
   EXPECT_EQ(read_text(folder_ / "run/metrics.csv"), metrics);
 
-  // Those that are named by the second are told apart.
+  // Runs without --logdir name their directories by the second; those of one second still differ.
   std::vector<std::string> unnamed = training;
   unnamed.erase(std::find(unnamed.begin(), unnamed.end(), "--logdir"),
                 std::find(unnamed.begin(), unnamed.end(), "--threads"));
@@ -168,7 +168,7 @@ TEST(Program, TellsItsVersion) {
     EXPECT_NE(result.out.find(part), std::string::npos) << part << "\n" << result.out;
 }
 
-/// Tests between the epochs change nothing of the training.
+/// Tests between epochs change nothing in the training.
 TEST_F(Cli, TestsBetweenEpochs) {
   const std::vector<std::string> training{"--epochs", "5", "--lr", "0.05", "--save"};
   const auto with = [&](std::vector<std::string> flags) {

@@ -1,4 +1,4 @@
-// Trainings and tests that meet numbers which are not finite, and data that cannot be tested on.
+// Trainings and tests that meet numbers which are not finite, and data without usable test images.
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -11,7 +11,7 @@ namespace {
 
 class Divergence : public TrainingRuns {
  protected:
-  /// Weights of one batch's training, with one element spoilt.
+  /// Writes the weights that one batch's training leaves, with one element set to NaN.
   std::string spoilt_checkpoint(const std::string& parameter) const {
     const std::string sound = folder_ / "sound.safetensors";
     std::string spoilt = folder_ / "spoilt.safetensors";
@@ -79,7 +79,7 @@ TEST_F(Divergence, IsSeenInTheSameStepOnEveryDevice) {
   }
 }
 
-/// The rank that notices first says so; the others learn from it, or notice too.
+/// The rank that notices first says so; the others are told by it, or notice too.
 TEST_F(Divergence, EndsEveryRank) {
   int noticed = 0;
   for (Process& process : start("huge", 2, 8, {"--lr", "1e30", "--epochs", "4"})) {
@@ -92,8 +92,8 @@ TEST_F(Divergence, EndsEveryRank) {
   EXPECT_GE(noticed, 1);
 }
 
-/// A grey PNG of 2x2 pixels. Of the bad one all checksums are right, but its pixels are in a
-/// deflate block of the kind that is reserved: only the decoder finds that out.
+/// A grey PNG of 2x2 pixels. In the bad one all checksums are right, but its pixels are in a
+/// deflate block of the reserved kind, which only the decoder finds out.
 std::string image(bool good) {
   static constexpr unsigned char sound[] = {
       0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0x00, 0x00, 0x00, 0x0D, 0x49, 0x48, 0x44,
@@ -142,8 +142,8 @@ TEST_F(Divergence, UnreadableTestImagesAreLeftOutAndNamed) {
   EXPECT_NE(pack.out.find("good/10.png"), std::string::npos) << pack.out;
 }
 
-/// The weights that the last step has made are looked at, too: nothing is saved. What was measured
-/// of ranks that have ended together is written all the same.
+/// The weights that the last step has made are looked at, too, so none are saved. Measurements of
+/// ranks that have ended together are written all the same.
 TEST_F(Divergence, OfTheLastStepIsSeen) {
   const Result alone = run(arguments("local", "last", 16, {"--lr", "3e38", "--batches", "1"}));
   EXPECT_EQ(alone.exit, 1);

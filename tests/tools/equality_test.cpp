@@ -1,6 +1,6 @@
-// Training with others is training alone: losses and weights of N ranks against one machine that
-// has the N-fold batch, or that adds up the gradients of N batches, on networks with branches,
-// residual additions, dropout and batch normalisation.
+// Training with others equals training alone. Losses and weights of N ranks are compared with those
+// of one machine that has the N-fold batch, or that adds up the gradients of N batches, on networks
+// with branches, residual additions, dropout and batch normalisation.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,17 +22,17 @@ namespace duplex::tools {
 namespace {
 
 constexpr std::uint64_t steps = 3, seed = 7;
-constexpr std::int64_t workers = 3, share = 4;  // Samples a worker has of each step.
+constexpr std::int64_t workers = 3, share = 4;  // Samples of each step that a worker has.
 using Values = std::vector<std::vector<float>>;
 
-/// What a training leaves: losses by step, then by part of the batch; trained parameters; running
-/// statistics.
+/// The outcome of a training: losses by step, then by part of the batch; trained parameters;
+/// running statistics.
 struct Outcome {
   std::vector<std::vector<double>> losses;
   Values weights, statistics;
 };
 
-/// Resnet34's residual blocks, few and narrow, with both kinds of shortcut.
+/// Resnet34's residual blocks, but few and narrow, with both kinds of shortcut.
 Model small_resnet(bool batch_norm) {
   Model net("SmallResnet", {1, 3, 16, 16});
   const auto conv = [&](const std::string& name, Model::Node x, std::int64_t filters,
@@ -63,7 +63,7 @@ LearningRate rate() {
   return rate;
 }
 
-/// Samples are told by their number over the whole training.
+/// Images that differ by their number in the whole training.
 class Images {
  public:
   Images(const Model& model, std::int64_t first, std::int64_t count) : first_(first) {
@@ -75,7 +75,7 @@ class Images {
       labels_.push_back(static_cast<std::int32_t>(i % model.classes()));
     }
   }
-  /// One step on them; the loss.
+  /// Trains one step with these images; returns the loss.
   double train(Network& network, Exchange& exchange, std::uint64_t step) const {
     ForwardContext context;
     context.seed = seed;
@@ -102,7 +102,7 @@ Values download(Network& network, const std::vector<Parameter>& parameters) {
   return values;
 }
 
-/// One machine: batches of `batch`, `parts` of them to an update.
+/// Trains on one machine, in batches of `batch`, with `parts` of them for each update.
 Outcome alone(const Model& model, std::int64_t batch, std::int64_t parts, std::uint64_t updates) {
   const auto device = make_device("cpu", 1);
   Network network(model, *device, batch);
@@ -127,12 +127,13 @@ Outcome alone(const Model& model, std::int64_t batch, std::int64_t parts, std::u
 std::unique_ptr<Device> cpu(int) {
   return make_device("cpu", 1);
 }
-/// Two share a GPU, each in a layout of its own, and the one between them has none.
+/// Two workers share a GPU, each with a layout of its own; the one between them has no GPU.
 std::unique_ptr<Device> mixed(int worker) {
   return worker == 1 ? cpu(worker) : make_device("cuda", 1, {0, Precision::float32, worker == 2});
 }
 
-/// Three workers with a part each; the statistics are the first worker's.
+/// Trains with three workers, each with its part of the batch; the statistics are the first
+/// worker's.
 Outcome together(const Model& model, net::ServerMode mode, std::uint64_t updates,
                  std::unique_ptr<Device> (*device_of)(int worker) = cpu, bool overlap = true) {
   const net::Topology topology{mode, mode == net::ServerMode::central ? 4 : 3, 0};
@@ -177,7 +178,7 @@ Outcome together(const Model& model, net::ServerMode mode, std::uint64_t updates
   return outcome;
 }
 
-/// Norm of a - b, of all parameters together.
+/// The norm of a - b over all parameters together.
 double distance(const Values& a, const Values& b) {
   if (a.size() != b.size()) return INFINITY;
   double sum = 0.0;
@@ -194,8 +195,9 @@ double mean(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-/// Both servers give the same bits; these are the accumulation's bits; and the N-fold batch's but
-/// for a part of `rounding` of the way that training takes the weights. 0: that is not compared.
+/// Expects the same bits from both servers and from accumulation. The N-fold batch has to give the
+/// same but for `rounding`, as a part of the distance that training moves the weights; 0: it is not
+/// compared.
 void compare(const Model& model, double rounding) {
   const Outcome distributed = together(model, net::ServerMode::distributed, steps);
   const Outcome central = together(model, net::ServerMode::central, steps);
@@ -223,15 +225,15 @@ TEST(Equality, GoogLeNetWithDropoutAndAuxiliaryClassifiers) {
   options.classes = 5;
   options.input = 80;
   options.auxiliary = true;
-  // Rounding carries a few of its deep layers' activations over a kink, each worth a 300th of the
-  // gradient. Dropout by rank instead of by sample would be a difference of 0.6.
+  // Rounding carries a few activations of the deep layers over a kink, and each of these changes a
+  // 300th of the gradient. Dropout by rank instead of by sample would make a difference of 0.6.
   compare(models::build("googlenet", options), 0.02);
 }
 
 TEST(Equality, BatchNormalisationNormalisesEachWorkersBatch) {
   const Model model = small_resnet(true);
   compare(model, 0.0);
-  // So it is another training than with the batches in one.
+  // So this is a different training than with all batches in one.
   const Outcome distributed = together(model, net::ServerMode::distributed, steps);
   const Values whole = alone(model, share * workers, 1, steps).weights;
   const double way = distance(alone(model, share, 1, 0).weights, whole);
@@ -242,7 +244,7 @@ TEST(Equality, RunningStatisticsAreThoseOfTheWorkersOwnBatches) {
   const Model model = small_resnet(true);
   const Outcome distributed = together(model, net::ServerMode::distributed, 1);
   EXPECT_EQ(distributed.statistics, together(model, net::ServerMode::central, 1).statistics);
-  // The first worker has seen the first part of the step, and nothing of the others.
+  // The first worker has seen the first part of the step, and none of the others' parts.
   EXPECT_EQ(distributed.statistics, alone(model, share, 1, 1).statistics);
   EXPECT_NE(distributed.statistics, alone(model, share * workers, 1, 1).statistics);
 }

@@ -1,5 +1,5 @@
-// duplex estimate: against an evaluation of the equations in fractions (tests/oracle/estimates.py),
-// and what it says.
+// Tests duplex estimate against an evaluation of the equations in fractions
+// (tests/oracle/estimates.py), and tests its output.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -99,7 +99,7 @@ TEST(EstimateCommand, TakesWhatRunsHaveMeasured) {
   ASSERT_EQ(result.exit, 0) << result.err;
   EXPECT_NEAR(std::stod(result.out), 2 * 0.5 / 0.75, 1e-8);
   EXPECT_NE(result.err.find("t_grad 500.0 ms from"), std::string::npos) << result.err;
-  // What is given counts, then the first that has it.
+  // A flag's figure counts before those of runs, and then that of the first run that has one.
   std::filesystem::create_directories(folder / "other");
   write("other/config.json",
         {{"version", 1}, {"command", "local"}, {"title", "LeNet"}, {"batch", 4}});
@@ -112,7 +112,7 @@ TEST(EstimateCommand, TakesWhatRunsHaveMeasured) {
   const Result half = run({"estimate", "--from", folder / "alone", "--workers", "2"});
   EXPECT_EQ(half.exit, 2);
   EXPECT_NE(half.err.find("no t_comm"), std::string::npos) << half.err;
-  // Waiting is no computing.
+  // A replayed run has measured no t_grad, since waiting is not computing.
   write(
       "alone/config.json",
       {{"version", 1}, {"command", "dist"}, {"title", "LeNet"}, {"batch", 4}, {"replayed", true}});
@@ -158,7 +158,7 @@ TEST(EstimateCommand, RefusesWhatMakesNoSense) {
   refuses({"--t-grad", "1", "--t-comm", "1", "--workers", "1", "--advise"}, "2 workers");
 }
 
-/// The chart as text, without a display, and as a file.
+/// Plots the chart as text, without a display, and to a file.
 TEST(EstimateCommand, Plots) {
   if (std::system("command -v gnuplot >/dev/null") != 0)
     GTEST_SKIP() << "gnuplot is not installed (make deps; package gnuplot-nox)";
@@ -188,7 +188,8 @@ TEST(EstimateCommand, Plots) {
 }
 
 TEST(Advice, FindsTheBestOfAllNumbersOfWorkers) {
-  const Costs costs{0.033, 0.758};  // SqueezeNet: split on a central server peaks (thesis: N = 4).
+  // Split with a central server has a peak for SqueezeNet (thesis: N = 4).
+  const Costs costs{0.033, 0.758};
   const Way split{net::Sync::split, net::ServerMode::central};
   const Best best = best_of(split, costs, 8, 128);
   for (int n = 2; n <= 8; ++n)
@@ -208,7 +209,7 @@ TEST(Advice, BreakEvenIsWhereTheBestWayIsAsFastAsOneMachine) {
 TEST(Advice, SaysWhetherItPaysInLinesOfATerminal) {
   const std::string yes = advice({0.21, 0.763}, 8, 128, 125e6);
   EXPECT_NE(yes.find("It pays: sync join, distributed, with 8 workers"), std::string::npos) << yes;
-  // 16 iterations of 1.75 * 0.21 s and 0.763 s.
+  // These are 16 iterations of 1.75 * 0.21 s, and of 0.763 s.
   EXPECT_NE(yes.find("Computing dominates: of 128 batches, moving alone takes 5.880 s,\n"
                      "computing alone 12.21 s"),
             std::string::npos)
@@ -222,7 +223,7 @@ TEST(Advice, SaysWhetherItPaysInLinesOfATerminal) {
   }
 }
 
-/// By what the worker waits for: in turns, the i-th of them for i transfers.
+/// With a turn for each worker, the i-th worker waits for i transfers.
 TEST(Advice, TransfersInTurnsAreNeverSlowerOnAverage) {
   const Costs costs{0.5, 1.0};
   for (int n = 1; n <= 8; ++n) {

@@ -1,5 +1,5 @@
-// duplex launch: ranks that begin and end together, and launch stop, which ends them however they
-// were started.
+// Tests duplex launch, whose ranks begin and end together, and launch stop, which ends ranks
+// however they were started.
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ namespace {
 
 class Launch : public TrainingRuns {
  protected:
-  /// A rank that is started by hand. By itself it ends in half a minute.
+  /// Starts a rank by hand. It ends by itself in half a minute.
   Process rank(const std::string& nodefile, int index) const {
     const std::string name = std::filesystem::path(nodefile).filename().string();
     return Process(rank_words(nodefile, index, folder_ / ("by-hand-" + name)));
@@ -43,7 +43,7 @@ class Launch : public TrainingRuns {
     return run({"launch", "stop", "--nodefile", nodefile});
   }
 
-  /// Processes of dist whose command line has these words, as the kernel lists them.
+  /// Counts the processes of dist whose command line has these words, as the kernel lists them.
   static std::size_t running(const std::string& words) {
     std::size_t count = 0;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -54,8 +54,8 @@ class Launch : public TrainingRuns {
     return count;
   }
 
-  /// Until `launch stop` would find `count` ranks of the nodefile, 20 seconds at most: they have
-  /// read their flags, and wait for one another.
+  /// Waits until `launch stop` would find `count` ranks of the nodefile, for 20 seconds at most. By
+  /// then they have read their flags, and wait for one another.
   static void await_records(const std::string& nodefile, std::size_t count) {
     const std::string folder = "/tmp/duplex-" + std::to_string(::geteuid());
     for (int i = 0; i < 2000; ++i) {
@@ -140,7 +140,7 @@ TEST_F(Launch, StopEndsARankThatWaitsForItsPeersAndHasARelativeNodefile) {
   EXPECT_EQ(result.exit, 0) << result.err;
   EXPECT_EQ(result.out, "launch: stopped 1 rank on 127.0.0.1\n");
   EXPECT_EQ(waiting.wait().exit, 128 + SIGTERM);
-  EXPECT_EQ(running(others), 1U);  // They have another nodefile.
+  EXPECT_EQ(running(others), 1U);  // These have another nodefile.
 
   const Result again = stop(nodes);
   EXPECT_EQ(again.exit, 0) << again.err;
@@ -179,7 +179,7 @@ TEST_F(Launch, StopRunsThisProgramOnOtherMachines) {
             std::string::npos)
       << commands.out;
 
-  // As sshd does, a shell runs what follows the host.
+  // A shell runs the words behind the host, as sshd does.
   const Result done = stop("shift 3; exec sh -c \"$*\"\n", {});
   EXPECT_EQ(done.exit, 0) << done.err;
   for (const char* host : {"127.0.0.1", "198.51.100.7", "203.0.113.7"}) {
@@ -196,7 +196,8 @@ TEST_F(Launch, StopRunsThisProgramOnOtherMachines) {
 }
 
 TEST_F(Launch, ARankWithoutARecordTrainsAndSaysSo) {
-  // In a system of its own, with a /tmp that is made here, in which the folder is open to all.
+  // Runs in a mount namespace of its own, with a /tmp that is made here, in which the folder is
+  // open to all.
   const std::string own = folder_ / "tmp", records = "/tmp/duplex-0";
   const auto in_own = [&](const std::string& script, const std::vector<std::string>& words) {
     const std::string mounted = "exec 3< \"$DUPLEX\" && mount --bind \"$0\" /tmp && " + script;

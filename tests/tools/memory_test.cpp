@@ -1,4 +1,4 @@
-// What a rank keeps in memory, in copies of the network's weights.
+// How much memory a rank takes, in copies of the network's weights.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -18,7 +18,7 @@ class Memory : public ::testing::Test {
 #endif
   }
 
-  /// Peak of each rank of a run, in copies of Resnet34's weights.
+  /// Returns the peak memory of each rank of a run, in copies of Resnet34's weights.
   std::vector<double> dist(int ranks, const std::vector<std::string>& more) {
     std::string nodes;
     for (int port : free_ports(ranks)) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
@@ -52,12 +52,13 @@ class Memory : public ::testing::Test {
     return json.at("peak_memory_bytes").get<double>() / weights_bytes;
   }
 
-  static constexpr double weights_bytes = 21289802 * 4.0;  ///< Resnet34 with 10 classes.
+  static constexpr double weights_bytes = 21289802 * 4.0;  ///< Weights of Resnet34 with 10 classes.
   TemporaryFolder data_, folder_;
 };
 
-/// A worker beside one that trains alone: a copy of weights and gradients in host memory more, and
-/// of the others' gradients of its own share what came before its turn, two thirds at most.
+/// A worker of several needs more host memory than one that trains alone: a copy of weights and
+/// gradients, and those gradients of its own share that came from others before their turn, which
+/// are two thirds of a copy at most.
 TEST_F(Memory, AWorkerHasOneMoreCopyOfWeightsAndGradients) {
   const std::vector<std::string> train{"--datadir", data_.path(), "--input", "32",        "--batch",
                                        "2",         "--batches",  "5",       "--threads", "1"};
@@ -68,8 +69,8 @@ TEST_F(Memory, AWorkerHasOneMoreCopyOfWeightsAndGradients) {
   for (const double peak : dist(3, train)) EXPECT_LT(peak, alone + 2.8);
 }
 
-/// Weights, what it sums up, what came before its turn, a copy of each at most; not one for each
-/// worker.
+/// A central server keeps the weights, the sums, and gradients that came before their turn: at most
+/// one copy of each, and not one for each worker.
 TEST_F(Memory, ACentralServersDoesNotGrowWithItsWorkers) {
   std::vector<std::string> central{"--server",  "central", "--device",  "replay:0.001",
                                    "--classes", "10",      "--batches", "6"};

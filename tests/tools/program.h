@@ -1,4 +1,4 @@
-// Runs bin/duplex as a user does: a process, its output, its exit code.
+// Runs bin/duplex as a user does, and gives its output and exit code.
 #pragma once
 #include <string>
 #include <vector>
@@ -6,14 +6,14 @@
 namespace duplex::tools::testing {
 
 struct Result {
-  int exit = -1;  ///< Exit code; 128 + signal where one ended it.
+  int exit = -1;  ///< Exit code; 128 + signal if a signal ended it.
   std::string out, err;
 };
 
-/// A program that runs. Ended with SIGKILL if it is still there at the end.
+/// A program that runs. It is ended with SIGKILL if it still runs at the end.
 class Process {
  public:
-  /// `arguments`: the command and its flags. `program`: $DUPLEX unless it is given.
+  /// `arguments` are the command and its flags. `program` is $DUPLEX unless it is given.
   explicit Process(const std::vector<std::string>& arguments, const std::string& program = "");
   ~Process();
   Process(Process&& other) noexcept;
@@ -21,30 +21,30 @@ class Process {
   Process& operator=(const Process&) = delete;
   Process& operator=(Process&&) = delete;
 
-  /// Until it ends, or is ended with SIGKILL after a minute.
+  /// Waits until the program ends; ends it with SIGKILL after a minute.
   Result wait();
   void kill(int signal) const;
 
  private:
   int pid_ = -1;
-  int out_ = -1, err_ = -1;  ///< Unnamed files that take the output.
+  int out_ = -1, err_ = -1;  ///< Unnamed files that receive the output.
 };
 
 Result run(const std::vector<std::string>& arguments);
 
-/// IDX files (Fashion-MNIST's form) of 28x28 images in 10 classes that can be told apart: a class
-/// is a bright square in a place of its own, under noise.
+/// Writes IDX files (Fashion-MNIST's format) of 28x28 images in 10 classes that can be told apart:
+/// each class is a bright square in a place of its own, under noise.
 void write_squares(const std::string& folder, int train, int test);
 
-/// Words of a command line, and more of them.
+/// Appends more words to those of a command line.
 std::vector<std::string> plus(std::vector<std::string> words, const std::vector<std::string>& more);
 
 std::string read_text(const std::string& path);
 void write_text(const std::string& path, const std::string& text);
-/// Waits until a file has so many bytes, 20 seconds at most.
+/// Waits until a file has so many bytes, for 20 seconds at most.
 void await_bytes(const std::string& path, std::size_t bytes);
 
-/// `count` ports on loopback that were free a moment ago.
+/// Returns `count` ports on loopback that were free a moment ago.
 std::vector<int> free_ports(int count);
 
 }  // namespace duplex::tools::testing

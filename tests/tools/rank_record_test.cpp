@@ -1,5 +1,5 @@
-// Records of running ranks: who is found, and what is refused. A process has one record at most, so
-// those of ranks that run are held by forked children.
+// Tests records of running ranks: which are found, and which are refused. A process has one record
+// at most, so forked children hold those of the ranks.
 #include "tools/launch/rank_record.h"
 
 #include <fcntl.h>
@@ -20,8 +20,8 @@
 namespace duplex::tools::testing {
 namespace {
 
-/// A forked child runs this: it has a record, says through `pipe` whether it does (y, n), and waits
-/// for its end, half a minute at most.
+/// Runs in a forked child: makes a record, tells through `pipe` whether it has one (y, n), and
+/// waits to be ended, for half a minute at most.
 [[noreturn]] void hold_record(const std::string& nodefile, int rank, const std::string& folder,
                               int pipe) {
   ::alarm(30);
@@ -30,7 +30,7 @@ namespace {
   for (;;) ::pause();
 }
 
-/// A process with a record, until it goes.
+/// A process that has a record until it ends.
 class Holder {
  public:
   Holder(const std::string& nodefile, int rank, const std::string& folder) {
@@ -70,7 +70,7 @@ class Records : public ::testing::Test {
 };
 
 TEST_F(Records, ThoseOfANodefileAreFoundWithTheirProcesses) {
-  EXPECT_TRUE(running_ranks("nodes", folder_).empty());  // There is no folder yet.
+  EXPECT_TRUE(running_ranks("nodes", folder_).empty());  // The folder does not exist yet.
   const Holder one("nodes", 1, folder_), zero("./x/../nodes", 0, folder_),
       other("other nodes", 0, folder_);
   ASSERT_TRUE(one.recorded() && zero.recorded() && other.recorded());
@@ -104,7 +104,7 @@ TEST_F(Records, StaleOnesAreRemovedAndTellOfNobody) {
   ASSERT_TRUE(killed.recorded() && also.recorded());
   killed.kill();
   EXPECT_EQ(files(), 2U);
-  const Holder next("other nodes", 0, folder_);  // A rank's start looks, too.
+  const Holder next("other nodes", 0, folder_);  // A rank that starts looks for stale records, too.
   EXPECT_EQ(files(), 2U);
   also.kill();
   EXPECT_TRUE(running_ranks("nodes", folder_).empty());
@@ -123,7 +123,8 @@ TEST_F(Records, ManyRanksThatStartAtOnceAllHaveTheirs) {
     if (starters.back() == 0) {
       char byte = 0;
       ::close(go[1]);
-      if (::read(go[0], &byte, 1) != 0) ::_exit(1);  // Its end is the signal for all.
+      // The pipe's end is the signal for all ranks.
+      if (::read(go[0], &byte, 1) != 0) ::_exit(1);
       hold_record("nodes", rank, folder_, done[1]);
     }
   }
@@ -168,14 +169,14 @@ TEST_F(Records, AFolderThatIsNotTheUsersAloneIsRefused) {
   refused(folder_, "accessible to others");
   ASSERT_EQ(::chmod(folder_.c_str(), 0700), 0);
   EXPECT_EQ(RankRecord("nodes", 0, folder_).trouble(), "");
-  // A folder of root, or, for root itself, of somebody else.
+  // Use a folder of root, or, if root runs this, of somebody else.
   if (::geteuid() != 0) {
     refused("/", "another user");
   } else {
     ASSERT_EQ(::chown(folder_.c_str(), 1, 1), 0);
     refused(folder_, "another user");
   }
-  EXPECT_EQ(files(), 1U);  // The one that is no folder.
+  EXPECT_EQ(files(), 1U);  // It is the one that is no folder.
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which rank a process is, from flags and from environments as launchers make them.
+// Tests which rank a process is, by flags and by environments as launchers make them.
 #include "tools/launch/rank_source.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ RankSource find(const Variables& variables, const RankFlags& flags = {}) {
   });
 }
 
-/// "host:port host:port", by rank.
+/// Returns "host:port host:port", by rank.
 std::string addresses(const RankSource& source) {
   std::string text;
   for (const net::Address& address : source.addresses) {
@@ -52,7 +52,7 @@ void expect_refused(const Variables& variables, const RankFlags& flags,
 
 const RankFlags none, central{"", -1, true};
 
-/// As srun of Slurm 22.05 sets them: rank 3 of 5 on three machines.
+/// The variables that srun of Slurm 22.05 sets, for rank 3 of 5 on three machines.
 const Variables in_step{{"SLURM_STEP_ID", "0"},
                         {"SLURM_PROCID", "3"},
                         {"SLURM_NTASKS", "5"},
@@ -63,7 +63,7 @@ const Variables in_step{{"SLURM_STEP_ID", "0"},
                         {"SLURM_STEP_NODELIST", "lab[09-11]"},
                         {"SLURM_STEP_TASKS_PER_NODE", "3,1(x2)"}};
 
-/// A script of sbatch.
+/// The variables of a script of sbatch.
 const Variables in_batch{{"SLURM_JOB_ID", "7"},  {"SLURM_PROCID", "0"},
                          {"SLURM_NTASKS", "5"},  {"SLURM_NODEID", "0"},
                          {"SLURM_LOCALID", "0"}, {"SLURM_TASKS_PER_NODE", "3,1(x2)"}};
@@ -81,7 +81,7 @@ Variables with_rank(const std::string& rank, const std::string& size) {
 
 class RankSources : public ::testing::Test {
  protected:
-  /// A nodefile of `count` ranks: a0, a1 ...
+  /// Writes a nodefile of `count` ranks: a0, a1 ...
   RankFlags nodes(int count, int index = -1) const {
     std::string lines;
     for (int i = 0; i < count; ++i) lines += "a" + std::to_string(i) + "\n";
@@ -152,7 +152,7 @@ TEST_F(RankSources, WhatOnlyStartedAShellDoesNotCount) {
   EXPECT_EQ(find(in_batch, nodes(2, 1)).rank, 1);
   EXPECT_EQ(find(in_batch + with_rank("1", "2"), nodes(2)).rank, 1);
   expect_refused(in_batch, nodes(5), {"no rank"});
-  // srun --pty bash, or a step of its own for every rank.
+  // This is srun --pty bash, or a step of its own for every rank.
   const Variables one = in_step + Variables{{"SLURM_PROCID", "0"},
                                             {"SLURM_STEP_NUM_NODES", "1"},
                                             {"SLURM_STEP_NUM_TASKS", "1"}};
@@ -260,7 +260,7 @@ TEST_F(RankSources, HowManyComputeHere) {
   };
   EXPECT_EQ(on_two(0, false), 3);
   EXPECT_EQ(on_two(4, false), 3);
-  EXPECT_EQ(on_two(1, true), 2);  // The server is there, too, and computes nothing.
+  EXPECT_EQ(on_two(1, true), 2);  // The server is on that machine, too, and computes nothing.
   EXPECT_EQ(on_two(2, true), 3);
   EXPECT_FALSE(find({}, {folder_ / "hosts", 0, false}).launched);
 
@@ -278,17 +278,17 @@ TEST_F(RankSources, HowManyComputeHere) {
 TEST(RankSource, RanksOfAMachineShareItsCores) {
   RankSource source;
   EXPECT_EQ(source.threads(16, 16), 16);
-  EXPECT_EQ(source.threads(4, 16), 4);  // Under taskset.
+  EXPECT_EQ(source.threads(4, 16), 4);  // The process runs under taskset.
   source.computing_here = 4;
   EXPECT_EQ(source.threads(16, 16), 4);
-  EXPECT_EQ(source.threads(4, 16), 1);  // All four are under it.
+  EXPECT_EQ(source.threads(4, 16), 1);  // All four ranks run under taskset.
   EXPECT_EQ(source.threads(2, 2), 1);
   EXPECT_EQ(source.threads(7, 7), 1);
   source.launched = true;
   EXPECT_EQ(source.threads(16, 16), 4);
-  EXPECT_EQ(source.threads(4, 16), 4);  // srun -c 4
+  EXPECT_EQ(source.threads(4, 16), 4);  // This is srun -c 4.
   EXPECT_EQ(source.threads(1, 16), 1);
-  EXPECT_EQ(source.threads(8, 16), 4);  // Two on a socket: Open MPI, where not told.
+  EXPECT_EQ(source.threads(8, 16), 4);  // Open MPI's default binds two ranks to each socket.
   EXPECT_EQ(source.threads(1, 2), 1);
 }
 
@@ -315,10 +315,10 @@ TEST(RankSource, WhatIsNoNumber) {
   for (const char* port : {"0", "65536", "http", "65535"}) {
     expect_refused(local + Variables{{"MASTER_PORT", port}}, none, {port});
   }
-  EXPECT_EQ(find(local + Variables{{"RANK", ""}}).rank, 0);  // Set to nothing is not set.
+  EXPECT_EQ(find(local + Variables{{"RANK", ""}}).rank, 0);  // An empty variable counts as not set.
 }
 
-// Of a central server only the first port is listened on.
+// With a central server only the first port is listened on.
 TEST_F(RankSources, ARunWithoutFlags) {
   const std::string port = std::to_string(testing::free_ports(1)[0]);
   const Variables shared{{"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}};

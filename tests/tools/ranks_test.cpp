@@ -1,5 +1,5 @@
-// How runs of several ranks begin and end: replay, transport; ranks that differ, are lost
-// or never come.
+// Tests how runs of several ranks begin and end: replays and transport, and ranks that differ, are
+// lost or never come.
 #include <signal.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ TEST_F(Ranks, ReplayWaitsWhereItWouldCompute) {
   EXPECT_NE(read_text(folder_ / "replay/config.json").find("\"addresses\""), std::string::npos);
   EXPECT_NE(read_text(folder_ / "replay/config.json").find("\"replayed\": true"),
             std::string::npos);
-  // A wait is never shorter than the profile says; how much longer is the machine's affair.
+  // A wait is never shorter than the profile says; how much longer it is depends on the machine.
   std::istringstream rows(read_text(folder_ / "replay/metrics.csv"));
   std::string row;
   std::getline(rows, row);
@@ -70,7 +70,7 @@ TEST_F(Ranks, ReplayWantsAProfileThatFits) {
   };
   ASSERT_EQ(run(arguments("local", "profiled", 8, {"--profile", "--batches", "3"})).exit, 0);
   const std::string profile = folder_ / "profiled/profile.json";
-  EXPECT_EQ(rank("replay:" + profile).exit, 4);  // Rank 1 is missing: the profile was taken.
+  EXPECT_EQ(rank("replay:" + profile).exit, 4);  // Rank 1 is missing, so the profile was accepted.
   const auto refused = [&](const std::string& device, const std::string& why, int exit) {
     const Result result = rank(device);
     EXPECT_EQ(result.exit, exit) << result.err;
@@ -136,8 +136,9 @@ TEST_F(Ranks, TransportTellsBothSidesTheSame) {
   const std::string rate = "\"owner_bytes_per_s\": ", own = figures("ps");
   ASSERT_NE(own.find(rate), std::string::npos) << own;
   const double bytes_a_second = std::stod(own.substr(own.find(rate) + rate.size()));
-  EXPECT_GT(bytes_a_second, 1e7);   // Of any memory;
-  EXPECT_LT(bytes_a_second, 1e13);  // of none.
+  // All memory is faster than the lower bound, and none is as fast as the upper one.
+  EXPECT_GT(bytes_a_second, 1e7);
+  EXPECT_LT(bytes_a_second, 1e13);
 
   std::filesystem::remove_all(folder_ / "transport");
   Process lenet = side("ps", ps, "127.0.0.1", "lenet");

@@ -1,5 +1,5 @@
-// duplex report: what it makes of run directories, whole, interrupted, damaged; and what the
-// thesis's statements become.
+// Tests duplex report with run directories that are complete, interrupted or damaged, and its
+// verdicts on the thesis's statements.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -23,7 +23,7 @@ using testing::Result;
 using testing::run;
 using testing::write_text;
 
-/// A simulated run of three workers.
+/// Simulates a run of three workers.
 void simulate(const std::string& directory) {
   const Result result =
       run({"simulate", "--net", "lenet", "--t-grad", "0.02", "--rate", "100Mbit/s", "--workers",
@@ -41,13 +41,13 @@ TEST(ReportCommand, MakesOnePageOfRunsAndALink) {
   ASSERT_EQ(result.exit, 0) << result.err;
   EXPECT_EQ(result.out, folder / "run/report.html" + "\n");
   const std::string page = read_text(folder / "run/report.html");
-  EXPECT_NE(page.find("137.9 ms"), std::string::npos);  // The link's t_comm.
+  EXPECT_NE(page.find("137.9 ms"), std::string::npos);  // It is the link's t_comm.
   EXPECT_NE(page.find("simulated"), std::string::npos);
   EXPECT_EQ(page.find("<link"), std::string::npos);
   EXPECT_EQ(page.find("src="), std::string::npos);
 }
 
-/// Asynchronous workers have each a pace of its own.
+/// Each asynchronous worker has its own pace.
 TEST(ReportCommand, CountsWhatAllAsynchronousWorkersDo) {
   const TemporaryFolder folder;
   ASSERT_EQ(
@@ -66,7 +66,7 @@ TEST(ReportCommand, CountsWhatAllAsynchronousWorkersDo) {
   EXPECT_EQ(read_run(folder / "run").throughput(), std::nullopt);
 }
 
-/// What the layers of a worker take, by the trace, is its t_grad.
+/// The time of a worker's layers, by the trace, is its t_grad.
 TEST(TraceData, KnowsWhatLayersTake) {
   const TemporaryFolder folder;
   for (const char* server : {"distributed", "central"}) {
@@ -171,7 +171,7 @@ TEST(Chart, HasRoundTicksAroundItsValues) {
   EXPECT_NE(svg(LineChart{}).find("no data"), std::string::npos);
 }
 
-/// A ledger of a central server and a worker: weights from 1 to 3 s, gradients from 5 to 6 s.
+/// A ledger of a central server and a worker has weights from 1 to 3 s, gradients from 5 to 6 s.
 TEST(SequenceDiagram, TakesAnIterationFromWeightsToGradients) {
   const auto frame = [](int rank, int peer, bool sent, bool weights, double first, double last) {
     LedgerFrame frame;
@@ -194,7 +194,7 @@ TEST(SequenceDiagram, TakesAnIterationFromWeightsToGradients) {
   EXPECT_NE(iteration.svg.find("weights to worker 1, 1900 ms"), std::string::npos);
 }
 
-/// A thesis of one point a statement.
+/// A thesis with one point for each statement.
 class Statements : public ::testing::Test {
  protected:
   void point(const std::string& figure, net::ServerMode server, int workers, double lab,
@@ -214,9 +214,9 @@ class Statements : public ::testing::Test {
 TEST_F(Statements, AreConfirmedOrNotByTheLab) {
   EXPECT_EQ(of("6.3").outcome, Verdict::open);
   point("6.3", net::ServerMode::distributed, 8, 6.4, 9.9);
-  EXPECT_EQ(of("6.3").outcome, Verdict::confirmed);  // 6.5
+  EXPECT_EQ(of("6.3").outcome, Verdict::confirmed);  // The thesis has 6.5.
   point("6.4", net::ServerMode::distributed, 8, 2.6, 2.1);
-  EXPECT_EQ(of("6.4").outcome, Verdict::refuted);  // 2.1
+  EXPECT_EQ(of("6.4").outcome, Verdict::refuted);  // The thesis has 2.1.
   EXPECT_EQ(of("6.4").found.rfind("more: 2.60 on the lab, ", 0), 0U) << of("6.4").found;
   point("6.1", net::ServerMode::central, 3, 0.9, 0.9);
   EXPECT_EQ(of("6.1, 6.8").outcome, Verdict::confirmed);
@@ -224,7 +224,7 @@ TEST_F(Statements, AreConfirmedOrNotByTheLab) {
   EXPECT_EQ(of("6.1, 6.8").outcome, Verdict::refuted);
   for (int n = 1; n <= 8; ++n) point("6.6", net::ServerMode::central, n, n == 4 ? 2.0 : 1.0, 1.0);
   EXPECT_EQ(of("6.6").outcome, Verdict::confirmed);
-  point("6.6", net::ServerMode::central, 5, 2.01, 1.0);  // As good as.
+  point("6.6", net::ServerMode::central, 5, 2.01, 1.0);  // It counts as equally good.
   EXPECT_EQ(of("6.6").outcome, Verdict::confirmed);
   point("6.6", net::ServerMode::central, 5, 2.1, 1.0);
   EXPECT_EQ(of("6.6").outcome, Verdict::refuted);
@@ -272,7 +272,8 @@ TEST(ThesisData, SaysWhichFileIsDamaged) {
   refused(R"({"kind": "lab"})");
   refused(R"({"kind": "lab", "figure": "6.1", "server": "central", "workers": 2,)"
           R"( "order": "strict", "commit": "c", "speedup": -1})");
-  write_text(folder / "points.jsonl", good + R"({"kind": "lab", "fig)");  // Was interrupted.
+  // The last line was interrupted.
+  write_text(folder / "points.jsonl", good + R"({"kind": "lab", "fig)");
   const Thesis thesis = read_thesis(folder.path());
   EXPECT_EQ(thesis.point("6.1", net::ServerMode::central, 2)->lab->speedup, 0.5);
   EXPECT_EQ(thesis.commits, std::set<std::string>{"c"});

@@ -1,4 +1,4 @@
-// duplex simulate as a user runs it: beside dist, and with what it is given wrong.
+// Tests duplex simulate as a user runs it: beside dist, and with wrong flags.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ using testing::run;
 using testing::write_text;
 using Words = std::vector<std::string>;
 
-/// The frames of weights and gradients in a ledger, as "sent,1,weights,0,3,0,2048": without times,
-/// in an order that does not depend on them.
+/// Returns the frames of weights and gradients in a ledger, as "sent,1,weights,0,3,0,2048". They
+/// have no times, and their order does not depend on times.
 Words frames_of(const std::string& directory, int rank) {
   std::ifstream file(directory + "/ledger-" + std::to_string(rank) + ".csv");
   Words frames;
@@ -43,8 +43,7 @@ nlohmann::json json_of(const std::string& path) {
   return nlohmann::json::parse(read_text(path));
 }
 
-/// Every rank of a simulated run has to send and receive, frame for frame, what it does in a real
-/// one.
+/// Every rank of a simulated run has to send and receive the same frames as in a real run.
 TEST(SimulateCommand, MovesTheFramesOfDist) {
   struct Case {
     int ranks, workers;
@@ -110,7 +109,7 @@ TEST(SimulateCommand, LeavesARunDirectory) {
   EXPECT_GT(sent, 20);
 }
 
-/// What `simulate` prints but for how long it took.
+/// Returns the output of `simulate` without the time that it took.
 std::string told(const Words& flags) {
   const Result result = run(plus({"simulate", "--net", "lenet", "--t-grad", "0.02", "--rate",
                                   "100Mbit/s", "--workers", "4", "--batches", "40"},
@@ -125,7 +124,7 @@ TEST(SimulateCommand, GivesTheSameForTheSameSeed) {
   EXPECT_NE(told(slow), told(plus(slow, {"--seed", "2"})));
 }
 
-/// Its ledgers are told in virtual time alone, those of turns among them.
+/// The ledgers have only virtual times, also those of a run with turns.
 TEST(SimulateCommand, WritesTheSameLedgersAgain) {
   const TemporaryFolder folder;
   for (const char* name : {"a", "b"})
@@ -160,7 +159,7 @@ TEST(SimulateCommand, TakesWhatRunsHaveMeasured) {
   ASSERT_EQ(result.exit, 0) << result.err;
   EXPECT_NE(result.err.find("t_comm 250.0 ms from"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("owners' 5.00 GB/s from"), std::string::npos) << result.err;
-  // (4.12): 2 * 0.25 / 2 + 0.5, but for the shares' last elements.
+  // By (4.12) it is 2 * 0.25 / 2 + 0.5, but for the shares' last elements.
   EXPECT_NE(result.out.find("speedup  1.33"), std::string::npos) << result.out;
 }
 

@@ -1,4 +1,4 @@
-// The simulation against the thesis's equations, where they are exact.
+// Tests the simulation against the thesis's equations where these are exact.
 #include "tools/simulation/simulation.h"
 
 #include <gtest/gtest.h>
@@ -21,10 +21,10 @@ using net::ServerMode;
 using net::Sync;
 
 constexpr double rate = 125e6, grad = 0.75;
-constexpr int batches = 840;  ///< Divisible by 1 to 8.
+constexpr int batches = 840;  ///< A number that 1 to 8 divide.
 
-/// Three tensors that 1 to 8 ranks can share to the element, on links without latency, with owners
-/// that take no time: what the equations assume. `order`: that of the thesis.
+/// Has what the equations assume: three tensors that 1 to 8 ranks can share to the element, links
+/// without latency, and owners that take no time. The order is the thesis's.
 Spec ideal(Sync sync, ServerMode server, int workers) {
   Spec spec;
   spec.topology = {server, server == ServerMode::central ? workers + 1 : workers, 0};
@@ -40,7 +40,7 @@ Spec ideal(Sync sync, ServerMode server, int workers) {
   return spec;
 }
 
-/// Seconds for a transfer of all weights, with their headers.
+/// Returns the seconds for a transfer of all weights, with their headers.
 double comm_of(const Spec& spec) {
   std::size_t bytes = 0;
   const net::ShardMap map =
@@ -93,7 +93,7 @@ TEST(Simulation, CentralIterationsInTurnsAreTheBest) {
   }
 }
 
-/// Where the link is always busy, and where the workers are (4.13)-(4.15).
+/// Tests a link that is always busy, and workers that are (4.13)-(4.15).
 TEST(Simulation, AsynchronousTurnsAreTheBest) {
   for (const double slower : {1.0, 40.0}) {
     for (int n = 1; n <= 8; ++n) {
@@ -118,16 +118,16 @@ TEST(Simulation, LatencyCountsOnceAWay) {
 
 TEST(Simulation, OwnersTakeTheirTime) {
   Spec spec = ideal(Sync::join, ServerMode::central, 2);
-  spec.counts = {30000};  // A chunk.
+  spec.counts = {30000};  // That is one chunk.
   spec.layers = {{0.25, 0.5, {0}}};
   spec.owner_rate = 1e6;
   const double iteration = sync_central_worst({comm_of(spec), grad}, 2) +
-                           2 * 120000.0 / spec.owner_rate;  // Add, update.
+                           2 * 120000.0 / spec.owner_rate;  // The owner adds it and updates by it.
   expect_near(simulate(spec, nullptr).trained, static_cast<double>(spec.steps) * iteration,
               "an addition and an update");
 }
 
-/// A chunk at a time: memory is what bounds it, however many chunks there are.
+/// An owner works on one chunk at a time, since memory bounds it, however many chunks there are.
 TEST(Simulation, OwnersWorkOnAChunkAtATime) {
   for (const auto& [sync, passes] : {std::pair(Sync::join, 1), std::pair(Sync::none, 2)}) {
     Spec spec = ideal(sync, ServerMode::distributed, 1);
@@ -149,7 +149,8 @@ TEST(Simulation, EverybodyWaitsForTheSlowestUnlessAsynchronous) {
     const Outcome outcome = simulate(spec, nullptr);
     const auto steps = static_cast<double>(spec.steps);
     expect_near(outcome.steps[2].back().end, 3 * grad * steps, "the slow one");
-    const double waits = sync == Sync::none ? 0.0 : 2 * grad;  // Before every step but the first.
+    // They wait before every step but the first.
+    const double waits = sync == Sync::none ? 0.0 : 2 * grad;
     expect_near(outcome.steps[1].back().end, grad * steps + waits * (steps - 1), "others");
   }
 }
@@ -157,40 +158,41 @@ TEST(Simulation, EverybodyWaitsForTheSlowestUnlessAsynchronous) {
 TEST(Simulation, AveragingMovesWeightsOnceARound) {
   Spec spec = ideal(Sync::join, ServerMode::distributed, 4);
   spec.overlap = true;
-  spec.layers = {{0.25, 0.5, {0, 1, 2}}};  // Nothing is computed meanwhile.
+  spec.layers = {{0.25, 0.5, {0, 1, 2}}};  // Nothing is computed during transfers.
   spec.average = 7;
   spec.steps = 28;
   const double c = comm_of(spec);
-  // Two transfers a round, and at its end a wait for the last chunk's weights.
+  // A round takes two transfers, and at its end a wait for the last chunk's weights.
   const double took = simulate(spec, nullptr).trained - 28 * grad;
   EXPECT_GE(took, 4 * 2 * c * 3 / 4);
   EXPECT_LT(took, 4 * 2 * c * 3 / 4 + 4 * 0.25 * c);
 }
 
-/// Without more room a central server keeps one copy of the gradients that come before their turn:
-/// others than the first worker's wait for it to arrive, while the link has nothing to do.
+/// Without more room a central server keeps one copy of the gradients that come before their turn.
+/// The other workers' wait for the first worker's to arrive, while the link has nothing to do.
 TEST(Simulation, AServerHoldsWhatItHasRoomFor) {
   Spec spec = ideal(Sync::join, ServerMode::central, 4);
   spec.steps = 1;
   const double c = comm_of(spec), slow = 10 * c + grad;
-  // A second that comes when there is no room any more can go when the first one's are there.
+  // If a second worker comes when there is no room any more, it can send once the first one's
+  // gradients are there.
   for (const double second : {grad, 5 * c + grad}) {
     spec.straggler_factor = [=](int rank, std::uint64_t) {
       return (rank == 1 ? slow : rank == 2 ? second : grad) / grad;
     };
     spec.early_bytes = 0;
-    // The others have sent one copy meanwhile; two, and the first worker's, are left.
+    // The others have sent one copy meanwhile; two copies, and the first worker's, are left.
     EXPECT_NEAR(simulate(spec, nullptr).trained, 4 * c + slow + 3 * c, 0.05 * c);
     spec.early_bytes = std::size_t{64} << 20;
     EXPECT_NEAR(simulate(spec, nullptr).trained, 4 * c + slow + c, 0.05 * c);
   }
 }
 
-/// Workers that use a server's link at once do so for ever where their connections are alike, and
-/// part where they are not: who comes first is through first.
+/// Workers that use a server's link at once do so for ever if their connections are alike. If they
+/// are not, the workers drift apart, since the first to come is the first to be through.
 TEST(Simulation, AsynchronousWorkersPart) {
   Spec spec = ideal(Sync::none, ServerMode::central, 4);
-  for (double& each : spec.rates) each /= 10;  // Else there is little to part for.
+  for (double& each : spec.rates) each /= 10;  // On faster links there is little to part for.
   spec.queue = 6e6;
   const Costs costs{10 * comm_of(spec), grad};
   const double worst = async_central_worst(costs, 4, batches);
@@ -201,8 +203,8 @@ TEST(Simulation, AsynchronousWorkersPart) {
   EXPECT_GT(parted, async_central_best(costs, 4, batches));
 }
 
-/// From where TCP's slow start ends it grows by a twentieth of what it sends, until it is what the
-/// receiving rank lets it be, or its part of what the port holds.
+/// A window begins where TCP's slow start ends, and grows by a twentieth of the bytes sent, until
+/// it reaches the receiving rank's limit, or its part of the bytes that the port holds.
 TEST(Share, AWindowGrowsToItsBound) {
   Spec spec = ideal(Sync::none, ServerMode::distributed, 4);
   spec.unfairness = 1e-3;
@@ -219,8 +221,8 @@ TEST(Share, AWindowGrowsToItsBound) {
   }
 }
 
-/// Who begins to send waits, on average, for what of the others' bytes came to the port before; who
-/// is among them already does not.
+/// A connection that begins to send waits, on average, behind those of the others' bytes that came
+/// to the port before. One whose bytes are among them already does not wait.
 TEST(Queues, WhoBeginsWaitsBehindWhatOthersHaveInThePort) {
   Spec spec = ideal(Sync::none, ServerMode::central, 3);
   spec.queue = 6e6;
@@ -239,14 +241,15 @@ TEST(Queues, WhoBeginsWaitsBehindWhatOthersHaveInThePort) {
     queues.begin(0, 1.0);
     EXPECT_TRUE(queues.let_through(0).empty() || differ == 0.0);
     EXPECT_EQ(queues.behind(0, 2.0), 0.0);
-    // Its link has filled no more of the port yet; then it has there all that was handed over.
+    // The first connection's link has filled no more of the port yet; later all bytes that were
+    // handed over are there.
     EXPECT_NEAR(queues.behind(1, 1.0 + 8e3 / rate), differ * 8e3 / 2 / rate, 1e-12);
     EXPECT_NEAR(queues.behind(1, 1.0 + 16e3 / rate), differ * 16e3 / 2 / rate, 1e-12);
     queues.sent(0, 60e3);
     EXPECT_NEAR(queues.behind(1, 2.0), differ * 4e3 / 2 / rate, 1e-12);
     queues.begin(1, 2.0);
     EXPECT_NEAR(queues.behind(2, 3.0), differ * 20e3 * 2 / 3 / rate, 1e-12);
-    // No more than a window is in the port, which a dedicated server bounds.
+    // The port holds no more than a window of it, which a dedicated server bounds.
     queues.hand_over(0, 1e9);
     const double most = queues.behind(2, 3.0);
     EXPECT_EQ(queues.behind(2, 30.0), most);
@@ -259,8 +262,8 @@ TEST(Queues, WhoBeginsWaitsBehindWhatOthersHaveInThePort) {
   }
 }
 
-/// Three flows over two links of 1 and 2 bytes a second, one of them over both (Bertsekas and
-/// Gallager's example), alike and by weight.
+/// Three flows use two links of 1 and 2 bytes a second, one of them both links (Bertsekas and
+/// Gallager's example), with equal weights and with different ones.
 TEST(Fluid, SharesMaxMinFairly) {
   for (const double weight : {1.0, 3.0}) {
     Fluid fluid;
@@ -270,7 +273,7 @@ TEST(Fluid, SharesMaxMinFairly) {
     const auto other = fluid.add_port(9.0);
     const auto c = fluid.add_flow(other, second);
     fluid.set_weight(b, weight);
-    const double through = weight / (weight + 1);  // Of b.
+    const double through = weight / (weight + 1);  // The rate of flow b.
     fluid.carry(a, (1 - through) * 2, 0.0);
     fluid.carry(b, through * 3, 0.0);
     fluid.carry(c, (2 - through) * 1, 0.0);
@@ -278,12 +281,12 @@ TEST(Fluid, SharesMaxMinFairly) {
     for (const auto& [flow, at] : {std::pair{c, 1.0}, std::pair{a, 2.0}, std::pair{b, 3.0}}) {
       EXPECT_NEAR(fluid.next_end(), at, 1e-12);
       EXPECT_EQ(fluid.take_ended(), flow);
-      fluid.carry(flow, 1e9, at);  // Goes on: the others' rates stay.
+      fluid.carry(flow, 1e9, at);  // The flow goes on, so the others' rates stay.
     }
   }
 }
 
-/// What a flow does not use, others have.
+/// The others have the rate that a flow does not use.
 TEST(Fluid, GivesAwayWhatIsFree) {
   Fluid fluid;
   const auto from = fluid.add_port(1.0), to = fluid.add_port(1.0), elsewhere = fluid.add_port(1.0);

@@ -1,4 +1,4 @@
-// The trace of a run: whose fault waiting is, and a file that a viewer opens.
+// Tests the trace of a run: the causes of waits, and the file that a viewer opens.
 #include "tools/tracing/trace.h"
 
 #include <gtest/gtest.h>
@@ -44,9 +44,10 @@ std::int64_t part(const WaitCauses& causes, Cause::Kind kind, int rank, int to =
   return found == causes.end() ? 0 : found->second;
 }
 
-/// Rank 0 owns a chunk; its own gradient of step 4 is there at 200, rank 1's later: computed at
-/// 500, behind others until 530, on its way until 600. Added at 600, updated from 620 to 650; rank
-/// 2 gets it: queued at 655, sent at 700, there at 760.
+/// Rank 0 owns a chunk. Its own gradient of step 4 is there at 200. Rank 1's is later: it is
+/// computed at 500, waits behind others until 530, and is on its way until 600. It is added at 600,
+/// and the update runs from 620 to 650. Rank 2 gets the weights: they are queued at 655, sent at
+/// 700, and there at 760.
 std::vector<std::vector<TraceEvent>> one_chunk() {
   std::vector<std::vector<TraceEvent>> ranks(3);
   ranks[1].push_back(frame(Kind::sent, FrameKind::gradient, 0, 4, 530, 560, 500));
@@ -83,7 +84,7 @@ TEST(CriticalPath, OnlyAsFarAsTheWaitReaches) {
   const auto ranks = one_chunk();
   EXPECT_EQ(blame_of(ranks, 2, event(Kind::wait, 5, 740, 760)),
             (WaitCauses{{{Cause::wire, 0, 2}, 20}}));
-  // The owner's own worker waits for the update alone.
+  // The owner's own worker waits only for the update.
   const WaitCauses own = blame_of(ranks, 0, event(Kind::wait, 5, 590, 650));
   EXPECT_EQ(own, (WaitCauses{{{Cause::wire, 1, 0}, 10}, {{Cause::server, 0, -1}, 50}}));
 }
@@ -127,7 +128,7 @@ TEST(Trace, ComesBackAsItWasSentOrIsRefused) {
     EXPECT_THROW(decode_rank_trace(bytes.substr(0, size)), net::ProtocolError) << size;
   EXPECT_THROW(decode_rank_trace(bytes + "x"), net::ProtocolError);
   std::string wrong = bytes;
-  wrong[bytes.find('\n') + 9] = 99;  // The first event's kind.
+  wrong[bytes.find('\n') + 9] = 99;  // It is the first event's kind.
   EXPECT_THROW(decode_rank_trace(wrong), net::ProtocolError);
 }
 
@@ -139,7 +140,7 @@ TEST(Trace, KeepsTheLastSteps) {
   EXPECT_EQ(steps, (std::vector<std::uint64_t>{997, 998, 999}));
 }
 
-/// Three ranks, of which the last computes five times as long.
+/// A run of three ranks, the last of which computes five times as long.
 class TracedRun : public ::testing::Test {
  protected:
   std::string run(const std::vector<std::string>& more) {
@@ -185,7 +186,8 @@ TEST_F(TracedRun, BlamesTheSlowRankAndOpensInAViewer) {
 
   std::ifstream file(folder_ / "run/trace.json");
   const nlohmann::json trace = nlohmann::json::parse(file);
-  std::map<std::pair<int, int>, double> ends;  // Of the events of a row, which must not overlap.
+  // End of the last event by row, since events of a row must not overlap.
+  std::map<std::pair<int, int>, double> ends;
   std::map<std::pair<int, int>, std::string> names;
   std::map<int, std::set<std::string>> categories;  // By rank.
   std::map<int, std::vector<double>> arrows;

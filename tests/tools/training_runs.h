@@ -38,7 +38,8 @@ class TrainingRuns : public ::testing::Test {
   std::vector<std::string> arguments_on(const std::string& data, const std::string& command,
                                         const std::string& name, int batch,
                                         const std::vector<std::string>& more) const {
-    if (command == "local") std::filesystem::remove_all(folder_ / name);  // It takes no used one.
+    // `local` takes no directory that has been used.
+    if (command == "local") std::filesystem::remove_all(folder_ / name);
     std::vector<std::string> all{
         command,     "--net", "lenet",   "--datadir",          data, "--logdir", folder_ / name,
         "--threads", "1",     "--batch", std::to_string(batch)};
@@ -80,7 +81,7 @@ class TrainingRuns : public ::testing::Test {
     return read_weights(folder_ / (name + "/checkpoint.safetensors"));
   }
 
-  /// A nodefile for two ranks, "nodes".
+  /// Writes a nodefile for two ranks, "nodes".
   void write_two_nodes() const {
     const std::vector<int> ports = free_ports(2);
     write_text(folder_ / "nodes", "127.0.0.1:" + std::to_string(ports[0]) +

@@ -1,5 +1,5 @@
-// Training with others gives what training alone gives: the same bits for the same run, the same
-// weights, to rounding, for N ranks of sync join as for one machine with the N-fold batch.
+// Training with others gives the same as training alone. The same run gives the same bits, and N
+// ranks of sync join give the same weights, to rounding, as one machine with the N-fold batch.
 #include <algorithm>
 #include <cmath>
 #include <sstream>
@@ -11,7 +11,7 @@ namespace {
 
 using Training = TrainingRuns;
 
-/// Norm of the difference over the norm, the largest of any parameter.
+/// Returns the norm of the difference over the norm, for the parameter where it is largest.
 double distance(const Weights& a, const Weights& b) {
   double largest = a.size() == b.size() && !a.empty() ? 0.0 : INFINITY;
   for (const auto& [name, values] : a) {
@@ -70,7 +70,7 @@ TEST_F(Training, JoinIsAccumulationToTheBit) {
 TEST_F(Training, SplitIsOneMachinesBatch) {
   const std::vector<std::string> flags{"--lr", "0.05", "--momentum", "0.9"};
   const std::vector<std::string> split = plus(flags, {"--sync", "split"});
-  // Equal parts, and parts of 6, 5 and 5.
+  // First the parts are equal, then they have 6, 5 and 5 images.
   const Weights equal = together(3, 24, split);
   EXPECT_EQ(equal, alone(8, plus(flags, {"--accumulate", "3"})));
   EXPECT_LT(distance(equal, alone(24, flags)), 2e-5);
@@ -79,18 +79,19 @@ TEST_F(Training, SplitIsOneMachinesBatch) {
   EXPECT_EQ(unequal, together(4, 16, plus(split, {"--server", "central"})));
 }
 
-TEST_F(Training, AveragingEveryBatchIsTheNFoldBatch) {  // With plain SGD: spec, 7.
+TEST_F(Training, AveragingEveryBatchIsTheNFoldBatch) {  // This needs plain SGD: spec, 7.
   const std::vector<std::string> flags{"--lr", "0.05", "--epochs", "2"};
   const Weights each = together(3, 8, plus(flags, {"--average", "1"}));
   EXPECT_LT(distance(each, alone(24, flags)), 2e-5);
   EXPECT_EQ(each, together(4, 8, plus(flags, {"--average", "1", "--server", "central"})));
-  // Less often is another training; its last round is shorter where the steps are no multiple.
+  // Averaging less often is a different training. Its last round is shorter if the steps are no
+  // multiple of a round's.
   const std::vector<std::string> seldom = plus(flags, {"--average", "3"});
   EXPECT_GT(distance(together(3, 8, seldom), each), 1e-4);
   EXPECT_EQ(together(3, 8, seldom), together(4, 8, plus(seldom, {"--server", "central"})));
 }
 
-/// The rows of accuracy.csv: a row has the epochs in its second column.
+/// Returns the rows of accuracy.csv, which have the epochs in the second column.
 std::vector<std::string> test_rows(const std::string& path) {
   std::istringstream text(read_text(path));
   std::vector<std::string> rows;
@@ -99,12 +100,12 @@ std::vector<std::string> test_rows(const std::string& path) {
   return rows;
 }
 
-/// Without the number of steps, which counts other things on other numbers of ranks.
+/// Returns a row without the number of steps, which counts differently on another number of ranks.
 std::string after_step(const std::string& row) {
   return row.substr(row.find(','));
 }
 
-/// The others wait for its gradients meanwhile, and all get the same weights.
+/// The others wait for its gradients meanwhile, and all ranks get the same weights.
 TEST_F(Training, FirstWorkerTestsBetweenEpochs) {
   const std::vector<std::string> flags{"--lr", "0.05", "--epochs", "4"};
   const Weights without = together(3, 8, flags);
@@ -113,14 +114,14 @@ TEST_F(Training, FirstWorkerTestsBetweenEpochs) {
   EXPECT_EQ(test_rows(path).size(), 4U) << read_text(path);
 }
 
-/// What is tested between two steps is what a run that ends there would have saved, to the last
-/// digit of its loss: the update, or the mean, of the last gradient has come.
+/// A test between two steps tests the weights that a run would have saved if it ended there, to the
+/// last digit of the loss: the update, or the mean, of the last gradient has come.
 TEST_F(Training, TestsBetweenEpochsAreOfTheWeightsThatTheyName) {
   struct Case {
     const char* name;
     int ranks, batch;
     std::vector<std::string> flags;
-    std::string batches;  ///< Of the run that ends where the other has its first test.
+    std::string batches;  ///< Batches of the run that ends where the other has its first test.
   };
   const std::vector<Case> cases{{"join", 2, 16, {}, "3"},
                                 {"off", 2, 16, {"--overlap", "off"}, "3"},
@@ -149,7 +150,7 @@ TEST_F(Training, TestsBetweenEpochsAreOfTheWeightsThatTheyName) {
   EXPECT_EQ(after_step(accumulated[0]), after_step(rows[0]));
 }
 
-/// 63 images in batches of 32: ten epochs are 19 batches.
+/// With 63 images in batches of 32, ten epochs are 19 batches.
 TEST_F(Training, EpochsAreSamplesSeen) {
   const TemporaryFolder few;
   write_squares(few.path(), 63, 20);
@@ -158,7 +159,7 @@ TEST_F(Training, EpochsAreSamplesSeen) {
   ASSERT_EQ(result.exit, 0) << result.err;
   const auto tests = test_rows(folder_ / "few/accuracy.csv");
   EXPECT_EQ(tests.size(), 10U);
-  EXPECT_EQ(tests.back().rfind("19,9.65", 0), 0U) << tests.back();  // 19 * 32 / 63.
+  EXPECT_EQ(tests.back().rfind("19,9.65", 0), 0U) << tests.back();  // It is 19 * 32 / 63.
   const auto steps = test_rows(folder_ / "few/metrics.csv");
   ASSERT_EQ(steps.size(), 19U);
   EXPECT_EQ(steps.back().rfind("18,9,", 0), 0U) << steps.back();

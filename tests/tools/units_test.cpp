@@ -1,4 +1,4 @@
-// The pieces that commands are made of, against values worked out by hand.
+// Tests the parts that commands are made of against values worked out by hand.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -59,7 +59,7 @@ TEST(Statistics, DurationsHaveTheirUnit) {
   EXPECT_EQ(duration_text(87e-6), "87.00 us");
 }
 
-// Table 6.1, Resnet34: t_grad 0.821 s, t_comm 0.811 s.
+// Table 6.1 has t_grad 0.821 s and t_comm 0.811 s for Resnet34.
 TEST(Estimate, SynchronousEquations) {
   const Costs resnet{0.811, 0.821};
   EXPECT_NEAR(sync_central_best(resnet, 4), 5 * 0.811 + 0.821, 1e-12);
@@ -72,12 +72,12 @@ TEST(Estimate, SynchronousEquations) {
   EXPECT_NEAR(join(8, net::ServerMode::distributed), 8 * 0.821 / 2.24025, 1e-9);
   EXPECT_NEAR(join(4, net::ServerMode::central), 4 * 0.821 / 6.0925, 1e-9);
   EXPECT_NEAR(join(1, net::ServerMode::distributed), 1.0, 1e-12);
-  // Split: 128 iterations of 1.75 c + g / 8, and of 6.5 c + g / 4.
+  // Split takes 128 iterations of 1.75 c + g / 8, and of 6.5 c + g / 4.
   EXPECT_NEAR(speedup(resnet, net::Sync::split, net::ServerMode::distributed, 8, 128),
               0.821 / (1.41925 + 0.102625), 1e-9);
   EXPECT_NEAR(speedup(resnet, net::Sync::split, net::ServerMode::central, 4, 128),
               0.821 / (5.2715 + 0.20525), 1e-9);
-  // Async: best max(129 c + g, 7 c + 16 (2c + g)) = 129 c + g; worst 16 (16 c + g).
+  // Async takes max(129 c + g, 7 c + 16 (2c + g)) = 129 c + g at best, and 16 (16 c + g) at worst.
   EXPECT_NEAR(speedup(resnet, net::Sync::none, net::ServerMode::central, 8, 128),
               128 * 0.821 / ((105.44 + 220.752) / 2), 1e-9);
   EXPECT_NEAR(async_central_best({0.033, 0.758}, 8, 128), 0.231 + 16 * 0.824, 1e-9);
@@ -96,7 +96,7 @@ TEST(Evaluation, RankOfTheLabel) {
   EXPECT_EQ(rank(3), 3U);
 }
 
-/// As probabilities in float32 all but the first would be 0, and so equal.
+/// If they were probabilities in float32, all but the first would be 0, and so equal.
 TEST(Evaluation, IsOfTheLogits) {
   const float logits[] = {200.0F, 20.0F, 19.0F, 18.0F, 17.0F, 16.0F, 15.0F, 100.0F};
   const Judgement judgement = judge(LossKind::softmax_cross_entropy, logits, 8, 7);
@@ -143,7 +143,7 @@ std::vector<std::uint64_t> tests_of(Schedule schedule, std::uint64_t every) {
   return steps;
 }
 
-/// 63 images in batches of 32 are two steps less an image: an epoch does not end with a step.
+/// With 63 images, two batches of 32 lack an image: an epoch does not end with a step.
 TEST(Epochs, AreSamplesSeen) {
   for (const std::uint64_t samples : {364, 63, 64}) {
     const Schedule schedule = schedule_of(10, samples, 32);
@@ -167,7 +167,7 @@ TEST(Epochs, TestsWaitForTheEndOfARound) {
   schedule.steps_per_round = 4;
   EXPECT_EQ(tests_of(schedule, 1),
             (std::vector<std::uint64_t>{12, 20, 32, 40, 52, 60, 72, 80, 92}));
-  schedule.steps_per_round = 25;  // More than an epoch: a test a round.
+  schedule.steps_per_round = 25;  // That is more than an epoch, so there is a test for each round.
   EXPECT_EQ(tests_of(schedule, 1), (std::vector<std::uint64_t>{25, 50, 75}));
 }
 
@@ -186,7 +186,7 @@ datasets::Split squares(const TemporaryFolder& folder) {
   return datasets::split(datasets::open_dataset(folder.path(), options));
 }
 
-/// With zeros for weights all outputs are 0.
+/// With zeros for weights, all outputs are 0.
 TEST(Evaluation, ANetworksOwnLossIsTested) {
   const TemporaryFolder folder;
   const datasets::Split parts = squares(folder);
