@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 
 /// A connection that does not finish its handshake within this time is closed, whoever made it; a
 /// rank tries again.
-constexpr milliseconds visit_limit{10000};
+constexpr milliseconds handshake_limit{10000};
 /// Connections that may shake hands at one time, beyond the awaited ranks.
 constexpr std::size_t strangers_limit = 32;
 constexpr milliseconds tick{20};
@@ -169,7 +169,7 @@ void Rendezvous::receive(PendingPeer& peer) {
   const std::string address = peer.socket.peer();
   int claimed = -1;
   std::string turned_away;
-  const Deadline limit = std::min(deadline_, Clock::now() + visit_limit);
+  const Deadline limit = std::min(deadline_, Clock::now() + handshake_limit);
   try {
     const auto welcome = [&](int rank) {
       std::unique_lock<std::mutex> lock(mutex_);
@@ -190,8 +190,7 @@ void Rendezvous::receive(PendingPeer& peer) {
       claims_[rank] = address;
       claimed = rank;
     };
-    HandshakeResult result = server_handshake(peer.socket, self_, welcome,
-                                              std::min(deadline_, Clock::now() + visit_limit));
+    HandshakeResult result = server_handshake(peer.socket, self_, welcome, limit);
     const std::lock_guard<std::mutex> lock(mutex_);
     peer.done = true;
     add(std::move(result), std::move(peer.socket));

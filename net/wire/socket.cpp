@@ -34,7 +34,7 @@ constexpr std::size_t many_bytes = 256 * 1024;
 /// A read of fewer bytes is woken for any byte.
 constexpr std::size_t worth_waking = 16 * 1024;
 /// A body of fewer bytes is copied: that costs no more than two calls and the handling of pages.
-constexpr std::size_t worth_lending = 32 * 1024;
+constexpr std::size_t worth_borrowing = 32 * 1024;
 /// How long a read waits for many bytes before it takes what there is.
 constexpr std::chrono::milliseconds patience{20};
 
@@ -70,7 +70,7 @@ void Socket::swap(Socket& other) noexcept {
   std::swap(room_, other.room_);
   std::swap(gaps_, other.gaps_);
   std::swap(corked_, other.corked_);
-  std::swap(lending_, other.lending_);
+  std::swap(pipe_, other.pipe_);
 }
 
 Socket Socket::connect(const Address& to, const std::string& congestion, Deadline deadline) {
@@ -226,21 +226,21 @@ void Socket::write_all(const void* head, std::size_t head_size, const void* body
 
 void Socket::write_borrowed(const void* head, std::size_t head_size, const void* body,
                             std::size_t body_size, Deadline deadline, const char* phase) {
-  if (body_size < worth_lending || !lending_.open())
+  if (body_size < worth_borrowing || !pipe_.open())
     return write_all(head, head_size, body, body_size, deadline, phase);
   const auto start = Clock::now();
   iovec first{const_cast<void*>(head), head_size};
   write_parts(&first, 1, MSG_MORE, deadline, phase);
   const auto* at = static_cast<const char*>(body);
   while (body_size > 0) {
-    const std::size_t borrowed = lending_.lend(at, body_size);
+    const std::size_t borrowed = pipe_.splice_in(at, body_size);
     if (borrowed == 0) return write_all(at, body_size, nullptr, 0, deadline, phase);
     for (std::size_t passed = 0; passed < borrowed;) {
-      const ssize_t put = lending_.pass(fd_, borrowed - passed, borrowed < body_size);
+      const ssize_t put = pipe_.splice_out(fd_, borrowed - passed, borrowed < body_size);
       if (put > 0) {
         passed += static_cast<std::size_t>(put);
       } else if (put == 0 || errno == EINVAL) {  // This kind of socket takes no splice.
-        lending_.give_up();
+        pipe_.give_up();
         return write_all(at + passed, body_size - passed, nullptr, 0, deadline, phase);
       } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
         wait_for(POLLOUT, start, deadline, "send", phase);

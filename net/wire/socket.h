@@ -138,7 +138,7 @@ class Socket {
   std::uint32_t gaps_ = 0;  ///< Segments that behind_gaps() has told of so far.
   int wakes_at_ = 1;        ///< Bytes that must have come before waiting for some ends.
   bool corked_ = false;     ///< Used by the writing thread.
-  ZeroCopyPipe lending_;    ///< Used by the writing thread.
+  ZeroCopyPipe pipe_;       ///< Used by the writing thread.
 };
 
 }  // namespace duplex::net

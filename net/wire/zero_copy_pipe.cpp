@@ -60,7 +60,7 @@ bool ZeroCopyPipe::open() {
   return in_ >= 0;
 }
 
-std::size_t ZeroCopyPipe::lend(const void* from, std::size_t size) {
+std::size_t ZeroCopyPipe::splice_in(const void* from, std::size_t size) {
   const iovec part{const_cast<void*>(from), size};
   for (;;) {
     const ssize_t borrowed = ::vmsplice(in_, &part, 1, SPLICE_F_NONBLOCK);
@@ -71,7 +71,7 @@ std::size_t ZeroCopyPipe::lend(const void* from, std::size_t size) {
   }
 }
 
-ssize_t ZeroCopyPipe::pass(int socket, std::size_t size, bool more) {
+ssize_t ZeroCopyPipe::splice_out(int socket, std::size_t size, bool more) {
   return ::splice(out_, nullptr, socket, nullptr, size, more ? SPLICE_F_MORE : 0U);
 }
 

@@ -28,10 +28,10 @@ class ZeroCopyPipe {
   bool open();
   /// Puts the first of `size` bytes into the empty pipe, and returns how many. 0: the system does
   /// not lend such memory.
-  std::size_t lend(const void* from, std::size_t size);
+  std::size_t splice_in(const void* from, std::size_t size);
   /// Moves up to `size` of those bytes on to a socket; `more`: others follow at once. Returns -1
   /// with errno if it cannot.
-  ssize_t pass(int socket, std::size_t size, bool more);
+  ssize_t splice_out(int socket, std::size_t size, bool more);
   /// Closes the pipe for good, with what is in it.
   void give_up();
 

@@ -119,7 +119,7 @@ class LedgerFiles : public testing::Test {
   const TemporaryFolder folder;
 };
 
-TEST_F(LedgerFiles, CsvInTheHubsTime) {
+TEST_F(LedgerFiles, CsvInTheCoordinatorsTime) {
   const std::string path = path_of(3);
   {
     Ledger ledger(3, {1000, 400, 5}, path);

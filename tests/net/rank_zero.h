@@ -48,7 +48,7 @@ class RankZero {
   void wait() {
     if (thread_.joinable()) thread_.join();
   }
-  Socket visit() const { return Socket::connect(spec.addresses[0], "", soon()); }
+  Socket connect() const { return Socket::connect(spec.addresses[0], "", soon()); }
   /// Joins as `rank` with rank 0's spec as `change` has altered it. Returns the error that it was
   /// told, or "" if it got in.
   std::string join(int rank, const std::function<void(MeshSpec&)>& change = {}) const {

@@ -60,14 +60,14 @@ std::vector<std::vector<TraceEvent>> one_chunk() {
   return ranks;
 }
 
-WaitCauses blame_of(const std::vector<std::vector<TraceEvent>>& ranks, int rank,
-                    const TraceEvent& wait) {
+WaitCauses causes_of(const std::vector<std::vector<TraceEvent>>& ranks, int rank,
+                     const TraceEvent& wait) {
   return CriticalPath({&ranks[0], &ranks[1], &ranks[2]}).of(rank, wait);
 }
 
 TEST(CriticalPath, FollowsTheChunkThatCameLastBack) {
   const auto ranks = one_chunk();
-  const WaitCauses causes = blame_of(ranks, 2, event(Kind::wait, 5, 300, 760));
+  const WaitCauses causes = causes_of(ranks, 2, event(Kind::wait, 5, 300, 760));
   EXPECT_EQ(part(causes, Cause::wire, 0, 2), 60);
   EXPECT_EQ(part(causes, Cause::queue, 0, 2), 45);
   EXPECT_EQ(part(causes, Cause::server, 0), 55);
@@ -82,17 +82,17 @@ TEST(CriticalPath, FollowsTheChunkThatCameLastBack) {
 
 TEST(CriticalPath, OnlyAsFarAsTheWaitReaches) {
   const auto ranks = one_chunk();
-  EXPECT_EQ(blame_of(ranks, 2, event(Kind::wait, 5, 740, 760)),
+  EXPECT_EQ(causes_of(ranks, 2, event(Kind::wait, 5, 740, 760)),
             (WaitCauses{{{Cause::wire, 0, 2}, 20}}));
   // The owner's own worker waits only for the update.
-  const WaitCauses own = blame_of(ranks, 0, event(Kind::wait, 5, 590, 650));
+  const WaitCauses own = causes_of(ranks, 0, event(Kind::wait, 5, 590, 650));
   EXPECT_EQ(own, (WaitCauses{{{Cause::wire, 1, 0}, 10}, {{Cause::server, 0, -1}, 50}}));
 }
 
 TEST(CriticalPath, TheOwnersWorkerMayBeTheLast) {
   auto ranks = one_chunk();
   ranks[0][0].from = ranks[0][0].to = 610;
-  const WaitCauses causes = blame_of(ranks, 2, event(Kind::wait, 5, 300, 760));
+  const WaitCauses causes = causes_of(ranks, 2, event(Kind::wait, 5, 300, 760));
   EXPECT_EQ(part(causes, Cause::computing, 0), 310);
   EXPECT_EQ(part(causes, Cause::computing, 1), 0);
 }
@@ -102,7 +102,7 @@ TEST(CriticalPath, AnAsynchronousWorkerWaitsForItsOwnGradient) {
   for (TraceEvent& each : ranks[0]) {
     if (each.kind == Kind::update) each.peer = 2;
   }
-  const WaitCauses causes = blame_of(ranks, 2, event(Kind::wait, 5, 90, 760));
+  const WaitCauses causes = causes_of(ranks, 2, event(Kind::wait, 5, 90, 760));
   EXPECT_EQ(part(causes, Cause::wire, 2, 0), 30);
   EXPECT_EQ(part(causes, Cause::server, 0), 525);
   EXPECT_EQ(part(causes, Cause::computing, 2), 10);
@@ -110,7 +110,7 @@ TEST(CriticalPath, AnAsynchronousWorkerWaitsForItsOwnGradient) {
 
 TEST(CriticalPath, SaysWhereTheTraceEnds) {
   const std::vector<std::vector<TraceEvent>> none(3);
-  EXPECT_EQ(blame_of(none, 1, event(Kind::wait, 5, 0, 10)), (WaitCauses{{{}, 10}}));
+  EXPECT_EQ(causes_of(none, 1, event(Kind::wait, 5, 0, 10)), (WaitCauses{{{}, 10}}));
 }
 
 TEST(Trace, ComesBackAsItWasSentOrIsRefused) {

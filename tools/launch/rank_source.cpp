@@ -42,9 +42,9 @@ Error refusal(const std::string& text) {
   return Error("dist: " + text, Exit::usage);
 }
 
-class BindContext {
+class LaunchEnvironment {
  public:
-  explicit BindContext(const Environment& environment) : environment_(environment) {}
+  explicit LaunchEnvironment(const Environment& environment) : environment_(environment) {}
 
   /// A variable that is not set counts as empty.
   std::string text(const char* name) const {
@@ -88,7 +88,7 @@ class BindContext {
 };
 
 /// All claims about this process: first the flags', then Slurm's.
-std::vector<Claim> claims_of(const RankFlags& flags, int nodes, const BindContext& around) {
+std::vector<Claim> claims_of(const RankFlags& flags, int nodes, const LaunchEnvironment& launched) {
   std::vector<Claim> claims;
   if (nodes > 0) {
     claims.emplace_back();
@@ -99,13 +99,13 @@ std::vector<Claim> claims_of(const RankFlags& flags, int nodes, const BindContex
                           (nodes == 1 ? " rank" : " ranks");
   }
   std::optional<Claim> step;
-  if (!around.text(slurm_step).empty()) step = around.claim(slurm);
+  if (!launched.text(slurm_step).empty()) step = launched.claim(slurm);
   if (step) {
-    step->daemons = around.number("SLURM_STEP_NUM_NODES", 1, 1 << 20) == step->size;
+    step->daemons = launched.number("SLURM_STEP_NUM_NODES", 1, 1 << 20) == step->size;
     claims.push_back(*step);
   }
   for (const Launcher& launcher : others) {
-    const auto claim = around.claim(launcher);
+    const auto claim = launched.claim(launcher);
     // Slurm's own PMI repeats what the step says.
     if (claim && !(step && claim->rank == step->rank && claim->size == step->size)) {
       claims.push_back(*claim);
@@ -160,12 +160,15 @@ Claim agreed(const std::vector<Claim>& claims) {
 /// Finds the addresses of ranks that have no nodefile.
 class Finder {
  public:
-  Finder(const BindContext& around, const Claim& place, bool central)
-      : around_(around), place_(place), central_(central), master_(around.text("MASTER_ADDR")) {
+  Finder(const LaunchEnvironment& launched, const Claim& place, bool central)
+      : launched_(launched),
+        place_(place),
+        central_(central),
+        master_(launched.text("MASTER_ADDR")) {
     constexpr int last_port = 65535;
-    first_port_ = around.number("MASTER_PORT", 1, last_port).value_or(default_port);
+    first_port_ = launched.number("MASTER_PORT", 1, last_port).value_or(default_port);
     // torchrun listens there.
-    if (around.text("TORCHELASTIC_USE_AGENT_STORE") == "True") ++first_port_;
+    if (launched.text("TORCHELASTIC_USE_AGENT_STORE") == "True") ++first_port_;
     if (place.size > last_port + 1 - first_port_) {
       throw refusal(std::to_string(place.size) + " ranks from port " + std::to_string(first_port_) +
                     " on would need ports beyond " + std::to_string(last_port));
@@ -197,7 +200,7 @@ class Finder {
   /// Throws if MASTER_ADDR is loopback. Called if ranks are on several machines.
   void refuse_loopback() const {
     if (!net::means_loopback(master_)) return;
-    throw refusal(around_.said("MASTER_ADDR") + " is reached from this machine alone, but the " +
+    throw refusal(launched_.said("MASTER_ADDR") + " is reached from this machine alone, but the " +
                   std::to_string(place_.size) + " ranks are on several");
   }
 
@@ -211,12 +214,12 @@ class Finder {
   /// The addresses of a Slurm step, with consecutive ranks on each host, as srun distributes them
   /// if not told otherwise.
   std::vector<net::Address> of_step(std::string& used) const {
-    const std::vector<std::string> hosts = expand_hosts(around_.text("SLURM_STEP_NODELIST"));
-    const std::vector<int> counts = expand_counts(around_.text("SLURM_STEP_TASKS_PER_NODE"));
+    const std::vector<std::string> hosts = expand_hosts(launched_.text("SLURM_STEP_NODELIST"));
+    const std::vector<int> counts = expand_counts(launched_.text("SLURM_STEP_TASKS_PER_NODE"));
     if (hosts.size() != counts.size() ||
         std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) != place_.size) {
-      throw refusal(around_.said("SLURM_STEP_TASKS_PER_NODE") + " does not fit " +
-                    place_.size_said + " on " + around_.said("SLURM_STEP_NODELIST") +
+      throw refusal(launched_.said("SLURM_STEP_TASKS_PER_NODE") + " does not fit " +
+                    place_.size_said + " on " + launched_.said("SLURM_STEP_NODELIST") +
                     ": give --nodefile FILE");
     }
     if (hosts.size() == 1) return here(used);
@@ -237,23 +240,23 @@ class Finder {
   }
 
   void check_distribution(const std::vector<int>& counts) const {
-    const std::string distribution = around_.text("SLURM_DISTRIBUTION");
+    const std::string distribution = launched_.text("SLURM_DISTRIBUTION");
     const std::string nodes = distribution.substr(0, distribution.find_first_of(":,"));
     const bool one_each = *std::max_element(counts.begin(), counts.end()) == 1;
     int node = 0;
     for (int first = 0; place_.rank >= (first += counts[static_cast<std::size_t>(node)]);) ++node;
-    const auto told = around_.number("SLURM_NODEID", 0, static_cast<int>(counts.size()) - 1);
+    const auto told = launched_.number("SLURM_NODEID", 0, static_cast<int>(counts.size()) - 1);
     if ((nodes.empty() || nodes == "block" || (nodes == "cyclic" && one_each)) &&
         told.value_or(node) == node) {
       return;
     }
-    throw refusal(
-        (distribution.empty() ? around_.said("SLURM_NODEID") : around_.said("SLURM_DISTRIBUTION")) +
-        ": ranks are not distributed in blocks; start srun with --distribution=block, or "
-        "give --nodefile FILE with a line for every rank");
+    throw refusal((distribution.empty() ? launched_.said("SLURM_NODEID")
+                                        : launched_.said("SLURM_DISTRIBUTION")) +
+                  ": ranks are not distributed in blocks; start srun with --distribution=block, or "
+                  "give --nodefile FILE with a line for every rank");
   }
 
-  const BindContext& around_;
+  const LaunchEnvironment& launched_;
   const Claim& place_;
   bool central_;
   std::string master_;
@@ -284,7 +287,7 @@ std::string RankSource::str() const {
 }
 
 RankSource find_rank(const RankFlags& flags, const Environment& environment) {
-  const BindContext around(environment);
+  const LaunchEnvironment launched(environment);
   RankSource source;
   if (!flags.nodefile.empty()) source.addresses = read_nodefile(flags.nodefile);
   const int nodes = static_cast<int>(source.addresses.size());
@@ -296,7 +299,7 @@ RankSource find_rank(const RankFlags& flags, const Environment& environment) {
                     " has ranks 0 to " + std::to_string(nodes - 1),
                 Exit::usage);
   }
-  std::vector<Claim> claims = claims_of(flags, nodes, around);
+  std::vector<Claim> claims = claims_of(flags, nodes, launched);
   leave_out_outer(claims, flags.index >= 0);
   const Claim place = agreed(claims);
   if (place.rank < 0) {
@@ -320,7 +323,7 @@ RankSource find_rank(const RankFlags& flags, const Environment& environment) {
   } else {
     const bool in_step = std::any_of(claims.begin(), claims.end(),
                                      [](const Claim& claim) { return claim.launcher == &slurm; });
-    source.addresses = Finder(around, place, flags.central).find(in_step, source.used);
+    source.addresses = Finder(launched, place, flags.central).find(in_step, source.used);
   }
   source.launched = place.launcher != nullptr && place.launcher->process;
   source.computing_here = computing_here(source, place, flags.central);

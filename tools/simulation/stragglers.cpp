@@ -91,17 +91,17 @@ Straggler Straggler::parse(const std::string& text, int ranks) {
 std::function<double(int rank, std::uint64_t step)> straggler_factor(std::vector<Straggler> all,
                                                                      std::uint64_t seed) {
   if (all.empty()) return {};
-  return [all = std::move(all), seed, stream = stream_of("straggler_factor")](int rank,
-                                                                              std::uint64_t step) {
-    double factor = 1.0;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (rank < all[i].first || rank > all[i].last) continue;
-      const RandomStream random(seed, stream + static_cast<std::uint64_t>(rank),
-                                static_cast<std::uint32_t>(i));
-      factor *= draw(all[i], random, step);
-    }
-    return factor;
-  };
+  return
+      [all = std::move(all), seed, stream = stream_of("slowness")](int rank, std::uint64_t step) {
+        double factor = 1.0;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+          if (rank < all[i].first || rank > all[i].last) continue;
+          const RandomStream random(seed, stream + static_cast<std::uint64_t>(rank),
+                                    static_cast<std::uint32_t>(i));
+          factor *= draw(all[i], random, step);
+        }
+        return factor;
+      };
 }
 
 }  // namespace duplex::tools

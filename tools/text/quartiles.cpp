@@ -45,10 +45,10 @@ std::string duration_text(double seconds) {
   return number(seconds / unit.seconds) + " " + unit.name;
 }
 
-std::string quartiles_text(const Quartiles& spread) {
-  const Unit unit = unit_for(spread.median);
-  return number(spread.median / unit.seconds) + " " + unit.name + " (" +
-         number(spread.low / unit.seconds) + "-" + number(spread.high / unit.seconds) + ")";
+std::string quartiles_text(const Quartiles& quartiles) {
+  const Unit unit = unit_for(quartiles.median);
+  return number(quartiles.median / unit.seconds) + " " + unit.name + " (" +
+         number(quartiles.low / unit.seconds) + "-" + number(quartiles.high / unit.seconds) + ")";
 }
 
 }  // namespace duplex::tools

@@ -17,6 +17,6 @@ Quartiles quartiles_of(std::vector<double> values);
 /// "12.3 ms", "1.204 s", "87 us": four significant digits at most.
 std::string duration_text(double seconds);
 /// "12.3 ms (12.1-12.9)".
-std::string quartiles_text(const Quartiles& spread);
+std::string quartiles_text(const Quartiles& quartiles);
 
 }  // namespace duplex::tools

@@ -16,18 +16,18 @@ using Kind = TraceEvent::Kind;
 class Walk {
  public:
   Walk(WaitCauses& causes, const TraceEvent& wait)
-      : blame_(causes), begin_(wait.from), at_(wait.to) {}
+      : causes_(causes), begin_(wait.from), at_(wait.to) {}
 
   void back_to(std::int64_t moment, const Cause& cause) {
     moment = std::max(moment, begin_);
     if (moment >= at_) return;
-    blame_[cause] += at_ - moment;
+    causes_[cause] += at_ - moment;
     at_ = moment;
   }
   void rest(const Cause& cause) { back_to(begin_, cause); }
 
  private:
-  WaitCauses& blame_;
+  WaitCauses& causes_;
   const std::int64_t begin_;
   std::int64_t at_;
 };

@@ -18,7 +18,7 @@ using net::FrameKind;
 using net::TraceEvent;
 using Kind = TraceEvent::Kind;
 
-CriticalPath blaming_of(const std::vector<RankTrace>& ranks) {
+CriticalPath critical_path_of(const std::vector<RankTrace>& ranks) {
   std::vector<const std::vector<TraceEvent>*> events;
   for (const RankTrace& rank : ranks) events.push_back(&rank.events);
   return CriticalPath(events);
@@ -103,7 +103,7 @@ class Lines {
 class Writer {
  public:
   Writer(const std::string& path, const Model& model, const std::vector<RankTrace>& ranks)
-      : file_(path), model_(model), ranks_(ranks), blaming_(blaming_of(ranks)) {
+      : file_(path), model_(model), ranks_(ranks), critical_path_(critical_path_of(ranks)) {
     for (const ParameterSpec& spec : model.trained()) parameters_.push_back(spec.name);
     begin_ = std::numeric_limits<std::int64_t>::max();
     for (const RankTrace& rank : ranks)
@@ -224,7 +224,7 @@ class Writer {
     Json arguments{{"step", event.step}};
     switch (event.kind) {
       case Kind::wait:
-        arguments["for"] = text_of(blaming_.of(rank, event), 4);
+        arguments["for"] = text_of(critical_path_.of(rank, event), 4);
         break;
       case Kind::sent:
         arguments["queued_us"] = static_cast<double>(event.from - event.queued) * 1e-3;
@@ -246,7 +246,7 @@ class Writer {
   OutputFile file_;
   const Model& model_;
   const std::vector<RankTrace>& ranks_;
-  const CriticalPath blaming_;
+  const CriticalPath critical_path_;
   std::vector<std::string> parameters_;
   std::int64_t begin_ = 0;
   bool first_ = true;
@@ -282,7 +282,7 @@ void write_trace(const std::string& path, const Model& model, const std::vector<
 }
 
 std::string waiting_report(const std::vector<RankTrace>& ranks) {
-  const CriticalPath blaming = blaming_of(ranks);
+  const CriticalPath critical_path = critical_path_of(ranks);
   std::string text;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     std::set<std::uint64_t> steps;
@@ -297,7 +297,7 @@ std::string waiting_report(const std::vector<RankTrace>& ranks) {
     for (const TraceEvent& event : ranks[rank].events) {
       if (event.kind != Kind::wait || event.from >= end) continue;
       waited += event.to - event.from;
-      for (const auto& [cause, time] : blaming.of(static_cast<int>(rank), event))
+      for (const auto& [cause, time] : critical_path.of(static_cast<int>(rank), event))
         sum[cause] += time;
     }
     if (waited == 0 || steps.empty()) continue;

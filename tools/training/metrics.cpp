@@ -66,11 +66,11 @@ TrainingResult Metrics::result(double seconds) const {
   return result;
 }
 
-nlohmann::ordered_json json_of(const Quartiles& spread) {
-  return {{"median", spread.median},
-          {"low", spread.low},
-          {"high", spread.high},
-          {"count", spread.count}};
+nlohmann::ordered_json json_of(const Quartiles& quartiles) {
+  return {{"median", quartiles.median},
+          {"low", quartiles.low},
+          {"high", quartiles.high},
+          {"count", quartiles.count}};
 }
 
 nlohmann::ordered_json json_of(const TrainingResult& result) {

@@ -74,7 +74,7 @@ TEST(BadFrame, AWrongFrameEndsTheRunAndNamesItsSender) {
             return;
           }
           Socket socket = Socket::connect(mesh.addresses[0], "", soon());
-          EXPECT_EQ(raw_greet(socket, {}), "");
+          EXPECT_EQ(raw_handshake(socket, {}), "");
           const ShardMap map = ShardMap::distributed(counts, 2, Shards::even, 65536);
           if (frame.payload.size() == 65536) frame.payload.resize(map[0].bytes());
           send_raw(socket, frame);
@@ -120,7 +120,7 @@ TEST(BadFrame, AWindowThatCannotBeIsRefused) {
                 Socket::connect(mesh.addresses[static_cast<std::size_t>(other)], "", soon()));
             RawSelf self;
             self.rank = 2, self.wanted = other, self.size = 3;
-            EXPECT_EQ(raw_greet(sockets.back(), self), "");
+            EXPECT_EQ(raw_handshake(sockets.back(), self), "");
           }
           RawFrame frame;
           frame.kind = 26;
@@ -183,7 +183,7 @@ TEST(BadFrame, AGradientTwiceIsRefused) {
           return;
         }
         Socket socket = Socket::connect(mesh.addresses[0], "", soon());
-        EXPECT_EQ(raw_greet(socket, {}), "");
+        EXPECT_EQ(raw_handshake(socket, {}), "");
         const ShardMap map = ShardMap::distributed(counts, 2, Shards::even);
         RawFrame frame;
         frame.kind = 17;

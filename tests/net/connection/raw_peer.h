@@ -94,7 +94,7 @@ inline std::string raw_text(const Bytes& payload, std::size_t at = 0) {
 
 /// Shakes hands as the connecting side. Returns "" if it was accepted, else the reason of the
 /// reject.
-inline std::string raw_greet(Socket& socket, const RawSelf& self) {
+inline std::string raw_handshake(Socket& socket, const RawSelf& self) {
   const auto mac = [&](const std::string& side, const Bytes& a, const Bytes& b, const Bytes& c) {
     std::string text = "duplex 2 " + side + '\0';
     for (const Bytes* part : {&a, &b, &c}) text.append(part->begin(), part->end());

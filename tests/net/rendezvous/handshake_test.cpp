@@ -13,8 +13,8 @@ namespace {
 
 TEST(Handshake, APeerMadeFromTheDescriptionGetsIn) {
   RankZero zero;
-  Socket socket = zero.visit();
-  EXPECT_EQ(raw_greet(socket, {}), "");
+  Socket socket = zero.connect();
+  EXPECT_EQ(raw_handshake(socket, {}), "");
   zero.wait();
   ASSERT_TRUE(zero.outcome.ok) << zero.outcome.message;
   ASSERT_EQ(zero.mesh.links().size(), 1U);
@@ -23,11 +23,11 @@ TEST(Handshake, APeerMadeFromTheDescriptionGetsIn) {
 
 TEST(Handshake, EveryByteOfItIsInTheLedger) {
   RankZero zero;
-  Socket socket = zero.visit();
+  Socket socket = zero.connect();
   if (!socket.counters().known)
     GTEST_SKIP() << "this kernel does not tell how many bytes of a connection it sent again "
                     "(Linux 4.19 does): its counters cannot be compared with the ledger's";
-  EXPECT_EQ(raw_greet(socket, {}), "");
+  EXPECT_EQ(raw_handshake(socket, {}), "");
   zero.wait();
   ASSERT_EQ(zero.mesh.links().size(), 1U) << zero.outcome.message;
   std::uint64_t received = 0, sent = 0;
@@ -48,19 +48,19 @@ TEST(Handshake, WithAKey) {
   self.key = Key(sha256("secret"));
   RankZero zero(2, milliseconds(20000), self.key);
   {  // A peer that does not know the key loses its own connection only.
-    Socket socket = zero.visit();
-    expect_in(raw_greet(socket, {}), {"rank 1 (127.0.0.1:", "rank 0 (127.0.0.1:", "key"});
+    Socket socket = zero.connect();
+    expect_in(raw_handshake(socket, {}), {"rank 1 (127.0.0.1:", "rank 0 (127.0.0.1:", "key"});
   }
   {
-    Socket socket = zero.visit();
+    Socket socket = zero.connect();
     RawSelf wrong = self;
     wrong.key = Key(sha256("guess"));
-    expect_in(raw_greet(socket, wrong), {"key"});
+    expect_in(raw_handshake(socket, wrong), {"key"});
   }
   expect_in(zero.join(1, [](MeshSpec& spec) { spec.key = {}; }),
             {"rank 1 (127.0.0.1:", "rank 0 (127.0.0.1:", "cluster key"});
-  Socket socket = zero.visit();
-  EXPECT_EQ(raw_greet(socket, self), "");
+  Socket socket = zero.connect();
+  EXPECT_EQ(raw_handshake(socket, self), "");
   zero.wait();
   EXPECT_TRUE(zero.outcome.ok) << zero.outcome.message;
   expect_in(zero.log(), {"turned away: rank 1 (127.0.0.1:", "rank 1 (127.0.0.1:"});
@@ -72,7 +72,7 @@ TEST(Handshake, AReplayedResponseProvesNothing) {
   RankZero zero(2, milliseconds(20000), key);
   Bytes said;
   for (const bool replay : {false, true}) {
-    Socket socket = zero.visit();
+    Socket socket = zero.connect();
     RawFrame hello;
     hello.kind = 1;
     put(hello.payload, std::int32_t{1});
@@ -191,10 +191,10 @@ TEST(Handshake, TextsOfAnyLengthFit) {
 
 TEST(Handshake, AnotherVersionIsNamed) {
   RankZero zero;
-  Socket socket = zero.visit();
+  Socket socket = zero.connect();
   RawSelf self;
   self.version = 3;
-  expect_in(raw_greet(socket, self), {"version 3", "version 2", "127.0.0.1:"});
+  expect_in(raw_handshake(socket, self), {"version 3", "version 2", "127.0.0.1:"});
   EXPECT_EQ(zero.join(1), "");
   zero.wait();
   EXPECT_TRUE(zero.outcome.ok) << "one stranger's version ended the run: " << zero.outcome.message;

@@ -17,7 +17,7 @@ TEST(Mesh, StrangersCostNothing) {
   // leaves at once; all but that one stay connected.
   std::vector<Socket> strangers;
   strangers.reserve(6);
-  for (int i = 0; i < 6; ++i) strangers.push_back(zero.visit());
+  for (int i = 0; i < 6; ++i) strangers.push_back(zero.connect());
   const std::string garbage = "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n";
   strangers[1].write_all(garbage.data(), garbage.size(), nullptr, 0, soon(), "testing");
   RawFrame huge;
@@ -30,7 +30,7 @@ TEST(Mesh, StrangersCostNothing) {
   strangers[3].write_all(bytes.data(), 10, nullptr, 0, soon(), "testing");
   RawSelf elsewhere;
   elsewhere.job = "other";
-  expect_in(raw_greet(strangers[4], elsewhere), {"job 'other'", "job 'test'"});
+  expect_in(raw_handshake(strangers[4], elsewhere), {"job 'other'", "job 'test'"});
   strangers[5] = Socket();
   const Deadline refused = soon();
   while ((zero.log().find("does not speak Duplex's protocol") == std::string::npos ||
@@ -39,12 +39,12 @@ TEST(Mesh, StrangersCostNothing) {
     std::this_thread::sleep_for(milliseconds(1));
   expect_in(zero.log(), {"does not speak Duplex's protocol", "job 'other'"});
 
-  Socket one = zero.visit(), two = zero.visit();
+  Socket one = zero.connect(), two = zero.connect();
   RawSelf self;
   self.size = 3;
-  EXPECT_EQ(raw_greet(one, self), "");
+  EXPECT_EQ(raw_handshake(one, self), "");
   self.rank = 2;
-  EXPECT_EQ(raw_greet(two, self), "");
+  EXPECT_EQ(raw_handshake(two, self), "");
   zero.wait();
   EXPECT_TRUE(zero.outcome.ok) << zero.outcome.message;
   EXPECT_EQ(zero.mesh.links().size(), 2U);
@@ -54,10 +54,10 @@ TEST(Mesh, ARankGivenTwiceIsNamedTwice) {
   RankZero zero(3, milliseconds(1500));
   RawSelf self;
   self.size = 3;
-  Socket first = zero.visit();
-  EXPECT_EQ(raw_greet(first, self), "");
-  Socket second = zero.visit();
-  expect_in(raw_greet(second, self),
+  Socket first = zero.connect();
+  EXPECT_EQ(raw_handshake(first, self), "");
+  Socket second = zero.connect();
+  expect_in(raw_handshake(second, self),
             {"rank 1 is there twice", first.local_address(), second.local_address()});
   // Rank 2 never comes; the error then has the line about rank 1.
   zero.wait();

@@ -34,7 +34,7 @@ TEST(Socket, CarriesBothPartsWhole) {
   EXPECT_TRUE(std::equal(body.begin(), body.end(), got.begin() + 1000));
 }
 
-TEST(Socket, CarriesLentBodiesWhole) {
+TEST(Socket, CarriesBorrowedBodiesWhole) {
   const WithoutSigpipe quiet;  // It holds for this thread and those that it starts.
   SocketPair pair;
   std::vector<char> body(5 << 20);
@@ -54,7 +54,7 @@ TEST(Socket, CarriesLentBodiesWhole) {
   writer.join();
 }
 
-TEST(Socket, WhatWasLentAndUnmappedStaysAsItWas) {
+TEST(Socket, WhatWasBorrowedAndUnmappedStaysAsItWas) {
   const WithoutSigpipe quiet;
   SocketPair pair;
   constexpr std::size_t size = 64 * 1024;

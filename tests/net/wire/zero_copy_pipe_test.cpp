@@ -47,8 +47,8 @@ TEST(ZeroCopyPipe, PassesPagesNotCopies) {
   ASSERT_TRUE(pipe.open());
   const Buffer memory = map_memory(size);
   std::memset(memory.data(), 'a', size);
-  ASSERT_EQ(pipe.lend(memory.data(), size), size);
-  ASSERT_EQ(pipe.pass(pair.from, size, false), static_cast<ssize_t>(size));
+  ASSERT_EQ(pipe.splice_in(memory.data(), size), size);
+  ASSERT_EQ(pipe.splice_out(pair.from, size, false), static_cast<ssize_t>(size));
   std::memset(memory.data(), 'b', size);  // Elsewhere nobody may change it before the peer has read
                                           // it.
   std::vector<char> got(size);
@@ -64,7 +64,7 @@ TEST(ZeroCopyPipe, MemoryThatIsNotThereIsRefusedForGood) {
     const Buffer memory = map_memory(size);
     gone = memory.data();
   }
-  EXPECT_EQ(pipe.lend(gone, size), 0U);
+  EXPECT_EQ(pipe.splice_in(gone, size), 0U);
   EXPECT_FALSE(pipe.open());
 }
 
@@ -89,8 +89,8 @@ TEST(ZeroCopyPipe, AClosedPeerIsAnErrorNotASignal) {
   ::shutdown(pair.from, SHUT_WR);
   {
     const WithoutSigpipe quiet;
-    ASSERT_EQ(pipe.lend(memory.data(), size), size);
-    EXPECT_EQ(pipe.pass(pair.from, size, false), -1);
+    ASSERT_EQ(pipe.splice_in(memory.data(), size), size);
+    EXPECT_EQ(pipe.splice_out(pair.from, size, false), -1);
     EXPECT_EQ(errno, EPIPE);
   }
   sigset_t set;
