@@ -101,7 +101,7 @@ def write(name, content):
 write("config.json", {"version": 1, "command": "local", "network": "lenet", "title": "LeNet", "input": "1x1x28x28",
                       "classes": 10, "batch": 32, "device": "<b>a device</b> & co.", "host": "<i>lab1</i>", "settings": "a \"setting\"",
                       "data": {"description": "</script><script>alert(1)</script>"}})
-write("summary.json", {"version": 1, "steps": 50, "t_grad_s": {"median": 0.05}, "step_s": {"median": 0.06},
+write("summary.json", {"version": 1, "command": "local", "steps": 50, "t_grad_s": {"median": 0.05}, "step_s": {"median": 0.06},
                        "accuracy": {"samples": 10, "top1": 0.9, "top5": 0.99}})
 write("profile.json", {"version": 1, "network": "LeNet", "layers": [
     {"name": name, "forward_s": 0.001 * i, "backward_s": 0.002 * i} for i, name in enumerate(layers)]})

@@ -2,8 +2,7 @@
 // parallel paid: speedup predicted by the equations from the first run's t_grad, and speedup
 // measured.
 #include <cstdio>
-#include <filesystem>
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/error.h"
 #include "tools/commands.h"
@@ -16,55 +15,52 @@
 namespace duplex::tools {
 namespace {
 
-struct Run {
+/// What a row of the table is about.
+struct Row {
   std::string name;
-  std::string network, server, sync = "join";
+  std::string network;
   std::int64_t batch = 0;
   int workers = 1;
+  std::optional<RankMode> mode;  ///< None: of one machine.
   double t_grad = 0.0, t_comm = 0.0;
   double sent = 0.0, received = 0.0;  ///< Bytes a worker sends and receives in a step.
   double step = 0.0;                  ///< Seconds.
   double steps = 0.0;                 ///< That a worker took.
   bool averages = false, replayed = false, simulated = false;
-  double top1 = -1.0;  ///< Negative: not tested.
+  std::optional<double> top1;  ///< None: not tested.
 
   /// In a step every worker does a batch, or its part of one.
-  double batches_a_step() const { return sync == "split" ? 1 : workers; }
+  double batches_a_step() const { return mode && mode->sync == net::Sync::split ? 1 : workers; }
   double per_batch() const { return step / batches_a_step(); }
 };
 
-Run read_run(const std::string& directory) {
-  const nlohmann::json config = read_run_file(directory + "/config.json");
-  const nlohmann::json summary = read_run_file(directory + "/summary.json");
-  try {
-    Run run;
-    run.name = std::filesystem::path(directory).lexically_normal().filename().string();
-    if (run.name.empty()) run.name = directory;
-    run.network = config.at("title").get<std::string>();
-    run.batch = config.at("batch").get<std::int64_t>();
-    run.workers = summary.at("workers").get<int>();
-    run.replayed = config.value("replayed", false);
-    run.simulated = config.value("simulated", false);
-    run.steps = summary.at("steps").get<double>();
-    run.t_grad = summary.at("t_grad_s").at("median").get<double>();
-    run.step = summary.at("step_s").at("median").get<double>();
-    if (summary.contains("accuracy")) run.top1 = summary["accuracy"].at("top1").get<double>();
-    if (summary.contains("traffic")) {
-      const nlohmann::json& traffic = summary["traffic"];
-      run.server = summary.at("server").get<std::string>();
-      run.sync = summary.at("sync").get<std::string>();
-      run.averages = config.at("average").get<std::uint64_t>() > 0;
-      run.t_comm = traffic.at("t_comm_s").get<double>();
-      run.sent = traffic.at("step_sent").get<double>();
-      run.received = traffic.at("step_received").get<double>();
-    }
-    if (run.workers < 1 || !(run.step > 0.0) || !(run.t_grad > 0.0)) {
-      throw Error(directory + ": the run has no step that was timed");
-    }
-    return run;
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(directory + ": summary.json or config.json lacks what a run has: " + error.what());
+Row row_of(const Run& run) {
+  if (!run.summary)
+    throw Error(run.directory + " has no " + summary_file + ": its run has not ended");
+  const RunSummary& summary = *run.summary;
+  Row row;
+  row.name = run.name;
+  row.network = run.config.title;
+  row.batch = run.config.batch;
+  row.replayed = run.config.replayed;
+  row.simulated = run.config.simulated;
+  row.averages = run.config.parallel && run.config.parallel->average > 0;
+  row.workers = summary.workers.value_or(1);
+  if (summary.training) {
+    row.steps = static_cast<double>(summary.training->steps);
+    row.t_grad = summary.training->gradient.median;
+    row.step = summary.training->total.median;
   }
+  if (summary.accuracy) row.top1 = summary.accuracy->top1;
+  if (summary.traffic) {
+    row.mode = summary.mode;
+    row.t_comm = summary.traffic->t_comm;
+    row.sent = summary.traffic->step_sent;
+    row.received = summary.traffic->step_received;
+  }
+  if (row.workers < 1 || !(row.step > 0.0) || !(row.t_grad > 0.0))
+    throw Error(run.directory + ": the run has no step that was timed");
+  return row;
 }
 
 std::string bytes_cell(double bytes) {
@@ -81,16 +77,16 @@ int compare(int argc, const char* const* argv) {
   app.add_option("RUN", directories, "run directories")->required();
   if (const auto done = parse(app, argc, argv)) return *done;
 
-  std::vector<Run> runs;
+  std::vector<Row> rows;
   for (const std::string& directory : directories) {
     try {
-      runs.push_back(read_run(directory));
+      rows.push_back(row_of(read_run(directory)));
     } catch (const Error& error) {
-      if (runs.empty()) throw;  // All others are set beside the first.
+      if (rows.empty()) throw;  // All others are set beside the first.
       std::fprintf(stderr, "left out: %s\n", error.what());
     }
   }
-  const Run& alone = runs.front();
+  const Row& alone = rows.front();
   if (alone.workers != 1) {
     throw Error("compare: the first run, " + directories.front() + ", is not of one machine",
                 Exit::usage);
@@ -105,7 +101,7 @@ int compare(int argc, const char* const* argv) {
                {"S pred.", Table::Align::right},
                {"S meas.", Table::Align::right},
                {"top-1", Table::Align::right}});
-  for (const Run& run : runs) {
+  for (const Row& run : rows) {
     if (run.network != alone.network || run.batch != alone.batch) {
       throw Error("compare: " + run.name + " (" + run.network + ", batch " +
                       std::to_string(run.batch) + ") and " + alone.name + " (" + alone.network +
@@ -115,20 +111,19 @@ int compare(int argc, const char* const* argv) {
     std::string predicted = "1";
     if (run.averages) {
       predicted = "";  // The thesis has no equation for it.
-    } else if (!run.server.empty()) {
-      predicted = fixed(speedup({run.t_comm, alone.t_grad}, net::parse_sync(run.sync),
-                                net::parse_server_mode(run.server), run.workers,
-                                run.steps * run.batches_a_step()),
+    } else if (run.mode) {
+      predicted = fixed(speedup({run.t_comm, alone.t_grad}, run.mode->sync, run.mode->server,
+                                run.workers, run.steps * run.batches_a_step()),
                         2);
     }
     table.row({run.name + (run.simulated  ? " (simulated)"
                            : run.replayed ? " (replayed)"
                                           : ""),
                std::to_string(run.workers), duration_text(run.t_grad),
-               run.server.empty() ? "" : duration_text(run.t_comm), bytes_cell(run.sent),
+               run.mode ? duration_text(run.t_comm) : "", bytes_cell(run.sent),
                bytes_cell(run.received), fixed(run.per_batch(), 5), predicted,
                &run == &alone ? "1" : fixed(alone.per_batch() / run.per_batch(), 2),
-               run.top1 >= 0.0 ? fixed(100.0 * run.top1, 2) + "%" : ""});
+               run.top1 ? fixed(100.0 * *run.top1, 2) + "%" : ""});
   }
   std::printf("%s, batch %lld\n\n%s\n", alone.network.c_str(), static_cast<long long>(alone.batch),
               table.str().c_str());

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "layers/checkpoint.h"
@@ -16,6 +15,8 @@
 #include "tools/flags/dist_flags.h"
 #include "tools/launch/rank_record.h"
 #include "tools/run_directory/dist_report.h"
+#include "tools/run_directory/row_file.h"
+#include "tools/run_directory/run_files.h"
 #include "tools/text/peak_memory.h"
 #include "tools/text/table.h"
 #include "tools/tracing/rank_tracing.h"
@@ -28,6 +29,8 @@
 
 namespace duplex::tools {
 namespace {
+
+const std::string command = "dist";
 
 /// Time that a rank which cannot start has to tell the others.
 constexpr std::chrono::milliseconds last_words{5000};
@@ -77,12 +80,12 @@ class Rank {
         trains_(topology_.is_worker(flags.index)),
         setup_(open_training(flags.training.setup())),
         host_(setup_.model, trains_),
-        ledger_("ledger-" + std::to_string(flags.index) + ".csv"),
+        ledger_(ledger_file(flags.index)),
         mesh_(std::move(mesh)),
         tracing_(flags.trace ? flags.trace_steps : 0) {
     mesh_.identity = identity_of(flags, setup_, fill_host_parameters());
     if (trains_) prepare_network();
-    directory_.emplace(flags.training.logdir, "dist", flags.training.model.net, ledger_);
+    directory_.emplace(flags.training.logdir, command, flags.training.model.net, ledger_);
     write_config(*directory_);
   }
 
@@ -179,13 +182,12 @@ class Rank {
 
   void write_config(const RunDirectory& directory) const {
     if (!trains_ || !leads()) return;
-    nlohmann::ordered_json config = flags_.training.config(setup_, device_.get());
-    config["command"] = "dist";
-    config["settings"] = flags_.settings();
-    flags_.parallel.spec.describe(config, topology_);
-    for (const net::Address& address : flags_.addresses)
-      config["addresses"].push_back(address.str());
-    directory.write("config.json", config.dump(1) + "\n");
+    RunConfig config = flags_.training.config(command, setup_, device_.get());
+    config.settings = flags_.settings();
+    config.parallel = flags_.parallel.config(topology_);
+    config.addresses.emplace();
+    for (const net::Address& address : flags_.addresses) config.addresses->push_back(address.str());
+    directory.write(config_file, text_of(config));
   }
 
   /// `directory` is set on the rank that shows progress, and null on others.
@@ -195,7 +197,7 @@ class Rank {
     loop.rate = flags_.training.learning_rate();
     loop.batch = share_of(flags_.index).count;
     loop.show = directory != nullptr;
-    if (directory != nullptr) loop.metrics_path = directory->file("metrics.csv");
+    if (directory != nullptr) loop.metrics_path = directory->file(metrics_file);
     loop.beginning = [this](std::uint64_t step) { tracing_.begin_step(step); };
     return loop;
   }
@@ -236,26 +238,18 @@ class Rank {
   void train_rank(net::ParameterExchange& wire, const RunDirectory& directory) {
     const RunDirectory* shown = leads() ? &directory : nullptr;
     const TrainingResult result = replays() ? replay(wire, shown) : compute(wire, shown);
-    nlohmann::ordered_json summary = tools::json_of(result);
     const std::vector<std::string> reports = wire.finish(tracing_.report(wire));
     if (result.steps > 0) spoilt_ = host_.not_finite();
-    const net::TrafficSummary traffic = wire.traffic();
-    summary["version"] = 1;
-    summary["command"] = "dist";
-    summary["rank"] = flags_.index;
-    summary["workers"] = topology_.workers().size();
-    summary["ranks"] = topology_.size;
-    summary["server"] = net::name_of(flags_.parallel.spec.server);
-    summary["sync"] = net::name_of(flags_.parallel.spec.sync);
-    summary["replayed"] = replays();
-    summary["traffic"] = json_of(traffic);
-    summary["connections"] = json_of(wire.connections());
-    summary["peak_memory_bytes"] = peak_memory_bytes();
+    RunSummary summary = summary_of(wire);
+    summary.training = result;
+    summary.workers = static_cast<int>(topology_.workers().size());
+    const ParallelSpec& parallel = flags_.parallel.spec;
+    summary.mode = RankMode{topology_.size, parallel.server, parallel.sync, replays()};
     report_staleness(wire, directory, summary);
     std::optional<Accuracy> accuracy;
-    if (leads()) accuracy = finish_leader(result, traffic, directory, summary);
+    if (leads()) accuracy = finish_leader(result, directory, summary);
     std::fputs(tracing_.write(reports, directory, setup_.model).c_str(), stdout);
-    directory.write("rank-" + std::to_string(flags_.index) + ".json", summary.dump(1) + "\n");
+    directory.write(rank_file(flags_.index), text_of(summary));
     require_sound_weights();
     if (accuracy) require_finite(*accuracy, *network_);
   }
@@ -266,10 +260,8 @@ class Rank {
   }
 
   /// The first worker saves the network that all of them have trained, and tests it if asked.
-  std::optional<Accuracy> finish_leader(const TrainingResult& result,
-                                        const net::TrafficSummary& traffic,
-                                        const RunDirectory& directory,
-                                        nlohmann::ordered_json& summary) {
+  std::optional<Accuracy> finish_leader(const TrainingResult& result, const RunDirectory& directory,
+                                        RunSummary& summary) {
     const TrainingFlags& flags = flags_.training;
     for (std::size_t i = 0; network_ && i < host_.spans().size(); ++i) {
       device_->upload(network_->parameters()[i].weights, host_.spans()[i].weights);
@@ -279,46 +271,51 @@ class Rank {
       const std::map<std::string, std::string> metadata{{"network", flags.model.net},
                                                         {"steps", std::to_string(result.steps)},
                                                         {"settings", flags_.settings()}};
-      save_checkpoint(directory.file("checkpoint.safetensors"), *network_, metadata);
+      save_checkpoint(directory.file(checkpoint_file), *network_, metadata);
       if (!flags.save.empty()) save_checkpoint(flags.save, *network_, metadata);
     }
     std::fputs(report_of(result, flags.batch, false).c_str(), stdout);
     std::fputs(learning_report_of(result, setup_.model).c_str(), stdout);
-    std::fputs(traffic_report(traffic).c_str(), stdout);
+    std::fputs(traffic_report(*summary.traffic, flags_.index).c_str(), stdout);
     std::optional<Accuracy> accuracy;
     if (flags.accuracy) {
       accuracy = tester_->test(result.steps);
-      summary["accuracy"] = tools::json_of(*accuracy);
+      summary.accuracy = tools::summary_of(*accuracy);
     }
-    directory.write("summary.json", summary.dump(1) + "\n");
+    directory.write(summary_file, text_of(summary));
     std::printf("run      %s\n", directory.path().c_str());
     return accuracy;
   }
 
+  /// The part of the summary that every rank has, whether it trains or not.
+  RunSummary summary_of(const net::ParameterExchange& wire) const {
+    RunSummary summary;
+    summary.command = command;
+    summary.rank = flags_.index;
+    summary.traffic = wire.traffic();
+    summary.connections = wire.connections();
+    summary.peak_memory_bytes = peak_memory_bytes();
+    return summary;
+  }
+
   /// Reports the staleness that this rank's store has counted in an asynchronous run.
   void report_staleness(const net::ParameterExchange& wire, const RunDirectory& directory,
-                        nlohmann::ordered_json& summary) const {
+                        RunSummary& summary) const {
     if (flags_.parallel.spec.sync != net::Sync::none) return;
     const std::vector<net::Store::Staleness> steps = wire.staleness();
     if (!steps.empty()) {
-      directory.write("staleness-" + std::to_string(flags_.index) + ".csv", staleness_csv(steps));
+      directory.write(staleness_file(flags_.index), text_of(staleness_rows(steps)));
       std::fputs(staleness_report(steps).c_str(), stdout);
     }
-    summary["lost"] = wire.lost();
+    summary.lost = wire.lost();
   }
 
   void serve(net::ParameterExchange& wire, const RunDirectory& directory) {
     const std::vector<std::string> reports = wire.finish(tracing_.report(wire));
     std::fputs(tracing_.write(reports, directory, setup_.model).c_str(), stdout);
-    nlohmann::ordered_json summary;
-    summary["version"] = 1;
-    summary["command"] = "dist";
-    summary["rank"] = flags_.index;
-    summary["traffic"] = json_of(wire.traffic());
-    summary["connections"] = json_of(wire.connections());
-    summary["peak_memory_bytes"] = peak_memory_bytes();
+    RunSummary summary = summary_of(wire);
     report_staleness(wire, directory, summary);
-    directory.write("rank-" + std::to_string(flags_.index) + ".json", summary.dump(1) + "\n");
+    directory.write(rank_file(flags_.index), text_of(summary));
     spoilt_ = host_.not_finite();
     require_sound_weights();
   }

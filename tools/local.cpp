@@ -1,6 +1,5 @@
 // duplex local trains on one machine (Appendix C.1).
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/files/output_file.h"
@@ -10,6 +9,7 @@
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/training_flags.h"
+#include "tools/run_directory/run_files.h"
 #include "tools/text/peak_memory.h"
 #include "tools/text/table.h"
 #include "tools/training/divergence.h"
@@ -20,6 +20,11 @@
 #include "tools/training/tester.h"
 
 namespace duplex::tools {
+namespace {
+
+const std::string command = "local";
+
+}  // namespace
 
 int local(int argc, const char* const* argv) {
   CLI::App app{"Trains a network on this machine; measures t_grad, layer by layer if asked.",
@@ -61,11 +66,10 @@ int local(int argc, const char* const* argv) {
       throw Error(flags.weights + ": " + name + " is not finite; train from another checkpoint");
     }
   }
-  const RunDirectory directory(flags.logdir, "local", flags.model.net, "config.json");
-  nlohmann::ordered_json config = flags.config(setup, device.get());
-  config["command"] = "local";
-  config["accumulate"] = accumulate;
-  directory.write("config.json", config.dump(1) + "\n");
+  const RunDirectory directory(flags.logdir, command, flags.model.net, config_file);
+  RunConfig config = flags.config(command, setup, device.get());
+  config.accumulate = accumulate;
+  directory.write(config_file, text_of(config));
   std::printf(
       "%s, %s parameters, %lld classes; %s\n%s: %s for training, %s for testing,\nfrom %s\n",
       setup.model.title().c_str(), grouped(setup.model.trained_parameters()).c_str(),
@@ -96,37 +100,37 @@ int local(int argc, const char* const* argv) {
   loop.schedule = schedule;
   loop.rate = flags.learning_rate();
   loop.batch = flags.batch;
-  loop.metrics_path = directory.file("metrics.csv");
+  loop.metrics_path = directory.file(metrics_file);
   loop.show = true;
   loop.test = [&](std::uint64_t steps) { tester.test_between(steps); };
   const TrainingResult result = train(computation, exchange, loop);
   const std::string spoilt = schedule.steps > 0 ? network.not_finite() : "";
   report_replaced(loader);
 
-  nlohmann::ordered_json summary = json_of(result);
-  summary["version"] = 1;
-  summary["command"] = "local";
-  summary["workers"] = 1;
-  summary["peak_memory_bytes"] = peak_memory_bytes();
+  RunSummary summary;
+  summary.training = result;
+  summary.command = command;
+  summary.workers = 1;
+  summary.peak_memory_bytes = peak_memory_bytes();
   if (schedule.steps > 0 && spoilt.empty()) {
     const std::map<std::string, std::string> metadata{{"network", flags.model.net},
                                                       {"steps", std::to_string(schedule.steps)},
                                                       {"settings", flags.settings()}};
-    save_checkpoint(directory.file("checkpoint.safetensors"), network, metadata);
+    save_checkpoint(directory.file(checkpoint_file), network, metadata);
     if (!flags.save.empty()) save_checkpoint(flags.save, network, metadata);
   }
   std::fputs(report_of(result, flags.batch, true).c_str(), stdout);
   std::fputs(learning_report_of(result, setup.model).c_str(), stdout);
   if (profile && schedule.steps > 0) {
-    directory.write("profile.json", profile->json());
+    directory.write(profile_file, text_of(profile->file()));
     std::printf("%s\n%s\n", data_report_of(result).c_str(), profile->table().c_str());
   }
   std::optional<Accuracy> accuracy;
   if (flags.accuracy) {
     accuracy = tester.test(schedule.steps);
-    summary["accuracy"] = json_of(*accuracy);
+    summary.accuracy = summary_of(*accuracy);
   }
-  directory.write("summary.json", summary.dump(1) + "\n");
+  directory.write(summary_file, text_of(summary));
   std::printf("run      %s\n", directory.path().c_str());
   if (!spoilt.empty()) throw diverged("after the last step", spoilt);
   if (accuracy) require_finite(*accuracy, network);

@@ -39,7 +39,7 @@ int report(int argc, const char* const* argv) {
       if (reports::is_link(directory))
         links.push_back(reports::read_link(directory));
       else
-        runs.push_back(reports::read_run(directory));
+        runs.push_back(reports::read_run_data(directory));
     }
     if (runs.empty())
       throw Error("report: give a run of local, dist or simulate beside transport's", Exit::usage);

@@ -1,7 +1,6 @@
 // duplex simulate plays the schedule of dist in virtual time, for machines that nobody owns yet.
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -9,7 +8,9 @@
 #include "tools/flags/command_line.h"
 #include "tools/flags/simulate_flags.h"
 #include "tools/run_directory/dist_report.h"
+#include "tools/run_directory/row_file.h"
 #include "tools/run_directory/run_directory.h"
+#include "tools/run_directory/run_files.h"
 #include "tools/simulation/simulation.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/rate.h"
@@ -19,6 +20,8 @@
 
 namespace duplex::tools {
 namespace {
+
+const std::string command = "simulate";
 
 using simulation::Outcome;
 using simulation::Recorder;
@@ -65,9 +68,9 @@ class Writer {
       : flags_(flags),
         scenario_(scenario),
         spec_(spec),
-        directory_(flags.logdir, "simulate", flags.model.net, "config.json") {
+        directory_(flags.logdir, command, flags.model.net, config_file) {
     for (int rank = 0; rank < std::min(flags.records, spec.topology.size); ++rank)
-      ledgers_.push_back(directory_.file("ledger-" + std::to_string(rank) + ".csv"));
+      ledgers_.push_back(directory_.file(ledger_file(rank)));
   }
   const std::vector<std::string>& ledgers() const { return ledgers_; }
 
@@ -78,42 +81,40 @@ class Writer {
     for (std::size_t rank = 0; rank < ledgers_.size(); ++rank)
       write_rank(static_cast<int>(rank), outcome, recorder);
     if (spec_.sync == net::Sync::none)
-      directory_.write("staleness-0.csv", staleness_csv(outcome.staleness));
+      directory_.write(staleness_file(0), text_of(staleness_rows(outcome.staleness)));
     if (flags_.trace) {
       const std::vector<RankTrace> trace = recorder.trace();
-      write_trace(directory_.file("trace.json"), scenario_.model, trace);
+      write_trace(directory_.file(trace_file), scenario_.model, trace);
       std::fputs(waiting_report(trace).c_str(), stdout);
     }
     std::printf("run      %s\n", directory_.path().c_str());
   }
 
  private:
-  using Json = nlohmann::ordered_json;
-
   void write_config() const {
-    Json config = flags_.model.describe(scenario_.model);
-    config["settings"] = flags_.parallel.spec.settings();
-    config["batch"] = flags_.batch;
-    config["seed"] = flags_.seed;
-    config["device"] = "none: simulated";
-    config["replayed"] = true;
-    config["simulated"] = true;
-    config["command"] = "simulate";
-    flags_.parallel.spec.describe(config, spec_.topology);
-    config["batches"] = flags_.batches;
-    config["t_grad_s"] = scenario_.costs.grad;
-    config["t_comm_s"] = scenario_.costs.comm;
-    config["rate_bytes_per_s"] = scenario_.rate;
-    config["owner_bytes_per_s"] = scenario_.owner_rate;
-    config["latency_s"] = flags_.latency;
-    config["slow"] = flags_.slow;
-    config["links"] = flags_.links;
-    config["lose"] = flags_.lose;
-    directory_.write("config.json", config.dump(1) + "\n");
+    RunConfig config = flags_.model.config(scenario_.model);
+    config.command = command;
+    config.settings = flags_.parallel.spec.settings();
+    config.batch = flags_.batch;
+    config.seed = flags_.seed;
+    config.device = "none: simulated";
+    config.replayed = config.simulated = true;
+    config.parallel = flags_.parallel.config(spec_.topology);
+    SimulationConfig& given = config.simulation.emplace();
+    given.batches = static_cast<std::uint64_t>(flags_.batches);
+    given.grad = scenario_.costs.grad;
+    given.comm = scenario_.costs.comm;
+    given.rate = scenario_.rate;
+    given.owner_rate = scenario_.owner_rate;
+    given.latency = flags_.latency;
+    given.slow = flags_.slow;
+    given.links = flags_.links;
+    given.lose = flags_.lose;
+    directory_.write(config_file, text_of(config));
   }
 
   void write_metrics(const std::vector<simulation::StepTimes>& steps) const {
-    MetricsFile metrics(directory_.file("metrics.csv"));
+    RowFile<StepMetrics> metrics(directory_.file(metrics_file));
     for (std::size_t step = 0; step < steps.size(); ++step) {
       StepMetrics row;
       row.step = step;
@@ -127,26 +128,22 @@ class Writer {
   void write_rank(int rank, const Outcome& outcome, const Recorder& recorder) const {
     const bool trains = spec_.topology.is_worker(rank);
     const int worker = spec_.topology.worker_number(rank);
-    Json summary;
-    if (trains) summary = json_of(result_of(outcome.steps[static_cast<std::size_t>(worker)]));
+    RunSummary summary;
+    if (trains) summary.training = result_of(outcome.steps[static_cast<std::size_t>(worker)]);
     std::size_t elements = 0;
     for (const std::size_t count : spec_.counts) elements += count;
-    summary["version"] = 1;
-    summary["command"] = "simulate";
-    summary["rank"] = rank;
-    summary["workers"] = spec_.part.size();
-    summary["ranks"] = spec_.topology.size;
-    summary["server"] = net::name_of(flags_.parallel.spec.server);
-    summary["sync"] = net::name_of(flags_.parallel.spec.sync);
-    summary["replayed"] = true;
-    summary["traffic"] = json_of(recorder.ledger(rank).summary(elements * sizeof(float)));
-    summary["trained_s"] = outcome.trained;
-    if (outcome.lost.empty()) summary["speedup"] = speedup_of(spec_, outcome, scenario_.costs.grad);
-    if (spec_.sync == net::Sync::none) summary["lost"] = outcome.lost;
-    if (outcome.failure) summary["ended_by"] = *outcome.failure;
-    const std::string text = summary.dump(1) + "\n";
-    directory_.write("rank-" + std::to_string(rank) + ".json", text);
-    if (trains && worker == 0) directory_.write("summary.json", text);
+    summary.command = command;
+    summary.rank = rank;
+    summary.workers = static_cast<int>(spec_.part.size());
+    const ParallelSpec& parallel = flags_.parallel.spec;
+    summary.mode = RankMode{spec_.topology.size, parallel.server, parallel.sync, true};
+    summary.traffic = recorder.ledger(rank).summary(elements * sizeof(float));
+    summary.trained = outcome.trained;
+    if (outcome.lost.empty()) summary.speedup = speedup_of(spec_, outcome, scenario_.costs.grad);
+    if (spec_.sync == net::Sync::none) summary.lost = outcome.lost;
+    summary.ended_by = outcome.failure;
+    directory_.write(rank_file(rank), text_of(summary));
+    if (trains && worker == 0) directory_.write(summary_file, text_of(summary));
   }
 
   const SimulateFlags& flags_;

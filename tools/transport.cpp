@@ -1,7 +1,7 @@
 // duplex transport measures what moving a network's weights between two machines takes (Appendix
 // C.2): t_comm in each direction and in both at once, beside what the link can do.
+#include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "net/store/owner_rate.h"
@@ -12,6 +12,7 @@
 #include "tools/flags/wire_flags.h"
 #include "tools/launch/nodefile.h"
 #include "tools/run_directory/run_directory.h"
+#include "tools/run_directory/run_files.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/table.h"
 
@@ -61,8 +62,8 @@ net::MeshSpec mesh_spec(const Flags& flags, const Model& model) {
 
 struct Direction {
   const char* name;
-  const char* key;
   const net::TransportTimes* times;
+  double DirectionTimes::*place;  ///< In transport-ROLE.json.
 };
 
 double gigabits(std::size_t bytes, double seconds) {
@@ -86,8 +87,9 @@ int transport(int argc, const char* const* argv) {
     spec.counts.push_back(static_cast<std::size_t>(parameter.shape.elements()));
   spec.repeats = flags.repeats;
   spec.timeout = flags.wire.timeout();
-  const std::string file = "transport-" + flags.role + ".json";
-  const RunDirectory directory(flags.logdir, "transport", flags.model.net, file);
+  TransportSummary summary;
+  const std::string file = transport_file(flags.role);
+  const RunDirectory directory(flags.logdir, summary.command, flags.model.net, file);
   net::Mesh mesh = net::Mesh::join(mesh_spec(flags, model));
   const std::string peer = mesh.links().at(0).peer;
   const std::string congestion = mesh.links().at(0).socket.congestion();
@@ -96,21 +98,25 @@ int transport(int argc, const char* const* argv) {
 
   const bool ps = flags.serves();
   const Direction directions[] = {
-      {"ps to worker", "down", ps ? &result.out : &result.in},
-      {"worker to ps", "up", ps ? &result.in : &result.out},
-      {"ps to worker, both at once", "down_both", ps ? &result.out_both : &result.in_both},
-      {"worker to ps, both at once", "up_both", ps ? &result.in_both : &result.out_both}};
+      {"ps to worker", ps ? &result.out : &result.in, &DirectionTimes::down},
+      {"worker to ps", ps ? &result.in : &result.out, &DirectionTimes::up},
+      {"ps to worker, both at once", ps ? &result.out_both : &result.in_both,
+       &DirectionTimes::down_both},
+      {"worker to ps, both at once", ps ? &result.in_both : &result.out_both,
+       &DirectionTimes::up_both}};
   Table table({{"direction", Table::Align::left},
                {"t_comm", Table::Align::right},
                {"quartiles", Table::Align::right},
                {"Gbit/s", Table::Align::right},
                {"link", Table::Align::right},
                {"of it", Table::Align::right}});
-  nlohmann::ordered_json report{
-      {"version", 1},           {"command", "transport"},   {"network", flags.model.net},
-      {"title", model.title()}, {"bytes", result.bytes},    {"role", flags.role},
-      {"peer", peer},           {"congestion", congestion}, {"round_trip_s", result.round_trip}};
-  double slower = 0.0;
+  summary.network = flags.model.net;
+  summary.title = model.title();
+  summary.bytes = result.bytes;
+  summary.role = flags.role;
+  summary.peer = peer;
+  summary.congestion = congestion;
+  summary.round_trip = result.round_trip;
   for (const Direction& direction : directions) {
     const Quartiles framed = quartiles_of(direction.times->framed),
                     raw = quartiles_of(direction.times->raw);
@@ -119,24 +125,21 @@ int transport(int argc, const char* const* argv) {
                fixed(gigabits(result.bytes, framed.median), 3),
                fixed(gigabits(result.bytes, raw.median), 3),
                fixed(100.0 * raw.median / framed.median, 1) + "%"});
-    report["t_comm_s"][direction.key] = framed.median;
-    report["link_s"][direction.key] = raw.median;
-    if (direction.key == std::string("up") || direction.key == std::string("down")) {
-      slower = std::max(slower, framed.median);
-    }
+    summary.times.*direction.place = framed.median;
+    summary.link.*direction.place = raw.median;
   }
-  report["t_comm"] = slower;
-  report["owner_bytes_per_s"] = owner_rate;
+  summary.comm = std::max(summary.times.up, summary.times.down);
+  summary.owner_rate = owner_rate;
   std::printf("%s, %s parameters, %s MB; with %s, %s, round trip %s\n\n%s\n", model.title().c_str(),
               grouped(model.trained_parameters()).c_str(),
               fixed(static_cast<double>(result.bytes) * 1e-6, 3).c_str(), peer.c_str(),
               congestion.c_str(), duration_text(result.round_trip).c_str(), table.str().c_str());
   std::printf("t_comm   %s, the slower direction alone; link: as many bytes as one stream\n",
-              duration_text(slower).c_str());
+              duration_text(summary.comm).c_str());
   std::printf(
       "owner    %s GB/s: what adding a gradient to another, or updating by it, takes here\n",
       fixed(owner_rate * 1e-9, 2).c_str());
-  directory.write(file, report.dump(1) + "\n");
+  directory.write(file, text_of(summary));
   std::printf("run      %s\n", directory.path().c_str());
   return 0;
 }

@@ -1,9 +1,10 @@
 #include "net/ledger/ledger.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <map>
+
+#include "net/ledger/ledger_row.h"
 
 namespace duplex::net {
 namespace {
@@ -30,9 +31,6 @@ std::uint64_t round_of(const FrameRecord& record) {
 }
 
 }  // namespace
-
-const char* const ledger_columns =
-    "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns";
 
 std::vector<Interval> merged(std::vector<Interval> intervals) {
   std::sort(intervals.begin(), intervals.end(),
@@ -119,7 +117,7 @@ Ledger::Ledger(int rank, const CoordinatorTime& time, const std::string& path)
   if (path_.empty()) return;
   file_.open(path_, std::ios::trunc);
   if (!file_) throw Error("ledger " + path_ + " cannot be written: is its folder there?");
-  file_ << ledger_columns << '\n';
+  file_ << csv_columns<LedgerRow>() << '\n';
 }
 
 Ledger::Lane& Ledger::lane() {
@@ -161,25 +159,21 @@ void Ledger::flush(bool all) {
 }
 
 void Ledger::write(const FrameRecord& record) {
+  LedgerRow row;
+  row.rank = rank_;
+  row.sent = record.sent;
+  row.peer = record.peer;
+  row.kind = name_of(record.kind);
+  row.step = record.step;
+  row.parameter = record.parameter;
+  row.chunk = record.chunk;
+  row.bytes = record.bytes;
+  row.queued_ns = time_.of(record.queued);
+  row.first_ns = time_.of(record.first);
+  row.last_ns = time_.of(record.last);
   line_.clear();
-  const auto number = [&](auto value) {
-    char digits[24];
-    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-    line_ += ',';
-    line_.append(digits, end);
-  };
-  line_ += std::to_string(rank_);
-  line_ += record.sent ? ",sent" : ",received";
-  number(record.peer);
-  line_ += ',';
-  line_ += name_of(record.kind);
-  number(record.step);
-  number(record.parameter);
-  number(record.chunk);
-  number(record.bytes);
-  number(time_.of(record.queued));
-  number(time_.of(record.first));
-  number(time_.of(record.last));
+  CsvWriter writer(line_);
+  describe(writer, row);
   line_ += '\n';
   file_.write(line_.data(), static_cast<std::streamsize>(line_.size()));
 }

@@ -129,7 +129,4 @@ class Ledger {
   std::uint64_t oldest_ = 0, newest_ = 0;  ///< Bounds of the window.
 };
 
-/// "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns"
-extern const char* const ledger_columns;
-
 }  // namespace duplex::net

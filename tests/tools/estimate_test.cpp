@@ -88,9 +88,12 @@ TEST(EstimateCommand, TakesWhatRunsHaveMeasured) {
     std::ofstream(folder / name) << content.dump();
   };
   std::filesystem::create_directories(folder / "alone");
-  write("alone/config.json",
-        {{"version", 1}, {"command", "local"}, {"title", "LeNet"}, {"batch", 4}});
-  write("alone/summary.json", {{"version", 1}, {"t_grad_s", {{"median", 0.5}}}});
+  const json config{{"version", 1},     {"command", "local"}, {"network", "lenet"},
+                    {"title", "LeNet"}, {"batch", 4},         {"input", "1x1x28x28"},
+                    {"classes", 10},    {"device", "d"}};
+  write("alone/config.json", config);
+  write("alone/summary.json",
+        {{"version", 1}, {"command", "local"}, {"t_grad_s", {{"median", 0.5}}}});
   std::filesystem::create_directories(folder / "link");
   write("link/transport-ps.json",
         {{"version", 1}, {"command", "transport"}, {"title", "LeNet"}, {"t_comm", 0.25}});
@@ -101,9 +104,9 @@ TEST(EstimateCommand, TakesWhatRunsHaveMeasured) {
   EXPECT_NE(result.err.find("t_grad 500.0 ms from"), std::string::npos) << result.err;
   // A flag's figure counts before those of runs, and then that of the first run that has one.
   std::filesystem::create_directories(folder / "other");
-  write("other/config.json",
-        {{"version", 1}, {"command", "local"}, {"title", "LeNet"}, {"batch", 4}});
-  write("other/summary.json", {{"version", 1}, {"t_grad_s", {{"median", 4.0}}}});
+  write("other/config.json", config);
+  write("other/summary.json",
+        {{"version", 1}, {"command", "local"}, {"t_grad_s", {{"median", 4.0}}}});
   const Result two = run({"estimate", "--from", folder / "alone", "--from", folder / "other",
                           "--t-comm", "0.5", "--from", folder / "link", "--workers", "2"});
   EXPECT_NEAR(std::stod(two.out), 1.0, 1e-8);
@@ -113,9 +116,9 @@ TEST(EstimateCommand, TakesWhatRunsHaveMeasured) {
   EXPECT_EQ(half.exit, 2);
   EXPECT_NE(half.err.find("no t_comm"), std::string::npos) << half.err;
   // A replayed run has measured no t_grad, since waiting is not computing.
-  write(
-      "alone/config.json",
-      {{"version", 1}, {"command", "dist"}, {"title", "LeNet"}, {"batch", 4}, {"replayed", true}});
+  json replay = config;
+  replay["replayed"] = true;
+  write("alone/config.json", replay);
   EXPECT_EQ(run({"estimate", "--from", folder / "alone", "--workers", "2"}).exit, 1);
   for (const char* broken : {"{\"version\": 2}", "{\"version\": 1}", "{\"ver", ""}) {
     std::ofstream(folder / "alone/config.json") << broken;

@@ -55,7 +55,7 @@ TEST(ReportCommand, CountsWhatAllAsynchronousWorkersDo) {
            "--batches", "20", "--sync", "none", "--slow", "1:3", "--logdir", folder / "run"})
           .exit,
       0);
-  const RunData data = read_run(folder / "run");
+  const RunData data = read_run_data(folder / "run");
   const double first = data.rank_summaries.at(0).pace, second = data.rank_summaries.at(1).pace;
   EXPECT_GT(first, 2.5 * second);
   EXPECT_DOUBLE_EQ(*data.throughput(), first + second);
@@ -63,7 +63,7 @@ TEST(ReportCommand, CountsWhatAllAsynchronousWorkersDo) {
   EXPECT_NE(read_text(folder / "run/report.html").find("by what the simulation was given"),
             std::string::npos);
   std::filesystem::remove(folder / "run/rank-1.json");
-  EXPECT_EQ(read_run(folder / "run").throughput(), std::nullopt);
+  EXPECT_EQ(read_run_data(folder / "run").throughput(), std::nullopt);
 }
 
 /// The time of a worker's layers, by the trace, is its t_grad.
@@ -75,7 +75,7 @@ TEST(TraceData, KnowsWhatLayersTake) {
                    "--trace-steps", "4", "--logdir", folder / server})
                   .exit,
               0);
-    const RunData data = read_run(folder / server);
+    const RunData data = read_run_data(folder / server);
     const TraceData trace = data.trace();
     const std::vector<LayerSeconds> layers = trace.layers(data.first_worker());
     ASSERT_FALSE(layers.empty());
@@ -87,7 +87,7 @@ TEST(TraceData, KnowsWhatLayersTake) {
     EXPECT_GT(two, 0U);
     EXPECT_LT(two, four);
   }
-  EXPECT_TRUE(read_run(folder / "central").trace().layers(0).empty());
+  EXPECT_TRUE(read_run_data(folder / "central").trace().layers(0).empty());
   write_text(folder / "central/trace.json", R"({"traceEvents": [], "otherData": {"version": 2}})");
   EXPECT_EQ(run({"report", folder / "central"}).exit, 1);
 }
@@ -126,7 +126,7 @@ TEST(ReportCommand, SaysWhichFileIsDamaged) {
           "1,0,nan,0,1,0,1,0,0\n",
           "damaged");
   refuses("accuracy.csv", "step,top1\n", "no accuracy.csv of this version");
-  refuses("ledger-0.csv", "rank\n", "no ledger of this version");
+  refuses("ledger-0.csv", "rank\n", "no ledger-0.csv of this version");
   refuses("ledger-1.csv",
           "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns\n"
           "1,sent,0,weights,0,0,0,x,0,0,0\n1,sent,0,weights,0,0,0,1,0,0,0\n",

@@ -1,7 +1,5 @@
 #include "tools/flags/model_flags.h"
 
-#include <nlohmann/json.hpp>
-
 #include "tools/flags/command_line.h"
 
 namespace duplex::tools {
@@ -23,15 +21,16 @@ void ModelFlags::add_to(CLI::App& app, bool required) {
                "resnet34: zero-padded channels instead of 1x1 convolutions");
 }
 
-nlohmann::ordered_json ModelFlags::describe(const Model& model) const {
-  return {{"version", 1},
-          {"network", net},
-          {"title", model.title()},
-          {"input", model.entry(0).shape.str()},
-          {"classes", model.classes()},
-          {"parameters", model.trained_parameters()},
-          {"auxiliary", options.auxiliary},
-          {"pad_shortcuts", options.zero_padded_shortcuts}};
+RunConfig ModelFlags::config(const Model& model) const {
+  RunConfig config;
+  config.network = net;
+  config.title = model.title();
+  config.input = model.entry(0).shape.str();
+  config.classes = model.classes();
+  config.parameters = model.trained_parameters();
+  config.auxiliary = options.auxiliary;
+  config.pad_shortcuts = options.zero_padded_shortcuts;
+  return config;
 }
 
 }  // namespace duplex::tools

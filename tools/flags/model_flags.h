@@ -2,10 +2,10 @@
 #pragma once
 #include <CLI/CLI.hpp>
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "models/registry.h"
+#include "tools/run_directory/run_config.h"
 
 namespace duplex::tools {
 
@@ -17,7 +17,7 @@ struct ModelFlags {
   void add_to(CLI::App& app, bool required = true);
   Model build() const { return models::build(net, options); }
   /// The model's part of config.json.
-  nlohmann::ordered_json describe(const Model& model) const;
+  RunConfig config(const Model& model) const;
 };
 
 }  // namespace duplex::tools

@@ -49,4 +49,17 @@ void ParallelFlags::resolve(const std::string& command) const {
     throw Error(command + ": --average goes with --sync join and --overlap on", Exit::usage);
 }
 
+ParallelConfig ParallelFlags::config(const net::Topology& topology) const {
+  ParallelConfig config;
+  config.ranks = topology.size;
+  config.workers = static_cast<int>(topology.workers().size());
+  config.server = spec.server;
+  config.sync = spec.sync;
+  config.shards = spec.shards;
+  config.overlap = spec.overlap;
+  config.semaphore = spec.semaphore;
+  config.average = spec.average;
+  return config;
+}
+
 }  // namespace duplex::tools

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tools/plan/parallel.h"
+#include "tools/run_directory/run_config.h"
 
 namespace duplex::tools {
 
@@ -14,6 +15,8 @@ struct ParallelFlags {
   void add_to(CLI::App& app);
   /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
   void resolve(const std::string& command) const;
+  /// Their part of config.json.
+  ParallelConfig config(const net::Topology& topology) const;
 };
 
 }  // namespace duplex::tools

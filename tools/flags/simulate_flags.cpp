@@ -146,8 +146,8 @@ Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes
   for (const std::string& directory : flags.from) {
     const MeasuredCosts measured = measured_costs(directory);
     const std::string from = directory + " (" + measured.what + ")";
-    if (!grad && profile.empty() && std::filesystem::exists(directory + "/profile.json")) {
-      profile = directory + "/profile.json";
+    if (!grad && profile.empty() && std::filesystem::exists(directory + "/" + profile_file)) {
+      profile = directory + "/" + profile_file;
       run_grad = measured.grad;
       note("profile", from);
     }

@@ -1,6 +1,5 @@
 #include "tools/flags/training_flags.h"
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/error.h"
@@ -121,22 +120,21 @@ bool TrainingFlags::replays() const {
   return !replay_source(computing.device).empty();
 }
 
-nlohmann::ordered_json TrainingFlags::config(const TrainingSetup& setup,
-                                             const Device* device) const {
-  nlohmann::ordered_json config = model.describe(setup.model);
-  config["host"] = host_name();
+RunConfig TrainingFlags::config(const std::string& command, const TrainingSetup& setup,
+                                const Device* device) const {
+  RunConfig config = model.config(setup.model);
+  config.command = command;
+  config.host = host_name();
   if (setup.data) {
-    config["data"] = {{"path", datadir},
-                      {"description", setup.data->description()},
-                      {"train", setup.split.train.size()},
-                      {"test", setup.split.test.size()}};
+    config.data = DataConfig{datadir, setup.data->description(), setup.split.train.size(),
+                             setup.split.test.size()};
   }
-  config["settings"] = settings();
-  config["batch"] = batch;
-  config["epochs"] = epochs ? nlohmann::ordered_json(*epochs) : nlohmann::ordered_json();
-  config["seed"] = seed;
-  config["device"] = device != nullptr ? device->description() : computing.device;
-  config["replayed"] = device == nullptr;
+  config.settings = settings();
+  config.batch = batch;
+  config.epochs = epochs;
+  config.seed = seed;
+  config.device = device != nullptr ? device->description() : computing.device;
+  config.replayed = device == nullptr;
   return config;
 }
 

@@ -39,7 +39,8 @@ struct TrainingFlags {
   bool replays() const;                        ///< Whether nothing is computed
                                                ///< (tools/training/replay.h).
   /// The training's part of config.json. `device` is null for a replay.
-  nlohmann::ordered_json config(const TrainingSetup& setup, const Device* device) const;
+  RunConfig config(const std::string& command, const TrainingSetup& setup,
+                   const Device* device) const;
   /// Everything that must be the same on all ranks of a run, as one line of text.
   std::string settings() const;
 };

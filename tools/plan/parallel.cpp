@@ -1,7 +1,5 @@
 #include "tools/plan/parallel.h"
 
-#include <nlohmann/json.hpp>
-
 namespace duplex::tools {
 namespace {
 
@@ -21,17 +19,6 @@ std::string ParallelSpec::settings() const {
          (average > 0 ? ", average " + std::to_string(average) : "") + ", overlap " +
          on_off(overlap) + ", semaphore " + on_off(semaphore) + ", server " + net::name_of(server) +
          (central() ? "" : std::string(", shards ") + net::name_of(shards));
-}
-
-void ParallelSpec::describe(nlohmann::ordered_json& config, const net::Topology& topology) const {
-  config["ranks"] = topology.size;
-  config["workers"] = topology.workers().size();
-  config["server"] = net::name_of(server);
-  config["sync"] = net::name_of(sync);
-  config["shards"] = net::name_of(shards);
-  config["overlap"] = on_off(overlap);
-  config["semaphore"] = on_off(semaphore);
-  config["average"] = average;
 }
 
 }  // namespace duplex::tools

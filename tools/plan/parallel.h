@@ -2,7 +2,6 @@
 // tells it.
 #pragma once
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "datasets/loader.h"
@@ -29,8 +28,6 @@ struct ParallelSpec {
 
   /// One line of text: "sync join, overlap on, semaphore off, server distributed, shards even".
   std::string settings() const;
-  /// Adds these settings to config.json.
-  void describe(nlohmann::ordered_json& config, const net::Topology& topology) const;
 };
 
 }  // namespace duplex::tools

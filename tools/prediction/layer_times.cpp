@@ -4,11 +4,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <system_error>
 
 #include "core/error.h"
+#include "tools/run_directory/run_files.h"
 
 namespace duplex::tools {
 namespace {
@@ -28,42 +28,32 @@ void LayerTimes::scale(double factor) {
 }
 
 LayerTimes read_profile(const std::string& path, const Model& model) {
-  std::ifstream file(path);
-  if (!file) {
+  if (!std::ifstream(path)) {
     throw Error("profile " + path + " cannot be read: " + std::generic_category().message(errno) +
                 "; local --profile writes one, or give t_grad in seconds (replay:0.763)");
   }
+  const ProfileFile profile = read_profile_file(path);
   LayerTimes times;
   times.forward.resize(model.nodes().size());
   times.backward.resize(model.nodes().size());
-  try {
-    const nlohmann::json profile = nlohmann::json::parse(file);
-    if (profile.at("version").get<int>() != 1) {
-      throw Error("profile " + path + " is of another version of duplex");
+  for (std::size_t node = 1; node < model.nodes().size(); ++node) {
+    const std::string& name = model.nodes()[node].name;
+    if (profile.layers.size() < node || profile.layers[node - 1].name != name) {
+      throw Error("profile " + path + " is of " + profile.network + ", not of this " +
+                  model.title() + ": layer " + std::to_string(node) + " is not " + name);
     }
-    const nlohmann::json& layers = profile.at("layers");
-    for (std::size_t node = 1; node < model.nodes().size(); ++node) {
-      const std::string& name = model.nodes()[node].name;
-      if (layers.size() < node || layers[node - 1].at("name").get<std::string>() != name) {
-        throw Error("profile " + path + " is of " + profile.at("network").get<std::string>() +
-                    ", not of this " + model.title() + ": layer " + std::to_string(node) +
-                    " is not " + name);
-      }
-      times.forward[node] = layers[node - 1].at("forward_s").get<double>();
-      times.backward[node] = layers[node - 1].at("backward_s").get<double>();
-      for (const double seconds : {times.forward[node], times.backward[node]}) {
-        if (!std::isfinite(seconds) || seconds < 0.0) {
-          throw Error("profile " + path + ": " + name + " does not take " +
-                      std::to_string(seconds) + " seconds");
-        }
+    times.forward[node] = profile.layers[node - 1].forward;
+    times.backward[node] = profile.layers[node - 1].backward;
+    for (const double seconds : {times.forward[node], times.backward[node]}) {
+      if (!std::isfinite(seconds)) {
+        throw Error("profile " + path + ": " + name + " does not take " + std::to_string(seconds) +
+                    " seconds");
       }
     }
-    if (layers.size() + 1 != model.nodes().size()) {
-      throw Error("profile " + path + " has " + std::to_string(layers.size()) + " layers, " +
-                  model.title() + " has " + std::to_string(model.nodes().size() - 1));
-    }
-  } catch (const nlohmann::json::exception&) {
-    throw Error("profile " + path + " is damaged: it is not what local --profile writes");
+  }
+  if (profile.layers.size() + 1 != model.nodes().size()) {
+    throw Error("profile " + path + " has " + std::to_string(profile.layers.size()) + " layers, " +
+                model.title() + " has " + std::to_string(model.nodes().size() - 1));
   }
   return times;
 }

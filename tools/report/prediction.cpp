@@ -6,6 +6,7 @@
 #include "models/registry.h"
 #include "tools/prediction/equations.h"
 #include "tools/prediction/layer_times.h"
+#include "tools/run_directory/run_files.h"
 #include "tools/simulation/scenario.h"
 
 namespace duplex::tools::reports {
@@ -21,7 +22,7 @@ std::optional<Alone> alone_for(const RunData& run, const std::vector<RunData>& a
   for (const RunData& other : all) {
     if (other.parallel || !other.grad || other.title != run.title || other.batch != run.batch)
       continue;
-    const std::string profile = other.directory + "/profile.json";
+    const std::string profile = other.directory + "/" + profile_file;
     return Alone{*other.grad, "the run " + other.name, other.layers.empty() ? "" : profile};
   }
   if (run.simulated_grad) return Alone{*run.simulated_grad, "what the simulation was given", ""};
@@ -64,9 +65,15 @@ std::optional<Prediction> prediction_of(const RunData& run, const std::vector<Ru
   Prediction prediction;
   prediction.alone = alone->from;
   prediction.grad = alone->grad;
-  prediction.comm = run.link_comm().value_or(0.0);
-  for (const LinkData& link : links)
-    if (link.title == run.title) prediction.comm = link.comm;
+  if (const std::optional<RankComm> least = run.link_comm()) {
+    prediction.comm = least->seconds;
+    prediction.comm_of = "rank " + std::to_string(least->rank);
+  }
+  for (const LinkData& link : links) {
+    if (link.title != run.title) continue;
+    prediction.comm = link.comm;
+    prediction.comm_of = "the link " + link.name;
+  }
   prediction.measured = alone->grad * *throughput;
   if (run.averages || (prediction.comm <= 0.0 && run.workers > 1)) return prediction;
   prediction.equation =

@@ -12,6 +12,7 @@ struct Prediction {
   std::string alone;                           ///< Where t_grad of one machine is from: words.
   double grad = 0.0;                           ///< That t_grad, seconds.
   double comm = 0.0;                           ///< Seconds.
+  std::string comm_of;                         ///< Whose t_comm it is: words.
   double measured = 0.0;                       ///< Speedups.
   std::optional<double> equation, simulation;  ///< None: averaging has no equation.
 };

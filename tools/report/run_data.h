@@ -8,32 +8,26 @@
 
 #include "models/registry.h"
 #include "net/connection/connection_bytes.h"
+#include "net/ledger/ledger.h"
 #include "net/store/store.h"
 #include "net/topology/shard_map.h"
 #include "tools/report/sequence.h"
 #include "tools/report/trace_data.h"
+#include "tools/run_directory/rows.h"
 
 namespace duplex::tools::reports {
 
-/// A row of metrics.csv: seconds of a step.
-struct MetricsRow {
-  std::uint64_t step = 0;
-  std::optional<double> loss;
-  double total = 0.0, data = 0.0, gradient = 0.0, await = 0.0, push = 0.0;
-};
-
-/// Row of accuracy.csv: after so many steps, the parts of the test's images.
-struct TestRow {
-  double step = 0.0, top1 = 0.0, top5 = 0.0;
-};
-
 /// rank-RANK.json.
 struct RankSummary {
-  std::uint64_t sent = 0, received = 0;  ///< Bytes of all frames.
-  double comm = 0.0;                     ///< Seconds of one transfer of all weights.
-  double wire = 0.0, exposed = 0.0;      ///< Seconds a step.
-  double pace = 0.0;                     ///< Of a worker: its steps a second.
+  net::TrafficSummary traffic;
+  double pace = 0.0;  ///< Of a worker: its steps a second.
   std::vector<net::ConnectionBytes> connections;
+};
+
+/// t_comm, and the rank that measured it.
+struct RankComm {
+  int rank = 0;
+  double seconds = 0.0;
 };
 
 struct RunData {
@@ -50,8 +44,8 @@ struct RunData {
   net::Shards shards = net::Shards::even;
 
   bool complete = false;  ///< There is a summary. Else what is there is as far as the run came.
-  std::vector<MetricsRow> metrics;
-  std::vector<TestRow> tests;
+  std::vector<StepMetrics> metrics;
+  std::vector<AccuracyRow> tests;
   std::optional<double> grad, step;  ///< Seconds: medians of the summary.
   std::optional<double> top1, top5;
   std::uint64_t steps = 0;
@@ -61,13 +55,13 @@ struct RunData {
 
   bool has_trace() const;
   /// Throws Error where the file is damaged.
-  TraceData trace() const { return read_trace(directory + "/trace.json"); }
+  TraceData trace() const;
   int first_worker() const { return ranks - workers; }  ///< Its rank.
   models::ModelOptions options() const;                 ///< That build its network.
   std::vector<std::vector<LedgerFrame>> ledgers() const { return read_ledgers(directory); }
   /// Seconds of one transfer of all weights over a link that nothing else uses: that of the rank
   /// that had the most of its link. (A central server's is always busy for all its workers.)
-  std::optional<double> link_comm() const;
+  std::optional<RankComm> link_comm() const;
   double batches_a_step() const { return sync == net::Sync::split ? 1.0 : workers; }
   /// Batches a second of all workers. Asynchronous ones have each a pace of its own; of the others
   /// the first stands for all. None: no step was timed, or not of every worker.
@@ -80,9 +74,9 @@ struct LinkData {
   double comm = 0.0;
 };
 bool is_link(const std::string& directory);
-LinkData read_link(const std::string& directory);  ///< Throws Error as read_run does.
+LinkData read_link(const std::string& directory);  ///< Throws Error as read_run_data does.
 
 /// Throws Error: no run directory, damaged, or of another version of duplex; says which file.
-RunData read_run(const std::string& directory);
+RunData read_run_data(const std::string& directory);
 
 }  // namespace duplex::tools::reports

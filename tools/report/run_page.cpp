@@ -95,7 +95,10 @@ void add_overview(Page& page, const std::vector<RunData>& runs, const Prediction
   for (std::size_t i = 0; i < runs.size(); ++i)
     if (predictions[i])
       page.paragraph(runs[i].name + ": one machine takes " + duration_text(predictions[i]->grad) +
-                     " for a batch, by " + predictions[i]->alone + ".");
+                     " for a batch, by " + predictions[i]->alone + "." +
+                     (predictions[i]->comm > 0.0 ? " t_comm of " + predictions[i]->comm_of + ": " +
+                                                       duration_text(predictions[i]->comm) + "."
+                                                 : ""));
 }
 
 /// Runs are told apart by their colours and dashes, the same on every chart.
@@ -107,7 +110,7 @@ Series series_of(const std::vector<RunData>& runs, std::size_t number) {
 }
 
 LineChart accuracy_chart(const std::vector<RunData>& runs, const char* title,
-                         double TestRow::*value) {
+                         double AccuracyRow::*value) {
   LineChart chart;
   chart.title = title;
   chart.x = "step";
@@ -116,8 +119,8 @@ LineChart accuracy_chart(const std::vector<RunData>& runs, const char* title,
   chart.percent = true;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Series series = series_of(runs, i);
-    for (const TestRow& row : runs[i].tests)
-      series.points.emplace_back(row.step, 100.0 * row.*value);
+    for (const AccuracyRow& row : runs[i].tests)
+      series.points.emplace_back(static_cast<double>(row.step), 100.0 * row.*value);
     if (series.points.size() == 1) series.style = Series::Style::marks;
     if (!series.points.empty()) chart.series.push_back(std::move(series));
   }
@@ -152,8 +155,8 @@ LineChart loss_chart(const std::vector<RunData>& runs) {
 
 void add_curves(Page& page, const std::vector<RunData>& runs) {
   const LineChart loss = loss_chart(runs);
-  const LineChart top1 = accuracy_chart(runs, "Top-1 accuracy", &TestRow::top1);
-  const LineChart top5 = accuracy_chart(runs, "Top-5 accuracy", &TestRow::top5);
+  const LineChart top1 = accuracy_chart(runs, "Top-1 accuracy", &AccuracyRow::top1);
+  const LineChart top5 = accuracy_chart(runs, "Top-5 accuracy", &AccuracyRow::top5);
   if (loss.series.empty() && top1.series.empty()) return;
   page.heading(2, "Learning", "learning");
   if (!loss.series.empty())
@@ -178,17 +181,17 @@ void add_steps(Page& page, const RunData& run) {
   chart.x = "step";
   chart.y = "s";
   const auto line = [&](const char* name, int colour, Series::Style style,
-                        double MetricsRow::*value) {
+                        double StepMetrics::*value) {
     Series series{name, {}, style, colour};
     const std::size_t every = std::max<std::size_t>(1, run.metrics.size() / 400);
     for (std::size_t i = 0; i < run.metrics.size(); i += every)
       series.points.emplace_back(static_cast<double>(run.metrics[i].step), run.metrics[i].*value);
     chart.series.push_back(std::move(series));
   };
-  line("whole step", 5, Series::Style::line, &MetricsRow::total);
-  line("gradient", 2, Series::Style::dashed, &MetricsRow::gradient);
-  if (run.parallel) line("awaiting weights", 0, Series::Style::dotted, &MetricsRow::await);
-  line("waiting for images", 3, Series::Style::dotted, &MetricsRow::data);
+  line("whole step", 5, Series::Style::line, &StepMetrics::total);
+  line("gradient", 2, Series::Style::dashed, &StepMetrics::gradient);
+  if (run.parallel) line("awaiting weights", 0, Series::Style::dotted, &StepMetrics::await);
+  line("waiting for images", 3, Series::Style::dotted, &StepMetrics::data);
   page.figure(svg(chart), "The steps of the first worker.");
 }
 
@@ -277,6 +280,7 @@ void add_bytes(Page& page, const RunData& run) {
   std::vector<std::vector<std::string>> rows;
   bool counted = false;
   for (const auto& [rank, summary] : run.rank_summaries) {
+    const net::TrafficSummary& traffic = summary.traffic;
     std::uint64_t sent = 0, received = 0, again = 0;
     bool known = !summary.connections.empty();
     for (const net::ConnectionBytes& connection : summary.connections) {
@@ -289,12 +293,13 @@ void add_bytes(Page& page, const RunData& run) {
     const auto verdict = [&](std::uint64_t kernel, std::uint64_t ledger) {
       return known ? (kernel == ledger ? "=" : "!") + megabytes(kernel) : std::string();
     };
-    rows.push_back(
-        {"rank " + std::to_string(rank), megabytes(summary.sent), verdict(sent, summary.sent),
-         known ? megabytes(again) : std::string(), megabytes(summary.received),
-         verdict(received, summary.received), fixed(summary.wire * 1e3, 2),
-         fixed(summary.exposed * 1e3, 2),
-         summary.wire > 0.0 ? fixed(100.0 * summary.exposed / summary.wire, 0) + "%" : ""});
+    rows.push_back({"rank " + std::to_string(rank), megabytes(traffic.bytes_sent),
+                    verdict(sent, traffic.bytes_sent), known ? megabytes(again) : std::string(),
+                    megabytes(traffic.bytes_received), verdict(received, traffic.bytes_received),
+                    fixed(traffic.wire_seconds * 1e3, 2), fixed(traffic.exposed_seconds * 1e3, 2),
+                    traffic.wire_seconds > 0.0
+                        ? fixed(100.0 * traffic.exposed_seconds / traffic.wire_seconds, 0) + "%"
+                        : ""});
   }
   page.heading(3, "Bytes, and communication that nothing hid", run.name + "-bytes");
   page.table({"rank", "MB sent", "kernel", "again", "MB received", "kernel", "wire ms a step",

@@ -1,59 +1,31 @@
 #include "tools/report/sequence.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
 
-#include "core/error.h"
-#include "net/ledger/ledger.h"
+#include "net/ledger/ledger_row.h"
+#include "net/wire/frame.h"
 #include "tools/report/chart.h"
 #include "tools/report/page.h"
-#include "tools/text/cells.h"
+#include "tools/run_directory/row_file.h"
+#include "tools/run_directory/run_files.h"
 
 namespace duplex::tools::reports {
 namespace {
 
-template <class Number>
-bool read_number(const std::string& text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-bool read_frame(const std::vector<std::string>& cells, LedgerFrame& frame) {
-  std::int64_t queued = 0, first = 0, last = 0;
-  if (cells.size() != 11 || !read_number(cells[0], frame.rank) ||
-      !read_number(cells[2], frame.peer) || !read_number(cells[4], frame.step) ||
-      !read_number(cells[5], frame.parameter) || !read_number(cells[6], frame.chunk) ||
-      !read_number(cells[7], frame.bytes) || !read_number(cells[8], queued) ||
-      !read_number(cells[9], first) || !read_number(cells[10], last) ||
-      (cells[1] != "sent" && cells[1] != "received"))
-    return false;
-  frame.sent = cells[1] == "sent";
-  frame.weights = cells[3] == "weights";
-  frame.queued = static_cast<double>(queued) * 1e-9;
-  frame.first = static_cast<double>(first) * 1e-9;
-  frame.last = static_cast<double>(last) * 1e-9;
-  return true;
-}
-
 std::vector<LedgerFrame> read_ledger(const std::string& path, bool complete) {
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line) || line != net::ledger_columns)
-    throw Error(path + " is no ledger of this version of duplex");
+  const std::string weights = net::name_of(net::FrameKind::weights),
+                    gradient = net::name_of(net::FrameKind::gradient);
   std::vector<LedgerFrame> frames;
-  while (std::getline(file, line)) {
-    LedgerFrame frame;
-    const std::vector<std::string> cells = cells_of(line, ',');
-    if (!read_frame(cells, frame)) {
-      if (!complete && file.peek() == std::ifstream::traits_type::eof()) break;
-      throw Error(path + " is damaged: '" + line + "' is no frame");
-    }
-    if (cells[3] == "weights" || cells[3] == "gradient") frames.push_back(frame);
+  for (const net::LedgerRow& row : read_rows<net::LedgerRow>(path, complete)) {
+    if (row.kind != weights && row.kind != gradient) continue;
+    frames.push_back({row.rank, row.peer, row.sent, row.kind == weights, row.step, row.parameter,
+                      row.chunk, row.bytes, static_cast<double>(row.queued_ns) * 1e-9,
+                      static_cast<double>(row.first_ns) * 1e-9,
+                      static_cast<double>(row.last_ns) * 1e-9});
   }
   return frames;
 }
@@ -105,10 +77,10 @@ std::string milliseconds(double seconds) {
 std::vector<std::vector<LedgerFrame>> read_ledgers(const std::string& directory) {
   std::vector<std::vector<LedgerFrame>> ledgers;
   for (int rank = 0;; ++rank) {
-    const std::string of = "-" + std::to_string(rank), path = directory + "/ledger" + of + ".csv";
+    const std::string path = directory + "/" + ledger_file(rank);
     if (!std::filesystem::exists(path)) return ledgers;
     ledgers.push_back(
-        read_ledger(path, std::filesystem::exists(directory + "/rank" + of + ".json")));
+        read_ledger(path, std::filesystem::exists(directory + "/" + rank_file(rank))));
   }
 }
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "tools/run_directory/run_files.h"
+#include "tools/run_directory/json_file.h"
 
 namespace duplex::tools::reports {
 namespace {
@@ -107,7 +107,7 @@ Thesis read_thesis(const std::string& directory) {
   thesis.directory = directory;
   std::string file = directory + "/thesis.json";
   try {
-    const json head = read_run_file(file);
+    const json head = read_json_file(file);
     thesis.processor = head.at("processor").get<std::string>();
     thesis.kernel = head.at("kernel").get<std::string>();
     thesis.congestion = head.at("congestion").get<std::string>();
@@ -116,7 +116,7 @@ Thesis read_thesis(const std::string& directory) {
     thesis.lab = head.at("lab").get<bool>();
     file = directory + "/costs.json";
     if (std::filesystem::exists(file)) {
-      const json costs = read_run_file(file);
+      const json costs = read_json_file(file);
       for (const auto& [network, measured] : costs.at("networks").items())
         thesis.costs[network] = costs_of(measured);
     }

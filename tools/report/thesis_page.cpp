@@ -11,6 +11,7 @@
 #include "tools/report/page.h"
 #include "tools/report/sequence.h"
 #include "tools/report/statements.h"
+#include "tools/run_directory/run_files.h"
 #include "tools/text/layer_table.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/table.h"
@@ -128,8 +129,8 @@ void add_diagrams(Page& page, const Thesis& thesis) {
     const std::string number = each.number, id = "figure-" + number;
     const std::string directory = thesis.directory + "/diagrams/" + number;
     page.heading(3, "Figure " + number + ": " + each.caption, id);
-    if (!std::filesystem::exists(directory + "/summary.json") &&
-        !std::filesystem::exists(directory + "/rank-1.json")) {
+    if (!std::filesystem::exists(directory + "/" + summary_file) &&
+        !std::filesystem::exists(directory + "/" + rank_file(1))) {
       page.paragraph("This run has not been done yet.");
       continue;
     }

@@ -1,30 +1,25 @@
 #include "tools/report/trace_data.h"
 
 #include <algorithm>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/error.h"
+#include "tools/run_directory/trace_file.h"
 
 namespace duplex::tools::reports {
 namespace {
 
-using nlohmann::json;
-
-void add(TraceData& trace, const json& event) {
-  const std::string phase = event.at("ph").get<std::string>();
-  const auto number = [&](const char* name) { return event.at(name).get<int>(); };
-  if (phase == "M") {
-    const std::string name = event.at("args").value("name", "");
-    if (event.at("name") == "process_name") trace.ranks[number("pid")] = name;
-    if (event.at("name") == "thread_name") trace.rows[{number("pid"), number("tid")}] = name;
-  } else if (phase == "X") {
-    const json& told = event.at("args");
-    trace.spans.push_back({number("pid"), number("tid"), event.at("name").get<std::string>(),
-                           event.at("cat").get<std::string>(), told.value("for", ""),
-                           told.at("step").get<std::int64_t>(), event.at("ts").get<double>(),
-                           event.at("dur").get<double>()});
+void add(TraceData& trace, const TraceFileEvent& event) {
+  const TraceFileDetails details = event.details.value_or(TraceFileDetails{});
+  const int row = event.row.value_or(0);
+  if (event.phase == "M") {
+    const std::string name = details.name.value_or("");
+    if (event.name == trace_names_rank) trace.ranks[event.rank] = name;
+    if (event.name == trace_names_row) trace.rows[{event.rank, row}] = name;
+  } else if (event.phase == "X") {
+    trace.spans.push_back({event.rank, row, event.name, event.category.value_or(""),
+                           details.waits_for.value_or(""),
+                           static_cast<std::int64_t>(details.step.value_or(0)),
+                           event.begin.value_or(0.0), event.takes.value_or(0.0)});
   }
 }
 
@@ -59,16 +54,8 @@ std::vector<LayerSeconds> TraceData::layers(int rank) const {
 }
 
 TraceData read_trace(const std::string& path) {
-  std::ifstream stream(path);
   TraceData trace;
-  try {
-    const json file = json::parse(stream);
-    if (file.at("otherData").at("version") != 1)
-      throw Error(path + " is of another version of duplex");
-    for (const json& event : file.at("traceEvents")) add(trace, event);
-  } catch (const json::exception& error) {
-    throw Error(path + " is damaged: " + error.what());
-  }
+  for (const TraceFileEvent& event : read_trace_file(path).events) add(trace, event);
   std::stable_sort(trace.spans.begin(), trace.spans.end(),
                    [](const TraceSpan& a, const TraceSpan& b) { return a.begin < b.begin; });
   return trace;

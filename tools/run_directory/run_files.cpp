@@ -2,73 +2,143 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
-#include "core/error.h"
+#include "tools/run_directory/json_file.h"
+#include "tools/run_directory/schema.h"
 
 namespace duplex::tools {
 namespace {
 
-using nlohmann::json;
+namespace fs = std::filesystem;
+
+template <class File>
+std::string write_json(File& file) {
+  JsonWriter writer;
+  describe(writer, file);
+  return writer.take().dump(1) + "\n";
+}
+
+template <class File>
+File read_json(const std::string& path) {
+  const nlohmann::json json = read_json_file(path);
+  File file;
+  try {
+    JsonReader reader(json);
+    describe(reader, file);
+  } catch (const Error& error) {
+    throw Error(path + " " + error.what());
+  }
+  return file;
+}
 
 /// A time that a run can have taken, or a rate.
-std::optional<double> number_of(const json& value) {
-  const auto number = value.get<double>();
+std::optional<double> measured(double number) {
   if (!std::isfinite(number) || number <= 0.0) return std::nullopt;
   return number;
 }
 
-MeasuredCosts costs_of_transport(const json& transport) {
+MeasuredCosts costs_of(const TransportSummary& transport) {
   MeasuredCosts costs;
-  costs.comm = number_of(transport.at("t_comm"));
-  if (transport.contains("owner_bytes_per_s"))
-    costs.owner_rate = number_of(transport["owner_bytes_per_s"]);
-  costs.what = "transport, " + transport.at("title").get<std::string>();
+  costs.comm = measured(transport.comm);
+  if (transport.owner_rate) costs.owner_rate = measured(*transport.owner_rate);
+  costs.what = transport.command + ", " + transport.title;
   return costs;
 }
 
-MeasuredCosts costs_of_training(const json& config, const json& summary) {
+MeasuredCosts costs_of(const Run& run) {
+  const RunSummary& summary = *run.summary;
   MeasuredCosts costs;
-  const bool alone = !summary.contains("traffic");
-  const bool whole_batches = alone || summary.at("sync") != "split";
-  const bool computed = !config.value("replayed", false);
-  if (whole_batches && computed) costs.grad = number_of(summary.at("t_grad_s").at("median"));
-  if (!alone) costs.comm = number_of(summary.at("traffic").at("t_comm_s"));
-  costs.what = config.at("command").get<std::string>() + ", " +
-               config.at("title").get<std::string>() + ", batch " +
-               std::to_string(config.at("batch").get<std::int64_t>());
+  const bool whole_batches = !summary.mode || summary.mode->sync != net::Sync::split;
+  if (whole_batches && !run.config.replayed && summary.training)
+    costs.grad = measured(summary.training->gradient.median);
+  if (summary.traffic) costs.comm = measured(summary.traffic->t_comm);
+  costs.what =
+      run.config.command + ", " + run.config.title + ", batch " + std::to_string(run.config.batch);
   return costs;
+}
+
+std::string numbered(const char* name, int rank, const char* end) {
+  return name + std::to_string(rank) + end;
 }
 
 }  // namespace
 
-json read_run_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw Error(path + " cannot be read; is this the directory of a run that has ended?");
-  try {
-    json read = json::parse(file);
-    if (read.at("version").get<int>() != 1) throw Error(path + " is of another version of duplex");
-    return read;
-  } catch (const nlohmann::json::exception&) {
-    throw Error(path + " is damaged: it is no JSON with a version");
+std::string rank_file(int rank) {
+  return numbered("rank-", rank, ".json");
+}
+std::string ledger_file(int rank) {
+  return numbered("ledger-", rank, ".csv");
+}
+std::string staleness_file(int rank) {
+  return numbered("staleness-", rank, ".csv");
+}
+std::string transport_file(const std::string& role) {
+  return "transport-" + role + ".json";
+}
+
+std::string text_of(RunConfig config) {
+  return write_json(config);
+}
+std::string text_of(RunSummary summary) {
+  return write_json(summary);
+}
+std::string text_of(TransportSummary summary) {
+  return write_json(summary);
+}
+std::string text_of(ProfileFile profile) {
+  return write_json(profile);
+}
+
+RunConfig read_config(const std::string& path) {
+  return read_json<RunConfig>(path);
+}
+RunSummary read_summary(const std::string& path) {
+  return read_json<RunSummary>(path);
+}
+TransportSummary read_transport(const std::string& path) {
+  return read_json<TransportSummary>(path);
+}
+ProfileFile read_profile_file(const std::string& path) {
+  return read_json<ProfileFile>(path);
+}
+
+std::string name_of_directory(const std::string& directory) {
+  std::string name = fs::path(directory).lexically_normal().filename().string();
+  return name.empty() ? directory : name;
+}
+
+std::string transport_in(const std::string& directory) {
+  for (const char* role : {"worker", "ps"}) {
+    const std::string path = directory + "/" + transport_file(role);
+    if (fs::exists(path)) return path;
   }
+  return "";
+}
+
+Run read_run(const std::string& directory) {
+  Run run;
+  run.directory = directory;
+  run.name = name_of_directory(directory);
+  const std::string config = directory + "/" + config_file,
+                    summary = directory + "/" + summary_file;
+  if (!fs::exists(config))
+    throw Error(directory + " is no run directory of local, dist or simulate: it has no " +
+                config_file);
+  run.config = read_config(config);
+  if (fs::exists(summary)) run.summary = read_summary(summary);
+  return run;
 }
 
 MeasuredCosts measured_costs(const std::string& directory) {
+  const std::string transport = transport_in(directory);
   MeasuredCosts costs;
-  std::string file = directory + "/config.json";
-  for (const char* role : {"ps", "worker"}) {
-    const std::string transport = directory + "/transport-" + role + ".json";
-    if (std::filesystem::exists(transport)) file = transport;
-  }
-  const json first = read_run_file(file);
-  try {
-    costs = first.at("command") == "transport"
-                ? costs_of_transport(first)
-                : costs_of_training(first, read_run_file(directory + "/summary.json"));
-  } catch (const json::exception& error) {
-    throw Error(directory + ": " + file + " or summary.json lacks what a run has: " + error.what());
+  if (!transport.empty()) {
+    costs = costs_of(read_transport(transport));
+  } else {
+    const Run run = read_run(directory);
+    if (!run.summary)
+      throw Error(directory + " has no " + summary_file + ": its run has not ended");
+    costs = costs_of(run);
   }
   if (!costs.grad && !costs.comm)
     throw Error(directory + " (" + costs.what + ") has measured neither t_grad nor t_comm");

@@ -1,14 +1,54 @@
-// What other commands have left in run directories.
+// The files of a run directory: their names, and what was written into them
+// (docs/run-directory.md).
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
+#include "tools/run_directory/profile_file.h"
+#include "tools/run_directory/run_config.h"
+#include "tools/run_directory/run_summary.h"
+#include "tools/run_directory/transport_summary.h"
+
 namespace duplex::tools {
 
-/// A run's JSON file of this version. Throws Error where it cannot be read, is damaged, or is of
-/// another version.
-nlohmann::json read_run_file(const std::string& path);
+constexpr const char* config_file = "config.json";
+constexpr const char* summary_file = "summary.json";
+constexpr const char* profile_file = "profile.json";
+constexpr const char* metrics_file = "metrics.csv";
+constexpr const char* accuracy_file = "accuracy.csv";
+constexpr const char* trace_file = "trace.json";
+constexpr const char* checkpoint_file = "checkpoint.safetensors";
+std::string rank_file(int rank);
+std::string ledger_file(int rank);
+std::string staleness_file(int rank);
+std::string transport_file(const std::string& role);
+
+/// The file's text.
+std::string text_of(RunConfig config);
+std::string text_of(RunSummary summary);
+std::string text_of(TransportSummary summary);
+std::string text_of(ProfileFile profile);
+
+/// Read a file of this version, whatever version of duplex wrote it. Throw Error, naming file and
+/// key, where it cannot be read, is damaged, or is of another version.
+RunConfig read_config(const std::string& path);
+RunSummary read_summary(const std::string& path);
+TransportSummary read_transport(const std::string& path);
+ProfileFile read_profile_file(const std::string& path);
+
+/// A run of local, dist or simulate, as report and compare see it.
+struct Run {
+  std::string directory, name;
+  RunConfig config;
+  std::optional<RunSummary> summary;  ///< None: the run was interrupted, or still goes on.
+};
+/// Throws Error where there is no config.json, or as read_config does.
+Run read_run(const std::string& directory);
+
+/// The last part of a path, for people.
+std::string name_of_directory(const std::string& directory);
+/// The path of what transport has left in a directory; empty: nothing.
+std::string transport_in(const std::string& directory);
 
 /// What a run has measured, in seconds.
 struct MeasuredCosts {
@@ -16,7 +56,7 @@ struct MeasuredCosts {
   std::optional<double> owner_rate;
   std::optional<double> grad;  ///< Of local, and of dist but for split: a batch's gradient.
   std::optional<double> comm;  ///< Of dist and of transport: one transfer of all weights.
-  std::string what;            ///< "local, LeNet, batch 64".
+  std::string what;            ///< For people: "local, LeNet, batch 64".
 };
 
 /// Throws Error: no run directory, or one whose run has measured neither.

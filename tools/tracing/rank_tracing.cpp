@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/run_directory/run_files.h"
 #include "tools/text/host_name.h"
 #include "tools/text/quartiles.h"
 
@@ -49,7 +50,7 @@ std::string RankTracing::write(const std::vector<std::string>& reports,
     ranks[rank] = decode_rank_trace(reports[rank]);
     error = std::max(error, ranks[rank].clock_error_ns);
   }
-  const std::string path = directory.file("trace.json");
+  const std::string path = directory.file(trace_file);
   write_trace(path, model, ranks);
   return waiting_report(ranks) + "trace    " + path + ", clocks within " +
          duration_text(static_cast<double>(error) * 1e-9) + "\n";

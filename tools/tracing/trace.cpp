@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/files/output_file.h"
+#include "tools/run_directory/trace_file.h"
 #include "tools/text/quartiles.h"
 #include "tools/tracing/critical_path.h"
 
@@ -103,7 +103,7 @@ class Lines {
 class Writer {
  public:
   Writer(const std::string& path, const Model& model, const std::vector<RankTrace>& ranks)
-      : file_(path), model_(model), ranks_(ranks), critical_path_(critical_path_of(ranks)) {
+      : file_(path, {model.title()}), model_(model), ranks_(ranks), critical_path_(critical_path_of(ranks)) {
     for (const ParameterSpec& spec : model.trained()) parameters_.push_back(spec.name);
     begin_ = std::numeric_limits<std::int64_t>::max();
     for (const RankTrace& rank : ranks)
@@ -111,48 +111,51 @@ class Writer {
   }
 
   void write() {
-    file_.write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) write(static_cast<int>(rank));
-    file_.write("\n],\"otherData\":" + Json({{"version", 1}, {"model", model_.title()}}).dump() +
-                "}\n");
     file_.commit();
   }
 
  private:
-  void put(const Json& event) {
-    file_.write((first_ ? "" : ",\n") + event.dump());
-    first_ = false;
-  }
   double microseconds(std::int64_t time) const { return static_cast<double>(time - begin_) * 1e-3; }
+
+  /// Names a rank, or a row of it.
+  void put_name(int rank, std::optional<int> row, const char* what, TraceFileDetails details) {
+    TraceFileEvent event;
+    event.phase = "M";
+    event.rank = rank;
+    event.row = row;
+    event.name = what;
+    event.details = std::move(details);
+    file_.put(std::move(event));
+  }
 
   void write(int rank) {
     const RankTrace& trace = ranks_[static_cast<std::size_t>(rank)];
     if (trace.events.empty()) return;
     const Lines lines(trace.events);
-    put({{"ph", "M"}, {"pid", rank}, {"name", "process_name"}, {"args", {{"name", trace.name}}}});
+    TraceFileDetails details;
+    details.name = trace.name;
+    put_name(rank, std::nullopt, trace_names_rank, details);
     for (std::size_t line = 0; line < lines.names().size(); ++line) {
-      put({{"ph", "M"},
-           {"pid", rank},
-           {"tid", line},
-           {"name", "thread_name"},
-           {"args", {{"name", lines.names()[line]}}}});
-      put({{"ph", "M"},
-           {"pid", rank},
-           {"tid", line},
-           {"name", "thread_sort_index"},
-           {"args", {{"sort_index", line}}}});
+      details = {};
+      details.name = lines.names()[line];
+      put_name(rank, static_cast<int>(line), trace_names_row, details);
+      details = {};
+      details.sort_index = line;
+      put_name(rank, static_cast<int>(line), trace_places_row, details);
     }
     for (const TraceEvent& event : trace.events) {
-      Json json{{"ph", "X"},
-                {"pid", rank},
-                {"tid", lines.of(event)},
-                {"ts", microseconds(event.from)},
-                {"dur", static_cast<double>(event.to - event.from) * 1e-3},
-                {"name", name_of(event)},
-                {"cat", category_of(event)},
-                {"args", arguments_of(rank, event)}};
-      if (event.kind == Kind::pushed) json["ph"] = "i", json["s"] = "t";
-      put(json);
+      TraceFileEvent put;
+      put.phase = event.kind == Kind::pushed ? "i" : "X";
+      put.rank = rank;
+      put.row = lines.of(event);
+      put.begin = microseconds(event.from);
+      put.takes = static_cast<double>(event.to - event.from) * 1e-3;
+      put.name = name_of(event);
+      put.category = category_of(event);
+      put.details = details_of(rank, event);
+      if (event.kind == Kind::pushed) put.scope = "t";
+      file_.put(std::move(put));
       put_arrow(rank, event, lines.of(event));
     }
   }
@@ -164,16 +167,16 @@ class Writer {
     const int from = leaves ? rank : event.peer, to = leaves ? event.peer : rank;
     const auto key =
         std::make_tuple(from, to, event.frame, event.parameter, event.chunk, event.step);
-    const auto arrow = arrows_.emplace(key, arrows_.size()).first->second;
-    Json json{{"ph", leaves ? "s" : "f"},
-              {"pid", rank},
-              {"tid", line},
-              {"ts", microseconds(event.from)},
-              {"id", arrow},
-              {"cat", "wire"},
-              {"name", "frame"}};
-    if (!leaves) json["bp"] = "e";
-    put(json);
+    TraceFileEvent put;
+    put.phase = leaves ? "s" : "f";
+    put.rank = rank;
+    put.row = line;
+    put.begin = microseconds(event.from);
+    put.arrow = arrows_.emplace(key, arrows_.size()).first->second;
+    put.category = "wire";
+    put.name = "frame";
+    if (!leaves) put.binds = "e";
+    file_.put(std::move(put));
   }
 
   std::string parameter(std::uint32_t number) const {
@@ -220,36 +223,36 @@ class Writer {
     }
   }
 
-  Json arguments_of(int rank, const TraceEvent& event) const {
-    Json arguments{{"step", event.step}};
+  TraceFileDetails details_of(int rank, const TraceEvent& event) const {
+    TraceFileDetails details;
+    details.step = event.step;
     switch (event.kind) {
       case Kind::wait:
-        arguments["for"] = text_of(critical_path_.of(rank, event), 4);
+        details.waits_for = text_of(critical_path_.of(rank, event), 4);
         break;
       case Kind::sent:
-        arguments["queued_us"] = static_cast<double>(event.from - event.queued) * 1e-3;
-        arguments["bytes"] = event.bytes;
+        details.queued_us = static_cast<double>(event.from - event.queued) * 1e-3;
+        details.bytes = event.bytes;
         break;
       case Kind::received:
-        arguments["bytes"] = event.bytes;
+        details.bytes = event.bytes;
         break;
       case Kind::add:
       case Kind::update:
-        if (event.peer >= 0) arguments["gradient_of_rank"] = event.peer;
+        if (event.peer >= 0) details.gradient_of_rank = event.peer;
         break;
       default:
         break;
     }
-    return arguments;
+    return details;
   }
 
-  OutputFile file_;
+  TraceFileWriter file_;
   const Model& model_;
   const std::vector<RankTrace>& ranks_;
   const CriticalPath critical_path_;
   std::vector<std::string> parameters_;
   std::int64_t begin_ = 0;
-  bool first_ = true;
   std::map<std::tuple<int, int, FrameKind, std::uint32_t, std::uint32_t, std::uint64_t>,
            std::size_t>
       arrows_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "tools/text/progress.h"
@@ -121,13 +120,15 @@ Accuracy evaluate(Network& network, const datasets::Subset& test, int loader_thr
   return accuracy;
 }
 
-nlohmann::ordered_json json_of(const Accuracy& accuracy) {
-  return {{"samples", accuracy.samples},
-          {"not_finite", accuracy.not_finite},
-          {"unreadable", accuracy.unreadable.size()},
-          {"top1", accuracy.top1},
-          {"top5", accuracy.top5},
-          {"loss", accuracy.loss}};
+AccuracySummary summary_of(const Accuracy& accuracy) {
+  AccuracySummary summary;
+  summary.samples = accuracy.samples;
+  summary.not_finite = accuracy.not_finite;
+  summary.unreadable = accuracy.unreadable.size();
+  summary.top1 = accuracy.top1;
+  summary.top5 = accuracy.top5;
+  summary.loss = accuracy.loss;
+  return summary;
 }
 
 }  // namespace duplex::tools

@@ -1,12 +1,12 @@
 // Accuracy: a network's outputs on the test part against its labels.
 #pragma once
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "datasets/loader.h"
 #include "layers/network.h"
+#include "tools/run_directory/run_summary.h"
 
 namespace duplex::tools {
 
@@ -21,7 +21,8 @@ struct Accuracy {
   std::string str() const;  ///< "top-1 89.12%, top-5 99.80% of 10,000 test images".
 };
 
-nlohmann::ordered_json json_of(const Accuracy& accuracy);
+/// What summary.json has of it.
+AccuracySummary summary_of(const Accuracy& accuracy);
 
 /// How the logits of one sample fit its label.
 struct Judgement {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.h"
 #include "tools/text/progress.h"
@@ -21,7 +20,7 @@ void Metrics::add(std::uint64_t step, const StepClock& clock, const StepOutcome&
   row.step = step;
   row.epoch = schedule_.epoch_of(step);
   row.loss = outcome.loss;
-  row.rate = rate_.at(step / schedule_.steps_per_update);
+  row.rate = double{rate_.at(step / schedule_.steps_per_update)};
   row.total = duplex::seconds(clock.end - clock.begin);
   row.data = duplex::seconds(clock.exchange.begun - clock.begin);
   row.await = duplex::seconds(clock.exchange.await);
@@ -64,26 +63,6 @@ TrainingResult Metrics::result(double seconds) const {
   }
   result.data_share = of_steps > 0.0 ? of_data / of_steps : 0.0;
   return result;
-}
-
-nlohmann::ordered_json json_of(const Quartiles& quartiles) {
-  return {{"median", quartiles.median},
-          {"low", quartiles.low},
-          {"high", quartiles.high},
-          {"count", quartiles.count}};
-}
-
-nlohmann::ordered_json json_of(const TrainingResult& result) {
-  return {{"steps", result.steps},
-          {"seconds", result.seconds},
-          {"loss", result.loss ? nlohmann::ordered_json(*result.loss) : nlohmann::ordered_json()},
-          {"t_grad_s", json_of(result.gradient)},
-          {"step_s", json_of(result.total)},
-          {"await_s", json_of(result.await)},
-          {"push_s", json_of(result.push)},
-          {"data_s", json_of(result.data)},
-          {"data_share", result.data_share},
-          {"data_steps", result.data_steps}};
 }
 
 std::string report_of(const TrainingResult& result, std::int64_t batch, bool alone) {

@@ -1,7 +1,6 @@
 // The metrics of a training: a row of metrics.csv for each step, and medians at the end.
 #pragma once
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,23 +8,13 @@
 #include "core/optimiser.h"
 #include "layers/exchange/timed_exchange.h"
 #include "layers/model.h"
-#include "tools/run_directory/run_directory.h"
-#include "tools/text/quartiles.h"
+#include "tools/run_directory/row_file.h"
+#include "tools/run_directory/rows.h"
+#include "tools/run_directory/run_summary.h"
 #include "tools/training/computation.h"
 #include "tools/training/schedule.h"
 
 namespace duplex::tools {
-
-/// Medians over the steps after warm-up, and figures of the whole run.
-struct TrainingResult {
-  Quartiles gradient, total, await, push, data;  ///< Seconds a step.
-  double data_share = 0.0;       ///< Part of these steps' time that was spent waiting for data.
-  std::uint64_t data_steps = 0;  ///< Steps that waited for data for more than 1% of their time.
-  bool update_apart = true;      ///< push is the update; otherwise gradient includes it.
-  std::uint64_t steps = 0;
-  std::optional<double> loss;  ///< Mean over the last tenth of the steps.
-  double seconds = 0.0;        ///< Seconds of all steps, without the tests between them.
-};
 
 /// When a step ran, by clock_ns(), and how long the exchange took of it.
 struct StepClock {
@@ -46,15 +35,12 @@ class Metrics {
   const Schedule schedule_;
   const LearningRate rate_;
   const std::uint64_t tail_;  ///< Steps at the end whose loss is the run's.
-  std::optional<MetricsFile> file_;
+  std::optional<RowFile<StepMetrics>> file_;
   /// Seconds of the steps that count.
   std::vector<double> gradient_, total_, await_, push_, data_;
   std::optional<double> loss_;
   bool update_apart_ = true;
 };
-
-nlohmann::ordered_json json_of(const Quartiles& quartiles);
-nlohmann::ordered_json json_of(const TrainingResult& result);
 
 /// Lines for the user: t_grad, and how the rest of a step was spent.
 std::string report_of(const TrainingResult& result, std::int64_t batch, bool alone);

@@ -1,7 +1,6 @@
 #include "tools/training/profile.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.h"
 #include "tools/text/quartiles.h"
@@ -72,24 +71,23 @@ std::string Profile::table() const {
   return table.str();
 }
 
-std::string Profile::json() const {
-  nlohmann::ordered_json profile;
-  profile["version"] = 1;
-  profile["network"] = network_.model().title();
-  profile["batch"] = network_.batch();
-  profile["device"] = network_.device().description();
+ProfileFile Profile::file() const {
+  ProfileFile profile;
+  profile.network = network_.model().title();
+  profile.batch = network_.batch();
+  profile.device = network_.device().description();
   for (std::size_t node = 1; node < layers_.size(); ++node) {
     const Model::Entry& entry = network_.model().nodes()[node];
-    nlohmann::ordered_json layer;
-    layer["name"] = entry.name;
-    layer["type"] = entry.layer->type();
-    layer["macs"] = entry.layer->macs(network_.model().input_shapes(entry));
-    layer["forward_s"] = quartiles_of(after(layers_[node].forward, warm_up_)).median;
-    layer["backward_s"] = quartiles_of(after(layers_[node].backward, warm_up_)).median;
-    layer["steps"] = layers_[node].backward.size();
-    profile["layers"].push_back(std::move(layer));
+    ProfileLayer layer;
+    layer.name = entry.name;
+    layer.type = entry.layer->type();
+    layer.macs = entry.layer->macs(network_.model().input_shapes(entry));
+    layer.forward = quartiles_of(after(layers_[node].forward, warm_up_)).median;
+    layer.backward = quartiles_of(after(layers_[node].backward, warm_up_)).median;
+    layer.steps = layers_[node].backward.size();
+    profile.layers.push_back(std::move(layer));
   }
-  return profile.dump(1) + "\n";
+  return profile;
 }
 
 }  // namespace duplex::tools

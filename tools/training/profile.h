@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "layers/network.h"
+#include "tools/run_directory/profile_file.h"
 
 namespace duplex::tools {
 
@@ -17,9 +18,8 @@ class Profile {
   /// multiply-add is two operations; backward counts twice the forward's, or once for a layer whose
   /// input wants no gradient.
   std::string table() const;
-  /// The text of profile.json: version, network, batch, device, layers with name, type, macs,
-  /// forward_s, backward_s.
-  std::string json() const;
+  /// The content of profile.json.
+  ProfileFile file() const;
 
  private:
   struct Layer {

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "tools/run_directory/run_files.h"
 #include "tools/text/table.h"
 #include "tools/training/divergence.h"
 #include "tools/training/setup.h"
@@ -18,13 +19,9 @@ Accuracy Tester::test(std::uint64_t steps) {
               grouped(static_cast<std::int64_t>(steps)).c_str());
   std::fflush(stdout);
   report_unreadable(accuracy);
-  if (!file_) file_.emplace(directory_.file("accuracy.csv"), "step,epoch,samples,top1,top5,loss");
-  char row[160];
-  std::snprintf(row, sizeof row, "%llu,%.9g,%llu,%.9g,%.9g,%.9g",
-                static_cast<unsigned long long>(steps), schedule_.epochs(steps),
-                static_cast<unsigned long long>(accuracy.samples), accuracy.top1, accuracy.top5,
-                accuracy.loss);
-  file_->write(row);
+  if (!file_) file_.emplace(directory_.file(accuracy_file));
+  file_->write({steps, schedule_.epochs(steps), accuracy.samples, accuracy.top1, accuracy.top5,
+                accuracy.loss});
   return accuracy;
 }
 

@@ -5,6 +5,8 @@
 
 #include "datasets/dataset.h"
 #include "layers/network.h"
+#include "tools/run_directory/row_file.h"
+#include "tools/run_directory/rows.h"
 #include "tools/run_directory/run_directory.h"
 #include "tools/training/evaluation.h"
 #include "tools/training/schedule.h"
@@ -29,7 +31,7 @@ class Tester {
   const RunDirectory& directory_;
   Schedule schedule_;
   bool strict_;
-  std::optional<RowFile> file_;  ///< Open from the first test on.
+  std::optional<RowFile<AccuracyRow>> file_;  ///< Open from the first test on.
 };
 
 }  // namespace duplex::tools

@@ -1,0 +1,29 @@
+#include "tools/run_directory/json_file.h"
+
+#include <fstream>
+
+#include "tools/run_directory/json_fields.h"
+
+namespace duplex::tools {
+
+nlohmann::json parse_json_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error(path + " cannot be read; is this the directory of a run that has ended?");
+  try {
+    return nlohmann::json::parse(file);
+  } catch (const nlohmann::json::exception&) {
+    throw Error(path + " is damaged: it is no JSON");
+  }
+}
+
+nlohmann::json read_json_file(const std::string& path) {
+  nlohmann::json json = parse_json_file(path);
+  try {
+    JsonReader(json).version();
+  } catch (const Error& error) {
+    throw Error(path + " " + error.what());
+  }
+  return json;
+}
+
+}  // namespace duplex::tools

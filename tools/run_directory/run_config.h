@@ -1,0 +1,58 @@
+// config.json: what a run of local, dist or simulate was asked to do.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/store/store.h"
+#include "net/topology/shard_map.h"
+
+namespace duplex::tools {
+
+/// The images that a run trains and tests with.
+struct DataConfig {
+  std::string path, description;
+  std::uint64_t train = 0, test = 0;  ///< Images.
+};
+
+/// How workers train together: written by dist and simulate.
+struct ParallelConfig {
+  int ranks = 1, workers = 1;
+  net::ServerMode server = net::ServerMode::distributed;
+  net::Sync sync = net::Sync::join;
+  net::Shards shards = net::Shards::even;
+  bool overlap = true, semaphore = false;
+  std::uint64_t average = 0;  ///< Batches between averagings; 0: gradients are sent.
+};
+
+/// What a simulation was given.
+struct SimulationConfig {
+  std::uint64_t batches = 0;
+  double grad = 0.0, comm = 0.0;        ///< Seconds: t_grad and t_comm.
+  double rate = 0.0, owner_rate = 0.0;  ///< Bytes a second: of a link, of an owner (0: no limit).
+  double latency = 0.0;                 ///< Seconds.
+  std::vector<std::string> slow, links, lose;  ///< As the flags were given.
+};
+
+struct RunConfig {
+  std::string command;         ///< "local", "dist", "simulate".
+  std::string network, title;  ///< "resnet34", "Resnet34".
+  std::string input;           ///< "1x3x224x224": of one sample.
+  std::int64_t classes = 0, parameters = 0;
+  bool auxiliary = false, pad_shortcuts = false;
+  std::optional<std::string> host;
+  std::optional<DataConfig> data;
+  std::string settings;
+  std::int64_t batch = 0;
+  std::optional<std::uint64_t> epochs;
+  std::uint64_t seed = 0;
+  std::string device;
+  bool replayed = false, simulated = false;
+  std::optional<std::uint64_t> accumulate;
+  std::optional<ParallelConfig> parallel;
+  std::optional<std::vector<std::string>> addresses;  ///< By rank.
+  std::optional<SimulationConfig> simulation;
+};
+
+}  // namespace duplex::tools

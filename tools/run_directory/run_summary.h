@@ -1,0 +1,57 @@
+// summary.json and rank-RANK.json: what a run, or one rank of it, has measured.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/connection/connection_bytes.h"
+#include "net/ledger/ledger.h"
+#include "net/store/store.h"
+#include "net/topology/shard_map.h"
+#include "tools/text/quartiles.h"
+
+namespace duplex::tools {
+
+/// Medians over the steps after warm-up, and the training of one worker as a whole.
+struct TrainingResult {
+  Quartiles gradient, total, await, push, data;  ///< Seconds a step.
+  double data_share = 0.0;       ///< Of the time of these steps, what went into waiting for data,
+  std::uint64_t data_steps = 0;  ///< and how many waited for more than a hundredth of their time.
+  bool update_apart = true;  ///< push is the update; else it is part of gradient. No file has it.
+  std::uint64_t steps = 0;
+  std::optional<double> loss;  ///< Mean over the last tenth of the steps.
+  double seconds = 0.0;        ///< All steps, without the tests between them.
+};
+
+struct AccuracySummary {
+  std::uint64_t samples = 0, not_finite = 0, unreadable = 0;  ///< Test images.
+  double top1 = 0.0, top5 = 0.0;                              ///< Fractions of `samples`.
+  double loss = 0.0;                                          ///< NaN where outputs are not finite.
+};
+
+/// Who a rank was among others.
+struct RankMode {
+  int ranks = 1;
+  net::ServerMode server = net::ServerMode::distributed;
+  net::Sync sync = net::Sync::join;
+  bool replayed = false;
+};
+
+struct RunSummary {
+  std::string command;                     ///< "local", "dist", "simulate".
+  std::optional<TrainingResult> training;  ///< Of a rank that trains.
+  std::optional<int> rank;                 ///< None: local's.
+  std::optional<int> workers;
+  std::optional<RankMode> mode;
+  std::optional<net::TrafficSummary> traffic;  ///< None: local's.
+  std::optional<std::vector<net::ConnectionBytes>> connections;
+  std::optional<std::int64_t> peak_memory_bytes;
+  std::optional<double> trained;         ///< Simulated seconds until the last gradient is applied.
+  std::optional<double> speedup;         ///< Of a simulation in which no rank was lost.
+  std::optional<std::vector<int>> lost;  ///< Ranks that an asynchronous run went on without.
+  std::optional<std::string> ended_by;   ///< Of a simulation: what ended it early.
+  std::optional<AccuracySummary> accuracy;
+};
+
+}  // namespace duplex::tools

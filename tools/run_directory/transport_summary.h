@@ -1,0 +1,28 @@
+// transport-ROLE.json: what transport has measured between two machines.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace duplex::tools {
+
+/// Seconds for all weights, in each direction, alone and while the other direction is busy too.
+struct DirectionTimes {
+  double down = 0.0, up = 0.0;  ///< From ps to worker; from worker to ps.
+  double down_both = 0.0, up_both = 0.0;
+};
+
+struct TransportSummary {
+  std::string command = "transport";
+  std::string network, title;
+  std::uint64_t bytes = 0;           ///< Of all weights.
+  std::string role;                  ///< "ps" or "worker": who wrote it.
+  std::string peer, congestion;      ///< The other end; TCP's congestion control.
+  double round_trip = 0.0;           ///< Seconds.
+  DirectionTimes times;              ///< In frames, as dist sends them.
+  DirectionTimes link;               ///< As many bytes as one stream.
+  double comm = 0.0;                 ///< The slower of times.down and times.up.
+  std::optional<double> owner_rate;  ///< Bytes of gradients a second that an owner adds.
+};
+
+}  // namespace duplex::tools
