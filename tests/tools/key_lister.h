@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <utility>
 
 #include "net/ledger/ledger_row.h"
 #include "tools/run_directory/rows.h"
@@ -15,7 +16,8 @@ using Keys = std::map<std::string, std::string>;  ///< Type by key.
 /// a table of its own for is one key.
 class KeyLister {
  public:
-  explicit KeyLister(Keys& keys, std::string prefix = "") : keys_(keys), prefix_(prefix) {}
+  explicit KeyLister(Keys& keys, std::string prefix = "")
+      : keys_(keys), prefix_(std::move(prefix)) {}
 
   void version() { keys_[prefix_ + "version"] = "integer"; }
   template <class T>
@@ -67,7 +69,7 @@ class KeyLister {
   void add(const std::string& key, T& value) {
     if (const std::string type = type_of(value); !type.empty()) {
       keys_[prefix_ + key] = type;
-    } else if constexpr (is_vector<T>::value) {
+    } else if constexpr (IsVector<T>::value) {
       typename T::value_type element{};
       if (const std::string type = type_of(element); !type.empty()) {
         keys_[prefix_ + key] = type + " list";

@@ -83,7 +83,7 @@ class Filler {
       value = number_ + 0.125;
     } else if constexpr (std::is_same_v<T, std::string>) {
       value = "text " + std::to_string(number_);
-    } else if constexpr (is_vector<T>::value) {
+    } else if constexpr (IsVector<T>::value) {
       for (int i = 0; i < 2; ++i) fill(value.emplace_back());
     } else {
       describe(*this, value);

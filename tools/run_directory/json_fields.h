@@ -23,9 +23,9 @@ constexpr int run_files_version = 1;
 enum class Range { any, not_negative };
 
 template <class T>
-struct is_vector : std::false_type {};
+struct IsVector : std::false_type {};
 template <class T>
-struct is_vector<std::vector<T>> : std::true_type {};
+struct IsVector<std::vector<T>> : std::true_type {};
 
 class JsonWriter {
  public:
@@ -82,7 +82,7 @@ class JsonWriter {
  private:
   template <class T>
   static Json json_of(T& value) {
-    if constexpr (is_vector<T>::value) {
+    if constexpr (IsVector<T>::value) {
       Json list = Json::array();
       for (auto& each : value) list.push_back(json_of(each));
       return list;
@@ -192,7 +192,7 @@ class JsonReader {
     } else if constexpr (std::is_same_v<T, std::string>) {
       if (!json.is_string()) refuse(name, "is no text");
       value = json.get<std::string>();
-    } else if constexpr (is_vector<T>::value) {
+    } else if constexpr (IsVector<T>::value) {
       if (!json.is_array()) refuse(name, "is no list");
       value.clear();
       for (const Json& each : json) {

@@ -109,7 +109,7 @@ std::string name_of_directory(const std::string& directory) {
 
 std::string transport_in(const std::string& directory) {
   for (const char* role : {"worker", "ps"}) {
-    const std::string path = directory + "/" + transport_file(role);
+    std::string path = directory + "/" + transport_file(role);
     if (fs::exists(path)) return path;
   }
   return "";
