@@ -103,7 +103,10 @@ class Lines {
 class Writer {
  public:
   Writer(const std::string& path, const Model& model, const std::vector<RankTrace>& ranks)
-      : file_(path, {model.title()}), model_(model), ranks_(ranks), critical_path_(critical_path_of(ranks)) {
+      : file_(path, {model.title()}),
+        model_(model),
+        ranks_(ranks),
+        critical_path_(critical_path_of(ranks)) {
     for (const ParameterSpec& spec : model.trained()) parameters_.push_back(spec.name);
     begin_ = std::numeric_limits<std::int64_t>::max();
     for (const RankTrace& rank : ranks)
