@@ -26,7 +26,7 @@ struct Ports {
   std::vector<Address> addresses;
 };
 
-/// What became of a rank.
+/// How a rank ended.
 struct Outcome {
   bool ok = false;
   Exit code = Exit::ok;

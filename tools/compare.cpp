@@ -15,7 +15,7 @@
 namespace duplex::tools {
 namespace {
 
-/// What a row of the table is about.
+/// The figures in one row of the table.
 struct Row {
   std::string name;
   std::string network;

@@ -47,7 +47,7 @@ TEST(RunDirectoryPage, HasEveryKeyAndColumnAndNoOther) {
   EXPECT_NE(text.find("says `version` " + std::to_string(run_files_version)), std::string::npos);
 }
 
-/// What a run leaves has only keys that the page has.
+/// The files of a recorded run have only keys that the page has.
 TEST(RunDirectoryPage, HasTheKeysOfRecordedFiles) {
   const auto check = [](const std::string& path, const Keys& keys) {
     const auto json = nlohmann::json::parse(read_text(path));

@@ -8,7 +8,7 @@
 
 namespace duplex::tools {
 
-/// What the equations take. Seconds; c and g in the thesis.
+/// The equations take these two times, in seconds; the thesis calls them c and g.
 struct Costs {
   double comm = 0.0;  ///< One transfer of all weights over one link.
   double grad = 0.0;  ///< The gradient of one batch on one machine.

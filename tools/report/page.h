@@ -24,7 +24,7 @@ class Page {
              const std::vector<std::vector<std::string>>& rows, std::size_t text_columns = 1);
   /// An SVG with a caption under it.
   void figure(const std::string& svg, const std::string& caption, const std::string& id = "");
-  /// What follows, until end_fold(), is shown when asked for (and in print).
+  /// Hides all that follows, until end_fold(), until the reader asks for it; in print it is shown.
   void begin_fold(const std::string& summary);
   void end_fold() { body_ += "</details>\n"; }
 

@@ -29,7 +29,7 @@ std::optional<Alone> alone_for(const RunData& run, const std::vector<RunData>& a
   // Where every worker has whole batches, it computes as long as one machine.
   if (run.sync != net::Sync::split && run.grad) return Alone{*run.grad, "this run's workers", ""};
   if (run.replayed && run.grad) {
-    // Of a split batch the first worker has the largest part.
+    // The first worker has the largest part of a split batch.
     const auto largest = (run.batch + run.workers - 1) / run.workers;
     return Alone{*run.grad * static_cast<double>(run.batch) / static_cast<double>(largest),
                  "this run's workers", ""};

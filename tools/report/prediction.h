@@ -1,4 +1,4 @@
-// What the equations and the simulation say of a run, beside what it took.
+// Compares a run with the speedup that the equations and the simulation predict for it.
 #pragma once
 #include <optional>
 #include <string>

@@ -37,7 +37,7 @@ void take_config(RunData& run, const RunConfig& config) {
   run.title = config.title;
   run.input = config.input;
   run.height = std::atoll(run.input.substr(run.input.rfind('x') + 1).c_str());
-  if (run.input.rfind("1x", 0) == 0) run.input.erase(0, 2);  // Of one sample.
+  if (run.input.rfind("1x", 0) == 0) run.input.erase(0, 2);  // One sample.
   if (run.height < 1) throw Error(file + " is damaged: '" + run.input + "' is no input");
   run.classes = static_cast<int>(config.classes);
   run.batch = config.batch;

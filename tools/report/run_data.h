@@ -1,4 +1,4 @@
-// What a run has left in its directory, as far as it came.
+// Reads all that a run has left in its directory, as far as it came.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -20,7 +20,7 @@ namespace duplex::tools::reports {
 /// rank-RANK.json.
 struct RankSummary {
   net::TrafficSummary traffic;
-  double pace = 0.0;  ///< Of a worker: its steps a second.
+  double pace = 0.0;  ///< Steps a second; 0 for a server.
   std::vector<net::ConnectionBytes> connections;
 };
 
@@ -35,7 +35,7 @@ struct RunData {
   std::string command, network, title, input, device, settings, data;
   std::vector<std::string> machines;  ///< The addresses of all ranks, or the one machine's name.
   int classes = 0, ranks = 1, workers = 1;
-  std::int64_t height = 0;  ///< Of the input.
+  std::int64_t height = 0;  ///< Pixels of the input.
   std::int64_t batch = 0;
   net::ServerMode server = net::ServerMode::distributed;
   net::Sync sync = net::Sync::join;
@@ -50,8 +50,8 @@ struct RunData {
   std::optional<double> top1, top5;
   std::uint64_t steps = 0;
   std::map<int, RankSummary> rank_summaries;
-  std::vector<LayerSeconds> layers;      ///< Of profile.json.
-  std::optional<double> simulated_grad;  ///< What a simulation was given.
+  std::vector<LayerSeconds> layers;      ///< From profile.json.
+  std::optional<double> simulated_grad;  ///< t_grad that a simulation was given.
 
   bool has_trace() const;
   /// Throws Error where the file is damaged.
@@ -68,7 +68,7 @@ struct RunData {
   std::optional<double> throughput() const;
 };
 
-/// What transport has measured.
+/// The measurement that a run of transport has left.
 struct LinkData {
   std::string name, title;
   double comm = 0.0;

@@ -222,7 +222,7 @@ std::vector<std::string> parameter_names(const RunData& run) {
   return names;
 }
 
-/// What moving a parameter once takes: bytes, and the time in which some frame of it crossed, a
+/// The cost of moving a parameter once: bytes, and the time in which some frame of it crossed, a
 /// step and a transfer.
 void add_tensors(Page& page, const RunData& run,
                  const std::vector<std::vector<LedgerFrame>>& ledgers) {

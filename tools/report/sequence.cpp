@@ -41,7 +41,7 @@ struct Span {
   bool any() const { return to >= from; }
 };
 
-/// What one worker does in an iteration, and what an owner does for it.
+/// One thing that a worker does in an iteration, or that an owner does for it.
 struct Part {
   Span weights, gradients;                         ///< Here, or gone.
   std::map<int, Span> weights_from, gradients_to;  ///< By peer.

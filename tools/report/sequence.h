@@ -16,7 +16,7 @@ struct LedgerFrame {
   double queued = 0.0, first = 0.0, last = 0.0;  ///< Seconds of the coordinator's time.
 };
 
-/// Of all ranks whose ledger is in the directory: rank by rank, in the order of the files. A last
+/// Reads every ledger in the directory: rank by rank, in the order of the files. A last
 /// line that a rank was ended in, before it wrote its summary, is left out. Throws Error where a
 /// file is none of a ledger.
 std::vector<std::vector<LedgerFrame>> read_ledgers(const std::string& directory);

@@ -18,7 +18,7 @@ using net::Sync;
 /// A stated speedup counts as confirmed within so much of it.
 constexpr double close = 0.10;
 
-/// Of two speedups that are called equal, the part that one is of the other.
+/// Two speedups are called equal if one is at least this part of the other.
 constexpr double equal = 0.99;
 
 const ThesisFigure& figure_of(const std::string& number) {
@@ -103,7 +103,7 @@ Verdict stated(const Thesis& thesis, const char* figure, const std::string& what
   return verdict;
 }
 
-/// Of the lab alone, or of simulations alone.
+/// It compares points of the lab with each other, or simulations with each other.
 Verdict split_peaks_at_4(const Thesis& thesis) {
   Verdict verdict{"6.6", "SqueezeNet, split, central: best at N = 4", "", Verdict::open};
   for (const bool lab : {true, false}) {

@@ -13,7 +13,7 @@ struct Verdict {
   std::string found;      ///< Numbers of this machine.
   enum { confirmed, refuted, open } outcome = open;
   bool is_of(const std::string& figure) const;
-  std::string text() const;  ///< Of the outcome.
+  std::string text() const;  ///< The outcome, for people.
 };
 std::vector<Verdict> verdicts(const Thesis& thesis);
 
@@ -29,7 +29,7 @@ Accuracy accuracy_of(const Thesis& thesis, Order order, Runs runs = Runs::all);
 /// The same of the thesis's estimates, against the lab in the thesis's order, of one server.
 Accuracy estimate_accuracy(const Thesis& thesis, net::ServerMode server, net::Sync sync);
 
-/// What the equations say with this machine's t_comm and Table 6.1's t_grad.
+/// Returns the speedup that the equations give with this machine's t_comm and Table 6.1's t_grad.
 double estimated(const Thesis& thesis, const ThesisFigure& figure, net::ServerMode server,
                  int workers);
 

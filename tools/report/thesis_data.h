@@ -1,4 +1,4 @@
-// What tools/thesis has left in its folder, and what the thesis says itself.
+// Reads what tools/thesis has left in its folder, and holds the figures that the thesis itself has.
 #pragma once
 #include <map>
 #include <optional>
@@ -39,7 +39,7 @@ struct LabResult {
   bool disturbed = false;  ///< Others slowed the machine down, in every try.
 };
 
-/// What is known of a figure's point, for one server.
+/// All that is known about a point of a figure, for one server.
 struct ThesisPoint {
   std::optional<double> simulated, simulated_overlap;  ///< Speedup.
   std::optional<LabResult> lab, lab_overlap;
@@ -50,14 +50,14 @@ struct CostsHere {
   double bytes = 0.0;
   std::optional<double> comm, comm_both, comm_line, grad_cpu, grad_gpu;
   int grad_batch = 0;  ///< Images.
-  /// What estimates and simulations take: measured, or else what the line carries.
+  /// The t_comm that estimates and simulations take: measured, or else what the line carries.
   double comm_taken() const { return comm.value_or(comm_line.value_or(0.0)); }
 };
 
 struct Thesis {
   std::string directory;
   std::string processor, kernel, congestion;
-  std::set<std::string> commits;  ///< Of Duplex, that points are of.
+  std::set<std::string> commits;  ///< Commits of Duplex that the points were made with.
   int cores = 0;
   double mbit = 0.0;
   bool lab = false;

@@ -11,7 +11,7 @@ namespace duplex::tools::reports {
 struct TraceSpan {
   int rank = 0, row = 0;
   std::string name, category;
-  std::string waits_for;  ///< Of a wait: what for.
+  std::string waits_for;  ///< What a wait was for; empty for other events.
   std::int64_t step = 0;
   double begin = 0.0, takes = 0.0;  ///< Microseconds.
 };
@@ -28,7 +28,8 @@ struct TraceData {
 
   /// The last `steps` steps alone.
   TraceData last(int steps) const;
-  /// What a rank's layers take a step, in the mean, in their order. Empty: it does not compute.
+  /// Returns the mean seconds of a rank's layers in a step, in their order; empty if it does not
+  /// compute.
   std::vector<LayerSeconds> layers(int rank) const;
 };
 

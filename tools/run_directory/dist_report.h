@@ -1,4 +1,4 @@
-// What a rank tells its user of its wire: bytes and times, and of asynchronous runs staleness.
+// Tells the user about a rank's wire: bytes and times, and the staleness of asynchronous runs.
 #pragma once
 #include <string>
 #include <vector>

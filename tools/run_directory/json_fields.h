@@ -16,10 +16,10 @@
 
 namespace duplex::tools {
 
-/// What the files of this version of duplex say that they are.
+/// The version that this program writes into its files, and the only one that it reads.
 constexpr int run_files_version = 1;
 
-/// What numbers a key may have.
+/// The numbers that a key may have.
 enum class Range { any, not_negative };
 
 template <class T>

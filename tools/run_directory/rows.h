@@ -13,7 +13,7 @@ namespace duplex::tools {
 /// metrics.csv: a step of the first worker, in seconds.
 struct StepMetrics {
   std::uint64_t step = 0, epoch = 0;
-  std::optional<double> loss;  ///< Of the batch. Read: none where it is not finite.
+  std::optional<double> loss;  ///< The batch's; the reader gives none where it is not finite.
   double rate = 0.0;           ///< Learning rate.
   double total = 0.0;          ///< From the end of the step before to the end of this one.
   double data = 0.0;           ///< Waiting for the batch.

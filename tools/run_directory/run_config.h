@@ -26,7 +26,7 @@ struct ParallelConfig {
   std::uint64_t average = 0;  ///< Batches between averagings; 0: gradients are sent.
 };
 
-/// What a simulation was given.
+/// The scenario that a simulation was given.
 struct SimulationConfig {
   std::uint64_t batches = 0;
   double grad = 0.0, comm = 0.0;        ///< Seconds: t_grad and t_comm.

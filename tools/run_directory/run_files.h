@@ -50,12 +50,12 @@ std::string name_of_directory(const std::string& directory);
 /// The path of what transport has left in a directory; empty: nothing.
 std::string transport_in(const std::string& directory);
 
-/// What a run has measured, in seconds.
+/// The times that a run has measured, in seconds.
 struct MeasuredCosts {
-  /// Of transport: bytes of gradients a second that an owner adds, or updates by.
+  /// Bytes of gradients a second that an owner adds, or updates by; transport measures it.
   std::optional<double> owner_rate;
-  std::optional<double> grad;  ///< Of local, and of dist but for split: a batch's gradient.
-  std::optional<double> comm;  ///< Of dist and of transport: one transfer of all weights.
+  std::optional<double> grad;  ///< A batch's gradient; local measures it, and dist but for split.
+  std::optional<double> comm;  ///< One transfer of all weights; dist and transport measure it.
   std::string what;            ///< For people: "local, LeNet, batch 64".
 };
 

@@ -16,8 +16,8 @@ namespace duplex::tools {
 /// Medians over the steps after warm-up, and the training of one worker as a whole.
 struct TrainingResult {
   Quartiles gradient, total, await, push, data;  ///< Seconds a step.
-  double data_share = 0.0;       ///< Of the time of these steps, what went into waiting for data,
-  std::uint64_t data_steps = 0;  ///< and how many waited for more than a hundredth of their time.
+  double data_share = 0.0;       ///< Part of these steps' time that was spent waiting for data.
+  std::uint64_t data_steps = 0;  ///< Steps that waited for data for more than 1% of their time.
   bool update_apart = true;  ///< push is the update; else it is part of gradient. No file has it.
   std::uint64_t steps = 0;
   std::optional<double> loss;  ///< Mean over the last tenth of the steps.
@@ -40,7 +40,7 @@ struct RankMode {
 
 struct RunSummary {
   std::string command;                     ///< "local", "dist", "simulate".
-  std::optional<TrainingResult> training;  ///< Of a rank that trains.
+  std::optional<TrainingResult> training;  ///< Only a rank that trains has it.
   std::optional<int> rank;                 ///< None: local's.
   std::optional<int> workers;
   std::optional<RankMode> mode;
@@ -48,9 +48,9 @@ struct RunSummary {
   std::optional<std::vector<net::ConnectionBytes>> connections;
   std::optional<std::int64_t> peak_memory_bytes;
   std::optional<double> trained;         ///< Simulated seconds until the last gradient is applied.
-  std::optional<double> speedup;         ///< Of a simulation in which no rank was lost.
+  std::optional<double> speedup;         ///< Only a simulation in which no rank was lost has it.
   std::optional<std::vector<int>> lost;  ///< Ranks that an asynchronous run went on without.
-  std::optional<std::string> ended_by;   ///< Of a simulation: what ended it early.
+  std::optional<std::string> ended_by;   ///< The reason why a simulation ended early.
   std::optional<AccuracySummary> accuracy;
 };
 

@@ -14,15 +14,15 @@ constexpr const char* trace_names_rank = "process_name";
 constexpr const char* trace_names_row = "thread_name";
 constexpr const char* trace_places_row = "thread_sort_index";
 
-/// What an event tells beside its time.
+/// The details that an event has beside its time.
 struct TraceFileDetails {
-  std::optional<std::string> name;          ///< Of a rank or a row: what it is called.
-  std::optional<std::uint64_t> sort_index;  ///< Of a row: its place.
+  std::optional<std::string> name;          ///< The name of a rank or a row.
+  std::optional<std::uint64_t> sort_index;  ///< The place of a row.
   std::optional<std::uint64_t> step;
-  std::optional<std::string> waits_for;  ///< Of a wait: what for.
-  std::optional<double> queued_us;       ///< Of a sent frame: how long it waited for its turn.
-  std::optional<std::uint64_t> bytes;    ///< Of a frame, header included.
-  std::optional<int> gradient_of_rank;   ///< Of the store's work: whose gradient.
+  std::optional<std::string> waits_for;  ///< What a wait was for.
+  std::optional<double> queued_us;       ///< How long a sent frame waited for its turn.
+  std::optional<std::uint64_t> bytes;    ///< Bytes of a frame, header included.
+  std::optional<int> gradient_of_rank;   ///< Whose gradient the store worked on.
 };
 
 /// An event of a Chrome trace. Times are microseconds.
@@ -40,13 +40,13 @@ struct TraceFileEvent {
   std::optional<std::string> scope, binds;  ///< How viewers draw instants and arrows.
 };
 
-/// What is told of the trace as a whole.
+/// Facts about the trace as a whole.
 struct TraceFileHead {
   std::string model;  ///< Its title.
 };
 
 struct TraceFile {
-  std::string unit = "ms";  ///< What viewers show times in.
+  std::string unit = "ms";  ///< The unit in which viewers show times.
   std::vector<TraceFileEvent> events;
   TraceFileHead head;
 };

@@ -15,7 +15,7 @@ struct DirectionTimes {
 struct TransportSummary {
   std::string command = "transport";
   std::string network, title;
-  std::uint64_t bytes = 0;           ///< Of all weights.
+  std::uint64_t bytes = 0;           ///< Bytes of all weights.
   std::string role;                  ///< "ps" or "worker": who wrote it.
   std::string peer, congestion;      ///< The other end; TCP's congestion control.
   double round_trip = 0.0;           ///< Seconds.

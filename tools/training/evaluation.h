@@ -21,7 +21,7 @@ struct Accuracy {
   std::string str() const;  ///< "top-1 89.12%, top-5 99.80% of 10,000 test images".
 };
 
-/// What summary.json has of it.
+/// The part of it that summary.json has.
 AccuracySummary summary_of(const Accuracy& accuracy);
 
 /// How the logits of one sample fit its label.

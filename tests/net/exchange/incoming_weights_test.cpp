@@ -1,4 +1,4 @@
-// What a worker waits for, chunk by chunk, without a connection.
+// The weights that a worker waits for, chunk by chunk, tested without a connection.
 #include "net/exchange/incoming_weights.h"
 
 #include <gtest/gtest.h>
