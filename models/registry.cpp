@@ -30,7 +30,7 @@ Model build(const std::string& name, const ModelOptions& options) {
   for (const auto& [network, builder] : all()) {
     if (network == name) return builder(options);
     known += (known.empty() ? "" : ", ") + network;
-    if (begins_alike(network, name)) meant = "; did you mean " + network + "?";
+    if (begins_alike(network, name)) meant = " (did you mean " + network + "?)";
   }
   throw Error("unknown network '" + name + "'" + meant + "; known: " + known, Exit::usage);
 }

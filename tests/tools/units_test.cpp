@@ -17,6 +17,7 @@
 #include "tools/text/table.h"
 #include "tools/training/divergence.h"
 #include "tools/training/evaluation.h"
+#include "tools/training/metrics.h"
 #include "tools/training/schedule.h"
 
 namespace duplex::tools {
@@ -176,6 +177,51 @@ TEST(NotFinite, IsLookedForSoonAndEverAgain) {
   for (std::uint64_t step = 0; step < 301; ++step)
     if (looks_for_nan(step)) looks.push_back(step + 1);
   EXPECT_EQ(looks, (std::vector<std::uint64_t>{1, 2, 4, 8, 16, 32, 64, 100, 200, 300}));
+}
+
+TEST(Learning, ALossThatStaysAtGuessingIsSaid) {
+  models::ModelOptions options;
+  options.classes = 4;
+  const Model lenet = models::build("lenet", options);
+  TrainingResult result;
+  result.steps = 100;
+  result.loss = std::log(4.0) * 0.99;
+  const std::string told = learning_report_of(result, lenet);
+  EXPECT_NE(told.find("guessing among 4 classes (1.3863)"), std::string::npos) << told;
+  EXPECT_NE(told.find("--optimizer adam"), std::string::npos) << told;
+  result.loss = std::log(4.0) * 0.9;
+  EXPECT_EQ(learning_report_of(result, lenet), "");
+  result.loss = std::log(4.0);
+  result.steps = 10;  // Nothing has learnt much by then.
+  EXPECT_EQ(learning_report_of(result, lenet), "");
+
+  // Each auxiliary classifier guesses, too, and counts 0.3.
+  options.auxiliary = true;
+  const Model googlenet = models::build("googlenet", options);
+  result.steps = 100;
+  result.loss = 1.6 * std::log(4.0);
+  EXPECT_NE(learning_report_of(result, googlenet), "");
+  result.loss = std::log(4.0);
+  EXPECT_EQ(learning_report_of(result, googlenet), "");
+}
+
+TEST(Networks, ANameThatBeginsAlikeIsSuggested) {
+  for (const char* name : {"vgg", "VGG19", "resnet-34"}) {
+    try {
+      models::build(name, {});
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      const std::string meant = name[0] == 'r' ? "resnet34" : "vgg16e";
+      EXPECT_NE(std::string(error.what()).find("(did you mean " + meant + "?)"), std::string::npos)
+          << error.what();
+    }
+  }
+  try {
+    models::build("transformer", {});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find("did you mean"), std::string::npos) << error.what();
+  }
 }
 
 datasets::Split squares(const TemporaryFolder& folder) {
