@@ -100,6 +100,13 @@ TEST_F(Launch, StartsAllRanksAndEndsThemTogether) {
   EXPECT_NE(commands.out.find("\nssh -o BatchMode=yes 192.0.2.1 "), std::string::npos)
       << commands.out;
   EXPECT_NE(commands.out.find("'le net'"), std::string::npos) << commands.out;
+  // All ranks share the directory that the user has not named.
+  const std::string begin = "runs/dist-le net-";
+  const std::size_t first = commands.out.find(begin), second = commands.out.rfind(begin);
+  ASSERT_NE(first, std::string::npos) << commands.out;
+  EXPECT_NE(first, second) << commands.out;
+  const std::size_t length = begin.size() + 15;  // The time: 20261125-041100.
+  EXPECT_EQ(commands.out.substr(first, length), commands.out.substr(second, length));
 }
 
 TEST_F(Launch, CtrlCAndStopEndAllRanks) {

@@ -42,6 +42,14 @@ bool claimed(const std::string& path, const std::string& claim) {
 
 }  // namespace
 
+std::string unused_run_path(const std::string& command, const std::string& net) {
+  const std::string name = default_path(command, net);
+  std::string path = name;
+  for (int number = 2; std::filesystem::exists(path); ++number)
+    path = name + "-" + std::to_string(number);
+  return path;
+}
+
 RunDirectory::RunDirectory(std::string path, const std::string& command, const std::string& net,
                            const std::string& claim)
     : path_(std::move(path)), claim_(claim) {

@@ -5,6 +5,10 @@
 
 namespace duplex::tools {
 
+/// A name for a run that its user has not named, for all ranks of it: runs/COMMAND-NET-TIME, with
+/// -2, -3, ... behind it where there is such a path here already. Creates nothing.
+std::string unused_run_path(const std::string& command, const std::string& net);
+
 class RunDirectory {
  public:
   /// Creates `path` and its parents, and in it the empty file `claim`, which this process of a run
