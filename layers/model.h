@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "layers/conv.h"
@@ -59,6 +60,9 @@ class Model {
   void training_only(bool on) { training_only_ = on; }
 
   const std::string& title() const { return title_; }
+  /// The name by which others know the network, where that differs; empty: it does not.
+  const std::string& known_as() const { return known_as_; }
+  void known_as(std::string name) { known_as_ = std::move(name); }
   const std::vector<Entry>& nodes() const { return nodes_; }
   const Shape& shape(Node node) const { return entry(node).shape; }
   const Entry& entry(Node node) const { return nodes_[static_cast<std::size_t>(node)]; }
@@ -75,7 +79,7 @@ class Model {
   std::int64_t macs() const;
 
  private:
-  std::string title_;
+  std::string title_, known_as_;
   std::string block_;
   bool training_only_ = false;
   std::vector<Entry> nodes_;

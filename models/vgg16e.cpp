@@ -6,6 +6,7 @@ namespace duplex::models {
 
 Model vgg16e(const ModelOptions& options) {
   Model net("VGG16E", options.sample(3, 224));
+  net.known_as("VGG-19");  // It has 16 convolutions and 3 linear layers.
   Model::Node x = net.input();
   const auto convolutions = [&](int stage, std::int64_t filters, int count) {
     const std::string number = std::to_string(stage);

@@ -29,13 +29,16 @@ void print_table(const Model& model, bool whole_blocks) {
   table.rule();
   const std::int64_t parameters = model.trained_parameters();
   table.row({"total", "", "", "", grouped(parameters), grouped(macs)});
-  std::printf("%s, input %s, %lld classes: %s MB of weights\n\n%s", model.title().c_str(),
-              map_size(model.entry(0).shape).c_str(), static_cast<long long>(model.classes()),
+  const std::string other = model.known_as().empty() ? "" : " (" + model.known_as() + ")";
+  std::printf("%s%s, input %s, %lld classes: %s MB of weights\n\n%s", model.title().c_str(),
+              other.c_str(), map_size(model.entry(0).shape).c_str(),
+              static_cast<long long>(model.classes()),
               fixed(static_cast<double>(parameters) * 4e-6, 1).c_str(), table.str().c_str());
 }
 
 void print_all() {
   Table table({{"network", Table::Align::left},
+               {"known as", Table::Align::left},
                {"input", Table::Align::left},
                {"classes", Table::Align::right},
                {"parameters", Table::Align::right},
@@ -43,8 +46,8 @@ void print_all() {
                {"MACs", Table::Align::right}});
   for (const auto& [name, builder] : models::all()) {
     const Model model = builder({});
-    table.row({name, map_size(model.entry(0).shape), std::to_string(model.classes()),
-               grouped(model.trained_parameters()),
+    table.row({name, model.known_as(), map_size(model.entry(0).shape),
+               std::to_string(model.classes()), grouped(model.trained_parameters()),
                fixed(static_cast<double>(model.trained_parameters()) * 4e-6, 1),
                grouped(model.macs())});
   }
