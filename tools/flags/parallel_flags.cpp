@@ -11,8 +11,8 @@ namespace {
 
 /// Adds an option that takes one of these words.
 void add_choice(CLI::App& app, const std::string& flag, const std::vector<std::string>& words,
-                const std::string& help, std::function<void(const std::string&)> take) {
-  app.add_option_function<std::string>(flag, std::move(take), help)->check(CLI::IsMember(words));
+                const std::string& help, const std::function<void(const std::string&)>& take) {
+  app.add_option_function<std::string>(flag, take, help)->check(CLI::IsMember(words));
 }
 
 }  // namespace

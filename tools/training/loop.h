@@ -30,6 +30,6 @@ struct LoopSpec {
 void run_step(Computation& computation, Exchange& exchange, std::uint64_t step);
 
 /// Runs all steps. Throws Error if the loss is no longer finite.
-TrainingResult train(Computation& computation, Exchange& exchange, const LoopSpec& spec);
+TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& spec);
 
 }  // namespace duplex::tools
