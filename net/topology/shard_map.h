@@ -9,7 +9,7 @@
 
 namespace duplex::net {
 
-/// Who holds the weights (thesis, chapter 3): one rank all of them, or every rank a share.
+/// Says whether one rank holds all weights or every rank holds a share (thesis, chapter 3).
 enum class ServerMode { central, distributed };
 
 /// How shares are cut: whole tensors by Algorithm 3.7, or equal shares of nearly every tensor.

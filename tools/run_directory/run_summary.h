@@ -30,7 +30,7 @@ struct AccuracySummary {
   double loss = 0.0;                                          ///< NaN where outputs are not finite.
 };
 
-/// Who a rank was among others.
+/// A rank and the run that it belonged to.
 struct RankMode {
   int ranks = 1;
   net::ServerMode server = net::ServerMode::distributed;

@@ -35,7 +35,7 @@ class Queues {
   void begin(Index index, double now);
   /// A frame has passed.
   void sent(Index index, double bytes);
-  /// The receiver takes nothing in for now.
+  /// The receiver has stopped taking bytes in.
   void hold(Index index);
   /// The connection has nothing to send.
   void pause(Index index);
