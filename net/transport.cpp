@@ -1,6 +1,7 @@
 #include "net/transport.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <thread>
@@ -175,27 +176,26 @@ class Meter {
       hear(FrameKind::ping);
     }
     const std::int64_t begin = clock_ns();
-    std::exception_ptr failure;
-    std::thread sender([&] {
+    // What fails first shuts the socket down, which makes the other direction fail, too.
+    std::atomic<bool> failed{false};
+    std::exception_ptr first;
+    const auto guarded = [&](const auto& work) {
       try {
-        send_weights(framed);
+        work();
       } catch (...) {
-        failure = std::current_exception();
+        if (failed.exchange(true)) return;
+        first = std::current_exception();
         socket_.shut_down();
       }
-    });
+    };
     double in = 0.0;
-    std::exception_ptr receiving;
-    try {
+    std::thread sender([&] { guarded([&] { send_weights(framed); }); });
+    guarded([&] {
       receive_weights(framed);
       in = seconds_since(begin);
-    } catch (...) {
-      receiving = std::current_exception();
-      socket_.shut_down();
-    }
+    });
     sender.join();
-    if (failure) std::rethrow_exception(failure);
-    if (receiving) std::rethrow_exception(receiving);
+    if (first) std::rethrow_exception(first);
     // The follower begins half a round trip after the leader. So its bytes leave so much later, and
     // those that it receives have left so much earlier.
     in += (leads_ ? -1 : 1) * round_trip_ / 2;

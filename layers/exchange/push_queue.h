@@ -36,7 +36,8 @@ class PushQueue {
 
   void work();
 
-  std::mutex mutex_;  ///< Guards all below.
+  /// Guards all below but thread_. The training thread and the queue's take it.
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> items_;
   bool busy_ = false, stop_ = false;

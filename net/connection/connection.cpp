@@ -120,7 +120,9 @@ void Connection::drop() {
 
 bool Connection::wait_until_sent(Deadline deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_until(lock, deadline, [this] { return !sending_; });
+  const bool over = changed_.wait_until(lock, deadline, [this] { return !sending_; });
+  if (broken_) std::rethrow_exception(broken_);
+  return over;
 }
 
 bool Connection::wait_until_over(Deadline deadline) {
@@ -145,9 +147,12 @@ void Connection::send_loop() {
     }
   } catch (const NetworkError& error) {
     // When the connection breaks, the receiving thread notices it too, and may still read the
-    // peer's reason in what came before; so it is left to that thread to report it. That the peer
-    // takes nothing for too long is noticed by this thread alone, so this thread reports it.
+    // peer's reason in what came before; so it is left to that thread to report it. After the
+    // peer's goodbye, which ends that thread, wait_until_sent() throws it. That the peer takes
+    // nothing for too long is noticed by this thread alone, so this thread reports it.
     if (error.code == Exit::timed_out) owner_.failed(link_.rank, std::current_exception());
+    const std::lock_guard<std::mutex> lock(mutex_);
+    broken_ = std::current_exception();
   } catch (...) {
     owner_.failed(link_.rank, std::current_exception());
   }
@@ -160,8 +165,7 @@ void Connection::send_loop() {
 void Connection::send_frame(const Outgoing& frame) {
   const std::int64_t first = clock_ns();
   const HeaderBytes bytes = encode(frame.header);
-  const bool data =
-      frame.header.kind == FrameKind::weights || frame.header.kind == FrameKind::gradient;
+  const bool data = is_data(frame.header.kind);
   const void* payload = frame.own.empty() ? frame.payload : frame.own.data();
   if (data && payload == nullptr) {
     filled_.resize(std::max<std::size_t>(filled_.size(), frame.header.length / sizeof(float)));
@@ -237,7 +241,11 @@ bool Connection::receive_frame() {
   link_.socket.read_exact(payload.data(), payload.size(), Clock::now() + timeout_,
                           receiving(header.kind).c_str());
   record(header, false, first, first);
-  act_on(header, payload);
+  try {
+    act_on(header, payload);
+  } catch (const ProtocolError& error) {
+    throw refused(name_of(header.kind) + ": " + error.what());
+  }
   return header.kind != FrameKind::goodbye;
 }
 
@@ -276,12 +284,12 @@ void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_
       throw Error(link_.peer + " ended the run: " + reason.text, reason.code);
     }
     case FrameKind::grant:
-      if (!queue_.grant_gradients()) throw refused("a grant that was not asked for");
+      if (!queue_.grant_gradients()) throw ProtocolError("it was not asked for");
       break;
     case FrameKind::report:
       report_.append(payload.begin(), payload.end());
       if (header.step > report_limit || report_.size() + header.step > report_limit)
-        throw refused("a report of more than " + std::to_string(report_limit) + " bytes");
+        throw ProtocolError("it has more than " + std::to_string(report_limit) + " bytes");
       if (header.step == 0)
         owner_.notice(link_.rank, {FrameKind::report, 0, std::exchange(report_, {})});
       break;
@@ -321,10 +329,14 @@ ConnectionBytes Connection::check_counters(Deadline deadline) const {
   bytes.pace = pace_;
   if (!kernel.known) return bytes;
   // The goodbye may still lie in the kernel; only the counter itself tells when it has left.
-  while (kernel.sent < sent_.sent() && Clock::now() < deadline) {
+  const Clock::time_point from = Clock::now();
+  while (kernel.sent < bytes.sent && !kernel.broken && Clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     kernel = link_.socket.counters();
   }
+  if (kernel.sent < bytes.sent && (kernel.broken || kernel.pending))
+    throw NetworkError("send", link_.peer, "saying goodbye", "the peer no longer acknowledges",
+                       std::chrono::duration<double>(Clock::now() - from).count(), Exit::peer_lost);
   const auto check = [&](const char* what, std::uint64_t ledger, std::uint64_t counted) {
     if (ledger != counted)
       throw Error("the ledger is wrong: " + std::to_string(ledger) + " bytes " + what + " " +

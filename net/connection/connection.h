@@ -77,7 +77,7 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   /// Bounds what the peer may have under way to this side by `window`, if that has a bound. The
-  /// window must outlive the connection. The receiving thread calls `changed` when it has changed
+  /// window must live until stop(). The receiving thread calls `changed` when it has changed
   /// the window (ReceiveWindow::look). Call it before start().
   void keep_to(ReceiveWindow& window, std::function<void()> changed);
 
@@ -127,13 +127,15 @@ class Connection {
   /// Waits until nothing is queued and nothing is on its way out. Returns false if the deadline
   /// comes first.
   bool wait_until_idle(Deadline deadline) { return queue_.wait_until_idle(deadline); }
-  /// Waits until the sending thread has ended. Returns false if the deadline comes first.
+  /// Waits until the sending thread has ended. Returns false if the deadline comes first. Throws
+  /// NetworkError if the connection broke before this side's goodbye was out.
   bool wait_until_sent(Deadline deadline);
   /// Waits until both threads have ended; after an abort, that is when the peer has read it and
   /// closed. Returns false if the deadline comes first.
   bool wait_until_over(Deadline deadline);
-  /// Throws Error if ledger and kernel disagree on the bytes of this connection. Call it after both
-  /// goodbyes; until the deadline it waits for the last of them to leave the kernel.
+  /// Throws Error if ledger and kernel disagree on the bytes of this connection, and NetworkError
+  /// if the peer has gone before it had this side's goodbye. Call it after both goodbyes; until the
+  /// deadline it waits for the last of them to leave the kernel.
   ConnectionBytes check_counters(Deadline deadline) const;
 
  private:
@@ -162,10 +164,11 @@ class Connection {
   std::string report_;         ///< The peer's report so far; the receiving thread uses it.
   std::vector<float> filled_;  ///< Payload of a frame queued without; the sending thread uses it.
 
-  std::mutex mutex_;  ///< Guards sending_ and receiving_; any thread takes it, and holds no other
+  std::mutex mutex_;  ///< Guards all below but the threads; any thread takes it, and holds no other
                       ///< lock.
   std::condition_variable changed_;
   bool sending_ = false, receiving_ = false;
+  std::exception_ptr broken_;  ///< What ended the sending thread, if the network did.
   std::thread sender_, receiver_;
 };
 

@@ -37,6 +37,7 @@ class QueuedSemaphore {
   void grant_next(std::unique_lock<std::mutex> lock);
 
   const Tell granted_, wanted_;
+  /// Guards all below. The threads of all connections take it, and take no other lock meanwhile.
   std::mutex mutex_;
   int holder_ = nobody;
   std::deque<Place> queue_;  ///< All who have a place, with the holder.

@@ -70,22 +70,12 @@ class ReceiveWindow {
   std::size_t least_of_all() const { return std::min(own_, others_); }
 
   const std::size_t first_;
+  /// Guards all below. The threads of all connections take it, and take no other lock meanwhile.
   mutable std::mutex mutex_;
   std::optional<std::size_t> most_;
   std::size_t own_, others_;          ///< `others_`: the least of `heard_`.
   std::map<int, std::size_t> heard_;  ///< By peer.
   Clock::time_point halved_{}, changed_{};
 };
-
-/// Bytes of early gradients, those that came before their turn to be added, that a dedicated server
-/// keeps unless told otherwise. Workers that begin at different moments send different gradients
-/// first: without room for these, all workers would wait for one, and the server's link with them.
-constexpr std::size_t usual_early_bytes = std::size_t{64} << 20;
-
-/// The bytes of early gradients that a server keeps if it owns `owned` bytes of weights and `least`
-/// bytes are asked for: one of each gradient always has room.
-inline std::size_t early_room(std::size_t owned, std::size_t least) {
-  return std::max(owned, least);
-}
 
 }  // namespace duplex::net

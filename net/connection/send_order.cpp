@@ -25,17 +25,13 @@ Outgoing Outgoing::of(FrameKind kind, const Chunk& chunk, std::uint64_t step, st
   return frame;
 }
 
-std::uint64_t round_of(const FrameHeader& header) {
-  return header.kind == FrameKind::weights ? header.step : header.step + 1;
-}
-
 std::size_t head_start(std::size_t elements, bool overlap) {
   return overlap ? elements / 4 : elements;
 }
 
 bool SendOrder::after(const Outgoing& a, const Outgoing& b) {
   const auto key = [](const Outgoing& frame) {
-    return std::make_tuple(round_of(frame.header), frame.place,
+    return std::make_tuple(round_of(frame.header.kind, frame.header.step), frame.place,
                            frame.header.kind != FrameKind::weights, frame.number);
   };
   return key(a) > key(b);

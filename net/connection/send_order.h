@@ -28,10 +28,6 @@ struct Outgoing {
   static Outgoing of(FrameKind kind, const Chunk& chunk, std::uint64_t step, std::uint64_t place);
 };
 
-/// The round of weights and gradients, by which they are sent: new weights belong to the round
-/// whose gradients made them, the first weights to a round before all others.
-std::uint64_t round_of(const FrameHeader& header);
-
 /// Elements of the model by which gradients go ahead of new weights: the place of weights is their
 /// position plus this, that of gradients their position. While so many weights are still to be
 /// sent, the links stay busy as the last gradients come in, later from one worker than from
@@ -53,7 +49,7 @@ class SendOrder {
   /// here.
   static constexpr std::chrono::milliseconds linger{1};
 
-  /// The call that the semaphore for weights is due (QueuedSemaphore).
+  /// What the connection has to tell the semaphore for weights (QueuedSemaphore).
   enum class Tell { nothing, want, leave, step_aside, step_aside_waiting };
 
   /// `transfer`: number of frames of weights in one transfer; 0: weights take no turns.

@@ -43,7 +43,8 @@ class SendQueue {
  private:
   bool take_now(std::unique_lock<std::mutex>& lock, Outgoing& frame);
 
-  std::mutex mutex_;  ///< Guards all below but turn_, which is set before threads start.
+  std::mutex mutex_;  ///< Guards all below but turn_, which is set before threads start. Any
+                      ///< thread takes it, and takes no other lock meanwhile.
   std::condition_variable changed_;
   SendOrder order_;
   WeightsTurn turn_;

@@ -216,28 +216,26 @@ void ParameterExchange::sent(const Outgoing& frame) {
 
 void ParameterExchange::notice(int peer, Notice notice) {
   const auto refuse_unless = [&](bool due, const char* why) {
-    if (!due) throw ProtocolError(peers_.name_of(peer) + why);
+    if (!due) throw ProtocolError(why);
   };
   switch (notice.kind) {
     case FrameKind::report:
-      refuse_unless(rank_ == topology_.coordinator(), " sent its report to the wrong rank");
+      refuse_unless(rank_ == topology_.coordinator(), "this rank takes no reports");
       peers_.keep_report(peer, std::move(notice.text));
       break;
     case FrameKind::goodbye:
       peers_.part(peer);
       break;
     case FrameKind::done:
-      refuse_unless(is_async() && server_ && topology_.is_worker(peer),
-                    " ended its training out of turn");
+      refuse_unless(is_async() && server_ && topology_.is_worker(peer), "it ends no training here");
       server_->done(peer, false);
       break;
     case FrameKind::ask:
-      refuse_unless(server_.has_value(), " asked for a turn out of turn");
-      server_->ask_turn(peer);
+      refuse_unless(server_ && server_->ask_turn(peer), "it may ask for no turn now");
       break;
     case FrameKind::release:
-      refuse_unless(server_.has_value(), " gave back a turn that it never had");
-      server_->release_turn(peer);
+      refuse_unless(server_ && server_->release_turn(peer),
+                    "it never had the turn that it gives back");
       break;
     case FrameKind::window:
       flow_.hear_window(peer, notice.value);
@@ -246,8 +244,7 @@ void ParameterExchange::notice(int peer, Notice notice) {
       flow_.hear_pace(peer, notice.value);
       break;
     default:
-      throw ProtocolError(peers_.name_of(peer) + " sent " + net::name_of(notice.kind) +
-                          " during the run");
+      throw ProtocolError("it belongs to no run");
   }
 }
 
@@ -295,7 +292,7 @@ std::exception_ptr ParameterExchange::trouble_with(std::size_t p, bool overdue,
     const bool parted = peers_.parted(owner);  // Asked before missing(): its last weights may come
                                                // just before its goodbye.
     if (owner == rank_ || !incoming_.missing(chunk)) continue;
-    if (parted) return std::make_exception_ptr(left_early(peers_, owner));
+    if (parted) return std::make_exception_ptr(peers_.left_early(owner));
     if (overdue)
       return std::make_exception_ptr(NetworkError(
           "await", peers_.name_of(owner),

@@ -123,12 +123,13 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionOwner
   TraceWindow trace_;
   Peers peers_;
   IncomingWeights incoming_;  ///< Used by a worker.
-  FlowControl flow_;
+  FlowControl flow_;          ///< Used by peers_: the destructor stops all connections first.
   const ExchangeContext context_;
   std::optional<ParameterServer> server_;  ///< Set on an owner.
   std::vector<ConnectionBytes> counted_;   ///< Set by finish.
 
-  // Used by the training thread; `pushed_` by the pushing thread until end().
+  // Used by the training thread, which changes step_ and in_step_ while nothing is being pushed;
+  // the pushing thread reads these and uses pushed_ until end().
   std::uint64_t step_ = 0;
   bool in_step_ = false, finished_ = false;
   std::vector<std::uint64_t> pushed_;  ///< By parameter: steps whose gradient was pushed.

@@ -30,11 +30,8 @@ void FlowControl::tell_window() {
 }
 
 void FlowControl::hear_window(int peer, std::uint64_t bytes) {
-  if (!trains_ || !window_.bytes())
-    throw ProtocolError(peers_.name_of(peer) + " sent its window to a rank that takes none");
-  if (bytes < least_window)
-    throw ProtocolError(peers_.name_of(peer) + " sent a window of " + std::to_string(bytes) +
-                        " bytes, which is too few");
+  if (!trains_ || !window_.bytes()) throw ProtocolError("this rank takes no windows");
+  if (bytes < least_window) throw ProtocolError(std::to_string(bytes) + " bytes are too few");
   window_.hear(peer, bytes);
 }
 
@@ -52,7 +49,8 @@ void FlowControl::step_ended() {
       flows.push_back(*flow);
   });
   if (unknown) return;
-  const auto count = static_cast<double>(flows.size());  // Their windows are as this rank's.
+  // The peers' windows are equal to this rank's.
+  const auto count = static_cast<double>(flows.size());
   const double window = count * static_cast<double>(*window_.bytes());
   const double rate = pace_.step(Clock::now(), flows, window).value_or(0) / count;
   const std::uint64_t pace = rate < least_pace ? 0 : static_cast<std::uint64_t>(rate);
@@ -63,11 +61,9 @@ void FlowControl::step_ended() {
 }
 
 void FlowControl::hear_pace(int peer, std::uint64_t pace) {
-  if (peer != coordinator_ || !paced_)
-    throw ProtocolError(peers_.name_of(peer) + " sent a pace to a rank that takes none from it");
+  if (peer != coordinator_ || !paced_) throw ProtocolError("this rank takes no pace from it");
   if (pace != 0 && pace < least_pace)
-    throw ProtocolError(peers_.name_of(peer) + " sent a pace of " + std::to_string(pace) +
-                        " bytes a second, which is too few");
+    throw ProtocolError(std::to_string(pace) + " bytes a second are too few");
   keep_pace(pace);
 }
 

@@ -25,6 +25,7 @@ void IncomingWeights::expect_all(std::uint64_t step) {
 
 float* IncomingWeights::reserve(std::size_t chunk, std::uint64_t step) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (stopped_) return nullptr;
   Incoming& incoming = incoming_[chunk];
   if (incoming.state != Incoming::due || incoming.step != step) return nullptr;
   incoming.state = Incoming::arriving;

@@ -48,7 +48,7 @@ class LocalGradientQueue {
   Store& store_;
   const int worker_;
   const std::function<void(std::exception_ptr)> failed_;
-  std::mutex mutex_;  ///< Guards items_ and closed_. The pushing thread and this queue's take it.
+  std::mutex mutex_;  ///< Guards items_ and closed_. Any thread takes it, as its only lock.
   std::condition_variable changed_;
   std::priority_queue<Item> items_;
   bool closed_ = false;

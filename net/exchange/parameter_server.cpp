@@ -101,16 +101,17 @@ void ParameterServer::copy_weights(int peer, std::size_t chunk, float* to) {
   store_->read(chunk, worker_of(peer), to);
 }
 
-void ParameterServer::ask_turn(int peer) {
-  if (!context_.spec.semaphore || !context_.topology.is_worker(peer) || !gradients_turn_.ask(peer))
-    throw ProtocolError(context_.peers.name_of(peer) + " asked for a turn out of turn");
+bool ParameterServer::ask_turn(int peer) {
+  if (!context_.spec.semaphore || !context_.topology.is_worker(peer)) return false;
+  if (!gradients_turn_.ask(peer)) return false;
   if (context_.peers.lost(peer)) gradients_turn_.leave(peer);  // done() may have run before.
+  return true;
 }
 
-void ParameterServer::release_turn(int peer) {
-  if (!context_.spec.semaphore)
-    throw ProtocolError(context_.peers.name_of(peer) + " gave back a turn that it never had");
+bool ParameterServer::release_turn(int peer) {
+  if (!context_.spec.semaphore) return false;
   gradients_turn_.leave(peer);
+  return true;
 }
 
 void ParameterServer::weights_turn(int peer, SendOrder::Tell what) {
@@ -174,7 +175,7 @@ std::exception_ptr ParameterServer::trouble() const {
     for (const int gone : parted)
       if (worker == gone)
         return std::make_exception_ptr(
-            left_early(context_.peers, workers_[static_cast<std::size_t>(worker)]));
+            context_.peers.left_early(workers_[static_cast<std::size_t>(worker)]));
   return nullptr;
 }
 
@@ -198,11 +199,6 @@ void ParameterServer::note(const StoreWork& work) {
   event.from = work.from;
   event.to = work.to;
   context_.trace.add(event);
-}
-
-Error left_early(const Peers& peers, int rank) {
-  return Error(peers.name_of(rank) +
-               " ended its training while this rank goes on: give every rank as many batches");
 }
 
 }  // namespace duplex::net

@@ -20,7 +20,7 @@
 
 namespace duplex::net {
 
-/// The objects that the parts of an exchange share; all of them outlive the parts.
+/// The parts of an exchange that its parameter server uses; all of them outlive it.
 struct ExchangeContext {
   const ExchangeSpec& spec;
   const std::vector<Span>& spans;
@@ -57,8 +57,10 @@ class ParameterServer {
   /// Turns to send (ExchangeSpec::semaphore): a worker asks for its turn to send gradients and
   /// gives it back; a connection tells what it wants done with its turn to send weights. They throw
   /// ProtocolError for what cannot be.
-  void ask_turn(int peer);
-  void release_turn(int peer);
+  /// A worker asks for, or gives back, its turn to send gradients. Both return false where it may
+  /// not.
+  bool ask_turn(int peer);
+  bool release_turn(int peer);
   void weights_turn(int peer, SendOrder::Tell what);
 
   /// In an asynchronous run: the worker of that rank pushes no more, or is lost.
@@ -71,7 +73,8 @@ class ParameterServer {
   std::exception_ptr trouble() const;
   std::vector<Store::Staleness> staleness() const { return store_->staleness(); }
 
-  /// Wakes whoever waits; from now on nothing is added. Any thread may call it.
+  /// Wakes whoever waits for room, and submits no more gradients of this rank. Any thread may call
+  /// it.
   void stop();
   /// Ends the thread for this rank's own gradients, after stop() or at the end of the run.
   void join();
@@ -88,12 +91,9 @@ class ParameterServer {
   IncomingWeights* const incoming_;
   const std::vector<int> workers_;                 ///< Ranks of the workers, by worker number.
   const std::size_t head_start_;                   ///< In elements; see send_order.h.
-  QueuedSemaphore gradients_turn_, weights_turn_;  ///< Asked by the workers' ranks.
+  QueuedSemaphore gradients_turn_, weights_turn_;  ///< Ranks of workers stand in their queues.
   std::unique_ptr<Store> store_;
   std::unique_ptr<LocalGradientQueue> own_gradients_;  ///< Set by start() if this rank trains.
 };
-
-/// The error if a rank ended its training while this one goes on.
-Error left_early(const Peers& peers, int rank);
 
 }  // namespace duplex::net

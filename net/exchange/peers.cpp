@@ -28,6 +28,11 @@ bool Peers::parted(int rank) const {
   return entries_[index(rank)].parted;
 }
 
+Error Peers::left_early(int rank) const {
+  return Error(name_of(rank) +
+               " ended its training while this rank goes on: give every rank as many batches");
+}
+
 bool Peers::lose(int rank) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Entry& entry = entries_[index(rank)];

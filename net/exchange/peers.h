@@ -34,6 +34,8 @@ class Peers {
   /// The peer has said goodbye.
   void part(int rank);
   bool parted(int rank) const;
+  /// The error of a rank that has parted while this one goes on.
+  Error left_early(int rank) const;
   /// The peer is lost and the run goes on without it; it counts as parted, too. Returns false if it
   /// was lost before, or the run is over.
   bool lose(int rank);

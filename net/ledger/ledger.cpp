@@ -20,16 +20,6 @@ double median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-bool carries_model(const FrameRecord& record) {
-  return record.kind == FrameKind::gradient ||
-         (record.kind == FrameKind::weights && record.step > 0);
-}
-
-/// The step in which a frame travels: new weights come back in the step whose gradients made them.
-std::uint64_t round_of(const FrameRecord& record) {
-  return record.kind == FrameKind::weights ? record.step - 1 : record.step;
-}
-
 }  // namespace
 
 std::vector<Interval> merged(std::vector<Interval> intervals) {
@@ -74,8 +64,10 @@ std::vector<StepTraffic> traffic_by_step(const std::vector<FrameRecord>& records
   };
   std::map<std::uint64_t, Step> steps;
   for (const FrameRecord& record : records) {
-    if (!carries_model(record)) continue;
-    Step& step = steps[round_of(record)];
+    if (!is_data(record.kind)) continue;
+    const std::uint64_t round = round_of(record.kind, record.step);
+    if (round == 0) continue;  // The initial weights belong to no step.
+    Step& step = steps[round - 1];
     (record.sent ? step.traffic.sent : step.traffic.received) += record.bytes;
     (record.sent ? step.sending : step.receiving).push_back({record.first, record.last});
   }
@@ -117,7 +109,7 @@ Ledger::Ledger(int rank, const CoordinatorTime& time, const std::string& path)
   if (path_.empty()) return;
   file_.open(path_, std::ios::trunc);
   if (!file_) throw Error("ledger " + path_ + " cannot be written: is its folder there?");
-  file_ << csv_columns<LedgerRow>() << '\n';
+  file_ << csv_columns<LedgerRow>() << std::endl;  // A reader may come before the first rows.
 }
 
 Ledger::Lane& Ledger::lane() {
@@ -140,10 +132,12 @@ void Ledger::flush(bool all) {
   }
   if (taken.empty()) return;
   for (const FrameRecord& record : taken) {
-    if (carries_model(record)) newest_ = std::max(newest_, record.step);
     if (file_.is_open()) write(record);
+    // Other frames have something else in the field for the step.
+    if (!is_data(record.kind)) continue;
+    newest_ = std::max(newest_, record.step);
+    records_.push_back(record);
   }
-  records_.insert(records_.end(), taken.begin(), taken.end());
 
   // Let twice the window gather before the older half is erased, so that records are seldom moved.
   if (oldest_ + 2 * window >= newest_) return;

@@ -57,8 +57,9 @@ struct StepTraffic {
                                          ///< nothing hid it.
 };
 
-/// Sums up the steps that the ledger still holds: the last `window`, without the first, which
-/// carries the initial weights. Figures are medians over steps where not said otherwise.
+/// Sums up the steps that the ledger still holds, the last `window` at least, without the first,
+/// which waits for the initial weights or has lost some of its records. Figures are medians over
+/// steps where not said otherwise.
 struct TrafficSummary {
   std::uint64_t bytes_sent = 0, bytes_received = 0;  ///< All frames of the whole run.
   std::uint64_t steps = 0;                           ///< Steps that the medians are taken over.
@@ -90,6 +91,8 @@ class Ledger {
 
    private:
     friend class Ledger;
+    /// Guards all below. The lane's thread takes it, and the one that flushes the ledger; each
+    /// takes no other lock meanwhile.
     mutable std::mutex mutex_;
     std::vector<FrameRecord> fresh_;
     std::uint64_t sent_ = 0, received_ = 0;
@@ -109,7 +112,7 @@ class Ledger {
   /// Flushes everything and closes the file. Throws Error if it could not be written.
   void close();
 
-  /// Flushed records in the window.
+  /// Flushed records of weights and gradients in the window.
   const std::vector<FrameRecord>& records() const { return records_; }
   const CoordinatorTime& coordinator_time() const { return time_; }
   /// `weight_bytes`: bytes of the whole model's weights.

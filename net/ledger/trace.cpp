@@ -23,14 +23,14 @@ void describe(Fields& f, Event& e) {
 
 std::uint64_t TraceEvent::round() const {
   const bool travels = kind == Kind::sent || kind == Kind::received;
-  return travels && frame == FrameKind::weights && step > 0 ? step - 1 : step;
+  return travels ? std::max<std::uint64_t>(net::round_of(frame, step), 1) : step + 1;
 }
 
 std::vector<TraceEvent> trace_of(const std::vector<FrameRecord>& records, std::uint64_t steps) {
   std::uint64_t newest = 0;
   std::vector<TraceEvent> frames;
   for (const FrameRecord& record : records) {
-    if (record.kind != FrameKind::weights && record.kind != FrameKind::gradient) continue;
+    if (!is_data(record.kind)) continue;
     TraceEvent event;
     event.kind = record.sent ? TraceEvent::Kind::sent : TraceEvent::Kind::received;
     event.frame = record.kind;

@@ -10,8 +10,8 @@
 
 namespace duplex::net {
 
-/// Times are nanoseconds, on this rank's clock until in_coordinator_time(), then on the
-/// coordinator's.
+/// Times are nanoseconds, on this rank's clock, or on the coordinator's once a rank has sent its
+/// trace there.
 struct TraceEvent {
   enum class Kind : std::uint8_t {
     forward,   ///< `parameter`: the layer's number in the model.
@@ -32,7 +32,8 @@ struct TraceEvent {
   std::int64_t queued = 0;  ///< When a sent frame was handed over.
   std::int64_t from = 0, to = 0;
 
-  /// The step in which the event happens: new weights travel in the step whose gradients made them.
+  /// The round in which the event happens (net/wire/frame.h); the initial weights count to the
+  /// first.
   std::uint64_t round() const;
 };
 
@@ -56,7 +57,7 @@ class TraceWindow {
 
  private:
   const std::uint64_t steps_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  ///< Guards all below. Any thread takes it, as its only lock.
   std::vector<TraceEvent> events_;
   std::uint64_t newest_ = 0, oldest_ = 0;
 };

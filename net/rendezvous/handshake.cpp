@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::uint64_t payload_limit = 8192;
 constexpr int round_trips = 8;
+constexpr const char* same_nodefile =
+    "give every rank the same nodefile, and each its own line's number as its index";
 
 struct Hello {
   std::int32_t rank = 0;    ///< The rank that connects.
@@ -231,8 +233,10 @@ bool cannot_start(const Identity& identity) {
 
 std::string different_keys(const std::string& them, const std::string& us) {
   return them + " and " + us +
-         " have different cluster keys (each prints its key's fingerprint at " +
-         "the start): copy one key file to every machine";
+         " have different cluster keys, or one of them has none (a rank with a key prints the "
+         "key's " +
+         "fingerprint at the start): copy one key file to every machine and give every rank " +
+         "--key FILE";
 }
 
 /// Returns one line that names both sides and what they disagree on; empty if they agree.
@@ -247,8 +251,8 @@ std::string difference(const std::string& them, const Response& theirs, const st
   if (cannot_start(b)) return us + " cannot start: " + b.model.text;
   if (cannot_start(a)) return them + " cannot start: " + a.model.text;
   if (theirs.size != ours.size)
-    return line("a run of", std::to_string(theirs.size) + " ranks",
-                std::to_string(ours.size) + " ranks", "give both the same nodefile");
+    return "the nodefiles differ: " + them + " is of a run of " + std::to_string(theirs.size) +
+           " ranks, " + us + " of " + std::to_string(ours.size) + ": " + same_nodefile;
   if (!equal(a.model.digest, b.model.digest))
     return line("model", quoted(a.model), quoted(b.model), "every rank must train the same one");
   if (!equal(a.data.digest, b.data.digest))
@@ -336,8 +340,9 @@ HandshakeResult server_handshake(Socket& socket, const Self& self,
                         self.identity.job + "'",
                     false);
   if (hello.wanted != self.rank)
-    throw turn_away(them + " wants rank " + std::to_string(hello.wanted) + ", but this is " + us +
-                        ": give every rank the same nodefile, and each its own index",
+    throw turn_away("the nodefiles differ, or a rank has the index of another: " + them +
+                        " takes " + us + " for rank " + std::to_string(hello.wanted) + ": " +
+                        same_nodefile,
                     true);
   const std::string differs = difference(them, response, us, self);
   if (!differs.empty()) {

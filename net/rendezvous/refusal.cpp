@@ -33,7 +33,8 @@ Deadline soon(Deadline deadline) {
 }
 
 /// Connects to a peer, again and again until it is up, and tells it the reason in a handshake.
-void tell(const MeshSpec& spec, const Self& self, int peer, Deadline deadline) {
+/// Throws nothing, since it is a thread's body.
+void tell(const MeshSpec& spec, const Self& self, int peer, Deadline deadline) noexcept {
   while (Clock::now() < deadline) {
     try {
       Socket socket = Socket::connect(spec.addresses[static_cast<std::size_t>(peer)],
@@ -43,6 +44,8 @@ void tell(const MeshSpec& spec, const Self& self, int peer, Deadline deadline) {
       return;
     } catch (const Error&) {
       std::this_thread::sleep_for(pause);
+    } catch (...) {  // There is no memory for it.
+      return;
     }
   }
 }
@@ -71,16 +74,20 @@ void answer(const MeshSpec& spec, const Self& self, std::set<int> ranks, Deadlin
 void tell_refusal(const MeshSpec& spec, const std::string& reason, Deadline deadline) {
   const Self self = self_of(spec, reason);
   std::set<int> awaited;
+  std::vector<int> called;
   std::vector<std::thread> telling;
   for (const int peer : spec.topology.peers_of(spec.rank)) {
     if (spec.topology.listens(spec.rank, peer))
       awaited.insert(peer);
     else
-      telling.emplace_back([&, peer] { tell(spec, self, peer, deadline); });
+      called.push_back(peer);
   }
   try {
+    telling.reserve(called.size());
+    for (const int peer : called)
+      telling.emplace_back([&, peer] { tell(spec, self, peer, deadline); });
     if (!awaited.empty()) answer(spec, self, awaited, deadline);
-  } catch (const Error&) {  // Its port may be taken; peers that would connect notice that.
+  } catch (...) {  // A port is taken, or no thread can be started; peers notice that nobody comes.
   }
   for (std::thread& thread : telling) thread.join();
 }

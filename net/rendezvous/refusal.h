@@ -7,7 +7,8 @@
 namespace duplex::net {
 
 /// Listens and connects as the rank would, and answers every handshake with the reason, until all
-/// peers have been told or the deadline has passed. Throws Error if a thread cannot be started.
+/// peers have been told or the deadline has passed. A peer that cannot be told notices that nobody
+/// comes.
 void tell_refusal(const MeshSpec& spec, const std::string& reason, Deadline deadline);
 
 }  // namespace duplex::net

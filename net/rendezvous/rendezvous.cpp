@@ -15,6 +15,9 @@ using std::chrono::milliseconds;
 /// A connection that does not finish its handshake within this time is closed, whoever made it; a
 /// rank tries again.
 constexpr milliseconds handshake_limit{10000};
+/// An attempt to connect takes no longer, so that a run that has failed meanwhile ends soon. TCP
+/// has sent its first segment three times by then.
+constexpr milliseconds connect_limit{4000};
 /// Connections that may shake hands at one time, beyond the awaited ranks.
 constexpr std::size_t strangers_limit = 32;
 constexpr milliseconds tick{20};
@@ -181,12 +184,14 @@ void Rendezvous::receive(PendingPeer& peer) {
       const auto claim = claims_.find(rank);
       if (claim != claims_.end())
         throw Mismatch("rank " + std::to_string(rank) + " is there twice: " + claim->second +
-                           " came first, now " + address + ": give each rank its own index",
+                           " came first, now " + address +
+                           ": give every rank the same nodefile and its own index",
                        false);
       if (awaited_.count(rank) == 0)
-        throw Mismatch(rank_name(rank, address) + " has no business with rank " +
-                           std::to_string(spec_.rank) + " here: give every rank the same nodefile",
-                       true);
+        throw Mismatch(
+            rank_name(rank, address) + " connects to rank " + std::to_string(spec_.rank) +
+                ", which waits for no rank of that number: give every rank its own index",
+            true);
       claims_[rank] = address;
       claimed = rank;
     };
@@ -267,8 +272,10 @@ void Rendezvous::call(int rank) {
   milliseconds pause{10};
   for (;;) {
     try {
-      Socket socket = Socket::connect(spec_.addresses[static_cast<std::size_t>(rank)],
-                                      spec_.congestion, deadline_);
+      // A failure cannot interrupt connecting; it is seen between two attempts.
+      Socket socket =
+          Socket::connect(spec_.addresses[static_cast<std::size_t>(rank)], spec_.congestion,
+                          std::min(deadline_, Clock::now() + connect_limit));
       {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (failure_) return;

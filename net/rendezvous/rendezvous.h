@@ -66,6 +66,7 @@ class Rendezvous {
   CoordinatorTime coordinator_time_;
   std::set<int> awaited_, called_;
 
+  /// Guards all below. The calling thread, the watching one and those that shake hands take it.
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Link> links_;

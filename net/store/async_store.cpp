@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/clock.h"
 #include "core/error.h"
 
 namespace duplex::net {
@@ -79,16 +80,18 @@ void AsyncStore::submit(std::size_t chunk, int worker, std::uint64_t step, const
 void AsyncStore::apply(std::size_t chunk, int worker, std::uint64_t step, const float* gradient) {
   Slot& slot = *slots_[chunk];
   std::uint64_t behind = 0;
+  StoreWork work{StoreWork::update, chunk, step, worker};
   {
     const std::lock_guard<std::mutex> lock(slot.mutex);
     behind = slot.updates - slot.seen[static_cast<std::size_t>(worker)];
     std::vector<float*> state;
     for (Floats& values : slot.state) state.push_back(values.data());
-    told(spec_, {StoreWork::update, chunk, step, worker}, [&] {
-      update({spec_.optimiser, spec_.rate.at(step), ++slot.updates}, map_[chunk].count,
-             slot.weights.data(), gradient, state.data());
-    });
+    work.from = clock_ns();
+    update({spec_.optimiser, spec_.rate.at(step), ++slot.updates}, map_[chunk].count,
+           slot.weights.data(), gradient, state.data());
+    work.to = clock_ns();
   }
+  if (spec_.on_work) spec_.on_work(work);
   note(worker, step, behind);
   answer(chunk, worker, step);
 }
@@ -117,7 +120,7 @@ void AsyncStore::done(int worker, bool lost) {
   {
     const std::lock_guard<std::mutex> lock(done_mutex_);
     const auto index = static_cast<std::size_t>(worker);
-    if (done_[index] && !lost) throw ProtocolError("it has ended its training twice");
+    if (done_[index] && !lost) throw ProtocolError("it has ended its training already");
     lost_[index] = lost_[index] || lost;
     if (done_[index]) return;
     done_[index] = true;

@@ -41,7 +41,7 @@ class BufferPool {
   Buffer take_near(std::size_t wanted);
 
   const std::size_t longest_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  ///< Guards all below. Any thread takes it, as its only lock.
   std::multimap<std::size_t, Buffer> free_;            ///< Free buffers, by used_.
   std::size_t used_ = 0, asked_ = 0, most_asked_ = 0;  ///< Bytes of all buffers.
 };

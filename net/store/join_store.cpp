@@ -14,6 +14,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/clock.h"
 #include "core/error.h"
 
 namespace duplex::net {
@@ -24,6 +25,19 @@ std::size_t longest_of(const ShardMap& map, int rank) {
   for (std::size_t i = 0; i < map.chunks(); ++i)
     if (map[i].owner == rank) longest = std::max(longest, map[i].count);
   return longest;
+}
+
+/// Does `work` and reports it to on_work, if there is one.
+template <class Work>
+void told(const StoreSpec& spec, StoreWork what, Work&& work) {
+  if (!spec.on_work) {
+    work();
+    return;
+  }
+  what.from = clock_ns();
+  work();
+  what.to = clock_ns();
+  spec.on_work(what);
 }
 
 }  // namespace
@@ -93,15 +107,20 @@ float* JoinStore::reserve(std::size_t chunk, int worker, std::uint64_t step,
     // A gradient whose turn it is never waits for room, so the sums always proceed: worker 0's turn
     // comes with the step, and worker i's when those before it have been added.
     std::unique_lock<std::mutex> room(room_mutex_);
-    bool waits = false;
+    bool asked = false;
     while (!stopped_ && !is_turn(slot, worker)) {
       if (early_used_ + bytes <= spec_.early_bytes) {
         early_used_ += bytes;
         early = true;
         break;
       }
-      if (!waits && spec_.on_wait) spec_.on_wait(worker);
-      waits = true;
+      if (!asked && spec_.on_wait) {
+        room.unlock();  // It takes locks of its own.
+        spec_.on_wait(worker);
+        room.lock();
+        asked = true;
+        continue;
+      }
       if (room_.wait_until(room, deadline) == std::cv_status::timeout) return nullptr;
     }
     if (stopped_) return nullptr;

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "core/clock.h"
 #include "core/optimiser.h"
 #include "net/topology/shard_map.h"
 #include "net/wire/frame.h"
@@ -37,6 +36,17 @@ struct StoreWork {
   std::int64_t from = 0, to = 0;
 };
 
+/// Bytes of early gradients, those that came before their turn to be added, that a dedicated server
+/// keeps unless told otherwise. Workers that begin at different moments send different gradients
+/// first: without room for these, all workers would wait for one, and the server's link with them.
+constexpr std::size_t usual_early_bytes = std::size_t{64} << 20;
+
+/// The bytes of early gradients that a server keeps if it owns `owned` bytes of weights and `least`
+/// bytes are asked for: one of each gradient always has room.
+inline std::size_t early_room(std::size_t owned, std::size_t least) {
+  return std::max(owned, least);
+}
+
 struct StoreSpec {
   Sync sync = Sync::join;
   int workers = 1;
@@ -57,10 +67,9 @@ struct StoreSpec {
   /// Bytes that early gradients, which came before their turn, may take up; beyond it, reserve()
   /// waits.
   std::size_t early_bytes = 0;
-  /// Called before reserve() waits for room. May be empty.
+  /// Called before reserve() waits for room, by a thread that holds no lock. May be empty.
   std::function<void(int worker)> on_wait;
-  /// Called with each piece of work, by the thread that did it. May be empty: then no time is
-  /// taken.
+  /// Called with each piece of work, by the thread that did it, which holds no lock. May be empty.
   std::function<void(const StoreWork&)> on_work;
 };
 
@@ -131,19 +140,6 @@ class Store {
   };
   virtual std::vector<Staleness> staleness() const { return {}; }
 };
-
-/// Does `work` and reports it to on_work, if there is one.
-template <class Work>
-void told(const StoreSpec& spec, StoreWork what, Work&& work) {
-  if (!spec.on_work) {
-    work();
-    return;
-  }
-  what.from = clock_ns();
-  work();
-  what.to = clock_ns();
-  spec.on_work(what);
-}
 
 /// The error for a gradient that is not due, with the reason.
 ProtocolError refused_gradient(const Chunk& chunk, int worker, std::uint64_t step,

@@ -44,6 +44,17 @@ enum class FrameKind : std::uint16_t {
 /// Returns the kind's name, such as "weights", or "kind 77" for one that is none.
 std::string name_of(FrameKind kind);
 
+/// Whether frames of this kind carry weights or a gradient.
+constexpr bool is_data(FrameKind kind) {
+  return kind == FrameKind::weights || kind == FrameKind::gradient;
+}
+
+/// The round that weights or a gradient belong to: s + 1 for the gradients of step s and for the
+/// weights of step s + 1, which they make; 0 for the initial weights.
+constexpr std::uint64_t round_of(FrameKind kind, std::uint64_t step) {
+  return kind == FrameKind::weights ? step : step + 1;
+}
+
 /// The header as this program has it. Fields that a kind does not use are 0.
 struct FrameHeader {
   std::uint32_t magic = frame_magic;

@@ -348,10 +348,12 @@ KernelCounters Socket::counters() const {
   counters.sent = info.tcpi_bytes_acked - (connected_ && info.tcpi_bytes_acked > 0 ? 1 : 0);
   counters.retransmitted = info.tcpi_bytes_retrans;
   // A FIN that has come counts as a byte received.
-  enum { close_wait = 8, last_ack = 9, closing = 11 };  // net/tcp_states.h of the kernel
+  enum { close = 7, close_wait = 8, last_ack = 9, closing = 11 };  // net/tcp_states.h of the kernel
   const bool fin =
       info.tcpi_state == close_wait || info.tcpi_state == last_ack || info.tcpi_state == closing;
   counters.received = info.tcpi_bytes_received - (fin ? 1 : 0);
+  counters.pending = info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0;
+  counters.broken = info.tcpi_state == close;
   return counters;
 }
 

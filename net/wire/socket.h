@@ -1,5 +1,6 @@
-// TCP sockets with deadlines. Every failure is thrown as NetworkError, which names the call, the
-// peer, what was being done and for how long.
+// TCP sockets with deadlines. A failure of the network is thrown as NetworkError, which names the
+// call, the peer, what was being done and for how long; a name or a congestion control that does
+// not exist is thrown as Error.
 #pragma once
 #include <sys/uio.h>
 
@@ -37,6 +38,8 @@ struct KernelCounters {
   std::uint64_t sent = 0;  ///< Sent, and acknowledged by the peer's kernel.
   std::uint64_t received = 0;
   std::uint64_t retransmitted = 0;
+  bool pending = false;  ///< Bytes wait to be acknowledged.
+  bool broken = false;   ///< The connection was reset or has timed out.
 };
 
 /// The kernel's figures on how a connection's bytes go out (TCP_INFO).
@@ -59,7 +62,8 @@ class Socket {
   }
   ~Socket();
 
-  /// `congestion`: TCP_CONGESTION; empty: the system's. Throws NetworkError.
+  /// `congestion`: TCP_CONGESTION; empty: the system's. Throws NetworkError, and Error if the
+  /// host's name or the congestion control is not known here.
   static Socket connect(const Address& to, const std::string& congestion, Deadline deadline);
 
   explicit operator bool() const { return fd_ >= 0; }

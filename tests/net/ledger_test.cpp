@@ -92,6 +92,8 @@ TEST(Ledger, KeepsAWindowAndAllSums) {
   Ledger ledger(0, {}, "");
   Ledger::Lane& lane = ledger.lane();
   constexpr std::uint64_t steps = 10 * Ledger::window;
+  // Other frames have something else in the field for the step, and are not kept.
+  lane.add(record(FrameKind::window, true, 100 * steps, 0, 1, 0));
   for (std::uint64_t step = 0; step < steps; ++step) {
     const auto at = static_cast<std::int64_t>(10 * step);
     lane.add(record(FrameKind::gradient, true, step, at, at + 5, 3));
@@ -100,10 +102,10 @@ TEST(Ledger, KeepsAWindowAndAllSums) {
   }
   ledger.flush(true);
   EXPECT_LE(ledger.records().size(), 4 * Ledger::window);
+  for (const FrameRecord& kept : ledger.records()) EXPECT_EQ(kept.kind, FrameKind::gradient);
   EXPECT_GE(ledger.records().size(), Ledger::window);
   EXPECT_EQ(ledger.summary(1).bytes_sent, 3 * steps);
   EXPECT_NEAR(ledger.summary(1).exposed_seconds, 1e-9, 1e-15);
-  // Other frames have something else in the field for the step.
   for (const FrameKind kind : {FrameKind::report, FrameKind::window, FrameKind::pace}) {
     lane.add(record(kind, false, 100 * steps, 1, 2));
     ledger.flush(true);

@@ -1,6 +1,7 @@
 #include "tests/tools/program.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -59,10 +60,18 @@ void write_part(const std::string& folder, const std::string& prefix, int count,
   write_text(folder + "/" + prefix + "-labels-idx1-ubyte", labels);
 }
 
+/// Several processes may write to it at once. Linux locks the position of a memfd for none of them,
+/// so all of them append.
+int unnamed_file() {
+  const int file = ::memfd_create("output", MFD_CLOEXEC);
+  ::fcntl(file, F_SETFL, O_APPEND);
+  return file;
+}
+
 }  // namespace
 
 Process::Process(const std::vector<std::string>& arguments, const std::string& program)
-    : out_(::memfd_create("out", MFD_CLOEXEC)), err_(::memfd_create("err", MFD_CLOEXEC)) {
+    : out_(unnamed_file()), err_(unnamed_file()) {
   const char* path = program.empty() ? std::getenv("DUPLEX") : program.c_str();
   if (path == nullptr) throw std::runtime_error("DUPLEX does not name the program; use make test");
   std::vector<char*> argv{const_cast<char*>(path)};

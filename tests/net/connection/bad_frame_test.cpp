@@ -48,12 +48,12 @@ std::vector<Wrong> wrong_frames() {
       {"report", with([](RawFrame& f) { f.kind = 19, f.length = std::uint64_t{1} << 40; }),
        "report of"},
       {"abort", with([](RawFrame& f) { f.kind = 21; }), "abort of"},
-      {"done", bare(22), "ended its training out of turn"},
-      {"ask", bare(23), "asked for a turn out of turn"},
-      {"grant", bare(24), "a grant that was not asked for"},
-      {"release", bare(25), "gave back a turn that it never had"},
-      {"window", bare(26), "sent its window to a rank that takes none"},
-      {"pace", bare(27), "sent a pace to a rank that takes none from it"},
+      {"done", bare(22), "done: it ends no training here"},
+      {"ask", bare(23), "ask: it may ask for no turn now"},
+      {"grant", bare(24), "grant: it was not asked for"},
+      {"release", bare(25), "release: it never had the turn"},
+      {"window", bare(26), "window: this rank takes no windows"},
+      {"pace", bare(27), "pace: this rank takes no pace from it"},
       {"long ask", with([](RawFrame& f) { f.kind = 23; }), "ask of"},
   };
 }
@@ -103,8 +103,8 @@ TEST(BadFrame, AWindowThatCannotBeIsRefused) {
     const char* says;
   };
   for (const Told& told :
-       {Told{ServerMode::distributed, least_window - 1, "sent a window of 65535 bytes"},
-        Told{ServerMode::central, least_window, "a rank that takes none"}}) {
+       {Told{ServerMode::distributed, least_window - 1, "window: 65535 bytes are too few"},
+        Told{ServerMode::central, least_window, "window: this rank takes no windows"}}) {
     const auto outcomes =
         run_ranks({told.mode, 3, 0}, [&](int rank, MeshSpec mesh, Listener listener) {
           Replica replica(counts);
@@ -143,8 +143,8 @@ TEST(BadFrame, APaceThatCannotBeIsRefused) {
     std::uint64_t pace;
     const char* says;
   };
-  for (const Told& told : {Told{0, 1, least_pace - 1, "sent a pace of 999 bytes a second"},
-                           Told{2, 1, least_pace, "a rank that takes none from it"}}) {
+  for (const Told& told : {Told{0, 1, least_pace - 1, "pace: 999 bytes a second are too few"},
+                           Told{2, 1, least_pace, "pace: this rank takes no pace from it"}}) {
     const auto outcomes = run_ranks(
         {ServerMode::distributed, 3, 0}, [&](int rank, const MeshSpec& spec, Listener listener) {
           Replica replica(counts);

@@ -226,7 +226,7 @@ TEST(Connection, ReportsAreBounded) {
   part.payload = {1};
   send_raw(bench.other, part);
   bench.wait_for(bench.owner.broken);
-  EXPECT_NE(bench.owner.message.find("report of more than"), std::string::npos);
+  EXPECT_NE(bench.owner.message.find("report: it has more than"), std::string::npos);
 }
 
 TEST(Connection, EarlierLayersOvertake) {
@@ -341,6 +341,25 @@ TEST(Connection, WrongBooksAreAnError) {
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("rank 1 (there)"), std::string::npos);
     }
+  }
+}
+
+TEST(Connection, APeerThatDiesAfterItsGoodbyeIsLost) {
+  Bench bench;
+  bench.connection->start();
+  RawFrame goodbye;
+  goodbye.kind = 20;
+  send_raw(bench.other, goodbye);
+  bench.wait_for(bench.owner.goodbye);
+  bench.other = Socket();  // What comes now is answered by a reset.
+  bench.connection->part("");
+  try {
+    if (!bench.connection->wait_until_sent(soon())) ADD_FAILURE() << "the sending thread goes on";
+    bench.connection->check_counters(soon());
+    ADD_FAILURE() << "nothing was noticed";
+  } catch (const NetworkError& error) {
+    EXPECT_EQ(error.code, Exit::peer_lost) << error.what();
+    EXPECT_NE(std::string(error.what()).find("rank 1 (there)"), std::string::npos) << error.what();
   }
 }
 

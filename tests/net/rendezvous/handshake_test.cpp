@@ -149,7 +149,7 @@ TEST(Handshake, RanksThatDifferAreBothTold) {
       {"data set", [](MeshSpec& s) { s.identity.data = fingerprint("mnist"); }},
       {"settings", [](MeshSpec& s) { s.identity.settings = fingerprint("adam"); }},
       {"starting weights", [](MeshSpec& s) { s.identity.start = fingerprint("other"); }},
-      {"ranks",
+      {"the nodefiles differ",
        [](MeshSpec& s) {
          s.topology.size = 3;
          s.addresses.push_back({"127.0.0.1", 0});
@@ -166,6 +166,18 @@ TEST(Handshake, RanksThatDifferAreBothTold) {
       expect_in(text, {difference.what, "rank 1 (127.0.0.1:", "rank 0 (127.0.0.1:"});
     EXPECT_EQ(told.find('\n'), std::string::npos);
   }
+}
+
+TEST(Handshake, NodefilesWithTheSameMachinesInAnotherOrderAreToldApart) {
+  RankZero zero(3);
+  const std::string told = zero.join(2, [](MeshSpec& s) {
+    s.addresses[1] = {"127.1", s.addresses[0].port};  // Rank 0's, written in another way.
+  });
+  zero.wait();
+  EXPECT_EQ(zero.outcome.code, Exit::failed);
+  for (const std::string& text : {told, zero.outcome.message})
+    expect_in(text, {"the nodefiles differ",
+                     "rank 2 (127.0.0.1:", " takes rank 0 (127.0.0.1:", " for rank 1: "});
 }
 
 TEST(Handshake, OfSettingsThoseThatDifferAreTold) {
