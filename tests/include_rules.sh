@@ -29,14 +29,18 @@ check() (
       room["core/cudnn/kernels"] = ""
       room["core/cudnn/engines"] = "core/cudnn/kernels"
       room["core/cudnn/operations"] = "core/cudnn/kernels core/cudnn/engines"
-      room["tools/text"] = room["tools/plan"] = ""
+      room["tools/text"] = ""
       room["tools/run_directory"] = room["tools/launch"] = "tools/text"
+      room["tools/plan"] = "tools/run_directory"
       room["tools/prediction"] = "tools/text tools/run_directory"
       room["tools/tracing"] = "tools/text tools/run_directory"
-      room["tools/training"] = "tools/text tools/run_directory tools/prediction"
-      room["tools/simulation"] = "tools/text tools/tracing tools/prediction tools/plan"
-      room["tools/report"] = "tools/text tools/run_directory tools/prediction tools/simulation tools/tracing tools/plan"
-      room["tools/flags"] = "tools/text tools/run_directory tools/prediction tools/simulation tools/training tools/launch tools/plan"
+      room["tools/setup"] = "tools/text tools/run_directory tools/plan tools/prediction"
+      room["tools/training"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup"
+      room["tools/dist"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/tracing tools/training"
+      room["tools/simulation"] = "tools/text tools/tracing"
+      room["tools/scenario"] = "tools/text tools/run_directory tools/plan tools/prediction tools/simulation"
+      room["tools/report"] = "tools/text tools/run_directory tools/prediction tools/scenario tools/tracing tools/plan"
+      room["tools/flags"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/dist tools/scenario tools/launch"
       # The one place where a vendor is known.
       home["dnnl"] = home["oneapi"] = "core/onednn"
       home["cudnn"] = home["cuda"] = home["cublas"] = home["nvml"] = "core/cudnn"
@@ -153,10 +157,11 @@ expect net/rendezvous/key.cpp '<CLI/CLI.hpp>'
 expect core/device.h '<nlohmann/json.hpp>'
 expect tools/local.cpp '<core/shape.h>'
 expect tools/training/loop.cpp '"tools/flags/training_flags.h"'
+expect tools/simulation/wire.cpp '"tools/scenario/scenario.h"'
 expect tools/text/table.cpp '"tools/commands.h"'
 expect net/store/store.cpp '"net/connection/connection.h"'
 expect core/cudnn/kernels/sums.h '"core/cudnn/engines/plan.h"'
-allow tools/flags/dist_flags.cpp '"tools/training/setup.h"'
+allow tools/flags/dist_flags.cpp '"tools/setup/setup.h"'
 allow net/exchange/exchange.cpp '"net/store/store.h"'
 allow tools/local.cpp '"net/store/store.h"'
 allow core/onednn/operations/conv.cpp '<dnnl.hpp>'

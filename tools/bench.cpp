@@ -26,9 +26,9 @@ namespace duplex::tools {
 namespace {
 
 struct Flags {
-  ModelFlags model;
+  ModelSpec model;
   std::int64_t batch = 8;
-  DeviceFlags computing;
+  DeviceSpec computing;
   int steps = 9, warm_up = 2;
   double ceiling = 0.0;
   bool layers = false, row = false, looks = false;
@@ -124,10 +124,10 @@ int bench(int argc, const char* const* argv) {
       "Times training steps (forward, loss, backward, SGD with momentum) on random images.",
       "duplex bench"};
   Flags flags;
-  flags.model.add_to(app);
+  add_model_flags(app, flags.model);
   app.add_option("--batch", flags.batch, "images a batch (default 8)")->check(positive());
   app.add_option("--steps", flags.steps, "steps that count (default 9)")->check(positive());
-  flags.computing.add_to(app);
+  add_device_flags(app, flags.computing);
 #ifdef DUPLEX_ONEDNN
   app.add_option("--ceiling", flags.ceiling,
                  "also measure the ceiling: seconds to spend on each primitive (0.05 is enough)")

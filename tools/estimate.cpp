@@ -18,7 +18,7 @@ namespace duplex::tools {
 namespace {
 
 struct Flags {
-  ModelFlags model;
+  ModelSpec model;
   std::optional<double> grad, comm;
   std::string rate, type = "sync-join", server = "distributed", output = "single", file;
   std::vector<std::string> from;
@@ -44,7 +44,7 @@ void Flags::add_to(CLI::App& app) {
   app.add_option("--rate", rate,
                  "instead of --t-comm: the link's rate, such as 1Gbit/s; goes with --net, whose "
                  "weights it carries");
-  model.add_to(app, false);
+  add_model_flags(app, model, false);
   app.add_option("--from", from,
                  "run directories of local, transport or dist: t_grad and t_comm as measured in "
                  "the first that has them, unless given");

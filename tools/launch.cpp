@@ -38,14 +38,14 @@ std::vector<std::string> command_of(const Flags& flags, const net::Address& node
 
 /// Gives all ranks one run directory where the user has not named it: each would take the time of
 /// its own start for a name.
-void name_run(std::vector<std::string>& dist) {
+void name_run(std::vector<std::string>& dist, bool create) {
   std::string net;
   for (std::size_t i = 0; i < dist.size(); ++i) {
     if (dist[i].rfind("--logdir", 0) == 0) return;
     if (dist[i] == "--net" && i + 1 < dist.size()) net = dist[i + 1];
     if (dist[i].rfind("--net=", 0) == 0) net = dist[i].substr(6);
   }
-  dist.insert(dist.end(), {"--logdir", unused_run_path("dist", net)});
+  dist.insert(dist.end(), {"--logdir", unused_run_path("dist", net, create)});
 }
 
 /// Throws if a flag that launch does not know, and which so is dist's, comes without "--" before
@@ -107,7 +107,7 @@ int launch(int argc, const char* const* argv) {
   if (flags.action == "stop") {
     return stop_everywhere(flags.nodefile, nodes, flags.ssh, flags.print);
   }
-  name_run(flags.dist);
+  name_run(flags.dist, !flags.print);
   std::vector<std::vector<std::string>> commands;
   for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
     commands.push_back(command_of(flags, nodes[rank], rank));

@@ -71,7 +71,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "duplex: %s\n", error.what());
     return static_cast<int>(error.code);
   } catch (const std::bad_alloc&) {
-    std::fputs("duplex: out of memory; try a smaller --batch\n", stderr);
+    std::fputs("duplex: out of memory (a smaller --batch needs less, where there is one)\n",
+               stderr);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "duplex: %s\n", error.what());
   }

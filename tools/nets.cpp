@@ -60,9 +60,9 @@ int nets(int argc, const char* const* argv) {
   CLI::App app{
       "Prints the networks, or one network's table of layers, with a sample's multiply-adds.",
       "duplex nets"};
-  ModelFlags model;
+  ModelSpec model;
   bool layers = false;
-  model.add_to(app);
+  add_model_flags(app, model);
   app.get_option("--net")->required(false);
   app.add_option("NET", model.net, "the same as --net");
   app.add_flag("--layers", layers, "a row for every layer, also inside modules");

@@ -20,7 +20,7 @@ namespace duplex::tools {
 namespace {
 
 struct Flags {
-  ModelFlags model;
+  ModelSpec model;
   WireFlags wire;
   std::string logdir, mine, other, role;
   int repeats = 5;
@@ -30,7 +30,7 @@ struct Flags {
 };
 
 void Flags::add_to(CLI::App& app) {
-  model.add_to(app);
+  add_model_flags(app, model);
   app.add_option("--logdir", logdir,
                  "run directory (default: runs/, named by command, net and time)");
   app.add_option("--my-address", mine, "this machine's address, host or host:port")->required();
@@ -89,7 +89,7 @@ int transport(int argc, const char* const* argv) {
   spec.timeout = flags.wire.timeout();
   TransportSummary summary;
   const std::string file = transport_file(flags.role);
-  const RunDirectory directory(flags.logdir, summary.command, flags.model.net, file);
+  const RunDirectory directory(flags.logdir, summary.command, flags.model.net, {file});
   net::Mesh mesh = net::Mesh::join(mesh_spec(flags, model));
   const std::string peer = mesh.links().at(0).peer;
   const std::string congestion = mesh.links().at(0).socket.congestion();

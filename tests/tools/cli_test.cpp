@@ -1,11 +1,14 @@
 // Tests the command line as a user sees it: output, exit codes, and one clear line for each error.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "tests/temporary_folder.h"
 #include "tests/tools/program.h"
@@ -141,6 +144,21 @@ TEST_F(Cli, NoRunTakesAnothersDirectory) {
   const std::string metrics = read_text(folder_ / "run/metrics.csv");
   expect_error(run(training), 2, {folder_ / "run", "holds a run already", "--logdir"});
   EXPECT_EQ(read_text(folder_ / "run/metrics.csv"), metrics);
+  // Runs of other commands are kept out, too.
+  const std::string run_folder = folder_ / "run";
+  const std::string port = std::to_string(free_ports(1)[0]);
+  write_text(folder_ / "node", "127.0.0.1:" + port + "\n");
+  const std::vector<std::vector<std::string>> others{
+      {"dist", "--net", "lenet", "--device", "replay:0.001", "--batches", "2", "--nodefile",
+       folder_ / "node", "--index", "0"},
+      {"transport", "--net", "lenet", "--my-address", "127.0.0.1:" + port, "--other-address",
+       "127.0.0.1:1", "--my-role", "ps"},
+      {"simulate", "--net", "lenet", "--t-grad", "0.1", "--rate", "1Gbit/s", "--workers", "2"}};
+  for (const std::vector<std::string>& other : others)
+    expect_error(run(plus(other, {"--logdir", run_folder})), 2,
+                 {run_folder, "holds a run already", "config.json"});
+  EXPECT_EQ(read_text(folder_ / "run/metrics.csv"), metrics);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run/ledger-0.csv"));
 
   // Runs without --logdir name their directories by the second; those of one second still differ.
   std::vector<std::string> unnamed = training;
@@ -158,6 +176,23 @@ TEST_F(Cli, NoRunTakesAnothersDirectory) {
   }
   EXPECT_EQ(directories.size(), 3U);
   for (const std::string& directory : directories) std::filesystem::remove_all(directory);
+}
+
+TEST_F(Cli, WhatAKilledRunHasClaimedIsFree) {
+  const std::vector<std::string> transport{
+      "transport",       "--net",        "lenet",
+      "--my-role",       "ps",           "--logdir",
+      folder_ / "link",  "--my-address", "127.0.0.1:" + std::to_string(free_ports(1)[0]),
+      "--other-address", "127.0.0.1:1",  "--timeout"};
+  Process waiting(plus(transport, {"30"}));
+  for (int i = 0; i < 2000 && !std::filesystem::exists(folder_ / "link/transport-ps.json"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  expect_error(run(plus(transport, {"0.2"})), 2, {"holds a run already", "transport-ps.json"});
+  waiting.kill(SIGKILL);
+  waiting.wait();
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "link/transport-ps.json"));
+  expect_error(run(plus(transport, {"0.2"})), 4, {"in vain for rank 1"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "link/transport-ps.json"));
 }
 
 TEST(Program, TellsItsVersion) {

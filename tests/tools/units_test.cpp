@@ -12,13 +12,13 @@
 #include "tests/temporary_folder.h"
 #include "tests/tools/program.h"
 #include "tools/launch/nodefile.h"
+#include "tools/plan/schedule.h"
 #include "tools/prediction/equations.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/table.h"
 #include "tools/training/divergence.h"
 #include "tools/training/evaluation.h"
 #include "tools/training/metrics.h"
-#include "tools/training/schedule.h"
 
 namespace duplex::tools {
 namespace {
@@ -309,6 +309,8 @@ TEST(Nodefile, ErrorsNameTheLine) {
   const std::string path = folder / "nodes";
   EXPECT_NE(nodefile_error(path, "a:1\nb c\n").find(":2: "), std::string::npos);
   EXPECT_NE(nodefile_error(path, "a:1\nb:2\na:1\n").find("rank 0 already, in line 1"),
+            std::string::npos);
+  EXPECT_NE(nodefile_error(path, "a:7118\na slots=3\n").find(":2: a:7118 is rank 0 already"),
             std::string::npos);
   EXPECT_NE(nodefile_error(path, "a:99999\n").find(":1: "), std::string::npos);
   EXPECT_NE(nodefile_error(path, "# nobody\n").find("names no machine"), std::string::npos);

@@ -1,4 +1,4 @@
-// The flags of dist (Appendix C.3), and what they mean for the exchange.
+// The flags of dist (Appendix C.3).
 #pragma once
 #include <CLI/CLI.hpp>
 
@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "net/exchange/exchange.h"
-#include "tools/flags/parallel_flags.h"
+#include "tools/dist/dist_spec.h"
 #include "tools/flags/training_flags.h"
 #include "tools/flags/wire_flags.h"
 
@@ -16,7 +15,7 @@ namespace duplex::tools {
 struct DistFlags {
   TrainingFlags training;
   WireFlags wire;
-  ParallelFlags parallel;
+  ParallelSpec parallel;
   std::string nodefile, job = "duplex";
   int index = -1;
   std::vector<net::Address> addresses;  ///< By rank, from the nodefile or from what started this
@@ -28,9 +27,9 @@ struct DistFlags {
   /// Call it after parsing: checks what CLI11 cannot, and finds rank and addresses. Throws
   /// Error(Exit::usage). Returns a line for the user that says where they come from.
   std::string resolve();
-  net::ExchangeSpec exchange() const;
-  /// Everything beside model and data that all ranks must agree on.
-  std::string settings() const;
+  /// Call it after resolve(). Throws Error if the key cannot be read, and Error(Exit::usage) if
+  /// there are too few ranks.
+  DistSpec spec() const;
 };
 
 }  // namespace duplex::tools

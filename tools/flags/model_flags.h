@@ -2,22 +2,11 @@
 #pragma once
 #include <CLI/CLI.hpp>
 
-#include <string>
-
-#include "models/registry.h"
-#include "tools/run_directory/run_config.h"
+#include "tools/setup/model_spec.h"
 
 namespace duplex::tools {
 
-struct ModelFlags {
-  std::string net;
-  models::ModelOptions options;
-
-  /// `required`: whether --net has to be given.
-  void add_to(CLI::App& app, bool required = true);
-  Model build() const { return models::build(net, options); }
-  /// The model's part of config.json.
-  RunConfig config(const Model& model) const;
-};
+/// They fill in `spec`, which must outlive `app`. `required`: whether --net has to be given.
+void add_model_flags(CLI::App& app, ModelSpec& spec, bool required = true);
 
 }  // namespace duplex::tools

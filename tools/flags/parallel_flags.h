@@ -5,18 +5,12 @@
 #include <string>
 
 #include "tools/plan/parallel.h"
-#include "tools/run_directory/run_config.h"
 
 namespace duplex::tools {
 
-struct ParallelFlags {
-  ParallelSpec spec;
-
-  void add_to(CLI::App& app);
-  /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
-  void resolve(const std::string& command) const;
-  /// Their part of config.json.
-  ParallelConfig config(const net::Topology& topology) const;
-};
+/// They fill in `spec`, which must outlive `app`.
+void add_parallel_flags(CLI::App& app, ParallelSpec& spec);
+/// Checks after parsing what CLI11 cannot. Throws Error(Exit::usage) with the command's name.
+void check_parallel_flags(const ParallelSpec& spec, const std::string& command);
 
 }  // namespace duplex::tools

@@ -5,8 +5,10 @@
 
 #include "core/error.h"
 #include "tools/flags/command_line.h"
+#include "tools/flags/model_flags.h"
+#include "tools/flags/parallel_flags.h"
 #include "tools/run_directory/run_files.h"
-#include "tools/simulation/stragglers.h"
+#include "tools/scenario/stragglers.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/rate.h"
 #include "tools/text/table.h"
@@ -25,7 +27,7 @@ std::pair<std::string, std::string> halves(const std::string& text, const char* 
 }  // namespace
 
 void SimulateFlags::add_to(CLI::App& app) {
-  model.add_to(app);
+  add_model_flags(app, model);
   app.add_option("--profile", profile, "layers' seconds: profile.json of local --profile");
   app.add_option("--t-grad", grad,
                  "instead of --profile: seconds for the gradient of a batch, shared out by "
@@ -52,7 +54,7 @@ void SimulateFlags::add_to(CLI::App& app) {
       ->check(between(1, 1e9));
   app.add_option("--batch", batch, "images a batch, which split shares out (default 32)")
       ->check(between(1, 1e9));
-  parallel.add_to(app);
+  add_parallel_flags(app, parallel);
   app.add_option("--slow", slow,
                  "RANKS:HOW, stragglers: the factor that computing takes longer by in every step, "
                  "such as 3:1.5, all:lognormal:0.1, 0-3:uniform:1:2 or 7:exponential:0.3");
@@ -90,12 +92,12 @@ void SimulateFlags::resolve() const {
     throw Error("simulate: --t-grad and --profile say the same; give one of them", Exit::usage);
   if (comm && !rate.empty())
     throw Error("simulate: --t-comm and --rate say the same; give one of them", Exit::usage);
-  parallel.resolve("simulate");
-  if (!parallel.spec.splits() && workers > batches)
+  check_parallel_flags(parallel, "simulate");
+  if (!parallel.splits() && workers > batches)
     throw Error("simulate: " + std::to_string(workers) + " workers for " + std::to_string(batches) +
                     " batches: some would have none",
                 Exit::usage);
-  if (parallel.spec.splits() && workers > batch)
+  if (parallel.splits() && workers > batch)
     throw Error("simulate: " + std::to_string(workers) + " workers for a batch of " +
                     std::to_string(batch) + ": some would have nothing of it",
                 Exit::usage);
@@ -108,7 +110,7 @@ void SimulateFlags::resolve() const {
 
 SimulationRequest SimulateFlags::request() const {
   SimulationRequest request;
-  request.parallel = parallel.spec;
+  request.parallel = parallel;
   request.workers = workers;
   request.batches = batches;
   request.batch = batch;
@@ -117,7 +119,7 @@ SimulationRequest SimulateFlags::request() const {
   request.queue = queue;
   request.unfairness = unfair;
   request.resolution = resolution;
-  const int ranks = workers + (parallel.spec.central() ? 1 : 0);
+  const int ranks = workers + (parallel.central() ? 1 : 0);
   for (const std::string& text : links) {
     const auto [who, how] = halves(text, "--link");
     request.links.emplace_back(parse_ranks(who, ranks, text), parse_rate(how));
@@ -132,6 +134,28 @@ SimulationRequest SimulateFlags::request() const {
   }
   for (const std::string& text : slow) request.stragglers.push_back(Straggler::parse(text, ranks));
   return request;
+}
+
+RunConfig SimulateFlags::config(const Scenario& scenario, const net::Topology& topology) const {
+  RunConfig config = model.config(scenario.model);
+  config.command = "simulate";
+  config.settings = parallel.settings();
+  config.batch = batch;
+  config.seed = seed;
+  config.device = "none: simulated";
+  config.replayed = config.simulated = true;
+  config.parallel = parallel.config(topology);
+  SimulationConfig& given = config.simulation.emplace();
+  given.batches = static_cast<std::uint64_t>(batches);
+  given.grad = scenario.costs.grad;
+  given.comm = scenario.costs.comm;
+  given.rate = scenario.rate;
+  given.owner_rate = scenario.owner_rate;
+  given.latency = latency;
+  given.slow = slow;
+  given.links = links;
+  given.lose = lose;
+  return config;
 }
 
 Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes) {

@@ -7,18 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "tools/flags/model_flags.h"
-#include "tools/flags/parallel_flags.h"
-#include "tools/simulation/scenario.h"
+#include "tools/scenario/scenario.h"
+#include "tools/setup/model_spec.h"
 
 namespace duplex::tools {
 
 struct SimulateFlags {
-  ModelFlags model;
+  ModelSpec model;
   std::optional<double> grad, comm;
   std::string profile, rate;
   std::vector<std::string> from;
-  ParallelFlags parallel;
+  ParallelSpec parallel;
   std::string output = "report", logdir, owner_rate;
   double queue = 1e6;
   std::optional<double> unfair;
@@ -34,6 +33,8 @@ struct SimulateFlags {
   /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
   void resolve() const;
   SimulationRequest request() const;
+  /// The run's config.json.
+  RunConfig config(const Scenario& scenario, const net::Topology& topology) const;
   bool writes() const { return trace || !logdir.empty(); }
 };
 

@@ -1,6 +1,5 @@
 #include "tools/flags/wire_flags.h"
 
-#include "net/exchange/exchange.h"
 #include "net/rendezvous/key.h"
 #include "net/wire/socket_setup.h"
 #include "tools/flags/command_line.h"
@@ -27,14 +26,6 @@ void WireFlags::apply_to(net::MeshSpec& spec) const {
   else if (congestion != "system")
     spec.congestion = congestion;
   spec.timeout = timeout();
-}
-
-net::Fingerprint fingerprint_of(const Model& model) {
-  std::vector<Span> spans;
-  for (const ParameterSpec& spec : model.trained())
-    spans.push_back({spec.name, static_cast<std::size_t>(spec.shape.elements()), nullptr, nullptr});
-  return net::fingerprint_of(model.title() + ", " + std::to_string(model.classes()) + " classes",
-                             spans);
 }
 
 }  // namespace duplex::tools

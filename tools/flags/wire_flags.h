@@ -5,7 +5,6 @@
 #include <chrono>
 #include <string>
 
-#include "layers/model.h"
 #include "net/rendezvous/mesh.h"
 
 namespace duplex::tools {
@@ -19,9 +18,5 @@ struct WireFlags {
   /// Sets key, congestion control and timeout. Throws Error if the key cannot be read.
   void apply_to(net::MeshSpec& spec) const;
 };
-
-/// The fingerprint by which ranks compare a model: its name, its classes, and its trained
-/// parameters' names and sizes.
-net::Fingerprint fingerprint_of(const Model& model);
 
 }  // namespace duplex::tools

@@ -47,26 +47,24 @@ std::vector<net::Address> read_nodefile(const std::string& path) {
       throw Error(place + error.what(), Exit::usage);
     }
     if (node.port != 0 && slots > 1) throw refuse();
-    for (; slots > 1; --slots) {
-      const auto port = next_port.emplace(node.host, default_port).first;
-      nodes.push_back({node.host, port->second++});
+    const bool has_port = node.port != 0;
+    for (int slot = 0; slot < slots; ++slot) {
+      if (!has_port) {
+        const auto port = next_port.emplace(node.host, default_port).first;
+        node.port = port->second++;
+      }
+      const auto same = std::find_if(nodes.begin(), nodes.end(), [&](const net::Address& other) {
+        return other.host == node.host && other.port == node.port;
+      });
+      if (same != nodes.end()) {
+        const auto other = static_cast<std::size_t>(same - nodes.begin());
+        throw Error(place + node.str() + " is rank " + std::to_string(other) +
+                        " already, in line " + std::to_string(lines[other]),
+                    Exit::usage);
+      }
+      nodes.push_back(node);
       lines.push_back(number);
     }
-    if (node.port == 0) {
-      const auto port = next_port.emplace(node.host, default_port).first;
-      node.port = port->second++;
-    }
-    const auto same = std::find_if(nodes.begin(), nodes.end(), [&](const net::Address& other) {
-      return other.host == node.host && other.port == node.port;
-    });
-    if (same != nodes.end()) {
-      const auto other = static_cast<std::size_t>(same - nodes.begin());
-      throw Error(place + node.str() + " is rank " + std::to_string(other) + " already, in line " +
-                      std::to_string(lines[other]),
-                  Exit::usage);
-    }
-    nodes.push_back(node);
-    lines.push_back(number);
   }
   if (nodes.empty()) throw Error("nodefile " + path + " names no machine", Exit::usage);
   return nodes;

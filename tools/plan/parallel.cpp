@@ -21,4 +21,17 @@ std::string ParallelSpec::settings() const {
          (central() ? "" : std::string(", shards ") + net::name_of(shards));
 }
 
+ParallelConfig ParallelSpec::config(const net::Topology& topology) const {
+  ParallelConfig config;
+  config.ranks = topology.size;
+  config.workers = static_cast<int>(topology.workers().size());
+  config.server = server;
+  config.sync = sync;
+  config.shards = shards;
+  config.overlap = overlap;
+  config.semaphore = semaphore;
+  config.average = average;
+  return config;
+}
+
 }  // namespace duplex::tools

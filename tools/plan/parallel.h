@@ -7,6 +7,7 @@
 #include "datasets/loader.h"
 #include "net/store/store.h"
 #include "net/topology/topology.h"
+#include "tools/run_directory/run_config.h"
 
 namespace duplex::tools {
 
@@ -28,6 +29,8 @@ struct ParallelSpec {
 
   /// One line of text: "sync join, overlap on, semaphore off, server distributed, shards even".
   std::string settings() const;
+  /// Its part of config.json.
+  ParallelConfig config(const net::Topology& topology) const;
 };
 
 }  // namespace duplex::tools

@@ -1,4 +1,4 @@
-#include "tools/training/schedule.h"
+#include "tools/plan/schedule.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include "tools/prediction/equations.h"
 #include "tools/prediction/layer_times.h"
 #include "tools/run_directory/run_files.h"
-#include "tools/simulation/scenario.h"
+#include "tools/scenario/scenario.h"
 
 namespace duplex::tools::reports {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "models/registry.h"
 #include "tools/prediction/layer_times.h"
-#include "tools/simulation/scenario.h"
+#include "tools/scenario/scenario.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/table.h"
 

@@ -1,9 +1,11 @@
 // CSV files of a run directory: written row by row while the run goes on, and read again.
 #pragma once
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "core/error.h"
@@ -56,8 +58,11 @@ std::string text_of(const std::vector<Row>& rows) {
 template <class Row>
 std::vector<Row> read_rows(const std::string& path, bool complete) {
   std::ifstream file(path);
+  if (!file) throw Error(path + " cannot be read: " + std::generic_category().message(errno));
   std::string line;
-  if (!std::getline(file, line) || line != csv_columns<Row>())
+  const bool any = static_cast<bool>(std::getline(file, line));
+  if (!complete && (!any || file.eof())) return {};
+  if (!any || line != csv_columns<Row>())
     throw Error(path + " is no " + path.substr(path.rfind('/') + 1) +
                 " of this version of duplex: it has other columns");
   std::vector<Row> rows;

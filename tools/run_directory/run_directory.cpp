@@ -1,6 +1,8 @@
 #include "tools/run_directory/run_directory.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/files/output_file.h"
+#include "tools/run_directory/run_files.h"
 
 namespace duplex::tools {
 namespace {
@@ -23,53 +26,97 @@ std::string default_path(const std::string& command, const std::string& net) {
   return "runs/" + command + "-" + net + "-" + text;
 }
 
-/// Creates the directory and the file; false: there is such a file already.
-bool claimed(const std::string& path, const std::string& claim) {
+void make_directory(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (!error && !std::filesystem::is_directory(path, error)) {
+  if (!error && !std::filesystem::is_directory(path, error))
     error = std::make_error_code(std::errc::not_a_directory);
-  }
   if (error) throw Error("run directory " + path + " cannot be made: " + error.message());
-  const std::string file = path + "/" + claim;
-  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor < 0 && errno == EEXIST) return false;
-  if (descriptor < 0)
+}
+
+/// Creates and locks an empty file, or locks the one that is there. Returns its descriptor, or -1
+/// if it is not empty or belongs to a program that still runs.
+int claimed(const std::string& file) {
+  const int made = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (made >= 0) {
+    ::flock(made, LOCK_EX | LOCK_NB);
+    return made;
+  }
+  if (errno != EEXIST)
     throw Error(file + " cannot be made: " + std::generic_category().message(errno));
-  ::close(descriptor);
-  return true;
+  const int there = ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  struct stat status {};
+  if (there >= 0 && ::flock(there, LOCK_EX | LOCK_NB) == 0 && ::fstat(there, &status) == 0 &&
+      S_ISREG(status.st_mode) && status.st_size == 0)
+    return there;
+  if (there >= 0) ::close(there);
+  return -1;
 }
 
 }  // namespace
 
-std::string unused_run_path(const std::string& command, const std::string& net) {
+std::string unused_run_path(const std::string& command, const std::string& net, bool create) {
   const std::string name = default_path(command, net);
   std::string path = name;
-  for (int number = 2; std::filesystem::exists(path); ++number)
+  if (create) make_directory("runs");
+  for (int number = 2;; ++number) {
+    std::error_code error;
+    if (create ? std::filesystem::create_directory(path, error) : !std::filesystem::exists(path))
+      return path;
+    if (error) throw Error("run directory " + path + " cannot be made: " + error.message());
     path = name + "-" + std::to_string(number);
-  return path;
+  }
 }
 
 RunDirectory::RunDirectory(std::string path, const std::string& command, const std::string& net,
-                           const std::string& claim)
-    : path_(std::move(path)), claim_(claim) {
+                           const std::vector<std::string>& claims)
+    : path_(std::move(path)) {
   if (!path_.empty()) {
-    if (!claimed(path_, claim))
-      throw Error("run directory " + path_ + " holds a run already (" + claim +
-                      "): give another --logdir, or remove it",
-                  Exit::usage);
-    return;
+    const std::string in_the_way = claim(command, claims);
+    if (in_the_way.empty()) return;
+    give_up();
+    throw Error("run directory " + path_ + " holds a run already (" + in_the_way +
+                    "): give another --logdir, or remove it",
+                Exit::usage);
   }
   const std::string name = default_path(command, net);
   path_ = name;
-  for (int number = 2; !claimed(path_, claim); ++number)
+  for (int number = 2; !claim(command, claims).empty(); ++number) {
+    give_up();
     path_ = name + "-" + std::to_string(number);
+  }
+}
+
+std::string RunDirectory::claim(const std::string& command,
+                                const std::vector<std::string>& claims) {
+  make_directory(path_);
+  // Files of the other kinds of runs; a run of the same kind has the claims themselves.
+  std::vector<std::string> others{transport_file("ps"), transport_file("worker")};
+  if (command == "transport") others = {config_file};
+  if (command == "local" || command == "simulate") others.push_back(ledger_file(0));
+  for (const std::string& other : others)
+    if (std::filesystem::exists(file(other))) return other;
+  for (const std::string& name : claims) {
+    const int descriptor = claimed(file(name));
+    if (descriptor < 0) return name;
+    claims_.push_back({name, descriptor});
+  }
+  return "";
+}
+
+void RunDirectory::give_up() {
+  for (const Claim& claim : claims_) {
+    std::error_code error;
+    const std::string path = file(claim.file);
+    if (std::filesystem::file_size(path, error) == 0 && !error)
+      std::filesystem::remove(path, error);
+    ::close(claim.descriptor);
+  }
+  claims_.clear();
 }
 
 RunDirectory::~RunDirectory() {
-  std::error_code error;
-  const std::string path = file(claim_);
-  if (std::filesystem::file_size(path, error) == 0 && !error) std::filesystem::remove(path, error);
+  give_up();
 }
 
 void RunDirectory::write(const std::string& name, const std::string& content) const {

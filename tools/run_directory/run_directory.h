@@ -2,22 +2,25 @@
 // (docs/run-directory.md).
 #pragma once
 #include <string>
+#include <vector>
 
 namespace duplex::tools {
 
-/// A name for a run that its user has not named, for all ranks of it: runs/COMMAND-NET-TIME, with
-/// -2, -3, ... behind it where there is such a path here already. Creates nothing.
-std::string unused_run_path(const std::string& command, const std::string& net);
+/// A directory for a run that its user has not named, for all ranks of it: runs/COMMAND-NET-TIME,
+/// with -2, -3, ... behind it where there is such a path here already. `create`: makes it, so that
+/// nobody else gets it; throws Error where that fails.
+std::string unused_run_path(const std::string& command, const std::string& net, bool create);
 
 class RunDirectory {
  public:
-  /// Creates `path` and its parents, and in it the empty file `claim`, which this process of a run
-  /// will write: no other run gets what is in the directory. An empty path means
+  /// Creates `path` and its parents, and in it the empty files `claims`, which this process of a
+  /// run will write: no other run gets what is in the directory. It locks them as long as it lives,
+  /// so that empty ones of a program that was killed are taken over. An empty path means
   /// runs/COMMAND-NET-TIME, or the first of that name with -2, -3, ... behind it that is free.
   /// Throws Error where that fails, and Error(Exit::usage) where `path` holds a run already.
   RunDirectory(std::string path, const std::string& command, const std::string& net,
-               const std::string& claim);
-  /// Gives the claim up where nothing was written to it: the run never began.
+               const std::vector<std::string>& claims);
+  /// Gives those claims up to which nothing was written: the run never began.
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
@@ -28,7 +31,16 @@ class RunDirectory {
   void write(const std::string& name, const std::string& content) const;
 
  private:
-  std::string path_, claim_;
+  struct Claim {
+    std::string file;
+    int descriptor;
+  };
+  /// Returns what of another run is in the way; empty if all claims are made.
+  std::string claim(const std::string& command, const std::vector<std::string>& claims);
+  void give_up();
+
+  std::string path_;
+  std::vector<Claim> claims_;
 };
 
 }  // namespace duplex::tools

@@ -15,7 +15,8 @@ template <class File>
 std::string write_json(File& file) {
   JsonWriter writer;
   describe(writer, file);
-  return writer.take().dump(1) + "\n";
+  // A path may have bytes that are no UTF-8.
+  return writer.take().dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 template <class File>
@@ -103,7 +104,8 @@ ProfileFile read_profile_file(const std::string& path) {
 }
 
 std::string name_of_directory(const std::string& directory) {
-  std::string name = fs::path(directory).lexically_normal().filename().string();
+  const fs::path path = fs::path(directory).lexically_normal();
+  const std::string name = (path.has_filename() ? path : path.parent_path()).filename().string();
   return name.empty() ? directory : name;
 }
 

@@ -10,7 +10,7 @@ template <class Part>
 std::string line_of(Part& part) {
   JsonWriter writer;
   describe(writer, part);
-  return writer.take().dump();
+  return writer.take().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace

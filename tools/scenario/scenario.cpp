@@ -1,4 +1,4 @@
-#include "tools/simulation/scenario.h"
+#include "tools/scenario/scenario.h"
 
 #include "core/error.h"
 #include "tools/simulation/simulation.h"

@@ -11,8 +11,8 @@
 #include "tools/plan/parallel.h"
 #include "tools/prediction/equations.h"
 #include "tools/prediction/layer_times.h"
+#include "tools/scenario/stragglers.h"
 #include "tools/simulation/spec.h"
-#include "tools/simulation/stragglers.h"
 
 namespace duplex::tools {
 

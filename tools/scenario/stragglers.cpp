@@ -1,4 +1,4 @@
-#include "tools/simulation/stragglers.h"
+#include "tools/scenario/stragglers.h"
 
 #include <charconv>
 #include <cmath>

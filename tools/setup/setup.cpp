@@ -1,4 +1,4 @@
-#include "tools/training/setup.h"
+#include "tools/setup/setup.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "tools/text/host_name.h"
 #include "tools/text/table.h"
 
 namespace duplex::tools {
@@ -26,12 +27,17 @@ void list_left_out(const std::vector<datasets::LeftOut>& files, const char* what
 
 }  // namespace
 
-TrainingSetup open_training(const SetupSpec& spec) {
+TrainingSetup open_training(const TrainingSpec& spec) {
   // This fails for an unknown network before anything is read.
-  const Model defaults = models::build(spec.net, spec.model);
-  if (spec.datadir.empty()) return {nullptr, {}, defaults};
+  const Model defaults = spec.model.build();
+  if (spec.replays()) return {nullptr, {}, defaults};
   const Shape sample = defaults.entry(0).shape;
-  auto data = datasets::open_dataset(spec.datadir, spec.dataset_options(sample));
+  datasets::DatasetOptions reading;
+  reading.channels = static_cast<int>(sample.c());
+  reading.height = static_cast<int>(sample.h());
+  reading.width = static_cast<int>(sample.w());
+  reading.strict = spec.strict;
+  auto data = datasets::open_dataset(spec.datadir, reading);
   list_left_out(data->catalogue().skipped, "images skipped");
   list_left_out(data->catalogue().ignored, "files ignored, as they are no images");
   if (data->shape() != sample) {
@@ -40,40 +46,67 @@ TrainingSetup open_training(const SetupSpec& spec) {
                 Exit::usage);
   }
   const auto classes = static_cast<std::int64_t>(data->classes().size());
-  models::ModelOptions options = spec.model;
-  if (options.classes == 0) options.classes = classes;
-  if (options.classes < classes) {
-    throw Error("--classes " + std::to_string(options.classes) + " is less than the " +
+  ModelSpec model = spec.model;
+  if (model.options.classes == 0) model.options.classes = classes;
+  if (model.options.classes < classes) {
+    throw Error("--classes " + std::to_string(model.options.classes) + " is less than the " +
                     std::to_string(classes) + " classes of " + data->source(),
                 Exit::usage);
   }
   datasets::Split split = datasets::split(data, spec.test_fraction);
-  if (spec.tests && split.test.size() == 0) {
+  if (spec.accuracy && split.test.size() == 0) {
     throw Error(data->source() + " leaves nothing to test with --test-fraction " +
                     fixed(spec.test_fraction, 2) +
                     ": --accuracy and --test-every need a greater one",
                 Exit::usage);
   }
-  return {std::move(data), std::move(split), models::build(spec.net, options)};
+  return {std::move(data), std::move(split), model.build()};
+}
+
+RunConfig config_of(const TrainingSpec& spec, const std::string& command,
+                    const TrainingSetup& setup, const Device* device) {
+  RunConfig config = spec.model.config(setup.model);
+  config.command = command;
+  config.host = host_name();
+  if (setup.data) {
+    config.data = DataConfig{spec.datadir, setup.data->description(), setup.split.train.size(),
+                             setup.split.test.size()};
+  }
+  config.settings = spec.settings();
+  config.batch = spec.batch;
+  config.epochs = spec.epochs;
+  config.seed = spec.seed;
+  config.device = device != nullptr ? device->description() : spec.computing.device;
+  config.replayed = device == nullptr;
+  return config;
 }
 
 int loader_threads() {
   return std::clamp(usable_cores(), 1, 8);
 }
 
-Schedule schedule_of(const datasets::BatchLoader& loader, std::optional<std::uint64_t> epochs,
-                     std::uint64_t batches, std::uint64_t test_every) {
+datasets::LoaderOptions loader_options(const TrainingSpec& spec, const datasets::Share& share) {
+  datasets::LoaderOptions options;
+  options.share = share;
+  options.seed = spec.seed;
+  options.mirror = spec.mirror;
+  options.strict = spec.strict;
+  options.threads = loader_threads();
+  return options;
+}
+
+Schedule schedule_of(const TrainingSpec& spec, const datasets::BatchLoader& loader) {
   Schedule schedule;
   schedule.step_samples = loader.samples(1);
   schedule.epoch_samples = loader.size();
-  schedule.test_every = test_every;
-  schedule.steps = epochs ? loader.steps(*epochs) : batches;
-  if (epochs && batches != 0) schedule.steps = std::min(schedule.steps, batches);
+  schedule.test_every = spec.test_every;
+  schedule.steps = spec.epochs ? loader.steps(*spec.epochs) : spec.batches;
+  if (spec.epochs && spec.batches != 0) schedule.steps = std::min(schedule.steps, spec.batches);
   return schedule;
 }
 
-void report_unreadable(const Accuracy& accuracy) {
-  list_left_out(accuracy.unreadable, "test images left out, as they cannot be read");
+void report_unreadable(const std::vector<datasets::LeftOut>& images) {
+  list_left_out(images, "test images left out, as they cannot be read");
 }
 
 void report_replaced(const datasets::BatchLoader& loader) {

@@ -1,29 +1,17 @@
 // The setup of a training: the data set, the model that fits it, and lines about images that could
 // not be used.
 #pragma once
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "datasets/dataset.h"
 #include "datasets/loader.h"
 #include "layers/model.h"
-#include "models/registry.h"
-#include "tools/training/evaluation.h"
-#include "tools/training/schedule.h"
+#include "tools/plan/schedule.h"
+#include "tools/setup/training_spec.h"
 
 namespace duplex::tools {
-
-struct SetupSpec {
-  std::string net;
-  models::ModelOptions model;
-  std::string datadir;  ///< Empty: no data, as for a replay.
-  double test_fraction = 0.2;
-  bool tests = false;  ///< Whether there must be something to test with.
-  /// Returns how to read images for a network that wants samples of this shape.
-  std::function<datasets::DatasetOptions(const Shape& sample)> dataset_options;
-};
 
 /// The data (none for a replay) and a model for it: the input size is the network's, unless asked
 /// for, and the classes are the data set's, unless asked for.
@@ -34,20 +22,23 @@ struct TrainingSetup {
 };
 
 /// Opens the data set and says what was skipped. Throws Error(Exit::usage) if data and network do
-/// not fit.
-TrainingSetup open_training(const SetupSpec& spec);
+/// not fit, or if nothing is left for the tests that are asked for.
+TrainingSetup open_training(const TrainingSpec& spec);
+
+/// The training's part of config.json. `device` is null for a replay.
+RunConfig config_of(const TrainingSpec& spec, const std::string& command,
+                    const TrainingSetup& setup, const Device* device);
 
 /// Number of threads that decode images beside the computing ones.
 int loader_threads();
+/// How the loader reads the training's batches; a rank's `share` of each.
+datasets::LoaderOptions loader_options(const TrainingSpec& spec, const datasets::Share& share);
 
-/// A schedule of `epochs` of the loader's or `batches` steps, whichever ends first; none and 0: not
-/// given. Tests are due every `test_every` epochs.
-Schedule schedule_of(const datasets::BatchLoader& loader, std::optional<std::uint64_t> epochs,
-                     std::uint64_t batches, std::uint64_t test_every);
+/// A schedule of the epochs or batches that are asked for, whichever end first.
+Schedule schedule_of(const TrainingSpec& spec, const datasets::BatchLoader& loader);
 
 /// Prints images that a test could not read, in a line or two on standard error.
-void report_unreadable(const Accuracy& accuracy);
-
+void report_unreadable(const std::vector<datasets::LeftOut>& images);
 /// Prints images that were replaced while reading, in a line or two on standard error.
 void report_replaced(const datasets::BatchLoader& loader);
 

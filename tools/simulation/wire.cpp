@@ -17,10 +17,6 @@ double seconds_of(net::Deadline deadline) {
   return std::chrono::duration<double>(deadline.time_since_epoch()).count();
 }
 
-bool is_data(FrameKind kind) {
-  return kind == FrameKind::weights || kind == FrameKind::gradient;
-}
-
 double bytes_of(const net::FrameHeader& header) {
   return is_data(header.kind) ? static_cast<double>(net::header_bytes + header.length) : 0.0;
 }

@@ -7,9 +7,9 @@
 
 #include "core/exchange.h"
 #include "core/optimiser.h"
+#include "tools/plan/schedule.h"
 #include "tools/training/computation.h"
 #include "tools/training/metrics.h"
-#include "tools/training/schedule.h"
 
 namespace duplex::tools {
 

@@ -8,11 +8,11 @@
 #include "core/optimiser.h"
 #include "layers/exchange/timed_exchange.h"
 #include "layers/model.h"
+#include "tools/plan/schedule.h"
 #include "tools/run_directory/row_file.h"
 #include "tools/run_directory/rows.h"
 #include "tools/run_directory/run_summary.h"
 #include "tools/training/computation.h"
-#include "tools/training/schedule.h"
 
 namespace duplex::tools {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "tools/plan/schedule.h"
 #include "tools/text/progress.h"
-#include "tools/training/schedule.h"
 
 namespace duplex::tools {
 

@@ -3,9 +3,9 @@
 #include <cstdio>
 
 #include "tools/run_directory/run_files.h"
+#include "tools/setup/setup.h"
 #include "tools/text/table.h"
 #include "tools/training/divergence.h"
-#include "tools/training/setup.h"
 
 namespace duplex::tools {
 
@@ -18,7 +18,7 @@ Accuracy Tester::test(std::uint64_t steps) {
   std::printf("accuracy %s after %s steps\n", accuracy.str().c_str(),
               grouped(static_cast<std::int64_t>(steps)).c_str());
   std::fflush(stdout);
-  report_unreadable(accuracy);
+  report_unreadable(accuracy.unreadable);
   if (!file_) file_.emplace(directory_.file(accuracy_file));
   file_->write({steps, schedule_.epochs(steps), accuracy.samples, accuracy.top1, accuracy.top5,
                 accuracy.loss});

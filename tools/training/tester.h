@@ -5,11 +5,11 @@
 
 #include "datasets/dataset.h"
 #include "layers/network.h"
+#include "tools/plan/schedule.h"
 #include "tools/run_directory/row_file.h"
 #include "tools/run_directory/rows.h"
 #include "tools/run_directory/run_directory.h"
 #include "tools/training/evaluation.h"
-#include "tools/training/schedule.h"
 
 namespace duplex::tools {
 

@@ -1,0 +1,26 @@
+#include "tools/dist/dist_spec.h"
+
+namespace duplex::tools {
+
+datasets::Share DistSpec::share_of(int rank) const {
+  return parallel.share(training.batch, mesh.topology.worker_number(rank),
+                        static_cast<int>(mesh.topology.workers().size()));
+}
+
+net::ExchangeSpec DistSpec::exchange() const {
+  net::ExchangeSpec spec;
+  spec.sync = parallel.sync;
+  spec.shards = parallel.shards;
+  spec.average = parallel.average > 0;
+  spec.overlap = parallel.overlap;
+  spec.semaphore = parallel.semaphore;
+  spec.trace_steps = trace_steps;
+  spec.optimiser = training.optimiser;
+  spec.rate = training.rate;
+  spec.timeout = mesh.timeout;
+  spec.log = mesh.log;
+  for (const int worker : mesh.topology.workers()) spec.samples.push_back(share_of(worker).count);
+  return spec;
+}
+
+}  // namespace duplex::tools

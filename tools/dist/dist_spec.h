@@ -1,0 +1,28 @@
+// What a rank of dist is to do, as plain values.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "net/exchange/spec.h"
+#include "net/rendezvous/mesh.h"
+#include "tools/plan/parallel.h"
+#include "tools/setup/training_spec.h"
+
+namespace duplex::tools {
+
+struct DistSpec {
+  TrainingSpec training;
+  ParallelSpec parallel;
+  net::MeshSpec mesh;             ///< Without the fingerprints, which the rank fills in.
+  std::uint64_t trace_steps = 0;  ///< The last steps that trace.json shows; 0: no trace.
+
+  int rank() const { return mesh.rank; }
+  /// Everything beside model and data that all ranks must agree on.
+  std::string settings() const { return parallel.settings() + ", " + training.settings(); }
+  /// The samples of each step that a rank trains on.
+  datasets::Share share_of(int rank) const;
+  /// Without the ledger's file.
+  net::ExchangeSpec exchange() const;
+};
+
+}  // namespace duplex::tools

@@ -1,0 +1,23 @@
+// The exchanges between the training loop and the wire.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "layers/exchange/host_parameters.h"
+#include "layers/network.h"
+#include "net/exchange/exchange.h"
+#include "tools/dist/dist_spec.h"
+
+namespace duplex::tools {
+
+/// Each is built on the one before it. The loop uses the last; they use the wire. Empty if the loop
+/// uses the wire itself.
+using Exchanges = std::vector<std::unique_ptr<Exchange>>;
+
+/// `network` is null for a replay. `steps`: of the whole run. All arguments must outlive the
+/// result.
+Exchanges make_exchanges(const DistSpec& spec, Network* network, HostParameters& host,
+                         net::ParameterExchange& wire, std::uint64_t steps);
+
+}  // namespace duplex::tools

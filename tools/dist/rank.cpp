@@ -1,0 +1,242 @@
+#include "tools/dist/rank.h"
+
+#include <cstdio>
+#include <map>
+#include <utility>
+
+#include "layers/checkpoint.h"
+#include "tools/dist/exchanges.h"
+#include "tools/run_directory/dist_report.h"
+#include "tools/run_directory/row_file.h"
+#include "tools/run_directory/run_files.h"
+#include "tools/text/peak_memory.h"
+#include "tools/training/divergence.h"
+#include "tools/training/network_computation.h"
+#include "tools/training/replay.h"
+
+namespace duplex::tools {
+namespace {
+
+const std::string command = "dist";
+
+}  // namespace
+
+// ---- Before the ranks meet.
+
+Rank::Rank(DistSpec spec)
+    : spec_(std::move(spec)),
+      setup_(open_training(spec_.training)),
+      host_(setup_.model, trains()),
+      tracing_(spec_.trace_steps) {
+  spec_.mesh.identity = identity(fill_host_parameters());
+  if (trains()) prepare_network();
+  std::vector<std::string> claims{ledger_file(spec_.rank())};
+  if (trains() && leads()) claims.emplace_back(config_file);
+  directory_.emplace(spec_.training.logdir, command, spec_.training.model.net, claims);
+}
+
+/// Fills in the weights to start from. Returns what ranks compare of them, a digest of these
+/// weights and of the running statistics that belong to them; the optimiser begins with zeros
+/// everywhere.
+net::Fingerprint Rank::fill_host_parameters() {
+  const TrainingSpec& training = spec_.training;
+  net::Sha256 sum;
+  host_.fill(setup_.model, training.seed, training.weights,
+             [&](const ParameterSpec& spec, const float* values) {
+               sum.add(spec.name + '\0');
+               sum.add({reinterpret_cast<const char*>(values),
+                        static_cast<std::size_t>(spec.shape.elements()) * sizeof(float)});
+             });
+  return {training.weights.empty() ? "--seed " + std::to_string(training.seed) : training.weights,
+          sum.digest()};
+}
+
+/// The identity that ranks compare.
+net::Identity Rank::identity(net::Fingerprint start) const {
+  net::Identity identity;
+  identity.job = spec_.mesh.identity.job;
+  identity.model = fingerprint_of(setup_.model);
+  // Ranks compare what the data set holds, not where it lies, which differs between machines.
+  const std::string contents =
+      setup_.data ? setup_.data->contents() + ", digest " + std::to_string(setup_.data->digest())
+                  : "no images";
+  identity.data = net::fingerprint(contents);
+  if (setup_.data) identity.data.text = setup_.data->description();
+  identity.settings = net::fingerprint(spec_.settings());
+  identity.start = std::move(start);
+  return identity;
+}
+
+void Rank::prepare_network() {
+  const TrainingSpec& training = spec_.training;
+  const std::int64_t samples = spec_.share_of(spec_.rank()).count;
+  if (replays()) {
+    times_ = layer_times(replay_source(training.computing.device), setup_.model);
+    times_.scale(static_cast<double>(samples) / static_cast<double>(training.batch));
+    return;
+  }
+  device_ = training.computing.make();
+  network_ = training.computing.build(setup_.model, *device_, samples);
+  network_->observe(tracing_.observer());
+  network_->initialise(training.seed);
+  if (!training.weights.empty()) load_checkpoint(training.weights, *network_);
+}
+
+std::string Rank::device_line() const {
+  if (!trains()) return "holds the weights and does not train";
+  if (device_) return "computes on " + device_->description();
+  return "computes nothing: it replays " + replay_source(spec_.training.computing.device);
+}
+
+void Rank::write_config() const {
+  RunConfig config = config_of(spec_.training, command, setup_, device_.get());
+  config.settings = spec_.settings();
+  config.parallel = spec_.parallel.config(spec_.mesh.topology);
+  config.addresses.emplace();
+  for (const net::Address& address : spec_.mesh.addresses)
+    config.addresses->push_back(address.str());
+  directory_->write(config_file, text_of(config));
+}
+
+// ---- The run.
+
+void Rank::run() {
+  spec_.mesh.log(device_line());
+  net::ExchangeSpec exchange = spec_.exchange();
+  exchange.ledger_path = directory_->file(ledger_file(spec_.rank()));
+  net::Mesh mesh = net::Mesh::join(spec_.mesh);
+  if (trains() && leads()) write_config();  // A run whose ranks never met leaves nothing.
+  net::ParameterExchange wire(exchange, host_.spans(), std::move(mesh));
+  if (trains()) {
+    train_rank(wire);
+  } else {
+    serve(wire);
+  }
+}
+
+void Rank::serve(net::ParameterExchange& wire) {
+  const std::vector<std::string> reports = wire.finish(tracing_.report(wire));
+  std::fputs(tracing_.write(reports, *directory_, setup_.model).c_str(), stdout);
+  RunSummary summary = summary_of(wire);
+  report_staleness(wire, summary);
+  directory_->write(rank_file(spec_.rank()), text_of(summary));
+  spoilt_ = host_.not_finite();
+  require_sound_weights();
+}
+
+void Rank::train_rank(net::ParameterExchange& wire) {
+  const TrainingResult result = replays() ? replay(wire) : compute(wire);
+  const std::vector<std::string> reports = wire.finish(tracing_.report(wire));
+  if (result.steps > 0) spoilt_ = host_.not_finite();
+  RunSummary summary = summary_of(wire);
+  summary.training = result;
+  const net::Topology& topology = spec_.mesh.topology;
+  summary.workers = static_cast<int>(topology.workers().size());
+  summary.mode = RankMode{topology.size, spec_.parallel.server, spec_.parallel.sync, replays()};
+  report_staleness(wire, summary);
+  std::optional<Accuracy> accuracy;
+  if (leads()) accuracy = finish_leader(result, summary);
+  std::fputs(tracing_.write(reports, *directory_, setup_.model).c_str(), stdout);
+  directory_->write(rank_file(spec_.rank()), text_of(summary));
+  require_sound_weights();
+  if (accuracy) require_finite(*accuracy, *network_);
+}
+
+TrainingResult Rank::compute(net::ParameterExchange& wire) {
+  const TrainingSpec& training = spec_.training;
+  datasets::BatchLoader loader(setup_.split.train,
+                               loader_options(training, spec_.share_of(spec_.rank())));
+  Schedule schedule = schedule_of(training, loader);
+  if (spec_.parallel.average > 0) schedule.steps_per_round = spec_.parallel.average;
+  const Exchanges exchanges = make_exchanges(spec_, network_.get(), host_, wire, schedule.steps);
+  LoopSpec loop = loop_spec(schedule);
+  if (leads()) {
+    tester_.emplace(*network_, setup_.split.test, *directory_, schedule, training.strict);
+    loop.test = [this](std::uint64_t steps) { tester_->test_between(steps); };
+  }
+  NetworkComputation computation(*network_, batches_of(loader), training.seed, looks_for_nan);
+  const TrainingResult result = train(computation, *exchanges.back(), loop);
+  report_replaced(loader);
+  return result;
+}
+
+TrainingResult Rank::replay(net::ParameterExchange& wire) {
+  Replay computation(setup_.model, times_);
+  computation.observe(tracing_.observer());
+  Schedule schedule;
+  schedule.steps = schedule.epoch_samples = spec_.training.batches;
+  const Exchanges exchanges = make_exchanges(spec_, nullptr, host_, wire, schedule.steps);
+  Exchange& exchange = exchanges.empty() ? wire : *exchanges.back();
+  return train(computation, exchange, loop_spec(schedule));
+}
+
+LoopSpec Rank::loop_spec(const Schedule& schedule) {
+  LoopSpec loop;
+  loop.schedule = schedule;
+  loop.rate = spec_.training.rate;
+  loop.batch = spec_.share_of(spec_.rank()).count;
+  loop.show = leads();
+  if (leads()) loop.metrics_path = directory_->file(metrics_file);
+  loop.beginning = [this](std::uint64_t step) { tracing_.begin_step(step); };
+  return loop;
+}
+
+// ---- After the run.
+
+/// The part of the summary that every rank has, whether it trains or not.
+RunSummary Rank::summary_of(const net::ParameterExchange& wire) const {
+  RunSummary summary;
+  summary.command = command;
+  summary.rank = spec_.rank();
+  summary.traffic = wire.traffic();
+  summary.connections = wire.connections();
+  summary.peak_memory_bytes = peak_memory_bytes();
+  return summary;
+}
+
+/// Reports the staleness that this rank's store has counted in an asynchronous run.
+void Rank::report_staleness(const net::ParameterExchange& wire, RunSummary& summary) const {
+  if (spec_.parallel.sync != net::Sync::none) return;
+  const std::vector<net::Store::Staleness> steps = wire.staleness();
+  if (!steps.empty()) {
+    directory_->write(staleness_file(spec_.rank()), text_of(staleness_rows(steps)));
+    std::fputs(staleness_report(steps).c_str(), stdout);
+  }
+  summary.lost = wire.lost();
+}
+
+std::optional<Accuracy> Rank::finish_leader(const TrainingResult& result, RunSummary& summary) {
+  for (std::size_t i = 0; network_ && i < host_.spans().size(); ++i) {
+    device_->upload(network_->parameters()[i].weights, host_.spans()[i].weights);
+  }
+  if (network_ && result.steps > 0) {
+    if (spoilt_.empty()) spoilt_ = network_->not_finite();
+    if (spoilt_.empty()) save(result.steps);
+  }
+  std::fputs(report_of(result, spec_.share_of(spec_.rank()).count, false).c_str(), stdout);
+  std::fputs(learning_report_of(result, setup_.model).c_str(), stdout);
+  std::fputs(traffic_report(*summary.traffic, spec_.rank()).c_str(), stdout);
+  std::optional<Accuracy> accuracy;
+  if (spec_.training.accuracy) {
+    accuracy = tester_->test(result.steps);
+    summary.accuracy = tools::summary_of(*accuracy);
+  }
+  directory_->write(summary_file, text_of(summary));
+  std::printf("run      %s\n", directory_->path().c_str());
+  return accuracy;
+}
+
+void Rank::save(std::uint64_t steps) const {
+  const std::map<std::string, std::string> metadata{{"network", spec_.training.model.net},
+                                                    {"steps", std::to_string(steps)},
+                                                    {"settings", spec_.settings()}};
+  save_checkpoint(directory_->file(checkpoint_file), *network_, metadata);
+  if (!spec_.training.save.empty()) save_checkpoint(spec_.training.save, *network_, metadata);
+}
+
+/// Every rank holds the last weights and checks them, so that all end alike.
+void Rank::require_sound_weights() const {
+  if (!spoilt_.empty()) throw diverged("after the last step", spoilt_);
+}
+
+}  // namespace duplex::tools

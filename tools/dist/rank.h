@@ -1,0 +1,68 @@
+// One rank of distributed training, from its start to its files.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "layers/exchange/host_parameters.h"
+#include "layers/network.h"
+#include "net/exchange/exchange.h"
+#include "tools/dist/dist_spec.h"
+#include "tools/prediction/layer_times.h"
+#include "tools/run_directory/run_directory.h"
+#include "tools/run_directory/run_summary.h"
+#include "tools/setup/setup.h"
+#include "tools/tracing/rank_tracing.h"
+#include "tools/training/evaluation.h"
+#include "tools/training/loop.h"
+#include "tools/training/tester.h"
+
+namespace duplex::tools {
+
+class Rank {
+ public:
+  /// Does all that can go wrong before the ranks meet: opens the data, makes the network, claims
+  /// the run directory. Throws Error.
+  explicit Rank(DistSpec spec);
+
+  /// Meets the other ranks and takes part until the run ends; then writes the rank's files. Throws
+  /// Error as ParameterExchange and train() do, and if the trained weights are not finite.
+  void run();
+
+ private:
+  net::Fingerprint fill_host_parameters();
+  net::Identity identity(net::Fingerprint start) const;
+  void prepare_network();
+  std::string device_line() const;
+  void write_config() const;
+
+  void serve(net::ParameterExchange& wire);
+  void train_rank(net::ParameterExchange& wire);
+  TrainingResult compute(net::ParameterExchange& wire);
+  TrainingResult replay(net::ParameterExchange& wire);
+  LoopSpec loop_spec(const Schedule& schedule);
+
+  RunSummary summary_of(const net::ParameterExchange& wire) const;
+  void report_staleness(const net::ParameterExchange& wire, RunSummary& summary) const;
+  std::optional<Accuracy> finish_leader(const TrainingResult& result, RunSummary& summary);
+  void save(std::uint64_t steps) const;
+  void require_sound_weights() const;
+
+  bool trains() const { return spec_.mesh.topology.is_worker(spec_.rank()); }
+  bool replays() const { return spec_.training.replays(); }
+  /// The first worker shows progress, tests, and saves the network that all of them have trained.
+  bool leads() const { return spec_.mesh.topology.worker_number(spec_.rank()) == 0; }
+
+  DistSpec spec_;
+  TrainingSetup setup_;
+  HostParameters host_;
+  RankTracing tracing_;
+  std::optional<RunDirectory> directory_;  ///< Set once the constructor is done.
+  LayerTimes times_;                       ///< For a replay.
+  std::unique_ptr<Device> device_;         ///< Null: a server, or a replay.
+  std::unique_ptr<Network> network_;       ///< Likewise.
+  std::optional<Tester> tester_;           ///< Set on the first worker.
+  std::string spoilt_;  ///< Name of a parameter, or of the first worker's statistic, that diverged.
+};
+
+}  // namespace duplex::tools

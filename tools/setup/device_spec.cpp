@@ -1,0 +1,61 @@
+#include "tools/setup/device_spec.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "core/clock.h"
+#include "tools/text/quartiles.h"
+
+namespace duplex::tools {
+namespace {
+
+constexpr int untimed_steps = 2, timed_steps = 5;
+
+/// Seconds of the fastest of some steps: forward and backward, without an update.
+double step_seconds(const Model& model, Device& device, std::int64_t batch) {
+  Network network(model, device, batch);
+  network.initialise(1);
+  std::vector<float> images(
+      static_cast<std::size_t>(network.model().entry(0).shape.elements() * batch));
+  RandomStream(1, stream_of("images")).fill_uniform(images.data(), images.size());
+  const std::vector<std::int32_t> labels(static_cast<std::size_t>(batch));
+  ForwardContext context;
+  context.labels = labels.data();
+  double best = std::numeric_limits<double>::infinity();
+  for (int step = 0; step < untimed_steps + timed_steps; ++step) {
+    const std::int64_t begin = clock_ns();
+    network.forward(images.data(), context);
+    network.backward();
+    device.synchronize();
+    if (step >= untimed_steps) best = std::min(best, seconds(clock_ns() - begin));
+  }
+  return best;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> DeviceSpec::make() const {
+  GpuOptions gpu;
+  for (const Precision known : {Precision::tf32, Precision::bf16})
+    if (precision == name_of(known)) gpu.precision = known;
+  return make_device(device, threads, gpu);
+}
+
+std::unique_ptr<Network> DeviceSpec::build(const Model& model, Device& on, std::int64_t batch,
+                                           bool training, std::string* said) const {
+  bool channels_last = layout == "nhwc";
+  if (layout == "measured" && training && on.choose_channels_last(false)) {
+    const double planes = step_seconds(model, on, batch);
+    on.choose_channels_last(true);
+    const double side_by_side = step_seconds(model, on, batch);
+    channels_last = side_by_side < planes;
+    if (said != nullptr)
+      *said = "layout " + std::string(channels_last ? "NHWC" : "NCHW") + ": a step takes " +
+              duration_text(side_by_side) + " in NHWC, " + duration_text(planes) + " in NCHW";
+  }
+  on.choose_channels_last(channels_last);
+  return std::make_unique<Network>(model, on, batch, training);
+}
+
+}  // namespace duplex::tools

@@ -1,0 +1,26 @@
+// A model specification: which network, and in which of its variants.
+#pragma once
+#include <string>
+
+#include "layers/model.h"
+#include "models/registry.h"
+#include "net/rendezvous/handshake.h"
+#include "tools/run_directory/run_config.h"
+
+namespace duplex::tools {
+
+struct ModelSpec {
+  std::string net;  ///< A name of models::all().
+  models::ModelOptions options;
+
+  /// Throws Error(Exit::usage), as models::build does.
+  Model build() const { return models::build(net, options); }
+  /// The model's part of config.json.
+  RunConfig config(const Model& model) const;
+};
+
+/// The fingerprint by which ranks compare a model: its name, its classes, and its trained
+/// parameters' names and sizes.
+net::Fingerprint fingerprint_of(const Model& model);
+
+}  // namespace duplex::tools

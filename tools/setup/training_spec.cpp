@@ -1,0 +1,33 @@
+#include "tools/setup/training_spec.h"
+
+#include <sstream>
+
+#include "tools/prediction/layer_times.h"
+
+namespace duplex::tools {
+
+bool TrainingSpec::replays() const {
+  return !replay_source(computing.device).empty();
+}
+
+std::string TrainingSpec::settings() const {
+  std::ostringstream text;
+  text.precision(7);  // A float has so many digits: 0.9 prints as 0.9.
+  text << "optimizer " << (optimiser.kind == OptimiserKind::adam ? "adam" : "sgd") << ", lr "
+       << rate.base;
+  if (optimiser.momentum != 0.0F)
+    text << ", momentum " << optimiser.momentum << (optimiser.nesterov ? " (nesterov)" : "");
+  if (optimiser.weight_decay != 0.0F) text << ", weight decay " << optimiser.weight_decay;
+  if (rate.warmup != 0) text << ", warmup " << rate.warmup;
+  if (!rate.boundaries.empty()) {
+    text << ", lr factor " << rate.factor << ", lr steps";
+    for (const std::uint64_t step : rate.boundaries) text << ' ' << step;
+  }
+  text << ", batch " << batch;
+  if (epochs) text << ", epochs " << *epochs;
+  if (batches != 0) text << ", batches " << batches;
+  text << ", seed " << seed << ", test fraction " << test_fraction << (mirror ? ", mirror" : "");
+  return text.str();
+}
+
+}  // namespace duplex::tools

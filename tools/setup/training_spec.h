@@ -1,0 +1,41 @@
+// A training specification: everything that local and a rank of dist need to know of a training.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/optimiser.h"
+#include "tools/setup/device_spec.h"
+#include "tools/setup/model_spec.h"
+
+namespace duplex::tools {
+
+struct TrainingSpec {
+  ModelSpec model;
+  DeviceSpec computing;
+  OptimiserSpec optimiser;
+  LearningRate rate;
+  std::int64_t batch = 32;              ///< Images.
+  std::optional<std::uint64_t> epochs;  ///< None: `batches` alone say how long.
+  std::uint64_t batches = 0;            ///< With `epochs`, whichever ends first; 0: no limit.
+  std::uint64_t seed = 1;               ///< Of weights, shuffling, dropout, mirroring.
+  bool mirror = false;                  ///< Half of the images are mirrored.
+
+  std::string datadir;
+  double test_fraction = 0.2;    ///< Part of each class, where the data set does not say.
+  bool strict = false;           ///< An image that cannot be read is an error.
+  bool accuracy = false;         ///< Test after training.
+  std::uint64_t test_every = 0;  ///< In epochs; 0: after training at most.
+  bool profile = false;          ///< Time every layer.
+
+  std::string logdir;   ///< The run directory; empty: it names itself.
+  std::string weights;  ///< safetensors file to start from; empty: none.
+  std::string save;  ///< safetensors file for the trained weights, beside the run's; empty: none.
+
+  bool trains() const { return epochs != 0; }  ///< Otherwise it only tests.
+  bool replays() const;  ///< Whether nothing is computed (tools/training/replay.h).
+  /// Everything that must be the same on all ranks of a run, as one line of text.
+  std::string settings() const;
+};
+
+}  // namespace duplex::tools
