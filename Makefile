@@ -91,7 +91,7 @@ ifneq ($(filter-out help deps carry test demo bench thesis clean,$(or $(MAKECMDG
 
 $(shell mkdir -p $(BUILD); settings='$(CXX) $(ONEDNN) $(CUDA) $(CUDA_HOME) $(PYTHON)'; \
   [ "$$(cat $(BUILD)/settings 2>/dev/null)" = "$$settings" ] || echo "$$settings" > $(BUILD)/settings)
-$(BUILD)/config.mk: make/probe.sh $(BUILD)/settings \
+$(BUILD)/config.mk: make/probe.sh make/onednn_probe.cpp core/onednn/compat.h tools/flags/command_line.cpp $(BUILD)/settings \
     $(wildcard .deps/stamp /var/lib/dpkg/status /var/lib/rpm/rpmdb.sqlite /var/lib/rpm/Packages)
 	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' CUDA='$(CUDA)' PYTHON='$(PYTHON)' bash make/probe.sh $(BUILD)
 

@@ -27,13 +27,14 @@ class Exchange {
   virtual ~Exchange() = default;
 
   virtual void begin(std::uint64_t step) = 0;
-  /// Returns when the weights of p that belong to this step are in the device's tensor.
+  /// Returns when the weights of p that belong to this step are in the memory that this exchange
+  /// serves: the device's tensor, or the parameter's span.
   virtual void await(std::size_t parameter) = 0;
-  /// Hands p's gradient over; returns without waiting for any transfer.
+  /// Hands p's gradient over; returns without waiting for the network.
   virtual void push(std::size_t parameter) = 0;
   virtual void end() = 0;
-  /// Call it between two steps. Returns when the device's tensors hold the newest weights, with
-  /// which the next step begins; does nothing where the last step left none.
+  /// Call it between two steps. Returns when that memory holds the newest weights, with which
+  /// the next step begins; does nothing where the last step left none.
   virtual void await_all() {}
 };
 

@@ -64,8 +64,8 @@ struct Tensor {
   float* data = nullptr;
 
   const Shape& shape() const { return desc.shape; }
-  /// Returns the elements in storage, padding included, which element-wise operations on equal
-  /// layouts walk over.
+  /// Returns the elements in storage of a float32 layout, padding included, which element-wise
+  /// operations on equal layouts walk over.
   std::int64_t stored() const { return static_cast<std::int64_t>(desc.bytes / sizeof(float)); }
   explicit operator bool() const { return data != nullptr; }
 };

@@ -1,6 +1,8 @@
 #include "datasets/loader.h"
 
 #include <algorithm>
+#include <string>
+#include <system_error>
 
 #include "core/error.h"
 #include "core/random.h"
@@ -74,10 +76,19 @@ BatchLoader::BatchLoader(Subset subset, const LoaderOptions& options)
     slot.batch.pixels = slot.pixels.data();
     slot.batch.labels = slot.labels.data();
   }
-  for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { work(); });
+  try {
+    for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error& error) {
+    end_threads();
+    throw Error(std::string("a thread that decodes images cannot be started: ") + error.what());
+  }
 }
 
 BatchLoader::~BatchLoader() {
+  end_threads();
+}
+
+void BatchLoader::end_threads() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;
@@ -190,7 +201,8 @@ const Batch& BatchLoader::next() {
     return mine.batch;
   }
   wanted_.notify_all();
-  ready_.wait(lock, [&] { return opened_ > step && mine.done == mine.batch.count; });
+  ready_.wait(lock, [&] { return failure_ || (opened_ > step && mine.done == mine.batch.count); });
+  if (failure_) std::rethrow_exception(failure_);
   if (mine.failure) std::rethrow_exception(mine.failure);
   return mine.batch;
 }
@@ -207,7 +219,14 @@ void BatchLoader::work() {
         wanted_.wait(lock);
         continue;
       }
-      open(slot(opened_), opened_);
+      try {
+        open(slot(opened_), opened_);
+      } catch (...) {  // There is no memory for an epoch's order.
+        failure_ = std::current_exception();
+        stop_ = true;
+        ready_.notify_all();
+        return;
+      }
       ++opened_;
       wanted_.notify_all();
       ready_.notify_all();  // The batch may be empty.

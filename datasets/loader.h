@@ -124,6 +124,7 @@ class BatchLoader {
   void open(Slot& slot, std::uint64_t step);
   void fill(Slot& slot, std::int64_t first, std::int64_t count);
   std::int32_t read_sample(float* to, std::uint32_t position, bool mirror);
+  void end_threads();
   void work();
 
   const Subset subset_;
@@ -138,6 +139,7 @@ class BatchLoader {
   std::uint64_t opened_;  ///< Steps below this one have, or had, a slot.
   std::uint64_t next_;    ///< Next step to return; the caller may still use the one before.
   bool stop_ = false;
+  std::exception_ptr failure_;  ///< What ended a thread.
   std::map<std::string, std::string> replaced_;
   std::vector<std::thread> threads_;
 };

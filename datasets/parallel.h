@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -38,7 +39,10 @@ void parallel_for(std::size_t count, int threads, const Body& body) {
       std::min(static_cast<std::size_t>(std::max(threads, 1)), std::max<std::size_t>(count, 1)) - 1;
   std::vector<std::thread> pool;
   pool.reserve(helpers);
-  for (std::size_t i = 0; i < helpers; ++i) pool.emplace_back(work);
+  try {
+    for (std::size_t i = 0; i < helpers; ++i) pool.emplace_back(work);
+  } catch (const std::system_error&) {  // Processes run short: the others do the work.
+  }
   work();
   for (std::thread& thread : pool) thread.join();
   if (failure) std::rethrow_exception(failure);

@@ -191,20 +191,23 @@ void Network::forward(const float* images, const ForwardContext& context) {
 
 void Network::begin_forward(const float* images, const ForwardContext& context) {
   context_ = context;
-  may_go_back_ = training_ && context.training && context.labels != nullptr;
+  may_go_back_ = false;
   named({}, [&] { device_.upload(bound_[0].y, images); });
 }
 
 void Network::forward_layer(std::size_t layer) {
   const Model::Entry& entry = model_.nodes()[layer];
-  if (!entry.layer || (entry.training_only && !context_.training)) return;
-  Bound& bound = bound_[layer];
-  const std::int64_t begin = clock_ns();
-  named(layer, [&] {
-    device_.begin_layer(entry.name);
-    bound.layer->forward(bound.y, bound.x, bound.p, context_);
-  });
-  observe(layer, Phase::forward, begin);
+  if (entry.layer && (!entry.training_only || context_.training)) {
+    Bound& bound = bound_[layer];
+    const std::int64_t begin = clock_ns();
+    named(layer, [&] {
+      device_.begin_layer(entry.name);
+      bound.layer->forward(bound.y, bound.x, bound.p, context_);
+    });
+    observe(layer, Phase::forward, begin);
+  }
+  if (layer + 1 == layers())
+    may_go_back_ = training_ && context_.training && context_.labels != nullptr;
 }
 
 void Network::backward() {

@@ -56,8 +56,11 @@ class Network {
   const std::vector<std::size_t>& parameters_of(std::size_t layer) const {
     return bound_[layer].parameters;
   }
+  /// Copies `images` before it returns; the labels of `context` must live until the last layer's
+  /// forward is done.
   void begin_forward(const float* images, const ForwardContext& context);
   void forward_layer(std::size_t layer);  ///< Call it once for every layer, in ascending order.
+  /// Throws Error unless a whole forward in training, with labels, came before it.
   void begin_backward();
   void backward_layer(std::size_t layer);  ///< Call it once for every layer, in descending order.
 

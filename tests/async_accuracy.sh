@@ -21,7 +21,7 @@ export OMP_WAIT_POLICY=passive  # Four ranks may share two cores.
 # accuracy SYNC RATE: trains, and prints the top-1 accuracy in per cent.
 accuracy() {
   "$duplex" launch --nodefile "$work/nodes" -- --net lenet --datadir "$data" --batch 16 --epochs 1 --threads 1 \
-    --sync "$1" --lr "$2" --accuracy --logdir "$work/$1" > "$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    --sync "$1" --lr "$2" --accuracy --logdir "$work/$1" > "$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
   sed -n 's/.*accuracy top-1 \([0-9.]*\)%.*/\1/p' "$work/log"
 }
 join=$(accuracy join 0.05)

@@ -14,12 +14,27 @@ namespace {
 
 constexpr int gzip_only = 16;  // Added to windowBits, it makes zlib accept gzip alone.
 
-/// Unpacks the member at stream.next_in and appends it to `content`.
-void unpack_member(z_stream& stream, std::vector<std::uint8_t>& content) {
+/// Deflate makes no more of a byte.
+constexpr std::size_t most_expansion = 1032;
+
+/// What the last member says of its length, where a file of this size can hold as much; the trailer
+/// is not checked before all is unpacked.
+std::size_t length_in_trailer(const std::vector<std::uint8_t>& file) {
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < 4 && i < file.size(); ++i)
+    length = length << 8 | file[file.size() - 1 - i];
+  return std::min<std::size_t>({length, most_expansion * file.size(), INT_MAX});
+}
+
+/// Unpacks the member at stream.next_in and appends it to `content`; makes room for `expected`
+/// bytes at first.
+void unpack_member(z_stream& stream, std::size_t expected, std::vector<std::uint8_t>& content) {
   std::size_t used = content.size();
+  // zlib may need room for one more byte to find that there is none.
+  content.resize(used + std::max<std::size_t>(4096, expected + 1));
   for (int status = Z_OK; status != Z_STREAM_END;) {
-    if (used == content.size()) content.resize(std::max<std::size_t>(4096, 2 * used));
     if (used >= INT_MAX) throw Error("the gzip file holds 2 GiB or more");
+    if (used == content.size()) content.resize(2 * used);
     const std::size_t room = std::min<std::size_t>(content.size() - used, INT_MAX);
     stream.next_out = content.data() + used;
     stream.avail_out = static_cast<uInt>(room);
@@ -56,7 +71,7 @@ std::vector<std::uint8_t> gunzip(const std::vector<std::uint8_t>& file) {
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, ::inflateEnd);
   std::vector<std::uint8_t> content;
   do {
-    unpack_member(stream, content);
+    unpack_member(stream, content.empty() ? length_in_trailer(file) : 0, content);
   } while (stream.avail_in > 0 && ::inflateReset(&stream) == Z_OK);
   return content;
 }

@@ -10,7 +10,10 @@ namespace duplex {
 
 /// The worker updates weights of its own (`local`); after every `every` steps, and after the last
 /// of `steps`, all workers go on with the mean of their weights. The optimiser's state stays with
-/// the worker. `wire` counts rounds, not steps, and takes the mean of what is pushed.
+/// the worker. `wire` counts rounds, not steps, and takes the mean of what is pushed. `local` must
+/// update a parameter in its push (Updates::each), since the weights leave at once. `every` is 1 or
+/// more. All arguments must outlive the exchange, which stages what travels by a HostStaging of its
+/// own.
 class AveragingExchange final : public Exchange {
  public:
   AveragingExchange(Network& network, const HostParameters& host, Exchange& wire, Exchange& local,

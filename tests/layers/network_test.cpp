@@ -366,6 +366,9 @@ TEST_P(NetworkRuns, RefusesABackwardThatNothingPrepared) {
   network.forward(batch.images.data(), batch.training());
   network.backward();
   EXPECT_THROW(network.backward(), Error) << "activations are overwritten by then";
+  network.begin_forward(batch.images.data(), batch.training());
+  network.forward_layer(0);
+  EXPECT_THROW(network.backward(), Error) << "the forward has not come to its end";
 
   Network inference(test::by_sample(), *device, batch_size, false);
   inference.initialise(1);

@@ -33,8 +33,9 @@ bool channels_aligned(const View& view, const Arrays*... arrays) {
   return !view.channels_last() || aligned<N>(arrays...);
 }
 
-/// Sums the distances from the channel's first value, which no mean is far from, and their squares.
-/// This single pass loses no more digits than two passes would.
+/// Sums the distances from the channel's first value and their squares, in a single pass. If that
+/// value lies k standard deviations from the mean, the variance loses about k^2 6e-8 of itself; two
+/// passes would lose less.
 template <class Value>
 struct BatchSums {
   View view;

@@ -1,5 +1,6 @@
 #include "core/onednn/operations/lrn.h"
 
+#include "core/error.h"
 #include "core/onednn/compat.h"
 #include "core/onednn/layout.h"
 
@@ -11,6 +12,7 @@ class OneDnnLrn final : public Lrn {
   OneDnnLrn(const ContextPtr& context, const std::string& what, const LrnSpec& spec,
             const TensorDesc& x_desc)
       : context_(context), spec_(spec) {
+    if (spec.size < 1 || spec.size % 2 == 0) throw Error("LRN: the size must be odd");
     context->enter();
     const dnnl::memory::desc given = memory_of(x_desc);
     const auto forward_pd = choose_forward(given);

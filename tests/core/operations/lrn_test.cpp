@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "tests/core/operations/gradient_check.h"
 #include "tests/core/operations/ops.h"
 #include "tests/core/operations/values.h"
@@ -76,6 +77,14 @@ TEST_P(LrnTest, Gradients) {
         EXPECT_TRUE(gradients_agree(fixture, random_inputs(fixture.op(), 5), lrn_tolerance));
       }
     }
+  }
+}
+
+TEST_P(LrnTest, RefusesAnEvenSize) {
+  for (const std::int64_t size : {0, 4}) {
+    LrnSpec spec = googlenet;
+    spec.size = size;
+    EXPECT_THROW(Fixture(*device, on_plain(*device, {{1, 8, 3, 3}}, lrn_op(spec))), Error) << size;
   }
 }
 
