@@ -173,9 +173,8 @@ TEST(Chart, HasRoundTicksAroundItsValues) {
 
 /// A ledger of a central server and a worker has weights from 1 to 3 s, gradients from 5 to 6 s.
 TEST(SequenceDiagram, TakesAnIterationFromWeightsToGradients) {
-  const auto frame = [](int rank, int peer, bool sent, bool weights, double first, double last) {
+  const auto frame = [](int peer, bool sent, bool weights, double first, double last) {
     LedgerFrame frame;
-    frame.rank = rank;
     frame.peer = peer;
     frame.sent = sent;
     frame.weights = weights;
@@ -185,8 +184,8 @@ TEST(SequenceDiagram, TakesAnIterationFromWeightsToGradients) {
     return frame;
   };
   const std::vector<std::vector<LedgerFrame>> ledgers{
-      {frame(0, 1, true, true, 1.0, 2.9), frame(0, 1, false, false, 5.0, 6.0)},
-      {frame(1, 0, false, true, 1.1, 3.0), frame(1, 0, true, false, 4.9, 5.5)}};
+      {frame(1, true, true, 1.0, 2.9), frame(1, false, false, 5.0, 6.0)},
+      {frame(0, false, true, 1.1, 3.0), frame(0, true, false, 4.9, 5.5)}};
   const Iteration iteration = sequence_diagram(ledgers, 0, 2, "title");
   EXPECT_NEAR(iteration.seconds, 5.0, 1e-9);
   EXPECT_NE(iteration.svg.find("worker 1 computes, 2000 ms"), std::string::npos) << iteration.svg;

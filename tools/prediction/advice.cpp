@@ -117,9 +117,10 @@ std::string advice(const Costs& costs, int most, int batches, std::optional<doub
     for (const int n : shown(most))
       cells.push_back(n <= usable(way, most, batches) ? figure(speedup_of(way, costs, n, batches))
                                                       : "");
-    cells.push_back(figure(best.speedup));
-    cells.push_back(std::to_string(best.workers));
-    cells.push_back(fixed(100.0 * best.speedup / best.workers, 0) + "%");
+    const bool any = usable(way, most, batches) >= 2;
+    cells.push_back(any ? figure(best.speedup) : "");
+    cells.push_back(any ? std::to_string(best.workers) : "");
+    cells.push_back(any ? fixed(100.0 * best.speedup / best.workers, 0) + "%" : "");
     table.row(std::move(cells));
   }
   std::string text = "t_grad " + duration_text(costs.grad) + ", t_comm " +

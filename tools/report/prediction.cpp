@@ -40,8 +40,10 @@ std::optional<Alone> alone_for(const RunData& run, const std::vector<RunData>& a
 /// The run once more, simulated.
 double simulated_again(const RunData& run, const Alone& alone, double comm) {
   const Model model = models::build(run.network, run.options());
-  const LayerTimes times =
+  LayerTimes times =
       alone.profile.empty() ? share_out(alone.grad, model) : read_profile(alone.profile, model);
+  // The layers' medians need not add up to the median step; simulate --from scales them, too.
+  if (times.sum() > 0.0) times.scale(alone.grad / times.sum());
   SimulationRequest request;
   request.workers = run.workers;
   request.batch = run.batch;

@@ -101,7 +101,7 @@ void add_overview(Page& page, const std::vector<RunData>& runs, const Prediction
                                                  : ""));
 }
 
-/// Runs are told apart by their colours and dashes, the same on every chart.
+/// The first six runs are told apart by their colours and dashes, the same on every chart.
 Series series_of(const std::vector<RunData>& runs, std::size_t number) {
   return {runs[number].name,
           {},

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
-#include <map>
 
 #include "net/ledger/ledger_row.h"
 #include "net/wire/frame.h"
@@ -22,8 +21,7 @@ std::vector<LedgerFrame> read_ledger(const std::string& path, bool complete) {
   std::vector<LedgerFrame> frames;
   for (const net::LedgerRow& row : read_rows<net::LedgerRow>(path, complete)) {
     if (row.kind != weights && row.kind != gradient) continue;
-    frames.push_back({row.rank, row.peer, row.sent, row.kind == weights, row.step, row.parameter,
-                      row.chunk, row.bytes, static_cast<double>(row.queued_ns) * 1e-9,
+    frames.push_back({row.peer, row.sent, row.kind == weights, row.step, row.parameter, row.bytes,
                       static_cast<double>(row.first_ns) * 1e-9,
                       static_cast<double>(row.last_ns) * 1e-9});
   }
@@ -41,10 +39,10 @@ struct Span {
   bool any() const { return to >= from; }
 };
 
-/// One thing that a worker does in an iteration, or that an owner does for it.
+/// The transfers of one worker in an iteration: of the weights that it receives, and of its
+/// gradients to their owners.
 struct Part {
-  Span weights, gradients;                         ///< Here, or gone.
-  std::map<int, Span> weights_from, gradients_to;  ///< By peer.
+  Span weights, gradients;
 };
 
 constexpr double width = 480, names = 74, right = 8, row = 30, top = 30;
@@ -92,15 +90,11 @@ Iteration sequence_diagram(const std::vector<std::vector<LedgerFrame>>& ledgers,
     for (const LedgerFrame& frame : ledgers[rank]) {
       if (frame.step != step) continue;
       Part& part = parts[rank];
-      if (frame.weights && !frame.sent) {
-        part.weights.add(frame.first, frame.last);
-        part.weights_from[frame.peer].add(frame.first, frame.last);
-      }
+      if (frame.weights && !frame.sent) part.weights.add(frame.first, frame.last);
       // When a gradient is there, its receiver knows: the sender hands it to the kernel before.
       if (!frame.weights && !frame.sent && static_cast<std::size_t>(frame.peer) < parts.size()) {
         Part& sender = parts[static_cast<std::size_t>(frame.peer)];
         sender.gradients.add(frame.first, frame.last);
-        sender.gradients_to[static_cast<int>(rank)].add(frame.first, frame.last);
       }
       if (frame.weights && frame.sent) all.add(frame.first, frame.first);
       if (!frame.weights && !frame.sent) all.add(frame.last, frame.last);

@@ -8,12 +8,12 @@ namespace duplex::tools::reports {
 
 /// A row of ledger-RANK.csv, of weights and gradients.
 struct LedgerFrame {
-  int rank = 0, peer = 0;
+  int peer = 0;
   bool sent = false, weights = false;
   std::uint64_t step = 0;
-  std::uint32_t parameter = 0, chunk = 0;
+  std::uint32_t parameter = 0;
   std::uint64_t bytes = 0;
-  double queued = 0.0, first = 0.0, last = 0.0;  ///< Seconds of the coordinator's time.
+  double first = 0.0, last = 0.0;  ///< Seconds of the coordinator's time.
 };
 
 /// Reads every ledger in the directory: rank by rank, in the order of the files. A last

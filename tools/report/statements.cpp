@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
 #include "models/registry.h"
 #include "tools/prediction/layer_times.h"
 #include "tools/scenario/scenario.h"
@@ -22,8 +23,12 @@ constexpr double close = 0.10;
 constexpr double equal = 0.99;
 
 const ThesisFigure& figure_of(const std::string& number) {
-  return *std::find_if(chapter_6().begin(), chapter_6().end(),
-                       [&](const ThesisFigure& figure) { return number == figure.number; });
+  const auto found =
+      std::find_if(chapter_6().begin(), chapter_6().end(),
+                   [&](const ThesisFigure& figure) { return number == figure.number; });
+  if (found == chapter_6().end())
+    throw Error("points.jsonl has a point of figure " + number + ", which chapter 6 does not have");
+  return *found;
 }
 
 /// The lab's in the thesis's order, or else the simulation's; with what it is.

@@ -56,7 +56,7 @@ void describe(Fields& f, AccuracyRow& r) {
 
 /// staleness-RANK.csv: the gradients of a worker's step, as an owner applied them.
 struct StalenessRow {
-  int worker = 0;  ///< Its rank.
+  int worker = 0;  ///< Its number among the workers.
   std::uint64_t step = 0;
   double mean = 0.0;  ///< Updates by others between the weights and their gradient, over chunks.
   std::uint64_t most = 0;  ///< Likewise, the most of any chunk.

@@ -8,9 +8,12 @@
 #include "core/random.h"
 #include "tools/simulation/draw.h"
 #include "tools/text/cells.h"
+#include "tools/text/table.h"
 
 namespace duplex::tools {
 namespace {
+
+constexpr double above_0 = 1e-9;
 
 bool read_rank(const std::string& text, int& rank) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
@@ -21,8 +24,10 @@ double number(const std::string& text, double least, const std::string& what) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || !std::isfinite(value) || value < least)
-    throw Error("'" + what + "': '" + text + "' is not a number from " +
-                    (least > 0.0 ? "above 0" : "0") + " on",
+    throw Error("simulate: --slow '" + what + "': '" + text + "' is not a number of " +
+                    (least < above_0   ? "0 or more"
+                     : least > above_0 ? fixed(least, 2) + " or more"
+                                       : "more than 0"),
                 Exit::usage);
   return value;
 }
@@ -66,7 +71,6 @@ Straggler Straggler::parse(const std::string& text, int ranks) {
   const Ranks who = parse_ranks(parts[0], ranks, text);
   read.first = who.first;
   read.last = who.last;
-  constexpr double above_0 = 1e-9;
   if (has(3, "lognormal")) {
     read.kind = Kind::lognormal;
     read.a = number(parts[2], 0.0, text);
@@ -80,7 +84,7 @@ Straggler Straggler::parse(const std::string& text, int ranks) {
   } else if (has(2, "")) {
     read.a = number(parts[1], above_0, text);
   } else {
-    throw Error("'" + text +
+    throw Error("simulate: --slow '" + text +
                     "' is not RANKS:FACTOR, RANKS:uniform:LOW:HIGH, RANKS:lognormal:SIGMA or "
                     "RANKS:exponential:MEAN",
                 Exit::usage);

@@ -14,9 +14,9 @@ struct Quartiles {
 /// Interpolates linearly between order statistics. All are zero if there are no values.
 Quartiles quartiles_of(std::vector<double> values);
 
-/// "12.3 ms", "1.204 s", "87 us": four significant digits at most.
+/// "12.30 ms", "1.204 s", "87.00 us".
 std::string duration_text(double seconds);
-/// "12.3 ms (12.1-12.9)".
+/// "12.30 ms (12.10-12.90)".
 std::string quartiles_text(const Quartiles& quartiles);
 
 }  // namespace duplex::tools
