@@ -176,7 +176,7 @@ class Meter {
       hear(FrameKind::ping);
     }
     const std::int64_t begin = clock_ns();
-    // What fails first shuts the socket down, which makes the other direction fail, too.
+    // The direction that fails first shuts the socket down, which makes the other one fail, too.
     std::atomic<bool> failed{false};
     std::exception_ptr first;
     const auto guarded = [&](const auto& work) {

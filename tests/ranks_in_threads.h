@@ -26,7 +26,7 @@ struct Ports {
   std::vector<Address> addresses;
 };
 
-/// How a rank ended.
+/// The end of a rank: whether it went well, or the error.
 struct Outcome {
   bool ok = false;
   Exit code = Exit::ok;

@@ -17,8 +17,8 @@ constexpr int gzip_only = 16;  // Added to windowBits, it makes zlib accept gzip
 /// Deflate makes no more of a byte.
 constexpr std::size_t most_expansion = 1032;
 
-/// What the last member says of its length, where a file of this size can hold as much; the trailer
-/// is not checked before all is unpacked.
+/// Returns the unpacked length that the last member's trailer gives, at most what a file of this
+/// size can hold. The trailer may be wrong: it is checked when all is unpacked.
 std::size_t length_in_trailer(const std::vector<std::uint8_t>& file) {
   std::size_t length = 0;
   for (std::size_t i = 0; i < 4 && i < file.size(); ++i)

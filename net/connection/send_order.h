@@ -49,7 +49,7 @@ class SendOrder {
   /// here.
   static constexpr std::chrono::milliseconds linger{1};
 
-  /// What the connection has to tell the semaphore for weights (QueuedSemaphore).
+  /// A request to the semaphore for weights (QueuedSemaphore), which the connection passes on.
   enum class Tell { nothing, want, leave, step_aside, step_aside_waiting };
 
   /// `transfer`: number of frames of weights in one transfer; 0: weights take no turns.

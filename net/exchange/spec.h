@@ -1,4 +1,4 @@
-// How ranks exchange: by which rule, what travels in which order, and how long ranks wait.
+// The specification of an exchange: its rule, what travels in which order, how long ranks wait.
 #pragma once
 #include <chrono>
 #include <cstddef>

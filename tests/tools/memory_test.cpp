@@ -1,4 +1,4 @@
-// How much memory a rank takes, in copies of the network's weights.
+// Tests the memory that a rank takes, in copies of the network's weights.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

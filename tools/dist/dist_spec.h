@@ -1,4 +1,4 @@
-// What a rank of dist is to do, as plain values.
+// The specification of one rank of dist: its training, how ranks train together, and the mesh.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// How workers train together (Appendix C.3): dist follows it, simulate plays it and a run's config
-// tells it.
+// The way in which workers train together (Appendix C.3): dist follows it, simulate plays it, and
+// config.json tells it.
 #pragma once
 #include <cstdint>
 #include <string>
