@@ -1,10 +1,19 @@
-// docs/run-directory.md against the code: its tables have every key and every column.
+// docs/run-directory.md against the code: its tables have every key and every column; who owns a
+// directory.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <fstream>
+#include <memory>
+#include <thread>
+#include <vector>
 
+#include "core/error.h"
+#include "tests/temporary_folder.h"
 #include "tests/tools/key_lister.h"
 #include "tests/tools/program.h"
+#include "tools/run_directory/run_directory.h"
 
 namespace duplex::tools {
 namespace {
@@ -63,6 +72,31 @@ TEST(RunDirectoryPage, HasTheKeysOfRecordedFiles) {
   }
   check(recorded + "transport/transport-ps.json", table_of("## transport-ROLE.json"));
   check(recorded + "local/profile.json", table_of("## profile.json"));
+}
+
+/// Exactly one of all programs that want a directory at the same moment gets it. More threads than
+/// cores run through the same directories, so that they interrupt each other between all steps.
+TEST(RunDirectory, BelongsToOneOfThoseThatWantItAtOnce) {
+  const TemporaryFolder folder;
+  constexpr int directories = 400;
+  for (int round = 0; round < 10; ++round) {
+    std::array<std::atomic<int>, directories> owners{};
+    std::vector<std::vector<std::unique_ptr<RunDirectory>>> owned(8);
+    std::vector<std::thread> threads;
+    for (auto& mine : owned)
+      threads.emplace_back([&, round] {
+        for (int i = 0; i < directories; ++i) try {
+            const std::string path = folder / (std::to_string(round) + "-" + std::to_string(i));
+            mine.push_back(std::make_unique<RunDirectory>(path, "local", "lenet",
+                                                          std::vector<std::string>{"config.json"}));
+            ++owners[static_cast<std::size_t>(i)];
+          } catch (const Error&) {
+          }
+      });
+    for (std::thread& thread : threads) thread.join();
+    for (int i = 0; i < directories; ++i)
+      ASSERT_EQ(owners[static_cast<std::size_t>(i)], 1) << "round " << round << ", directory " << i;
+  }
 }
 
 }  // namespace

@@ -34,23 +34,34 @@ void make_directory(const std::string& path) {
   if (error) throw Error("run directory " + path + " cannot be made: " + error.message());
 }
 
-/// Creates and locks an empty file, or locks the one that is there. Returns its descriptor, or -1
-/// if it is not empty or belongs to a program that still runs.
+/// Creates an empty file and locks it, or locks the empty one that is there. Returns its
+/// descriptor, or -1 if it is not empty or belongs to another program. A program that meets it
+/// between its creation and its lock may lock it first, and then owns it.
 int claimed(const std::string& file) {
-  const int made = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (made >= 0) {
-    ::flock(made, LOCK_EX | LOCK_NB);
-    return made;
+  for (;;) {
+    int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const bool made = descriptor >= 0;
+    if (!made && errno != EEXIST)
+      throw Error(file + " cannot be made: " + std::generic_category().message(errno));
+    if (!made) {
+      descriptor = ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+      if (descriptor < 0 && errno == ENOENT) continue;
+      if (descriptor < 0) return -1;
+    }
+    if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+      if (made && errno != EWOULDBLOCK) return descriptor;  // This file system has no locks.
+      ::close(descriptor);
+      return -1;
+    }
+    struct stat locked {};
+    struct stat there {};
+    const bool same = ::fstat(descriptor, &locked) == 0 && ::lstat(file.c_str(), &there) == 0 &&
+                      locked.st_dev == there.st_dev && locked.st_ino == there.st_ino;
+    if (same && S_ISREG(locked.st_mode) && locked.st_size == 0) return descriptor;
+    ::close(descriptor);
+    if (same) return -1;
+    // Its owner gave it up, or wrote the whole file in its place, before the lock.
   }
-  if (errno != EEXIST)
-    throw Error(file + " cannot be made: " + std::generic_category().message(errno));
-  const int there = ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  struct stat status {};
-  if (there >= 0 && ::flock(there, LOCK_EX | LOCK_NB) == 0 && ::fstat(there, &status) == 0 &&
-      S_ISREG(status.st_mode) && status.st_size == 0)
-    return there;
-  if (there >= 0) ::close(there);
-  return -1;
 }
 
 }  // namespace
