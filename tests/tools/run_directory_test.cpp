@@ -78,25 +78,22 @@ TEST(RunDirectoryPage, HasTheKeysOfRecordedFiles) {
 /// cores run through the same directories, so that they interrupt each other between all steps.
 TEST(RunDirectory, BelongsToOneOfThoseThatWantItAtOnce) {
   const TemporaryFolder folder;
-  constexpr int directories = 400;
-  for (int round = 0; round < 10; ++round) {
-    std::array<std::atomic<int>, directories> owners{};
-    std::vector<std::vector<std::unique_ptr<RunDirectory>>> owned(8);
-    std::vector<std::thread> threads;
-    for (auto& mine : owned)
-      threads.emplace_back([&, round] {
-        for (int i = 0; i < directories; ++i) try {
-            const std::string path = folder / (std::to_string(round) + "-" + std::to_string(i));
-            mine.push_back(std::make_unique<RunDirectory>(path, "local", "lenet",
-                                                          std::vector<std::string>{"config.json"}));
-            ++owners[static_cast<std::size_t>(i)];
-          } catch (const Error&) {
-          }
-      });
-    for (std::thread& thread : threads) thread.join();
-    for (int i = 0; i < directories; ++i)
-      ASSERT_EQ(owners[static_cast<std::size_t>(i)], 1) << "round " << round << ", directory " << i;
-  }
+  constexpr std::size_t directories = 400;
+  std::array<std::atomic<int>, directories> owners{};
+  std::vector<std::vector<std::unique_ptr<RunDirectory>>> owned(8);
+  std::vector<std::thread> threads;
+  for (auto& mine : owned)
+    threads.emplace_back([&] {
+      for (std::size_t i = 0; i < directories; ++i) try {
+          mine.push_back(std::make_unique<RunDirectory>(folder / std::to_string(i), "local",
+                                                        "lenet",
+                                                        std::vector<std::string>{"config.json"}));
+          ++owners[i];
+        } catch (const Error&) {
+        }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = 0; i < directories; ++i) EXPECT_EQ(owners[i], 1) << "directory " << i;
 }
 
 }  // namespace
