@@ -24,18 +24,18 @@ using simulation::Outcome;
 using simulation::Recorder;
 using simulation::Spec;
 
-void say_what_is_done(const SimulateFlags& flags, const Spec& spec) {
+void say_what_is_done(const SimulateFlags& flags, const Scenario& scenario, const Spec& spec) {
   const double done = batches_of(spec);
   if (done > static_cast<double>(flags.batches))
     std::fprintf(stderr, "%lld batches are no multiple of %zu workers: they do %.0f, %llu each\n",
                  static_cast<long long>(flags.batches), spec.part.size(), done,
                  static_cast<unsigned long long>(spec.steps));
   const std::size_t parts = spec.part.size();
-  if (spec.sync == net::Sync::split && flags.batch % static_cast<std::int64_t>(parts) != 0)
+  if (spec.sync == net::Sync::split && scenario.batch % static_cast<std::int64_t>(parts) != 0)
     std::fprintf(stderr,
                  "a batch of %lld is no multiple of %zu workers: the largest part is %.0f of it\n",
-                 static_cast<long long>(flags.batch), parts,
-                 spec.part.front() * static_cast<double>(flags.batch));
+                 static_cast<long long>(scenario.batch), parts,
+                 spec.part.front() * static_cast<double>(scenario.batch));
 }
 
 void print(const SimulateFlags& flags, const Scenario& scenario, const Spec& spec,
@@ -85,7 +85,7 @@ int simulate(int argc, const char* const* argv) {
   for (const std::string& note : notes) std::fprintf(stderr, "%s\n", note.c_str());
 
   if (flags.output == "csv") {
-    say_what_is_done(flags, spec_of(request, scenario, flags.workers));
+    say_what_is_done(flags, scenario, spec_of(request, scenario, flags.workers));
     for (int n = 1; n <= flags.workers; ++n) {
       const Spec spec = spec_of(request, scenario, n);
       std::printf("%s%.9g", n > 1 ? ";" : "",
@@ -96,7 +96,7 @@ int simulate(int argc, const char* const* argv) {
     return 0;
   }
   const Spec spec = spec_of(request, scenario, flags.workers);
-  say_what_is_done(flags, spec);
+  say_what_is_done(flags, scenario, spec);
   std::optional<RunWriter> writer;
   std::optional<Recorder> recorder;
   if (flags.writes()) {

@@ -17,7 +17,7 @@ std::string receiving(FrameKind kind) {
 
 }  // namespace
 
-Connection::Connection(Link link, ConnectionOwner& owner, Ledger& ledger,
+Connection::Connection(Link link, ConnectionHandler& owner, Ledger& ledger,
                        std::chrono::milliseconds timeout)
     : link_(std::move(link)),
       owner_(owner),
@@ -55,7 +55,7 @@ void Connection::keep_to(ReceiveWindow& window, std::function<void()> changed) {
 
 void Connection::take_turns(bool gradients, std::size_t transfer) {
   queue_.take_turns(gradients, transfer,
-                    [this](SendOrder::Tell what) { owner_.weights_turn(link_.rank, what); });
+                    [this](SendOrder::TurnRequest what) { owner_.weights_turn(link_.rank, what); });
 }
 
 void Connection::send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const void* payload,

@@ -39,9 +39,9 @@ struct Notice {
 };
 
 /// A connection calls its owner through this interface, from its two threads.
-class ConnectionOwner {
+class ConnectionHandler {
  public:
-  virtual ~ConnectionOwner() = default;
+  virtual ~ConnectionHandler() = default;
 
   /// Returns where to put the payload of this header, the next `header.length` bytes. Throws
   /// ProtocolError if such a frame may not come now; nothing of the payload has been read then.
@@ -57,7 +57,7 @@ class ConnectionOwner {
   virtual void notice(int peer, Notice notice) = 0;
   /// Tells what this connection wants done with its turn to send weights (take_turns,
   /// grant_weights).
-  virtual void weights_turn(int peer, SendOrder::Tell what) = 0;
+  virtual void weights_turn(int peer, SendOrder::TurnRequest what) = 0;
   /// The connection has failed and is of no more use. Each thread calls it at most once.
   virtual void failed(int peer, std::exception_ptr cause) = 0;
 };
@@ -71,7 +71,8 @@ class Connection {
   /// Adds the handshake's frames to the ledger. A frame must get through, and the next one must
   /// come, within `timeout`; the sending thread sends a `heartbeat` when it has had nothing to send
   /// for a quarter of it.
-  Connection(Link link, ConnectionOwner& owner, Ledger& ledger, std::chrono::milliseconds timeout);
+  Connection(Link link, ConnectionHandler& owner, Ledger& ledger,
+             std::chrono::milliseconds timeout);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -150,7 +151,7 @@ class Connection {
   void record(const FrameHeader& header, bool sent, std::int64_t queued, std::int64_t first);
 
   Link link_;
-  ConnectionOwner& owner_;
+  ConnectionHandler& owner_;
   std::chrono::milliseconds timeout_;
   const bool loopback_;
   Ledger::Lane& sent_;

@@ -11,10 +11,10 @@ namespace duplex::net {
 /// them from the thread whose call made it so, and holds no lock meanwhile.
 class QueuedSemaphore {
  public:
-  using Tell = std::function<void(int who)>;
+  using Callback = std::function<void(int who)>;
   /// `granted`: it is the turn of `who`. `wanted`: the holder, `who`, should step aside when it
   /// can.
-  QueuedSemaphore(Tell granted, Tell wanted)
+  QueuedSemaphore(Callback granted, Callback wanted)
       : granted_(std::move(granted)), wanted_(std::move(wanted)) {}
 
   /// Takes the place that `who` has kept in the queue, or the last one. Returns false if `who`
@@ -36,7 +36,7 @@ class QueuedSemaphore {
   std::deque<Place>::iterator place_of(int who);
   void grant_next(std::unique_lock<std::mutex> lock);
 
-  const Tell granted_, wanted_;
+  const Callback granted_, wanted_;
   /// Guards all below. The threads of all connections take it, and take no other lock meanwhile.
   std::mutex mutex_;
   int holder_ = nobody;

@@ -49,15 +49,15 @@ void SendOrder::urgent(Outgoing frame, bool first_of_all) {
   urgent_.insert(first_of_all ? urgent_.begin() : urgent_.end(), std::move(frame));
 }
 
-SendOrder::Tell SendOrder::data(Outgoing frame) {
+SendOrder::TurnRequest SendOrder::data(Outgoing frame) {
   const bool weights = frame.header.kind == FrameKind::weights;
   frame.number = numbered_++;
   Heap& heap = weights ? weights_ : gradients_;
   heap.push_back(std::move(frame));
   std::push_heap(heap.begin(), heap.end(), after);
-  if (!weights || weights_turn_ != Turn::none) return Tell::nothing;
+  if (!weights || weights_turn_ != Turn::none) return TurnRequest::nothing;
   weights_turn_ = Turn::asked;
-  return Tell::want;
+  return TurnRequest::want;
 }
 
 void SendOrder::last(Outgoing frame) {
@@ -74,7 +74,7 @@ void SendOrder::grant_weights() {
   weights_turn_ = Turn::held;
 }
 
-SendOrder::Tell SendOrder::mind(Deadline now) {
+SendOrder::TurnRequest SendOrder::mind(Deadline now) {
   mind_gradients(now);
   return mind_weights();
 }
@@ -98,21 +98,21 @@ void SendOrder::mind_gradients(Deadline now) {
 
 /// Leaves the turn for weights after a transfer, and steps aside when nothing is queued or another
 /// should go first.
-SendOrder::Tell SendOrder::mind_weights() {
+SendOrder::TurnRequest SendOrder::mind_weights() {
   if (std::exchange(gave_up_, false)) {
     // The semaphore has been told; more weights may have been queued meanwhile.
     weights_turn_ = weights_.empty() ? Turn::none : Turn::asked;
-    return weights_turn_ == Turn::asked ? Tell::want : Tell::nothing;
+    return weights_turn_ == Turn::asked ? TurnRequest::want : TurnRequest::nothing;
   }
-  if (weights_turn_ != Turn::held) return Tell::nothing;
+  if (weights_turn_ != Turn::held) return TurnRequest::nothing;
   const bool over = left_of_transfer_ == 0, waits = !weights_.empty();
-  if (!over && waits && !wanted_) return Tell::nothing;
+  if (!over && waits && !wanted_) return TurnRequest::nothing;
   if (over) left_of_transfer_ = transfer_;
   wanted_ = false;
   weights_turn_ = Turn::asked;  // If more weights come, mind() asks again, not data().
   gave_up_ = over || !waits;
-  if (over) return Tell::leave;
-  return waits ? Tell::step_aside_waiting : Tell::step_aside;
+  if (over) return TurnRequest::leave;
+  return waits ? TurnRequest::step_aside_waiting : TurnRequest::step_aside;
 }
 
 bool SendOrder::take(Outgoing& frame) {

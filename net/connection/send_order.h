@@ -50,7 +50,7 @@ class SendOrder {
   static constexpr std::chrono::milliseconds linger{1};
 
   /// A request to the semaphore for weights (QueuedSemaphore), which the connection passes on.
-  enum class Tell { nothing, want, leave, step_aside, step_aside_waiting };
+  enum class TurnRequest { nothing, want, leave, step_aside, step_aside_waiting };
 
   /// `transfer`: number of frames of weights in one transfer; 0: weights take no turns.
   void take_turns(bool gradients, std::size_t transfer,
@@ -58,7 +58,7 @@ class SendOrder {
 
   void urgent(Outgoing frame, bool first_of_all = false);
   /// Numbers and queues weights or a gradient. Returns `want` or `nothing`, for the semaphore.
-  Tell data(Outgoing frame);
+  TurnRequest data(Outgoing frame);
   void last(Outgoing frame);
 
   /// Returns false if gradients had not asked for a turn.
@@ -69,7 +69,7 @@ class SendOrder {
 
   /// Looks after the turns. Call it before take(), again and again, and tell the semaphore what it
   /// returns, until that is `nothing`.
-  Tell mind(Deadline now);
+  TurnRequest mind(Deadline now);
   /// Takes the first of the frames that may leave. Returns false if there is none.
   bool take(Outgoing& frame);
   /// When mind() will have something to do although nothing has been queued.
@@ -85,7 +85,7 @@ class SendOrder {
 
   static bool after(const Outgoing& a, const Outgoing& b);
   void mind_gradients(Deadline now);
-  Tell mind_weights();
+  TurnRequest mind_weights();
 
   Queue urgent_, last_;
   Heap gradients_, weights_;

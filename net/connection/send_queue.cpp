@@ -20,14 +20,14 @@ void SendQueue::urgent(Outgoing frame, bool first_of_all) {
 }
 
 void SendQueue::data(Outgoing frame) {
-  SendOrder::Tell wants;
+  SendOrder::TurnRequest wants;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     frame.queued = clock_ns();  // Under the lock, so that stamps tell which frames waited together.
     wants = order_.data(std::move(frame));
     changed_.notify_all();
   }
-  if (wants != SendOrder::Tell::nothing) turn_(wants);
+  if (wants != SendOrder::TurnRequest::nothing) turn_(wants);
 }
 
 void SendQueue::last(Outgoing frame) {
@@ -58,8 +58,8 @@ void SendQueue::want_weights_turn() {
 bool SendQueue::take_now(std::unique_lock<std::mutex>& lock, Outgoing& frame) {
   busy_ = false;
   for (;;) {
-    const SendOrder::Tell what = order_.mind(Clock::now());
-    if (what == SendOrder::Tell::nothing) break;
+    const SendOrder::TurnRequest what = order_.mind(Clock::now());
+    if (what == SendOrder::TurnRequest::nothing) break;
     lock.unlock();  // turn_ may call this queue, or another that calls it.
     turn_(what);
     lock.lock();

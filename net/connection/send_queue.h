@@ -14,7 +14,7 @@ class SendQueue {
   /// Tells the semaphore for weights what this queue wants, without holding the lock: `want` from
   /// data(), so that connections ask in the order in which they are given weights, the rest from
   /// take() and next().
-  using WeightsTurn = std::function<void(SendOrder::Tell)>;
+  using WeightsTurn = std::function<void(SendOrder::TurnRequest)>;
 
   /// See SendOrder::take_turns().
   void take_turns(bool gradients, std::size_t transfer, WeightsTurn turn);

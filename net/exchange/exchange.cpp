@@ -64,7 +64,7 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
 }
 
 void ParameterExchange::connect(Link link) {
-  ConnectionOwner& owner = *this;
+  ConnectionHandler& owner = *this;
   auto connection = std::make_unique<Connection>(std::move(link), owner, ledger_, spec_.timeout);
   flow_.attach(*connection);
   if (spec_.semaphore)
@@ -248,7 +248,7 @@ void ParameterExchange::notice(int peer, Notice notice) {
   }
 }
 
-void ParameterExchange::weights_turn(int peer, SendOrder::Tell what) {
+void ParameterExchange::weights_turn(int peer, SendOrder::TurnRequest what) {
   if (server_) server_->weights_turn(peer, what);
 }
 

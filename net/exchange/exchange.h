@@ -43,7 +43,7 @@ Fingerprint fingerprint_of(const std::string& text, const std::vector<Span>& spa
 /// first cause is thrown on every rank, as Error with its exit code, from whichever call waits or
 /// comes next. Destroying an exchange that has not finished tells the other ranks and ends their
 /// run.
-class ParameterExchange final : public duplex::Exchange, private ConnectionOwner {
+class ParameterExchange final : public duplex::Exchange, private ConnectionHandler {
  public:
   /// `spans` have the same names and counts on every rank, in forward order.
   ParameterExchange(const ExchangeSpec& spec, std::vector<Span> spans, Mesh mesh);
@@ -93,14 +93,14 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionOwner
   void connect(Link link);
   void start();
 
-  // ConnectionOwner, called by the connections' threads.
+  // ConnectionHandler, called by the connections' threads.
 
   Reservation reserve(int peer, const FrameHeader& header) override;
   void commit(const Reservation& reservation) override;
   void copy_payload(int peer, const Outgoing& frame, float* to) override;
   void sent(const Outgoing& frame) override;
   void notice(int peer, Notice notice) override;
-  void weights_turn(int peer, SendOrder::Tell what) override;
+  void weights_turn(int peer, SendOrder::TurnRequest what) override;
   void failed(int peer, std::exception_ptr cause) override;
 
   void await_last_weights();

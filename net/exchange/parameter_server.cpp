@@ -114,20 +114,20 @@ bool ParameterServer::release_turn(int peer) {
   return true;
 }
 
-void ParameterServer::weights_turn(int peer, SendOrder::Tell what) {
+void ParameterServer::weights_turn(int peer, SendOrder::TurnRequest what) {
   switch (what) {
-    case SendOrder::Tell::want:
+    case SendOrder::TurnRequest::want:
       weights_turn_.ask(peer);
       if (context_.peers.lost(peer)) weights_turn_.leave(peer);
       break;
-    case SendOrder::Tell::leave:
+    case SendOrder::TurnRequest::leave:
       weights_turn_.leave(peer);
       break;
-    case SendOrder::Tell::step_aside:
-    case SendOrder::Tell::step_aside_waiting:
-      weights_turn_.step_aside(peer, what == SendOrder::Tell::step_aside_waiting);
+    case SendOrder::TurnRequest::step_aside:
+    case SendOrder::TurnRequest::step_aside_waiting:
+      weights_turn_.step_aside(peer, what == SendOrder::TurnRequest::step_aside_waiting);
       break;
-    case SendOrder::Tell::nothing:
+    case SendOrder::TurnRequest::nothing:
       break;
   }
 }

@@ -61,7 +61,7 @@ class ParameterServer {
   /// not.
   bool ask_turn(int peer);
   bool release_turn(int peer);
-  void weights_turn(int peer, SendOrder::Tell what);
+  void weights_turn(int peer, SendOrder::TurnRequest what);
 
   /// In an asynchronous run: the worker of that rank pushes no more, or is lost.
   void done(int rank, bool lost);

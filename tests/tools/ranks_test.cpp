@@ -63,10 +63,10 @@ TEST_F(Ranks, ReplayWaitsWhereItWouldCompute) {
 
 TEST_F(Ranks, ReplayWantsAProfileThatFits) {
   write_two_nodes();
-  const auto rank = [&](const std::string& device) {
-    return run({"dist", "--net", "lenet", "--device", device, "--batches", "1", "--nodefile",
-                folder_ / "nodes", "--index", "0", "--logdir", folder_ / "replay", "--timeout",
-                "1"});
+  const auto rank = [&](const std::string& device, const char* batch = "8") {
+    return run({"dist", "--net", "lenet", "--device", device, "--batch", batch, "--batches", "1",
+                "--nodefile", folder_ / "nodes", "--index", "0", "--logdir", folder_ / "replay",
+                "--timeout", "1"});
   };
   ASSERT_EQ(run(arguments("local", "profiled", 8, {"--profile", "--batches", "3"})).exit, 0);
   const std::string profile = folder_ / "profiled/profile.json";
@@ -84,6 +84,9 @@ TEST_F(Ranks, ReplayWantsAProfileThatFits) {
   other.replace(other.find("\"conv2\""), 7, "\"conv9\"");
   write_text(folder_ / "other.json", other);
   refused("replay:" + (folder_ / "other.json"), "conv2", 1);
+  const Result sixteen = rank("replay:" + profile, "16");
+  EXPECT_EQ(sixteen.exit, 1);
+  EXPECT_NE(sixteen.err.find("is of batches of 8, not of 16"), std::string::npos) << sixteen.err;
 }
 
 TEST_F(Ranks, ThoseOfOneMachineShareItsCores) {

@@ -163,6 +163,23 @@ TEST(SimulateCommand, TakesWhatRunsHaveMeasured) {
   EXPECT_NE(result.out.find("speedup  1.33"), std::string::npos) << result.out;
 }
 
+TEST(SimulateCommand, TakesTheBatchThatItsTimesAreOf) {
+  const TemporaryFolder folder;
+  const std::string recorded = "tests/tools/recorded_run/local";
+  const Words split{"simulate",  "--net", "lenet",  "--rate", "1Gbit/s",
+                    "--workers", "3",     "--sync", "split"};
+  for (const Words& times :
+       {Words{"--from", recorded}, {"--profile", recorded + "/profile.json"}}) {
+    const Result result = run(plus(plus(split, times), {"--logdir", folder / times[0]}));
+    ASSERT_EQ(result.exit, 0) << result.err;
+    EXPECT_NE(result.err.find("a batch of 8 is no multiple of 3"), std::string::npos) << result.err;
+    EXPECT_EQ(json_of(folder / (times[0] + "/config.json"))["batch"], 8);
+    const Result other = run(plus(plus(split, times), {"--batch", "16"}));
+    EXPECT_EQ(other.exit, 1);
+    EXPECT_NE(other.err.find("is of batches of 8, not of 16"), std::string::npos) << other.err;
+  }
+}
+
 TEST(SimulateCommand, PrintsSpeedupsOfAllNumbersOfWorkers) {
   const Result result = run({"simulate", "--net", "lenet", "--t-grad", "0.02", "--rate",
                              "100Mbit/s", "--workers", "3", "--output", "csv"});

@@ -71,7 +71,7 @@ void Rank::prepare_network() {
   const TrainingSpec& training = spec_.training;
   const std::int64_t samples = spec_.share_of(spec_.rank()).count;
   if (replays()) {
-    times_ = layer_times(replay_source(training.computing.device), setup_.model);
+    times_ = layer_times(replay_source(training.computing.device), setup_.model, training.batch);
     times_.scale(static_cast<double>(samples) / static_cast<double>(training.batch));
     return;
   }

@@ -52,7 +52,9 @@ void SimulateFlags::add_to(CLI::App& app) {
       ->check(between(1, 8192));
   app.add_option("--batches", batches, "batches of the whole training, D (default 128)")
       ->check(between(1, 1e9));
-  app.add_option("--batch", batch, "images a batch, which split shares out (default 32)")
+  app.add_option(
+         "--batch", batch,
+         "images a batch, which split shares out (default: those of --profile or --from, else 32)")
       ->check(between(1, 1e9));
   add_parallel_flags(app, parallel);
   app.add_option("--slow", slow,
@@ -97,10 +99,6 @@ void SimulateFlags::resolve() const {
     throw Error("simulate: " + std::to_string(workers) + " workers for " + std::to_string(batches) +
                     " batches: some would have none",
                 Exit::usage);
-  if (parallel.splits() && workers > batch)
-    throw Error("simulate: " + std::to_string(workers) + " workers for a batch of " +
-                    std::to_string(batch) + ": some would have nothing of it",
-                Exit::usage);
   if (output == "csv" && (writes() || !lose.empty()))
     throw Error(
         "simulate: --output csv is of many runs; it goes without --logdir, --trace and "
@@ -113,7 +111,6 @@ SimulationRequest SimulateFlags::request() const {
   request.parallel = parallel;
   request.workers = workers;
   request.batches = batches;
-  request.batch = batch;
   request.seed = seed;
   request.latency = latency;
   request.queue = queue;
@@ -140,7 +137,7 @@ RunConfig SimulateFlags::config(const Scenario& scenario, const net::Topology& t
   RunConfig config = model.config(scenario.model);
   config.command = "simulate";
   config.settings = parallel.settings();
-  config.batch = batch;
+  config.batch = scenario.batch;
   config.seed = seed;
   config.device = "none: simulated";
   config.replayed = config.simulated = true;
@@ -164,6 +161,7 @@ Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes
   double owner_rate = flags.owner_rate.empty() ? 0.0 : parse_rate(flags.owner_rate);
   std::string profile = flags.profile;
   std::optional<double> run_grad;  // t_grad of the whole run that the profile is of.
+  std::optional<std::int64_t> batch = flags.batch;
   const auto note = [&](const std::string& what, const std::string& from) {
     notes.push_back(what + " from " + from);
   };
@@ -177,6 +175,11 @@ Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes
     }
     if (!grad && profile.empty() && measured.grad) {
       grad = measured.grad;
+      if (batch && measured.batch && *batch != *measured.batch)
+        throw Error("simulate: " + from + " has not measured batches of " + std::to_string(*batch) +
+                        ": leave --batch out, or give a run of that batch",
+                    Exit::usage);
+      batch = measured.batch;
       note("t_grad " + duration_text(*grad), from);
     }
     if (!comm && flags.rate.empty() && measured.comm) {
@@ -191,8 +194,10 @@ Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes
   if (profile.empty() && !grad)
     throw Error("simulate: no times; give --profile, --t-grad, or --from a run of local",
                 Exit::usage);
-  LayerTimes times = profile.empty() ? share_out(*grad, model) : read_profile(profile, model);
+  LayerTimes times =
+      profile.empty() ? share_out(*grad, model) : read_profile(profile, model, batch);
   if (!(times.sum() > 0.0)) throw Error("profile " + profile + ": no layer takes any time");
+  if (!times.batch) times.batch = batch;
   if (run_grad) {
     // If the machine is disturbed, the layers' medians add up to less than the median step, which
     // is what estimate takes of the same run.
@@ -206,6 +211,10 @@ Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes
   Scenario found = comm ? Scenario::with_comm(model, times, *comm)
                         : Scenario::with_rate(model, times, parse_rate(flags.rate));
   found.owner_rate = owner_rate;
+  if (flags.parallel.splits() && flags.workers > found.batch)
+    throw Error("simulate: " + std::to_string(flags.workers) + " workers for a batch of " +
+                    std::to_string(found.batch) + ": some would have nothing of it",
+                Exit::usage);
   return found;
 }
 

@@ -22,7 +22,8 @@ struct SimulateFlags {
   double queue = 1e6;
   std::optional<double> unfair;
   int workers = 0, records = 32;
-  std::int64_t batches = 128, batch = 32;
+  std::int64_t batches = 128;
+  std::optional<std::int64_t> batch;
   std::uint64_t seed = 1, trace_steps = 10;
   double latency = 50e-6;
   std::optional<double> resolution;

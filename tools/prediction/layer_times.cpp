@@ -27,13 +27,15 @@ void LayerTimes::scale(double factor) {
   for (double& seconds : backward) seconds *= factor;
 }
 
-LayerTimes read_profile(const std::string& path, const Model& model) {
+LayerTimes read_profile(const std::string& path, const Model& model,
+                        std::optional<std::int64_t> batch) {
   if (!std::ifstream(path)) {
     throw Error("profile " + path + " cannot be read: " + std::generic_category().message(errno) +
                 "; local --profile writes one, or give t_grad in seconds (replay:0.763)");
   }
   const ProfileFile profile = read_profile_file(path);
   LayerTimes times;
+  times.batch = profile.batch;
   times.forward.resize(model.nodes().size());
   times.backward.resize(model.nodes().size());
   for (std::size_t node = 1; node < model.nodes().size(); ++node) {
@@ -55,6 +57,11 @@ LayerTimes read_profile(const std::string& path, const Model& model) {
     throw Error("profile " + path + " has " + std::to_string(profile.layers.size()) + " layers, " +
                 model.title() + " has " + std::to_string(model.nodes().size() - 1));
   }
+  if (batch && profile.batch != *batch) {
+    throw Error("profile " + path + " is of batches of " + std::to_string(profile.batch) +
+                ", not of " + std::to_string(*batch) +
+                ": give that --batch, or profile again with this one");
+  }
   return times;
 }
 
@@ -74,10 +81,10 @@ std::string replay_source(const std::string& device) {
   return device.rfind(prefix, 0) == 0 ? device.substr(prefix.size()) : "";
 }
 
-LayerTimes layer_times(const std::string& source, const Model& model) {
+LayerTimes layer_times(const std::string& source, const Model& model, std::int64_t batch) {
   char* end = nullptr;
   const double seconds = std::strtod(source.c_str(), &end);
-  if (end == source.c_str() || *end != '\0') return read_profile(source, model);
+  if (end == source.c_str() || *end != '\0') return read_profile(source, model, batch);
   if (!std::isfinite(seconds) || seconds <= 0.0) {
     throw Error("--device replay:" + source + ": t_grad must be above 0 seconds", Exit::usage);
   }

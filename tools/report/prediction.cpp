@@ -40,18 +40,18 @@ std::optional<Alone> alone_for(const RunData& run, const std::vector<RunData>& a
 /// The run once more, simulated.
 double simulated_again(const RunData& run, const Alone& alone, double comm) {
   const Model model = models::build(run.network, run.options());
-  LayerTimes times =
-      alone.profile.empty() ? share_out(alone.grad, model) : read_profile(alone.profile, model);
+  LayerTimes times = alone.profile.empty() ? share_out(alone.grad, model)
+                                           : read_profile(alone.profile, model, run.batch);
   // The layers' medians need not add up to the median step; simulate --from scales them, too.
   if (times.sum() > 0.0) times.scale(alone.grad / times.sum());
   SimulationRequest request;
   request.workers = run.workers;
-  request.batch = run.batch;
   request.parallel.sync = run.sync;
   request.parallel.server = run.server;
   request.parallel.shards = run.shards;
   request.parallel.overlap = run.overlap;
   request.parallel.semaphore = run.semaphore;
+  times.batch = run.batch;
   return simulated_speedup(request, Scenario::with_comm(model, times, comm),
                            std::clamp<std::int64_t>(static_cast<std::int64_t>(run.steps), 4, 12));
 }

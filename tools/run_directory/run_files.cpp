@@ -52,6 +52,7 @@ MeasuredCosts costs_of(const Run& run) {
   const bool whole_batches = !summary.mode || summary.mode->sync != net::Sync::split;
   if (whole_batches && !run.config.replayed && summary.training)
     costs.grad = measured(summary.training->gradient.median);
+  if (costs.grad) costs.batch = run.config.batch;
   if (summary.traffic) costs.comm = measured(summary.traffic->t_comm);
   costs.what =
       run.config.command + ", " + run.config.title + ", batch " + std::to_string(run.config.batch);

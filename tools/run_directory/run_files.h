@@ -55,6 +55,7 @@ struct MeasuredCosts {
   /// Bytes of gradients a second that an owner adds, or updates by; transport measures it.
   std::optional<double> owner_rate;
   std::optional<double> grad;  ///< A batch's gradient; local measures it, and dist but for split.
+  std::optional<std::int64_t> batch;  ///< Images of that batch.
   std::optional<double> comm;  ///< One transfer of all weights; dist and transport measure it.
   std::string what;            ///< For people: "local, LeNet, batch 64".
 };

@@ -53,7 +53,8 @@ std::vector<simulation::Layer> layers_of(const Scenario& scenario) {
 Scenario Scenario::with_rate(Model model, LayerTimes times, double rate) {
   if (!(times.sum() > 0.0)) throw Error("no layer of " + model.title() + " takes any time");
   const Costs costs{wire_bytes(model) / rate, times.sum()};
-  return {std::move(model), std::move(times), rate, 0.0, costs};
+  const std::int64_t batch = times.batch.value_or(32);
+  return {std::move(model), std::move(times), rate, 0.0, costs, batch};
 }
 
 Scenario Scenario::with_comm(Model model, LayerTimes times, double comm) {
@@ -74,8 +75,8 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
   spec.counts = counts_of(scenario.model);
   spec.layers = layers_of(scenario);
   for (int worker = 0; worker < workers; ++worker) {
-    const auto count = parallel.share(request.batch, worker, workers).count;
-    spec.part.push_back(static_cast<double>(count) / static_cast<double>(request.batch));
+    const auto count = parallel.share(scenario.batch, worker, workers).count;
+    spec.part.push_back(static_cast<double>(count) / static_cast<double>(scenario.batch));
   }
   const std::int64_t a_step = parallel.splits() ? 1 : workers;
   spec.steps = static_cast<std::uint64_t>((request.batches + a_step - 1) / a_step);

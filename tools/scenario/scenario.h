@@ -23,9 +23,10 @@ struct Scenario {
   double rate = 0.0;        ///< Bytes a second of a link, in each direction.
   double owner_rate = 0.0;  ///< Bytes a second of an owner's work; 0: it takes no time.
   Costs costs;              ///< The same costs for the equations.
+  std::int64_t batch = 32;  ///< Images of the batch that the times are of; split shares them out.
 
-  /// `comm`: seconds of one transfer of all weights, which gives the rate. Throws Error if no layer
-  /// takes any time.
+  /// `comm`: seconds of one transfer of all weights, which gives the rate. The batch is that of the
+  /// times, where that is known. Throws Error if no layer takes any time.
   static Scenario with_comm(Model model, LayerTimes times, double comm);
   static Scenario with_rate(Model model, LayerTimes times, double rate);
 };
@@ -34,7 +35,7 @@ struct Scenario {
 struct SimulationRequest {
   ParallelSpec parallel;
   int workers = 1;
-  std::int64_t batches = 128, batch = 32;
+  std::int64_t batches = 128;
   std::uint64_t seed = 1;
   double latency = 50e-6;            ///< Seconds.
   double queue = 1e6;                ///< Bytes; see simulation::Spec.

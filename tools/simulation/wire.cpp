@@ -199,16 +199,16 @@ void Wire::flush() {
   queues_->limit();
 }
 
-void Wire::tell(const Lane& lane, net::SendOrder::Tell what) {
-  using Tell = net::SendOrder::Tell;
-  if (what == Tell::nothing) return;
+void Wire::tell(const Lane& lane, net::SendOrder::TurnRequest what) {
+  using TurnRequest = net::SendOrder::TurnRequest;
+  if (what == TurnRequest::nothing) return;
   net::QueuedSemaphore& weights = turns(lane.from).weights;
-  if (what == Tell::want)
+  if (what == TurnRequest::want)
     weights.ask(lane.to);
-  else if (what == Tell::leave)
+  else if (what == TurnRequest::leave)
     weights.leave(lane.to);
   else
-    weights.step_aside(lane.to, what == Tell::step_aside_waiting);
+    weights.step_aside(lane.to, what == TurnRequest::step_aside_waiting);
 }
 
 /// Does what SendQueue and Connection do between two frames.
@@ -216,8 +216,8 @@ void Wire::pump(Index index) {
   Lane& lane = lanes_[index];
   while (lane.handed.empty() || queues_->has_room(index)) {
     for (;;) {
-      const net::SendOrder::Tell what = lane.order.mind(deadline(event_queue_.now()));
-      if (what == net::SendOrder::Tell::nothing) break;
+      const net::SendOrder::TurnRequest what = lane.order.mind(deadline(event_queue_.now()));
+      if (what == net::SendOrder::TurnRequest::nothing) break;
       tell(lane, what);
     }
     net::Outgoing frame;

@@ -94,7 +94,7 @@ class Wire {
   void start(Index index);
   void pause(Index index);
   void leave(Index index);
-  void tell(const Lane& lane, net::SendOrder::Tell what);
+  void tell(const Lane& lane, net::SendOrder::TurnRequest what);
   void arrive(const Lane& lane, const net::FrameHeader& header, double first);
   void record(const Lane& lane, const net::FrameHeader& header, bool sent, std::int64_t queued,
               double first) const;

@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-struct Owner final : ConnectionOwner {
+struct Owner final : ConnectionHandler {
   Reservation reserve(int, const FrameHeader& header) override {
     buffer.resize(header.length / sizeof(float));
     return {buffer.data()};
@@ -47,11 +47,11 @@ struct Owner final : ConnectionOwner {
         break;
     }
   }
-  void weights_turn(int, SendOrder::Tell what) override {
-    wants = wants || what == SendOrder::Tell::want;
-    left = left || what == SendOrder::Tell::leave;
-    stepped = stepped || what == SendOrder::Tell::step_aside ||
-              what == SendOrder::Tell::step_aside_waiting;
+  void weights_turn(int, SendOrder::TurnRequest what) override {
+    wants = wants || what == SendOrder::TurnRequest::want;
+    left = left || what == SendOrder::TurnRequest::leave;
+    stepped = stepped || what == SendOrder::TurnRequest::step_aside ||
+              what == SendOrder::TurnRequest::step_aside_waiting;
   }
   void failed(int, std::exception_ptr cause) override {
     try {

@@ -17,13 +17,13 @@ class WeightsTurns : public ::testing::Test {
 
   void SetUp() override {
     for (int who = 0; who < 3; ++who)
-      queues_[who].take_turns(false, transfer, [this, who](SendOrder::Tell what) {
-        if (what == SendOrder::Tell::want)
+      queues_[who].take_turns(false, transfer, [this, who](SendOrder::TurnRequest what) {
+        if (what == SendOrder::TurnRequest::want)
           semaphore_.ask(who);
-        else if (what == SendOrder::Tell::leave)
+        else if (what == SendOrder::TurnRequest::leave)
           semaphore_.leave(who);
         else
-          semaphore_.step_aside(who, what == SendOrder::Tell::step_aside_waiting);
+          semaphore_.step_aside(who, what == SendOrder::TurnRequest::step_aside_waiting);
       });
   }
   void give(int who, std::uint32_t parameter, std::uint64_t step = 1) {
