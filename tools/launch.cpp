@@ -1,7 +1,9 @@
 // duplex launch starts every rank of a nodefile, here or by ssh, and ends them together.
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "core/error.h"
@@ -37,15 +39,17 @@ std::vector<std::string> command_of(const Flags& flags, const net::Address& node
 }
 
 /// Gives all ranks one run directory where the user has not named it: each would take the time of
-/// its own start for a name.
-void name_run(std::vector<std::string>& dist, bool create) {
+/// its own start for a name. Returns its path, or "" where the user has named one.
+std::string name_run(std::vector<std::string>& dist, bool create) {
   std::string net;
   for (std::size_t i = 0; i < dist.size(); ++i) {
-    if (dist[i].rfind("--logdir", 0) == 0) return;
+    if (dist[i].rfind("--logdir", 0) == 0) return "";
     if (dist[i] == "--net" && i + 1 < dist.size()) net = dist[i + 1];
     if (dist[i].rfind("--net=", 0) == 0) net = dist[i].substr(6);
   }
-  dist.insert(dist.end(), {"--logdir", unused_run_path("dist", net, create)});
+  const std::string path = unused_run_path("dist", net, create);
+  dist.insert(dist.end(), {"--logdir", path});
+  return path;
 }
 
 /// Throws if a flag that launch does not know, and which so is dist's, comes without "--" before
@@ -107,7 +111,7 @@ int launch(int argc, const char* const* argv) {
   if (flags.action == "stop") {
     return stop_everywhere(flags.nodefile, nodes, flags.ssh, flags.print);
   }
-  name_run(flags.dist, !flags.print);
+  const std::string directory = name_run(flags.dist, !flags.print);
   std::vector<std::vector<std::string>> commands;
   for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
     commands.push_back(command_of(flags, nodes[rank], rank));
@@ -116,7 +120,11 @@ int launch(int argc, const char* const* argv) {
     for (const auto& command : commands) std::printf("%s\n", joined(command).c_str());
     return 0;
   }
-  return run_together(commands);
+  const int code = run_together(commands);
+  // An empty directory is of ranks that never began; any other stays.
+  std::error_code ignored;
+  if (!directory.empty()) std::filesystem::remove(directory, ignored);
+  return code;
 }
 
 }  // namespace duplex::tools

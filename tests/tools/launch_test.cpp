@@ -109,6 +109,22 @@ TEST_F(Launch, StartsAllRanksAndEndsThemTogether) {
   EXPECT_EQ(commands.out.substr(first, length), commands.out.substr(second, length));
 }
 
+TEST_F(Launch, LeavesNoDirectoryOfARunThatNeverBegan) {
+  const auto directories = [] {
+    std::size_t count = 0;
+    if (!std::filesystem::exists("runs")) return count;
+    for (const auto& entry : std::filesystem::directory_iterator("runs"))
+      count += entry.path().filename().string().rfind("dist-alexnet-", 0) == 0;
+    return count;
+  };
+  const std::size_t before = directories();
+  write_two_nodes();
+  const Result bad = run({"launch", "--nodefile", folder_ / "nodes", "--", "--net", "alexnet",
+                          "--datadir", folder_ / "nowhere", "--timeout", "20"});
+  EXPECT_EQ(bad.exit, 1) << bad.err;
+  EXPECT_EQ(directories(), before);
+}
+
 TEST_F(Launch, CtrlCAndStopEndAllRanks) {
   const auto launched = [&](const std::string& name) {
     write_two_nodes();

@@ -219,7 +219,7 @@ TEST(SimulateCommand, RefusesWhatMakesNoSense) {
   for (const char* bad : {"3", "4:1", "0-1:1", "3:-1", "3:nan", "3:x"})
     refuses(plus(times, {"--lose", bad}), bad);
   refuses(plus(times, {"--link", "3:slow"}), "'slow'");
-  refuses(plus(times, {"--link", "4:1Gbit/s"}), "the last rank is 3");
+  refuses(plus(times, {"--link", "4:1Gbit/s"}), "--link '4:1Gbit/s': the last rank is 3");
 
   EXPECT_EQ(
       run({"simulate", "--net", "nonet", "--workers", "2", "--t-grad", "1", "--rate", "1Gbit/s"})

@@ -119,11 +119,12 @@ SimulationRequest SimulateFlags::request() const {
   const int ranks = workers + (parallel.central() ? 1 : 0);
   for (const std::string& text : links) {
     const auto [who, how] = halves(text, "--link");
-    request.links.emplace_back(parse_ranks(who, ranks, text), parse_rate(how));
+    request.links.emplace_back(parse_ranks(who, ranks, "simulate: --link '" + text + "'"),
+                               parse_rate(how));
   }
   for (const std::string& text : lose) {
     const auto [who, when] = halves(text, "--lose");
-    const Ranks these = parse_ranks(who, ranks, text);
+    const Ranks these = parse_ranks(who, ranks, "simulate: --lose '" + text + "'");
     double at = -1.0;
     if (!CLI::detail::lexical_cast(when, at) || !(at >= 0.0) || these.first != these.last)
       throw Error("simulate: --lose '" + text + "' is not RANK:SECONDS", Exit::usage);

@@ -55,10 +55,9 @@ Ranks parse_ranks(const std::string& text, int ranks, const std::string& what) {
   const bool one = dash == std::string::npos;
   const std::string first = text.substr(0, dash), last = one ? first : text.substr(dash + 1);
   if (!read_rank(first, read.first) || !read_rank(last, read.last) || read.last < read.first)
-    throw Error("'" + what + "': '" + text + "' is neither a rank, nor ranks A-B, nor all",
-                Exit::usage);
+    throw Error(what + ": '" + text + "' is neither a rank, nor ranks A-B, nor all", Exit::usage);
   if (read.last >= ranks)
-    throw Error("'" + what + "': the last rank is " + std::to_string(ranks - 1), Exit::usage);
+    throw Error(what + ": the last rank is " + std::to_string(ranks - 1), Exit::usage);
   return read;
 }
 
@@ -68,7 +67,7 @@ Straggler Straggler::parse(const std::string& text, int ranks) {
     return parts.size() == count && (count == 2 || parts[1] == name);
   };
   Straggler read;
-  const Ranks who = parse_ranks(parts[0], ranks, text);
+  const Ranks who = parse_ranks(parts[0], ranks, "simulate: --slow '" + text + "'");
   read.first = who.first;
   read.last = who.last;
   if (has(3, "lognormal")) {

@@ -21,7 +21,7 @@ struct Straggler {
   bool varies() const { return kind != Kind::factor; }
 };
 
-/// Parses "A", "A-B" or "all" of `ranks` ranks; `what` is the flag's whole value. Throws
+/// Parses "A", "A-B" or "all" of `ranks` ranks; `what` begins the error's text. Throws
 /// Error(Exit::usage).
 struct Ranks {
   int first = 0, last = 0;
