@@ -22,7 +22,8 @@ NOTES = """\
   each precision is then measured in turns with Duplex. SGD is fused where PyTorch has that; the allocator is glibc's.
 - **ceiling**: the seconds that the convolutions and linear layers of a step take when each runs alone, in oneDNN's best
   layouts and by its faster algorithm, over the seconds of the whole step. What is left is pooling, normalisation,
-  concatenation, dropout, the update, and memory that is cold in a network and warm alone.
+  concatenation, dropout, the update, and memory that is cold in a network and warm alone. More than 100% is possible
+  where others disturbed the machine while the layers ran alone.
 - **GFLOP/s** count the multiplications of the direct algorithm. 3x3 convolutions run by Winograd's where oneDNN has
   it, with a quarter of them, so that figures above the machine's peak are possible.
 - **MiB**: the greatest resident memory of the process."""

@@ -24,13 +24,17 @@ def digits(value):
     return f"{value:.{decimals}f}"
 
 
+def missed_by(part):
+    return f"missed by {100 * part:.1f}%" if part >= 0.0005 else "missed by less than 0.1%"
+
+
 def at_most(value, target):
     """Returns the verdict: "met", or by how much the target is missed."""
-    return "met" if value <= target else f"missed by {100 * (value / target - 1):.1f}%"
+    return "met" if value <= target else missed_by(value / target - 1)
 
 
 def at_least(value, target):
-    return "met" if value >= target else f"missed by {100 * (1 - value / target):.1f}%"
+    return "met" if value >= target else missed_by(1 - value / target)
 
 
 def within(value, part):
