@@ -17,7 +17,7 @@ namespace duplex::net {
 namespace {
 
 double seconds_since(std::int64_t begin) {
-  return static_cast<double>(clock_ns() - begin) * 1e-9;
+  return seconds(clock_ns() - begin);
 }
 
 class Meter {
