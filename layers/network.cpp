@@ -204,7 +204,7 @@ void Network::forward_layer(std::size_t layer) {
       device_.begin_layer(entry.name);
       bound.layer->forward(bound.y, bound.x, bound.p, context_);
     });
-    observe(layer, Phase::forward, begin);
+    notify_observer(layer, Phase::forward, begin);
   }
   if (layer + 1 == layers())
     may_go_back_ = training_ && context_.training && context_.labels != nullptr;
@@ -231,7 +231,7 @@ void Network::backward_layer(std::size_t layer) {
     device_.begin_layer(model_.nodes()[layer].name);
     backward_of(layer);
   });
-  observe(layer, Phase::backward, begin);
+  notify_observer(layer, Phase::backward, begin);
 }
 
 void Network::backward_of(std::size_t node) {
@@ -248,7 +248,7 @@ void Network::backward_of(std::size_t node) {
   }
 }
 
-void Network::observe(std::size_t node, Phase phase, std::int64_t begin) {
+void Network::notify_observer(std::size_t node, Phase phase, std::int64_t begin) {
   if (!observer_) return;
   named(node, [&] { device_.synchronize(); });
   observer_(node, phase, begin, clock_ns());

@@ -135,7 +135,7 @@ class Network {
   void place_tensors();
   [[noreturn]] void throw_named(std::optional<std::size_t> layer, const Error& error) const;
   void backward_of(std::size_t node);
-  void observe(std::size_t node, Phase phase, std::int64_t begin);
+  void notify_observer(std::size_t node, Phase phase, std::int64_t begin);
 
   Model model_;
   Device& device_;

@@ -7,7 +7,7 @@ set -eu
 # check ROOT: exit code 1 where a rule is broken.
 check() (
   cd "$1"
-  find core layers models datasets net tools tests \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' \) \
+  find core layers models datasets net tools tests \( -name '*.h' -o -name '*.hpp' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.cc' -o -name '*.cu' \) \
     2>/dev/null | sort | xargs -r awk '
     BEGIN {
       # Which of our folders a folder may include.
@@ -17,7 +17,8 @@ check() (
       may["layers"] = "core layers"
       may["models"] = "core layers models"
       may["tools"] = "core layers models datasets net tools"
-      # Which rooms of a folder a room may include beside itself. What lies flat may include all.
+      # Which rooms of a folder a room may include beside itself. What lies flat may include all. All
+      # folders of net and tools are rooms.
       room["net/wire"] = room["net/topology"] = ""
       room["net/ledger"] = "net/wire"
       room["net/store"] = "net/wire net/topology"
@@ -81,7 +82,11 @@ check() (
       }
       split(name, target, "/")
       if (written ~ /^"/) {
-        if (!(target[1] in may) && target[1] != "tests") {
+        if (name ~ /(^|\/)\.\.?\//) {
+          breach("a path has no . and no ..")
+        } else if (FILENAME ~ /^(net|tools)\/.*\// && room_of(FILENAME) == "") {
+          breach("the folder of this file has no rules; give it some here")
+        } else if (!(target[1] in may) && target[1] != "tests") {
           breach("a header of ours is written from the root of the repository, a vendor'"'"'s in <>")
         } else if (!listed(target[1], allowed)) {
           breach(folder (folder == "tests" ? "/" parts[2] : "") " may include only " allowed)
@@ -161,6 +166,9 @@ expect tools/simulation/wire.cpp '"tools/scenario/scenario.h"'
 expect tools/text/table.cpp '"tools/commands.h"'
 expect net/store/store.cpp '"net/connection/connection.h"'
 expect core/cudnn/kernels/sums.h '"core/cudnn/engines/plan.h"'
+expect core/device.cpp '"core/../net/wire/frame.h"'
+expect tools/training/loop.hpp '"tools/flags/training_flags.h"'
+expect tools/new_room/file.h '"tools/text/table.h"'
 allow tools/flags/dist_flags.cpp '"tools/setup/setup.h"'
 allow net/exchange/exchange.cpp '"net/store/store.h"'
 allow tools/local.cpp '"net/store/store.h"'

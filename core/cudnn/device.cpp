@@ -145,7 +145,7 @@ class CudnnDevice final : public Device {
   /// Returns a plain tensor with the extents of `desc`'s layout, in memory that only upload() and
   /// download() use.
   Tensor staging(const TensorDesc& desc) {
-    const TensorDesc plain = unfolded(desc);
+    const TensorDesc plain = plain_desc_of(desc);
     context_->grow(staging_, plain.bytes);
     return {plain, static_cast<float*>(staging_.data())};
   }

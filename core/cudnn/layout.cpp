@@ -7,12 +7,12 @@
 namespace duplex::cudnn {
 namespace {
 
-class Lying final : public Layout {
+class CudnnLayout final : public Layout {
  public:
-  explicit Lying(const View& view) : view_(view) {}
+  explicit CudnnLayout(const View& view) : view_(view) {}
 
   bool same(const Layout& other) const override {
-    const View& theirs = static_cast<const Lying&>(other).view_;
+    const View& theirs = static_cast<const CudnnLayout&>(other).view_;
     return view_.n == theirs.n && view_.c == theirs.c && view_.h == theirs.h &&
            view_.w == theirs.w && view_.order == theirs.order && view_.type == theirs.type;
   }
@@ -29,12 +29,12 @@ View plain_view(const Shape& shape) {
   return {extent(shape.n()), extent(shape.c()), extent(shape.h()), extent(shape.w())};
 }
 
-TensorDesc lying(const Shape& shape, View view, Order order, Type type) {
+TensorDesc laid_out(const Shape& shape, View view, Order order, Type type) {
   view.order = view.c > 1 && view.map() > 1 ? order : Order::nchw;
   view.type = type;
   TensorDesc desc = plain_desc(shape);
   if (view.order == Order::nchw && type == Type::float32) return desc;
-  desc.layout = std::make_shared<Lying>(view);
+  desc.layout = std::make_shared<CudnnLayout>(view);
   desc.bytes = view.bytes();
   return desc;
 }
@@ -42,21 +42,22 @@ TensorDesc lying(const Shape& shape, View view, Order order, Type type) {
 }  // namespace
 
 TensorDesc desc_of(const Shape& shape, Order order, Type type) {
-  return lying(shape, plain_view(shape), order, type);
+  return laid_out(shape, plain_view(shape), order, type);
 }
 
 TensorDesc linear_weights(std::int64_t outputs, const TensorDesc& x, Type type) {
   View view = view_of(x);
   const Shape shape{outputs, static_cast<std::int64_t>(view.c) * view.map()};
   view.n = plain_view(shape).n;
-  return lying(shape, view, view.order, type);
+  return laid_out(shape, view, view.order, type);
 }
 
 View view_of(const TensorDesc& desc) {
-  return desc.plain() ? plain_view(desc.shape) : static_cast<const Lying&>(*desc.layout).view();
+  return desc.plain() ? plain_view(desc.shape)
+                      : static_cast<const CudnnLayout&>(*desc.layout).view();
 }
 
-TensorDesc unfolded(const TensorDesc& desc) {
+TensorDesc plain_desc_of(const TensorDesc& desc) {
   const View view = view_of(desc);
   const auto extent = [](std::uint32_t value) { return static_cast<std::int64_t>(value); };
   return plain_desc({extent(view.n), extent(view.c), extent(view.h), extent(view.w)});

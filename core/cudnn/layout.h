@@ -23,7 +23,7 @@ View view_of(const TensorDesc& desc);
 View view_like(const TensorDesc& desc, const TensorDesc& other);
 
 /// Returns the description of a plain tensor with the extents that the layout has.
-TensorDesc unfolded(const TensorDesc& desc);
+TensorDesc plain_desc_of(const TensorDesc& desc);
 
 template <class Value>
 Value* elements(const Tensor& tensor) {

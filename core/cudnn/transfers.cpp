@@ -44,7 +44,7 @@ class EventTransfer final : public Transfer {
 
 /// Returns a plain tensor for the elements of `tensor`, in the memory of `staging`.
 Tensor plain_in(Context& context, Buffer& staging, const Tensor& tensor) {
-  const TensorDesc plain = unfolded(tensor.desc);
+  const TensorDesc plain = plain_desc_of(tensor.desc);
   context.grow(staging, plain.bytes);
   return {plain, static_cast<float*>(staging.data())};
 }
@@ -116,7 +116,7 @@ std::unique_ptr<Transfer> Transfers::prefetch(const float* from, std::size_t byt
 }
 
 bool Transfers::take(Tensor& to, const float* from) {
-  const TensorDesc plain = unfolded(to.desc);
+  const TensorDesc plain = plain_desc_of(to.desc);
   if (input_wanted_.expired() || from != input_from_ || plain.bytes != input_bytes_) return false;
   input_wanted_.reset();
   context_->enter();

@@ -47,7 +47,8 @@ class CsvWriter {
     put({digits, static_cast<std::size_t>(std::to_chars(digits, digits + sizeof digits, value).ptr -
                                           digits)});
   }
-  /// Nine significant digits.
+  /// Nine significant digits. A number that is not finite is written as "nan" or "inf", which
+  /// CsvReader takes only where the number may be missing.
   void number(std::string_view, double& value) { print("%.9g", value); }
   /// None is an empty cell.
   void number(std::string_view name, std::optional<double>& value) {
@@ -58,6 +59,7 @@ class CsvWriter {
     std::snprintf(text, sizeof text, "%.*f", digits, value);
     put(text);
   }
+  /// The text must have no comma and no end of line.
   void text(std::string_view, std::string& value) { put(value); }
   void either(std::string_view, bool& value, std::string_view yes, std::string_view no) {
     put(value ? yes : no);
@@ -79,7 +81,7 @@ class CsvWriter {
 };
 
 /// Reads a row. done() is false where it is no row of these columns: too few cells or too many, or
-/// one that is not what its column holds.
+/// one that is not what its column holds, such as a number that is not finite.
 class CsvReader {
  public:
   explicit CsvReader(std::string_view line) : rest_(line) {}

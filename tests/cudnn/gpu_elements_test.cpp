@@ -50,10 +50,10 @@ TEST_P(GpuElements, ConversionGoesThereAndBack) {
   Values there(values.size()), back(values.size());
   const View from = view_of(shape, Order::nchw), to = view(shape);
   for_each(there.size(), cudnn::Convert<float, float>{to, from, there.data(), values.data(),
-                                                      lie_alike(to, from)});
+                                                      same_layout(to, from)});
   EXPECT_EQ(there, laid(to, values));
-  for_each(back.size(),
-           cudnn::Convert<float, float>{from, to, back.data(), there.data(), lie_alike(to, from)});
+  for_each(back.size(), cudnn::Convert<float, float>{from, to, back.data(), there.data(),
+                                                     same_layout(to, from)});
   EXPECT_EQ(back, values);
 }
 

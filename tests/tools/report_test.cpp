@@ -238,11 +238,11 @@ TEST_F(Statements, AccuracyIsOfTheSimulationAgainstTheLab) {
   point("6.3", net::ServerMode::distributed, 2, 2.0, 2.02);
   point("6.3", net::ServerMode::distributed, 4, 4.0, 3.8);
   point("6.3", net::ServerMode::distributed, 8, 8.0, 8.0);
-  const Accuracy accuracy = accuracy_of(thesis_, Order::both);
-  EXPECT_EQ(accuracy.points, 3U);
-  EXPECT_NEAR(accuracy.median, 0.01, 1e-12);
-  EXPECT_NEAR(accuracy.worst, 0.05, 1e-12);
-  EXPECT_EQ(accuracy.worst_at, "6.3, distributed, N = 4");
+  const PredictionError error = prediction_error(thesis_, Order::both);
+  EXPECT_EQ(error.points, 3U);
+  EXPECT_NEAR(error.median, 0.01, 1e-12);
+  EXPECT_NEAR(error.worst, 0.05, 1e-12);
+  EXPECT_EQ(error.worst_at, "6.3, distributed, N = 4");
 }
 
 TEST(ThesisData, SaysWhichFileIsDamaged) {

@@ -141,8 +141,8 @@ Verdict estimates(const Thesis& thesis) {
                   "Synchronous estimates: accurate for a central server, optimistic for a "
                   "distributed one",
                   "", Verdict::open};
-  const Accuracy central = estimate_accuracy(thesis, ServerMode::central, Sync::join),
-                 distributed = estimate_accuracy(thesis, ServerMode::distributed, Sync::join);
+  const PredictionError central = estimate_error(thesis, ServerMode::central, Sync::join),
+                        distributed = estimate_error(thesis, ServerMode::distributed, Sync::join);
   if (central.points == 0 || distributed.points == 0) return verdict;
   const auto percent = [](double part) { return fixed(100.0 * part, 1) + "%"; };
   verdict.found = "central: off by " + percent(central.median) +
@@ -154,17 +154,17 @@ Verdict estimates(const Thesis& thesis) {
   return verdict;
 }
 
-Accuracy accuracy_from(std::vector<std::pair<double, std::string>> errors) {
-  Accuracy accuracy;
-  accuracy.points = errors.size();
-  if (errors.empty()) return accuracy;
+PredictionError error_from(std::vector<std::pair<double, std::string>> errors) {
+  PredictionError error;
+  error.points = errors.size();
+  if (errors.empty()) return error;
   std::sort(errors.begin(), errors.end());
   std::vector<double> values;
   for (const auto& [error, where] : errors) values.push_back(error);
-  accuracy.median = quartiles_of(values).median;
-  accuracy.worst = errors.back().first;
-  accuracy.worst_at = errors.back().second;
-  return accuracy;
+  error.median = quartiles_of(values).median;
+  error.worst = errors.back().first;
+  error.worst_at = errors.back().second;
+  return error;
 }
 
 std::string name_of(const std::tuple<std::string, std::string, int>& key) {
@@ -202,7 +202,7 @@ double estimated(const Thesis& thesis, const ThesisFigure& figure, ServerMode se
   return speedup({comm, stated.grad}, figure.sync, server, workers, thesis_batches);
 }
 
-Accuracy accuracy_of(const Thesis& thesis, Order order, Runs runs) {
+PredictionError prediction_error(const Thesis& thesis, Order order, Runs runs) {
   std::vector<std::pair<double, std::string>> errors;
   const auto compare = [&](const std::optional<double>& simulated,
                            const std::optional<LabResult>& lab, const std::string& name) {
@@ -214,10 +214,10 @@ Accuracy accuracy_of(const Thesis& thesis, Order order, Runs runs) {
     if (order != Order::strict)
       compare(point.simulated_overlap, point.lab_overlap, name_of(key) + ", overlap");
   }
-  return accuracy_from(std::move(errors));
+  return error_from(std::move(errors));
 }
 
-Accuracy estimate_accuracy(const Thesis& thesis, ServerMode server, Sync sync) {
+PredictionError estimate_error(const Thesis& thesis, ServerMode server, Sync sync) {
   std::vector<std::pair<double, std::string>> errors;
   for (const auto& [key, point] : thesis.points) {
     const auto& [number, its_server, workers] = key;
@@ -226,7 +226,7 @@ Accuracy estimate_accuracy(const Thesis& thesis, ServerMode server, Sync sync) {
     const double estimate = estimated(thesis, figure, server, workers);
     errors.emplace_back(std::abs(estimate / point.lab->speedup - 1.0), name_of(key));
   }
-  return accuracy_from(std::move(errors));
+  return error_from(std::move(errors));
 }
 
 std::vector<Verdict> verdicts(const Thesis& thesis) {

@@ -18,16 +18,16 @@ struct Verdict {
 std::vector<Verdict> verdicts(const Thesis& thesis);
 
 /// How far predicted speedups are from the lab's, over all points that have both.
-struct Accuracy {
+struct PredictionError {
   std::size_t points = 0;
   double median = 0.0, worst = 0.0;  ///< Part of the lab's.
   std::string worst_at;
 };
 enum class Order { strict, overlap, both };
 enum class Runs { all, undisturbed };
-Accuracy accuracy_of(const Thesis& thesis, Order order, Runs runs = Runs::all);
+PredictionError prediction_error(const Thesis& thesis, Order order, Runs runs = Runs::all);
 /// The same of the thesis's estimates, against the lab in the thesis's order, of one server.
-Accuracy estimate_accuracy(const Thesis& thesis, net::ServerMode server, net::Sync sync);
+PredictionError estimate_error(const Thesis& thesis, net::ServerMode server, net::Sync sync);
 
 /// Returns the speedup that the equations give with this machine's t_comm and Table 6.1's t_grad.
 double estimated(const Thesis& thesis, const ThesisFigure& figure, net::ServerMode server,

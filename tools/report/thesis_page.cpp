@@ -266,20 +266,20 @@ void add_figure(Page& page, const Thesis& thesis, const ThesisFigure& figure,
 void add_accuracy(Page& page, const Thesis& thesis) {
   page.heading(3, "How right the predictions are", "accuracy");
   std::vector<std::vector<std::string>> rows;
-  const auto row = [&](const std::string& what, const Accuracy& of) {
+  const auto row = [&](const std::string& what, const PredictionError& of) {
     if (of.points == 0) return;
     rows.push_back(
         {what, std::to_string(of.points), percent(of.median), percent(of.worst), of.worst_at});
   };
-  row("simulation, the thesis's order", accuracy_of(thesis, Order::strict));
-  row("simulation, overlap", accuracy_of(thesis, Order::overlap));
-  row("simulation, all", accuracy_of(thesis, Order::both));
+  row("simulation, the thesis's order", prediction_error(thesis, Order::strict));
+  row("simulation, overlap", prediction_error(thesis, Order::overlap));
+  row("simulation, all", prediction_error(thesis, Order::both));
   row("simulation, all that nothing disturbed",
-      accuracy_of(thesis, Order::both, Runs::undisturbed));
+      prediction_error(thesis, Order::both, Runs::undisturbed));
   for (const Sync sync : {Sync::join, Sync::split, Sync::none})
     for (const ServerMode server : {ServerMode::central, ServerMode::distributed})
       row("equation, " + sync_title(sync) + ", " + net::name_of(server) + ", the thesis's order",
-          estimate_accuracy(thesis, server, sync));
+          estimate_error(thesis, server, sync));
   if (rows.empty()) {
     page.paragraph("Nothing has been run on the lab yet.");
     return;

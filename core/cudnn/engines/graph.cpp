@@ -106,12 +106,12 @@ Descriptor describe(const Target& target, const ConvGraph& graph, Descriptors& p
     return parts.size() - 1;
   };
   const bool alone = !graph.bias && !graph.relu;
-  const std::size_t x = keep(tensor(x_number, graph.x));
-  const std::size_t weights = keep(tensor(weights_number, graph.weights));
-  const std::size_t y = keep(tensor(y_number, graph.y));
+  const std::size_t x = keep(tensor(x_id, graph.x));
+  const std::size_t weights = keep(tensor(weights_id, graph.weights));
+  const std::size_t y = keep(tensor(y_id, graph.y));
   View inner = graph.y;
   inner.type = Type::float32;
-  const std::size_t result = alone ? y : keep(tensor(inner_number, inner, false));
+  const std::size_t result = alone ? y : keep(tensor(inner_id, inner, false));
   const std::size_t conv = keep(convolution(graph.window));
 
   std::vector<cudnnBackendDescriptor_t> nodes;
@@ -133,8 +133,8 @@ Descriptor describe(const Target& target, const ConvGraph& graph, Descriptors& p
 
   std::size_t last = result;
   if (graph.bias) {
-    const std::size_t bias = keep(tensor(bias_number, graph.bias_view()));
-    const std::size_t sum = graph.relu ? keep(tensor(inner_number + 1, inner, false)) : y;
+    const std::size_t bias = keep(tensor(bias_id, graph.bias_view()));
+    const std::size_t sum = graph.relu ? keep(tensor(inner_id + 1, inner, false)) : y;
     add_node(pointwise(parts, CUDNN_POINTWISE_ADD, parts[last], &parts[bias], parts[sum]));
     last = sum;
   }

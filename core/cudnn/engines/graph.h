@@ -11,7 +11,7 @@ namespace duplex::cudnn {
 
 /// Unique ids that stand for the memory of tensors. A tensor that only the next node reads is
 /// virtual: it has no memory.
-enum Number : std::int64_t { x_number = 1, weights_number, y_number, bias_number, inner_number };
+enum TensorId : std::int64_t { x_id = 1, weights_id, y_id, bias_id, inner_id };
 
 enum class Direction { forward, data, weights };
 

@@ -87,7 +87,7 @@ void Runner::run(const Context& context, const ConvMemory& memory, void* workspa
                  const char* what) {
   context.enter();
   if (!pack_ || !(memory == memory_) || workspace != workspace_) {
-    const std::array<std::int64_t, 4> numbers{x_number, weights_number, y_number, bias_number};
+    const std::array<std::int64_t, 4> numbers{x_id, weights_id, y_id, bias_id};
     const std::array<void*, 4> pointers{memory.x, memory.weights, memory.y, memory.bias};
     const std::int64_t count = memory.bias == nullptr ? 3 : 4;
     pack_ = make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);

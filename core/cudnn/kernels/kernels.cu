@@ -56,7 +56,7 @@ void convert(const Context& context, Tensor& to, const Tensor& from) {
     using From = decltype(from_number);
     for_each_group(context, "converting a layout", to.desc,
                    Convert<To, From>{to_view, from_view, elements<To>(to), elements<From>(from),
-                                     lie_alike(to_view, from_view)});
+                                     same_layout(to_view, from_view)});
   });
 }
 

@@ -57,7 +57,7 @@ struct View {
 };
 
 /// Returns whether elements of equal places have equal offsets.
-inline bool lie_alike(const View& a, const View& b) {
+inline bool same_layout(const View& a, const View& b) {
   return a.n == b.n && a.c == b.c && a.h == b.h && a.w == b.w && a.order == b.order;
 }
 

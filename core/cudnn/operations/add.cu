@@ -11,7 +11,7 @@ namespace {
 class GpuAdd final : public Add {
  public:
   GpuAdd(const ContextPtr& context, bool relu, const TensorDesc& a, const TensorDesc& b)
-      : context_(context), relu_(relu), same_(lie_alike(view_of(a), view_of(b))), b_(b) {
+      : context_(context), relu_(relu), same_(same_layout(view_of(a), view_of(b))), b_(b) {
     if (a.shape != b.shape)
       throw Error("addition: " + a.shape.str() + " and " + b.shape.str() + " differ");
     x = y = a;
