@@ -43,8 +43,13 @@ void adam(const OptimiserStep& step, std::size_t count, float* w, const float* g
 }  // namespace
 
 int OptimiserSpec::states() const {
-  if (kind == OptimiserKind::adam) return 2;
-  return momentum != 0.0F ? 1 : 0;
+  return static_cast<int>(state_names().size());
+}
+
+std::vector<std::string> OptimiserSpec::state_names() const {
+  if (kind == OptimiserKind::adam) return {"exp_avg", "exp_avg_sq"};
+  if (momentum != 0.0F) return {"momentum_buffer"};
+  return {};
 }
 
 void update(const OptimiserStep& step, std::size_t count, float* weights, const float* gradient,
@@ -52,7 +57,7 @@ void update(const OptimiserStep& step, std::size_t count, float* weights, const 
   if (step.spec.kind == OptimiserKind::adam) {
     adam(step, count, weights, gradient, state[0], state[1]);
   } else {
-    sgd(step, count, weights, gradient, step.spec.states() == 1 ? state[0] : nullptr);
+    sgd(step, count, weights, gradient, step.spec.momentum != 0.0F ? state[0] : nullptr);
   }
 }
 

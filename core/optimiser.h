@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace duplex {
@@ -21,6 +22,8 @@ struct OptimiserSpec {
   /// Returns how many spans of state the weights need: 0 (plain SGD), 1 (momentum: velocity), 2
   /// (Adam: m and v). They start at 0.
   int states() const;
+  /// Returns their names, as PyTorch calls them: momentum_buffer; exp_avg and exp_avg_sq.
+  std::vector<std::string> state_names() const;
 };
 
 /// One update has the rate of this step and its number, from 1 (Adam's t).

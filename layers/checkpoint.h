@@ -4,10 +4,20 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "core/files/state_file.h"
 #include "layers/network.h"
 
 namespace duplex {
+
+/// Names of an optimiser's arrays begin so: "optimizer.momentum_buffer.conv1.weight". A training
+/// that starts from given weights ignores them.
+inline const std::string optimiser_prefix = "optimizer.";
+
+/// Returns all parameters and running statistics as a checkpoint holds them, in the order of the
+/// layers. The network must outlive the result.
+std::vector<StateArray> state_of(Network& network);
 
 /// Writes all parameters and `metadata`. The file appears whole or not at all.
 void save_checkpoint(const std::string& path, Network& network,

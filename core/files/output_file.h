@@ -23,6 +23,8 @@ class OutputFile {
   void write(const std::string& text) { write(text.data(), text.size()); }
   /// Overwrites what was written at `offset`.
   void write_at(std::size_t offset, const void* data, std::size_t bytes);
+  /// Returns whether the path is a regular file, so that write_at() works.
+  bool regular() const { return !temporary_.empty(); }
   std::size_t bytes() const { return bytes_; }  ///< Bytes written so far.
 
   /// Syncs file and folder and gives the file its name, replacing one that was there.

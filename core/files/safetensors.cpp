@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "core/error.h"
+#include "core/files/crc32c.h"
 #include "core/files/output_file.h"
 
 namespace duplex {
@@ -25,6 +27,15 @@ constexpr std::uint64_t max_elements = std::uint64_t{1} << 40;
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
               "arrays are written as they lie in memory");
+
+const std::string checksum_key = "crc32c";
+
+/// The checksum as eight hexadecimal digits.
+std::string checksum_text(std::uint32_t crc) {
+  char text[9];
+  std::snprintf(text, sizeof text, "%08x", crc);
+  return text;
+}
 
 std::string header_of(const std::vector<SafetensorsEntry>& entries,
                       const std::map<std::string, std::string>& metadata) {
@@ -90,17 +101,26 @@ std::uint64_t elements_of(const Shape& shape) {
 void save_safetensors(const std::string& path, const std::vector<SafetensorsEntry>& entries,
                       const std::map<std::string, std::string>& metadata,
                       const std::function<void(std::size_t index, float* values)>& fill) {
-  const std::string header = header_of(entries, metadata);
   OutputFile file(path);
+  // The checksum is known at the end, and takes the place of eight zeros.
+  std::map<std::string, std::string> all = metadata;
+  if (file.regular()) all[checksum_key] = checksum_text(0);
+  const std::string header = header_of(entries, all);
+  const std::size_t checksum_at =
+      length_bytes + header.find("\"" + checksum_key + "\":\"") + checksum_key.size() + 4;
   const std::uint64_t length = header.size();
   file.write(&length, length_bytes);
   file.write(header);
   std::vector<float> values;
+  std::uint32_t crc = 0;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     values.resize(static_cast<std::size_t>(entries[i].shape.elements()));
     fill(i, values.data());
     file.write(values.data(), values.size() * sizeof(float));
+    crc = crc32c(crc, values.data(), values.size() * sizeof(float));
   }
+  const std::string checksum = checksum_text(crc);
+  if (file.regular()) file.write_at(checksum_at, checksum.data(), checksum.size());
   file.commit();
 }
 
@@ -111,17 +131,18 @@ SafetensorsFile::SafetensorsFile(const std::string& path)
     struct stat status {};
     if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode))
       fail("is not a regular file");
-    const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
+    file_bytes_ = static_cast<std::uint64_t>(status.st_size);
     std::uint64_t header_bytes = 0;
-    if (file_bytes < length_bytes) fail("is no safetensors file: it is too short");
+    if (file_bytes_ < length_bytes) fail("is no safetensors file: it is too short");
     read_bytes(&header_bytes, length_bytes, 0);
-    if (header_bytes > max_header_bytes || header_bytes > file_bytes - length_bytes) {
+    if (header_bytes > max_header_bytes || header_bytes > file_bytes_ - length_bytes) {
       fail("is no safetensors file, or was cut short: its header would have " +
            std::to_string(header_bytes) + " bytes");
     }
     std::string header(header_bytes, '\0');
     read_bytes(header.data(), header_bytes, length_bytes);
-    parse(header, length_bytes + header_bytes, file_bytes);
+    data_begin_ = length_bytes + header_bytes;
+    parse(header);
   } catch (...) {
     ::close(descriptor_);
     throw;
@@ -149,8 +170,7 @@ void SafetensorsFile::read_bytes(void* to, std::uint64_t bytes, std::uint64_t of
   }
 }
 
-void SafetensorsFile::parse(const std::string& header, std::uint64_t data_begin,
-                            std::uint64_t file_bytes) {
+void SafetensorsFile::parse(const std::string& header) {
   std::set<std::string> seen;
   const auto no_duplicates = [&](int depth, nlohmann::json::parse_event_t event,
                                  nlohmann::json& value) {
@@ -171,6 +191,10 @@ void SafetensorsFile::parse(const std::string& header, std::uint64_t data_begin,
     try {
       if (name == "__metadata__") {
         metadata_ = value.get<std::map<std::string, std::string>>();
+        const auto checksum = metadata_.find(checksum_key);
+        if (checksum == metadata_.end()) continue;
+        checksum_ = std::move(checksum->second);
+        metadata_.erase(checksum);
         continue;
       }
       const std::string type = value.at("dtype").get<std::string>();
@@ -182,11 +206,11 @@ void SafetensorsFile::parse(const std::string& header, std::uint64_t data_begin,
       const std::uint64_t begin = whole_number(offsets[0]);
       const std::uint64_t end = whole_number(offsets[1]);
       const std::uint64_t bytes = elements_of(shape) * sizeof(float);
-      if (begin > end || end - begin != bytes || end > file_bytes - data_begin) {
+      if (begin > end || end - begin != bytes || end > file_bytes_ - data_begin_) {
         throw Error("its bytes " + std::to_string(begin) + " to " + std::to_string(end) +
                     " do not fit its shape " + shape.str() + " or the file's length");
       }
-      entries_.push_back({name, shape, data_begin + begin});
+      entries_.push_back({name, shape, data_begin_ + begin});
     } catch (const nlohmann::json::exception&) {
       fail("is damaged: the entry of '" + name + "' is not understood");
     } catch (const Error& error) {
@@ -199,7 +223,7 @@ void SafetensorsFile::parse(const std::string& header, std::uint64_t data_begin,
       entries_.begin(), entries_.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
         return std::pair(a.offset, a.shape.elements()) < std::pair(b.offset, b.shape.elements());
       });
-  std::uint64_t expected = data_begin;
+  std::uint64_t expected = data_begin_;
   for (const SafetensorsEntry& entry : entries_) {
     if (entry.offset != expected) {
       fail("is damaged: the bytes of '" + entry.name +
@@ -207,10 +231,25 @@ void SafetensorsFile::parse(const std::string& header, std::uint64_t data_begin,
     }
     expected += elements_of(entry.shape) * sizeof(float);
   }
-  if (expected != file_bytes) {
-    fail("is damaged: " + std::to_string(file_bytes - expected) +
+  if (expected != file_bytes_) {
+    fail("is damaged: " + std::to_string(file_bytes_ - expected) +
          " bytes after the last array belong to none");
   }
+}
+
+void SafetensorsFile::verify() const {
+  if (checksum_.empty()) return;
+  std::vector<char> piece(std::size_t{1} << 20);
+  std::uint32_t crc = 0;
+  for (std::uint64_t at = data_begin_; at < file_bytes_; at += piece.size()) {
+    const auto bytes =
+        static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), file_bytes_ - at));
+    read_bytes(piece.data(), bytes, at);
+    crc = crc32c(crc, piece.data(), bytes);
+  }
+  if (checksum_text(crc) != checksum_)
+    fail("is damaged: its checksum is " + checksum_text(crc) + ", and " + checksum_ +
+         " was written");
 }
 
 void SafetensorsFile::read(const SafetensorsEntry& entry, float* values) const {

@@ -20,7 +20,7 @@ struct SafetensorsEntry {
 /// Writes a file that appears whole or not at all (core/files/output_file.h). Only the names and
 /// shapes of `entries` are used. `fill` is called for one entry after the other and writes
 /// shape.elements() values, so that only one array needs to be in memory. `metadata` becomes the
-/// header's "__metadata__".
+/// header's "__metadata__", with a checksum of all arrays added under "crc32c", except in a pipe.
 void save_safetensors(const std::string& path, const std::vector<SafetensorsEntry>& entries,
                       const std::map<std::string, std::string>& metadata,
                       const std::function<void(std::size_t index, float* values)>& fill);
@@ -38,17 +38,23 @@ class SafetensorsFile {
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }  ///< Sorted by offset.
+  /// Without the checksum.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  /// Reads all arrays and compares them with the file's checksum, if it has one. Throws Error if
+  /// they differ.
+  void verify() const;
   /// Reads entry.shape.elements() values.
   void read(const SafetensorsEntry& entry, float* values) const;
 
  private:
   [[noreturn]] void fail(const std::string& what) const;
   void read_bytes(void* to, std::uint64_t bytes, std::uint64_t offset) const;
-  void parse(const std::string& header, std::uint64_t data_begin, std::uint64_t file_bytes);
+  void parse(const std::string& header);
 
   std::string path_;
   int descriptor_ = -1;
+  std::string checksum_;  ///< Empty: the file has none.
+  std::uint64_t data_begin_ = 0, file_bytes_ = 0;
   std::vector<SafetensorsEntry> entries_;
   std::map<std::string, std::string> metadata_;
 };

@@ -1,5 +1,7 @@
 #include "layers/exchange/local_exchange.h"
 
+#include "layers/checkpoint.h"
+
 namespace duplex {
 
 LocalExchange::LocalExchange(Network& network, const OptimiserSpec& optimiser,
@@ -31,10 +33,29 @@ void LocalExchange::push(std::size_t parameter) {
   }
 }
 
+Tensor LocalExchange::state_for(const Tensor& weights, const Tensor& all) const {
+  return {weights.desc, all.data + (weights.data - network_.weights().data)};
+}
+
+std::vector<StateArray> LocalExchange::state() {
+  std::vector<StateArray> arrays;
+  const std::vector<std::string> names = step_.spec.state_names();
+  for (std::size_t i = 0; i < state_.size(); ++i) {
+    for (const Parameter& parameter : network_.parameters()) {
+      Tensor tensor = state_for(parameter.weights, state_[i]);
+      Device& device = network_.device();
+      arrays.push_back(
+          {optimiser_prefix + names[i] + "." + parameter.name, parameter.spec.shape,
+           [&device, tensor](float* to) { device.download(to, tensor); },
+           [&device, tensor](const float* from) mutable { device.upload(tensor, from); }});
+    }
+  }
+  return arrays;
+}
+
 void LocalExchange::update(Tensor weights, const Tensor& gradient) {
-  const std::ptrdiff_t offset = weights.data - network_.weights().data;
   std::vector<Tensor> state;
-  for (const Tensor& all : state_) state.push_back({weights.desc, all.data + offset});
+  for (const Tensor& all : state_) state.push_back(state_for(weights, all));
   network_.named({}, [&] { network_.device().update(step_, weights, gradient, state); });
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/exchange.h"
+#include "core/files/state_file.h"
 #include "core/optimiser.h"
 #include "layers/network.h"
 
@@ -24,8 +25,14 @@ class LocalExchange final : public Exchange {
   void push(std::size_t parameter) override;
   void end() override {}
 
+  /// Returns the optimiser's arrays of each parameter, as a checkpoint holds them. The exchange
+  /// must outlive the result.
+  std::vector<StateArray> state();
+
  private:
   void update(Tensor weights, const Tensor& gradient);
+  /// The part of one of state_ that belongs to such weights.
+  Tensor state_for(const Tensor& weights, const Tensor& all) const;
 
   Network& network_;
   LearningRate rate_;

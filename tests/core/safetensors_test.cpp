@@ -149,12 +149,26 @@ TEST_F(Safetensors, WritesTheBytesThatWereTriedWithPyTorchsLibrary) {
        {{"network", "tiny"}});
   std::ifstream stream(path(), std::ios::binary);
   const std::string content{std::istreambuf_iterator<char>(stream), {}};
-  const std::string header = R"({"__metadata__":{"network":"tiny"},)"
+  const std::string header = R"({"__metadata__":{"crc32c":"9442ccc4","network":"tiny"},)"
                              R"("conv1.bias":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
-                             R"("scale":{"dtype":"F32","shape":[],"data_offsets":[8,12]}}      )";
+                             R"("scale":{"dtype":"F32","shape":[],"data_offsets":[8,12]}}  )";
   ASSERT_EQ(header.size() % 8, 0U);
   EXPECT_EQ(content, std::string(1, static_cast<char>(header.size())) + std::string(7, '\0') +
                          header + std::string("\xcd\xcc\xcc\x3d\xcd\xcc\x4c\xbe\0\0\xe0\x40", 12));
+}
+
+TEST_F(Safetensors, AChecksumFindsEveryFlippedBit) {
+  save(path(), {{"a", {5}, 0}}, {{1.0F, 2.0F, 3.0F, 4.0F, 5.0F}});
+  SafetensorsFile(path()).verify();
+  std::ifstream stream(path(), std::ios::binary);
+  const std::string content{std::istreambuf_iterator<char>(stream), {}};
+  for (std::size_t bit = 0; bit < 5 * 32; ++bit) {
+    std::string damaged = content;
+    char& byte = damaged[content.size() - 20 + bit / 8];
+    byte = static_cast<char>(byte ^ (1 << bit % 8));
+    write_raw(damaged);
+    EXPECT_THROW(SafetensorsFile(path()).verify(), Error) << bit;
+  }
 }
 
 TEST_F(Safetensors, KeepsMetadataThatIsNotUtf8Readable) {
