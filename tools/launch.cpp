@@ -47,7 +47,7 @@ std::string name_run(std::vector<std::string>& dist, bool create) {
     if (dist[i] == "--net" && i + 1 < dist.size()) net = dist[i + 1];
     if (dist[i].rfind("--net=", 0) == 0) net = dist[i].substr(6);
   }
-  const std::string path = unused_run_path("dist", net, create);
+  std::string path = unused_run_path("dist", net, create);
   dist.insert(dist.end(), {"--logdir", path});
   return path;
 }

@@ -6,6 +6,8 @@
 #include "layers/checkpoint.h"
 #include "layers/exchange/accumulating_exchange.h"
 #include "layers/exchange/local_exchange.h"
+#include "tools/checkpoint/checkpoints.h"
+#include "tools/checkpoint/stop_signals.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/training_flags.h"
@@ -71,41 +73,91 @@ void save(const TrainingSpec& spec, const RunDirectory& directory, Network& netw
   if (!spec.save.empty()) save_checkpoint(spec.save, network, metadata);
 }
 
-/// Trains, tests and writes the run's files.
-void run(const TrainingSpec& spec, std::uint64_t accumulate) {
+/// The checkpoint to go on from; none: the training begins.
+std::optional<Checkpoint> resumed(const TrainingSpec& spec, const std::string& settings) {
+  if (!spec.resume) return std::nullopt;
+  const std::optional<Checkpoint> found = newest_checkpoint(spec.logdir, 0, settings);
+  if (found)
+    std::fprintf(stderr, "goes on after %s steps, from %s\n",
+                 grouped(static_cast<std::int64_t>(found->steps)).c_str(), found->path.c_str());
+  else
+    std::fprintf(stderr, "there is no checkpoint in %s yet: the training begins\n",
+                 spec.logdir.c_str());
+  return found;
+}
+
+/// Says how to go on with a training that a signal has ended. Returns the exit code.
+int stopped(const RunDirectory& directory, std::uint64_t steps) {
+  const int signal = StopSignals::stop();
+  std::printf("stopped  by %s after %s steps; the same command with --resume --logdir %s goes on\n",
+              signal_name(signal), grouped(static_cast<std::int64_t>(steps)).c_str(),
+              directory.path().c_str());
+  return 128 + signal;
+}
+
+/// Trains, tests and writes the run's files. Returns the program's exit code.
+int run(const TrainingSpec& spec, std::uint64_t accumulate) {
   const TrainingSetup setup = open_training(spec);
+  const std::string settings = resumable_settings(
+      spec, setup, accumulate > 1 ? ", accumulate " + std::to_string(accumulate) : "");
+  const std::optional<Checkpoint> from = resumed(spec, settings);
+  const std::uint64_t first = from ? from->steps : 0;
   const auto device = spec.computing.make();
-  datasets::BatchLoader loader(setup.split.train,
-                               loader_options(spec, datasets::join_share(spec.batch)));
+  datasets::LoaderOptions reading = loader_options(spec, datasets::join_share(spec.batch));
+  reading.first_step = first;
+  datasets::BatchLoader loader(setup.split.train, reading);
   const Schedule schedule = schedule_of(spec, loader, accumulate);
+  if (first > schedule.steps)
+    throw Error("local: " + from->path + " is further than the " + std::to_string(schedule.steps) +
+                    " batches of this run: give more --batches or --epochs",
+                Exit::usage);
   std::string layout;
   const auto built = spec.computing.build(setup.model, *device, spec.batch, spec.trains(), &layout);
   Network& network = *built;
-  fill(network, spec);
-  const RunDirectory directory(spec.logdir, command, spec.model.net, {config_file});
+  if (!from) fill(network, spec);
+  LocalExchange updating(network, spec.optimiser, spec.rate);
+  std::vector<StateArray> arrays = state_of(network);
+  for (StateArray& array : updating.state()) arrays.push_back(std::move(array));
+  if (from) load_state(from->path, arrays, setup.model.title());
+  const RunDirectory directory(spec.logdir, command, spec.model.net, {config_file}, spec.resume);
   RunConfig config = config_of(spec, command, setup, device.get());
   config.accumulate = accumulate;
   directory.write(config_file, text_of(config));
+  if (from) directory.remove(summary_file);  // The run has not ended any more.
   print_start(setup, *device, layout);
 
   std::unique_ptr<Profile> profile;
   if (spec.profile) profile = std::make_unique<Profile>(network, schedule.warm_up());
-  LocalExchange updating(network, spec.optimiser, spec.rate);
   AccumulatingExchange exchange(network, updating, accumulate);
-  Tester tester(network, setup.split.test, directory, schedule, spec.strict);
+  Troubles troubles;
+  Tester tester(network, setup.split.test, directory, schedule, spec.strict, first, troubles);
   NetworkComputation computation(network, batches_of(loader), spec.seed, looks_for_nan);
   LoopSpec loop;
   loop.schedule = schedule;
+  loop.first = first;
   loop.rate = spec.rate;
   loop.batch = spec.batch;
   loop.metrics_path = directory.file(metrics_file);
   loop.show = true;
   loop.test = [&](std::uint64_t steps) { tester.test_between(steps); };
-  const TrainingResult result = train(computation, exchange, loop);
+  CheckpointWriter checkpoints(directory.path(), 0, spec.checkpoints, settings, first,
+                               std::move(arrays), troubles);
+  loop.checkpoint = [&](std::uint64_t steps, const std::function<void()>& await_weights) {
+    return checkpoints.after(steps, await_weights);
+  };
+  TrainingResult result;
+  {
+    const StopSignals signals;
+    result = train(computation, exchange, loop, troubles);
+    if (result.steps < schedule.steps) return stopped(directory, result.steps);
+  }
   const std::string spoilt = schedule.steps > 0 ? network.not_finite() : "";
   report_replaced(loader);
 
-  if (schedule.steps > 0 && spoilt.empty()) save(spec, directory, network, schedule.steps);
+  if (schedule.steps > 0 && spoilt.empty()) {
+    save(spec, directory, network, schedule.steps);
+    if ((spec.checkpoints.any() || spec.resume) && first < schedule.steps) checkpoints.try_to_write(schedule.steps);
+  }
   RunSummary summary;
   summary.training = result;
   summary.command = command;
@@ -126,6 +178,8 @@ void run(const TrainingSpec& spec, std::uint64_t accumulate) {
   std::printf("run      %s\n", directory.path().c_str());
   if (!spoilt.empty()) throw diverged("after the last step", spoilt);
   if (accuracy) require_finite(*accuracy, network);
+  troubles.raise();
+  return 0;
 }
 
 }  // namespace
@@ -135,6 +189,7 @@ int local(int argc, const char* const* argv) {
                "duplex local"};
   TrainingFlags flags;
   flags.add_to(app);
+  flags.add_checkpoints_to(app);
   std::uint64_t accumulate = 1;
   app.add_option(
          "--accumulate", accumulate,
@@ -147,8 +202,7 @@ int local(int argc, const char* const* argv) {
                 Exit::usage);
   }
   if (!flags.spec.save.empty()) const OutputFile writable(flags.spec.save);
-  run(flags.spec, accumulate);
-  return 0;
+  return run(flags.spec, accumulate);
 }
 
 }  // namespace duplex::tools

@@ -158,8 +158,9 @@ template <class Row>
 void expect_rows(const std::string& row_text) {
   const TemporaryFolder folder;
   const std::string path = folder / "rows.csv";
+  Troubles troubles;
   {
-    RowFile<Row> file(path);
+    RowFile<Row> file(path, Rows::anew, troubles);
     for (int i = 0; i < 2; ++i) file.write(filled<Row>());
   }
   const std::string text = csv_columns<Row>() + "\n" + row_text + "\n" + row_text + "\n";
@@ -167,6 +168,28 @@ void expect_rows(const std::string& row_text) {
   EXPECT_EQ(text_of(read_rows<Row>(path, true)), text);
   write_text(path, text.substr(0, text.size() - 2));  // A run that was interrupted.
   EXPECT_EQ(read_rows<Row>(path, false).size(), 1U);
+  // It goes on behind its whole rows.
+  EXPECT_EQ(keep_rows<Row>(path, [](const Row&) { return true; }).size(), 1U);
+  RowFile<Row>(path, Rows::appended, troubles).write(filled<Row>());
+  EXPECT_EQ(read_text(path), text);
+  EXPECT_EQ(keep_rows<Row>(path, [](const Row&) { return false; }).size(), 0U);
+  EXPECT_EQ(read_text(path), csv_columns<Row>() + "\n");
+  EXPECT_NO_THROW(troubles.raise());
+}
+
+TEST(RunFiles, SayWhatCannotBeWrittenAndGoOn) {
+  Troubles troubles;
+  RowFile<StepMetrics> full("/dev/full", Rows::anew, troubles);
+  for (int i = 0; i < 3; ++i) full.write(filled<StepMetrics>());
+  try {
+    troubles.raise();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("/dev/full cannot be written: No space left"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_THROW(RowFile<StepMetrics>("/nowhere/metrics.csv", Rows::anew, troubles), Error);
 }
 
 TEST(RunFiles, HaveRowsThatAreReadAsTheyAreWritten) {
@@ -179,7 +202,8 @@ TEST(RunFiles, HaveRowsThatAreReadAsTheyAreWritten) {
 
   const TemporaryFolder folder;
   StepMetrics without;
-  RowFile<StepMetrics>(folder / "metrics.csv").write(without);
+  Troubles troubles;
+  RowFile<StepMetrics>(folder / "metrics.csv", Rows::anew, troubles).write(without);
   EXPECT_EQ(read_rows<StepMetrics>(folder / "metrics.csv", true).at(0).loss, std::nullopt);
   write_text(folder / "metrics.csv", csv_columns<StepMetrics>() + "\n0,0,nan,0,0,0,0,0,0\n");
   EXPECT_EQ(read_rows<StepMetrics>(folder / "metrics.csv", true).at(0).loss, std::nullopt);

@@ -140,6 +140,7 @@ void Rank::train_rank(net::ParameterExchange& wire) {
   directory_->write(rank_file(spec_.rank()), text_of(summary));
   require_sound_weights();
   if (accuracy) require_finite(*accuracy, *network_);
+  troubles_.raise();
 }
 
 TrainingResult Rank::compute(net::ParameterExchange& wire) {
@@ -151,11 +152,12 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
   const Exchanges exchanges = make_exchanges(spec_, network_.get(), host_, wire, schedule.steps);
   LoopSpec loop = loop_spec(schedule);
   if (leads()) {
-    tester_.emplace(*network_, setup_.split.test, *directory_, schedule, training.strict);
+    tester_.emplace(*network_, setup_.split.test, *directory_, schedule, training.strict, 0,
+                    troubles_);
     loop.test = [this](std::uint64_t steps) { tester_->test_between(steps); };
   }
   NetworkComputation computation(*network_, batches_of(loader), training.seed, looks_for_nan);
-  const TrainingResult result = train(computation, *exchanges.back(), loop);
+  const TrainingResult result = train(computation, *exchanges.back(), loop, troubles_);
   report_replaced(loader);
   return result;
 }
@@ -167,7 +169,7 @@ TrainingResult Rank::replay(net::ParameterExchange& wire) {
   schedule.steps = schedule.epoch_samples = spec_.training.batches;
   const Exchanges exchanges = make_exchanges(spec_, nullptr, host_, wire, schedule.steps);
   Exchange& exchange = exchanges.empty() ? wire : *exchanges.back();
-  return train(computation, exchange, loop_spec(schedule));
+  return train(computation, exchange, loop_spec(schedule), troubles_);
 }
 
 LoopSpec Rank::loop_spec(const Schedule& schedule) {

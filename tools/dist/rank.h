@@ -61,6 +61,7 @@ class Rank {
   LayerTimes times_;                       ///< For a replay.
   std::unique_ptr<Device> device_;         ///< Null: a server, or a replay.
   std::unique_ptr<Network> network_;       ///< Likewise.
+  Troubles troubles_;                      ///< Of metrics.csv and accuracy.csv.
   std::optional<Tester> tester_;           ///< Set on the first worker.
   std::string spoilt_;  ///< Name of a parameter, or of the first worker's statistic, that diverged.
 };

@@ -6,6 +6,30 @@
 #include "tools/flags/model_flags.h"
 
 namespace duplex::tools {
+namespace {
+
+/// "100" batches, or "90s", "15m", "2h". Throws Error(Exit::usage) for anything else.
+CheckpointPlan parse_checkpoint_every(const std::string& text) {
+  const std::pair<char, double> units[] = {{'s', 1.0}, {'m', 60.0}, {'h', 3600.0}};
+  CheckpointPlan plan;
+  if (CLI::detail::lexical_cast(text, plan.steps) && plan.steps > 0 && text[0] != '-') return plan;
+  plan.steps = 0;
+  for (const auto& [unit, factor] : units) {
+    double value = 0.0;
+    if (text.size() < 2 || text.back() != unit ||
+        !CLI::detail::lexical_cast(text.substr(0, text.size() - 1), value) ||
+        !(value * factor >= 1.0 && value * factor <= 1e8))
+      continue;
+    plan.seconds = value * factor;
+    return plan;
+  }
+  throw Error("--checkpoint-every '" + text +
+                  "' is neither a number of batches nor a time such as "
+                  "90s, 15m or 2h",
+              Exit::usage);
+}
+
+}  // namespace
 
 void TrainingFlags::add_to(CLI::App& app) {
   const CLI::Validator count = between(0, 1 << 30);
@@ -75,7 +99,19 @@ void TrainingFlags::add_to(CLI::App& app) {
   });
 }
 
+void TrainingFlags::add_checkpoints_to(CLI::App& app) {
+  app.add_option("--checkpoint-every", checkpoint_every,
+                 "write a checkpoint every so many batches, or every 90s, 15m or 2h, and at the "
+                 "end; the last two are kept in the run directory. SIGUSR1 asks for one, and "
+                 "SIGINT and SIGTERM end the training with one");
+  app.add_flag("--resume", spec.resume,
+               "go on from the newest checkpoint in --logdir, or begin where there is none");
+}
+
 void TrainingFlags::resolve() {
+  if (!checkpoint_every.empty()) spec.checkpoints = parse_checkpoint_every(checkpoint_every);
+  if (spec.resume && spec.logdir.empty())
+    throw Error("--resume: say which run by --logdir", Exit::usage);
   spec.accuracy = spec.accuracy || spec.test_every != 0;
   if (spec.datadir.empty() && !spec.replays()) throw Error("--datadir is required", Exit::usage);
   if (spec.replays()) {

@@ -11,8 +11,11 @@ namespace duplex::tools {
 struct TrainingFlags {
   TrainingSpec spec;
   std::string optimiser = "sgd";  ///< resolve() makes `spec` of it.
+  std::string checkpoint_every;   ///< Likewise.
 
   void add_to(CLI::App& app);
+  /// Adds those of checkpoints, for a machine that trains alone.
+  void add_checkpoints_to(CLI::App& app);
   /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
   void resolve();
 };

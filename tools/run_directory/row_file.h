@@ -10,17 +10,25 @@
 
 #include "core/error.h"
 #include "core/files/csv.h"
+#include "core/files/output_file.h"
+#include "tools/run_directory/troubles.h"
 
 namespace duplex::tools {
 
-/// Lines that can be read while the run goes on. Throws Error where a file cannot be written.
+/// Whether a file begins anew, or goes on where it ends.
+enum class Rows { anew, appended };
+
+/// Lines that can be read while the run goes on. `troubles` is told where one cannot be written;
+/// the lines behind it are dropped.
 class LineFile {
  public:
-  explicit LineFile(std::string path);
+  /// Throws Error where the file cannot be opened.
+  LineFile(std::string path, Rows rows, Troubles& troubles);
   void write(const std::string& line);
 
  private:
   std::string path_;
+  Troubles& troubles_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 
@@ -28,7 +36,9 @@ class LineFile {
 template <class Row>
 class RowFile {
  public:
-  explicit RowFile(const std::string& path) : file_(path) { file_.write(csv_columns<Row>()); }
+  RowFile(const std::string& path, Rows rows, Troubles& troubles) : file_(path, rows, troubles) {
+    if (rows == Rows::anew) file_.write(csv_columns<Row>());
+  }
   void write(Row row) {
     std::string line;
     CsvWriter writer(line);
@@ -75,6 +85,18 @@ std::vector<Row> read_rows(const std::string& path, bool complete) {
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+/// Leaves only those rows in a file for which keep(row) is true, and returns them; makes a file
+/// without rows where there is none. A last line that is not whole goes, too.
+template <class Row, class Keep>
+std::vector<Row> keep_rows(const std::string& path, const Keep& keep) {
+  std::vector<Row> kept;
+  if (std::ifstream(path))
+    for (Row& row : read_rows<Row>(path, false))
+      if (keep(row)) kept.push_back(std::move(row));
+  write_file(path, text_of(kept));
+  return kept;
 }
 
 }  // namespace duplex::tools

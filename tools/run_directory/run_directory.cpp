@@ -80,15 +80,16 @@ std::string unused_run_path(const std::string& command, const std::string& net, 
 }
 
 RunDirectory::RunDirectory(std::string path, const std::string& command, const std::string& net,
-                           const std::vector<std::string>& claims)
-    : path_(std::move(path)) {
+                           const std::vector<std::string>& claims, bool resumes)
+    : path_(std::move(path)), resumes_(resumes) {
   if (!path_.empty()) {
     const std::string in_the_way = claim(command, claims);
     if (in_the_way.empty()) return;
     give_up();
-    throw Error("run directory " + path_ + " holds a run already (" + in_the_way +
-                    "): give another --logdir, or remove it",
-                Exit::usage);
+    throw Error(
+        "run directory " + path_ + " holds a run already (" + in_the_way + "): " +
+            (resumes_ ? "wait for its end, or end it" : "give another --logdir, or remove it"),
+        Exit::usage);
   }
   const std::string name = default_path(command, net);
   path_ = name;
@@ -101,6 +102,9 @@ RunDirectory::RunDirectory(std::string path, const std::string& command, const s
 std::string RunDirectory::claim(const std::string& command,
                                 const std::vector<std::string>& claims) {
   make_directory(path_);
+  // The ranks of one machine share it, and so do the two sides of transport.
+  const bool alone = command == "local" || command == "simulate";
+  if (!lock(alone ? LOCK_EX : LOCK_SH)) return "of a program that has not ended";
   // Files of the other kinds of runs; a run of the same kind has the claims themselves.
   std::vector<std::string> others{transport_file("ps"), transport_file("worker")};
   if (command == "transport") others = {config_file};
@@ -109,10 +113,19 @@ std::string RunDirectory::claim(const std::string& command,
     if (std::filesystem::exists(file(other))) return other;
   for (const std::string& name : claims) {
     const int descriptor = claimed(file(name));
+    if (descriptor < 0 && resumes_) continue;
     if (descriptor < 0) return name;
     claims_.push_back({name, descriptor});
   }
   return "";
+}
+
+/// Locks the directory itself: for this program alone, or for all ranks of a run. Returns false if
+/// a program that has not ended is in the way.
+bool RunDirectory::lock(int how) {
+  lock_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // Where a file system has no locks, the claims alone have to do.
+  return lock_ < 0 || ::flock(lock_, how | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
 void RunDirectory::give_up() {
@@ -124,10 +137,17 @@ void RunDirectory::give_up() {
     ::close(claim.descriptor);
   }
   claims_.clear();
+  if (lock_ >= 0) ::close(lock_);
+  lock_ = -1;
 }
 
 RunDirectory::~RunDirectory() {
   give_up();
+}
+
+void RunDirectory::remove(const std::string& name) const {
+  std::error_code error;
+  std::filesystem::remove(file(name), error);
 }
 
 void RunDirectory::write(const std::string& name, const std::string& content) const {

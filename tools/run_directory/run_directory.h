@@ -17,10 +17,12 @@ class RunDirectory {
   /// run will write: no other run gets what is in the directory. It locks them as long as it lives,
   /// so that empty ones of a program that was killed are taken over. An empty path means
   /// runs/COMMAND-NET-TIME, or the first of that name with -2, -3, ... behind it that is free.
-  /// Throws Error where that fails, and Error(Exit::usage) where `path` holds a run already.
+  /// Throws Error where that fails, and Error(Exit::usage) where `path` holds a run already, unless
+  /// it `resumes`: then the claims may be full, and no program may run in the directory any more.
   RunDirectory(std::string path, const std::string& command, const std::string& net,
-               const std::vector<std::string>& claims);
-  /// Gives those claims up to which nothing was written: the run never began.
+               const std::vector<std::string>& claims, bool resumes = false);
+  /// Gives those claims up to which nothing was written: the run never began. Unlocks the
+  /// directory.
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
@@ -29,6 +31,7 @@ class RunDirectory {
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   /// Writes a whole file, or none.
   void write(const std::string& name, const std::string& content) const;
+  void remove(const std::string& name) const;  ///< Does nothing where there is no such file.
 
  private:
   struct Claim {
@@ -37,9 +40,12 @@ class RunDirectory {
   };
   /// Returns what of another run is in the way; empty if all claims are made.
   std::string claim(const std::string& command, const std::vector<std::string>& claims);
+  bool lock(int how);
   void give_up();
 
   std::string path_;
+  const bool resumes_;
+  int lock_ = -1;  ///< The directory's own; a file that is written anew loses its lock.
   std::vector<Claim> claims_;
 };
 

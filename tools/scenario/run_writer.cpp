@@ -35,15 +35,16 @@ void RunWriter::write(const simulation::Outcome& outcome,
 }
 
 void RunWriter::write_metrics(const std::vector<simulation::StepTimes>& steps) const {
-  RowFile<StepMetrics> metrics(directory_.file(metrics_file));
+  std::vector<StepMetrics> rows;
   for (std::size_t step = 0; step < steps.size(); ++step) {
     StepMetrics row;
     row.step = step;
     row.total = steps[step].end - steps[step].begin;
     row.gradient = steps[step].computing;
     row.await = steps[step].awaiting;
-    metrics.write(row);
+    rows.push_back(row);
   }
+  directory_.write(metrics_file, text_of(rows));
 }
 
 RunSummary RunWriter::summary_of(int rank, const simulation::Outcome& outcome,

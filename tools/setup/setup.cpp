@@ -81,6 +81,15 @@ RunConfig config_of(const TrainingSpec& spec, const std::string& command,
   return config;
 }
 
+std::string resumable_settings(const TrainingSpec& spec, const TrainingSetup& setup,
+                               const std::string& more) {
+  std::string text = setup.model.title() + " of " + setup.model.entry(0).shape.str();
+  if (setup.data)
+    text +=
+        ", " + setup.data->contents() + " (digest " + std::to_string(setup.data->digest()) + ")";
+  return text + ", " + spec.settings(false) + ", precision " + spec.computing.precision + more;
+}
+
 int loader_threads() {
   return std::clamp(usable_cores(), 1, 8);
 }

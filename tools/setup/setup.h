@@ -29,6 +29,12 @@ TrainingSetup open_training(const TrainingSpec& spec);
 RunConfig config_of(const TrainingSpec& spec, const std::string& command,
                     const TrainingSetup& setup, const Device* device);
 
+/// Everything that a checkpoint of this training belongs to, as one line of text; `more`: what the
+/// command adds. A training that goes on may be longer than it was to be, but is the same
+/// otherwise.
+std::string resumable_settings(const TrainingSpec& spec, const TrainingSetup& setup,
+                               const std::string& more);
+
 /// Number of threads that decode images beside the computing ones.
 int loader_threads();
 /// How the loader reads the training's batches; a rank's `share` of each.

@@ -10,7 +10,7 @@ bool TrainingSpec::replays() const {
   return !replay_source(computing.device).empty();
 }
 
-std::string TrainingSpec::settings() const {
+std::string TrainingSpec::settings(bool with_length) const {
   std::ostringstream text;
   text.precision(7);  // A float has so many digits: 0.9 prints as 0.9.
   text << "optimizer " << (optimiser.kind == OptimiserKind::adam ? "adam" : "sgd") << ", lr "
@@ -24,8 +24,8 @@ std::string TrainingSpec::settings() const {
     for (const std::uint64_t step : rate.boundaries) text << ' ' << step;
   }
   text << ", batch " << batch;
-  if (epochs) text << ", epochs " << *epochs;
-  if (batches != 0) text << ", batches " << batches;
+  if (with_length && epochs) text << ", epochs " << *epochs;
+  if (with_length && batches != 0) text << ", batches " << batches;
   text << ", seed " << seed << ", test fraction " << test_fraction << (mirror ? ", mirror" : "");
   return text.str();
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/optimiser.h"
+#include "tools/checkpoint/checkpoints.h"
 #include "tools/setup/device_spec.h"
 #include "tools/setup/model_spec.h"
 
@@ -28,6 +29,9 @@ struct TrainingSpec {
   std::uint64_t test_every = 0;  ///< In epochs; 0: after training at most.
   bool profile = false;          ///< Time every layer.
 
+  CheckpointPlan checkpoints;
+  bool resume = false;  ///< Go on from the newest checkpoint of the run directory, if there is one.
+
   std::string logdir;   ///< The run directory; empty: it names itself.
   std::string weights;  ///< safetensors file to start from; empty: none.
   std::string save;  ///< safetensors file for the trained weights, beside the run's; empty: none.
@@ -35,7 +39,8 @@ struct TrainingSpec {
   bool trains() const { return epochs != 0; }  ///< Otherwise it only tests.
   bool replays() const;  ///< Whether nothing is computed (tools/training/replay.h).
   /// Everything that must be the same on all ranks of a run, as one line of text.
-  std::string settings() const;
+  /// `with_length`: how many epochs or batches, too.
+  std::string settings(bool with_length = true) const;
 };
 
 }  // namespace duplex::tools

@@ -25,12 +25,13 @@ void run_step(Computation& computation, Exchange& exchange, std::uint64_t step) 
   exchange.end();
 }
 
-TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& spec) {
+TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& spec,
+                     Troubles& troubles) {
   TimedExchange exchange(inner);
-  Metrics metrics(spec.schedule, spec.rate, spec.metrics_path);
+  Metrics metrics(spec.schedule, spec.rate, spec.metrics_path, spec.first, troubles);
   ProgressLine progress(spec.schedule, spec.batch, spec.show);
   std::int64_t start = clock_ns(), begin = start;  // Tests move `start` on.
-  for (std::uint64_t step = 0; step < spec.schedule.steps; ++step) {
+  for (std::uint64_t step = spec.first; step < spec.schedule.steps; ++step) {
     if (spec.beginning) spec.beginning(step);
     run_step(computation, exchange, step);
     const StepOutcome outcome = computation.outcome();
@@ -45,6 +46,12 @@ TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& 
       spec.test(step + 1);
       begin = clock_ns();
       start += begin - end;
+    }
+    if (spec.checkpoint && (step + 1) % spec.schedule.steps_per_round == 0) {
+      const bool go_on = spec.checkpoint(step + 1, [&] { exchange.await_all(); });
+      start += clock_ns() - begin;
+      begin = clock_ns();
+      if (!go_on) break;
     }
   }
   return metrics.result(seconds(clock_ns() - start));

@@ -15,6 +15,7 @@ namespace duplex::tools {
 
 struct LoopSpec {
   Schedule schedule;
+  std::uint64_t first = 0;   ///< Steps that were trained before, up to a checkpoint.
   LearningRate rate;         ///< The rate that metrics.csv tells; the exchange applies it.
   std::int64_t batch = 1;    ///< Samples a step, for the rate that is shown.
   std::string metrics_path;  ///< File with a row for each step; empty: none.
@@ -24,12 +25,18 @@ struct LoopSpec {
   /// Called to test what so many steps have trained, as often as the schedule says, but not after
   /// the last step. Its time counts to no step. May be empty.
   std::function<void(std::uint64_t steps)> test;
+  /// Called at the end of each round of the schedule, where weights include every sample seen. May
+  /// write a checkpoint, once it has called `await_weights`; its time counts to no step. Returns
+  /// false to end the training here. May be empty.
+  std::function<bool(std::uint64_t steps, const std::function<void()>& await_weights)> checkpoint;
 };
 
 /// Runs one step, layer by layer.
 void run_step(Computation& computation, Exchange& exchange, std::uint64_t step);
 
-/// Runs all steps. Throws Error if the loss is no longer finite.
-TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& spec);
+/// Runs all steps from `first` on. Throws Error if the loss is no longer finite.
+/// `troubles` is told of metrics that cannot be written.
+TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& spec,
+                     Troubles& troubles);
 
 }  // namespace duplex::tools

@@ -10,9 +10,22 @@
 
 namespace duplex::tools {
 
-Metrics::Metrics(const Schedule& schedule, const LearningRate& rate, const std::string& path)
-    : schedule_(schedule), rate_(rate), tail_(std::max<std::uint64_t>(schedule.steps / 10, 1)) {
-  if (!path.empty()) file_.emplace(path);
+Metrics::Metrics(const Schedule& schedule, const LearningRate& rate, const std::string& path,
+                 std::uint64_t first, Troubles& troubles)
+    : schedule_(schedule),
+      rate_(rate),
+      tail_(std::max<std::uint64_t>(schedule.steps / 10, 1)),
+      steps_(first) {
+  if (path.empty()) return;
+  const std::vector<StepMetrics> before =
+      first > 0 ? keep_rows<StepMetrics>(
+                      path, [first](const StepMetrics& row) { return row.step < first; })
+                : std::vector<StepMetrics>();
+  for (const StepMetrics& row : before) {
+    count(row);
+    seconds_before_ += row.total;
+  }
+  file_.emplace(path, first > 0 ? Rows::appended : Rows::anew, troubles);
 }
 
 void Metrics::add(std::uint64_t step, const StepClock& clock, const StepOutcome& outcome) {
@@ -33,6 +46,13 @@ void Metrics::add(std::uint64_t step, const StepClock& clock, const StepOutcome&
   }
   row.gradient = row.total - row.data - row.await - row.push;
   if (file_) file_->write(row);
+  steps_ = step + 1;
+  count(row);
+}
+
+/// Takes a step into the medians, and its loss into the mean at the end.
+void Metrics::count(const StepMetrics& row) {
+  const std::uint64_t step = row.step;
   if (row.loss && step + tail_ >= schedule_.steps)
     loss_ = loss_.value_or(0.0) + *row.loss / static_cast<double>(tail_);
   // Looking for NaN takes time of its own.
@@ -46,8 +66,8 @@ void Metrics::add(std::uint64_t step, const StepClock& clock, const StepOutcome&
 
 TrainingResult Metrics::result(double seconds) const {
   TrainingResult result;
-  result.steps = schedule_.steps;
-  result.seconds = seconds;
+  result.steps = steps_;
+  result.seconds = seconds_before_ + seconds;
   result.loss = loss_;
   result.update_apart = update_apart_;
   result.gradient = quartiles_of(gradient_);

@@ -24,14 +24,19 @@ struct StepClock {
 
 class Metrics {
  public:
-  /// `path`: file with a row for each step; empty: none. Throws Error if it cannot be written.
-  Metrics(const Schedule& schedule, const LearningRate& rate, const std::string& path);
+  /// `path`: file with a row for each step; empty: none. The rows of the `first` steps, which were
+  /// trained before, are kept and counted, and those behind them go. Throws Error if it cannot be
+  /// read or opened; `troubles` is told of a row that cannot be written.
+  Metrics(const Schedule& schedule, const LearningRate& rate, const std::string& path,
+          std::uint64_t first, Troubles& troubles);
 
   void add(std::uint64_t step, const StepClock& clock, const StepOutcome& outcome);
-  /// The result of all steps that were added. `seconds`: see TrainingResult.
+  /// The result of all steps that were added. `seconds`: see TrainingResult; those of the steps
+  /// that were trained before are added to it.
   TrainingResult result(double seconds) const;
 
  private:
+  void count(const StepMetrics& row);
   const Schedule schedule_;
   const LearningRate rate_;
   const std::uint64_t tail_;  ///< Steps at the end whose loss is the run's.
@@ -39,6 +44,8 @@ class Metrics {
   /// Seconds of the steps that count.
   std::vector<double> gradient_, total_, await_, push_, data_;
   std::optional<double> loss_;
+  std::uint64_t steps_ = 0;      ///< Steps that were trained, before and now.
+  double seconds_before_ = 0.0;  ///< Of the steps that were trained before.
   bool update_apart_ = true;
 };
 

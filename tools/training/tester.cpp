@@ -1,6 +1,7 @@
 #include "tools/training/tester.h"
 
 #include <cstdio>
+#include <filesystem>
 
 #include "tools/run_directory/run_files.h"
 #include "tools/setup/setup.h"
@@ -10,8 +11,18 @@
 namespace duplex::tools {
 
 Tester::Tester(Network& network, const datasets::Subset& test, const RunDirectory& directory,
-               const Schedule& schedule, bool strict)
-    : network_(network), test_(test), directory_(directory), schedule_(schedule), strict_(strict) {}
+               const Schedule& schedule, bool strict, std::uint64_t first, Troubles& troubles)
+    : network_(network),
+      test_(test),
+      directory_(directory),
+      schedule_(schedule),
+      strict_(strict),
+      troubles_(troubles) {
+  const std::string path = directory.file(accuracy_file);
+  if (first == 0 || !std::filesystem::exists(path)) return;
+  keep_rows<AccuracyRow>(path, [first](const AccuracyRow& row) { return row.step <= first; });
+  file_.emplace(path, Rows::appended, troubles);
+}
 
 Accuracy Tester::test(std::uint64_t steps) {
   Accuracy accuracy = evaluate(network_, test_, loader_threads(), strict_);
@@ -19,7 +30,7 @@ Accuracy Tester::test(std::uint64_t steps) {
               grouped(static_cast<std::int64_t>(steps)).c_str());
   std::fflush(stdout);
   report_unreadable(accuracy.unreadable);
-  if (!file_) file_.emplace(directory_.file(accuracy_file));
+  if (!file_) file_.emplace(directory_.file(accuracy_file), Rows::anew, troubles_);
   file_->write({steps, schedule_.epochs(steps), accuracy.samples, accuracy.top1, accuracy.top5,
                 accuracy.loss});
   return accuracy;

@@ -18,8 +18,9 @@ namespace duplex::tools {
 class Tester {
  public:
   /// `strict`: a test image that cannot be read is an error, not left out.
+  /// Rows of tests after the `first` steps at most, which were trained before, are kept.
   Tester(Network& network, const datasets::Subset& test, const RunDirectory& directory,
-         const Schedule& schedule, bool strict);
+         const Schedule& schedule, bool strict, std::uint64_t first, Troubles& troubles);
   /// Tests what so many steps have trained.
   Accuracy test(std::uint64_t steps);
   /// Does the same between steps: throws Error if outputs are not finite.
@@ -31,6 +32,7 @@ class Tester {
   const RunDirectory& directory_;
   Schedule schedule_;
   bool strict_;
+  Troubles& troubles_;
   std::optional<RowFile<AccuracyRow>> file_;  ///< Open from the first test on.
 };
 

@@ -1,0 +1,182 @@
+// Trainings that end early and go on from a checkpoint, against trainings that nothing disturbed.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <sstream>
+#include <thread>
+
+#include "tests/tools/training_runs.h"
+
+namespace duplex::tools::testing {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class Resume : public TrainingRuns {
+ protected:
+  /// The command of a training in `name`, which keeps what is there.
+  Words local(const std::string& name, const Words& more) const {
+    return plus({"local", "--net", "lenet", "--datadir", data_.path(), "--logdir", folder_ / name,
+                 "--threads", "1", "--batch", "8"},
+                more);
+  }
+  std::string checkpoint(const std::string& name, int steps) const {
+    std::string digits = std::to_string(steps);
+    digits.insert(0, 10 - digits.size(), '0');
+    return folder_ / (name + "/checkpoints/step-" + digits + "/rank-0.safetensors");
+  }
+  Weights trained(const std::string& name) const {
+    return read_weights(folder_ / (name + "/checkpoint.safetensors"));
+  }
+  /// The first cells of each line of a file of the run, which are not times.
+  std::string without_times(const std::string& name, const std::string& file) const {
+    std::istringstream lines(read_text(folder_ / (name + "/" + file)));
+    std::string text;
+    for (std::string line; std::getline(lines, line);) {
+      std::size_t end = 0;
+      for (int cell = 0; cell < 4; ++cell) end = line.find(',', end + 1);
+      // The run that went on was tested after 9 steps, too, which were its end.
+      if (file != "accuracy.csv" || line.rfind("9,", 0) != 0) text += line.substr(0, end) + "\n";
+    }
+    return text;
+  }
+  void expect_the_same(const std::string& name, const std::string& undisturbed) const {
+    EXPECT_EQ(trained(name), trained(undisturbed));
+    for (const char* file : {"metrics.csv", "accuracy.csv"}) {
+      if (!std::filesystem::exists(folder_ / (undisturbed + "/" + file))) continue;
+      EXPECT_EQ(without_times(name, file), without_times(undisturbed, file));
+    }
+  }
+  void await_file(const std::string& path) const {
+    for (int i = 0; i < 2000 && !std::filesystem::exists(path); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ASSERT_TRUE(std::filesystem::exists(path)) << path;
+  }
+};
+
+TEST_F(Resume, GoesOnToTheSameBits) {
+  const std::vector<Words> cases{{},
+                                 {"--momentum", "0.9", "--test-every", "1"},
+                                 {"--optimizer", "adam", "--mirror", "--lr-steps", "9"},
+                                 {"--accumulate", "3", "--momentum", "0.5"},
+                                 {"--device", "reference", "--optimizer", "adam"}};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::string name = "case" + std::to_string(i), whole = name + "-whole";
+    SCOPED_TRACE(i);
+    ASSERT_EQ(run(local(whole, plus(cases[i], {"--batches", "18"}))).exit, 0);
+    ASSERT_EQ(run(local(name, plus(cases[i], {"--batches", "9", "--checkpoint-every", "4"}))).exit,
+              0);
+    const Result rest = run(local(name, plus(cases[i], {"--batches", "18", "--resume"})));
+    ASSERT_EQ(rest.exit, 0) << rest.err;
+    EXPECT_NE(rest.err.find("goes on after 9 steps"), std::string::npos) << rest.err;
+    expect_the_same(name, whole);
+    EXPECT_NE(read_text(folder_ / (name + "/summary.json")).find("\"steps\": 18"),
+              std::string::npos);
+  }
+}
+
+TEST_F(Resume, SignalsAskForACheckpoint) {
+  const Words length{"--batches", "400", "--optimizer", "adam"};
+  ASSERT_EQ(run(local("whole", length)).exit, 0);
+  for (const auto& [signal, code] : {std::pair{SIGTERM, 143}, std::pair{SIGINT, 130}}) {
+    const std::string name = "signal" + std::to_string(signal);
+    Process training(local(name, length));
+    await_bytes(folder_ / (name + "/metrics.csv"), 200);
+    training.kill(signal);
+    const Result ended = training.wait();
+    EXPECT_EQ(ended.exit, code) << ended.err;
+    EXPECT_NE(ended.out.find("--resume --logdir " + (folder_ / name)), std::string::npos)
+        << ended.out;
+    EXPECT_FALSE(std::filesystem::exists(folder_ / (name + "/summary.json")));
+    ASSERT_EQ(run(local(name, plus(length, {"--resume"}))).exit, 0);
+    expect_the_same(name, "whole");
+  }
+  // SIGUSR1 does not end it.
+  Process training(local("usr1", length));
+  await_bytes(folder_ / "usr1/metrics.csv", 200);
+  training.kill(SIGUSR1);
+  const Result ended = training.wait();
+  EXPECT_EQ(ended.exit, 0) << ended.err;
+  EXPECT_NE(ended.err.find("SIGUSR1: checkpoint after "), std::string::npos) << ended.err;
+  expect_the_same("usr1", "whole");
+}
+
+TEST_F(Resume, SurvivesSigkillAndADamagedCheckpoint) {
+  const Words length{"--batches", "400", "--momentum", "0.9", "--checkpoint-every", "3"};
+  ASSERT_EQ(run(local("whole", length)).exit, 0);
+  for (int kills = 0; kills < 3; ++kills) {
+    Process training(local("killed", plus(length, {"--resume"})));
+    await_file(checkpoint("killed", 9 + 30 * kills));
+    training.kill(SIGKILL);
+    EXPECT_EQ(training.wait().exit, 137);
+  }
+  // Of the newest, a bit flips; the one before it is as good.
+  std::vector<std::string> there;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "killed/checkpoints"))
+    there.push_back(entry.path().string() + "/rank-0.safetensors");
+  std::sort(there.begin(), there.end());
+  there.erase(
+      std::remove_if(there.begin(), there.end(),
+                     [](const std::string& path) { return !std::filesystem::exists(path); }),
+      there.end());
+  ASSERT_GE(there.size(), 2U);
+  std::string newest = read_text(there.back());
+  newest[newest.size() / 2] = static_cast<char>(newest[newest.size() / 2] ^ 1);
+  write_text(there.back(), newest);
+  const Result rest = run(local("killed", plus(length, {"--resume"})));
+  ASSERT_EQ(rest.exit, 0) << rest.err;
+  EXPECT_NE(rest.err.find(there.back() + " is damaged"), std::string::npos) << rest.err;
+  expect_the_same("killed", "whole");
+}
+
+TEST_F(Resume, KeepsTheLastTwo) {
+  ASSERT_EQ(run(local("kept", {"--batches", "10", "--checkpoint-every", "3"})).exit, 0);
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "kept/checkpoints"))
+    count += entry.is_directory();
+  EXPECT_EQ(count, 2U);
+  EXPECT_TRUE(std::filesystem::exists(checkpoint("kept", 9)));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint("kept", 10)));
+  // They are weights to start from, too.
+  EXPECT_EQ(
+      run(local("other", {"--epochs", "0", "--accuracy", "--weights", checkpoint("kept", 10)}))
+          .exit,
+      0);
+}
+
+TEST_F(Resume, RefusesWhatIsAnotherTraining) {
+  const Words length{"--batches", "10", "--momentum", "0.9", "--checkpoint-every", "5"};
+  ASSERT_EQ(run(local("run", length)).exit, 0);
+  const auto refuses = [&](const Words& words, const std::string& why, int exit = 2) {
+    const Result result = run(words);
+    EXPECT_EQ(result.exit, exit) << result.err;
+    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+  };
+  refuses(local("run", {"--batches", "20", "--momentum", "0.8", "--resume"}),
+          "it has momentum 0.9, and this one has momentum 0.8");
+  refuses(local("run", {"--batches", "20", "--resume"}),
+          "it has momentum 0.9, and this one has less");
+  refuses(local("run", {"--batches", "5", "--momentum", "0.9", "--resume"}), "further than the 5");
+  refuses(local("run", length), "holds a run already");
+  refuses({"local", "--net", "lenet", "--datadir", data_.path(), "--resume"}, "--logdir");
+  for (const char* bad : {"0", "-1", "x", "5x", "s", "0.1s"})
+    refuses(local("bad", {"--checkpoint-every", bad}), "--checkpoint-every '" + std::string(bad));
+  Process training(local("busy", {"--batches", "4000"}));
+  await_bytes(folder_ / "busy/metrics.csv", 200);
+  refuses(local("busy", {"--batches", "4000", "--resume"}), "of a program that has not ended");
+}
+
+TEST_F(Resume, ACheckpointThatCannotBeWrittenEndsNoTraining) {
+  write_text(folder_ / "blocked", "");
+  std::filesystem::create_directory(folder_ / "run");
+  std::filesystem::create_symlink("/dev/null", folder_ / "run/checkpoints");
+  const Result result = run(local("run", {"--batches", "6", "--checkpoint-every", "2"}));
+  EXPECT_EQ(result.exit, 1);
+  EXPECT_NE(result.err.find("; the training goes on"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("trained to its end, but "), std::string::npos) << result.err;
+  EXPECT_FALSE(trained("run").empty());
+}
+
+}  // namespace
+}  // namespace duplex::tools::testing

@@ -1,0 +1,56 @@
+#include "tools/checkpoint/stop_signals.h"
+
+#include <signal.h>
+
+#include <csignal>
+#include <initializer_list>
+
+namespace duplex::tools {
+namespace {
+
+volatile std::sig_atomic_t stop_signal = 0, checkpoint_request = 0;
+
+void on_stop(int signal) {
+  stop_signal = signal;
+  for (const int each : {SIGINT, SIGTERM}) std::signal(each, SIG_DFL);
+}
+
+void on_request(int) {
+  checkpoint_request = 1;
+}
+
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  stop_signal = checkpoint_request = 0;
+  handle(SIGINT, on_stop);
+  handle(SIGTERM, on_stop);
+  handle(SIGUSR1, on_request);
+}
+
+StopSignals::~StopSignals() {
+  for (const int each : {SIGINT, SIGTERM, SIGUSR1}) std::signal(each, SIG_DFL);
+}
+
+int StopSignals::stop() {
+  return stop_signal;
+}
+
+bool StopSignals::take_checkpoint_request() {
+  if (checkpoint_request == 0) return false;
+  checkpoint_request = 0;
+  return true;
+}
+
+const char* signal_name(int signal) {
+  return signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : "SIGUSR1";
+}
+
+}  // namespace duplex::tools

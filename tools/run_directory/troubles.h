@@ -1,0 +1,27 @@
+// What went wrong with the books of a run, its metrics and tests, while it trained: that ends no
+// training, but changes the exit code.
+#pragma once
+#include <cstdio>
+#include <string>
+
+#include "core/error.h"
+
+namespace duplex::tools {
+
+class Troubles {
+ public:
+  /// Tells the user at once, and keeps the first.
+  void add(const std::string& what) {
+    std::fprintf(stderr, "%s; the training goes on\n", what.c_str());
+    if (first_.empty()) first_ = what;
+  }
+  /// Call it when all else is done: throws Error if there was any.
+  void raise() const {
+    if (!first_.empty()) throw Error("the run was trained to its end, but " + first_);
+  }
+
+ private:
+  std::string first_;
+};
+
+}  // namespace duplex::tools
