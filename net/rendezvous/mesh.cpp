@@ -50,8 +50,9 @@ Mesh Mesh::join(MeshSpec spec, Listener listener) {
 void Mesh::tell_cannot_start(const MeshSpec& spec, const std::string& reason,
                              std::chrono::milliseconds limit) noexcept {
   try {
-    tell_refusal(spec, reason, Clock::now() + limit);
-  } catch (...) {  // The peers will notice that nobody comes.
+    Listener none;
+    tell_refusal(spec, reason, spec.topology.peers_of(spec.rank), none, Clock::now() + limit);
+  } catch (...) {  // There is no memory for it; the peers will notice that nobody comes.
   }
 }
 

@@ -37,8 +37,9 @@ Deadline soon(Deadline deadline) {
 void tell(const MeshSpec& spec, const Self& self, int peer, Deadline deadline) noexcept {
   while (Clock::now() < deadline) {
     try {
-      Socket socket = Socket::connect(spec.addresses[static_cast<std::size_t>(peer)],
-                                      spec.congestion, soon(deadline));
+      // The congestion control that the user asked for may be why this rank cannot start.
+      Socket socket =
+          Socket::connect(spec.addresses[static_cast<std::size_t>(peer)], "", soon(deadline));
       client_handshake(socket, self, peer, soon(deadline));
     } catch (const Mismatch&) {  // The peer knows the reason: nothing fits a refusal.
       return;
@@ -51,8 +52,9 @@ void tell(const MeshSpec& spec, const Self& self, int peer, Deadline deadline) n
 }
 
 /// Shakes hands with peers that connect, until all of `ranks` have been told.
-void answer(const MeshSpec& spec, const Self& self, std::set<int> ranks, Deadline deadline) {
-  Listener listener = Listener::open(spec.addresses[static_cast<std::size_t>(spec.rank)]);
+void answer(const MeshSpec& spec, const Self& self, std::set<int> ranks, Listener& listener,
+            Deadline deadline) {
+  if (!listener) listener = Listener::open(spec.addresses[static_cast<std::size_t>(spec.rank)]);
   if (!listener.loopback() && spec.key.empty()) return;
   while (!ranks.empty() && Clock::now() < deadline) {
     Socket socket = listener.accept(pause);
@@ -71,22 +73,20 @@ void answer(const MeshSpec& spec, const Self& self, std::set<int> ranks, Deadlin
 
 }  // namespace
 
-void tell_refusal(const MeshSpec& spec, const std::string& reason, Deadline deadline) {
-  const Self self = self_of(spec, reason);
-  std::set<int> awaited;
-  std::vector<int> called;
+void tell_refusal(const MeshSpec& spec, const std::string& reason, const std::vector<int>& peers,
+                  Listener& listener, Deadline deadline) noexcept {
   std::vector<std::thread> telling;
-  for (const int peer : spec.topology.peers_of(spec.rank)) {
-    if (spec.topology.listens(spec.rank, peer))
-      awaited.insert(peer);
-    else
-      called.push_back(peer);
-  }
   try {
-    telling.reserve(called.size());
-    for (const int peer : called)
-      telling.emplace_back([&, peer] { tell(spec, self, peer, deadline); });
-    if (!awaited.empty()) answer(spec, self, awaited, deadline);
+    const Self self = self_of(spec, reason);
+    std::set<int> awaited;
+    telling.reserve(peers.size());
+    for (const int peer : peers) {
+      if (spec.topology.listens(spec.rank, peer))
+        awaited.insert(peer);
+      else
+        telling.emplace_back([&spec, self, peer, deadline] { tell(spec, self, peer, deadline); });
+    }
+    if (!awaited.empty()) answer(spec, self, awaited, listener, deadline);
   } catch (...) {  // A port is taken, or no thread can be started; peers notice that nobody comes.
   }
   for (std::thread& thread : telling) thread.join();

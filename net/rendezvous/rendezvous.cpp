@@ -5,6 +5,7 @@
 
 #include "core/clock.h"
 #include "net/rendezvous/host_names.h"
+#include "net/rendezvous/refusal.h"
 #include "net/wire/socket_setup.h"
 
 namespace duplex::net {
@@ -24,6 +25,9 @@ constexpr milliseconds tick{20};
 constexpr milliseconds longest_pause{500};
 /// Time that a failing rank gives its peers to take the reason.
 constexpr milliseconds last_words{1000};
+/// Time that it stays for peers which have not come yet: where it is the first to know the reason,
+/// and where another rank has told it, which tells others, too.
+constexpr milliseconds own_refusal{5000}, passed_on{1000};
 
 std::string seconds_text(milliseconds time) {
   std::string text = std::to_string(time.count() / 1000);
@@ -50,6 +54,15 @@ Rendezvous::Rendezvous(MeshSpec& spec, Listener& listener)
 }
 
 std::vector<Link> Rendezvous::run() {
+  try {
+    return meet();
+  } catch (...) {
+    tell_unlinked(std::current_exception());
+    throw;
+  }
+}
+
+std::vector<Link> Rendezvous::meet() {
   if (!spec_.key.empty()) log("has the cluster key " + spec_.key.fingerprint());
   if (!awaited_.empty()) listen();
   std::thread watcher([this] { watch(); });
@@ -228,6 +241,7 @@ void Rendezvous::watch_links() {
     std::uint8_t bytes[header_bytes + abort_limit];
     const std::ptrdiff_t got = link.socket.peek(bytes, sizeof bytes);
     if (got < 0) {
+      told_ = true;
       fail(std::make_exception_ptr(NetworkError("recv", link.peer, "waiting for other ranks",
                                                 "the connection was closed", waited(),
                                                 Exit::peer_lost)));
@@ -237,6 +251,7 @@ void Rendezvous::watch_links() {
       const FrameHeader header = decode(header_part);
       const auto rest = static_cast<std::size_t>(got) - header_bytes;
       if (header.kind != FrameKind::abort || header.length > rest) continue;
+      told_ = true;
       try {
         const AbortReason reason = decode_abort(bytes + header_bytes, header.length);
         fail(std::make_exception_ptr(
@@ -308,6 +323,26 @@ void Rendezvous::call(int rank) {
     if (failure_ || changed_.wait_for(lock, pause, [this] { return failure_ != nullptr; })) return;
     pause = std::min(2 * pause, longest_pause);
   }
+}
+
+/// Tells the peers that have not come yet why this rank ends, so that they need not wait for it. At
+/// the deadline there is nothing to tell: theirs has come, too.
+void Rendezvous::tell_unlinked(const std::exception_ptr& failure) {
+  const AbortReason reason = reason_of(failure);
+  if (reason.code == Exit::timed_out) return;
+  std::vector<int> peers;
+  for (const int peer : spec_.topology.peers_of(spec_.rank))
+    if (!linked(peer)) peers.push_back(peer);
+  bool told = told_;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Mismatch&) {
+    told = true;
+  } catch (...) {
+  }
+  const milliseconds limit = told ? passed_on : own_refusal;
+  tell_refusal(spec_, reason.text, peers, listener_,
+               std::min(deadline_, Clock::now() + std::min(limit, spec_.timeout)));
 }
 
 void Rendezvous::tell_others() {

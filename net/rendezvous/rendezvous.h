@@ -34,6 +34,7 @@ class Rendezvous {
     bool done = false;  ///< Under the mutex. The socket has moved on or is of no more use.
   };
 
+  std::vector<Link> meet();
   void listen();
   void open_listener();
   bool over() const { return failure_ || links_.size() == awaited_.size() + called_.size(); }
@@ -58,6 +59,7 @@ class Rendezvous {
   /// Connects to a rank, again and again until it is up.
   void call(int rank);
   void tell_others();
+  void tell_unlinked(const std::exception_ptr& failure);
 
   MeshSpec& spec_;
   Listener& listener_;
@@ -76,6 +78,7 @@ class Rendezvous {
   std::string last_refusal_;
   Socket* calling_ = nullptr;
   std::exception_ptr failure_;
+  bool told_ = false;  ///< Another rank's word is what ends this one.
 };
 
 }  // namespace duplex::net

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/device.h"
+#include "net/wire/listener.h"
 #include "tests/tools/training_runs.h"
 
 namespace duplex::tools::testing {
@@ -171,6 +172,39 @@ TEST_F(Ranks, OneThatCannotStartEndsTheOthersAtOnceWithItsReason) {
       for (const std::string& part : {"rank " + std::to_string(broken) + " (127.0.0.1:",
                                       std::string(") cannot start: "), std::string("nowhere")})
         EXPECT_NE(told.err.find(part), std::string::npos) << server << ": " << told.err;
+    }
+  }
+}
+
+/// Rank 1 fails once it meets the others, before all of them have met.
+TEST_F(Ranks, OneThatCannotMeetEndsTheOthersWithItsReason) {
+  for (const std::string why : {"congestion", "host", "port"}) {
+    SCOPED_TRACE(why);
+    std::filesystem::remove_all(folder_ / "meet");
+    const std::vector<int> ports = free_ports(3);
+    std::string nodes;
+    for (const int port : ports) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
+    write_text(folder_ / "nodes", nodes);
+    write_text(folder_ / "own", why == "host" ? "no.such.host.invalid" + nodes.substr(9) : nodes);
+    net::Listener taken;
+    if (why == "port")
+      taken = net::Listener::open({"127.0.0.1", static_cast<std::uint16_t>(ports[1])});
+    std::vector<Process> ranks;
+    for (int rank = 0; rank < 3; ++rank) {
+      std::vector<std::string> more{"--nodefile", folder_ / (rank == 1 ? "own" : "nodes"),
+                                    "--index",    std::to_string(rank),
+                                    "--timeout",  "50"};
+      if (rank == 1 && why == "congestion") more = plus(more, {"--congestion", "nosuch"});
+      ranks.emplace_back(arguments("dist", "meet", 8, more));
+    }
+    for (Process& rank : ranks) {
+      const Result result = rank.wait();
+      EXPECT_TRUE(result.exit == 1 || result.exit == 2) << result.exit << ": " << result.err;
+      EXPECT_NE(result.err.find(why == "congestion" ? "congestion control 'nosuch'"
+                                : why == "host"     ? "'no.such.host.invalid' cannot be resolved"
+                                                    : "cannot listen on"),
+                std::string::npos)
+          << result.err;
     }
   }
 }
