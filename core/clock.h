@@ -1,13 +1,16 @@
-// Every measurement reads this clock. It is monotonic and counts nanoseconds.
+// The one clock of the program, which is monotonic: measurements count its nanoseconds, and waits
+// have deadlines on it.
 #pragma once
 #include <chrono>
 #include <cstdint>
 
 namespace duplex {
 
+using Clock = std::chrono::steady_clock;
+using Deadline = Clock::time_point;
+
 inline std::int64_t clock_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
       .count();
 }
 

@@ -45,7 +45,7 @@ struct ForwardContext {
 };
 
 /// Runs a layer on a device, for a fixed batch. The caller passes tensors in; the operations inside
-/// remember what a backward needs of the last forward (winners of max pooling, dropout's mask).
+/// remember what a backward needs of the last forward (argmax of max pooling, dropout's mask).
 class BoundLayer {
  public:
   virtual ~BoundLayer() = default;

@@ -71,7 +71,9 @@ std::string bytes_cell(double bytes) {
 
 int compare(int argc, const char* const* argv) {
   CLI::App app{
-      "Puts runs side by side. The first, of one machine, is what speedup is measured against.",
+      "Puts runs side by side. The first that has ended, of one machine, is what speedup is "
+      "measured "
+      "against.",
       "duplex compare"};
   std::vector<std::string> directories;
   app.add_option("RUN", directories, "run directories")->required();
@@ -82,14 +84,14 @@ int compare(int argc, const char* const* argv) {
     try {
       rows.push_back(row_of(read_run(directory)));
     } catch (const Error& error) {
-      if (rows.empty()) throw;  // All others are set beside the first.
+      if (directories.size() == 1) throw;
       std::fprintf(stderr, "left out: %s\n", error.what());
     }
   }
+  if (rows.empty()) throw Error("compare: none of these is a run that has ended");
   const Row& alone = rows.front();
   if (alone.workers != 1) {
-    throw Error("compare: the first run, " + directories.front() + ", is not of one machine",
-                Exit::usage);
+    throw Error("compare: the first run, " + alone.name + ", is not of one machine", Exit::usage);
   }
   Table table({{"run", Table::Align::left},
                {"N", Table::Align::right},
@@ -129,7 +131,7 @@ int compare(int argc, const char* const* argv) {
               table.str().c_str());
   std::puts(
       "t_grad: seconds for a batch's gradient on one worker. t_comm: for one transfer of all "
-      "weights.\n"
+      "weights,\nas the first worker timed it.\n"
       "MB: what one worker sends and receives in a step.\n"
       "S: speedup over the first run (4.23), predicted by (4.11) for a synchronous central "
       "server,\n"

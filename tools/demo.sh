@@ -5,6 +5,7 @@
 # Environment: FASHION_MNIST (folder with the IDX files), RUNS (folder for the run directories), EPOCHS, BATCH,
 # DUPLEX (bin/duplex).
 set -eu
+case ${1:-} in -h | --help) sed -n '2,/^set /{/^set /!s/^# \{0,1\}//p}' "$0"; exit ;; esac
 duplex=${DUPLEX:-bin/duplex}
 packaged=usr/share/datasets/fashion-mnist
 data=${FASHION_MNIST:-/$packaged}

@@ -18,6 +18,7 @@
 # ours changed.
 # The exit code is 1 if it did not build, tests failed or were cut off (in a former run too), or every timing failed.
 set -u
+case ${1:-} in -h | --help) sed -n '2,/^set /{/^set /!s/^# \{0,1\}//p}' "$0"; exit ;; esac
 cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build-gpu}
 folder=${1:-docs/results}

@@ -79,7 +79,15 @@ int launch(int argc, const char* const* argv) {
          "ACTION", flags.action,
          "start (default), or stop: ends all ranks of yours that run with the nodefile, however "
          "they were started, and waits for their end")
-      ->check(CLI::IsMember({"start", "stop"}));
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return text == "start" || text == "stop"
+                       ? std::string()
+                       : "'" + text +
+                             "' is neither start nor stop; what is for dist comes behind --, as in "
+                             "`duplex launch --nodefile FILE -- --net lenet ...`";
+          },
+          "start or stop"));
   app.add_option("--nodefile", flags.nodefile,
                  "the machines: host, host:port or host slots=N a line")
       ->required();

@@ -131,7 +131,9 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
   AccumulatingExchange exchange(network, updating, accumulate);
   Troubles troubles;
   Tester tester(network, setup.split.test, directory, schedule, spec.strict, first, troubles);
-  NetworkComputation computation(network, batches_of(loader), spec.seed, looks_for_nan);
+  NetworkComputation computation(
+      network, batches_of(loader), spec.seed,
+      [steps = schedule.steps](std::uint64_t step) { return looks_for_nan(step, steps); });
   LoopSpec loop;
   loop.schedule = schedule;
   loop.first = first;
@@ -156,7 +158,8 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
 
   if (schedule.steps > 0 && spoilt.empty()) {
     save(spec, directory, network, schedule.steps);
-    if ((spec.checkpoints.any() || spec.resume) && first < schedule.steps) checkpoints.try_to_write(schedule.steps);
+    if ((spec.checkpoints.any() || spec.resume) && first < schedule.steps)
+      checkpoints.try_to_write(schedule.steps);
   }
   RunSummary summary;
   summary.training = result;
@@ -167,7 +170,10 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
   std::fputs(learning_report_of(result, setup.model).c_str(), stdout);
   if (profile && schedule.steps > 0) {
     directory.write(profile_file, text_of(profile->file()));
-    std::printf("%s\n%s\n", data_report_of(result).c_str(), profile->table().c_str());
+    std::printf(
+        "%slayers   the medians of all layers add up to %s; t_grad is that of whole steps\n\n%s\n",
+        data_report_of(result).c_str(), duration_text(profile->sum()).c_str(),
+        profile->table().c_str());
   }
   std::optional<Accuracy> accuracy;
   if (spec.accuracy) {
@@ -189,7 +195,7 @@ int local(int argc, const char* const* argv) {
                "duplex local"};
   TrainingFlags flags;
   flags.add_to(app);
-  flags.add_checkpoints_to(app);
+  flags.add_local_to(app);
   std::uint64_t accumulate = 1;
   app.add_option(
          "--accumulate", accumulate,

@@ -36,10 +36,15 @@ int report(int argc, const char* const* argv) {
     std::vector<reports::RunData> runs;
     std::vector<reports::LinkData> links;
     for (const std::string& directory : directories) {
-      if (reports::is_link(directory))
-        links.push_back(reports::read_link(directory));
-      else
-        runs.push_back(reports::read_run_data(directory));
+      try {
+        if (reports::is_link(directory))
+          links.push_back(reports::read_link(directory));
+        else
+          runs.push_back(reports::read_run_data(directory));
+      } catch (const Error& error) {
+        if (directories.size() == 1) throw;
+        std::fprintf(stderr, "left out: %s\n", error.what());
+      }
     }
     if (runs.empty())
       throw Error("report: give a run of local, dist or simulate beside transport's", Exit::usage);

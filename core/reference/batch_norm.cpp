@@ -22,7 +22,7 @@ class ReferenceBatchNorm : public BatchNorm {
     count_ = x.shape.n() * map_;
     const auto channels = static_cast<std::size_t>(x.shape.c());
     mean_.resize(channels);
-    inverse_deviation_.resize(channels);
+    inverse_stddev_.resize(channels);
     if (spec.relu) positive_.resize(static_cast<std::size_t>(x.shape.elements()));
   }
 
@@ -40,9 +40,9 @@ class ReferenceBatchNorm : public BatchNorm {
         squares += distance * distance;
       });
       const double var = squares / count;
-      const double inverse_deviation = 1.0 / std::sqrt(var + double{spec_.epsilon});
+      const double inverse_stddev = 1.0 / std::sqrt(var + double{spec_.epsilon});
 
-      normalise(y_out, x_in, c, mean, inverse_deviation, gamma.data[c], beta.data[c]);
+      normalise(y_out, x_in, c, mean, inverse_stddev, gamma.data[c], beta.data[c]);
       if (spec_.relu) {
         for_each_value(c, [&](std::int64_t i) {
           positive_[static_cast<std::size_t>(i)] = y_out.data[i] > 0.0F;
@@ -54,7 +54,7 @@ class ReferenceBatchNorm : public BatchNorm {
       running_var.data[c] =
           static_cast<float>((1.0 - momentum) * running_var.data[c] + momentum * unbiased);
       mean_[static_cast<std::size_t>(c)] = mean;
-      inverse_deviation_[static_cast<std::size_t>(c)] = inverse_deviation;
+      inverse_stddev_[static_cast<std::size_t>(c)] = inverse_stddev;
     }
   }
 
@@ -74,9 +74,9 @@ class ReferenceBatchNorm : public BatchNorm {
     const auto count = static_cast<double>(count_);
     for (std::int64_t c = 0; c < x.shape.c(); ++c) {
       const double mean = mean_[static_cast<std::size_t>(c)];
-      const double inverse_deviation = inverse_deviation_[static_cast<std::size_t>(c)];
+      const double inverse_stddev = inverse_stddev_[static_cast<std::size_t>(c)];
       const auto xhat = [&](std::int64_t i) {
-        return (double{x_in.data[i]} - mean) * inverse_deviation;
+        return (double{x_in.data[i]} - mean) * inverse_stddev;
       };
       const auto masked = [&](std::int64_t i) {
         return spec_.relu && !positive_[static_cast<std::size_t>(i)] ? 0.0 : double{dy.data[i]};
@@ -88,7 +88,7 @@ class ReferenceBatchNorm : public BatchNorm {
       });
       dbeta.data[c] = static_cast<float>(sum);
       dgamma.data[c] = static_cast<float>(sum_xhat);
-      const double factor = double{gamma.data[c]} * inverse_deviation;
+      const double factor = double{gamma.data[c]} * inverse_stddev;
       for_each_value(c, [&](std::int64_t i) {
         dx.data[i] =
             static_cast<float>(factor * (masked(i) - sum / count - xhat(i) * sum_xhat / count));
@@ -107,9 +107,9 @@ class ReferenceBatchNorm : public BatchNorm {
   }
 
   void normalise(Tensor& y_out, const Tensor& x_in, std::int64_t c, double mean,
-                 double inverse_deviation, float gamma, float beta) const {
+                 double inverse_stddev, float gamma, float beta) const {
     for_each_value(c, [&](std::int64_t i) {
-      const double xhat = (double{x_in.data[i]} - mean) * inverse_deviation;
+      const double xhat = (double{x_in.data[i]} - mean) * inverse_stddev;
       const auto value = static_cast<float>(double{gamma} * xhat + double{beta});
       y_out.data[i] = spec_.relu ? std::max(value, 0.0F) : value;
     });
@@ -117,7 +117,7 @@ class ReferenceBatchNorm : public BatchNorm {
 
   BatchNormSpec spec_;
   std::int64_t map_ = 0, count_ = 0;
-  std::vector<double> mean_, inverse_deviation_;  ///< Statistics of the last forward_training.
+  std::vector<double> mean_, inverse_stddev_;  ///< Statistics of the last forward_training.
   std::vector<unsigned char> positive_;           ///< Where that forward's y was above zero.
 };
 

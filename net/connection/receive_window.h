@@ -9,6 +9,8 @@
 #include <mutex>
 #include <optional>
 
+#include "core/clock.h"
+
 namespace duplex::net {
 
 /// Bytes that a peer may always have under way; a segment of loopback is as large.
@@ -38,7 +40,6 @@ inline std::optional<std::size_t> window_of(std::size_t peers, bool dedicated, b
 /// last, and all would wait for it. Any thread may call it.
 class ReceiveWindow {
  public:
-  using Clock = std::chrono::steady_clock;
   /// Time in which bytes sent under the previous window may still be dropped; within it the window
   /// is not halved again.
   static constexpr std::chrono::milliseconds settling{500};

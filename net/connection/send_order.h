@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
+#include "core/clock.h"
 #include "net/topology/shard_map.h"
 #include "net/wire/frame.h"
-#include "net/wire/socket.h"
 
 namespace duplex::net {
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <mutex>
 
+#include "core/clock.h"
 #include "net/store/store.h"
 
 namespace duplex::net {
@@ -24,7 +25,7 @@ class AsyncStore final : public Store {
   void sent(std::size_t) override {}
   void done(int worker, bool lost) override;
   void stop() override {}
-  std::optional<Overdue> overdue(std::chrono::steady_clock::duration) const override { return {}; }
+  std::optional<Overdue> overdue(Clock::duration) const override { return {}; }
   std::vector<Staleness> staleness() const override;
 
  private:

@@ -88,7 +88,7 @@ JoinStore::Slot& JoinStore::due(std::size_t chunk, int worker, std::uint64_t ste
   contribution.state = Contribution::arriving;
   if (!slot.open) {
     slot.open = true;
-    slot.since = std::chrono::steady_clock::now();
+    slot.since = Clock::now();
   }
   return slot;
 }
@@ -99,7 +99,7 @@ bool JoinStore::is_turn(const Slot& slot, int worker) {
 }
 
 float* JoinStore::reserve(std::size_t chunk, int worker, std::uint64_t step,
-                          std::chrono::steady_clock::time_point deadline) {
+                          Clock::time_point deadline) {
   Slot& slot = due(chunk, worker, step);
   const std::size_t bytes = map_[chunk].bytes();
   bool early = false;
@@ -278,9 +278,8 @@ void JoinStore::stop() {
   room_.notify_all();
 }
 
-std::optional<Store::Overdue> JoinStore::overdue(
-    std::chrono::steady_clock::duration allowed) const {
-  const auto now = std::chrono::steady_clock::now();
+std::optional<Store::Overdue> JoinStore::overdue(Clock::duration allowed) const {
+  const auto now = Clock::now();
   std::optional<Overdue> worst;
   auto since = now - allowed;
   for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk) {

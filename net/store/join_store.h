@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "core/clock.h"
 #include "net/store/buffer_pool.h"
 #include "net/store/store.h"
 
@@ -29,7 +30,7 @@ class JoinStore final : public Store {
   void sent(std::size_t chunk) override;
   void done(int, bool) override {}
   void stop() override;
-  std::optional<Overdue> overdue(std::chrono::steady_clock::duration allowed) const override;
+  std::optional<Overdue> overdue(Clock::duration allowed) const override;
 
  private:
   using Floats = std::unique_ptr<float[]>;
@@ -52,10 +53,10 @@ class JoinStore final : public Store {
     bool busy = false;  ///< A thread is adding or updating.
     int readers = 0;    ///< Readers of the published weights that have not called sent().
     BufferPool::Buffer sum;
-    const float* borrowed_sum = nullptr;          ///< The sum so far is one borrowed gradient.
-    std::vector<Floats> state;                    ///< The optimiser's state.
-    std::chrono::steady_clock::time_point since;  ///< Time of this step's first contribution.
-    bool open = false;                            ///< There is a first contribution.
+    const float* borrowed_sum = nullptr;  ///< The sum so far is one borrowed gradient.
+    std::vector<Floats> state;            ///< The optimiser's state.
+    Clock::time_point since;              ///< Time of this step's first contribution.
+    bool open = false;                    ///< There is a first contribution.
   };
 
   /// Marks the contribution as arriving; throws ProtocolError if it is not due.

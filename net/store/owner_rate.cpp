@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 
+#include "core/clock.h"
 #include "net/store/store.h"
 
 namespace duplex::net {
@@ -21,10 +22,10 @@ double owner_rate(const std::vector<std::size_t>& counts) {
   const auto store = make_store(map, 0, spec, places, [](const Publication&) {});
   std::array<double, 5> seconds{};
   for (std::size_t step = 0; step < seconds.size(); ++step) {
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = Clock::now();
     for (std::size_t chunk = 0; chunk < map.chunks(); ++chunk)
       store->submit(chunk, 0, step, gradients[map[chunk].parameter].data() + map[chunk].offset);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double> took = Clock::now() - begin;
     seconds[step] = took.count();
   }
   std::sort(seconds.begin(), seconds.end());

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/optimiser.h"
 #include "net/topology/shard_map.h"
 #include "net/wire/frame.h"
@@ -92,7 +93,7 @@ class Store {
   /// Called for step 0 by publish_initial(), then by whichever thread completes an update, outside
   /// the store's locks.
   using Publish = std::function<void(const Publication&)>;
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = Clock::time_point;
 
   virtual ~Store() = default;
 
@@ -128,7 +129,7 @@ class Store {
     std::vector<int> missing;
     double seconds = 0;
   };
-  virtual std::optional<Overdue> overdue(std::chrono::steady_clock::duration allowed) const = 0;
+  virtual std::optional<Overdue> overdue(Clock::duration allowed) const = 0;
 
   /// How many updates by other workers came between the weights that a gradient was computed from
   /// and the gradient's own update, over all chunks of the step's gradient. Asynchronous stores

@@ -11,14 +11,12 @@
 #include <optional>
 #include <string>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "net/wire/address.h"
 #include "net/wire/zero_copy_pipe.h"
 
 namespace duplex::net {
-
-using Clock = std::chrono::steady_clock;
-using Deadline = Clock::time_point;
 
 class NetworkError : public Error {
  public:

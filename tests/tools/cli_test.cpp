@@ -136,6 +136,8 @@ TEST_F(Cli, BatchesAloneSayHowLong) {
   EXPECT_EQ(steps({"--batches", "11"}), 11);
   EXPECT_EQ(steps({"--batches", "11", "--epochs", "1"}), 6);
   EXPECT_EQ(steps({"--batches", "3", "--epochs", "2"}), 3);
+  EXPECT_EQ(steps({"--batches", "0", "--epochs", "2"}), 0);
+  EXPECT_EQ(steps({"--batches", "0"}), 0);
 }
 
 TEST_F(Cli, NoRunTakesAnothersDirectory) {
@@ -277,6 +279,17 @@ TEST_F(Cli, CompareWantsRunsThatEnded) {
   const Result result = run({"compare", folder_ / "run"});
   EXPECT_EQ(result.exit, 0) << result.err;
   EXPECT_NE(result.out.find("S meas."), std::string::npos);
+  // Those that have not ended are left out, wherever they stand.
+  std::filesystem::create_directory(folder_ / "never");
+  write_text(folder_ / "never/config.json", "");
+  const Result rest = run({"compare", folder_ / "never", folder_ / "run"});
+  EXPECT_EQ(rest.exit, 0) << rest.err;
+  EXPECT_NE(rest.err.find("never/config.json is damaged: it is empty"), std::string::npos)
+      << rest.err;
+  EXPECT_EQ(
+      run({"report", folder_ / "never", folder_ / "run", "--output", folder_ / "page.html"}).exit,
+      0);
+  expect_error(run({"compare", folder_ / "never"}), 1, {"it is empty"});
   write_text(folder_ / "run/summary.json", "{\"version\": 1");
   expect_error(run({"compare", folder_ / "run"}), 1, {"summary.json"});
 }

@@ -180,7 +180,7 @@ class TracedRun : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(TracedRun, BlamesTheSlowRankAndOpensInAViewer) {
+TEST_F(TracedRun, NamesTheSlowRankAndOpensInAViewer) {
   const std::string said = run({});
   EXPECT_NE(said.find("a step: rank 2 computing"), std::string::npos) << said;
 

@@ -156,7 +156,9 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
                     troubles_);
     loop.test = [this](std::uint64_t steps) { tester_->test_between(steps); };
   }
-  NetworkComputation computation(*network_, batches_of(loader), training.seed, looks_for_nan);
+  NetworkComputation computation(
+      *network_, batches_of(loader), training.seed,
+      [steps = schedule.steps](std::uint64_t step) { return looks_for_nan(step, steps); });
   const TrainingResult result = train(computation, *exchanges.back(), loop, troubles_);
   report_replaced(loader);
   return result;
@@ -166,7 +168,7 @@ TrainingResult Rank::replay(net::ParameterExchange& wire) {
   Replay computation(setup_.model, times_);
   computation.observe(tracing_.observer());
   Schedule schedule;
-  schedule.steps = schedule.epoch_samples = spec_.training.batches;
+  schedule.steps = schedule.epoch_samples = spec_.training.batches.value();
   const Exchanges exchanges = make_exchanges(spec_, nullptr, host_, wire, schedule.steps);
   Exchange& exchange = exchanges.empty() ? wire : *exchanges.back();
   return train(computation, exchange, loop_spec(schedule), troubles_);

@@ -37,10 +37,6 @@ void DistFlags::add_to(CLI::App& app) {
 
 std::string DistFlags::resolve() {
   training.resolve();
-  if (training.spec.profile) {
-    throw Error("dist: --profile belongs to local, where nothing but computing is timed",
-                Exit::usage);
-  }
   check_parallel_flags(parallel, "dist");
   if (parallel.average > 0 && training.spec.replays()) {
     throw Error("dist: --average needs weights that are trained; --device replay trains none",

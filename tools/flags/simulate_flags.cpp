@@ -68,10 +68,10 @@ void SimulateFlags::add_to(CLI::App& app) {
                  "bytes that wait at a port of the switch while more comes than goes (default "
                  "1000000)")
       ->check(between(0.0, 1e9));
-  app.add_option(
-         "--unfair", unfair,
-         "deviation of the logarithm of a connection's share of a switch's port, as TCP's differ "
-         "(default 0.08; for more than 128 ranks 0: all alike)")
+  app.add_option("--unfair", unfair,
+                 "standard deviation of the logarithm of a connection's share of a switch's port, "
+                 "as TCP's differ "
+                 "(default 0.08; for more than 128 ranks 0: all alike)")
       ->check(between(0.0, 2.0));
   app.add_option("--seed", seed, "seed of all that is drawn (default 1)");
   app.add_option("--resolution", resolution,

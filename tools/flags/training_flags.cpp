@@ -53,8 +53,6 @@ void TrainingFlags::add_to(CLI::App& app) {
                  "test every so many epochs too, for accuracy.csv; no step's time counts it (with "
                  "--sync none the other workers go on meanwhile)")
       ->check(between(1, 1 << 30));
-  app.add_flag("--profile", spec.profile,
-               "seconds a layer, forward and backward, as a table and profile.json");
   app.add_option(
          "--epochs", spec.epochs,
          "times through the training part (default 1, unless --batches are given); the run ends "
@@ -99,7 +97,9 @@ void TrainingFlags::add_to(CLI::App& app) {
   });
 }
 
-void TrainingFlags::add_checkpoints_to(CLI::App& app) {
+void TrainingFlags::add_local_to(CLI::App& app) {
+  app.add_flag("--profile", spec.profile,
+               "seconds a layer, forward and backward, as a table and profile.json");
   app.add_option("--checkpoint-every", checkpoint_every,
                  "write a checkpoint every so many batches, or every 90s, 15m or 2h, and at the "
                  "end; the last two are kept in the run directory. SIGUSR1 asks for one, and "
@@ -115,14 +115,14 @@ void TrainingFlags::resolve() {
   spec.accuracy = spec.accuracy || spec.test_every != 0;
   if (spec.datadir.empty() && !spec.replays()) throw Error("--datadir is required", Exit::usage);
   if (spec.replays()) {
-    if (spec.batches == 0) throw Error("--device replay: say how many --batches", Exit::usage);
+    if (!spec.batches || spec.batches == 0) throw Error("--device replay: say how many --batches", Exit::usage);
     if (spec.accuracy || !spec.save.empty() || spec.profile) {
       throw Error(
           "--device replay computes nothing: no --accuracy, --test-every, --save or --profile",
           Exit::usage);
     }
   }
-  if (!spec.epochs && spec.batches == 0) spec.epochs = 1;
+  if (!spec.epochs && !spec.batches) spec.epochs = 1;
   OptimiserSpec& update = spec.optimiser;
   if (optimiser == "adam") update.kind = OptimiserKind::adam;
   if (update.kind == OptimiserKind::adam && (update.momentum != 0.0F || update.nesterov)) {

@@ -9,6 +9,8 @@ namespace duplex::tools {
 nlohmann::json parse_json_file(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw Error(path + " cannot be read; is this the directory of a run that has ended?");
+  if (file.peek() == std::ifstream::traits_type::eof())
+    throw Error(path + " is damaged: it is empty, as where a run never began");
   try {
     return nlohmann::json::parse(file);
   } catch (const nlohmann::json::exception&) {

@@ -56,6 +56,7 @@ MeasuredCosts costs_of(const Run& run) {
   if (summary.traffic) costs.comm = measured(summary.traffic->t_comm);
   costs.what =
       run.config.command + ", " + run.config.title + ", batch " + std::to_string(run.config.batch);
+  if (summary.rank) costs.what += ", as rank " + std::to_string(*summary.rank) + " timed it";
   return costs;
 }
 

@@ -109,8 +109,8 @@ Schedule schedule_of(const TrainingSpec& spec, const datasets::BatchLoader& load
   schedule.step_samples = loader.samples(1);
   schedule.epoch_samples = loader.size();
   schedule.test_every = spec.test_every;
-  schedule.steps = spec.epochs ? loader.steps(*spec.epochs) : spec.batches;
-  if (spec.epochs && spec.batches != 0) schedule.steps = std::min(schedule.steps, spec.batches);
+  schedule.steps = spec.epochs ? loader.steps(*spec.epochs) : spec.batches.value();
+  if (spec.epochs && spec.batches) schedule.steps = std::min(schedule.steps, *spec.batches);
   return schedule;
 }
 

@@ -25,7 +25,7 @@ std::string TrainingSpec::settings(bool with_length) const {
   }
   text << ", batch " << batch;
   if (with_length && epochs) text << ", epochs " << *epochs;
-  if (with_length && batches != 0) text << ", batches " << batches;
+  if (with_length && batches) text << ", batches " << *batches;
   text << ", seed " << seed << ", test fraction " << test_fraction << (mirror ? ", mirror" : "");
   return text.str();
 }

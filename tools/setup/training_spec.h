@@ -16,11 +16,11 @@ struct TrainingSpec {
   DeviceSpec computing;
   OptimiserSpec optimiser;
   LearningRate rate;
-  std::int64_t batch = 32;              ///< Images.
-  std::optional<std::uint64_t> epochs;  ///< None: `batches` alone say how long.
-  std::uint64_t batches = 0;            ///< With `epochs`, whichever ends first; 0: no limit.
-  std::uint64_t seed = 1;               ///< Of weights, shuffling, dropout, mirroring.
-  bool mirror = false;                  ///< Half of the images are mirrored.
+  std::int64_t batch = 32;               ///< Images.
+  std::optional<std::uint64_t> epochs;   ///< None: `batches` alone say how long.
+  std::optional<std::uint64_t> batches;  ///< With `epochs`, whichever ends first; none: no limit.
+  std::uint64_t seed = 1;                ///< Of weights, shuffling, dropout, mirroring.
+  bool mirror = false;                   ///< Half of the images are mirrored.
 
   std::string datadir;
   double test_fraction = 0.2;    ///< Part of each class, where the data set does not say.
@@ -36,7 +36,7 @@ struct TrainingSpec {
   std::string weights;  ///< safetensors file to start from; empty: none.
   std::string save;  ///< safetensors file for the trained weights, beside the run's; empty: none.
 
-  bool trains() const { return epochs != 0; }  ///< Otherwise it only tests.
+  bool trains() const { return epochs != 0 && batches != 0; }  ///< Otherwise it only tests.
   bool replays() const;  ///< Whether nothing is computed (tools/training/replay.h).
   /// Everything that must be the same on all ranks of a run, as one line of text.
   /// `with_length`: how many epochs or batches, too.

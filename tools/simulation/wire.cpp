@@ -9,11 +9,11 @@ namespace {
 
 using net::FrameKind;
 
-net::Deadline deadline(double seconds) {
-  return net::Deadline(std::chrono::nanoseconds(nanoseconds(seconds)));
+Deadline deadline(double seconds) {
+  return Deadline(std::chrono::nanoseconds(nanoseconds(seconds)));
 }
 
-double seconds_of(net::Deadline deadline) {
+double seconds_of(Deadline deadline) {
   return std::chrono::duration<double>(deadline.time_since_epoch()).count();
 }
 

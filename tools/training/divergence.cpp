@@ -4,11 +4,11 @@
 
 namespace duplex::tools {
 
-bool looks_for_nan(std::uint64_t step) {
+bool looks_for_nan(std::uint64_t step, std::uint64_t steps) {
   constexpr std::uint64_t period = 100;
   const std::uint64_t count = step + 1;
   const bool power_of_two = (count & (count - 1)) == 0;
-  return count < period ? power_of_two : count % period == 0;
+  return count == steps || (count < period ? power_of_two : count % period == 0);
 }
 
 Error diverged(const std::string& when, const std::string& what) {

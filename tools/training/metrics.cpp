@@ -56,7 +56,8 @@ void Metrics::count(const StepMetrics& row) {
   if (row.loss && step + tail_ >= schedule_.steps)
     loss_ = loss_.value_or(0.0) + *row.loss / static_cast<double>(tail_);
   // Looking for NaN takes time of its own.
-  if (step < schedule_.warm_up() || (looks_for_nan(step) && schedule_.steps >= 3)) return;
+  if (step < schedule_.warm_up() || (looks_for_nan(step, schedule_.steps) && schedule_.steps >= 4))
+    return;
   gradient_.push_back(row.gradient);
   total_.push_back(row.total);
   await_.push_back(row.await);
@@ -108,7 +109,7 @@ std::string report_of(const TrainingResult& result, std::int64_t batch, bool alo
 }
 
 std::string learning_report_of(const TrainingResult& result, const Model& model) {
-  constexpr std::uint64_t enough_steps = 50;
+  constexpr std::uint64_t enough_steps = 30;
   constexpr double close = 0.02;
   if (!result.loss || result.steps < enough_steps || model.classes() < 2) return "";
   double guessing = 0.0;
@@ -116,9 +117,10 @@ std::string learning_report_of(const TrainingResult& result, const Model& model)
     if (entry.layer && entry.layer->loss_kind() == LossKind::softmax_cross_entropy)
       guessing +=
           double{entry.layer->loss_weight()} * std::log(static_cast<double>(model.classes()));
-  if (guessing <= 0.0 || std::abs(*result.loss / guessing - 1.0) > close) return "";
-  return "learning none: the loss is that of guessing among " + std::to_string(model.classes()) +
-         " classes (" + fixed(guessing, 4) + "); lower --lr, or try --optimizer adam\n";
+  if (guessing <= 0.0 || *result.loss < (1.0 - close) * guessing) return "";
+  return "warning  not learning: the loss is no better than guessing among " +
+         std::to_string(model.classes()) + " classes (" + fixed(guessing, 4) +
+         "); lower --lr, or try --optimizer adam\n";
 }
 
 std::string data_report_of(const TrainingResult& result) {

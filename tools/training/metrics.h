@@ -52,9 +52,9 @@ class Metrics {
 /// Lines for the user: t_grad, and how the rest of a step was spent.
 std::string report_of(const TrainingResult& result, std::int64_t batch, bool alone);
 
-/// A line for the user if the loss at the end is still that of guessing (the logarithm of the
-/// number of classes, weighted over all losses of `model`); empty if it is not, or the run was too
-/// short to tell.
+/// A line for the user if the loss at the end is still no less than that of guessing (the logarithm
+/// of the number of classes, weighted over all losses of `model`); empty if it is, or the run was
+/// too short to tell.
 std::string learning_report_of(const TrainingResult& result, const Model& model);
 
 /// A line for the user: how long, and in how many steps, computing waited for data.

@@ -37,6 +37,14 @@ Profile::Cost Profile::cost(std::size_t node) const {
   return {forward, first ? forward : 2.0 * forward};
 }
 
+double Profile::sum() const {
+  double sum = 0.0;
+  for (const Layer& layer : layers_)
+    sum += quartiles_of(after(layer.forward, warm_up_)).median +
+           quartiles_of(after(layer.backward, warm_up_)).median;
+  return sum;
+}
+
 std::string Profile::table() const {
   Table table({{"layer", Table::Align::left},
                {"type", Table::Align::left},

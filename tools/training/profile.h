@@ -18,6 +18,8 @@ class Profile {
   /// multiply-add is two operations; backward counts twice the forward's, or once for a layer whose
   /// input wants no gradient.
   std::string table() const;
+  /// Seconds of all layers, forward and backward: the sum of their medians.
+  double sum() const;
   /// The content of profile.json.
   ProfileFile file() const;
 

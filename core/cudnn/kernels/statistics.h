@@ -24,7 +24,7 @@ struct Pairs {
 /// The statistics that a batch normalisation keeps of its last forward in training. Each array has
 /// one number for every channel.
 struct Moments {
-  float *mean, *inverse_deviation, *scale, *beta;  ///< scale: gamma / sqrt(var + epsilon).
+  float *mean, *inverse_stddev, *scale, *beta;  ///< scale: gamma / sqrt(var + epsilon).
 };
 
 /// Returns whether arrays with one number for every channel can be read in groups.
@@ -64,10 +64,10 @@ struct BatchSums {
     const double about = squares - sum * sum / count;
     const double var = about > 0.0 ? about / count : 0.0;
     const double unbiased = count > 1.0 ? var * count / (count - 1.0) : 0.0;
-    const double inverse_deviation = 1.0 / sqrt(var + static_cast<double>(epsilon));
+    const double inverse_stddev = 1.0 / sqrt(var + static_cast<double>(epsilon));
     moments.mean[c] = static_cast<float>(mean);
-    moments.inverse_deviation[c] = static_cast<float>(inverse_deviation);
-    moments.scale[c] = static_cast<float>(static_cast<double>(gamma[c]) * inverse_deviation);
+    moments.inverse_stddev[c] = static_cast<float>(inverse_stddev);
+    moments.scale[c] = static_cast<float>(static_cast<double>(gamma[c]) * inverse_stddev);
     moments.beta[c] = beta[c];
     const auto kept = 1.0 - static_cast<double>(momentum);
     running_mean[c] = static_cast<float>(kept * static_cast<double>(running_mean[c]) +
@@ -144,7 +144,7 @@ struct GradientSums {
   static constexpr int group = group_of<Value>;
   bool grouped() const {
     return in_groups<group>(view) && aligned<group>(dy, x) &&
-           channels_aligned<group>(view, moments.mean, moments.inverse_deviation, moments.scale,
+           channels_aligned<group>(view, moments.mean, moments.inverse_stddev, moments.scale,
                                    moments.beta);
   }
   /// Returns dy where it counts (a) and xhat (b). No read waits for another.
@@ -152,7 +152,7 @@ struct GradientSums {
   DUPLEX_PORTABLE Pairs<N> masked(std::uint32_t i, std::uint32_t c) const {
     const Floats<N> given = load<N>(dy + i), value = load<N>(x + i);
     const Floats<N> mean = of_channels<N>(view, moments.mean, c);
-    const Floats<N> inverse_deviation = of_channels<N>(view, moments.inverse_deviation, c);
+    const Floats<N> inverse_stddev = of_channels<N>(view, moments.inverse_stddev, c);
     const Floats<N> scale = of_channels<N>(view, moments.scale, c);
     const Floats<N> beta = of_channels<N>(view, moments.beta, c);
     Pairs<N> result;
@@ -160,7 +160,7 @@ struct GradientSums {
       const float distance = value[k] - mean[k];
       const bool counts = !rectified || distance * scale[k] + beta[k] > 0.0F;
       result.a[k] = counts ? given[k] : 0.0F;
-      result.b[k] = distance * inverse_deviation[k];
+      result.b[k] = distance * inverse_stddev[k];
     }
     return result;
   }

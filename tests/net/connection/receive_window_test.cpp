@@ -27,7 +27,7 @@ TEST(WindowOf, FitsThePortsOfASwitch) {
 
 struct Clocked {
   ReceiveWindow window;
-  ReceiveWindow::Clock::time_point now{std::chrono::hours(1)};
+  Deadline now{std::chrono::hours(1)};
 
   explicit Clocked(std::optional<std::size_t> most) : window(most) {}
   bool lose(std::uint64_t segments = 100) { return window.look(segments, now); }

@@ -3,7 +3,7 @@ import statistics
 import textwrap
 
 
-class Spread:
+class Quartiles:
     """The median, the least and the greatest of some values."""
 
     def __init__(self, values):
@@ -12,7 +12,7 @@ class Spread:
         self.low, self.high = min(self.values), max(self.values)
 
     def __mul__(self, factor):
-        return Spread(value * factor for value in self.values)
+        return Quartiles(value * factor for value in self.values)
 
     def text(self):
         return f"{digits(self.median)} ({digits(self.low)}..{digits(self.high)})"
