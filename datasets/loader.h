@@ -134,7 +134,9 @@ class BatchLoader {
   std::vector<std::uint32_t> order_;  ///< Order of the epoch order_epoch_.
   std::uint64_t order_epoch_ = 0;
 
-  mutable std::mutex mutex_;  ///< Guards all below, and the slots' counters.
+  /// Guards all below, and the slots' counters. The caller's thread and those that prepare batches
+  /// take it, and take no other lock meanwhile.
+  mutable std::mutex mutex_;
   std::condition_variable wanted_, ready_;
   std::uint64_t opened_;  ///< Steps below this one have, or had, a slot.
   std::uint64_t next_;    ///< Next step to return; the caller may still use the one before.

@@ -25,7 +25,7 @@ template <typename Body>
 void parallel_for(std::size_t count, int threads, const Body& body) {
   std::atomic<std::size_t> next{0};
   std::exception_ptr failure;
-  std::mutex mutex;
+  std::mutex mutex;  // Guards `failure`. Any of the threads takes it.
   const auto work = [&] {
     try {
       for (std::size_t i = next++; i < count; i = next++) body(i);

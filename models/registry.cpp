@@ -13,7 +13,8 @@ Shape ModelOptions::sample(std::int64_t default_channels, std::int64_t default_i
 
 namespace {
 
-/// Whether three letters and more at the front agree, capitals or not: "VGG19" and "vgg16e".
+/// Returns whether three letters and more at the front agree, capitals or not: "VGG19" and
+/// "vgg16e".
 bool begins_alike(const std::string& network, const std::string& name) {
   constexpr std::size_t enough = 3;
   std::size_t same = 0;

@@ -144,6 +144,19 @@ if [ $# -gt 0 ]; then
   check "$1"
   exit
 fi
+cd "$(dirname "$0")/.."
+
+# The page of the architecture has the same rules between rooms.
+ours=$(awk '/^ *room\["/ && / = "/ {
+  count = split($0, parts, "\"")
+  for (i = 2; i <= count - 3; i += 2) print parts[i] ": " (parts[count - 1] == "" ? "nothing" : parts[count - 1]) }' \
+  tests/include_rules.sh | sort)
+theirs=$(sed -n 's/^    \([a-z_/]*\)  *──► \(.*\)$/\1: \2/p' docs/architecture.md | grep '^[a-z_]*/' | sort)
+if [ "$ours" != "$theirs" ]; then
+  echo "docs/architecture.md has other rules between rooms than this test:" >&2
+  diff <(echo "$ours") <(echo "$theirs") >&2
+  exit 1
+fi
 expect core/device.cpp '"layers/conv.h"'
 expect net/store/store.cpp '"layers/conv.h"'
 expect datasets/idx.h '"net/wire/frame.h"'
@@ -179,4 +192,4 @@ allow tests/models/models_test.cpp '"layers/network.h"'
 allow tests/dist_test.cpp '"net/store/store.h"'
 allow tests/stand_in/dnn.cpp '<cudnn.h>'
 allow datasets/decoding/stb.cpp '<stb/stb_image.h>'
-check "$(dirname "$0")/.."
+check .

@@ -50,7 +50,7 @@ class CsvWriter {
   /// Nine significant digits. A number that is not finite is written as "nan" or "inf", which
   /// CsvReader takes only where the number may be missing.
   void number(std::string_view, double& value) { print("%.9g", value); }
-  /// None is an empty cell.
+  /// A number that is missing becomes an empty cell.
   void number(std::string_view name, std::optional<double>& value) {
     value ? number(name, *value) : put("");
   }

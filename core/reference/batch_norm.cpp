@@ -118,7 +118,7 @@ class ReferenceBatchNorm : public BatchNorm {
   BatchNormSpec spec_;
   std::int64_t map_ = 0, count_ = 0;
   std::vector<double> mean_, inverse_stddev_;  ///< Statistics of the last forward_training.
-  std::vector<unsigned char> positive_;           ///< Where that forward's y was above zero.
+  std::vector<unsigned char> positive_;        ///< Where that forward's y was above zero.
 };
 
 }  // namespace

@@ -74,11 +74,11 @@ class SendOrder {
   bool take(Outgoing& frame);
   /// When mind() will have something to do although nothing has been queued.
   std::optional<Deadline> look_again() const;
-  /// Whether no frame waits at all, not even one that may not leave yet.
+  /// Returns whether no frame waits at all, not even one that may not leave yet.
   bool empty() const;
 
  private:
-  /// Whether frames of a kind may leave.
+  /// Returns whether frames of a kind may leave.
   enum class Turn { always, none, asked, held };
   using Heap = std::vector<Outgoing>;   ///< Ordered by after().
   using Queue = std::vector<Outgoing>;  ///< In order; seldom more than one.

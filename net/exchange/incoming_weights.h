@@ -40,7 +40,7 @@ class IncomingWeights {
   /// Ends all waiting for good.
   void stop();
 
-  /// Whether weights of the chunk are still to come, and for which step.
+  /// Returns whether weights of the chunk are still to come, and for which step.
   bool missing(std::size_t chunk) const;
   std::uint64_t due_step(std::size_t chunk) const;
 

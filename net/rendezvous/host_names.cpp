@@ -30,7 +30,7 @@ bool is_loopback(const std::string& address) {
   return address.rfind("127.", 0) == 0 || address == "::1";
 }
 
-/// Whether an interface has no hardware behind it; the kernel then makes its speed up.
+/// Returns whether an interface has no hardware behind it; the kernel then makes its speed up.
 bool is_virtual(const std::string& folder) {
   std::error_code error;
   const std::string device = std::filesystem::canonical(folder, error).string();

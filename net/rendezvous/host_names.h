@@ -9,7 +9,7 @@
 
 namespace duplex::net {
 
-/// Whether the host is "localhost" or a loopback address.
+/// Returns whether the host is "localhost" or a loopback address.
 bool means_loopback(const std::string& host);
 
 /// Returns the loopback address that this machine resolves a host name to. Empty if it resolves to

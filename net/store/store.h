@@ -131,9 +131,9 @@ class Store {
   };
   virtual std::optional<Overdue> overdue(Clock::duration allowed) const = 0;
 
-  /// How many updates by other workers came between the weights that a gradient was computed from
-  /// and the gradient's own update, over all chunks of the step's gradient. Asynchronous stores
-  /// count them.
+  /// Says how many updates by other workers came between the weights that a gradient was computed
+  /// from and the gradient's own update, over all chunks of the step's gradient. Asynchronous
+  /// stores count them.
   struct Staleness {
     std::uint64_t step = 0;
     int worker = 0;

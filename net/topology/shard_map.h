@@ -12,7 +12,7 @@ namespace duplex::net {
 /// Says whether one rank holds all weights or every rank holds a share (thesis, chapter 3).
 enum class ServerMode { central, distributed };
 
-/// How shares are cut: whole tensors by Algorithm 3.7, or equal shares of nearly every tensor.
+/// Says how shares are cut: whole tensors by Algorithm 3.7, or equal shares of nearly every tensor.
 enum class Shards { even, tensors };
 
 ServerMode parse_server_mode(const std::string& name);  ///< Throws Error(Exit::usage).
@@ -26,8 +26,8 @@ struct Chunk {
   std::size_t offset = 0;    ///< First element within the parameter.
   std::size_t count = 0;     ///< Elements; never 0.
   int owner = 0;             ///< The rank that owns it.
-  /// How far into the model the chunk lies, in elements: those of the parameters before, and of
-  /// this parameter the part that lies before the chunk in its owner's share. So chunks of
+  /// Says how far into the model the chunk lies, in elements: those of the parameters before, and
+  /// of this parameter the part that lies before the chunk in its owner's share. So chunks of
   /// different owners can be compared.
   std::size_t position = 0;
   std::size_t index = 0;  ///< Index in the ShardMap.

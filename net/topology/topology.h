@@ -20,7 +20,7 @@ struct Topology {
   bool is_worker(int rank) const { return mode == ServerMode::distributed || rank != server; }
   bool is_owner(int rank) const { return mode == ServerMode::distributed || rank == server; }
   bool connected(int a, int b) const { return a != b && (is_owner(a) || is_owner(b)); }
-  /// Whether rank `a` waits for rank `b` to connect, rather than connecting to it.
+  /// Returns whether rank `a` waits for rank `b` to connect, rather than connecting to it.
   bool listens(int a, int b) const { return mode == ServerMode::central ? a == server : a < b; }
   std::vector<int> workers() const;           ///< Ranks that train, ascending.
   int worker_number(int rank) const;          ///< Its number among the workers; -1: it is none.

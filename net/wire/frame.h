@@ -44,7 +44,7 @@ enum class FrameKind : std::uint16_t {
 /// Returns the kind's name, such as "weights", or "kind 77" for one that is none.
 std::string name_of(FrameKind kind);
 
-/// Whether frames of this kind carry weights or a gradient.
+/// Returns whether frames of this kind carry weights or a gradient.
 constexpr bool is_data(FrameKind kind) {
   return kind == FrameKind::weights || kind == FrameKind::gradient;
 }

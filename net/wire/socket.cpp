@@ -35,7 +35,7 @@ constexpr std::size_t many_bytes = 256 * 1024;
 constexpr std::size_t worth_waking = 16 * 1024;
 /// A body of fewer bytes is copied: that costs no more than two calls and the handling of pages.
 constexpr std::size_t worth_borrowing = 32 * 1024;
-/// How long a read waits for many bytes before it takes what there is.
+/// Says how long a read waits for many bytes before it takes what there is.
 constexpr std::chrono::milliseconds patience{20};
 
 std::string message_of(const std::string& call, const std::string& peer, const std::string& phase,

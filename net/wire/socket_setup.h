@@ -29,12 +29,12 @@ bool set_option(int fd, int level, int option, int value);  ///< False if the ke
 void set_congestion(int fd, const std::string& name);
 /// Sets what every connection has: no delay, little unsent in the kernel, calls that do not block.
 void prepare(int fd);
-/// Whether a segment is so much less than what may be unsent that the kernel takes more behind an
-/// unfinished one. Loopback's segments are too large for that.
+/// Returns whether a segment is so much less than what may be unsent that the kernel takes more
+/// behind an unfinished one. Loopback's segments are too large for that.
 bool takes_more_behind_a_segment(int fd);
 
-/// Whether TCP of this machine (or network namespace) forgets in a pause how fast a connection
-/// goes: net.ipv4.tcp_slow_start_after_idle, which is on unless somebody turned it off.
+/// Returns whether TCP of this machine (or network namespace) forgets in a pause how fast a
+/// connection goes: net.ipv4.tcp_slow_start_after_idle, which is on unless somebody turned it off.
 bool forgets_pace();
 
 /// The congestion control to use if the user asks for none: "cubic" if this process may have it,

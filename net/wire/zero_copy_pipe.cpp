@@ -18,8 +18,8 @@ constexpr int wanted_bytes = 256 * 1024;
 /// A pipe's usual size. A user who has very many pipes gets smaller ones, which would not pay.
 constexpr int least_bytes = 64 * 1024;
 
-/// Whether files run short: of those that this process may open, half are kept for connections and
-/// the rest of the program.
+/// Returns whether files run short: of those that this process may open, half are kept for
+/// connections and the rest of the program.
 bool is_scarce(int descriptor) {
   rlimit limit{};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&

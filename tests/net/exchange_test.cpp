@@ -257,7 +257,7 @@ TEST(Exchange, GradientsGoAQuarterOfTheModelAheadOfWeights) {
   }
 }
 
-/// Whether no events of different peers overlap in time.
+/// Returns whether no events of different peers overlap in time.
 bool one_peer_at_a_time(std::vector<TraceEvent> events) {
   std::sort(events.begin(), events.end(),
             [](const TraceEvent& a, const TraceEvent& b) { return a.from < b.from; });

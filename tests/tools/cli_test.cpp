@@ -162,6 +162,17 @@ TEST_F(Cli, NoRunTakesAnothersDirectory) {
   EXPECT_EQ(read_text(folder_ / "run/metrics.csv"), metrics);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "run/ledger-0.csv"));
 
+  // Neither does a run take a directory with a file that it would write over.
+  for (const char* stray : {"metrics.csv", "rank-1.json", "ledger-1.csv"}) {
+    std::filesystem::create_directory(folder_ / stray);
+    write_text(folder_ / (std::string(stray) + "/" + stray), "mine");
+    expect_error(run(plus(others[2], {"--logdir", folder_ / stray})), 2, {stray, "holds a run"});
+    EXPECT_EQ(read_text(folder_ / (std::string(stray) + "/" + stray)), "mine");
+  }
+  std::filesystem::create_directory(folder_ / "notes");
+  write_text(folder_ / "notes/thesis.tex", "mine");
+  EXPECT_EQ(run(plus(others[2], {"--logdir", folder_ / "notes"})).exit, 0);
+
   // Runs without --logdir name their directories by the second; those of one second still differ.
   std::vector<std::string> unnamed = training;
   unnamed.erase(std::find(unnamed.begin(), unnamed.end(), "--logdir"),

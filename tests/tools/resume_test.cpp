@@ -168,10 +168,10 @@ TEST_F(Resume, RefusesWhatIsAnotherTraining) {
 }
 
 TEST_F(Resume, ACheckpointThatCannotBeWrittenEndsNoTraining) {
-  write_text(folder_ / "blocked", "");
   std::filesystem::create_directory(folder_ / "run");
   std::filesystem::create_symlink("/dev/null", folder_ / "run/checkpoints");
-  const Result result = run(local("run", {"--batches", "6", "--checkpoint-every", "2"}));
+  const Result result =
+      run(local("run", {"--batches", "6", "--checkpoint-every", "2", "--resume"}));
   EXPECT_EQ(result.exit, 1);
   EXPECT_NE(result.err.find("; the training goes on"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("trained to its end, but "), std::string::npos) << result.err;

@@ -44,7 +44,7 @@ class CheckpointWriter {
   CheckpointWriter(std::string run_directory, int rank, CheckpointPlan plan, std::string settings,
                    std::uint64_t first, std::vector<StateArray> arrays, Troubles& troubles);
 
-  /// Whether one is due, by the plan, after so many steps: with every so many, at the first
+  /// Returns whether one is due, by the plan, after so many steps: with every so many, at the first
   /// question from there on.
   bool due(std::uint64_t steps) const;
   /// What the training loop asks at the end of a round: writes a checkpoint where one is due or a

@@ -21,7 +21,7 @@ struct DistSpec {
   std::string settings() const { return parallel.settings() + ", " + training.settings(); }
   /// The samples of each step that a rank trains on.
   datasets::Share share_of(int rank) const;
-  /// Without the ledger's file.
+  /// Returns the specification of the exchange; its ledger has no file yet.
   net::ExchangeSpec exchange() const;
 };
 

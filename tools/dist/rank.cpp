@@ -31,8 +31,12 @@ Rank::Rank(DistSpec spec)
   spec_.mesh.identity = identity(fill_host_parameters());
   if (trains()) prepare_network();
   std::vector<std::string> claims{ledger_file(spec_.rank())};
-  if (trains() && leads()) claims.emplace_back(config_file);
-  directory_.emplace(spec_.training.logdir, command, spec_.training.model.net, claims);
+  std::vector<std::string> later{rank_file(spec_.rank()), staleness_file(spec_.rank())};
+  if (trains() && leads()) {
+    claims.emplace_back(config_file);
+    later.insert(later.end(), {metrics_file, accuracy_file, checkpoint_file, summary_file});
+  }
+  directory_.emplace(spec_.training.logdir, command, spec_.training.model.net, claims, later);
 }
 
 /// Fills in the weights to start from. Returns what ranks compare of them, a digest of these

@@ -84,7 +84,7 @@ class Child {
   }
   bool silent() const { return streams_[0].from < 0 && streams_[1].from < 0; }
 
-  /// Whether it has ended. Then code() is its exit code, or 128 + the signal that ended it.
+  /// Returns whether it has ended. Then code() is its exit code, or 128 + the signal that ended it.
   bool ended() {
     int status = 0;
     if (code_ >= 0) return true;

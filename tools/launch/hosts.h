@@ -11,7 +11,7 @@ std::string joined(const std::vector<std::string>& words);
 /// This program's own path; the other machines have it at the same one.
 std::string own_path();
 
-/// Whether an address is this machine's.
+/// Returns whether an address is this machine's.
 bool is_here(const std::string& host);
 
 /// The command that makes a shell on another machine run `script`, in the folder of the same path

@@ -20,8 +20,8 @@ struct Schedule {
   double epochs(std::uint64_t after) const;
   /// The epoch, from 0, of a step's first sample.
   std::uint64_t epoch_of(std::uint64_t step) const { return step * step_samples / epoch_samples; }
-  /// Whether a test is due after so many steps, which it is at the first end of a round behind the
-  /// end of each `test_every`-th epoch.
+  /// Returns whether a test is due after so many steps, which it is at the first end of a round
+  /// behind the end of each `test_every`-th epoch.
   bool test_due(std::uint64_t after) const;
   /// Number of steps at the start that no figure counts: a tenth of the run, ten at most.
   std::uint64_t warm_up() const;

@@ -39,10 +39,10 @@ double parallel_seconds(const Costs& costs, net::Sync sync, net::ServerMode serv
 double speedup(const Costs& costs, net::Sync sync, net::ServerMode server, double workers,
                double batches);
 
-/// How long the transfers of N workers over a server's link take. All at once, each is done when
-/// all are, after N c. In turns, as semaphores have it, a transfer takes from c (7.1) to N c (7.2),
-/// so never longer (7.3); if all ask at once, the i-th has it after i c, on average (N + 1) / 2 c,
-/// a mean that the thesis does not give.
+/// Says how long the transfers of N workers over a server's link take. All at once, each is done
+/// when all are, after N c. In turns, as semaphores have it, a transfer takes from c (7.1) to N c
+/// (7.2), so never longer (7.3); if all ask at once, the i-th has it after i c, on average (N + 1)
+/// / 2 c, a mean that the thesis does not give.
 double transfer_at_once(const Costs& costs, double workers);
 double transfer_in_turns(const Costs& costs, double workers);
 

@@ -6,7 +6,7 @@
 
 namespace duplex::tools::reports {
 
-/// For text and for attributes in double quotes.
+/// Returns the text as HTML has it, fit for attributes in double quotes, too.
 std::string escape(const std::string& text);
 
 class Page {

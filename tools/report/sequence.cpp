@@ -28,7 +28,7 @@ std::vector<LedgerFrame> read_ledger(const std::string& path, bool complete) {
   return frames;
 }
 
-/// From the first of some frames to the last.
+/// A span reaches from the first of some frames to the last.
 struct Span {
   double from = std::numeric_limits<double>::infinity(),
          to = -std::numeric_limits<double>::infinity();

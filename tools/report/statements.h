@@ -17,7 +17,7 @@ struct Verdict {
 };
 std::vector<Verdict> verdicts(const Thesis& thesis);
 
-/// How far predicted speedups are from the lab's, over all points that have both.
+/// Says how far predicted speedups are from the lab's, over all points that have both.
 struct PredictionError {
   std::size_t points = 0;
   double median = 0.0, worst = 0.0;  ///< Part of the lab's.

@@ -67,7 +67,7 @@ struct Thesis {
   const ThesisPoint* point(const std::string& figure, net::ServerMode server, int workers) const;
 };
 
-/// Whether a directory is what tools/thesis leaves.
+/// Returns whether a directory is what tools/thesis leaves.
 bool is_thesis(const std::string& directory);
 /// As far as it has come. Throws Error where a file is damaged or of another version.
 Thesis read_thesis(const std::string& directory);

@@ -15,7 +15,7 @@
 
 namespace duplex::tools {
 
-/// Whether a file begins anew, or goes on where it ends.
+/// Says whether a file begins anew, or goes on where it ends.
 enum class Rows { anew, appended };
 
 /// Lines that can be read while the run goes on. `troubles` is told where one cannot be written;

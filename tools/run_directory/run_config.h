@@ -16,7 +16,7 @@ struct DataConfig {
   std::uint64_t train = 0, test = 0;  ///< Images.
 };
 
-/// How workers train together: written by dist and simulate.
+/// Says how workers train together: written by dist and simulate.
 struct ParallelConfig {
   int ranks = 1, workers = 1;
   net::ServerMode server = net::ServerMode::distributed;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
@@ -80,10 +81,11 @@ std::string unused_run_path(const std::string& command, const std::string& net, 
 }
 
 RunDirectory::RunDirectory(std::string path, const std::string& command, const std::string& net,
-                           const std::vector<std::string>& claims, bool resumes)
+                           const std::vector<std::string>& claims,
+                           const std::vector<std::string>& later, bool resumes)
     : path_(std::move(path)), resumes_(resumes) {
   if (!path_.empty()) {
-    const std::string in_the_way = claim(command, claims);
+    const std::string in_the_way = claim(command, claims, later);
     if (in_the_way.empty()) return;
     give_up();
     throw Error(
@@ -93,29 +95,37 @@ RunDirectory::RunDirectory(std::string path, const std::string& command, const s
   }
   const std::string name = default_path(command, net);
   path_ = name;
-  for (int number = 2; !claim(command, claims).empty(); ++number) {
+  for (int number = 2; !claim(command, claims, later).empty(); ++number) {
     give_up();
     path_ = name + "-" + std::to_string(number);
   }
 }
 
-std::string RunDirectory::claim(const std::string& command,
-                                const std::vector<std::string>& claims) {
+std::string RunDirectory::claim(const std::string& command, const std::vector<std::string>& claims,
+                                const std::vector<std::string>& later) {
   make_directory(path_);
   // The ranks of one machine share it, and so do the two sides of transport.
   const bool alone = command == "local" || command == "simulate";
   if (!lock(alone ? LOCK_EX : LOCK_SH)) return "of a program that has not ended";
-  // Files of the other kinds of runs; a run of the same kind has the claims themselves.
-  std::vector<std::string> others{transport_file("ps"), transport_file("worker")};
-  if (command == "transport") others = {config_file};
-  if (command == "local" || command == "simulate") others.push_back(ledger_file(0));
-  for (const std::string& other : others)
-    if (std::filesystem::exists(file(other))) return other;
   for (const std::string& name : claims) {
     const int descriptor = claimed(file(name));
     if (descriptor < 0 && resumes_) continue;
     if (descriptor < 0) return name;
     claims_.push_back({name, descriptor});
+  }
+  if (resumes_) return "";
+  // A rank of dist and a side of transport find files of their own run here; they look for those
+  // that they will write themselves, and for those of other kinds of runs.
+  std::vector<std::string> others = later;
+  if (command == "transport") others.emplace_back(config_file);
+  if (command == "dist")
+    others.insert(others.end(), {transport_file("ps"), transport_file("worker")});
+  if (alone)
+    for (const auto& entry : std::filesystem::directory_iterator(path_))
+      if (is_run_file(entry.path().filename())) others.push_back(entry.path().filename());
+  for (const std::string& other : others) {
+    const bool mine = std::find(claims.begin(), claims.end(), other) != claims.end();
+    if (!mine && std::filesystem::exists(file(other))) return other;
   }
   return "";
 }

@@ -15,12 +15,14 @@ class RunDirectory {
  public:
   /// Creates `path` and its parents, and in it the empty files `claims`, which this process of a
   /// run will write: no other run gets what is in the directory. It locks them as long as it lives,
-  /// so that empty ones of a program that was killed are taken over. An empty path means
+  /// so that empty ones of a program that was killed are taken over. `later`: more files that it
+  /// will write, in a directory that it shares with other processes of its run. An empty path means
   /// runs/COMMAND-NET-TIME, or the first of that name with -2, -3, ... behind it that is free.
-  /// Throws Error where that fails, and Error(Exit::usage) where `path` holds a run already, unless
-  /// it `resumes`: then the claims may be full, and no program may run in the directory any more.
+  /// Throws Error where that fails, and Error(Exit::usage) where `path` holds files of a run
+  /// already, unless it `resumes`: then no program may run in the directory any more.
   RunDirectory(std::string path, const std::string& command, const std::string& net,
-               const std::vector<std::string>& claims, bool resumes = false);
+               const std::vector<std::string>& claims, const std::vector<std::string>& later = {},
+               bool resumes = false);
   /// Gives those claims up to which nothing was written: the run never began. Unlocks the
   /// directory.
   ~RunDirectory();
@@ -39,7 +41,8 @@ class RunDirectory {
     int descriptor;
   };
   /// Returns what of another run is in the way; empty if all claims are made.
-  std::string claim(const std::string& command, const std::vector<std::string>& claims);
+  std::string claim(const std::string& command, const std::vector<std::string>& claims,
+                    const std::vector<std::string>& later);
   bool lock(int how);
   void give_up();
 

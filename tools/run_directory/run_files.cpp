@@ -66,6 +66,21 @@ std::string numbered(const char* name, int rank, const char* end) {
 
 }  // namespace
 
+bool is_run_file(const std::string& name) {
+  for (const char* whole : {config_file, summary_file, profile_file, metrics_file, accuracy_file,
+                            trace_file, checkpoint_file, checkpoints_folder})
+    if (name == whole) return true;
+  for (const auto& [begin, end] :
+       {std::pair("rank-", ".json"), std::pair("ledger-", ".csv"), std::pair("staleness-", ".csv"),
+        std::pair("transport-", ".json")}) {
+    const std::string first = begin, last = end;
+    if (name.size() > first.size() + last.size() && name.rfind(first, 0) == 0 &&
+        name.compare(name.size() - last.size(), last.size(), last) == 0)
+      return true;
+  }
+  return false;
+}
+
 std::string rank_file(int rank) {
   return numbered("rank-", rank, ".json");
 }

@@ -24,6 +24,9 @@ std::string ledger_file(int rank);
 std::string staleness_file(int rank);
 std::string transport_file(const std::string& role);
 
+/// Returns whether a run writes files of this name.
+bool is_run_file(const std::string& name);
+
 /// The file's text.
 std::string text_of(RunConfig config);
 std::string text_of(RunSummary summary);

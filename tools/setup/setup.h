@@ -37,7 +37,7 @@ std::string resumable_settings(const TrainingSpec& spec, const TrainingSetup& se
 
 /// Number of threads that decode images beside the computing ones.
 int loader_threads();
-/// How the loader reads the training's batches; a rank's `share` of each.
+/// Says how the loader reads the training's batches; a rank's `share` of each.
 datasets::LoaderOptions loader_options(const TrainingSpec& spec, const datasets::Share& share);
 
 /// A schedule of the epochs or batches that are asked for, whichever end first.

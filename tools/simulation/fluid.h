@@ -28,7 +28,7 @@ class Fluid {
   void set_weight(Index index, double weight);
   /// Sets the most that the flow's rate may be; infinite at first. Counts from the next share() on.
   void set_limit(Index index, double bytes_per_second);
-  /// Whether the flow's rate is at that limit.
+  /// Returns whether the flow's rate is at that limit.
   bool is_limited(Index index) const { return flows_[index].rate >= flows_[index].limit; }
   /// The flow is idle from now on; bytes under way are dropped. Does nothing if it is idle.
   void stop(Index index);

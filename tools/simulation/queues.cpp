@@ -10,9 +10,9 @@ namespace {
 /// Smaller changes of the bytes in a queue, as a part of them, make no difference worth telling.
 constexpr double noticed = 0.01;
 
-/// How many times as much is sent to an owner as it sends, if several ranks send to it: gradients
-/// meet so much in the switch's port to it. They do at a dedicated server, and at a distributed one
-/// that holds more than its share.
+/// Says how many times as much is sent to an owner as it sends, if several ranks send to it:
+/// gradients meet so much in the switch's port to it. They do at a dedicated server, and at a
+/// distributed one that holds more than its share.
 double crowd_of(const net::Topology& topology, const net::ShardMap& map, int owner) {
   const bool works = topology.is_worker(owner);
   const auto senders = static_cast<double>(topology.workers().size()) - (works ? 1.0 : 0.0);

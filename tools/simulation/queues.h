@@ -24,7 +24,7 @@ class Queues {
   /// outlive it.
   Queues(const Spec& spec, const net::ShardMap& map, const std::vector<Ends>& ends, Fluid& fluid);
 
-  /// Whether a connection that has bytes to send already takes more.
+  /// Returns whether a connection that has bytes to send already takes more.
   bool has_room(Index index) const;
   void hand_over(Index index, double bytes);
 

@@ -25,7 +25,7 @@ class Recorder {
   bool keeps(int rank) const { return static_cast<std::size_t>(rank) < ranks_.size(); }
   bool traces(int rank) const { return keeps(rank) && trace_steps_ > 0; }
 
-  // For ranks that it keeps.
+  // These are called for ranks that it keeps.
 
   void frame(int rank, const net::FrameRecord& record);
   void waited(int rank, const net::Interval& interval);

@@ -60,7 +60,7 @@ struct Spec {
   /// one of each, if that is more.
   std::size_t early_bytes = net::usual_early_bytes;
 
-  /// How long a worker keeps its turn with nothing to send.
+  /// Says how long a worker keeps its turn with nothing to send.
   std::chrono::nanoseconds linger = net::SendOrder::linger;
   /// Events within so many seconds count as one moment for sharing the links.
   double resolution = 1e-9;

@@ -63,7 +63,7 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, 
     in.push_back(fluid_.add_port(spec.rates[rank]));
     if (owned[rank] > 0) turns_[rank] = std::make_unique<Turns>(*this, static_cast<int>(rank));
   }
-  // Nothing moves between ranks of which neither owns anything.
+  // Two ranks that own nothing have no connection to each other.
   for (std::size_t a = 0; a < size; ++a) {
     for (std::size_t b = 0; b < size; ++b) {
       if (a == b || (owned[a] == 0 && owned[b] == 0)) continue;

@@ -21,8 +21,8 @@ class Wire {
   struct Ends {
     /// A frame of weights or gradient, or a `done`, has arrived.
     std::function<void(int from, int to, const net::FrameHeader& header)> arrived;
-    /// Whether the owner takes a gradient in now. If not, room_made() and turn_came() say when
-    /// to ask again.
+    /// Returns whether the owner takes a gradient in now. If not, room_made() and turn_came() say
+    /// when to ask again.
     std::function<bool(int from, int to, const net::FrameHeader& header)> room;
     /// Weights leave their owner, as they are now.
     std::function<void(int from, int to, const net::FrameHeader& header)> read;

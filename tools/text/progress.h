@@ -14,7 +14,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Whether a line would be shown now; if not, the caller need not compose it.
+  /// Returns whether a line would be shown now; if not, the caller need not compose it.
   bool due() const;
   void show(const std::string& line);
   /// Ends the line on a terminal, so that other output starts on a fresh one.

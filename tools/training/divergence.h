@@ -10,9 +10,10 @@
 
 namespace duplex::tools {
 
-/// Whether the step of this number, from 0, of `steps` looks for NaN in all that it computes, and
-/// in the weights that it leaves. The 1st, 2nd, 4th, ... 64th, every 100th and the last do. In the
-/// others a fused ReLU may hide it (Device::keep_nan); their losses are looked at all the same.
+/// Returns whether the step of this number, from 0, of `steps` looks for NaN in all that it
+/// computes, and in the weights that it leaves. The 1st, 2nd, 4th, ... 64th, every 100th and the
+/// last do. In the others a fused ReLU may hide it (Device::keep_nan); their losses are looked at
+/// all the same.
 bool looks_for_nan(std::uint64_t step, std::uint64_t steps);
 
 /// The error "step 12: the loss is no longer finite; try a smaller --lr"; `when` is its beginning.

@@ -24,7 +24,7 @@ struct Accuracy {
 /// The part of it that summary.json has.
 AccuracySummary summary_of(const Accuracy& accuracy);
 
-/// How the logits of one sample fit its label.
+/// Says how the logits of one sample fit its label.
 struct Judgement {
   bool finite = true;    ///< Whether all logits are finite numbers.
   std::size_t rank = 0;  ///< Rank of the label's logit among all, 0 for the greatest; of equal ones
