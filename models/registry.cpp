@@ -31,7 +31,9 @@ Model build(const std::string& name, const ModelOptions& options) {
   for (const auto& [network, builder] : all()) {
     if (network == name) return builder(options);
     known += (known.empty() ? "" : ", ") + network;
-    if (begins_alike(network, name)) meant = " (did you mean " + network + "?)";
+    if (!begins_alike(network, name)) continue;
+    const std::string other = builder({}).known_as();
+    meant = " (did you mean " + network + (other.empty() ? "" : ", which is " + other) + "?)";
   }
   throw Error("unknown network '" + name + "'" + meant + "; known: " + known, Exit::usage);
 }

@@ -246,7 +246,8 @@ TEST(Rates, AreReadAndWritten) {
   EXPECT_EQ(parse_rate("100 Mbit"), 12.5e6);
   EXPECT_EQ(parse_rate("12.5MB/s"), 12.5e6);
   EXPECT_EQ(parse_rate("8kbit"), 1000.0);
-  EXPECT_EQ(parse_rate("1gbit"), 125e6);
+  for (const char* gigabit : {"1gbit", "1Gbps", "1gbps", "1Gb/s", "1000 Mb/s", "1000Mbps"})
+    EXPECT_EQ(parse_rate(gigabit), 125e6) << gigabit;
   for (const char* bad :
        {"", "1", "Gbit", "1Gbit/h", "-1Gbit", "0Gbit", "nanGbit", "1mb", "1 Gbits"})
     EXPECT_THROW(parse_rate(bad), Error) << bad;

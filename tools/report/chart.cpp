@@ -22,7 +22,7 @@ std::string at(double value) {
 }
 
 std::string colour(int number) {
-  return "var(--c" + std::to_string(number % 6) + ")";
+  return "var(--c" + std::to_string(number % 10) + ")";
 }
 
 std::string text(double x, double y, const std::string& content, const char* anchor = "start",
@@ -77,12 +77,22 @@ void widen(Axis& axis, const std::vector<double>& round) {
   axis.high = std::max(axis.high, round.back());
 }
 
+/// The name, shortened to fit a line of the legend.
+std::string fitting(const std::string& name) {
+  constexpr auto most = static_cast<std::size_t>((width - left - 27) / letter);
+  if (name.size() <= most) return name;
+  std::size_t end = most - 3;
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;  // UTF-8.
+  return name.substr(0, end) + "...";
+}
+
 /// The names in lines as wide as the chart, and how high they are.
 std::pair<std::string, double> legend(const std::vector<Series>& series, double y) {
   std::string drawn;
   double x = left;
   for (const Series& each : series) {
-    const double wide = 34 + letter * static_cast<double>(each.name.size());
+    const std::string name = fitting(each.name);
+    const double wide = 34 + letter * static_cast<double>(name.size());
     if (x > left && x + wide > width) {
       x = left;
       y += legend_line;
@@ -92,7 +102,7 @@ std::pair<std::string, double> legend(const std::vector<Series>& series, double 
                     " stroke-width=\"2\"" + std::string(dashes(each.style)));
     else
       drawn += mark(each.colour, x + 11, y - 4);
-    drawn += text(x + 27, y, each.name);
+    drawn += text(x + 27, y, name);
     x += wide + 8;
   }
   return {drawn, y};

@@ -11,9 +11,11 @@ namespace {
 // (Okabe and Ito 2008).
 const char* const style = R"(
 :root{--paper:#fff;--ink:#1b1f24;--faint:#667080;--line:#d5dae1;--shade:#f3f5f8;--good:#17683a;--bad:#a8321a;
---shadow:#0004;--c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#b0559a;--c4:#7a6a00;--c5:#4a4f57;color-scheme:light dark}
+--shadow:#0004;--c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#b0559a;--c4:#7a6a00;--c5:#4a4f57;
+--c6:#8c2d04;--c7:#00838f;--c8:#6a3d9a;--c9:#c2185b;color-scheme:light dark}
 @media screen and (prefers-color-scheme:dark){:root{--paper:#14171b;--ink:#e4e8ee;--faint:#98a2b0;--line:#363d47;
---shade:#1d2228;--shadow:#fff5;--good:#5fd08f;--bad:#ff8f73;--c0:#56b4e9;--c1:#ff9a4d;--c2:#3fd0a2;--c3:#e29ad0;--c4:#e0cf4f;--c5:#b6bec9}}
+--shade:#1d2228;--shadow:#fff5;--good:#5fd08f;--bad:#ff8f73;--c0:#56b4e9;--c1:#ff9a4d;--c2:#3fd0a2;--c3:#e29ad0;--c4:#e0cf4f;--c5:#b6bec9;
+--c6:#d99a6c;--c7:#5fc9d6;--c8:#b79cf0;--c9:#ff7fae}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 main{max-width:62rem;margin:0 auto;padding:1rem}

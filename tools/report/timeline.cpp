@@ -41,7 +41,8 @@ document.querySelectorAll('.timeline').forEach(function (box) {
       var x = place(t);
       g.beginPath(); g.moveTo(x, 0); g.lineTo(x, height - axis); g.stroke();
       g.fillStyle = faint;
-      g.fillText(+(t / 1000).toPrecision(6) + ' ms', x + 2, height - axis / 2);
+      var label = +(t / 1000).toPrecision(6) + ' ms';
+      if (x + 2 + g.measureText(label).width <= w) g.fillText(label, x + 2, height - axis / 2);
     }
     shown = [];
     g.save(); g.beginPath(); g.rect(left, 0, w - left, height - axis); g.clip();

@@ -17,14 +17,21 @@ struct Unit {
   double bytes;
 };
 
-constexpr std::array<Unit, 8> units{{{"bit", 0.125},
-                                     {"kbit", 125.0},
-                                     {"Mbit", 125e3},
-                                     {"Gbit", 125e6},
-                                     {"B", 1.0},
-                                     {"kB", 1e3},
-                                     {"MB", 1e6},
-                                     {"GB", 1e9}}};
+constexpr std::array<Unit, 15> units{{{"bit", 0.125},
+                                      {"kbit", 125.0},
+                                      {"Mbit", 125e3},
+                                      {"Gbit", 125e6},
+                                      {"bps", 0.125},
+                                      {"kbps", 125.0},
+                                      {"Mbps", 125e3},
+                                      {"Gbps", 125e6},
+                                      {"kb", 125.0},
+                                      {"Mb", 125e3},
+                                      {"Gb", 125e6},
+                                      {"B", 1.0},
+                                      {"kB", 1e3},
+                                      {"MB", 1e6},
+                                      {"GB", 1e9}}};
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -42,7 +49,9 @@ double parse_rate(const std::string& text) {
   if (unit.size() > 2 && unit.compare(unit.size() - 2, 2, "/s") == 0) unit.resize(unit.size() - 2);
   // Without capitals, as tc and people write them, only bits are certain: mb could be either.
   for (const Unit& known : units)
-    if (unit == lower(known.name) && unit.find("bit") != std::string::npos) unit = known.name;
+    if (unit == lower(known.name) &&
+        (unit.find("bit") != std::string::npos || unit.find("bps") != std::string::npos))
+      unit = known.name;
   for (const Unit& known : units) {
     if (end != text.c_str() && unit == known.name && std::isfinite(number) && number > 0.0)
       return number * known.bytes;
