@@ -38,16 +38,21 @@ std::vector<std::string> command_of(const Flags& flags, const net::Address& node
                          " 3<&- < /dev/null; }");
 }
 
+/// The value of a flag among the words of a command line; "" if it is not there.
+std::string value_of(const std::vector<std::string>& words, const std::string& flag) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == flag && i + 1 < words.size()) return words[i + 1];
+    if (words[i].rfind(flag + "=", 0) == 0) return words[i].substr(flag.size() + 1);
+  }
+  return "";
+}
+
 /// Gives all ranks one run directory where the user has not named it: each would take the time of
 /// its own start for a name. Returns its path, or "" where the user has named one.
 std::string name_run(std::vector<std::string>& dist, bool create) {
-  std::string net;
-  for (std::size_t i = 0; i < dist.size(); ++i) {
-    if (dist[i].rfind("--logdir", 0) == 0) return "";
-    if (dist[i] == "--net" && i + 1 < dist.size()) net = dist[i + 1];
-    if (dist[i].rfind("--net=", 0) == 0) net = dist[i].substr(6);
-  }
-  std::string path = unused_run_path("dist", net, create);
+  for (const std::string& word : dist)
+    if (word.rfind("--logdir", 0) == 0) return "";
+  std::string path = unused_run_path("dist", value_of(dist, "--net"), create);
   dist.insert(dist.end(), {"--logdir", path});
   return path;
 }
@@ -128,7 +133,11 @@ int launch(int argc, const char* const* argv) {
     for (const auto& command : commands) std::printf("%s\n", joined(command).c_str());
     return 0;
   }
-  const int code = run_together(commands);
+  const bool async = value_of(flags.dist, "--sync") == "none";
+  const bool central = value_of(flags.dist, "--server") == "central";
+  // A central server of an asynchronous run goes on without a worker that is lost.
+  const int code =
+      run_together(commands, [&](std::size_t rank) { return !async || !central || rank == 0; });
   // An empty directory is of ranks that never began; any other stays.
   std::error_code ignored;
   if (!directory.empty()) std::filesystem::remove(directory, ignored);

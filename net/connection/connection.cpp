@@ -25,6 +25,8 @@ Connection::Connection(Link link, ConnectionHandler& owner, Ledger& ledger,
       loopback_(link_.socket.loopback()),
       sent_(ledger.lane()),
       received_(ledger.lane()) {
+  // A peer that has no room, since it waits for another rank, is not given up while it gets on.
+  link_.socket.let_writes_wait([this] { return owner_.progressed(link_.rank) + timeout_; });
   for (const FrameRecord& frame : link_.handshake) (frame.sent ? sent_ : received_).add(frame);
 }
 
@@ -138,6 +140,7 @@ void Connection::send_loop() {
       if (!queue_.take(frame)) {
         link_.socket.cork(false);
         if (!queue_.next(frame, Clock::now() + timeout_ / 4)) break;
+        if (frame.header.kind == FrameKind::heartbeat) frame.header.step = owner_.progress();
         link_.socket.cork(true);
       }
       send_frame(frame);
@@ -277,8 +280,6 @@ void Connection::keep_window() {
 
 void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_t>& payload) {
   switch (header.kind) {
-    case FrameKind::heartbeat:
-      break;
     case FrameKind::abort: {
       const AbortReason reason = decode_abort(payload.data(), payload.size());
       throw Error(link_.peer + " ended the run: " + reason.text, reason.code);
@@ -297,7 +298,7 @@ void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_
       link_.socket.acknowledge();  // The peer waits for this acknowledgement to check its counters.
       owner_.notice(link_.rank, {header.kind, 0, {}});
       break;
-    default:  // done, ask, release, window, pace.
+    default:  // heartbeat, done, ask, release, window, pace.
       owner_.notice(link_.rank, {header.kind, header.step, {}});
       break;
   }

@@ -34,7 +34,8 @@ struct Reservation {
 /// A notice is a frame that carries neither weights nor a gradient.
 struct Notice {
   FrameKind kind = FrameKind::heartbeat;
-  std::uint64_t value = 0;  ///< Bytes of a `window`, bytes a second of a `pace`.
+  std::uint64_t value = 0;  ///< Bytes of a `window`, bytes a second of a `pace`; of a heartbeat
+                            ///< how far the peer has got (Progress::count).
   std::string text;         ///< The whole text of a `report`.
 };
 
@@ -58,6 +59,9 @@ class ConnectionHandler {
   /// Tells what this connection wants done with its turn to send weights (take_turns,
   /// grant_weights).
   virtual void weights_turn(int peer, SendOrder::TurnRequest what) = 0;
+  /// Returns the number that heartbeats tell (Progress::count), and when the peer got on last.
+  virtual std::uint64_t progress() const { return 0; }
+  virtual Deadline progressed(int /*peer*/) const { return {}; }
   /// The connection has failed and is of no more use. Each thread calls it at most once.
   virtual void failed(int peer, std::exception_ptr cause) = 0;
 };

@@ -43,11 +43,13 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
       map_(topology_.shard_map(counts_of(spans_), spec_.shards, spec_.chunk_bytes)),
       ledger_(rank_, mesh.coordinator_time(), spec_.ledger_path),
       trace_(spec_.trace_steps),
+      progress_(rank_, topology_.size),
       peers_(rank_, topology_.size),
       incoming_(map_, spans_, rank_),
       flow_(topology_, rank_, spec_.semaphore, is_paced(spec_), peers_),
-      context_{spec_, spans_, topology_, rank_,
-               map_,  peers_, trace_,    [this](const std::exception_ptr& cause) { fail(cause); }},
+      context_{spec_,     spans_, topology_,
+               rank_,     map_,   peers_,
+               progress_, trace_, [this](const std::exception_ptr& cause) { fail(cause); }},
       pushed_(spans_.size(), 0) {
   if (topology_.workers().empty())
     throw Error("a run without a worker: give it one more rank", Exit::usage);
@@ -110,21 +112,19 @@ void ParameterExchange::await(std::size_t p) {
   if (incoming_.complete(p)) return;
   const std::int64_t from = clock_ns();
   // The owner of missing weights knows whose gradient it lacks, and is given the time to report it.
+  // Nobody is given up while others get on.
   const auto allowed = spec_.timeout + spec_.timeout / 10 + 10 * look_every;
-  const Deadline deadline = Clock::now() + allowed;
+  const Deadline begin = Clock::now();
   while (!incoming_.wait(p, look_every) && !peers_.failed()) {
     std::exception_ptr trouble = server_ ? server_->trouble() : nullptr;
-    if (!trouble) trouble = trouble_with(p, Clock::now() >= deadline, allowed);
+    const bool overdue = Clock::now() - std::max(begin, progress_.last_of_others()) >= allowed;
+    if (!trouble) trouble = trouble_with(p, overdue, allowed);
     if (trouble) fail(trouble);
   }
   const std::int64_t to = clock_ns();
   ledger_.waited({from, to});
   note(TraceEvent::Kind::wait, static_cast<std::uint32_t>(p), 0, from, to);
   peers_.check();
-}
-
-void ParameterExchange::await_all() {
-  for (std::size_t p = 0; p < spans_.size(); ++p) await(p);
 }
 
 void ParameterExchange::push(std::size_t p) {
@@ -155,6 +155,7 @@ void ParameterExchange::end() {
                   spans_[p].name);
   ++step_;
   in_step_ = false;
+  progress_.made();
   ledger_.flush();
   flow_.step_ended();
 }
@@ -176,6 +177,8 @@ void ParameterExchange::note(TraceEvent::Kind kind, std::uint32_t parameter, std
 // ---- Called by the connections' threads.
 
 Reservation ParameterExchange::reserve(int peer, const FrameHeader& header) {
+  progress_.moved(peer);
+  if (!is_worker()) progress_.made();  // The workers hear of each other from their server alone.
   const std::size_t chunk = map_.find(header.parameter, header.chunk);
   const auto refused = [&](const std::string& why) {
     return ProtocolError(
@@ -219,6 +222,9 @@ void ParameterExchange::notice(int peer, Notice notice) {
     if (!due) throw ProtocolError(why);
   };
   switch (notice.kind) {
+    case FrameKind::heartbeat:
+      if (progress_.heard(peer, notice.value) && !is_worker()) progress_.made();
+      break;
     case FrameKind::report:
       refuse_unless(rank_ == topology_.coordinator(), "this rank takes no reports");
       peers_.keep_report(peer, std::move(notice.text));
@@ -311,8 +317,7 @@ std::exception_ptr ParameterExchange::trouble_with(std::size_t p, bool overdue,
 
 std::vector<std::string> ParameterExchange::finish(const Report& report) {
   if (is_worker()) {
-    await_all();
-    if (is_async()) await_last_weights();
+    await_last_weights();
   } else {
     wait_for_goodbyes();
     if (is_async()) server_->copy_own_weights();
@@ -336,22 +341,31 @@ std::vector<std::string> ParameterExchange::finish(const Report& report) {
   });
   peers_.finish();
   finished_ = true;
-  ledger_.close();
+  try {
+    ledger_.close();
+  } catch (const Error& error) {  // The training is whole without its books.
+    ledger_trouble_ = error.what();
+  }
   if (rank_ != topology_.coordinator()) return {};
   std::vector<std::string> reports = peers_.reports();
   reports[static_cast<std::size_t>(rank_)] = std::move(own);
   return reports;
 }
 
-/// In an asynchronous run, tells the owners that this worker pushes no more, and waits for the
-/// weights that they send when no worker pushes any more.
+/// In an asynchronous run it also tells the owners that this worker pushes no more, and waits for
+/// the weights that they send when no worker pushes any more.
 void ParameterExchange::await_last_weights() {
-  incoming_.expect_all(step_ + 1);
-  peers_.for_each([this](Connection& connection) {
-    if (topology_.is_owner(connection.peer())) connection.done();
-  });
-  if (server_) server_->done(rank_, false);
+  if (!is_worker() || has_last_weights_) return;
   await_all();
+  if (is_async()) {
+    incoming_.expect_all(step_ + 1);
+    peers_.for_each([this](Connection& connection) {
+      if (topology_.is_owner(connection.peer())) connection.done();
+    });
+    if (server_) server_->done(rank_, false);
+    await_all();
+  }
+  has_last_weights_ = true;
 }
 
 /// Waits until all frames are out, so that the ledger has everything that this rank sent.
@@ -374,22 +388,13 @@ void ParameterExchange::wait_for_goodbyes() {
   peers_.check();
 }
 
-// ---- Results of a run.
-
+/// The frames of the trace come from the ledger.
 std::vector<TraceEvent> ParameterExchange::trace() {
   std::vector<TraceEvent> events = trace_.events();
   ledger_.flush(true);
   const std::vector<TraceEvent> frames = trace_of(ledger_.records(), spec_.trace_steps);
   events.insert(events.end(), frames.begin(), frames.end());
   return events;
-}
-
-std::vector<Store::Staleness> ParameterExchange::staleness() const {
-  return server_ ? server_->staleness() : std::vector<Store::Staleness>();
-}
-
-TrafficSummary ParameterExchange::traffic() const {
-  return ledger_.summary(map_.elements() * sizeof(float));
 }
 
 }  // namespace duplex::net

@@ -14,6 +14,7 @@
 #include "net/exchange/incoming_weights.h"
 #include "net/exchange/parameter_server.h"
 #include "net/exchange/peers.h"
+#include "net/exchange/progress.h"
 #include "net/exchange/spec.h"
 #include "net/ledger/ledger.h"
 #include "net/ledger/trace.h"
@@ -28,9 +29,10 @@ Fingerprint fingerprint_of(const std::string& text, const std::vector<Span>& spa
 /// A run from its first weights to its last, seen from one rank.
 ///
 /// A worker calls begin, await, push and end, as core/exchange.h says, for steps 0, 1, ...; then
-/// finish. On every rank, the weights of step 0 are those that the owners' spans held when the
-/// exchange was made. await may be called again for weights that have come already. A rank that
-/// only serves calls finish alone, which returns when every worker has finished.
+/// await_last_weights and finish. On every rank, the weights of step 0 are those that the owners'
+/// spans held when the exchange was made. await may be called again for weights that have come
+/// already. A rank that only serves calls finish alone, which returns when every worker has
+/// finished.
 ///
 /// With join and split, the weights of step s + 1 are the update (3.2) of those of step s by the
 /// mean (3.12) of all workers' gradients, weighted by their samples and summed in rank order.
@@ -55,15 +57,25 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   void await(std::size_t parameter) override;
   void push(std::size_t parameter) override;
   void end() override;
-  void await_all() override;
+  void await_all() override {
+    for (std::size_t p = 0; p < spans_.size(); ++p) await(p);
+  }
+
+  /// Call it after the last step: waits until a worker's spans hold the last weights. Whatever
+  /// finish() throws, the trained weights are here. Does nothing on a rank that only serves.
+  void await_last_weights();
+
+  /// This rank's training goes on, though it pushes nothing: a test, for instance. The others wait
+  /// for it as long as it says so once within every time-out. Any thread may call it.
+  void progress_made() { progress_.made(); }
 
   /// Makes the report, any text of at most 256 MiB. It is called when all weights and gradients of
   /// this rank have been sent.
   using Report = std::function<std::string()>;
-  /// Waits for the last weights (a worker's spans hold them afterwards; so do a central server's),
-  /// says goodbye to every peer, and compares the ledger with the kernel's counters. Returns the
-  /// reports of all ranks, by rank, to the coordinator (its own among them), and an empty vector to
-  /// the others.
+  /// Waits for the last weights, unless await_last_weights() has, says goodbye to every peer, and
+  /// compares the ledger with the kernel's counters. A central server's spans hold the last weights
+  /// afterwards. Returns the reports of all ranks, by rank, to the coordinator (its own among
+  /// them), and an empty vector to the others.
   std::vector<std::string> finish(const Report& report = {});
 
   /// The waits, the frames and the store's work of the last steps, on this rank's clock. Call it
@@ -71,7 +83,9 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   std::vector<TraceEvent> trace();
 
   /// The staleness of this rank's chunks in an asynchronous run. Call it after finish.
-  std::vector<Store::Staleness> staleness() const;
+  std::vector<Store::Staleness> staleness() const {
+    return server_ ? server_->staleness() : std::vector<Store::Staleness>();
+  }
   /// Ranks that an asynchronous run went on without.
   std::vector<int> lost() const { return peers_.all_lost(); }
 
@@ -79,10 +93,12 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   int rank() const { return rank_; }
   const ShardMap& shards() const { return map_; }
 
+  /// Says why the ledger's file is not whole; "" if it is. Known after finish.
+  const std::string& ledger_trouble() const { return ledger_trouble_; }
   /// The records of what went over this rank's wire. Complete after finish.
   const Ledger& ledger() const { return ledger_; }
   /// Bytes, t_comm and exposed communication, from the ledger and the waits. Call it after finish.
-  TrafficSummary traffic() const;
+  TrafficSummary traffic() const { return ledger_.summary(map_.elements() * sizeof(float)); }
   /// The bytes of every connection to a rank that was not lost. Call it after finish.
   const std::vector<ConnectionBytes>& connections() const { return counted_; }
 
@@ -101,9 +117,10 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   void sent(const Outgoing& frame) override;
   void notice(int peer, Notice notice) override;
   void weights_turn(int peer, SendOrder::TurnRequest what) override;
+  std::uint64_t progress() const override { return progress_.count(); }
+  Deadline progressed(int peer) const override { return progress_.last(peer); }
   void failed(int peer, std::exception_ptr cause) override;
 
-  void await_last_weights();
   void wait_until_idle();
   void wait_for_goodbyes();
   void lose(int peer, const std::exception_ptr& cause);
@@ -121,17 +138,19 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   const ShardMap map_;
   Ledger ledger_;
   TraceWindow trace_;
+  Progress progress_;
   Peers peers_;
   IncomingWeights incoming_;  ///< Used by a worker.
   FlowControl flow_;          ///< Used by peers_: the destructor stops all connections first.
   const ExchangeContext context_;
   std::optional<ParameterServer> server_;  ///< Set on an owner.
   std::vector<ConnectionBytes> counted_;   ///< Set by finish.
+  std::string ledger_trouble_;             ///< Likewise.
 
   // Used by the training thread, which changes step_ and in_step_ while nothing is being pushed;
   // the pushing thread reads these and uses pushed_ until end().
   std::uint64_t step_ = 0;
-  bool in_step_ = false, finished_ = false;
+  bool in_step_ = false, has_last_weights_ = false, finished_ = false;
   std::vector<std::uint64_t> pushed_;  ///< By parameter: steps whose gradient was pushed.
 };
 

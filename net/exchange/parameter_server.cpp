@@ -1,5 +1,6 @@
 #include "net/exchange/parameter_server.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -44,6 +45,10 @@ StoreSpec ParameterServer::store_spec() {
   // what the workers can send in a step, which is less than one copy of the model's gradients.
   const std::size_t owned = context_.map.elements_of(context_.rank) * sizeof(float);
   store.early_bytes = trains ? owned * workers_.size() : early_room(owned, spec.early_bytes);
+  store.later = [this] {
+    const auto overdue = store_->overdue(std::chrono::seconds(0));
+    return overdue ? progressed(overdue->missing) + context_.spec.timeout : Deadline();
+  };
   if (spec.semaphore)
     store.on_wait = [this](int worker) {
       gradients_turn_.leave(workers_[static_cast<std::size_t>(worker)]);
@@ -167,7 +172,8 @@ std::exception_ptr ParameterServer::trouble() const {
   for (const int rank : workers_)
     if (context_.peers.parted(rank)) parted.push_back(worker_of(rank));
   if (const auto overdue = store_->overdue(context_.spec.timeout))
-    return std::make_exception_ptr(error_of(*overdue));
+    if (Clock::now() >= progressed(overdue->missing) + context_.spec.timeout)
+      return std::make_exception_ptr(error_of(*overdue));
   if (parted.empty()) return nullptr;
   const auto open = store_->overdue(std::chrono::seconds(0));
   if (!open) return nullptr;
@@ -177,6 +183,13 @@ std::exception_ptr ParameterServer::trouble() const {
         return std::make_exception_ptr(
             context_.peers.left_early(workers_[static_cast<std::size_t>(worker)]));
   return nullptr;
+}
+
+Deadline ParameterServer::progressed(const std::vector<int>& workers) const {
+  Deadline last;
+  for (const int worker : workers)
+    last = std::max(last, context_.progress.last(workers_[static_cast<std::size_t>(worker)]));
+  return last;
 }
 
 void ParameterServer::stop() {

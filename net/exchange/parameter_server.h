@@ -13,6 +13,7 @@
 #include "net/exchange/incoming_weights.h"
 #include "net/exchange/local_gradient_queue.h"
 #include "net/exchange/peers.h"
+#include "net/exchange/progress.h"
 #include "net/exchange/spec.h"
 #include "net/ledger/trace.h"
 #include "net/store/store.h"
@@ -28,6 +29,7 @@ struct ExchangeContext {
   const int rank;
   const ShardMap& map;
   Peers& peers;
+  const Progress& progress;
   TraceWindow& trace;
   /// Ends the run early: tells the peers and wakes every wait.
   std::function<void(std::exception_ptr)> fail;
@@ -86,6 +88,8 @@ class ParameterServer {
   void send(int to, const Publication& publication);
   void note(const StoreWork& work);
   Error error_of(const Store::Overdue& overdue) const;
+  /// Returns when the last of these workers got on.
+  Deadline progressed(const std::vector<int>& workers) const;
 
   const ExchangeContext& context_;
   IncomingWeights* const incoming_;

@@ -121,7 +121,9 @@ float* JoinStore::reserve(std::size_t chunk, int worker, std::uint64_t step,
         asked = true;
         continue;
       }
-      if (room_.wait_until(room, deadline) == std::cv_status::timeout) return nullptr;
+      if (room_.wait_until(room, deadline) == std::cv_status::no_timeout) continue;
+      if (spec_.later) deadline = spec_.later();
+      if (Clock::now() >= deadline) return nullptr;
     }
     if (stopped_) return nullptr;
   }

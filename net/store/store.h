@@ -68,6 +68,9 @@ struct StoreSpec {
   /// Bytes that early gradients, which came before their turn, may take up; beyond it, reserve()
   /// waits.
   std::size_t early_bytes = 0;
+  /// A wait of reserve() whose deadline has passed asks it for another one, which counts if it is
+  /// still to come. May be empty.
+  std::function<Deadline()> later;
   /// Called before reserve() waits for room, by a thread that holds no lock. May be empty.
   std::function<void(int worker)> on_wait;
   /// Called with each piece of work, by the thread that did it, which holds no lock. May be empty.

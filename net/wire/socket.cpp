@@ -71,6 +71,7 @@ void Socket::swap(Socket& other) noexcept {
   std::swap(gaps_, other.gaps_);
   std::swap(corked_, other.corked_);
   std::swap(pipe_, other.pipe_);
+  std::swap(later_, other.later_);
 }
 
 Socket Socket::connect(const Address& to, const std::string& congestion, Deadline deadline) {
@@ -137,6 +138,8 @@ void Socket::wait_for(short events, Clock::time_point since, Deadline deadline, 
     if (ready < 0 && errno != EINTR)
       throw NetworkError("poll", peer_, phase, errno_text(errno), seconds_since(since),
                          Exit::failed);
+    if (Clock::now() < deadline) continue;
+    if (events == POLLOUT && later_) deadline = later_();
     if (Clock::now() >= deadline)
       throw NetworkError(call, peer_, phase, "deadline passed", seconds_since(since),
                          Exit::timed_out);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -85,6 +86,10 @@ class Socket {
   void write_borrowed(const void* head, std::size_t head_size, const void* body,
                       std::size_t body_size, Deadline deadline, const char* phase);
 
+  /// A write whose deadline has passed asks it for another one, which counts if it is still to
+  /// come.
+  void let_writes_wait(std::function<Deadline()> later) { later_ = std::move(later); }
+
   /// Copies up to `size` bytes that have come and not been read, without taking them or waiting.
   /// Returns -1 if the connection has ended.
   std::ptrdiff_t peek(void* to, std::size_t size) const;
@@ -137,6 +142,7 @@ class Socket {
   int window_ = 0;          ///< Bytes, by limit_receiving(); 0: no limit.
   int buffer_ = 0;          ///< Bytes of memory that the kernel was asked for.
   int room_ = 0;            ///< Bytes of memory that the kernel gave.
+  std::function<Deadline()> later_;
   std::uint32_t gaps_ = 0;  ///< Segments that behind_gaps() has told of so far.
   int wakes_at_ = 1;        ///< Bytes that must have come before waiting for some ends.
   bool corked_ = false;     ///< Used by the writing thread.

@@ -205,6 +205,83 @@ TEST(Failure, ARankThatLivesButDoesNotPushTimesOut) {
   }
 }
 
+/// Rank 1 tests for three times as long as the time-out, and says that it gets on.
+TEST(Failure, ARankThatGetsOnIsNotGivenUp) {
+  for (const ServerMode mode : {ServerMode::central, ServerMode::distributed}) {
+    const auto body = [&](int rank, ParameterExchange& exchange, Replica& replica) {
+      if (exchange.is_worker()) {
+        train(exchange, replica, rank, 2);
+        exchange.begin(2);
+        for (std::size_t p = 0; p < counts.size(); ++p) exchange.await(p);
+        for (int i = 0; rank == 1 && i < 21; ++i) {
+          std::this_thread::sleep_for(milliseconds(100));
+          exchange.progress_made();
+        }
+        for (std::size_t p = counts.size(); p-- > 0;) exchange.push(p);
+        exchange.end();
+      }
+      exchange.finish();
+    };
+    for (const Outcome& outcome : run_two(mode, milliseconds(700), body)) {
+      EXPECT_TRUE(outcome.ok) << outcome.message;
+      EXPECT_GT(outcome.seconds, 2.0);
+    }
+  }
+}
+
+/// A server without room for early gradients lets the others wait for rank 1, in the middle of
+/// frames that fill the kernel's buffers.
+TEST(Failure, WhoWaitsForRoomIsNotGivenUpEither) {
+  const std::vector<std::size_t> large{4000000};
+  const auto outcomes = run_ranks(
+      {ServerMode::central, 4, 0}, [&](int rank, const MeshSpec& mesh, Listener listener) {
+        std::vector<float> weights(large[0]), gradient(large[0]);
+        ExchangeSpec spec;
+        spec.chunk_bytes = std::size_t{1} << 20;
+        spec.early_bytes = 0;
+        spec.timeout = milliseconds(700);
+        ParameterExchange exchange(spec, {{"w", large[0], weights.data(), gradient.data()}},
+                                   Mesh::join(mesh, std::move(listener)));
+        if (exchange.is_worker()) {
+          exchange.begin(0);
+          exchange.await(0);
+          for (int i = 0; rank == 1 && i < 21; ++i) {
+            std::this_thread::sleep_for(milliseconds(100));
+            exchange.progress_made();
+          }
+          exchange.push(0);
+          exchange.end();
+        }
+        exchange.finish();
+      });
+  for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.ok) << outcome.message;
+}
+
+/// One worker has done its steps while another still needs four times the time-out for its own.
+TEST(Failure, AnAsynchronousWorkerThatIsDoneWaitsForTheOthers) {
+  for (const ServerMode mode : {ServerMode::central, ServerMode::distributed}) {
+    const int size = mode == ServerMode::central ? 3 : 2;
+    const auto outcomes =
+        run_ranks({mode, size, 0}, [&](int rank, const MeshSpec& mesh, Listener listener) {
+          Replica replica(counts);
+          replica.set_initial();
+          ExchangeSpec spec;
+          spec.sync = Sync::none;
+          spec.timeout = milliseconds(700);
+          ParameterExchange exchange(spec, replica.spans(), Mesh::join(mesh, std::move(listener)));
+          for (std::uint64_t step = 0; exchange.is_worker() && step < 10; ++step) {
+            exchange.begin(step);
+            for (std::size_t p = 0; p < counts.size(); ++p) exchange.await(p);
+            if (rank == size - 1) std::this_thread::sleep_for(milliseconds(300));
+            for (std::size_t p = counts.size(); p-- > 0;) exchange.push(p);
+            exchange.end();
+          }
+          exchange.finish();
+        });
+    for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.ok) << outcome.message;
+  }
+}
+
 TEST(Failure, UnequalNumbersOfBatches) {
   for (const ServerMode mode : {ServerMode::central, ServerMode::distributed}) {
     const auto outcomes = run_two(mode, milliseconds(20000),

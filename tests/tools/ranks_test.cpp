@@ -209,6 +209,87 @@ TEST_F(Ranks, OneThatCannotMeetEndsTheOthersWithItsReason) {
   }
 }
 
+/// The first worker saves what was trained, unless it is lost: then the server does.
+TEST_F(Ranks, ACentralServerSavesWhereTheFirstWorkerIsLost) {
+  std::vector<Process> ranks =
+      start("first-lost", 3, 2, {"--sync", "none", "--server", "central", "--epochs", "40"});
+  await_bytes(folder_ / "first-lost/metrics.csv", 500);
+  ranks[1].kill(SIGKILL);
+  EXPECT_EQ(ranks[1].wait().exit, 128 + SIGKILL);
+  const Result server = ranks[0].wait(), worker = ranks[2].wait();
+  EXPECT_EQ(server.exit, 0) << server.err;
+  EXPECT_EQ(worker.exit, 0) << worker.err;
+  EXPECT_NE(server.err.find("saved the weights, since rank 1 is lost"), std::string::npos)
+      << server.err;
+  const std::string saved = folder_ / "first-lost/checkpoint.safetensors";
+  const Result test =
+      run(arguments("local", "tested", 8, {"--epochs", "0", "--accuracy", "--weights", saved}));
+  EXPECT_EQ(test.exit, 0) << test.err;
+}
+
+TEST_F(Ranks, LaunchGoesOnWithoutAWorkerOfAnAsynchronousServer) {
+  const std::vector<int> ports = free_ports(3);
+  std::string nodes;
+  for (const int port : ports) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
+  write_text(folder_ / "nodes", nodes);
+  Process launch({"launch",
+                  "--nodefile",
+                  folder_ / "nodes",
+                  "--",
+                  "--net",
+                  "lenet",
+                  "--datadir",
+                  data_.path(),
+                  "--batch",
+                  "2",
+                  "--threads",
+                  "1",
+                  "--epochs",
+                  "40",
+                  "--sync",
+                  "none",
+                  "--server=central",
+                  "--logdir",
+                  folder_ / "launched",
+                  "--timeout",
+                  "20"});
+  await_bytes(folder_ / "launched/metrics.csv", 500);
+  // The rank with this index is a process whose command line says so.
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::string words = read_text(entry.path() / "cmdline");
+    std::replace(words.begin(), words.end(), '\0', ' ');
+    if (words.find(folder_ / "nodes") != std::string::npos &&
+        words.find(" --index 2 ") != std::string::npos && words.find(" dist ") != std::string::npos)
+      ::kill(std::stoi(entry.path().filename()), SIGKILL);
+  }
+  const Result result = launch.wait();
+  EXPECT_EQ(result.exit, 128 + SIGKILL) << result.err;
+  EXPECT_NE(result.err.find("the others may go on without it"), std::string::npos) << result.err;
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "launched/checkpoint.safetensors")) << result.err;
+}
+
+/// Rank 0 may write no file of more than 1.7 MB: the checkpoint fits, the ledger does not.
+TEST_F(Ranks, BooksThatCannotBeKeptCostNoTraining) {
+  write_two_nodes();
+  const auto rank = [&](const std::string& index) {
+    std::string command = "trap '' XFSZ; ulimit -f 1700; exec \"$DUPLEX\"";
+    if (index == "1") command = "exec \"$DUPLEX\"";
+    for (const std::string& word : arguments("dist", "full", 1,
+                                             {"--nodefile", folder_ / "nodes", "--index", index,
+                                              "--batches", "1300", "--timeout", "20"}))
+      command += " '" + word + "'";
+    return Process({"-c", command}, "/bin/bash");
+  };
+  Process first = rank("0"), second = rank("1");
+  const Result full = first.wait(), other = second.wait();
+  EXPECT_EQ(other.exit, 0) << other.err;
+  EXPECT_EQ(full.exit, 1) << full.err;
+  EXPECT_NE(full.err.find("ledger-0.csv is incomplete"), std::string::npos) << full.err;
+  EXPECT_NE(full.err.find("trained to its end, but "), std::string::npos) << full.err;
+  EXPECT_NE(read_text(folder_ / "full/summary.json").find("\"steps\": 1300"), std::string::npos);
+  EXPECT_FALSE(read_weights(folder_ / "full/checkpoint.safetensors").empty());
+}
+
 TEST_F(Ranks, LostRankEndsTheOthersWithThree) {
   for (const char* server : {"central", "distributed"}) {
     SCOPED_TRACE(server);

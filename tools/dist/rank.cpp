@@ -1,11 +1,13 @@
 #include "tools/dist/rank.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <utility>
 
 #include "layers/checkpoint.h"
 #include "tools/dist/exchanges.h"
+#include "tools/dist/statistics_report.h"
 #include "tools/run_directory/dist_report.h"
 #include "tools/run_directory/row_file.h"
 #include "tools/run_directory/run_files.h"
@@ -119,19 +121,26 @@ void Rank::run() {
 }
 
 void Rank::serve(net::ParameterExchange& wire) {
-  const std::vector<std::string> reports = wire.finish(tracing_.report(wire));
+  std::vector<std::string> reports = wire.finish(tracing_.report(wire));
+  spoilt_ = host_.not_finite();
+  keep_without_the_first_worker(wire, take_statistics(reports));
+  note_ledger(wire);
   std::fputs(tracing_.write(reports, *directory_, setup_.model).c_str(), stdout);
   RunSummary summary = summary_of(wire);
   report_staleness(wire, summary);
   directory_->write(rank_file(spec_.rank()), text_of(summary));
-  spoilt_ = host_.not_finite();
   require_sound_weights();
+  troubles_.raise();
 }
 
 void Rank::train_rank(net::ParameterExchange& wire) {
   const TrainingResult result = replays() ? replay(wire) : compute(wire);
-  const std::vector<std::string> reports = wire.finish(tracing_.report(wire));
+  wire.await_last_weights();
   if (result.steps > 0) spoilt_ = host_.not_finite();
+  if (leads()) keep_trained(result.steps);
+  std::vector<std::string> reports = wire.finish(report(wire));
+  take_statistics(reports);
+  note_ledger(wire);
   RunSummary summary = summary_of(wire);
   summary.training = result;
   const net::Topology& topology = spec_.mesh.topology;
@@ -157,7 +166,7 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
   LoopSpec loop = loop_spec(schedule);
   if (leads()) {
     tester_.emplace(*network_, setup_.split.test, *directory_, schedule, training.strict, 0,
-                    troubles_);
+                    troubles_, [&wire] { wire.progress_made(); });
     loop.test = [this](std::uint64_t steps) { tester_->test_between(steps); };
   }
   NetworkComputation computation(
@@ -214,13 +223,6 @@ void Rank::report_staleness(const net::ParameterExchange& wire, RunSummary& summ
 }
 
 std::optional<Accuracy> Rank::finish_leader(const TrainingResult& result, RunSummary& summary) {
-  for (std::size_t i = 0; network_ && i < host_.spans().size(); ++i) {
-    device_->upload(network_->parameters()[i].weights, host_.spans()[i].weights);
-  }
-  if (network_ && result.steps > 0) {
-    if (spoilt_.empty()) spoilt_ = network_->not_finite();
-    if (spoilt_.empty()) save(result.steps);
-  }
   std::fputs(report_of(result, spec_.share_of(spec_.rank()).count, false).c_str(), stdout);
   std::fputs(learning_report_of(result, setup_.model).c_str(), stdout);
   std::fputs(traffic_report(*summary.traffic, spec_.rank()).c_str(), stdout);
@@ -234,12 +236,73 @@ std::optional<Accuracy> Rank::finish_leader(const TrainingResult& result, RunSum
   return accuracy;
 }
 
-void Rank::save(std::uint64_t steps) const {
-  const std::map<std::string, std::string> metadata{{"network", spec_.training.model.net},
-                                                    {"steps", std::to_string(steps)},
-                                                    {"settings", spec_.settings()}};
-  save_checkpoint(directory_->file(checkpoint_file), *network_, metadata);
-  if (!spec_.training.save.empty()) save_checkpoint(spec_.training.save, *network_, metadata);
+/// Saves the network that the first worker has trained before anything else, which may fail.
+void Rank::keep_trained(std::uint64_t steps) {
+  if (!network_) return;
+  for (std::size_t i = 0; i < host_.spans().size(); ++i)
+    device_->upload(network_->parameters()[i].weights, host_.spans()[i].weights);
+  if (steps == 0) return;
+  if (spoilt_.empty()) spoilt_ = network_->not_finite();
+  if (spoilt_.empty()) save(duplex::state_of(*network_), std::to_string(steps));
+}
+
+/// Saves the weights on the central server of an asynchronous run that has lost its first worker,
+/// with the statistics of the first one that is left.
+void Rank::keep_without_the_first_worker(const net::ParameterExchange& wire,
+                                         const std::vector<std::vector<float>>& statistics) {
+  const std::vector<int> lost = wire.lost();
+  const std::vector<int> workers = spec_.mesh.topology.workers();
+  const auto is_lost = [&](int rank) {
+    return std::find(lost.begin(), lost.end(), rank) != lost.end();
+  };
+  if (replays() || !spoilt_.empty() || !is_lost(workers.front())) return;
+  const std::size_t count = statistics_count(setup_.model);
+  const auto left = std::find_if(workers.begin(), workers.end(), [&](int rank) {
+    return !is_lost(rank) && statistics[static_cast<std::size_t>(rank)].size() == count;
+  });
+  if (left == workers.end()) return;
+  std::vector<const float*> weights;
+  for (const Span& span : host_.spans()) weights.push_back(span.weights);
+  const std::vector<StateArray> arrays =
+      tools::state_of(setup_.model, weights, statistics[static_cast<std::size_t>(*left)]);
+  save(arrays, "unknown");
+  spec_.mesh.log("saved the weights, since rank " + std::to_string(workers.front()) +
+                 " is lost, which would have: " + directory_->file(checkpoint_file));
+}
+
+void Rank::save(const std::vector<StateArray>& arrays, const std::string& steps) const {
+  const std::map<std::string, std::string> metadata{
+      {"network", spec_.training.model.net}, {"steps", steps}, {"settings", spec_.settings()}};
+  save_state(directory_->file(checkpoint_file), arrays, metadata);
+  if (!spec_.training.save.empty()) save_state(spec_.training.save, arrays, metadata);
+}
+
+void Rank::note_ledger(const net::ParameterExchange& wire) {
+  if (!wire.ledger_trouble().empty()) troubles_.add(wire.ledger_trouble());
+}
+
+/// Returns whether workers report their running statistics, which a central server needs if it has
+/// to save the network.
+bool Rank::reports_statistics() const {
+  return spec_.parallel.sync == net::Sync::none && spec_.parallel.central() && !replays();
+}
+
+net::ParameterExchange::Report Rank::report(net::ParameterExchange& wire) const {
+  const net::ParameterExchange::Report trace = tracing_.report(wire);
+  if (!reports_statistics()) return trace;
+  return [this, trace] { return statistics_text(*network_) + (trace ? trace() : ""); };
+}
+
+std::vector<std::vector<float>> Rank::take_statistics(std::vector<std::string>& reports) const {
+  std::vector<std::vector<float>> statistics(static_cast<std::size_t>(spec_.mesh.topology.size));
+  if (!reports_statistics()) return statistics;
+  const std::size_t count = statistics_count(setup_.model);
+  for (const int rank : spec_.mesh.topology.workers()) {
+    const auto number = static_cast<std::size_t>(rank);
+    if (number < reports.size())
+      statistics[number] = tools::take_statistics(reports[number], count);
+  }
+  return statistics;
 }
 
 /// Every rank holds the last weights and checks them, so that all end alike.

@@ -42,10 +42,21 @@ class Rank {
   TrainingResult replay(net::ParameterExchange& wire);
   LoopSpec loop_spec(const Schedule& schedule);
 
+  /// Reports to the coordinator, by ParameterExchange::finish.
+  net::ParameterExchange::Report report(net::ParameterExchange& wire) const;
+  bool reports_statistics() const;
+  /// Takes what report() has put before the trace out of the reports of all ranks.
+  std::vector<std::vector<float>> take_statistics(std::vector<std::string>& reports) const;
+
+  void keep_trained(std::uint64_t steps);
+  void keep_without_the_first_worker(const net::ParameterExchange& wire,
+                                     const std::vector<std::vector<float>>& statistics);
+  void note_ledger(const net::ParameterExchange& wire);
+
   RunSummary summary_of(const net::ParameterExchange& wire) const;
   void report_staleness(const net::ParameterExchange& wire, RunSummary& summary) const;
   std::optional<Accuracy> finish_leader(const TrainingResult& result, RunSummary& summary);
-  void save(std::uint64_t steps) const;
+  void save(const std::vector<StateArray>& arrays, const std::string& steps) const;
   void require_sound_weights() const;
 
   bool trains() const { return spec_.mesh.topology.is_worker(spec_.rank()); }

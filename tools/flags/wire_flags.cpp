@@ -10,7 +10,8 @@ void WireFlags::add_to(CLI::App& app) {
   app.add_option("--key", key, "the cluster's key file (duplex keygen); needed beyond loopback");
   app.add_option("--congestion", congestion,
                  "TCP congestion control (default: cubic where allowed; system: the machine's)");
-  app.add_option("--timeout", timeout_s, "seconds that any wait may take (default 60)")
+  app.add_option("--timeout", timeout_s,
+                 "seconds that a rank may go without getting on, or a wait may take (default 60)")
       ->transform(as_seconds())
       ->check(between(0.1, 86400.0));
 }

@@ -116,7 +116,9 @@ class Child {
 
 class Launch {
  public:
-  explicit Launch(const std::vector<std::vector<std::string>>& commands) {
+  Launch(const std::vector<std::vector<std::string>>& commands,
+         const std::function<bool(std::size_t number)>& needed)
+      : needed_(needed) {
     for (const auto& command : commands) {
       children_.push_back(std::make_unique<Child>(children_.size(), command));
     }
@@ -136,15 +138,19 @@ class Launch {
     bool all = true;
     for (const auto& child : children_) {
       const bool before = child->code() >= 0;
-      if (child->ended() && !before && child->code() != 0 && code_ == 0) {
-        code_ = child->code();
-        if (interrupted == 0)
-          std::fprintf(stderr, "launch: rank %zu ended with exit code %d\n", child->rank(), code_);
-        if (deadline_ == 0) end_others(grace_seconds);  // Otherwise they are being ended.
-      }
+      if (child->ended() && !before && child->code() != 0) note_failure(*child);
       all = all && child->ended() && child->silent();
     }
     return all;
+  }
+
+  void note_failure(const Child& child) {
+    const bool goes_on = !needed_(child.rank());
+    if (interrupted == 0 && (code_ == 0 || goes_on))
+      std::fprintf(stderr, "launch: rank %zu ended with exit code %d%s\n", child.rank(),
+                   child.code(), goes_on ? "; the others may go on without it" : "");
+    if (code_ == 0) code_ = child.code();
+    if (!goes_on && deadline_ == 0) end_others(grace_seconds);  // Otherwise they are being ended.
   }
 
   void pass_on() {
@@ -173,6 +179,7 @@ class Launch {
     next_signal_ = SIGTERM;
   }
 
+  const std::function<bool(std::size_t number)>& needed_;
   std::vector<std::unique_ptr<Child>> children_;
   int code_ = 0;
   std::int64_t deadline_ = 0;
@@ -181,12 +188,13 @@ class Launch {
 
 }  // namespace
 
-int run_together(const std::vector<std::vector<std::string>>& commands) {
+int run_together(const std::vector<std::vector<std::string>>& commands,
+                 const std::function<bool(std::size_t number)>& needed) {
   struct sigaction action {};
   action.sa_handler = [](int) { interrupted = 1; };
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
-  return Launch(commands).run();
+  return Launch(commands, needed).run();
 }
 
 }  // namespace duplex::tools

@@ -66,7 +66,8 @@ Judgement judge(LossKind kind, const float* logits, std::size_t classes, std::in
   return judgement;
 }
 
-Accuracy evaluate(Network& network, const datasets::Subset& test, int loader_threads, bool strict) {
+Accuracy evaluate(Network& network, const datasets::Subset& test, int loader_threads, bool strict,
+                  const std::function<void()>& after_batch) {
   datasets::LoaderOptions options;
   options.pass = datasets::Pass::evaluation;
   options.share = datasets::join_share(network.batch());
@@ -100,6 +101,7 @@ Accuracy evaluate(Network& network, const datasets::Subset& test, int loader_thr
       fifth += judgement.rank < std::min<std::size_t>(5, classes) ? 1U : 0U;
       loss += judgement.loss;
     }
+    if (after_batch) after_batch();
     if (progress.due()) {
       progress.show("testing " + grouped(static_cast<std::int64_t>(accuracy.samples)) + " of " +
                     grouped(static_cast<std::int64_t>(test.size())));

@@ -11,13 +11,15 @@
 namespace duplex::tools {
 
 Tester::Tester(Network& network, const datasets::Subset& test, const RunDirectory& directory,
-               const Schedule& schedule, bool strict, std::uint64_t first, Troubles& troubles)
+               const Schedule& schedule, bool strict, std::uint64_t first, Troubles& troubles,
+               std::function<void()> after_batch)
     : network_(network),
       test_(test),
       directory_(directory),
       schedule_(schedule),
       strict_(strict),
-      troubles_(troubles) {
+      troubles_(troubles),
+      after_batch_(std::move(after_batch)) {
   const std::string path = directory.file(accuracy_file);
   if (first == 0 || !std::filesystem::exists(path)) return;
   keep_rows<AccuracyRow>(path, [first](const AccuracyRow& row) { return row.step <= first; });
@@ -25,7 +27,7 @@ Tester::Tester(Network& network, const datasets::Subset& test, const RunDirector
 }
 
 Accuracy Tester::test(std::uint64_t steps) {
-  Accuracy accuracy = evaluate(network_, test_, loader_threads(), strict_);
+  Accuracy accuracy = evaluate(network_, test_, loader_threads(), strict_, after_batch_);
   std::printf("accuracy %s after %s steps\n", accuracy.str().c_str(),
               grouped(static_cast<std::int64_t>(steps)).c_str());
   std::fflush(stdout);

@@ -1,6 +1,7 @@
 // Tests a network during its training and after it.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "datasets/dataset.h"
@@ -17,10 +18,12 @@ namespace duplex::tools {
 /// outlive it.
 class Tester {
  public:
+  /// `after_batch` is called after every batch of a test, unless it is empty.
   /// `strict`: a test image that cannot be read is an error, not left out.
   /// Rows of tests after the `first` steps at most, which were trained before, are kept.
   Tester(Network& network, const datasets::Subset& test, const RunDirectory& directory,
-         const Schedule& schedule, bool strict, std::uint64_t first, Troubles& troubles);
+         const Schedule& schedule, bool strict, std::uint64_t first, Troubles& troubles,
+         std::function<void()> after_batch = {});
   /// Tests what so many steps have trained.
   Accuracy test(std::uint64_t steps);
   /// Does the same between steps: throws Error if outputs are not finite.
@@ -33,6 +36,7 @@ class Tester {
   Schedule schedule_;
   bool strict_;
   Troubles& troubles_;
+  std::function<void()> after_batch_;
   std::optional<RowFile<AccuracyRow>> file_;  ///< Open from the first test on.
 };
 
