@@ -1,7 +1,6 @@
 #include "datasets/file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,17 +62,23 @@ std::vector<std::uint8_t> read_file(const std::string& path, std::size_t max_byt
   return content;
 }
 
-MappedFile::MappedFile(const std::string& path) {
-  const OpenFile file = open_regular(path);
+ReadFile::ReadFile(const std::string& path) {
+  OpenFile file = open_regular(path);
   bytes_ = file.bytes;
-  if (bytes_ == 0) return;
-  void* mapped = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, file.descriptor.number(), 0);
-  if (mapped == MAP_FAILED) throw Error("cannot be mapped: " + error_text(errno));
-  data_ = static_cast<const std::uint8_t*>(mapped);
+  descriptor_ = std::move(file.descriptor);
 }
 
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::uint8_t*>(data_), bytes_);
+void ReadFile::read(std::uint64_t offset, void* to, std::size_t size) const {
+  auto* at = static_cast<std::uint8_t*>(to);
+  while (size > 0) {
+    const ssize_t got = ::pread(descriptor_.number(), at, size, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw Error(error_text(errno));
+    if (got == 0) throw Error("it became shorter while it was in use");
+    at += got;
+    offset += static_cast<std::uint64_t>(got);
+    size -= static_cast<std::size_t>(got);
+  }
 }
 
 }  // namespace duplex::datasets

@@ -1,8 +1,9 @@
-// Reads files whole, or maps them into memory.
+// Reads files whole, or parts of them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace duplex::datasets {
@@ -18,7 +19,10 @@ class Descriptor {
   Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
-  Descriptor& operator=(Descriptor&&) = delete;
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
 
   int number() const { return number_; }
   int release();
@@ -31,20 +35,20 @@ class Descriptor {
 /// The Error holds the reason alone, since the caller knows the name that the user knows.
 std::vector<std::uint8_t> read_file(const std::string& path, std::size_t max_bytes);
 
-/// Maps a regular file into memory, read-only. The system reads a page when it is first touched.
-class MappedFile {
+/// A regular file that stays open, for reading parts of it. It may become shorter meanwhile, which
+/// is an error, and nothing worse, as it would be in a mapping.
+class ReadFile {
  public:
-  explicit MappedFile(const std::string& path);  ///< Throws like read_file.
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
+  explicit ReadFile(const std::string& path);  ///< Throws like read_file.
 
-  const std::uint8_t* data() const { return data_; }
-  std::size_t bytes() const { return bytes_; }
+  std::uint64_t bytes() const { return bytes_; }  ///< When it was opened.
+  /// Fills `size` bytes from `offset` on. Throws Error where the file has no such bytes. Any thread
+  /// may call it.
+  void read(std::uint64_t offset, void* to, std::size_t size) const;
 
  private:
-  const std::uint8_t* data_ = nullptr;
-  std::size_t bytes_ = 0;
+  Descriptor descriptor_;
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace duplex::datasets

@@ -1,5 +1,7 @@
 #include "datasets/packed.h"
 
+#include <array>
+
 #include "core/error.h"
 #include "datasets/packed_format.h"
 
@@ -44,9 +46,11 @@ class Reader {
 };
 
 /// Reads the header and checks that its numbers are within bounds and fit the file's length.
-PackHeader read_header(const MappedFile& file) {
+PackHeader read_header(const ReadFile& file) {
   if (file.bytes() < PackHeader::bytes) throw Error("it is truncated");
-  Reader reader(file.data(), PackHeader::bytes);
+  std::array<std::uint8_t, PackHeader::bytes> content;
+  file.read(0, content.data(), content.size());
+  Reader reader(content.data(), content.size());
   PackHeader header;
   if (reader.number<std::uint64_t>() != PackHeader::magic) throw Error("it is no packed file");
   const auto version = reader.number<std::uint32_t>();
@@ -76,8 +80,10 @@ PackHeader read_header(const MappedFile& file) {
   return header;
 }
 
-Catalogue read_table(const MappedFile& file, const PackHeader& header) {
-  Reader reader(file.data() + header.table_begin(), file.bytes() - header.table_begin());
+Catalogue read_table(const ReadFile& file, const PackHeader& header) {
+  std::vector<std::uint8_t> content(file.bytes() - header.table_begin());
+  file.read(header.table_begin(), content.data(), content.size());
+  Reader reader(content.data(), content.size());
   Catalogue catalogue;
   catalogue.shape = {1, header.channels, header.height, header.width};
   for (std::uint32_t i = 0; i < header.classes; ++i) catalogue.classes.push_back(reader.text());
@@ -102,9 +108,11 @@ Catalogue read_table(const MappedFile& file, const PackHeader& header) {
 
 bool PackedDataset::is_there(const std::string& path) {
   try {
-    const MappedFile file(path);
-    return file.bytes() >= sizeof(PackHeader::magic) &&
-           Reader(file.data(), file.bytes()).number<std::uint64_t>() == PackHeader::magic;
+    const ReadFile file(path);
+    std::array<std::uint8_t, sizeof(PackHeader::magic)> first;
+    if (file.bytes() < first.size()) return false;
+    file.read(0, first.data(), first.size());
+    return Reader(first.data(), first.size()).number<std::uint64_t>() == PackHeader::magic;
   } catch (const Error& error) {
     throw Error("data set '" + path + "' cannot be read: " + error.what());
   }
@@ -112,7 +120,7 @@ bool PackedDataset::is_there(const std::string& path) {
 
 std::shared_ptr<const Dataset> PackedDataset::open(const std::string& path) {
   try {
-    auto file = std::make_unique<MappedFile>(path);
+    auto file = std::make_unique<ReadFile>(path);
     const PackHeader header = read_header(*file);
     Catalogue catalogue = read_table(*file, header);
     std::shared_ptr<const Dataset> data(
@@ -124,8 +132,9 @@ std::shared_ptr<const Dataset> PackedDataset::open(const std::string& path) {
   }
 }
 
-const std::uint8_t* PackedDataset::read(std::size_t index, std::uint8_t* /*scratch*/) const {
-  return file_->data() + PackHeader::pixels_begin + index * sample_bytes();
+const std::uint8_t* PackedDataset::read(std::size_t index, std::uint8_t* scratch) const {
+  file_->read(PackHeader::pixels_begin + index * sample_bytes(), scratch, sample_bytes());
+  return scratch;
 }
 
 }  // namespace duplex::datasets

@@ -1,5 +1,4 @@
-// Writes and reads packed files: a data set is decoded and scaled once; later runs map it to
-// memory.
+// Writes and reads packed files: a data set is decoded and scaled once; later runs read its pixels.
 //
 // All numbers are little-endian. The file holds a header of 48 bytes (packed_format.h), zeros up to
 // 4096, the pixels of one sample after the other, then the table: the classes' names, and each
@@ -27,11 +26,11 @@ class PackedDataset : public Dataset {
   const std::uint8_t* read(std::size_t index, std::uint8_t* scratch) const override;
 
  private:
-  PackedDataset(Catalogue catalogue, std::string path, std::unique_ptr<MappedFile> file)
+  PackedDataset(Catalogue catalogue, std::string path, std::unique_ptr<ReadFile> file)
       : Dataset(std::move(catalogue)), path_(std::move(path)), file_(std::move(file)) {}
 
   std::string path_;
-  std::unique_ptr<MappedFile> file_;
+  std::unique_ptr<ReadFile> file_;
 };
 
 struct PackResult {

@@ -21,7 +21,14 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   const bool special = ::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
   if (!special) temporary_ = path_ + ".tmp-" + std::to_string(::getpid());
   const std::string& name = special ? path_ : temporary_;
-  descriptor_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const auto open_it = [&] {
+    return special
+               ? ::open(name.c_str(), O_WRONLY | O_CLOEXEC)
+               : ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  };
+  descriptor_ = open_it();
+  // A program of this number that was killed has left it; a link that another has put there goes.
+  if (descriptor_ < 0 && errno == EEXIST && ::unlink(name.c_str()) == 0) descriptor_ = open_it();
   if (descriptor_ < 0) fail("cannot be created");
   buffer_.reserve(buffer_bytes);
 }

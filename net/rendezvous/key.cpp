@@ -133,7 +133,7 @@ Key create_key(const std::string& path) {
 }
 
 Key read_key(const std::string& path) {
-  const File file(path, O_RDONLY);
+  const File file(path, O_RDONLY | O_NONBLOCK);  // A pipe is refused, not waited for.
   if (file.fd() < 0)
     throw Error("key file " + path + " cannot be read: " + std::strerror(errno) +
                 "; `duplex keygen FILE` makes one, every rank needs a copy");
@@ -142,6 +142,9 @@ Key read_key(const std::string& path) {
     throw Error("key file " + path + " is no regular file");
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     throw Error("key file " + path + " is open to others than its owner: chmod 600 " + path);
+  if (status.st_uid != ::geteuid() && status.st_uid != 0)
+    throw Error("key file " + path +
+                " belongs to another user, who knows the key and can change it");
 
   const std::string bad = "key file " + path + " holds no key; `duplex keygen FILE` makes one";
   const std::size_t expected = prefix.size() + 2 * Key::bytes + 1;

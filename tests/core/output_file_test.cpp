@@ -2,6 +2,7 @@
 #include "core/files/output_file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -25,6 +26,19 @@ std::string error_of(const std::string& path, std::size_t bytes) {
   } catch (const Error& error) {
     return error.what();
   }
+}
+
+/// The temporary file of a killed program, or a link that somebody has put there, is not written
+/// to.
+TEST(OutputFile, WritesToNoFileThatIsThere) {
+  const TemporaryFolder folder;
+  write_file(folder / "victim", "whole");
+  const std::string temporary = folder / ("a.tmp-" + std::to_string(::getpid()));
+  std::filesystem::create_symlink(folder / "victim", temporary);
+  write_file(folder / "a", "content");
+  EXPECT_EQ(content_of(folder / "victim"), "whole");
+  EXPECT_EQ(content_of(folder / "a"), "content");
+  EXPECT_FALSE(std::filesystem::is_symlink(folder / "a"));
 }
 
 TEST(OutputFile, AppearsWithCommitAndReplaces) {

@@ -79,11 +79,27 @@ TEST(Packed, LeavesOutWhatFailsToDecode) {
   for (std::size_t i = 0; i < packed->size(); ++i) {
     const std::size_t original = std::stoul(packed->sample(i).name.substr(6));
     EXPECT_EQ(packed->sample(i).source_bytes, 100 + original);
-    EXPECT_EQ(packed->read(i, nullptr)[104], CountedDataset::value(original));
+    Bytes scratch(packed->sample_bytes());
+    EXPECT_EQ(packed->read(i, scratch.data())[104], CountedDataset::value(original));
   }
   EXPECT_EQ(error_of([&] { pack(source, folder / "strict", true); }),
             "image 'sample0' of the counted set cannot be read: it is broken");
   EXPECT_EQ(folder.files(), (std::vector<std::string>{"pack"}));
+}
+
+/// A file that another program cuts while it is in use is an error, not the end of the program.
+TEST(Packed, BecomesShorterWhileItIsInUse) {
+  const TemporaryFolder folder;
+  for (const char* name : {"images/a/1.png", "images/b/1.png"})
+    write_bytes(folder / name, draw_png(20, 24, 1, 3));
+  pack(*open_dataset(folder / "images", small()), folder / "pack");
+  const auto packed = open_dataset(folder / "pack");
+  Bytes scratch(packed->sample_bytes());
+  packed->read(1, scratch.data());
+  std::filesystem::resize_file(folder / "pack", 4096 + packed->sample_bytes());
+  packed->read(0, scratch.data());
+  EXPECT_NE(error_of([&] { packed->read(1, scratch.data()); }).find("became shorter"),
+            std::string::npos);
 }
 
 TEST(Packed, AClassMustNotBecomeEmpty) {

@@ -308,17 +308,21 @@ TEST_F(Ranks, LostRankEndsTheOthersWithThree) {
 
 TEST_F(Ranks, RanksThatDifferAreNamed) {
   write_two_nodes();
-  const auto rank = [&](const char* index, const char* rate) {
+  const auto rank = [&](const char* index, const char* rate, const char* timeout) {
     return Process(arguments(
         "dist", "differ", 8,
-        {"--nodefile", folder_ / "nodes", "--index", index, "--lr", rate, "--timeout", "20"}));
+        {"--nodefile", folder_ / "nodes", "--index", index, "--lr", rate, "--timeout", timeout}));
   };
-  Process first = rank("0", "0.05"), second = rank("1", "0.06");
-  for (const Result& result : {first.wait(), second.wait()}) {
-    EXPECT_EQ(result.exit, 1) << result.err;
-    EXPECT_NE(result.err.find("lr 0.05"), std::string::npos) << result.err;
-    EXPECT_NE(result.err.find("lr 0.06"), std::string::npos) << result.err;
-  }
+  const auto expect = [](Process first, Process second, const std::vector<std::string>& parts) {
+    for (const Result& result : {first.wait(), second.wait()}) {
+      EXPECT_EQ(result.exit, 1) << result.err;
+      for (const std::string& part : parts)
+        EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+    }
+  };
+  expect(rank("0", "0.05", "20"), rank("1", "0.06", "20"), {"lr 0.05", "lr 0.06"});
+  std::filesystem::remove_all(folder_ / "differ");
+  expect(rank("0", "0.05", "20"), rank("1", "0.05", "5"), {"timeout 20000 ms", "timeout 5000 ms"});
 }
 
 TEST_F(Ranks, DataMayLieElsewhereButMustBeTheSame) {

@@ -68,7 +68,9 @@ net::Identity Rank::identity(net::Fingerprint start) const {
                   : "no images";
   identity.data = net::fingerprint(contents);
   if (setup_.data) identity.data.text = setup_.data->description();
-  identity.settings = net::fingerprint(spec_.settings());
+  // Ranks that wait for different times would give each other up.
+  identity.settings = net::fingerprint(spec_.settings() + ", timeout " +
+                                       std::to_string(spec_.mesh.timeout.count()) + " ms");
   identity.start = std::move(start);
   return identity;
 }

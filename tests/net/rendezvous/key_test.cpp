@@ -82,6 +82,18 @@ TEST_F(KeyFile, OpenToOthersIsRefusedWithTheCure) {
   }
 }
 
+TEST_F(KeyFile, APipeIsRefusedAndNotWaitedFor) {
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_NE(refusal().find("no regular file"), std::string::npos);
+}
+
+TEST_F(KeyFile, AnotherUsersIsRefused) {
+  create_key(path);
+  if (::chown(path.c_str(), 12345, 12345) != 0)
+    GTEST_SKIP() << "only root can give a file to another user";
+  EXPECT_NE(refusal().find("belongs to another user"), std::string::npos);
+}
+
 TEST_F(KeyFile, WhatIsNoKeyIsRefused) {
   EXPECT_NE(refusal().find("duplex keygen"), std::string::npos);
   const std::string good = create_key(path).text();
