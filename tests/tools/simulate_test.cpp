@@ -180,6 +180,17 @@ TEST(SimulateCommand, TakesTheBatchThatItsTimesAreOf) {
   }
 }
 
+/// A profile that was written before profiles told their batch stands for any.
+TEST(SimulateCommand, TakesAnOldProfileWithoutABatch) {
+  const TemporaryFolder folder;
+  nlohmann::json profile = json_of("tests/tools/recorded_run/local/profile.json");
+  profile.erase("batch");
+  write_text(folder / "profile.json", profile.dump());
+  const Result result = run({"simulate", "--net", "lenet", "--profile", folder / "profile.json",
+                             "--rate", "1Gbit/s", "--workers", "2", "--batch", "16"});
+  EXPECT_EQ(result.exit, 0) << result.err;
+}
+
 TEST(SimulateCommand, PrintsSpeedupsOfAllNumbersOfWorkers) {
   const Result result = run({"simulate", "--net", "lenet", "--t-grad", "0.02", "--rate",
                              "100Mbit/s", "--workers", "3", "--output", "csv"});

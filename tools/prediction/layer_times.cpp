@@ -35,7 +35,7 @@ LayerTimes read_profile(const std::string& path, const Model& model,
   }
   const ProfileFile profile = read_profile_file(path);
   LayerTimes times;
-  times.batch = profile.batch;
+  if (profile.batch > 0) times.batch = profile.batch;  // Old files do not say.
   times.forward.resize(model.nodes().size());
   times.backward.resize(model.nodes().size());
   for (std::size_t node = 1; node < model.nodes().size(); ++node) {
@@ -57,7 +57,7 @@ LayerTimes read_profile(const std::string& path, const Model& model,
     throw Error("profile " + path + " has " + std::to_string(profile.layers.size()) + " layers, " +
                 model.title() + " has " + std::to_string(model.nodes().size() - 1));
   }
-  if (batch && profile.batch != *batch) {
+  if (batch && times.batch && *times.batch != *batch) {
     throw Error("profile " + path + " is of batches of " + std::to_string(profile.batch) +
                 ", not of " + std::to_string(*batch) +
                 ": give that --batch, or profile again with this one");
