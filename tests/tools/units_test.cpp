@@ -211,7 +211,7 @@ TEST(Networks, ANameThatBeginsAlikeIsSuggested) {
       models::build(name, {});
       ADD_FAILURE() << name;
     } catch (const Error& error) {
-      const std::string meant = name[0] == 'r' ? "resnet34" : "vgg16e";
+      const std::string meant = name[0] == 'r' ? "resnet34" : "vgg16e, which is VGG-19";
       EXPECT_NE(std::string(error.what()).find("(did you mean " + meant + "?)"), std::string::npos)
           << error.what();
     }
