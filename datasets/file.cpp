@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/files/read_at.h"
 
 namespace duplex::datasets {
 namespace {
@@ -69,16 +70,7 @@ ReadFile::ReadFile(const std::string& path) {
 }
 
 void ReadFile::read(std::uint64_t offset, void* to, std::size_t size) const {
-  auto* at = static_cast<std::uint8_t*>(to);
-  while (size > 0) {
-    const ssize_t got = ::pread(descriptor_.number(), at, size, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw Error(error_text(errno));
-    if (got == 0) throw Error("it became shorter while it was in use");
-    at += got;
-    offset += static_cast<std::uint64_t>(got);
-    size -= static_cast<std::size_t>(got);
-  }
+  read_at(descriptor_.number(), offset, to, size);
 }
 
 }  // namespace duplex::datasets

@@ -119,7 +119,8 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
   std::vector<StateArray> arrays = state_of(network);
   for (StateArray& array : updating.state()) arrays.push_back(std::move(array));
   if (from) load_state(from->path, arrays, setup.model.title());
-  const RunDirectory directory(spec.logdir, command, spec.model.net, {config_file}, {}, spec.resume);
+  const RunDirectory directory(spec.logdir, command, spec.model.net, {config_file}, {},
+                               spec.resume);
   RunConfig config = config_of(spec, command, setup, device.get());
   config.accumulate = accumulate;
   directory.write(config_file, text_of(config));
@@ -158,8 +159,7 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
 
   if (schedule.steps > 0 && spoilt.empty()) {
     save(spec, directory, network, schedule.steps);
-    if ((spec.checkpoints.any() || spec.resume) && first < schedule.steps)
-      checkpoints.try_to_write(schedule.steps);
+    if (spec.checkpoints.any() || spec.resume) checkpoints.finish(schedule.steps);
   }
   RunSummary summary;
   summary.training = result;

@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/files/crc32c.h"
 #include "core/files/output_file.h"
+#include "core/files/read_at.h"
 
 namespace duplex {
 namespace {
@@ -158,15 +159,10 @@ void SafetensorsFile::fail(const std::string& what) const {
 }
 
 void SafetensorsFile::read_bytes(void* to, std::uint64_t bytes, std::uint64_t offset) const {
-  char* place = static_cast<char*>(to);
-  while (bytes > 0) {
-    const ssize_t got = ::pread(descriptor_, place, bytes, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail("cannot be read: " + std::generic_category().message(errno));
-    if (got == 0) fail("became shorter while it was read");
-    place += got;
-    offset += static_cast<std::uint64_t>(got);
-    bytes -= static_cast<std::uint64_t>(got);
+  try {
+    read_at(descriptor_, offset, to, bytes);
+  } catch (const Error& error) {
+    fail(std::string("cannot be used: ") + error.what());
   }
 }
 

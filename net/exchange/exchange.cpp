@@ -112,7 +112,7 @@ void ParameterExchange::await(std::size_t p) {
   if (incoming_.complete(p)) return;
   const std::int64_t from = clock_ns();
   // The owner of missing weights knows whose gradient it lacks, and is given the time to report it.
-  // Nobody is given up while others get on.
+  // While any peer makes progress, the wait goes on.
   const auto allowed = spec_.timeout + spec_.timeout / 10 + 10 * look_every;
   const Deadline begin = Clock::now();
   while (!incoming_.wait(p, look_every) && !peers_.failed()) {

@@ -1,5 +1,5 @@
-// Who of a run's ranks goes on. A rank that computes, tests or saves for longer than the time-out
-// is no reason to give it up, as long as it says that it gets on with it.
+// Keeps track of which ranks make progress. A rank may take longer than the timeout for a test, and
+// its peers wait for it as long as its heartbeats report progress.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/list_text.h"
 
 namespace duplex::net {
 namespace {
@@ -200,20 +201,6 @@ class Talk {
   Deadline deadline_;
   std::vector<FrameRecord> frames_;
 };
-
-/// Returns the items of `text`, separated by ", ", that `other` lacks.
-std::string only_in(const std::string& text, const std::string& other) {
-  const std::string separator = ", ", all = separator + other + separator;
-  std::string result;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(separator, begin), text.size());
-    const std::string item = text.substr(begin, end - begin);
-    if (all.find(separator + item + separator) == std::string::npos)
-      result += (result.empty() ? "" : separator) + item;
-    begin = end + separator.size();
-  }
-  return result;
-}
 
 std::string settings_difference(const std::string& them, const Fingerprint& theirs,
                                 const std::string& us, const Fingerprint& ours) {

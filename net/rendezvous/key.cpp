@@ -142,7 +142,7 @@ Key read_key(const std::string& path) {
     throw Error("key file " + path + " is no regular file");
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     throw Error("key file " + path + " is open to others than its owner: chmod 600 " + path);
-  if (status.st_uid != ::geteuid() && status.st_uid != 0)
+  if (!trusted_owner(status.st_uid, ::geteuid()))
     throw Error("key file " + path +
                 " belongs to another user, who knows the key and can change it");
 

@@ -54,6 +54,10 @@ class Key {
 /// Makes a new key and writes it to a file that its owner alone can read. Throws Error if the file
 /// exists already.
 Key create_key(const std::string& path);
+/// Returns whether a user may trust a key file that belongs to `owner`: the user's own, or root's.
+inline bool trusted_owner(unsigned owner, unsigned user) {
+  return owner == user || owner == 0;
+}
 /// Throws Error for a file that holds no key, or that others than its owner can read or write.
 Key read_key(const std::string& path);
 

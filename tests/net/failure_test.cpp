@@ -182,20 +182,36 @@ std::vector<Outcome> run_two(ServerMode mode, milliseconds timeout,
                    });
 }
 
+/// Runs three steps with a timeout of 700 ms. In the last one rank 1 does `pause` between its await
+/// and its push.
+std::vector<Outcome> run_with_pause(ServerMode mode,
+                                    const std::function<void(ParameterExchange&)>& pause) {
+  return run_two(mode, milliseconds(700),
+                 [&](int rank, ParameterExchange& exchange, Replica& replica) {
+                   if (exchange.is_worker()) {
+                     train(exchange, replica, rank, 2);
+                     exchange.begin(2);
+                     exchange.await_all();
+                     if (rank == 1) pause(exchange);
+                     for (std::size_t p = counts.size(); p-- > 0;) exchange.push(p);
+                     exchange.end();
+                   }
+                   exchange.finish();
+                 });
+}
+
+/// Takes three times that timeout, and reports progress.
+void make_progress(ParameterExchange& exchange) {
+  for (int i = 0; i < 21; ++i) {
+    std::this_thread::sleep_for(milliseconds(100));
+    exchange.progress_made();
+  }
+}
+
 TEST(Failure, ARankThatLivesButDoesNotPushTimesOut) {
   for (const ServerMode mode : {ServerMode::central, ServerMode::distributed}) {
-    const auto body = [&](int rank, ParameterExchange& exchange, Replica& replica) {
-      if (exchange.is_worker()) {
-        train(exchange, replica, rank, 2);
-        exchange.begin(2);
-        for (std::size_t p = 0; p < counts.size(); ++p) exchange.await(p);
-        if (rank == 1) std::this_thread::sleep_for(milliseconds(2300));
-        for (std::size_t p = counts.size(); p-- > 0;) exchange.push(p);
-        exchange.end();
-      }
-      exchange.finish();
-    };
-    const auto outcomes = run_two(mode, milliseconds(700), body);
+    const auto outcomes = run_with_pause(
+        mode, [](ParameterExchange&) { std::this_thread::sleep_for(milliseconds(2300)); });
     for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
       EXPECT_EQ(outcomes[rank].code, Exit::timed_out) << outcomes[rank].message;
       EXPECT_NE(outcomes[rank].message.find("rank 1"), std::string::npos) << outcomes[rank].message;
@@ -205,24 +221,9 @@ TEST(Failure, ARankThatLivesButDoesNotPushTimesOut) {
   }
 }
 
-/// Rank 1 tests for three times as long as the time-out, and says that it gets on.
 TEST(Failure, ARankThatGetsOnIsNotGivenUp) {
   for (const ServerMode mode : {ServerMode::central, ServerMode::distributed}) {
-    const auto body = [&](int rank, ParameterExchange& exchange, Replica& replica) {
-      if (exchange.is_worker()) {
-        train(exchange, replica, rank, 2);
-        exchange.begin(2);
-        for (std::size_t p = 0; p < counts.size(); ++p) exchange.await(p);
-        for (int i = 0; rank == 1 && i < 21; ++i) {
-          std::this_thread::sleep_for(milliseconds(100));
-          exchange.progress_made();
-        }
-        for (std::size_t p = counts.size(); p-- > 0;) exchange.push(p);
-        exchange.end();
-      }
-      exchange.finish();
-    };
-    for (const Outcome& outcome : run_two(mode, milliseconds(700), body)) {
+    for (const Outcome& outcome : run_with_pause(mode, make_progress)) {
       EXPECT_TRUE(outcome.ok) << outcome.message;
       EXPECT_GT(outcome.seconds, 2.0);
     }
@@ -245,10 +246,7 @@ TEST(Failure, WhoWaitsForRoomIsNotGivenUpEither) {
         if (exchange.is_worker()) {
           exchange.begin(0);
           exchange.await(0);
-          for (int i = 0; rank == 1 && i < 21; ++i) {
-            std::this_thread::sleep_for(milliseconds(100));
-            exchange.progress_made();
-          }
+          if (rank == 1) make_progress(exchange);
           exchange.push(0);
           exchange.end();
         }

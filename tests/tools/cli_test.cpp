@@ -290,7 +290,7 @@ TEST_F(Cli, CompareWantsRunsThatEnded) {
   const Result result = run({"compare", folder_ / "run"});
   EXPECT_EQ(result.exit, 0) << result.err;
   EXPECT_NE(result.out.find("S meas."), std::string::npos);
-  // Those that have not ended are left out, wherever they stand.
+  // Runs that have not ended are left out, wherever they stand.
   std::filesystem::create_directory(folder_ / "never");
   write_text(folder_ / "never/config.json", "");
   const Result rest = run({"compare", folder_ / "never", folder_ / "run"});

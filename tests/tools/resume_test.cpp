@@ -111,7 +111,7 @@ TEST_F(Resume, SurvivesSigkillAndADamagedCheckpoint) {
     training.kill(SIGKILL);
     EXPECT_EQ(training.wait().exit, 137);
   }
-  // Of the newest, a bit flips; the one before it is as good.
+  // A bit of the newest checkpoint flips. The training then resumes from the one before it.
   std::vector<std::string> there;
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / "killed/checkpoints"))
     there.push_back(entry.path().string() + "/rank-0.safetensors");

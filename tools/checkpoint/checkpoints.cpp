@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/files/safetensors.h"
+#include "core/list_text.h"
 #include "tools/checkpoint/stop_signals.h"
 #include "tools/run_directory/run_files.h"
 
@@ -38,19 +39,6 @@ std::vector<std::uint64_t> steps_there(const std::string& run_directory, int ran
   }
   std::sort(found.rbegin(), found.rend());
   return found;
-}
-
-/// What is listed in `settings` between commas and not in `others`.
-std::string without(const std::string& settings, const std::string& others) {
-  std::string left;
-  for (std::size_t at = 0; at < settings.size();) {
-    const std::size_t end = std::min(settings.find(", ", at), settings.size());
-    const std::string part = settings.substr(at, end - at);
-    if ((", " + others + ", ").find(", " + part + ", ") == std::string::npos)
-      left += (left.empty() ? "" : ", ") + part;
-    at = end + 2;
-  }
-  return left.empty() ? "less" : left;
 }
 
 /// The file's metadata. Throws Error if it is not whole, or not a checkpoint of that many steps.
@@ -85,11 +73,14 @@ std::optional<Checkpoint> newest_checkpoint(const std::string& run_directory, in
       std::fprintf(stderr, "%s; the checkpoint before it is tried\n", error.what());
       continue;
     }
-    if (metadata["settings"] != settings)
+    const std::string& theirs = metadata["settings"];
+    if (theirs != settings) {
+      const std::string more = only_in(theirs, settings), other = only_in(settings, theirs);
       throw Error("--resume: " + path + " is of another training: it has " +
-                      without(metadata["settings"], settings) + ", and this one has " +
-                      without(settings, metadata["settings"]),
+                      (more.empty() ? "less" : more) + ", and this one has " +
+                      (other.empty() ? "less" : other),
                   Exit::usage);
+    }
     return Checkpoint{steps, path};
   }
   return std::nullopt;

@@ -13,7 +13,7 @@
 
 namespace duplex::tools {
 
-/// When checkpoints are due, beside those that a signal asks for.
+/// The plan says when checkpoints are due, beside those that a signal asks for.
 struct CheckpointPlan {
   std::uint64_t steps = 0;  ///< Every so many; 0: steps do not matter.
   double seconds = 0.0;     ///< So long after the last one; 0: time does not matter.
@@ -21,7 +21,7 @@ struct CheckpointPlan {
   bool any() const { return steps != 0 || seconds > 0.0; }
 };
 
-/// One that is whole.
+/// A checkpoint whose file has been verified.
 struct Checkpoint {
   std::uint64_t steps = 0;  ///< Steps that were trained before it.
   std::string path;         ///< This rank's file.
@@ -47,12 +47,16 @@ class CheckpointWriter {
   /// Returns whether one is due, by the plan, after so many steps: with every so many, at the first
   /// question from there on.
   bool due(std::uint64_t steps) const;
-  /// What the training loop asks at the end of a round: writes a checkpoint where one is due or a
-  /// signal asks for it, once `await_weights` has been called. Returns false where a signal asks
-  /// the training to end. Throws Error if the checkpoint before such an end cannot be written.
+  /// The training loop calls it at the end of each round. It writes a checkpoint if one is due or a
+  /// signal asks for it, after calling `await_weights`. It returns false if a signal asks the
+  /// training to end. Throws Error if the checkpoint before such an end cannot be written.
   bool after(std::uint64_t steps, const std::function<void()>& await_weights);
-  /// Does what write() does, but tells the troubles of an error. Returns whether there was none.
+  /// Does what write() does, but reports an error to the troubles. Returns whether there was none.
   bool try_to_write(std::uint64_t steps);
+  /// Writes the checkpoint at the end of the training, unless it was the last one tried.
+  void finish(std::uint64_t steps) {
+    if (steps > last_) try_to_write(steps);
+  }
   /// Writes that of so many steps, whole or not at all; then removes this rank's older ones but the
   /// last. Throws Error if it cannot be written.
   void write(std::uint64_t steps);

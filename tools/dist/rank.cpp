@@ -245,7 +245,7 @@ void Rank::keep_trained(std::uint64_t steps) {
     device_->upload(network_->parameters()[i].weights, host_.spans()[i].weights);
   if (steps == 0) return;
   if (spoilt_.empty()) spoilt_ = network_->not_finite();
-  if (spoilt_.empty()) save(duplex::state_of(*network_), std::to_string(steps));
+  if (spoilt_.empty()) save(state_of(*network_), std::to_string(steps));
 }
 
 /// Saves the weights on the central server of an asynchronous run that has lost its first worker,
@@ -266,7 +266,7 @@ void Rank::keep_without_the_first_worker(const net::ParameterExchange& wire,
   std::vector<const float*> weights;
   for (const Span& span : host_.spans()) weights.push_back(span.weights);
   const std::vector<StateArray> arrays =
-      tools::state_of(setup_.model, weights, statistics[static_cast<std::size_t>(*left)]);
+      checkpoint_arrays(setup_.model, weights, statistics[static_cast<std::size_t>(*left)]);
   save(arrays, "unknown");
   spec_.mesh.log("saved the weights, since rank " + std::to_string(workers.front()) +
                  " is lost, which would have: " + directory_->file(checkpoint_file));

@@ -31,8 +31,9 @@ std::vector<float> take_statistics(std::string& report, std::size_t count) {
   return values;
 }
 
-std::vector<StateArray> state_of(const Model& model, const std::vector<const float*>& weights,
-                                 const std::vector<float>& statistics) {
+std::vector<StateArray> checkpoint_arrays(const Model& model,
+                                          const std::vector<const float*>& weights,
+                                          const std::vector<float>& statistics) {
   std::vector<StateArray> arrays;
   std::size_t trained = 0, offset = 0;
   for (const Model::Entry& layer : model.nodes())

@@ -1,4 +1,4 @@
-// How the running statistics of the workers reach a central server, which has none of its own: they
+// Carries running statistics from the workers to a central server, which has none of its own. They
 // are the beginning of each worker's report at the end of the run.
 #pragma once
 #include <cstddef>
@@ -22,7 +22,8 @@ std::vector<float> take_statistics(std::string& report, std::size_t count);
 
 /// Returns what a checkpoint holds: weights of all trained parameters, by number, and statistics.
 /// Both must outlive the result.
-std::vector<StateArray> state_of(const Model& model, const std::vector<const float*>& weights,
-                                 const std::vector<float>& statistics);
+std::vector<StateArray> checkpoint_arrays(const Model& model,
+                                          const std::vector<const float*>& weights,
+                                          const std::vector<float>& statistics);
 
 }  // namespace duplex::tools

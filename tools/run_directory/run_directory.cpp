@@ -134,7 +134,7 @@ std::string RunDirectory::claim(const std::string& command, const std::vector<st
 /// a program that has not ended is in the way.
 bool RunDirectory::lock(int how) {
   lock_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // Where a file system has no locks, the claims alone have to do.
+  // Some file systems have no locks; there the claims alone protect the directory.
   return lock_ < 0 || ::flock(lock_, how | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 

@@ -1,5 +1,5 @@
-// What went wrong with the books of a run, its metrics and tests, while it trained: that ends no
-// training, but changes the exit code.
+// Collects errors of writing metrics, accuracy, ledger and checkpoints. They do not end the
+// training, but change the exit code at its end.
 #pragma once
 #include <cstdio>
 #include <string>

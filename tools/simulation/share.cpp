@@ -17,7 +17,7 @@ constexpr double unsent_bytes = 32 << 10;
 /// The window with which TCP leaves slow start when it meets a queue (HyStart; Ha and Rhee 2008):
 /// about `first_window`, with a stddev of its logarithm of `first_spread`, since the window doubles
 /// until then and chance says when. If the queue is in its own host, it goes on until the window
-/// holds twice what waits there. The numbers are fitted to the lab's figures 6.9 to 6.11.
+/// holds twice what waits there. docs/decisions/prediction.md says what the numbers are fitted to.
 constexpr double first_window = 100e3, first_spread = 0.7, host_window = 2 * Share::host_bytes;
 
 /// A part of a port is drawn for so many bytes.

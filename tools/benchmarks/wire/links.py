@@ -1,6 +1,6 @@
 """The speed of one connection between two hosts, on a shaped link and on loopback, beside iperf3's."""
 from lab.machine import Iperf3, Lab, Loopback, iperf3_command, transport
-from page import Quartiles, at_least, at_most, commands, count, digits, section, table
+from page import Range, at_least, at_most, commands, count, digits, section, table
 
 NETWORKS = ("squeezenet", "googlenet", "resnet34", "vgg16e")
 
@@ -31,10 +31,10 @@ def shaped(settings):
                         reports[net].append(transport(lab, net, congestion, transfers_of(net, settings)))
             told = {**lab.commands, **told}
         for way, directions in (("alone", ("down", "up")), ("both", ("down_both", "up_both"))):
-            rate = Quartiles(rates[way]) if rates[way] else None
+            rate = Range(rates[way]) if rates[way] else None
             for net in NETWORKS:
-                times = Quartiles(slower(report, "t_comm_s", *directions) for report in reports[net])
-                raw = Quartiles(slower(report, "link_s", *directions) for report in reports[net])
+                times = Range(slower(report, "t_comm_s", *directions) for report in reports[net])
+                raw = Range(slower(report, "link_s", *directions) for report in reports[net])
                 size, used = reports[net][0]["bytes"], reports[net][0]["congestion"]
                 ratio = times.median / (size * 8e-9 / rate.median) if rate else None
                 verdict = at_most(ratio, 1.02) if rate else ""
@@ -68,11 +68,11 @@ def loopback(settings):
             for net, found in reports.items():
                 ports = (settings.port + 1, settings.port + 2)
                 found.append(transport(place, net, congestion, transfers_of(net, settings), ports))
-        rate = Quartiles(rates) if rates else None
+        rate = Range(rates) if rates else None
         for net, found in reports.items():
             size = found[0]["bytes"] * 8e-9
-            ours = Quartiles(size / slower(report, "t_comm_s", "down", "up") for report in found)
-            raw = Quartiles(size / slower(report, "link_s", "down", "up") for report in found)
+            ours = Range(size / slower(report, "t_comm_s", "down", "up") for report in found)
+            raw = Range(size / slower(report, "link_s", "down", "up") for report in found)
             ratio = ours.median / rate.median if rate else None
             verdict = at_least(ratio, 0.8) if rate else ""
             verdicts.append(verdict)

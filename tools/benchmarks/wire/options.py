@@ -2,7 +2,7 @@
 import shutil
 
 from lab.machine import Lab, launch
-from page import Quartiles, at_most, commands, count, section, table
+from page import Range, at_most, commands, count, section, table
 from ranks import NOTHING, step_seconds, waits
 
 
@@ -17,10 +17,10 @@ def semaphore(settings):
                                              "--batches", "8", "--server", "central", "--overlap", overlap,
                                              "--semaphore", turns], congestion)
                     steps = waits(logdir, workers)["weights"]
-                    rows.append((turns, overlap, congestion, Quartiles(step_seconds(logdir)).text(),
-                                 Quartiles(min(ends) for ends in steps.values()).text(),
-                                 Quartiles(sum(ends) / len(ends) for ends in steps.values()).text(),
-                                 Quartiles(max(ends) for ends in steps.values()).text()))
+                    rows.append((turns, overlap, congestion, Range(step_seconds(logdir)).text(),
+                                 Range(min(ends) for ends in steps.values()).text(),
+                                 Range(sum(ends) / len(ends) for ends in steps.values()).text(),
+                                 Range(max(ends) for ends in steps.values()).text()))
                     shutil.rmtree(logdir)
             told = {**lab.commands, **told}
     return section(
@@ -46,7 +46,7 @@ def trace(settings):
                     seconds += step_seconds(logdir)
                     shutil.rmtree(logdir)
             told = {**lab.commands, **told}
-        without, with_trace = Quartiles(steps[""]), Quartiles(steps["--trace"])
+        without, with_trace = Range(steps[""]), Range(steps["--trace"])
         verdicts.append(at_most(with_trace.median / without.median, 1.01))
         rows.append((congestion, without.text(), with_trace.text(), f"{with_trace.median / without.median:.4f}",
                      "<= 1.01", verdicts[-1]))

@@ -3,7 +3,7 @@ import statistics
 import textwrap
 
 
-class Quartiles:
+class Range:
     """The median, the least and the greatest of some values."""
 
     def __init__(self, values):
@@ -12,7 +12,7 @@ class Quartiles:
         self.low, self.high = min(self.values), max(self.values)
 
     def __mul__(self, factor):
-        return Quartiles(value * factor for value in self.values)
+        return Range(value * factor for value in self.values)
 
     def text(self):
         return f"{digits(self.median)} ({digits(self.low)}..{digits(self.high)})"

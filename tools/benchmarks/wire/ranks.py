@@ -5,7 +5,7 @@ import shutil
 import sys
 
 from lab.machine import DUPLEX, Failed, Iperf3, Lab, iperf3_command, launch, run, start, stop, wait
-from page import Quartiles, at_least, at_most, commands, count, digits, section, table, within
+from page import Range, at_least, at_most, commands, count, digits, section, table, within
 
 GLOO = "tools/benchmarks/wire/gloo.py"
 SMALL_BUFFER = 1_000_000  # Bytes that a port of a cheap switch holds.
@@ -34,7 +34,7 @@ def payload_rate(lab, settings, congestion):
     if not iperf3_command():
         return settings.mbit * 1e-3 * 1448 / 1514
     with Iperf3(lab, 1, congestion) as iperf3:
-        return Quartiles(iperf3.gigabits(2) for _ in range(3)).median
+        return Range(iperf3.gigabits(2) for _ in range(3)).median
 
 
 def python_with_torch():
@@ -83,9 +83,9 @@ def exchange(settings):
                     shutil.rmtree(logdir)
                 told = {**lab.commands, **told}
             line = 2 * (ranks - 1) / ranks * size * 8 / (mbit * 1e6)
-            ours, cells = Quartiles(ours), ("no PyTorch here", "-", "not measured", "-", "-", "-", "not measured")
+            ours, cells = Range(ours), ("no PyTorch here", "-", "not measured", "-", "-", "-", "not measured")
             if python:
-                alone, theirs = Quartiles(alone), Quartiles(theirs)
+                alone, theirs = Range(alone), Range(theirs)
                 to_alone, to_theirs = ours.median / alone.median, ours.median / theirs.median
                 verdicts += [at_most(to_alone, 1), at_most(to_theirs, 1)]
                 cells = (alone.text(), f"{to_alone:.3f}", verdicts[-2], theirs.text(),
@@ -147,9 +147,9 @@ def incast(settings):
                 logdir, _ = launch(lab, ["--net", "googlenet", "--classes", "1000", "--device", NOTHING, "--batches",
                                          "8", "--server", "central", "--overlap", overlap], congestion)
                 for kind, steps in waits(logdir, workers).items():
-                    fastest = Quartiles(min(ends) for ends in steps.values())
-                    slowest = Quartiles(max(ends) for ends in steps.values())
-                    ratio = Quartiles(max(ends) / min(ends) for ends in steps.values())
+                    fastest = Range(min(ends) for ends in steps.values())
+                    slowest = Range(max(ends) for ends in steps.values())
+                    ratio = Range(max(ends) / min(ends) for ends in steps.values())
                     verdict = at_most(ratio.high, 2)
                     verdicts.append(verdict)
                     rows.append(("gradients in" if kind == "gradient" else "weights out", overlap, congestion,
@@ -172,7 +172,7 @@ def incast(settings):
 def replayed(lab, net, batches, t_grad, overlap, congestion):
     logdir, busy = launch(lab, ["--net", net, "--classes", "256", "--device", f"replay:{t_grad:g}", "--batches",
                                 str(batches), "--overlap", overlap], congestion)
-    steps = Quartiles(step_seconds(logdir))
+    steps = Range(step_seconds(logdir))
     shutil.rmtree(logdir)
     return steps, busy
 
