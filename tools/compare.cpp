@@ -27,7 +27,7 @@ struct Row {
   double step = 0.0;                  ///< Seconds.
   double steps = 0.0;                 ///< That a worker took.
   bool averages = false, replayed = false, simulated = false;
-  std::optional<double> top1;  ///< None: not tested.
+  std::optional<AccuracySummary> accuracy;  ///< None: not tested.
 
   /// In a step every worker does a batch, or its part of one.
   double batches_a_step() const { return mode && mode->sync == net::Sync::split ? 1 : workers; }
@@ -51,7 +51,7 @@ Row row_of(const Run& run) {
     row.t_grad = summary.training->gradient.median;
     row.step = summary.training->total.median;
   }
-  if (summary.accuracy) row.top1 = summary.accuracy->top1;
+  row.accuracy = summary.accuracy;
   if (summary.traffic) {
     row.mode = summary.mode;
     row.t_comm = summary.traffic->t_comm;
@@ -125,10 +125,13 @@ int compare(int argc, const char* const* argv) {
                run.mode ? duration_text(run.t_comm) : "", bytes_cell(run.sent),
                bytes_cell(run.received), fixed(run.per_batch(), 5), predicted,
                &run == &alone ? "1" : fixed(alone.per_batch() / run.per_batch(), 2),
-               run.top1 ? fixed(100.0 * *run.top1, 2) + "%" : ""});
+               run.accuracy ? fixed(100.0 * run.accuracy->top1, 2) + "%" : ""});
   }
   std::printf("%s, batch %lld\n\n%s\n", alone.network.c_str(), static_cast<long long>(alone.batch),
               table.str().c_str());
+  for (const Row& run : rows)
+    if (run.accuracy && run.accuracy->not_finite > 0)
+      std::printf("%s: %s\n", run.name.c_str(), not_finite_text(*run.accuracy).c_str());
   std::puts(
       "t_grad: seconds for a batch's gradient on one worker. t_comm: for one transfer of all "
       "weights,\nas the first worker timed it.\n"

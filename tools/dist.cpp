@@ -1,6 +1,4 @@
 // duplex dist runs one rank of distributed training (Appendix C.3).
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -13,12 +11,6 @@
 #include "tools/launch/rank_record.h"
 
 namespace duplex::tools {
-namespace {
-
-/// Time that a rank which cannot start has to tell the others.
-constexpr std::chrono::milliseconds last_words{5000};
-
-}  // namespace
 
 int dist(int argc, const char* const* argv) {
   CLI::App app{
@@ -37,7 +29,7 @@ int dist(int argc, const char* const* argv) {
   try {
     rank.emplace(spec);
   } catch (const std::exception& error) {
-    net::Mesh::tell_cannot_start(spec.mesh, error.what(), std::min(last_words, spec.mesh.timeout));
+    net::Mesh::tell_cannot_start(spec.mesh, error.what());
     throw;
   }
   rank->run();

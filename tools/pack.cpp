@@ -60,7 +60,8 @@ int pack(int argc, const char* const* argv) {
   Flags flags;
   CLI::App app(
       "Decodes and scales a data set once, into one file that later runs read at memory "
-      "speed: give it to them as --datadir.",
+      "speed: give it to them as --datadir. Images are squashed to the size, whatever EXIF says "
+      "of their orientation, without alpha.",
       "duplex pack");
   app.add_option("--datadir", flags.folder,
                  "The data set: a folder with a folder of JPEG or PNG images for each class, or "

@@ -4,17 +4,13 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/error.h"
 #include "layers/checkpoint.h"
 
 namespace duplex {
-namespace {
 
 bool all_finite(const float* values, std::size_t count) {
   return std::all_of(values, values + count, [](float value) { return std::isfinite(value); });
 }
-
-}  // namespace
 
 HostParameters::HostParameters(const Model& model, bool gradients) : specs_(model.trained()) {
   std::size_t elements = 0;
@@ -49,11 +45,7 @@ void HostParameters::fill(const Model& model, std::uint64_t seed, const std::str
     ++next;
   };
   if (!path.empty()) {
-    read_checkpoint(path, model, [&](const ParameterSpec& spec, const float* values) {
-      if (!all_finite(values, static_cast<std::size_t>(spec.shape.elements())))
-        throw Error(path + ": " + spec.name + " is not finite; train from another checkpoint");
-      take(spec, values);
-    });
+    read_checkpoint(path, model, take);
     return;
   }
   std::vector<float> statistics;

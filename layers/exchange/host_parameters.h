@@ -13,6 +13,8 @@
 
 namespace duplex {
 
+bool all_finite(const float* values, std::size_t count);
+
 /// Owns host memory for a model's trained parameters.
 class HostParameters {
  public:
@@ -23,8 +25,7 @@ class HostParameters {
   /// with the values that training starts from, spec.shape.elements() of them.
   using Visit = std::function<void(const ParameterSpec& spec, const float* values)>;
   /// Overwrites the weights as Network::initialise does, or, if `path` is not empty, from a file
-  /// (read_checkpoint), and calls `visit` with them. Throws Error for a file with numbers that are
-  /// not finite.
+  /// (read_checkpoint), and calls `visit` with them. A file's numbers need not be finite.
   void fill(const Model& model, std::uint64_t seed, const std::string& path, const Visit& visit);
   /// Returns the name of the first parameter whose weights are not finite, or "" if there is none.
   std::string not_finite() const;

@@ -43,11 +43,10 @@ class Mesh {
   /// that are missing, or with Exit::failed for ranks that do not fit together, naming both sides.
   static Mesh join(MeshSpec spec, Listener listener = Listener());
 
-  /// Tells every peer that comes within `limit` why this rank cannot start and so cannot join, so
-  /// that peers need not wait for it. `spec` must have topology, rank, addresses, job and key.
-  /// Throws nothing.
-  static void tell_cannot_start(const MeshSpec& spec, const std::string& reason,
-                                std::chrono::milliseconds limit) noexcept;
+  /// Tells every peer that comes within a quarter of a minute why this rank cannot start and so
+  /// cannot join, so that peers need not wait for it. It says so first, by spec.log. `spec` must
+  /// have topology, rank, addresses, job and key. Throws nothing.
+  static void tell_cannot_start(const MeshSpec& spec, const std::string& reason) noexcept;
 
   int rank() const { return rank_; }
   const Topology& topology() const { return topology_; }

@@ -43,9 +43,11 @@ void tell(const MeshSpec& spec, const Self& self, int peer, Deadline deadline) n
       client_handshake(socket, self, peer, soon(deadline));
     } catch (const Mismatch&) {  // The peer knows the reason: nothing fits a refusal.
       return;
-    } catch (const Error&) {
+    } catch (const NetworkError&) {
       std::this_thread::sleep_for(pause);
-    } catch (...) {  // There is no memory for it.
+    } catch (const ProtocolError&) {
+      std::this_thread::sleep_for(pause);
+    } catch (...) {  // Its host has no address, for instance; others that are told tell it.
       return;
     }
   }

@@ -1,11 +1,16 @@
 // Tells the other ranks that this one cannot start.
 #pragma once
+#include <chrono>
 #include <string>
 #include <vector>
 
 #include "net/rendezvous/mesh.h"
 
 namespace duplex::net {
+
+/// Time that a rank which cannot take part stays for peers that have not come yet. It is meant for
+/// ranks that a script starts together, on machines that may be busy.
+constexpr std::chrono::milliseconds refusal_limit{15000};
 
 /// Listens and connects as the rank would, and answers every handshake with the reason, until all
 /// of `peers` have been told or the deadline has passed. It listens on `listener`, or, where that

@@ -25,9 +25,9 @@ constexpr milliseconds tick{20};
 constexpr milliseconds longest_pause{500};
 /// Time that a failing rank gives its peers to take the reason.
 constexpr milliseconds last_words{1000};
-/// Time that it stays for peers which have not come yet: where it is the first to know the reason,
-/// and where another rank has told it, which tells others, too.
-constexpr milliseconds own_refusal{5000}, passed_on{1000};
+/// Time that it stays for peers which have not come yet, where another rank has told it the reason
+/// and tells others, too.
+constexpr milliseconds passed_on{1000};
 
 std::string seconds_text(milliseconds time) {
   std::string text = std::to_string(time.count() / 1000);
@@ -340,9 +340,12 @@ void Rendezvous::tell_unlinked(const std::exception_ptr& failure) {
     told = true;
   } catch (...) {
   }
-  const milliseconds limit = told ? passed_on : own_refusal;
-  tell_refusal(spec_, reason.text, peers, listener_,
-               std::min(deadline_, Clock::now() + std::min(limit, spec_.timeout)));
+  if (peers.empty()) return;
+  const milliseconds limit = std::min(told ? passed_on : refusal_limit, spec_.timeout);
+  if (!told)
+    log("cannot take part, and tells the others, for at most " + seconds_text(limit) + ": " +
+        reason.text);
+  tell_refusal(spec_, reason.text, peers, listener_, std::min(deadline_, Clock::now() + limit));
 }
 
 void Rendezvous::tell_others() {

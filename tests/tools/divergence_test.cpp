@@ -47,7 +47,24 @@ TEST_F(Divergence, OutputsThatAreNotFiniteAreNeverRight) {
       EXPECT_NE(read_text(folder_ / "nan/summary.json").find("\"not_finite\": 20"),
                 std::string::npos);
       EXPECT_EQ(run({"report", folder_ / "nan"}).exit, 0);
+      EXPECT_NE(read_text(folder_ / "nan/report.html")
+                    .find("nan: the outputs for 20 of 20 test images are not finite"),
+                std::string::npos);
     }
+  }
+}
+
+TEST_F(Divergence, OutputsThatAreNotFiniteAreCountedAmongSeveralRanksToo) {
+  const std::vector<std::string> more{"--weights", spoilt_checkpoint("fc2.bias"), "--epochs", "0",
+                                      "--accuracy"};
+  bool leads = true;
+  for (Process& process : start("nan-ranks", 2, 8, more)) {
+    const Result result = process.wait();
+    EXPECT_EQ(result.exit, 1);
+    EXPECT_NE(result.err.find("fc2.bias is not finite"), std::string::npos) << result.err;
+    EXPECT_EQ(result.out.find("(the outputs for 20 are not finite)") != std::string::npos, leads)
+        << result.out;
+    leads = false;
   }
 }
 
@@ -124,6 +141,7 @@ TEST_F(Divergence, UnreadableTestImagesAreLeftOutAndNamed) {
                             plus({"--epochs", "0", "--accuracy"}, more)));
   };
   const Result lenient = test({});
+  EXPECT_EQ(lenient.err.find("replaced"), std::string::npos) << lenient.err;
   EXPECT_EQ(lenient.exit, 0) << lenient.err;
   EXPECT_NE(lenient.out.find("of 2 test images"), std::string::npos) << lenient.out;
   EXPECT_NE(lenient.err.find("test images left out, as they cannot be read: 2\n  bad/"),

@@ -46,12 +46,17 @@ Rank::Rank(DistSpec spec)
 /// everywhere.
 net::Fingerprint Rank::fill_host_parameters() {
   const TrainingSpec& training = spec_.training;
+  const bool refuses = training.trains() || !training.accuracy;
   net::Sha256 sum;
   host_.fill(setup_.model, training.seed, training.weights,
              [&](const ParameterSpec& spec, const float* values) {
+               const auto count = static_cast<std::size_t>(spec.shape.elements());
+               if (refuses && !all_finite(values, count)) {
+                 throw Error(training.weights + ": " + spec.name +
+                             " is not finite; train from another checkpoint");
+               }
                sum.add(spec.name + '\0');
-               sum.add({reinterpret_cast<const char*>(values),
-                        static_cast<std::size_t>(spec.shape.elements()) * sizeof(float)});
+               sum.add({reinterpret_cast<const char*>(values), count * sizeof(float)});
              });
   return {training.weights.empty() ? "--seed " + std::to_string(training.seed) : training.weights,
           sum.digest()};
@@ -131,14 +136,14 @@ void Rank::serve(net::ParameterExchange& wire) {
   RunSummary summary = summary_of(wire);
   report_staleness(wire, summary);
   directory_->write(rank_file(spec_.rank()), text_of(summary));
-  require_sound_weights();
+  require_sound_weights({});
   troubles_.raise();
 }
 
 void Rank::train_rank(net::ParameterExchange& wire) {
   const TrainingResult result = replays() ? replay(wire) : compute(wire);
   wire.await_last_weights();
-  if (result.steps > 0) spoilt_ = host_.not_finite();
+  spoilt_ = host_.not_finite();
   if (leads()) keep_trained(result.steps);
   std::vector<std::string> reports = wire.finish(report(wire));
   take_statistics(reports);
@@ -153,8 +158,7 @@ void Rank::train_rank(net::ParameterExchange& wire) {
   if (leads()) accuracy = finish_leader(result, summary);
   std::fputs(tracing_.write(reports, *directory_, setup_.model).c_str(), stdout);
   directory_->write(rank_file(spec_.rank()), text_of(summary));
-  require_sound_weights();
-  if (accuracy) require_finite(*accuracy, *network_);
+  require_sound_weights(accuracy);
   troubles_.raise();
 }
 
@@ -175,7 +179,7 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
       *network_, batches_of(loader), training.seed,
       [steps = schedule.steps](std::uint64_t step) { return looks_for_nan(step, steps); });
   const TrainingResult result = train(computation, *exchanges.back(), loop, troubles_);
-  report_replaced(loader);
+  if (result.steps > 0) report_replaced(loader);
   return result;
 }
 
@@ -308,8 +312,11 @@ std::vector<std::vector<float>> Rank::take_statistics(std::vector<std::string>& 
 }
 
 /// Every rank holds the last weights and checks them, so that all end alike.
-void Rank::require_sound_weights() const {
-  if (!spoilt_.empty()) throw diverged("after the last step", spoilt_);
+void Rank::require_sound_weights(const std::optional<Accuracy>& accuracy) const {
+  const bool trained = spec_.training.trains();
+  if (trained && !spoilt_.empty()) throw diverged("after the last step", spoilt_);
+  if (accuracy) require_finite(*accuracy, *network_);
+  if (!spoilt_.empty()) throw Error(spec_.training.weights + ": " + spoilt_ + " is not finite");
 }
 
 }  // namespace duplex::tools

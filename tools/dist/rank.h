@@ -57,7 +57,7 @@ class Rank {
   void report_staleness(const net::ParameterExchange& wire, RunSummary& summary) const;
   std::optional<Accuracy> finish_leader(const TrainingResult& result, RunSummary& summary);
   void save(const std::vector<StateArray>& arrays, const std::string& steps) const;
-  void require_sound_weights() const;
+  void require_sound_weights(const std::optional<Accuracy>& accuracy) const;
 
   bool trains() const { return spec_.mesh.topology.is_worker(spec_.rank()); }
   bool replays() const { return spec_.training.replays(); }

@@ -51,7 +51,8 @@ void TrainingFlags::add_to(CLI::App& app) {
   app.add_flag("--accuracy", spec.accuracy, "test top-1 and top-5 accuracy after training");
   app.add_option("--test-every", spec.test_every,
                  "test every so many epochs too, for accuracy.csv; no step's time counts it (with "
-                 "--sync none the other workers go on meanwhile)")
+                 "--sync none the other workers go on meanwhile, with --average the test is of the "
+                 "next mean)")
       ->check(between(1, 1 << 30));
   app.add_option(
          "--epochs", spec.epochs,
@@ -115,7 +116,8 @@ void TrainingFlags::resolve() {
   spec.accuracy = spec.accuracy || spec.test_every != 0;
   if (spec.datadir.empty() && !spec.replays()) throw Error("--datadir is required", Exit::usage);
   if (spec.replays()) {
-    if (!spec.batches || spec.batches == 0) throw Error("--device replay: say how many --batches", Exit::usage);
+    if (!spec.batches || spec.batches == 0)
+      throw Error("--device replay: say how many --batches", Exit::usage);
     if (spec.accuracy || !spec.save.empty() || spec.profile) {
       throw Error(
           "--device replay computes nothing: no --accuracy, --test-every, --save or --profile",

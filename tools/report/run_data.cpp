@@ -64,9 +64,7 @@ void take_summary(RunData& run, const RunSummary& summary) {
     run.grad = known(summary.training->gradient.median);
     run.step = known(summary.training->total.median);
   }
-  if (!summary.accuracy) return;
-  run.top1 = summary.accuracy->top1;
-  run.top5 = summary.accuracy->top5;
+  run.accuracy = summary.accuracy;
 }
 
 RankSummary rank_of(const RunSummary& summary) {

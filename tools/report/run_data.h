@@ -14,6 +14,7 @@
 #include "tools/report/sequence.h"
 #include "tools/report/trace_data.h"
 #include "tools/run_directory/rows.h"
+#include "tools/run_directory/run_summary.h"
 
 namespace duplex::tools::reports {
 
@@ -47,7 +48,7 @@ struct RunData {
   std::vector<StepMetrics> metrics;
   std::vector<AccuracyRow> tests;
   std::optional<double> grad, step;  ///< Seconds: medians of the summary.
-  std::optional<double> top1, top5;
+  std::optional<AccuracySummary> accuracy;
   std::uint64_t steps = 0;
   std::map<int, RankSummary> rank_summaries;
   std::vector<LayerSeconds> layers;      ///< From profile.json.

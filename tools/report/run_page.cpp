@@ -9,6 +9,7 @@
 #include "tools/report/page.h"
 #include "tools/report/prediction.h"
 #include "tools/report/timeline.h"
+#include "tools/run_directory/run_files.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/table.h"
 
@@ -79,8 +80,8 @@ void add_overview(Page& page, const std::vector<RunData>& runs, const Prediction
                     prediction ? error(prediction->equation) : "",
                     prediction ? told(prediction->simulation) : "",
                     prediction ? error(prediction->simulation) : "",
-                    run.top1 ? fixed(100.0 * *run.top1, 2) + "%" : "",
-                    run.top5 ? fixed(100.0 * *run.top5, 2) + "%" : ""});
+                    run.accuracy ? fixed(100.0 * run.accuracy->top1, 2) + "%" : "",
+                    run.accuracy ? fixed(100.0 * run.accuracy->top5, 2) + "%" : ""});
   }
   page.heading(2, "Did it pay, and was that foreseen?", "speedup");
   page.table({"run", "t_grad", "t_comm", "a step", "speedup", "by the equations", "error",
@@ -92,6 +93,9 @@ void add_overview(Page& page, const std::vector<RunData>& runs, const Prediction
       "ledgers, of the rank that had most of its link. Speedup: over one machine (4.23). The "
       "equations (4.11), (4.12), (4.20), (4.21) are of the thesis's order, without overlap; the "
       "simulation has the run's own.");
+  for (const RunData& run : runs)
+    if (run.accuracy && run.accuracy->not_finite > 0)
+      page.paragraph(run.name + ": " + not_finite_text(*run.accuracy) + ".");
   for (std::size_t i = 0; i < runs.size(); ++i)
     if (predictions[i])
       page.paragraph(runs[i].name + ": one machine takes " + duration_text(predictions[i]->grad) +

@@ -107,6 +107,11 @@ std::string text_of(ProfileFile profile) {
   return write_json(profile);
 }
 
+std::string not_finite_text(const AccuracySummary& accuracy) {
+  return "the outputs for " + std::to_string(accuracy.not_finite) + " of " +
+         std::to_string(accuracy.samples) + " test images are not finite, and count as wrong";
+}
+
 RunConfig read_config(const std::string& path) {
   return read_json<RunConfig>(path);
 }

@@ -33,6 +33,9 @@ std::string text_of(RunSummary summary);
 std::string text_of(TransportSummary summary);
 std::string text_of(ProfileFile profile);
 
+/// "the outputs for 20 of 20 test images are not finite, and count as wrong".
+std::string not_finite_text(const AccuracySummary& accuracy);
+
 /// Read a file of this version, whatever version of duplex wrote it. Throw Error, naming file and
 /// key, where it cannot be read, is damaged, or is of another version.
 RunConfig read_config(const std::string& path);

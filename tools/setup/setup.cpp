@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -55,8 +56,9 @@ TrainingSetup open_training(const TrainingSpec& spec) {
   }
   datasets::Split split = datasets::split(data, spec.test_fraction);
   if (spec.accuracy && split.test.size() == 0) {
-    throw Error(data->source() + " leaves nothing to test with --test-fraction " +
-                    fixed(spec.test_fraction, 2) +
+    std::ostringstream fraction;
+    fraction << spec.test_fraction;
+    throw Error(data->source() + " leaves nothing to test with --test-fraction " + fraction.str() +
                     ": --accuracy and --test-every need a greater one",
                 Exit::usage);
   }

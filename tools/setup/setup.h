@@ -45,7 +45,8 @@ Schedule schedule_of(const TrainingSpec& spec, const datasets::BatchLoader& load
 
 /// Prints images that a test could not read, in a line or two on standard error.
 void report_unreadable(const std::vector<datasets::LeftOut>& images);
-/// Prints images that were replaced while reading, in a line or two on standard error.
+/// Prints images that were replaced while reading, in a line or two on standard error. Only a run
+/// that trains should call it: a loader reads ahead, for a run that then uses no batch of it, too.
 void report_replaced(const datasets::BatchLoader& loader);
 
 }  // namespace duplex::tools
