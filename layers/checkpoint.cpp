@@ -1,15 +1,27 @@
 #include "layers/checkpoint.h"
 
 namespace duplex {
+namespace {
+
+StateArray array_of(Device& device, Parameter& parameter) {
+  return {parameter.name, parameter.spec.shape,
+          [&](float* to) { device.download(to, parameter.weights); },
+          [&](const float* from) { device.upload(parameter.weights, from); }};
+}
+
+}  // namespace
 
 std::vector<StateArray> state_of(Network& network) {
   std::vector<StateArray> arrays;
-  Device& device = network.device();
   for (Parameter* parameter : network.state())
-    arrays.push_back(
-        {parameter->name, parameter->spec.shape,
-         [&device, parameter](float* to) { device.download(to, parameter->weights); },
-         [&device, parameter](const float* from) { device.upload(parameter->weights, from); }});
+    arrays.push_back(array_of(network.device(), *parameter));
+  return arrays;
+}
+
+std::vector<StateArray> statistics_of(Network& network) {
+  std::vector<StateArray> arrays;
+  for (Parameter& parameter : network.statistics())
+    arrays.push_back(array_of(network.device(), parameter));
   return arrays;
 }
 

@@ -18,6 +18,8 @@ inline const std::string optimiser_prefix = "optimizer.";
 /// Returns all parameters and running statistics as a checkpoint holds them, in the order of the
 /// layers. The network must outlive the result.
 std::vector<StateArray> state_of(Network& network);
+/// Returns the running statistics alone.
+std::vector<StateArray> statistics_of(Network& network);
 
 /// Writes all parameters and `metadata`. The file appears whole or not at all.
 void save_checkpoint(const std::string& path, Network& network,

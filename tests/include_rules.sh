@@ -38,7 +38,7 @@ check() (
       room["tools/checkpoint"] = "tools/run_directory"
       room["tools/setup"] = "tools/text tools/run_directory tools/plan tools/prediction tools/checkpoint"
       room["tools/training"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup"
-      room["tools/dist"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/tracing tools/training"
+      room["tools/dist"] = "tools/text tools/run_directory tools/plan tools/prediction tools/checkpoint tools/setup tools/tracing tools/training"
       room["tools/simulation"] = "tools/text tools/tracing"
       room["tools/scenario"] = "tools/text tools/run_directory tools/plan tools/prediction tools/simulation"
       room["tools/report"] = "tools/text tools/run_directory tools/prediction tools/scenario tools/tracing tools/plan"

@@ -32,8 +32,7 @@ int dist(int argc, const char* const* argv) {
     net::Mesh::tell_cannot_start(spec.mesh, error.what());
     throw;
   }
-  rank->run();
-  return 0;
+  return rank->run();
 }
 
 }  // namespace duplex::tools

@@ -76,14 +76,16 @@ void save(const TrainingSpec& spec, const RunDirectory& directory, Network& netw
 /// The checkpoint to go on from; none: the training begins.
 std::optional<Checkpoint> resumed(const TrainingSpec& spec, const std::string& settings) {
   if (!spec.resume) return std::nullopt;
-  const std::optional<Checkpoint> found = newest_checkpoint(spec.logdir, 0, settings);
-  if (found)
-    std::fprintf(stderr, "goes on after %s steps, from %s\n",
-                 grouped(static_cast<std::int64_t>(found->steps)).c_str(), found->path.c_str());
-  else
+  const std::vector<Checkpoint> whole = CheckpointFiles(spec.logdir, 0, settings).whole();
+  if (whole.empty()) {
     std::fprintf(stderr, "there is no checkpoint in %s yet: the training begins\n",
                  spec.logdir.c_str());
-  return found;
+    return std::nullopt;
+  }
+  std::fprintf(stderr, "goes on after %s steps, from %s\n",
+               grouped(static_cast<std::int64_t>(whole.front().steps)).c_str(),
+               whole.front().path.c_str());
+  return whole.front();
 }
 
 /// Says how to go on with a training that a signal has ended. Returns the exit code.
@@ -143,8 +145,8 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
   loop.metrics_path = directory.file(metrics_file);
   loop.show = true;
   loop.test = [&](std::uint64_t steps) { tester.test_between(steps); };
-  CheckpointWriter checkpoints(directory.path(), 0, spec.checkpoints, settings, first,
-                               std::move(arrays), troubles);
+  CheckpointWriter checkpoints(CheckpointFiles(directory.path(), 0, settings), spec.checkpoints,
+                               first, std::move(arrays), troubles);
   loop.checkpoint = [&](std::uint64_t steps, const std::function<void()>& await_weights) {
     return checkpoints.after(steps, await_weights);
   };

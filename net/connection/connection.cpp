@@ -71,15 +71,10 @@ void Connection::grant() {
   queue_.urgent(Outgoing::of(FrameKind::grant, clock_ns()));
 }
 
-void Connection::tell_window(std::size_t bytes) {
-  Outgoing frame = Outgoing::of(FrameKind::window, clock_ns());
-  frame.header.step = bytes;
-  queue_.urgent(std::move(frame));
-}
-
-void Connection::tell_pace(std::uint64_t pace) {
-  Outgoing frame = Outgoing::of(FrameKind::pace, clock_ns());
-  frame.header.step = pace;
+void Connection::tell(FrameKind kind, std::uint64_t step, std::uint32_t parameter) {
+  Outgoing frame = Outgoing::of(kind, clock_ns());
+  frame.header.step = step;
+  frame.header.parameter = parameter;
   queue_.urgent(std::move(frame));
 }
 
@@ -234,6 +229,8 @@ bool Connection::receive_frame() {
     case FrameKind::release:
     case FrameKind::window:
     case FrameKind::pace:
+    case FrameKind::checkpoint:
+    case FrameKind::snapshot:
       break;
     default:
       throw refused(name_of(header.kind) + " during the run");
@@ -292,14 +289,14 @@ void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_
       if (header.step > report_limit || report_.size() + header.step > report_limit)
         throw ProtocolError("it has more than " + std::to_string(report_limit) + " bytes");
       if (header.step == 0)
-        owner_.notice(link_.rank, {FrameKind::report, 0, std::exchange(report_, {})});
+        owner_.notice(link_.rank, {FrameKind::report, 0, 0, std::exchange(report_, {})});
       break;
     case FrameKind::goodbye:
       link_.socket.acknowledge();  // The peer waits for this acknowledgement to check its counters.
-      owner_.notice(link_.rank, {header.kind, 0, {}});
+      owner_.notice(link_.rank, {header.kind, 0, 0, {}});
       break;
-    default:  // heartbeat, done, ask, release, window, pace.
-      owner_.notice(link_.rank, {header.kind, header.step, {}});
+    default:  // heartbeat, done, ask, release, window, pace, checkpoint, snapshot.
+      owner_.notice(link_.rank, {header.kind, header.step, header.parameter, {}});
       break;
   }
 }

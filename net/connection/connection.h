@@ -35,8 +35,10 @@ struct Reservation {
 struct Notice {
   FrameKind kind = FrameKind::heartbeat;
   std::uint64_t value = 0;  ///< Bytes of a `window`, bytes a second of a `pace`; of a heartbeat
-                            ///< how far the peer has got (Progress::count).
-  std::string text;         ///< The whole text of a `report`.
+                            ///< how far the peer has got (Progress::count); steps of a `checkpoint`
+                            ///< or `snapshot`.
+  std::uint32_t number = 0;  ///< The signal of those two.
+  std::string text;          ///< The whole text of a `report`.
 };
 
 /// A connection calls its owner through this interface, from its two threads.
@@ -109,15 +111,13 @@ class Connection {
   void grant_weights() { queue_.grant_weights(); }  ///< This side may send weights now.
   /// Another connection should send weights first.
   void want_weights_turn() { queue_.want_weights_turn(); }
-  /// Tells the peer the window that this side has found, in bytes (ReceiveWindow::own).
-  void tell_window(std::size_t bytes);
-  /// Tells the peer how many bytes a second to send over each of its connections at most; 0: as
-  /// many as it can.
-  void tell_pace(std::uint64_t pace);
   /// Sends at most so many bytes a second over this connection; 0: as many as it can. Does nothing
   /// over loopback, where there is no link to share.
   void keep_pace(std::uint64_t pace);
   std::optional<Flow> flow() const { return link_.socket.flow(); }
+  /// Sends a frame of a kind that has no payload, ahead of weights and gradients. PROTOCOL.md says
+  /// what the kind puts into the header's fields `step` and `parameter`.
+  void tell(FrameKind kind, std::uint64_t step, std::uint32_t parameter = 0);
   /// Tells the peer, behind all weights and gradients, that no gradient will follow.
   void done();
   /// Sends the report, unless it is empty, and a goodbye behind everything that is queued and will

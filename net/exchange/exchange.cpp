@@ -10,8 +10,6 @@
 namespace duplex::net {
 namespace {
 
-/// Time between two looks of a wait at whether something is overdue.
-constexpr std::chrono::milliseconds look_every{50};
 /// Time that a failing rank gives its `abort` to reach the peers.
 constexpr std::chrono::milliseconds last_words{1000};
 
@@ -45,12 +43,13 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
       trace_(spec_.trace_steps),
       progress_(rank_, topology_.size),
       peers_(rank_, topology_.size),
-      incoming_(map_, spans_, rank_),
+      incoming_(map_, spans_, rank_, spec_.first_step),
       flow_(topology_, rank_, spec_.semaphore, is_paced(spec_), peers_),
       context_{spec_,     spans_, topology_,
                rank_,     map_,   peers_,
                progress_, trace_, [this](const std::exception_ptr& cause) { fail(cause); }},
-      pushed_(spans_.size(), 0) {
+      step_(spec_.first_step),
+      pushed_(spans_.size(), spec_.first_step) {
   if (topology_.workers().empty())
     throw Error("a run without a worker: give it one more rank", Exit::usage);
   for (const Span& span : spans_)
@@ -160,6 +159,29 @@ void ParameterExchange::end() {
   flow_.step_ended();
 }
 
+// ---- Checkpoints.
+
+/// Every rank passes a new call on to all of its peers, ahead of the gradients and weights that it
+/// sends next. So a rank has heard of it from whoever owns the weights that it trains on then.
+void ParameterExchange::call_checkpoint(const CheckpointCall& call) {
+  if (!calls_.add(call)) return;
+  peers_.for_each([&](Connection& connection) {
+    connection.tell(FrameKind::checkpoint, call.steps, static_cast<std::uint32_t>(call.signal));
+  });
+}
+
+void ParameterExchange::ask_for_checkpoint(int signal) {
+  Connection* first = peers_.connection(topology_.workers().front());
+  if (first != nullptr) first->tell(FrameKind::checkpoint, 0, static_cast<std::uint32_t>(signal));
+}
+
+void ParameterExchange::order_snapshot(const CheckpointCall& call) {
+  peers_.for_each([&](Connection& connection) {
+    if (!topology_.is_worker(connection.peer()))
+      connection.tell(FrameKind::snapshot, call.steps, static_cast<std::uint32_t>(call.signal));
+  });
+}
+
 /// Adds an event of the step that the training thread is in to the trace.
 void ParameterExchange::note(TraceEvent::Kind kind, std::uint32_t parameter, std::uint32_t chunk,
                              std::int64_t from, std::int64_t to) {
@@ -243,6 +265,21 @@ void ParameterExchange::notice(int peer, Notice notice) {
       refuse_unless(server_ && server_->release_turn(peer),
                     "it never had the turn that it gives back");
       break;
+    case FrameKind::checkpoint:
+      refuse_unless(!is_async(), "an asynchronous run has no common step");
+      if (notice.value == 0) {
+        refuse_unless(rank_ == topology_.workers().front(), "this rank calls for none");
+        calls_.ask(static_cast<int>(notice.number));
+      } else {
+        call_checkpoint({notice.value, static_cast<int>(notice.number)});
+      }
+      break;
+    case FrameKind::snapshot:
+      refuse_unless(spec_.snapshot && peer == topology_.workers().front(),
+                    "this rank takes no snapshot for it");
+      calls_.take(notice.value);
+      spec_.snapshot({notice.value, static_cast<int>(notice.number)});
+      break;
     case FrameKind::window:
       flow_.hear_window(peer, notice.value);
       break;
@@ -311,90 +348,6 @@ std::exception_ptr ParameterExchange::trouble_with(std::size_t p, bool overdue,
         "rank " + std::to_string(rank_) + " waited in vain for its own share of " + spans_[p].name,
         Exit::timed_out));
   return nullptr;
-}
-
-// ---- The end of a run: the last weights, reports, goodbyes, and the ledger against the kernel.
-
-std::vector<std::string> ParameterExchange::finish(const Report& report) {
-  if (is_worker()) {
-    await_last_weights();
-  } else {
-    wait_for_goodbyes();
-    if (is_async()) server_->copy_own_weights();
-  }
-  std::string own;
-  if (report) {
-    wait_until_idle();
-    own = report();
-  }
-  peers_.for_each([&](Connection& connection) {
-    if (peers_.lost(connection.peer())) return;
-    connection.part(connection.peer() == topology_.coordinator() ? own : std::string());
-  });
-  wait_for_goodbyes();
-  const Deadline deadline = Clock::now() + spec_.timeout;
-  peers_.for_each([&](Connection& connection) {
-    if (peers_.lost(connection.peer())) return;
-    if (!connection.wait_until_sent(deadline))
-      throw Error(connection.peer_name() + " does not take this rank's goodbye", Exit::timed_out);
-    counted_.push_back(connection.check_counters(deadline));
-  });
-  peers_.finish();
-  finished_ = true;
-  try {
-    ledger_.close();
-  } catch (const Error& error) {  // The training is whole without its books.
-    ledger_trouble_ = error.what();
-  }
-  if (rank_ != topology_.coordinator()) return {};
-  std::vector<std::string> reports = peers_.reports();
-  reports[static_cast<std::size_t>(rank_)] = std::move(own);
-  return reports;
-}
-
-/// In an asynchronous run it also tells the owners that this worker pushes no more, and waits for
-/// the weights that they send when no worker pushes any more.
-void ParameterExchange::await_last_weights() {
-  if (!is_worker() || has_last_weights_) return;
-  await_all();
-  if (is_async()) {
-    incoming_.expect_all(step_ + 1);
-    peers_.for_each([this](Connection& connection) {
-      if (topology_.is_owner(connection.peer())) connection.done();
-    });
-    if (server_) server_->done(rank_, false);
-    await_all();
-  }
-  has_last_weights_ = true;
-}
-
-/// Waits until all frames are out, so that the ledger has everything that this rank sent.
-void ParameterExchange::wait_until_idle() {
-  const Deadline deadline = Clock::now() + spec_.timeout;
-  peers_.for_each([&](Connection& connection) {
-    if (!peers_.lost(connection.peer())) connection.wait_until_idle(deadline);
-  });
-}
-
-/// This ends in any case: every peer sends heartbeats until its goodbye, or its connection fails.
-void ParameterExchange::wait_for_goodbyes() {
-  while (!peers_.wait_for_goodbyes(look_every)) {
-    const std::exception_ptr trouble = server_ ? server_->trouble() : nullptr;
-    if (trouble)
-      fail(trouble);
-    else if (!is_worker())
-      ledger_.flush();
-  }
-  peers_.check();
-}
-
-/// The frames of the trace come from the ledger.
-std::vector<TraceEvent> ParameterExchange::trace() {
-  std::vector<TraceEvent> events = trace_.events();
-  ledger_.flush(true);
-  const std::vector<TraceEvent> frames = trace_of(ledger_.records(), spec_.trace_steps);
-  events.insert(events.end(), frames.begin(), frames.end());
-  return events;
 }
 
 }  // namespace duplex::net

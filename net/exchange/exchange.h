@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/exchange.h"
+#include "net/exchange/checkpoint_calls.h"
 #include "net/exchange/flow_control.h"
 #include "net/exchange/incoming_weights.h"
 #include "net/exchange/parameter_server.h"
@@ -28,11 +29,11 @@ Fingerprint fingerprint_of(const std::string& text, const std::vector<Span>& spa
 
 /// A run from its first weights to its last, seen from one rank.
 ///
-/// A worker calls begin, await, push and end, as core/exchange.h says, for steps 0, 1, ...; then
-/// await_last_weights and finish. On every rank, the weights of step 0 are those that the owners'
-/// spans held when the exchange was made. await may be called again for weights that have come
-/// already. A rank that only serves calls finish alone, which returns when every worker has
-/// finished.
+/// A worker calls begin, await, push and end, as core/exchange.h says, for steps 0, 1, ... or from
+/// ExchangeSpec::first_step on; then await_last_weights and finish. On every rank, the weights of
+/// the first step are those that the owners' spans held when the exchange was made. await may be
+/// called again for weights that have come already. A rank that only serves calls finish alone,
+/// which returns when every worker has finished.
 ///
 /// With join and split, the weights of step s + 1 are the update (3.2) of those of step s by the
 /// mean (3.12) of all workers' gradients, weighted by their samples and summed in rank order.
@@ -69,6 +70,30 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   /// for it as long as it says so once within every time-out. Any thread may call it.
   void progress_made() { progress_.made(); }
 
+  // Checkpoints of a synchronous run (docs/decisions/training.md). A worker calls for one between
+  // two steps, when it has trained `steps` of them, for two rounds later at least: no worker can
+  // be there before it has heard of the call.
+
+  /// Tells all ranks. Throws ProtocolError where too many calls are open.
+  void call_checkpoint(const CheckpointCall& call);
+  /// Takes the call for a checkpoint after so many steps.
+  std::optional<CheckpointCall> called_for(std::uint64_t steps) { return calls_.take(steps); }
+  /// A rank that only serves asks the first worker to call for one; `signal` as in the call.
+  void ask_for_checkpoint(int signal);
+  /// On the first worker: takes what was asked for.
+  std::optional<int> take_asked() { return calls_.take_asked(); }
+  /// On the first worker of a central server, after await_all, between two steps: the server takes
+  /// its snapshot now (ExchangeSpec::snapshot).
+  void order_snapshot(const CheckpointCall& call);
+  /// Copies the state of a chunk that this rank owns; `before`: as it was before its last update,
+  /// none where that was not kept (ExchangeSpec::keeps_before). Between two steps of a worker,
+  /// after await_all, and on a server within ExchangeSpec::snapshot, all chunks are of one step;
+  /// when a run has failed, of two at most, over all ranks, so that each rank has all its chunks of
+  /// the older one.
+  std::optional<ChunkState> state(std::size_t chunk, bool before = false) const {
+    return server_->state(chunk, before);
+  }
+
   /// Makes the report, any text of at most 256 MiB. It is called when all weights and gradients of
   /// this rank have been sent.
   using Report = std::function<std::string()>;
@@ -103,6 +128,9 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   const std::vector<ConnectionBytes>& connections() const { return counted_; }
 
  private:
+  /// Time between two looks of a wait at whether something is overdue.
+  static constexpr std::chrono::milliseconds look_every{50};
+
   struct Unstarted {};
   /// Does all but start threads, so that the destructor runs if one cannot be started.
   ParameterExchange(const ExchangeSpec& spec, std::vector<Span> spans, Mesh mesh, Unstarted);
@@ -139,6 +167,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   Ledger ledger_;
   TraceWindow trace_;
   Progress progress_;
+  CheckpointCalls calls_;
   Peers peers_;
   IncomingWeights incoming_;  ///< Used by a worker.
   FlowControl flow_;          ///< Used by peers_: the destructor stops all connections first.
@@ -149,7 +178,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
 
   // Used by the training thread, which changes step_ and in_step_ while nothing is being pushed;
   // the pushing thread reads these and uses pushed_ until end().
-  std::uint64_t step_ = 0;
+  std::uint64_t step_;
   bool in_step_ = false, has_last_weights_ = false, finished_ = false;
   std::vector<std::uint64_t> pushed_;  ///< By parameter: steps whose gradient was pushed.
 };

@@ -26,7 +26,8 @@ void FlowControl::start() {
 /// The workers of a dedicated server send to nobody else, so they need not know its window.
 void FlowControl::tell_window() {
   if (!trains_) return;
-  peers_.for_each([this](Connection& connection) { connection.tell_window(window_.own()); });
+  peers_.for_each(
+      [this](Connection& connection) { connection.tell(FrameKind::window, window_.own()); });
 }
 
 void FlowControl::hear_window(int peer, std::uint64_t bytes) {
@@ -56,7 +57,7 @@ void FlowControl::step_ended() {
   const std::uint64_t pace = rate < least_pace ? 0 : static_cast<std::uint64_t>(rate);
   if (pace == told_pace_) return;
   told_pace_ = pace;
-  peers_.for_each([pace](Connection& connection) { connection.tell_pace(pace); });
+  peers_.for_each([pace](Connection& connection) { connection.tell(FrameKind::pace, pace); });
   keep_pace(pace);
 }
 

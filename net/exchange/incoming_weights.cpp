@@ -2,8 +2,13 @@
 
 namespace duplex::net {
 
-IncomingWeights::IncomingWeights(const ShardMap& map, const std::vector<Span>& spans, int rank)
-    : map_(map), spans_(spans), rank_(rank), incoming_(map.chunks()), remaining_(spans.size()) {
+IncomingWeights::IncomingWeights(const ShardMap& map, const std::vector<Span>& spans, int rank,
+                                 std::uint64_t first_step)
+    : map_(map),
+      spans_(spans),
+      rank_(rank),
+      incoming_(map.chunks(), {first_step, Incoming::due}),
+      remaining_(spans.size()) {
   for (std::size_t p = 0; p < spans.size(); ++p) remaining_[p] = map.first(p + 1) - map.first(p);
 }
 

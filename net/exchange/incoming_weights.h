@@ -14,11 +14,13 @@
 namespace duplex::net {
 
 /// A parameter is complete when the weights of all its chunks are in the span and its last gradient
-/// has left this rank's memory. At first all weights are due, for step 0. Any thread may call it.
+/// has left this rank's memory. At first all weights are due, for the first step. Any thread may
+/// call it.
 class IncomingWeights {
  public:
   /// `map` and `spans` must outlive it. `rank` is this rank.
-  IncomingWeights(const ShardMap& map, const std::vector<Span>& spans, int rank);
+  IncomingWeights(const ShardMap& map, const std::vector<Span>& spans, int rank,
+                  std::uint64_t first_step = 0);
 
   /// The gradient of a parameter goes out, and weights for `step` are due for all its chunks. For
   /// each chunk that another rank owns, gradient_sent() is due, too.

@@ -38,6 +38,9 @@ StoreSpec ParameterServer::store_spec() {
   store.publish_together = !spec.overlap;
   store.optimiser = spec.optimiser;
   store.rate = spec.rate;
+  store.first_step = spec.first_step;
+  store.initial_state = spec.initial_state;
+  store.keeps_before = spec.keeps_before;
   // A central server bounds the gradients that it keeps, whatever the number of workers. A worker's
   // connection carries gradients alone to it, so one may wait for its turn while the others go on.
   // Between ranks that are both worker and owner a gradient must not wait: behind it may come new

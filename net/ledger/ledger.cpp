@@ -179,13 +179,19 @@ void Ledger::close() {
   if (!file_) throw Error("ledger " + path_ + " is incomplete: it cannot be written (disk full?)");
 }
 
+FrameBytes Ledger::bytes() const {
+  FrameBytes sum;
+  for (const Lane& lane : lanes_) {
+    sum.sent += lane.sent();
+    sum.received += lane.received();
+  }
+  return sum;
+}
+
 TrafficSummary Ledger::summary(std::uint64_t weight_bytes) const {
   TrafficSummary summary;
-  for (const Lane& lane : lanes_) {
-    const std::lock_guard<std::mutex> lock(lane.mutex_);
-    summary.bytes_sent += lane.sent_;
-    summary.bytes_received += lane.received_;
-  }
+  summary.bytes_sent = bytes().sent;
+  summary.bytes_received = bytes().received;
   std::vector<StepTraffic> steps = traffic_by_step(records_, waits_);
   if (steps.size() > 1) steps.erase(steps.begin());
   std::vector<double> sent, received, t_comm, wire, exposed;

@@ -77,6 +77,11 @@ struct TrafficSummary {
 std::vector<StepTraffic> traffic_by_step(const std::vector<FrameRecord>& records,
                                          const std::vector<Interval>& waits);
 
+/// Bytes of all frames, with headers.
+struct FrameBytes {
+  std::uint64_t sent = 0, received = 0;
+};
+
 class Ledger {
  public:
   /// Steps whose records are kept for the summary; older records are only in the file and the sums.
@@ -115,6 +120,7 @@ class Ledger {
   /// Flushed records of weights and gradients in the window.
   const std::vector<FrameRecord>& records() const { return records_; }
   const CoordinatorTime& coordinator_time() const { return time_; }
+  FrameBytes bytes() const;  ///< So far. Any thread may call it once all lanes are there.
   /// `weight_bytes`: bytes of the whole model's weights.
   TrafficSummary summary(std::uint64_t weight_bytes) const;
 

@@ -6,11 +6,11 @@
 
 #include "core/clock.h"
 #include "core/list_text.h"
+#include "net/rendezvous/talk.h"
 
 namespace duplex::net {
 namespace {
 
-constexpr std::uint64_t payload_limit = 8192;
 constexpr int round_trips = 8;
 constexpr const char* same_nodefile =
     "give every rank the same nodefile, and each its own line's number as its index";
@@ -31,9 +31,6 @@ struct Response {
 struct Accept {
   std::int64_t epoch_ns = 0;
   Digest proof{};
-};
-struct Reject {
-  std::string reason;
 };
 struct Pong {
   std::int64_t clock_ns = 0;
@@ -70,37 +67,17 @@ void describe(Fields& f, Accept& m) {
   f.raw(m.proof);
 }
 template <class Fields>
-void describe(Fields& f, Reject& m) {
-  f.text(m.reason);
-}
-template <class Fields>
 void describe(Fields& f, Pong& m) {
   f.number(m.clock_ns);
 }
 
 using Bytes = std::vector<std::uint8_t>;
 
-template <class Message>
-Bytes payload_of(Message message) {
-  PayloadWriter writer;
-  describe(writer, message);
-  return writer.take();
-}
-
-template <class Message>
-Message parse(const Bytes& payload) {
-  Message message;
-  PayloadReader reader(payload.data(), payload.size());
-  describe(reader, message);
-  reader.done();
-  return message;
-}
-
 /// Everything that both sides have said so far. A proof covers all of it, so that none of it can be
 /// exchanged for something said in another handshake.
 std::string transcript(const char* side, const Bytes& hello, const Bytes& challenge,
                        const Bytes& last) {
-  std::string text = "duplex 2 ";
+  std::string text = "duplex 3 ";
   text += side;
   text += '\0';
   for (const Bytes* part : {&hello, &challenge, &last}) text.append(part->begin(), part->end());
@@ -123,84 +100,6 @@ std::string shortened(const std::string& text) {
 std::string quoted(const Fingerprint& fingerprint) {
   return "'" + shortened(fingerprint.text) + "' [" + short_hex(fingerprint.digest) + "]";
 }
-
-/// Sends and receives the handshake's frames, one by one, and records them.
-class Talk {
- public:
-  Talk(Socket& socket, Deadline deadline) : socket_(socket), deadline_(deadline) {}
-
-  void send(FrameKind kind, const Bytes& payload, std::uint64_t step = 0) {
-    FrameHeader header;
-    header.kind = kind;
-    header.step = step;
-    header.length = payload.size();
-    const HeaderBytes bytes = encode(header);
-    const std::int64_t first = clock_ns();
-    socket_.write_all(bytes.data(), bytes.size(), payload.data(), payload.size(), deadline_,
-                      "shaking hands");
-    record(header, true, first);
-  }
-
-  /// Returns the next frame's payload; it must be of `kind`. A reject is thrown as Mismatch.
-  Bytes receive(FrameKind kind, std::uint64_t step = 0) {
-    HeaderBytes bytes;
-    socket_.read_exact(bytes.data(), bytes.size(), deadline_, "shaking hands");
-    const std::int64_t first = clock_ns();
-    const FrameHeader header = decode(bytes);
-    if (header.magic != frame_magic)
-      throw ProtocolError(socket_.peer() + " does not speak Duplex's protocol");
-    if (header.length > payload_limit)
-      throw ProtocolError(socket_.peer() + " sent a " + name_of(header.kind) + " of " +
-                          std::to_string(header.length) + " bytes");
-    Bytes payload(header.length);
-    socket_.read_exact(payload.data(), payload.size(), deadline_, "shaking hands");
-    record(header, false, first);
-    // Every version can read another's reject, and nothing else of it.
-    if (header.kind == FrameKind::reject) throw Mismatch(parse<Reject>(payload).reason, true);
-    if (header.version != protocol_version) {
-      const std::string message =
-          socket_.peer() + " speaks version " + std::to_string(header.version) +
-          " of the protocol, " + socket_.local_address() + " version " +
-          std::to_string(protocol_version) + ": build every rank from the same source";
-      reject(message);
-      throw Mismatch(message, false);
-    }
-    if (header.kind != kind || header.step != step)
-      throw ProtocolError(socket_.peer() + " sent a " + name_of(header.kind) + " where a " +
-                          name_of(kind) + " is due");
-    return payload;
-  }
-
-  /// The peer may be gone; telling it is a courtesy.
-  void reject(std::string reason) {
-    reason.resize(std::min<std::size_t>(reason.size(), PayloadReader::text_limit));
-    try {
-      send(FrameKind::reject, payload_of(Reject{reason}));
-    } catch (const NetworkError&) {
-    }
-  }
-
-  std::vector<FrameRecord> frames(int rank) {
-    for (FrameRecord& frame : frames_) frame.peer = rank;
-    return std::move(frames_);
-  }
-
- private:
-  void record(const FrameHeader& header, bool sent, std::int64_t first) {
-    FrameRecord record;
-    record.kind = header.kind;
-    record.step = header.step;
-    record.sent = sent;
-    record.bytes = header_bytes + header.length;
-    record.queued = record.first = first;
-    record.last = clock_ns();
-    frames_.push_back(record);
-  }
-
-  Socket& socket_;
-  Deadline deadline_;
-  std::vector<FrameRecord> frames_;
-};
 
 std::string settings_difference(const std::string& them, const Fingerprint& theirs,
                                 const std::string& us, const Fingerprint& ours) {

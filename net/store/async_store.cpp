@@ -28,6 +28,11 @@ AsyncStore::AsyncStore(const ShardMap& map, int rank, const StoreSpec& spec,
     slot->weights.assign(from, from + chunk.count);
     slot->state.assign(static_cast<std::size_t>(spec_.optimiser.states()),
                        Floats(chunk.count, 0.0F));
+    if (spec_.initial_state) {
+      std::vector<float*> state;
+      for (Floats& values : slot->state) state.push_back(values.data());
+      spec_.initial_state(index, state);
+    }
     slot->due.resize(receive_buffers_.size());
     slot->seen.resize(receive_buffers_.size());
     slots_[index] = std::move(slot);
@@ -114,6 +119,13 @@ void AsyncStore::read(std::size_t chunk, int worker, float* to) {
   const std::lock_guard<std::mutex> lock(slot.mutex);
   slot.seen[static_cast<std::size_t>(worker)] = slot.updates;
   std::copy(slot.weights.begin(), slot.weights.end(), to);
+}
+
+std::optional<ChunkState> AsyncStore::state(std::size_t chunk, bool before) const {
+  if (before) return std::nullopt;
+  Slot& slot = *slots_[chunk];
+  const std::lock_guard<std::mutex> lock(slot.mutex);
+  return ChunkState{slot.updates, slot.weights, slot.state};
 }
 
 void AsyncStore::done(int worker, bool lost) {

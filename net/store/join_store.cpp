@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <thread>
 #include <utility>
 
 #include "core/clock.h"
@@ -25,6 +26,12 @@ std::size_t longest_of(const ShardMap& map, int rank) {
   for (std::size_t i = 0; i < map.chunks(); ++i)
     if (map[i].owner == rank) longest = std::max(longest, map[i].count);
   return longest;
+}
+
+std::vector<float*> pointers_to(const std::vector<std::unique_ptr<float[]>>& arrays) {
+  std::vector<float*> pointers;
+  for (const std::unique_ptr<float[]>& array : arrays) pointers.push_back(array.get());
+  return pointers;
 }
 
 /// Does `work` and reports it to on_work, if there is one.
@@ -66,13 +73,15 @@ JoinStore::JoinStore(const ShardMap& map, int rank, const StoreSpec& spec,
     slot->contributions.resize(static_cast<std::size_t>(spec_.workers));
     for (int i = 0; i < (spec_.average ? 0 : spec_.optimiser.states()); ++i)
       slot->state.emplace_back(new float[map_[chunk].count]());
+    slot->step = spec_.first_step;
+    if (spec_.initial_state) spec_.initial_state(chunk, pointers_to(slot->state));
     slots_[chunk] = std::move(slot);
   }
 }
 
 void JoinStore::publish_initial() {
   for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk)
-    if (slots_[chunk]) publish_one(chunk, 0);
+    if (slots_[chunk]) publish_one(chunk, spec_.first_step);
 }
 
 JoinStore::Slot& JoinStore::due(std::size_t chunk, int worker, std::uint64_t step) const {
@@ -253,9 +262,12 @@ void JoinStore::add(std::size_t count, Slot& slot, Contribution& contribution) {
 }
 
 void JoinStore::update_weights(const Chunk& chunk, Slot& slot) {
+  if (spec_.keeps_before) {
+    if (!slot.before) slot.before.emplace();
+    copy_state(chunk.index, slot, *slot.before);
+  }
   const OptimiserStep step{spec_.optimiser, spec_.rate.at(slot.step), slot.step + 1};
-  std::vector<float*> state;
-  for (const Floats& values : slot.state) state.push_back(values.get());
+  const std::vector<float*> state = pointers_to(slot.state);
   const float* gradient = slot.borrowed_sum != nullptr ? slot.borrowed_sum : slot.sum.get();
   float* weights = weights_of(chunk);
   if (spec_.average) {
@@ -272,6 +284,31 @@ void JoinStore::turn_has_come(std::size_t freed_bytes) {
   const std::lock_guard<std::mutex> lock(room_mutex_);
   early_used_ -= freed_bytes;
   room_.notify_all();
+}
+
+std::optional<ChunkState> JoinStore::state(std::size_t chunk, bool before) const {
+  const Slot& slot = *slots_[chunk];
+  std::unique_lock<std::mutex> lock(slot.mutex);
+  while (slot.busy) {  // A thread adds or updates, for a moment.
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
+  if (before) return slot.before;
+  std::optional<ChunkState> copy(std::in_place);
+  copy_state(chunk, slot, *copy);
+  return copy;
+}
+
+/// Reuses the memory of `to`.
+void JoinStore::copy_state(std::size_t chunk, const Slot& slot, ChunkState& to) const {
+  const std::size_t count = map_[chunk].count;
+  to.step = slot.step;
+  const float* weights = weights_of(map_[chunk]);
+  to.weights.assign(weights, weights + count);
+  to.optimiser.resize(slot.state.size());
+  for (std::size_t i = 0; i < slot.state.size(); ++i)
+    to.optimiser[i].assign(slot.state[i].get(), slot.state[i].get() + count);
 }
 
 void JoinStore::stop() {

@@ -29,6 +29,7 @@ class JoinStore final : public Store {
   /// sends; it orders a sender's last read before the update.
   void sent(std::size_t chunk) override;
   void done(int, bool) override {}
+  std::optional<ChunkState> state(std::size_t chunk, bool before) const override;
   void stop() override;
   std::optional<Overdue> overdue(Clock::duration allowed) const override;
 
@@ -43,9 +44,9 @@ class JoinStore final : public Store {
   };
   struct Slot {
     /// Guards all below, with one exception: while `busy` is set, `sum`, `borrowed_sum`, `state`,
-    /// the weights, and contributions that are `here` belong to the thread that set it, which adds
-    /// and updates without the lock. The threads of connections, the one of local gradients and
-    /// those that wait take it, and take no other lock meanwhile.
+    /// `before`, the weights, and contributions that are `here` belong to the thread that set it,
+    /// which adds and updates without the lock. The threads of connections, the one of local
+    /// gradients and those that wait take it, and take no other lock meanwhile.
     mutable std::mutex mutex;
     std::uint64_t step = 0;  ///< Step of the published weights.
     std::vector<Contribution> contributions;
@@ -55,6 +56,7 @@ class JoinStore final : public Store {
     BufferPool::Buffer sum;
     const float* borrowed_sum = nullptr;  ///< The sum so far is one borrowed gradient.
     std::vector<Floats> state;            ///< The optimiser's state.
+    std::optional<ChunkState> before;     ///< With keeps_before: before the last update.
     Clock::time_point since;              ///< Time of this step's first contribution.
     bool open = false;                    ///< There is a first contribution.
   };
@@ -65,6 +67,7 @@ class JoinStore final : public Store {
   void advance(std::size_t chunk);
   void add(std::size_t count, Slot& slot, Contribution& contribution);
   void update_weights(const Chunk& chunk, Slot& slot);
+  void copy_state(std::size_t chunk, const Slot& slot, ChunkState& to) const;
   void publish(std::size_t chunk, std::uint64_t step);
   void publish_one(std::size_t chunk, std::uint64_t step);
   float* weights_of(const Chunk& chunk) const { return weights_[chunk.parameter] + chunk.offset; }

@@ -48,6 +48,13 @@ inline std::size_t early_room(std::size_t owned, std::size_t least) {
   return std::max(owned, least);
 }
 
+/// All that an owner has of one chunk between two steps.
+struct ChunkState {
+  std::uint64_t step = 0;                     ///< Step that the weights are for.
+  std::vector<float> weights;                 ///< Chunk::count of them.
+  std::vector<std::vector<float>> optimiser;  ///< OptimiserSpec::states() of that size each.
+};
+
 struct StoreSpec {
   Sync sync = Sync::join;
   int workers = 1;
@@ -65,6 +72,12 @@ struct StoreSpec {
   bool publish_together = false;
   OptimiserSpec optimiser;
   LearningRate rate;
+  /// Step of the weights that a synchronous store begins with.
+  std::uint64_t first_step = 0;
+  /// A synchronous store keeps each chunk as it was before its last update, too.
+  bool keeps_before = false;
+  /// Fills in a chunk's part of the optimiser's state, which is zero before. May be empty.
+  std::function<void(std::size_t chunk, const std::vector<float*>& state)> initial_state;
   /// Bytes that early gradients, which came before their turn, may take up; beyond it, reserve()
   /// waits.
   std::size_t early_bytes = 0;
@@ -93,8 +106,8 @@ struct Publication {
 class Store {
  public:
   static constexpr int every_worker = -1;
-  /// Called for step 0 by publish_initial(), then by whichever thread completes an update, outside
-  /// the store's locks.
+  /// Called for the first step by publish_initial(), then by whichever thread completes an update,
+  /// outside the store's locks.
   using Publish = std::function<void(const Publication&)>;
   using Time = Clock::time_point;
 
@@ -121,6 +134,10 @@ class Store {
   /// would be due, so that all ranks end with the same. This rank's own worker gets them last,
   /// since it says goodbye when it has them.
   virtual void done(int worker, bool lost) = 0;
+
+  /// Copies the state of a chunk that this rank owns, as it is between two updates; `before`: as it
+  /// was before the last one, and none where that was not kept. Any thread may call it at any time.
+  virtual std::optional<ChunkState> state(std::size_t chunk, bool before = false) const = 0;
 
   /// Ends all waiting in reserve() for good.
   virtual void stop() = 0;

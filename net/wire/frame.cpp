@@ -81,6 +81,10 @@ std::string name_of(FrameKind kind) {
       return "ping";
     case FrameKind::pong:
       return "pong";
+    case FrameKind::offer:
+      return "offer";
+    case FrameKind::resume:
+      return "resume";
     case FrameKind::weights:
       return "weights";
     case FrameKind::gradient:
@@ -105,6 +109,10 @@ std::string name_of(FrameKind kind) {
       return "window";
     case FrameKind::pace:
       return "pace";
+    case FrameKind::checkpoint:
+      return "checkpoint";
+    case FrameKind::snapshot:
+      return "snapshot";
   }
   return "kind " + std::to_string(static_cast<unsigned>(kind));
 }

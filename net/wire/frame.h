@@ -15,7 +15,7 @@
 namespace duplex::net {
 
 constexpr std::uint32_t frame_magic = 0x4c505844;  ///< "DXPL" on the wire.
-constexpr std::uint16_t protocol_version = 2;
+constexpr std::uint16_t protocol_version = 3;
 
 enum class FrameKind : std::uint16_t {
   // Kinds of the handshake, in its order.
@@ -26,6 +26,8 @@ enum class FrameKind : std::uint16_t {
   reject = 5,
   ping = 6,
   pong = 7,
+  offer = 8,
+  resume = 9,
   // Kinds of the run.
   weights = 16,
   gradient = 17,
@@ -39,6 +41,8 @@ enum class FrameKind : std::uint16_t {
   release = 25,
   window = 26,
   pace = 27,
+  checkpoint = 28,
+  snapshot = 29,
 };
 
 /// Returns the kind's name, such as "weights", or "kind 77" for one that is none.

@@ -2,6 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -40,9 +41,11 @@ class TrainingRuns : public ::testing::Test {
                                         const std::vector<std::string>& more) const {
     // `local` takes no directory that has been used.
     if (command == "local") std::filesystem::remove_all(folder_ / name);
-    std::vector<std::string> all{
-        command,     "--net", "lenet",   "--datadir",          data, "--logdir", folder_ / name,
-        "--threads", "1",     "--batch", std::to_string(batch)};
+    std::vector<std::string> all{command,    "--datadir",    data,
+                                 "--logdir", folder_ / name, "--threads",
+                                 "1",        "--batch",      std::to_string(batch)};
+    if (std::find(more.begin(), more.end(), "--net") == more.end())
+      all.insert(all.end(), {"--net", "lenet"});
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -54,17 +57,19 @@ class TrainingRuns : public ::testing::Test {
     return read_weights(folder_ / (name + "/checkpoint.safetensors"));
   }
 
+  /// Starts all ranks of a training. `keep`: what is in its directory stays.
   std::vector<Process> start(const std::string& name, int ranks, int batch,
-                             const std::vector<std::string>& more) const {
-    std::filesystem::remove_all(folder_ / name);
+                             const std::vector<std::string>& more, bool keep = false) const {
+    if (!keep) std::filesystem::remove_all(folder_ / name);
     std::string nodes;
     for (int port : free_ports(ranks)) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
     write_text(folder_ / (name + ".nodes"), nodes);
     std::vector<Process> processes;
     for (int rank = 0; rank < ranks; ++rank) {
       std::vector<std::string> own = more;
-      for (const char* flag : {"--job", "--timeout"})
-        own.insert(own.end(), {flag, flag[2] == 'j' ? name : "20"});
+      own.insert(own.end(), {"--job", name});
+      if (std::find(more.begin(), more.end(), "--timeout") == more.end())
+        own.insert(own.end(), {"--timeout", "20"});
       own.insert(own.end(),
                  {"--nodefile", folder_ / (name + ".nodes"), "--index", std::to_string(rank)});
       processes.emplace_back(arguments("dist", name, batch, own));

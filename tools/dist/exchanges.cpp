@@ -2,20 +2,17 @@
 
 #include "layers/exchange/averaging_exchange.h"
 #include "layers/exchange/host_staging.h"
-#include "layers/exchange/local_exchange.h"
 #include "layers/exchange/strict_exchange.h"
 
 namespace duplex::tools {
 
 Exchanges make_exchanges(const DistSpec& spec, Network* network, HostParameters& host,
-                         net::ParameterExchange& wire, std::uint64_t steps) {
+                         net::ParameterExchange& wire, Exchange* own, std::uint64_t steps) {
   Exchanges made;
   if (network != nullptr && spec.parallel.average == 0) {
     made.push_back(std::make_unique<HostStaging>(*network, host, wire));
   } else if (network != nullptr) {
-    made.push_back(std::make_unique<LocalExchange>(*network, spec.training.optimiser,
-                                                   spec.training.rate, Updates::each));
-    made.push_back(std::make_unique<AveragingExchange>(*network, host, wire, *made.back(),
+    made.push_back(std::make_unique<AveragingExchange>(*network, host, wire, *own,
                                                        spec.parallel.average, steps));
   }
   if (!spec.parallel.overlap) {

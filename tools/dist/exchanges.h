@@ -15,9 +15,9 @@ namespace duplex::tools {
 /// uses the wire itself.
 using Exchanges = std::vector<std::unique_ptr<Exchange>>;
 
-/// `network` is null for a replay. `steps`: of the whole run. All arguments must outlive the
-/// result.
+/// `network` is null for a replay. `own`: with --average, the exchange that updates the worker's
+/// own weights, by Updates::each. `steps`: of the whole run. All arguments must outlive the result.
 Exchanges make_exchanges(const DistSpec& spec, Network* network, HostParameters& host,
-                         net::ParameterExchange& wire, std::uint64_t steps);
+                         net::ParameterExchange& wire, Exchange* own, std::uint64_t steps);
 
 }  // namespace duplex::tools

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "layers/checkpoint.h"
+#include "tools/checkpoint/stop_signals.h"
 #include "tools/dist/exchanges.h"
 #include "tools/dist/statistics_report.h"
 #include "tools/run_directory/dist_report.h"
@@ -38,7 +39,9 @@ Rank::Rank(DistSpec spec)
     claims.emplace_back(config_file);
     later.insert(later.end(), {metrics_file, accuracy_file, checkpoint_file, summary_file});
   }
-  directory_.emplace(spec_.training.logdir, command, spec_.training.model.net, claims, later);
+  directory_.emplace(spec_.training.logdir, command, spec_.training.model.net, claims, later,
+                     spec_.training.resume);
+  if (spec_.parallel.sync != net::Sync::none && !replays()) prepare_checkpoints();
 }
 
 /// Fills in the weights to start from. Returns what ranks compare of them, a digest of these
@@ -93,6 +96,9 @@ void Rank::prepare_network() {
   network_->observe(tracing_.observer());
   network_->initialise(training.seed);
   if (!training.weights.empty()) load_checkpoint(training.weights, *network_);
+  if (spec_.parallel.average > 0)
+    own_updates_ = std::make_unique<LocalExchange>(*network_, training.optimiser, training.rate,
+                                                   Updates::each);
 }
 
 std::string Rank::device_line() const {
@@ -113,22 +119,33 @@ void Rank::write_config() const {
 
 // ---- The run.
 
-void Rank::run() {
+int Rank::run() {
   spec_.mesh.log(device_line());
   net::ExchangeSpec exchange = spec_.exchange();
   exchange.ledger_path = directory_->file(ledger_file(spec_.rank()));
   net::Mesh mesh = net::Mesh::join(spec_.mesh);
+  if (spec_.training.resume) first_ = go_on(mesh, exchange);
   if (trains() && leads()) write_config();  // A run whose ranks never met leaves nothing.
+  std::optional<StopSignals> signals;
+  if (checkpoints_) {
+    signals.emplace();
+    exchange.snapshot = [this](const net::CheckpointCall& call) { checkpoints_->snapshot(call); };
+    exchange.while_serving = [this] { checkpoints_->pass_signals_on(); };
+    exchange.keeps_before = checkpoints_->wanted();
+  }
   net::ParameterExchange wire(exchange, host_.spans(), std::move(mesh));
-  if (trains()) {
-    train_rank(wire);
-  } else {
-    serve(wire);
+  if (checkpoints_) checkpoints_->attach(wire);
+  try {
+    return trains() ? train_rank(wire) : serve(wire);
+  } catch (const Error&) {
+    if (checkpoints_) checkpoints_->rescue();
+    throw;
   }
 }
 
-void Rank::serve(net::ParameterExchange& wire) {
+int Rank::serve(net::ParameterExchange& wire) {
   std::vector<std::string> reports = wire.finish(tracing_.report(wire));
+  if (checkpoints_ && checkpoints_->stopped()) return stopped();
   spoilt_ = host_.not_finite();
   keep_without_the_first_worker(wire, take_statistics(reports));
   note_ledger(wire);
@@ -136,15 +153,22 @@ void Rank::serve(net::ParameterExchange& wire) {
   RunSummary summary = summary_of(wire);
   report_staleness(wire, summary);
   directory_->write(rank_file(spec_.rank()), text_of(summary));
+  if (checkpoints_) checkpoints_->settle();
   require_sound_weights({});
   troubles_.raise();
+  return 0;
 }
 
-void Rank::train_rank(net::ParameterExchange& wire) {
+int Rank::train_rank(net::ParameterExchange& wire) {
   const TrainingResult result = replays() ? replay(wire) : compute(wire);
   wire.await_last_weights();
+  if (checkpoints_ && checkpoints_->stopped()) {
+    wire.finish();
+    return stopped();
+  }
   spoilt_ = host_.not_finite();
   if (leads()) keep_trained(result.steps);
+  if (checkpoints_ && spoilt_.empty()) checkpoints_->finish(result.steps);
   std::vector<std::string> reports = wire.finish(report(wire));
   take_statistics(reports);
   note_ledger(wire);
@@ -158,20 +182,33 @@ void Rank::train_rank(net::ParameterExchange& wire) {
   if (leads()) accuracy = finish_leader(result, summary);
   std::fputs(tracing_.write(reports, *directory_, setup_.model).c_str(), stdout);
   directory_->write(rank_file(spec_.rank()), text_of(summary));
+  if (checkpoints_) checkpoints_->settle();
   require_sound_weights(accuracy);
   troubles_.raise();
+  return 0;
 }
 
 TrainingResult Rank::compute(net::ParameterExchange& wire) {
   const TrainingSpec& training = spec_.training;
-  datasets::BatchLoader loader(setup_.split.train,
-                               loader_options(training, spec_.share_of(spec_.rank())));
+  datasets::LoaderOptions reading = loader_options(training, spec_.share_of(spec_.rank()));
+  reading.first_step = first_;
+  datasets::BatchLoader loader(setup_.split.train, reading);
   Schedule schedule = schedule_of(training, loader);
+  if (first_ > schedule.steps)
+    throw Error("dist: the checkpoint of " + std::to_string(first_) +
+                    " steps is further than the " + std::to_string(schedule.steps) +
+                    " batches of this run: give more --batches or --epochs",
+                Exit::usage);
   if (spec_.parallel.average > 0) schedule.steps_per_round = spec_.parallel.average;
-  const Exchanges exchanges = make_exchanges(spec_, network_.get(), host_, wire, schedule.steps);
+  const Exchanges exchanges =
+      make_exchanges(spec_, network_.get(), host_, wire, own_updates_.get(), schedule.steps);
   LoopSpec loop = loop_spec(schedule);
+  if (checkpoints_)
+    loop.checkpoint = [this](std::uint64_t steps, const std::function<void()>& await_weights) {
+      return checkpoints_->after(steps, await_weights);
+    };
   if (leads()) {
-    tester_.emplace(*network_, setup_.split.test, *directory_, schedule, training.strict, 0,
+    tester_.emplace(*network_, setup_.split.test, *directory_, schedule, training.strict, first_,
                     troubles_, [&wire] { wire.progress_made(); });
     loop.test = [this](std::uint64_t steps) { tester_->test_between(steps); };
   }
@@ -188,7 +225,7 @@ TrainingResult Rank::replay(net::ParameterExchange& wire) {
   computation.observe(tracing_.observer());
   Schedule schedule;
   schedule.steps = schedule.epoch_samples = spec_.training.batches.value();
-  const Exchanges exchanges = make_exchanges(spec_, nullptr, host_, wire, schedule.steps);
+  const Exchanges exchanges = make_exchanges(spec_, nullptr, host_, wire, nullptr, schedule.steps);
   Exchange& exchange = exchanges.empty() ? wire : *exchanges.back();
   return train(computation, exchange, loop_spec(schedule), troubles_);
 }
@@ -196,6 +233,7 @@ TrainingResult Rank::replay(net::ParameterExchange& wire) {
 LoopSpec Rank::loop_spec(const Schedule& schedule) {
   LoopSpec loop;
   loop.schedule = schedule;
+  loop.first = first_;
   loop.rate = spec_.training.rate;
   loop.batch = spec_.share_of(spec_.rank()).count;
   loop.show = leads();
@@ -213,6 +251,7 @@ RunSummary Rank::summary_of(const net::ParameterExchange& wire) const {
   summary.rank = spec_.rank();
   summary.traffic = wire.traffic();
   summary.connections = wire.connections();
+  if (checkpoints_) summary.bytes_before = checkpoints_->bytes_before();
   summary.peak_memory_bytes = peak_memory_bytes();
   return summary;
 }
@@ -294,7 +333,7 @@ bool Rank::reports_statistics() const {
 }
 
 net::ParameterExchange::Report Rank::report(net::ParameterExchange& wire) const {
-  const net::ParameterExchange::Report trace = tracing_.report(wire);
+  net::ParameterExchange::Report trace = tracing_.report(wire);
   if (!reports_statistics()) return trace;
   return [this, trace] { return statistics_text(*network_) + (trace ? trace() : ""); };
 }

@@ -5,9 +5,11 @@
 #include <string>
 
 #include "layers/exchange/host_parameters.h"
+#include "layers/exchange/local_exchange.h"
 #include "layers/network.h"
 #include "net/exchange/exchange.h"
 #include "tools/dist/dist_spec.h"
+#include "tools/dist/rank_checkpoints.h"
 #include "tools/prediction/layer_times.h"
 #include "tools/run_directory/run_directory.h"
 #include "tools/run_directory/run_summary.h"
@@ -25,19 +27,23 @@ class Rank {
   /// the run directory. Throws Error.
   explicit Rank(DistSpec spec);
 
-  /// Meets the other ranks and takes part until the run ends; then writes the rank's files. Throws
-  /// Error as ParameterExchange and train() do, and if the trained weights are not finite.
-  void run();
+  /// Meets the other ranks and takes part until the run ends; then writes the rank's files. Returns
+  /// the program's exit code: 0, or 128 + the signal that ended the training with a checkpoint.
+  /// Throws Error as ParameterExchange and train() do, and if the trained weights are not finite.
+  int run();
 
  private:
   net::Fingerprint fill_host_parameters();
   net::Identity identity(net::Fingerprint start) const;
   void prepare_network();
+  void prepare_checkpoints();
   std::string device_line() const;
   void write_config() const;
 
-  void serve(net::ParameterExchange& wire);
-  void train_rank(net::ParameterExchange& wire);
+  std::uint64_t go_on(net::Mesh& mesh, net::ExchangeSpec& exchange);
+  int stopped();
+  int serve(net::ParameterExchange& wire);
+  int train_rank(net::ParameterExchange& wire);
   TrainingResult compute(net::ParameterExchange& wire);
   TrainingResult replay(net::ParameterExchange& wire);
   LoopSpec loop_spec(const Schedule& schedule);
@@ -68,12 +74,16 @@ class Rank {
   TrainingSetup setup_;
   HostParameters host_;
   RankTracing tracing_;
-  std::optional<RunDirectory> directory_;  ///< Set once the constructor is done.
-  LayerTimes times_;                       ///< For a replay.
-  std::unique_ptr<Device> device_;         ///< Null: a server, or a replay.
-  std::unique_ptr<Network> network_;       ///< Likewise.
-  Troubles troubles_;                      ///< Of metrics.csv and accuracy.csv.
-  std::optional<Tester> tester_;           ///< Set on the first worker.
+  std::optional<RunDirectory> directory_;       ///< Set once the constructor is done.
+  LayerTimes times_;                            ///< For a replay.
+  std::unique_ptr<Device> device_;              ///< Null: a server, or a replay.
+  std::unique_ptr<Network> network_;            ///< Likewise.
+  std::unique_ptr<LocalExchange> own_updates_;  ///< Only with --average, on a worker.
+  Troubles troubles_;                           ///< Of metrics.csv, accuracy.csv, checkpoints.
+  std::optional<RankCheckpoints> checkpoints_;  ///< Only a synchronous training has them.
+  net::ResumeOffer offer_;                      ///< With --resume.
+  std::uint64_t first_ = 0;                     ///< Steps that were trained before.
+  std::optional<Tester> tester_;                ///< Set on the first worker.
   std::string spoilt_;  ///< Name of a parameter, or of the first worker's statistic, that diverged.
 };
 

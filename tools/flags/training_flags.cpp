@@ -93,6 +93,12 @@ void TrainingFlags::add_to(CLI::App& app) {
   add_device_flags(app, spec.computing,
                    "; or replay:PROFILE, which waits as long as each layer of profile.json took, "
                    "or replay:SECONDS, a t_grad shared out by multiply-adds");
+  app.add_option("--checkpoint-every", checkpoint_every,
+                 "write a checkpoint every so many batches, or every 90s, 15m or 2h, and at the "
+                 "end; the last two are kept in the run directory. SIGUSR1 asks for one, and "
+                 "SIGINT and SIGTERM end the training with one");
+  app.add_flag("--resume", spec.resume,
+               "go on from the newest checkpoint in --logdir, or begin where there is none");
   app.parse_complete_callback([&app, this] {
     if (optimiser == "adam" && app.count("--lr") == 0) spec.rate.base = 0.001;
   });
@@ -101,12 +107,6 @@ void TrainingFlags::add_to(CLI::App& app) {
 void TrainingFlags::add_local_to(CLI::App& app) {
   app.add_flag("--profile", spec.profile,
                "seconds a layer, forward and backward, as a table and profile.json");
-  app.add_option("--checkpoint-every", checkpoint_every,
-                 "write a checkpoint every so many batches, or every 90s, 15m or 2h, and at the "
-                 "end; the last two are kept in the run directory. SIGUSR1 asks for one, and "
-                 "SIGINT and SIGTERM end the training with one");
-  app.add_flag("--resume", spec.resume,
-               "go on from the newest checkpoint in --logdir, or begin where there is none");
 }
 
 void TrainingFlags::resolve() {
@@ -118,11 +118,12 @@ void TrainingFlags::resolve() {
   if (spec.replays()) {
     if (!spec.batches || spec.batches == 0)
       throw Error("--device replay: say how many --batches", Exit::usage);
-    if (spec.accuracy || !spec.save.empty() || spec.profile) {
+    if (spec.accuracy || !spec.save.empty() || spec.profile || spec.checkpoints.any() ||
+        spec.resume)
       throw Error(
-          "--device replay computes nothing: no --accuracy, --test-every, --save or --profile",
+          "--device replay computes nothing: no --accuracy, --test-every, --save, --profile, "
+          "--checkpoint-every or --resume",
           Exit::usage);
-    }
   }
   if (!spec.epochs && !spec.batches) spec.epochs = 1;
   OptimiserSpec& update = spec.optimiser;

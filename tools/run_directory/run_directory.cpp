@@ -160,6 +160,21 @@ void RunDirectory::remove(const std::string& name) const {
   std::filesystem::remove(file(name), error);
 }
 
+void RunDirectory::set_aside(const std::string& name) const {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path from = file(name);
+  if (fs::file_size(from, error) == 0 || error) return;
+  for (int number = 1;; ++number) {
+    fs::path to = from;
+    to.replace_extension("." + std::to_string(number) + from.extension().string());
+    if (fs::exists(to, error)) continue;
+    fs::rename(from, to, error);
+    if (error) throw Error(from.string() + " cannot be renamed: " + error.message());
+    return;
+  }
+}
+
 void RunDirectory::write(const std::string& name, const std::string& content) const {
   write_file(file(name), content);
 }

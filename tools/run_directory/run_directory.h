@@ -34,6 +34,8 @@ class RunDirectory {
   /// Writes a whole file, or none.
   void write(const std::string& name, const std::string& content) const;
   void remove(const std::string& name) const;  ///< Does nothing where there is no such file.
+  /// Renames a file that holds something, "ledger-0.csv" to "ledger-0.1.csv", or .2, and so on.
+  void set_aside(const std::string& name) const;
 
  private:
   struct Claim {

@@ -45,6 +45,7 @@ struct RunSummary {
   std::optional<int> workers;
   std::optional<RankMode> mode;
   std::optional<net::TrafficSummary> traffic;  ///< None: local's.
+  net::FrameBytes bytes_before;  ///< Those of earlier parts of a training that went on.
   std::optional<std::vector<net::ConnectionBytes>> connections;
   std::optional<std::int64_t> peak_memory_bytes;
   std::optional<double> trained;         ///< Simulated seconds until the last gradient is applied.

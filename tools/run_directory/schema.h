@@ -151,6 +151,8 @@ void describe(Fields& f, RunSummary& s) {
   if (s.rank) {  // Every rank of several has traffic.
     if (!s.traffic) s.traffic.emplace();
     f.field("traffic", *s.traffic);
+    f.unless_zero("sent_before", s.bytes_before.sent);
+    f.unless_zero("received_before", s.bytes_before.received);
   }
   f.optional("connections", s.connections);
   f.optional("peak_memory_bytes", s.peak_memory_bytes);

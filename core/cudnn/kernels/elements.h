@@ -38,7 +38,7 @@ struct NotFinite {
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Floats<N> values = load<N>(from + i);
     bool finite = true;
-    for (int k = 0; k < N; ++k) finite = finite && values[k] - values[k] == 0.0F;
+    for (int k = 0; k < N; ++k) finite = finite && values[k] * 0.0F == 0.0F;
     if (!finite) *found = 1;
   }
 };

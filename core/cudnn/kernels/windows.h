@@ -146,7 +146,8 @@ struct MaxPool {
       const Floats<N> value = load<N>(x + plane.offset(row, column));
       const auto here = static_cast<Argmax>(in_window(window_of_pool, p.y, p.x, row, column));
       for (int k = 0; k < N; ++k) {
-        const bool wins = !any || value[k] > best[k] || value[k] != value[k];
+        const bool is_nan = value[k] != value[k];  // NOLINT(misc-redundant-expression)
+        const bool wins = !any || value[k] > best[k] || is_nan;
         best[k] = wins ? value[k] : best[k];
         first.of[k] = wins ? here : first.of[k];
       }

@@ -277,7 +277,7 @@ TEST(Connection, AbortGoesBeforeEverything) {
 TEST(Connection, TellsThePeerItsPace) {
   Bench bench;
   bench.connection->start();
-  bench.connection->tell_pace(12345678);
+  bench.connection->tell(FrameKind::pace, 12345678);
   const RawFrame told = receive_raw(bench.other);
   EXPECT_EQ(told.kind, 27);
   EXPECT_EQ(told.step, 12345678U);

@@ -1,0 +1,44 @@
+#include "net/exchange/checkpoint_calls.h"
+
+#include <algorithm>
+
+#include "net/wire/frame.h"
+
+namespace duplex::net {
+
+bool CheckpointCalls::add(const CheckpointCall& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (call.steps <= over_) return false;
+  const auto [entry, added] = open_.emplace(call.steps, call.signal);
+  if (!added) {
+    if (entry->second != 0 || call.signal == 0) return false;
+    entry->second = call.signal;
+    return true;
+  }
+  if (open_.size() > most_open) throw ProtocolError("too many checkpoints were called for");
+  return true;
+}
+
+std::optional<CheckpointCall> CheckpointCalls::take(std::uint64_t steps) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::optional<CheckpointCall> call;
+  const auto entry = open_.find(steps);
+  if (entry != open_.end()) call = CheckpointCall{entry->first, entry->second};
+  open_.erase(open_.begin(), open_.upper_bound(steps));
+  over_ = std::max(over_, steps);
+  return call;
+}
+
+void CheckpointCalls::ask(int signal) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  asked_ = std::max(asked_.value_or(0), signal);
+}
+
+std::optional<int> CheckpointCalls::take_asked() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::optional<int> asked;
+  asked.swap(asked_);
+  return asked;
+}
+
+}  // namespace duplex::net

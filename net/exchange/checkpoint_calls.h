@@ -1,0 +1,41 @@
+// The checkpoints that the ranks of a run have called for: after which step all of them write one,
+// and whether the training ends there.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace duplex::net {
+
+struct CheckpointCall {
+  std::uint64_t steps = 0;  ///< The steps that have been trained then.
+  int signal = 0;           ///< The signal by which a user ends the training there; 0: it goes on.
+};
+
+/// Any thread may call it.
+class CheckpointCalls {
+ public:
+  /// Calls that may be open at once, far more than ranks make that work as they should.
+  static constexpr std::size_t most_open = 64;
+
+  /// Notes a call. Returns whether it is new, so that the other ranks must hear of it; one for
+  /// steps that are over is the echo of an old one. Throws ProtocolError where too many are open.
+  bool add(const CheckpointCall& call);
+  /// Takes the call for a checkpoint after so many steps, which are over now.
+  std::optional<CheckpointCall> take(std::uint64_t steps);
+
+  /// A rank that trains nothing asks this one to call for a checkpoint.
+  void ask(int signal);
+  /// Takes what was asked for, the signal or 0.
+  std::optional<int> take_asked();
+
+ private:
+  std::mutex mutex_;                   ///< Guards all below; no other lock is taken meanwhile.
+  std::map<std::uint64_t, int> open_;  ///< Signals by steps.
+  std::uint64_t over_ = 0;             ///< The steps of the last take().
+  std::optional<int> asked_;
+};
+
+}  // namespace duplex::net

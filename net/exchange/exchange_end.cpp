@@ -1,0 +1,93 @@
+// The end of a run: the last weights, reports, goodbyes, and the ledger against the kernel.
+#include <utility>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "net/exchange/exchange.h"
+
+namespace duplex::net {
+
+std::vector<std::string> ParameterExchange::finish(const Report& report) {
+  if (is_worker()) {
+    await_last_weights();
+  } else {
+    wait_for_goodbyes();
+    if (is_async()) server_->copy_own_weights();
+  }
+  std::string own;
+  if (report) {
+    wait_until_idle();
+    own = report();
+  }
+  peers_.for_each([&](Connection& connection) {
+    if (peers_.lost(connection.peer())) return;
+    connection.part(connection.peer() == topology_.coordinator() ? own : std::string());
+  });
+  wait_for_goodbyes();
+  const Deadline deadline = Clock::now() + spec_.timeout;
+  peers_.for_each([&](Connection& connection) {
+    if (peers_.lost(connection.peer())) return;
+    if (!connection.wait_until_sent(deadline))
+      throw Error(connection.peer_name() + " does not take this rank's goodbye", Exit::timed_out);
+    counted_.push_back(connection.check_counters(deadline));
+  });
+  peers_.finish();
+  finished_ = true;
+  try {
+    ledger_.close();
+  } catch (const Error& error) {  // The training is whole without its books.
+    ledger_trouble_ = error.what();
+  }
+  if (rank_ != topology_.coordinator()) return {};
+  std::vector<std::string> reports = peers_.reports();
+  reports[static_cast<std::size_t>(rank_)] = std::move(own);
+  return reports;
+}
+
+/// In an asynchronous run it also tells the owners that this worker pushes no more, and waits for
+/// the weights that they send when no worker pushes any more.
+void ParameterExchange::await_last_weights() {
+  if (!is_worker() || has_last_weights_) return;
+  await_all();
+  if (is_async()) {
+    incoming_.expect_all(step_ + 1);
+    peers_.for_each([this](Connection& connection) {
+      if (topology_.is_owner(connection.peer())) connection.done();
+    });
+    if (server_) server_->done(rank_, false);
+    await_all();
+  }
+  has_last_weights_ = true;
+}
+
+/// Waits until all frames are out, so that the ledger has everything that this rank sent.
+void ParameterExchange::wait_until_idle() {
+  const Deadline deadline = Clock::now() + spec_.timeout;
+  peers_.for_each([&](Connection& connection) {
+    if (!peers_.lost(connection.peer())) connection.wait_until_idle(deadline);
+  });
+}
+
+/// This ends in any case: every peer sends heartbeats until its goodbye, or its connection fails.
+void ParameterExchange::wait_for_goodbyes() {
+  while (!peers_.wait_for_goodbyes(look_every)) {
+    const std::exception_ptr trouble = server_ ? server_->trouble() : nullptr;
+    if (trouble)
+      fail(trouble);
+    else if (!is_worker())
+      ledger_.flush();
+    if (spec_.while_serving) spec_.while_serving();
+  }
+  peers_.check();
+}
+
+/// The frames of the trace come from the ledger.
+std::vector<TraceEvent> ParameterExchange::trace() {
+  std::vector<TraceEvent> events = trace_.events();
+  ledger_.flush(true);
+  const std::vector<TraceEvent> frames = trace_of(ledger_.records(), spec_.trace_steps);
+  events.insert(events.end(), frames.begin(), frames.end());
+  return events;
+}
+
+}  // namespace duplex::net

@@ -1,0 +1,93 @@
+#include "net/rendezvous/talk.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/clock.h"
+#include "net/rendezvous/handshake.h"
+
+namespace duplex::net {
+namespace {
+
+constexpr std::uint64_t payload_limit = 8192;
+
+struct Reject {
+  std::string reason;
+};
+
+template <class Fields>
+void describe(Fields& f, Reject& m) {
+  f.text(m.reason);
+}
+
+}  // namespace
+
+void Talk::send(FrameKind kind, const std::vector<std::uint8_t>& payload, std::uint64_t step) {
+  FrameHeader header;
+  header.kind = kind;
+  header.step = step;
+  header.length = payload.size();
+  const HeaderBytes bytes = encode(header);
+  const std::int64_t first = clock_ns();
+  socket_.write_all(bytes.data(), bytes.size(), payload.data(), payload.size(), deadline_, phase_);
+  record(header, true, first);
+}
+
+std::vector<std::uint8_t> Talk::receive(FrameKind kind, std::uint64_t step) {
+  HeaderBytes bytes;
+  socket_.read_exact(bytes.data(), bytes.size(), deadline_, phase_);
+  const std::int64_t first = clock_ns();
+  const FrameHeader header = decode(bytes);
+  if (header.magic != frame_magic)
+    throw ProtocolError(socket_.peer() + " does not speak Duplex's protocol");
+  if (header.length > payload_limit)
+    throw ProtocolError(socket_.peer() + " sent a " + name_of(header.kind) + " of " +
+                        std::to_string(header.length) + " bytes");
+  std::vector<std::uint8_t> payload(header.length);
+  socket_.read_exact(payload.data(), payload.size(), deadline_, phase_);
+  record(header, false, first);
+  // Every version can read another's reject, and nothing else of it.
+  if (header.kind == FrameKind::reject) throw Mismatch(parse<Reject>(payload).reason, true);
+  if (header.version != protocol_version) {
+    const std::string message =
+        socket_.peer() + " speaks version " + std::to_string(header.version) +
+        " of the protocol, " + socket_.local_address() + " version " +
+        std::to_string(protocol_version) + ": build every rank from the same source";
+    reject(message);
+    throw Mismatch(message, false);
+  }
+  if (header.kind == FrameKind::abort && (kind == FrameKind::offer || kind == FrameKind::resume)) {
+    const AbortReason reason = decode_abort(payload.data(), payload.size());
+    throw Error(socket_.peer() + " ended the run: " + reason.text, reason.code);
+  }
+  if (header.kind != kind || header.step != step)
+    throw ProtocolError(socket_.peer() + " sent a " + name_of(header.kind) + " where a " +
+                        name_of(kind) + " is due");
+  return payload;
+}
+
+void Talk::reject(std::string reason) {
+  reason.resize(std::min<std::size_t>(reason.size(), PayloadReader::text_limit));
+  try {
+    send(FrameKind::reject, payload_of(Reject{reason}));
+  } catch (const NetworkError&) {
+  }
+}
+
+std::vector<FrameRecord> Talk::frames(int rank) {
+  for (FrameRecord& frame : frames_) frame.peer = rank;
+  return std::move(frames_);
+}
+
+void Talk::record(const FrameHeader& header, bool sent, std::int64_t first) {
+  FrameRecord record;
+  record.kind = header.kind;
+  record.step = header.step;
+  record.sent = sent;
+  record.bytes = header_bytes + header.length;
+  record.queued = record.first = first;
+  record.last = clock_ns();
+  frames_.push_back(record);
+}
+
+}  // namespace duplex::net

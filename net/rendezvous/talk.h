@@ -1,0 +1,59 @@
+// The talk of two ranks before the run's connections take over: one frame after the other, each
+// with a small message.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "net/ledger/ledger.h"
+#include "net/wire/frame.h"
+#include "net/wire/socket.h"
+
+namespace duplex::net {
+
+/// Returns the payload of a message, which a function describe(fields, message) describes
+/// (PayloadWriter).
+template <class Message>
+std::vector<std::uint8_t> payload_of(Message message) {
+  PayloadWriter writer;
+  describe(writer, message);
+  return writer.take();
+}
+
+/// Reads it back. Throws ProtocolError if it is not such a message.
+template <class Message>
+Message parse(const std::vector<std::uint8_t>& payload) {
+  Message message;
+  PayloadReader reader(payload.data(), payload.size());
+  describe(reader, message);
+  reader.done();
+  return message;
+}
+
+/// Sends and receives frames on one socket, and records them for the ledger. Its functions throw
+/// NetworkError; `phase` says in such an error what the ranks were doing.
+class Talk {
+ public:
+  Talk(Socket& socket, Deadline deadline, const char* phase = "shaking hands")
+      : socket_(socket), deadline_(deadline), phase_(phase) {}
+
+  void send(FrameKind kind, const std::vector<std::uint8_t>& payload, std::uint64_t step = 0);
+  /// Returns the next frame's payload. Throws ProtocolError if it is not of `kind` and `step`,
+  /// Mismatch if it is a `reject` or of another version of the protocol, and Error if it is the
+  /// `abort` of a rank that ends the run.
+  std::vector<std::uint8_t> receive(FrameKind kind, std::uint64_t step = 0);
+  /// Tells the peer why it is turned away. The peer may be gone; telling it is a courtesy.
+  void reject(std::string reason);
+  /// Takes the records of all frames so far, with that rank as the peer.
+  std::vector<FrameRecord> frames(int rank);
+
+ private:
+  void record(const FrameHeader& header, bool sent, std::int64_t first);
+
+  Socket& socket_;
+  Deadline deadline_;
+  const char* phase_;
+  std::vector<FrameRecord> frames_;
+};
+
+}  // namespace duplex::net

@@ -1,0 +1,53 @@
+// Calls for checkpoints, which every rank passes on once.
+#include "net/exchange/checkpoint_calls.h"
+
+#include <gtest/gtest.h>
+
+#include "net/wire/frame.h"
+
+namespace duplex::net {
+namespace {
+
+TEST(CheckpointCalls, EachIsNewOnceAndTakenOnce) {
+  CheckpointCalls calls;
+  EXPECT_TRUE(calls.add({7, 0}));
+  EXPECT_FALSE(calls.add({7, 0}));
+  EXPECT_TRUE(calls.add({9, 15}));
+  EXPECT_FALSE(calls.take(6));
+  const auto call = calls.take(7);
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->steps, 7U);
+  EXPECT_EQ(call->signal, 0);
+  EXPECT_FALSE(calls.take(7));
+  EXPECT_FALSE(calls.add({7, 0})) << "an echo of what is over is not passed on again";
+  EXPECT_EQ(calls.take(9)->signal, 15);
+}
+
+TEST(CheckpointCalls, ASignalIsAddedToACallForTheSameStep) {
+  CheckpointCalls calls;
+  EXPECT_TRUE(calls.add({7, 0}));
+  EXPECT_TRUE(calls.add({7, 2}));
+  EXPECT_FALSE(calls.add({7, 15})) << "the first signal counts";
+  EXPECT_EQ(calls.take(7)->signal, 2);
+}
+
+TEST(CheckpointCalls, TooManyAreRefused) {
+  CheckpointCalls calls;
+  for (std::uint64_t steps = 1; steps <= CheckpointCalls::most_open; ++steps)
+    EXPECT_TRUE(calls.add({steps, 0}));
+  EXPECT_THROW(calls.add({1000, 0}), ProtocolError);
+}
+
+TEST(CheckpointCalls, WhatIsAskedForIsTakenOnce) {
+  CheckpointCalls calls;
+  EXPECT_FALSE(calls.take_asked());
+  calls.ask(0);
+  EXPECT_EQ(calls.take_asked(), 0);
+  calls.ask(15);
+  calls.ask(0);
+  EXPECT_EQ(calls.take_asked(), 15);
+  EXPECT_FALSE(calls.take_asked());
+}
+
+}  // namespace
+}  // namespace duplex::net

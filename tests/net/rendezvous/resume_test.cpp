@@ -1,0 +1,91 @@
+// The ranks agree on the checkpoint that all of them have.
+#include "net/rendezvous/resume.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/net/rank_zero.h"
+#include "tests/ranks_in_threads.h"
+
+namespace duplex::net {
+namespace {
+
+/// Lets ranks with these offers agree. Returns each rank's step, or its error.
+std::vector<std::string> agreed(ServerMode server, const std::vector<ResumeOffer>& offers) {
+  std::vector<std::string> results(offers.size());
+  const Topology topology{server, static_cast<int>(offers.size()), 0};
+  run_ranks(topology, [&](int rank, MeshSpec spec, Listener listener) {
+    std::string& result = results[static_cast<std::size_t>(rank)];
+    Mesh mesh = Mesh::join(std::move(spec), std::move(listener));
+    try {
+      const auto step =
+          agree_on_resume(mesh, offers[static_cast<std::size_t>(rank)], milliseconds(20000));
+      result = step ? std::to_string(*step) : "begins";
+    } catch (const Error& error) {
+      result = error.what();
+    }
+    // Every frame is recorded: an offer and its answer on each link to the coordinator.
+    for (const Link& link : mesh.links()) {
+      std::size_t records = 0;
+      for (const FrameRecord& frame : link.handshake)
+        records += frame.kind == FrameKind::offer || frame.kind == FrameKind::resume ? 1 : 0;
+      EXPECT_EQ(records, rank == 0 || link.rank == 0 ? 2U : 0U);
+    }
+  });
+  return results;
+}
+
+ResumeOffer offer(std::vector<std::uint64_t> steps, bool complete = true) {
+  return {std::move(steps), complete, false};
+}
+
+const ResumeOffer any{{}, false, true};
+
+std::vector<std::string> three(const std::string& result) {
+  return {result, result, result};
+}
+
+TEST(Resume, TheNewestThatAllHave) {
+  for (const ServerMode server : {ServerMode::distributed, ServerMode::central}) {
+    EXPECT_EQ(agreed(server, {offer({8, 4}), offer({8, 4}), offer({8, 4})}), three("8"));
+    EXPECT_EQ(agreed(server, {offer({12, 8, 4}), offer({8, 4}), offer({12, 8})}), three("8"));
+    EXPECT_EQ(agreed(server, {offer({9, 4}), offer({10, 9, 4}, false), any}), three("9"));
+  }
+}
+
+TEST(Resume, WithoutAnyTheTrainingBegins) {
+  EXPECT_EQ(agreed(ServerMode::distributed, {offer({}, false), offer({}, false), any}),
+            three("begins"));
+  // A rank was killed before the first checkpoint; the others kept their parts of the last steps.
+  EXPECT_EQ(
+      agreed(ServerMode::distributed, {offer({6}, false), offer({7, 6}, false), offer({}, false)}),
+      three("begins"));
+}
+
+TEST(Resume, NoneThatAllHaveIsAnErrorOnEveryRank) {
+  EXPECT_EQ(agreed(ServerMode::central, {offer({8, 4}), any, offer({}, false)}),
+            three("--resume: no checkpoint is there on all ranks; steps there are on rank 0: 8, 4; "
+                  "on rank 1: any; on rank 2: none"));
+}
+
+/// A rank that claims to have a million checkpoints costs no memory.
+TEST(Resume, AnOfferThatCannotBeIsRefused) {
+  RankZero zero;
+  Socket socket = zero.connect();
+  EXPECT_EQ(raw_handshake(socket, {}), "");
+  zero.wait();
+  ASSERT_TRUE(zero.outcome.ok) << zero.outcome.message;
+  RawFrame frame;
+  frame.kind = static_cast<std::uint16_t>(FrameKind::offer);
+  frame.payload = {0, 0x40, 0x42, 0x0F, 0};
+  frame.length = frame.payload.size();
+  send_raw(socket, frame);
+  try {
+    agree_on_resume(zero.mesh, offer({4}), milliseconds(20000));
+    ADD_FAILURE() << "the offer was taken";
+  } catch (const ProtocolError& error) {
+    expect_in(error.what(), {"an offer of 1000000 checkpoints"});
+  }
+}
+
+}  // namespace
+}  // namespace duplex::net

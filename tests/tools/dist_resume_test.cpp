@@ -1,0 +1,182 @@
+// Trainings of several ranks that end early and go on from their checkpoints, against trainings
+// that nothing disturbed.
+#include <csignal>
+#include <filesystem>
+#include <optional>
+
+#include "tests/tools/training_runs.h"
+
+namespace duplex::tools::testing {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class DistResume : public TrainingRuns {
+ protected:
+  /// Starts all ranks of a training in `name`, which keeps what is there.
+  std::vector<Process> begin(const std::string& name, int ranks, const Words& more,
+                             int batch = 6) const {
+    return start(name, ranks, batch, more, true);
+  }
+  /// Runs them to their end. Returns what rank 0 said.
+  std::string train(const std::string& name, int ranks, const Words& more, int exit = 0,
+                    int batch = 6) const {
+    std::string said;
+    for (Process& rank : begin(name, ranks, more, batch)) {
+      const Result result = rank.wait();
+      EXPECT_EQ(result.exit, exit) << result.err;
+      if (said.empty()) said = result.out + result.err;
+    }
+    return said;
+  }
+  Weights trained(const std::string& name) const {
+    return read_weights(folder_ / (name + "/checkpoint.safetensors"));
+  }
+  std::string checkpoint(const std::string& name, int steps, int rank) const {
+    std::string digits = std::to_string(steps);
+    digits.insert(0, 10 - digits.size(), '0');
+    return folder_ / (name + "/checkpoints/step-" + digits + "/rank-" + std::to_string(rank) +
+                      ".safetensors");
+  }
+};
+
+TEST_F(DistResume, GoesOnToTheSameBits) {
+  const std::vector<Words> cases{
+      {"--momentum", "0.9", "--mirror"},
+      {"--optimizer", "adam", "--server", "central"},
+      {"--sync", "split", "--momentum", "0.9", "--lr-steps", "7"},
+      {"--sync", "split", "--server", "central", "--semaphore", "on", "--momentum", "0.9"},
+      {"--average", "2", "--momentum", "0.9"},
+      {"--overlap", "off", "--shards", "tensors", "--optimizer", "adam"},
+      {"--device", "reference", "--momentum", "0.5"}};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::string name = "case" + std::to_string(i), whole = name + "-whole";
+    SCOPED_TRACE(i);
+    train(whole, 3, plus(cases[i], {"--batches", "16"}));
+    train(name, 3, plus(cases[i], {"--batches", "8", "--checkpoint-every", "4"}));
+    const std::string said = train(name, 3, plus(cases[i], {"--batches", "16", "--resume"}));
+    EXPECT_NE(said.find("goes on after 8 steps"), std::string::npos) << said;
+    EXPECT_EQ(trained(name), trained(whole));
+    const std::string rows = read_text(folder_ / (name + "/metrics.csv"));
+    EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 17);
+  }
+}
+
+/// A network with batch normalisation: each worker's running statistics go on, too.
+TEST_F(DistResume, RunningStatisticsGoOn) {
+  const Words net{"--net", "resnet34", "--input", "32", "--momentum", "0.9"};
+  for (const auto& [name, batches] : {std::pair{"whole", "4"}, std::pair{"parts", "2"}})
+    train(name, 2, plus(net, {"--batches", batches, "--checkpoint-every", "2"}), 0, 2);
+  train("parts", 2, plus(net, {"--batches", "4", "--resume"}), 0, 2);
+  EXPECT_EQ(trained("parts"), trained("whole"));
+}
+
+TEST_F(DistResume, ASignalToAnyRankEndsAllWithACheckpoint) {
+  for (const char* server : {"distributed", "central"}) {
+    const Words flags{"--server", server, "--momentum", "0.9", "--batches", "120"};
+    const std::string whole = std::string(server) + "-whole";
+    train(whole, 3, flags);
+    for (const int rank : {0, 1, 2}) {
+      const std::string name = std::string(server) + std::to_string(rank);
+      SCOPED_TRACE(name);
+      std::vector<Process> ranks = begin(name, 3, flags);
+      await_bytes(folder_ / (name + "/metrics.csv"), 200);
+      ranks[static_cast<std::size_t>(rank)].kill(SIGUSR1);
+      await_bytes(folder_ / (name + "/metrics.csv"), 1000);
+      ranks[static_cast<std::size_t>(rank)].kill(SIGTERM);
+      for (Process& each : ranks) {
+        const Result ended = each.wait();
+        EXPECT_EQ(ended.exit, 143) << ended.err;
+        EXPECT_NE(ended.err.find("--resume --logdir " + (folder_ / name)), std::string::npos)
+            << ended.err;
+      }
+      EXPECT_FALSE(std::filesystem::exists(folder_ / (name + "/summary.json")));
+      // One of each signal.
+      std::size_t there = 0;
+      for (const auto& entry :
+           std::filesystem::directory_iterator(folder_ / (name + "/checkpoints"))) {
+        ++there;
+        // LeNet's workers hold nothing that a central server does not.
+        for (const int each : {0, 1, 2})
+          EXPECT_EQ(std::filesystem::exists(entry.path() /
+                                            ("rank-" + std::to_string(each) + ".safetensors")),
+                    each == 0 || server == std::string("distributed"));
+      }
+      EXPECT_EQ(there, 2U);
+      train(name, 3, plus(flags, {"--resume"}));
+      EXPECT_EQ(trained(name), trained(whole));
+    }
+  }
+}
+
+/// A rank that is stopped for longer than the time-out ends the run; one of a central server may be
+/// killed, since it holds nothing that the others lack. Nothing of the training is lost.
+TEST_F(DistResume, AFailureKeepsTheLastWholeStep) {
+  const Words flags{"--momentum", "0.9", "--batches", "60", "--checkpoint-every", "1000"};
+  const std::vector<Words> cases{{"--server", "central"}, {}, {"--average", "2"}};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::string name = "failed" + std::to_string(i), whole = name + "-whole";
+    SCOPED_TRACE(i);
+    train(whole, 3, plus(cases[i], flags));
+    std::vector<Process> ranks = begin(name, 3, plus(plus(cases[i], flags), {"--timeout", "2"}));
+    await_bytes(folder_ / (name + "/metrics.csv"), 800);
+    const bool kills = i == 0;
+    ranks[2].kill(kills ? SIGKILL : SIGSTOP);
+    for (const std::size_t rank : {0U, 1U}) {
+      const Result ended = ranks[rank].wait();
+      EXPECT_TRUE(ended.exit == 3 || ended.exit == 4) << ended.exit << ended.err;
+      if (rank == 0) {
+        EXPECT_NE(ended.err.find("keeps its part of the training after "), std::string::npos)
+            << ended.err;
+      }
+    }
+    ranks[2].kill(kills ? SIGKILL : SIGCONT);
+    ranks[2].wait();
+    const std::string said = train(name, 3, plus(plus(cases[i], flags), {"--resume"}));
+    EXPECT_NE(said.find("goes on after "), std::string::npos) << said;
+    EXPECT_EQ(trained(name), trained(whole));
+  }
+}
+
+/// All ranks go on from the newest checkpoint that is whole on each of them.
+TEST_F(DistResume, GoesOnFromTheNewestThatAllHave) {
+  const Words flags{"--optimizer", "adam", "--checkpoint-every", "3"};
+  train("whole", 3, plus(flags, {"--batches", "14"}));
+  train("killed", 3, plus(flags, {"--batches", "9"}));
+  for (const int steps : {6, 9})
+    for (const int rank : {0, 1, 2})
+      ASSERT_TRUE(std::filesystem::exists(checkpoint("killed", steps, rank)));
+  // Rank 2 was killed while it wrote its last one, and lost the end of it to the power failure.
+  std::filesystem::resize_file(checkpoint("killed", 9, 2), 5000);
+  const std::string said = train("killed", 3, plus(flags, {"--batches", "14", "--resume"}));
+  EXPECT_NE(said.find("goes on after 6 steps"), std::string::npos) << said;
+  EXPECT_EQ(trained("killed"), trained("whole"));
+}
+
+TEST_F(DistResume, SaysWhyItCannotGoOn) {
+  const Words flags{"--momentum", "0.9", "--checkpoint-every", "4", "--batches", "8"};
+  train("run", 2, flags);
+  const auto refuses = [&](std::optional<int> exit, int ranks, const Words& more,
+                           const std::string& why) {
+    for (Process& rank : begin("run", ranks, plus(flags, plus(more, {"--resume"})))) {
+      const Result result = rank.wait();
+      EXPECT_EQ(result.exit, exit.value_or(result.exit)) << result.err;
+      EXPECT_TRUE(result.exit == 1 || result.exit == 2) << result.exit;
+      EXPECT_NE(result.err.find(why), std::string::npos) << why << "\n" << result.err;
+    }
+  };
+  refuses(2, 2, {"--seed", "7"}, "--resume: ");
+  refuses({}, 3, {}, "it has ranks 2, and this one has ranks 3");
+  refuses(2, 2, {"--sync", "none"}, "--checkpoint-every and --resume go with --sync join");
+  std::filesystem::remove(checkpoint("run", 4, 1));
+  std::filesystem::remove(checkpoint("run", 8, 0));
+  refuses(1, 2, {},
+          "no checkpoint is there on all ranks; steps there are on rank 0: 4; on rank 1: 8");
+  std::filesystem::remove_all(folder_ / "run/checkpoints");
+  const std::string said = train("run", 2, plus(flags, {"--resume"}));
+  EXPECT_NE(said.find("there is no checkpoint yet: the training begins"), std::string::npos)
+      << said;
+}
+
+}  // namespace
+}  // namespace duplex::tools::testing

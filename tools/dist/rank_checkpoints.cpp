@@ -1,0 +1,303 @@
+#include "tools/dist/rank_checkpoints.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "core/error.h"
+#include "layers/checkpoint.h"
+#include "tools/checkpoint/stop_signals.h"
+#include "tools/text/table.h"
+
+namespace duplex::tools {
+namespace {
+
+net::ShardMap map_of(const DistSpec& spec, const HostParameters& host) {
+  std::vector<std::size_t> counts;
+  for (const Span& span : host.spans()) counts.push_back(span.count);
+  return spec.mesh.topology.shard_map(counts, spec.parallel.shards, spec.exchange().chunk_bytes);
+}
+
+/// "conv1.weight[4096:8192]".
+std::string name_of(const net::Chunk& chunk, const std::string& parameter) {
+  return parameter + "[" + std::to_string(chunk.offset) + ":" +
+         std::to_string(chunk.offset + chunk.count) + "]";
+}
+
+std::uint64_t number_in(const CheckpointFiles::Metadata& metadata, const std::string& key) {
+  const auto entry = metadata.find(key);
+  return entry == metadata.end() ? 0 : std::strtoull(entry->second.c_str(), nullptr, 10);
+}
+
+bool finite(const std::vector<StateArray>& arrays) {
+  std::vector<float> values;
+  return std::all_of(arrays.begin(), arrays.end(), [&](const StateArray& array) {
+    values.resize(static_cast<std::size_t>(array.shape.elements()));
+    array.get(values.data());
+    return all_finite(values.data(), values.size());
+  });
+}
+
+/// A copy of an array, which the result holds.
+StateArray copied(std::string name, const Shape& shape, std::vector<float> values) {
+  const auto held = std::make_shared<const std::vector<float>>(std::move(values));
+  return {
+      std::move(name), shape, [held](float* to) { std::copy(held->begin(), held->end(), to); }, {}};
+}
+
+std::vector<StateArray> copies_of(const std::vector<StateArray>& arrays) {
+  std::vector<StateArray> copies;
+  for (const StateArray& array : arrays) {
+    std::vector<float> values(static_cast<std::size_t>(array.shape.elements()));
+    array.get(values.data());
+    copies.push_back(copied(array.name, array.shape, std::move(values)));
+  }
+  return copies;
+}
+
+}  // namespace
+
+RankCheckpoints::RankCheckpoints(const DistSpec& spec, CheckpointFiles files, HostParameters& host,
+                                 Troubles& troubles)
+    : spec_(spec),
+      host_(host),
+      troubles_(troubles),
+      files_(std::move(files)),
+      clock_(spec.training.checkpoints, 0),
+      map_(map_of(spec, host)) {}
+
+RankCheckpoints::~RankCheckpoints() {
+  if (writing_.valid()) writing_.wait();
+}
+
+void RankCheckpoints::add(std::vector<StateArray> arrays) {
+  for (StateArray& array : arrays) added_.push_back(std::move(array));
+}
+
+bool RankCheckpoints::leads() const {
+  return spec_.mesh.topology.worker_number(spec_.rank()) == 0;
+}
+
+/// Steps between two moments at which weights include every sample seen.
+std::uint64_t RankCheckpoints::round() const {
+  return std::max<std::uint64_t>(spec_.parallel.average, 1);
+}
+
+// ---- Going on from one.
+
+net::ResumeOffer RankCheckpoints::offer() const {
+  net::ResumeOffer offer;
+  offer.any = holds_nothing();
+  for (const Checkpoint& checkpoint : files_.whole()) {
+    offer.steps.push_back(checkpoint.steps);
+    offer.complete = offer.complete || !checkpoint.rescued;
+  }
+  return offer;
+}
+
+void RankCheckpoints::go_on_from(std::uint64_t steps, net::ExchangeSpec& exchange) {
+  const std::vector<std::string> states = optimiser_names();
+  optimiser_.assign(map_.chunks(), {});
+  std::vector<StateArray> arrays = added_;
+  for (std::size_t i = 0; i < map_.chunks(); ++i) {
+    const net::Chunk& chunk = map_[i];
+    if (chunk.owner != spec_.rank()) continue;
+    const Span& span = host_.spans()[chunk.parameter];
+    const auto count = static_cast<std::int64_t>(chunk.count);
+    const std::string name = name_of(chunk, span.name);
+    arrays.push_back({name, Shape{count}, {}, [&span, &chunk](const float* from) {
+                        std::copy_n(from, chunk.count, span.weights + chunk.offset);
+                      }});
+    for (const std::string& state : states)
+      arrays.push_back({optimiser_prefix + state + "." + name,
+                        Shape{count},
+                        {},
+                        [this, i, &chunk](const float* from) {
+                          optimiser_[i].emplace_back(from, from + chunk.count);
+                        }});
+  }
+  if (!holds_nothing()) {
+    const auto metadata =
+        load_state(files_.path(steps), arrays, "this rank's part of the training");
+    before_ = {number_in(metadata, "bytes_sent"), number_in(metadata, "bytes_received")};
+  }
+  files_.remove_after(steps);
+  clock_.made(steps);
+  taken_ = steps;
+  exchange.first_step = steps / round();
+  exchange.initial_state = [this](std::size_t chunk, const std::vector<float*>& state) {
+    for (std::size_t k = 0; k < state.size(); ++k)
+      std::copy(optimiser_[chunk][k].begin(), optimiser_[chunk][k].end(), state[k]);
+    optimiser_[chunk].clear();
+  };
+}
+
+std::vector<std::string> RankCheckpoints::optimiser_names() const {
+  // A worker that averages weights has the optimiser's state itself.
+  if (spec_.parallel.average > 0) return {};
+  return spec_.training.optimiser.state_names();
+}
+
+/// A worker of a central server is such a rank, where its network has no running statistics.
+bool RankCheckpoints::holds_nothing() const {
+  return map_.chunks_of(spec_.rank()) == 0 && added_.empty();
+}
+
+// ---- Writing them.
+
+/// Two rounds lie between a call and its checkpoint, so that every worker has heard of it
+/// (ParameterExchange::call_checkpoint).
+bool RankCheckpoints::after(std::uint64_t steps, const std::function<void()>& await_weights) {
+  const std::uint64_t target = steps + 2 * round();
+  remember(steps);
+  int stop = StopSignals::stop();
+  bool asked = StopSignals::take_checkpoint_request() || (stop != 0 && passed_on_ != stop);
+  passed_on_ = stop;
+  if (leads()) {
+    if (const auto wanted = wire_->take_asked()) {
+      asked = true;
+      stop = std::max(stop, *wanted);
+    }
+    if (clock_.due(target)) {
+      clock_.made(target);
+      wire_->call_checkpoint({target, 0});
+    }
+  }
+  if (asked) wire_->call_checkpoint({target, stop});
+  const std::optional<net::CheckpointCall> call = wire_->called_for(steps);
+  if (!call) return true;
+  await_weights();
+  if (leads()) wire_->order_snapshot(*call);
+  take(call->steps);
+  if (call->signal == 0) return true;
+  stopped_ = call;
+  return false;
+}
+
+/// Keeps what rescue() needs of this worker's own, beside its chunks, for the last two rounds.
+void RankCheckpoints::remember(std::uint64_t steps) {
+  if (!wanted() || added_.empty()) return;
+  boundaries_[steps] = copies_of(added_);
+  while (boundaries_.size() > 2) boundaries_.erase(boundaries_.begin());
+}
+
+void RankCheckpoints::snapshot(const net::CheckpointCall& call) {
+  take(call.steps);
+  if (call.signal != 0) stopped_ = call;
+}
+
+void RankCheckpoints::pass_signals_on() {
+  const int stop = StopSignals::stop();
+  const bool asked = StopSignals::take_checkpoint_request() || stop != passed_on_;
+  passed_on_ = stop;
+  if (asked) wire_->ask_for_checkpoint(stop);
+}
+
+void RankCheckpoints::finish(std::uint64_t steps) {
+  if (!wanted() || steps == 0 || steps == taken_ || steps % round() != 0) return;
+  if (leads()) wire_->order_snapshot({steps, 0});
+  take(steps);
+}
+
+/// Copies this rank's part, and writes it while the training goes on. When one rank takes a
+/// checkpoint, all have taken the one before, and so have written the one before that: it is never
+/// removed while a rank may lack a newer one.
+void RankCheckpoints::take(std::uint64_t steps) {
+  const std::string error = await_written();
+  if (!error.empty()) troubles_.add(error);
+  files_.keep_newest();
+  taken_ = steps;
+  if (holds_nothing()) return;
+  const auto arrays = std::make_shared<const Arrays>(*arrays_of(steps, copies_of(added_)));
+  const CheckpointFiles::Metadata bytes = bytes_so_far();
+  writing_ = std::async(std::launch::async, [this, steps, arrays, bytes]() -> std::string {
+    try {
+      files_.write(steps, *arrays, bytes);
+      return "";
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+  });
+}
+
+/// The arrays of a checkpoint: all chunks of this rank, which must be of that step now or have been
+/// before their last update, and `more`. None: a chunk is not.
+std::optional<RankCheckpoints::Arrays> RankCheckpoints::arrays_of(std::uint64_t steps,
+                                                                  const Arrays& more) const {
+  const std::vector<std::string> states = optimiser_names();
+  Arrays arrays = more;
+  for (std::size_t i = 0; i < map_.chunks(); ++i) {
+    const net::Chunk& chunk = map_[i];
+    if (chunk.owner != spec_.rank()) continue;
+    std::optional<net::ChunkState> state = wire_->state(i);
+    if (state->step * round() != steps) state = wire_->state(i, true);
+    if (!state || state->step * round() != steps) return std::nullopt;
+    const Shape shape{static_cast<std::int64_t>(chunk.count)};
+    const std::string name = name_of(chunk, host_.spans()[chunk.parameter].name);
+    arrays.push_back(copied(name, shape, std::move(state->weights)));
+    for (std::size_t k = 0; k < states.size(); ++k)
+      arrays.push_back(
+          copied(optimiser_prefix + states[k] + "." + name, shape, std::move(state->optimiser[k])));
+  }
+  return arrays;
+}
+
+/// The chunks of all ranks are of two steps at most. This rank cannot know which is the older one,
+/// where its own are of one step, so it writes that and the one before.
+void RankCheckpoints::rescue() {
+  if (!wanted() || wire_ == nullptr || holds_nothing()) return;
+  const std::string error = await_written();
+  if (!error.empty()) spec_.mesh.log(error);
+  const std::uint64_t newest = newest_step();
+  std::string written;
+  for (const std::uint64_t steps : {newest - round(), newest}) {
+    if (newest < round() || steps == taken_) continue;
+    const auto more = boundaries_.find(steps);
+    if (!added_.empty() && more == boundaries_.end()) continue;
+    const auto arrays = arrays_of(steps, added_.empty() ? Arrays() : more->second);
+    if (!arrays || !finite(*arrays)) continue;
+    try {
+      CheckpointFiles::Metadata metadata = bytes_so_far();
+      metadata["rescued"] = "yes";
+      files_.write(steps, *arrays, metadata);
+      written += (written.empty() ? "" : " and ") + std::to_string(steps);
+    } catch (const Error& trouble) {
+      spec_.mesh.log(trouble.what());
+    }
+  }
+  if (!written.empty())
+    spec_.mesh.log("keeps its part of the training after " + written + " steps");
+}
+
+CheckpointFiles::Metadata RankCheckpoints::bytes_so_far() const {
+  const net::FrameBytes now = wire_->ledger().bytes();
+  return {{"bytes_sent", std::to_string(before_.sent + now.sent)},
+          {"bytes_received", std::to_string(before_.received + now.received)}};
+}
+
+/// The newest step that all chunks of this rank have come to, or the steps that this worker has
+/// trained where it owns none.
+std::uint64_t RankCheckpoints::newest_step() const {
+  std::optional<std::uint64_t> newest;
+  for (std::size_t i = 0; i < map_.chunks(); ++i)
+    if (map_[i].owner == spec_.rank()) {
+      const std::uint64_t step = wire_->state(i)->step * round();
+      newest = std::min(newest.value_or(step), step);
+    }
+  return newest.value_or(boundaries_.empty() ? 0 : boundaries_.rbegin()->first);
+}
+
+std::string RankCheckpoints::await_written() {
+  return writing_.valid() ? writing_.get() : "";
+}
+
+void RankCheckpoints::settle() {
+  const std::string error = await_written();
+  if (!error.empty() && stopped_) throw Error(error);
+  if (!error.empty()) troubles_.add(error);
+  files_.keep_newest();
+}
+
+}  // namespace duplex::tools
