@@ -1,4 +1,6 @@
 // duplex launch starts every rank of a nodefile, here or by ssh, and ends them together.
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -6,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
@@ -19,9 +22,13 @@
 namespace duplex::tools {
 namespace {
 
+/// The longest pause before ranks start again, in seconds: a machine may be starting, too.
+constexpr double longest_pause = 60.0;
+
 struct Flags {
   std::string action = "start", nodefile, ssh = "ssh", here;
   bool print = false;
+  std::uint64_t restarts = 0;
   std::vector<std::string> dist;
 };
 
@@ -63,11 +70,46 @@ void require_separator(int argc, const char* const* argv) {
   for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
     const std::string word = argv[i], name = word.substr(0, word.find('='));
     if (word.rfind("--", 0) != 0 || name == "--nodefile" || name == "--ssh" || name == "--here" ||
-        name == "--print-commands" || name == "--help")
+        name == "--print-commands" || name == "--restarts" || name == "--help")
       continue;
     throw Error("launch: " + name + " is for dist: put -- before the flags of dist, as in " +
                     "`duplex launch --nodefile FILE -- --net lenet ...`",
                 Exit::usage);
+  }
+}
+
+std::vector<std::vector<std::string>> commands_of(const Flags& flags,
+                                                  const std::vector<net::Address>& nodes) {
+  std::vector<std::vector<std::string>> commands;
+  for (std::size_t rank = 0; rank < nodes.size(); ++rank)
+    commands.push_back(command_of(flags, nodes[rank], rank));
+  return commands;
+}
+
+/// Runs all ranks, again and again if the user wants that. Returns the last exit code.
+int start(Flags flags, const std::vector<net::Address>& nodes) {
+  const bool async = value_of(flags.dist, "--sync") == "none";
+  const bool central = value_of(flags.dist, "--server") == "central";
+  // A central server of an asynchronous run goes on without a worker that is lost.
+  const auto needed = [&](std::size_t rank) { return !async || !central || rank == 0; };
+  const bool elsewhere = std::any_of(nodes.begin(), nodes.end(),
+                                     [](const net::Address& node) { return !is_here(node.host); });
+  double pause = 0.0;
+  for (std::uint64_t restart = 1;; ++restart) {
+    const std::int64_t begin = clock_ns();
+    const TogetherResult result = run_together(commands_of(flags, nodes), needed);
+    if (!result.lost || restart > flags.restarts) return result.code;
+    // A failure soon after the start may have a cause that lasts, such as a machine that is off.
+    pause = seconds(clock_ns() - begin) > longest_pause ? 0.0 : pause;
+    std::fprintf(
+        stderr, "launch: starts all ranks again from the newest checkpoint (%llu of %llu)\n",
+        static_cast<unsigned long long>(restart), static_cast<unsigned long long>(flags.restarts));
+    if (!pause_together(pause)) return 130;
+    pause = std::min(longest_pause, std::max(1.0, 2.0 * pause));
+    // A rank whose link to this machine is broken may still run.
+    if (elsewhere) stop_everywhere(flags.nodefile, nodes, flags.ssh, false);
+    if (std::find(flags.dist.begin(), flags.dist.end(), "--resume") == flags.dist.end())
+      flags.dist.emplace_back("--resume");
   }
 }
 
@@ -77,7 +119,7 @@ int launch(int argc, const char* const* argv) {
   CLI::App app{
       "Starts every rank of a nodefile: here where a line names this machine, else by ssh, in the "
       "same folder and from the same path. What follows -- goes to dist. Ctrl-C ends all; the "
-      "first rank that fails ends the others.",
+      "first rank that fails ends the others, and with --restarts all start again.",
       "duplex launch"};
   Flags flags;
   app.add_option(
@@ -103,6 +145,11 @@ int launch(int argc, const char* const* argv) {
                  "with stop: end this machine's ranks alone, and call it so in messages; what stop "
                  "runs on the other machines")
       ->excludes(print);
+  app.add_option(
+         "--restarts", flags.restarts,
+         "when a rank is killed, lost or hangs, start all again, so many times at most: they "
+         "go on from the newest checkpoint (goes with dist's --checkpoint-every)")
+      ->check(between(1, 1 << 30));
   // The arguments behind "--" are dist's.
   int own = 1;
   while (own < argc && std::strcmp(argv[own], "--") != 0) ++own;
@@ -115,6 +162,9 @@ int launch(int argc, const char* const* argv) {
     }
   }
 
+  if (flags.restarts > 0 && value_of(flags.dist, "--checkpoint-every").empty())
+    throw Error("launch: --restarts goes on from checkpoints: give dist --checkpoint-every",
+                Exit::usage);
   if (!flags.here.empty()) {
     if (flags.action == "stop") return stop_here(record_name(flags.nodefile), flags.here);
     throw Error("launch: --here goes with stop", Exit::usage);
@@ -125,19 +175,12 @@ int launch(int argc, const char* const* argv) {
     return stop_everywhere(flags.nodefile, nodes, flags.ssh, flags.print);
   }
   const std::string directory = name_run(flags.dist, !flags.print);
-  std::vector<std::vector<std::string>> commands;
-  for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
-    commands.push_back(command_of(flags, nodes[rank], rank));
-  }
   if (flags.print) {
-    for (const auto& command : commands) std::printf("%s\n", joined(command).c_str());
+    for (const auto& command : commands_of(flags, nodes))
+      std::printf("%s\n", joined(command).c_str());
     return 0;
   }
-  const bool async = value_of(flags.dist, "--sync") == "none";
-  const bool central = value_of(flags.dist, "--server") == "central";
-  // A central server of an asynchronous run goes on without a worker that is lost.
-  const int code =
-      run_together(commands, [&](std::size_t rank) { return !async || !central || rank == 0; });
+  const int code = start(flags, nodes);
   // An empty directory is of ranks that never began; any other stays.
   std::error_code ignored;
   if (!directory.empty()) std::filesystem::remove(directory, ignored);

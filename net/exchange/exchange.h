@@ -111,6 +111,10 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   std::vector<Store::Staleness> staleness() const {
     return server_ ? server_->staleness() : std::vector<Store::Staleness>();
   }
+  /// Ends the run for a reason of this rank's own: its peers are told it, with its exit code. Later
+  /// calls throw it. Does nothing where the run has failed already or is over.
+  void give_up(const std::exception_ptr& cause) { fail(cause); }
+
   /// Ranks that an asynchronous run went on without.
   std::vector<int> lost() const { return peers_.all_lost(); }
 

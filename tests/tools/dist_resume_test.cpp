@@ -1,6 +1,7 @@
 // Trainings of several ranks that end early and go on from their checkpoints, against trainings
 // that nothing disturbed.
-#include <csignal>
+#include <signal.h>
+
 #include <filesystem>
 #include <optional>
 
@@ -136,6 +137,56 @@ TEST_F(DistResume, AFailureKeepsTheLastWholeStep) {
     EXPECT_NE(said.find("goes on after "), std::string::npos) << said;
     EXPECT_EQ(trained(name), trained(whole));
   }
+}
+
+/// launch starts all ranks again when one is killed or hangs, but not when one says why it fails,
+/// or when somebody ends it.
+TEST_F(DistResume, LaunchStartsAgain) {
+  const Words flags{"--net",       "lenet", "--datadir",          data_.path(), "--batch",   "6",
+                    "--threads",   "1",     "--batches",          "150",        "--timeout", "2",
+                    "--optimizer", "adam",  "--checkpoint-every", "5"};
+  const auto words = [&](const std::string& name, const Words& own, const Words& dist) {
+    std::string nodes;
+    for (int port : free_ports(3)) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
+    write_text(folder_ / (name + ".nodes"), nodes);
+    return plus(plus(plus({"launch", "--nodefile", folder_ / (name + ".nodes")}, own), {"--"}),
+                plus(plus(flags, dist), {"--job", name, "--logdir", folder_ / name}));
+  };
+  ASSERT_EQ(run(words("whole", {}, {})).exit, 0);
+
+  Process launch(words("again", {"--restarts", "5"}, {}));
+  std::vector<int> signals{SIGKILL, SIGSTOP, SIGKILL};
+  for (std::size_t i = 0; i < signals.size(); ++i) {
+    const std::string step = std::to_string(10 + 20 * i), name = folder_ / "again";
+    await_bytes(checkpoint("again", static_cast<int>(10 + 20 * i), 2), 1);
+    const std::vector<int> ranks = processes_with({" dist ", name, "--index " + std::to_string(i)});
+    ASSERT_EQ(ranks.size(), 1U) << step;
+    ::kill(ranks[0], signals[i]);
+  }
+  const Result result = launch.wait();
+  EXPECT_EQ(result.exit, 0) << result.err;
+  for (const char* count : {"(1 of 5)", "(2 of 5)", "(3 of 5)"})
+    EXPECT_NE(result.err.find(count), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("(4 of 5)"), std::string::npos) << result.err;
+  EXPECT_EQ(trained("again"), trained("whole"));
+
+  const Result diverged = run(words("huge", {"--restarts", "5"}, {"--lr", "1e30"}));
+  EXPECT_EQ(diverged.exit, 1) << diverged.err;
+  EXPECT_EQ(diverged.err.find("again"), std::string::npos) << diverged.err;
+
+  Process ended(words("ended", {"--restarts", "5"}, {}));
+  await_bytes(folder_ / "ended/metrics.csv", 200);
+  ended.kill(SIGINT);
+  const Result end = ended.wait();
+  EXPECT_EQ(end.exit, 130) << end.err;
+  EXPECT_NE(end.err.find("stopped by SIGTERM after "), std::string::npos) << end.err;
+  EXPECT_EQ(end.err.find("again"), std::string::npos) << end.err;
+
+  const Result useless = run({"launch", "--nodefile", folder_ / "whole.nodes", "--restarts", "2",
+                              "--", "--net", "lenet", "--datadir", data_.path()});
+  EXPECT_EQ(useless.exit, 2);
+  EXPECT_NE(useless.err.find("--restarts goes on from checkpoints"), std::string::npos)
+      << useless.err;
 }
 
 /// All ranks go on from the newest checkpoint that is whole on each of them.

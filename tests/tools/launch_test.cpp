@@ -43,17 +43,6 @@ class Launch : public TrainingRuns {
     return run({"launch", "stop", "--nodefile", nodefile});
   }
 
-  /// Counts the processes of dist whose command line has these words, as the kernel lists them.
-  static std::size_t running(const std::string& words) {
-    std::size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      std::string line = read_text(entry.path() / "cmdline");
-      std::replace(line.begin(), line.end(), '\0', ' ');
-      count += line.find(" dist ") != std::string::npos && line.find(words) != std::string::npos;
-    }
-    return count;
-  }
-
   /// Waits until `launch stop` would find `count` ranks of the nodefile, for 20 seconds at most. By
   /// then they have read their flags, and wait for one another.
   static void await_records(const std::string& nodefile, std::size_t count) {
@@ -135,18 +124,18 @@ TEST_F(Launch, CtrlCAndStopEndAllRanks) {
   };
   const std::string words = "--nodefile " + (folder_ / "nodes");
   Process interrupted = launched("interrupted");
-  EXPECT_EQ(running(words), 2U);
+  EXPECT_EQ(processes_with({" dist ", words}).size(), 2U);
   interrupted.kill(SIGINT);
   const Result result = interrupted.wait();
   EXPECT_EQ(result.exit, 130);
   EXPECT_NE(result.err.find("launch: interrupted"), std::string::npos) << result.err;
   EXPECT_EQ(result.err.find("ended with exit code"), std::string::npos) << result.err;
-  EXPECT_EQ(running(words), 0U);
+  EXPECT_EQ(processes_with({" dist ", words}).size(), 0U);
 
   Process stopped = launched("stopped");
-  EXPECT_EQ(running(words), 2U);
+  EXPECT_EQ(processes_with({" dist ", words}).size(), 2U);
   const Result stop = this->stop(folder_ / "nodes");
-  EXPECT_EQ(running(words), 0U);
+  EXPECT_EQ(processes_with({" dist ", words}).size(), 0U);
   EXPECT_EQ(stop.exit, 0) << stop.err;
   EXPECT_EQ(stop.out, "launch: stopped 2 ranks on 127.0.0.1\n");
   EXPECT_EQ(stopped.wait().exit, 128 + SIGTERM);
@@ -163,12 +152,12 @@ TEST_F(Launch, StopEndsARankThatWaitsForItsPeersAndHasARelativeNodefile) {
   EXPECT_EQ(result.exit, 0) << result.err;
   EXPECT_EQ(result.out, "launch: stopped 1 rank on 127.0.0.1\n");
   EXPECT_EQ(waiting.wait().exit, 128 + SIGTERM);
-  EXPECT_EQ(running(others), 1U);  // These have another nodefile.
+  EXPECT_EQ(processes_with({" dist ", others}).size(), 1U);  // These have another nodefile.
 
   const Result again = stop(nodes);
   EXPECT_EQ(again.exit, 0) << again.err;
   EXPECT_EQ(again.out, "launch: nothing runs with " + nodes + " on 127.0.0.1\n");
-  EXPECT_EQ(running(others), 1U);
+  EXPECT_EQ(processes_with({" dist ", others}).size(), 1U);
   EXPECT_EQ(stop(others).exit, 0);
   EXPECT_EQ(other.wait().exit, 128 + SIGTERM);
 }
@@ -260,7 +249,7 @@ TEST_F(Launch, StopSaysOfWhatItCannotReach) {
   EXPECT_NE(result.err.find("rank 0 on 127.0.0.1 still runs: it belongs to another pid namespace"),
             std::string::npos)
       << result.err;
-  EXPECT_EQ(running(nodes), 1U);
+  EXPECT_EQ(processes_with({" dist ", nodes}).size(), 1U);
   EXPECT_EQ(stop(nodes).exit, 0);
 }
 

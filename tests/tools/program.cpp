@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -150,6 +151,20 @@ void await_bytes(const std::string& path, std::size_t bytes) {
   for (int i = 0; i < 2000 && read_text(path).size() < bytes; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+}
+
+std::vector<int> processes_with(const std::vector<std::string>& texts) {
+  std::vector<int> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string number = entry.path().filename();
+    if (number.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::string line = read_text(entry.path() / "cmdline");
+    std::replace(line.begin(), line.end(), '\0', ' ');
+    if (std::all_of(texts.begin(), texts.end(),
+                    [&](const std::string& text) { return line.find(text) != std::string::npos; }))
+      found.push_back(std::stoi(number));
+  }
+  return found;
 }
 
 std::vector<int> free_ports(int count) {

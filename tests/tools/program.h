@@ -44,6 +44,9 @@ void write_text(const std::string& path, const std::string& text);
 /// Waits until a file has so many bytes, for 20 seconds at most.
 void await_bytes(const std::string& path, std::size_t bytes);
 
+/// Returns the processes whose command line has all of these texts, as the kernel lists them.
+std::vector<int> processes_with(const std::vector<std::string>& texts);
+
 /// Returns `count` ports on loopback that were free a moment ago.
 std::vector<int> free_ports(int count);
 

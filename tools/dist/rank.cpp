@@ -138,6 +138,7 @@ int Rank::run() {
   try {
     return trains() ? train_rank(wire) : serve(wire);
   } catch (const Error&) {
+    wire.give_up(std::current_exception());
     if (checkpoints_) checkpoints_->rescue();
     throw;
   }

@@ -21,9 +21,9 @@ namespace duplex::tools {
 namespace {
 
 /// Seconds that the other ranks have to end by themselves.
-constexpr double grace_seconds = 10.0;
+constexpr double grace_seconds = 4.0;
 
-volatile sig_atomic_t interrupted = 0;
+volatile sig_atomic_t interrupted = 0;  ///< How often.
 
 /// The process of a rank, and its output.
 class Child {
@@ -93,6 +93,7 @@ class Child {
     return true;
   }
   int code() const { return code_; }
+  bool cannot_obey() const { return code_ < 0 && is_stopped(pid_); }
   std::size_t rank() const { return rank_; }
   void signal(int number) const {
     if (code_ < 0) ::kill(-pid_, number);
@@ -124,13 +125,14 @@ class Launch {
     }
   }
 
-  /// Runs until all have ended. Returns the first exit code that is not 0, or 130 after Ctrl-C.
-  int run() {
+  /// Runs until all have ended.
+  TogetherResult run() {
     while (!all_ended()) {
       pass_on();
       notice();
     }
-    return interrupted != 0 ? 130 : code_;
+    if (interrupted != 0) return {130, false};
+    return {code_, code_ != 0 && !asked_ && !refused_};
   }
 
  private:
@@ -149,7 +151,12 @@ class Launch {
     if (interrupted == 0 && (code_ == 0 || goes_on))
       std::fprintf(stderr, "launch: rank %zu ended with exit code %d%s\n", child.rank(),
                    child.code(), goes_on ? "; the others may go on without it" : "");
-    if (code_ == 0) code_ = child.code();
+    // A rank that says why it failed (1, 2) would fail again.
+    refused_ = refused_ || child.code() == 1 || child.code() == 2;
+    if (code_ == 0) {
+      code_ = child.code();
+      asked_ = code_ == 128 + SIGINT || code_ == 128 + SIGTERM;
+    }
     if (!goes_on && deadline_ == 0) end_others(grace_seconds);  // Otherwise they are being ended.
   }
 
@@ -168,7 +175,12 @@ class Launch {
       std::fprintf(stderr, "launch: interrupted; ending all ranks\n");
       end_others(0.0);
     }
-    if (deadline_ == 0 || clock_ns() < deadline_ || next_signal_ == 0) return;
+    if (interrupted > 1 && next_signal_ == SIGKILL) deadline_ = clock_ns();
+    if (deadline_ == 0 || next_signal_ == 0) return;
+    if (next_signal_ == SIGKILL)
+      for (const auto& child : children_)
+        if (child->cannot_obey()) child->signal(SIGKILL);
+    if (clock_ns() < deadline_) return;
     for (const auto& child : children_) child->signal(next_signal_);
     next_signal_ = next_signal_ == SIGTERM ? SIGKILL : 0;
     deadline_ = clock_ns() + static_cast<std::int64_t>(obey_seconds * 1e9);
@@ -182,19 +194,27 @@ class Launch {
   const std::function<bool(std::size_t number)>& needed_;
   std::vector<std::unique_ptr<Child>> children_;
   int code_ = 0;
+  bool asked_ = false;    ///< Somebody has asked a rank to end, by a signal.
+  bool refused_ = false;  ///< A rank has failed for a reason of its own.
   std::int64_t deadline_ = 0;
   int next_signal_ = 0;
 };
 
 }  // namespace
 
-int run_together(const std::vector<std::vector<std::string>>& commands,
-                 const std::function<bool(std::size_t number)>& needed) {
+TogetherResult run_together(const std::vector<std::vector<std::string>>& commands,
+                            const std::function<bool(std::size_t number)>& needed) {
   struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_handler = [](int) { interrupted = interrupted + 1; };
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   return Launch(commands, needed).run();
+}
+
+bool pause_together(double seconds) {
+  const std::int64_t end = clock_ns() + static_cast<std::int64_t>(seconds * 1e9);
+  while (interrupted == 0 && clock_ns() < end) ::poll(nullptr, 0, 50);
+  return interrupted == 0;
 }
 
 }  // namespace duplex::tools

@@ -7,11 +7,21 @@
 
 namespace duplex::tools {
 
+/// How processes that ran together have ended.
+struct TogetherResult {
+  int code = 0;       ///< The first exit code that is not 0, or 130 after SIGINT or SIGTERM.
+  bool lost = false;  ///< They failed since one was killed, lost, or timed out, and for no reason
+                      ///< that would be there again if they started again.
+};
+
 /// Runs all commands and passes on what they print, line by line, with their number in front, until
-/// all have ended. If one fails that is `needed`, the others have ten seconds to end, and are then
-/// ended; otherwise they go on. SIGINT and SIGTERM end all. Returns the first exit code that is not
-/// 0, or 130 after such a signal. Throws Error if a process cannot be made.
-int run_together(const std::vector<std::vector<std::string>>& commands,
-                 const std::function<bool(std::size_t number)>& needed);
+/// all have ended. If one fails that is `needed`, the others have a few seconds to end, and are
+/// then ended; otherwise they go on. SIGINT and SIGTERM are passed on to all, and end the caller's
+/// later runs and pauses, too; a second one kills them. Throws Error if a process cannot be made.
+TogetherResult run_together(const std::vector<std::vector<std::string>>& commands,
+                            const std::function<bool(std::size_t number)>& needed);
+
+/// Waits for so long. Returns false at once when SIGINT or SIGTERM has come.
+bool pause_together(double seconds);
 
 }  // namespace duplex::tools

@@ -30,32 +30,45 @@ struct Signalled {
   std::string started;  ///< Clock ticks after the machine's start.
 };
 
-/// When a process was started. Empty if it is gone, or has ended and its parent has not yet asked
-/// for its exit code.
-std::string start_of(pid_t process) {
+struct ProcessStat {
+  std::string state;    ///< One letter, as ps shows it. Empty: there is no such process.
+  std::string started;  ///< Clock ticks after the machine's start.
+};
+
+ProcessStat stat_of(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string text;
   std::getline(file, text);
   const std::size_t name_end = text.rfind(')');  // "PID (NAME) STATE ...", the start is the 22nd.
-  if (name_end == std::string::npos) return "";
+  if (name_end == std::string::npos) return {};
   std::istringstream fields(text.substr(name_end + 1));
-  std::string field, state;
-  for (int number = 3; number <= 22 && fields >> field; ++number)
-    if (number == 3) state = field;
-  return state == "Z" || state == "X" ? "" : field;
+  ProcessStat stat;
+  fields >> stat.state;
+  for (int number = 4; number <= 22 && fields >> stat.started;) ++number;
+  return stat;
+}
+
+/// When a process was started. Empty if it is gone, or has ended and its parent has not yet asked
+/// for its exit code.
+std::string start_of(pid_t process) {
+  const ProcessStat stat = stat_of(process);
+  return stat.state == "Z" || stat.state == "X" ? "" : stat.started;
 }
 
 bool has_ended(const Signalled& one) {
   return start_of(one.rank.process) != one.started;
 }
 
-/// Waits for the end of all, and returns whether they ended in time. A rank gives its lock back a
-/// little before its end, and only at its end its port and its GPU.
+/// Waits for the end of all, and returns whether they ended in time. One that is stopped is killed
+/// at once: the others wait for it, and then end by themselves. A rank gives its lock back a little
+/// before its end, and only at its end its port and its GPU.
 bool await_end(const std::vector<Signalled>& all) {
   const std::int64_t deadline = clock_ns() + static_cast<std::int64_t>(obey_seconds * 1e9);
   for (;;) {
     const bool ended = std::all_of(all.begin(), all.end(), has_ended);
     if (ended || clock_ns() > deadline) return ended;
+    for (const Signalled& one : all)
+      if (!has_ended(one) && is_stopped(one.rank.process)) ::kill(one.rank.process, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
@@ -87,6 +100,11 @@ int code_of(pid_t process) {
 }
 
 }  // namespace
+
+bool is_stopped(int process) {
+  const std::string state = stat_of(process).state;
+  return state == "T" || state == "t";
+}
 
 int stop_here(const std::string& nodefile, const std::string& host) {
   std::vector<Signalled> signalled;

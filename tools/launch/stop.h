@@ -8,8 +8,12 @@
 
 namespace duplex::tools {
 
-/// Seconds that ranks have to obey SIGTERM, before SIGKILL.
-constexpr double obey_seconds = 3.0;
+/// Seconds that ranks have to obey SIGTERM, before SIGKILL: they finish their steps and write a
+/// checkpoint. One that is stopped (SIGSTOP) cannot obey, and has none.
+constexpr double obey_seconds = 30.0;
+
+/// Returns whether a process is stopped, by SIGSTOP or a terminal.
+bool is_stopped(int process);
 
 /// Ends the ranks that run on this machine with the nodefile, waits until they have ended, and
 /// prints what it did; `host` is this machine's name in that. Returns exit code 1 if some still
