@@ -73,6 +73,10 @@ void describe(Fields& f, Pong& m) {
 
 using Bytes = std::vector<std::uint8_t>;
 
+Bytes bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
 /// Everything that both sides have said so far. A proof covers all of it, so that none of it can be
 /// exchanged for something said in another handshake.
 std::string transcript(const char* side, const Bytes& hello, const Bytes& challenge,
@@ -84,11 +88,12 @@ std::string transcript(const char* side, const Bytes& hello, const Bytes& challe
   return text;
 }
 
-/// Cuts the texts to what a payload may hold; the digests stand for the whole.
+/// Cuts the texts to what a payload may hold and a reader takes out of it; the digests stand for
+/// the whole.
 Identity clipped(Identity identity) {
   for (std::string* text : {&identity.job, &identity.model.text, &identity.data.text,
                             &identity.settings.text, &identity.start.text})
-    text->resize(std::min<std::size_t>(text->size(), PayloadReader::text_limit));
+    *text = printable(text->substr(0, PayloadReader::text_limit));
   return identity;
 }
 
@@ -185,19 +190,34 @@ HandshakeResult client_handshake(Socket& socket, const Self& self, int rank, Dea
   Talk talk(socket, deadline);
   const Bytes hello = payload_of(Hello{self.rank, rank, random_digest()});
   talk.send(FrameKind::hello, hello);
-  const Bytes challenge = talk.receive(FrameKind::challenge);
+  Bytes challenge;
+  try {
+    challenge = talk.receive(FrameKind::challenge);
+  } catch (const Rejected& rejected) {
+    throw Mismatch(rejected.what(), false);
+  }
   parse<Challenge>(challenge);
 
   Response response{self.size, clipped(self.identity), {}};
   response.proof = self.key.hmac(transcript("connects", hello, challenge, payload_of(response)));
   talk.send(FrameKind::response, payload_of(response));
 
-  Accept accept = parse<Accept>(talk.receive(FrameKind::accept));
+  Accept accept;
+  try {
+    accept = parse<Accept>(talk.receive(FrameKind::accept));
+  } catch (const Rejected& rejected) {
+    const std::string reason = rejected.what();
+    const bool proved =
+        rejected.proof &&
+        equal(*rejected.proof,
+              self.key.hmac(transcript("rejects", hello, challenge, bytes_of(reason))));
+    throw Mismatch(reason, proved);
+  }
   const Digest proof = std::exchange(accept.proof, Digest{});
   if (!equal(proof, self.key.hmac(transcript("listens", hello, challenge, payload_of(accept)))))
     throw Mismatch(different_keys(rank_name(rank, socket.peer()),
                                   rank_name(self.rank, socket.local_address())),
-                   true);
+                   false);
   const ClockOffset clock = measure_clock(talk, accept.epoch_ns);
   return {rank, talk.frames(rank), clock};
 }
@@ -205,9 +225,10 @@ HandshakeResult client_handshake(Socket& socket, const Self& self, int rank, Dea
 HandshakeResult server_handshake(Socket& socket, const Self& self,
                                  const std::function<void(int rank)>& welcome, Deadline deadline) {
   Talk talk(socket, deadline);
-  const auto turn_away = [&](const std::string& message, bool fatal) {
-    talk.reject(message);
-    return Mismatch(message, fatal);
+  std::function<Digest(const std::string&)> prove;  // Set once the other has proved itself.
+  const auto turn_away = [&](const std::string& message, bool fatal, int rank = -1) {
+    talk.reject(message, prove);
+    return Mismatch(message, fatal, rank);
   };
   const Bytes hello_bytes = talk.receive(FrameKind::hello);
   const auto hello = parse<Hello>(hello_bytes);
@@ -221,6 +242,9 @@ HandshakeResult server_handshake(Socket& socket, const Self& self,
   if (!equal(proof,
              self.key.hmac(transcript("connects", hello_bytes, challenge, payload_of(response)))))
     throw turn_away(different_keys(them, us), false);
+  prove = [&](const std::string& reason) {
+    return self.key.hmac(transcript("rejects", hello_bytes, challenge, bytes_of(reason)));
+  };
   if (response.identity.job != clipped(self.identity).job)
     throw turn_away(them + " is of job '" + response.identity.job + "', " + us + " of job '" +
                         self.identity.job + "'",
@@ -231,10 +255,7 @@ HandshakeResult server_handshake(Socket& socket, const Self& self,
                         same_nodefile,
                     true);
   const std::string differs = difference(them, response, us, self);
-  if (!differs.empty()) {
-    talk.reject(differs);
-    throw Mismatch(differs, true, hello.rank);
-  }
+  if (!differs.empty()) throw turn_away(differs, true, hello.rank);
   try {
     welcome(hello.rank);
   } catch (const Mismatch& mismatch) {

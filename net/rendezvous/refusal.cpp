@@ -41,8 +41,9 @@ void tell(const MeshSpec& spec, const Self& self, int peer, Deadline deadline) n
       Socket socket =
           Socket::connect(spec.addresses[static_cast<std::size_t>(peer)], "", soon(deadline));
       client_handshake(socket, self, peer, soon(deadline));
-    } catch (const Mismatch&) {  // The peer knows the reason: nothing fits a refusal.
-      return;
+    } catch (const Mismatch& told) {  // The peer knows the reason: nothing fits a refusal.
+      if (told.fatal) return;
+      std::this_thread::sleep_for(pause);
     } catch (const NetworkError&) {
       std::this_thread::sleep_for(pause);
     } catch (const ProtocolError&) {

@@ -5,7 +5,6 @@
 
 #include "core/clock.h"
 #include "net/rendezvous/host_names.h"
-#include "net/rendezvous/refusal.h"
 #include "net/wire/socket_setup.h"
 
 namespace duplex::net {
@@ -23,21 +22,6 @@ constexpr milliseconds connect_limit{4000};
 constexpr std::size_t strangers_limit = 32;
 constexpr milliseconds tick{20};
 constexpr milliseconds longest_pause{500};
-/// Time that a failing rank gives its peers to take the reason.
-constexpr milliseconds last_words{1000};
-/// Time that it stays for peers which have not come yet, where another rank has told it the reason
-/// and tells others, too.
-constexpr milliseconds passed_on{1000};
-
-std::string seconds_text(milliseconds time) {
-  std::string text = std::to_string(time.count() / 1000);
-  if (time.count() % 1000 != 0) {
-    std::string part = std::to_string(1000 + time.count() % 1000).substr(1);
-    part.erase(part.find_last_not_of('0') + 1);
-    text += "." + part;
-  }
-  return text + " s";
-}
 
 }  // namespace
 
@@ -153,8 +137,10 @@ void Rendezvous::accept_peers() {
       fail(std::make_exception_ptr(missing()));
       return;
     }
-    if (!socket || pending_.size() >= awaited_.size() + strangers_limit) continue;
+    if (!socket) continue;
+    make_room();
     PendingPeer& peer = pending_.emplace_back();
+    peer.host = socket.peer().substr(0, socket.peer().rfind(':'));
     peer.socket = std::move(socket);
     try {
       peer.thread = std::thread([this, &peer] { receive(peer); });
@@ -163,6 +149,28 @@ void Rendezvous::accept_peers() {
       throw;
     }
   }
+}
+
+/// Where too many shake hands, the oldest of the host that has most of them makes room: a host that
+/// only opens connections is in nobody's way but its own.
+void Rendezvous::make_room() {
+  std::map<std::string, std::size_t> by_host;
+  std::size_t shaking = 0;
+  for (const PendingPeer& peer : pending_)
+    if (!peer.done && !peer.given_up) {
+      ++by_host[peer.host];
+      ++shaking;
+    }
+  if (shaking < awaited_.size() + strangers_limit) return;
+  const auto most =
+      std::max_element(by_host.begin(), by_host.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  for (PendingPeer& peer : pending_)
+    if (!peer.done && !peer.given_up && peer.host == most->first) {
+      peer.given_up = true;
+      peer.socket.shut_down();
+      return;
+    }
 }
 
 void Rendezvous::reap(std::unique_lock<std::mutex>& lock, bool all) {
@@ -232,8 +240,10 @@ void Rendezvous::receive(PendingPeer& peer) {
   if (claimed >= 0) claims_.erase(claimed);
   changed_.notify_all();
   if (over()) return;  // reap() has cut off those that still shook hands.
-  if (turned_away_.size() < strangers_limit) turned_away_.push_back(turned_away);
+  if (turned_away_.size() == strangers_limit) return;
+  turned_away_.push_back(turned_away);
   log("turned away: " + turned_away);
+  if (turned_away_.size() == strangers_limit) log("turns more away without a word");
 }
 
 void Rendezvous::watch_links() {
@@ -263,28 +273,9 @@ void Rendezvous::watch_links() {
   }
 }
 
-double Rendezvous::waited() const {
-  return std::chrono::duration<double>(Clock::now() - (deadline_ - spec_.timeout)).count();
-}
-
-Error Rendezvous::missing() const {
-  std::string text;
-  for (const auto* ranks : {&called_, &awaited_})
-    for (const int rank : *ranks) {
-      if (linked(rank)) continue;
-      const Address& address = spec_.addresses[static_cast<std::size_t>(rank)];
-      text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank);
-      if (!address.host.empty()) text += " (" + address.str() + ")";
-    }
-  text = "rank " + std::to_string(spec_.rank) + " waited " + seconds_text(spec_.timeout) +
-         " in vain for " + text;
-  if (!last_refusal_.empty()) text += "; last: " + last_refusal_;
-  for (const std::string& line : turned_away_) text += "; turned away: " + line;
-  return Error(text, Exit::timed_out);
-}
-
 void Rendezvous::call(int rank) {
   milliseconds pause{10};
+  bool answered = false;  // Somebody has said why this rank does not fit.
   for (;;) {
     try {
       // A failure cannot interrupt connecting; it is seen between two attempts.
@@ -314,6 +305,18 @@ void Rendezvous::call(int rank) {
     } catch (const NetworkError& error) {
       // It is not up yet, or down again: the watching thread ends this at the deadline.
       const std::lock_guard<std::mutex> lock(mutex_);
+      if (!answered) last_refusal_ = error.what();
+    } catch (const Mismatch& mismatch) {
+      // Whoever answers there has not proved that it is of this run. It may be a stranger at the
+      // rank's address, or the rank with another key.
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (mismatch.fatal) fail(std::current_exception());
+      if (!mismatch.fatal && last_refusal_ != mismatch.what())
+        log("tries again until it is right: " + std::string(mismatch.what()));
+      last_refusal_ = mismatch.what();
+      answered = true;
+    } catch (const ProtocolError& error) {
+      const std::lock_guard<std::mutex> lock(mutex_);
       last_refusal_ = error.what();
     } catch (...) {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -323,47 +326,6 @@ void Rendezvous::call(int rank) {
     if (failure_ || changed_.wait_for(lock, pause, [this] { return failure_ != nullptr; })) return;
     pause = std::min(2 * pause, longest_pause);
   }
-}
-
-/// Tells the peers that have not come yet why this rank ends, so that they need not wait for it. At
-/// the deadline there is nothing to tell: theirs has come, too.
-void Rendezvous::tell_unlinked(const std::exception_ptr& failure) {
-  const AbortReason reason = reason_of(failure);
-  if (reason.code == Exit::timed_out) return;
-  std::vector<int> peers;
-  for (const int peer : spec_.topology.peers_of(spec_.rank))
-    if (!linked(peer)) peers.push_back(peer);
-  bool told = told_;
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Mismatch&) {
-    told = true;
-  } catch (...) {
-  }
-  if (peers.empty()) return;
-  const milliseconds limit = std::min(told ? passed_on : refusal_limit, spec_.timeout);
-  if (!told)
-    log("cannot take part, and tells the others, for at most " + seconds_text(limit) + ": " +
-        reason.text);
-  tell_refusal(spec_, reason.text, peers, listener_, std::min(deadline_, Clock::now() + limit));
-}
-
-void Rendezvous::tell_others() {
-  const auto payload = encode(reason_of(failure_));
-  FrameHeader header;
-  header.kind = FrameKind::abort;
-  header.length = payload.size();
-  const HeaderBytes bytes = encode(header);
-  const Deadline deadline = Clock::now() + last_words;
-  for (Link& link : links_) {
-    try {
-      link.socket.write_all(bytes.data(), bytes.size(), payload.data(), payload.size(), deadline,
-                            "ending the run");
-      link.socket.end_sending();
-    } catch (const NetworkError&) {  // The peer sees that the connection ends.
-    }
-  }
-  for (Link& link : links_) link.socket.drain(deadline);
 }
 
 }  // namespace duplex::net

@@ -30,8 +30,10 @@ class Rendezvous {
  private:
   struct PendingPeer {
     Socket socket;
+    std::string host;  ///< Where it connects from.
     std::thread thread;
-    bool done = false;  ///< Under the mutex. The socket has moved on or is of no more use.
+    bool done = false;      ///< Under the mutex. The socket has moved on or is of no more use.
+    bool given_up = false;  ///< Its place is another's; its thread ends soon.
   };
 
   std::vector<Link> meet();
@@ -47,6 +49,7 @@ class Rendezvous {
   void watch();  ///< The watching thread: accepts peers, and joins the threads of those that are
                  ///< done.
   void accept_peers();
+  void make_room();
   /// Joins the threads of peers that are done, or, with `all`, of every peer. Releases the lock
   /// while it waits.
   void reap(std::unique_lock<std::mutex>& lock, bool all);

@@ -11,13 +11,16 @@ namespace {
 
 constexpr std::uint64_t payload_limit = 8192;
 
-struct Reject {
+/// The reason, and behind it the proof, if there is one.
+Rejected rejected(const std::vector<std::uint8_t>& payload) {
+  PayloadReader reader(payload.data(), payload.size());
   std::string reason;
-};
-
-template <class Fields>
-void describe(Fields& f, Reject& m) {
-  f.text(m.reason);
+  reader.text(reason);
+  if (reader.left() == 0) return {reason, {}};
+  Digest proof{};
+  reader.raw(proof);
+  reader.done();
+  return {reason, proof};
 }
 
 }  // namespace
@@ -47,7 +50,7 @@ std::vector<std::uint8_t> Talk::receive(FrameKind kind, std::uint64_t step) {
   socket_.read_exact(payload.data(), payload.size(), deadline_, phase_);
   record(header, false, first);
   // Every version can read another's reject, and nothing else of it.
-  if (header.kind == FrameKind::reject) throw Mismatch(parse<Reject>(payload).reason, true);
+  if (header.kind == FrameKind::reject) throw rejected(payload);
   if (header.version != protocol_version) {
     const std::string message =
         socket_.peer() + " speaks version " + std::to_string(header.version) +
@@ -66,10 +69,14 @@ std::vector<std::uint8_t> Talk::receive(FrameKind kind, std::uint64_t step) {
   return payload;
 }
 
-void Talk::reject(std::string reason) {
+void Talk::reject(std::string reason, const std::function<Digest(const std::string&)>& prove) {
   reason.resize(std::min<std::size_t>(reason.size(), PayloadReader::text_limit));
+  reason = printable(reason);
+  PayloadWriter writer;
+  writer.text(reason);
+  if (prove) writer.raw(prove(reason));
   try {
-    send(FrameKind::reject, payload_of(Reject{reason}));
+    send(FrameKind::reject, writer.take());
   } catch (const NetworkError&) {
   }
 }

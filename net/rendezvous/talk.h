@@ -2,10 +2,13 @@
 // with a small message.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "net/ledger/ledger.h"
+#include "net/rendezvous/key.h"
 #include "net/wire/frame.h"
 #include "net/wire/socket.h"
 
@@ -30,6 +33,14 @@ Message parse(const std::vector<std::uint8_t>& payload) {
   return message;
 }
 
+/// A `reject` has come. Only its proof can show that it is of a rank of this run.
+class Rejected : public Error {
+ public:
+  Rejected(const std::string& reason, const std::optional<Digest>& proof)
+      : Error(reason), proof(proof) {}
+  std::optional<Digest> proof;  ///< None: the peer could not give one.
+};
+
 /// Sends and receives frames on one socket, and records them for the ledger. Its functions throw
 /// NetworkError; `phase` says in such an error what the ranks were doing.
 class Talk {
@@ -39,11 +50,12 @@ class Talk {
 
   void send(FrameKind kind, const std::vector<std::uint8_t>& payload, std::uint64_t step = 0);
   /// Returns the next frame's payload. Throws ProtocolError if it is not of `kind` and `step`,
-  /// Mismatch if it is a `reject` or of another version of the protocol, and Error if it is the
-  /// `abort` of a rank that ends the run.
+  /// Rejected if it is a `reject`, Mismatch if it is of another version of the protocol, and Error
+  /// if it is the `abort` of a rank that ends the run.
   std::vector<std::uint8_t> receive(FrameKind kind, std::uint64_t step = 0);
-  /// Tells the peer why it is turned away. The peer may be gone; telling it is a courtesy.
-  void reject(std::string reason);
+  /// Tells the peer why it is turned away, with a proof that `prove` makes of the reason; empty:
+  /// without one. The peer may be gone; telling it is a courtesy.
+  void reject(std::string reason, const std::function<Digest(const std::string&)>& prove = {});
   /// Takes the records of all frames so far, with that rank as the peer.
   std::vector<FrameRecord> frames(int rank);
 

@@ -1,5 +1,8 @@
 #include "net/wire/address.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include "core/error.h"
 
 namespace duplex::net {
@@ -29,6 +32,12 @@ Address Address::parse(const std::string& text, std::uint16_t default_port) {
     }
   }
   if (address.host.empty()) throw bad("the host is empty");
+  if (address.host[0] == '-') throw bad("no host begins with '-'");
+  const bool plain = std::all_of(address.host.begin(), address.host.end(), [](char letter) {
+    return std::isalnum(static_cast<unsigned char>(letter)) != 0 ||
+           std::string("-._:%").find(letter) != std::string::npos;
+  });
+  if (!plain) throw bad("a host has letters, digits and -._:% alone");
   if (!port.empty()) {
     if (port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos ||
         std::stoul(port) > 65535)

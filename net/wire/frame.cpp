@@ -65,6 +65,36 @@ FrameHeader decode(const HeaderBytes& bytes) {
   return header;
 }
 
+namespace {
+
+/// Returns how many bytes the printable character at `at` has, in UTF-8; 0 if there is none. U+0080
+/// to U+009F are control characters, too.
+std::size_t printable_bytes(const std::string& text, std::size_t at) {
+  const auto byte = [&](std::size_t i) {
+    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
+  };
+  const unsigned first = byte(0), second = byte(1);
+  if (first < 0x80) return first >= 0x20 && first != 0x7F ? 1 : 0;
+  std::size_t length = 0;
+  unsigned least = 0x80;  // Of the second byte: below, there is a shorter form.
+  if (first >= 0xC2 && first < 0xE0) {
+    length = 2;
+    if (first == 0xC2) least = 0xA0;
+  } else if (first >= 0xE0 && first < 0xF0) {
+    length = 3;
+    if (first == 0xE0) least = 0xA0;
+  } else if (first >= 0xF0 && first < 0xF5) {
+    length = 4;
+    if (first == 0xF0) least = 0x90;
+  }
+  if (second < least) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if (byte(i) < 0x80 || byte(i) >= 0xC0) return 0;
+  return length;
+}
+
+}  // namespace
+
 std::string name_of(FrameKind kind) {
   switch (kind) {
     case FrameKind::hello:
@@ -117,6 +147,15 @@ std::string name_of(FrameKind kind) {
   return "kind " + std::to_string(static_cast<unsigned>(kind));
 }
 
+std::string printable(std::string text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = printable_bytes(text, i);
+    if (length == 0) text[i] = '?';
+    i += std::max<std::size_t>(length, 1);
+  }
+  return text;
+}
+
 void PayloadWriter::text(const std::string& value) {
   number(static_cast<std::uint32_t>(value.size()));
   bytes_.insert(bytes_.end(), value.begin(), value.end());
@@ -135,7 +174,7 @@ void PayloadReader::text(std::string& value) {
   number(size);
   if (size > text_limit) throw ProtocolError("a text of " + std::to_string(size) + " bytes");
   const std::uint8_t* from = take(size);
-  value.assign(from, from + size);
+  value = printable(std::string(from, from + size));
 }
 
 void PayloadReader::done() const {

@@ -110,8 +110,13 @@ class PayloadWriter {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// Reads the fields of a payload. Throws ProtocolError if the payload ends too early, a text is
-/// longer than `text_limit`, or something is left over at done().
+/// Replaces every byte of a peer's text that is not of a printable character by '?', so that no
+/// text can steer a terminal or forge a line of a log.
+std::string printable(std::string text);
+
+/// Reads the fields of a payload. Texts come out as printable() has them. Throws ProtocolError if
+/// the payload ends too early, a text is longer than `text_limit`, or something is left over at
+/// done().
 class PayloadReader {
  public:
   static constexpr std::uint32_t text_limit = 1024;
@@ -131,6 +136,7 @@ class PayloadReader {
     const std::uint8_t* from = take(size);
     std::copy(from, from + size, value.begin());
   }
+  std::size_t left() const { return left_; }  ///< Bytes that have not been read.
   void done() const;
 
  private:

@@ -57,7 +57,11 @@ TEST(Handshake, WithAKey) {
     wrong.key = Key(sha256("guess"));
     expect_in(raw_handshake(socket, wrong), {"key"});
   }
-  expect_in(zero.join(1, [](MeshSpec& spec) { spec.key = {}; }),
+  expect_in(zero.join(1,
+                      [](MeshSpec& spec) {
+                        spec.key = {};
+                        spec.timeout = milliseconds(1000);
+                      }),
             {"rank 1 (127.0.0.1:", "rank 0 (127.0.0.1:", "cluster key"});
   Socket socket = zero.connect();
   EXPECT_EQ(raw_handshake(socket, self), "");
@@ -129,13 +133,61 @@ TEST(Handshake, TheListenerMustProveTheKeyToo) {
   spec.addresses = {{"127.0.0.1", listener.port()}, {"127.0.0.1", 0}};
   spec.identity = test_identity();
   spec.key = Key(sha256("secret"));
+  spec.timeout = milliseconds(1500);
+  std::string log;
+  spec.log = [&](const std::string& line) { log += line + "\n"; };
   try {
     Mesh::join(spec);
     ADD_FAILURE() << "believed an impostor";
   } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::timed_out);
     expect_in(error.what(), {"rank 0 (127.0.0.1:", "cluster key"});
   }
+  expect_in(log, {"tries again until it is right: ", "cluster key"});
   impostor.join();
+}
+
+/// Somebody answers at rank 0's address before rank 0 does, and turns everybody away, with escape
+/// sequences in the reason. It costs the run nothing, and no terminal sees them.
+TEST(Handshake, ARejectThatProvesNothingEndsNothing) {
+  for (const bool after_the_challenge : {false, true}) {
+    Listener listener = Listener::open({"127.0.0.1", 0});
+    MeshSpec spec;
+    spec.topology.size = 2;
+    spec.addresses = {{"127.0.0.1", listener.port()}, {"127.0.0.1", 0}};
+    spec.identity = test_identity();
+    spec.key = Key(sha256("secret"));
+    spec.timeout = milliseconds(20000);
+    std::thread there([&] {
+      for (int i = 0; i < 3; ++i) {
+        Socket socket = listener.accept(milliseconds(20000));
+        receive_raw(socket);
+        if (after_the_challenge) {
+          RawFrame challenge;
+          challenge.kind = 2;
+          challenge.payload.assign(32, 7);
+          send_raw(socket, challenge);
+          receive_raw(socket);
+        }
+        RawFrame reject;
+        reject.kind = 5;
+        put_text(reject.payload, "\x1b]0;owned\x07 go away\n\xc2\x9b\x9b");
+        if (i == 2) reject.payload.insert(reject.payload.end(), 32, 9);  // A proof that is none.
+        send_raw(socket, reject);
+      }
+      const std::uint16_t port = listener.port();
+      listener = Listener();
+      EXPECT_NO_THROW(Mesh::join(spec, Listener::open({"127.0.0.1", port})));
+    });
+    MeshSpec one = spec;
+    one.rank = 1;
+    std::string log;
+    one.log = [&](const std::string& line) { log += line + "\n"; };
+    EXPECT_NO_THROW(Mesh::join(one));
+    there.join();
+    expect_in(log, {"tries again until it is right: ?]0;owned? go away????\n"});
+    EXPECT_EQ(log.find('\x1b'), std::string::npos);
+  }
 }
 
 struct Difference {

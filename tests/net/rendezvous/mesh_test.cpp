@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "tests/net/rank_zero.h"
@@ -48,6 +49,20 @@ TEST(Mesh, StrangersCostNothing) {
   zero.wait();
   EXPECT_TRUE(zero.outcome.ok) << zero.outcome.message;
   EXPECT_EQ(zero.mesh.links().size(), 2U);
+}
+
+/// A host that only opens connections, far more than shake hands at one time, delays no rank.
+TEST(Mesh, SilentConnectionsKeepNobodyOut) {
+  RankZero zero(2, milliseconds(9000));  // Shorter than what a silent connection is waited for.
+  std::vector<Socket> silent;
+  for (int i = 0; i < 200; ++i) silent.push_back(zero.connect());
+  const auto begin = Clock::now();
+  EXPECT_EQ(zero.join(1), "");
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+  zero.wait();
+  EXPECT_TRUE(zero.outcome.ok) << zero.outcome.message;
+  const std::string log = zero.log();
+  EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 40) << log;
 }
 
 TEST(Mesh, ARankGivenTwiceIsNamedTwice) {

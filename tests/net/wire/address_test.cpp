@@ -31,8 +31,9 @@ TEST(Address, Parse) {
   EXPECT_EQ(parse("10.0.0.1:0"), "10.0.0.1:0");
   EXPECT_EQ(parse("[::1]:99"), "[::1]:99");
   EXPECT_EQ(parse("[::1]"), "[::1]:7117");
-  for (const char* bad : {"", ":80", "node1:", "node1:x", "node1:65536", "node1:1:2", "[::1",
-                          "[]:1", "[::1]80", "node1:-1"})
+  for (const char* bad :
+       {"", ":80", "node1:", "node1:x", "node1:65536", "node1:1:2", "[::1", "[]:1", "[::1]80",
+        "node1:-1", "-oProxyCommand=x", "a;b", "a b", "a\x1b[2J", "$(x)", "a'b"})
     EXPECT_THROW(Address::parse(bad, 1), Error) << bad;
 }
 

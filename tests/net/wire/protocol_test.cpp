@@ -129,6 +129,23 @@ TEST(Protocol, TheHeadersTableIsTheHeader) {
   EXPECT_EQ(expected_offset, header_bytes);
 }
 
+TEST(Frame, TextsOfPeersSteerNoTerminal) {
+  const auto clean = [](const char* text) { return printable(text); };
+  EXPECT_EQ(clean("rank 0: caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80, 100 %"),
+            "rank 0: caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80, 100 %");
+  EXPECT_EQ(clean("\x1b[2J\x07\n\r\t\x7f"), "?[2J?????");
+  EXPECT_EQ(clean("\xc2\x9b"
+                  "31m"),
+            "??31m")
+      << "U+009B is an escape sequence of its own";
+  EXPECT_EQ(clean("\x9b"
+                  "31m"),
+            "?31m");
+  EXPECT_EQ(clean("\xe0\x82\x9b"), "???") << "a longer form of the same";
+  EXPECT_EQ(clean("\xc1\x9b \xe2\x82"), "?? ??") << "no UTF-8";
+  EXPECT_EQ(clean("\xc2\xa0"), "\xc2\xa0");
+}
+
 TEST(Protocol, TheKindsTableNamesEveryKind) {
   std::set<int> numbers;
   for (const auto& row : table_of("Kinds")) {

@@ -1,0 +1,94 @@
+// How a rendezvous fails: what the error says, and how the other ranks are told.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/clock.h"
+#include "net/rendezvous/refusal.h"
+#include "net/rendezvous/rendezvous.h"
+
+namespace duplex::net {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Time that a failing rank gives its peers to take the reason.
+constexpr milliseconds last_words{1000};
+/// Time that it stays for peers which have not come yet, where another rank has told it the reason
+/// and tells others, too.
+constexpr milliseconds passed_on{1000};
+
+std::string seconds_text(milliseconds time) {
+  std::string text = std::to_string(time.count() / 1000);
+  if (time.count() % 1000 != 0) {
+    std::string part = std::to_string(1000 + time.count() % 1000).substr(1);
+    part.erase(part.find_last_not_of('0') + 1);
+    text += "." + part;
+  }
+  return text + " s";
+}
+
+}  // namespace
+
+double Rendezvous::waited() const {
+  return std::chrono::duration<double>(Clock::now() - (deadline_ - spec_.timeout)).count();
+}
+
+Error Rendezvous::missing() const {
+  std::string text;
+  for (const auto* ranks : {&called_, &awaited_})
+    for (const int rank : *ranks) {
+      if (linked(rank)) continue;
+      const Address& address = spec_.addresses[static_cast<std::size_t>(rank)];
+      text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank);
+      if (!address.host.empty()) text += " (" + address.str() + ")";
+    }
+  text = "rank " + std::to_string(spec_.rank) + " waited " + seconds_text(spec_.timeout) +
+         " in vain for " + text;
+  if (!last_refusal_.empty()) text += "; last: " + last_refusal_;
+  for (const std::string& line : turned_away_) text += "; turned away: " + line;
+  return Error(text, Exit::timed_out);
+}
+
+/// Tells the peers that have not come yet why this rank ends, so that they need not wait for it. At
+/// the deadline there is nothing to tell: theirs has come, too.
+void Rendezvous::tell_unlinked(const std::exception_ptr& failure) {
+  const AbortReason reason = reason_of(failure);
+  if (reason.code == Exit::timed_out) return;
+  std::vector<int> peers;
+  for (const int peer : spec_.topology.peers_of(spec_.rank))
+    if (!linked(peer)) peers.push_back(peer);
+  bool told = told_;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Mismatch&) {
+    told = true;
+  } catch (...) {
+  }
+  if (peers.empty()) return;
+  const milliseconds limit = std::min(told ? passed_on : refusal_limit, spec_.timeout);
+  if (!told)
+    log("cannot take part, and tells the others, for at most " + seconds_text(limit) + ": " +
+        reason.text);
+  tell_refusal(spec_, reason.text, peers, listener_, std::min(deadline_, Clock::now() + limit));
+}
+
+void Rendezvous::tell_others() {
+  const auto payload = encode(reason_of(failure_));
+  FrameHeader header;
+  header.kind = FrameKind::abort;
+  header.length = payload.size();
+  const HeaderBytes bytes = encode(header);
+  const Deadline deadline = Clock::now() + last_words;
+  for (Link& link : links_) {
+    try {
+      link.socket.write_all(bytes.data(), bytes.size(), payload.data(), payload.size(), deadline,
+                            "ending the run");
+      link.socket.end_sending();
+    } catch (const NetworkError&) {  // The peer sees that the connection ends.
+    }
+  }
+  for (Link& link : links_) link.socket.drain(deadline);
+}
+
+}  // namespace duplex::net
