@@ -49,6 +49,7 @@ std::uint64_t digest(const Catalogue& catalogue) {
     digest.number(static_cast<std::uint64_t>(sample.label));
     digest.number(static_cast<std::uint64_t>(sample.use));
     digest.number(sample.source_bytes);
+    digest.number(sample.checksum);
   }
   return digest.value();
 }

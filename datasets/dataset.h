@@ -19,6 +19,7 @@ struct Sample {
   std::int32_t label = 0;
   Use use = Use::any;
   std::uint64_t source_bytes = 0;  ///< Size in the source: that of an image's file.
+  std::uint32_t checksum = 0;      ///< CRC32C of these bytes.
 };
 
 /// Names a file that is not part of a data set, and says why.
@@ -36,8 +37,8 @@ struct Catalogue {
   std::vector<LeftOut> ignored;  ///< Files and folders that are not taken for images.
 };
 
-/// Returns a hash of the shape, the classes and the samples (names, labels, uses and source sizes,
-/// in this order). A folder and its packed file have the same digest. Pixels do not count.
+/// Returns a hash of the shape, the classes and the samples (names, labels, uses, sizes and
+/// checksums in the source, in this order). A folder and its packed file have the same digest.
 std::uint64_t digest(const Catalogue& catalogue);
 
 /// Samples are addressed by index, 0 to size() - 1. All functions may be called by several threads

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/files/crc32c.h"
 #include "datasets/decoding/image.h"
 #include "datasets/decoding/resample.h"
 #include "datasets/file.h"
@@ -32,6 +33,7 @@ struct Candidate {
   std::string name;  ///< Class and file: "001.ak47/001_0001.jpg".
   std::int32_t label;
   std::uint64_t bytes = 0;
+  std::uint32_t checksum = 0;
   std::string fault;  ///< Reason why it cannot be used; empty for a sound image.
 };
 
@@ -62,7 +64,7 @@ std::string list_class(Layout& layout, const std::string& root, const std::strin
     } else if (!has_image_name(file)) {
       layout.ignored.push_back({shown, "its name is not an image's"});
     } else {
-      layout.candidates.push_back({shown, label, 0, ""});
+      layout.candidates.push_back({shown, label, 0, 0, ""});
     }
   }
   return inner;
@@ -110,6 +112,7 @@ std::shared_ptr<const Dataset> FolderDataset::open(const std::string& folder,
       const std::vector<std::uint8_t> file =
           read_file(folder + "/" + candidate.name, max_image_bytes);
       candidate.bytes = file.size();
+      candidate.checksum = crc32c(0, file.data(), file.size());
       check_image(file.data(), file.size());
     } catch (const Error& error) {
       candidate.fault = error.what();
@@ -126,8 +129,8 @@ std::shared_ptr<const Dataset> FolderDataset::open(const std::string& folder,
   for (Candidate& candidate : layout.candidates) {
     if (candidate.fault.empty()) {
       ++members[static_cast<std::size_t>(candidate.label)];
-      catalogue.samples.push_back(
-          {std::move(candidate.name), candidate.label, Use::any, candidate.bytes});
+      catalogue.samples.push_back({std::move(candidate.name), candidate.label, Use::any,
+                                   candidate.bytes, candidate.checksum});
     } else {
       catalogue.skipped.push_back({std::move(candidate.name), std::move(candidate.fault)});
     }

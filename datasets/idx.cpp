@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/files/crc32c.h"
 #include "datasets/decoding/gzip.h"
 #include "datasets/file.h"
 
@@ -112,11 +113,13 @@ std::shared_ptr<const Dataset> IdxDataset::open(const std::string& folder) {
                   "', but of " + catalogue.shape.str() + " to train on");
     }
     catalogue.shape = shape;
+    const std::uint8_t* image = images.content.data() + images.header;
+    const auto bytes = static_cast<std::size_t>(shape.elements());
     const std::uint8_t* label = labels.content.data() + labels.header;
     for (std::uint32_t i = 0; i < images.extents[0]; ++i) {
       catalogue.samples.push_back({number_name(use == Use::train ? "train" : "test", i), label[i],
-                                   tests ? use : Use::any,
-                                   static_cast<std::uint64_t>(shape.elements())});
+                                   tests ? use : Use::any, bytes,
+                                   crc32c(0, image + i * bytes, bytes)});
       classes = std::max(classes, label[i] + 1);
     }
     pixels.insert(pixels.end(), images.content.begin() + static_cast<std::ptrdiff_t>(images.header),

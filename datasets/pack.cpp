@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/files/crc32c.h"
 #include "core/files/output_file.h"
 #include "datasets/packed.h"
 #include "datasets/packed_format.h"
@@ -36,13 +37,18 @@ class Writer {
   std::vector<std::uint8_t> content_;
 };
 
-std::vector<std::uint8_t> table_of(const Catalogue& catalogue) {
+/// `checksums`: of the pixels, by sample.
+std::vector<std::uint8_t> table_of(const Catalogue& catalogue,
+                                   const std::vector<std::uint32_t>& checksums) {
   Writer writer;
   for (const std::string& name : catalogue.classes) writer.text(name);
-  for (const Sample& sample : catalogue.samples) {
+  for (std::size_t i = 0; i < catalogue.samples.size(); ++i) {
+    const Sample& sample = catalogue.samples[i];
     writer.number(static_cast<std::uint32_t>(sample.label));
     writer.number(static_cast<std::uint8_t>(sample.use));
     writer.number(sample.source_bytes);
+    writer.number(sample.checksum);
+    writer.number(checksums[i]);
     writer.text(sample.name);
   }
   return writer.content();
@@ -58,6 +64,7 @@ std::vector<std::uint8_t> bytes_of(const PackHeader& header) {
   }
   writer.number(header.file_bytes);
   writer.number(header.digest);
+  writer.number(header.table_checksum);
   return writer.content();
 }
 
@@ -97,6 +104,7 @@ PackResult pack_dataset(const Dataset& data, const std::string& path, int thread
   file.write(std::string(PackHeader::pixels_begin, '\0'));  // Keeps the header's place.
   PackResult result;
   Catalogue written;
+  std::vector<std::uint32_t> checksums;
   written.shape = data.shape();
   written.classes = data.classes();
   std::vector<std::uint8_t> pixels(block * bytes);
@@ -123,13 +131,14 @@ PackResult pack_dataset(const Dataset& data, const std::string& path, int thread
       }
       if (kept != i) std::copy_n(pixels.data() + i * bytes, bytes, pixels.data() + kept * bytes);
       written.samples.push_back(sample);
+      checksums.push_back(crc32c(0, pixels.data() + kept * bytes, bytes));
       ++kept;
     }
     file.write(pixels.data(), kept * bytes);
     progress(begin + count);
   }
   check_classes(data, written);
-  const std::vector<std::uint8_t> table = table_of(written);
+  const std::vector<std::uint8_t> table = table_of(written, checksums);
   file.write(table.data(), table.size());
 
   PackHeader header;
@@ -142,6 +151,7 @@ PackResult pack_dataset(const Dataset& data, const std::string& path, int thread
   result.packed = written.samples.size();
   result.bytes = header.file_bytes;
   header.digest = digest(written);
+  header.table_checksum = crc32c(0, table.data(), table.size());
   const std::vector<std::uint8_t> head = bytes_of(header);
   file.write_at(0, head.data(), head.size());
   file.commit();

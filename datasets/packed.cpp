@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "core/files/crc32c.h"
 #include "datasets/packed_format.h"
 
 namespace duplex::datasets {
@@ -66,6 +67,7 @@ PackHeader read_header(const ReadFile& file) {
   header.samples = reader.number<std::uint32_t>();
   header.file_bytes = reader.number<std::uint64_t>();
   header.digest = reader.number<std::uint64_t>();
+  header.table_checksum = reader.number<std::uint32_t>();
   constexpr std::uint32_t longest = 1u << 14;
   if ((header.channels != 1 && header.channels != 3) || header.height == 0 || header.width == 0 ||
       header.height > longest || header.width > longest || header.classes == 0 ||
@@ -80,11 +82,19 @@ PackHeader read_header(const ReadFile& file) {
   return header;
 }
 
-Catalogue read_table(const ReadFile& file, const PackHeader& header) {
+struct PackTable {
+  Catalogue catalogue;
+  std::vector<std::uint32_t> checksums;  ///< Of the pixels, by sample.
+};
+
+PackTable read_table(const ReadFile& file, const PackHeader& header) {
   std::vector<std::uint8_t> content(file.bytes() - header.table_begin());
   file.read(header.table_begin(), content.data(), content.size());
+  if (crc32c(0, content.data(), content.size()) != header.table_checksum)
+    throw Error("its header or table is damaged");
   Reader reader(content.data(), content.size());
-  Catalogue catalogue;
+  PackTable table;
+  Catalogue& catalogue = table.catalogue;
   catalogue.shape = {1, header.channels, header.height, header.width};
   for (std::uint32_t i = 0; i < header.classes; ++i) catalogue.classes.push_back(reader.text());
   for (std::uint32_t i = 0; i < header.samples; ++i) {
@@ -97,11 +107,13 @@ Catalogue read_table(const ReadFile& file, const PackHeader& header) {
     sample.label = static_cast<std::int32_t>(label);
     sample.use = static_cast<Use>(use);
     sample.source_bytes = reader.number<std::uint64_t>();
+    sample.checksum = reader.number<std::uint32_t>();
+    table.checksums.push_back(reader.number<std::uint32_t>());
     sample.name = reader.text();
     catalogue.samples.push_back(std::move(sample));
   }
   if (reader.left() > 0) throw Error("its table is damaged");
-  return catalogue;
+  return table;
 }
 
 }  // namespace
@@ -122,9 +134,9 @@ std::shared_ptr<const Dataset> PackedDataset::open(const std::string& path) {
   try {
     auto file = std::make_unique<ReadFile>(path);
     const PackHeader header = read_header(*file);
-    Catalogue catalogue = read_table(*file, header);
-    std::shared_ptr<const Dataset> data(
-        new PackedDataset(std::move(catalogue), path, std::move(file)));
+    PackTable table = read_table(*file, header);
+    std::shared_ptr<const Dataset> data(new PackedDataset(
+        std::move(table.catalogue), std::move(table.checksums), path, std::move(file)));
     if (data->digest() != header.digest) throw Error("its header or table is damaged");
     return data;
   } catch (const Error& error) {
@@ -134,6 +146,8 @@ std::shared_ptr<const Dataset> PackedDataset::open(const std::string& path) {
 
 const std::uint8_t* PackedDataset::read(std::size_t index, std::uint8_t* scratch) const {
   file_->read(PackHeader::pixels_begin + index * sample_bytes(), scratch, sample_bytes());
+  if (crc32c(0, scratch, sample_bytes()) != checksums_[index])
+    throw Error("its pixels in the packed file are damaged; pack the data set again");
   return scratch;
 }
 

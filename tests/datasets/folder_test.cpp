@@ -241,6 +241,12 @@ TEST(Folder, AllRanksSeeTheSameDigest) {
   write_bytes(two / "001.ak47/001_0002.png", draw_png(33, 71, 2));
   EXPECT_NE(open_dataset(two.path(), small())->digest(), digest) << "another image";
   write_sound(two);
+  // Another image in a file of the same name and size.
+  Bytes bytes = recorded("grey.jpg");
+  bytes[bytes.size() / 2] ^= 1;
+  write_bytes(two / "001.ak47/001_0001.JPG", bytes);
+  EXPECT_NE(open_dataset(two.path(), small())->digest(), digest) << "another content";
+  write_sound(two);
   std::filesystem::rename(two / "002.american-flag", two / "002.american_flag");
   EXPECT_NE(open_dataset(two.path(), small())->digest(), digest) << "another class";
 }

@@ -186,7 +186,7 @@ class DamagedPack : public ::testing::Test {
 };
 
 TEST_F(DamagedPack, EveryBitOfTheHeaderCounts) {
-  for (std::size_t at = 0; at < 48; ++at) {
+  for (std::size_t at = 0; at < 52; ++at) {
     for (std::uint8_t bit = 1; bit != 0; bit = static_cast<std::uint8_t>(bit << 1)) {
       Bytes damaged = file_;
       damaged[at] ^= bit;
@@ -204,7 +204,7 @@ TEST_F(DamagedPack, EveryByteOfTheTableCounts) {
 }
 
 TEST_F(DamagedPack, AnotherLengthIsRefused) {
-  for (std::size_t length : {std::size_t{8}, std::size_t{47}, std::size_t{48}, std::size_t{4096},
+  for (std::size_t length : {std::size_t{8}, std::size_t{51}, std::size_t{52}, std::size_t{4096},
                              file_.size() - 1, file_.size() + 1}) {
     Bytes damaged = file_;
     damaged.resize(length);
@@ -216,9 +216,9 @@ TEST_F(DamagedPack, AnotherLengthIsRefused) {
 TEST_F(DamagedPack, SaysWhatIsWrong) {
   EXPECT_EQ(reason(file_), "");
   Bytes damaged = file_;
-  damaged[8] = 2;
+  damaged[8] = 1;
   EXPECT_EQ(reason(damaged),
-            "it has version 2 of the format, this program reads 1; pack the data set again");
+            "it has version 1 of the format, this program reads 2; pack the data set again");
   damaged = file_;
   damaged.pop_back();
   EXPECT_EQ(reason(damaged), "it has " + std::to_string(file_.size() - 1) +
@@ -232,24 +232,44 @@ TEST_F(DamagedPack, SaysWhatIsWrong) {
   EXPECT_EQ(reason(damaged), "its header or table is damaged");
 }
 
+/// Pixels are checked as they are read: the image is named, and what reads it goes on without it.
+TEST_F(DamagedPack, EveryByteOfThePixelsCounts) {
+  for (std::size_t at = 4096; at < 4096 + 6 * 20; ++at) {
+    Bytes damaged = file_;
+    damaged[at] ^= static_cast<std::uint8_t>(1u << (at % 8));
+    write_bytes(folder_ / "damaged", damaged);
+    const auto data = open_dataset(folder_ / "damaged");
+    std::vector<std::uint8_t> scratch(data->sample_bytes());
+    for (std::size_t i = 0; i < data->size(); ++i) {
+      if (i == (at - 4096) / 20)
+        EXPECT_THROW(data->read(i, scratch.data()), Error) << "byte " << at;
+      else
+        EXPECT_NO_THROW(data->read(i, scratch.data())) << "byte " << at;
+    }
+  }
+}
+
 TEST(Packed, TheFormatIsTheDocumentedOne) {
   const TemporaryFolder folder;
   pack(CountedDataset(2, 1, {1, 1, 1, 2}), folder / "pack");
   const Bytes file = testing::read(folder / "pack");
-  const Bytes head{'D', 'U', 'P', 'L', 'P', 'A', 'C', 'K', 1, 0, 0, 0, 1, 0, 0, 0,
+  const Bytes head{'D', 'U', 'P', 'L', 'P', 'A', 'C', 'K', 2, 0, 0, 0, 1, 0, 0, 0,
                    1,   0,   0,   0,   2,   0,   0,   0,   1, 0, 0, 0, 2, 0, 0, 0};
-  ASSERT_EQ(file.size(), 4096u + 4 + 10 + 2 * (13 + 4 + 7));
+  ASSERT_EQ(file.size(), 4096u + 4 + 10 + 2 * (21 + 4 + 7));
   EXPECT_EQ(Bytes(file.begin(), file.begin() + 32), head);
   EXPECT_EQ(Bytes(file.begin() + 32, file.begin() + 40),
             (Bytes{static_cast<std::uint8_t>(file.size()),
                    static_cast<std::uint8_t>(file.size() >> 8), 0, 0, 0, 0, 0, 0}));
-  EXPECT_EQ(Bytes(file.begin() + 48, file.begin() + 4096), Bytes(4048, 0));
-  const Bytes rest{0, 0, 7, 7,                                           // Pixels.
-                   6, 0, 0, 0, 'c', 'l', 'a', 's', 's', '0',             // Class.
-                   0, 0, 0, 0, 0,   100, 0,   0,   0,   0,   0,   0, 0,  // Label, use, size.
-                   7, 0, 0, 0, 's', 'a', 'm', 'p', 'l', 'e', '0',        //
-                   0, 0, 0, 0, 0,   101, 0,   0,   0,   0,   0,   0, 0,  //
-                   7, 0, 0, 0, 's', 'a', 'm', 'p', 'l', 'e', '1'};
+  EXPECT_EQ(Bytes(file.begin() + 52, file.begin() + 4096), Bytes(4044, 0));
+  const Bytes rest{
+      0, 0, 7, 7,                                               // Pixels.
+      6, 0, 0, 0, 'c',  'l',  'a',  's',  's', '0',             // Class.
+      0, 0, 0, 0, 0,    100,  0,    0,    0,   0,   0,   0, 0,  // Label, use, size.
+      0, 0, 0, 0, 0xD2, 0x77, 0x61, 0xF1,  // Checksums in the source and of the pixels.
+      7, 0, 0, 0, 's',  'a',  'm',  'p',  'l', 'e', '0',        //
+      0, 0, 0, 0, 0,    101,  0,    0,    0,   0,   0,   0, 0,  //
+      0, 0, 0, 0, 0x7C, 0xDA, 0xC6, 0x5F,                       //
+      7, 0, 0, 0, 's',  'a',  'm',  'p',  'l', 'e', '1'};
   EXPECT_EQ(Bytes(file.begin() + 4096, file.end()), rest);
 }
 

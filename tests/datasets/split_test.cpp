@@ -95,6 +95,7 @@ TEST(Digest, DiffersWithEveryPartOfTheCatalogue) {
   EXPECT_NE(changed([](Catalogue& c) { c.samples[2].label = 1; }), digest);
   EXPECT_NE(changed([](Catalogue& c) { c.samples[2].use = Use::test; }), digest);
   EXPECT_NE(changed([](Catalogue& c) { c.samples[2].source_bytes = 9; }), digest);
+  EXPECT_NE(changed([](Catalogue& c) { c.samples[2].checksum = 9; }), digest);
   EXPECT_NE(changed([](Catalogue& c) { c.samples.pop_back(); }), digest);
   EXPECT_NE(changed([](Catalogue& c) { std::swap(c.samples[0], c.samples[1]); }), digest);
 }
