@@ -5,6 +5,7 @@
 
 #include "core/clock.h"
 #include "net/rendezvous/host_names.h"
+#include "net/rendezvous/link_watch.h"
 #include "net/wire/socket_setup.h"
 
 namespace duplex::net {
@@ -53,7 +54,7 @@ std::vector<Link> Rendezvous::meet() {
   for (const int peer : called_) call(peer);
   watcher.join();
   if (failure_) {
-    tell_others();
+    end_links(links_, reason_of(failure_));
     std::rethrow_exception(failure_);
   }
   std::sort(links_.begin(), links_.end(),
@@ -247,29 +248,11 @@ void Rendezvous::receive(PendingPeer& peer) {
 }
 
 void Rendezvous::watch_links() {
-  for (Link& link : links_) {
-    std::uint8_t bytes[header_bytes + abort_limit];
-    const std::ptrdiff_t got = link.socket.peek(bytes, sizeof bytes);
-    if (got < 0) {
-      told_ = true;
-      fail(std::make_exception_ptr(NetworkError("recv", link.peer, "waiting for other ranks",
-                                                "the connection was closed", waited(),
-                                                Exit::peer_lost)));
-    } else if (static_cast<std::size_t>(got) >= header_bytes) {
-      HeaderBytes header_part;
-      std::copy(bytes, bytes + header_bytes, header_part.begin());
-      const FrameHeader header = decode(header_part);
-      const auto rest = static_cast<std::size_t>(got) - header_bytes;
-      if (header.kind != FrameKind::abort || header.length > rest) continue;
-      told_ = true;
-      try {
-        const AbortReason reason = decode_abort(bytes + header_bytes, header.length);
-        fail(std::make_exception_ptr(
-            Error(link.peer + " ended the run: " + reason.text, reason.code)));
-      } catch (const ProtocolError&) {
-        fail(std::current_exception());
-      }
-    }
+  try {
+    check_links(links_, waited());
+  } catch (...) {
+    told_ = true;
+    fail(std::current_exception());
   }
 }
 

@@ -61,7 +61,6 @@ class Rendezvous {
 
   /// Connects to a rank, again and again until it is up.
   void call(int rank);
-  void tell_others();
   void tell_unlinked(const std::exception_ptr& failure);
 
   MeshSpec& spec_;

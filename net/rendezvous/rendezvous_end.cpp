@@ -12,8 +12,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Time that a failing rank gives its peers to take the reason.
-constexpr milliseconds last_words{1000};
 /// Time that it stays for peers which have not come yet, where another rank has told it the reason
 /// and tells others, too.
 constexpr milliseconds passed_on{1000};
@@ -71,24 +69,6 @@ void Rendezvous::tell_unlinked(const std::exception_ptr& failure) {
     log("cannot take part, and tells the others, for at most " + seconds_text(limit) + ": " +
         reason.text);
   tell_refusal(spec_, reason.text, peers, listener_, std::min(deadline_, Clock::now() + limit));
-}
-
-void Rendezvous::tell_others() {
-  const auto payload = encode(reason_of(failure_));
-  FrameHeader header;
-  header.kind = FrameKind::abort;
-  header.length = payload.size();
-  const HeaderBytes bytes = encode(header);
-  const Deadline deadline = Clock::now() + last_words;
-  for (Link& link : links_) {
-    try {
-      link.socket.write_all(bytes.data(), bytes.size(), payload.data(), payload.size(), deadline,
-                            "ending the run");
-      link.socket.end_sending();
-    } catch (const NetworkError&) {  // The peer sees that the connection ends.
-    }
-  }
-  for (Link& link : links_) link.socket.drain(deadline);
 }
 
 }  // namespace duplex::net

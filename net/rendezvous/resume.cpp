@@ -1,9 +1,11 @@
 #include "net/rendezvous/resume.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "net/rendezvous/link_watch.h"
 #include "net/rendezvous/talk.h"
 
 namespace duplex::net {
@@ -83,38 +85,70 @@ Decision decide(const std::vector<Offer>& offers) {
   return decision;
 }
 
-}  // namespace
+/// Waits for the next frame of a link, while it watches all of them.
+void await_frame(std::vector<Link>& links, const Link& link, FrameKind kind, Deadline deadline,
+                 std::chrono::milliseconds timeout) {
+  while (!has_next(link, kind)) {
+    const double left = std::chrono::duration<double>(deadline - Clock::now()).count();
+    const double waited = std::chrono::duration<double>(timeout).count() - left;
+    check_links(links, waited);
+    if (left <= 0)
+      throw NetworkError("recv", link.peer, "waiting for the ranks that it waits for",
+                         "deadline passed", waited, Exit::timed_out);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
 
-std::optional<std::uint64_t> agree_on_resume(Mesh& mesh, const ResumeOffer& own,
-                                             std::chrono::milliseconds timeout) {
+/// Talks over one link, and adds the frames to its records.
+template <class Exchange>
+void with(Link& link, Deadline deadline, const Exchange& exchange) {
+  Talk talk(link.socket, deadline, "agreeing to begin");
+  exchange(talk);
+  const std::vector<FrameRecord> frames = talk.frames(link.rank);
+  link.handshake.insert(link.handshake.end(), frames.begin(), frames.end());
+}
+
+Decision decided(Mesh& mesh, const Offer& mine, std::chrono::milliseconds timeout) {
   const int coordinator = mesh.topology().coordinator();
   const Deadline deadline = Clock::now() + timeout;
-  Offer mine{own.any, own.complete, own.steps};
-  mine.steps.resize(std::min(mine.steps.size(), ResumeOffer::most_steps));
+  std::vector<Link>& links = mesh.links();
   Decision decision;
-  const auto with = [&](Link& link, const auto& exchange) {
-    Talk talk(link.socket, deadline, "agreeing on a checkpoint");
-    exchange(talk);
-    const std::vector<FrameRecord> frames = talk.frames(link.rank);
-    link.handshake.insert(link.handshake.end(), frames.begin(), frames.end());
-  };
   if (mesh.rank() == coordinator) {
     std::vector<Offer> offers(static_cast<std::size_t>(mesh.topology().size));
     offers[static_cast<std::size_t>(mesh.rank())] = mine;
-    for (Link& link : mesh.links())
-      with(link, [&](Talk& talk) {
+    for (Link& link : links) {
+      await_frame(links, link, FrameKind::offer, deadline, timeout);
+      with(link, deadline, [&](Talk& talk) {
         offers[static_cast<std::size_t>(link.rank)] = parse<Offer>(talk.receive(FrameKind::offer));
       });
+    }
     decision = decide(offers);
-    for (Link& link : mesh.links())
-      with(link, [&](Talk& talk) { talk.send(FrameKind::resume, payload_of(decision)); });
-  } else {
-    for (Link& link : mesh.links())
-      if (link.rank == coordinator)
-        with(link, [&](Talk& talk) {
-          talk.send(FrameKind::offer, payload_of(mine));
-          decision = parse<Decision>(talk.receive(FrameKind::resume));
-        });
+    for (Link& link : links)
+      with(link, deadline, [&](Talk& talk) { talk.send(FrameKind::resume, payload_of(decision)); });
+    return decision;
+  }
+  const auto link = std::find_if(links.begin(), links.end(),
+                                 [&](const Link& each) { return each.rank == coordinator; });
+  with(*link, deadline, [&](Talk& talk) {
+    talk.send(FrameKind::offer, payload_of(mine));
+    await_frame(links, *link, FrameKind::resume, deadline, timeout);
+    decision = parse<Decision>(talk.receive(FrameKind::resume));
+  });
+  return decision;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
+                                            std::chrono::milliseconds timeout) {
+  Offer mine{own.any, own.complete, own.steps};
+  mine.steps.resize(std::min(mine.steps.size(), ResumeOffer::most_steps));
+  Decision decision;
+  try {
+    decision = decided(mesh, mine, timeout);
+  } catch (...) {
+    end_links(mesh.links(), reason_of(std::current_exception()));
+    throw;
   }
   if (!decision.error.empty()) throw Error(decision.error, Exit::failed);
   return decision.found ? std::optional(decision.step) : std::nullopt;

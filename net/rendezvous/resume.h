@@ -1,4 +1,4 @@
-// The ranks agree on the checkpoint that all of them go on from.
+// The ranks agree to begin, when all of them are there, and on the checkpoint that they go on from.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -20,14 +20,17 @@ struct ResumeOffer {
   bool any = false;
 
   static constexpr std::size_t most_steps = 64;
+  static constexpr std::size_t most_bytes = 5 + most_steps * sizeof(std::uint64_t);
 };
 
-/// Returns the newest step that every rank has a checkpoint of; none: there never was a complete
-/// one, and the training begins. The coordinator finds it out and tells the others. Call it on
-/// every rank, after the mesh was joined and before its links are used otherwise; the ledger's
-/// records of it are added to the links'. Throws Error, on every rank, where there was a complete
-/// checkpoint and there is none that all have, and NetworkError.
-std::optional<std::uint64_t> agree_on_resume(Mesh& mesh, const ResumeOffer& own,
-                                             std::chrono::milliseconds timeout);
+/// Returns when every rank has joined the mesh. Before that no rank may send weights: a rank that
+/// still waits for others would find them in front of the reason why a rank ends the run. Returns
+/// the newest step that every rank has a checkpoint of; none: there never was a complete one, and
+/// the training begins. The coordinator finds it out and tells the others. Call it on every rank
+/// after Mesh::join; the ledger's records of it are added to the links'. Throws Error, on every
+/// rank, where there was a complete checkpoint and there is none that all have, or if a rank ends
+/// the run, and NetworkError.
+std::optional<std::uint64_t> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
+                                            std::chrono::milliseconds timeout);
 
 }  // namespace duplex::net

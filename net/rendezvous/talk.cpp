@@ -59,10 +59,6 @@ std::vector<std::uint8_t> Talk::receive(FrameKind kind, std::uint64_t step) {
     reject(message);
     throw Mismatch(message, false);
   }
-  if (header.kind == FrameKind::abort && (kind == FrameKind::offer || kind == FrameKind::resume)) {
-    const AbortReason reason = decode_abort(payload.data(), payload.size());
-    throw Error(socket_.peer() + " ended the run: " + reason.text, reason.code);
-  }
   if (header.kind != kind || header.step != step)
     throw ProtocolError(socket_.peer() + " sent a " + name_of(header.kind) + " where a " +
                         name_of(kind) + " is due");

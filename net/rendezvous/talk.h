@@ -50,8 +50,7 @@ class Talk {
 
   void send(FrameKind kind, const std::vector<std::uint8_t>& payload, std::uint64_t step = 0);
   /// Returns the next frame's payload. Throws ProtocolError if it is not of `kind` and `step`,
-  /// Rejected if it is a `reject`, Mismatch if it is of another version of the protocol, and Error
-  /// if it is the `abort` of a rank that ends the run.
+  /// Rejected if it is a `reject`, and Mismatch if it is of another version of the protocol.
   std::vector<std::uint8_t> receive(FrameKind kind, std::uint64_t step = 0);
   /// Tells the peer why it is turned away, with a proof that `prove` makes of the reason; empty:
   /// without one. The peer may be gone; telling it is a courtesy.

@@ -262,6 +262,11 @@ std::ptrdiff_t Socket::peek(void* to, std::size_t size) const {
   return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? 0 : -1;
 }
 
+bool Socket::ended() const {
+  pollfd wanted{fd_, POLLRDHUP, 0};
+  return ::poll(&wanted, 1, 0) > 0 && (wanted.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
 void Socket::cork(bool on) {
   if (on == corked_ || (on && !takes_more_behind_a_segment(fd_))) return;
   corked_ = set_option(fd_, IPPROTO_TCP, TCP_CORK, on ? 1 : 0) && on;

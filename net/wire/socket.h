@@ -93,6 +93,9 @@ class Socket {
   /// Copies up to `size` bytes that have come and not been read, without taking them or waiting.
   /// Returns -1 if the connection has ended.
   std::ptrdiff_t peek(void* to, std::size_t size) const;
+  /// Returns whether the peer has ended its side or the connection broke, whatever is still to be
+  /// read.
+  bool ended() const;
 
   /// Lets about so many bytes at most be under way to this side or lie here unread; without it the
   /// kernel finds a number by itself. The kernel may allow less (net.core.rmem_max), and gives more

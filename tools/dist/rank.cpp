@@ -78,7 +78,8 @@ net::Identity Rank::identity(net::Fingerprint start) const {
   if (setup_.data) identity.data.text = setup_.data->description();
   // Ranks that wait for different times would give each other up.
   identity.settings = net::fingerprint(spec_.settings() + ", timeout " +
-                                       std::to_string(spec_.mesh.timeout.count()) + " ms");
+                                       std::to_string(spec_.mesh.timeout.count()) + " ms" +
+                                       (spec_.training.resume ? ", resume" : ""));
   identity.start = std::move(start);
   return identity;
 }
@@ -124,7 +125,7 @@ int Rank::run() {
   net::ExchangeSpec exchange = spec_.exchange();
   exchange.ledger_path = directory_->file(ledger_file(spec_.rank()));
   net::Mesh mesh = net::Mesh::join(spec_.mesh);
-  if (spec_.training.resume) first_ = go_on(mesh, exchange);
+  first_ = go_on(mesh, exchange);
   if (trains() && leads()) write_config();  // A run whose ranks never met leaves nothing.
   std::optional<StopSignals> signals;
   if (checkpoints_) {

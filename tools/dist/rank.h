@@ -81,7 +81,7 @@ class Rank {
   std::unique_ptr<LocalExchange> own_updates_;  ///< Only with --average, on a worker.
   Troubles troubles_;                           ///< Of metrics.csv, accuracy.csv, checkpoints.
   std::optional<RankCheckpoints> checkpoints_;  ///< Only a synchronous training has them.
-  net::ResumeOffer offer_;                      ///< With --resume.
+  net::ResumeOffer offer_{{}, false, true};     ///< With --resume.
   std::uint64_t first_ = 0;                     ///< Steps that were trained before.
   std::optional<Tester> tester_;                ///< Set on the first worker.
   std::string spoilt_;  ///< Name of a parameter, or of the first worker's statistic, that diverged.

@@ -24,10 +24,11 @@ void Rank::prepare_checkpoints() {
   if (spec_.training.resume) offer_ = checkpoints_->offer();
 }
 
-/// Agrees with the other ranks on a checkpoint and loads it. Returns the steps that were trained
-/// before it; 0: there is none.
+/// Begins with all other ranks, from a checkpoint that all have, if there is one. Returns the steps
+/// that were trained before it; 0: there is none.
 std::uint64_t Rank::go_on(net::Mesh& mesh, net::ExchangeSpec& exchange) {
-  const auto found = net::agree_on_resume(mesh, offer_, spec_.mesh.timeout);
+  const auto found = net::agree_to_begin(mesh, offer_, spec_.mesh.timeout);
+  if (!spec_.training.resume) return 0;
   if (!found) {
     spec_.mesh.log("there is no checkpoint yet: the training begins");
     checkpoints_->begin_anew();

@@ -18,7 +18,7 @@ std::vector<std::string> agreed(ServerMode server, const std::vector<ResumeOffer
     Mesh mesh = Mesh::join(std::move(spec), std::move(listener));
     try {
       const auto step =
-          agree_on_resume(mesh, offers[static_cast<std::size_t>(rank)], milliseconds(20000));
+          agree_to_begin(mesh, offers[static_cast<std::size_t>(rank)], milliseconds(20000));
       result = step ? std::to_string(*step) : "begins";
     } catch (const Error& error) {
       result = error.what();
@@ -67,6 +67,35 @@ TEST(Resume, NoneThatAllHaveIsAnErrorOnEveryRank) {
                   "on rank 1: any; on rank 2: none"));
 }
 
+/// A rank that is connected to all its peers ends the run, or is lost, while another still waits
+/// for one.
+TEST(Resume, WhatEndsTheRunBehindAnOfferIsSeenAtOnce) {
+  for (const bool says_why : {true, false}) {
+    RankZero zero(3);
+    Socket socket = zero.connect();
+    RawSelf self;
+    self.rank = 2;
+    self.size = 3;
+    EXPECT_EQ(raw_handshake(socket, self), "");
+    RawFrame frame;
+    frame.kind = static_cast<std::uint16_t>(FrameKind::offer);
+    frame.payload = {1, 0, 0, 0, 0};
+    send_raw(socket, frame);
+    if (says_why) {
+      frame.kind = static_cast<std::uint16_t>(FrameKind::abort);
+      frame.payload = encode(AbortReason{"no disk", Exit::failed});
+      send_raw(socket, frame);
+    } else {
+      socket = Socket();
+    }
+    const auto begin = Clock::now();
+    zero.wait();
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(8));
+    EXPECT_EQ(zero.outcome.code, says_why ? Exit::failed : Exit::peer_lost);
+    expect_in(zero.outcome.message, {"rank 2 (127.0.0.1:", says_why ? "no disk" : "closed"});
+  }
+}
+
 /// A rank that claims to have a million checkpoints costs no memory.
 TEST(Resume, AnOfferThatCannotBeIsRefused) {
   RankZero zero;
@@ -80,7 +109,7 @@ TEST(Resume, AnOfferThatCannotBeIsRefused) {
   frame.length = frame.payload.size();
   send_raw(socket, frame);
   try {
-    agree_on_resume(zero.mesh, offer({4}), milliseconds(20000));
+    agree_to_begin(zero.mesh, offer({4}), milliseconds(20000));
     ADD_FAILURE() << "the offer was taken";
   } catch (const ProtocolError& error) {
     expect_in(error.what(), {"an offer of 1000000 checkpoints"});

@@ -1,0 +1,21 @@
+// What has come over the links of a rank while others still gather: nothing but offers
+// (net/rendezvous/resume.h), the reason why a rank ends the run, or the end of a connection.
+#pragma once
+#include <vector>
+
+#include "net/rendezvous/mesh.h"
+#include "net/wire/frame.h"
+
+namespace duplex::net {
+
+/// Throws Error with the reason and code if a linked rank has ended the run, and NetworkError if
+/// one is lost, `waited` seconds after this rank began to wait. Reads nothing.
+void check_links(const std::vector<Link>& links, double waited);
+
+/// Returns whether the next frame of a link is there as a whole and of this kind.
+bool has_next(const Link& link, FrameKind kind);
+
+/// Tells all linked ranks why this one ends the run, and gives them a second to read it.
+void end_links(std::vector<Link>& links, const AbortReason& reason);
+
+}  // namespace duplex::net
