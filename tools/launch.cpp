@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "tools/launch/hosts.h"
 #include "tools/launch/nodefile.h"
 #include "tools/launch/rank_record.h"
+#include "tools/launch/run_key.h"
 #include "tools/launch/stop.h"
 #include "tools/run_directory/run_directory.h"
 
@@ -94,6 +96,11 @@ int start(Flags flags, const std::vector<net::Address>& nodes) {
   const auto needed = [&](std::size_t rank) { return !async || !central || rank == 0; };
   const bool elsewhere = std::any_of(nodes.begin(), nodes.end(),
                                      [](const net::Address& node) { return !is_here(node.host); });
+  std::optional<RunKey> key;
+  if (!elsewhere && value_of(flags.dist, "--key").empty()) {
+    key.emplace();
+    flags.dist.insert(flags.dist.end(), {"--key", key->path()});
+  }
   double pause = 0.0;
   for (std::uint64_t restart = 1;; ++restart) {
     const std::int64_t begin = clock_ns();

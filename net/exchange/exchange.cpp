@@ -49,6 +49,7 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
                rank_,     map_,   peers_,
                progress_, trace_, [this](const std::exception_ptr& cause) { fail(cause); }},
       step_(spec_.first_step),
+      stragglers_(spec_.timeout, spec_.log),
       pushed_(spans_.size(), spec_.first_step) {
   if (topology_.workers().empty())
     throw Error("a run without a worker: give it one more rank", Exit::usage);
@@ -118,7 +119,12 @@ void ParameterExchange::await(std::size_t p) {
     std::exception_ptr trouble = server_ ? server_->trouble() : nullptr;
     const bool overdue = Clock::now() - std::max(begin, progress_.last_of_others()) >= allowed;
     if (!trouble) trouble = trouble_with(p, overdue, allowed);
-    if (trouble) fail(trouble);
+    if (trouble) {
+      fail(trouble);
+      continue;
+    }
+    name_stragglers();
+    name_owner(p, Clock::now() - begin);
   }
   const std::int64_t to = clock_ns();
   ledger_.waited({from, to});
@@ -324,6 +330,27 @@ void ParameterExchange::lose(int peer, const std::exception_ptr& cause) {
     spec_.log("going on without " + peers_.name_of(peer) + ": " + reason_of(cause).text);
   peers_.connection(peer)->drop();
   server_->done(peer, true);
+}
+
+/// Names the workers whose gradients this owner has waited for longest.
+void ParameterExchange::name_stragglers() {
+  if (!server_ || !stragglers_.due(stragglers_.least())) return;
+  const std::string late = server_->late(stragglers_.least());
+  if (!late.empty()) stragglers_.tell("waits for " + late);
+}
+
+/// Names the owner of weights that a worker waits for. An owner that trains, too, names whom it
+/// waits for itself; one that does not answer at all names nobody.
+void ParameterExchange::name_owner(std::size_t p, Clock::duration waited) {
+  if (!stragglers_.due(waited)) return;
+  for (std::size_t chunk = map_.first(p); chunk < map_.first(p + 1); ++chunk) {
+    const int owner = map_[chunk].owner;
+    if (owner == rank_ || !incoming_.missing(chunk)) continue;
+    stragglers_.tell("waits for " + peers_.name_of(owner) + ": no weights of " + spans_[p].name +
+                     " for step " + std::to_string(incoming_.due_step(chunk)) + " within " +
+                     seconds_text(waited) + "; " + progress_.text(owner));
+    return;
+  }
 }
 
 /// The error if the weights of p are waited for in vain, since they are overdue or their owner has

@@ -17,6 +17,7 @@
 #include "net/exchange/peers.h"
 #include "net/exchange/progress.h"
 #include "net/exchange/spec.h"
+#include "net/exchange/straggler_notice.h"
 #include "net/ledger/ledger.h"
 #include "net/ledger/trace.h"
 #include "net/rendezvous/mesh.h"
@@ -159,6 +160,8 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   void fail(const std::exception_ptr& cause);
   std::exception_ptr trouble_with(std::size_t parameter, bool overdue,
                                   std::chrono::milliseconds allowed) const;
+  void name_stragglers();
+  void name_owner(std::size_t parameter, Clock::duration waited);
   void note(TraceEvent::Kind kind, std::uint32_t parameter, std::uint32_t chunk, std::int64_t from,
             std::int64_t to);
   bool is_async() const { return spec_.sync == Sync::none; }
@@ -184,6 +187,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   // the pushing thread reads these and uses pushed_ until end().
   std::uint64_t step_;
   bool in_step_ = false, has_last_weights_ = false, finished_ = false;
+  StragglerNotice stragglers_;         ///< Used by the thread that waits.
   std::vector<std::uint64_t> pushed_;  ///< By parameter: steps whose gradient was pushed.
 };
 

@@ -76,6 +76,7 @@ void ParameterExchange::wait_for_goodbyes() {
       fail(trouble);
     else if (!is_worker())
       ledger_.flush();
+    if (!trouble) name_stragglers();
     if (spec_.while_serving) spec_.while_serving();
   }
   peers_.check();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -160,12 +159,24 @@ Error ParameterServer::error_of(const Store::Overdue& overdue) const {
   for (const int worker : overdue.missing)
     ranks += (ranks.empty() ? "" : ", ") +
              context_.peers.name_of(workers_[static_cast<std::size_t>(worker)]);
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.1f s", overdue.seconds);
+  const std::string seconds = seconds_text(
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(overdue.seconds)));
   return Error(ranks + ": no gradient of " +
                    context_.spans[context_.map[overdue.chunk].parameter].name + " for step " +
                    std::to_string(overdue.step) + " within " + seconds,
                Exit::timed_out);
+}
+
+std::string ParameterServer::late(Clock::duration least) const {
+  auto overdue = store_->overdue(least);
+  if (!overdue) return "";
+  std::vector<int>& missing = overdue->missing;
+  missing.erase(std::remove(missing.begin(), missing.end(), worker_of(context_.rank)),
+                missing.end());
+  if (missing.empty()) return "";
+  const int first = workers_[static_cast<std::size_t>(missing.front())];
+  return error_of(*overdue).what() +
+         (missing.size() == 1 ? "; " + context_.progress.text(first) : std::string());
 }
 
 std::exception_ptr ParameterServer::trouble() const {

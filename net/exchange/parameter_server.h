@@ -70,6 +70,9 @@ class ParameterServer {
   /// In an asynchronous run: copies the last weights into the spans of a rank that only serves.
   void copy_own_weights();
 
+  /// "rank 2 (...): no gradient of conv1.weight for step 7 within 15.0 s; it got on 3.2 s ago", of
+  /// other ranks' gradients that have been waited for so long; "": there are none.
+  std::string late(Clock::duration least) const;
   /// The error if gradients are overdue, or missing from a rank that has ended its training; null
   /// if there is none.
   std::exception_ptr trouble() const;

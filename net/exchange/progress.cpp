@@ -1,6 +1,7 @@
 #include "net/exchange/progress.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace duplex::net {
 namespace {
@@ -10,6 +11,12 @@ Deadline time_of(std::int64_t ns) {
 }
 
 }  // namespace
+
+std::string seconds_text(Clock::duration time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(time).count());
+  return text;
+}
 
 Progress::Progress(int rank, int size) : rank_(rank), entries_(static_cast<std::size_t>(size)) {}
 
@@ -30,6 +37,11 @@ void Progress::moved(int rank) {
 
 Deadline Progress::last(int rank) const {
   return time_of(entries_[static_cast<std::size_t>(rank)].last_ns);
+}
+
+std::string Progress::text(int rank) const {
+  if (entries_[static_cast<std::size_t>(rank)].last_ns == 0) return "it has not got on yet";
+  return "it got on " + seconds_text(Clock::now() - last(rank)) + " ago";
 }
 
 Deadline Progress::last_of_others() const {

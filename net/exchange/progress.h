@@ -3,11 +3,15 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/clock.h"
 
 namespace duplex::net {
+
+/// "3.2 s".
+std::string seconds_text(Clock::duration time);
 
 /// Any thread may call it.
 class Progress {
@@ -27,6 +31,8 @@ class Progress {
 
   /// Returns when that rank got on last, as this one has heard; the clock's beginning if never.
   Deadline last(int rank) const;
+  /// "it got on 3.2 s ago": what is known of a rank that is waited for.
+  std::string text(int rank) const;
   /// Returns when any other rank got on last.
   Deadline last_of_others() const;
 

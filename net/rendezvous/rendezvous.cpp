@@ -73,7 +73,8 @@ void Rendezvous::listen() {
                     " needs a cluster key, or anybody could join: make one with `duplex keygen "
                     "FILE`, copy it to every machine and give every rank --key FILE",
                 Exit::usage);
-  log("listens on " + listener_.address() + interface_text(listener_.address()));
+  log("listens on " + listener_.address() + interface_text(listener_.address()) +
+      (spec_.key.empty() ? ", without a key: any user of this machine could join" : ""));
 }
 
 void Rendezvous::open_listener() {

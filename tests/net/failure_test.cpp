@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <thread>
@@ -227,6 +229,40 @@ TEST(Failure, ARankThatGetsOnIsNotGivenUp) {
       EXPECT_TRUE(outcome.ok) << outcome.message;
       EXPECT_GT(outcome.seconds, 2.0);
     }
+  }
+}
+
+/// Rank 0 says whom it waits for, and says it once within the minute.
+TEST(Failure, AStragglerIsNamed) {
+  for (const ServerMode mode : {ServerMode::central, ServerMode::distributed}) {
+    const int size = mode == ServerMode::central ? 3 : 2;
+    std::vector<std::string> logs(static_cast<std::size_t>(size));
+    const auto outcomes =
+        run_ranks({mode, size, 0}, [&](int rank, const MeshSpec& mesh, Listener listener) {
+          Replica replica(counts);
+          replica.set_initial();
+          ExchangeSpec spec;
+          spec.timeout = milliseconds(2000);
+          spec.log = [&, rank](const std::string& line) {
+            logs[static_cast<std::size_t>(rank)] += line + "\n";
+          };
+          ParameterExchange exchange(spec, replica.spans(), Mesh::join(mesh, std::move(listener)));
+          if (exchange.is_worker()) {
+            train(exchange, replica, rank, 2);
+            exchange.begin(2);
+            exchange.await_all();
+            if (rank == 1) make_progress(exchange);
+            for (std::size_t p = counts.size(); p-- > 0;) exchange.push(p);
+            exchange.end();
+          }
+          exchange.finish();
+        });
+    for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.ok) << outcome.message;
+    EXPECT_EQ(std::count(logs[0].begin(), logs[0].end(), '\n'), 1) << logs[0];
+    EXPECT_EQ(logs[0].rfind("waits for rank 1 (127.0.0.1:", 0), 0U) << logs[0];
+    EXPECT_NE(logs[0].find(" for step 2 within "), std::string::npos) << logs[0];
+    EXPECT_NE(logs[0].find("; it got on 0."), std::string::npos) << logs[0];
+    EXPECT_EQ(logs[1], "");
   }
 }
 

@@ -64,6 +64,10 @@ class Launch : public TrainingRuns {
 
 TEST_F(Launch, StartsAllRanksAndEndsThemTogether) {
   write_two_nodes();
+  std::filesystem::create_directory(folder_ / "tmp");
+  const char* usual = std::getenv("TMPDIR");
+  const std::string before = usual == nullptr ? "/tmp" : usual;
+  ::setenv("TMPDIR", (folder_ / "tmp").c_str(), 1);
   const auto launch = [&](const std::vector<std::string>& dist) {
     return run(plus({"launch", "--nodefile", folder_ / "nodes", "--", "--net", "lenet", "--logdir",
                      folder_ / "launched", "--job", "launch", "--timeout", "20"},
@@ -72,6 +76,12 @@ TEST_F(Launch, StartsAllRanksAndEndsThemTogether) {
   const Result good = launch({"--device", "replay:0.01", "--batches", "5"});
   EXPECT_EQ(good.exit, 0) << good.err;
   EXPECT_NE(good.out.find("[0] replay"), std::string::npos) << good.out;
+  // The ranks of this run alone have its key, and nothing of it stays.
+  EXPECT_NE(good.err.find("[1] rank 1: has the cluster key "), std::string::npos) << good.err;
+  EXPECT_EQ(good.err.find("without a key"), std::string::npos) << good.err;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "tmp"))
+    ADD_FAILURE() << entry.path() << " is left";
+  ::setenv("TMPDIR", before.c_str(), 1);
   EXPECT_NE(good.err.find("[1] rank 1: rank 0"), std::string::npos) << good.err;
   EXPECT_TRUE(std::filesystem::exists(folder_ / "launched/rank-1.json"));
 
@@ -96,6 +106,21 @@ TEST_F(Launch, StartsAllRanksAndEndsThemTogether) {
   EXPECT_NE(first, second) << commands.out;
   const std::size_t length = begin.size() + 15;  // The time: 20261125-041100.
   EXPECT_EQ(commands.out.substr(first, length), commands.out.substr(second, length));
+}
+
+/// A user who has not the key of the run, on the same machine, is a stranger.
+TEST_F(Launch, ARunOnThisMachineHasAKeyOfItsOwn) {
+  write_two_nodes();
+  const std::vector<std::string> flags{"--net",     "lenet", "--device", "replay:0.01",
+                                       "--batches", "5",     "--job",    "keyed"};
+  // The intruder is rank 1 before the real one comes, without a key.
+  Process intruder(plus(plus({"dist"}, flags), {"--nodefile", folder_ / "nodes", "--index", "1",
+                                                "--timeout", "4", "--logdir", folder_ / "other"}));
+  const Result result = run(plus({"launch", "--nodefile", folder_ / "nodes", "--"},
+                                 plus(flags, {"--timeout", "20", "--logdir", folder_ / "keyed"})));
+  EXPECT_EQ(result.exit, 0) << result.err;
+  const Result turned_away = intruder.wait();
+  EXPECT_EQ(turned_away.exit, 4) << turned_away.err;
 }
 
 TEST_F(Launch, LeavesNoDirectoryOfARunThatNeverBegan) {
