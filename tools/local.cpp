@@ -127,6 +127,8 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
   config.accumulate = accumulate;
   directory.write(config_file, text_of(config));
   if (from) directory.remove(summary_file);  // The run has not ended any more.
+  if (spec.resume && !from)
+    for (const char* file : {metrics_file, accuracy_file}) directory.set_aside(file);
   print_start(setup, *device, layout);
 
   std::unique_ptr<Profile> profile;

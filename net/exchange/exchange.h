@@ -86,14 +86,11 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   /// On the first worker of a central server, after await_all, between two steps: the server takes
   /// its snapshot now (ExchangeSpec::snapshot).
   void order_snapshot(const CheckpointCall& call);
-  /// Copies the state of a chunk that this rank owns; `before`: as it was before its last update,
-  /// none where that was not kept (ExchangeSpec::keeps_before). Between two steps of a worker,
-  /// after await_all, and on a server within ExchangeSpec::snapshot, all chunks are of one step;
-  /// when a run has failed, of two at most, over all ranks, so that each rank has all its chunks of
-  /// the older one.
-  std::optional<ChunkState> state(std::size_t chunk, bool before = false) const {
-    return server_->state(chunk, before);
-  }
+  /// The chunks that this rank owns, their steps and states; only an owner has them. Between two
+  /// steps of a worker, after await_all, and on a server within ExchangeSpec::snapshot, all chunks
+  /// are of one step; when a run has failed, of two at most, over all ranks, so that each rank has
+  /// all its chunks of the older one (ExchangeSpec::keeps_before).
+  const Store& store() const { return server_->store(); }
 
   /// Makes the report, any text of at most 256 MiB. It is called when all weights and gradients of
   /// this rank have been sent.

@@ -77,7 +77,7 @@ void ParameterExchange::wait_for_goodbyes() {
     else if (!is_worker())
       ledger_.flush();
     if (!trouble) name_stragglers();
-    if (spec_.while_serving) spec_.while_serving();
+    if (!is_worker() && spec_.while_serving) spec_.while_serving();
   }
   peers_.check();
 }

@@ -76,9 +76,7 @@ class ParameterServer {
   /// The error if gradients are overdue, or missing from a rank that has ended its training; null
   /// if there is none.
   std::exception_ptr trouble() const;
-  std::optional<ChunkState> state(std::size_t chunk, bool before) const {
-    return store_->state(chunk, before);
-  }
+  const Store& store() const { return *store_; }
   std::vector<Store::Staleness> staleness() const { return store_->staleness(); }
 
   /// Wakes whoever waits for room, and submits no more gradients of this rank. Any thread may call

@@ -40,12 +40,12 @@ struct ExchangeSpec {
   /// The step that a synchronous training begins with, after a checkpoint; rounds where weights are
   /// averaged.
   std::uint64_t first_step = 0;
-  /// Owners keep each chunk as it was before its last update, too (ParameterExchange::state).
+  /// Owners keep each chunk as it was before its last update, too (Store::state).
   bool keeps_before = false;
   /// Fills in a chunk's part of the optimiser's state (StoreSpec::initial_state); may be empty.
   std::function<void(std::size_t chunk, const std::vector<float*>& state)> initial_state;
   /// On a rank that only serves a synchronous run: called when all its chunks are of one step, to
-  /// copy them (ParameterExchange::state). Training goes on when it returns. May be empty: such a
+  /// copy them (ParameterExchange::store). Training goes on when it returns. May be empty: such a
   /// rank takes no snapshots.
   std::function<void(const CheckpointCall& call)> snapshot;
   /// Called many times a second on a rank that only serves, while it waits for the workers, by the

@@ -1,5 +1,5 @@
-// What has come over the links of a rank while others still gather: nothing but offers
-// (net/rendezvous/resume.h), the reason why a rank ends the run, or the end of a connection.
+// Watches the links of a rank while other ranks are still awaited. Nothing comes over them then but
+// offers (net/rendezvous/resume.h), an abort, or the end of a connection.
 #pragma once
 #include <vector>
 

@@ -15,7 +15,7 @@ struct Offer {
   bool any = false, complete = false;
   std::vector<std::uint64_t> steps;
 };
-/// What the coordinator decides.
+/// The coordinator's answer to all offers.
 struct Decision {
   bool found = false;
   std::uint64_t step = 0;

@@ -9,7 +9,7 @@
 
 namespace duplex::net {
 
-/// What one rank can go on from.
+/// The checkpoints that one rank can go on from.
 struct ResumeOffer {
   /// Steps of its checkpoints, at most `most_steps`.
   std::vector<std::uint64_t> steps;

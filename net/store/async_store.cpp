@@ -121,11 +121,17 @@ void AsyncStore::read(std::size_t chunk, int worker, float* to) {
   std::copy(slot.weights.begin(), slot.weights.end(), to);
 }
 
-std::optional<ChunkState> AsyncStore::state(std::size_t chunk, bool before) const {
-  if (before) return std::nullopt;
+std::uint64_t AsyncStore::step_of(std::size_t chunk) const {
   Slot& slot = *slots_[chunk];
   const std::lock_guard<std::mutex> lock(slot.mutex);
-  return ChunkState{slot.updates, slot.weights, slot.state};
+  return slot.updates;
+}
+
+std::optional<ChunkState> AsyncStore::state(std::size_t chunk, std::uint64_t step) const {
+  Slot& slot = *slots_[chunk];
+  const std::lock_guard<std::mutex> lock(slot.mutex);
+  if (step != slot.updates) return std::nullopt;
+  return ChunkState{step, slot.weights, slot.state};
 }
 
 void AsyncStore::done(int worker, bool lost) {

@@ -24,8 +24,8 @@ class AsyncStore final : public Store {
   void read(std::size_t chunk, int worker, float* to) override;
   void sent(std::size_t) override {}
   void done(int worker, bool lost) override;
-  /// The step is the number of updates so far.
-  std::optional<ChunkState> state(std::size_t chunk, bool before) const override;
+  std::uint64_t step_of(std::size_t chunk) const override;
+  std::optional<ChunkState> state(std::size_t chunk, std::uint64_t step) const override;
   void stop() override {}
   std::optional<Overdue> overdue(Clock::duration) const override { return {}; }
   std::vector<Staleness> staleness() const override;

@@ -286,15 +286,26 @@ void JoinStore::turn_has_come(std::size_t freed_bytes) {
   room_.notify_all();
 }
 
-std::optional<ChunkState> JoinStore::state(std::size_t chunk, bool before) const {
-  const Slot& slot = *slots_[chunk];
+std::unique_lock<std::mutex> JoinStore::idle(const Slot& slot) {
   std::unique_lock<std::mutex> lock(slot.mutex);
-  while (slot.busy) {  // A thread adds or updates, for a moment.
+  while (slot.busy) {
     lock.unlock();
     std::this_thread::yield();
     lock.lock();
   }
-  if (before) return slot.before;
+  return lock;
+}
+
+std::uint64_t JoinStore::step_of(std::size_t chunk) const {
+  const auto lock = idle(*slots_[chunk]);
+  return slots_[chunk]->step;
+}
+
+std::optional<ChunkState> JoinStore::state(std::size_t chunk, std::uint64_t step) const {
+  const Slot& slot = *slots_[chunk];
+  const auto lock = idle(slot);
+  if (slot.before && slot.before->step == step) return slot.before;
+  if (slot.step != step) return std::nullopt;
   std::optional<ChunkState> copy(std::in_place);
   copy_state(chunk, slot, *copy);
   return copy;

@@ -29,7 +29,8 @@ class JoinStore final : public Store {
   /// sends; it orders a sender's last read before the update.
   void sent(std::size_t chunk) override;
   void done(int, bool) override {}
-  std::optional<ChunkState> state(std::size_t chunk, bool before) const override;
+  std::uint64_t step_of(std::size_t chunk) const override;
+  std::optional<ChunkState> state(std::size_t chunk, std::uint64_t step) const override;
   void stop() override;
   std::optional<Overdue> overdue(Clock::duration allowed) const override;
 
@@ -63,6 +64,8 @@ class JoinStore final : public Store {
 
   /// Marks the contribution as arriving; throws ProtocolError if it is not due.
   Slot& due(std::size_t chunk, int worker, std::uint64_t step) const;
+  /// Locks a slot at a moment when no thread adds or updates.
+  static std::unique_lock<std::mutex> idle(const Slot& slot);
   static bool is_turn(const Slot& slot, int worker);
   void advance(std::size_t chunk);
   void add(std::size_t count, Slot& slot, Contribution& contribution);

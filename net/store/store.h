@@ -135,9 +135,12 @@ class Store {
   /// since it says goodbye when it has them.
   virtual void done(int worker, bool lost) = 0;
 
-  /// Copies the state of a chunk that this rank owns, as it is between two updates; `before`: as it
-  /// was before the last one, and none where that was not kept. Any thread may call it at any time.
-  virtual std::optional<ChunkState> state(std::size_t chunk, bool before = false) const = 0;
+  /// Returns the step that the weights of a chunk are for, which this rank owns; an asynchronous
+  /// store's are of as many updates. Any thread may call it at any time, and state(), too.
+  virtual std::uint64_t step_of(std::size_t chunk) const = 0;
+  /// Copies the state of a chunk for that step: as it is now, or as it was before its last update
+  /// where that was kept (StoreSpec::keeps_before); none: it is neither.
+  virtual std::optional<ChunkState> state(std::size_t chunk, std::uint64_t step) const = 0;
 
   /// Ends all waiting in reserve() for good.
   virtual void stop() = 0;

@@ -138,7 +138,7 @@ int Rank::run() {
   if (checkpoints_) checkpoints_->attach(wire);
   try {
     return trains() ? train_rank(wire) : serve(wire);
-  } catch (const Error&) {
+  } catch (...) {
     wire.give_up(std::current_exception());
     if (checkpoints_) checkpoints_->rescue();
     throw;

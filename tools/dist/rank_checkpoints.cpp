@@ -210,7 +210,11 @@ void RankCheckpoints::take(std::uint64_t steps) {
   files_.keep_newest();
   taken_ = steps;
   if (holds_nothing()) return;
-  const auto arrays = std::make_shared<const Arrays>(*arrays_of(steps, copies_of(added_)));
+  std::optional<Arrays> whole = arrays_of(steps, copies_of(added_));
+  if (!whole)
+    throw net::ProtocolError("a checkpoint after " + std::to_string(steps) +
+                             " steps is called for, and not all chunks of this rank are of them");
+  const auto arrays = std::make_shared<const Arrays>(std::move(*whole));
   const CheckpointFiles::Metadata bytes = bytes_so_far();
   writing_ = std::async(std::launch::async, [this, steps, arrays, bytes]() -> std::string {
     try {
@@ -222,8 +226,8 @@ void RankCheckpoints::take(std::uint64_t steps) {
   });
 }
 
-/// The arrays of a checkpoint: all chunks of this rank, which must be of that step now or have been
-/// before their last update, and `more`. None: a chunk is not.
+/// Returns the arrays of a checkpoint: `more`, and all chunks of this rank as they are after so
+/// many steps, now or before their last update; none if a chunk is of other steps.
 std::optional<RankCheckpoints::Arrays> RankCheckpoints::arrays_of(std::uint64_t steps,
                                                                   const Arrays& more) const {
   const std::vector<std::string> states = optimiser_names();
@@ -231,9 +235,8 @@ std::optional<RankCheckpoints::Arrays> RankCheckpoints::arrays_of(std::uint64_t 
   for (std::size_t i = 0; i < map_.chunks(); ++i) {
     const net::Chunk& chunk = map_[i];
     if (chunk.owner != spec_.rank()) continue;
-    std::optional<net::ChunkState> state = wire_->state(i);
-    if (state->step * round() != steps) state = wire_->state(i, true);
-    if (!state || state->step * round() != steps) return std::nullopt;
+    std::optional<net::ChunkState> state = wire_->store().state(i, steps / round());
+    if (!state) return std::nullopt;
     const Shape shape{static_cast<std::int64_t>(chunk.count)};
     const std::string name = name_of(chunk, host_.spans()[chunk.parameter].name);
     arrays.push_back(copied(name, shape, std::move(state->weights)));
@@ -283,7 +286,7 @@ std::uint64_t RankCheckpoints::newest_step() const {
   std::optional<std::uint64_t> newest;
   for (std::size_t i = 0; i < map_.chunks(); ++i)
     if (map_[i].owner == spec_.rank()) {
-      const std::uint64_t step = wire_->state(i)->step * round();
+      const std::uint64_t step = wire_->store().step_of(i) * round();
       newest = std::min(newest.value_or(step), step);
     }
   return newest.value_or(boundaries_.empty() ? 0 : boundaries_.rbegin()->first);

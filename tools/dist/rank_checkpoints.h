@@ -67,7 +67,7 @@ class RankCheckpoints {
   /// an Error could say; it logs that.
   void rescue();
 
-  /// Whether the user has asked for checkpoints; without, only signals do.
+  /// Returns whether the user has asked for checkpoints; otherwise only signals ask.
   bool wanted() const { return spec_.training.checkpoints.any() || spec_.training.resume; }
   /// The checkpoint that a signal has ended the training with; none: the training went on.
   const std::optional<net::CheckpointCall>& stopped() const { return stopped_; }
@@ -97,7 +97,7 @@ class RankCheckpoints {
   net::ParameterExchange* wire_ = nullptr;
   Arrays added_;
   std::map<std::uint64_t, Arrays> boundaries_;  ///< Copies of added_ after so many steps.
-  /// What go_on_from() has read for ExchangeSpec::initial_state, by chunk and array.
+  /// The optimiser's arrays that go_on_from() has read for ExchangeSpec::initial_state, by chunk.
   std::vector<std::vector<std::vector<float>>> optimiser_;
   std::future<std::string> writing_;  ///< The error of the checkpoint that is being written, or "".
   net::FrameBytes before_;

@@ -1,6 +1,7 @@
 // How a rank begins from a checkpoint, and ends with one.
 #include "core/error.h"
 #include "layers/checkpoint.h"
+#include "net/rendezvous/link_watch.h"
 #include "net/rendezvous/resume.h"
 #include "tools/checkpoint/stop_signals.h"
 #include "tools/dist/rank.h"
@@ -32,9 +33,17 @@ std::uint64_t Rank::go_on(net::Mesh& mesh, net::ExchangeSpec& exchange) {
   if (!found) {
     spec_.mesh.log("there is no checkpoint yet: the training begins");
     checkpoints_->begin_anew();
+    directory_->set_aside(ledger_file(spec_.rank()));
+    if (trains() && leads())
+      for (const char* file : {metrics_file, accuracy_file}) directory_->set_aside(file);
     return 0;
   }
-  checkpoints_->go_on_from(*found, exchange);
+  try {
+    checkpoints_->go_on_from(*found, exchange);
+  } catch (...) {
+    net::end_links(mesh.links(), net::reason_of(std::current_exception()));
+    throw;
+  }
   spec_.mesh.log("goes on after " + grouped(static_cast<std::int64_t>(*found)) + " steps");
   directory_->set_aside(ledger_file(spec_.rank()));
   directory_->remove(rank_file(spec_.rank()));  // The run has not ended any more.

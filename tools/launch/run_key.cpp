@@ -15,7 +15,7 @@ RunKey::RunKey() {
   std::error_code error;
   fs::path folder = fs::temp_directory_path(error);
   if (error) folder = "/tmp";
-  folder_ = folder / "duplex-run-XXXXXX";
+  folder_ = folder / ("duplex-run-" + std::string(6, 'X'));  // mkdtemp() replaces these six.
   if (::mkdtemp(folder_.data()) == nullptr)
     throw Error("launch: no folder for the run's key can be made in " + folder.string() + ": " +
                 std::generic_category().message(errno));

@@ -54,6 +54,7 @@ std::vector<Wrong> wrong_frames() {
       {"release", bare(25), "release: it never had the turn"},
       {"window", bare(26), "window: this rank takes no windows"},
       {"pace", bare(27), "pace: this rank takes no pace from it"},
+      {"snapshot", bare(29), "snapshot: this rank takes no snapshot for it"},
       {"long ask", with([](RawFrame& f) { f.kind = 23; }), "ask of"},
   };
 }

@@ -109,17 +109,22 @@ TEST(Handshake, AReplayedResponseProvesNothing) {
   EXPECT_EQ(zero.join(1), "");
 }
 
+/// Answers a hello with a challenge, and reads the response.
+void challenge_raw(Socket& socket) {
+  RawFrame challenge;
+  challenge.kind = 2;
+  challenge.payload.assign(32, 7);
+  send_raw(socket, challenge);
+  receive_raw(socket);
+}
+
 TEST(Handshake, TheListenerMustProveTheKeyToo) {
   // A listener that accepts anybody, without the key.
   Listener listener = Listener::open({"127.0.0.1", 0});
   std::thread impostor([&] {
     Socket socket = listener.accept(milliseconds(20000));
     receive_raw(socket);
-    RawFrame challenge;
-    challenge.kind = 2;
-    challenge.payload.assign(32, 7);
-    send_raw(socket, challenge);
-    receive_raw(socket);
+    challenge_raw(socket);
     RawFrame accept;
     accept.kind = 4;
     accept.payload.assign(40, 9);
@@ -162,13 +167,7 @@ TEST(Handshake, ARejectThatProvesNothingEndsNothing) {
       for (int i = 0; i < 3; ++i) {
         Socket socket = listener.accept(milliseconds(20000));
         receive_raw(socket);
-        if (after_the_challenge) {
-          RawFrame challenge;
-          challenge.kind = 2;
-          challenge.payload.assign(32, 7);
-          send_raw(socket, challenge);
-          receive_raw(socket);
-        }
+        if (after_the_challenge) challenge_raw(socket);
         RawFrame reject;
         reject.kind = 5;
         put_text(reject.payload, "\x1b]0;owned\x07 go away\n\xc2\x9b\x9b");
