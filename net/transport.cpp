@@ -23,7 +23,7 @@ double seconds_since(std::int64_t begin) {
 class Meter {
  public:
   Meter(Mesh& mesh, const TransportSpec& spec)
-      : socket_(mesh.links().at(0).socket),
+      : stream_(mesh.links().at(0).stream),
         leads_(mesh.rank() == 0),
         spec_(spec),
         map_(ShardMap::central(spec.counts, 0, spec.chunk_bytes)) {
@@ -65,24 +65,22 @@ class Meter {
     FrameHeader header;
     header.kind = kind;
     header.step = value;
-    const HeaderBytes bytes = encode(header);
-    socket_.write_all(bytes.data(), bytes.size(), nullptr, 0, deadline(), "measuring");
+    stream_.write(header, nullptr, deadline(), "measuring");
   }
   FrameHeader hear(FrameKind kind) {
     const FrameHeader header = hear_any();
     if (header.kind != kind || header.length != 0)
-      throw ProtocolError(socket_.peer() + " sent " + name_of(header.kind) + " where " +
+      throw ProtocolError(stream_.socket().peer() + " sent " + name_of(header.kind) + " where " +
                           name_of(kind) + " was due");
     return header;
   }
   FrameHeader hear_any() {
-    HeaderBytes bytes;
-    socket_.read_exact(bytes.data(), bytes.size(), deadline(), "measuring");
-    const FrameHeader header = decode(bytes);
+    const FrameHeader header = stream_.read_header(deadline(), "measuring");
     try {
       check_header(header);
     } catch (const ProtocolError& error) {
-      throw ProtocolError(socket_.peer() + " sent a frame that cannot be: " + error.what());
+      throw ProtocolError(stream_.socket().peer() +
+                          " sent a frame that cannot be: " + error.what());
     }
     return header;
   }
@@ -113,28 +111,33 @@ class Meter {
     const auto* const outgoing = static_cast<const float*>(outgoing_.data());
     for (std::size_t i = 0; i < map_.chunks(); ++i) {
       const Chunk& chunk = map_[i];
+      if (!framed) {
+        stream_.socket().write_borrowed(nullptr, 0, outgoing + chunk.offset, chunk.bytes(),
+                                        deadline(), "sending weights");
+        continue;
+      }
       FrameHeader header;
       header.kind = FrameKind::weights;
       header.parameter = chunk.parameter;
       header.chunk = chunk.number;
       header.length = chunk.bytes();
-      const HeaderBytes bytes = encode(header);
-      socket_.write_borrowed(bytes.data(), framed ? bytes.size() : 0, outgoing + chunk.offset,
-                             chunk.bytes(), deadline(), "sending weights");
+      stream_.write_borrowed(header, outgoing + chunk.offset, deadline(), "sending weights");
     }
   }
 
   void receive_weights(bool framed) {
     for (std::size_t i = 0; i < map_.chunks(); ++i) {
       const Chunk& chunk = map_[i];
-      if (framed) {
-        const FrameHeader header = hear_any();
-        if (header.kind != FrameKind::weights || header.parameter != chunk.parameter ||
-            header.chunk != chunk.number || header.length != chunk.bytes())
-          throw ProtocolError(socket_.peer() + " sent other weights than were due");
+      float* const to = incoming_.data() + chunk.offset;
+      if (!framed) {
+        stream_.socket().read_exact(to, chunk.bytes(), deadline(), "receiving weights");
+        continue;
       }
-      socket_.read_exact(incoming_.data() + chunk.offset, chunk.bytes(), deadline(),
-                         "receiving weights");
+      const FrameHeader header = hear_any();
+      if (header.kind != FrameKind::weights || header.parameter != chunk.parameter ||
+          header.chunk != chunk.number || header.length != chunk.bytes())
+        throw ProtocolError(stream_.socket().peer() + " sent other weights than were due");
+      stream_.read_payload(to, chunk.bytes(), deadline(), "receiving weights");
     }
   }
 
@@ -185,7 +188,7 @@ class Meter {
       } catch (...) {
         if (failed.exchange(true)) return;
         first = std::current_exception();
-        socket_.shut_down();
+        stream_.socket().shut_down();
       }
     };
     double in = 0.0;
@@ -204,7 +207,7 @@ class Meter {
     return {out, in};
   }
 
-  Socket& socket_;
+  FrameStream& stream_;
   bool leads_;
   const TransportSpec& spec_;
   ShardMap map_;

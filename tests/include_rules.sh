@@ -19,10 +19,11 @@ check() (
       may["tools"] = "core layers models datasets net tools"
       # Which rooms of a folder a room may include beside itself. What lies flat may include all. All
       # folders of net and tools are rooms.
-      room["net/wire"] = room["net/topology"] = ""
+      room["net/crypto"] = room["net/topology"] = ""
+      room["net/wire"] = "net/crypto"
       room["net/ledger"] = "net/wire"
       room["net/store"] = "net/wire net/topology"
-      room["net/rendezvous"] = "net/wire net/topology net/ledger"
+      room["net/rendezvous"] = "net/crypto net/wire net/topology net/ledger"
       room["net/connection"] = "net/wire net/topology net/ledger net/rendezvous"
       room["net/exchange"] = "net/wire net/topology net/ledger net/rendezvous net/store net/connection"
       room["layers/plan"] = room["layers/exchange"] = ""

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "net/crypto/seal_rate.h"
 #include "net/store/owner_rate.h"
 #include "net/transport.h"
 #include "tools/commands.h"
@@ -92,9 +93,10 @@ int transport(int argc, const char* const* argv) {
   const RunDirectory directory(flags.logdir, summary.command, flags.model.net, {file});
   net::Mesh mesh = net::Mesh::join(mesh_spec(flags, model));
   const std::string peer = mesh.links().at(0).peer;
-  const std::string congestion = mesh.links().at(0).socket.congestion();
+  const std::string congestion = mesh.links().at(0).stream.socket().congestion();
   const net::TransportResult result = net::measure_transport(mesh, spec);
   const double owner_rate = net::owner_rate(spec.counts);
+  const net::Protection protection = mesh.links().at(0).stream.protection();
 
   const bool ps = flags.serves();
   const Direction directions[] = {
@@ -130,15 +132,21 @@ int transport(int argc, const char* const* argv) {
   }
   summary.comm = std::max(summary.times.up, summary.times.down);
   summary.owner_rate = owner_rate;
-  std::printf("%s, %s parameters, %s MB; with %s, %s, round trip %s\n\n%s\n", model.title().c_str(),
-              grouped(model.trained_parameters()).c_str(),
+  summary.protection = name_of(protection);
+  if (protection == net::Protection::sealed) summary.seal_rate = net::seal_rate() * usable_cores();
+  std::printf("%s, %s parameters, %s MB; with %s, %s, %s, round trip %s\n\n%s\n",
+              model.title().c_str(), grouped(model.trained_parameters()).c_str(),
               fixed(static_cast<double>(result.bytes) * 1e-6, 3).c_str(), peer.c_str(),
-              congestion.c_str(), duration_text(result.round_trip).c_str(), table.str().c_str());
+              congestion.c_str(), summary.protection.c_str(),
+              duration_text(result.round_trip).c_str(), table.str().c_str());
   std::printf("t_comm   %s, the slower direction alone; link: as many bytes as one stream\n",
               duration_text(summary.comm).c_str());
   std::printf(
       "owner    %s GB/s: what adding a gradient to another, or updating by it, takes here\n",
       fixed(owner_rate * 1e-9, 2).c_str());
+  if (summary.seal_rate)
+    std::printf("sealing  %s GB/s: what all processors together encrypt or decrypt here\n",
+                fixed(*summary.seal_rate * 1e-9, 2).c_str());
   directory.write(file, text_of(summary));
   std::printf("run      %s\n", directory.path().c_str());
   return 0;

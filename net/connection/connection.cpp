@@ -22,11 +22,12 @@ Connection::Connection(Link link, ConnectionHandler& owner, Ledger& ledger,
     : link_(std::move(link)),
       owner_(owner),
       timeout_(timeout),
-      loopback_(link_.socket.loopback()),
+      loopback_(link_.stream.socket().loopback()),
       sent_(ledger.lane()),
       received_(ledger.lane()) {
   // A peer that has no room, since it waits for another rank, is not given up while it gets on.
-  link_.socket.let_writes_wait([this] { return owner_.progressed(link_.rank) + timeout_; });
+  link_.stream.socket().let_writes_wait(
+      [this] { return owner_.progressed(link_.rank) + timeout_; });
   for (const FrameRecord& frame : link_.handshake) (frame.sent ? sent_ : received_).add(frame);
 }
 
@@ -36,7 +37,7 @@ Connection::~Connection() {
 
 void Connection::stop() {
   queue_.close();
-  link_.socket.shut_down();
+  link_.stream.socket().shut_down();
   if (sender_.joinable()) sender_.join();
   if (receiver_.joinable()) receiver_.join();
 }
@@ -52,7 +53,7 @@ void Connection::keep_to(ReceiveWindow& window, std::function<void()> changed) {
   window_ = &window;
   window_changed_ = std::move(changed);
   keep_window();
-  window_->allow(link_.socket.limit());
+  window_->allow(link_.stream.socket().limit());
 }
 
 void Connection::take_turns(bool gradients, std::size_t transfer) {
@@ -80,7 +81,7 @@ void Connection::tell(FrameKind kind, std::uint64_t step, std::uint32_t paramete
 
 void Connection::keep_pace(std::uint64_t pace) {
   if (loopback_ || pace_.exchange(pace) == pace) return;
-  link_.socket.keep_pace(pace);
+  link_.stream.socket().keep_pace(pace);
 }
 
 void Connection::done() {
@@ -112,7 +113,7 @@ void Connection::abort(const AbortReason& reason) {
 
 void Connection::drop() {
   queue_.close();
-  link_.socket.shut_down();
+  link_.stream.socket().shut_down();
 }
 
 bool Connection::wait_until_sent(Deadline deadline) {
@@ -133,15 +134,15 @@ void Connection::send_loop() {
     for (bool more = true; more;) {
       Outgoing frame;
       if (!queue_.take(frame)) {
-        link_.socket.cork(false);
+        link_.stream.socket().cork(false);
         if (!queue_.next(frame, Clock::now() + timeout_ / 4)) break;
         if (frame.header.kind == FrameKind::heartbeat) frame.header.step = owner_.progress();
-        link_.socket.cork(true);
+        link_.stream.socket().cork(true);
       }
       send_frame(frame);
       more = frame.header.kind != FrameKind::goodbye && frame.header.kind != FrameKind::abort;
-      if (!more) link_.socket.cork(false);
-      if (frame.header.kind == FrameKind::abort) link_.socket.end_sending();
+      if (!more) link_.stream.socket().cork(false);
+      if (frame.header.kind == FrameKind::abort) link_.stream.socket().end_sending();
     }
   } catch (const NetworkError& error) {
     // When the connection breaks, the receiving thread notices it too, and may still read the
@@ -162,7 +163,6 @@ void Connection::send_loop() {
 
 void Connection::send_frame(const Outgoing& frame) {
   const std::int64_t first = clock_ns();
-  const HeaderBytes bytes = encode(frame.header);
   const bool data = is_data(frame.header.kind);
   const void* payload = frame.own.empty() ? frame.payload : frame.own.data();
   if (data && payload == nullptr) {
@@ -172,9 +172,8 @@ void Connection::send_frame(const Outgoing& frame) {
   }
   const bool borrowed = data && payload == frame.payload;
   const std::string phase = "sending " + name_of(frame.header.kind);
-  const auto write = borrowed ? &Socket::write_borrowed : &Socket::write_all;
-  (link_.socket.*write)(bytes.data(), bytes.size(), payload, frame.header.length,
-                        Clock::now() + timeout_, phase.c_str());
+  const auto write = borrowed ? &FrameStream::write_borrowed : &FrameStream::write;
+  (link_.stream.*write)(frame.header, payload, Clock::now() + timeout_, phase.c_str());
   record(frame.header, true, frame.queued, first);
   if (data) owner_.sent(frame);
 }
@@ -186,7 +185,7 @@ void Connection::receive_loop() {
   } catch (...) {
     owner_.failed(link_.rank, std::current_exception());
   }
-  if (more) link_.socket.drain(Clock::now() + timeout_);
+  if (more) link_.stream.socket().drain(Clock::now() + timeout_);
   const std::lock_guard<std::mutex> lock(mutex_);
   receiving_ = false;
   changed_.notify_all();
@@ -198,11 +197,9 @@ ProtocolError Connection::refused(const std::string& why) const {
 
 /// Returns false after the last frame, the goodbye.
 bool Connection::receive_frame() {
-  HeaderBytes bytes;
-  link_.socket.read_exact(bytes.data(), bytes.size(), Clock::now() + timeout_,
-                          "waiting for a sign of life");
+  const FrameHeader header =
+      link_.stream.read_header(Clock::now() + timeout_, "waiting for a sign of life");
   const std::int64_t first = clock_ns();
-  const FrameHeader header = decode(bytes);
   try {
     check_header(header);
   } catch (const ProtocolError& error) {
@@ -238,8 +235,8 @@ bool Connection::receive_frame() {
   if (header.length > most)
     throw refused(name_of(header.kind) + " of " + std::to_string(header.length) + " bytes");
   std::vector<std::uint8_t> payload(header.length);
-  link_.socket.read_exact(payload.data(), payload.size(), Clock::now() + timeout_,
-                          receiving(header.kind).c_str());
+  link_.stream.read_payload(payload.data(), payload.size(), Clock::now() + timeout_,
+                            receiving(header.kind).c_str());
   record(header, false, first, first);
   try {
     act_on(header, payload);
@@ -259,8 +256,8 @@ void Connection::receive_data(const FrameHeader& header) {
   if (reservation.to == nullptr) throw Error("the run is over");
   if (header.length >= worth_looking) keep_window();
   const std::int64_t ready = clock_ns();  // reserve() may have waited for room.
-  link_.socket.read_exact(reservation.to, header.length, Clock::now() + timeout_,
-                          receiving(header.kind).c_str());
+  link_.stream.read_payload(reservation.to, header.length, Clock::now() + timeout_,
+                            receiving(header.kind).c_str());
   record(header, false, ready, ready);
   owner_.commit(reservation);
 }
@@ -271,8 +268,9 @@ void Connection::keep_window() {
   if (window_ == nullptr) return;
   // On loopback no segment is dropped; segments overtake each other when the sender moves to
   // another processor.
-  if (window_->look(loopback_ ? 0 : link_.socket.behind_gaps(), Clock::now())) window_changed_();
-  link_.socket.limit_receiving(*window_->bytes());
+  if (window_->look(loopback_ ? 0 : link_.stream.socket().behind_gaps(), Clock::now()))
+    window_changed_();
+  link_.stream.socket().limit_receiving(*window_->bytes());
 }
 
 void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_t>& payload) {
@@ -292,7 +290,8 @@ void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_
         owner_.notice(link_.rank, {FrameKind::report, 0, 0, std::exchange(report_, {})});
       break;
     case FrameKind::goodbye:
-      link_.socket.acknowledge();  // The peer waits for this acknowledgement to check its counters.
+      link_.stream.socket()
+          .acknowledge();  // The peer waits for this acknowledgement to check its counters.
       owner_.notice(link_.rank, {header.kind, 0, 0, {}});
       break;
     default:  // heartbeat, done, ask, release, window, pace, checkpoint, snapshot.
@@ -310,7 +309,7 @@ void Connection::record(const FrameHeader& header, bool sent, std::int64_t queue
   record.kind = header.kind;
   record.sent = sent;
   record.peer = link_.rank;
-  record.bytes = header_bytes + header.length;
+  record.bytes = link_.stream.bytes_of(header.length);
   record.queued = queued;
   record.first = first;
   record.last = clock_ns();
@@ -318,19 +317,20 @@ void Connection::record(const FrameHeader& header, bool sent, std::int64_t queue
 }
 
 ConnectionBytes Connection::check_counters(Deadline deadline) const {
-  KernelCounters kernel = link_.socket.counters();
+  KernelCounters kernel = link_.stream.socket().counters();
   ConnectionBytes bytes;
   bytes.peer = link_.rank;
+  bytes.protection = name_of(link_.stream.protection());
   bytes.sent = sent_.sent();
   bytes.received = received_.received();
-  bytes.window = link_.socket.limit();
+  bytes.window = link_.stream.socket().limit();
   bytes.pace = pace_;
   if (!kernel.known) return bytes;
   // The goodbye may still lie in the kernel; only the counter itself tells when it has left.
   const Clock::time_point from = Clock::now();
   while (kernel.sent < bytes.sent && !kernel.broken && Clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    kernel = link_.socket.counters();
+    kernel = link_.stream.socket().counters();
   }
   if (kernel.sent < bytes.sent && (kernel.broken || kernel.pending))
     throw NetworkError("send", link_.peer, "saying goodbye", "the peer no longer acknowledges",

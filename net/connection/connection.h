@@ -19,7 +19,7 @@
 #include "net/rendezvous/mesh.h"
 #include "net/topology/shard_map.h"
 #include "net/wire/frame.h"
-#include "net/wire/socket.h"
+#include "net/wire/frame_stream.h"
 
 namespace duplex::net {
 
@@ -98,7 +98,7 @@ class Connection {
   void stop();
   int peer() const { return link_.rank; }
   const std::string& peer_name() const { return link_.peer; }
-  std::string congestion() const { return link_.socket.congestion(); }
+  std::string congestion() const { return link_.stream.socket().congestion(); }
   bool loopback() const { return loopback_; }
 
   /// Queues a frame of weights or gradient. `payload` is borrowed (Socket::write_borrowed): it must
@@ -114,7 +114,7 @@ class Connection {
   /// Sends at most so many bytes a second over this connection; 0: as many as it can. Does nothing
   /// over loopback, where there is no link to share.
   void keep_pace(std::uint64_t pace);
-  std::optional<Flow> flow() const { return link_.socket.flow(); }
+  std::optional<Flow> flow() const { return link_.stream.socket().flow(); }
   /// Sends a frame of a kind that has no payload, ahead of weights and gradients. PROTOCOL.md says
   /// what the kind puts into the header's fields `step` and `parameter`.
   void tell(FrameKind kind, std::uint64_t step, std::uint32_t parameter = 0);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "core/clock.h"
 #include "core/list_text.h"
+#include "net/crypto/key_agreement.h"
 #include "net/rendezvous/talk.h"
 
 namespace duplex::net {
@@ -19,12 +21,15 @@ struct Hello {
   std::int32_t rank = 0;    ///< The rank that connects.
   std::int32_t wanted = 0;  ///< The rank that it wants to reach.
   Digest nonce{};
+  Digest public_key{};  ///< Of KeyAgreement, if frames are to be sealed; else zeros.
 };
 struct Challenge {
   Digest nonce{};
+  Digest public_key{};
 };
 struct Response {
   std::int32_t size = 0;
+  std::uint8_t protection = 0;
   Identity identity;
   Digest proof{};
 };
@@ -41,10 +46,12 @@ void describe(Fields& f, Hello& m) {
   f.number(m.rank);
   f.number(m.wanted);
   f.raw(m.nonce);
+  f.raw(m.public_key);
 }
 template <class Fields>
 void describe(Fields& f, Challenge& m) {
   f.raw(m.nonce);
+  f.raw(m.public_key);
 }
 template <class Fields>
 void describe(Fields& f, Fingerprint& m) {
@@ -54,6 +61,7 @@ void describe(Fields& f, Fingerprint& m) {
 template <class Fields>
 void describe(Fields& f, Response& m) {
   f.number(m.size);
+  f.number(m.protection);
   f.text(m.identity.job);
   describe(f, m.identity.model);
   describe(f, m.identity.data);
@@ -81,7 +89,7 @@ Bytes bytes_of(const std::string& text) {
 /// exchanged for something said in another handshake.
 std::string transcript(const char* side, const Bytes& hello, const Bytes& challenge,
                        const Bytes& last) {
-  std::string text = "duplex 3 ";
+  std::string text = "duplex 4 ";
   text += side;
   text += '\0';
   for (const Bytes* part : {&hello, &challenge, &last}) text.append(part->begin(), part->end());
@@ -132,7 +140,7 @@ std::string different_keys(const std::string& them, const std::string& us) {
 
 /// Returns one line that names both sides and what they disagree on; empty if they agree.
 std::string difference(const std::string& them, const Response& theirs, const std::string& us,
-                       const Self& ours) {
+                       const Self& ours, Protection protection) {
   const auto line = [&](const char* what, const std::string& a, const std::string& b,
                         const char* advice) {
     return them + " has " + what + " " + a + ", " + us + " has " + b + ": " + advice;
@@ -144,6 +152,10 @@ std::string difference(const std::string& them, const Response& theirs, const st
   if (theirs.size != ours.size)
     return "the nodefiles differ: " + them + " is of a run of " + std::to_string(theirs.size) +
            " ranks, " + us + " of " + std::to_string(ours.size) + ": " + same_nodefile;
+  if (static_cast<Protection>(theirs.protection) != protection)
+    return "the protection of frames differs: " + them + " wants '" +
+           name_of(static_cast<Protection>(theirs.protection)) + "', " + us + " '" +
+           name_of(protection) + "': give every rank the same --secure and --checksum";
   if (!equal(a.model.digest, b.model.digest))
     return line("model", quoted(a.model), quoted(b.model), "every rank must train the same one");
   if (!equal(a.data.digest, b.data.digest))
@@ -155,6 +167,44 @@ std::string difference(const std::string& them, const Response& theirs, const st
                 "give every rank the same --weights");
   return "";
 }
+
+/// What a side does about the protection of its frames in a handshake.
+class Protector {
+ public:
+  Protector(const Self& self, FrameStream& stream)
+      : key_(self.key),
+        stream_(stream),
+        protection_(self.protection.of(stream.socket().loopback())) {
+    if (protection_ == Protection::sealed) agreement_.emplace();
+  }
+
+  Protection protection() const { return protection_; }
+  std::uint8_t number() const { return static_cast<std::uint8_t>(protection_); }
+  Digest public_key() const { return agreement_ ? agreement_->public_key() : Digest{}; }
+
+  /// Protects the stream from here on. Both sides have proved themselves, and that hello and
+  /// challenge, public keys among them, are each other's.
+  void protect(const Digest& their_public_key, const Bytes& hello, const Bytes& challenge,
+               bool connects) {
+    DirectionSecrets secrets;
+    if (agreement_) {
+      // HKDF (RFC 5869): the cluster key is the salt, and each direction has its label.
+      const Digest shared = agreement_->shared_secret(their_public_key);
+      const Digest secret =
+          key_.hmac({reinterpret_cast<const char*>(shared.data()), shared.size()});
+      secrets.out = hmac(secret, transcript("connecting side seals", hello, challenge, {1}));
+      secrets.in = hmac(secret, transcript("listening side seals", hello, challenge, {1}));
+      if (!connects) std::swap(secrets.out, secrets.in);
+    }
+    stream_.protect(protection_, secrets);
+  }
+
+ private:
+  const Key& key_;
+  FrameStream& stream_;
+  const Protection protection_;
+  std::optional<KeyAgreement> agreement_;
+};
 
 ClockOffset measure_clock(Talk& talk, std::int64_t epoch_ns) {
   ClockOffset best;
@@ -186,9 +236,12 @@ std::string rank_name(int rank, const std::string& address) {
   return "rank " + std::to_string(rank) + " (" + address + ")";
 }
 
-HandshakeResult client_handshake(Socket& socket, const Self& self, int rank, Deadline deadline) {
-  Talk talk(socket, deadline);
-  const Bytes hello = payload_of(Hello{self.rank, rank, random_digest()});
+HandshakeResult client_handshake(FrameStream& stream, const Self& self, int rank,
+                                 Deadline deadline) {
+  const Socket& socket = stream.socket();
+  Talk talk(stream, deadline);
+  Protector protector(self, stream);
+  const Bytes hello = payload_of(Hello{self.rank, rank, random_digest(), protector.public_key()});
   talk.send(FrameKind::hello, hello);
   Bytes challenge;
   try {
@@ -196,9 +249,9 @@ HandshakeResult client_handshake(Socket& socket, const Self& self, int rank, Dea
   } catch (const Rejected& rejected) {
     throw Mismatch(rejected.what(), false);
   }
-  parse<Challenge>(challenge);
+  const Digest their_public_key = parse<Challenge>(challenge).public_key;
 
-  Response response{self.size, clipped(self.identity), {}};
+  Response response{self.size, protector.number(), clipped(self.identity), {}};
   response.proof = self.key.hmac(transcript("connects", hello, challenge, payload_of(response)));
   talk.send(FrameKind::response, payload_of(response));
 
@@ -218,13 +271,16 @@ HandshakeResult client_handshake(Socket& socket, const Self& self, int rank, Dea
     throw Mismatch(different_keys(rank_name(rank, socket.peer()),
                                   rank_name(self.rank, socket.local_address())),
                    false);
+  protector.protect(their_public_key, hello, challenge, true);
   const ClockOffset clock = measure_clock(talk, accept.epoch_ns);
   return {rank, talk.frames(rank), clock};
 }
 
-HandshakeResult server_handshake(Socket& socket, const Self& self,
+HandshakeResult server_handshake(FrameStream& stream, const Self& self,
                                  const std::function<void(int rank)>& welcome, Deadline deadline) {
-  Talk talk(socket, deadline);
+  const Socket& socket = stream.socket();
+  Talk talk(stream, deadline);
+  Protector protector(self, stream);
   std::function<Digest(const std::string&)> prove;  // Set once the other has proved itself.
   const auto turn_away = [&](const std::string& message, bool fatal, int rank = -1) {
     talk.reject(message, prove);
@@ -232,7 +288,7 @@ HandshakeResult server_handshake(Socket& socket, const Self& self,
   };
   const Bytes hello_bytes = talk.receive(FrameKind::hello);
   const auto hello = parse<Hello>(hello_bytes);
-  const Bytes challenge = payload_of(Challenge{random_digest()});
+  const Bytes challenge = payload_of(Challenge{random_digest(), protector.public_key()});
   talk.send(FrameKind::challenge, challenge);
 
   auto response = parse<Response>(talk.receive(FrameKind::response));
@@ -254,7 +310,7 @@ HandshakeResult server_handshake(Socket& socket, const Self& self,
                         " takes " + us + " for rank " + std::to_string(hello.wanted) + ": " +
                         same_nodefile,
                     true);
-  const std::string differs = difference(them, response, us, self);
+  const std::string differs = difference(them, response, us, self, protector.protection());
   if (!differs.empty()) throw turn_away(differs, true, hello.rank);
   try {
     welcome(hello.rank);
@@ -265,6 +321,7 @@ HandshakeResult server_handshake(Socket& socket, const Self& self,
   Accept accept{self.epoch_ns, {}};
   accept.proof = self.key.hmac(transcript("listens", hello_bytes, challenge, payload_of(accept)));
   talk.send(FrameKind::accept, payload_of(accept));
+  protector.protect(hello.public_key, hello_bytes, challenge, false);
   for (std::uint64_t i = 0; i < round_trips; ++i) {
     talk.receive(FrameKind::ping, i);
     talk.send(FrameKind::pong, payload_of(Pong{clock_ns()}), i);

@@ -9,8 +9,7 @@
 
 #include "net/ledger/ledger.h"
 #include "net/rendezvous/key.h"
-#include "net/wire/frame.h"
-#include "net/wire/socket.h"
+#include "net/wire/frame_stream.h"
 
 namespace duplex::net {
 
@@ -52,6 +51,7 @@ struct Self {
   int size = 1;
   Identity identity;
   Key key;
+  ProtectionSpec protection;
   std::int64_t epoch_ns = 0;
 };
 
@@ -73,13 +73,15 @@ class Mismatch : public Error {
 
 std::string rank_name(int rank, const std::string& address);  ///< "rank 2 (10.0.0.3:4711)".
 
-/// Shakes hands as the side that connected, to `rank`. Throws NetworkError, ProtocolError, or
-/// Mismatch, which names both sides whichever of them found it out.
-HandshakeResult client_handshake(Socket& socket, const Self& self, int rank, Deadline deadline);
+/// Shakes hands as the side that connected, to `rank`. Once both sides have proved themselves, the
+/// stream protects its frames. Throws NetworkError, ProtocolError, or Mismatch, which names both
+/// sides whichever of them found it out.
+HandshakeResult client_handshake(FrameStream& stream, const Self& self, int rank,
+                                 Deadline deadline);
 
 /// Shakes hands as the side that was connected to. Once the other has proved that it is of this
 /// run, calls `welcome(rank)`, which throws Mismatch if that rank is not expected.
-HandshakeResult server_handshake(Socket& socket, const Self& self,
+HandshakeResult server_handshake(FrameStream& stream, const Self& self,
                                  const std::function<void(int rank)>& welcome, Deadline deadline);
 
 }  // namespace duplex::net

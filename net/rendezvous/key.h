@@ -1,35 +1,12 @@
-// The cluster key, and SHA-256 digests, HMAC-SHA256 and random bytes, all by OpenSSL.
+// The cluster key, and the files that hold it.
 #pragma once
-#include <array>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
-struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX.
+#include "net/crypto/digest.h"
 
 namespace duplex::net {
-
-using Digest = std::array<std::uint8_t, 32>;
-
-Digest sha256(std::string_view bytes);
-
-/// The SHA-256 of data that comes piece by piece.
-class Sha256 {
- public:
-  Sha256();
-  void add(std::string_view bytes);
-  Digest digest();  ///< The digest of all pieces; call it once, at the end.
-
- private:
-  std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> context_;
-};
-
-std::string short_hex(const Digest& digest);  ///< The first four bytes, "ab12cd34".
-Digest random_digest();                       ///< 32 bytes that nobody can foresee.
-/// Takes the same time wherever the digests differ.
-bool equal(const Digest& a, const Digest& b);
 
 /// A secret that every rank of a cluster has a copy of; empty: there is no key.
 class Key {
@@ -41,7 +18,7 @@ class Key {
 
   bool empty() const { return empty_; }
   /// The HMAC-SHA256 (RFC 2104); an empty key counts as 32 zero bytes.
-  Digest hmac(std::string_view message) const;
+  Digest hmac(std::string_view message) const { return net::hmac(secret_, message); }
   std::string text() const;  ///< The content of a key file.
   /// Tells keys apart without giving them away: "ab12cd34".
   std::string fingerprint() const { return short_hex(hmac("fingerprint")); }

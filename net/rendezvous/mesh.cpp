@@ -33,6 +33,11 @@ void check(const MeshSpec& spec) {
                       " and one before it: give each its own port",
                   Exit::usage);
   }
+  if (spec.protection.seal == ProtectionSpec::Seal::always && spec.key.empty())
+    throw Error(
+        "frames cannot be sealed without a cluster key: make one with `duplex keygen FILE` "
+        "and give every rank --key FILE",
+        Exit::usage);
   check_names(topology, spec.rank, spec.addresses, loopback_behind);
 }
 

@@ -9,6 +9,7 @@
 #include "net/ledger/ledger.h"
 #include "net/rendezvous/handshake.h"
 #include "net/topology/topology.h"
+#include "net/wire/frame_stream.h"
 #include "net/wire/listener.h"
 
 namespace duplex::net {
@@ -20,6 +21,7 @@ struct MeshSpec {
                                    ///< server needs no address of its own.
   Identity identity;               ///< Everything that all ranks must agree on.
   Key key;                         ///< Empty: no key; the rank may then listen on loopback alone.
+  ProtectionSpec protection;       ///< Of all frames behind the handshake.
   std::chrono::milliseconds timeout{60000};  ///< Time for all ranks to come.
   std::string congestion;                    ///< TCP_CONGESTION, such as "cubic"; empty: the
                                              ///< system's.
@@ -30,7 +32,7 @@ struct MeshSpec {
 /// An open connection to a rank, after the handshake.
 struct Link {
   int rank = -1;
-  Socket socket;
+  FrameStream stream;
   std::string peer;                    ///< "rank 2 (10.0.0.3:4711)", for messages.
   std::vector<FrameRecord> handshake;  ///< The ledger's records of the handshake's frames.
 };

@@ -24,6 +24,7 @@ Self self_of(const MeshSpec& spec, const std::string& reason) {
   self.size = spec.topology.size;
   self.identity = refusal(spec.identity.job, reason);
   self.key = spec.key;
+  self.protection = spec.protection;
   self.epoch_ns = clock_ns();
   return self;
 }
@@ -38,9 +39,9 @@ void tell(const MeshSpec& spec, const Self& self, int peer, Deadline deadline) n
   while (Clock::now() < deadline) {
     try {
       // The congestion control that the user asked for may be why this rank cannot start.
-      Socket socket =
-          Socket::connect(spec.addresses[static_cast<std::size_t>(peer)], "", soon(deadline));
-      client_handshake(socket, self, peer, soon(deadline));
+      FrameStream stream(
+          Socket::connect(spec.addresses[static_cast<std::size_t>(peer)], "", soon(deadline)));
+      client_handshake(stream, self, peer, soon(deadline));
     } catch (const Mismatch& told) {  // The peer knows the reason: nothing fits a refusal.
       if (told.fatal) return;
       std::this_thread::sleep_for(pause);
@@ -60,14 +61,14 @@ void answer(const MeshSpec& spec, const Self& self, std::set<int> ranks, Listene
   if (!listener) listener = Listener::open(spec.addresses[static_cast<std::size_t>(spec.rank)]);
   if (!listener.loopback() && spec.key.empty()) return;
   while (!ranks.empty() && Clock::now() < deadline) {
-    Socket socket = listener.accept(pause);
-    if (!socket) continue;
+    FrameStream stream(listener.accept(pause));
+    if (!stream.socket()) continue;
     try {
       server_handshake(
-          socket, self, [](int) {}, soon(deadline));
+          stream, self, [](int) {}, soon(deadline));
     } catch (const Mismatch& told) {
-      socket.end_sending();
-      socket.drain(soon(deadline));
+      stream.socket().end_sending();
+      stream.socket().drain(soon(deadline));
       ranks.erase(told.rank);
     } catch (const Error&) {
     }

@@ -32,6 +32,7 @@ Rendezvous::Rendezvous(MeshSpec& spec, Listener& listener)
   self_.size = spec.topology.size;
   self_.identity = spec.identity;
   self_.key = spec.key;
+  self_.protection = spec.protection;
   self_.epoch_ns = clock_ns();
   coordinator_time_.epoch_ns = self_.epoch_ns;
   for (const int peer : spec.topology.peers_of(spec.rank))
@@ -59,8 +60,15 @@ std::vector<Link> Rendezvous::meet() {
   }
   std::sort(links_.begin(), links_.end(),
             [](const Link& a, const Link& b) { return a.rank < b.rank; });
-  if (forgets_pace() && std::any_of(links_.begin(), links_.end(),
-                                    [](const Link& link) { return !link.socket.loopback(); }))
+  const auto is_bare = [](const Link& link) {
+    return !link.stream.socket().loopback() && link.stream.protection() != Protection::sealed;
+  };
+  if (std::any_of(links_.begin(), links_.end(), is_bare))
+    log("sends frames that are neither encrypted nor authenticated, as --secure off asks: nobody "
+        "else may be able to write to the network");
+  if (forgets_pace() && std::any_of(links_.begin(), links_.end(), [](const Link& link) {
+        return !link.stream.socket().loopback();
+      }))
     log("TCP here forgets its pace in every pause and then sends slowly at first; as root, "
         "`sysctl -w net.ipv4.tcp_slow_start_after_idle=0` turns that off");
   return std::move(links_);
@@ -102,15 +110,17 @@ void Rendezvous::fail(std::exception_ptr failure) {
   changed_.notify_all();
 }
 
-void Rendezvous::add(HandshakeResult result, Socket socket) {
+void Rendezvous::add(HandshakeResult result, FrameStream stream) {
   Link link;
   link.rank = result.rank;
-  link.peer = rank_name(result.rank, socket.peer());
-  link.socket = std::move(socket);
-  link.socket.name_peer(link.peer);
+  link.peer = rank_name(result.rank, stream.socket().peer());
+  link.stream = std::move(stream);
+  Socket& socket = link.stream.socket();
+  socket.name_peer(link.peer);
   link.handshake = std::move(result.frames);
-  const std::string here = link.socket.local_address();
-  log(link.peer + " is connected (" + link.socket.congestion() + ")" +
+  const std::string here = socket.local_address();
+  log(link.peer + " is connected (" + socket.congestion() + ", " +
+      name_of(link.stream.protection()) + ")" +
       (listener_ ? "" : ", from " + here + interface_text(here)));
   links_.push_back(std::move(link));
   changed_.notify_all();
@@ -143,7 +153,7 @@ void Rendezvous::accept_peers() {
     make_room();
     PendingPeer& peer = pending_.emplace_back();
     peer.host = socket.peer().substr(0, socket.peer().rfind(':'));
-    peer.socket = std::move(socket);
+    peer.stream = FrameStream(std::move(socket));
     try {
       peer.thread = std::thread([this, &peer] { receive(peer); });
     } catch (...) {
@@ -170,7 +180,7 @@ void Rendezvous::make_room() {
   for (PendingPeer& peer : pending_)
     if (!peer.done && !peer.given_up && peer.host == most->first) {
       peer.given_up = true;
-      peer.socket.shut_down();
+      peer.stream.socket().shut_down();
       return;
     }
 }
@@ -178,7 +188,7 @@ void Rendezvous::make_room() {
 void Rendezvous::reap(std::unique_lock<std::mutex>& lock, bool all) {
   if (all)
     for (PendingPeer& peer : pending_)
-      if (!peer.done) peer.socket.shut_down();
+      if (!peer.done) peer.stream.socket().shut_down();
   for (auto peer = pending_.begin(); peer != pending_.end();) {
     if (!all && !peer->done) {
       ++peer;
@@ -192,7 +202,7 @@ void Rendezvous::reap(std::unique_lock<std::mutex>& lock, bool all) {
 }
 
 void Rendezvous::receive(PendingPeer& peer) {
-  const std::string address = peer.socket.peer();
+  const std::string address = peer.stream.socket().peer();
   int claimed = -1;
   std::string turned_away;
   const Deadline limit = std::min(deadline_, Clock::now() + handshake_limit);
@@ -218,10 +228,10 @@ void Rendezvous::receive(PendingPeer& peer) {
       claims_[rank] = address;
       claimed = rank;
     };
-    HandshakeResult result = server_handshake(peer.socket, self_, welcome, limit);
+    HandshakeResult result = server_handshake(peer.stream, self_, welcome, limit);
     const std::lock_guard<std::mutex> lock(mutex_);
     peer.done = true;
-    add(std::move(result), std::move(peer.socket));
+    add(std::move(result), std::move(peer.stream));
     return;
   } catch (const Mismatch& mismatch) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -237,7 +247,7 @@ void Rendezvous::receive(PendingPeer& peer) {
     turned_away = reason_of(std::current_exception()).text;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  peer.socket.shut_down();
+  peer.stream.socket().shut_down();
   peer.done = true;
   if (claimed >= 0) claims_.erase(claimed);
   changed_.notify_all();
@@ -263,17 +273,17 @@ void Rendezvous::call(int rank) {
   for (;;) {
     try {
       // A failure cannot interrupt connecting; it is seen between two attempts.
-      Socket socket =
-          Socket::connect(spec_.addresses[static_cast<std::size_t>(rank)], spec_.congestion,
-                          std::min(deadline_, Clock::now() + connect_limit));
+      FrameStream stream(Socket::connect(spec_.addresses[static_cast<std::size_t>(rank)],
+                                         spec_.congestion,
+                                         std::min(deadline_, Clock::now() + connect_limit)));
       {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (failure_) return;
-        calling_ = &socket;
+        calling_ = &stream.socket();
       }
       HandshakeResult result;
       try {
-        result = client_handshake(socket, self_, rank, deadline_);
+        result = client_handshake(stream, self_, rank, deadline_);
       } catch (...) {
         const std::lock_guard<std::mutex> lock(mutex_);
         calling_ = nullptr;
@@ -284,7 +294,7 @@ void Rendezvous::call(int rank) {
       last_refusal_.clear();
       if (rank == spec_.topology.coordinator())
         coordinator_time_ = {result.clock.offset_ns, result.clock.epoch_ns, result.clock.error_ns};
-      add(std::move(result), std::move(socket));
+      add(std::move(result), std::move(stream));
       return;
     } catch (const NetworkError& error) {
       // It is not up yet, or down again: the watching thread ends this at the deadline.

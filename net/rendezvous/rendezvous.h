@@ -29,10 +29,10 @@ class Rendezvous {
 
  private:
   struct PendingPeer {
-    Socket socket;
+    FrameStream stream;
     std::string host;  ///< Where it connects from.
     std::thread thread;
-    bool done = false;      ///< Under the mutex. The socket has moved on or is of no more use.
+    bool done = false;      ///< Under the mutex. The stream has moved on or is of no more use.
     bool given_up = false;  ///< Its place is another's; its thread ends soon.
   };
 
@@ -44,7 +44,7 @@ class Rendezvous {
   void log(const std::string& line);
   /// Keeps the failure if it is the first. Call it under the mutex.
   void fail(std::exception_ptr failure);
-  void add(HandshakeResult result, Socket socket);
+  void add(HandshakeResult result, FrameStream stream);
 
   void watch();  ///< The watching thread: accepts peers, and joins the threads of those that are
                  ///< done.

@@ -102,7 +102,7 @@ void await_frame(std::vector<Link>& links, const Link& link, FrameKind kind, Dea
 /// Talks over one link, and adds the frames to its records.
 template <class Exchange>
 void with(Link& link, Deadline deadline, const Exchange& exchange) {
-  Talk talk(link.socket, deadline, "agreeing to begin");
+  Talk talk(link.stream, deadline, "agreeing to begin");
   exchange(talk);
   const std::vector<FrameRecord> frames = talk.frames(link.rank);
   link.handshake.insert(link.handshake.end(), frames.begin(), frames.end());

@@ -30,37 +30,35 @@ void Talk::send(FrameKind kind, const std::vector<std::uint8_t>& payload, std::u
   header.kind = kind;
   header.step = step;
   header.length = payload.size();
-  const HeaderBytes bytes = encode(header);
   const std::int64_t first = clock_ns();
-  socket_.write_all(bytes.data(), bytes.size(), payload.data(), payload.size(), deadline_, phase_);
+  stream_.write(header, payload.data(), deadline_, phase_);
   record(header, true, first);
 }
 
 std::vector<std::uint8_t> Talk::receive(FrameKind kind, std::uint64_t step) {
-  HeaderBytes bytes;
-  socket_.read_exact(bytes.data(), bytes.size(), deadline_, phase_);
+  const FrameHeader header = stream_.read_header(deadline_, phase_);
   const std::int64_t first = clock_ns();
-  const FrameHeader header = decode(bytes);
+  const Socket& socket = stream_.socket();
   if (header.magic != frame_magic)
-    throw ProtocolError(socket_.peer() + " does not speak Duplex's protocol");
+    throw ProtocolError(socket.peer() + " does not speak Duplex's protocol");
   if (header.length > payload_limit)
-    throw ProtocolError(socket_.peer() + " sent a " + name_of(header.kind) + " of " +
+    throw ProtocolError(socket.peer() + " sent a " + name_of(header.kind) + " of " +
                         std::to_string(header.length) + " bytes");
   std::vector<std::uint8_t> payload(header.length);
-  socket_.read_exact(payload.data(), payload.size(), deadline_, phase_);
+  stream_.read_payload(payload.data(), payload.size(), deadline_, phase_);
   record(header, false, first);
   // Every version can read another's reject, and nothing else of it.
   if (header.kind == FrameKind::reject) throw rejected(payload);
   if (header.version != protocol_version) {
     const std::string message =
-        socket_.peer() + " speaks version " + std::to_string(header.version) +
-        " of the protocol, " + socket_.local_address() + " version " +
-        std::to_string(protocol_version) + ": build every rank from the same source";
+        socket.peer() + " speaks version " + std::to_string(header.version) + " of the protocol, " +
+        socket.local_address() + " version " + std::to_string(protocol_version) +
+        ": build every rank from the same source";
     reject(message);
     throw Mismatch(message, false);
   }
   if (header.kind != kind || header.step != step)
-    throw ProtocolError(socket_.peer() + " sent a " + name_of(header.kind) + " where a " +
+    throw ProtocolError(socket.peer() + " sent a " + name_of(header.kind) + " where a " +
                         name_of(kind) + " is due");
   return payload;
 }
@@ -87,7 +85,7 @@ void Talk::record(const FrameHeader& header, bool sent, std::int64_t first) {
   record.kind = header.kind;
   record.step = header.step;
   record.sent = sent;
-  record.bytes = header_bytes + header.length;
+  record.bytes = stream_.bytes_of(header.length);
   record.queued = record.first = first;
   record.last = clock_ns();
   frames_.push_back(record);

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "net/crypto/digest.h"
 #include "net/ledger/ledger.h"
-#include "net/rendezvous/key.h"
 #include "net/wire/frame.h"
-#include "net/wire/socket.h"
+#include "net/wire/frame_stream.h"
 
 namespace duplex::net {
 
@@ -41,12 +41,12 @@ class Rejected : public Error {
   std::optional<Digest> proof;  ///< None: the peer could not give one.
 };
 
-/// Sends and receives frames on one socket, and records them for the ledger. Its functions throw
+/// Sends and receives frames on one stream, and records them for the ledger. Its functions throw
 /// NetworkError; `phase` says in such an error what the ranks were doing.
 class Talk {
  public:
-  Talk(Socket& socket, Deadline deadline, const char* phase = "shaking hands")
-      : socket_(socket), deadline_(deadline), phase_(phase) {}
+  Talk(FrameStream& stream, Deadline deadline, const char* phase = "shaking hands")
+      : stream_(stream), deadline_(deadline), phase_(phase) {}
 
   void send(FrameKind kind, const std::vector<std::uint8_t>& payload, std::uint64_t step = 0);
   /// Returns the next frame's payload. Throws ProtocolError if it is not of `kind` and `step`,
@@ -61,7 +61,7 @@ class Talk {
  private:
   void record(const FrameHeader& header, bool sent, std::int64_t first);
 
-  Socket& socket_;
+  FrameStream& stream_;
   Deadline deadline_;
   const char* phase_;
   std::vector<FrameRecord> frames_;

@@ -47,7 +47,8 @@ double comm_of(const Spec& spec) {
       spec.topology.mode == ServerMode::central
           ? net::ShardMap::central(spec.counts, 0)
           : net::ShardMap::distributed(spec.counts, spec.topology.size, net::Shards::even);
-  for (std::size_t i = 0; i < map.chunks(); ++i) bytes += map[i].bytes() + net::header_bytes;
+  for (std::size_t i = 0; i < map.chunks(); ++i)
+    bytes += net::frame_bytes(spec.protection(), map[i].bytes());
   return static_cast<double>(bytes) / rate;
 }
 
@@ -68,6 +69,20 @@ TEST(Simulation, DistributedIterationsAreThoseOfTheEquation) {
       expect_near(simulate(spec, nullptr).trained, exact, "N = " + std::to_string(n));
     }
   }
+}
+
+TEST(Simulation, SealingCostsBytesOnTheLinkAndTimeOfComputing) {
+  const int n = 4;
+  Spec spec = ideal(Sync::join, ServerMode::distributed, n);
+  const double plain = comm_of(spec);
+  spec.seal_rate = 1e9;
+  const double comm = comm_of(spec), all = comm * rate;
+  EXPECT_GT(comm, plain);
+  // A worker sends and receives the other ranks' shares, and its own three times.
+  const double sealing = 4.0 * (n - 1) / n * all / spec.seal_rate;
+  const double exact =
+      static_cast<double>(spec.steps) * sync_distributed({comm, grad + sealing}, n);
+  expect_near(simulate(spec, nullptr).trained, exact, "sealed");
 }
 
 TEST(Simulation, CentralIterationsAtOnceAreTheWorst) {

@@ -76,4 +76,9 @@ CLI::Validator as_seconds() {
       "SECONDS", "seconds");
 }
 
+void add_choice(CLI::App& app, const std::string& flag, const std::vector<std::string>& words,
+                const std::string& help, const std::function<void(const std::string&)>& take) {
+  app.add_option_function<std::string>(flag, take, help)->check(CLI::IsMember(words));
+}
+
 }  // namespace duplex::tools

@@ -3,7 +3,10 @@
 #pragma once
 #include <CLI/CLI.hpp>
 
+#include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace duplex::tools {
 
@@ -20,5 +23,9 @@ CLI::Validator positive();
 /// A transformer for add_option()->transform(): seconds may have a unit, as in "800ms", "50us" or
 /// "2s".
 CLI::Validator as_seconds();
+
+/// Adds an option that takes one of these words, and calls `take` with it.
+void add_choice(CLI::App& app, const std::string& flag, const std::vector<std::string>& words,
+                const std::string& help, const std::function<void(const std::string&)>& take);
 
 }  // namespace duplex::tools

@@ -1,21 +1,9 @@
 #include "tools/flags/parallel_flags.h"
 
-#include <functional>
-#include <vector>
-
 #include "core/error.h"
 #include "tools/flags/command_line.h"
 
 namespace duplex::tools {
-namespace {
-
-/// Adds an option that takes one of these words.
-void add_choice(CLI::App& app, const std::string& flag, const std::vector<std::string>& words,
-                const std::string& help, const std::function<void(const std::string&)>& take) {
-  app.add_option_function<std::string>(flag, take, help)->check(CLI::IsMember(words));
-}
-
-}  // namespace
 
 void add_parallel_flags(CLI::App& app, ParallelSpec& spec) {
   add_choice(app, "--sync", {"join", "split", "none"},

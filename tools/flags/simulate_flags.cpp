@@ -64,6 +64,10 @@ void SimulateFlags::add_to(CLI::App& app) {
   app.add_option("--owner-rate", owner_rate,
                  "rate at which an owner adds a gradient, and updates, such as 4GB/s (default: as "
                  "--from has it of transport, else in no time)");
+  app.add_option(
+      "--seal-rate", seal_rate,
+      "frames are sealed, and all processors of a machine together seal or open so much, "
+      "such as 9GB/s (default: as --from has it of transport, else frames are plain)");
   app.add_option("--queue", queue,
                  "bytes that wait at a port of the switch while more comes than goes (default "
                  "1000000)")
@@ -149,6 +153,7 @@ RunConfig SimulateFlags::config(const Scenario& scenario, const net::Topology& t
   given.comm = scenario.costs.comm;
   given.rate = scenario.rate;
   given.owner_rate = scenario.owner_rate;
+  given.seal_rate = scenario.seal_rate;
   given.latency = latency;
   given.slow = slow;
   given.links = links;
@@ -160,6 +165,7 @@ Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes
   const Model model = flags.model.build();
   std::optional<double> grad = flags.grad, comm = flags.comm;
   double owner_rate = flags.owner_rate.empty() ? 0.0 : parse_rate(flags.owner_rate);
+  double seal_rate = flags.seal_rate.empty() ? 0.0 : parse_rate(flags.seal_rate);
   std::string profile = flags.profile;
   std::optional<double> run_grad;  // t_grad of the whole run that the profile is of.
   std::optional<std::int64_t> batch = flags.batch;
@@ -191,6 +197,10 @@ Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes
       owner_rate = *measured.owner_rate;
       note("owners' " + fixed(owner_rate * 1e-9, 2) + " GB/s", from);
     }
+    if (seal_rate <= 0.0 && measured.seal_rate) {
+      seal_rate = *measured.seal_rate;
+      note("sealing at " + fixed(seal_rate * 1e-9, 2) + " GB/s", from);
+    }
   }
   if (profile.empty() && !grad)
     throw Error("simulate: no times; give --profile, --t-grad, or --from a run of local",
@@ -209,8 +219,8 @@ Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes
   if (!comm && flags.rate.empty())
     throw Error("simulate: no link; give --rate, --t-comm, or --from a run of transport",
                 Exit::usage);
-  Scenario found = comm ? Scenario::with_comm(model, times, *comm)
-                        : Scenario::with_rate(model, times, parse_rate(flags.rate));
+  Scenario found = comm ? Scenario::with_comm(model, times, *comm, seal_rate)
+                        : Scenario::with_rate(model, times, parse_rate(flags.rate), seal_rate);
   found.owner_rate = owner_rate;
   if (flags.parallel.splits() && flags.workers > found.batch)
     throw Error("simulate: " + std::to_string(flags.workers) + " workers for a batch of " +

@@ -18,7 +18,7 @@ struct SimulateFlags {
   std::string profile, rate;
   std::vector<std::string> from;
   ParallelSpec parallel;
-  std::string output = "report", logdir, owner_rate;
+  std::string output = "report", logdir, owner_rate, seal_rate;
   double queue = 1e6;
   std::optional<double> unfair;
   int workers = 0, records = 32;

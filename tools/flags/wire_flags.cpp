@@ -6,8 +6,31 @@
 
 namespace duplex::tools {
 
+namespace {
+
+void add_protection_flags(CLI::App& app, net::ProtectionSpec& spec) {
+  using Seal = net::ProtectionSpec::Seal;
+  add_choice(
+      app, "--secure", {"auto", "on", "off"},
+      "encrypt and authenticate every frame, by AES-256-GCM with keys of this run: auto, "
+      "beyond loopback (default); on, everywhere; off, nowhere: for measuring the bare wire, "
+      "and for networks that nobody else writes to",
+      [&spec](const std::string& word) {
+        spec.seal = word == "on"    ? Seal::always
+                    : word == "off" ? Seal::never
+                                    : Seal::beyond_loopback;
+      });
+  add_choice(app, "--checksum", {"on", "off"},
+             "on: frames that are not encrypted have a CRC32C, which finds damage by accident "
+             "(default off)",
+             [&spec](const std::string& word) { spec.checksum = word == "on"; });
+}
+
+}  // namespace
+
 void WireFlags::add_to(CLI::App& app) {
   app.add_option("--key", key, "the cluster's key file (duplex keygen); needed beyond loopback");
+  add_protection_flags(app, protection);
   app.add_option("--congestion", congestion,
                  "TCP congestion control (default: cubic where allowed; system: the machine's)");
   app.add_option("--timeout", timeout_s,
@@ -22,6 +45,7 @@ std::chrono::milliseconds WireFlags::timeout() const {
 
 void WireFlags::apply_to(net::MeshSpec& spec) const {
   if (!key.empty()) spec.key = net::read_key(key);
+  spec.protection = protection;
   if (congestion.empty())
     spec.congestion = net::preferred_congestion();
   else if (congestion != "system")

@@ -12,10 +12,12 @@ namespace duplex::tools {
 struct WireFlags {
   std::string key, congestion;
   double timeout_s = 60.0;
+  net::ProtectionSpec protection;
 
   void add_to(CLI::App& app);
   std::chrono::milliseconds timeout() const;
-  /// Sets key, congestion control and timeout. Throws Error if the key cannot be read.
+  /// Sets key, protection of frames, congestion control and timeout. Throws Error if the key cannot
+  /// be read.
   void apply_to(net::MeshSpec& spec) const;
 };
 

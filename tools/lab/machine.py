@@ -216,8 +216,9 @@ def key_file():
     return path
 
 
-def transport(place, net, congestion, repeats, ports=(7117, 7117), classes=1000):
-    """Runs duplex transport between hosts 0 and 1, and returns the report of the server's side."""
+def transport(place, net, congestion, repeats, ports=(7117, 7117), classes=1000, secure="off"):
+    """Runs duplex transport between hosts 0 and 1, and returns the report of the server's side. Peers and the thesis
+    send plain bytes, so frames are plain unless asked for."""
     key_file()
     logdir = tempfile.mkdtemp(prefix="transport-", dir=WORK)
     addresses = [f"{place.address(host)}:{port}" for host, port in zip((0, 1), ports)]
@@ -226,7 +227,7 @@ def transport(place, net, congestion, repeats, ports=(7117, 7117), classes=1000)
         commands.append(place.told(role, place.on(host, [
             DUPLEX, "transport", "--net", net, "--classes", str(classes), "--my-role", role, "--my-address", addresses[host],
             "--other-address", addresses[1 - host], "--key", key_file(), "--repeats", str(repeats), "--congestion",
-            congestion, "--timeout", "120", "--logdir", logdir])))
+            congestion, "--secure", secure, "--timeout", "120", "--logdir", logdir])))
     children = []
     try:
         for command in commands:
@@ -240,16 +241,16 @@ def transport(place, net, congestion, repeats, ports=(7117, 7117), classes=1000)
         return json.load(file)
 
 
-def launch(lab, flags, congestion, logdir=None):
+def launch(lab, flags, congestion, logdir=None, secure="off"):
     """Runs duplex launch on all hosts of the lab; returns the run's directory, and how many cores were busy
-    meanwhile."""
+    meanwhile. Frames are plain unless asked for, as in transport()."""
     logdir = logdir or tempfile.mkdtemp(prefix="dist-", dir=WORK)
     nodes = os.path.join(WORK, "nodes")
     with open(nodes, "w", encoding="ascii") as file:
         file.write(run(NETLAB + ["nodefile"]))
     sort = "launch, overlap " + ("off" if "off" in flags else "on")
     command = lab.told(sort, [DUPLEX, "launch", "--nodefile", nodes, "--ssh", "tools/lab/netlab-ssh.sh", "--", *flags,
-                        "--key", key_file(), "--congestion", congestion, "--timeout", "120"])
+                        "--key", key_file(), "--congestion", congestion, "--secure", secure, "--timeout", "120"])
     began, busy = time.monotonic(), busy_seconds()
     run(command + ["--logdir", logdir])
     return logdir, (busy_seconds() - busy) / (time.monotonic() - began)

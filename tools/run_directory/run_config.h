@@ -31,6 +31,7 @@ struct SimulationConfig {
   std::uint64_t batches = 0;
   double grad = 0.0, comm = 0.0;        ///< Seconds: t_grad and t_comm.
   double rate = 0.0, owner_rate = 0.0;  ///< Bytes a second: of a link, of an owner (0: no limit).
+  double seal_rate = 0.0;               ///< Bytes a second; 0: frames are plain.
   double latency = 0.0;                 ///< Seconds.
   std::vector<std::string> slow, links, lose;  ///< As the flags were given.
 };

@@ -42,6 +42,7 @@ MeasuredCosts costs_of(const TransportSummary& transport) {
   MeasuredCosts costs;
   costs.comm = measured(transport.comm);
   if (transport.owner_rate) costs.owner_rate = measured(*transport.owner_rate);
+  if (transport.seal_rate) costs.seal_rate = measured(*transport.seal_rate);
   costs.what = transport.command + ", " + transport.title;
   return costs;
 }

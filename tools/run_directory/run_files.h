@@ -61,6 +61,9 @@ std::string transport_in(const std::string& directory);
 struct MeasuredCosts {
   /// Bytes of gradients a second that an owner adds, or updates by; transport measures it.
   std::optional<double> owner_rate;
+  /// Bytes a second that its processors seal or open; transport measures it where frames are
+  /// sealed.
+  std::optional<double> seal_rate;
   std::optional<double> grad;  ///< A batch's gradient; local measures it, and dist but for split.
   std::optional<std::int64_t> batch;  ///< Images of that batch.
   std::optional<double> comm;  ///< One transfer of all weights; dist and transport measure it.

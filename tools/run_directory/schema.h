@@ -40,6 +40,7 @@ void describe(Fields& f, SimulationConfig& c) {
   f.later("t_comm_s", c.comm);
   f.later("rate_bytes_per_s", c.rate);
   f.later("owner_bytes_per_s", c.owner_rate);
+  f.unless_zero("seal_bytes_per_s", c.seal_rate);
   f.later("latency_s", c.latency);
   f.later("slow", c.slow);
   f.later("links", c.links);
@@ -119,6 +120,7 @@ void describe(Fields& f, net::TrafficSummary& t) {
 template <class Fields>
 void describe(Fields& f, net::ConnectionBytes& c) {
   f.field("peer", c.peer);
+  f.later("protection", c.protection);
   f.field("sent", c.sent);
   f.field("received", c.received);
   f.unless_zero("window", c.window);
@@ -188,6 +190,8 @@ void describe(Fields& f, TransportSummary& t) {
   f.later("link_s", t.link);
   f.field("t_comm", t.comm, Range::not_negative);
   f.optional("owner_bytes_per_s", t.owner_rate);
+  f.later("protection", t.protection);
+  f.optional("seal_bytes_per_s", t.seal_rate);
 }
 
 // profile.json.

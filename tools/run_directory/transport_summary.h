@@ -23,6 +23,9 @@ struct TransportSummary {
   DirectionTimes link;               ///< As many bytes as one stream.
   double comm = 0.0;                 ///< The slower of times.down and times.up.
   std::optional<double> owner_rate;  ///< Bytes of gradients a second that an owner adds.
+  std::string protection = "plain";  ///< Of the frames.
+  /// Bytes a second that all processors together seal or open; none: the frames were not sealed.
+  std::optional<double> seal_rate;
 };
 
 }  // namespace duplex::tools

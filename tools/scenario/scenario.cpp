@@ -25,12 +25,14 @@ std::vector<std::size_t> counts_of(const Model& model) {
   return counts;
 }
 
-/// Bytes of all weights on the wire, with the headers of their frames.
-double wire_bytes(const Model& model) {
+/// Bytes of all weights on the wire, with the headers of their frames and what protects them.
+double wire_bytes(const Model& model, double seal_rate) {
+  const net::Protection protection =
+      seal_rate > 0.0 ? net::Protection::sealed : net::Protection::none;
   const net::ShardMap map = net::ShardMap::central(counts_of(model), 0);
   double bytes = 0.0;
   for (std::size_t i = 0; i < map.chunks(); ++i)
-    bytes += static_cast<double>(map[i].bytes() + net::header_bytes);
+    bytes += static_cast<double>(net::frame_bytes(protection, map[i].bytes()));
   return bytes;
 }
 
@@ -50,16 +52,16 @@ std::vector<simulation::Layer> layers_of(const Scenario& scenario) {
 
 }  // namespace
 
-Scenario Scenario::with_rate(Model model, LayerTimes times, double rate) {
+Scenario Scenario::with_rate(Model model, LayerTimes times, double rate, double seal_rate) {
   if (!(times.sum() > 0.0)) throw Error("no layer of " + model.title() + " takes any time");
-  const Costs costs{wire_bytes(model) / rate, times.sum()};
+  const Costs costs{wire_bytes(model, seal_rate) / rate, times.sum()};
   const std::int64_t batch = times.batch.value_or(32);
-  return {std::move(model), std::move(times), rate, 0.0, costs, batch};
+  return {std::move(model), std::move(times), rate, 0.0, seal_rate, costs, batch};
 }
 
-Scenario Scenario::with_comm(Model model, LayerTimes times, double comm) {
-  const double rate = wire_bytes(model) / comm;
-  return with_rate(std::move(model), std::move(times), rate);
+Scenario Scenario::with_comm(Model model, LayerTimes times, double comm, double seal_rate) {
+  const double rate = wire_bytes(model, seal_rate) / comm;
+  return with_rate(std::move(model), std::move(times), rate, seal_rate);
 }
 
 simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scenario, int workers) {
@@ -90,6 +92,7 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
   spec.straggler_factor = straggler_factor(request.stragglers, request.seed);
   spec.latency = request.latency;
   spec.owner_rate = scenario.owner_rate;
+  spec.seal_rate = scenario.seal_rate;
   spec.queue = request.queue;
   spec.unfairness = request.unfairness.value_or(ranks > even_ranks ? 0.0 : usual_unfairness);
   spec.seed = request.seed;

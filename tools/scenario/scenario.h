@@ -22,13 +22,14 @@ struct Scenario {
   LayerTimes times;         ///< Seconds of a batch.
   double rate = 0.0;        ///< Bytes a second of a link, in each direction.
   double owner_rate = 0.0;  ///< Bytes a second of an owner's work; 0: it takes no time.
+  double seal_rate = 0.0;   ///< See simulation::Spec; 0: frames are plain.
   Costs costs;              ///< The same costs for the equations.
   std::int64_t batch = 32;  ///< Images of the batch that the times are of; split shares them out.
 
   /// `comm`: seconds of one transfer of all weights, which gives the rate. The batch is that of the
   /// times, where that is known. Throws Error if no layer takes any time.
-  static Scenario with_comm(Model model, LayerTimes times, double comm);
-  static Scenario with_rate(Model model, LayerTimes times, double rate);
+  static Scenario with_comm(Model model, LayerTimes times, double comm, double seal_rate = 0.0);
+  static Scenario with_rate(Model model, LayerTimes times, double rate, double seal_rate = 0.0);
 };
 
 /// The run that is asked for.

@@ -11,6 +11,7 @@
 #include "net/store/store.h"
 #include "net/topology/shard_map.h"
 #include "net/topology/topology.h"
+#include "net/wire/protection.h"
 
 namespace duplex::tools::simulation {
 
@@ -43,6 +44,12 @@ struct Spec {
   /// Bytes a second at which an owner adds gradients, or updates by them, one chunk at a time; 0:
   /// it takes no time.
   double owner_rate = 0.0;
+  /// Bytes a second that all processors of a worker together seal or open, which its computing
+  /// waits for; 0: frames are plain.
+  double seal_rate = 0.0;
+  net::Protection protection() const {
+    return seal_rate > 0.0 ? net::Protection::sealed : net::Protection::none;
+  }
   /// The factor by which computing takes longer on a rank in a step; empty: no rank differs.
   std::function<double(int rank, std::uint64_t step)> straggler_factor;
   std::vector<Loss> losses;  ///< Ranks that vanish.

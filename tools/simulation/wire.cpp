@@ -17,11 +17,13 @@ double seconds_of(Deadline deadline) {
   return std::chrono::duration<double>(deadline.time_since_epoch()).count();
 }
 
-double bytes_of(const net::FrameHeader& header) {
-  return is_data(header.kind) ? static_cast<double>(net::header_bytes + header.length) : 0.0;
-}
-
 }  // namespace
+
+/// Bytes that take time on a link.
+double Wire::bytes_of(const net::FrameHeader& header) const {
+  if (!is_data(header.kind)) return 0.0;
+  return static_cast<double>(net::frame_bytes(spec_.protection(), header.length));
+}
 
 Wire::Turns::Turns(Wire& wire, int owner)
     : gradients(
@@ -321,7 +323,7 @@ void Wire::record(const Lane& lane, const net::FrameHeader& header, bool sent, s
   record.kind = header.kind;
   record.sent = sent;
   record.peer = sent ? lane.to : lane.from;
-  record.bytes = net::header_bytes + header.length;
+  record.bytes = net::frame_bytes(spec_.protection(), header.length);
   record.queued = queued;
   record.first = nanoseconds(first);
   record.last = nanoseconds(event_queue_.now());

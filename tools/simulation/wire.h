@@ -57,6 +57,8 @@ class Wire {
   std::uint64_t sharings() const { return fluid_.sharings(); }
 
  private:
+  double bytes_of(const net::FrameHeader& header) const;
+
   using Index = Fluid::Index;  ///< Index of a connection's direction, and of its flow.
   static constexpr Index none = ~Index{0};
 

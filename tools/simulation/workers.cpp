@@ -15,8 +15,23 @@ Workers::Workers(const Spec& spec, const net::ShardMap& map, EventQueue& event_q
     for (std::size_t p = 0; p < map.parameters(); ++p)
       worker.missing.push_back(static_cast<std::uint32_t>(map.first(p + 1) - map.first(p)));
     worker.all_missing = map.chunks();
+    worker.sealing_factor = sealing_factor(rank, spec.part[workers_.size()]);
     workers_.push_back(std::move(worker));
   }
+}
+
+/// The factor by which sealing what a worker sends, and opening what it receives, makes its
+/// computing take longer. `part`: of a batch.
+double Workers::sealing_factor(int rank, double part) const {
+  double computing = 0.0, bytes = 0.0;
+  for (const Layer& layer : spec_.layers) computing += part * (layer.forward + layer.backward);
+  if (spec_.seal_rate <= 0.0 || computing <= 0.0) return 1.0;
+  const auto others = static_cast<double>(spec_.topology.workers().size() - 1);
+  for (std::size_t i = 0; i < map_.chunks(); ++i)
+    bytes += 2.0 * (map_[i].owner == rank ? others : 1.0) *
+             static_cast<double>(net::frame_bytes(spec_.protection(), map_[i].bytes()));
+  if (spec_.average > 0) bytes /= static_cast<double>(spec_.average);
+  return 1.0 + bytes / spec_.seal_rate / computing;
 }
 
 void Workers::begin() {
@@ -76,8 +91,9 @@ void Workers::go_on(int number) {
 void Workers::begin_step(Worker& worker) {
   worker.times = {};
   worker.times.begin = worker.steps.empty() ? 0.0 : worker.steps.back().end;
-  worker.straggler_factor =
-      spec_.straggler_factor ? spec_.straggler_factor(worker.rank, worker.step) : 1.0;
+  worker.slowdown =
+      worker.sealing_factor *
+      (spec_.straggler_factor ? spec_.straggler_factor(worker.rank, worker.step) : 1.0);
   worker.layer = 0;
   worker.phase = spec_.overlap ? Phase::forward : Phase::await;
 }
@@ -85,7 +101,7 @@ void Workers::begin_step(Worker& worker) {
 /// Runs forward from `layer` on, as far as there are weights. False: go_on() is to be called again.
 bool Workers::forward(int number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
-  const double part = spec_.part[static_cast<std::size_t>(number)] * worker.straggler_factor;
+  const double part = spec_.part[static_cast<std::size_t>(number)] * worker.slowdown;
   double time = event_queue_.now();
   for (; worker.layer < spec_.layers.size(); ++worker.layer) {
     const Layer& layer = spec_.layers[worker.layer];
@@ -114,7 +130,7 @@ bool Workers::forward(int number) {
 /// the end.
 bool Workers::backward(int number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
-  const double part = spec_.part[static_cast<std::size_t>(number)] * worker.straggler_factor;
+  const double part = spec_.part[static_cast<std::size_t>(number)] * worker.slowdown;
   const bool pushing = pushes(worker);
   double time = event_queue_.now();
   const auto later = [&] {

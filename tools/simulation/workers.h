@@ -40,7 +40,8 @@ class Workers {
     Phase phase = Phase::begin;
     std::uint64_t step = 0;
     std::size_t layer = 0;
-    double straggler_factor = 1.0;
+    double sealing_factor = 1.0;         ///< By which sealing makes computing take longer.
+    double slowdown = 1.0;               ///< The same with what a straggler's step takes longer.
     std::vector<std::uint32_t> missing;  ///< Chunks whose weights are awaited, by parameter.
     std::size_t all_missing = 0;
     bool waits = false;
@@ -54,6 +55,7 @@ class Workers {
   bool awaits(const Worker& worker) const;
   bool pushes(const Worker& worker) const;
   std::uint64_t round(const Worker& worker) const;
+  double sealing_factor(int rank, double part) const;
   void begin_step(Worker& worker);
   bool forward(int number);
   bool backward(int number);

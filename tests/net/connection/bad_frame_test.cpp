@@ -35,8 +35,8 @@ std::vector<Wrong> wrong_frames() {
   };
   return {
       {"magic", with([](RawFrame& f) { f.magic = 7; }), "what came is no frame header"},
-      {"version", with([](RawFrame& f) { f.version = 4; }),
-       "it is of version 4 of the protocol, this program speaks version 3"},
+      {"version", with([](RawFrame& f) { f.version = 3; }),
+       "it is of version 3 of the protocol, this program speaks version 4"},
       {"kind", with([](RawFrame& f) { f.kind = 99; }), "kind 99 during the run"},
       {"hello", with([](RawFrame& f) { f.kind = 1; }), "hello during the run"},
       {"parameter", with([](RawFrame& f) { f.parameter = 3; }), "no such chunk"},
@@ -161,8 +161,8 @@ TEST(BadFrame, APaceThatCannotBeIsRefused) {
           frame.step = told.pace;
           for (Link& link : mesh.links()) {
             if (link.rank != told.to) continue;
-            send_raw(link.socket, frame);
-            while (receive_raw(link.socket).kind != 21) {
+            send_raw(link.stream.socket(), frame);
+            while (receive_raw(link.stream.socket()).kind != 21) {
             }
           }
         });

@@ -80,8 +80,8 @@ struct Bench {
     Link link;
     link.rank = 1;
     link.peer = "rank 1 (there)";
-    link.socket = Socket::connect({"127.0.0.1", listener.port()}, "", soon());
-    link.socket.name_peer(link.peer);
+    link.stream = FrameStream(Socket::connect({"127.0.0.1", listener.port()}, "", soon()));
+    link.stream.socket().name_peer(link.peer);
     link.handshake = handshake;
     other = listener.accept(milliseconds(5000));
     connection = std::make_unique<Connection>(std::move(link), owner, ledger, timeout);

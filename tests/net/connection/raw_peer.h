@@ -37,7 +37,7 @@ struct RawFrame {
   std::uint64_t step = 0;
   Bytes payload;
   std::uint32_t magic = 0x4c505844;
-  std::uint16_t version = 3;
+  std::uint16_t version = 4;
   std::uint64_t length = ~std::uint64_t{0};  ///< Length in the header; all ones: the payload's.
 
   Bytes bytes() const {
@@ -83,7 +83,8 @@ struct RawSelf {
   std::int32_t rank = 1, wanted = 0, size = 2;
   std::string job = "test", model = "model", data = "data", settings = "settings", start = "start";
   Key key;
-  std::uint16_t version = 3;
+  std::uint16_t version = 4;
+  std::uint8_t protection = 0;
 };
 
 inline std::string raw_text(const Bytes& payload, std::size_t at = 0) {
@@ -96,7 +97,7 @@ inline std::string raw_text(const Bytes& payload, std::size_t at = 0) {
 /// reject.
 inline std::string raw_handshake(Socket& socket, const RawSelf& self) {
   const auto mac = [&](const std::string& side, const Bytes& a, const Bytes& b, const Bytes& c) {
-    std::string text = "duplex 3 " + side + '\0';
+    std::string text = "duplex 4 " + side + '\0';
     for (const Bytes* part : {&a, &b, &c}) text.append(part->begin(), part->end());
     return self.key.hmac(text);
   };
@@ -106,6 +107,7 @@ inline std::string raw_handshake(Socket& socket, const RawSelf& self) {
   put(hello.payload, self.rank);
   put(hello.payload, self.wanted);
   put_digest(hello.payload, random_digest());
+  put_digest(hello.payload, Digest{});  // No public key, since its frames are plain.
   send_raw(socket, hello);
   const RawFrame challenge = receive_raw(socket);
   if (challenge.kind == 5) return raw_text(challenge.payload);
@@ -113,6 +115,7 @@ inline std::string raw_handshake(Socket& socket, const RawSelf& self) {
   RawFrame response;
   response.kind = 3;
   put(response.payload, self.size);
+  put(response.payload, self.protection);
   put_text(response.payload, self.job);
   for (const std::string* text : {&self.model, &self.data, &self.settings, &self.start}) {
     put_text(response.payload, *text);

@@ -33,7 +33,7 @@ TEST(Handshake, EveryByteOfItIsInTheLedger) {
   std::uint64_t received = 0, sent = 0;
   for (const FrameRecord& frame : zero.mesh.links()[0].handshake)
     (frame.sent ? sent : received) += frame.bytes;
-  const Socket& socket_of_zero = zero.mesh.links()[0].socket;
+  const Socket& socket_of_zero = zero.mesh.links()[0].stream.socket();
   const Deadline acknowledged = Clock::now() + milliseconds(5000);
   while (socket_of_zero.counters().sent < sent && Clock::now() < acknowledged)
     std::this_thread::sleep_for(milliseconds(1));
@@ -82,12 +82,14 @@ TEST(Handshake, AReplayedResponseProvesNothing) {
     put(hello.payload, std::int32_t{1});
     put(hello.payload, std::int32_t{0});
     put_digest(hello.payload, Digest{});
+    put_digest(hello.payload, Digest{});
     send_raw(socket, hello);
     const RawFrame challenge = receive_raw(socket);
     RawFrame response;
     response.kind = 3;
     if (!replay) {
       put(response.payload, std::int32_t{2});
+      put(response.payload, std::uint8_t{0});
       for (const char* text : {"test"}) put_text(response.payload, text);
       for (const char* text : {"model", "data", "settings", "start"}) {
         put_text(response.payload, text);
@@ -95,7 +97,7 @@ TEST(Handshake, AReplayedResponseProvesNothing) {
       }
       Bytes blank = response.payload;
       put_digest(blank, Digest{});
-      std::string text = std::string("duplex 3 connects") + '\0';
+      std::string text = std::string("duplex 4 connects") + '\0';
       for (const Bytes& part : {hello.payload, challenge.payload, blank})
         text.append(part.begin(), part.end());
       put_digest(response.payload, key.hmac(text));
@@ -113,7 +115,7 @@ TEST(Handshake, AReplayedResponseProvesNothing) {
 void challenge_raw(Socket& socket) {
   RawFrame challenge;
   challenge.kind = 2;
-  challenge.payload.assign(32, 7);
+  challenge.payload.assign(64, 7);
   send_raw(socket, challenge);
   receive_raw(socket);
 }
@@ -256,8 +258,8 @@ TEST(Handshake, AnotherVersionIsNamed) {
   RankZero zero;
   Socket socket = zero.connect();
   RawSelf self;
-  self.version = 4;
-  expect_in(raw_handshake(socket, self), {"version 4", "version 3", "127.0.0.1:"});
+  self.version = 3;
+  expect_in(raw_handshake(socket, self), {"version 3", "version 4", "127.0.0.1:"});
   EXPECT_EQ(zero.join(1), "");
   zero.wait();
   EXPECT_TRUE(zero.outcome.ok) << "one stranger's version ended the run: " << zero.outcome.message;
