@@ -1,4 +1,5 @@
 // duplex dist runs one rank of distributed training (Appendix C.3).
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -20,6 +21,9 @@ int dist(int argc, const char* const* argv) {
   DistFlags flags;
   flags.add_to(app);
   if (const auto done = parse(app, argc, argv)) return *done;
+  // A launcher that is killed takes the other end of this rank's output with it. A line that nobody
+  // reads must not end the training before its checkpoint.
+  std::signal(SIGPIPE, SIG_IGN);
   std::fprintf(stderr, "%s\n", flags.resolve().c_str());
   const DistSpec spec = flags.spec();
   std::optional<RankRecord> record;

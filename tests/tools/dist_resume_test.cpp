@@ -2,8 +2,10 @@
 // that nothing disturbed.
 #include <signal.h>
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
+#include <thread>
 
 #include "tests/tools/training_runs.h"
 
@@ -187,6 +189,31 @@ TEST_F(DistResume, LaunchStartsAgain) {
   EXPECT_EQ(useless.exit, 2);
   EXPECT_NE(useless.err.find("--restarts goes on from checkpoints"), std::string::npos)
       << useless.err;
+}
+
+/// The ranks get SIGTERM when their launcher is killed, and nobody reads what they say any more.
+TEST_F(DistResume, AKilledLauncherCostsNoCheckpoint) {
+  const Words flags{"--net",       "lenet", "--datadir", data_.path(), "--batch",      "6",
+                    "--threads",   "1",     "--batches", "120",        "--test-every", "1",
+                    "--optimizer", "adam"};
+  const auto launch = [&](const std::string& name, const Words& more) {
+    std::string nodes;
+    for (int port : free_ports(3)) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
+    write_text(folder_ / (name + ".nodes"), nodes);
+    return Process(plus({"launch", "--nodefile", folder_ / (name + ".nodes"), "--"},
+                        plus(flags, plus(more, {"--logdir", folder_ / name}))));
+  };
+  ASSERT_EQ(launch("whole", {}).wait().exit, 0);
+  Process killed = launch("killed", {});
+  await_bytes(folder_ / "killed/metrics.csv", 800);
+  killed.kill(SIGKILL);
+  killed.wait();
+  for (int i = 0; i < 2000 && !processes_with({" dist ", folder_ / "killed"}).empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const Result result = launch("killed", {"--resume"}).wait();
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_NE(result.err.find("goes on after "), std::string::npos) << result.err;
+  EXPECT_EQ(trained("killed"), trained("whole"));
 }
 
 /// All ranks go on from the newest checkpoint that is whole on each of them.
