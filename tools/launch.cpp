@@ -111,7 +111,7 @@ int start(Flags flags, const std::vector<net::Address>& nodes) {
     std::fprintf(
         stderr, "launch: starts all ranks again from the newest checkpoint (%llu of %llu)\n",
         static_cast<unsigned long long>(restart), static_cast<unsigned long long>(flags.restarts));
-    if (!pause_together(pause)) return 130;
+    if (const int code = pause_together(pause)) return code;
     pause = std::min(longest_pause, std::max(1.0, 2.0 * pause));
     // A rank whose link to this machine is broken may still run.
     if (elsewhere) stop_everywhere(flags.nodefile, nodes, flags.ssh, false);

@@ -148,14 +148,16 @@ TEST_F(Launch, CtrlCAndStopEndAllRanks) {
     return launch;
   };
   const std::string words = "--nodefile " + (folder_ / "nodes");
-  Process interrupted = launched("interrupted");
-  EXPECT_EQ(processes_with({" dist ", words}).size(), 2U);
-  interrupted.kill(SIGINT);
-  const Result result = interrupted.wait();
-  EXPECT_EQ(result.exit, 130);
-  EXPECT_NE(result.err.find("launch: interrupted"), std::string::npos) << result.err;
-  EXPECT_EQ(result.err.find("ended with exit code"), std::string::npos) << result.err;
-  EXPECT_EQ(processes_with({" dist ", words}).size(), 0U);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Process interrupted = launched("interrupted" + std::to_string(signal));
+    EXPECT_EQ(processes_with({" dist ", words}).size(), 2U);
+    interrupted.kill(signal);
+    const Result result = interrupted.wait();
+    EXPECT_EQ(result.exit, 128 + signal);
+    EXPECT_NE(result.err.find("launch: interrupted"), std::string::npos) << result.err;
+    EXPECT_EQ(result.err.find("ended with exit code"), std::string::npos) << result.err;
+    EXPECT_EQ(processes_with({" dist ", words}).size(), 0U);
+  }
 
   Process stopped = launched("stopped");
   EXPECT_EQ(processes_with({" dist ", words}).size(), 2U);

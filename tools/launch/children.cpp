@@ -24,6 +24,12 @@ namespace {
 constexpr double grace_seconds = 4.0;
 
 volatile sig_atomic_t interrupted = 0;  ///< How often.
+volatile sig_atomic_t interruption = 0;  ///< The first SIGINT or SIGTERM.
+
+void on_interrupt(int signal) {
+  if (interrupted == 0) interruption = signal;
+  interrupted = interrupted + 1;
+}
 
 /// The process of a rank, and its output.
 class Child {
@@ -131,7 +137,7 @@ class Launch {
       pass_on();
       notice();
     }
-    if (interrupted != 0) return {130, false};
+    if (interrupted != 0) return {128 + interruption, false};
     return {code_, code_ != 0 && !asked_ && !refused_};
   }
 
@@ -205,16 +211,16 @@ class Launch {
 TogetherResult run_together(const std::vector<std::vector<std::string>>& commands,
                             const std::function<bool(std::size_t number)>& needed) {
   struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = interrupted + 1; };
+  action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   return Launch(commands, needed).run();
 }
 
-bool pause_together(double seconds) {
+int pause_together(double seconds) {
   const std::int64_t end = clock_ns() + static_cast<std::int64_t>(seconds * 1e9);
   while (interrupted == 0 && clock_ns() < end) ::poll(nullptr, 0, 50);
-  return interrupted == 0;
+  return interrupted == 0 ? 0 : 128 + interruption;
 }
 
 }  // namespace duplex::tools

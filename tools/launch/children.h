@@ -9,7 +9,7 @@ namespace duplex::tools {
 
 /// How processes that ran together have ended.
 struct TogetherResult {
-  int code = 0;       ///< The first exit code that is not 0, or 130 after SIGINT or SIGTERM.
+  int code = 0;       ///< The first exit code that is not 0; after SIGINT 130, after SIGTERM 143.
   bool lost = false;  ///< They failed since one was killed, lost, or timed out, and for no reason
                       ///< that would be there again if they started again.
 };
@@ -21,7 +21,7 @@ struct TogetherResult {
 TogetherResult run_together(const std::vector<std::vector<std::string>>& commands,
                             const std::function<bool(std::size_t number)>& needed);
 
-/// Waits for so long. Returns false at once when SIGINT or SIGTERM has come.
-bool pause_together(double seconds);
+/// Waits for so long, and returns 0. When SIGINT or SIGTERM has come it returns 130 or 143 at once.
+int pause_together(double seconds);
 
 }  // namespace duplex::tools
