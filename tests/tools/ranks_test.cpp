@@ -227,45 +227,45 @@ TEST_F(Ranks, ACentralServerSavesWhereTheFirstWorkerIsLost) {
   EXPECT_EQ(test.exit, 0) << test.err;
 }
 
+/// A worker that is killed, and one that is stopped, which nobody wakes.
 TEST_F(Ranks, LaunchGoesOnWithoutAWorkerOfAnAsynchronousServer) {
-  const std::vector<int> ports = free_ports(3);
-  std::string nodes;
-  for (const int port : ports) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
-  write_text(folder_ / "nodes", nodes);
-  Process launch({"launch",
-                  "--nodefile",
-                  folder_ / "nodes",
-                  "--",
-                  "--net",
-                  "lenet",
-                  "--datadir",
-                  data_.path(),
-                  "--batch",
-                  "2",
-                  "--threads",
-                  "1",
-                  "--epochs",
-                  "40",
-                  "--sync",
-                  "none",
-                  "--server=central",
-                  "--logdir",
-                  folder_ / "launched",
-                  "--timeout",
-                  "20"});
-  await_bytes(folder_ / "launched/metrics.csv", 500);
-  // The rank with this index is a process whose command line says so.
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    std::string words = read_text(entry.path() / "cmdline");
-    std::replace(words.begin(), words.end(), '\0', ' ');
-    if (words.find(folder_ / "nodes") != std::string::npos &&
-        words.find(" --index 2 ") != std::string::npos && words.find(" dist ") != std::string::npos)
-      ::kill(std::stoi(entry.path().filename()), SIGKILL);
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    SCOPED_TRACE(signal);
+    const std::string name = "launched" + std::to_string(signal);
+    std::string nodes;
+    for (const int port : free_ports(3)) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
+    write_text(folder_ / "nodes", nodes);
+    Process launch({"launch",
+                    "--nodefile",
+                    folder_ / "nodes",
+                    "--",
+                    "--net",
+                    "lenet",
+                    "--datadir",
+                    data_.path(),
+                    "--batch",
+                    "2",
+                    "--threads",
+                    "1",
+                    "--epochs",
+                    "40",
+                    "--sync",
+                    "none",
+                    "--server=central",
+                    "--logdir",
+                    folder_ / name,
+                    "--timeout",
+                    signal == SIGSTOP ? "2" : "20"});
+    await_bytes(folder_ / (name + "/metrics.csv"), 500);
+    for (const int worker : processes_with({" dist ", folder_ / "nodes", " --index 2 "}))
+      ::kill(worker, signal);
+    const Result result = launch.wait();
+    EXPECT_EQ(result.exit, 128 + SIGKILL) << result.err;
+    EXPECT_NE(result.err.find("the others may go on without it"), std::string::npos) << result.err;
+    EXPECT_EQ(result.err.find("the test ended it"), std::string::npos) << result.err;
+    EXPECT_TRUE(std::filesystem::exists(folder_ / (name + "/checkpoint.safetensors")))
+        << result.err;
   }
-  const Result result = launch.wait();
-  EXPECT_EQ(result.exit, 128 + SIGKILL) << result.err;
-  EXPECT_NE(result.err.find("the others may go on without it"), std::string::npos) << result.err;
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "launched/checkpoint.safetensors")) << result.err;
 }
 
 /// Rank 0 may write no file of more than 1.7 MB: the checkpoint fits, the ledger does not.

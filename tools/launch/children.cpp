@@ -23,7 +23,7 @@ namespace {
 /// Seconds that the other ranks have to end by themselves.
 constexpr double grace_seconds = 4.0;
 
-volatile sig_atomic_t interrupted = 0;  ///< How often.
+volatile sig_atomic_t interrupted = 0;   ///< How often.
 volatile sig_atomic_t interruption = 0;  ///< The first SIGINT or SIGTERM.
 
 void on_interrupt(int signal) {
@@ -136,6 +136,7 @@ class Launch {
     while (!all_ended()) {
       pass_on();
       notice();
+      kill_the_stopped();
     }
     if (interrupted != 0) return {128 + interruption, false};
     return {code_, code_ != 0 && !asked_ && !refused_};
@@ -190,6 +191,16 @@ class Launch {
     for (const auto& child : children_) child->signal(next_signal_);
     next_signal_ = next_signal_ == SIGTERM ? SIGKILL : 0;
     deadline_ = clock_ns() + static_cast<std::int64_t>(obey_seconds * 1e9);
+  }
+
+  /// Kills ranks that are stopped, where they alone still run, and the others have failed or have
+  /// ended without them: they cannot end by themselves.
+  void kill_the_stopped() {
+    for (const auto& child : children_) {
+      if (child->code() >= 0) continue;
+      if (!child->cannot_obey() || (deadline_ == 0 && needed_(child->rank()))) return;
+    }
+    for (const auto& child : children_) child->signal(SIGKILL);
   }
 
   void end_others(double after) {
