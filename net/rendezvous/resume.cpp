@@ -12,7 +12,7 @@ namespace duplex::net {
 namespace {
 
 struct Offer {
-  bool any = false, complete = false;
+  bool any = false, complete = false, never = false;
   std::vector<std::uint64_t> steps;
 };
 /// The coordinator's answer to all offers.
@@ -23,7 +23,7 @@ struct Decision {
 };
 
 void describe(PayloadWriter& f, const Offer& m) {
-  f.number(static_cast<std::uint8_t>((m.any ? 1 : 0) + (m.complete ? 2 : 0)));
+  f.number(static_cast<std::uint8_t>((m.any ? 1 : 0) + (m.complete ? 2 : 0) + (m.never ? 4 : 0)));
   f.number(static_cast<std::uint32_t>(m.steps.size()));
   for (const std::uint64_t step : m.steps) f.number(step);
 }
@@ -36,6 +36,7 @@ void describe(PayloadReader& f, Offer& m) {
     throw ProtocolError("an offer of " + std::to_string(count) + " checkpoints");
   m.any = (flags & 1) != 0;
   m.complete = (flags & 2) != 0;
+  m.never = (flags & 4) != 0;
   m.steps.resize(count);
   for (std::uint64_t& step : m.steps) f.number(step);
 }
@@ -76,8 +77,11 @@ Decision decide(const std::vector<Offer>& offers) {
     decision.step = step;
     if (decision.found) return decision;
   }
-  if (std::none_of(offers.begin(), offers.end(), [](const Offer& offer) { return offer.complete; }))
-    return {};
+  const auto any = [&](bool Offer::*is) {
+    return std::any_of(offers.begin(), offers.end(),
+                       [is](const Offer& offer) { return offer.*is; });
+  };
+  if (!any(&Offer::complete) || any(&Offer::never)) return {};
   decision.error = "--resume: no checkpoint is there on all ranks; steps there are";
   for (std::size_t rank = 0; rank < offers.size(); ++rank)
     decision.error += (rank == 0 ? " on rank " : "; on rank ") + std::to_string(rank) + ": " +
@@ -141,7 +145,7 @@ Decision decided(Mesh& mesh, const Offer& mine, std::chrono::milliseconds timeou
 
 std::optional<std::uint64_t> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
                                             std::chrono::milliseconds timeout) {
-  Offer mine{own.any, own.complete, own.steps};
+  Offer mine{own.any, own.complete, own.never, own.steps};
   mine.steps.resize(std::min(mine.steps.size(), ResumeOffer::most_steps));
   Decision decision;
   try {

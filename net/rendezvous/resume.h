@@ -18,6 +18,9 @@ struct ResumeOffer {
   bool complete = false;
   /// The rank has no state of its own, so that it can go on from any step.
   bool any = false;
+  /// The rank has begun this training, and has never finished writing a checkpoint: none was ever
+  /// written on all ranks, whatever the others know.
+  bool never = false;
 
   static constexpr std::size_t most_steps = 64;
   static constexpr std::size_t most_bytes = 5 + most_steps * sizeof(std::uint64_t);

@@ -216,6 +216,31 @@ TEST_F(DistResume, AKilledLauncherCostsNoCheckpoint) {
   EXPECT_EQ(trained("killed"), trained("whole"));
 }
 
+/// A rank that is killed while it writes the first checkpoint leaves none that all have. But none
+/// was lost either: the training begins. Where a rank's files are lost, it does not.
+TEST_F(DistResume, BeginsWhereTheFirstCheckpointWasNeverWhole) {
+  const Words flags{"--momentum", "0.9", "--checkpoint-every", "4", "--batches", "6"};
+  train("whole", 3, flags);
+  for (const std::string name : {"never", "lost"}) {
+    SCOPED_TRACE(name);
+    train(name, 3, flags);
+    const std::string folder = folder_ / (name + "/checkpoints/");
+    for (const int steps : {4, 6}) std::filesystem::remove(checkpoint(name, steps, 2));
+    // As a rank leaves it that is killed before its first file has its name.
+    if (name == "never") write_text(folder + "rank-2.begun", "");
+    EXPECT_FALSE(std::filesystem::exists(folder + "rank-0.begun"));
+    const bool begins = name == "never";
+    const std::string said = train(name, 3, plus(flags, {"--resume"}), begins ? 0 : 1);
+    EXPECT_NE(said.find(begins ? "there is no checkpoint yet: the training begins"
+                               : "no checkpoint is there on all ranks"),
+              std::string::npos)
+        << said;
+    if (begins) {
+      EXPECT_EQ(trained(name), trained("whole"));
+    }
+  }
+}
+
 /// All ranks go on from the newest checkpoint that is whole on each of them.
 TEST_F(DistResume, GoesOnFromTheNewestThatAllHave) {
   const Words flags{"--optimizer", "adam", "--checkpoint-every", "3"};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -106,6 +107,22 @@ void CheckpointFiles::write(std::uint64_t steps, const std::vector<StateArray>& 
     fs::remove(fs::path(file).parent_path(), error);  // An empty folder is no checkpoint.
     throw;
   }
+  fs::remove(note(), error);
+}
+
+std::string CheckpointFiles::note() const {
+  return run_directory_ + "/" + checkpoints_folder + "/rank-" + std::to_string(rank_) + ".begun";
+}
+
+void CheckpointFiles::note_begin() const {
+  std::error_code error;
+  fs::create_directories(fs::path(note()).parent_path(), error);
+  std::ofstream(note()) << "This training has no checkpoint yet.\n";
+}
+
+bool CheckpointFiles::has_only_begun() const {
+  std::error_code error;
+  return fs::exists(note(), error) && steps_there().empty();
 }
 
 void CheckpointFiles::keep_newest() const {

@@ -36,6 +36,12 @@ class CheckpointFiles {
   /// Checkpoint::rescued. Throws Error if it cannot be written.
   void write(std::uint64_t steps, const std::vector<StateArray>& arrays,
              const Metadata& more = {}) const;
+  /// Notes that a training begins, until its first checkpoint is whole. Where the note cannot be
+  /// written, there is none.
+  void note_begin() const;
+  /// Returns whether a training has begun here that has never finished a checkpoint. Files that
+  /// were lost, or left behind on another machine, leave no such note.
+  bool has_only_begun() const;
   /// Removes this rank's older ones but the last two.
   void keep_newest() const;
   /// Removes those of more than so many steps, since the training goes on from there.
@@ -44,6 +50,7 @@ class CheckpointFiles {
  private:
   std::vector<std::uint64_t> steps_there() const;
   void remove(std::uint64_t steps) const;
+  std::string note() const;
 
   std::string run_directory_;
   int rank_;

@@ -90,11 +90,16 @@ std::uint64_t RankCheckpoints::round() const {
 net::ResumeOffer RankCheckpoints::offer() const {
   net::ResumeOffer offer;
   offer.any = holds_nothing();
+  offer.never = !offer.any && files_.has_only_begun();
   for (const Checkpoint& checkpoint : files_.whole()) {
     offer.steps.push_back(checkpoint.steps);
     offer.complete = offer.complete || !checkpoint.rescued;
   }
   return offer;
+}
+
+void RankCheckpoints::note_begin() const {
+  if (wanted() && !holds_nothing()) files_.note_begin();
 }
 
 void RankCheckpoints::go_on_from(std::uint64_t steps, net::ExchangeSpec& exchange) {

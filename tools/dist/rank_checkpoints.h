@@ -43,6 +43,9 @@ class RankCheckpoints {
 
   /// Removes what there is, since it is of no use.
   void begin_anew() { files_.remove_after(0); }
+  /// Notes that the training begins, so that a rank that is killed before its first checkpoint is
+  /// whole can say so.
+  void note_begin() const;
 
   /// Bytes that this rank's frames had before the checkpoint that it goes on from.
   const net::FrameBytes& bytes_before() const { return before_; }

@@ -29,6 +29,7 @@ void Rank::prepare_checkpoints() {
 /// that were trained before it; 0: there is none.
 std::uint64_t Rank::go_on(net::Mesh& mesh, net::ExchangeSpec& exchange) {
   const auto found = net::agree_to_begin(mesh, offer_, spec_.mesh.timeout);
+  if (!found && checkpoints_) checkpoints_->note_begin();
   if (!spec_.training.resume) return 0;
   if (!found) {
     spec_.mesh.log("there is no checkpoint yet: the training begins");

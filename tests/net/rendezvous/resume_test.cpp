@@ -35,10 +35,10 @@ std::vector<std::string> agreed(ServerMode server, const std::vector<ResumeOffer
 }
 
 ResumeOffer offer(std::vector<std::uint64_t> steps, bool complete = true) {
-  return {std::move(steps), complete, false};
+  return {std::move(steps), complete, false, false};
 }
 
-const ResumeOffer any{{}, false, true};
+const ResumeOffer any{{}, false, true, false}, never{{}, false, false, true};
 
 std::vector<std::string> three(const std::string& result) {
   return {result, result, result};
@@ -59,6 +59,9 @@ TEST(Resume, WithoutAnyTheTrainingBegins) {
   EXPECT_EQ(
       agreed(ServerMode::distributed, {offer({6}, false), offer({7, 6}, false), offer({}, false)}),
       three("begins"));
+  // A rank was killed while it wrote the first checkpoint, which the others have.
+  EXPECT_EQ(agreed(ServerMode::distributed, {offer({6, 4}), never, offer({7, 6, 4})}),
+            three("begins"));
 }
 
 TEST(Resume, NoneThatAllHaveIsAnErrorOnEveryRank) {
