@@ -42,10 +42,13 @@ class Child {
     std::vector<char*> arguments;
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
+    const pid_t launcher = ::getpid();
     pid_ = ::fork();
     if (pid_ < 0) fail("fork");
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      // A launcher that was killed before that has sent nothing.
+      if (::getppid() != launcher) ::_exit(128 + SIGTERM);
       ::setpgid(0, 0);  // Ctrl-C reaches the launcher alone, which passes it on.
       ::dup2(input[0], STDIN_FILENO);
       ::dup2(output[1], STDOUT_FILENO);
