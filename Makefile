@@ -39,6 +39,7 @@ help:
 	@echo '                and Gloo (ONLY=wire; 10 minutes; its hosts need root; writes docs/results/wire.md)'
 	@echo 'make thesis     measures, simulates and replays the tables and figures of the thesis, and makes a page of them; goes on'
 	@echo '                where it stopped (its hosts need root; FULL=1: every point on them, hours; OUT=folder, default runs/thesis)'
+	@echo 'make campaigns  builds what tests/campaigns/*.sh need, which take hours'
 	@echo 'make lint       clang-format and clang-tidy; make format applies the former'
 	@echo 'make probe      looks at the machine again'
 	@echo 'make clean      removes what was built'
@@ -147,6 +148,7 @@ cxxflags = -std=c++17 $(optimise) -Wall -Wextra -ffp-contract=off -fno-math-errn
   $(if $(filter 1,$(NATIVE)),-march=native) -pthread -I. $(CONFIG_CPPFLAGS) \
   $(if $(CONFIG_ONEDNN),-DDUPLEX_ONEDNN) \
   $(if $(filter core/cudnn/% tests/stand_in/% tests/cudnn/%,$<),-fPIC $(CONFIG_CUDA_CPPFLAGS)) \
+  $(if $(filter tests/campaigns/preload/%,$<),-fPIC) \
   $(if $(filter-out $(hot_tools),$(filter models/% tools/% tests/%,$<)),$(light)) \
   $(if $(filter core/onednn/operations/max_pool.cpp,$<),-g1) $(CXXFLAGS)
 # -rdynamic exports the program's symbols, which the library beside it needs.
@@ -252,6 +254,22 @@ $(foreach folder,$(test_folders),$(eval $(call test_program,$(folder))))
 .PHONY: have-gtest
 have-gtest:
 	@[ '$(CONFIG_GTEST)' ] || { echo 'The tests need GoogleTest: make deps installs it.' >&2; exit 1; }
+
+# ---- Campaigns (tests/campaigns/*.sh), which take hours and are no part of `make test'. The library is for LD_PRELOAD:
+# it stands before the C library's functions, and needs nothing of ours but headers.
+campaign_kills := $(call object,$(wildcard tests/campaigns/kills/*.cpp) tests/tools/program.cpp)
+$(BUILD)/campaigns/kills: $(campaign_kills) $(core) $(BUILD)/link-flags
+	@mkdir -p $(dir $@)
+	@echo '  link     $@'
+	@$(CONFIG_CXX) $(filter %.o,$^) $(ldflags) $(libraries) -o $@
+
+$(BUILD)/campaigns/at_call.so: $(call object,$(wildcard tests/campaigns/preload/*.cpp)) $(BUILD)/link-flags
+	@mkdir -p $(dir $@)
+	@echo '  link     $@'
+	@$(CONFIG_CXX) -shared $(filter %.o,$^) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS) -ldl -o $@
+
+.PHONY: campaigns
+campaigns: $(BIN) $(BUILD)/campaigns/kills $(BUILD)/campaigns/at_call.so
 
 .PHONY: objects test-programs run-tests
 objects: $(everything) $(cudnn)
