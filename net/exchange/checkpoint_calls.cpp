@@ -29,6 +29,19 @@ std::optional<CheckpointCall> CheckpointCalls::take(std::uint64_t steps) {
   return call;
 }
 
+bool CheckpointCalls::add_unwritten(std::uint64_t steps) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (unwritten_.size() == most_open && steps < *unwritten_.begin()) return false;
+  const bool is_new = unwritten_.insert(steps).second;
+  if (unwritten_.size() > most_open) unwritten_.erase(unwritten_.begin());
+  return is_new;
+}
+
+std::set<std::uint64_t> CheckpointCalls::unwritten() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return unwritten_;
+}
+
 void CheckpointCalls::ask(int signal) {
   const std::lock_guard<std::mutex> lock(mutex_);
   asked_ = std::max(asked_.value_or(0), signal);

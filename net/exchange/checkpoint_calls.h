@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 
 namespace duplex::net {
 
@@ -13,6 +14,9 @@ struct CheckpointCall {
   std::uint64_t steps = 0;  ///< The steps that have been trained then.
   int signal = 0;           ///< The signal by which a user ends the training there; 0: it goes on.
 };
+
+/// In place of a signal, a `checkpoint` frame has this where a rank could not write its part.
+constexpr std::uint32_t not_written_mark = 256;
 
 /// Any thread may call it.
 class CheckpointCalls {
@@ -26,6 +30,12 @@ class CheckpointCalls {
   /// Takes the call for a checkpoint after so many steps, which are over now.
   std::optional<CheckpointCall> take(std::uint64_t steps);
 
+  /// Notes that some rank could not write the checkpoint after so many steps. Returns whether that
+  /// is new, so that the other ranks must hear of it.
+  bool add_unwritten(std::uint64_t steps);
+  /// The newest of these checkpoints, at most `most_open`.
+  std::set<std::uint64_t> unwritten();
+
   /// A rank that trains nothing asks this one to call for a checkpoint.
   void ask(int signal);
   /// Takes what was asked for, the signal or 0.
@@ -36,6 +46,7 @@ class CheckpointCalls {
   std::map<std::uint64_t, int> open_;  ///< Signals by steps.
   std::uint64_t over_ = 0;             ///< The steps of the last take().
   std::optional<int> asked_;
+  std::set<std::uint64_t> unwritten_;
 };
 
 }  // namespace duplex::net

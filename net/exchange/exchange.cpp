@@ -176,6 +176,14 @@ void ParameterExchange::call_checkpoint(const CheckpointCall& call) {
   });
 }
 
+/// As with a call, whoever owns weights that a rank trains on has passed it on before them.
+void ParameterExchange::tell_unwritten(std::uint64_t steps) {
+  if (!calls_.add_unwritten(steps)) return;
+  peers_.for_each([&](Connection& connection) {
+    connection.tell(FrameKind::checkpoint, steps, not_written_mark);
+  });
+}
+
 void ParameterExchange::ask_for_checkpoint(int signal) {
   Connection* first = peers_.connection(topology_.workers().front());
   if (first != nullptr) first->tell(FrameKind::checkpoint, 0, static_cast<std::uint32_t>(signal));
@@ -276,6 +284,8 @@ void ParameterExchange::notice(int peer, Notice notice) {
       if (notice.value == 0) {
         refuse_unless(rank_ == topology_.workers().front(), "this rank calls for none");
         calls_.ask(static_cast<int>(notice.number));
+      } else if (notice.number == not_written_mark) {
+        tell_unwritten(notice.value);
       } else {
         call_checkpoint({notice.value, static_cast<int>(notice.number)});
       }

@@ -77,6 +77,12 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
 
   /// Tells all ranks. Throws ProtocolError where too many calls are open.
   void call_checkpoint(const CheckpointCall& call);
+  /// Tells all ranks that some rank, this one at first, could not write the checkpoint after so
+  /// many steps. All have heard of it when they take the next but one, if it is told when the next
+  /// one is taken.
+  void tell_unwritten(std::uint64_t steps);
+  /// The checkpoints that some rank could not write.
+  std::set<std::uint64_t> unwritten() { return calls_.unwritten(); }
   /// Takes the call for a checkpoint after so many steps.
   std::optional<CheckpointCall> called_for(std::uint64_t steps) { return calls_.take(steps); }
   /// A rank that only serves asks the first worker to call for one; `signal` as in the call.

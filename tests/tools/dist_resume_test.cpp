@@ -241,6 +241,32 @@ TEST_F(DistResume, BeginsWhereTheFirstCheckpointWasNeverWhole) {
   }
 }
 
+/// Rank 1 cannot put its later files in their places. The others keep what it has.
+TEST_F(DistResume, WhatOneRankCannotWriteCostsNoOlderCheckpoint) {
+  for (const std::string server : {"distributed", "central"}) {
+    SCOPED_TRACE(server);
+    const Words flags{"--optimizer", "adam", "--server", server, "--checkpoint-every", "4"};
+    // With a central server, only the server writes files of this network.
+    const std::size_t broken = server == "central" ? 0 : 1;
+    const std::string name = "in-the-way-" + server;
+    train(name + "-whole", 3, plus(flags, {"--batches", "22"}));
+    const std::vector<int> taken{8, 12, 16, 20};
+    for (const int steps : taken)
+      std::filesystem::create_directories(checkpoint(name, steps, static_cast<int>(broken)) +
+                                          "/in the way");
+    std::vector<Process> ranks = begin(name, 3, plus(flags, {"--batches", "20"}));
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      const Result result = ranks[rank].wait();
+      EXPECT_EQ(result.exit, rank == broken ? 1 : 0) << result.err;
+    }
+    for (const int steps : taken)
+      std::filesystem::remove_all(checkpoint(name, steps, static_cast<int>(broken)));
+    const std::string said = train(name, 3, plus(flags, {"--batches", "22", "--resume"}));
+    EXPECT_NE(said.find("goes on after 4 steps"), std::string::npos) << said;
+    EXPECT_EQ(trained(name), trained(name + "-whole"));
+  }
+}
+
 /// All ranks go on from the newest checkpoint that is whole on each of them.
 TEST_F(DistResume, GoesOnFromTheNewestThatAllHave) {
   const Words flags{"--optimizer", "adam", "--checkpoint-every", "3"};

@@ -125,9 +125,10 @@ bool CheckpointFiles::has_only_begun() const {
   return fs::exists(note(), error) && steps_there().empty();
 }
 
-void CheckpointFiles::keep_newest() const {
-  const std::vector<std::uint64_t> there = steps_there();
-  for (std::size_t i = kept; i < there.size(); ++i) remove(there[i]);
+void CheckpointFiles::keep_newest(const std::set<std::uint64_t>& useless) const {
+  std::size_t useful = 0;
+  for (const std::uint64_t steps : steps_there())
+    if (useless.count(steps) != 0 || ++useful > kept) remove(steps);
 }
 
 void CheckpointFiles::remove_after(std::uint64_t steps) const {

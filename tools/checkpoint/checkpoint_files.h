@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,9 @@ class CheckpointFiles {
   /// Returns whether a training has begun here that has never finished a checkpoint. Files that
   /// were lost, or left behind on another machine, leave no such note.
   bool has_only_begun() const;
-  /// Removes this rank's older ones but the last two.
-  void keep_newest() const;
+  /// Removes this rank's older ones but the last two, and those of `useless` steps, which another
+  /// rank could not write.
+  void keep_newest(const std::set<std::uint64_t>& useless = {}) const;
   /// Removes those of more than so many steps, since the training goes on from there.
   void remove_after(std::uint64_t steps) const;
 

@@ -207,12 +207,15 @@ void RankCheckpoints::finish(std::uint64_t steps) {
 }
 
 /// Copies this rank's part, and writes it while the training goes on. When one rank takes a
-/// checkpoint, all have taken the one before, and so have written the one before that: it is never
-/// removed while a rank may lack a newer one.
+/// checkpoint, all have taken the one before, and so have written the one before that, or have told
+/// that they could not: it is never removed while a rank may lack a newer one.
 void RankCheckpoints::take(std::uint64_t steps) {
   const std::string error = await_written();
-  if (!error.empty()) troubles_.add(error);
-  files_.keep_newest();
+  if (!error.empty()) {
+    troubles_.add(error);
+    wire_->tell_unwritten(taken_);
+  }
+  files_.keep_newest(wire_->unwritten());
   taken_ = steps;
   if (holds_nothing()) return;
   std::optional<Arrays> whole = arrays_of(steps, copies_of(added_));
@@ -305,7 +308,7 @@ void RankCheckpoints::settle() {
   const std::string error = await_written();
   if (!error.empty() && stopped_) throw Error(error);
   if (!error.empty()) troubles_.add(error);
-  files_.keep_newest();
+  files_.keep_newest(wire_->unwritten());
 }
 
 }  // namespace duplex::tools

@@ -38,6 +38,18 @@ TEST(CheckpointCalls, TooManyAreRefused) {
   EXPECT_THROW(calls.add({1000, 0}), ProtocolError);
 }
 
+TEST(CheckpointCalls, WhatSomebodyCouldNotWriteIsNewOnce) {
+  CheckpointCalls calls;
+  EXPECT_TRUE(calls.add_unwritten(8));
+  EXPECT_FALSE(calls.add_unwritten(8));
+  EXPECT_TRUE(calls.add_unwritten(4));
+  EXPECT_EQ(calls.unwritten(), (std::set<std::uint64_t>{4, 8}));
+  for (std::uint64_t steps = 100; steps < 100 + CheckpointCalls::most_open; ++steps)
+    EXPECT_TRUE(calls.add_unwritten(steps));
+  EXPECT_FALSE(calls.add_unwritten(8)) << "only the newest are known";
+  EXPECT_EQ(calls.unwritten().size(), CheckpointCalls::most_open);
+}
+
 TEST(CheckpointCalls, WhatIsAskedForIsTakenOnce) {
   CheckpointCalls calls;
   EXPECT_FALSE(calls.take_asked());
