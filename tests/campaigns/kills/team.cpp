@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -84,6 +85,7 @@ void Team::start(int rank, const Words& words, const Words& settings, const std:
   member.pid = ::fork();
   if (member.pid < 0) throw std::runtime_error(std::string("fork: ") + std::strerror(errno));
   if (member.pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // It does not outlive a campaign that is interrupted.
     const int output = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     ::dup2(output, STDOUT_FILENO);
     ::dup2(output, STDERR_FILENO);
