@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <climits>
 #include <memory>
+#include <utility>
 
 #include "core/error.h"
 
@@ -13,9 +14,6 @@ namespace duplex::datasets {
 namespace {
 
 constexpr int gzip_only = 16;  // Added to windowBits, it makes zlib accept gzip alone.
-
-/// Deflate makes no more of a byte.
-constexpr std::size_t most_expansion = 1032;
 
 /// Returns the unpacked length that the last member's trailer gives, at most what a file of this
 /// size can hold. The trailer may be wrong: it is checked when all is unpacked.
@@ -70,8 +68,10 @@ std::vector<std::uint8_t> gunzip(const std::vector<std::uint8_t>& file) {
   if (::inflateInit2(&stream, gzip_only + MAX_WBITS) != Z_OK) throw Error("zlib cannot begin");
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, ::inflateEnd);
   std::vector<std::uint8_t> content;
+  // Room for that is made once: a file may have thousands of members that hold nothing.
+  std::size_t expected = length_in_trailer(file);
   do {
-    unpack_member(stream, content.empty() ? length_in_trailer(file) : 0, content);
+    unpack_member(stream, std::exchange(expected, 0), content);
   } while (stream.avail_in > 0 && ::inflateReset(&stream) == Z_OK);
   return content;
 }

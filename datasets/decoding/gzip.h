@@ -1,10 +1,13 @@
-// Unpacks gzip files (RFC 1952) by zlib, and computes the checksum that they share with PNG.
+// Unpacks gzip files (RFC 1952) by zlib, and has what they share with PNG.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace duplex::datasets {
+
+/// Deflate, the compression of gzip and PNG, makes at most so many bytes of one.
+constexpr std::size_t most_expansion = 1032;
 
 /// Returns the CRC-32 of IEEE 802.3, gzip and PNG.
 std::uint32_t crc32(const std::uint8_t* data, std::size_t bytes);

@@ -38,6 +38,19 @@ ImageSize checked_size(std::uint32_t width, std::uint32_t height) {
   return {static_cast<int>(width), static_cast<int>(height)};
 }
 
+std::uint64_t pixels_of(ImageSize size) {
+  return static_cast<std::uint64_t>(size.width) * static_cast<std::uint64_t>(size.height);
+}
+
+/// Throws if a file of so many bytes cannot hold so many pixels, or bits of them, of which a byte
+/// holds at most `densest`: the decoder would take memory for what nobody has written.
+void check_density(ImageSize size, std::uint64_t content, std::uint64_t densest,
+                   std::size_t bytes) {
+  if (content <= densest * bytes) return;
+  throw Error("it has " + std::to_string(size.width) + "x" + std::to_string(size.height) +
+              " pixels, more than a file of " + std::to_string(bytes) + " bytes can hold");
+}
+
 /// Throws if a Huffman table is longer than its segment or than the decoder's tables. Such a table
 /// must not reach the decoder, since some versions of stb_image write past their tables.
 void check_huffman_tables(Bytes segment, std::size_t bytes) {
@@ -66,10 +79,19 @@ ImageSize check_frame(std::uint8_t marker, Bytes segment, std::size_t bytes) {
   return checked_size(big_endian(segment + 3, 2), big_endian(segment + 1, 2));
 }
 
+/// Throws if a JPEG has so many scans that nobody has meant them: each takes time for the whole
+/// image, however few bytes it has. A sequential JPEG has at most one for each of four components.
+void check_scans(int scans, bool progressive) {
+  constexpr int most_sequential = 4, most_progressive = 100;
+  const int most = progressive ? most_progressive : most_sequential;
+  if (scans > most) throw Error("the JPEG has more than " + std::to_string(most) + " scans");
+}
+
 /// Walks over a JPEG's segments to its end marker, past the pixel data of every scan.
 ImageSize check_jpeg(Bytes file, std::size_t bytes) {
   ImageSize size{0, 0};
-  bool scan = false;
+  bool progressive = false;
+  int scans = 0;
   std::size_t at = 2;
   while (true) {
     // The next marker is FF and then anything but 00 (an FF in the data), a restart (D0 to D7) or
@@ -93,14 +115,28 @@ ImageSize check_jpeg(Bytes file, std::size_t bytes) {
     } else if (marker >= 0xC0 && marker <= 0xCF && marker != 0xC8 && marker != 0xCC) {
       if (size.width != 0) throw Error("the JPEG has two frames");
       size = check_frame(marker, segment, length - 2);
+      progressive = marker == 0xC2;
     } else if (marker == 0xDA) {
       if (size.width == 0) throw Error("the JPEG has pixels before its frame header");
-      scan = true;
+      check_scans(++scans, progressive);
     }
     at += length;
   }
-  if (!scan) throw Error("the JPEG has no pixel data");
+  if (scans == 0) throw Error("the JPEG has no pixel data");
+  // A block of 8x8 samples takes a bit at least, and a component has a sixteenth of the image's
+  // samples at least: three of them need nine bits for 32x32 pixels.
+  constexpr std::uint64_t pixels_of_a_byte = 1024;
+  check_density(size, pixels_of(size), pixels_of_a_byte, bytes);
   return size;
+}
+
+/// Returns the bits of a pixel, by two bytes of a PNG's header.
+std::uint64_t pixel_bits(std::uint8_t depth, std::uint8_t colour) {
+  constexpr std::array<std::uint8_t, 7> channels{1, 0, 3, 1, 2, 0, 4};
+  const bool known = depth == 1 || depth == 2 || depth == 4 || depth == 8 || depth == 16;
+  if (!known || colour >= channels.size() || channels[colour] == 0)
+    throw Error("the PNG has a corrupt header");
+  return std::uint64_t{depth} * channels[colour];
 }
 
 /// Walks over a PNG's chunks (length, kind, content, checksum) to IEND.
@@ -124,6 +160,8 @@ ImageSize check_png(Bytes file, std::size_t bytes) {
     at += 12 + length;
   }
   if (!data) throw Error("the PNG has no pixel data");
+  constexpr std::uint64_t bits_of_a_byte = std::uint64_t{8} * most_expansion;
+  check_density(size, pixels_of(size) * pixel_bits(file[24], file[25]), bits_of_a_byte, bytes);
   return size;
 }
 

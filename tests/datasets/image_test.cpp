@@ -202,12 +202,41 @@ TEST(Image, RefusesWhatTheDecoderMustNotSee) {
   EXPECT_EQ(refusal(changed), "the JPEG has no pixel data");
 }
 
+void mend_header(Bytes& png) {
+  const std::uint32_t sum = crc32(png.data() + 12, 17);
+  for (std::size_t i = 0; i < 4; ++i) png[29 + i] = static_cast<std::uint8_t>(sum >> (24 - 8 * i));
+}
+
 TEST(Image, RefusesHugePngs) {
   Bytes file = recorded("colour.png");
   file[16] = file[20] = 0x7F;
-  const std::uint32_t sum = crc32(file.data() + 12, 17);
-  for (std::size_t i = 0; i < 4; ++i) file[29 + i] = static_cast<std::uint8_t>(sum >> (24 - 8 * i));
+  mend_header(file);
   EXPECT_NE(refusal(file).find("more than the limit of 67108864"), std::string::npos);
+}
+
+// A header of some bytes would else take memory for all these pixels.
+TEST(Image, RefusesMorePixelsThanTheFileCanHold) {
+  Bytes file = recorded("baseline.jpg");
+  const std::size_t frame = segment(file, 0xC0);
+  file[frame + 5] = file[frame + 7] = 0x10;
+  EXPECT_EQ(refusal(file), "it has 4115x4109 pixels, more than a file of " +
+                               std::to_string(file.size()) + " bytes can hold");
+  file = recorded("colour.png");
+  file[18] = file[22] = 0x10;
+  mend_header(file);
+  EXPECT_NE(refusal(file).find("it has 4115x4109 pixels, more than"), std::string::npos);
+}
+
+TEST(Image, RefusesMoreScansThanAnImageNeeds) {
+  for (const auto& [name, most] : {std::pair("baseline.jpg", "4"), {"progressive.jpg", "100"}}) {
+    Bytes file = recorded(name);
+    const auto scan = file.begin() + static_cast<std::ptrdiff_t>(segment(file, 0xDA));
+    const Bytes header(scan, scan + 2 + scan[3]);
+    file.resize(file.size() - 2);
+    for (int i = 0; i < 100; ++i) file.insert(file.end(), header.begin(), header.end());
+    file.insert(file.end(), {0xFF, 0xD9});
+    EXPECT_EQ(refusal(file), std::string("the JPEG has more than ") + most + " scans");
+  }
 }
 
 TEST(Image, KnowsImagesByTheirNames) {
