@@ -129,7 +129,7 @@ class CsvReader {
     const std::string text(cell);
     char* end = nullptr;
     const double value = std::strtod(text.c_str(), &end);
-    if (text.empty() || *end != '\0') return std::nullopt;
+    if (text.empty() || end != text.c_str() + text.size()) return std::nullopt;
     return value;
   }
 

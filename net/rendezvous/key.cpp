@@ -79,7 +79,8 @@ Key read_key(const std::string& path) {
   const std::size_t expected = prefix.size() + 2 * Key::bytes + 1;
   std::string text(expected + 1, '\0');
   const ssize_t got = ::read(file.fd(), text.data(), text.size());
-  if (got != static_cast<ssize_t>(expected) || text.compare(0, prefix.size(), prefix) != 0)
+  if (got != static_cast<ssize_t>(expected) || text.compare(0, prefix.size(), prefix) != 0 ||
+      text[expected - 1] != '\n')
     throw Error(bad);
   Digest secret;
   for (std::size_t i = 0; i < secret.size(); ++i) {

@@ -152,6 +152,8 @@ TEST(DamagedRunFile, IsNamedWithItsKey) {
                           "0,0,,0,,0,1,0,0", "-1,0,,0,1,0,1,0,0", "0,0,,0,inf,0,1,0,0", ""})
     refuses(metrics, csv_columns<StepMetrics>() + "\n" + row + "\n",
             {"damaged", "is no row of it"});
+  refuses(metrics, csv_columns<StepMetrics>() + "\n0,0,,0,1" + std::string(1, '\0') + ",0,1,0,0\n",
+          {"damaged"});
   refuses([](const std::string& path) { return read_rows<net::LedgerRow>(path, true); },
           csv_columns<net::LedgerRow>() + "\n0,lost,1,weights,0,0,0,1,0,0,0\n",
           {"is no row of it"});

@@ -78,7 +78,7 @@ TEST_F(KeyFile, WhatIsNoKeyIsRefused) {
   const std::string good = create_key(path).text();
   for (const std::string& text :
        {std::string(), std::string("hello\n"), good + "x", good.substr(0, good.size() - 2) + "\n",
-        good.substr(0, good.size() - 2) + "g\n"}) {
+        good.substr(0, good.size() - 2) + "g\n", good.substr(0, good.size() - 1) + " "}) {
     write(text);
     EXPECT_NE(refusal().find("holds no key"), std::string::npos) << text;
   }
