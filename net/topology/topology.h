@@ -7,6 +7,9 @@
 
 namespace duplex::net {
 
+/// More than any run has: a list of ranks that is longer is a mistake, and not worth its memory.
+constexpr int most_ranks = 65536;
+
 /// The ranks of a run and what each does. With a central server, one rank serves and does not
 /// train, and every other is a worker connected to it alone; with a distributed server every rank
 /// is both, and connected to every other.

@@ -106,6 +106,10 @@ TEST(SlurmLists, HostsKeepTheirZeros) {
                           "a[0-999]b[0-999]", "a[0-60000],b[0-60000]", "a[9999999999]"}) {
     EXPECT_THROW(expand_hosts(bad), Error) << bad;
   }
+  EXPECT_THROW(expand_hosts("a[0-65535,0-65535]"), Error);
+  EXPECT_EQ(expand_hosts(std::string(252, 'a') + "[7]").size(), 1U);
+  EXPECT_THROW(expand_hosts(std::string(252, 'a') + "[10]"), Error);
+  EXPECT_THROW(expand_hosts("a[1]" + std::string(252, 'a')), Error);
 }
 
 TEST(SlurmLists, CountsAreRepeated) {

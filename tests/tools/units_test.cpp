@@ -312,6 +312,13 @@ TEST(Nodefile, ErrorsNameTheLine) {
             std::string::npos);
   EXPECT_NE(nodefile_error(path, "a:7118\na slots=3\n").find(":2: a:7118 is rank 0 already"),
             std::string::npos);
+  std::string slots;
+  for (int i = 0; i < 58; ++i) slots += "a slots=1024\n";
+  EXPECT_NE(nodefile_error(path, slots).find(":58: a has more ranks than ports"),
+            std::string::npos);
+  for (int i = 0; i < 8; ++i) slots.insert(0, "b slots=1024\n");
+  EXPECT_NE(nodefile_error(path, slots).find(":65: there are more than 65536 ranks"),
+            std::string::npos);
   EXPECT_NE(nodefile_error(path, "a:99999\n").find(":1: "), std::string::npos);
   EXPECT_NE(nodefile_error(path, "# nobody\n").find("names no machine"), std::string::npos);
   EXPECT_THROW(read_nodefile(folder / "none"), Error);

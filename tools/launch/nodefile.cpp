@@ -1,6 +1,5 @@
 #include "tools/launch/nodefile.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
@@ -8,8 +7,20 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "net/topology/topology.h"
 
 namespace duplex::tools {
+namespace {
+
+constexpr int last_port = 65535;
+
+/// The rank that has an address already, and the line that says so.
+struct Taken {
+  std::size_t rank;
+  int line;
+};
+
+}  // namespace
 
 std::vector<net::Address> read_nodefile(const std::string& path) {
   std::ifstream file(path);
@@ -18,8 +29,8 @@ std::vector<net::Address> read_nodefile(const std::string& path) {
                 Exit::usage);
   }
   std::vector<net::Address> nodes;
-  std::vector<int> lines;
-  std::map<std::string, std::uint16_t> next_port;
+  std::map<std::string, Taken> taken;
+  std::map<std::string, int> next_port;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
     const std::string place = path + ":" + std::to_string(number) + ": ";
@@ -50,20 +61,21 @@ std::vector<net::Address> read_nodefile(const std::string& path) {
     const bool has_port = node.port != 0;
     for (int slot = 0; slot < slots; ++slot) {
       if (!has_port) {
-        const auto port = next_port.emplace(node.host, default_port).first;
-        node.port = port->second++;
+        int& port = next_port.emplace(node.host, default_port).first->second;
+        if (port > last_port)
+          throw Error(place + node.host + " has more ranks than ports", Exit::usage);
+        node.port = static_cast<std::uint16_t>(port++);
       }
-      const auto same = std::find_if(nodes.begin(), nodes.end(), [&](const net::Address& other) {
-        return other.host == node.host && other.port == node.port;
-      });
-      if (same != nodes.end()) {
-        const auto other = static_cast<std::size_t>(same - nodes.begin());
-        throw Error(place + node.str() + " is rank " + std::to_string(other) +
-                        " already, in line " + std::to_string(lines[other]),
+      if (nodes.size() == net::most_ranks)
+        throw Error(place + "there are more than " + std::to_string(net::most_ranks) + " ranks",
+                    Exit::usage);
+      const auto [same, added] = taken.insert({node.str(), {nodes.size(), number}});
+      if (!added) {
+        throw Error(place + node.str() + " is rank " + std::to_string(same->second.rank) +
+                        " already, in line " + std::to_string(same->second.line),
                     Exit::usage);
       }
       nodes.push_back(node);
-      lines.push_back(number);
     }
   }
   if (nodes.empty()) throw Error("nodefile " + path + " names no machine", Exit::usage);

@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "net/topology/topology.h"
 
 namespace duplex::tools {
 namespace {
 
-/// More than any cluster has: a longer list is a mistake, and not worth its memory.
-constexpr std::size_t longest = 65536;
+constexpr std::size_t longest = net::most_ranks;
+/// DNS allows no longer name.
+constexpr std::size_t longest_name = 253;
 
 /// The number, of at most nine digits; -1 for anything else.
 int number_of(const std::string& digits) {
@@ -52,7 +54,8 @@ std::vector<std::string> numbers_of(const std::string& ranges, const std::string
     const int first = number_of(low);
     const int last = dash == std::string::npos ? first : number_of(range.substr(dash + 1));
     if (first < 0 || last < first) throw no_list(list, "'" + range + "' is no range");
-    if (static_cast<std::size_t>(last - first) >= longest) throw no_list(list, "it is too long");
+    if (static_cast<std::size_t>(last - first) >= longest - std::min(numbers.size(), longest))
+      throw no_list(list, "it is too long");
     for (int number = first; number <= last; ++number) {
       const std::string digits = std::to_string(number);
       numbers.push_back(std::string(low.size() - std::min(low.size(), digits.size()), '0') +
@@ -77,12 +80,16 @@ std::vector<std::string> expand_hosts(const std::string& list) {
       for (const std::string& name : names) {
         for (const std::string& number : numbers) {
           longer.push_back(name + item.substr(at, open - at) + number);
+          if (longer.back().size() > longest_name) throw no_list(list, "a name is too long");
         }
       }
       names = std::move(longer);
       at = close + 1;
     }
-    for (const std::string& name : names) hosts.push_back(name + item.substr(at));
+    for (const std::string& name : names) {
+      hosts.push_back(name + item.substr(at));
+      if (hosts.back().size() > longest_name) throw no_list(list, "a name is too long");
+    }
     if (hosts.size() > longest) throw no_list(list, "it is too long");
   }
   return hosts;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "net/topology/topology.h"
 #include "tools/run_directory/row_file.h"
 #include "tools/run_directory/run_files.h"
 
@@ -55,6 +56,8 @@ void take_config(RunData& run, const RunConfig& config) {
   if (config.simulation) run.simulated_grad = config.simulation->grad;
   if (config.parallel) take_parallel(run, *config.parallel);
   if (run.workers < 1 || run.ranks < run.workers) throw Error(file + " is damaged: no workers");
+  if (run.ranks > net::most_ranks)
+    throw Error(file + " is damaged: it has " + std::to_string(run.ranks) + " ranks");
 }
 
 void take_summary(RunData& run, const RunSummary& summary) {
