@@ -263,13 +263,18 @@ $(BUILD)/campaigns/kills: $(campaign_kills) $(core) $(BUILD)/link-flags
 	@echo '  link     $@'
 	@$(CONFIG_CXX) $(filter %.o,$^) $(ldflags) $(libraries) -o $@
 
+$(BUILD)/campaigns/strangers: $(call object,tests/campaigns/load/strangers.cpp) $(BUILD)/link-flags
+	@mkdir -p $(dir $@)
+	@echo '  link     $@'
+	@$(CONFIG_CXX) $(filter %.o,$^) $(ldflags) -o $@
+
 $(BUILD)/campaigns/at_call.so: $(call object,$(wildcard tests/campaigns/preload/*.cpp)) $(BUILD)/link-flags
 	@mkdir -p $(dir $@)
 	@echo '  link     $@'
 	@$(CONFIG_CXX) -shared $(filter %.o,$^) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS) -ldl -o $@
 
 .PHONY: campaigns
-campaigns: $(BIN) $(BUILD)/campaigns/kills $(BUILD)/campaigns/at_call.so
+campaigns: $(BIN) $(BUILD)/campaigns/kills $(BUILD)/campaigns/strangers $(BUILD)/campaigns/at_call.so
 
 .PHONY: objects test-programs run-tests
 objects: $(everything) $(cudnn)
