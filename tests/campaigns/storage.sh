@@ -52,7 +52,8 @@ port=20000  # The kernel hands out ports from 32768 on.
 alone() {
   local logdir=$1
   shift
-  timeout -k 1 60 "${as[@]}" "$work/duplex" local "${common[@]}" --logdir "$logdir" "$@" >"$work/log-0" 2>&1
+  # The redirection of the group drops the shell's own notice of a kill.
+  { timeout -k 1 60 "${as[@]}" "$work/duplex" local "${common[@]}" --logdir "$logdir" "$@" >"$work/log-0" 2>&1; } 2>/dev/null
 }
 
 # together LOGDIR [FLAG]...: trains on three ranks, of which rank 1 writes to LOGDIR and the others to $work/others. Returns

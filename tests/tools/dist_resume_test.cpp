@@ -262,7 +262,9 @@ TEST_F(DistResume, WhatOneRankCannotWriteCostsNoOlderCheckpoint) {
     for (const int steps : taken)
       std::filesystem::remove_all(checkpoint(name, steps, static_cast<int>(broken)));
     const std::string said = train(name, 3, plus(flags, {"--batches", "22", "--resume"}));
-    EXPECT_NE(said.find("goes on after 4 steps"), std::string::npos) << said;
+    // A server that has ended with this error has kept its last step besides, and needs no other's.
+    const std::string from = server == "central" ? "19" : "4";
+    EXPECT_NE(said.find("goes on after " + from + " steps"), std::string::npos) << said;
     EXPECT_EQ(trained(name), trained(name + "-whole"));
   }
 }

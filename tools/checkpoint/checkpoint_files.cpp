@@ -59,7 +59,7 @@ std::vector<std::uint64_t> CheckpointFiles::steps_there() const {
         digits.find_first_not_of("0123456789") != std::string::npos)
       continue;
     const std::uint64_t steps = std::stoull(digits);
-    if (fs::exists(path(steps), error)) found.push_back(steps);
+    if (fs::is_regular_file(path(steps), error)) found.push_back(steps);
   }
   std::sort(found.rbegin(), found.rend());
   return found;
