@@ -85,7 +85,7 @@ struct FrameBytes {
 class Ledger {
  public:
   /// Steps whose records are kept for the summary; older records are only in the file and the sums.
-  static constexpr std::uint64_t window = 1024;
+  static constexpr std::uint64_t window = 128;
 
   /// The part of the ledger that one thread writes: the frames to, or from, one peer.
   class Lane {
