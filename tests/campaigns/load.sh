@@ -172,7 +172,9 @@ memory() {
   local mode code bad text
   for mode in "join distributed" "join central" "none distributed" "none central"; do
     nodes 4
-    launched --sync "${mode% *}" --server "${mode#* }" --batches "$batches" --timeout 60 &
+    rm -rf "$work/run"
+    "$duplex" launch --nodefile "$work/nodes" -- "${common[@]}" --logdir "$work/run" --sync "${mode% *}" --server "${mode#* }" \
+      --batches "$batches" --timeout 60 >"$work/log" 2>&1 &
     began=($!)
     watch
     wait "${began[0]}"
