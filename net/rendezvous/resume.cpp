@@ -89,6 +89,10 @@ Decision decide(const std::vector<Offer>& offers) {
   return decision;
 }
 
+std::chrono::milliseconds to_report(std::chrono::milliseconds timeout) {
+  return timeout / 10 + std::chrono::milliseconds(200);
+}
+
 /// Waits for the next frame of a link, while it watches all of them.
 void await_frame(std::vector<Link>& links, const Link& link, FrameKind kind, Deadline deadline,
                  std::chrono::milliseconds timeout) {
@@ -114,10 +118,12 @@ void with(Link& link, Deadline deadline, const Exchange& exchange) {
 
 Decision decided(Mesh& mesh, const Offer& mine, std::chrono::milliseconds timeout) {
   const int coordinator = mesh.topology().coordinator();
-  const Deadline deadline = Clock::now() + timeout;
+  const bool decides = mesh.rank() == coordinator;
+  // The coordinator knows whose offer it lacks, and is given the time to report it.
+  const Deadline deadline = Clock::now() + timeout + (decides ? 0 * timeout : to_report(timeout));
   std::vector<Link>& links = mesh.links();
   Decision decision;
-  if (mesh.rank() == coordinator) {
+  if (decides) {
     std::vector<Offer> offers(static_cast<std::size_t>(mesh.topology().size));
     offers[static_cast<std::size_t>(mesh.rank())] = mine;
     for (Link& link : links) {
