@@ -201,7 +201,7 @@ class Launch {
   void kill_the_stopped() {
     for (const auto& child : children_) {
       if (child->code() >= 0) continue;
-      if (!child->cannot_obey() || (deadline_ == 0 && needed_(child->rank()))) return;
+      if (!child->cannot_obey() || (code_ == 0 && needed_(child->rank()))) return;
     }
     for (const auto& child : children_) child->signal(SIGKILL);
   }
