@@ -51,6 +51,7 @@ void normalise(float* to, const std::uint8_t* from, std::size_t count, float mea
 BatchLoader::BatchLoader(Subset subset, const LoaderOptions& options)
     : subset_(std::move(subset)),
       options_(options),
+      first_sample_(options.first_sample.value_or(options.first_step * options.share.stride)),
       opened_(options.first_step),
       next_(options.first_step) {
   const Share& share = options_.share;
@@ -104,7 +105,10 @@ Shape BatchLoader::shape() const {
 
 std::uint64_t BatchLoader::steps(std::uint64_t epochs) const {
   const std::uint64_t samples = epochs * subset_.size(), stride = options_.share.stride;
-  return options_.pass == Pass::training ? samples / stride : (samples + stride - 1) / stride;
+  if (options_.pass == Pass::evaluation) return (samples + stride - 1) / stride;
+  if (samples >= first_sample_) return options_.first_step + (samples - first_sample_) / stride;
+  const std::uint64_t too_many = (first_sample_ - samples + stride - 1) / stride;
+  return options_.first_step - std::min(options_.first_step, too_many);
 }
 
 /// Gives the slot to a step and decides its samples. The caller holds the mutex if there are
@@ -113,7 +117,7 @@ void BatchLoader::open(Slot& slot, std::uint64_t step) {
   const Share& share = options_.share;
   const std::uint64_t size = subset_.size();
   slot.batch.step = step;
-  slot.batch.first_sample = step * share.stride + share.offset;
+  slot.batch.first_sample = samples(step) + share.offset;
   slot.batch.count = share.count;
   slot.positions.clear();
   slot.taken = slot.done = 0;

@@ -7,6 +7,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,7 +32,8 @@ struct Normalisation {
 /// from its number. In step s, all ranks together take `stride` numbers from s * stride on; this
 /// rank takes `count` of them from s * stride + offset on. So N ranks with batches of B take what
 /// one machine takes with batches of N * B, nothing is left out at the end of an epoch, and a batch
-/// may reach into the next.
+/// may reach into the next. Where a training has gone on with another number of ranks, steps are
+/// counted from there on (LoaderOptions::first_sample).
 struct Share {
   std::uint64_t stride = 0;
   std::uint64_t offset = 0;
@@ -63,6 +65,8 @@ struct LoaderOptions {
   int threads = 1;      ///< Threads that prepare batches ahead; 0: next() does the work.
   int ahead = 1;        ///< Batches that are prepared while one is in use.
   std::uint64_t first_step = 0;
+  /// Number of the first sample that all ranks take in first_step; none: first_step * stride.
+  std::optional<std::uint64_t> first_sample;
   Normalisation normalisation;  ///< All zeros stand for Normalisation::standard.
 };
 
@@ -92,8 +96,8 @@ class BatchLoader {
   BatchLoader& operator=(const BatchLoader&) = delete;
 
   Shape shape() const;  ///< Shape of a batch: (share.count, C, H, W).
-  /// Returns how many steps `epochs` take: rounded down in training; in evaluation, all steps that
-  /// see a sample.
+  /// Returns how many steps `epochs` take, those before first_step included: rounded down in
+  /// training; in evaluation, all steps that see a sample.
   std::uint64_t steps(std::uint64_t epochs = 1) const;
   /// Returns the next step's batch, valid until the next call. After its last batch, evaluation
   /// returns batches of count 0.
@@ -104,8 +108,13 @@ class BatchLoader {
     std::size_t bytes;
   };
   std::vector<Room> rooms();
-  /// Returns how many samples all ranks together have taken after so many steps.
-  std::uint64_t samples(std::uint64_t steps) const { return steps * options_.share.stride; }
+  /// Returns how many samples all ranks together have taken after so many steps, first_step or
+  /// more.
+  std::uint64_t samples(std::uint64_t steps) const {
+    return first_sample_ + (steps - options_.first_step) * options_.share.stride;
+  }
+  std::uint64_t first_step() const { return options_.first_step; }
+  std::uint64_t step_samples() const { return options_.share.stride; }
   std::uint64_t size() const { return subset_.size(); }  ///< Samples in an epoch.
   /// Returns the images that could not be read so far; training has replaced them.
   std::vector<LeftOut> replaced() const;
@@ -129,6 +138,7 @@ class BatchLoader {
 
   const Subset subset_;
   LoaderOptions options_;
+  std::uint64_t first_sample_;
   std::int64_t grain_;  ///< Samples that a thread takes at a time.
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> order_;  ///< Order of the epoch order_epoch_.

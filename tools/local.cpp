@@ -76,7 +76,7 @@ void save(const TrainingSpec& spec, const RunDirectory& directory, Network& netw
 /// The checkpoint to go on from; none: the training begins.
 std::optional<Checkpoint> resumed(const TrainingSpec& spec, const std::string& settings) {
   if (!spec.resume) return std::nullopt;
-  const std::vector<Checkpoint> whole = CheckpointFiles(spec.logdir, 0, settings).whole();
+  const std::vector<Checkpoint> whole = CheckpointFiles(spec.logdir, 0, 1, settings).whole();
   if (whole.empty()) {
     std::fprintf(stderr, "there is no checkpoint in %s yet: the training begins\n",
                  spec.logdir.c_str());
@@ -84,7 +84,7 @@ std::optional<Checkpoint> resumed(const TrainingSpec& spec, const std::string& s
   }
   std::fprintf(stderr, "goes on after %s steps, from %s\n",
                grouped(static_cast<std::int64_t>(whole.front().steps)).c_str(),
-               whole.front().path.c_str());
+               whole.front().path().c_str());
   return whole.front();
 }
 
@@ -110,7 +110,8 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
   datasets::BatchLoader loader(setup.split.train, reading);
   const Schedule schedule = schedule_of(spec, loader, accumulate);
   if (first > schedule.steps)
-    throw Error("local: " + from->path + " is further than the " + std::to_string(schedule.steps) +
+    throw Error("local: " + from->path() + " is further than the " +
+                    std::to_string(schedule.steps) +
                     " batches of this run: give more --batches or --epochs",
                 Exit::usage);
   std::string layout;
@@ -120,7 +121,7 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
   LocalExchange updating(network, spec.optimiser, spec.rate);
   std::vector<StateArray> arrays = state_of(network);
   for (StateArray& array : updating.state()) arrays.push_back(std::move(array));
-  if (from) load_state(from->path, arrays, setup.model.title());
+  if (from) load_state(from->path(), arrays, setup.model.title());
   const RunDirectory directory(spec.logdir, command, spec.model.net, {config_file}, {},
                                spec.resume);
   RunConfig config = config_of(spec, command, setup, device.get());
@@ -147,7 +148,7 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
   loop.metrics_path = directory.file(metrics_file);
   loop.show = true;
   loop.test = [&](std::uint64_t steps) { tester.test_between(steps); };
-  CheckpointWriter checkpoints(CheckpointFiles(directory.path(), 0, settings), spec.checkpoints,
+  CheckpointWriter checkpoints(CheckpointFiles(directory.path(), 0, 1, settings), spec.checkpoints,
                                first, std::move(arrays), troubles);
   loop.checkpoint = [&](std::uint64_t steps, const std::function<void()>& await_weights) {
     return checkpoints.after(steps, await_weights);

@@ -13,68 +13,78 @@ namespace {
 
 struct Offer {
   bool any = false, complete = false, never = false;
-  std::vector<std::uint64_t> steps;
+  std::vector<ResumePoint> points;
 };
 /// The coordinator's answer to all offers.
 struct Decision {
   bool found = false;
-  std::uint64_t step = 0;
-  std::string error;  ///< Not empty: there is no step to go on from.
+  ResumePoint point;
+  std::string error;  ///< Not empty: there is nothing to go on from.
 };
+
+template <class Fields>
+void describe(Fields& f, ResumePoint& m) {
+  f.number(m.steps);
+  f.number(m.samples);
+  f.number(m.ranks);
+}
 
 void describe(PayloadWriter& f, const Offer& m) {
   f.number(static_cast<std::uint8_t>((m.any ? 1 : 0) + (m.complete ? 2 : 0) + (m.never ? 4 : 0)));
-  f.number(static_cast<std::uint32_t>(m.steps.size()));
-  for (const std::uint64_t step : m.steps) f.number(step);
+  f.number(static_cast<std::uint32_t>(m.points.size()));
+  for (ResumePoint point : m.points) describe(f, point);
 }
 void describe(PayloadReader& f, Offer& m) {
   std::uint8_t flags = 0;
   std::uint32_t count = 0;
   f.number(flags);
   f.number(count);
-  if (count > ResumeOffer::most_steps)
+  if (count > ResumeOffer::most_points)
     throw ProtocolError("an offer of " + std::to_string(count) + " checkpoints");
   m.any = (flags & 1) != 0;
   m.complete = (flags & 2) != 0;
   m.never = (flags & 4) != 0;
-  m.steps.resize(count);
-  for (std::uint64_t& step : m.steps) f.number(step);
+  m.points.resize(count);
+  for (ResumePoint& point : m.points) describe(f, point);
 }
 
 void describe(PayloadWriter& f, const Decision& m) {
   f.number(static_cast<std::uint8_t>(m.found));
-  f.number(m.step);
+  ResumePoint point = m.point;
+  describe(f, point);
   f.text(m.error.substr(0, PayloadReader::text_limit));
 }
 void describe(PayloadReader& f, Decision& m) {
   std::uint8_t found = 0;
   f.number(found);
-  f.number(m.step);
+  describe(f, m.point);
   f.text(m.error);
   m.found = found != 0;
 }
 
-std::string steps_text(const Offer& offer) {
+std::string steps_text(const Offer& offer, std::size_t ranks) {
   if (offer.any) return "any";
-  if (offer.steps.empty()) return "none";
+  if (offer.points.empty()) return "none";
   std::string text;
-  for (const std::uint64_t step : offer.steps)
-    text += (text.empty() ? "" : ", ") + std::to_string(step);
+  for (const ResumePoint& point : offer.points)
+    text += (text.empty() ? "" : ", ") + std::to_string(point.steps) +
+            (point.ranks == ranks ? "" : " (by " + std::to_string(point.ranks) + " ranks)");
   return text;
 }
 
 /// `offers`: by rank.
 Decision decide(const std::vector<Offer>& offers) {
   Decision decision;
-  std::vector<std::uint64_t> all;
-  for (const Offer& offer : offers) all.insert(all.end(), offer.steps.begin(), offer.steps.end());
-  std::sort(all.rbegin(), all.rend());
-  for (const std::uint64_t step : all) {
+  std::vector<ResumePoint> all;
+  for (const Offer& offer : offers) all.insert(all.end(), offer.points.begin(), offer.points.end());
+  std::stable_sort(all.begin(), all.end(),
+                   [](const ResumePoint& a, const ResumePoint& b) { return a.steps > b.steps; });
+  for (const ResumePoint& point : all) {
     decision.found = std::all_of(offers.begin(), offers.end(), [&](const Offer& offer) {
       return offer.any ||
-             std::find(offer.steps.begin(), offer.steps.end(), step) != offer.steps.end();
+             std::find(offer.points.begin(), offer.points.end(), point) != offer.points.end();
     });
-    decision.step = step;
+    decision.point = point;
     if (decision.found) return decision;
   }
   const auto any = [&](bool Offer::*is) {
@@ -85,7 +95,7 @@ Decision decide(const std::vector<Offer>& offers) {
   decision.error = "--resume: no checkpoint is there on all ranks; steps there are";
   for (std::size_t rank = 0; rank < offers.size(); ++rank)
     decision.error += (rank == 0 ? " on rank " : "; on rank ") + std::to_string(rank) + ": " +
-                      steps_text(offers[rank]);
+                      steps_text(offers[rank], offers.size());
   return decision;
 }
 
@@ -149,10 +159,10 @@ Decision decided(Mesh& mesh, const Offer& mine, std::chrono::milliseconds timeou
 
 }  // namespace
 
-std::optional<std::uint64_t> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
-                                            std::chrono::milliseconds timeout) {
-  Offer mine{own.any, own.complete, own.never, own.steps};
-  mine.steps.resize(std::min(mine.steps.size(), ResumeOffer::most_steps));
+std::optional<ResumePoint> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
+                                          std::chrono::milliseconds timeout) {
+  Offer mine{own.any, own.complete, own.never, own.points};
+  mine.points.resize(std::min(mine.points.size(), ResumeOffer::most_points));
   Decision decision;
   try {
     decision = decided(mesh, mine, timeout);
@@ -161,7 +171,7 @@ std::optional<std::uint64_t> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
     throw;
   }
   if (!decision.error.empty()) throw Error(decision.error, Exit::failed);
-  return decision.found ? std::optional(decision.step) : std::nullopt;
+  return decision.found ? std::optional(decision.point) : std::nullopt;
 }
 
 }  // namespace duplex::net

@@ -9,10 +9,21 @@
 
 namespace duplex::net {
 
+/// A checkpoint of all ranks. Checkpoints of as many steps by other numbers of ranks are others.
+struct ResumePoint {
+  std::uint64_t steps = 0;
+  std::uint64_t samples = 0;  ///< That all workers had seen.
+  std::uint32_t ranks = 0;    ///< That wrote it.
+
+  bool operator==(const ResumePoint& other) const {
+    return steps == other.steps && samples == other.samples && ranks == other.ranks;
+  }
+};
+
 /// The checkpoints that one rank can go on from.
 struct ResumeOffer {
-  /// Steps of its checkpoints, at most `most_steps`.
-  std::vector<std::uint64_t> steps;
+  /// At most `most_points`.
+  std::vector<ResumePoint> points;
   /// One of them at least was written on all ranks, as far as this rank knows; otherwise it kept
   /// them when a run failed, and others may have had no time for it.
   bool complete = false;
@@ -22,18 +33,18 @@ struct ResumeOffer {
   /// written on all ranks, whatever the others know.
   bool never = false;
 
-  static constexpr std::size_t most_steps = 64;
-  static constexpr std::size_t most_bytes = 5 + most_steps * sizeof(std::uint64_t);
+  static constexpr std::size_t most_points = 64;
+  static constexpr std::size_t most_bytes = 5 + most_points * 20;
 };
 
 /// Returns when every rank has joined the mesh. Before that no rank may send weights: a rank that
 /// still waits for others would find them in front of the reason why a rank ends the run. Returns
-/// the newest step that every rank has a checkpoint of; none: there never was a complete one, and
+/// the newest checkpoint that every rank can go on from; none: there never was a complete one, and
 /// the training begins. The coordinator finds it out and tells the others. Call it on every rank
 /// after Mesh::join; the ledger's records of it are added to the links'. Throws Error, on every
 /// rank, where there was a complete checkpoint and there is none that all have, or if a rank ends
 /// the run, and NetworkError.
-std::optional<std::uint64_t> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
-                                            std::chrono::milliseconds timeout);
+std::optional<ResumePoint> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
+                                          std::chrono::milliseconds timeout);
 
 }  // namespace duplex::net

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -18,9 +19,33 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int format_version = 1;
+constexpr int format_version = 2;
 constexpr std::size_t kept = 2;
-const std::string step_prefix = "step-";
+constexpr std::uint64_t most_ranks = 65536;
+const std::string step_prefix = "step-", rank_prefix = "rank-", file_suffix = ".safetensors";
+
+std::string folder(const std::string& run_directory, std::uint64_t steps) {
+  char number[32];
+  std::snprintf(number, sizeof number, "%010llu/", static_cast<unsigned long long>(steps));
+  return run_directory + "/" + checkpoints_folder + "/" + step_prefix + number;
+}
+
+std::string file_of(int rank) {
+  return rank_prefix + std::to_string(rank) + file_suffix;
+}
+
+/// The number in a name; none: the name is another.
+std::optional<std::uint64_t> number_between(const std::string& name, const std::string& prefix,
+                                            const std::string& suffix) {
+  if (name.size() <= prefix.size() + suffix.size() || name.rfind(prefix, 0) != 0 ||
+      name.compare(name.size() - suffix.size(), suffix.size(), suffix) != 0)
+    return std::nullopt;
+  const std::string digits =
+      name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+  if (digits.size() > 18 || digits.find_first_not_of("0123456789") != std::string::npos)
+    return std::nullopt;
+  return std::stoull(digits);
+}
 
 /// The file's metadata. Throws Error if it is not whole, or not a checkpoint of that many steps.
 std::map<std::string, std::string> metadata_of(const std::string& path, std::uint64_t steps) {
@@ -36,59 +61,114 @@ std::map<std::string, std::string> metadata_of(const std::string& path, std::uin
 
 }  // namespace
 
-CheckpointFiles::CheckpointFiles(std::string run_directory, int rank, std::string settings)
-    : run_directory_(std::move(run_directory)), rank_(rank), settings_(std::move(settings)) {}
+CheckpointFiles::CheckpointFiles(std::string run_directory, int rank, int ranks,
+                                 std::string settings)
+    : run_directory_(std::move(run_directory)),
+      rank_(rank),
+      ranks_(ranks),
+      settings_(std::move(settings)) {}
 
 std::string CheckpointFiles::path(std::uint64_t steps) const {
-  char folder[32];
-  std::snprintf(folder, sizeof folder, "%010llu", static_cast<unsigned long long>(steps));
-  return run_directory_ + "/" + checkpoints_folder + "/" + step_prefix + folder + "/rank-" +
-         std::to_string(rank_) + ".safetensors";
+  return folder(run_directory_, steps) + file_of(rank_);
 }
 
-/// The steps of all checkpoints that have a file of this rank, newest first.
-std::vector<std::uint64_t> CheckpointFiles::steps_there() const {
+/// The steps of all checkpoints that have a folder, newest first.
+std::vector<std::uint64_t> CheckpointFiles::all_steps() const {
   std::vector<std::uint64_t> found;
   std::error_code error;
   for (const auto& entry :
        fs::directory_iterator(run_directory_ + "/" + checkpoints_folder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind(step_prefix, 0) != 0) continue;
-    const std::string digits = name.substr(step_prefix.size());
-    if (digits.empty() || digits.size() > 18 ||
-        digits.find_first_not_of("0123456789") != std::string::npos)
-      continue;
-    const std::uint64_t steps = std::stoull(digits);
-    if (fs::is_regular_file(path(steps), error)) found.push_back(steps);
+    const auto steps = number_between(entry.path().filename().string(), step_prefix, "");
+    if (steps) found.push_back(*steps);
   }
   std::sort(found.rbegin(), found.rend());
   return found;
 }
 
-std::vector<Checkpoint> CheckpointFiles::whole() const {
-  std::vector<Checkpoint> found;
-  for (const std::uint64_t steps : steps_there()) {
-    const std::string file = path(steps);
-    std::map<std::string, std::string> metadata;
-    try {
-      metadata = metadata_of(file, steps);
-    } catch (const Error& error) {
-      std::fprintf(stderr, "%s; the checkpoint before it is tried\n", error.what());
-      continue;
-    }
-    const std::string& theirs = metadata["settings"];
-    if (theirs == settings_) {
-      found.push_back({steps, file, !metadata["rescued"].empty()});
-      continue;
-    }
-    if (!found.empty()) break;
-    const std::string more = only_in(theirs, settings_), other = only_in(settings_, theirs);
-    throw Error("--resume: " + file + " is of another training: it has " +
-                    (more.empty() ? "less" : more) + ", and this one has " +
-                    (other.empty() ? "less" : other),
-                Exit::usage);
+/// The files of a checkpoint that are here, in the order of their ranks.
+std::vector<CheckpointFiles::File> CheckpointFiles::files(std::uint64_t steps) const {
+  std::vector<File> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder(run_directory_, steps), error)) {
+    const auto rank = number_between(entry.path().filename().string(), rank_prefix, file_suffix);
+    if (rank && *rank <= most_ranks && entry.is_regular_file(error))
+      found.push_back({static_cast<int>(*rank), entry.path().string()});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const File& a, const File& b) { return a.rank < b.rank; });
+  return found;
+}
+
+/// Whether a file is this rank's to remove: its own, or that of a rank which is no more.
+bool CheckpointFiles::keeps(int rank) const {
+  return rank == rank_ || (rank >= ranks_ && rank % ranks_ == rank_);
+}
+
+/// The steps of all checkpoints with a file that is this rank's to remove, newest first.
+std::vector<std::uint64_t> CheckpointFiles::steps_there() const {
+  std::vector<std::uint64_t> found;
+  for (const std::uint64_t steps : all_steps()) {
+    const std::vector<File> there = files(steps);
+    if (std::any_of(there.begin(), there.end(),
+                    [this](const File& file) { return keeps(file.rank); }))
+      found.push_back(steps);
   }
   return found;
+}
+
+std::vector<Checkpoint> CheckpointFiles::whole() const {
+  std::vector<Checkpoint> found;
+  for (const std::uint64_t steps : all_steps())
+    if (auto checkpoint = whole_at(steps, found.empty())) found.push_back(std::move(*checkpoint));
+  return found;
+}
+
+/// Returns whether the settings are those of this training. Throws Error if they are not and the
+/// checkpoint is the newest.
+bool CheckpointFiles::fits(const std::string& path, const std::string& settings,
+                           bool newest) const {
+  if (settings == settings_) return true;
+  if (!newest) return false;
+  const std::string more = only_in(settings, settings_), other = only_in(settings_, settings);
+  throw Error("--resume: " + path + " is of another training: it has " +
+                  (more.empty() ? "less" : more) + ", and this one has " +
+                  (other.empty() ? "less" : other),
+              Exit::usage);
+}
+
+/// The checkpoint of so many steps. If this rank has a file by as many ranks, that one counts; else
+/// the files by the number of ranks that the first of them says.
+std::optional<Checkpoint> CheckpointFiles::whole_at(std::uint64_t steps, bool newest) const {
+  std::vector<File> there = files(steps);
+  std::stable_partition(there.begin(), there.end(),
+                        [this](const File& file) { return file.rank == rank_; });
+  Checkpoint checkpoint;
+  checkpoint.steps = steps;
+  std::vector<File> taken;
+  for (const File& file : there) {
+    std::map<std::string, std::string> metadata;
+    try {
+      metadata = metadata_of(file.path, steps);
+    } catch (const Error& error) {
+      std::fprintf(stderr, "%s; it is left out\n", error.what());
+      continue;
+    }
+    const int ranks = std::atoi(metadata["ranks"].c_str());
+    const bool own = file.rank == rank_ && ranks == ranks_;
+    if (ranks == ranks_ && !own) continue;  // It is of no use without this rank's own.
+    if (file.rank >= ranks || (!taken.empty() && ranks != checkpoint.ranks)) continue;
+    if (!fits(file.path, metadata["settings"], newest)) continue;
+    taken.push_back(file);
+    checkpoint.ranks = ranks;
+    checkpoint.samples = std::strtoull(metadata["samples"].c_str(), nullptr, 10);
+    checkpoint.rescued = checkpoint.rescued || !metadata["rescued"].empty();
+    if (own) break;
+  }
+  if (taken.empty()) return std::nullopt;
+  std::sort(taken.begin(), taken.end(),
+            [](const File& a, const File& b) { return a.rank < b.rank; });
+  for (const File& file : taken) checkpoint.paths.push_back(file.path);
+  return checkpoint;
 }
 
 void CheckpointFiles::write(std::uint64_t steps, const std::vector<StateArray>& arrays,
@@ -101,6 +181,7 @@ void CheckpointFiles::write(std::uint64_t steps, const std::vector<StateArray>& 
   metadata["checkpoint_version"] = std::to_string(format_version);
   metadata["steps"] = std::to_string(steps);
   metadata["settings"] = settings_;
+  metadata["ranks"] = std::to_string(ranks_);
   try {
     save_state(file, arrays, metadata);
   } catch (...) {
@@ -138,9 +219,9 @@ void CheckpointFiles::remove_after(std::uint64_t steps) const {
 
 void CheckpointFiles::remove(std::uint64_t steps) const {
   std::error_code error;
-  const fs::path file = path(steps);
-  fs::remove(file, error);
-  fs::remove(file.parent_path(), error);  // Where no other rank has a file in it.
+  for (const File& file : files(steps))
+    if (keeps(file.rank)) fs::remove(file.path, error);
+  fs::remove(folder(run_directory_, steps), error);  // Where no other rank has a file in it.
 }
 
 }  // namespace duplex::tools

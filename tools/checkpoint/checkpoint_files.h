@@ -12,29 +12,36 @@
 
 namespace duplex::tools {
 
-/// A checkpoint whose file has been verified.
+/// A checkpoint whose files have been verified.
 struct Checkpoint {
-  std::uint64_t steps = 0;  ///< Steps that were trained before it.
-  std::string path;         ///< This rank's file.
-  bool rescued = false;     ///< It was written when the run had failed, not on all ranks perhaps.
+  std::uint64_t steps = 0;    ///< Steps that were trained before it.
+  int ranks = 1;              ///< That wrote it.
+  std::uint64_t samples = 0;  ///< That all workers had seen; 0: it does not say.
+  /// This rank's file; of a checkpoint by another number of ranks, all files that are here, in the
+  /// order of their ranks.
+  std::vector<std::string> paths;
+  bool rescued = false;  ///< It was written when the run had failed, not on all ranks perhaps.
+
+  const std::string& path() const { return paths.front(); }
 };
 
 class CheckpointFiles {
  public:
   /// `settings`: everything that the training must have in common with a checkpoint to go on from
-  /// it, as text with ", " between the parts.
-  CheckpointFiles(std::string run_directory, int rank, std::string settings);
+  /// it, but the number of ranks, as text with ", " between the parts.
+  CheckpointFiles(std::string run_directory, int rank, int ranks, std::string settings);
 
   std::string path(std::uint64_t steps) const;
 
-  /// All checkpoints whose file of this rank is whole, newest first. One that is damaged is passed
-  /// over, with a line on standard error. Throws Error if the newest whole one was made with other
-  /// settings, naming both.
+  /// All checkpoints by as many ranks whose file of this rank is whole, and all by another number
+  /// of ranks of which some file is, newest first. A file that is damaged is passed over, with a
+  /// line on standard error. Throws Error if the newest whole one was made with other settings,
+  /// naming both.
   std::vector<Checkpoint> whole() const;
 
   using Metadata = std::map<std::string, std::string>;
-  /// Writes that of so many steps, whole or not at all, with `more` in its metadata; "rescued":
-  /// Checkpoint::rescued. Throws Error if it cannot be written.
+  /// Writes that of so many steps, whole or not at all, with `more` in its metadata; "samples" and
+  /// "rescued": those of Checkpoint. Throws Error if it cannot be written.
   void write(std::uint64_t steps, const std::vector<StateArray>& arrays,
              const Metadata& more = {}) const;
   /// Notes that a training begins, until its first checkpoint is whole. Where the note cannot be
@@ -50,12 +57,21 @@ class CheckpointFiles {
   void remove_after(std::uint64_t steps) const;
 
  private:
+  struct File {
+    int rank = 0;
+    std::string path;
+  };
+  std::vector<std::uint64_t> all_steps() const;
   std::vector<std::uint64_t> steps_there() const;
+  std::vector<File> files(std::uint64_t steps) const;
+  bool keeps(int rank) const;
+  std::optional<Checkpoint> whole_at(std::uint64_t steps, bool newest) const;
+  bool fits(const std::string& path, const std::string& settings, bool newest) const;
   void remove(std::uint64_t steps) const;
   std::string note() const;
 
   std::string run_directory_;
-  int rank_;
+  int rank_, ranks_;
   std::string settings_;
 };
 

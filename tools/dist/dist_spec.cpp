@@ -7,6 +7,11 @@ datasets::Share DistSpec::share_of(int rank) const {
                         static_cast<int>(mesh.topology.workers().size()));
 }
 
+std::uint64_t DistSpec::step_samples() const {
+  const auto batch = static_cast<std::uint64_t>(training.batch);
+  return parallel.splits() ? batch : batch * mesh.topology.workers().size();
+}
+
 net::ExchangeSpec DistSpec::exchange() const {
   net::ExchangeSpec spec;
   spec.sync = parallel.sync;

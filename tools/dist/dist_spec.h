@@ -21,6 +21,8 @@ struct DistSpec {
   std::string settings() const { return parallel.settings() + ", " + training.settings(); }
   /// The samples of each step that a rank trains on.
   datasets::Share share_of(int rank) const;
+  /// Samples that all workers together take in a step.
+  std::uint64_t step_samples() const;
   /// Returns the specification of the exchange; its ledger has no file yet.
   net::ExchangeSpec exchange() const;
 };

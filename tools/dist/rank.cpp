@@ -125,7 +125,7 @@ int Rank::run() {
   net::ExchangeSpec exchange = spec_.exchange();
   exchange.ledger_path = directory_->file(ledger_file(spec_.rank()));
   net::Mesh mesh = net::Mesh::join(spec_.mesh);
-  first_ = go_on(mesh, exchange);
+  from_ = go_on(mesh, exchange);
   if (trains() && leads()) write_config();  // A run whose ranks never met leaves nothing.
   std::optional<StopSignals> signals;
   if (checkpoints_) {
@@ -193,11 +193,12 @@ int Rank::train_rank(net::ParameterExchange& wire) {
 TrainingResult Rank::compute(net::ParameterExchange& wire) {
   const TrainingSpec& training = spec_.training;
   datasets::LoaderOptions reading = loader_options(training, spec_.share_of(spec_.rank()));
-  reading.first_step = first_;
+  reading.first_step = from_.steps;
+  if (from_.steps > 0) reading.first_sample = from_.samples;
   datasets::BatchLoader loader(setup_.split.train, reading);
   Schedule schedule = schedule_of(training, loader);
-  if (first_ > schedule.steps)
-    throw Error("dist: the checkpoint of " + std::to_string(first_) +
+  if (from_.steps > schedule.steps)
+    throw Error("dist: the checkpoint of " + std::to_string(from_.steps) +
                     " steps is further than the " + std::to_string(schedule.steps) +
                     " batches of this run: give more --batches or --epochs",
                 Exit::usage);
@@ -210,8 +211,8 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
       return checkpoints_->after(steps, await_weights);
     };
   if (leads()) {
-    tester_.emplace(*network_, setup_.split.test, *directory_, schedule, training.strict, first_,
-                    troubles_, [&wire] { wire.progress_made(); });
+    tester_.emplace(*network_, setup_.split.test, *directory_, schedule, training.strict,
+                    from_.steps, troubles_, [&wire] { wire.progress_made(); });
     loop.test = [this](std::uint64_t steps) { tester_->test_between(steps); };
   }
   NetworkComputation computation(
@@ -235,7 +236,7 @@ TrainingResult Rank::replay(net::ParameterExchange& wire) {
 LoopSpec Rank::loop_spec(const Schedule& schedule) {
   LoopSpec loop;
   loop.schedule = schedule;
-  loop.first = first_;
+  loop.first = from_.steps;
   loop.rate = spec_.training.rate;
   loop.batch = spec_.share_of(spec_.rank()).count;
   loop.show = leads();

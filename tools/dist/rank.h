@@ -40,7 +40,7 @@ class Rank {
   std::string device_line() const;
   void write_config() const;
 
-  std::uint64_t go_on(net::Mesh& mesh, net::ExchangeSpec& exchange);
+  net::ResumePoint go_on(net::Mesh& mesh, net::ExchangeSpec& exchange);
   int stopped();
   int serve(net::ParameterExchange& wire);
   int train_rank(net::ParameterExchange& wire);
@@ -82,7 +82,7 @@ class Rank {
   Troubles troubles_;                           ///< Of metrics.csv, accuracy.csv, checkpoints.
   std::optional<RankCheckpoints> checkpoints_;  ///< Only a synchronous training has them.
   net::ResumeOffer offer_{{}, false, true};     ///< With --resume.
-  std::uint64_t first_ = 0;                     ///< Steps that were trained before.
+  net::ResumePoint from_;                       ///< What was trained before.
   std::optional<Tester> tester_;                ///< Set on the first worker.
   std::string spoilt_;  ///< Name of a parameter, or of the first worker's statistic, that diverged.
 };

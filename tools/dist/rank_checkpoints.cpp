@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/files/safetensors.h"
 #include "layers/checkpoint.h"
+#include "tools/checkpoint/state_pieces.h"
 #include "tools/checkpoint/stop_signals.h"
 #include "tools/text/table.h"
 
@@ -22,8 +24,7 @@ net::ShardMap map_of(const DistSpec& spec, const HostParameters& host) {
 
 /// "conv1.weight[4096:8192]".
 std::string name_of(const net::Chunk& chunk, const std::string& parameter) {
-  return parameter + "[" + std::to_string(chunk.offset) + ":" +
-         std::to_string(chunk.offset + chunk.count) + "]";
+  return piece_name(parameter, chunk.offset, chunk.offset + chunk.count);
 }
 
 std::uint64_t number_in(const CheckpointFiles::Metadata& metadata, const std::string& key) {
@@ -85,27 +86,62 @@ std::uint64_t RankCheckpoints::round() const {
   return std::max<std::uint64_t>(spec_.parallel.average, 1);
 }
 
+/// Samples that all workers have seen after so many steps.
+std::uint64_t RankCheckpoints::samples(std::uint64_t steps) const {
+  return from_.samples + (steps - from_.steps) * spec_.step_samples();
+}
+
 // ---- Going on from one.
 
-net::ResumeOffer RankCheckpoints::offer() const {
+net::ResumeOffer RankCheckpoints::offer() {
   net::ResumeOffer offer;
   offer.any = holds_nothing();
   offer.never = !offer.any && files_.has_only_begun();
-  for (const Checkpoint& checkpoint : files_.whole()) {
-    offer.steps.push_back(checkpoint.steps);
+  offered_ = files_.whole();
+  const Arrays arrays = wanted_arrays();
+  for (const Checkpoint& checkpoint : offered_) {
     offer.complete = offer.complete || !checkpoint.rescued;
+    const int ranks = spec_.mesh.topology.size;
+    if (checkpoint.ranks != ranks) {
+      require_shareable(checkpoint);
+      const StatePieces pieces(checkpoint.paths);
+      const auto missing = std::find_if(arrays.begin(), arrays.end(), [&](const StateArray& array) {
+        return !pieces.has(array);
+      });
+      if (missing != arrays.end()) {
+        spec_.mesh.log("the checkpoint after " + std::to_string(checkpoint.steps) +
+                       " steps is of " + std::to_string(checkpoint.ranks) +
+                       " ranks, and of their files " + std::to_string(checkpoint.paths.size()) +
+                       " are here, none with " + missing->name +
+                       ": put all of them into every rank's run directory");
+        continue;
+      }
+    }
+    offer.points.push_back(
+        {checkpoint.steps, checkpoint.samples, static_cast<std::uint32_t>(checkpoint.ranks)});
   }
   return offer;
+}
+
+/// Throws Error if only as many ranks can go on from a checkpoint.
+void RankCheckpoints::require_shareable(const Checkpoint& checkpoint) const {
+  if (spec_.parallel.average == 0 || spec_.training.optimiser.states() == 0) return;
+  throw Error("--resume: " + checkpoint.path() + " is of " + std::to_string(checkpoint.ranks) +
+                  " ranks, and this run has " + std::to_string(spec_.mesh.topology.size) +
+                  "; with --average every worker's optimiser has a state of its own, so the number "
+                  "must stay the same",
+              Exit::usage);
 }
 
 void RankCheckpoints::note_begin() const {
   if (wanted() && !holds_nothing()) files_.note_begin();
 }
 
-void RankCheckpoints::go_on_from(std::uint64_t steps, net::ExchangeSpec& exchange) {
+/// Everything that this rank needs of a checkpoint; setting it fills the host's weights, what was
+/// added, and optimiser_.
+RankCheckpoints::Arrays RankCheckpoints::wanted_arrays() {
   const std::vector<std::string> states = optimiser_names();
-  optimiser_.assign(map_.chunks(), {});
-  std::vector<StateArray> arrays = added_;
+  Arrays arrays = added_;
   for (std::size_t i = 0; i < map_.chunks(); ++i) {
     const net::Chunk& chunk = map_[i];
     if (chunk.owner != spec_.rank()) continue;
@@ -123,15 +159,46 @@ void RankCheckpoints::go_on_from(std::uint64_t steps, net::ExchangeSpec& exchang
                           optimiser_[i].emplace_back(from, from + chunk.count);
                         }});
   }
-  if (!holds_nothing()) {
-    const auto metadata =
-        load_state(files_.path(steps), arrays, "this rank's part of the training");
-    before_ = {number_in(metadata, "bytes_sent"), number_in(metadata, "bytes_received")};
+  return arrays;
+}
+
+void RankCheckpoints::load_from_other_ranks(const Checkpoint& checkpoint, const Arrays& arrays) {
+  const StatePieces pieces(checkpoint.paths);
+  for (const StateArray& array : arrays) pieces.load(array);
+  // The bytes of ranks that are no more count to one that is.
+  const int size = spec_.mesh.topology.size;
+  for (const std::string& path : checkpoint.paths) {
+    const auto metadata = SafetensorsFile(path).metadata();
+    if (static_cast<int>(number_in(metadata, "rank")) % size != spec_.rank()) continue;
+    before_.sent += number_in(metadata, "bytes_sent");
+    before_.received += number_in(metadata, "bytes_received");
   }
-  files_.remove_after(steps);
-  clock_.made(steps);
-  taken_ = steps;
-  exchange.first_step = steps / round();
+}
+
+void RankCheckpoints::go_on_from(const net::ResumePoint& point, net::ExchangeSpec& exchange) {
+  optimiser_.assign(map_.chunks(), {});
+  const Arrays arrays = wanted_arrays();
+  if (!holds_nothing()) {
+    const auto checkpoint =
+        std::find_if(offered_.begin(), offered_.end(), [&](const Checkpoint& each) {
+          return each.steps == point.steps && each.ranks == static_cast<int>(point.ranks);
+        });
+    if (checkpoint == offered_.end())
+      throw Error("--resume: this rank has offered no checkpoint of " +
+                  std::to_string(point.steps) + " steps");
+    if (checkpoint->ranks == spec_.mesh.topology.size) {
+      const auto metadata =
+          load_state(checkpoint->path(), arrays, "this rank's part of the training");
+      before_ = {number_in(metadata, "bytes_sent"), number_in(metadata, "bytes_received")};
+    } else {
+      load_from_other_ranks(*checkpoint, arrays);
+    }
+  }
+  files_.remove_after(point.steps);
+  clock_.made(point.steps);
+  taken_ = point.steps;
+  from_ = point;
+  exchange.first_step = point.steps / round();
   exchange.initial_state = [this](std::size_t chunk, const std::vector<float*>& state) {
     for (std::size_t k = 0; k < state.size(); ++k)
       std::copy(optimiser_[chunk][k].begin(), optimiser_[chunk][k].end(), state[k]);
@@ -223,10 +290,10 @@ void RankCheckpoints::take(std::uint64_t steps) {
     throw net::ProtocolError("a checkpoint after " + std::to_string(steps) +
                              " steps is called for, and not all chunks of this rank are of them");
   const auto arrays = std::make_shared<const Arrays>(std::move(*whole));
-  const CheckpointFiles::Metadata bytes = bytes_so_far();
-  writing_ = std::async(std::launch::async, [this, steps, arrays, bytes]() -> std::string {
+  const CheckpointFiles::Metadata said = metadata(steps);
+  writing_ = std::async(std::launch::async, [this, steps, arrays, said]() -> std::string {
     try {
-      files_.write(steps, *arrays, bytes);
+      files_.write(steps, *arrays, said);
       return "";
     } catch (const std::exception& error) {
       return error.what();
@@ -270,9 +337,9 @@ void RankCheckpoints::rescue() {
     const auto arrays = arrays_of(steps, added_.empty() ? Arrays() : more->second);
     if (!arrays || !finite(*arrays)) continue;
     try {
-      CheckpointFiles::Metadata metadata = bytes_so_far();
-      metadata["rescued"] = "yes";
-      files_.write(steps, *arrays, metadata);
+      CheckpointFiles::Metadata said = metadata(steps);
+      said["rescued"] = "yes";
+      files_.write(steps, *arrays, said);
       written += (written.empty() ? "" : " and ") + std::to_string(steps);
     } catch (const Error& trouble) {
       spec_.mesh.log(trouble.what());
@@ -282,9 +349,12 @@ void RankCheckpoints::rescue() {
     spec_.mesh.log("keeps its part of the training after " + written + " steps");
 }
 
-CheckpointFiles::Metadata RankCheckpoints::bytes_so_far() const {
+/// What a checkpoint says beside its arrays.
+CheckpointFiles::Metadata RankCheckpoints::metadata(std::uint64_t steps) const {
   const net::FrameBytes now = wire_->ledger().bytes();
-  return {{"bytes_sent", std::to_string(before_.sent + now.sent)},
+  return {{"rank", std::to_string(spec_.rank())},
+          {"samples", std::to_string(samples(steps))},
+          {"bytes_sent", std::to_string(before_.sent + now.sent)},
           {"bytes_received", std::to_string(before_.received + now.received)}};
 }
 

@@ -36,10 +36,10 @@ class RankCheckpoints {
   void add(std::vector<StateArray> arrays);
 
   /// Says which checkpoints this rank can go on from. Throws as CheckpointFiles::whole does.
-  net::ResumeOffer offer() const;
-  /// Loads the checkpoint of so many steps into the host's weights and the arrays that were added,
-  /// and sets `exchange` up to go on from it. Newer ones are removed. Throws Error.
-  void go_on_from(std::uint64_t steps, net::ExchangeSpec& exchange);
+  net::ResumeOffer offer();
+  /// Loads a checkpoint into the host's weights and the arrays that were added, and sets `exchange`
+  /// up to go on from it. Newer ones are removed. Throws Error.
+  void go_on_from(const net::ResumePoint& point, net::ExchangeSpec& exchange);
 
   /// Removes what there is, since it is of no use.
   void begin_anew() { files_.remove_after(0); }
@@ -80,10 +80,14 @@ class RankCheckpoints {
 
   bool leads() const;
   std::uint64_t round() const;
+  std::uint64_t samples(std::uint64_t steps) const;
+  Arrays wanted_arrays();
+  void require_shareable(const Checkpoint& checkpoint) const;
+  void load_from_other_ranks(const Checkpoint& checkpoint, const Arrays& arrays);
   /// Names of the optimiser's arrays that belong to chunks.
   std::vector<std::string> optimiser_names() const;
   bool holds_nothing() const;
-  CheckpointFiles::Metadata bytes_so_far() const;
+  CheckpointFiles::Metadata metadata(std::uint64_t steps) const;
   std::optional<Arrays> arrays_of(std::uint64_t steps, const Arrays& more) const;
   std::uint64_t newest_step() const;
   void remember(std::uint64_t steps);
@@ -103,6 +107,8 @@ class RankCheckpoints {
   /// The optimiser's arrays that go_on_from() has read for ExchangeSpec::initial_state, by chunk.
   std::vector<std::vector<std::vector<float>>> optimiser_;
   std::future<std::string> writing_;  ///< The error of the checkpoint that is being written, or "".
+  std::vector<Checkpoint> offered_;
+  net::ResumePoint from_;  ///< Where this run began.
   net::FrameBytes before_;
   std::uint64_t taken_ = 0;  ///< Steps of the last one.
   std::optional<net::CheckpointCall> stopped_;

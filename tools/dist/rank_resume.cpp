@@ -10,34 +10,34 @@
 
 namespace duplex::tools {
 
-/// A checkpoint belongs to a training of the same settings, from the same weights, on as many
-/// ranks.
+/// A checkpoint belongs to a training of the same settings, from the same weights.
 void Rank::prepare_checkpoints() {
   const net::Topology& topology = spec_.mesh.topology;
-  const std::string settings = resumable_settings(
-      spec_.training, setup_,
-      ", " + spec_.parallel.settings() + ", ranks " + std::to_string(topology.size) + ", start " +
-          net::short_hex(spec_.mesh.identity.start.digest));
-  checkpoints_.emplace(spec_, CheckpointFiles(directory_->path(), spec_.rank(), settings), host_,
-                       troubles_);
+  const std::string settings =
+      resumable_settings(spec_.training, setup_,
+                         ", " + spec_.parallel.settings() + ", start " +
+                             net::short_hex(spec_.mesh.identity.start.digest));
+  checkpoints_.emplace(spec_,
+                       CheckpointFiles(directory_->path(), spec_.rank(), topology.size, settings),
+                       host_, troubles_);
   if (network_) checkpoints_->add(statistics_of(*network_));
   if (own_updates_) checkpoints_->add(own_updates_->state());
   if (spec_.training.resume) offer_ = checkpoints_->offer();
 }
 
-/// Begins with all other ranks, from a checkpoint that all have, if there is one. Returns the steps
-/// that were trained before it; 0: there is none.
-std::uint64_t Rank::go_on(net::Mesh& mesh, net::ExchangeSpec& exchange) {
+/// Begins with all other ranks, from a checkpoint that all can go on from, if there is one. Returns
+/// what was trained before it.
+net::ResumePoint Rank::go_on(net::Mesh& mesh, net::ExchangeSpec& exchange) {
   const auto found = net::agree_to_begin(mesh, offer_, spec_.mesh.timeout);
   if (!found && checkpoints_) checkpoints_->note_begin();
-  if (!spec_.training.resume) return 0;
+  if (!spec_.training.resume) return {};
   if (!found) {
     spec_.mesh.log("there is no checkpoint yet: the training begins");
     checkpoints_->begin_anew();
     directory_->set_aside(ledger_file(spec_.rank()));
     if (trains() && leads())
       for (const char* file : {metrics_file, accuracy_file}) directory_->set_aside(file);
-    return 0;
+    return {};
   }
   try {
     checkpoints_->go_on_from(*found, exchange);
@@ -45,7 +45,16 @@ std::uint64_t Rank::go_on(net::Mesh& mesh, net::ExchangeSpec& exchange) {
     net::end_links(mesh.links(), net::reason_of(std::current_exception()));
     throw;
   }
-  spec_.mesh.log("goes on after " + grouped(static_cast<std::int64_t>(*found)) + " steps");
+  const int ranks = spec_.mesh.topology.size;
+  std::string line = "goes on after " + grouped(static_cast<std::int64_t>(found->steps)) + " steps";
+  if (found->ranks != static_cast<std::uint32_t>(ranks)) {
+    line +=
+        ", which " + std::to_string(found->ranks) + " ranks trained, with " + std::to_string(ranks);
+    if (!spec_.parallel.splits())
+      line += ": an update is by " + grouped(static_cast<std::int64_t>(spec_.step_samples())) +
+              " images from here on";
+  }
+  spec_.mesh.log(line);
   directory_->set_aside(ledger_file(spec_.rank()));
   directory_->remove(rank_file(spec_.rank()));  // The run has not ended any more.
   if (trains() && leads()) directory_->remove(summary_file);

@@ -5,13 +5,13 @@
 namespace duplex::tools {
 
 double Schedule::epochs(std::uint64_t after) const {
-  return static_cast<double>(after * step_samples) / static_cast<double>(epoch_samples);
+  return static_cast<double>(samples(after)) / static_cast<double>(epoch_samples);
 }
 
 bool Schedule::test_due(std::uint64_t after) const {
   if (test_every == 0 || after == 0 || after % steps_per_round != 0) return false;
   const std::uint64_t period = test_every * epoch_samples;
-  return after * step_samples / period > (after - steps_per_round) * step_samples / period;
+  return samples(after) / period > samples(after - steps_per_round) / period;
 }
 
 std::uint64_t Schedule::warm_up() const {

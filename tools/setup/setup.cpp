@@ -108,7 +108,9 @@ datasets::LoaderOptions loader_options(const TrainingSpec& spec, const datasets:
 
 Schedule schedule_of(const TrainingSpec& spec, const datasets::BatchLoader& loader) {
   Schedule schedule;
-  schedule.step_samples = loader.samples(1);
+  schedule.step_samples = loader.step_samples();
+  schedule.first_step = loader.first_step();
+  schedule.first_sample = loader.samples(loader.first_step());
   schedule.epoch_samples = loader.size();
   schedule.test_every = spec.test_every;
   schedule.steps = spec.epochs ? loader.steps(*spec.epochs) : spec.batches.value();
