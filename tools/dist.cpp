@@ -32,8 +32,8 @@ int dist(int argc, const char* const* argv) {
   std::optional<Rank> rank;
   try {
     rank.emplace(spec);
-  } catch (const std::exception& error) {
-    net::Mesh::tell_cannot_start(spec.mesh, error.what());
+  } catch (const std::exception&) {
+    net::Mesh::tell_cannot_start(spec.mesh, net::reason_of(std::current_exception()));
     throw;
   }
   return rank->run();

@@ -27,9 +27,15 @@ std::vector<std::string> ParameterExchange::finish(const Report& report) {
   const Deadline deadline = Clock::now() + spec_.timeout;
   peers_.for_each([&](Connection& connection) {
     if (peers_.lost(connection.peer())) return;
-    if (!connection.wait_until_sent(deadline))
-      throw Error(connection.peer_name() + " does not take this rank's goodbye", Exit::timed_out);
-    counted_.push_back(connection.check_counters(deadline));
+    try {
+      if (!connection.wait_until_sent(deadline))
+        throw Error(connection.peer_name() + " does not take this rank's goodbye", Exit::timed_out);
+      counted_.push_back(connection.check_counters(deadline));
+    } catch (const NetworkError& error) {
+      // A worker that is lost here has said goodbye, behind all that it had to say.
+      if (!is_async() || is_worker()) throw;
+      if (spec_.log) spec_.log(error.what());
+    }
   });
   peers_.finish();
   finished_ = true;

@@ -30,6 +30,7 @@ struct Challenge {
 struct Response {
   std::int32_t size = 0;
   std::uint8_t protection = 0;
+  std::uint8_t refused = 0;  ///< Identity::refused.
   Identity identity;
   Digest proof{};
 };
@@ -62,6 +63,7 @@ template <class Fields>
 void describe(Fields& f, Response& m) {
   f.number(m.size);
   f.number(m.protection);
+  f.number(m.refused);
   f.text(m.identity.job);
   describe(f, m.identity.model);
   describe(f, m.identity.data);
@@ -125,9 +127,11 @@ std::string settings_difference(const std::string& them, const Fingerprint& thei
          told(ours, less, more) + ": give every rank the same flags";
 }
 
-/// A model digest of zeros, which nothing has, marks a refusal(); the model's text says why.
-bool cannot_start(const Identity& identity) {
-  return identity.model.digest == Digest{} && !identity.model.text.empty();
+/// The exit code that ranks end with which do not belong together: that of the one that cannot
+/// start, if that is why.
+Exit code_of(std::uint8_t theirs, Exit ours) {
+  if (ours != Exit::ok) return ours;
+  return theirs >= 1 && theirs <= 4 ? static_cast<Exit>(theirs) : Exit::failed;
 }
 
 std::string different_keys(const std::string& them, const std::string& us) {
@@ -147,8 +151,8 @@ std::string difference(const std::string& them, const Response& theirs, const st
   };
   const Identity& a = theirs.identity;
   const Identity& b = ours.identity;
-  if (cannot_start(b)) return us + " cannot start: " + b.model.text;
-  if (cannot_start(a)) return them + " cannot start: " + a.model.text;
+  if (b.refused != Exit::ok) return us + " cannot start: " + b.model.text;
+  if (theirs.refused != 0) return them + " cannot start: " + a.model.text;
   if (theirs.size != ours.size)
     return "the nodefiles differ: " + them + " is of a run of " + std::to_string(theirs.size) +
            " ranks, " + us + " of " + std::to_string(ours.size) + ": " + same_nodefile;
@@ -225,10 +229,11 @@ ClockOffset measure_clock(Talk& talk, std::int64_t epoch_ns) {
 
 }  // namespace
 
-Identity refusal(const std::string& job, const std::string& reason) {
+Identity refusal(const std::string& job, const AbortReason& reason) {
   Identity identity;
   identity.job = job;
-  identity.model.text = reason;
+  identity.model.text = reason.text;
+  identity.refused = reason.code;
   return identity;
 }
 
@@ -251,7 +256,11 @@ HandshakeResult client_handshake(FrameStream& stream, const Self& self, int rank
   }
   const Digest their_public_key = parse<Challenge>(challenge).public_key;
 
-  Response response{self.size, protector.number(), clipped(self.identity), {}};
+  Response response{self.size,
+                    protector.number(),
+                    static_cast<std::uint8_t>(self.identity.refused),
+                    clipped(self.identity),
+                    {}};
   response.proof = self.key.hmac(transcript("connects", hello, challenge, payload_of(response)));
   talk.send(FrameKind::response, payload_of(response));
 
@@ -263,8 +272,9 @@ HandshakeResult client_handshake(FrameStream& stream, const Self& self, int rank
     const bool proved =
         rejected.proof &&
         equal(*rejected.proof,
-              self.key.hmac(transcript("rejects", hello, challenge, bytes_of(reason))));
-    throw Mismatch(reason, proved);
+              self.key.hmac(transcript("rejects", hello, challenge,
+                                       bytes_of(reason + static_cast<char>(rejected.code)))));
+    throw Mismatch(reason, proved, -1, proved ? rejected.code : Exit::failed);
   }
   const Digest proof = std::exchange(accept.proof, Digest{});
   if (!equal(proof, self.key.hmac(transcript("listens", hello, challenge, payload_of(accept)))))
@@ -282,9 +292,10 @@ HandshakeResult server_handshake(FrameStream& stream, const Self& self,
   Talk talk(stream, deadline);
   Protector protector(self, stream);
   std::function<Digest(const std::string&)> prove;  // Set once the other has proved itself.
-  const auto turn_away = [&](const std::string& message, bool fatal, int rank = -1) {
-    talk.reject(message, prove);
-    return Mismatch(message, fatal, rank);
+  const auto turn_away = [&](const std::string& message, bool fatal, int rank = -1,
+                             Exit code = Exit::failed) {
+    talk.reject(message, code, prove);
+    return Mismatch(message, fatal, rank, code);
   };
   const Bytes hello_bytes = talk.receive(FrameKind::hello);
   const auto hello = parse<Hello>(hello_bytes);
@@ -298,8 +309,8 @@ HandshakeResult server_handshake(FrameStream& stream, const Self& self,
   if (!equal(proof,
              self.key.hmac(transcript("connects", hello_bytes, challenge, payload_of(response)))))
     throw turn_away(different_keys(them, us), false);
-  prove = [&](const std::string& reason) {
-    return self.key.hmac(transcript("rejects", hello_bytes, challenge, bytes_of(reason)));
+  prove = [&](const std::string& reason_and_code) {
+    return self.key.hmac(transcript("rejects", hello_bytes, challenge, bytes_of(reason_and_code)));
   };
   if (response.identity.job != clipped(self.identity).job)
     throw turn_away(them + " is of job '" + response.identity.job + "', " + us + " of job '" +
@@ -311,7 +322,8 @@ HandshakeResult server_handshake(FrameStream& stream, const Self& self,
                         same_nodefile,
                     true);
   const std::string differs = difference(them, response, us, self, protector.protection());
-  if (!differs.empty()) throw turn_away(differs, true, hello.rank);
+  if (!differs.empty())
+    throw turn_away(differs, true, hello.rank, code_of(response.refused, self.identity.refused));
   try {
     welcome(hello.rank);
   } catch (const Mismatch& mismatch) {

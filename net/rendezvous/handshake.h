@@ -29,14 +29,15 @@ struct Identity {
   std::string job;  ///< Tells runs apart that share machines and ports.
   Fingerprint model;
   Fingerprint data;
-  Fingerprint settings;  ///< Mode, shards, optimiser, batch, seed, ..., with ", " between them.
-  Fingerprint start;     ///< Weights and running statistics of the first step; the optimiser
-                         ///< begins with zeros.
+  Fingerprint settings;     ///< Mode, shards, optimiser, batch, seed, ..., with ", " between them.
+  Fingerprint start;        ///< Weights and running statistics of the first step; the optimiser
+                            ///< begins with zeros.
+  Exit refused = Exit::ok;  ///< The exit code of a rank that cannot start; ok: it can.
 };
 
 /// The identity that a rank sends in place of its own if it cannot start (Mesh::tell_cannot_start);
-/// `reason` is for the peers' messages.
-Identity refusal(const std::string& job, const std::string& reason);
+/// `reason` is for the peers, which end with it.
+Identity refusal(const std::string& job, const AbortReason& reason);
 
 /// Another rank's clock against this one's: theirs = ours + offset, wrong by at most `error`.
 struct ClockOffset {
@@ -62,11 +63,12 @@ struct HandshakeResult {
 };
 
 /// The two ranks do not belong together. `fatal`: the other one proved that it is of this run, so
-/// that the run cannot work; otherwise it is a stranger.
+/// that the run cannot work; otherwise it is a stranger. The code is that of a rank which cannot
+/// start, where that is why.
 class Mismatch : public Error {
  public:
-  Mismatch(const std::string& message, bool fatal, int rank = -1)
-      : Error(message), fatal(fatal), rank(rank) {}
+  Mismatch(const std::string& message, bool fatal, int rank = -1, Exit code = Exit::failed)
+      : Error(message, code), fatal(fatal), rank(rank) {}
   bool fatal;
   int rank;  ///< The other's, if it connected and has proved it; -1: not known.
 };

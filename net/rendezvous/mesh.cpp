@@ -54,12 +54,12 @@ Mesh Mesh::join(MeshSpec spec, Listener listener) {
   return mesh;
 }
 
-void Mesh::tell_cannot_start(const MeshSpec& spec, const std::string& reason) noexcept {
+void Mesh::tell_cannot_start(const MeshSpec& spec, const AbortReason& reason) noexcept {
   try {
     const auto limit = std::min(refusal_limit, spec.timeout);
     if (spec.log)
       spec.log("cannot start, and tells the others, for at most " +
-               std::to_string(limit.count() / 1000) + " s: " + reason);
+               std::to_string(limit.count() / 1000) + " s: " + reason.text);
     Listener none;
     tell_refusal(spec, reason, spec.topology.peers_of(spec.rank), none, Clock::now() + limit);
   } catch (...) {  // There is no memory for it; the peers will notice that nobody comes.

@@ -48,7 +48,7 @@ class Mesh {
   /// Tells every peer that comes within a quarter of a minute why this rank cannot start and so
   /// cannot join, so that peers need not wait for it. It says so first, by spec.log. `spec` must
   /// have topology, rank, addresses, job and key. Throws nothing.
-  static void tell_cannot_start(const MeshSpec& spec, const std::string& reason) noexcept;
+  static void tell_cannot_start(const MeshSpec& spec, const AbortReason& reason) noexcept;
 
   int rank() const { return rank_; }
   const Topology& topology() const { return topology_; }

@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds one_handshake{1000};
 constexpr milliseconds pause{50};
 
-Self self_of(const MeshSpec& spec, const std::string& reason) {
+Self self_of(const MeshSpec& spec, const AbortReason& reason) {
   Self self;
   self.rank = spec.rank;
   self.size = spec.topology.size;
@@ -77,7 +77,7 @@ void answer(const MeshSpec& spec, const Self& self, std::set<int> ranks, Listene
 
 }  // namespace
 
-void tell_refusal(const MeshSpec& spec, const std::string& reason, const std::vector<int>& peers,
+void tell_refusal(const MeshSpec& spec, const AbortReason& reason, const std::vector<int>& peers,
                   Listener& listener, Deadline deadline) noexcept {
   std::vector<std::thread> telling;
   try {

@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds refusal_limit{15000};
 /// of `peers` have been told or the deadline has passed. It listens on `listener`, or, where that
 /// is empty, on the rank's address. A peer that cannot be told notices that nobody comes. Throws
 /// nothing.
-void tell_refusal(const MeshSpec& spec, const std::string& reason, const std::vector<int>& peers,
+void tell_refusal(const MeshSpec& spec, const AbortReason& reason, const std::vector<int>& peers,
                   Listener& listener, Deadline deadline) noexcept;
 
 }  // namespace duplex::net

@@ -68,7 +68,7 @@ void Rendezvous::tell_unlinked(const std::exception_ptr& failure) {
   if (!told)
     log("cannot take part, and tells the others, for at most " + seconds_text(limit) + ": " +
         reason.text);
-  tell_refusal(spec_, reason.text, peers, listener_, std::min(deadline_, Clock::now() + limit));
+  tell_refusal(spec_, reason, peers, listener_, std::min(deadline_, Clock::now() + limit));
 }
 
 }  // namespace duplex::net

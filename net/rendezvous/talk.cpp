@@ -11,16 +11,18 @@ namespace {
 
 constexpr std::uint64_t payload_limit = 8192;
 
-/// The reason, and behind it the proof, if there is one.
+/// The reason, and behind it the code and the proof, if they are there.
 Rejected rejected(const std::vector<std::uint8_t>& payload) {
   PayloadReader reader(payload.data(), payload.size());
   std::string reason;
   reader.text(reason);
-  if (reader.left() == 0) return {reason, {}};
+  if (reader.left() == 0) return {reason, Exit::failed, {}};
+  std::uint8_t code = 0;
   Digest proof{};
+  reader.number(code);
   reader.raw(proof);
   reader.done();
-  return {reason, proof};
+  return {reason, code >= 1 && code <= 4 ? static_cast<Exit>(code) : Exit::failed, proof};
 }
 
 }  // namespace
@@ -63,12 +65,16 @@ std::vector<std::uint8_t> Talk::receive(FrameKind kind, std::uint64_t step) {
   return payload;
 }
 
-void Talk::reject(std::string reason, const std::function<Digest(const std::string&)>& prove) {
+void Talk::reject(std::string reason, Exit code,
+                  const std::function<Digest(const std::string&)>& prove) {
   reason.resize(std::min<std::size_t>(reason.size(), PayloadReader::text_limit));
   reason = printable(reason);
   PayloadWriter writer;
   writer.text(reason);
-  if (prove) writer.raw(prove(reason));
+  if (prove) {
+    writer.number(static_cast<std::uint8_t>(code));
+    writer.raw(prove(reason + static_cast<char>(code)));
+  }
   try {
     send(FrameKind::reject, writer.take());
   } catch (const NetworkError&) {

@@ -36,8 +36,8 @@ Message parse(const std::vector<std::uint8_t>& payload) {
 /// A `reject` has come. Only its proof can show that it is of a rank of this run.
 class Rejected : public Error {
  public:
-  Rejected(const std::string& reason, const std::optional<Digest>& proof)
-      : Error(reason), proof(proof) {}
+  Rejected(const std::string& reason, Exit code, const std::optional<Digest>& proof)
+      : Error(reason, code), proof(proof) {}
   std::optional<Digest> proof;  ///< None: the peer could not give one.
 };
 
@@ -52,9 +52,11 @@ class Talk {
   /// Returns the next frame's payload. Throws ProtocolError if it is not of `kind` and `step`,
   /// Rejected if it is a `reject`, and Mismatch if it is of another version of the protocol.
   std::vector<std::uint8_t> receive(FrameKind kind, std::uint64_t step = 0);
-  /// Tells the peer why it is turned away, with a proof that `prove` makes of the reason; empty:
-  /// without one. The peer may be gone; telling it is a courtesy.
-  void reject(std::string reason, const std::function<Digest(const std::string&)>& prove = {});
+  /// Tells the peer why it is turned away, with the code to end with and a proof that `prove` makes
+  /// of the reason and, behind it, the code's byte; empty: without both. The peer may be gone;
+  /// telling it is a courtesy.
+  void reject(std::string reason, Exit code = Exit::failed,
+              const std::function<Digest(const std::string&)>& prove = {});
   /// Takes the records of all frames so far, with that rank as the peer.
   std::vector<FrameRecord> frames(int rank);
 

@@ -84,7 +84,7 @@ struct RawSelf {
   std::string job = "test", model = "model", data = "data", settings = "settings", start = "start";
   Key key;
   std::uint16_t version = 4;
-  std::uint8_t protection = 0;
+  std::uint8_t protection = 0, refused = 0;
 };
 
 inline std::string raw_text(const Bytes& payload, std::size_t at = 0) {
@@ -116,6 +116,7 @@ inline std::string raw_handshake(Socket& socket, const RawSelf& self) {
   response.kind = 3;
   put(response.payload, self.size);
   put(response.payload, self.protection);
+  put(response.payload, self.refused);
   put_text(response.payload, self.job);
   for (const std::string* text : {&self.model, &self.data, &self.settings, &self.start}) {
     put_text(response.payload, *text);

@@ -90,6 +90,7 @@ TEST(Handshake, AReplayedResponseProvesNothing) {
     if (!replay) {
       put(response.payload, std::int32_t{2});
       put(response.payload, std::uint8_t{0});
+      put(response.payload, std::uint8_t{0});
       for (const char* text : {"test"}) put_text(response.payload, text);
       for (const char* text : {"model", "data", "settings", "start"}) {
         put_text(response.payload, text);
@@ -263,6 +264,36 @@ TEST(Handshake, AnotherVersionIsNamed) {
   EXPECT_EQ(zero.join(1), "");
   zero.wait();
   EXPECT_TRUE(zero.outcome.ok) << "one stranger's version ended the run: " << zero.outcome.message;
+}
+
+/// A rank that ends since another was lost must not make those that it tells end as if they had
+/// failed: they would not be started again.
+TEST(Handshake, ARankThatCannotStartSaysWithWhatCodeItEnds) {
+  for (const Exit code : {Exit::peer_lost, Exit::failed}) {
+    RankZero zero(2);
+    MeshSpec one = zero.spec;
+    one.rank = 1;
+    Mesh::tell_cannot_start(one, {"rank 7 is lost", code});
+    zero.wait();
+    EXPECT_EQ(zero.outcome.code, code);
+    expect_in(zero.outcome.message, {"rank 1 (127.0.0.1:", "cannot start: rank 7 is lost"});
+
+    // The listening side tells the one that connects.
+    Listener listener = Listener::open({"127.0.0.1", 0});
+    MeshSpec two = zero.spec;
+    two.addresses[0].port = listener.port();
+    listener = Listener();
+    std::thread telling([&] { Mesh::tell_cannot_start(two, {"rank 7 is lost", code}); });
+    one.addresses = two.addresses;
+    try {
+      Mesh::join(one);
+      ADD_FAILURE() << "it got in";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code, code) << error.what();
+      expect_in(error.what(), {"cannot start: rank 7 is lost"});
+    }
+    telling.join();
+  }
 }
 
 }  // namespace

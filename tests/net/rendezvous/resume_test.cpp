@@ -17,9 +17,11 @@ std::vector<std::string> agreed(ServerMode server, const std::vector<ResumeOffer
     std::string& result = results[static_cast<std::size_t>(rank)];
     Mesh mesh = Mesh::join(std::move(spec), std::move(listener));
     try {
-      const auto step =
+      const auto point =
           agree_to_begin(mesh, offers[static_cast<std::size_t>(rank)], milliseconds(20000));
-      result = step ? std::to_string(*step) : "begins";
+      result = point ? std::to_string(point->steps) : "begins";
+      if (point && point->ranks != offers.size())
+        result += " by " + std::to_string(point->ranks) + ", " + std::to_string(point->samples);
     } catch (const Error& error) {
       result = error.what();
     }
@@ -34,8 +36,11 @@ std::vector<std::string> agreed(ServerMode server, const std::vector<ResumeOffer
   return results;
 }
 
-ResumeOffer offer(std::vector<std::uint64_t> steps, bool complete = true) {
-  return {std::move(steps), complete, false, false};
+/// Checkpoints of so many steps by three ranks.
+ResumeOffer offer(const std::vector<std::uint64_t>& steps, bool complete = true) {
+  ResumeOffer offer{{}, complete, false, false};
+  for (const std::uint64_t each : steps) offer.points.push_back({each, 10 * each, 3});
+  return offer;
 }
 
 const ResumeOffer any{{}, false, true, false}, never{{}, false, false, true};
@@ -50,6 +55,14 @@ TEST(Resume, TheNewestThatAllHave) {
     EXPECT_EQ(agreed(server, {offer({12, 8, 4}), offer({8, 4}), offer({12, 8})}), three("8"));
     EXPECT_EQ(agreed(server, {offer({9, 4}), offer({10, 9, 4}, false), any}), three("9"));
   }
+}
+
+TEST(Resume, ACheckpointByAnotherNumberOfRanksIsAnother) {
+  ResumeOffer more = offer({4});
+  more.points.insert(more.points.begin(), {8, 160, 4});
+  EXPECT_EQ(agreed(ServerMode::distributed, {more, more, more}), three("8 by 4, 160"));
+  EXPECT_EQ(agreed(ServerMode::distributed, {more, offer({8, 4}), more}), three("4"));
+  EXPECT_EQ(agreed(ServerMode::central, {more, any, more}), three("8 by 4, 160"));
 }
 
 TEST(Resume, WithoutAnyTheTrainingBegins) {
