@@ -104,7 +104,8 @@ int simulate(int argc, const char* const* argv) {
   if (flags.writes()) {
     writer.emplace(flags.logdir, flags.config(scenario, spec.topology), scenario, flags.parallel,
                    spec, flags.records);
-    recorder.emplace(writer->ledgers(), flags.trace ? flags.trace_steps : 0);
+    recorder.emplace(writer->ledgers(), flags.ledger, flags.trace ? flags.trace_steps : 0,
+                     [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); });
   }
   const std::int64_t from = clock_ns();
   const Outcome outcome = simulation::simulate(spec, recorder ? &*recorder : nullptr);

@@ -24,6 +24,10 @@ bool is_paced(const ExchangeSpec& spec) {
   return spec.sync != Sync::none && !spec.semaphore && spec.overlap && spec.shards == Shards::even;
 }
 
+LedgerSpec ledger_spec(const ExchangeSpec& spec, int rank, const CoordinatorTime& time) {
+  return {rank, time, spec.ledger, spec.ledger_frames, spec.first_step, spec.trace_steps, spec.log};
+}
+
 }  // namespace
 
 Fingerprint fingerprint_of(const std::string& text, const std::vector<Span>& spans) {
@@ -39,7 +43,7 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
       topology_(mesh.topology()),
       rank_(mesh.rank()),
       map_(topology_.shard_map(counts_of(spans_), spec_.shards, spec_.chunk_bytes)),
-      ledger_(rank_, mesh.coordinator_time(), spec_.ledger_path),
+      ledger_(ledger_spec(spec_, rank_, mesh.coordinator_time())),
       trace_(spec_.trace_steps),
       progress_(rank_, topology_.size),
       peers_(rank_, topology_.size),
@@ -127,7 +131,7 @@ void ParameterExchange::await(std::size_t p) {
     name_owner(p, Clock::now() - begin);
   }
   const std::int64_t to = clock_ns();
-  ledger_.waited({from, to});
+  ledger_.waited({from, to}, incoming_.due_step(map_.first(p)));
   note(TraceEvent::Kind::wait, static_cast<std::uint32_t>(p), 0, from, to);
   peers_.check();
 }

@@ -91,8 +91,8 @@ void ParameterExchange::wait_for_goodbyes() {
 /// The frames of the trace come from the ledger.
 std::vector<TraceEvent> ParameterExchange::trace() {
   std::vector<TraceEvent> events = trace_.events();
-  ledger_.flush(true);
-  const std::vector<TraceEvent> frames = trace_of(ledger_.records(), spec_.trace_steps);
+  ledger_.flush();
+  const std::vector<TraceEvent> frames = ledger_.traced();
   events.insert(events.end(), frames.begin(), frames.end());
   return events;
 }

@@ -11,6 +11,7 @@
 #include "core/optimiser.h"
 #include "net/connection/receive_window.h"
 #include "net/exchange/checkpoint_calls.h"
+#include "net/ledger/ledger.h"
 #include "net/store/store.h"
 #include "net/topology/shard_map.h"
 
@@ -54,7 +55,8 @@ struct ExchangeSpec {
   /// The timeout of every wait: for weights, for a gradient, for a frame to get through, for a
   /// heartbeat.
   std::chrono::milliseconds timeout{60000};
-  std::string ledger_path;                      ///< Path of the ledger's CSV; empty: none.
+  LedgerPaths ledger;                           ///< Where the ledger's files lie.
+  FrameSample ledger_frames;                    ///< The frames that the first of them has.
   std::function<void(const std::string&)> log;  ///< Takes a line for the user; may be empty.
 };
 

@@ -1,13 +1,14 @@
-// A row of ledger-RANK.csv, as it is written and read.
+// Rows of ledger-RANK.csv and traffic-RANK.csv, as they are written and read.
 #pragma once
 #include <cstdint>
 #include <string>
 
 #include "core/files/csv.h"
+#include "net/ledger/traffic.h"
 
 namespace duplex::net {
 
-/// Times are nanoseconds in the coordinator's time.
+/// A frame. Times are nanoseconds in the coordinator's time.
 struct LedgerRow {
   std::int32_t rank = 0;  ///< Whose ledger it is.
   bool sent = false;      ///< By this rank; else received.
@@ -32,6 +33,19 @@ void describe(Fields& f, LedgerRow& r) {
   f.integer("queued_ns", r.queued_ns);
   f.integer("first_ns", r.first_ns);
   f.integer("last_ns", r.last_ns);
+}
+
+/// A row of traffic-RANK.csv: a step, or a part of one; the parts of a step add up.
+template <class Fields>
+void describe(Fields& f, StepTraffic& r) {
+  f.integer("step", r.step);
+  f.integer("bytes_sent", r.sent);
+  f.integer("bytes_received", r.received);
+  f.integer("sending_ns", r.sending_ns);
+  f.integer("receiving_ns", r.receiving_ns);
+  f.integer("wire_ns", r.wire_ns);
+  f.integer("exposed_ns", r.exposed_ns);
+  f.integer("waited_ns", r.waited_ns);
 }
 
 }  // namespace duplex::net

@@ -26,28 +26,19 @@ std::uint64_t TraceEvent::round() const {
   return travels ? std::max<std::uint64_t>(net::round_of(frame, step), 1) : step + 1;
 }
 
-std::vector<TraceEvent> trace_of(const std::vector<FrameRecord>& records, std::uint64_t steps) {
-  std::uint64_t newest = 0;
-  std::vector<TraceEvent> frames;
-  for (const FrameRecord& record : records) {
-    if (!is_data(record.kind)) continue;
-    TraceEvent event;
-    event.kind = record.sent ? TraceEvent::Kind::sent : TraceEvent::Kind::received;
-    event.frame = record.kind;
-    event.peer = record.peer;
-    event.parameter = record.parameter;
-    event.chunk = record.chunk;
-    event.step = record.step;
-    event.bytes = record.bytes;
-    event.queued = record.queued;
-    event.from = record.first;
-    event.to = record.last;
-    newest = std::max(newest, event.round());
-    frames.push_back(event);
-  }
-  const auto old = [&](const TraceEvent& event) { return event.round() + steps <= newest; };
-  frames.erase(std::remove_if(frames.begin(), frames.end(), old), frames.end());
-  return frames;
+TraceEvent event_of(const FrameRecord& record) {
+  TraceEvent event;
+  event.kind = record.sent ? TraceEvent::Kind::sent : TraceEvent::Kind::received;
+  event.frame = record.kind;
+  event.peer = record.peer;
+  event.parameter = record.parameter;
+  event.chunk = record.chunk;
+  event.step = record.step;
+  event.bytes = record.bytes;
+  event.queued = record.queued;
+  event.from = record.first;
+  event.to = record.last;
+  return event;
 }
 
 std::string encode(const std::vector<TraceEvent>& events) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "net/ledger/ledger.h"
+#include "net/ledger/frame_record.h"
 
 namespace duplex::net {
 
@@ -37,8 +37,8 @@ struct TraceEvent {
   std::uint64_t round() const;
 };
 
-/// The frames of weights and gradients of the last `steps` rounds.
-std::vector<TraceEvent> trace_of(const std::vector<FrameRecord>& records, std::uint64_t steps);
+/// A frame of weights or of a gradient.
+TraceEvent event_of(const FrameRecord& record);
 
 /// Encodes events for a report. decode_trace throws ProtocolError for bytes that encode cannot have
 /// made, since a peer may have sent them.

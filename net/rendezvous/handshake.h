@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "net/ledger/ledger.h"
+#include "net/ledger/frame_record.h"
 #include "net/rendezvous/key.h"
 #include "net/wire/frame_stream.h"
 

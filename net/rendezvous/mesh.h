@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "net/ledger/ledger.h"
+#include "net/ledger/frame_record.h"
 #include "net/rendezvous/handshake.h"
 #include "net/topology/topology.h"
 #include "net/wire/frame_stream.h"

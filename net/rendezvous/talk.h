@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "net/crypto/digest.h"
-#include "net/ledger/ledger.h"
+#include "net/ledger/frame_record.h"
 #include "net/wire/frame.h"
 #include "net/wire/frame_stream.h"
 

@@ -51,6 +51,7 @@ TEST(RunDirectoryPage, HasEveryKeyAndColumnAndNoOther) {
   EXPECT_EQ(table_of("## accuracy.csv"), columns_of<AccuracyRow>());
   EXPECT_EQ(table_of("## staleness-RANK.csv"), columns_of<StalenessRow>());
   EXPECT_EQ(table_of("## ledger-RANK.csv"), columns_of<net::LedgerRow>());
+  EXPECT_EQ(table_of("## traffic-RANK.csv"), columns_of<net::StepTraffic>());
   std::ifstream page("docs/run-directory.md");
   const std::string text((std::istreambuf_iterator<char>(page)), {});
   EXPECT_NE(text.find("says `version` " + std::to_string(run_files_version)), std::string::npos);

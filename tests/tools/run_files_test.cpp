@@ -199,6 +199,7 @@ TEST(RunFiles, HaveRowsThatAreReadAsTheyAreWritten) {
   expect_rows<AccuracyRow>("101,102.125,103,104.125,105.125,106.125");
   expect_rows<StalenessRow>("101,102,103.125,104");
   expect_rows<net::LedgerRow>("101,sent,102,text 103,104,105,106,107,108,109,110");
+  expect_rows<net::StepTraffic>("101,102,103,104,105,106,107,108");
 
   const TemporaryFolder folder;
   StepMetrics without;

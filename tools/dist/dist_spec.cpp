@@ -20,6 +20,7 @@ net::ExchangeSpec DistSpec::exchange() const {
   spec.overlap = parallel.overlap;
   spec.semaphore = parallel.semaphore;
   spec.trace_steps = trace_steps;
+  spec.ledger_frames = ledger;
   spec.optimiser = training.optimiser;
   spec.rate = training.rate;
   spec.timeout = mesh.timeout;

@@ -15,6 +15,7 @@ struct DistSpec {
   ParallelSpec parallel;
   net::MeshSpec mesh;             ///< Without the fingerprints, which the rank fills in.
   std::uint64_t trace_steps = 0;  ///< The last steps that trace.json shows; 0: no trace.
+  net::FrameSample ledger;        ///< The frames that ledger-RANK.csv has.
 
   int rank() const { return mesh.rank; }
   /// Everything beside model and data that all ranks must agree on.
@@ -23,7 +24,7 @@ struct DistSpec {
   datasets::Share share_of(int rank) const;
   /// Samples that all workers together take in a step.
   std::uint64_t step_samples() const;
-  /// Returns the specification of the exchange; its ledger has no file yet.
+  /// Returns the specification of the exchange; its ledger has no files yet.
   net::ExchangeSpec exchange() const;
 };
 

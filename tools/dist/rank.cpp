@@ -34,7 +34,8 @@ Rank::Rank(DistSpec spec)
   spec_.mesh.identity = identity(fill_host_parameters());
   if (trains()) prepare_network();
   std::vector<std::string> claims{ledger_file(spec_.rank())};
-  std::vector<std::string> later{rank_file(spec_.rank()), staleness_file(spec_.rank())};
+  std::vector<std::string> later{traffic_file(spec_.rank()), rank_file(spec_.rank()),
+                                 staleness_file(spec_.rank())};
   if (trains() && leads()) {
     claims.emplace_back(config_file);
     later.insert(later.end(), {metrics_file, accuracy_file, checkpoint_file, summary_file});
@@ -123,7 +124,8 @@ void Rank::write_config() const {
 int Rank::run() {
   spec_.mesh.log(device_line());
   net::ExchangeSpec exchange = spec_.exchange();
-  exchange.ledger_path = directory_->file(ledger_file(spec_.rank()));
+  exchange.ledger = {directory_->file(ledger_file(spec_.rank())),
+                     directory_->file(traffic_file(spec_.rank()))};
   net::Mesh mesh = net::Mesh::join(spec_.mesh);
   from_ = go_on(mesh, exchange);
   if (trains() && leads()) write_config();  // A run whose ranks never met leaves nothing.
@@ -253,6 +255,7 @@ RunSummary Rank::summary_of(const net::ParameterExchange& wire) const {
   summary.command = command;
   summary.rank = spec_.rank();
   summary.traffic = wire.traffic();
+  summary.ledger = wire.ledger().kept();
   summary.connections = wire.connections();
   if (checkpoints_) summary.bytes_before = checkpoints_->bytes_before();
   summary.peak_memory_bytes = peak_memory_bytes();

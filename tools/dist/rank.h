@@ -41,6 +41,7 @@ class Rank {
   void write_config() const;
 
   net::ResumePoint go_on(net::Mesh& mesh, net::ExchangeSpec& exchange);
+  void set_ledger_aside() const;
   int stopped();
   int serve(net::ParameterExchange& wire);
   int train_rank(net::ParameterExchange& wire);

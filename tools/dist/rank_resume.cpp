@@ -34,7 +34,7 @@ net::ResumePoint Rank::go_on(net::Mesh& mesh, net::ExchangeSpec& exchange) {
   if (!found) {
     spec_.mesh.log("there is no checkpoint yet: the training begins");
     checkpoints_->begin_anew();
-    directory_->set_aside(ledger_file(spec_.rank()));
+    set_ledger_aside();
     if (trains() && leads())
       for (const char* file : {metrics_file, accuracy_file}) directory_->set_aside(file);
     return {};
@@ -55,10 +55,15 @@ net::ResumePoint Rank::go_on(net::Mesh& mesh, net::ExchangeSpec& exchange) {
               " images from here on";
   }
   spec_.mesh.log(line);
-  directory_->set_aside(ledger_file(spec_.rank()));
+  set_ledger_aside();
   directory_->remove(rank_file(spec_.rank()));  // The run has not ended any more.
   if (trains() && leads()) directory_->remove(summary_file);
   return *found;
+}
+
+void Rank::set_ledger_aside() const {
+  directory_->set_aside(ledger_file(spec_.rank()));
+  directory_->set_aside(traffic_file(spec_.rank()));
 }
 
 /// A signal has ended the training with a checkpoint. Returns the exit code.

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/files/output_file.h"
 #include "tools/flags/command_line.h"
+#include "tools/flags/ledger_flag.h"
 #include "tools/flags/parallel_flags.h"
 #include "tools/launch/rank_source.h"
 
@@ -32,6 +33,7 @@ void DistFlags::add_to(CLI::App& app) {
       "wire (rank 0 writes it; ui.perfetto.dev shows it)");
   app.add_option("--trace-steps", trace_steps, "number of steps that --trace shows (default 10)")
       ->check(between(1, 100));
+  add_ledger_flag(app, ledger);
   wire.add_to(app);
 }
 
@@ -65,6 +67,7 @@ DistSpec DistFlags::spec() const {
   spec.training = training.spec;
   spec.parallel = parallel;
   spec.trace_steps = trace ? trace_steps : 0;
+  spec.ledger = ledger;
   net::MeshSpec& mesh = spec.mesh;
   mesh.addresses = addresses;
   mesh.topology = parallel.topology(static_cast<int>(addresses.size()));

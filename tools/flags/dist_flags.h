@@ -22,6 +22,7 @@ struct DistFlags {
                                         ///< process.
   std::uint64_t trace_steps = 10;
   bool trace = false;
+  net::FrameSample ledger;
 
   void add_to(CLI::App& app);
   /// Call it after parsing: checks what CLI11 cannot, and finds rank and addresses. Throws

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "tools/flags/command_line.h"
+#include "tools/flags/ledger_flag.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/parallel_flags.h"
 #include "tools/run_directory/run_files.h"
@@ -88,6 +89,7 @@ void SimulateFlags::add_to(CLI::App& app) {
   app.add_option("--logdir", logdir, "write the run directory that dist would");
   app.add_option("--records", records, "ranks whose ledgers and trace are kept (default 32)")
       ->check(between(1, 8192));
+  add_ledger_flag(app, ledger);
   app.add_flag("--trace", trace, "write trace.json, as dist does");
   app.add_option("--trace-steps", trace_steps, "number of steps that --trace shows (default 10)")
       ->check(between(1, 100));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "net/ledger/sampled_steps.h"
 #include "tools/scenario/scenario.h"
 #include "tools/setup/model_spec.h"
 
@@ -29,6 +30,7 @@ struct SimulateFlags {
   std::optional<double> resolution;
   std::vector<std::string> slow, links, lose;
   bool trace = false;
+  net::FrameSample ledger;
 
   void add_to(CLI::App& app);
   /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).

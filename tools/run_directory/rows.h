@@ -1,5 +1,5 @@
-// Rows of the CSV files of a run directory; those of ledger-RANK.csv are in
-// net/ledger/ledger_row.h.
+// Rows of the CSV files of a run directory; those of ledger-RANK.csv and
+// traffic-RANK.csv are in net/ledger/ledger_row.h.
 #pragma once
 #include <cstdint>
 #include <optional>

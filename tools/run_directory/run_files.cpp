@@ -72,8 +72,8 @@ bool is_run_file(const std::string& name) {
                             trace_file, checkpoint_file, checkpoints_folder})
     if (name == whole) return true;
   for (const auto& [begin, end] :
-       {std::pair("rank-", ".json"), std::pair("ledger-", ".csv"), std::pair("staleness-", ".csv"),
-        std::pair("transport-", ".json")}) {
+       {std::pair("rank-", ".json"), std::pair("ledger-", ".csv"), std::pair("traffic-", ".csv"),
+        std::pair("staleness-", ".csv"), std::pair("transport-", ".json")}) {
     const std::string first = begin, last = end;
     if (name.size() > first.size() + last.size() && name.rfind(first, 0) == 0 &&
         name.compare(name.size() - last.size(), last.size(), last) == 0)
@@ -87,6 +87,9 @@ std::string rank_file(int rank) {
 }
 std::string ledger_file(int rank) {
   return numbered("ledger-", rank, ".csv");
+}
+std::string traffic_file(int rank) {
+  return numbered("traffic-", rank, ".csv");
 }
 std::string staleness_file(int rank) {
   return numbered("staleness-", rank, ".csv");

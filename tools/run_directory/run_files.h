@@ -21,6 +21,7 @@ constexpr const char* checkpoint_file = "checkpoint.safetensors";
 constexpr const char* checkpoints_folder = "checkpoints";
 std::string rank_file(int rank);
 std::string ledger_file(int rank);
+std::string traffic_file(int rank);
 std::string staleness_file(int rank);
 std::string transport_file(const std::string& role);
 

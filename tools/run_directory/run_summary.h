@@ -45,6 +45,7 @@ struct RunSummary {
   std::optional<int> workers;
   std::optional<RankMode> mode;
   std::optional<net::TrafficSummary> traffic;  ///< None: local's.
+  std::optional<net::FramesKept> ledger;       ///< What its file has. None: local's, an old one.
   net::FrameBytes bytes_before;  ///< Those of earlier parts of a training that went on.
   std::optional<std::vector<net::ConnectionBytes>> connections;
   std::optional<std::int64_t> peak_memory_bytes;

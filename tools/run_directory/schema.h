@@ -118,6 +118,18 @@ void describe(Fields& f, net::TrafficSummary& t) {
 }
 
 template <class Fields>
+void describe(Fields& f, net::SampledStretch& s) {
+  f.field("from", s.from);
+  f.field("every", s.every);
+}
+
+template <class Fields>
+void describe(Fields& f, net::FramesKept& k) {
+  f.field("frames", k.text);
+  f.field("steps", k.stretches);
+}
+
+template <class Fields>
 void describe(Fields& f, net::ConnectionBytes& c) {
   f.field("peer", c.peer);
   f.later("protection", c.protection);
@@ -153,6 +165,7 @@ void describe(Fields& f, RunSummary& s) {
   if (s.rank) {  // Every rank of several has traffic.
     if (!s.traffic) s.traffic.emplace();
     f.field("traffic", *s.traffic);
+    f.optional("ledger", s.ledger);
     f.unless_zero("sent_before", s.bytes_before.sent);
     f.unless_zero("received_before", s.bytes_before.received);
   }

@@ -18,7 +18,7 @@ RunWriter::RunWriter(const std::string& logdir, RunConfig config, const Scenario
       spec_(spec),
       directory_(logdir, config_.command, config_.network, {config_file}) {
   for (int rank = 0; rank < std::min(records, spec.topology.size); ++rank)
-    ledgers_.push_back(directory_.file(ledger_file(rank)));
+    ledgers_.push_back({directory_.file(ledger_file(rank)), directory_.file(traffic_file(rank))});
 }
 
 void RunWriter::write(const simulation::Outcome& outcome,
@@ -60,6 +60,7 @@ RunSummary RunWriter::summary_of(int rank, const simulation::Outcome& outcome,
   summary.workers = static_cast<int>(spec_.part.size());
   summary.mode = RankMode{spec_.topology.size, parallel_.server, parallel_.sync, true};
   summary.traffic = recorder.ledger(rank).summary(elements * sizeof(float));
+  summary.ledger = recorder.ledger(rank).kept();
   summary.trained = outcome.trained;
   if (outcome.lost.empty()) summary.speedup = speedup_of(spec_, outcome, scenario_.costs.grad);
   if (spec_.sync == net::Sync::none) summary.lost = outcome.lost;

@@ -21,7 +21,7 @@ class RunWriter {
             const ParallelSpec& parallel, const simulation::Spec& spec, int records);
 
   /// Paths for the recorder to write ledgers to, by rank.
-  const std::vector<std::string>& ledgers() const { return ledgers_; }
+  const std::vector<net::LedgerPaths>& ledgers() const { return ledgers_; }
   const RunDirectory& directory() const { return directory_; }
 
   /// Writes all files but the trace.
@@ -37,7 +37,7 @@ class RunWriter {
   const ParallelSpec& parallel_;
   const simulation::Spec& spec_;
   RunDirectory directory_;
-  std::vector<std::string> ledgers_;
+  std::vector<net::LedgerPaths> ledgers_;
 };
 
 }  // namespace duplex::tools

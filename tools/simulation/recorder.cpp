@@ -7,10 +7,18 @@ constexpr std::size_t flush_after = 1024;  ///< Frames.
 
 }  // namespace
 
-Recorder::Recorder(const std::vector<std::string>& paths, std::uint64_t trace_steps)
+Recorder::Recorder(const std::vector<net::LedgerPaths>& paths, const net::FrameSample& sample,
+                   std::uint64_t trace_steps, const std::function<void(const std::string&)>& log)
     : trace_steps_(trace_steps) {
-  for (std::size_t rank = 0; rank < paths.size(); ++rank)
-    ranks_.push_back(std::make_unique<Rank>(static_cast<int>(rank), paths[rank], trace_steps));
+  for (std::size_t rank = 0; rank < paths.size(); ++rank) {
+    net::LedgerSpec spec;
+    spec.rank = static_cast<int>(rank);
+    spec.paths = paths[rank];
+    spec.sample = sample;
+    spec.trace_steps = trace_steps;
+    spec.log = log;
+    ranks_.push_back(std::make_unique<Rank>(spec));
+  }
 }
 
 void Recorder::frame(int rank, const net::FrameRecord& record) {
@@ -18,11 +26,11 @@ void Recorder::frame(int rank, const net::FrameRecord& record) {
   kept.lane.add(record);
   if (++kept.unflushed < flush_after) return;
   kept.unflushed = 0;
-  kept.ledger.flush(true);
+  kept.ledger.flush();
 }
 
-void Recorder::waited(int rank, const net::Interval& interval) {
-  ranks_[static_cast<std::size_t>(rank)]->ledger.waited(interval);
+void Recorder::waited(int rank, const net::Interval& interval, std::uint64_t step) {
+  ranks_[static_cast<std::size_t>(rank)]->ledger.waited(interval, step);
 }
 
 void Recorder::event(int rank, const net::TraceEvent& event) {
@@ -39,7 +47,7 @@ std::vector<RankTrace> Recorder::trace() const {
     RankTrace trace;
     trace.name = "rank " + std::to_string(traces.size()) + ", simulated";
     trace.events = rank->window.events();
-    const std::vector<net::TraceEvent> frames = net::trace_of(rank->ledger.records(), trace_steps_);
+    const std::vector<net::TraceEvent> frames = rank->ledger.traced();
     trace.events.insert(trace.events.end(), frames.begin(), frames.end());
     traces.push_back(std::move(trace));
   }

@@ -1,6 +1,7 @@
 // The recorder keeps what a simulated run leaves: the ledgers and the trace that dist would write.
 #pragma once
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,9 +19,11 @@ inline std::int64_t nanoseconds(double seconds) {
 /// Records the first ranks of a run. Times are nanoseconds since its beginning.
 class Recorder {
  public:
-  /// `paths`: the ledgers of ranks 0, 1, ...; those of other ranks are not kept. `trace_steps`:
-  /// number of steps in the trace; 0: there is none.
-  Recorder(const std::vector<std::string>& paths, std::uint64_t trace_steps);
+  /// `paths`: the ledgers of ranks 0, 1, ..., which have the frames of `sample`; those of other
+  /// ranks are not kept. `trace_steps`: number of steps in the trace; 0: there is none. `log` takes
+  /// lines for the user; may be empty.
+  Recorder(const std::vector<net::LedgerPaths>& paths, const net::FrameSample& sample,
+           std::uint64_t trace_steps, const std::function<void(const std::string&)>& log);
 
   bool keeps(int rank) const { return static_cast<std::size_t>(rank) < ranks_.size(); }
   bool traces(int rank) const { return keeps(rank) && trace_steps_ > 0; }
@@ -28,7 +31,7 @@ class Recorder {
   // These are called for ranks that it keeps.
 
   void frame(int rank, const net::FrameRecord& record);
-  void waited(int rank, const net::Interval& interval);
+  void waited(int rank, const net::Interval& interval, std::uint64_t step);
   void event(int rank, const net::TraceEvent& event);
 
   /// Writes the rest of the ledgers. Throws Error if they cannot be written.
@@ -40,8 +43,8 @@ class Recorder {
 
  private:
   struct Rank {
-    Rank(int rank, const std::string& path, std::uint64_t trace_steps)
-        : ledger(rank, {}, path), lane(ledger.lane()), window(trace_steps) {}
+    explicit Rank(const net::LedgerSpec& spec)
+        : ledger(spec), lane(ledger.lane()), window(spec.trace_steps) {}
     net::Ledger ledger;
     net::Ledger::Lane& lane;
     net::TraceWindow window;

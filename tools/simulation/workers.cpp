@@ -54,6 +54,12 @@ std::uint64_t Workers::round(const Worker& worker) const {
   return spec_.average == 0 ? worker.step : worker.step / spec_.average;
 }
 
+/// The step, as the wire counts it, whose weights it awaits.
+std::uint64_t Workers::awaited_step(const Worker& worker) const {
+  if (spec_.average > 0) return (worker.step + spec_.average - 1) / spec_.average;
+  return worker.phase == Phase::part ? worker.step + 1 : worker.step;
+}
+
 void Workers::go_on(int number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
   for (;;) {
@@ -191,8 +197,8 @@ void Workers::weights_here(int number, std::size_t chunk) {
                    static_cast<std::uint32_t>(number));
   worker.times.awaiting += event_queue_.now() - worker.waits_since;
   if (recorder_ == nullptr || !recorder_->keeps(worker.rank)) return;
-  recorder_->waited(worker.rank,
-                    {nanoseconds(worker.waits_since), nanoseconds(event_queue_.now())});
+  recorder_->waited(worker.rank, {nanoseconds(worker.waits_since), nanoseconds(event_queue_.now())},
+                    awaited_step(worker));
   note(worker, Kind::wait, worker.awaited == all ? map_[chunk].parameter : worker.awaited,
        worker.waits_since, event_queue_.now());
 }

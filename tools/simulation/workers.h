@@ -56,6 +56,7 @@ class Workers {
   bool pushes(const Worker& worker) const;
   std::uint64_t round(const Worker& worker) const;
   double sealing_factor(int rank, double part) const;
+  std::uint64_t awaited_step(const Worker& worker) const;
   void begin_step(Worker& worker);
   bool forward(int number);
   bool backward(int number);

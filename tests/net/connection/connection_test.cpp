@@ -74,8 +74,7 @@ struct Owner final : ConnectionHandler {
 /// A connection and the bare socket at its other end.
 struct Bench {
   explicit Bench(milliseconds timeout = milliseconds(20000),
-                 const std::vector<FrameRecord>& handshake = {})
-      : ledger(0, {}, "") {
+                 const std::vector<FrameRecord>& handshake = {}) {
     Listener listener = Listener::open({"127.0.0.1", 0});
     Link link;
     link.rank = 1;

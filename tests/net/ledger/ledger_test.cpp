@@ -3,32 +3,24 @@
 #include "net/ledger/ledger.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <thread>
 #include <tuple>
 
 #include "tests/net/cluster.h"
+#include "tests/net/ledger/records.h"
 #include "tests/temporary_folder.h"
 
 namespace duplex::net {
 namespace {
 
-FrameRecord record(FrameKind kind, bool sent, std::uint64_t step, std::int64_t first,
-                   std::int64_t last, std::uint64_t bytes = 100) {
-  FrameRecord r;
-  r.kind = kind;
-  r.sent = sent;
-  r.step = step;
-  r.bytes = bytes;
-  r.queued = r.first = first;
-  r.last = last;
-  return r;
-}
+using testing::add_step;
+using testing::record;
 
 TEST(Intervals, MergeAndOverlap) {
   const auto a = merged({{5, 9}, {0, 3}, {8, 12}, {3, 4}, {20, 20}});
@@ -42,30 +34,8 @@ TEST(Intervals, MergeAndOverlap) {
   EXPECT_EQ(overlap(a, a), length(a));
 }
 
-TEST(Traffic, ByStep) {
-  const std::vector<FrameRecord> records{
-      record(FrameKind::hello, true, 0, 0, 1000),      // It is no part of a step.
-      record(FrameKind::weights, false, 0, 0, 1000),   // The first weights are not either.
-      record(FrameKind::gradient, true, 0, 100, 200),  // Computing hides it.
-      record(FrameKind::gradient, true, 0, 200, 300),  // The worker waits during half of it.
-      record(FrameKind::weights, false, 1, 250, 400),  // It belongs to the round of step 0.
-      record(FrameKind::gradient, true, 1, 1000, 1010, 7),
-  };
-  const auto steps = traffic_by_step(records, {{250, 400}, {900, 1000}});
-  ASSERT_EQ(steps.size(), 2U);
-  EXPECT_EQ(steps[0].step, 0U);
-  EXPECT_EQ(steps[0].sent, 200U);
-  EXPECT_EQ(steps[0].received, 100U);
-  EXPECT_EQ(steps[0].sending_ns, 200);
-  EXPECT_EQ(steps[0].receiving_ns, 150);
-  EXPECT_EQ(steps[0].wire_ns, 300);
-  EXPECT_EQ(steps[0].exposed_ns, 150);
-  EXPECT_EQ(steps[1].sent, 7U);
-  EXPECT_EQ(steps[1].exposed_ns, 0);
-}
-
 TEST(Traffic, Summary) {
-  Ledger ledger(0, {}, "");
+  Ledger ledger;
   Ledger::Lane& lane = ledger.lane();
   // Step 0 is left out of the medians. In the others 400 bytes come in 200 ns and 100 go in 100 ns,
   // of a model of 1000: all of it takes 500 ns and 1000 ns.
@@ -74,9 +44,9 @@ TEST(Traffic, Summary) {
     const auto s = static_cast<std::uint64_t>(step);
     lane.add(record(FrameKind::gradient, true, s, at, at + (step == 0 ? 900 : 100)));
     lane.add(record(FrameKind::weights, false, s + 1, at + 100, at + 300, 400));
-    ledger.waited({at + 200, at + 350});
+    ledger.waited({at + 200, at + 350}, s + 1);
   }
-  ledger.flush(true);
+  ledger.flush();
   const TrafficSummary summary = ledger.summary(1000);
   EXPECT_EQ(summary.bytes_sent, 400U);
   EXPECT_EQ(summary.bytes_received, 1600U);
@@ -89,67 +59,94 @@ TEST(Traffic, Summary) {
 }
 
 TEST(Ledger, KeepsAWindowAndAllSums) {
-  Ledger ledger(0, {}, "");
-  Ledger::Lane& lane = ledger.lane();
-  constexpr std::uint64_t steps = 10 * Ledger::window;
-  // Other frames have something else in the field for the step, and are not kept.
-  lane.add(record(FrameKind::window, true, 100 * steps, 0, 1, 0));
+  Ledger ledger;
+  Ledger::Lane &sent = ledger.lane(), &received = ledger.lane();
+  constexpr std::uint64_t steps = 10 * TrafficSums::window;
+  // Other frames have something else in the field for the step, which is none.
+  sent.add(record(FrameKind::window, true, 100 * steps, 0, 1, 0));
   for (std::uint64_t step = 0; step < steps; ++step) {
-    const auto at = static_cast<std::int64_t>(10 * step);
-    lane.add(record(FrameKind::gradient, true, step, at, at + 5, 3));
-    ledger.waited({at, at + 1});
+    add_step(sent, received, step, 1);
+    const auto at = static_cast<std::int64_t>(10000 * step);
+    ledger.waited({at, at + 1}, step + 1);
     ledger.flush();
   }
-  ledger.flush(true);
-  EXPECT_LE(ledger.records().size(), 4 * Ledger::window);
-  for (const FrameRecord& kept : ledger.records()) EXPECT_EQ(kept.kind, FrameKind::gradient);
-  EXPECT_GE(ledger.records().size(), Ledger::window);
   EXPECT_EQ(ledger.summary(1).bytes_sent, 3 * steps);
+  EXPECT_EQ(ledger.summary(1).bytes_received, 5 * steps);
   EXPECT_NEAR(ledger.summary(1).exposed_seconds, 1e-9, 1e-15);
   for (const FrameKind kind : {FrameKind::report, FrameKind::window, FrameKind::pace}) {
-    lane.add(record(kind, false, 100 * steps, 1, 2));
-    ledger.flush(true);
-    EXPECT_GE(ledger.summary(1).steps, Ledger::window - 1);
+    received.add(record(kind, false, 100 * steps, 1, 2));
+    ledger.flush();
+    EXPECT_GE(ledger.summary(1).steps, TrafficSums::window);
   }
 }
 
-class LedgerFiles : public testing::Test {
+/// Neither the length of a run nor the number of its chunks counts.
+TEST(Ledger, TakesBoundedMemory) {
+  for (const auto& [steps, chunks] : {std::pair{100000U, 16}, std::pair{150U, 20000}}) {
+    Ledger ledger;
+    Ledger::Lane &sent = ledger.lane(), &received = ledger.lane();
+    std::size_t most = 0;
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      add_step(sent, received, step, chunks);
+      const auto at = static_cast<std::int64_t>(10000 * step);
+      ledger.waited({at, at + 1}, step + 1);
+      ledger.flush();
+      most = std::max(most, ledger.held());
+    }
+    EXPECT_LT(most, 10000000U) << chunks << " chunks";
+    EXPECT_EQ(ledger.bytes().sent, 3ULL * steps * static_cast<unsigned>(chunks));
+  }
+}
+
+/// Nobody flushes while a worker of an asynchronous run tests its network, and others train on.
+TEST(Ledger, TakesBoundedMemoryWhereNobodyFlushes) {
+  Ledger ledger;
+  std::vector<Ledger::Lane*> lanes;
+  for (int i = 0; i < 4; ++i) lanes.push_back(&ledger.lane());
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      for (std::uint64_t step = 0; step < 100000; ++step) {
+        const auto at = static_cast<std::int64_t>(step);
+        lanes[static_cast<std::size_t>(i)]->add(
+            record(FrameKind::gradient, false, step / 16, at, at + 1, 3, i));
+      }
+    });
+  std::size_t most = 0;
+  for (int i = 0; i < 1000; ++i) {
+    most = std::max(most, ledger.held());
+    std::this_thread::yield();
+  }
+  for (std::thread& thread : threads) thread.join();
+  most = std::max(most, ledger.held());
+  // 400,000 records are 22 MB.
+  EXPECT_LT(most, 10000000U);
+  ledger.close();
+  EXPECT_EQ(ledger.bytes().received, 3U * 400000U);
+}
+
+TEST(Ledger, TracesTheLastSteps) {
+  LedgerSpec spec;
+  spec.trace_steps = 3;
+  Ledger ledger(spec);
+  Ledger::Lane &sent = ledger.lane(), &received = ledger.lane();
+  for (std::uint64_t step = 0; step < 50; ++step) {
+    add_step(sent, received, step, 4);
+    received.add(record(FrameKind::heartbeat, false, 1000, 0, 1));
+    ledger.flush();
+  }
+  const std::vector<TraceEvent> traced = ledger.traced();
+  EXPECT_EQ(traced.size(), 3U * 4U * 2U);
+  for (const TraceEvent& event : traced) EXPECT_GE(event.round(), 48U);
+}
+
+class LedgersOfRanks : public ::testing::Test {
  protected:
   std::string path_of(int rank) const {
     return folder / ("ledger-" + std::to_string(rank) + ".csv");
   }
   const TemporaryFolder folder;
 };
-
-TEST_F(LedgerFiles, CsvInTheCoordinatorsTime) {
-  const std::string path = path_of(3);
-  {
-    Ledger ledger(3, {1000, 400, 5}, path);
-    FrameRecord r = record(FrameKind::gradient, true, 7, 50, 80, 132);
-    r.queued = 40;
-    r.peer = 2;
-    r.parameter = 4;
-    r.chunk = 1;
-    ledger.lane().add(r);
-    ledger.close();
-  }
-  std::ifstream file(path);
-  std::string columns, row, more;
-  std::getline(file, columns);
-  std::getline(file, row);
-  EXPECT_EQ(columns,
-            "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns");
-  EXPECT_EQ(row, "3,sent,2,gradient,7,4,1,132,640,650,680");
-  EXPECT_FALSE(std::getline(file, more));
-}
-
-TEST_F(LedgerFiles, NoPlaceToWriteIsAnError) {
-  EXPECT_THROW(Ledger(0, {}, folder / "nowhere/ledger.csv"), Error);
-  if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full here";
-  Ledger ledger(0, {}, "/dev/full");
-  ledger.lane().add(record(FrameKind::gradient, true, 0, 0, 1));
-  EXPECT_THROW(ledger.close(), Error);
-}
 
 struct Row {
   int rank = 0, peer = 0;
@@ -183,7 +180,7 @@ std::vector<Row> read_rows(const std::string& path) {
   return rows;
 }
 
-TEST_F(LedgerFiles, BothEndsHaveEveryFrame) {
+TEST_F(LedgersOfRanks, BothEndsHaveEveryFrame) {
   // finish() itself checks that the sums equal the kernel's.
   const Topology topology{ServerMode::distributed, 3, 0};
   const std::vector<std::size_t> counts{3000, 100, 40000};
@@ -196,7 +193,8 @@ TEST_F(LedgerFiles, BothEndsHaveEveryFrame) {
     replica.set_initial();
     ExchangeSpec spec;
     spec.chunk_bytes = 16384;
-    spec.ledger_path = paths[static_cast<std::size_t>(rank)];
+    const std::string& path = paths[static_cast<std::size_t>(rank)];
+    spec.ledger = {path, path + ".traffic"};
     ParameterExchange exchange(spec, replica.spans(), Mesh::join(mesh, std::move(listener)));
     train(exchange, replica, rank, 4);
     exchange.finish([] { return std::string("r"); });
