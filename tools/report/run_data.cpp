@@ -76,6 +76,7 @@ RankSummary rank_of(const RunSummary& summary) {
   if (summary.training && summary.training->seconds > 0.0)
     rank.pace = static_cast<double>(summary.training->steps) / summary.training->seconds;
   if (summary.connections) rank.connections = *summary.connections;
+  rank.frames = summary.ledger;
   return rank;
 }
 
@@ -87,6 +88,12 @@ bool RunData::has_trace() const {
 
 TraceData RunData::trace() const {
   return read_trace(directory + "/" + trace_file);
+}
+
+std::vector<net::StepTraffic> RunData::step_traffic() const {
+  const std::string path = directory + "/" + traffic_file(first_worker());
+  if (!fs::exists(path)) return {};
+  return read_step_traffic(path, rank_summaries.count(first_worker()) > 0);
 }
 
 std::optional<RankComm> RunData::link_comm() const {

@@ -12,6 +12,7 @@
 #include "net/store/store.h"
 #include "net/topology/shard_map.h"
 #include "tools/report/sequence.h"
+#include "tools/report/step_traffic.h"
 #include "tools/report/trace_data.h"
 #include "tools/run_directory/rows.h"
 #include "tools/run_directory/run_summary.h"
@@ -23,6 +24,7 @@ struct RankSummary {
   net::TrafficSummary traffic;
   double pace = 0.0;  ///< Steps a second; 0 for a server.
   std::vector<net::ConnectionBytes> connections;
+  std::optional<net::FramesKept> frames;  ///< None: an old run's, which kept all.
 };
 
 /// t_comm, and the rank that measured it.
@@ -60,6 +62,8 @@ struct RunData {
   int first_worker() const { return ranks - workers; }  ///< Its rank.
   models::ModelOptions options() const;                 ///< That build its network.
   std::vector<std::vector<LedgerFrame>> ledgers() const { return read_ledgers(directory); }
+  /// The first worker's, step by step; empty: an old run has no such file.
+  std::vector<net::StepTraffic> step_traffic() const;
   /// Seconds of one transfer of all weights over a link that nothing else uses: that of the rank
   /// that had the most of its link. (A central server's is always busy for all its workers.)
   std::optional<RankComm> link_comm() const;

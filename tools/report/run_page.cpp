@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "models/registry.h"
 #include "tools/report/chart.h"
@@ -234,23 +235,21 @@ void add_tensors(Page& page, const RunData& run,
     double bytes = 0.0, seconds = 0.0;
   };
   std::map<std::uint32_t, Tensor> tensors;
-  // Weights as workers receive them, but for the first ones.
-  std::size_t receivers = 0;
-  std::uint64_t steps = 0;
+  // Weights as workers receive them, but for the first ones. A ledger has whole steps, if not all.
+  std::size_t transfers_here = 0;
   for (const auto& ledger : ledgers) {
-    bool any = false;
+    std::set<std::uint64_t> steps;
     for (const LedgerFrame& frame : ledger) {
       if (!frame.weights || frame.sent || frame.step == 0) continue;
-      any = true;
       Tensor& tensor = tensors[frame.parameter];
       tensor.bytes += static_cast<double>(frame.bytes);
       tensor.seconds += frame.last - frame.first;
-      steps = std::max(steps, frame.step);
+      steps.insert(frame.step);
     }
-    receivers += any ? 1U : 0U;
+    transfers_here += steps.size();
   }
   if (tensors.empty()) return;
-  const double transfers = static_cast<double>(receivers) * static_cast<double>(steps);
+  const auto transfers = static_cast<double>(transfers_here);
   const std::vector<std::string> names = parameter_names(run);
   std::vector<std::pair<double, std::uint32_t>> order;
   std::vector<std::vector<std::string>> rows;
@@ -316,6 +315,20 @@ void add_bytes(Page& page, const RunData& run) {
                           : "There are no counters of a kernel beside this run's ledgers."));
 }
 
+/// Where the ledgers do not have every frame, says what they have.
+void add_traffic(Page& page, const RunData& run) {
+  const std::vector<net::StepTraffic> steps = run.step_traffic();
+  if (!steps.empty())
+    page.figure(svg(traffic_chart(steps)),
+                "Of the first worker: wire, while some frame of weights or gradients was on its "
+                "way; exposed, the part of it in which the worker waited. Each point is the mean "
+                "of a stretch.");
+  std::map<int, std::optional<net::FramesKept>> kept;
+  for (const auto& [rank, summary] : run.rank_summaries) kept[rank] = summary.frames;
+  const std::string left_out = frames_left_out(kept);
+  if (!left_out.empty()) page.paragraph(left_out);
+}
+
 void add_run(Page& page, const RunData& run) {
   page.heading(2, run.name, run.name);
   std::string machines;
@@ -335,6 +348,7 @@ void add_run(Page& page, const RunData& run) {
   add_layers(page, trace.layers(run.first_worker()),
              "of the first worker, in the mean of the steps that were traced");
   add_bytes(page, run);
+  add_traffic(page, run);
   add_tensors(page, run, run.ledgers());
   if (run.has_trace()) {
     page.heading(3, "The last steps of all ranks", run.name + "-timeline");

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "net/ledger/ledger_row.h"
 #include "net/wire/frame.h"
@@ -80,6 +82,27 @@ std::vector<std::vector<LedgerFrame>> read_ledgers(const std::string& directory)
     ledgers.push_back(
         read_ledger(path, std::filesystem::exists(directory + "/" + rank_file(rank))));
   }
+}
+
+std::uint64_t step_in_all(const std::vector<std::vector<LedgerFrame>>& ledgers,
+                          std::uint64_t wanted) {
+  std::map<std::uint64_t, std::size_t> found;  // By step: ledgers that have it.
+  std::size_t with_frames = 0;
+  for (const auto& ledger : ledgers) {
+    std::set<std::uint64_t> weights, gradients;
+    for (const LedgerFrame& frame : ledger)
+      (frame.weights ? weights : gradients).insert(frame.step);
+    with_frames += ledger.empty() ? 0U : 1U;
+    for (const std::uint64_t step : weights)
+      if (gradients.count(step) > 0) ++found[step];
+  }
+  std::uint64_t before = wanted;
+  for (const auto& [step, having] : found) {
+    if (having < with_frames) continue;
+    if (step >= wanted) return step;
+    before = step;
+  }
+  return before;
 }
 
 Iteration sequence_diagram(const std::vector<std::vector<LedgerFrame>>& ledgers, int server,

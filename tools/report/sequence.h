@@ -21,6 +21,11 @@ struct LedgerFrame {
 /// file is none of a ledger.
 std::vector<std::vector<LedgerFrame>> read_ledgers(const std::string& directory);
 
+/// The first step from `wanted` on, or else the last one before it, of which every ledger with
+/// frames has weights and gradients: they need not have all steps. `wanted` where there is none.
+std::uint64_t step_in_all(const std::vector<std::vector<LedgerFrame>>& ledgers,
+                          std::uint64_t wanted);
+
 struct Iteration {
   std::string svg;
   double seconds = 0.0;  ///< From the first weights that leave to the last gradient that is there.

@@ -134,8 +134,10 @@ void add_diagrams(Page& page, const Thesis& thesis) {
       page.paragraph("This run has not been done yet.");
       continue;
     }
+    const std::vector<std::vector<LedgerFrame>> ledgers = read_ledgers(directory);
+    const std::uint64_t step = step_in_all(ledgers, 3);
     const Iteration iteration =
-        sequence_diagram(read_ledgers(directory), each.central ? 0 : -1, 3, "Iteration 3");
+        sequence_diagram(ledgers, each.central ? 0 : -1, step, "Iteration " + std::to_string(step));
     const auto costs = thesis.costs.find("googlenet");
     std::string caption = fixed(iteration.seconds, 3) +
                           " s from the first weights that leave to "

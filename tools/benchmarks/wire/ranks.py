@@ -118,7 +118,7 @@ def frames(logdir, rank):
 def waits(logdir, workers):
     """Returns {"weights" or "gradient": {step: [seconds of each worker]}}. A worker's time goes from the moment when
     the step's first byte of any worker left the server, or reached it, until this worker's last one arrived. Times are
-    on the coordinator's clock, which is the server's."""
+    on the coordinator's clock, which is the server's. Steps that not all ledgers have are left out."""
     first = {"weights": {}, "gradient": {}}
     last = {"weights": {}, "gradient": {}}
     for frame in frames(logdir, 0):
@@ -135,7 +135,8 @@ def waits(logdir, workers):
                 ends = last["weights"].setdefault(int(frame["step"]), {})
                 ends[rank] = max(ends.get(rank, 0), int(frame["last_ns"]))
     return {kind: {step: [(end - first[kind][step]) * 1e-9 for end in ends.values()]
-                   for step, ends in last[kind].items() if len(ends) == workers} for kind in last}
+                   for step, ends in last[kind].items() if len(ends) == workers and step in first[kind]}
+            for kind in last}
 
 
 def incast(settings):

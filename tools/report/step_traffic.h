@@ -1,0 +1,25 @@
+// The sums of the steps' traffic, from traffic-RANK.csv.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/ledger/sampled_steps.h"
+#include "net/ledger/traffic.h"
+#include "tools/report/chart.h"
+
+namespace duplex::tools::reports {
+
+/// A row a step, in their order: the parts of a step are added up. Of a run that was interrupted,
+/// which is not `complete`, a last line that is not whole is left out. Throws Error as read_rows()
+/// does.
+std::vector<net::StepTraffic> read_step_traffic(const std::string& path, bool complete);
+
+/// How long frames crossed the wire in each step; a point is the mean of a stretch.
+LineChart traffic_chart(const std::vector<net::StepTraffic>& steps);
+
+/// Says which ranks' ledgers do not have every frame, and what they have; "" where all have.
+std::string frames_left_out(const std::map<int, std::optional<net::FramesKept>>& ranks);
+
+}  // namespace duplex::tools::reports
