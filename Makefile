@@ -13,8 +13,10 @@ NATIVE ?=
 ONEDNN ?= auto
 CUDA ?= auto
 ONLY ?=
-ifneq ($(filter 1,$(SANITIZE)),)
+ifeq ($(SANITIZE),1)
 BUILD ?= build-sanitize
+else ifeq ($(SANITIZE),fuzz)
+BUILD ?= build-fuzz
 else
 BUILD ?= build
 endif
@@ -34,6 +36,8 @@ help:
 	@echo 'make carry      gets the headers that an older distribution does not have, into .deps/, to be copied there'
 	@echo '                (LIBRARIES=1: OpenSSL, zlib and GoogleTest too, for a machine like this one without a network)'
 	@echo 'make test       sets up, builds, runs every test; ONLY="core net" runs those folders alone'
+	@echo 'make fuzz       gives every reader bytes that nobody wrote for it, for MINUTES=20 together or RUNS= executions each,'
+	@echo '                with clang and libFuzzer in build-fuzz/; ONLY="json gzip" takes those targets of tests/fuzz/ alone'
 	@echo 'make demo       sets up, builds, trains LeNet on Fashion-MNIST alone and on two workers, compares'
 	@echo 'make bench      times every network, beside its ceiling and PyTorch (ONLY=cpu), and the wire, beside iperf3'
 	@echo '                and Gloo (ONLY=wire; 10 minutes; its hosts need root; writes docs/results/wire.md)'
@@ -60,6 +64,10 @@ carry:
 test: deps
 	@$(MAKE) --no-print-directory run-tests
 
+.PHONY: fuzz
+fuzz:
+	+@MINUTES='$(MINUTES)' RUNS='$(RUNS)' ONLY='$(ONLY)' bash make/fuzz.sh
+
 .PHONY: demo
 demo:
 	@bash make/deps.sh build demo
@@ -83,9 +91,9 @@ thesis:
 
 .PHONY: clean
 clean:
-	rm -rf build build-sanitize bin
+	rm -rf build build-sanitize build-fuzz bin
 
-ifneq ($(filter-out help deps carry test demo bench thesis clean,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help deps carry test fuzz demo bench thesis clean,$(or $(MAKECMDGOALS),all)),)
 
 # ---- make/probe.sh finds out what the machine has: once, and again when packages or settings change.
 -include $(BUILD)/config.mk
@@ -128,13 +136,19 @@ models := $(call object,$(models_sources)) $(if $(networks),$(BUILD)/obj/gen/reg
 datasets := $(call object,$(datasets_sources))
 net := $(call object,$(net_sources))
 tools := $(filter-out %/tools/main.o,$(call object,$(tools_sources))) $(BUILD)/obj/gen/version.o
+# Every file of tests/fuzz/targets is a fuzz target, named like the file.
+fuzz_targets := $(sort $(basename $(notdir $(wildcard tests/fuzz/targets/*.cpp))))
 everything := $(core) $(layers) $(models) $(datasets) $(net) $(tools)
 
 # ---- Flags.
 CXXFLAGS ?=
 LDFLAGS ?=
-ifneq ($(filter 1,$(SANITIZE)),)
+ifeq ($(SANITIZE),1)
 optimise := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+else ifeq ($(SANITIZE),fuzz)
+# libFuzzer looks for inputs that reach new branches, so it has to see all of them.
+optimise := -O1 -gline-tables-only -fno-omit-frame-pointer -fno-sanitize-recover=all \
+  -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow
 else
 optimise := -O3 -g
 # Code that only reads flags, prints tables or checks results is compiled with these: a faster compiler saves more time
@@ -166,6 +180,7 @@ ifneq ($(CONFIG_CXX),)
 $(call remember,$(BUILD)/compile-flags,$(CONFIG_CXX) $(cxxflags) $(light) $(CONFIG_NVCC) $(nvccflags))
 $(call remember,$(BUILD)/link-flags,$(CONFIG_CXX) $(ldflags) $(libraries) $(everything) $(CONFIG_CUDA_LDFLAGS) $(cudnn))
 $(call remember,$(BUILD)/networks,$(networks))
+$(call remember,$(BUILD)/fuzz-targets,$(fuzz_targets))
 $(call remember,$(BUILD)/commit,$(or $(shell git describe --always --dirty 2>/dev/null),unknown))
 endif
 
@@ -184,7 +199,7 @@ $(BUILD)/gen/registry.cpp: make/registry.sh $(BUILD)/networks
 	@mkdir -p $(dir $@)
 	@bash make/registry.sh $(networks) > $@
 
-$(BUILD)/obj/gen/registry.o: $(BUILD)/gen/registry.cpp $(BUILD)/compile-flags | report
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.cpp $(BUILD)/compile-flags | report
 	@mkdir -p $(dir $@)
 	@$(CONFIG_CXX) $(cxxflags) -MMD -MP -c $< -o $@
 
@@ -192,10 +207,6 @@ $(BUILD)/gen/version.cpp: $(BUILD)/commit
 	@mkdir -p $(dir $@)
 	@{ echo '// Written by the Makefile.'; echo '#include "tools/text/version.h"'; echo; \
 	  echo "const char* const duplex::tools::built_commit = \"$$(cat $<)\";"; } > $@
-
-$(BUILD)/obj/gen/version.o: $(BUILD)/gen/version.cpp $(BUILD)/compile-flags | report
-	@mkdir -p $(dir $@)
-	@$(CONFIG_CXX) $(cxxflags) -MMD -MP -c $< -o $@
 
 cudnn_library := $(if $(cudnn),$(BUILD)/duplex-cudnn.so)
 $(BUILD)/duplex-cudnn.so: $(cudnn) $(BUILD)/link-flags
@@ -249,6 +260,37 @@ $(BUILD)/tests/$1: $$(tests_$1) $(or $(uses_$1),$(everything)) $(BUILD)/link-fla
 	  $(if $(crypto_$1),,-lcrypto) -o $$@
 endef
 $(foreach folder,$(test_folders),$(eval $(call test_program,$(folder))))
+
+# The fuzz targets without a fuzzer: they read their corpus (tests/fuzz/replay.cpp). `make fuzz' links one target with
+# libFuzzer, and with those parts of an archive of all readers that it calls.
+fuzz_parts := $(call object,$(filter-out tests/fuzz/entry.cpp tests/fuzz/replay.cpp,$(wildcard tests/fuzz/*.cpp)))
+fuzz_readers := $(core) $(layers) $(datasets) $(net) \
+  $(call object,$(call in_room,$(addprefix tools/,checkpoint launch prediction report run_directory text)))
+$(BUILD)/tests/fuzz: $(fuzz_targets:%=$(BUILD)/obj/tests/fuzz/targets/%.o) $(BUILD)/obj/tests/fuzz/replay.o $(fuzz_parts) \
+    $(BUILD)/obj/gen/fuzz_targets.o $(everything) $(BUILD)/link-flags
+	@mkdir -p $(dir $@)
+	@echo '  link     $@'
+	@$(CONFIG_CXX) $(filter %.o,$^) $(ldflags) $(libraries) -lcrypto -o $@
+
+$(BUILD)/gen/fuzz_targets.cpp: make/fuzz_targets.sh $(BUILD)/fuzz-targets
+	@mkdir -p $(dir $@)
+	@bash make/fuzz_targets.sh $(fuzz_targets) > $@
+
+$(BUILD)/gen/fuzz-%.cpp: make/fuzz_targets.sh
+	@mkdir -p $(dir $@)
+	@bash make/fuzz_targets.sh $* > $@
+
+$(BUILD)/fuzz/readers.a: $(fuzz_readers) $(BUILD)/link-flags
+	@mkdir -p $(dir $@)
+	@rm -f $@ && ar qcsT $@ $(filter %.o,$^)
+
+$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/targets/%.o $(BUILD)/obj/gen/fuzz-%.o $(BUILD)/obj/tests/fuzz/entry.o $(fuzz_parts) \
+    $(BUILD)/fuzz/readers.a
+	@echo '  link     $@'
+	@$(CONFIG_CXX) -fsanitize=fuzzer $^ $(ldflags) $(libraries) -lcrypto -o $@
+
+.PHONY: fuzz-programs
+fuzz-programs: $(fuzz_targets:%=$(BUILD)/fuzz/%)
 .SECONDARY:
 
 .PHONY: have-gtest
@@ -278,11 +320,12 @@ campaigns: $(BIN) $(BUILD)/campaigns/kills $(BUILD)/campaigns/strangers $(BUILD)
 
 .PHONY: objects test-programs run-tests
 objects: $(everything) $(cudnn)
-test-programs: $(test_folders:%=$(BUILD)/tests/%)
+test-programs: $(test_folders:%=$(BUILD)/tests/%) $(BUILD)/tests/fuzz
 
-tests := $(if $(ONLY),$(filter $(ONLY),$(test_folders)),$(test_folders))
-unknown := $(filter-out $(test_folders),$(ONLY))
-$(if $(unknown),$(error ONLY=$(unknown): there are no such tests; there are: $(test_folders)))
+all_tests := $(test_folders) fuzz
+tests := $(if $(ONLY),$(filter $(ONLY),$(all_tests)),$(all_tests))
+unknown := $(filter-out $(all_tests),$(ONLY))
+$(if $(unknown),$(error ONLY=$(unknown): there are no such tests; there are: $(all_tests)))
 run-tests: $(tests:%=$(BUILD)/tests/%) $(if $(wildcard tools/main.cpp),$(BIN)) $(if $(ONLY),,$(stand_in_library))
 	@DUPLEX=$(CURDIR)/$(BIN) STAND_IN=$(if $(stand_in_library),$(CURDIR)/$(stand_in_library)) bash make/test.sh $(tests:%=$(BUILD)/tests/%) \
 	  $(if $(ONLY),,$(filter-out tests/platforms.sh,$(wildcard tests/*.sh)))

@@ -1,0 +1,37 @@
+// A rank's checkpoint, as --resume looks for it and takes it.
+#include "tools/checkpoint/checkpoint_files.h"
+
+#include <cstdio>
+
+#include "core/files/state_file.h"
+#include "tests/fuzz/memory_file.h"
+
+namespace duplex::fuzz {
+namespace {
+
+std::vector<StateArray> small_state() {
+  const auto ignore = [](const float* /*values*/) {};
+  return {{"fc.weight", {2, 3}, nullptr, ignore}, {"fc.bias", {2}, nullptr, ignore}};
+}
+
+}  // namespace
+
+void checkpoint(const Bytes& input) {
+  static MemoryFolder folder;
+  static const std::string name = "checkpoints/step-0000000005/rank-0.safetensors";
+  if (!folder.has(name)) {
+    folder.add(name);
+    // A damaged file is passed over with a line on standard error, millions of times here. The C
+    // library lets a program name another stream; what has the descriptor still writes there.
+    stderr = std::fopen("/dev/null", "w");
+  }
+  folder[name].write(input);
+  reads(input, 400, [] {
+    const tools::CheckpointFiles files(folder.path(), 0, "net small, batch 4");
+    const std::vector<tools::Checkpoint> whole = files.whole();
+    require(whole.size() <= 1, "one file is two checkpoints");
+    for (const tools::Checkpoint& each : whole) load_state(each.path, small_state(), "Small");
+  });
+}
+
+}  // namespace duplex::fuzz

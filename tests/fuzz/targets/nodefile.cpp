@@ -1,0 +1,37 @@
+// Nodefiles.
+#include "tools/launch/nodefile.h"
+
+#include <set>
+
+#include "tests/fuzz/memory_file.h"
+
+namespace duplex::fuzz {
+namespace {
+
+/// Returns whether many lines have slots, and perhaps a thousand each.
+bool is_long(const std::string& text) {
+  int lines = 0;
+  for (auto at = text.find("slots="); at != std::string::npos; at = text.find("slots=", at + 1))
+    ++lines;
+  return lines > 2;
+}
+
+}  // namespace
+
+void nodefile(const Bytes& input) {
+  // Thousands of ranks take milliseconds, and there are few ways to write them: of sixteen such
+  // inputs, one is read.
+  if (is_long(text_of(input)) && input.size() % 16 != 0) return;
+  static MemoryFile file;
+  file.write(input);
+  std::vector<net::Address> nodes;
+  // A line of 13 letters may stand for 1,024 ranks, of which each takes some hundred bytes.
+  reads(input, std::size_t{24} << 10, [&] { nodes = tools::read_nodefile(file.path()); });
+  std::set<std::string> seen;
+  for (const net::Address& node : nodes) {
+    require(!node.host.empty() && node.port != 0, "a rank has no address");
+    require(seen.insert(node.str()).second, "two ranks have one address");
+  }
+}
+
+}  // namespace duplex::fuzz

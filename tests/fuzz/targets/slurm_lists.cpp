@@ -1,0 +1,36 @@
+// The lists of hosts and of counts in Slurm's environment.
+#include "tools/launch/slurm_lists.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "tests/fuzz/target.h"
+
+namespace duplex::fuzz {
+namespace {
+
+/// Returns whether the list has a number of four digits, and so perhaps thousands of hosts.
+bool is_long(const std::string& list) {
+  int digits = 0;
+  return std::any_of(list.begin(), list.end(), [&](unsigned char letter) {
+    digits = std::isdigit(letter) != 0 ? digits + 1 : 0;
+    return digits >= 4;
+  });
+}
+
+}  // namespace
+
+void slurm_lists(const Bytes& input) {
+  const std::string text = text_of(input);
+  // A long list takes milliseconds, and there are few ways to write one: of sixteen, one is read.
+  if (is_long(text) && input.size() % 16 != 0) return;
+  // A list of a few letters may stand for 65,536 hosts, of names that the list gives.
+  constexpr std::size_t hosts = 2 * 65536;
+  reads(input, hosts, [&] {
+    for (const std::string& host : tools::expand_hosts(text))
+      require(!host.empty(), "a host has no name");
+  });
+  reads(input, 8, [&] { require(tools::expand_counts(text).size() <= hosts, "a list is long"); });
+}
+
+}  // namespace duplex::fuzz
