@@ -5,13 +5,22 @@
 
 #include "core/files/state_file.h"
 #include "tests/fuzz/memory_file.h"
+#include "tools/checkpoint/state_pieces.h"
 
 namespace duplex::fuzz {
 namespace {
 
+void ignore(const float* /*values*/) {}
+
 std::vector<StateArray> small_state() {
-  const auto ignore = [](const float* /*values*/) {};
   return {{"fc.weight", {2, 3}, nullptr, ignore}, {"fc.bias", {2}, nullptr, ignore}};
+}
+
+/// Pieces as a rank wants them where another number of ranks wrote the checkpoint.
+std::vector<StateArray> small_pieces() {
+  return {{"fc.weight[2:6]", {4}, nullptr, ignore},
+          {"fc.bias[0:2]", {2}, nullptr, ignore},
+          {"fc.running_mean", {2}, nullptr, ignore}};
 }
 
 }  // namespace
@@ -27,10 +36,18 @@ void checkpoint(const Bytes& input) {
   }
   folder[name].write(input);
   reads(input, 400, [] {
-    const tools::CheckpointFiles files(folder.path(), 0, "net small, batch 4");
+    const tools::CheckpointFiles files(folder.path(), 0, 2, "net small, batch 4");
     const std::vector<tools::Checkpoint> whole = files.whole();
     require(whole.size() <= 1, "one file is two checkpoints");
-    for (const tools::Checkpoint& each : whole) load_state(each.path, small_state(), "Small");
+    for (const tools::Checkpoint& each : whole) {
+      if (each.ranks == 2) {
+        load_state(each.path(), small_state(), "Small");
+        continue;
+      }
+      const tools::StatePieces pieces(each.paths);
+      for (const StateArray& array : small_pieces())
+        if (pieces.has(array)) pieces.load(array);
+    }
   });
 }
 
