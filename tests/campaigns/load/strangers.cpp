@@ -29,8 +29,8 @@ volatile sig_atomic_t over = 0;
 
 /// A header of net/PROTOCOL.md whose payload never comes.
 const std::string half_hello = [] {
-  return std::string("DXPL\x03\x00\x01\x00", 8) + std::string(16, '\0') +
-         std::string("\x28\x00\x00\x00\x00\x00\x00\x00", 8);
+  return std::string("DXPL\x04\x00\x01\x00", 8) + std::string(16, '\0') +
+         std::string("\x48\x00\x00\x00\x00\x00\x00\x00", 8);
 }();
 
 struct Stranger {
