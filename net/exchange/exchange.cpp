@@ -120,6 +120,7 @@ void ParameterExchange::await(std::size_t p) {
   const auto allowed = spec_.timeout + spec_.timeout / 10 + 10 * look_every;
   const Deadline begin = Clock::now();
   while (!incoming_.wait(p, look_every) && !peers_.failed()) {
+    ledger_.flush();  // Others may train on meanwhile.
     std::exception_ptr trouble = server_ ? server_->trouble() : nullptr;
     const bool overdue = Clock::now() - std::max(begin, progress_.last_of_others()) >= allowed;
     if (!trouble) trouble = trouble_with(p, overdue, allowed);

@@ -80,7 +80,7 @@ void ParameterExchange::wait_for_goodbyes() {
     const std::exception_ptr trouble = server_ ? server_->trouble() : nullptr;
     if (trouble)
       fail(trouble);
-    else if (!is_worker())
+    else
       ledger_.flush();
     if (!trouble) name_stragglers();
     if (!is_worker() && spec_.while_serving) spec_.while_serving();

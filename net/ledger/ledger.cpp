@@ -7,9 +7,9 @@
 namespace duplex::net {
 namespace {
 
-/// A lane that has so many records flushes the ledger itself. A step, or a twentieth of a second on
-/// a rank that only serves, brings fewer; but while a worker of an asynchronous run tests its
-/// network, others may take many steps.
+/// A lane that has so many records flushes the ledger itself. A step, or a twentieth of a second of
+/// waiting, brings fewer; but while a worker of an asynchronous run tests its network, others may
+/// take many steps.
 constexpr std::size_t very_many = 8192;
 
 }  // namespace

@@ -77,8 +77,8 @@ class Ledger {
 
   /// The worker waited for the weights of `step`. Waits come in the order of their ends.
   void waited(const Interval& interval, std::uint64_t step);
-  /// Takes the records of all lanes into files and sums. It is called between steps, so that lanes
-  /// take bounded memory and no time within a step.
+  /// Takes the records of all lanes into files and sums. It is called between steps and in long
+  /// waits, so that lanes take bounded memory and no time within a step.
   void flush();
   /// Flushes, sums up the steps that are open, and closes the files. Throws Error if one could not
   /// be written.
