@@ -132,7 +132,7 @@ int transport(int argc, const char* const* argv) {
   }
   summary.comm = std::max(summary.times.up, summary.times.down);
   summary.owner_rate = owner_rate;
-  summary.protection = name_of(protection);
+  if (protection != net::Protection::none) summary.protection = name_of(protection);
   if (protection == net::Protection::sealed) summary.seal_rate = net::seal_rate() * usable_cores();
   std::printf("%s, %s parameters, %s MB; with %s, %s, %s, round trip %s\n\n%s\n",
               model.title().c_str(), grouped(model.trained_parameters()).c_str(),

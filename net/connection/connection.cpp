@@ -320,7 +320,8 @@ ConnectionBytes Connection::check_counters(Deadline deadline) const {
   KernelCounters kernel = link_.stream.socket().counters();
   ConnectionBytes bytes;
   bytes.peer = link_.rank;
-  bytes.protection = name_of(link_.stream.protection());
+  if (link_.stream.protection() != Protection::none)
+    bytes.protection = name_of(link_.stream.protection());
   bytes.sent = sent_.sent();
   bytes.received = received_.received();
   bytes.window = link_.stream.socket().limit();

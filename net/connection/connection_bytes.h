@@ -9,7 +9,7 @@ namespace duplex::net {
 /// Bytes of all frames of a connection, with all that protects them.
 struct ConnectionBytes {
   int peer = -1;
-  std::string protection = "plain";                    ///< name_of(Protection).
+  std::string protection;                              ///< name_of(Protection); "": plain.
   std::uint64_t sent = 0, received = 0;                ///< By the ledger.
   std::uint64_t kernel_sent = 0, kernel_received = 0;  ///< By the kernel, if `counted`.
   std::uint64_t kernel_sent_again = 0;                 ///< Bytes that TCP took for lost and sent

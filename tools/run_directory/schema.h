@@ -132,7 +132,7 @@ void describe(Fields& f, net::FramesKept& k) {
 template <class Fields>
 void describe(Fields& f, net::ConnectionBytes& c) {
   f.field("peer", c.peer);
-  f.later("protection", c.protection);
+  f.unless_zero("protection", c.protection);
   f.field("sent", c.sent);
   f.field("received", c.received);
   f.unless_zero("window", c.window);
@@ -203,7 +203,7 @@ void describe(Fields& f, TransportSummary& t) {
   f.later("link_s", t.link);
   f.field("t_comm", t.comm, Range::not_negative);
   f.optional("owner_bytes_per_s", t.owner_rate);
-  f.later("protection", t.protection);
+  f.unless_zero("protection", t.protection);
   f.optional("seal_bytes_per_s", t.seal_rate);
 }
 
