@@ -137,7 +137,7 @@ int transport(int argc, const char* const* argv) {
   std::printf("%s, %s parameters, %s MB; with %s, %s, %s, round trip %s\n\n%s\n",
               model.title().c_str(), grouped(model.trained_parameters()).c_str(),
               fixed(static_cast<double>(result.bytes) * 1e-6, 3).c_str(), peer.c_str(),
-              congestion.c_str(), summary.protection.c_str(),
+              congestion.c_str(), name_of(protection).c_str(),
               duration_text(result.round_trip).c_str(), table.str().c_str());
   std::printf("t_comm   %s, the slower direction alone; link: as many bytes as one stream\n",
               duration_text(summary.comm).c_str());
