@@ -22,14 +22,14 @@ void mend_checksums(Bytes& file) {
 void decode(const Bytes& file) {
   datasets::ImageSize size{0, 0};
   if (!reads(file, 1, [&] { size = datasets::check_image(file.data(), file.size()); })) return;
-  // The decoder takes its memory by malloc(), some bytes for each pixel. Deflate makes 1032 bytes
-  // of one, and the densest PNG has eight pixels in a byte.
+  // Deflate makes 1032 bytes of one, and the densest PNG has eight pixels in a byte. The decoder
+  // takes some bytes for each pixel.
   const std::size_t pixels =
       static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height);
   require(pixels <= std::size_t{8} * 1032 * file.size(),
           "an image has more pixels than its file can hold");
   for (const int channels : {1, 3}) {
-    reads(file, 1, [&] {
+    reads(file, std::size_t{8} * 1032 * 12, [&] {
       const datasets::Image image = datasets::decode_image(file.data(), file.size(), channels);
       require(image.channels == channels, "an image has other channels");
       touch(image.pixels.get(), pixels * static_cast<std::size_t>(channels));

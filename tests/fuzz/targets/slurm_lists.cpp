@@ -24,9 +24,9 @@ void slurm_lists(const Bytes& input) {
   const std::string text = text_of(input);
   // A long list takes milliseconds, and there are few ways to write one: of sixteen, one is read.
   if (is_long(text) && input.size() % 16 != 0) return;
-  // A list of a few letters may stand for 65,536 hosts, of names that the list gives.
-  constexpr std::size_t hosts = 2 * 65536;
-  reads(input, hosts, [&] {
+  // A list of a few letters may stand for 65,536 hosts, whose names have up to 253 letters.
+  constexpr std::size_t hosts = 65536, all = std::size_t{128} << 20;
+  reads(input, all / std::max<std::size_t>(input.size(), 1), [&] {
     for (const std::string& host : tools::expand_hosts(text))
       require(!host.empty(), "a host has no name");
   });
