@@ -5,6 +5,8 @@
 # needs root, debootstrap and Debian's packages, and takes ten to twenty minutes a row.
 # Usage: tests/platforms.sh [SUITE]...     bullseye bookworm trixie (default: all)
 # Environment: ROOTS     a folder that keeps the base systems between runs (default: none is kept); each row starts from a copy
+#              ROWS      a folder that keeps each row's system, too. A row that is there goes on in its checkout as the run before
+#                        left it, brought to HEAD (default: every row is fresh)
 #              LOGS      where each step's output goes (default runs/platforms)
 #              WHO       "root user", or one of them
 #              MIRROR    Debian's mirror, for debootstrap
@@ -55,13 +57,15 @@ own=(unshare --mount --pid --fork --kill-child --uts --ipc)
 "${own[@]}" true 2>/dev/null || { echo "skipped: namespaces may not be made here"; exit 77; }
 
 page=docs/platforms.md
+commit=$(git rev-parse --short=7 HEAD)
 networks="squeezenet googlenet resnet34 vgg16e alexnet"
 logs=${LOGS:-runs/platforms}
 mkdir -p "$logs" || exit 1
 logs=$(cd "$logs" && pwd)
 work=$(mktemp -d)
 roots=${ROOTS:-$work/roots}
-mkdir -p "$roots"
+mkdir -p "$roots" ${ROWS:+"$ROWS"}
+[ -z "${ROWS:-}" ] || ROWS=$(cd "$ROWS" && pwd)
 running=
 # Everything that runs inside ends with its namespace's first process, and its mounts end with the namespace.
 trap '[ -z "$running" ] || { kill -KILL "$running"; wait "$running"; } 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
@@ -105,19 +109,24 @@ found() { sed -n "s/^  found    $2 *//p" "$1" 2>/dev/null | head -n 1; }
 
 # row SUITE USER: tries everything there and writes the page's row. Returns 1 if something is not green.
 row() {
-  local suite=$1 user=$2 name=$1-$2 root=$work/$1-$2 home=/root
+  local suite=$1 user=$2 name=$1-$2 root=${ROWS:-$work}/$1-$2 home=/root passes
   local demo=- test=- counts='- | - | -' ok=1 begin speed= net
-  say "$suite, $user: a fresh copy"
-  cp -a "$roots/$suite" "$root"
-  cp /etc/resolv.conf "$root/etc/resolv.conf"
-  echo '127.0.0.1 localhost' >"$root/etc/hosts"  # debootstrap leaves this file to an installer.
-  if [ "$user" != root ]; then
-    chroot "$root" useradd -m -s /bin/bash "$user" || return 1
-    home=/home/$user
-  fi
-  git clone -q --no-hardlinks . "$root$home/duplex" || return 1
-  if [ "$suite" = bullseye ]; then
-    carry && cp -a "$work/carry/.deps" "$root$home/duplex/" || say "$suite, $user: make carry failed"
+  [ "$user" = root ] || home=/home/$user
+  passes=$(($(passes_of "$suite" "$user") + 1))
+  if [ -d "$root" ]; then
+    say "$suite, $user: as the run before left it"
+    trusting git -C "$root$home/duplex" fetch -q "$PWD" HEAD && trusting git -C "$root$home/duplex" checkout -q FETCH_HEAD || return 1
+  else
+    say "$suite, $user: a fresh copy"
+    rm -rf --one-file-system "$root.new"
+    cp -a "$roots/$suite" "$root.new" && mv "$root.new" "$root" || return 1
+    cp /etc/resolv.conf "$root/etc/resolv.conf"
+    echo '127.0.0.1 localhost' >"$root/etc/hosts"  # debootstrap leaves this file to an installer.
+    { [ "$user" = root ] || chroot "$root" useradd -m -s /bin/bash "$user"; } &&
+      git clone -q --no-hardlinks . "$root$home/duplex" || { rm -rf --one-file-system "$root"; return 1; }
+    if [ "$suite" = bullseye ]; then
+      carry && cp -a "$work/carry/.deps" "$root$home/duplex/" || say "$suite, $user: make carry failed"
+    fi
   fi
   chroot "$root" chown -R "$user:$user" "$home"
 
@@ -139,15 +148,22 @@ row() {
   done
   case $speed in *failed*) ok= ;; esac
 
+  [ "$ok" ] || passes=0
   local config=$root$home/duplex/build/config.txt compiler onednn
   compiler=$(found "$config" compiler | sed -E 's/^([^ ]+).*\) ([0-9.]+).*/\1 \2/')
   onednn=$(found "$config" oneDNN)
-  record "$suite" "$user" "| $(date -u +%F) | $suite | $user | ${compiler:--} | ${onednn:-none} | $demo | $test | $counts$speed |" \
+  record "$suite" "$user" "| $(date -u +%F) | $suite | $user | ${compiler:--} | ${onednn:-none} | $commit | $passes | $demo | $test | $counts$speed |" \
     "$(reasons "$logs/$name-test.log" | sed "s/^/- $suite, $user: /")"
   say "$suite, $user:$([ "$ok" ] || echo ' NOT') green; logs in ${logs#"$PWD"/}/$name-*.log"
-  rm -rf --one-file-system "$root"
+  [ "${ROWS:-}" ] || rm -rf --one-file-system "$root"
   [ "$ok" ]
 }
+
+# trusting COMMAND...: runs git on a checkout that belongs to the row's user.
+trusting() { GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*' "$@"; }
+
+# passes_of SUITE USER: prints how often in a row the row was green at this commit.
+passes_of() { sed -n "s/^| [^|]*| $1 | $2 |[^|]*|[^|]*| $commit | \([0-9]*\) |.*/\1/p" "$page" | grep . || echo 0; }
 
 # reasons LOG: prints why tests were skipped, as make/test.sh says it.
 reasons() {
@@ -167,11 +183,12 @@ record() {
       echo
       echo "Written by \`tests/platforms.sh\`: \`make demo\` and \`make test\` on minimal systems (debootstrap's minbase with git, make and"
       echo "ca-certificates), as root and as an ordinary user without root. Debian 11 has no CLI11: \`make carry\` brought its headers."
-      echo "demo and test: with all that is installed and compiled; the networks: images a second in training at batch 8."
+      echo "commit: what was tried; green: how often in a row, from the second time on in the checkout as the time before left it."
+      echo "demo and test: with all that had to be installed and compiled; the networks: images a second in training at batch 8."
       echo "A dash was not tried yet. These times are of a shared machine ($(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)): they show what works, not what is fast."
       echo
-      echo "| date | suite | user | compiler | oneDNN | demo | test | passed | failed | skipped | ${networks// / | } |"
-      echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+      echo "| date | suite | user | compiler | oneDNN | commit | green | demo | test | passed | failed | skipped | ${networks// / | } |"
+      echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
       { grep '^| 2' "$old" | grep -v "| $1 | $2 |"; echo "$3"; } | sort -t '|' -k 3,3 -k 4,4
       echo
       echo "Skipped:"
