@@ -1,12 +1,12 @@
 #include "layers/model.h"
 
 #include "core/error.h"
-#include "layers/activation.h"
-#include "layers/join.h"
-#include "layers/linear.h"
-#include "layers/loss.h"
-#include "layers/normalisation.h"
-#include "layers/pool.h"
+#include "layers/kinds/activation.h"
+#include "layers/kinds/join.h"
+#include "layers/kinds/linear.h"
+#include "layers/kinds/loss.h"
+#include "layers/kinds/normalisation.h"
+#include "layers/kinds/pool.h"
 
 namespace duplex {
 

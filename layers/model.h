@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "layers/conv.h"
-#include "layers/geometry.h"
+#include "layers/kinds/conv.h"
+#include "layers/kinds/geometry.h"
 #include "layers/layer.h"
 
 namespace duplex {

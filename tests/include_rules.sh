@@ -26,7 +26,7 @@ check() (
       room["net/rendezvous"] = "net/crypto net/wire net/topology net/ledger"
       room["net/connection"] = "net/wire net/topology net/ledger net/rendezvous"
       room["net/exchange"] = "net/wire net/topology net/ledger net/rendezvous net/store net/connection"
-      room["layers/plan"] = room["layers/exchange"] = ""
+      room["layers/kinds"] = room["layers/plan"] = room["layers/exchange"] = ""
       room["core/files"] = room["core/reference"] = ""
       room["core/cudnn/kernels"] = ""
       room["core/cudnn/engines"] = "core/cudnn/kernels"
@@ -158,10 +158,10 @@ if [ "$ours" != "$theirs" ]; then
   diff <(echo "$ours") <(echo "$theirs") >&2
   exit 1
 fi
-expect core/device.cpp '"layers/conv.h"'
-expect net/store/store.cpp '"layers/conv.h"'
+expect core/device.cpp '"layers/kinds/conv.h"'
+expect net/store/store.cpp '"layers/kinds/conv.h"'
 expect datasets/idx.h '"net/wire/frame.h"'
-expect layers/conv.cpp '"models/registry.h"'
+expect layers/kinds/conv.cpp '"models/registry.h"'
 expect models/lenet.cpp '"tools/text/table.h"'
 expect tests/net/store/store_test.cpp '"datasets/idx.h"'
 expect core/device.cpp '"shape.h"'

@@ -7,7 +7,7 @@
 
 #include "core/clock.h"
 #include "layers/exchange/local_exchange.h"
-#include "layers/linear.h"
+#include "layers/kinds/linear.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/device_flags.h"

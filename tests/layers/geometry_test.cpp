@@ -1,5 +1,5 @@
 // Compares windows as models write them with TensorFlow's rule for "same" padding.
-#include "layers/geometry.h"
+#include "layers/kinds/geometry.h"
 
 #include <gtest/gtest.h>
 

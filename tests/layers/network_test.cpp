@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "layers/exchange/local_exchange.h"
-#include "layers/linear.h"
+#include "layers/kinds/linear.h"
 #include "tests/layers/devices.h"
 #include "tests/layers/small_networks.h"
 #include "tests/layers/train_step.h"

@@ -1,4 +1,4 @@
-#include "layers/normalisation.h"
+#include "layers/kinds/normalisation.h"
 
 #include "core/error.h"
 

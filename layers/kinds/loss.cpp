@@ -1,4 +1,4 @@
-#include "layers/loss.h"
+#include "layers/kinds/loss.h"
 
 #include "core/error.h"
 

@@ -1,6 +1,6 @@
 // Defines the convolution layer (2.7), with ReLU if asked.
 #pragma once
-#include "layers/geometry.h"
+#include "layers/kinds/geometry.h"
 #include "layers/layer.h"
 
 namespace duplex {

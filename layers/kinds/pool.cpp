@@ -1,4 +1,4 @@
-#include "layers/pool.h"
+#include "layers/kinds/pool.h"
 
 namespace duplex {
 namespace {

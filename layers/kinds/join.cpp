@@ -1,4 +1,4 @@
-#include "layers/join.h"
+#include "layers/kinds/join.h"
 
 #include "core/error.h"
 

@@ -1,4 +1,4 @@
-#include "layers/activation.h"
+#include "layers/kinds/activation.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "layers/geometry.h"
+#include "layers/kinds/geometry.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
-#include "layers/linear.h"
+#include "layers/kinds/linear.h"
 
-#include "layers/weighted.h"
+#include "layers/kinds/weighted.h"
 
 namespace duplex {
 

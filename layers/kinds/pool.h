@@ -1,6 +1,6 @@
 // Defines max and average pooling.
 #pragma once
-#include "layers/geometry.h"
+#include "layers/kinds/geometry.h"
 #include "layers/layer.h"
 
 namespace duplex {

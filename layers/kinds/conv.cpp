@@ -1,6 +1,6 @@
-#include "layers/conv.h"
+#include "layers/kinds/conv.h"
 
-#include "layers/weighted.h"
+#include "layers/kinds/weighted.h"
 
 namespace duplex {
 
