@@ -76,18 +76,18 @@ std::size_t printable_bytes(const std::string& text, std::size_t at) {
   const unsigned first = byte(0), second = byte(1);
   if (first < 0x80) return first >= 0x20 && first != 0x7F ? 1 : 0;
   std::size_t length = 0;
-  unsigned least = 0x80;  // Of the second byte: below, there is a shorter form.
+  unsigned lowest = 0x80;  // Of the second byte: below, there is a shorter form.
   if (first >= 0xC2 && first < 0xE0) {
     length = 2;
-    if (first == 0xC2) least = 0xA0;
+    if (first == 0xC2) lowest = 0xA0;
   } else if (first >= 0xE0 && first < 0xF0) {
     length = 3;
-    if (first == 0xE0) least = 0xA0;
+    if (first == 0xE0) lowest = 0xA0;
   } else if (first >= 0xF0 && first < 0xF5) {
     length = 4;
-    if (first == 0xF0) least = 0x90;
+    if (first == 0xF0) lowest = 0x90;
   }
-  if (second < least) return 0;
+  if (second < lowest) return 0;
   for (std::size_t i = 1; i < length; ++i)
     if (byte(i) < 0x80 || byte(i) >= 0xC0) return 0;
   return length;

@@ -37,7 +37,7 @@ TEST_P(GpuElements, PlacesAndOffsetsAreInverse) {
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
   const Values lying = laid(v, numbers);
   for (std::uint32_t i = 0; i < v.elements(); ++i) {
-    const cudnn::Place p = v.place(i);
+    const cudnn::Coord p = v.coord(i);
     EXPECT_EQ(v.offset(p), i);
     EXPECT_EQ(v.channel(i), p.c);
     EXPECT_EQ(((p.n * 5 + p.c) * 4 + p.y) * 7 + p.x, static_cast<std::uint32_t>(lying[i]));

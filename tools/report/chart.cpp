@@ -69,7 +69,7 @@ std::string mark(int number, double x, double y) {
 
 struct Axis {
   double low = 0.0, high = 1.0, from = 0.0, to = 1.0;  ///< Values, and where they lie.
-  double place(double value) const { return from + (value - low) / (high - low) * (to - from); }
+  double position(double value) const { return from + (value - low) / (high - low) * (to - from); }
 };
 
 void widen(Axis& axis, const std::vector<double>& round) {
@@ -137,29 +137,30 @@ std::string number_text(double value) {
 }
 
 std::string svg(const LineChart& chart) {
-  double low = std::numeric_limits<double>::infinity(), high = -low, least = low, most = high;
+  double x_min = std::numeric_limits<double>::infinity(), x_max = -x_min, y_min = x_min,
+         y_max = x_max;
   std::size_t points = 0;
   for (const Series& each : chart.series) {
     for (const auto& [x, y] : each.points) {
-      low = std::min(low, x);
-      high = std::max(high, x);
-      least = std::min(least, y);
-      most = std::max(most, y);
+      x_min = std::min(x_min, x);
+      x_max = std::max(x_max, x);
+      y_min = std::min(y_min, y);
+      y_max = std::max(y_max, y);
       ++points;
     }
   }
   if (points == 0)
     return begin_svg(50, chart.title, 0) + text(0, 36, "no data", "start", "faint") + "</svg>";
-  if (chart.from_zero) least = std::min(least, 0.0);
-  if (chart.x_from_zero) low = std::min(low, 0.0);
-  if (chart.percent && most - least < 2.0) {
-    const double middle = std::clamp((least + most) / 2, 1.0, 99.0);
-    least = middle - 1.0;
-    most = middle + 1.0;
+  if (chart.from_zero) y_min = std::min(y_min, 0.0);
+  if (chart.x_from_zero) x_min = std::min(x_min, 0.0);
+  if (chart.percent && y_max - y_min < 2.0) {
+    const double middle = std::clamp((y_min + y_max) / 2, 1.0, 99.0);
+    y_min = middle - 1.0;
+    y_max = middle + 1.0;
   }
 
-  Axis x{low, high > low ? high : low + 1, left, width - right};
-  Axis y{least, most > least ? most : least + 1, top + plot_height, top};
+  Axis x{x_min, x_max > x_min ? x_max : x_min + 1, left, width - right};
+  Axis y{y_min, y_max > y_min ? y_max : y_min + 1, top + plot_height, top};
   std::vector<double> x_ticks = ticks(x.low, x.high, 8);
   std::vector<double> y_ticks = ticks(y.low, y.high, 6);
   if (chart.percent)
@@ -174,20 +175,21 @@ std::string svg(const LineChart& chart) {
         x_ticks.end());
   std::string drawn;
   for (const double tick : y_ticks) {
-    drawn += line(left, y.place(tick), width - right, y.place(tick), "var(--line)");
-    drawn += text(left - 6, y.place(tick) + 4, number_text(tick), "end", "faint");
+    drawn += line(left, y.position(tick), width - right, y.position(tick), "var(--line)");
+    drawn += text(left - 6, y.position(tick) + 4, number_text(tick), "end", "faint");
   }
   for (const double tick : x_ticks) {
     if (tick < x.low - 1e-9 || tick > x.high + 1e-9) continue;
-    drawn += line(x.place(tick), y.from, x.place(tick), y.from + 4, "var(--faint)");
-    drawn += text(x.place(tick), y.from + 16, number_text(tick), "middle", "faint");
+    drawn += line(x.position(tick), y.from, x.position(tick), y.from + 4, "var(--faint)");
+    drawn += text(x.position(tick), y.from + 16, number_text(tick), "middle", "faint");
   }
   drawn += text((left + width - right) / 2, y.from + 32, chart.x, "middle", "faint");
   for (const Series& each : chart.series) {
     std::string path, marks;
     for (const auto& [px, py] : each.points) {
-      path += (path.empty() ? "M" : "L") + at(x.place(px)) + " " + at(y.place(py));
-      if (each.style == Series::Style::marks) marks += mark(each.colour, x.place(px), y.place(py));
+      path += (path.empty() ? "M" : "L") + at(x.position(px)) + " " + at(y.position(py));
+      if (each.style == Series::Style::marks)
+        marks += mark(each.colour, x.position(px), y.position(py));
     }
     if (each.style != Series::Style::marks && !path.empty())
       drawn += "<path d=\"" + path + "\" fill=\"none\" stroke=\"" + colour(each.colour) +
@@ -217,13 +219,13 @@ std::string svg(const BarChart& chart) {
     drawn += text(names - 6, y + 11,
                   bar.name.size() > 27 ? bar.name.substr(0, 25) + ".." : bar.name, "end", "name");
     for (std::size_t part = 0; part < bar.parts.size(); ++part) {
-      const double wide = std::max(x.place(bar.parts[part]) - names, 0.0);
-      drawn += "<rect x=\"" + at(x.place(from)) + "\" y=\"" + at(y + 2) + "\" width=\"" + at(wide) +
-               "\" height=\"11\" fill=\"" + colour(static_cast<int>(part)) + "\"/>";
+      const double wide = std::max(x.position(bar.parts[part]) - names, 0.0);
+      drawn += "<rect x=\"" + at(x.position(from)) + "\" y=\"" + at(y + 2) + "\" width=\"" +
+               at(wide) + "\" height=\"11\" fill=\"" + colour(static_cast<int>(part)) + "\"/>";
       from += bar.parts[part];
     }
     drawn +=
-        text(x.place(from) + 5, y + 11, number_text(from) + " " + chart.unit, "start", "faint");
+        text(x.position(from) + 5, y + 11, number_text(from) + " " + chart.unit, "start", "faint");
     y += row;
   }
   std::vector<Series> parts;

@@ -67,9 +67,9 @@ std::optional<Prediction> prediction_of(const RunData& run, const std::vector<Ru
   Prediction prediction;
   prediction.alone = alone->from;
   prediction.grad = alone->grad;
-  if (const std::optional<RankComm> least = run.link_comm()) {
-    prediction.comm = least->seconds;
-    prediction.comm_of = "rank " + std::to_string(least->rank);
+  if (const std::optional<RankComm> shortest = run.link_comm()) {
+    prediction.comm = shortest->seconds;
+    prediction.comm_of = "rank " + std::to_string(shortest->rank);
   }
   for (const LinkData& link : links) {
     if (link.title != run.title) continue;

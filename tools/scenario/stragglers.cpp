@@ -20,14 +20,14 @@ bool read_rank(const std::string& text, int& rank) {
   return error == std::errc() && end == text.data() + text.size() && rank >= 0;
 }
 
-double number(const std::string& text, double least, const std::string& what) {
+double number(const std::string& text, double minimum, const std::string& what) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !std::isfinite(value) || value < least)
+  if (text.empty() || *end != '\0' || !std::isfinite(value) || value < minimum)
     throw Error("simulate: --slow '" + what + "': '" + text + "' is not a number of " +
-                    (least < above_0   ? "0 or more"
-                     : least > above_0 ? fixed(least, 2) + " or more"
-                                       : "more than 0"),
+                    (minimum < above_0   ? "0 or more"
+                     : minimum > above_0 ? fixed(minimum, 2) + " or more"
+                                         : "more than 0"),
                 Exit::usage);
   return value;
 }

@@ -29,10 +29,10 @@ std::size_t workspace_limit(const Context& context) {
 class EngineTimer {
  public:
   EngineTimer(const Context& context, const ConvGraph& graph) : context_(context) {
-    memory_.x = place(graph.x);
-    memory_.weights = place(graph.weights);
-    memory_.y = place(graph.y);
-    if (graph.bias) memory_.bias = place(graph.bias_view());
+    memory_.x = allocate(graph.x);
+    memory_.weights = allocate(graph.weights);
+    memory_.y = allocate(graph.y);
+    if (graph.bias) memory_.bias = allocate(graph.bias_view());
     cudaEvent_t made = nullptr;
     check(cudaEventCreate(&made), "timing an engine");
     before_.reset(made);
@@ -41,8 +41,8 @@ class EngineTimer {
   }
 
   /// Returns the milliseconds of the fastest of `timed_runs` runs, or infinity where the engine
-  /// fails. `least` is the time of the best engine so far.
-  float time(const std::shared_ptr<const Plan>& plan, float least) {
+  /// fails. `best_so_far` is the time of the best engine before it.
+  float time(const std::shared_ptr<const Plan>& plan, float best_so_far) {
     float best = std::numeric_limits<float>::infinity();
     Runner runner(plan);
     try {
@@ -51,7 +51,7 @@ class EngineTimer {
         runner.run(context_, memory_, workspace_.data(), "trying an engine");
       };
       run();  // This run loads the kernels.
-      for (int i = 0; i < timed_runs && (i == 0 || best < hopeless * least); ++i) {
+      for (int i = 0; i < timed_runs && (i == 0 || best < hopeless * best_so_far); ++i) {
         check(cudaEventRecord(before_.get(), context_.stream()), "timing an engine");
         run();
         check(cudaEventRecord(after_.get(), context_.stream()), "timing an engine");
@@ -68,7 +68,7 @@ class EngineTimer {
   }
 
  private:
-  void* place(const View& view) {
+  void* allocate(const View& view) {
     buffers_.push_back(context_.allocate(view.bytes()));
     test_pattern(context_, buffers_.back().data(), view);
     return buffers_.back().data();
@@ -130,11 +130,11 @@ std::shared_ptr<const Plan> Plans::fastest(const ConvGraph& graph) {
   std::shared_ptr<const Plan> best;
   if (!usable.empty()) {
     EngineTimer timer(*context_, graph);
-    float least = std::numeric_limits<float>::infinity();
+    float best_time = std::numeric_limits<float>::infinity();
     for (const auto& plan : usable) {
-      const float took = timer.time(plan, least);
-      if (took < least) {
-        least = took;
+      const float took = timer.time(plan, best_time);
+      if (took < best_time) {
+        best_time = took;
         best = plan;
       }
     }

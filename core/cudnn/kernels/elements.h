@@ -77,7 +77,7 @@ struct Convert {
   bool grouped() const { return same && aligned<group>(to, from); }
   template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    store(to + i, load<N>(from + (N > 1 || same ? i : from_view.offset(to_view.place(i)))));
+    store(to + i, load<N>(from + (N > 1 || same ? i : from_view.offset(to_view.coord(i)))));
   }
 };
 
@@ -90,12 +90,12 @@ struct MoveMap {
   const From* from;
   std::int32_t down, right;
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    Place place = to_view.place(i);
-    place.y -= static_cast<std::uint32_t>(down);
-    place.x -= static_cast<std::uint32_t>(right);
+    Coord at = to_view.coord(i);
+    at.y -= static_cast<std::uint32_t>(down);
+    at.x -= static_cast<std::uint32_t>(right);
     // Before the first row or column, the difference wraps around to a large number.
-    const bool inside = place.y < from_view.h && place.x < from_view.w;
-    to[i] = inside ? float{from[from_view.offset(place)]} : 0.0F;
+    const bool inside = at.y < from_view.h && at.x < from_view.w;
+    to[i] = inside ? float{from[from_view.offset(at)]} : 0.0F;
   }
 };
 
@@ -199,7 +199,7 @@ struct Sum {
     const auto added = [this](float one, float other) {
       return rectified ? relu(one + other) : one + other;
     };
-    const std::uint32_t at = N > 1 || same ? i : b_view.offset(a_view.place(i));
+    const std::uint32_t at = N > 1 || same ? i : b_view.offset(a_view.coord(i));
     store(y + i, map(added, load<N>(a + i), load<N>(b + at)));
   }
 };
@@ -254,9 +254,9 @@ struct Slice {
       const std::uint32_t run = part.run(), number = i / run;
       return number * whole.run() + begin() + (i - number * run);
     }
-    Place place = part.place(i);
-    place.c += first;
-    return whole.offset(place);
+    Coord at = part.coord(i);
+    at.c += first;
+    return whole.offset(at);
   }
   /// Returns whether N elements of the part, from any multiple of N on, are neighbours in the
   /// whole, too.
@@ -311,7 +311,7 @@ struct Drop {
   std::uint64_t seed, stream, first;  ///< first: the index of the batch's first draw.
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const std::uint32_t logical =
-        view.order == Order::nchw ? i : View{view.n, view.c, view.h, view.w}.offset(view.place(i));
+        view.order == Order::nchw ? i : View{view.n, view.c, view.h, view.w}.offset(view.coord(i));
     to[i] =
         RandomStream(seed, stream).uniform(first + logical) < rate ? 0.0F : float{from[i]} * kept;
   }

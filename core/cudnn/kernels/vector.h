@@ -1,5 +1,5 @@
 // A group is neighbouring elements that one thread reads and writes at once. Accesses of 16 bytes
-// keep the memory of a GPU busy, and the elements share the cost of computing their place.
+// keep the memory of a GPU busy, and the elements share the cost of computing their coordinates.
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -15,8 +15,8 @@ enum class Order {
 
 enum class Type { float32, bf16 };
 
-/// The place of an element: its sample, channel, row and column.
-struct Place {
+/// The coordinates of an element: its sample, channel, row and column.
+struct Coord {
   std::uint32_t n, c, y, x;
 };
 
@@ -37,13 +37,13 @@ struct View {
     return std::size_t{elements()} * (type == Type::bf16 ? sizeof(BFloat16) : sizeof(float));
   }
 
-  DUPLEX_PORTABLE std::uint32_t offset(const Place& p) const {
+  DUPLEX_PORTABLE std::uint32_t offset(const Coord& p) const {
     return order == Order::nchw ? ((p.n * c + p.c) * h + p.y) * w + p.x
                                 : ((p.n * h + p.y) * w + p.x) * c + p.c;
   }
 
-  /// Returns the place of the element at an offset.
-  DUPLEX_PORTABLE Place place(std::uint32_t i) const {
+  /// Returns the coordinates of the element at an offset.
+  DUPLEX_PORTABLE Coord coord(std::uint32_t i) const {
     if (order == Order::nchw) {
       const std::uint32_t row = i / w, plane = row / h;
       return {plane / c, plane % c, row % h, i % w};
@@ -56,7 +56,7 @@ struct View {
   }
 };
 
-/// Returns whether elements of equal places have equal offsets.
+/// Returns whether elements of equal coordinates have equal offsets.
 inline bool same_layout(const View& a, const View& b) {
   return a.n == b.n && a.c == b.c && a.h == b.h && a.w == b.w && a.order == b.order;
 }

@@ -59,7 +59,7 @@ struct Plane {
   }
 };
 
-DUPLEX_PORTABLE inline Plane plane_of(const View& view, const Place& p) {
+DUPLEX_PORTABLE inline Plane plane_of(const View& view, const Coord& p) {
   const std::uint32_t right = view.order == Order::nchw ? 1 : view.c;
   return {view.offset({p.n, p.c, 0, 0}), view.w * right, right};
 }
@@ -74,7 +74,7 @@ bool channels_in_groups(const View& x, const View& y) {
 /// row-major order.
 template <class Visit>
 DUPLEX_PORTABLE void for_each_input(const PoolWindow& window_of_pool, const View& map,
-                                    const Place& p, const Visit& visit) {
+                                    const Coord& p, const Visit& visit) {
   const Range rows =
       input_range(p.y, window_of_pool.stride_y, window_of_pool.top, window_of_pool.height, map.h);
   const Range columns =
@@ -87,7 +87,7 @@ DUPLEX_PORTABLE void for_each_input(const PoolWindow& window_of_pool, const View
 /// Calls visit(row, column) for every output whose window covers `p` of the map.
 template <class Visit>
 DUPLEX_PORTABLE void for_each_output(const PoolWindow& window_of_pool, const View& outputs,
-                                     const Place& p, const Visit& visit) {
+                                     const Coord& p, const Visit& visit) {
   const Range rows = output_range(p.y, window_of_pool.stride_y, window_of_pool.top,
                                   window_of_pool.height, outputs.h);
   const Range columns = output_range(p.x, window_of_pool.stride_x, window_of_pool.left,
@@ -137,7 +137,7 @@ struct MaxPool {
   }
   template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    const Place p = y_view.place(i);
+    const Coord p = y_view.coord(i);
     const Plane plane = plane_of(x_view, p);
     Floats<N> best = broadcast<N>(0.0F);
     AlignedVector<Argmax, N> first{};
@@ -174,7 +174,7 @@ struct MaxPoolBackward {
   }
   template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    const Place p = x_view.place(i);
+    const Coord p = x_view.coord(i);
     const Plane plane = plane_of(y_view, p);
     Floats<N> sum = broadcast<N>(0.0F);
     for_each_output(window_of_pool, y_view, p, [&](std::uint32_t row, std::uint32_t column) {
@@ -200,7 +200,7 @@ struct AveragePool {
   bool grouped() const { return channels_in_groups<group>(x_view, y_view) && aligned<group>(y, x); }
   template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    const Place p = y_view.place(i);
+    const Coord p = y_view.coord(i);
     const Plane plane = plane_of(x_view, p);
     Floats<N> sum = broadcast<N>(0.0F);
     for_each_input(window_of_pool, x_view, p, [&](std::uint32_t row, std::uint32_t column) {
@@ -226,7 +226,7 @@ struct AveragePoolBackward {
   }
   template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    const Place p = x_view.place(i);
+    const Coord p = x_view.coord(i);
     const Plane plane = plane_of(y_view, p);
     Floats<N> sum = broadcast<N>(0.0F);
     for_each_output(window_of_pool, y_view, p, [&](std::uint32_t row, std::uint32_t column) {
