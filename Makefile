@@ -15,10 +15,16 @@ CUDA ?= auto
 ONLY ?=
 ifeq ($(SANITIZE),1)
 BUILD ?= build-sanitize
+else ifeq ($(SANITIZE),thread)
+BUILD ?= build-thread
+# These tests have threads of ours; the others would take hours for nothing.
+ONLY := $(or $(ONLY),net tools)
 else ifeq ($(SANITIZE),fuzz)
 BUILD ?= build-fuzz
-else
+else ifeq ($(SANITIZE),)
 BUILD ?= build
+else
+$(error SANITIZE=$(SANITIZE): there are 1 (AddressSanitizer, LeakSanitizer and UBSan) and thread)
 endif
 ifeq ($(origin CXX),default)
 CXX := g++
@@ -49,7 +55,8 @@ help:
 	@echo 'make clean      removes what was built'
 	@echo
 	@echo 'Settings: BUILD=folder CXX=clang++ WERROR=1 NATIVE=1 (-march=native) ONEDNN=0|1 CUDA=0|1 CXXFLAGS= LDFLAGS='
-	@echo '          SANITIZE=1 (AddressSanitizer and UBSan, in build-sanitize/)'
+	@echo '          SANITIZE=1 (AddressSanitizer, LeakSanitizer and UBSan, in build-sanitize/)'
+	@echo '          SANITIZE=thread (ThreadSanitizer, in build-thread/; tests of net and tools unless ONLY= names others)'
 
 .PHONY: deps
 deps:
@@ -91,7 +98,7 @@ thesis:
 
 .PHONY: clean
 clean:
-	rm -rf build build-sanitize build-fuzz bin
+	rm -rf build build-sanitize build-thread build-fuzz bin
 
 ifneq ($(filter-out help deps carry test fuzz demo bench thesis clean,$(or $(MAKECMDGOALS),all)),)
 
@@ -145,6 +152,8 @@ CXXFLAGS ?=
 LDFLAGS ?=
 ifeq ($(SANITIZE),1)
 optimise := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+else ifeq ($(SANITIZE),thread)
+optimise := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 else ifeq ($(SANITIZE),fuzz)
 # libFuzzer looks for inputs that reach new branches, so it has to see all of them.
 optimise := -O1 -gline-tables-only -fno-omit-frame-pointer -fno-sanitize-recover=all \
@@ -152,8 +161,9 @@ optimise := -O1 -gline-tables-only -fno-omit-frame-pointer -fno-sanitize-recover
 else
 optimise := -O3 -g
 # Code that only reads flags, prints tables or checks results is compiled with these: a faster compiler saves more time
-# there than faster code.
+# there than faster code. The stand-in and the fuzz targets compute, other tests let the program do it.
 light := -O1 -g1
+lightest := -O0 -g1
 hot_tools := tools/training/% tools/simulation/%
 endif
 # g++ 9 crashes over debug information on vector variables in clones (max_pool.cpp), which -g1 leaves out.
@@ -164,6 +174,7 @@ cxxflags = -std=c++17 $(optimise) -Wall -Wextra -ffp-contract=off -fno-math-errn
   $(if $(filter core/cudnn/% tests/stand_in/% tests/cudnn/%,$<),-fPIC $(CONFIG_CUDA_CPPFLAGS)) \
   $(if $(filter tests/campaigns/preload/%,$<),-fPIC) \
   $(if $(filter-out $(hot_tools),$(filter models/% tools/% tests/%,$<)),$(light)) \
+  $(if $(filter-out tests/fuzz/% tests/stand_in/% tests/campaigns/%,$(filter tests/%,$<)),$(lightest)) \
   $(if $(filter core/onednn/operations/max_pool.cpp,$<),-g1) $(CXXFLAGS)
 # -rdynamic exports the program's symbols, which the library beside it needs.
 ldflags = $(optimise) -rdynamic $(CONFIG_OPENMP) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS)
@@ -177,7 +188,7 @@ nvccflags = -O3 -lineinfo --expt-relaxed-constexpr --fmad=false -I. $(CONFIG_CUD
 # files, rebuilds.
 remember = $(shell mkdir -p $(dir $1); printf '%s\n' '$2' | cmp -s - $1 || printf '%s\n' '$2' > $1)
 ifneq ($(CONFIG_CXX),)
-$(call remember,$(BUILD)/compile-flags,$(CONFIG_CXX) $(cxxflags) $(light) $(CONFIG_NVCC) $(nvccflags))
+$(call remember,$(BUILD)/compile-flags,$(CONFIG_CXX) $(cxxflags) $(light) $(lightest) $(CONFIG_NVCC) $(nvccflags))
 $(call remember,$(BUILD)/link-flags,$(CONFIG_CXX) $(ldflags) $(libraries) $(everything) $(CONFIG_CUDA_LDFLAGS) $(cudnn))
 $(call remember,$(BUILD)/networks,$(networks))
 $(call remember,$(BUILD)/fuzz-targets,$(fuzz_targets))
@@ -224,7 +235,7 @@ $(BIN): $(everything) $(BUILD)/obj/tools/main.o $(BUILD)/link-flags $(cudnn_libr
 # threads, so builds with sanitizers do not have it.
 stand_in := $(BUILD)/stand-in/duplex-cudnn.so
 stand_in_objects := $(patsubst %,$(BUILD)/stand-in/%.o,$(cudnn_sources) $(wildcard tests/stand_in/*.cpp))
-stand_in_library := $(if $(CONFIG_CUDA),$(if $(filter 1,$(SANITIZE)),,$(stand_in)))
+stand_in_library := $(if $(CONFIG_CUDA),$(if $(filter 1 thread,$(SANITIZE)),,$(stand_in)))
 $(BUILD)/stand-in/%.o: % $(BUILD)/compile-flags | report
 	@mkdir -p $(dir $@)
 	@echo '  compile  $< for the stand-in'
@@ -327,7 +338,7 @@ tests := $(if $(ONLY),$(filter $(ONLY),$(all_tests)),$(all_tests))
 unknown := $(filter-out $(all_tests),$(ONLY))
 $(if $(unknown),$(error ONLY=$(unknown): there are no such tests; there are: $(all_tests)))
 run-tests: $(tests:%=$(BUILD)/tests/%) $(if $(wildcard tools/main.cpp),$(BIN)) $(if $(ONLY),,$(stand_in_library))
-	@DUPLEX=$(CURDIR)/$(BIN) STAND_IN=$(if $(stand_in_library),$(CURDIR)/$(stand_in_library)) bash make/test.sh $(tests:%=$(BUILD)/tests/%) \
+	@SANITIZE='$(SANITIZE)' DUPLEX=$(CURDIR)/$(BIN) STAND_IN=$(if $(stand_in_library),$(CURDIR)/$(stand_in_library)) bash make/test.sh $(tests:%=$(BUILD)/tests/%) \
 	  $(if $(ONLY),,$(filter-out tests/platforms.sh,$(wildcard tests/*.sh)))
 
 # ---- Style. clang-tidy is slow, so it looks at a file that passed again only when the file, a header

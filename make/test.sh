@@ -7,7 +7,13 @@
 set -u
 # Threads that wait for work give their core away, since tests share it with ranks and with other programs.
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
-limit=${TEST_TIMEOUT:-900}  # Seconds a program may take.
+# A sanitizer's report fails the test that was running.
+case ${SANITIZE:-} in
+  1) export LSAN_OPTIONS="suppressions=$(dirname "$0")/leaks.supp:print_suppressions=0" ;;
+  # ThreadSanitizer does not see how OpenMP's threads wait for each other, so there is one of them.
+  thread) export OMP_THREAD_LIMIT=1 TSAN_OPTIONS="halt_on_error=1:exitcode=66" ;;
+esac
+limit=${TEST_TIMEOUT:-$([ "${SANITIZE:-}" ] && echo 3600 || echo 900)}  # Seconds a program may take.
 passed=0 failed=0 skipped=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
