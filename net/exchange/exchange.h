@@ -115,6 +115,11 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   std::vector<Store::Staleness> staleness() const {
     return server_ ? server_->staleness() : std::vector<Store::Staleness>();
   }
+  /// The workers for whom all others waited in a synchronous run, as this owner saw it; empty on a
+  /// rank that owns nothing. Call it after finish.
+  std::vector<StragglerTime> stragglers() const {
+    return server_ ? server_->store().stragglers() : std::vector<StragglerTime>();
+  }
   /// Ends the run for a reason of this rank's own: its peers are told it, with its exit code. Later
   /// calls throw it. Does nothing where the run has failed already or is over.
   void give_up(const std::exception_ptr& cause) { fail(cause); }

@@ -77,6 +77,7 @@ JoinStore::JoinStore(const ShardMap& map, int rank, const StoreSpec& spec,
     if (spec_.initial_state) spec_.initial_state(chunk, pointers_to(slot->state));
     slots_[chunk] = std::move(slot);
   }
+  tally_.emplace(spec_.workers, owned_);
 }
 
 void JoinStore::publish_initial() {
@@ -110,6 +111,7 @@ bool JoinStore::is_turn(const Slot& slot, int worker) {
 float* JoinStore::reserve(std::size_t chunk, int worker, std::uint64_t step,
                           Clock::time_point deadline) {
   Slot& slot = due(chunk, worker, step);
+  tally_->begins(worker, clock_ns());
   const std::size_t bytes = map_[chunk].bytes();
   bool early = false;
   if (!is_turn(slot, worker)) {
@@ -146,10 +148,13 @@ float* JoinStore::reserve(std::size_t chunk, int worker, std::uint64_t step,
 
 void JoinStore::commit(std::size_t chunk, int worker) {
   Slot& slot = *slots_[chunk];
+  std::uint64_t step = 0;
   {
     const std::lock_guard<std::mutex> lock(slot.mutex);
     slot.contributions[static_cast<std::size_t>(worker)].state = Contribution::here;
+    step = slot.step;
   }
+  tally_->complete(worker, step, clock_ns());
   advance(chunk);
 }
 
@@ -161,6 +166,7 @@ void JoinStore::submit(std::size_t chunk, int worker, std::uint64_t step, const 
     contribution.borrowed = gradient;
     contribution.state = Contribution::here;
   }
+  tally_->complete(worker, step, clock_ns());
   advance(chunk);
 }
 

@@ -33,6 +33,7 @@ class JoinStore final : public Store {
   std::optional<ChunkState> state(std::size_t chunk, std::uint64_t step) const override;
   void stop() override;
   std::optional<Overdue> overdue(Clock::duration allowed) const override;
+  std::vector<StragglerTime> stragglers() const override { return tally_->sums(); }
 
  private:
   using Floats = std::unique_ptr<float[]>;
@@ -95,6 +96,7 @@ class JoinStore final : public Store {
   std::size_t early_used_ = 0;
   bool stopped_ = false;
   BufferPool pool_;
+  std::optional<StragglerTally> tally_;  ///< Set by the constructor.
 };
 
 }  // namespace duplex::net

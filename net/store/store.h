@@ -12,6 +12,7 @@
 
 #include "core/clock.h"
 #include "core/optimiser.h"
+#include "net/store/straggler_tally.h"
 #include "net/topology/shard_map.h"
 #include "net/wire/frame.h"
 
@@ -163,6 +164,9 @@ class Store {
     std::uint64_t chunks = 0, sum = 0, most = 0;
   };
   virtual std::vector<Staleness> staleness() const { return {}; }
+  /// The workers for whom everybody else waited, the most expensive first. Synchronous stores count
+  /// them.
+  virtual std::vector<StragglerTime> stragglers() const { return {}; }
 };
 
 /// The error for a gradient that is not due, with the reason.

@@ -258,6 +258,9 @@ RunSummary Rank::summary_of(const net::ParameterExchange& wire) const {
   summary.ledger = wire.ledger().kept();
   summary.connections = wire.connections();
   if (checkpoints_) summary.bytes_before = checkpoints_->bytes_before();
+  const net::Topology& topology = spec_.mesh.topology;
+  if (spec_.parallel.sync != net::Sync::none && topology.is_owner(spec_.rank()))
+    summary.stragglers = straggler_summaries(wire.stragglers(), topology.workers());
   summary.peak_memory_bytes = peak_memory_bytes();
   return summary;
 }

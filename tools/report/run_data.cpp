@@ -77,6 +77,7 @@ RankSummary rank_of(const RunSummary& summary) {
     rank.pace = static_cast<double>(summary.training->steps) / summary.training->seconds;
   if (summary.connections) rank.connections = *summary.connections;
   rank.frames = summary.ledger;
+  rank.stragglers = summary.stragglers;
   return rank;
 }
 
@@ -97,12 +98,12 @@ std::vector<net::StepTraffic> RunData::step_traffic() const {
 }
 
 std::optional<RankComm> RunData::link_comm() const {
-  std::optional<RankComm> least;
+  std::optional<RankComm> shortest;
   for (const auto& [rank, summary] : rank_summaries) {
     const double comm = summary.traffic.t_comm;
-    if (comm > 0.0 && (!least || comm < least->seconds)) least = RankComm{rank, comm};
+    if (comm > 0.0 && (!shortest || comm < shortest->seconds)) shortest = RankComm{rank, comm};
   }
-  return least;
+  return shortest;
 }
 
 std::optional<double> RunData::throughput() const {

@@ -25,6 +25,7 @@ struct RankSummary {
   double pace = 0.0;  ///< Steps a second; 0 for a server.
   std::vector<net::ConnectionBytes> connections;
   std::optional<net::FramesKept> frames;  ///< None: an old run's, which kept all.
+  std::optional<std::vector<StragglerSummary>> stragglers;
 };
 
 /// t_comm, and the rank that measured it.

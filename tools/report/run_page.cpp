@@ -10,6 +10,7 @@
 #include "tools/report/page.h"
 #include "tools/report/prediction.h"
 #include "tools/report/timeline.h"
+#include "tools/report/waiting.h"
 #include "tools/run_directory/run_files.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/table.h"
@@ -349,6 +350,7 @@ void add_run(Page& page, const RunData& run) {
              "of the first worker, in the mean of the steps that were traced");
   add_bytes(page, run);
   add_traffic(page, run);
+  add_waiting(page, run);
   add_tensors(page, run, run.ledgers());
   if (run.has_trace()) {
     page.heading(3, "The last steps of all ranks", run.name + "-timeline");

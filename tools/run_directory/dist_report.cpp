@@ -44,4 +44,14 @@ std::vector<StalenessRow> staleness_rows(const std::vector<net::Store::Staleness
   return rows;
 }
 
+std::vector<StragglerSummary> straggler_summaries(const std::vector<net::StragglerTime>& times,
+                                                  const std::vector<int>& workers) {
+  std::vector<StragglerSummary> summaries;
+  for (const net::StragglerTime& each : times)
+    summaries.push_back({workers[static_cast<std::size_t>(each.worker)], each.steps,
+                         static_cast<double>(each.late_ns) * 1e-9,
+                         static_cast<double>(each.receiving_ns) * 1e-9});
+  return summaries;
+}
+
 }  // namespace duplex::tools

@@ -1,11 +1,14 @@
-// Tells the user about a rank's wire: bytes and times, and the staleness of asynchronous runs.
+// Tells the user about a rank's wire: bytes and times, the staleness of asynchronous runs,
+// and for whom the ranks of others waited.
 #pragma once
 #include <string>
 #include <vector>
 
 #include "net/ledger/ledger.h"
 #include "net/store/store.h"
+#include "net/store/straggler_tally.h"
 #include "tools/run_directory/rows.h"
+#include "tools/run_directory/run_summary.h"
 
 namespace duplex::tools {
 
@@ -16,5 +19,9 @@ std::string traffic_report(const net::TrafficSummary& traffic, int rank);
 /// over the run, and a row a worker and step.
 std::string staleness_report(const std::vector<net::Store::Staleness>& steps);
 std::vector<StalenessRow> staleness_rows(const std::vector<net::Store::Staleness>& steps);
+
+/// What an owner has counted, for its summary. `workers`: their ranks.
+std::vector<StragglerSummary> straggler_summaries(const std::vector<net::StragglerTime>& times,
+                                                  const std::vector<int>& workers);
 
 }  // namespace duplex::tools

@@ -38,6 +38,14 @@ struct RankMode {
   bool replayed = false;
 };
 
+/// What a rank cost the others at one owner (net/store/straggler_tally.h).
+struct StragglerSummary {
+  int rank = 0;
+  std::uint64_t steps = 0;  ///< Steps in which its gradients were the last to be complete.
+  double late = 0.0;        ///< Seconds of all these steps in which nobody else's were missing.
+  double receiving = 0.0;   ///< Part of them in which its gradients were coming in.
+};
+
 struct RunSummary {
   std::string command;                     ///< "local", "dist", "simulate".
   std::optional<TrainingResult> training;  ///< Only a rank that trains has it.
@@ -48,6 +56,7 @@ struct RunSummary {
   std::optional<net::FramesKept> ledger;       ///< What its file has. None: local's, an old one.
   net::FrameBytes bytes_before;  ///< Those of earlier parts of a training that went on.
   std::optional<std::vector<net::ConnectionBytes>> connections;
+  std::optional<std::vector<StragglerSummary>> stragglers;  ///< Only a synchronous owner has it.
   std::optional<std::int64_t> peak_memory_bytes;
   std::optional<double> trained;         ///< Simulated seconds until the last gradient is applied.
   std::optional<double> speedup;         ///< Only a simulation in which no rank was lost has it.

@@ -155,6 +155,14 @@ void describe(Fields& f, AccuracySummary& a) {
 }
 
 template <class Fields>
+void describe(Fields& f, StragglerSummary& s) {
+  f.field("rank", s.rank);
+  f.field("steps", s.steps);
+  f.field("late_s", s.late, Range::not_negative);
+  f.field("receiving_s", s.receiving, Range::not_negative);
+}
+
+template <class Fields>
 void describe(Fields& f, RunSummary& s) {
   f.group("t_grad_s", s.training);
   f.version();
@@ -170,6 +178,7 @@ void describe(Fields& f, RunSummary& s) {
     f.unless_zero("received_before", s.bytes_before.received);
   }
   f.optional("connections", s.connections);
+  f.optional("stragglers", s.stragglers);
   f.optional("peak_memory_bytes", s.peak_memory_bytes);
   f.optional("trained_s", s.trained);
   f.optional("speedup", s.speedup);

@@ -63,7 +63,11 @@ RunSummary RunWriter::summary_of(int rank, const simulation::Outcome& outcome,
   summary.ledger = recorder.ledger(rank).kept();
   summary.trained = outcome.trained;
   if (outcome.lost.empty()) summary.speedup = speedup_of(spec_, outcome, scenario_.costs.grad);
-  if (spec_.sync == net::Sync::none) summary.lost = outcome.lost;
+  if (spec_.sync == net::Sync::none)
+    summary.lost = outcome.lost;
+  else if (spec_.topology.is_owner(rank))
+    summary.stragglers = straggler_summaries(outcome.stragglers[static_cast<std::size_t>(rank)],
+                                             spec_.topology.workers());
   summary.ended_by = outcome.failure;
   return summary;
 }

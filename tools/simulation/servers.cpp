@@ -29,6 +29,11 @@ Servers::Servers(const Spec& spec, const net::ShardMap& map, EventQueue& event_q
     if (room > 0) room = net::early_room(room, spec.early_bytes);
   if (!asynchronous()) {
     contributions_.assign(map.chunks() * workers_.size(), missing);
+    tallies_.resize(owned_.size());
+    for (std::size_t rank = 0; rank < owned_.size(); ++rank)
+      if (recorder_ != nullptr && recorder_->keeps(static_cast<int>(rank)) && !owned_[rank].empty())
+        tallies_[rank] = std::make_unique<net::StragglerTally>(static_cast<int>(workers_.size()),
+                                                               owned_[rank].size());
     return;
   }
   seen_.assign(map.chunks() * workers_.size(), 0);
@@ -64,23 +69,27 @@ void Servers::publish(std::size_t chunk, std::uint64_t step, int worker) {
 /// net/exchange/parameter_server.cpp.
 bool Servers::room(std::size_t chunk, int worker) {
   if (asynchronous()) return true;
-  if (spec_.topology.mode != net::ServerMode::central || slots_[chunk].turn == worker) {
-    contribution(chunk, worker) = placed;
-    return true;
+  Contribution as = placed;
+  if (spec_.topology.mode == net::ServerMode::central && slots_[chunk].turn != worker) {
+    std::size_t& room = early_room_[static_cast<std::size_t>(map_[chunk].owner)];
+    if (room < map_[chunk].bytes()) return false;
+    room -= map_[chunk].bytes();
+    as = placed_early;
   }
-  std::size_t& room = early_room_[static_cast<std::size_t>(map_[chunk].owner)];
-  if (room < map_[chunk].bytes()) return false;
-  room -= map_[chunk].bytes();
-  contribution(chunk, worker) = placed_early;
+  contribution(chunk, worker) = as;
+  if (net::StragglerTally* tally = tallies_[static_cast<std::size_t>(map_[chunk].owner)].get())
+    tally->begins(worker, nanoseconds(event_queue_.now()));
   return true;
 }
 
-void Servers::arrived(std::size_t chunk, int worker, std::uint64_t step) {
+void Servers::received(std::size_t chunk, int worker, std::uint64_t step) {
   if (asynchronous()) {
     slots_[chunk].waiting.push_back({worker, step});
   } else {
     Contribution& its = contribution(chunk, worker);
     its = its == placed_early ? here_early : here;
+    if (net::StragglerTally* tally = tallies_[static_cast<std::size_t>(map_[chunk].owner)].get())
+      tally->complete(worker, step, nanoseconds(event_queue_.now()));
   }
   advance(chunk);
 }
@@ -224,6 +233,13 @@ void Servers::publish_last(int owner, int worker) {
   const auto rank = static_cast<std::size_t>(owner), who = static_cast<std::size_t>(worker);
   if (lost_[rank][who]) return;
   for (const std::size_t chunk : owned_[rank]) publish(chunk, steps_of_[who] + 1, worker);
+}
+
+std::vector<std::vector<net::StragglerTime>> Servers::stragglers() const {
+  std::vector<std::vector<net::StragglerTime>> by_rank;
+  for (const auto& tally : tallies_)
+    by_rank.push_back(tally ? tally->sums() : std::vector<net::StragglerTime>());
+  return by_rank;
 }
 
 std::vector<net::Store::Staleness> Servers::staleness() const {

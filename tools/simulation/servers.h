@@ -2,8 +2,10 @@
 #pragma once
 #include <deque>
 #include <functional>
+#include <memory>
 #include <vector>
 
+#include "net/store/straggler_tally.h"
 #include "tools/simulation/wire.h"
 
 namespace duplex::tools::simulation {
@@ -20,7 +22,7 @@ class Servers {
   void publish_initial();
   /// Like Store::reserve(): whether a gradient may come in, for which it then holds room.
   bool room(std::size_t chunk, int worker);
-  void arrived(std::size_t chunk, int worker, std::uint64_t step);
+  void received(std::size_t chunk, int worker, std::uint64_t step);
   /// In an asynchronous run: weights leave for a worker as they are now.
   void read(std::size_t chunk, int worker);
   void done(int owner, int worker, bool lost);
@@ -29,6 +31,8 @@ class Servers {
 
   double last_update() const { return last_update_; }
   std::vector<net::Store::Staleness> staleness() const;
+  /// Synchronous: for whom each rank that the recorder keeps waited as an owner, by rank.
+  std::vector<std::vector<net::StragglerTime>> stragglers() const;
 
  private:
   struct Gradient {
@@ -72,16 +76,17 @@ class Servers {
   OwnWeights own_weights_;
   const std::vector<int> workers_;  ///< The workers' ranks.
   const std::size_t head_start_;
-  std::vector<Slot> slots_;                      ///< By chunk.
-  std::vector<std::vector<std::size_t>> owned_;  ///< Chunks, by owner's rank.
-  std::vector<Contribution> contributions_;      ///< Synchronous: by chunk and worker.
-  std::vector<std::uint64_t> seen_;              ///< Asynchronous: updates read, by chunk and
-                                                 ///< worker.
-  std::vector<std::size_t> early_room_;          ///< Free bytes, by rank.
-  std::vector<std::size_t> updated_;             ///< Synchronous: chunks updated in this step, by
-                                                 ///< rank.
-  std::vector<double> busy_until_;               ///< By rank: when its work ends; an owner works on
-                                                 ///< a chunk at a time.
+  std::vector<Slot> slots_;                                    ///< By chunk.
+  std::vector<std::unique_ptr<net::StragglerTally>> tallies_;  ///< By rank; null: it is not kept.
+  std::vector<std::vector<std::size_t>> owned_;                ///< Chunks, by owner's rank.
+  std::vector<Contribution> contributions_;  ///< Synchronous: by chunk and worker.
+  std::vector<std::uint64_t> seen_;          ///< Asynchronous: updates read, by chunk and
+                                             ///< worker.
+  std::vector<std::size_t> early_room_;      ///< Free bytes, by rank.
+  std::vector<std::size_t> updated_;         ///< Synchronous: chunks updated in this step, by
+                                             ///< rank.
+  std::vector<double> busy_until_;           ///< By rank: when its work ends; an owner works on
+                                             ///< a chunk at a time.
   std::vector<std::vector<std::size_t>> answered_;  ///< Asynchronous: chunks applied in this step,
                                                     ///< by rank and worker.
   std::vector<std::vector<bool>> done_, lost_;      ///< By rank and worker.

@@ -47,6 +47,7 @@ class Run {
     outcome_.ended = event_queue_.now();
     outcome_.trained = servers_.last_update();
     outcome_.staleness = servers_.staleness();
+    outcome_.stragglers = servers_.stragglers();
     outcome_.frames = wire_.frames();
     outcome_.sharings = wire_.sharings();
     for (std::size_t worker = 0; worker < workers(); ++worker)
@@ -60,22 +61,23 @@ class Run {
   int worker_of(int rank) const { return spec_.topology.worker_number(rank); }
 
   Wire::Ends ends() {
-    return {[this](int from, int to, const net::FrameHeader& header) { arrived(from, to, header); },
-            [this](int from, int, const net::FrameHeader& header) {
-              return servers_.room(chunk_of(header), worker_of(from));
-            },
-            [this](int, int to, const net::FrameHeader& header) {
-              servers_.read(chunk_of(header), worker_of(to));
-            }};
+    return {
+        [this](int from, int to, const net::FrameHeader& header) { received(from, to, header); },
+        [this](int from, int, const net::FrameHeader& header) {
+          return servers_.room(chunk_of(header), worker_of(from));
+        },
+        [this](int, int to, const net::FrameHeader& header) {
+          servers_.read(chunk_of(header), worker_of(to));
+        }};
   }
 
   std::size_t chunk_of(const net::FrameHeader& header) const {
     return map_.find(header.parameter, header.chunk);
   }
 
-  void arrived(int from, int to, const net::FrameHeader& header) {
+  void received(int from, int to, const net::FrameHeader& header) {
     if (header.kind == net::FrameKind::gradient)
-      servers_.arrived(chunk_of(header), worker_of(from), header.step);
+      servers_.received(chunk_of(header), worker_of(from), header.step);
     else if (header.kind == net::FrameKind::weights)
       workers_.weights_here(worker_of(to), chunk_of(header));
     else

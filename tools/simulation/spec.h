@@ -9,6 +9,7 @@
 #include "net/connection/receive_window.h"
 #include "net/connection/send_order.h"
 #include "net/store/store.h"
+#include "net/store/straggler_tally.h"
 #include "net/topology/shard_map.h"
 #include "net/topology/topology.h"
 #include "net/wire/protection.h"
@@ -88,6 +89,9 @@ struct Outcome {
   /// Why the run ended early, if it did.
   std::optional<std::string> failure;
   std::vector<net::Store::Staleness> staleness;  ///< In asynchronous runs: by worker, then step.
+  /// In synchronous runs: for whom owners waited, by the owner's rank; empty where nothing of it is
+  /// recorded.
+  std::vector<std::vector<net::StragglerTime>> stragglers;
   std::uint64_t frames = 0, sharings = 0;
 };
 

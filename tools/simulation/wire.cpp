@@ -172,7 +172,7 @@ void Wire::arrive(const Lane& lane, const net::FrameHeader& header, double first
       wake(at(lane.to, lane.from));
       break;
     default:
-      ends_.arrived(lane.from, lane.to, header);
+      ends_.received(lane.from, lane.to, header);
   }
 }
 

@@ -20,7 +20,7 @@ class Wire {
   /// Calls to the ranks at its ends.
   struct Ends {
     /// A frame of weights or gradient, or a `done`, has arrived.
-    std::function<void(int from, int to, const net::FrameHeader& header)> arrived;
+    std::function<void(int from, int to, const net::FrameHeader& header)> received;
     /// Returns whether the owner takes a gradient in now. If not, room_made() and turn_came() say
     /// when to ask again.
     std::function<bool(int from, int to, const net::FrameHeader& header)> room;

@@ -211,7 +211,7 @@ void Workers::push(int number, std::size_t parameter) {
     ++worker.all_missing;
     if (chunk.owner == worker.rank) {
       note(worker, Kind::pushed, parameter, event_queue_.now(), event_queue_.now(), chunk.number);
-      servers_->arrived(i, number, round(worker));
+      servers_->received(i, number, round(worker));
     } else {
       wire_.send(net::FrameKind::gradient, worker.rank, chunk.owner, chunk, round(worker),
                  chunk.position);

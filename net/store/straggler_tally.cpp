@@ -1,0 +1,59 @@
+#include "net/store/straggler_tally.h"
+
+#include <algorithm>
+
+namespace duplex::net {
+
+StragglerTally::StragglerTally(int workers, std::size_t chunks)
+    : chunks_(chunks), workers_(static_cast<std::size_t>(workers)) {
+  for (int worker = 0; worker < workers; ++worker)
+    workers_[static_cast<std::size_t>(worker)].sum.worker = worker;
+}
+
+std::int64_t StragglerTally::received(const Worker& worker, std::int64_t now) const {
+  return worker.received_ns + (worker.began >= 0 ? now - worker.began : 0);
+}
+
+void StragglerTally::begins(int worker, std::int64_t now) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  workers_[static_cast<std::size_t>(worker)].began = now;
+}
+
+void StragglerTally::complete(int number, std::uint64_t at, std::int64_t now) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto index = static_cast<std::size_t>(number);
+  Worker& worker = workers_[index];
+  worker.received_ns = received(worker, now);
+  worker.began = -1;
+  Step& step = steps_[at];
+  if (step.gradients.empty()) {
+    step.gradients.resize(workers_.size());
+    step.missing = static_cast<int>(workers_.size());
+  }
+  if (++step.gradients[index] < chunks_) return;
+  --step.missing;
+  if (step.missing == 1) {
+    step.alone_since = now;
+    for (const Worker& each : workers_) step.received_ns.push_back(received(each, now));
+  } else if (step.missing == 0) {
+    if (workers_.size() > 1) {
+      ++worker.sum.steps;
+      worker.sum.late_ns += now - step.alone_since;
+      worker.sum.receiving_ns += worker.received_ns - step.received_ns[index];
+    }
+    steps_.erase(at);
+  }
+}
+
+std::vector<StragglerTime> StragglerTally::sums() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<StragglerTime> sums;
+  for (const Worker& worker : workers_)
+    if (worker.sum.steps > 0) sums.push_back(worker.sum);
+  std::stable_sort(sums.begin(), sums.end(), [](const StragglerTime& a, const StragglerTime& b) {
+    return a.late_ns > b.late_ns;
+  });
+  return sums;
+}
+
+}  // namespace duplex::net
