@@ -12,11 +12,10 @@ void AveragingExchange::await(std::size_t parameter) {
   if (first_of_round()) staging_.await(parameter);
 }
 
+/// The wire takes the mean of what it finds in the gradients' place, which here are weights.
 void AveragingExchange::push(std::size_t parameter) {
   local_.push(parameter);
-  if (!last_of_round()) return;
-  // The wire takes the mean of what it finds in the gradients' place, which here are weights.
-  staging_.push(parameter, network_.parameters()[parameter].weights);
+  if (last_of_round()) staging_.push(parameter);
 }
 
 void AveragingExchange::end() {

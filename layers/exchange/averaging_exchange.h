@@ -18,8 +18,7 @@ class AveragingExchange final : public Exchange {
  public:
   AveragingExchange(Network& network, const HostParameters& host, Exchange& wire, Exchange& local,
                     std::uint64_t every, std::uint64_t steps)
-      : network_(network),
-        staging_(network, host, wire),
+      : staging_(network, host, wire, Pushes::weights),
         local_(local),
         every_(every),
         steps_(steps) {}
@@ -37,7 +36,6 @@ class AveragingExchange final : public Exchange {
   bool first_of_round() const { return step_ % every_ == 0; }
   bool last_of_round() const { return (step_ + 1) % every_ == 0 || step_ + 1 == steps_; }
 
-  Network& network_;
   HostStaging staging_;
   Exchange& local_;
   std::uint64_t every_, steps_, step_ = 0;

@@ -1,37 +1,44 @@
 #include "layers/exchange/host_staging.h"
 
+#include <utility>
+
 namespace duplex {
 
-HostStaging::HostStaging(Network& network, const HostParameters& host, Exchange& inner)
-    : network_(network), host_(host), inner_(inner), pinned_(host.pin(network.device())) {
-  Device& device = network.device();
-  if (!device.asynchronous()) return;
-  // Every copy is made once here, so that the device allocates what it needs before the first step.
+HostStaging::HostStaging(Network& network, const HostParameters& host, Exchange& inner,
+                         Pushes pushes)
+    : network_(network), device_(network.device()), inner_(inner), pinned_(host.pin(device_)) {
   for (std::size_t p = 0; p < host.spans().size(); ++p) {
-    device.start_upload(network.parameters()[p].weights, host.spans()[p].weights);
-    device.start_download(host.spans()[p].gradient, network.parameters()[p].gradient)->wait();
+    const Parameter& on_device = network.parameters()[p];
+    const Span& on_host = host.spans()[p];
+    staged_.push_back({on_device.weights,
+                       pushes == Pushes::weights ? on_device.weights : on_device.gradient,
+                       on_host.weights, on_host.gradient});
   }
-  network.synchronize();
-  device.copy_waits();
+  if (!device_.asynchronous()) return;
+  // Every copy is made once here, so that the device allocates what it needs before the first step.
+  for (Staged& staged : staged_) {
+    device_.start_upload(staged.weights, staged.host_weights);
+    device_.start_download(staged.host_gradient, staged.pushed)->wait();
+  }
+  network_.synchronize();
+  device_.copy_waits();
 }
 
 void HostStaging::await(std::size_t parameter) {
   inner_.await(parameter);
-  network_.named({}, [&] {
-    network_.device().start_upload(network_.parameters()[parameter].weights,
-                                   host_.spans()[parameter].weights);
-  });
+  Staged& staged = staged_[parameter];
+  network_.named({}, [&] { device_.start_upload(staged.weights, staged.host_weights); });
 }
 
 void HostStaging::push(std::size_t parameter) {
-  push(parameter, network_.parameters()[parameter].gradient);
-}
-
-void HostStaging::push(std::size_t parameter, const Tensor& values) {
-  network_.named({}, [&] {
-    queue_.add(network_.device().start_download(host_.spans()[parameter].gradient, values),
-               [this, parameter] { inner_.push(parameter); });
-  });
+  const Staged& staged = staged_[parameter];
+  std::unique_ptr<Transfer> download;
+  network_.named({},
+                 [&] { download = device_.start_download(staged.host_gradient, staged.pushed); });
+  if (download)
+    queue_.add(std::move(download), [this, parameter] { inner_.push(parameter); });
+  else
+    inner_.push(parameter);
 }
 
 void HostStaging::end() {
@@ -40,7 +47,7 @@ void HostStaging::end() {
 }
 
 void HostStaging::await_all() {
-  for (std::size_t p = 0; p < host_.spans().size(); ++p) await(p);
+  for (std::size_t p = 0; p < staged_.size(); ++p) await(p);
 }
 
 }  // namespace duplex

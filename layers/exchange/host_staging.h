@@ -11,26 +11,35 @@
 
 namespace duplex {
 
+/// Says what is pushed: gradients, or weights in their place (AveragingExchange).
+enum class Pushes { gradients, weights };
+
 /// Copies beside the device's operations, if the device can do that.
 class HostStaging final : public Exchange {
  public:
   /// `inner` exchanges the spans of `host`. All arguments must outlive this object.
-  HostStaging(Network& network, const HostParameters& host, Exchange& inner);
+  HostStaging(Network& network, const HostParameters& host, Exchange& inner,
+              Pushes pushes = Pushes::gradients);
 
   void begin(std::uint64_t step) override { inner_.begin(step); }
   void await(std::size_t parameter) override;
+  /// Downloads what is pushed to the gradient's place in host memory, and pushes it from there.
   void push(std::size_t parameter) override;
-  /// Downloads `values`, which have the parameter's description, to the gradient's place, and
-  /// pushes them.
-  void push(std::size_t parameter, const Tensor& values);
   /// Returns when everything that was pushed has been handed to `inner`.
   void end() override;
   void await_all() override;
 
  private:
+  /// A parameter on the device and on the host.
+  struct Staged {
+    Tensor weights, pushed;
+    float *host_weights, *host_gradient;
+  };
+
   Network& network_;
-  const HostParameters& host_;
+  Device& device_;
   Exchange& inner_;
+  std::vector<Staged> staged_;  ///< By parameter.
   std::vector<std::shared_ptr<void>> pinned_;
   PushQueue queue_;  ///< Declared last, since its thread uses the others.
 };

@@ -15,7 +15,6 @@ PushQueue::~PushQueue() {
 }
 
 void PushQueue::add(std::unique_ptr<Transfer> transfer, std::function<void()> then) {
-  if (!transfer) return then();
   if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -12,7 +12,7 @@
 
 namespace duplex {
 
-/// Starts its thread with the first transfer; if a device copies at once, there is none.
+/// Starts its thread with the first transfer.
 class PushQueue {
  public:
   PushQueue() = default;
@@ -22,7 +22,7 @@ class PushQueue {
   PushQueue& operator=(const PushQueue&) = delete;
 
   /// Calls `then`, in the queue's thread, once the transfer is done and all calls added before have
-  /// been made. If `transfer` is null, calls `then` at once, in the caller's thread.
+  /// been made.
   void add(std::unique_ptr<Transfer> transfer, std::function<void()> then);
   /// Returns when all calls have been made. If one failed, throws the exception of the first that
   /// did; the calls behind it were not made.

@@ -23,15 +23,6 @@ class Held final : public Transfer {
   std::atomic<bool>& done_;
 };
 
-TEST(PushQueue, WithoutATransferCallsAtOnceAndStartsNoThread) {
-  PushQueue queue;
-  const auto here = std::this_thread::get_id();
-  std::thread::id called;
-  queue.add(nullptr, [&] { called = std::this_thread::get_id(); });
-  EXPECT_EQ(called, here);
-  queue.wait();
-}
-
 TEST(PushQueue, CallsInOrderEachAfterItsTransfer) {
   std::atomic<bool> first{false}, second{true};
   std::atomic<int> calls{0};
