@@ -121,7 +121,8 @@ class Meter {
       header.parameter = chunk.parameter;
       header.chunk = chunk.number;
       header.length = chunk.bytes();
-      stream_.write_borrowed(header, outgoing + chunk.offset, deadline(), "sending weights");
+      stream_.write(header, outgoing + chunk.offset, deadline(), "sending weights",
+                    Payload::borrowed);
     }
   }
 

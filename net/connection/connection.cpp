@@ -11,10 +11,6 @@ namespace {
 /// Before a frame of at least so many bytes of payload is read, keep_window() is called.
 constexpr std::size_t worth_looking = 16 * 1024;
 
-std::string receiving(FrameKind kind) {
-  return "receiving " + name_of(kind);
-}
-
 }  // namespace
 
 Connection::Connection(Link link, ConnectionHandler& owner, Ledger& ledger,
@@ -23,6 +19,7 @@ Connection::Connection(Link link, ConnectionHandler& owner, Ledger& ledger,
       owner_(owner),
       timeout_(timeout),
       loopback_(link_.stream.socket().loopback()),
+      protection_(link_.stream.protection()),
       sent_(ledger.lane()),
       received_(ledger.lane()) {
   // A peer that has no room, since it waits for another rank, is not given up while it gets on.
@@ -62,8 +59,8 @@ void Connection::take_turns(bool gradients, std::size_t transfer) {
 }
 
 void Connection::send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const void* payload,
-                      std::uint64_t place) {
-  Outgoing frame = Outgoing::of(kind, chunk, step, place);
+                      std::uint64_t priority) {
+  Outgoing frame = Outgoing::of(kind, chunk, step, priority);
   frame.payload = payload;
   queue_.data(std::move(frame));
 }
@@ -135,11 +132,14 @@ void Connection::send_loop() {
       Outgoing frame;
       if (!queue_.take(frame)) {
         link_.stream.socket().cork(false);
-        if (!queue_.next(frame, Clock::now() + timeout_ / 4)) break;
+        if (!queue_.take(frame, Clock::now() + timeout_ / 4)) break;
         if (frame.header.kind == FrameKind::heartbeat) frame.header.step = owner_.progress();
         link_.stream.socket().cork(true);
       }
-      send_frame(frame);
+      if (is_data(frame.header.kind))
+        send_data(frame);
+      else
+        send_notice(frame);
       more = frame.header.kind != FrameKind::goodbye && frame.header.kind != FrameKind::abort;
       if (!more) link_.stream.socket().cork(false);
       if (frame.header.kind == FrameKind::abort) link_.stream.socket().end_sending();
@@ -161,27 +161,45 @@ void Connection::send_loop() {
   changed_.notify_all();
 }
 
-void Connection::send_frame(const Outgoing& frame) {
+void Connection::send_data(const Outgoing& frame) {
   const std::int64_t first = clock_ns();
-  const bool data = is_data(frame.header.kind);
-  const void* payload = frame.own.empty() ? frame.payload : frame.own.data();
-  if (data && payload == nullptr) {
+  const void* payload = frame.payload;
+  if (payload == nullptr) {
     filled_.resize(std::max<std::size_t>(filled_.size(), frame.header.length / sizeof(float)));
     owner_.copy_payload(link_.rank, frame, filled_.data());
     payload = filled_.data();
   }
-  const bool borrowed = data && payload == frame.payload;
-  const std::string phase = "sending " + name_of(frame.header.kind);
-  const auto write = borrowed ? &FrameStream::write_borrowed : &FrameStream::write;
-  (link_.stream.*write)(frame.header, payload, Clock::now() + timeout_, phase.c_str());
+  const bool weights = frame.header.kind == FrameKind::weights;
+  link_.stream.write(frame.header, payload, Clock::now() + timeout_,
+                     weights ? "sending weights" : "sending gradient",
+                     frame.payload != nullptr ? Payload::borrowed : Payload::copied);
   record(frame.header, true, frame.queued, first);
-  if (data) owner_.sent(frame);
+  owner_.sent(frame);
+}
+
+void Connection::send_notice(const Outgoing& frame) {
+  const std::int64_t first = clock_ns();
+  const std::string phase = "sending " + name_of(frame.header.kind);
+  link_.stream.write(frame.header, frame.own.data(), Clock::now() + timeout_, phase.c_str());
+  record(frame.header, true, frame.queued, first);
 }
 
 void Connection::receive_loop() {
   bool more = true;
   try {
-    while (more) more = receive_frame();
+    while (more) {
+      const FrameHeader header =
+          link_.stream.read_header(Clock::now() + timeout_, "waiting for a sign of life");
+      try {
+        check_header(header);
+        if (is_data(header.kind))
+          receive_data(header);
+        else
+          more = receive_notice(header);
+      } catch (const ProtocolError& error) {
+        throw ProtocolError(link_.peer + " sent a frame that cannot be: " + error.what());
+      }
+    }
   } catch (...) {
     owner_.failed(link_.rank, std::current_exception());
   }
@@ -191,27 +209,33 @@ void Connection::receive_loop() {
   changed_.notify_all();
 }
 
-ProtocolError Connection::refused(const std::string& why) const {
-  return ProtocolError(link_.peer + " sent a frame that cannot be: " + why);
+void Connection::receive_data(const FrameHeader& header) {
+  const Reservation reservation = owner_.reserve(link_.rank, header);
+  if (reservation.to == nullptr) throw Error("the run is over");
+  if (window_ != nullptr && header.length >= worth_looking) keep_window();
+  const std::int64_t ready = clock_ns();  // reserve() may have waited for room.
+  const bool weights = header.kind == FrameKind::weights;
+  link_.stream.read_payload(reservation.to, header.length, Clock::now() + timeout_,
+                            weights ? "receiving weights" : "receiving gradient");
+  record(header, false, ready, ready);
+  owner_.commit(reservation);
+}
+
+/// Asks the kernel whether segments were lost on their way here, and keeps the receive window to
+/// what follows.
+void Connection::keep_window() {
+  // On loopback no segment is dropped; segments overtake each other when the sender moves to
+  // another processor.
+  if (window_->look(loopback_ ? 0 : link_.stream.socket().behind_gaps(), Clock::now()))
+    window_changed_();
+  link_.stream.socket().limit_receiving(*window_->bytes());
 }
 
 /// Returns false after the last frame, the goodbye.
-bool Connection::receive_frame() {
-  const FrameHeader header =
-      link_.stream.read_header(Clock::now() + timeout_, "waiting for a sign of life");
+bool Connection::receive_notice(const FrameHeader& header) {
   const std::int64_t first = clock_ns();
-  try {
-    check_header(header);
-  } catch (const ProtocolError& error) {
-    throw refused(error.what());
-  }
-
   std::uint64_t most = 0;
   switch (header.kind) {
-    case FrameKind::weights:
-    case FrameKind::gradient:
-      receive_data(header);
-      return true;
     case FrameKind::report:
       most = report_part;
       break;
@@ -230,47 +254,20 @@ bool Connection::receive_frame() {
     case FrameKind::snapshot:
       break;
     default:
-      throw refused(name_of(header.kind) + " during the run");
+      throw ProtocolError(name_of(header.kind) + " during the run");
   }
   if (header.length > most)
-    throw refused(name_of(header.kind) + " of " + std::to_string(header.length) + " bytes");
+    throw ProtocolError(name_of(header.kind) + " of " + std::to_string(header.length) + " bytes");
+  const std::string phase = "receiving " + name_of(header.kind);
   std::vector<std::uint8_t> payload(header.length);
-  link_.stream.read_payload(payload.data(), payload.size(), Clock::now() + timeout_,
-                            receiving(header.kind).c_str());
+  link_.stream.read_payload(payload.data(), payload.size(), Clock::now() + timeout_, phase.c_str());
   record(header, false, first, first);
   try {
     act_on(header, payload);
   } catch (const ProtocolError& error) {
-    throw refused(name_of(header.kind) + ": " + error.what());
+    throw ProtocolError(name_of(header.kind) + ": " + error.what());
   }
   return header.kind != FrameKind::goodbye;
-}
-
-void Connection::receive_data(const FrameHeader& header) {
-  Reservation reservation;
-  try {
-    reservation = owner_.reserve(link_.rank, header);
-  } catch (const ProtocolError& error) {
-    throw refused(error.what());
-  }
-  if (reservation.to == nullptr) throw Error("the run is over");
-  if (header.length >= worth_looking) keep_window();
-  const std::int64_t ready = clock_ns();  // reserve() may have waited for room.
-  link_.stream.read_payload(reservation.to, header.length, Clock::now() + timeout_,
-                            receiving(header.kind).c_str());
-  record(header, false, ready, ready);
-  owner_.commit(reservation);
-}
-
-/// Asks the kernel whether segments were lost on their way here, and keeps the receive window to
-/// what follows.
-void Connection::keep_window() {
-  if (window_ == nullptr) return;
-  // On loopback no segment is dropped; segments overtake each other when the sender moves to
-  // another processor.
-  if (window_->look(loopback_ ? 0 : link_.stream.socket().behind_gaps(), Clock::now()))
-    window_changed_();
-  link_.stream.socket().limit_receiving(*window_->bytes());
 }
 
 void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_t>& payload) {
@@ -309,7 +306,7 @@ void Connection::record(const FrameHeader& header, bool sent, std::int64_t queue
   record.kind = header.kind;
   record.sent = sent;
   record.peer = link_.rank;
-  record.bytes = link_.stream.bytes_of(header.length);
+  record.bytes = frame_bytes(protection_, header.length);
   record.queued = queued;
   record.first = first;
   record.last = clock_ns();
@@ -320,8 +317,7 @@ ConnectionBytes Connection::check_counters(Deadline deadline) const {
   KernelCounters kernel = link_.stream.socket().counters();
   ConnectionBytes bytes;
   bytes.peer = link_.rank;
-  if (link_.stream.protection() != Protection::none)
-    bytes.protection = name_of(link_.stream.protection());
+  if (protection_ != Protection::none) bytes.protection = name_of(protection_);
   bytes.sent = sent_.sent();
   bytes.received = received_.received();
   bytes.window = link_.stream.socket().limit();

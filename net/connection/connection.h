@@ -104,9 +104,9 @@ class Connection {
   /// Queues a frame of weights or gradient. `payload` is borrowed (Socket::write_borrowed): it must
   /// not change until the peer has read it, which the peer's answer tells. If it is null, the
   /// connection asks its owner for the payload when the frame leaves. The frame with the lowest
-  /// `place` of its round goes next (SendOrder); a frame that has begun is not interrupted.
+  /// `priority` of its round goes next (SendOrder); a frame that has begun is not interrupted.
   void send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const void* payload,
-            std::uint64_t place);
+            std::uint64_t priority);
   void grant();  ///< Tells the peer that it is its turn to send gradients.
   void grant_weights() { queue_.grant_weights(); }  ///< This side may send weights now.
   /// Another connection should send weights first.
@@ -145,19 +145,20 @@ class Connection {
 
  private:
   void send_loop();
-  void send_frame(const Outgoing& frame);
+  void send_data(const Outgoing& frame);
+  void send_notice(const Outgoing& frame);
   void receive_loop();
-  bool receive_frame();
   void receive_data(const FrameHeader& header);
+  bool receive_notice(const FrameHeader& header);
   void keep_window();
   void act_on(const FrameHeader& header, const std::vector<std::uint8_t>& payload);
-  ProtocolError refused(const std::string& why) const;
   void record(const FrameHeader& header, bool sent, std::int64_t queued, std::int64_t first);
 
   Link link_;
   ConnectionHandler& owner_;
   std::chrono::milliseconds timeout_;
   const bool loopback_;
+  const Protection protection_;
   Ledger::Lane& sent_;
   Ledger::Lane& received_;
 

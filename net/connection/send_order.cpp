@@ -13,14 +13,15 @@ Outgoing Outgoing::of(FrameKind kind, std::int64_t queued) {
   return frame;
 }
 
-Outgoing Outgoing::of(FrameKind kind, const Chunk& chunk, std::uint64_t step, std::uint64_t place) {
+Outgoing Outgoing::of(FrameKind kind, const Chunk& chunk, std::uint64_t step,
+                      std::uint64_t priority) {
   Outgoing frame;
   frame.header.kind = kind;
   frame.header.parameter = chunk.parameter;
   frame.header.chunk = chunk.number;
   frame.header.step = step;
   frame.header.length = chunk.bytes();
-  frame.place = place;
+  frame.priority = priority;
   frame.chunk = chunk.index;
   return frame;
 }
@@ -31,7 +32,7 @@ std::size_t head_start(std::size_t elements, bool overlap) {
 
 bool SendOrder::after(const Outgoing& a, const Outgoing& b) {
   const auto key = [](const Outgoing& frame) {
-    return std::make_tuple(round_of(frame.header.kind, frame.header.step), frame.place,
+    return std::make_tuple(round_of(frame.header.kind, frame.header.step), frame.priority,
                            frame.header.kind != FrameKind::weights, frame.number);
   };
   return key(a) > key(b);
@@ -74,14 +75,14 @@ void SendOrder::grant_weights() {
   weights_turn_ = Turn::held;
 }
 
-SendOrder::TurnRequest SendOrder::mind(Deadline now) {
-  mind_gradients(now);
-  return mind_weights();
+SendOrder::TurnRequest SendOrder::update_turns(Deadline now) {
+  update_gradients_turn(now);
+  return update_weights_turn();
 }
 
 /// Asks for the peer's grant if gradients wait for it, and gives the turn back when none has come
 /// for a while.
-void SendOrder::mind_gradients(Deadline now) {
+void SendOrder::update_gradients_turn(Deadline now) {
   const auto queued = [now] {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count();
   };
@@ -98,7 +99,7 @@ void SendOrder::mind_gradients(Deadline now) {
 
 /// Leaves the turn for weights after a transfer, and steps aside when nothing is queued or another
 /// should go first.
-SendOrder::TurnRequest SendOrder::mind_weights() {
+SendOrder::TurnRequest SendOrder::update_weights_turn() {
   if (std::exchange(gave_up_, false)) {
     // The semaphore has been told; more weights may have been queued meanwhile.
     weights_turn_ = weights_.empty() ? Turn::none : Turn::asked;
@@ -109,7 +110,7 @@ SendOrder::TurnRequest SendOrder::mind_weights() {
   if (!over && waits && !wanted_) return TurnRequest::nothing;
   if (over) left_of_transfer_ = transfer_;
   wanted_ = false;
-  weights_turn_ = Turn::asked;  // If more weights come, mind() asks again, not data().
+  weights_turn_ = Turn::asked;  // If more weights come, update_turns() asks again, not data().
   gave_up_ = over || !waits;
   if (over) return TurnRequest::leave;
   return waits ? TurnRequest::step_aside_waiting : TurnRequest::step_aside;

@@ -19,25 +19,27 @@ struct Outgoing {
   std::vector<std::uint8_t> own;  ///< Payload of its own, if it has one.
   std::int64_t queued = 0;        ///< When it was handed over, in nanoseconds.
   std::uint64_t number = 0;       ///< Number in the order of handing over.
-  std::uint64_t place = 0;        ///< Place of weights and gradients in their round.
+  std::uint64_t priority = 0;     ///< Of weights and gradients: the lowest of their round
+                                  ///< goes first.
   std::size_t chunk = 0;          ///< Chunk::index of weights and gradients.
 
   /// Makes a frame of a kind that has no payload.
   static Outgoing of(FrameKind kind, std::int64_t queued);
   /// Makes a frame of weights or a gradient, without payload and `queued`: the caller sets them.
-  static Outgoing of(FrameKind kind, const Chunk& chunk, std::uint64_t step, std::uint64_t place);
+  static Outgoing of(FrameKind kind, const Chunk& chunk, std::uint64_t step,
+                     std::uint64_t priority);
 };
 
-/// Elements of the model by which gradients go ahead of new weights: the place of weights is their
-/// position plus this, that of gradients their position. While so many weights are still to be
-/// sent, the links stay busy as the last gradients come in, later from one worker than from
+/// Elements of the model by which gradients go ahead of new weights: the priority of weights is
+/// their position plus this, that of gradients their position. While so many weights are still to
+/// be sent, the links stay busy as the last gradients come in, later from one worker than from
 /// another; in return the next forward begins later by the time that sending them takes. In strict
 /// order it is the whole model, since every owner waits for all gradients before it publishes.
 std::size_t head_start(std::size_t elements, bool overlap);
 
 /// Urgent frames go first, then weights and gradients, then the frames that end the connection.
-/// Among weights and gradients, those of an earlier round go first, then those of a lower place,
-/// then weights. New weights belong to the round whose gradients made them.
+/// Among weights and gradients, those of an earlier round go first, then those of a lower
+/// priority, then weights. New weights belong to the round whose gradients made them.
 ///
 /// After take_turns(), gradients wait for the peer's `grant`, and weights for grant_weights(). The
 /// order asks for a turn when it has such frames. It gives the turn for gradients back when it has
@@ -69,10 +71,10 @@ class SendOrder {
 
   /// Looks after the turns. Call it before take(), again and again, and tell the semaphore what it
   /// returns, until that is `nothing`.
-  TurnRequest mind(Deadline now);
+  TurnRequest update_turns(Deadline now);
   /// Takes the first of the frames that may leave. Returns false if there is none.
   bool take(Outgoing& frame);
-  /// When mind() will have something to do although nothing has been queued.
+  /// When update_turns() will have something to do although nothing has been queued.
   std::optional<Deadline> look_again() const;
   /// Returns whether no frame waits at all, not even one that may not leave yet.
   bool empty() const;
@@ -84,8 +86,8 @@ class SendOrder {
   using Queue = std::vector<Outgoing>;  ///< In order; seldom more than one.
 
   static bool after(const Outgoing& a, const Outgoing& b);
-  void mind_gradients(Deadline now);
-  TurnRequest mind_weights();
+  void update_gradients_turn(Deadline now);
+  TurnRequest update_weights_turn();
 
   Queue urgent_, last_;
   Heap gradients_, weights_;
@@ -94,7 +96,7 @@ class SendOrder {
   Deadline keep_gradients_;  ///< When a turn with nothing to send is given back.
   std::size_t transfer_ = 0, left_of_transfer_ = 0;  ///< Frames.
   bool wanted_ = false;                              ///< want_weights_turn() was called.
-  bool gave_up_ = false;                             ///< mind() has given up the turn for weights.
+  bool gave_up_ = false;  ///< update_turns() has given up the turn for weights.
   std::uint64_t numbered_ = 0;
 };
 

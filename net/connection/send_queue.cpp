@@ -55,35 +55,27 @@ void SendQueue::want_weights_turn() {
   changed_.notify_all();
 }
 
-bool SendQueue::take_now(std::unique_lock<std::mutex>& lock, Outgoing& frame) {
+bool SendQueue::take(Outgoing& frame, std::optional<Deadline> deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
   busy_ = false;
   for (;;) {
-    const SendOrder::TurnRequest what = order_.mind(Clock::now());
-    if (what == SendOrder::TurnRequest::nothing) break;
-    lock.unlock();  // turn_ may call this queue, or another that calls it.
-    turn_(what);
-    lock.lock();
-  }
-  return busy_ = !closed_ && order_.take(frame);
-}
-
-bool SendQueue::take(Outgoing& frame) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  return take_now(lock, frame);
-}
-
-bool SendQueue::next(Outgoing& frame, Deadline deadline) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (!take_now(lock, frame)) {
+    const auto wants = turn_ ? order_.update_turns(Clock::now()) : SendOrder::TurnRequest::nothing;
+    if (wants != SendOrder::TurnRequest::nothing) {
+      lock.unlock();  // turn_ may call this queue, or another that calls it.
+      turn_(wants);
+      lock.lock();
+      continue;
+    }
     if (closed_) return false;
+    if (order_.take(frame)) return busy_ = true;
+    if (!deadline) return false;
     if (order_.empty()) changed_.notify_all();
-    if (Clock::now() >= deadline) {
+    if (Clock::now() >= *deadline) {
       frame = Outgoing::of(FrameKind::heartbeat, clock_ns());
       return busy_ = true;
     }
-    changed_.wait_until(lock, std::min(deadline, order_.look_again().value_or(deadline)));
+    changed_.wait_until(lock, std::min(*deadline, order_.look_again().value_or(*deadline)));
   }
-  return true;
 }
 
 void SendQueue::close() {

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 
 #include "net/connection/send_order.h"
 
@@ -13,7 +14,7 @@ class SendQueue {
  public:
   /// Tells the semaphore for weights what this queue wants, without holding the lock: `want` from
   /// data(), so that connections ask in the order in which they are given weights, the rest from
-  /// take() and next().
+  /// take().
   using WeightsTurn = std::function<void(SendOrder::TurnRequest)>;
 
   /// See SendOrder::take_turns().
@@ -29,25 +30,21 @@ class SendQueue {
   /// Another connection should send weights first, once the frame on its way is out.
   void want_weights_turn();
 
-  /// Takes the frame that is to leave next; returns false if none may leave now. One thread calls
-  /// take() and next(); it has sent the frame before when it calls again, and calls next() after
-  /// false.
-  bool take(Outgoing& frame);
-  /// Waits for the next frame, and makes a heartbeat at `deadline`. Returns false once closed.
-  bool next(Outgoing& frame, Deadline deadline);
+  /// Takes the frame that is to leave next. If none may leave now, returns false, or, with a
+  /// deadline, waits for one and makes a heartbeat at the deadline. Returns false once closed, too.
+  /// One thread calls it, which has sent the frame before when it calls again.
+  bool take(Outgoing& frame, std::optional<Deadline> deadline = std::nullopt);
   void close();
   /// Waits until nothing is queued or on its way out, or the queue is closed. Returns false if the
   /// deadline comes first.
   bool wait_until_idle(Deadline deadline);
 
  private:
-  bool take_now(std::unique_lock<std::mutex>& lock, Outgoing& frame);
-
   std::mutex mutex_;  ///< Guards all below but turn_, which is set before threads start. Any
                       ///< thread takes it, and takes no other lock meanwhile.
   std::condition_variable changed_;
   SendOrder order_;
-  WeightsTurn turn_;
+  WeightsTurn turn_;   ///< Empty without take_turns(): no frame waits for a turn.
   bool busy_ = false;  ///< A frame is on its way out.
   bool closed_ = false;
 };

@@ -1,70 +1,8 @@
 #include "net/wire/frame.h"
 
 #include <algorithm>
-#include <type_traits>
 
 namespace duplex::net {
-namespace {
-
-/// Offset of each field, which begins where the one before it ends.
-namespace at {
-constexpr std::size_t magic = 0;
-constexpr std::size_t version = 4;
-constexpr std::size_t kind = 6;
-constexpr std::size_t parameter = 8;
-constexpr std::size_t chunk = 12;
-constexpr std::size_t step = 16;
-constexpr std::size_t length = 24;
-}  // namespace at
-
-static_assert(at::version == at::magic + sizeof FrameHeader::magic);
-static_assert(at::kind == at::version + sizeof FrameHeader::version);
-static_assert(at::parameter == at::kind + sizeof FrameHeader::kind);
-static_assert(at::chunk == at::parameter + sizeof FrameHeader::parameter);
-static_assert(at::step == at::chunk + sizeof FrameHeader::chunk);
-static_assert(at::length == at::step + sizeof FrameHeader::step);
-static_assert(header_bytes == at::length + sizeof FrameHeader::length);
-static_assert(at::step % 8 == 0 && header_bytes % 8 == 0, "payloads of floats stay aligned");
-
-/// The one place that says which field is where: calls `field(offset, value)` for each.
-template <class Field, class Header>
-void for_each_field(Field&& field, Header& header) {
-  field(at::magic, header.magic);
-  field(at::version, header.version);
-  field(at::kind, header.kind);
-  field(at::parameter, header.parameter);
-  field(at::chunk, header.chunk);
-  field(at::step, header.step);
-  field(at::length, header.length);
-}
-
-}  // namespace
-
-HeaderBytes encode(const FrameHeader& header) {
-  HeaderBytes bytes{};
-  for_each_field(
-      [&](std::size_t offset, const auto& value) {
-        for (std::size_t i = 0; i < sizeof value; ++i)
-          bytes[offset + i] =
-              static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> (8 * i));
-      },
-      header);
-  return bytes;
-}
-
-FrameHeader decode(const HeaderBytes& bytes) {
-  FrameHeader header;
-  for_each_field(
-      [&](std::size_t offset, auto& value) {
-        std::uint64_t bits = 0;
-        for (std::size_t i = 0; i < sizeof value; ++i)
-          bits |= std::uint64_t{bytes[offset + i]} << (8 * i);
-        value = static_cast<std::remove_reference_t<decltype(value)>>(bits);
-      },
-      header);
-  return header;
-}
-
 namespace {
 
 /// Returns how many bytes the printable character at `at` has, in UTF-8; 0 if there is none. U+0080

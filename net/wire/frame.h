@@ -8,6 +8,8 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -59,7 +61,7 @@ constexpr std::uint64_t round_of(FrameKind kind, std::uint64_t step) {
   return kind == FrameKind::weights ? step : step + 1;
 }
 
-/// The header as this program has it. Fields that a kind does not use are 0.
+/// The header, which crosses the wire as it lies in memory. Fields that a kind does not use are 0.
 struct FrameHeader {
   std::uint32_t magic = frame_magic;
   std::uint16_t version = protocol_version;
@@ -72,10 +74,11 @@ struct FrameHeader {
 };
 
 constexpr std::size_t header_bytes = 32;
-using HeaderBytes = std::array<std::uint8_t, header_bytes>;
-
-HeaderBytes encode(const FrameHeader& header);
-FrameHeader decode(const HeaderBytes& bytes);
+static_assert(sizeof(FrameHeader) == header_bytes &&
+                  std::has_unique_object_representations_v<FrameHeader>,
+              "the fields lie one behind the other, without padding");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian");
+static_assert(header_bytes % 8 == 0, "payloads of floats stay aligned");
 
 /// A peer has sent what cannot be right. It costs the peer its connection.
 class ProtocolError : public Error {

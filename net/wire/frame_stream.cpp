@@ -21,21 +21,6 @@ std::array<std::uint8_t, 4> checksum_of(const void* bytes, std::size_t size) {
   return stored;
 }
 
-/// A header, and its checksum where there is one.
-struct PlainHeader {
-  PlainHeader(const FrameHeader& header, Protection protection) {
-    const HeaderBytes plain = encode(header);
-    std::copy(plain.begin(), plain.end(), bytes.begin());
-    size = plain.size();
-    if (protection != Protection::checksum) return;
-    const auto sum = checksum_of(plain.data(), plain.size());
-    std::copy(sum.begin(), sum.end(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
-    size += sum.size();
-  }
-  std::array<std::uint8_t, header_bytes + 4> bytes{};
-  std::size_t size = 0;
-};
-
 }  // namespace
 
 void FrameStream::protect(Protection protection, const DirectionSecrets& secrets) {
@@ -48,21 +33,18 @@ void FrameStream::protect(Protection protection, const DirectionSecrets& secrets
 }
 
 void FrameStream::write(const FrameHeader& header, const void* payload, Deadline deadline,
-                        const char* phase) {
+                        const char* phase, Payload kind) {
   if (protection_ == Protection::sealed) return write_sealed(header, payload, deadline, phase);
-  const PlainHeader head(header, protection_);
-  if (protection_ == Protection::none || header.length == 0)
-    return socket_.write_all(head.bytes.data(), head.size, payload, header.length, deadline, phase);
-  const auto sum = checksum_of(payload, header.length);
-  socket_.write_all(head.bytes.data(), head.size, payload, header.length, deadline, phase);
-  socket_.write_all(sum.data(), sum.size(), nullptr, 0, deadline, phase);
-}
-
-void FrameStream::write_borrowed(const FrameHeader& header, const void* payload, Deadline deadline,
-                                 const char* phase) {
-  if (protection_ == Protection::sealed) return write_sealed(header, payload, deadline, phase);
-  const PlainHeader head(header, protection_);
-  socket_.write_borrowed(head.bytes.data(), head.size, payload, header.length, deadline, phase);
+  std::array<std::uint8_t, header_bytes + 4> head;
+  std::memcpy(head.data(), &header, header_bytes);
+  std::size_t head_size = header_bytes;
+  if (protection_ == Protection::checksum) {
+    const auto sum = checksum_of(&header, header_bytes);
+    std::copy(sum.begin(), sum.end(), head.begin() + header_bytes);
+    head_size += sum.size();
+  }
+  const auto write = kind == Payload::borrowed ? &Socket::write_borrowed : &Socket::write_all;
+  (socket_.*write)(head.data(), head_size, payload, header.length, deadline, phase);
   if (protection_ == Protection::none || header.length == 0) return;
   const auto sum = checksum_of(payload, header.length);
   socket_.write_all(sum.data(), sum.size(), nullptr, 0, deadline, phase);
@@ -70,7 +52,6 @@ void FrameStream::write_borrowed(const FrameHeader& header, const void* payload,
 
 void FrameStream::write_sealed(const FrameHeader& header, const void* payload, Deadline deadline,
                                const char* phase) {
-  const HeaderBytes plain = encode(header);
   const auto* from = static_cast<const std::uint8_t*>(payload);
   std::size_t left = header.length;
   sealed_.resize(
@@ -78,8 +59,8 @@ void FrameStream::write_sealed(const FrameHeader& header, const void* payload, D
   std::uint8_t* at = sealed_.data();
   const auto put = [&at](const Tag& tag) { at = std::copy(tag.begin(), tag.end(), at); };
   seals_->begin();
-  seals_->update(plain.data(), plain.size(), at);
-  at += plain.size();
+  seals_->update(&header, header_bytes, at);
+  at += header_bytes;
   put(seals_->end());
   if (left > 0) seals_->begin();
   do {
@@ -95,18 +76,15 @@ void FrameStream::write_sealed(const FrameHeader& header, const void* payload, D
   } while (left > 0);
 }
 
+/// A header is protected as a payload is.
 FrameHeader FrameStream::read_header(Deadline deadline, const char* phase) {
-  HeaderBytes bytes;
-  read_part(bytes.data(), bytes.size(), deadline, phase);
-  return decode(bytes);
+  FrameHeader header;
+  read_payload(&header, header_bytes, deadline, phase);
+  return header;
 }
 
 void FrameStream::read_payload(void* to, std::size_t size, Deadline deadline, const char* phase) {
-  if (size > 0) read_part(to, size, deadline, phase);
-}
-
-/// Reads a header or a payload, and what follows it.
-void FrameStream::read_part(void* to, std::size_t size, Deadline deadline, const char* phase) {
+  if (size == 0) return;
   if (protection_ == Protection::sealed) return read_sealed(to, size, deadline, phase);
   socket_.read_exact(to, size, deadline, phase);
   if (protection_ == Protection::none) return;
@@ -145,11 +123,9 @@ std::vector<PeekedFrame> FrameStream::peek(std::size_t most_bytes) const {
   std::vector<PeekedFrame> frames;
   std::uint64_t number = 0;  // Messages from the next one on.
   for (std::size_t at = 0; bytes.size() - at >= header_bytes + trailer;) {
-    HeaderBytes plain;
-    if (!peek_part(bytes.data() + at, plain.size(), number++, plain.data()))
-      fail_to_open("waiting for other ranks");
     PeekedFrame frame;
-    frame.header = decode(plain);
+    if (!peek_part(bytes.data() + at, header_bytes, number++, &frame.header))
+      fail_to_open("waiting for other ranks");
     at += header_bytes + trailer;
     if (frame.header.length > 0) {
       const std::size_t left = bytes.size() - at;

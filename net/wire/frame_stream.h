@@ -18,6 +18,8 @@ struct DirectionSecrets {
   Digest out{}, in{};
 };
 
+enum class Payload { copied, borrowed };
+
 /// A frame that has come and was not taken.
 struct PeekedFrame {
   FrameHeader header;
@@ -41,12 +43,11 @@ class FrameStream {
   /// Bytes on the wire of a frame with so many bytes of payload.
   std::uint64_t bytes_of(std::uint64_t length) const { return frame_bytes(protection_, length); }
 
-  /// Writes a frame; the payload has `header.length` bytes.
-  void write(const FrameHeader& header, const void* payload, Deadline deadline, const char* phase);
-  /// Does so without a copy of the payload where that can be done. Then Socket::write_borrowed says
-  /// how long the payload must not change. Call it under WithoutSigpipe.
-  void write_borrowed(const FrameHeader& header, const void* payload, Deadline deadline,
-                      const char* phase);
+  /// Writes a frame; the payload has `header.length` bytes. If it is `borrowed`, it is not copied
+  /// where that can be done: then Socket::write_borrowed says how long it must not change, and the
+  /// call is made under WithoutSigpipe.
+  void write(const FrameHeader& header, const void* payload, Deadline deadline, const char* phase,
+             Payload kind = Payload::copied);
 
   /// The header is the peer's, but check_header() has not looked at it.
   FrameHeader read_header(Deadline deadline, const char* phase);
@@ -61,7 +62,6 @@ class FrameStream {
  private:
   void write_sealed(const FrameHeader& header, const void* payload, Deadline deadline,
                     const char* phase);
-  void read_part(void* to, std::size_t size, Deadline deadline, const char* phase);
   void read_sealed(void* to, std::size_t size, Deadline deadline, const char* phase);
   bool peek_part(const std::uint8_t* from, std::size_t size, std::uint64_t number, void* to) const;
   [[noreturn]] void fail_to_open(const char* phase) const;

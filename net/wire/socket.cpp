@@ -146,16 +146,15 @@ void Socket::wait_for(short events, Clock::time_point since, Deadline deadline, 
   }
 }
 
-void Socket::wake_at(int bytes) {
-  if (bytes == wakes_at_) return;
-  set_option(fd_, SOL_SOCKET, SO_RCVLOWAT, bytes);
-  wakes_at_ = bytes;
-}
-
 /// Waits for some of `wanted` bytes: for so many that waking up pays or, if they do not come soon,
 /// for any.
 void Socket::wait_for_bytes(std::size_t wanted, Clock::time_point since, Deadline deadline,
                             const char* phase) {
+  const auto wake_at = [this](int bytes) {
+    if (bytes == wakes_at_) return;
+    wakes_at_ = bytes;
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+  };
   int room = 0;
   socklen_t size = sizeof room;
   if (wanted >= worth_waking && getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &room, &size) == 0) {
@@ -229,15 +228,13 @@ void Socket::write_all(const void* head, std::size_t head_size, const void* body
 
 void Socket::write_borrowed(const void* head, std::size_t head_size, const void* body,
                             std::size_t body_size, Deadline deadline, const char* phase) {
-  if (body_size < worth_borrowing || !pipe_.open())
-    return write_all(head, head_size, body, body_size, deadline, phase);
+  std::size_t borrowed = body_size < worth_borrowing ? 0 : pipe_.splice_in(body, body_size);
+  if (borrowed == 0) return write_all(head, head_size, body, body_size, deadline, phase);
   const auto start = Clock::now();
   iovec first{const_cast<void*>(head), head_size};
   write_parts(&first, 1, MSG_MORE, deadline, phase);
   const auto* at = static_cast<const char*>(body);
-  while (body_size > 0) {
-    const std::size_t borrowed = pipe_.splice_in(at, body_size);
-    if (borrowed == 0) return write_all(at, body_size, nullptr, 0, deadline, phase);
+  for (;;) {
     for (std::size_t passed = 0; passed < borrowed;) {
       const ssize_t put = pipe_.splice_out(fd_, borrowed - passed, borrowed < body_size);
       if (put > 0) {
@@ -253,6 +250,9 @@ void Socket::write_borrowed(const void* head, std::size_t head_size, const void*
     }
     at += borrowed;
     body_size -= borrowed;
+    if (body_size == 0) return;
+    borrowed = pipe_.splice_in(at, body_size);
+    if (borrowed == 0) return write_all(at, body_size, nullptr, 0, deadline, phase);
   }
 }
 

@@ -134,7 +134,6 @@ class Socket {
                 const char* phase);
   void wait_for_bytes(std::size_t wanted, Clock::time_point since, Deadline deadline,
                       const char* phase);
-  void wake_at(int bytes);
   void write_parts(iovec* parts, std::size_t count, int flags, Deadline deadline,
                    const char* phase);
   [[noreturn]] void fail_to_send(Clock::time_point since, const char* phase) const;

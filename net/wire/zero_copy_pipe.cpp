@@ -61,6 +61,7 @@ bool ZeroCopyPipe::open() {
 }
 
 std::size_t ZeroCopyPipe::splice_in(const void* from, std::size_t size) {
+  if (in_ < 0 && !open()) return 0;
   const iovec part{const_cast<void*>(from), size};
   for (;;) {
     const ssize_t borrowed = ::vmsplice(in_, &part, 1, SPLICE_F_NONBLOCK);

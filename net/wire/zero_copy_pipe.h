@@ -26,8 +26,8 @@ class ZeroCopyPipe {
   /// Returns false if the system has no pipe for this, or refused before: then the bytes must be
   /// copied.
   bool open();
-  /// Puts the first of `size` bytes into the empty pipe, and returns how many. 0: the
-  /// kernel cannot borrow such memory.
+  /// Puts the first of `size` bytes into the empty pipe, which it opens, and returns how many. 0:
+  /// there is no pipe, or the kernel cannot borrow such memory.
   std::size_t splice_in(const void* from, std::size_t size);
   /// Moves up to `size` of those bytes on to a socket; `more`: others follow at once. Returns -1
   /// with errno if it cannot.

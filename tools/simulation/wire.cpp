@@ -83,11 +83,11 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, 
 }
 
 void Wire::send(FrameKind kind, int from, int to, const net::Chunk& chunk, std::uint64_t step,
-                std::uint64_t place) {
+                std::uint64_t priority) {
   const Index index = at(from, to);
   Lane& lane = lanes_[index];
   if (lane.state == Lane::gone) return;
-  net::Outgoing frame = net::Outgoing::of(kind, chunk, step, place);
+  net::Outgoing frame = net::Outgoing::of(kind, chunk, step, priority);
   frame.queued = nanoseconds(event_queue_.now());
   tell(lane, lane.order.data(std::move(frame)));
   wake(index);
@@ -218,7 +218,8 @@ void Wire::pump(Index index) {
   Lane& lane = lanes_[index];
   while (lane.handed.empty() || queues_->has_room(index)) {
     for (;;) {
-      const net::SendOrder::TurnRequest what = lane.order.mind(deadline(event_queue_.now()));
+      const net::SendOrder::TurnRequest what =
+          lane.order.update_turns(deadline(event_queue_.now()));
       if (what == net::SendOrder::TurnRequest::nothing) break;
       tell(lane, what);
     }

@@ -34,7 +34,7 @@ class Wire {
 
   /// Sends weights or a gradient.
   void send(net::FrameKind kind, int from, int to, const net::Chunk& chunk, std::uint64_t step,
-            std::uint64_t place);
+            std::uint64_t priority);
   /// Tells the owner, behind all gradients, that the worker sends no more.
   void done(int from, int to);
   bool connected(int from, int to) const { return at(from, to) != none; }

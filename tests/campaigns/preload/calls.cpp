@@ -21,7 +21,7 @@ constexpr int most_files = 4096;
 
 /// Follows the frames that a connection receives.
 struct Receiving {
-  net::HeaderBytes header{};
+  std::array<std::uint8_t, net::header_bytes> header{};
   std::size_t have = 0;    ///< Bytes of the header.
   std::uint64_t left = 0;  ///< Bytes of the payload that are still to come.
   int kind = 0;

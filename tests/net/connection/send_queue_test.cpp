@@ -31,14 +31,14 @@ class WeightsTurns : public ::testing::Test {
     frame.header.kind = FrameKind::weights;
     frame.header.parameter = parameter;
     frame.header.step = step;
-    frame.place = parameter;
+    frame.priority = parameter;
     queues_[who].data(std::move(frame));
   }
   /// The parameter of the frame that a queue sends now, after it has sent the last; -1: none may
   /// leave.
   int sends(int who) {
     Outgoing frame;
-    EXPECT_TRUE(queues_[who].next(frame, Clock::now()));
+    EXPECT_TRUE(queues_[who].take(frame, Clock::now()));
     if (frame.header.kind == FrameKind::heartbeat) return -1;
     return static_cast<int>(frame.header.parameter);
   }
@@ -52,16 +52,16 @@ TEST(SendQueue, TakesWhatMayLeaveAndDoesNotWait) {
   SendQueue queue;
   Outgoing frame;
   EXPECT_FALSE(queue.take(frame));
-  for (const std::uint64_t place : {2U, 1U}) {
+  for (const std::uint64_t priority : {2U, 1U}) {
     frame = Outgoing();
     frame.header.kind = FrameKind::gradient;
-    frame.place = place;
+    frame.priority = priority;
     queue.data(std::move(frame));
   }
   EXPECT_TRUE(queue.take(frame));
-  EXPECT_EQ(frame.place, 1U);
-  EXPECT_TRUE(queue.next(frame, Clock::now()));
-  EXPECT_EQ(frame.place, 2U);
+  EXPECT_EQ(frame.priority, 1U);
+  EXPECT_TRUE(queue.take(frame, Clock::now()));
+  EXPECT_EQ(frame.priority, 2U);
   EXPECT_FALSE(queue.wait_until_idle(Clock::now()));  // It is on its way out.
   EXPECT_FALSE(queue.take(frame));
   EXPECT_TRUE(queue.wait_until_idle(Clock::now()));

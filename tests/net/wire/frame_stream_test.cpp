@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -45,6 +46,21 @@ Deadline soon() {
   return SocketPair::in(20000);
 }
 
+TEST(FrameStream, PlainBytesAreTheHeadersGoldenOnesAndThePayload) {
+  StreamPair streams(Protection::none);
+  FrameHeader header = header_of(FrameKind::weights, 3, 0x1112131415161718);
+  header.parameter = 0x01020304;
+  header.chunk = 0x05060708;
+  streams.near.write(header, "abc", soon(), "testing");
+  std::array<std::uint8_t, header_bytes + 3> wire;
+  streams.far.socket().read_exact(wire.data(), wire.size(), soon(), "testing");
+  const decltype(wire) golden{'D',  'X',  'P',  'L',  0x04, 0x00, 0x10, 0x00, 0x04,
+                              0x03, 0x02, 0x01, 0x08, 0x07, 0x06, 0x05, 0x18, 0x17,
+                              0x16, 0x15, 0x14, 0x13, 0x12, 0x11, 0x03, 0,    0,
+                              0,    0,    0,    0,    0,    'a',  'b',  'c'};
+  EXPECT_EQ(wire, golden);
+}
+
 class Streams : public testing::TestWithParam<Protection> {};
 INSTANTIATE_TEST_SUITE_P(Protections, Streams, testing::ValuesIn(all_protections),
                          [](const auto& info) { return name_of(info.param); });
@@ -60,7 +76,8 @@ TEST_P(Streams, CarryFramesOfEverySizeAndCountTheirBytes) {
     const WithoutSigpipe quiet;
     for (const std::size_t size : sizes) {
       streams.near.write(header_of(FrameKind::weights, size), body, soon(), "testing");
-      streams.near.write_borrowed(header_of(FrameKind::gradient, size), body, soon(), "testing");
+      streams.near.write(header_of(FrameKind::gradient, size), body, soon(), "testing",
+                         Payload::borrowed);
     }
   });
   for (const std::size_t size : sizes)

@@ -1,6 +1,8 @@
 // The bytes of the protocol: golden frames, and PROTOCOL.md's tables against the code.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstring>
 #include <fstream>
 #include <set>
 
@@ -9,6 +11,15 @@
 
 namespace duplex::net {
 namespace {
+
+using HeaderBytes = std::array<std::uint8_t, header_bytes>;
+
+/// The header as a frame stream writes it.
+HeaderBytes bytes_of(const FrameHeader& header) {
+  HeaderBytes bytes;
+  std::memcpy(bytes.data(), &header, header_bytes);
+  return bytes;
+}
 
 TEST(Frame, GoldenBytes) {
   FrameHeader header;
@@ -20,8 +31,9 @@ TEST(Frame, GoldenBytes) {
   const HeaderBytes golden{'D',  'X',  'P',  'L',  0x04, 0x00, 0x11, 0x00, 0x04, 0x03, 0x02,
                            0x01, 0x08, 0x07, 0x06, 0x05, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13,
                            0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21};
-  EXPECT_EQ(encode(header), golden);
-  const FrameHeader read = decode(golden);
+  EXPECT_EQ(bytes_of(header), golden);
+  FrameHeader read;
+  std::memcpy(&read, golden.data(), header_bytes);
   EXPECT_EQ(read.magic, frame_magic);
   EXPECT_EQ(read.version, protocol_version);
   EXPECT_EQ(read.kind, FrameKind::gradient);
@@ -121,7 +133,7 @@ TEST(Protocol, TheHeadersTableIsTheHeader) {
       header.length = ~std::uint64_t{0};
     else
       ADD_FAILURE() << "unknown field " << row[2];
-    const HeaderBytes encoded = encode(header);
+    const HeaderBytes encoded = bytes_of(header);
     for (std::size_t i = 0; i < encoded.size(); ++i)
       EXPECT_EQ(encoded[i], i >= offset && i < offset + bytes ? 0xff : 0)
           << row[2] << ", byte " << i;
