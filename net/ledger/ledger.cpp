@@ -50,13 +50,15 @@ Ledger::Lane& Ledger::lane() {
 
 void Ledger::waited(const Interval& interval, std::uint64_t step) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  sums_.waited(interval, step);
+  waits_.push_back({interval, step});
 }
 
 void Ledger::flush() {
   std::string line;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    for (const Wait& wait : waits_) sums_.waited(wait.interval, wait.step);
+    waits_.clear();
     for (Lane& lane : lanes_) {
       {
         const std::lock_guard<std::mutex> lane_lock(lane.mutex_);
@@ -65,7 +67,7 @@ void Ledger::flush() {
       for (const FrameRecord& record : taken_) book(record);
       taken_.clear();
     }
-    sums_.settle();
+    sums_.close_finished();
     if (tells_) line = left_out();
     tells_ = false;
   }
@@ -151,7 +153,8 @@ TrafficSummary Ledger::summary(std::uint64_t weight_bytes) const {
 
 std::size_t Ledger::held() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::size_t bytes = sums_.held() + taken_.capacity() * sizeof(FrameRecord);
+  std::size_t bytes =
+      sums_.held() + taken_.capacity() * sizeof(FrameRecord) + waits_.capacity() * sizeof(Wait);
   for (const Lane& lane : lanes_) {
     const std::lock_guard<std::mutex> lane_lock(lane.mutex_);
     bytes += lane.fresh_.capacity() * sizeof(FrameRecord);

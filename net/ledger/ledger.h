@@ -96,6 +96,10 @@ class Ledger {
   std::size_t held() const;  ///< Bytes of memory that it takes, about, without the trace.
 
  private:
+  struct Wait {
+    Interval interval;
+    std::uint64_t step = 0;
+  };
   void book(const FrameRecord& record);
   void write(const FrameRecord& record);
   std::string left_out() const;
@@ -112,6 +116,7 @@ class Ledger {
   TrafficSums sums_;
   TraceWindow trace_;
   std::vector<FrameRecord> taken_;  ///< Of a lane, while they are booked.
+  std::vector<Wait> waits_;         ///< Waits that flush() has still to add to the sums.
   bool tells_ = false;              ///< The user is still to be told that frames are left out.
   bool broken_ = false;             ///< The file of frames is not whole.
 };

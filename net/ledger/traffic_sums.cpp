@@ -96,7 +96,7 @@ TrafficSums::OpenSteps::iterator TrafficSums::close(OpenSteps::iterator open) {
   return next;
 }
 
-void TrafficSums::settle() {
+void TrafficSums::close_finished() {
   for (auto step = open_.begin(); step != open_.end();) {
     if (is_near(step->first)) {
       step->second.over = false;

@@ -19,7 +19,7 @@ namespace duplex::net {
 /// - A stream is the frames of weights, or of gradients, from or to one peer. It never goes back to
 ///   an earlier round (net/wire/frame.h).
 /// - A step is open while some stream is in its round, in the one before it or in the one behind
-///   it, and until the second settle() that finds none there.
+///   it, and until the second close_finished() that finds none there.
 ///
 /// In a synchronous run no frame of a round is under way when a frame of the second round behind it
 /// begins, so each step is summed up once, from all of its frames. In an asynchronous run the
@@ -47,7 +47,7 @@ class TrafficSums {
   void waited(const Interval& wait, std::uint64_t step);
   /// Sums up the steps that are over. Call it when all frames that were recorded before the call
   /// before this one have been added.
-  void settle();
+  void close_finished();
   /// Sums up all steps.
   void close();
 
@@ -70,7 +70,7 @@ class TrafficSums {
     StepTraffic sums;  ///< Bytes, and the time waited; the other times are not known yet.
     Stretches sending, receiving;
     std::int64_t end = 0;  ///< When the last frame was through.
-    bool over = false;     ///< The settle() before this one found no stream near it.
+    bool over = false;     ///< The close_finished() before this one found no stream near it.
   };
   using OpenSteps = std::map<std::uint64_t, Open>;
 

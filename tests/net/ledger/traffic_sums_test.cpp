@@ -82,7 +82,7 @@ Collected play(const Wire& wire, std::int64_t stretch, std::uint64_t first = 0) 
       return turned ? lane(b) < lane(a) : lane(a) < lane(b);
     });
     for (const FrameRecord& each : lanes) sums.add(each);
-    sums.settle();
+    sums.close_finished();
   }
   sums.close();
   return collected;
@@ -149,7 +149,7 @@ TEST(TrafficSums, ALateRecordIsAnotherPartOfItsStep) {
   for (std::uint64_t step = 0; step < 20; ++step) {
     const auto at = static_cast<std::int64_t>(1000 * step);
     sums.add(record(FrameKind::gradient, true, step, at, at + 100));
-    sums.settle();
+    sums.close_finished();
   }
   EXPECT_EQ(collected.parts.at(5), 1);
   for (std::uint64_t step = 0; step < 15; ++step)
@@ -185,9 +185,9 @@ TEST(TrafficSums, WaitForAllOfAStep) {
     for (std::uint64_t step = 0; step < 5; ++step) {
       sums.add(gradient(step, static_cast<std::int64_t>(1000 * step), 1));
       if (step == 0) sums.add(gradient(0, 50, 2));
-      sums.settle();
+      sums.close_finished();
     }
-    sums.settle();
+    sums.close_finished();
     sums.add(gradient(1, 1050, 2));
     expect(collected, sums, 1, 0);
   }
@@ -198,7 +198,7 @@ TEST(TrafficSums, WaitForAllOfAStep) {
       sums.add(gradient(step, static_cast<std::int64_t>(1000 * step), 1));
       sums.add(gradient(step, static_cast<std::int64_t>(1000 * step) + 50, 2));
     }
-    for (int i = 0; i < 5; ++i) sums.settle();
+    for (int i = 0; i < 5; ++i) sums.close_finished();
     sums.waited({1100, 2200}, 3);
     expect(collected, sums, 1, 50);
   }
@@ -207,7 +207,7 @@ TEST(TrafficSums, WaitForAllOfAStep) {
     TrafficSums sums(0, collected.take());
     for (const std::uint64_t step : {1U, 2U, 3U, 4U})
       sums.add(gradient(step, static_cast<std::int64_t>(1000 * step), 1));
-    sums.settle();
+    sums.close_finished();
     sums.add(gradient(1, 1050, 2));
     expect(collected, sums, 1, 0);
   }
@@ -260,7 +260,7 @@ TEST(TrafficSums, TakeBoundedMemory) {
     if (step % 10 == 0) add(step / 10, 2);
     if (step < 50) add(step, 3);
     for (int i = 0; i < 4; ++i) sums.waited({at + 200 * i, at + 200 * i + 50}, step);
-    sums.settle();
+    sums.close_finished();
     most = std::max(most, sums.held());
   }
   EXPECT_LT(most, 1500000U);
