@@ -42,6 +42,7 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
       spans_(std::move(spans)),
       topology_(mesh.topology()),
       rank_(mesh.rank()),
+      trains_(topology_.is_worker(rank_)),
       map_(topology_.shard_map(counts_of(spans_), spec_.shards, spec_.chunk_bytes)),
       ledger_(ledger_spec(spec_, rank_, mesh.coordinator_time())),
       trace_(spec_.trace_steps),
@@ -60,7 +61,10 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
   for (const Span& span : spans_)
     if (span.weights == nullptr || (is_worker() && span.gradient == nullptr))
       throw Error("parameter " + span.name + " has no memory");
-  if (topology_.is_owner(rank_)) server_.emplace(context_, is_worker() ? &incoming_ : nullptr);
+  if (topology_.is_owner(rank_)) {
+    server_.emplace(context_, trains_ ? &incoming_ : nullptr);
+    store_ = &server_->store();
+  }
   for (Link& link : mesh.links()) connect(std::move(link));
 }
 
@@ -133,23 +137,24 @@ void ParameterExchange::await(std::size_t p) {
   }
   const std::int64_t to = clock_ns();
   ledger_.waited({from, to}, incoming_.due_step(map_.first(p)));
-  note(TraceEvent::Kind::wait, static_cast<std::uint32_t>(p), 0, from, to);
+  if (spec_.trace_steps > 0)
+    note(TraceEvent::Kind::wait, static_cast<std::uint32_t>(p), 0, from, to);
   peers_.check();
 }
 
 void ParameterExchange::push(std::size_t p) {
   peers_.check();
-  if (!in_step_ || pushed_[p] != step_ || !incoming_.complete(p))
+  if (!in_step_ || pushed_[p] != step_ || !incoming_.expect_after_gradient(p, step_ + 1))
     throw Error("gradient of " + spans_[p].name + " in step " + std::to_string(step_) +
                 " out of turn");
   pushed_[p] = step_ + 1;
-  incoming_.expect_after_gradient(p, step_ + 1);
   const std::int64_t now = clock_ns();
   for (std::size_t i = map_.first(p); i < map_.first(p + 1); ++i) {
     const Chunk& chunk = map_[i];
     const float* gradient = spans_[p].gradient + chunk.offset;
     if (chunk.owner == rank_) {
-      note(TraceEvent::Kind::pushed, chunk.parameter, chunk.number, now, now);
+      if (spec_.trace_steps > 0)
+        note(TraceEvent::Kind::pushed, chunk.parameter, chunk.number, now, now);
       server_->submit(i, step_, gradient);
     } else {
       peers_.connection(chunk.owner)
@@ -204,7 +209,6 @@ void ParameterExchange::order_snapshot(const CheckpointCall& call) {
 /// Adds an event of the step that the training thread is in to the trace.
 void ParameterExchange::note(TraceEvent::Kind kind, std::uint32_t parameter, std::uint32_t chunk,
                              std::int64_t from, std::int64_t to) {
-  if (spec_.trace_steps == 0) return;
   TraceEvent event;
   event.kind = kind;
   event.parameter = parameter;
@@ -219,30 +223,30 @@ void ParameterExchange::note(TraceEvent::Kind kind, std::uint32_t parameter, std
 
 Reservation ParameterExchange::reserve(int peer, const FrameHeader& header) {
   progress_.moved(peer);
-  if (!is_worker()) progress_.made();  // The workers hear of each other from their server alone.
-  const std::size_t chunk = map_.find(header.parameter, header.chunk);
+  if (!trains_) progress_.made();  // The workers hear of each other from their server alone.
+  const Chunk* const chunk = map_.find(header.parameter, header.chunk);
   const auto refused = [&](const std::string& why) {
     return ProtocolError(
         name_of(header.kind) + " of parameter " + std::to_string(header.parameter) + ", chunk " +
         std::to_string(header.chunk) + ", step " + std::to_string(header.step) + ": " + why);
   };
-  if (chunk == map_.chunks()) throw refused("there is no such chunk");
-  if (header.length != map_[chunk].bytes())
-    throw refused(std::to_string(header.length) + " bytes where " +
-                  std::to_string(map_[chunk].bytes()) + " are due");
+  if (chunk == nullptr) throw refused("there is no such chunk");
+  if (header.length != chunk->bytes())
+    throw refused(std::to_string(header.length) + " bytes where " + std::to_string(chunk->bytes()) +
+                  " are due");
   if (header.kind == FrameKind::gradient) {
     if (!server_) throw refused("this rank owns no weights");
-    return {server_->reserve(peer, chunk, header.step), chunk, topology_.worker_number(peer)};
+    return server_->reserve(peer, chunk->index, header.step);
   }
-  if (!is_worker() || map_[chunk].owner != peer) throw refused("it does not own the chunk");
-  float* to = incoming_.reserve(chunk, header.step);
+  if (!trains_ || chunk->owner != peer) throw refused("it does not own the chunk");
+  float* to = incoming_.reserve(chunk->index, header.step);
   if (to == nullptr && !peers_.failed()) throw refused("not due");
-  return {to, chunk};
+  return {to, chunk->index};
 }
 
 void ParameterExchange::commit(const Reservation& reservation) {
   if (reservation.worker >= 0)
-    server_->commit(reservation.chunk, reservation.worker);
+    store_->commit(reservation.chunk, reservation.worker);
   else
     incoming_.commit(reservation.chunk);
 }
@@ -255,7 +259,7 @@ void ParameterExchange::sent(const Outgoing& frame) {
   if (frame.header.kind == FrameKind::gradient)
     incoming_.gradient_sent(frame.header.parameter);
   else
-    server_->weights_sent(frame.chunk);
+    store_->sent(frame.chunk);
 }
 
 void ParameterExchange::notice(int peer, Notice notice) {

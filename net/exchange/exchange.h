@@ -96,7 +96,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   /// steps of a worker, after await_all, and on a server within ExchangeSpec::snapshot, all chunks
   /// are of one step; when a run has failed, of two at most, over all ranks, so that each rank has
   /// all its chunks of the older one (ExchangeSpec::keeps_before).
-  const Store& store() const { return server_->store(); }
+  const Store& store() const { return *store_; }
 
   /// Makes the report, any text of at most 256 MiB. It is called when all weights and gradients of
   /// this rank have been sent.
@@ -127,7 +127,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   /// Ranks that an asynchronous run went on without.
   std::vector<int> lost() const { return peers_.all_lost(); }
 
-  bool is_worker() const { return topology_.is_worker(rank_); }  ///< False on a dedicated server.
+  bool is_worker() const { return trains_; }  ///< False on a dedicated server.
   int rank() const { return rank_; }
   const ShardMap& shards() const { return map_; }
 
@@ -178,6 +178,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   const std::vector<Span> spans_;
   const Topology topology_;
   const int rank_;
+  const bool trains_;
   const ShardMap map_;
   Ledger ledger_;
   TraceWindow trace_;
@@ -188,6 +189,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   FlowControl flow_;          ///< Used by peers_: the destructor stops all connections first.
   const ExchangeContext context_;
   std::optional<ParameterServer> server_;  ///< Set on an owner.
+  Store* store_ = nullptr;                 ///< That of server_.
   std::vector<ConnectionBytes> counted_;   ///< Set by finish.
   std::string ledger_trouble_;             ///< Likewise.
 

@@ -12,12 +12,14 @@ IncomingWeights::IncomingWeights(const ShardMap& map, const std::vector<Span>& s
   for (std::size_t p = 0; p < spans.size(); ++p) remaining_[p] = map.first(p + 1) - map.first(p);
 }
 
-void IncomingWeights::expect_after_gradient(std::size_t parameter, std::uint64_t step) {
+bool IncomingWeights::expect_after_gradient(std::size_t parameter, std::uint64_t step) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (remaining_[parameter] > 0) return false;
   for (std::size_t chunk = map_.first(parameter); chunk < map_.first(parameter + 1); ++chunk) {
     remaining_[parameter] += map_[chunk].owner == rank_ ? 1 : 2;
     incoming_[chunk] = {step, Incoming::due};
   }
+  return true;
 }
 
 void IncomingWeights::expect_all(std::uint64_t step) {
@@ -33,22 +35,18 @@ float* IncomingWeights::reserve(std::size_t chunk, std::uint64_t step) {
   if (stopped_) return nullptr;
   Incoming& incoming = incoming_[chunk];
   if (incoming.state != Incoming::due || incoming.step != step) return nullptr;
-  incoming.state = Incoming::arriving;
+  incoming.state = Incoming::receiving;
   return spans_[map_[chunk].parameter].weights + map_[chunk].offset;
 }
 
 void IncomingWeights::commit(std::size_t chunk) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  incoming_[chunk].state = Incoming::here;
-  one_less(map_[chunk].parameter);
+  incoming_[chunk].state = Incoming::received;
+  if (--remaining_[map_[chunk].parameter] == 0) changed_.notify_all();
 }
 
 void IncomingWeights::gradient_sent(std::size_t parameter) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  one_less(parameter);
-}
-
-void IncomingWeights::one_less(std::size_t parameter) {
   if (--remaining_[parameter] == 0) changed_.notify_all();
 }
 
@@ -71,7 +69,7 @@ void IncomingWeights::stop() {
 
 bool IncomingWeights::missing(std::size_t chunk) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return incoming_[chunk].state != Incoming::here;
+  return incoming_[chunk].state != Incoming::received;
 }
 
 std::uint64_t IncomingWeights::due_step(std::size_t chunk) const {

@@ -23,8 +23,9 @@ class IncomingWeights {
                   std::uint64_t first_step = 0);
 
   /// The gradient of a parameter goes out, and weights for `step` are due for all its chunks. For
-  /// each chunk that another rank owns, gradient_sent() is due, too.
-  void expect_after_gradient(std::size_t parameter, std::uint64_t step);
+  /// each chunk that another rank owns, gradient_sent() is due, too. Returns false, and changes
+  /// nothing, if the parameter is not complete.
+  bool expect_after_gradient(std::size_t parameter, std::uint64_t step);
   /// Weights of every chunk are due once more, for `step`.
   void expect_all(std::uint64_t step);
 
@@ -49,9 +50,8 @@ class IncomingWeights {
  private:
   struct Incoming {
     std::uint64_t step = 0;
-    enum State { due, arriving, here } state = due;
+    enum State { due, receiving, received } state = due;
   };
-  void one_less(std::size_t parameter);
 
   const ShardMap& map_;
   const std::vector<Span>& spans_;

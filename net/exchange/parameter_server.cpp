@@ -18,9 +18,11 @@ ParameterServer::ParameterServer(const ExchangeContext& context, IncomingWeights
       gradients_turn_([this](int rank) { context_.peers.connection(rank)->grant(); }, [](int) {}),
       weights_turn_([this](int rank) { context_.peers.connection(rank)->grant_weights(); },
                     [this](int rank) { context_.peers.connection(rank)->want_weights_turn(); }) {
+  for (int rank = 0; rank < context.topology.size; ++rank)
+    numbers_.push_back(context.topology.worker_number(rank));
   std::vector<float*> weights;
   for (const Span& span : context.spans) weights.push_back(span.weights);
-  store_ = make_store(context.map, context.rank, store_spec(), std::move(weights),
+  store_ = make_store(context.map, context.rank, store_spec(), weights,
                       [this](const Publication& publication) { publish(publication); });
 }
 
@@ -66,10 +68,11 @@ void ParameterServer::start() {
         std::make_unique<LocalGradientQueue>(*store_, worker_of(context_.rank), context_.fail);
 }
 
-float* ParameterServer::reserve(int peer, std::size_t chunk, std::uint64_t step) {
-  if (!context_.topology.is_worker(peer)) throw ProtocolError("it is no worker of this rank");
-  float* to = store_->reserve(chunk, worker_of(peer), step, Clock::now() + context_.spec.timeout);
-  if (to != nullptr || context_.peers.failed()) return to;
+Reservation ParameterServer::reserve(int peer, std::size_t chunk, std::uint64_t step) {
+  const int worker = numbers_[static_cast<std::size_t>(peer)];
+  if (worker < 0) throw ProtocolError("it is no worker of this rank");
+  float* to = store_->reserve(chunk, worker, step, Clock::now() + context_.spec.timeout);
+  if (to != nullptr || context_.peers.failed()) return {to, chunk, worker};
   if (const auto overdue = store_->overdue(std::chrono::seconds(0))) throw error_of(*overdue);
   throw Error("waited too long for room for another gradient", Exit::timed_out);
 }
@@ -78,30 +81,27 @@ void ParameterServer::submit(std::size_t chunk, std::uint64_t step, const float*
   own_gradients_->add(chunk, step, gradient);
 }
 
-/// Sends new weights to the workers that they are for, and notes them as arrived for the one on
-/// this rank.
+/// Sends new weights to the workers that they are for, and commits them for the one on this rank.
 void ParameterServer::publish(const Publication& publication) {
+  const Chunk& chunk = context_.map[publication.chunk];
+  const auto send = [&](int to) {
+    context_.peers.connection(to)->send(FrameKind::weights, chunk, publication.step,
+                                        publication.weights, chunk.position + head_start_);
+  };
   if (publication.worker != Store::every_worker) {
     const int to = workers_[static_cast<std::size_t>(publication.worker)];
     if (to != context_.rank) {
-      if (!context_.peers.lost(to)) send(to, publication);
+      if (!context_.peers.lost(to)) send(to);
       return;
     }
     // This rank's worker computes with a copy, since the store's weights go on changing.
-    const Chunk& chunk = context_.map[publication.chunk];
     store_->read(chunk.index, publication.worker,
                  context_.spans[chunk.parameter].weights + chunk.offset);
   } else {
     for (const int to : workers_)
-      if (to != context_.rank) send(to, publication);
+      if (to != context_.rank) send(to);
   }
-  if (incoming_ != nullptr) incoming_->commit(publication.chunk);
-}
-
-void ParameterServer::send(int to, const Publication& publication) {
-  const Chunk& chunk = context_.map[publication.chunk];
-  context_.peers.connection(to)->send(FrameKind::weights, chunk, publication.step,
-                                      publication.weights, chunk.position + head_start_);
+  if (incoming_ != nullptr) incoming_->commit(chunk.index);
 }
 
 void ParameterServer::copy_weights(int peer, std::size_t chunk, float* to) {

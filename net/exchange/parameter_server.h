@@ -43,18 +43,16 @@ class ParameterServer {
   /// Publishes the first weights, and starts the thread for this rank's own gradients.
   void start();
 
-  /// Returns where a worker's gradient is to go; then call commit(). Waits while there is no room.
-  /// Null if the run is over. Throws ProtocolError for a gradient that is not due, and Error if
-  /// others were waited for in vain.
-  float* reserve(int peer, std::size_t chunk, std::uint64_t step);
-  void commit(std::size_t chunk, int worker) { store_->commit(chunk, worker); }
+  /// Returns where a worker's gradient is to go; then call Store::commit. Waits while there is no
+  /// room. Its memory is null if the run is over. Throws ProtocolError for a gradient that is not
+  /// due, and Error if others were waited for in vain.
+  Reservation reserve(int peer, std::size_t chunk, std::uint64_t step);
   /// Submits a gradient of this rank's worker and returns at once. The gradient must not change
   /// until the chunk's next weights are there.
   void submit(std::size_t chunk, std::uint64_t step, const float* gradient);
 
   /// Copies a chunk's weights as they are now, for a peer's frame that was queued without payload.
   void copy_weights(int peer, std::size_t chunk, float* to);
-  void weights_sent(std::size_t chunk) { store_->sent(chunk); }
 
   /// Turns to send (ExchangeSpec::semaphore): a worker asks for its turn to send gradients and
   /// gives it back; a connection tells what it wants done with its turn to send weights. They throw
@@ -76,7 +74,7 @@ class ParameterServer {
   /// The error if gradients are overdue, or missing from a rank that has ended its training; null
   /// if there is none.
   std::exception_ptr trouble() const;
-  const Store& store() const { return *store_; }
+  Store& store() { return *store_; }
   std::vector<Store::Staleness> staleness() const { return store_->staleness(); }
 
   /// Wakes whoever waits for room, and submits no more gradients of this rank. Any thread may call
@@ -86,10 +84,9 @@ class ParameterServer {
   void join();
 
  private:
-  int worker_of(int rank) const { return context_.topology.worker_number(rank); }
+  int worker_of(int rank) const { return numbers_[static_cast<std::size_t>(rank)]; }
   StoreSpec store_spec();
   void publish(const Publication& publication);
-  void send(int to, const Publication& publication);
   void note(const StoreWork& work);
   Error error_of(const Store::Overdue& overdue) const;
   /// Returns when the last of these workers got on.
@@ -98,6 +95,7 @@ class ParameterServer {
   const ExchangeContext& context_;
   IncomingWeights* const incoming_;
   const std::vector<int> workers_;                 ///< Ranks of the workers, by worker number.
+  std::vector<int> numbers_;                       ///< Worker numbers, by rank; -1: it is none.
   const std::size_t head_start_;                   ///< In elements; see send_order.h.
   QueuedSemaphore gradients_turn_, weights_turn_;  ///< Ranks of workers stand in their queues.
   std::unique_ptr<Store> store_;

@@ -80,11 +80,6 @@ bool Peers::failed() const {
   return failure_ != nullptr;
 }
 
-void Peers::check() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (failure_) std::rethrow_exception(failure_);
-}
-
 void Peers::finish() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);

@@ -21,7 +21,9 @@ class Peers {
   /// Call it before threads start; from then on connections are only read.
   void add(std::unique_ptr<Connection> connection);
   /// Null if this rank has no connection to that one.
-  Connection* connection(int rank) const { return entries_[index(rank)].connection.get(); }
+  Connection* connection(int rank) const {
+    return entries_[static_cast<std::size_t>(rank)].connection.get();
+  }
   /// Calls `visit` with every connection in order of rank, those to lost ranks included.
   template <class Visit>
   void for_each(const Visit& visit) const {
@@ -48,7 +50,11 @@ class Peers {
   /// over.
   bool fail(const std::exception_ptr& cause);
   bool failed() const;
-  void check() const;  ///< Throws the cause if there is one.
+  /// Throws the cause if there is one.
+  void check() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+  }
   /// Ends the run as it should end. Throws the cause if it has failed before.
   void finish();
 

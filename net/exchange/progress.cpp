@@ -26,13 +26,14 @@ void Progress::made() {
 }
 
 bool Progress::heard(int rank, std::uint64_t count) {
-  if (entry(rank).count.exchange(count) == count) return false;
+  Entry& entry = entries_[static_cast<std::size_t>(rank)];
+  if (entry.count.exchange(count) == count) return false;
   moved(rank);
   return true;
 }
 
 void Progress::moved(int rank) {
-  entry(rank).last_ns = clock_ns();
+  entries_[static_cast<std::size_t>(rank)].last_ns = clock_ns();
 }
 
 Deadline Progress::last(int rank) const {

@@ -41,7 +41,6 @@ class Progress {
     std::atomic<std::uint64_t> count{0};
     std::atomic<std::int64_t> last_ns{0};  ///< By clock_ns().
   };
-  Entry& entry(int rank) { return entries_[static_cast<std::size_t>(rank)]; }
 
   const int rank_;
   std::atomic<std::uint64_t> count_{0};

@@ -174,12 +174,6 @@ ShardMap::ShardMap(const std::vector<std::vector<Piece>>& pieces, std::size_t ch
   }
 }
 
-std::size_t ShardMap::find(std::uint32_t parameter, std::uint32_t number) const {
-  if (parameter >= parameters()) return chunks();
-  const std::size_t index = first_[parameter] + number;
-  return index < first_[parameter + 1] ? index : chunks();
-}
-
 std::size_t ShardMap::chunks_of(int rank) const {
   return static_cast<std::size_t>(std::count_if(
       chunks_.begin(), chunks_.end(), [rank](const Chunk& chunk) { return chunk.owner == rank; }));

@@ -64,9 +64,13 @@ class ShardMap {
 
   /// The chunks of a parameter are [first(p), first(p + 1)) in the table.
   std::size_t first(std::size_t parameter) const { return first_[parameter]; }
-  /// Index in the table of a (parameter, number) pair that came over the wire; chunks() if there is
-  /// no such chunk.
-  std::size_t find(std::uint32_t parameter, std::uint32_t number) const;
+  /// Returns the chunk of a (parameter, number) pair that came over the wire; null if there is
+  /// none.
+  const Chunk* find(std::uint32_t parameter, std::uint32_t number) const {
+    if (parameter + std::size_t{1} >= first_.size()) return nullptr;
+    const std::size_t index = first_[parameter] + number;
+    return index < first_[parameter + 1] ? &chunks_[index] : nullptr;
+  }
 
   std::size_t chunks_of(int rank) const;
   std::size_t elements_of(int rank) const;

@@ -212,7 +212,7 @@ int check_order(std::vector<TraceEvent> frames, const ShardMap& map, std::size_t
   std::sort(frames.begin(), frames.end(),
             [](const TraceEvent& a, const TraceEvent& b) { return a.from < b.from; });
   const auto place = [&](const TraceEvent& event) {
-    const std::size_t position = map[map.find(event.parameter, event.chunk)].position;
+    const std::size_t position = map.find(event.parameter, event.chunk)->position;
     return position + (event.frame == FrameKind::weights ? head_start : 0);
   };
   int overtaken = 0;

@@ -72,7 +72,7 @@ class Run {
   }
 
   std::size_t chunk_of(const net::FrameHeader& header) const {
-    return map_.find(header.parameter, header.chunk);
+    return map_.find(header.parameter, header.chunk)->index;
   }
 
   void received(int from, int to, const net::FrameHeader& header) {

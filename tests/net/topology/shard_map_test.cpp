@@ -46,15 +46,15 @@ void expect_tiles(const ShardMap& map, const Counts& counts, std::size_t chunk_b
       EXPECT_EQ(map[i].offset, offset);
       EXPECT_GT(map[i].count, 0U);
       EXPECT_LE(map[i].bytes(), chunk_bytes);
-      EXPECT_EQ(map.find(map[i].parameter, map[i].number), i);
+      EXPECT_EQ(map.find(map[i].parameter, map[i].number), &map[i]);
       offset += map[i].count;
     }
     EXPECT_EQ(offset, counts[p]);
     const auto beyond = static_cast<std::uint32_t>(map.first(p + 1) - map.first(p));
-    EXPECT_EQ(map.find(static_cast<std::uint32_t>(p), beyond), map.chunks());
+    EXPECT_EQ(map.find(static_cast<std::uint32_t>(p), beyond), nullptr);
   }
-  EXPECT_EQ(map.find(static_cast<std::uint32_t>(counts.size()), 0), map.chunks());
-  EXPECT_EQ(map.find(0xffffffffU, 0xffffffffU), map.chunks());
+  EXPECT_EQ(map.find(static_cast<std::uint32_t>(counts.size()), 0), nullptr);
+  EXPECT_EQ(map.find(0xffffffffU, 0xffffffffU), nullptr);
   EXPECT_EQ(map.elements(), std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
 }
 
