@@ -25,14 +25,26 @@ std::size_t pages_of(std::size_t floats) {
 
 BufferPool::BufferPool(std::size_t longest) : longest_(pages_of(longest)) {}
 
+/// It takes the free buffer with the least memory that suffices, unless that has much more than is
+/// wanted. Otherwise it takes the one with the most memory below that, unless that has less than
+/// half of it, and makes one if there is neither.
 BufferPool::Buffer BufferPool::take(std::size_t count) {
-  const std::size_t wanted = pages_of(count);
+  const std::size_t wanted = pages_of(count), most = wanted + wanted / spare_part;
   const std::lock_guard<std::mutex> lock(mutex_);
-  Buffer buffer = take_near(wanted);
-  if (!buffer) buffer.memory_ = map_memory(longest_);
-  const std::size_t lacking = wanted - std::min(wanted, buffer.used_);
-  buffer.used_ += lacking;
-  buffer.asked_ = wanted;
+  auto near = free_.lower_bound(wanted);
+  if ((near == free_.end() || near->first > most) && near != free_.begin()) --near;
+  Buffer buffer;
+  if (near != free_.end() && near->first <= most && wanted <= 2 * near->first) {
+    buffer = std::move(near->second);
+    free_.erase(near);
+  } else {
+    buffer = std::make_unique<Memory>();
+    buffer->owner = map_memory(longest_);
+    buffer->data = static_cast<float*>(buffer->owner.data());
+  }
+  const std::size_t lacking = wanted - std::min(wanted, buffer->used);
+  buffer->used += lacking;
+  buffer->asked = wanted;
   used_ += lacking;
   asked_ += wanted;
   most_asked_ = std::max(most_asked_, asked_);
@@ -44,23 +56,10 @@ BufferPool::Buffer BufferPool::take(std::size_t count) {
   return buffer;
 }
 
-/// Takes the free buffer with the least memory that suffices, unless it has much more than is
-/// wanted. Otherwise takes the one with the most memory below that, unless it has less than half of
-/// it. Empty if there is neither.
-BufferPool::Buffer BufferPool::take_near(std::size_t wanted) {
-  auto near = free_.lower_bound(wanted);
-  const std::size_t most = wanted + wanted / spare_part;
-  if ((near == free_.end() || near->first > most) && near != free_.begin()) --near;
-  if (near == free_.end() || near->first > most || wanted > 2 * near->first) return {};
-  Buffer buffer = std::move(near->second);
-  free_.erase(near);
-  return buffer;
-}
-
 void BufferPool::give_back(Buffer buffer) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const std::size_t used = buffer.used_;
-  asked_ -= buffer.asked_;
+  asked_ -= buffer->asked;
+  const std::size_t used = buffer->used;
   free_.emplace(used, std::move(buffer));
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "core/tensor.h"
@@ -13,19 +14,13 @@ namespace duplex::net {
 /// pages, for the longest that has been asked of it, so that it can serve for longer ones later.
 class BufferPool {
  public:
-  /// Uninitialised floats; a buffer without memory is empty.
-  class Buffer {
-   public:
-    Buffer() = default;
-    float* get() const { return static_cast<float*>(memory_.data()); }
-    explicit operator bool() const { return get() != nullptr; }
-
-   private:
-    friend class BufferPool;
-    duplex::Buffer memory_;
-    std::size_t asked_ = 0;  ///< Bytes asked for; all sizes from here on are of whole pages.
-    std::size_t used_ = 0;   ///< The most bytes ever asked for; the rest has no memory yet.
+  struct Memory {
+    float* data = nullptr;  ///< Uninitialised.
+    duplex::Buffer owner;
+    std::size_t asked = 0;  ///< Bytes asked for; all sizes from here on are of whole pages.
+    std::size_t used = 0;   ///< The most bytes ever asked for; the rest has no memory yet.
   };
+  using Buffer = std::unique_ptr<Memory>;
 
   /// `longest`: floats of the longest buffer.
   explicit BufferPool(std::size_t longest);
@@ -38,11 +33,9 @@ class BufferPool {
   std::size_t bytes() const;  ///< Bytes of pages in all buffers, with those in use.
 
  private:
-  Buffer take_near(std::size_t wanted);
-
   const std::size_t longest_;
   mutable std::mutex mutex_;  ///< Guards all below. Any thread takes it, as its only lock.
-  std::multimap<std::size_t, Buffer> free_;            ///< Free buffers, by used_.
+  std::multimap<std::size_t, Buffer> free_;            ///< Free buffers, by Memory::used.
   std::size_t used_ = 0, asked_ = 0, most_asked_ = 0;  ///< Bytes of all buffers.
 };
 

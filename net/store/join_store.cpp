@@ -28,32 +28,12 @@ std::size_t longest_of(const ShardMap& map, int rank) {
   return longest;
 }
 
-std::vector<float*> pointers_to(const std::vector<std::unique_ptr<float[]>>& arrays) {
-  std::vector<float*> pointers;
-  for (const std::unique_ptr<float[]>& array : arrays) pointers.push_back(array.get());
-  return pointers;
-}
-
-/// Does `work` and reports it to on_work, if there is one.
-template <class Work>
-void told(const StoreSpec& spec, StoreWork what, Work&& work) {
-  if (!spec.on_work) {
-    work();
-    return;
-  }
-  what.from = clock_ns();
-  work();
-  what.to = clock_ns();
-  spec.on_work(what);
-}
-
 }  // namespace
 
 JoinStore::JoinStore(const ShardMap& map, int rank, const StoreSpec& spec,
-                     std::vector<float*> weights, Publish publish)
+                     const std::vector<float*>& weights, Publish publish)
     : map_(map),
       spec_(spec),
-      weights_(std::move(weights)),
       publish_(std::move(publish)),
       slots_(map.chunks()),
       pool_(longest_of(map, rank)) {
@@ -66,26 +46,32 @@ JoinStore::JoinStore(const ShardMap& map, int rank, const StoreSpec& spec,
     samples += own;
   }
   part_ = 1.0F / static_cast<float>(samples);
-  for (std::size_t chunk = 0; chunk < map_.chunks(); ++chunk) {
-    if (map_[chunk].owner != rank) continue;
+  for (std::size_t i = 0; i < map_.chunks(); ++i) {
+    const Chunk& chunk = map_[i];
+    if (chunk.owner != rank) continue;
     ++owned_;
-    auto slot = std::make_unique<Slot>();
+    auto slot = std::make_unique<Slot>(chunk, weights[chunk.parameter] + chunk.offset);
     slot->contributions.resize(static_cast<std::size_t>(spec_.workers));
-    for (int i = 0; i < (spec_.average ? 0 : spec_.optimiser.states()); ++i)
-      slot->state.emplace_back(new float[map_[chunk].count]());
+    for (int state = 0; state < (spec_.average ? 0 : spec_.optimiser.states()); ++state) {
+      slot->memory.emplace_back(new float[chunk.count]());
+      slot->state.push_back(slot->memory.back().get());
+    }
     slot->step = spec_.first_step;
-    if (spec_.initial_state) spec_.initial_state(chunk, pointers_to(slot->state));
-    slots_[chunk] = std::move(slot);
+    slot->readers = spec_.readers;
+    if (spec_.initial_state) spec_.initial_state(i, slot->state);
+    slots_[i] = std::move(slot);
   }
   tally_.emplace(spec_.workers, owned_);
 }
 
 void JoinStore::publish_initial() {
-  for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk)
-    if (slots_[chunk]) publish_one(chunk, spec_.first_step);
+  for (const auto& slot : slots_)
+    if (slot) publish_({slot->chunk.index, spec_.first_step, every_worker, slot->weights});
 }
 
-JoinStore::Slot& JoinStore::due(std::size_t chunk, int worker, std::uint64_t step) const {
+/// Throws ProtocolError if the gradient is not due.
+JoinStore::Slot& JoinStore::begin_contribution(std::size_t chunk, int worker,
+                                               std::uint64_t step) const {
   const auto refuse = [&](const std::string& why) {
     return refused_gradient(map_[chunk], worker, step, why);
   };
@@ -95,7 +81,7 @@ JoinStore::Slot& JoinStore::due(std::size_t chunk, int worker, std::uint64_t ste
   if (step != slot.step) throw refuse("step " + std::to_string(slot.step) + " is due");
   Contribution& contribution = slot.contributions[static_cast<std::size_t>(worker)];
   if (contribution.state != Contribution::missing) throw refuse("it has come already");
-  contribution.state = Contribution::arriving;
+  contribution.state = Contribution::receiving;
   if (!slot.open) {
     slot.open = true;
     slot.since = Clock::now();
@@ -103,105 +89,95 @@ JoinStore::Slot& JoinStore::due(std::size_t chunk, int worker, std::uint64_t ste
   return slot;
 }
 
-bool JoinStore::is_turn(const Slot& slot, int worker) {
-  const std::lock_guard<std::mutex> lock(slot.mutex);
-  return slot.turn == worker;
-}
-
-float* JoinStore::reserve(std::size_t chunk, int worker, std::uint64_t step,
-                          Clock::time_point deadline) {
-  Slot& slot = due(chunk, worker, step);
+/// A gradient whose turn it is never waits for room, so the sums always proceed: worker 0's turn
+/// comes with the step, and worker i's when those before it have been added.
+float* JoinStore::reserve(std::size_t chunk, int worker, std::uint64_t step, Time deadline) {
+  Slot& slot = begin_contribution(chunk, worker, step);
   tally_->begins(worker, clock_ns());
-  const std::size_t bytes = map_[chunk].bytes();
-  bool early = false;
-  if (!is_turn(slot, worker)) {
-    // A gradient whose turn it is never waits for room, so the sums always proceed: worker 0's turn
-    // comes with the step, and worker i's when those before it have been added.
-    std::unique_lock<std::mutex> room(room_mutex_);
-    bool asked = false;
-    while (!stopped_ && !is_turn(slot, worker)) {
-      if (early_used_ + bytes <= spec_.early_bytes) {
-        early_used_ += bytes;
-        early = true;
-        break;
-      }
-      if (!asked && spec_.on_wait) {
-        room.unlock();  // It takes locks of its own.
-        spec_.on_wait(worker);
-        room.lock();
-        asked = true;
-        continue;
-      }
-      if (room_.wait_until(room, deadline) == std::cv_status::no_timeout) continue;
-      if (spec_.later) deadline = spec_.later();
-      if (Clock::now() >= deadline) return nullptr;
-    }
-    if (stopped_) return nullptr;
-  }
-  BufferPool::Buffer buffer = pool_.take(map_[chunk].count);
+  std::optional<std::size_t> early_bytes = 0;
+  if (slot.turn != worker) early_bytes = wait_for_room(slot, worker, deadline);
+  if (!early_bytes) return nullptr;
+  BufferPool::Buffer buffer = pool_.take(slot.chunk.count);
   const std::lock_guard<std::mutex> lock(slot.mutex);
   Contribution& contribution = slot.contributions[static_cast<std::size_t>(worker)];
   contribution.own = std::move(buffer);
-  contribution.early = early;
-  return contribution.own.get();
+  contribution.early_bytes = *early_bytes;
+  return contribution.own->data;
+}
+
+/// Returns how many bytes of room the gradient takes up, which is none when its turn has come. None
+/// are returned after stop(), and when the deadline has passed.
+std::optional<std::size_t> JoinStore::wait_for_room(const Slot& slot, int worker, Time deadline) {
+  const std::size_t bytes = slot.chunk.bytes();
+  std::unique_lock<std::mutex> room(room_mutex_);
+  bool asked = false, expired = false;
+  while (!stopped_) {
+    if (slot.turn == worker) return 0;
+    if (early_used_ + bytes <= spec_.early_bytes) {
+      early_used_ += bytes;
+      return bytes;
+    }
+    if (expired) break;
+    if (!asked && spec_.on_wait) {
+      room.unlock();  // It takes locks of its own.
+      spec_.on_wait(worker);
+      room.lock();
+      asked = true;
+    } else if (room_.wait_until(room, deadline) == std::cv_status::timeout) {
+      room.unlock();  // So does this.
+      if (spec_.later) deadline = spec_.later();
+      expired = Clock::now() >= deadline;
+      room.lock();
+    }
+  }
+  return std::nullopt;
 }
 
 void JoinStore::commit(std::size_t chunk, int worker) {
   Slot& slot = *slots_[chunk];
-  std::uint64_t step = 0;
-  {
-    const std::lock_guard<std::mutex> lock(slot.mutex);
-    slot.contributions[static_cast<std::size_t>(worker)].state = Contribution::here;
-    step = slot.step;
-  }
-  tally_->complete(worker, step, clock_ns());
-  advance(chunk);
+  std::unique_lock<std::mutex> lock(slot.mutex);
+  slot.contributions[static_cast<std::size_t>(worker)].state = Contribution::ready;
+  tally_->complete(worker, slot.step, clock_ns());
+  advance(slot, std::move(lock));
 }
 
 void JoinStore::submit(std::size_t chunk, int worker, std::uint64_t step, const float* gradient) {
-  Slot& slot = due(chunk, worker, step);
-  {
-    const std::lock_guard<std::mutex> lock(slot.mutex);
-    Contribution& contribution = slot.contributions[static_cast<std::size_t>(worker)];
-    contribution.borrowed = gradient;
-    contribution.state = Contribution::here;
-  }
+  Slot& slot = begin_contribution(chunk, worker, step);
+  std::unique_lock<std::mutex> lock(slot.mutex);
+  Contribution& contribution = slot.contributions[static_cast<std::size_t>(worker)];
+  contribution.borrowed = gradient;
+  contribution.state = Contribution::ready;
   tally_->complete(worker, step, clock_ns());
-  advance(chunk);
+  advance(slot, std::move(lock));
 }
 
 void JoinStore::read(std::size_t chunk, int, float* to) {
-  std::copy_n(weights_of(map_[chunk]), map_[chunk].count, to);
+  std::copy_n(slots_[chunk]->weights, map_[chunk].count, to);
 }
 
 void JoinStore::sent(std::size_t chunk) {
   Slot& slot = *slots_[chunk];
-  {
-    const std::lock_guard<std::mutex> lock(slot.mutex);
-    if (--slot.readers > 0) return;
-  }
-  advance(chunk);
+  std::unique_lock<std::mutex> lock(slot.mutex);
+  if (--slot.readers == 0) advance(slot, std::move(lock));
 }
 
 /// Does all that can be done now: adds the gradients whose turn it is, updates and publishes when
 /// all are in. One thread at a time does so; another that comes meanwhile leaves its work to that
-/// one.
-void JoinStore::advance(std::size_t chunk) {
-  Slot& slot = *slots_[chunk];
-  std::unique_lock<std::mutex> lock(slot.mutex);
+/// one. `lock` is the slot's.
+void JoinStore::advance(Slot& slot, std::unique_lock<std::mutex> lock) {
   if (slot.busy) return;
   slot.busy = true;
   while (slot.turn < spec_.workers) {
-    Contribution& contribution = slot.contributions[static_cast<std::size_t>(slot.turn)];
-    if (contribution.state != Contribution::here) break;
+    Contribution& next = slot.contributions[static_cast<std::size_t>(slot.turn)];
+    if (next.state != Contribution::ready) break;
     lock.unlock();
-    told(spec_, {StoreWork::add, chunk, slot.step, slot.turn},
-         [&] { add(map_[chunk].count, slot, contribution); });
-    const std::size_t freed = contribution.early ? map_[chunk].bytes() : 0;
-    lock.lock();
+    add(slot, next);
     ++slot.turn;
-    lock.unlock();
-    turn_has_come(freed);
+    {
+      const std::lock_guard<std::mutex> room(room_mutex_);
+      early_used_ -= next.early_bytes;
+      room_.notify_all();
+    }
     lock.lock();
   }
   if (slot.turn < spec_.workers || slot.readers > 0) {
@@ -209,87 +185,76 @@ void JoinStore::advance(std::size_t chunk) {
     return;
   }
   lock.unlock();
-  told(spec_, {StoreWork::update, chunk, slot.step, spec_.workers - 1},
-       [&] { update_weights(map_[chunk], slot); });
+  update_weights(slot);
   lock.lock();
   for (Contribution& contribution : slot.contributions) contribution = Contribution();
   slot.turn = 0;
+  slot.readers = spec_.readers;
   slot.open = false;
   const std::uint64_t step = ++slot.step;
   slot.busy = false;
   lock.unlock();
-  publish(chunk, step);
+  publish(slot, step);
 }
 
-void JoinStore::publish(std::size_t chunk, std::uint64_t step) {
-  if (!spec_.publish_together) {
-    publish_one(chunk, step);
-    return;
-  }
+void JoinStore::publish(const Slot& updated, std::uint64_t step) {
+  if (!spec_.publish_together)
+    return publish_({updated.chunk.index, step, every_worker, updated.weights});
   {
     const std::lock_guard<std::mutex> lock(together_mutex_);
     if (++updated_ < owned_) return;
     updated_ = 0;
   }
-  for (std::size_t each = 0; each < slots_.size(); ++each)
-    if (slots_[each]) publish_one(each, step);
-}
-
-void JoinStore::publish_one(std::size_t chunk, std::uint64_t step) {
-  {
-    const std::lock_guard<std::mutex> lock(slots_[chunk]->mutex);
-    slots_[chunk]->readers = spec_.readers;
-  }
-  publish_({chunk, step, every_worker, weights_of(map_[chunk])});
+  for (const auto& slot : slots_)
+    if (slot) publish_({slot->chunk.index, step, every_worker, slot->weights});
 }
 
 /// Computes sum += factor * contribution. The result goes into whichever of the two is a buffer of
 /// the store's own. After the last contribution the sum is made the mean (3.12).
-void JoinStore::add(std::size_t count, Slot& slot, Contribution& contribution) {
-  if (slot.turn == 0) {
+void JoinStore::add(Slot& slot, Contribution& contribution) {
+  const std::size_t count = slot.chunk.count;
+  const int worker = slot.turn;
+  StoreWork work{StoreWork::add, slot.chunk.index, slot.step, worker, clock_ns()};
+  if (worker == 0) {
     slot.sum = std::move(contribution.own);
     slot.borrowed_sum = contribution.borrowed;
-    return;
-  }
-  if (!slot.sum && !contribution.own) slot.sum = pool_.take(count);
-  const float* a = slot.borrowed_sum != nullptr ? slot.borrowed_sum : slot.sum.get();
-  const float* b = contribution.own ? contribution.own.get() : contribution.borrowed;
-  float* to = slot.sum ? slot.sum.get() : contribution.own.get();
-  const auto turn = static_cast<std::size_t>(slot.turn);
-  const float first = turn == 1 ? factor_[0] : 1.0F, second = factor_[turn];
-  if (slot.turn + 1 < spec_.workers) {
-    for (std::size_t i = 0; i < count; ++i) to[i] = a[i] * first + b[i] * second;
   } else {
-    for (std::size_t i = 0; i < count; ++i) to[i] = (a[i] * first + b[i] * second) * part_;
+    if (!slot.sum && !contribution.own) slot.sum = pool_.take(count);
+    const float* a = slot.borrowed_sum != nullptr ? slot.borrowed_sum : slot.sum->data;
+    const float* b = contribution.own ? contribution.own->data : contribution.borrowed;
+    float* to = slot.sum ? slot.sum->data : contribution.own->data;
+    const float first = worker == 1 ? factor_[0] : 1.0F;
+    const float second = factor_[static_cast<std::size_t>(worker)];
+    if (worker + 1 < spec_.workers) {
+      for (std::size_t i = 0; i < count; ++i) to[i] = a[i] * first + b[i] * second;
+    } else {
+      for (std::size_t i = 0; i < count; ++i) to[i] = (a[i] * first + b[i] * second) * part_;
+    }
+    if (!slot.sum) slot.sum = std::move(contribution.own);
+    if (contribution.own) pool_.give_back(std::move(contribution.own));
+    slot.borrowed_sum = nullptr;
   }
-  if (!slot.sum) slot.sum = std::move(contribution.own);
-  if (contribution.own) pool_.give_back(std::move(contribution.own));
-  slot.borrowed_sum = nullptr;
+  work.to = clock_ns();
+  if (spec_.on_work) spec_.on_work(work);
 }
 
-void JoinStore::update_weights(const Chunk& chunk, Slot& slot) {
+void JoinStore::update_weights(Slot& slot) {
+  StoreWork work{StoreWork::update, slot.chunk.index, slot.step, spec_.workers - 1, clock_ns()};
   if (spec_.keeps_before) {
     if (!slot.before) slot.before.emplace();
-    copy_state(chunk.index, slot, *slot.before);
+    copy_state(slot, *slot.before);
   }
-  const OptimiserStep step{spec_.optimiser, spec_.rate.at(slot.step), slot.step + 1};
-  const std::vector<float*> state = pointers_to(slot.state);
-  const float* gradient = slot.borrowed_sum != nullptr ? slot.borrowed_sum : slot.sum.get();
-  float* weights = weights_of(chunk);
+  const float* gradient = slot.borrowed_sum != nullptr ? slot.borrowed_sum : slot.sum->data;
   if (spec_.average) {
-    std::copy_n(gradient, chunk.count, weights);
+    std::copy_n(gradient, slot.chunk.count, slot.weights);
   } else {
-    update(step, chunk.count, weights, gradient, state.data());
+    const OptimiserStep step{spec_.optimiser, spec_.rate.at(slot.step), slot.step + 1};
+    update(step, slot.chunk.count, slot.weights, gradient, slot.state.data());
   }
   if (slot.sum) pool_.give_back(std::move(slot.sum));
   slot.borrowed_sum = nullptr;
-}
-
-/// Wakes the threads that wait for room or for their turn.
-void JoinStore::turn_has_come(std::size_t freed_bytes) {
-  const std::lock_guard<std::mutex> lock(room_mutex_);
-  early_used_ -= freed_bytes;
-  room_.notify_all();
+  work.to = clock_ns();
+  if (spec_.on_work) spec_.on_work(work);
 }
 
 std::unique_lock<std::mutex> JoinStore::idle(const Slot& slot) {
@@ -313,19 +278,18 @@ std::optional<ChunkState> JoinStore::state(std::size_t chunk, std::uint64_t step
   if (slot.before && slot.before->step == step) return slot.before;
   if (slot.step != step) return std::nullopt;
   std::optional<ChunkState> copy(std::in_place);
-  copy_state(chunk, slot, *copy);
+  copy_state(slot, *copy);
   return copy;
 }
 
 /// Reuses the memory of `to`.
-void JoinStore::copy_state(std::size_t chunk, const Slot& slot, ChunkState& to) const {
-  const std::size_t count = map_[chunk].count;
+void JoinStore::copy_state(const Slot& slot, ChunkState& to) {
+  const std::size_t count = slot.chunk.count;
   to.step = slot.step;
-  const float* weights = weights_of(map_[chunk]);
-  to.weights.assign(weights, weights + count);
+  to.weights.assign(slot.weights, slot.weights + count);
   to.optimiser.resize(slot.state.size());
   for (std::size_t i = 0; i < slot.state.size(); ++i)
-    to.optimiser[i].assign(slot.state[i].get(), slot.state[i].get() + count);
+    to.optimiser[i].assign(slot.state[i], slot.state[i] + count);
 }
 
 void JoinStore::stop() {
@@ -346,7 +310,7 @@ std::optional<Store::Overdue> JoinStore::overdue(Clock::duration allowed) const 
     Overdue found{chunk, slot.step, {}, std::chrono::duration<double>(now - slot.since).count()};
     for (std::size_t worker = 0; worker < slot.contributions.size(); ++worker) {
       const auto state = slot.contributions[worker].state;
-      if (state == Contribution::missing || state == Contribution::arriving)
+      if (state == Contribution::missing || state == Contribution::receiving)
         found.missing.push_back(static_cast<int>(worker));
     }
     if (found.missing.empty()) continue;

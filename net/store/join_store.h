@@ -1,5 +1,6 @@
 // The synchronous store makes one update by the mean of one gradient of each worker.
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 
@@ -16,8 +17,8 @@ namespace duplex::net {
 class JoinStore final : public Store {
  public:
   /// `weights` has every parameter as a whole; those of owned chunks are read and written.
-  JoinStore(const ShardMap& map, int rank, const StoreSpec& spec, std::vector<float*> weights,
-            Publish publish);
+  JoinStore(const ShardMap& map, int rank, const StoreSpec& spec,
+            const std::vector<float*>& weights, Publish publish);
 
   void publish_initial() override;
   float* reserve(std::size_t chunk, int worker, std::uint64_t step, Time deadline) override;
@@ -39,47 +40,48 @@ class JoinStore final : public Store {
   using Floats = std::unique_ptr<float[]>;
 
   struct Contribution {
-    enum State { missing, arriving, here } state = missing;
+    enum State { missing, receiving, ready } state = missing;
     BufferPool::Buffer own;           ///< A received gradient.
     const float* borrowed = nullptr;  ///< The gradient of the worker on this rank.
-    bool early = false;               ///< Counts against early_bytes.
+    std::size_t early_bytes = 0;      ///< Those of it that count in early_used_.
   };
   struct Slot {
-    /// Guards all below, with one exception: while `busy` is set, `sum`, `borrowed_sum`, `state`,
-    /// `before`, the weights, and contributions that are `here` belong to the thread that set it,
-    /// which adds and updates without the lock. The threads of connections, the one of local
-    /// gradients and those that wait take it, and take no other lock meanwhile.
+    Slot(const Chunk& of, float* where) : chunk(of), weights(where) {}
+
+    const Chunk& chunk;
+    float* const weights;
+    /// Guards all below, with one exception: while `busy` is set, `turn`, `sum`, `borrowed_sum`,
+    /// `state`, `before`, the weights, and contributions that are `ready` belong to the thread that
+    /// set it, which adds and updates without the lock. The threads of connections, the one of
+    /// local gradients and those that wait take it, and take no other lock meanwhile but that of
+    /// tally_.
     mutable std::mutex mutex;
     std::uint64_t step = 0;  ///< Step of the published weights.
     std::vector<Contribution> contributions;
-    int turn = 0;       ///< The worker whose gradient is added next.
-    bool busy = false;  ///< A thread is adding or updating.
-    int readers = 0;    ///< Readers of the published weights that have not called sent().
+    std::atomic<int> turn{0};  ///< The worker whose gradient is added next; any thread reads it.
+    bool busy = false;         ///< A thread is adding or updating.
+    int readers = 0;           ///< Readers of the published weights that have not called sent().
     BufferPool::Buffer sum;
     const float* borrowed_sum = nullptr;  ///< The sum so far is one borrowed gradient.
-    std::vector<Floats> state;            ///< The optimiser's state.
+    std::vector<Floats> memory;           ///< That of `state`.
+    std::vector<float*> state;            ///< The optimiser's state.
     std::optional<ChunkState> before;     ///< With keeps_before: before the last update.
     Clock::time_point since;              ///< Time of this step's first contribution.
     bool open = false;                    ///< There is a first contribution.
   };
 
-  /// Marks the contribution as arriving; throws ProtocolError if it is not due.
-  Slot& due(std::size_t chunk, int worker, std::uint64_t step) const;
+  Slot& begin_contribution(std::size_t chunk, int worker, std::uint64_t step) const;
+  std::optional<std::size_t> wait_for_room(const Slot& slot, int worker, Time deadline);
   /// Locks a slot at a moment when no thread adds or updates.
   static std::unique_lock<std::mutex> idle(const Slot& slot);
-  static bool is_turn(const Slot& slot, int worker);
-  void advance(std::size_t chunk);
-  void add(std::size_t count, Slot& slot, Contribution& contribution);
-  void update_weights(const Chunk& chunk, Slot& slot);
-  void copy_state(std::size_t chunk, const Slot& slot, ChunkState& to) const;
-  void publish(std::size_t chunk, std::uint64_t step);
-  void publish_one(std::size_t chunk, std::uint64_t step);
-  float* weights_of(const Chunk& chunk) const { return weights_[chunk.parameter] + chunk.offset; }
-  void turn_has_come(std::size_t freed_bytes);
+  void advance(Slot& slot, std::unique_lock<std::mutex> lock);
+  void add(Slot& slot, Contribution& contribution);
+  void update_weights(Slot& slot);
+  static void copy_state(const Slot& slot, ChunkState& to);
+  void publish(const Slot& updated, std::uint64_t step);
 
   const ShardMap& map_;
   StoreSpec spec_;
-  std::vector<float*> weights_;
   Publish publish_;
   std::vector<std::unique_ptr<Slot>> slots_;  ///< By chunk; null where another rank owns it.
   std::vector<float> factor_;                 ///< By worker: factor of its gradient in the sum.
@@ -89,8 +91,8 @@ class JoinStore final : public Store {
   std::mutex together_mutex_;  ///< Guards updated_. The thread that updates takes it.
   std::size_t updated_ = 0;    ///< Chunks updated in this step, for publish_together.
 
-  /// Guards early_used_ and stopped_. reserve() holds it while it asks whose turn it is, so that it
-  /// misses no turn that comes: it is taken before a slot's mutex, never inside one.
+  /// Guards early_used_ and stopped_. A turn comes before this is taken to tell of it, so that who
+  /// waits for room or for its turn misses neither. It is taken while no other lock is held.
   std::mutex room_mutex_;
   std::condition_variable room_;
   std::size_t early_used_ = 0;

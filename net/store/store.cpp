@@ -34,10 +34,10 @@ ProtocolError refused_gradient(const Chunk& chunk, int worker, std::uint64_t ste
 }
 
 std::unique_ptr<Store> make_store(const ShardMap& map, int rank, const StoreSpec& spec,
-                                  std::vector<float*> weights, Store::Publish publish) {
+                                  const std::vector<float*>& weights, Store::Publish publish) {
   if (spec.sync == Sync::none)
     return std::make_unique<AsyncStore>(map, rank, spec, weights, std::move(publish));
-  return std::make_unique<JoinStore>(map, rank, spec, std::move(weights), std::move(publish));
+  return std::make_unique<JoinStore>(map, rank, spec, weights, std::move(publish));
 }
 
 }  // namespace duplex::net

@@ -176,6 +176,6 @@ ProtocolError refused_gradient(const Chunk& chunk, int worker, std::uint64_t ste
 /// `weights` has every parameter as a whole; the chunks that `rank` owns are read at first, and
 /// written by synchronous stores.
 std::unique_ptr<Store> make_store(const ShardMap& map, int rank, const StoreSpec& spec,
-                                  std::vector<float*> weights, Store::Publish publish);
+                                  const std::vector<float*>& weights, Store::Publish publish);
 
 }  // namespace duplex::net

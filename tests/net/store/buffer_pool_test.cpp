@@ -19,14 +19,14 @@ TEST(BufferPool, GivesTheLeastThatSuffices) {
   BufferPool pool(10 * page);
   Buffer large = pool.take(10 * page), small = pool.take(6 * page);
   EXPECT_EQ(pool.bytes(), 16 * page_bytes);
-  large.get()[10 * page - 1] = 7.0F;
-  const float *of_large = large.get(), *of_small = small.get();
+  large->data[10 * page - 1] = 7.0F;
+  const float *of_large = large->data, *of_small = small->data;
   pool.give_back(std::move(large));
   pool.give_back(std::move(small));
   small = pool.take(5 * page);
-  EXPECT_EQ(small.get(), of_small);
+  EXPECT_EQ(small->data, of_small);
   large = pool.take(8 * page);
-  EXPECT_EQ(large.get(), of_large);
+  EXPECT_EQ(large->data, of_large);
   EXPECT_EQ(pool.bytes(), 16 * page_bytes);
 }
 
@@ -41,12 +41,12 @@ TEST(BufferPool, CountsWholePages) {
 TEST(BufferPool, WhatLacksLittleGrows) {
   BufferPool pool(10 * page);
   Buffer first = pool.take(2 * page), second = pool.take(4 * page);
-  const float* of_second = second.get();
+  const float* of_second = second->data;
   pool.give_back(std::move(first));
   pool.give_back(std::move(second));
   Buffer grown = pool.take(8 * page);
-  EXPECT_EQ(grown.get(), of_second);
-  grown.get()[8 * page - 1] = 7.0F;
+  EXPECT_EQ(grown->data, of_second);
+  grown->data[8 * page - 1] = 7.0F;
 }
 
 TEST(BufferPool, KeepsLittleMoreThanTheMostThatWasOut) {
