@@ -14,13 +14,16 @@ namespace {
 /// Stands for a transfer that is done when the test says so.
 class Held final : public Transfer {
  public:
-  explicit Held(std::atomic<bool>& done) : done_(done) {}
+  explicit Held(std::atomic<bool>& done, std::atomic<bool>* taken = nullptr)
+      : done_(done), taken_(taken) {}
   void wait() override {
+    if (taken_ != nullptr) *taken_ = true;
     while (!done_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
  private:
   std::atomic<bool>& done_;
+  std::atomic<bool>* taken_;  ///< Told that the queue's thread waits; may be null.
 };
 
 TEST(PushQueue, CallsInOrderEachAfterItsTransfer) {
@@ -55,13 +58,13 @@ TEST(PushQueue, TellsTheFirstFailureAndCallsNothingBehindIt) {
 }
 
 TEST(PushQueue, EndsWithoutCallingWhatIsLeft) {
-  std::atomic<bool> done{false};
+  std::atomic<bool> done{false}, taken{false};
   std::atomic<int> calls{0};
   std::thread later;
   {
     PushQueue queue;
-    queue.add(std::make_unique<Held>(done), [&] { ++calls; });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // The thread has taken it.
+    queue.add(std::make_unique<Held>(done, &taken), [&] { ++calls; });
+    while (!taken) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     queue.add(std::make_unique<Held>(done), [&] { ++calls; });
     later = std::thread([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
