@@ -4,6 +4,8 @@
 # hangs, or ends before GoogleTest's summary counts as one failure.
 # Usage: make/test.sh PROGRAM...    A program ending in .sh is one test: exit code 0 passes, 77 is skipped, with
 # the reason as its last line.
+# Two programs run at a time where there are two cores, since many tests wait for deadlines and for each other's ranks
+# (TEST_JOBS= another number); those that measure a network run alone, behind the others.
 set -u
 # Threads that wait for work give their core away, since tests share it with ranks and with other programs.
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
@@ -14,15 +16,14 @@ case ${SANITIZE:-} in
   thread) export OMP_THREAD_LIMIT=1 TSAN_OPTIONS="halt_on_error=1:exitcode=66" ;;
 esac
 limit=${TEST_TIMEOUT:-$([ "${SANITIZE:-}" ] && echo 3600 || echo 900)}  # Seconds a program may take.
-passed=0 failed=0 skipped=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+alone=' netlab.sh '
 
 # lines PATTERN: prints how many lines of the log match.
 lines() { grep -c -e "$1" "$log"; }
 
-for program; do
-  name=${program##*/}
+# run_one PROGRAM: runs it and prints what there is to say of it. Sets `ok`, `bad` and `skip`.
+run_one() {
+  local program=$1 name=${1##*/} script start code seconds last
   script=$([[ $program == *.sh ]] && echo yes)
   start=$(date +%s%N)
   # The redirection of the group drops the shell's own notice of a crash.
@@ -69,7 +70,31 @@ for program; do
          END { for (r in count) printf("    skipped %d (%s%s): %s\n", count[r], example[r],
                                        count[r] > 1 ? ", ..." : "", r) }' "$log"
   fi
-  passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
+}
+
+# The script calls itself for each program: test.sh --one RESULTS PROGRAM.
+if [ "${1:-}" = --one ]; then
+  results=$2
+  log=$(mktemp -p "$results")
+  text=$(run_one "$3"; echo "$ok $bad $skip" >"$log.counts")
+  # What two programs say does not mix.
+  flock "$results/said" printf '%s\n' "$text"
+  exit 0
+fi
+
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+together=() behind=()
+for program; do
+  case $alone in *" ${program##*/} "*) behind+=("$program") ;; *) together+=("$program") ;; esac
 done
+# run JOBS PROGRAM...: runs them, so many at a time.
+run() { [ $# = 1 ] || printf '%s\0' "${@:2}" | xargs -0 -n 1 -P "$1" bash "$0" --one "$results"; }
+# Bash before 4.4 takes an empty array for one that is not set.
+run "${TEST_JOBS:-$(($(nproc) > 1 ? 2 : 1))}" ${together+"${together[@]}"}
+run 1 ${behind+"${behind[@]}"}
+# A program without counts was killed together with the script that ran it.
+read -r passed failed skipped <<<"$(find "$results" -name '*.counts' -exec cat {} + | awk -v programs=$# '
+  { p += $1; f += $2; s += $3 } END { print p + 0, f + programs - NR, s + 0 }')"
 echo "$passed passed, $failed failed, $skipped skipped"
 ((failed == 0 && passed > 0))

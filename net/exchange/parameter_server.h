@@ -75,6 +75,7 @@ class ParameterServer {
   /// if there is none.
   std::exception_ptr trouble() const;
   Store& store() { return *store_; }
+  const Store& store() const { return *store_; }
   std::vector<Store::Staleness> staleness() const { return store_->staleness(); }
 
   /// Wakes whoever waits for room, and submits no more gradients of this rank. Any thread may call
