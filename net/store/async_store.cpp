@@ -33,16 +33,28 @@ AsyncStore::AsyncStore(const ShardMap& map, int rank, const StoreSpec& spec,
       for (Floats& values : slot->state) state.push_back(values.data());
       spec_.initial_state(index, state);
     }
+    slot->due = spec_.first_steps;
     slot->due.resize(receive_buffers_.size());
     slot->seen.resize(receive_buffers_.size());
+    if (index < spec_.records.size()) {
+      slot->updates = spec_.records[index].updates;
+      slot->applied = std::move(spec_.records[index].applied);
+    }
+    slot->applied.resize(receive_buffers_.size());
     slots_[index] = std::move(slot);
   }
+  spec_.records.clear();
+  for (const Staleness& entry : spec_.staleness_before) at(entry.worker, entry.step) = entry;
+  spec_.staleness_before.clear();
 }
 
 void AsyncStore::publish_initial() {
   for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk) {
     if (!slots_[chunk]) continue;
-    for (int worker = 0; worker < spec_.workers; ++worker) publish_({chunk, 0, worker});
+    for (int worker = 0; worker < spec_.workers; ++worker) {
+      const auto index = static_cast<std::size_t>(worker);
+      publish_({chunk, index < spec_.first_steps.size() ? spec_.first_steps[index] : 0, worker});
+    }
   }
 }
 
@@ -86,18 +98,24 @@ void AsyncStore::apply(std::size_t chunk, int worker, std::uint64_t step, const 
   Slot& slot = *slots_[chunk];
   std::uint64_t behind = 0;
   StoreWork work{StoreWork::update, chunk, step, worker};
+  bool known = false;  // It is in the checkpoint that the run goes on from.
   {
     const std::lock_guard<std::mutex> lock(slot.mutex);
-    behind = slot.updates - slot.seen[static_cast<std::size_t>(worker)];
-    std::vector<float*> state;
-    for (Floats& values : slot.state) state.push_back(values.data());
-    work.from = clock_ns();
-    update({spec_.optimiser, spec_.rate.at(step), ++slot.updates}, map_[chunk].count,
-           slot.weights.data(), gradient, state.data());
-    work.to = clock_ns();
+    AppliedSteps& applied = slot.applied[static_cast<std::size_t>(worker)];
+    known = applied.has(step);
+    if (!known) {
+      applied.add(step);
+      behind = slot.updates - slot.seen[static_cast<std::size_t>(worker)];
+      std::vector<float*> state;
+      for (Floats& values : slot.state) state.push_back(values.data());
+      work.from = clock_ns();
+      update({spec_.optimiser, spec_.rate.at(step), ++slot.updates}, map_[chunk].count,
+             slot.weights.data(), gradient, state.data());
+      work.to = clock_ns();
+    }
   }
-  if (spec_.on_work) spec_.on_work(work);
-  note(worker, step, behind);
+  if (!known && spec_.on_work) spec_.on_work(work);
+  if (!known) note(worker, step, behind);
   answer(chunk, worker, step);
 }
 
@@ -127,11 +145,10 @@ std::uint64_t AsyncStore::step_of(std::size_t chunk) const {
   return slot.updates;
 }
 
-std::optional<ChunkState> AsyncStore::state(std::size_t chunk, std::uint64_t step) const {
+std::optional<ChunkState> AsyncStore::state(std::size_t chunk, std::uint64_t) const {
   Slot& slot = *slots_[chunk];
   const std::lock_guard<std::mutex> lock(slot.mutex);
-  if (step != slot.updates) return std::nullopt;
-  return ChunkState{step, slot.weights, slot.state};
+  return ChunkState{slot.updates, slot.weights, slot.state, slot.applied};
 }
 
 void AsyncStore::done(int worker, bool lost) {
@@ -166,19 +183,21 @@ void AsyncStore::publish_last(int worker) {
   }
 }
 
+Staleness& AsyncStore::at(int worker, std::uint64_t step) {
+  std::vector<Staleness>& steps = staleness_[static_cast<std::size_t>(worker)];
+  for (std::uint64_t next = steps.size(); next <= step; ++next) steps.push_back({next, worker});
+  return steps[step];
+}
+
 void AsyncStore::note(int worker, std::uint64_t step, std::uint64_t behind) {
   const std::lock_guard<std::mutex> lock(staleness_mutex_);
-  std::vector<Staleness>& steps = staleness_[static_cast<std::size_t>(worker)];
-  if (steps.size() <= step) steps.resize(step + 1);
-  Staleness& entry = steps[step];
-  entry.step = step;
-  entry.worker = worker;
+  Staleness& entry = at(worker, step);
   ++entry.chunks;
   entry.sum += behind;
   entry.most = std::max(entry.most, behind);
 }
 
-std::vector<Store::Staleness> AsyncStore::staleness() const {
+std::vector<Staleness> AsyncStore::staleness() const {
   const std::lock_guard<std::mutex> lock(staleness_mutex_);
   std::vector<Staleness> all;
   for (const std::vector<Staleness>& steps : staleness_)

@@ -38,8 +38,9 @@ class AsyncStore final : public Store {
     Floats weights;
     std::vector<Floats> state;  ///< The optimiser's state.
     std::uint64_t updates = 0;
-    std::vector<std::uint64_t> due;   ///< By worker: the step whose gradient comes next.
-    std::vector<std::uint64_t> seen;  ///< By worker: updates that are in the weights that it has.
+    std::vector<std::uint64_t> due;     ///< By worker: the step whose gradient comes next.
+    std::vector<AppliedSteps> applied;  ///< By worker: the gradients that are in the weights.
+    std::vector<std::uint64_t> seen;    ///< By worker: updates that are in the weights that it has.
   };
   /// A worker's gradient is received into it, one at a time.
   struct ReceiveBuffer {
@@ -51,6 +52,7 @@ class AsyncStore final : public Store {
   void apply(std::size_t chunk, int worker, std::uint64_t step, const float* gradient);
   void answer(std::size_t chunk, int worker, std::uint64_t step);
   void publish_last(int worker);
+  Staleness& at(int worker, std::uint64_t step);
   void note(int worker, std::uint64_t step, std::uint64_t behind);
 
   const ShardMap& map_;

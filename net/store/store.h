@@ -12,6 +12,7 @@
 
 #include "core/clock.h"
 #include "core/optimiser.h"
+#include "net/store/applied_steps.h"
 #include "net/store/straggler_tally.h"
 #include "net/topology/shard_map.h"
 #include "net/wire/frame.h"
@@ -54,6 +55,22 @@ struct ChunkState {
   std::uint64_t step = 0;                     ///< Step that the weights are for.
   std::vector<float> weights;                 ///< Chunk::count of them.
   std::vector<std::vector<float>> optimiser;  ///< OptimiserSpec::states() of that size each.
+  /// Of an asynchronous store, by worker: the gradients that are in the weights.
+  std::vector<AppliedSteps> applied;
+};
+
+/// What an asynchronous training has made of one chunk before it goes on from a checkpoint.
+struct ChunkRecord {
+  std::uint64_t updates = 0;          ///< Updates of the optimiser's state.
+  std::vector<AppliedSteps> applied;  ///< By worker.
+};
+
+/// Says how many updates by other workers came between the weights that a gradient was computed
+/// from and the gradient's own update, over all chunks of the step's gradient.
+struct Staleness {
+  std::uint64_t step = 0;
+  int worker = 0;
+  std::uint64_t chunks = 0, sum = 0, most = 0;
 };
 
 struct StoreSpec {
@@ -75,6 +92,12 @@ struct StoreSpec {
   LearningRate rate;
   /// Step of the weights that a synchronous store begins with.
   std::uint64_t first_step = 0;
+  /// The step that each worker of an asynchronous run begins with; empty: 0.
+  std::vector<std::uint64_t> first_steps;
+  /// What was made of each chunk before, by chunk; empty: nothing. A gradient that is in a chunk
+  /// already is answered, and not applied again.
+  std::vector<ChunkRecord> records;
+  std::vector<Staleness> staleness_before;  ///< Of the steps before.
   /// A synchronous store keeps each chunk as it was before its last update, too.
   bool keeps_before = false;
   /// Fills in a chunk's part of the optimiser's state, which is zero before. May be empty.
@@ -140,7 +163,8 @@ class Store {
   /// store's are of as many updates. Any thread may call it at any time, and state(), too.
   virtual std::uint64_t step_of(std::size_t chunk) const = 0;
   /// Copies the state of a chunk for that step: as it is now, or as it was before its last update
-  /// where that was kept (StoreSpec::keeps_before); none: it is neither.
+  /// where that was kept (StoreSpec::keeps_before); none: it is neither. Of an asynchronous store,
+  /// `step` is not asked.
   virtual std::optional<ChunkState> state(std::size_t chunk, std::uint64_t step) const = 0;
 
   /// Ends all waiting in reserve() for good.
@@ -155,14 +179,8 @@ class Store {
   };
   virtual std::optional<Overdue> overdue(Clock::duration allowed) const = 0;
 
-  /// Says how many updates by other workers came between the weights that a gradient was computed
-  /// from and the gradient's own update, over all chunks of the step's gradient. Asynchronous
-  /// stores count them.
-  struct Staleness {
-    std::uint64_t step = 0;
-    int worker = 0;
-    std::uint64_t chunks = 0, sum = 0, most = 0;
-  };
+  using Staleness = net::Staleness;
+  /// Asynchronous stores count it, with what came before.
   virtual std::vector<Staleness> staleness() const { return {}; }
   /// The workers for whom everybody else waited, the most expensive first. Synchronous stores count
   /// them.

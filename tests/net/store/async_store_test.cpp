@@ -103,6 +103,48 @@ TEST(AsyncStore, EndsWithTheSameWeightsForAllThatAreLeft) {
   EXPECT_EQ(bench.published, (std::vector<std::pair<int, std::uint64_t>>{{0, 2}, {2, 1}}));
 }
 
+/// Chunk 1 has worker 0's step 5 already: that gradient is answered, and not applied again.
+TEST(AsyncStore, GoesOnFromWhatEachChunkHas) {
+  const ShardMap map = ShardMap::central({count}, 0, count * sizeof(float) / 2);
+  ASSERT_EQ(map.chunks(), 2U);
+  std::vector<float> weights = initial();
+  StoreSpec spec = spec_of(2, momentum(), 0);
+  spec.sync = Sync::none;
+  spec.first_steps = {5, 3};
+  spec.records = {{8, {AppliedSteps(5), AppliedSteps(3)}}, {9, {AppliedSteps(6), AppliedSteps(3)}}};
+  spec.staleness_before = {{4, 0, 2, 1, 1}};
+  std::vector<std::pair<int, std::uint64_t>> published;
+  const auto store = make_store(map, 0, spec, {weights.data()}, [&](const Publication& made) {
+    published.emplace_back(made.worker, made.step);
+  });
+  store->publish_initial();
+  EXPECT_EQ(published,
+            (std::vector<std::pair<int, std::uint64_t>>{{0, 5}, {1, 3}, {0, 5}, {1, 3}}));
+  published.clear();
+  const std::vector<float> gradient = gradient_of(0, 5);
+  EXPECT_THROW(store->reserve(0, 0, 4, {}), ProtocolError);
+  for (const std::size_t chunk : {0U, 1U})
+    store->submit(chunk, 0, 5, gradient.data() + map[chunk].offset);
+  EXPECT_EQ(published, (std::vector<std::pair<int, std::uint64_t>>{{0, 6}, {0, 6}}));
+  const auto first = store->state(0, 0), second = store->state(1, 0);
+  EXPECT_EQ(first->step, 9U);
+  EXPECT_EQ(second->step, 9U) << "nothing was applied";
+  EXPECT_EQ(first->applied, second->applied);
+  std::vector<float> expected = initial(), velocity(count, 0.0F);
+  float* state[] = {velocity.data()};
+  update({momentum(), 0.01F, 9}, map[0].count, expected.data(), gradient.data(), state);
+  EXPECT_TRUE(
+      same_bits(first->weights,
+                {expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(map[0].count)}));
+  EXPECT_TRUE(
+      same_bits(second->weights,
+                {expected.begin() + static_cast<std::ptrdiff_t>(map[1].offset), expected.end()}));
+  std::vector<std::uint64_t> chunks;
+  for (const Staleness& entry : store->staleness())
+    if (entry.worker == 0) chunks.push_back(entry.chunks);
+  EXPECT_EQ(chunks, (std::vector<std::uint64_t>{0, 0, 0, 0, 2, 1}));
+}
+
 /// The own worker says goodbye when it has its last weights, so nobody's may come after them.
 TEST(AsyncStore, GivesItsOwnWorkerTheLastWeightsLast) {
   AsyncBench bench(3, 0);
