@@ -29,6 +29,12 @@ std::optional<CheckpointCall> CheckpointCalls::take(std::uint64_t steps) {
   return call;
 }
 
+std::optional<CheckpointCall> CheckpointCalls::oldest() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (open_.empty()) return std::nullopt;
+  return CheckpointCall{open_.begin()->first, open_.begin()->second};
+}
+
 bool CheckpointCalls::add_unwritten(std::uint64_t steps) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (unwritten_.size() == most_open && steps < *unwritten_.begin()) return false;

@@ -1,5 +1,4 @@
-// The checkpoints that the ranks of a run have called for: after which step all of them write one,
-// and whether the training ends there.
+// The checkpoints that the ranks of a run have called for, and whether the training ends there.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,8 +10,10 @@
 namespace duplex::net {
 
 struct CheckpointCall {
-  std::uint64_t steps = 0;  ///< The steps that have been trained then.
-  int signal = 0;           ///< The signal by which a user ends the training there; 0: it goes on.
+  /// The steps that have been trained then; in an asynchronous run the checkpoint's number, from 1
+  /// on.
+  std::uint64_t steps = 0;
+  int signal = 0;  ///< The signal by which a user ends the training there; 0: it goes on.
 };
 
 /// In place of a signal, a `checkpoint` frame has this where a rank could not write its part.
@@ -29,6 +30,8 @@ class CheckpointCalls {
   bool add(const CheckpointCall& call);
   /// Takes the call for a checkpoint after so many steps, which are over now.
   std::optional<CheckpointCall> take(std::uint64_t steps);
+  /// The oldest call that has not been taken.
+  std::optional<CheckpointCall> oldest();
 
   /// Notes that some rank could not write the checkpoint after so many steps. Returns whether that
   /// is new, so that the other ranks must hear of it.

@@ -44,7 +44,8 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
       rank_(mesh.rank()),
       trains_(topology_.is_worker(rank_)),
       map_(topology_.shard_map(counts_of(spans_), spec_.shards, spec_.chunk_bytes)),
-      ledger_(ledger_spec(spec_, rank_, mesh.coordinator_time())),
+      time_(mesh.coordinator_time()),
+      ledger_(ledger_spec(spec_, rank_, time_)),
       trace_(spec_.trace_steps),
       progress_(rank_, topology_.size),
       peers_(rank_, topology_.size),
@@ -134,6 +135,7 @@ void ParameterExchange::await(std::size_t p) {
     }
     name_stragglers();
     name_owner(p, Clock::now() - begin);
+    if (ending_ && spec_.while_ending) spec_.while_ending();
   }
   const std::int64_t to = clock_ns();
   ledger_.waited({from, to}, incoming_.due_step(map_.first(p)));
@@ -173,37 +175,6 @@ void ParameterExchange::end() {
   progress_.made();
   ledger_.flush();
   flow_.step_ended();
-}
-
-// ---- Checkpoints.
-
-/// Every rank passes a new call on to all of its peers, ahead of the gradients and weights that it
-/// sends next. So a rank has heard of it from whoever owns the weights that it trains on then.
-void ParameterExchange::call_checkpoint(const CheckpointCall& call) {
-  if (!calls_.add(call)) return;
-  peers_.for_each([&](Connection& connection) {
-    connection.tell(FrameKind::checkpoint, call.steps, static_cast<std::uint32_t>(call.signal));
-  });
-}
-
-/// As with a call, whoever owns weights that a rank trains on has passed it on before them.
-void ParameterExchange::tell_unwritten(std::uint64_t steps) {
-  if (!calls_.add_unwritten(steps)) return;
-  peers_.for_each([&](Connection& connection) {
-    connection.tell(FrameKind::checkpoint, steps, not_written_mark);
-  });
-}
-
-void ParameterExchange::ask_for_checkpoint(int signal) {
-  Connection* first = peers_.connection(topology_.workers().front());
-  if (first != nullptr) first->tell(FrameKind::checkpoint, 0, static_cast<std::uint32_t>(signal));
-}
-
-void ParameterExchange::order_snapshot(const CheckpointCall& call) {
-  peers_.for_each([&](Connection& connection) {
-    if (!topology_.is_worker(connection.peer()))
-      connection.tell(FrameKind::snapshot, call.steps, static_cast<std::uint32_t>(call.signal));
-  });
 }
 
 /// Adds an event of the step that the training thread is in to the trace.
@@ -247,8 +218,10 @@ Reservation ParameterExchange::reserve(int peer, const FrameHeader& header) {
 void ParameterExchange::commit(const Reservation& reservation) {
   if (reservation.worker >= 0)
     store_->commit(reservation.chunk, reservation.worker);
-  else
+  else {
     incoming_.commit(reservation.chunk);
+    last_weights_ns_ = clock_ns();
+  }
 }
 
 void ParameterExchange::copy_payload(int peer, const Outgoing& frame, float* to) {
@@ -289,21 +262,10 @@ void ParameterExchange::notice(int peer, Notice notice) {
                     "it never had the turn that it gives back");
       break;
     case FrameKind::checkpoint:
-      refuse_unless(!is_async(), "an asynchronous run has no common step");
-      if (notice.value == 0) {
-        refuse_unless(rank_ == topology_.workers().front(), "this rank calls for none");
-        calls_.ask(static_cast<int>(notice.number));
-      } else if (notice.number == not_written_mark) {
-        tell_unwritten(notice.value);
-      } else {
-        call_checkpoint({notice.value, static_cast<int>(notice.number)});
-      }
+      hear_checkpoint(notice);
       break;
     case FrameKind::snapshot:
-      refuse_unless(spec_.snapshot && peer == topology_.workers().front(),
-                    "this rank takes no snapshot for it");
-      calls_.take(notice.value);
-      spec_.snapshot({notice.value, static_cast<int>(notice.number)});
+      take_snapshot(peer, {notice.value, static_cast<int>(notice.number)});
       break;
     case FrameKind::window:
       flow_.hear_window(peer, notice.value);

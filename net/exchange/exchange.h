@@ -1,6 +1,7 @@
 // One rank's part in training with others. It puts mesh, shard map, parameter server and
 // connections together behind core's Exchange.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -71,9 +72,10 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   /// for it as long as it says so once within every time-out. Any thread may call it.
   void progress_made() { progress_.made(); }
 
-  // Checkpoints of a synchronous run (docs/decisions/training.md). A worker calls for one between
+  // Checkpoints (docs/decisions/training.md). A worker of a synchronous run calls for one between
   // two steps, when it has trained `steps` of them, for two rounds later at least: no worker can
-  // be there before it has heard of the call.
+  // be there before it has heard of the call. In an asynchronous run a central server calls, else
+  // the first worker, and every worker takes its part as soon as it can.
 
   /// Tells all ranks. Throws ProtocolError where too many calls are open.
   void call_checkpoint(const CheckpointCall& call);
@@ -85,13 +87,26 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   std::set<std::uint64_t> unwritten() { return calls_.unwritten(); }
   /// Takes the call for a checkpoint after so many steps.
   std::optional<CheckpointCall> called_for(std::uint64_t steps) { return calls_.take(steps); }
-  /// A rank that only serves asks the first worker to call for one; `signal` as in the call.
+  /// Asks the rank that calls for checkpoints, which is another, for one; `signal` as in the call.
   void ask_for_checkpoint(int signal);
-  /// On the first worker: takes what was asked for.
+  /// On the rank that calls: takes what was asked for.
   std::optional<int> take_asked() { return calls_.take_asked(); }
   /// On the first worker of a central server, after await_all, between two steps: the server takes
   /// its snapshot now (ExchangeSpec::snapshot).
   void order_snapshot(const CheckpointCall& call);
+  /// Whether this rank calls for checkpoints.
+  bool calls_for_checkpoints() const { return rank_ == caller(); }
+  /// On a worker of an asynchronous run: the oldest call that it has taken no part of.
+  std::optional<CheckpointCall> open_call() { return calls_.oldest(); }
+  /// On a worker of an asynchronous run, after await_all, between two steps: it has taken its part.
+  /// Where this rank owns weights and is the last to mark, ExchangeSpec::snapshot is called.
+  void mark_checkpoint(const CheckpointCall& call);
+  /// On a worker: IncomingWeights::answered_steps.
+  std::optional<std::uint64_t> answered_steps() const { return incoming_.answered_steps(); }
+  /// On a worker: when the last weights came, on the coordinator's clock.
+  std::int64_t last_weights_ns() const { return last_weights_ns_ + time_.offset_ns; }
+  /// When the run began, on the coordinator's clock: all ranks know it, and no other run has it.
+  std::int64_t epoch_ns() const { return time_.epoch_ns; }
   /// The chunks that this rank owns, their steps and states; only an owner has them. Between two
   /// steps of a worker, after await_all, and on a server within ExchangeSpec::snapshot, all chunks
   /// are of one step; when a run has failed, of two at most, over all ranks, so that each rank has
@@ -157,6 +172,8 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   void copy_payload(int peer, const Outgoing& frame, float* to) override;
   void sent(const Outgoing& frame) override;
   void notice(int peer, Notice notice) override;
+  void hear_checkpoint(const Notice& notice);
+  void take_snapshot(int peer, const CheckpointCall& call);
   void weights_turn(int peer, SendOrder::TurnRequest what) override;
   std::uint64_t progress() const override { return progress_.count(); }
   Deadline progressed(int peer) const override { return progress_.last(peer); }
@@ -173,6 +190,8 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   void note(TraceEvent::Kind kind, std::uint32_t parameter, std::uint32_t chunk, std::int64_t from,
             std::int64_t to);
   bool is_async() const { return spec_.sync == Sync::none; }
+  /// The rank that calls for checkpoints.
+  int caller() const { return is_async() ? topology_.coordinator() : topology_.workers().front(); }
 
   const ExchangeSpec spec_;
   const std::vector<Span> spans_;
@@ -180,6 +199,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   const int rank_;
   const bool trains_;
   const ShardMap map_;
+  const CoordinatorTime time_;
   Ledger ledger_;
   TraceWindow trace_;
   Progress progress_;
@@ -188,15 +208,16 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   IncomingWeights incoming_;  ///< Used by a worker.
   FlowControl flow_;          ///< Used by peers_: the destructor stops all connections first.
   const ExchangeContext context_;
-  std::optional<ParameterServer> server_;  ///< Set on an owner.
-  Store* store_ = nullptr;                 ///< That of server_.
-  std::vector<ConnectionBytes> counted_;   ///< Set by finish.
-  std::string ledger_trouble_;             ///< Likewise.
+  std::optional<ParameterServer> server_;         ///< Set on an owner.
+  Store* store_ = nullptr;                        ///< That of server_.
+  std::vector<ConnectionBytes> counted_;          ///< Set by finish.
+  std::string ledger_trouble_;                    ///< Likewise.
+  std::atomic<std::int64_t> last_weights_ns_{0};  ///< By clock_ns().
 
   // Used by the training thread, which changes step_ and in_step_ while nothing is being pushed;
   // the pushing thread reads these and uses pushed_ until end().
   std::uint64_t step_;
-  bool in_step_ = false, has_last_weights_ = false, finished_ = false;
+  bool in_step_ = false, ending_ = false, has_last_weights_ = false, finished_ = false;
   StragglerNotice stragglers_;         ///< Used by the thread that waits.
   std::vector<std::uint64_t> pushed_;  ///< By parameter: steps whose gradient was pushed.
 };

@@ -56,6 +56,7 @@ void ParameterExchange::await_last_weights() {
   if (!is_worker() || has_last_weights_) return;
   await_all();
   if (is_async()) {
+    ending_ = true;
     incoming_.expect_all(step_ + 1);
     peers_.for_each([this](Connection& connection) {
       if (topology_.is_owner(connection.peer())) connection.done();

@@ -1,5 +1,7 @@
 #include "net/exchange/incoming_weights.h"
 
+#include <algorithm>
+
 namespace duplex::net {
 
 IncomingWeights::IncomingWeights(const ShardMap& map, const std::vector<Span>& spans, int rank,
@@ -7,6 +9,7 @@ IncomingWeights::IncomingWeights(const ShardMap& map, const std::vector<Span>& s
     : map_(map),
       spans_(spans),
       rank_(rank),
+      first_step_(first_step),
       incoming_(map.chunks(), {first_step, Incoming::due}),
       remaining_(spans.size()) {
   for (std::size_t p = 0; p < spans.size(); ++p) remaining_[p] = map.first(p + 1) - map.first(p);
@@ -75,6 +78,18 @@ bool IncomingWeights::missing(std::size_t chunk) const {
 std::uint64_t IncomingWeights::due_step(std::size_t chunk) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return incoming_[chunk].step;
+}
+
+std::optional<std::uint64_t> IncomingWeights::answered_steps() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::optional<std::uint64_t> answered;
+  for (const Incoming& each : incoming_) {
+    const bool misses = each.state != Incoming::here;
+    if (misses && each.step == first_step_) return std::nullopt;
+    const std::uint64_t steps = each.step - (misses ? 1 : 0);
+    answered = std::min(answered.value_or(steps), steps);
+  }
+  return answered;
 }
 
 }  // namespace duplex::net

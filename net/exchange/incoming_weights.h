@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "core/exchange.h"
@@ -46,6 +47,9 @@ class IncomingWeights {
   /// Returns whether weights of the chunk are still to come, and for which step.
   bool missing(std::size_t chunk) const;
   std::uint64_t due_step(std::size_t chunk) const;
+  /// Steps whose gradients have been answered with weights of all chunks, those before the first
+  /// one included; none: not even the first weights of all chunks have come.
+  std::optional<std::uint64_t> answered_steps() const;
 
  private:
   struct Incoming {
@@ -56,6 +60,7 @@ class IncomingWeights {
   const ShardMap& map_;
   const std::vector<Span>& spans_;
   const int rank_;
+  const std::uint64_t first_step_;
 
   /// Guards all below. The training thread, the pushing one and those of connections and store take
   /// it, and take no other lock meanwhile.

@@ -17,7 +17,8 @@ ParameterServer::ParameterServer(const ExchangeContext& context, IncomingWeights
       head_start_(head_start(context.map.elements(), context.spec.overlap)),
       gradients_turn_([this](int rank) { context_.peers.connection(rank)->grant(); }, [](int) {}),
       weights_turn_([this](int rank) { context_.peers.connection(rank)->grant_weights(); },
-                    [this](int rank) { context_.peers.connection(rank)->want_weights_turn(); }) {
+                    [this](int rank) { context_.peers.connection(rank)->want_weights_turn(); }),
+      marks_(static_cast<int>(workers_.size())) {
   for (int rank = 0; rank < context.topology.size; ++rank)
     numbers_.push_back(context.topology.worker_number(rank));
   std::vector<float*> weights;
@@ -40,6 +41,9 @@ StoreSpec ParameterServer::store_spec() {
   store.optimiser = spec.optimiser;
   store.rate = spec.rate;
   store.first_step = spec.first_step;
+  store.first_steps = spec.first_steps;
+  store.records = spec.records;
+  store.staleness_before = spec.staleness_before;
   store.initial_state = spec.initial_state;
   store.keeps_before = spec.keeps_before;
   // A central server bounds the gradients that it keeps, whatever the number of workers. A worker's
@@ -144,7 +148,18 @@ void ParameterServer::done(int rank, bool lost) {
     gradients_turn_.leave(rank);
     weights_turn_.leave(rank);
   }
+  // Before the last weights leave, with which other ranks end.
+  take_snapshots(marks_.end(worker_of(rank)));
   store_->done(worker_of(rank), lost);
+}
+
+void ParameterServer::mark(int rank, const CheckpointCall& call) {
+  take_snapshots(marks_.mark(worker_of(rank), call));
+}
+
+void ParameterServer::take_snapshots(const std::vector<CheckpointCall>& calls) {
+  for (const CheckpointCall& call : calls)
+    if (context_.spec.snapshot) context_.spec.snapshot(call);
 }
 
 void ParameterServer::copy_own_weights() {

@@ -14,6 +14,7 @@
 #include "net/exchange/local_gradient_queue.h"
 #include "net/exchange/peers.h"
 #include "net/exchange/progress.h"
+#include "net/exchange/snapshot_marks.h"
 #include "net/exchange/spec.h"
 #include "net/ledger/trace.h"
 #include "net/store/store.h"
@@ -65,6 +66,9 @@ class ParameterServer {
 
   /// In an asynchronous run: the worker of that rank pushes no more, or is lost.
   void done(int rank, bool lost);
+  /// In an asynchronous run: the worker of that rank has taken its part of a checkpoint. With the
+  /// last one's mark, calls ExchangeSpec::snapshot.
+  void mark(int rank, const CheckpointCall& call);
   /// In an asynchronous run: copies the last weights into the spans of a rank that only serves.
   void copy_own_weights();
 
@@ -89,6 +93,7 @@ class ParameterServer {
   StoreSpec store_spec();
   void publish(const Publication& publication);
   void note(const StoreWork& work);
+  void take_snapshots(const std::vector<CheckpointCall>& calls);
   Error error_of(const Store::Overdue& overdue) const;
   /// Returns when the last of these workers got on.
   Deadline progressed(const std::vector<int>& workers) const;
@@ -100,6 +105,7 @@ class ParameterServer {
   const std::size_t head_start_;                   ///< In elements; see send_order.h.
   QueuedSemaphore gradients_turn_, weights_turn_;  ///< Ranks of workers stand in their queues.
   std::unique_ptr<Store> store_;
+  SnapshotMarks marks_;
   std::unique_ptr<LocalGradientQueue> own_gradients_;  ///< Set by start() if this rank trains.
 };
 

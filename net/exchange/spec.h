@@ -38,20 +38,28 @@ struct ExchangeSpec {
   std::size_t early_bytes = usual_early_bytes;
   OptimiserSpec optimiser;
   LearningRate rate;
-  /// The step that a synchronous training begins with, after a checkpoint; rounds where weights are
-  /// averaged.
+  /// The step that this rank's training begins with, after a checkpoint; rounds where weights are
+  /// averaged. Of an asynchronous run, the least of any worker on a rank that only serves.
   std::uint64_t first_step = 0;
+  /// What an owner of an asynchronous run goes on from (StoreSpec).
+  std::vector<std::uint64_t> first_steps;
+  std::vector<ChunkRecord> records;
+  std::vector<Staleness> staleness_before;
   /// Owners keep each chunk as it was before its last update, too (Store::state).
   bool keeps_before = false;
   /// Fills in a chunk's part of the optimiser's state (StoreSpec::initial_state); may be empty.
   std::function<void(std::size_t chunk, const std::vector<float*>& state)> initial_state;
-  /// On a rank that only serves a synchronous run: called when all its chunks are of one step, to
-  /// copy them (ParameterExchange::store). Training goes on when it returns. May be empty: such a
-  /// rank takes no snapshots.
+  /// Called when an owner is to copy its chunks (ParameterExchange::store): in a synchronous run on
+  /// a rank that only serves, when all its chunks are of one step; in an asynchronous run on every
+  /// owner, when all workers have marked the checkpoint. Training goes on when it returns. May be
+  /// empty: the rank takes no snapshots.
   std::function<void(const CheckpointCall& call)> snapshot;
   /// Called many times a second on a rank that only serves, while it waits for the workers, by the
   /// thread that called ParameterExchange::finish. May be empty.
   std::function<void()> while_serving;
+  /// The same on a worker of an asynchronous run that has ended its training before others, by the
+  /// thread that called ParameterExchange::await_last_weights. May be empty.
+  std::function<void()> while_ending;
   /// The timeout of every wait: for weights, for a gradient, for a frame to get through, for a
   /// heartbeat.
   std::chrono::milliseconds timeout{60000};

@@ -9,8 +9,8 @@ namespace {
 /// Time that a failing rank gives its peers to take the reason.
 constexpr std::chrono::milliseconds last_words{1000};
 /// An offer and an abort behind it.
-constexpr std::size_t looked_at = frame_bytes(Protection::sealed, ResumeOffer::most_bytes) +
-                                  frame_bytes(Protection::sealed, abort_limit);
+constexpr std::size_t looked_at =
+    frame_bytes(Protection::sealed, resume_limit) + frame_bytes(Protection::sealed, abort_limit);
 
 }  // namespace
 

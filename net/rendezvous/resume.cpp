@@ -1,6 +1,7 @@
 #include "net/rendezvous/resume.h"
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 
 #include "core/clock.h"
@@ -10,6 +11,9 @@
 
 namespace duplex::net {
 namespace {
+
+/// Of a worker whose position no owner has told.
+constexpr std::uint64_t no_position = std::numeric_limits<std::uint64_t>::max();
 
 struct Offer {
   bool any = false, complete = false, never = false;
@@ -22,17 +26,33 @@ struct Decision {
   std::string error;  ///< Not empty: there is nothing to go on from.
 };
 
-template <class Fields>
-void describe(Fields& f, ResumePoint& m) {
+void describe(PayloadWriter& f, const ResumePoint& m) {
   f.number(m.steps);
   f.number(m.samples);
   f.number(m.ranks);
+  f.number(static_cast<std::uint8_t>(m.kept));
+  f.number(static_cast<std::uint32_t>(m.positions.size()));
+  for (const std::uint64_t position : m.positions) f.number(position);
+}
+void describe(PayloadReader& f, ResumePoint& m) {
+  std::uint8_t kept = 0;
+  std::uint32_t count = 0;
+  f.number(m.steps);
+  f.number(m.samples);
+  f.number(m.ranks);
+  f.number(kept);
+  f.number(count);
+  if (count > f.left() / sizeof(std::uint64_t))
+    throw ProtocolError("a checkpoint of " + std::to_string(count) + " workers");
+  m.kept = kept != 0;
+  m.positions.resize(count);
+  for (std::uint64_t& position : m.positions) f.number(position);
 }
 
 void describe(PayloadWriter& f, const Offer& m) {
   f.number(static_cast<std::uint8_t>((m.any ? 1 : 0) + (m.complete ? 2 : 0) + (m.never ? 4 : 0)));
   f.number(static_cast<std::uint32_t>(m.points.size()));
-  for (ResumePoint point : m.points) describe(f, point);
+  for (const ResumePoint& point : m.points) describe(f, point);
 }
 void describe(PayloadReader& f, Offer& m) {
   std::uint8_t flags = 0;
@@ -50,8 +70,7 @@ void describe(PayloadReader& f, Offer& m) {
 
 void describe(PayloadWriter& f, const Decision& m) {
   f.number(static_cast<std::uint8_t>(m.found));
-  ResumePoint point = m.point;
-  describe(f, point);
+  describe(f, m.point);
   f.text(m.error.substr(0, PayloadReader::text_limit));
 }
 void describe(PayloadReader& f, Decision& m) {
@@ -68,8 +87,22 @@ std::string steps_text(const Offer& offer, std::size_t ranks) {
   std::string text;
   for (const ResumePoint& point : offer.points)
     text += (text.empty() ? "" : ", ") + std::to_string(point.steps) +
-            (point.ranks == ranks ? "" : " (by " + std::to_string(point.ranks) + " ranks)");
+            (point.ranks == ranks ? "" : " (by " + std::to_string(point.ranks) + " ranks)") +
+            (point.kept ? " (kept without the server)" : "");
   return text;
+}
+
+/// Returns whether a rank can go on from the decision's point, and takes the positions that it
+/// tells into it.
+bool take_part(const Offer& offer, int rank, Decision& decision) {
+  ResumePoint& point = decision.point;
+  if (offer.any || point.absent.count(rank) != 0) return true;
+  const auto own = std::find(offer.points.begin(), offer.points.end(), point);
+  if (own == offer.points.end()) return false;
+  point.positions.resize(std::max(point.positions.size(), own->positions.size()), no_position);
+  for (std::size_t worker = 0; worker < own->positions.size(); ++worker)
+    point.positions[worker] = std::min(point.positions[worker], own->positions[worker]);
+  return true;
 }
 
 /// `offers`: by rank.
@@ -80,18 +113,19 @@ Decision decide(const std::vector<Offer>& offers) {
   std::stable_sort(all.begin(), all.end(),
                    [](const ResumePoint& a, const ResumePoint& b) { return a.steps > b.steps; });
   for (const ResumePoint& point : all) {
-    decision.found = std::all_of(offers.begin(), offers.end(), [&](const Offer& offer) {
-      return offer.any ||
-             std::find(offer.points.begin(), offer.points.end(), point) != offer.points.end();
-    });
+    decision.found = true;
     decision.point = point;
+    for (std::size_t rank = 0; rank < offers.size(); ++rank)
+      decision.found = decision.found && take_part(offers[rank], static_cast<int>(rank), decision);
     if (decision.found) return decision;
   }
   const auto any = [&](bool Offer::*is) {
     return std::any_of(offers.begin(), offers.end(),
                        [is](const Offer& offer) { return offer.*is; });
   };
-  if (!any(&Offer::complete) || any(&Offer::never)) return {};
+  const bool kept =
+      std::any_of(all.begin(), all.end(), [](const ResumePoint& point) { return point.kept; });
+  if (!any(&Offer::complete) || (any(&Offer::never) && !kept)) return {};
   decision.error = "--resume: no checkpoint is there on all ranks; steps there are";
   for (std::size_t rank = 0; rank < offers.size(); ++rank)
     decision.error += (rank == 0 ? " on rank " : "; on rank ") + std::to_string(rank) + ": " +
@@ -139,7 +173,8 @@ Decision decided(Mesh& mesh, const Offer& mine, std::chrono::milliseconds timeou
     for (Link& link : links) {
       await_frame(links, link, FrameKind::offer, deadline, timeout);
       with(link, deadline, [&](Talk& talk) {
-        offers[static_cast<std::size_t>(link.rank)] = parse<Offer>(talk.receive(FrameKind::offer));
+        offers[static_cast<std::size_t>(link.rank)] =
+            parse<Offer>(talk.receive(FrameKind::offer, 0, resume_limit));
       });
     }
     decision = decide(offers);
@@ -152,7 +187,7 @@ Decision decided(Mesh& mesh, const Offer& mine, std::chrono::milliseconds timeou
   with(*link, deadline, [&](Talk& talk) {
     talk.send(FrameKind::offer, payload_of(mine));
     await_frame(links, *link, FrameKind::resume, deadline, timeout);
-    decision = parse<Decision>(talk.receive(FrameKind::resume));
+    decision = parse<Decision>(talk.receive(FrameKind::resume, 0, resume_limit));
   });
   return decision;
 }
@@ -163,6 +198,7 @@ std::optional<ResumePoint> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
                                           std::chrono::milliseconds timeout) {
   Offer mine{own.any, own.complete, own.never, own.points};
   mine.points.resize(std::min(mine.points.size(), ResumeOffer::most_points));
+  while (payload_of(mine).size() > resume_limit) mine.points.pop_back();
   Decision decision;
   try {
     decision = decided(mesh, mine, timeout);

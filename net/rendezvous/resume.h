@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,13 +11,26 @@
 namespace duplex::net {
 
 /// A checkpoint of all ranks. Checkpoints of as many steps by other numbers of ranks are others.
+/// One of an asynchronous run has a number in place of steps, and the time at which the run that
+/// wrote it began (CoordinatorTime::epoch_ns) in place of samples.
 struct ResumePoint {
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;  ///< That all workers had seen.
   std::uint32_t ranks = 0;    ///< That wrote it.
+  /// The workers of an asynchronous run kept it when they lost their server, each under a number of
+  /// its own.
+  bool kept = false;
+  /// Of an asynchronous run, by worker: the step that it goes on with, as far as an owner's chunks
+  /// tell, or as the ranks have agreed. A rank that owns none has none.
+  std::vector<std::uint64_t> positions{};
+  /// Ranks that the run went on without when it was written, so that they need not have it. Only
+  /// the coordinator tells it, to itself.
+  std::set<int> absent{};
 
+  /// Returns whether two ranks mean the same checkpoint.
   bool operator==(const ResumePoint& other) const {
-    return steps == other.steps && samples == other.samples && ranks == other.ranks;
+    return samples == other.samples && ranks == other.ranks && kept == other.kept &&
+           (kept || steps == other.steps);
   }
 };
 
@@ -34,8 +48,10 @@ struct ResumeOffer {
   bool never = false;
 
   static constexpr std::size_t most_points = 64;
-  static constexpr std::size_t most_bytes = 5 + most_points * 20;
 };
+
+/// The most bytes of an offer, and of the answer to it. A link's receive buffer has room for them.
+constexpr std::uint64_t resume_limit = std::uint64_t{1} << 15;
 
 /// Returns when every rank has joined the mesh. Before that no rank may send weights: a rank that
 /// still waits for others would find them in front of the reason why a rank ends the run. Returns
@@ -43,7 +59,8 @@ struct ResumeOffer {
 /// the training begins. The coordinator finds it out and tells the others. Call it on every rank
 /// after Mesh::join; the ledger's records of it are added to the links'. Throws Error, on every
 /// rank, where there was a complete checkpoint and there is none that all have, or if a rank ends
-/// the run, and NetworkError.
+/// the run, and NetworkError. A checkpoint that workers kept without their server counts as one
+/// that there was: it holds weights that nobody else has.
 std::optional<ResumePoint> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
                                           std::chrono::milliseconds timeout);
 

@@ -9,8 +9,6 @@
 namespace duplex::net {
 namespace {
 
-constexpr std::uint64_t payload_limit = 8192;
-
 /// The reason, and behind it the code and the proof, if they are there.
 Rejected rejected(const std::vector<std::uint8_t>& payload) {
   PayloadReader reader(payload.data(), payload.size());
@@ -37,13 +35,13 @@ void Talk::send(FrameKind kind, const std::vector<std::uint8_t>& payload, std::u
   record(header, true, first);
 }
 
-std::vector<std::uint8_t> Talk::receive(FrameKind kind, std::uint64_t step) {
+std::vector<std::uint8_t> Talk::receive(FrameKind kind, std::uint64_t step, std::uint64_t limit) {
   const FrameHeader header = stream_.read_header(deadline_, phase_);
   const std::int64_t first = clock_ns();
   const Socket& socket = stream_.socket();
   if (header.magic != frame_magic)
     throw ProtocolError(socket.peer() + " does not speak Duplex's protocol");
-  if (header.length > payload_limit)
+  if (header.length > limit)
     throw ProtocolError(socket.peer() + " sent a " + name_of(header.kind) + " of " +
                         std::to_string(header.length) + " bytes");
   std::vector<std::uint8_t> payload(header.length);

@@ -49,9 +49,14 @@ class Talk {
       : stream_(stream), deadline_(deadline), phase_(phase) {}
 
   void send(FrameKind kind, const std::vector<std::uint8_t>& payload, std::uint64_t step = 0);
-  /// Returns the next frame's payload. Throws ProtocolError if it is not of `kind` and `step`,
-  /// Rejected if it is a `reject`, and Mismatch if it is of another version of the protocol.
-  std::vector<std::uint8_t> receive(FrameKind kind, std::uint64_t step = 0);
+  /// The most bytes of a payload, unless a call says otherwise.
+  static constexpr std::uint64_t usual_limit = 8192;
+
+  /// Returns the next frame's payload. Throws ProtocolError if it is not of `kind` and `step` or
+  /// longer than `limit`, Rejected if it is a `reject`, and Mismatch if it is of another version of
+  /// the protocol.
+  std::vector<std::uint8_t> receive(FrameKind kind, std::uint64_t step = 0,
+                                    std::uint64_t limit = usual_limit);
   /// Tells the peer why it is turned away, with the code to end with and a proof that `prove` makes
   /// of the reason and, behind it, the code's byte; empty: without both. The peer may be gone;
   /// telling it is a courtesy.

@@ -17,7 +17,7 @@
 namespace duplex::net {
 
 constexpr std::uint32_t frame_magic = 0x4c505844;  ///< "DXPL" on the wire.
-constexpr std::uint16_t protocol_version = 4;
+constexpr std::uint16_t protocol_version = 5;
 
 enum class FrameKind : std::uint16_t {
   // Kinds of the handshake, in its order.

@@ -158,6 +158,7 @@ std::optional<Checkpoint> CheckpointFiles::whole_at(std::uint64_t steps, bool ne
     if (ranks == ranks_ && !own) continue;  // It is of no use without this rank's own.
     if (file.rank >= ranks || (!taken.empty() && ranks != checkpoint.ranks)) continue;
     if (!fits(file.path, metadata["settings"], newest)) continue;
+    if (taken.empty()) checkpoint.metadata = metadata;
     taken.push_back(file);
     checkpoint.ranks = ranks;
     checkpoint.samples = std::strtoull(metadata["samples"].c_str(), nullptr, 10);
@@ -169,6 +170,28 @@ std::optional<Checkpoint> CheckpointFiles::whole_at(std::uint64_t steps, bool ne
             [](const File& a, const File& b) { return a.rank < b.rank; });
   for (const File& file : taken) checkpoint.paths.push_back(file.path);
   return checkpoint;
+}
+
+std::vector<Checkpoint> CheckpointFiles::of_other_ranks(const std::string& key) const {
+  std::vector<Checkpoint> found;
+  for (const std::uint64_t steps : all_steps())
+    for (const File& file : files(steps)) {
+      if (file.rank == rank_) continue;
+      try {
+        if (SafetensorsFile(file.path).metadata().count(key) == 0) continue;
+        Checkpoint checkpoint;
+        checkpoint.metadata = metadata_of(file.path, steps);
+        checkpoint.steps = steps;
+        checkpoint.ranks = std::atoi(checkpoint.metadata["ranks"].c_str());
+        checkpoint.paths = {file.path};
+        checkpoint.rescued = !checkpoint.metadata["rescued"].empty();
+        if (checkpoint.ranks == ranks_ && checkpoint.metadata["settings"] == settings_)
+          found.push_back(std::move(checkpoint));
+      } catch (const Error& error) {
+        std::fprintf(stderr, "%s; it is left out\n", error.what());
+      }
+    }
+  return found;
 }
 
 void CheckpointFiles::write(std::uint64_t steps, const std::vector<StateArray>& arrays,

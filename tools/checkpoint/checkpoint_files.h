@@ -14,13 +14,17 @@ namespace duplex::tools {
 
 /// A checkpoint whose files have been verified.
 struct Checkpoint {
-  std::uint64_t steps = 0;    ///< Steps that were trained before it.
+  using Metadata = std::map<std::string, std::string>;
+
+  std::uint64_t steps = 0;    ///< Steps that were trained before it; asynchronous: its number.
   int ranks = 1;              ///< That wrote it.
   std::uint64_t samples = 0;  ///< That all workers had seen; 0: it does not say.
   /// This rank's file; of a checkpoint by another number of ranks, all files that are here, in the
   /// order of their ranks.
   std::vector<std::string> paths;
   bool rescued = false;  ///< It was written when the run had failed, not on all ranks perhaps.
+
+  Metadata metadata;  ///< Of the file of the first path.
 
   const std::string& path() const { return paths.front(); }
 };
@@ -39,7 +43,10 @@ class CheckpointFiles {
   /// naming both.
   std::vector<Checkpoint> whole() const;
 
-  using Metadata = std::map<std::string, std::string>;
+  /// The whole files of other ranks, of as many, whose metadata has such a key; newest first.
+  std::vector<Checkpoint> of_other_ranks(const std::string& key) const;
+
+  using Metadata = Checkpoint::Metadata;
   /// Writes that of so many steps, whole or not at all, with `more` in its metadata; "samples" and
   /// "rescued": those of Checkpoint. Throws Error if it cannot be written.
   void write(std::uint64_t steps, const std::vector<StateArray>& arrays,

@@ -42,7 +42,7 @@ Rank::Rank(DistSpec spec)
   }
   directory_.emplace(spec_.training.logdir, command, spec_.training.model.net, claims, later,
                      spec_.training.resume);
-  if (spec_.parallel.sync != net::Sync::none && !replays()) prepare_checkpoints();
+  if (!replays()) prepare_checkpoints();
 }
 
 /// Fills in the weights to start from. Returns what ranks compare of them, a digest of these
@@ -132,9 +132,7 @@ int Rank::run() {
   std::optional<StopSignals> signals;
   if (checkpoints_) {
     signals.emplace();
-    exchange.snapshot = [this](const net::CheckpointCall& call) { checkpoints_->snapshot(call); };
-    exchange.while_serving = [this] { checkpoints_->pass_signals_on(); };
-    exchange.keeps_before = checkpoints_->wanted();
+    checkpoints_->hook_into(exchange);
   }
   net::ParameterExchange wire(exchange, host_.spans(), std::move(mesh));
   if (checkpoints_) checkpoints_->attach(wire);
@@ -151,6 +149,7 @@ int Rank::serve(net::ParameterExchange& wire) {
   std::vector<std::string> reports = wire.finish(tracing_.report(wire));
   if (checkpoints_ && checkpoints_->stopped()) return stopped();
   spoilt_ = host_.not_finite();
+  if (checkpoints_ && spoilt_.empty()) checkpoints_->finish(0);
   keep_without_the_first_worker(wire, take_statistics(reports));
   note_ledger(wire);
   std::fputs(tracing_.write(reports, *directory_, setup_.model).c_str(), stdout);
@@ -166,6 +165,7 @@ int Rank::serve(net::ParameterExchange& wire) {
 int Rank::train_rank(net::ParameterExchange& wire) {
   const TrainingResult result = replays() ? replay(wire) : compute(wire);
   wire.await_last_weights();
+  if (checkpoints_) checkpoints_->end();
   if (checkpoints_ && checkpoints_->stopped()) {
     wire.finish();
     return stopped();

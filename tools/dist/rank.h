@@ -75,16 +75,16 @@ class Rank {
   TrainingSetup setup_;
   HostParameters host_;
   RankTracing tracing_;
-  std::optional<RunDirectory> directory_;       ///< Set once the constructor is done.
-  LayerTimes times_;                            ///< For a replay.
-  std::unique_ptr<Device> device_;              ///< Null: a server, or a replay.
-  std::unique_ptr<Network> network_;            ///< Likewise.
-  std::unique_ptr<LocalExchange> own_updates_;  ///< Only with --average, on a worker.
-  Troubles troubles_;                           ///< Of metrics.csv, accuracy.csv, checkpoints.
-  std::optional<RankCheckpoints> checkpoints_;  ///< Only a synchronous training has them.
-  net::ResumeOffer offer_{{}, false, true};     ///< With --resume.
-  net::ResumePoint from_;                       ///< What was trained before.
-  std::optional<Tester> tester_;                ///< Set on the first worker.
+  std::optional<RunDirectory> directory_;         ///< Set once the constructor is done.
+  LayerTimes times_;                              ///< For a replay.
+  std::unique_ptr<Device> device_;                ///< Null: a server, or a replay.
+  std::unique_ptr<Network> network_;              ///< Likewise.
+  std::unique_ptr<LocalExchange> own_updates_;    ///< Only with --average, on a worker.
+  Troubles troubles_;                             ///< Of metrics.csv, accuracy.csv, checkpoints.
+  std::unique_ptr<RankCheckpoints> checkpoints_;  ///< Null: a replay.
+  net::ResumeOffer offer_{{}, false, true};       ///< With --resume.
+  net::ResumePoint from_;                         ///< What was trained before.
+  std::optional<Tester> tester_;                  ///< Set on the first worker.
   std::string spoilt_;  ///< Name of a parameter, or of the first worker's statistic, that diverged.
 };
 

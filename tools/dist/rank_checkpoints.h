@@ -1,10 +1,10 @@
-// The checkpoints of one rank among several: its own part of the training's state. All ranks write
-// theirs after the same steps (docs/decisions/training.md).
+// The checkpoints of one rank among several: its own part of the training's state. Synchronous and
+// asynchronous trainings take them in ways of their own (docs/decisions/training.md).
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <future>
-#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,15 +19,12 @@
 
 namespace duplex::tools {
 
-/// A rank's part: the weights and the optimiser's state of the chunks that it owns; on a worker its
-/// running statistics; with --average its own optimiser's state. The training thread calls these
-/// functions, but for snapshot().
+/// A rank's part: the weights and the optimiser's state of the chunks that it owns, and what a
+/// worker has of its own, such as running statistics. The training thread calls these functions,
+/// and on a rank that only serves the one that waits for the run's end.
 class RankCheckpoints {
  public:
-  /// `files`: this rank's. All arguments but that must outlive it.
-  RankCheckpoints(const DistSpec& spec, CheckpointFiles files, HostParameters& host,
-                  Troubles& troubles);
-  ~RankCheckpoints();
+  virtual ~RankCheckpoints();
   RankCheckpoints(const RankCheckpoints&) = delete;
   RankCheckpoints& operator=(const RankCheckpoints&) = delete;
 
@@ -35,11 +32,14 @@ class RankCheckpoints {
   /// Call it before the first checkpoint is written or loaded.
   void add(std::vector<StateArray> arrays);
 
-  /// Says which checkpoints this rank can go on from. Throws as CheckpointFiles::whole does.
-  net::ResumeOffer offer();
+  /// Says which checkpoints this rank can go on from. Throws as CheckpointFiles::whole does, and if
+  /// the newest is by a number of ranks that cannot change.
+  virtual net::ResumeOffer offer() = 0;
   /// Loads a checkpoint into the host's weights and the arrays that were added, and sets `exchange`
-  /// up to go on from it. Newer ones are removed. Throws Error.
-  void go_on_from(const net::ResumePoint& point, net::ExchangeSpec& exchange);
+  /// up to go on from it. Newer ones are removed. Returns the steps that this rank's training goes
+  /// on after, and the samples that all workers count as seen then. Throws Error.
+  virtual net::ResumePoint go_on_from(const net::ResumePoint& point,
+                                      net::ExchangeSpec& exchange) = 0;
 
   /// Removes what there is, since it is of no use.
   void begin_anew() { files_.remove_after(0); }
@@ -50,48 +50,62 @@ class RankCheckpoints {
   /// Bytes that this rank's frames had before the checkpoint that it goes on from.
   const net::FrameBytes& bytes_before() const { return before_; }
 
-  /// Sets `wire` up. Call it once, when the exchange is there.
-  void attach(net::ParameterExchange& wire) { wire_ = &wire; }
+  /// Asks the exchange that will be made for the calls that checkpoints need.
+  virtual void hook_into(net::ExchangeSpec& exchange) = 0;
+  /// Call it once, when the exchange is there.
+  virtual void attach(net::ParameterExchange& wire) { wire_ = &wire; }
 
   /// LoopSpec::checkpoint of a worker.
-  bool after(std::uint64_t steps, const std::function<void()>& await_weights);
-  /// ExchangeSpec::snapshot of a rank that only serves; a receiving thread calls it.
-  void snapshot(const net::CheckpointCall& call);
-  /// ExchangeSpec::while_serving: passes signals on to the first worker.
-  void pass_signals_on();
-  /// Writes the checkpoint at the end of the training, if any were asked for and this is the end of
-  /// a round.
-  void finish(std::uint64_t steps);
+  virtual bool after(std::uint64_t steps, const std::function<void()>& await_weights) = 0;
+  /// The training has ended, and the last weights are here.
+  virtual void end() {}
+  /// Writes the checkpoint at the end of a training that no signal has ended, after so many steps
+  /// of this rank, if any were asked for.
+  virtual void finish(std::uint64_t steps) = 0;
   /// Waits until what was taken is on the disk. Call it when all ranks have ended the training.
   /// Throws Error if that which a signal asked for cannot be written.
-  void settle();
+  virtual void settle();
 
-  /// Keeps what this rank has of the last whole step, when the run has failed. Throws nothing that
-  /// an Error could say; it logs that.
-  void rescue();
+  /// Keeps what this rank has, when the run has failed. Throws nothing that an Error could say; it
+  /// logs that.
+  virtual void rescue() = 0;
 
   /// Returns whether the user has asked for checkpoints; otherwise only signals ask.
   bool wanted() const { return spec_.training.checkpoints.any() || spec_.training.resume; }
   /// The checkpoint that a signal has ended the training with; none: the training went on.
   const std::optional<net::CheckpointCall>& stopped() const { return stopped_; }
+  /// "1,200 steps": what this rank's training had come to where it goes on from a checkpoint, or
+  /// where a signal has ended it with one.
+  virtual std::string extent() const = 0;
 
- private:
+ protected:
   using Arrays = std::vector<StateArray>;
 
-  bool leads() const;
-  std::uint64_t round() const;
-  std::uint64_t samples(std::uint64_t steps) const;
+  /// `files`: this rank's. All arguments but that must outlive it.
+  RankCheckpoints(const DistSpec& spec, CheckpointFiles files, HostParameters& host,
+                  Troubles& troubles);
+
+  /// Everything that this rank needs of a checkpoint; setting it fills the host's weights, what was
+  /// added, and optimiser_.
   Arrays wanted_arrays();
-  void require_shareable(const Checkpoint& checkpoint) const;
-  void load_from_other_ranks(const Checkpoint& checkpoint, const Arrays& arrays);
+  /// Returns `more` and copies of all chunks of this rank, as the store has them for `step`; none
+  /// if a chunk is of other steps. Takes into `records`, unless it is null, what the store tells of
+  /// each chunk.
+  std::optional<Arrays> arrays_of(std::uint64_t step, Arrays more,
+                                  std::vector<net::ChunkRecord>* records = nullptr) const;
+  /// What the optimiser's chunks begin with, by what was loaded.
+  std::function<void(std::size_t chunk, const std::vector<float*>& state)> initial_state();
   /// Names of the optimiser's arrays that belong to chunks.
   std::vector<std::string> optimiser_names() const;
-  bool holds_nothing() const;
-  CheckpointFiles::Metadata metadata(std::uint64_t steps) const;
-  std::optional<Arrays> arrays_of(std::uint64_t steps, const Arrays& more) const;
-  std::uint64_t newest_step() const;
-  void remember(std::uint64_t steps);
-  void take(std::uint64_t steps);
+  /// Says what every checkpoint says beside its arrays.
+  CheckpointFiles::Metadata metadata() const;
+  /// Takes the bytes that a file tells into bytes_before().
+  void count_bytes(const CheckpointFiles::Metadata& metadata);
+  bool owns() const { return map_.chunks_of(spec_.rank()) > 0; }
+  bool trains() const { return spec_.mesh.topology.is_worker(spec_.rank()); }
+
+  /// Writes a checkpoint while the training goes on; the one before must have been awaited.
+  void start_writing(std::uint64_t number, Arrays arrays, CheckpointFiles::Metadata said);
   /// Waits for the checkpoint that is being written. Returns its error, or "".
   std::string await_written();
 
@@ -103,16 +117,29 @@ class RankCheckpoints {
   const net::ShardMap map_;
   net::ParameterExchange* wire_ = nullptr;
   Arrays added_;
-  std::map<std::uint64_t, Arrays> boundaries_;  ///< Copies of added_ after so many steps.
-  /// The optimiser's arrays that go_on_from() has read for ExchangeSpec::initial_state, by chunk.
+  std::vector<Checkpoint> offered_;
+  net::FrameBytes before_;
+  std::optional<net::CheckpointCall> stopped_;
+
+ private:
+  virtual bool holds_nothing() const = 0;
+
+  /// The optimiser's arrays that were loaded for initial_state(), by chunk.
   std::vector<std::vector<std::vector<float>>> optimiser_;
   std::future<std::string> writing_;  ///< The error of the checkpoint that is being written, or "".
-  std::vector<Checkpoint> offered_;
-  net::ResumePoint from_;  ///< Where this run began.
-  net::FrameBytes before_;
-  std::uint64_t taken_ = 0;  ///< Steps of the last one.
-  std::optional<net::CheckpointCall> stopped_;
-  int passed_on_ = 0;  ///< The signal that pass_signals_on() has passed on.
 };
+
+/// Those of a synchronous or an asynchronous training, as `spec` says.
+std::unique_ptr<RankCheckpoints> make_checkpoints(const DistSpec& spec, CheckpointFiles files,
+                                                  HostParameters& host, Troubles& troubles);
+
+/// Copies of arrays, which the result holds.
+std::vector<StateArray> copies_of(const std::vector<StateArray>& arrays);
+/// Returns whether all values of the arrays are finite.
+bool finite(const std::vector<StateArray>& arrays);
+/// "conv1.weight[4096:8192]".
+std::string name_of(const net::Chunk& chunk, const std::string& parameter);
+/// The number that a file tells under a key; 0: it tells none.
+std::uint64_t number_in(const CheckpointFiles::Metadata& metadata, const std::string& key);
 
 }  // namespace duplex::tools

@@ -6,7 +6,6 @@
 #include "tools/checkpoint/stop_signals.h"
 #include "tools/dist/rank.h"
 #include "tools/run_directory/run_files.h"
-#include "tools/text/table.h"
 
 namespace duplex::tools {
 
@@ -17,9 +16,9 @@ void Rank::prepare_checkpoints() {
       resumable_settings(spec_.training, setup_,
                          ", " + spec_.parallel.settings() + ", start " +
                              net::short_hex(spec_.mesh.identity.start.digest));
-  checkpoints_.emplace(spec_,
-                       CheckpointFiles(directory_->path(), spec_.rank(), topology.size, settings),
-                       host_, troubles_);
+  checkpoints_ = make_checkpoints(
+      spec_, CheckpointFiles(directory_->path(), spec_.rank(), topology.size, settings), host_,
+      troubles_);
   if (network_) checkpoints_->add(statistics_of(*network_));
   if (own_updates_) checkpoints_->add(own_updates_->state());
   if (spec_.training.resume) offer_ = checkpoints_->offer();
@@ -39,26 +38,18 @@ net::ResumePoint Rank::go_on(net::Mesh& mesh, net::ExchangeSpec& exchange) {
       for (const char* file : {metrics_file, accuracy_file}) directory_->set_aside(file);
     return {};
   }
+  net::ResumePoint from;
   try {
-    checkpoints_->go_on_from(*found, exchange);
+    from = checkpoints_->go_on_from(*found, exchange);
   } catch (...) {
     net::end_links(mesh.links(), net::reason_of(std::current_exception()));
     throw;
   }
-  const int ranks = spec_.mesh.topology.size;
-  std::string line = "goes on after " + grouped(static_cast<std::int64_t>(found->steps)) + " steps";
-  if (found->ranks != static_cast<std::uint32_t>(ranks)) {
-    line +=
-        ", which " + std::to_string(found->ranks) + " ranks trained, with " + std::to_string(ranks);
-    if (!spec_.parallel.splits())
-      line += ": an update is by " + grouped(static_cast<std::int64_t>(spec_.step_samples())) +
-              " images from here on";
-  }
-  spec_.mesh.log(line);
+  spec_.mesh.log("goes on after " + checkpoints_->extent());
   set_ledger_aside();
   directory_->remove(rank_file(spec_.rank()));  // The run has not ended any more.
   if (trains() && leads()) directory_->remove(summary_file);
-  return *found;
+  return from;
 }
 
 void Rank::set_ledger_aside() const {
@@ -71,9 +62,8 @@ int Rank::stopped() {
   checkpoints_->settle();
   const net::CheckpointCall& call = *checkpoints_->stopped();
   spec_.mesh.log("stopped by " + std::string(signal_name(call.signal)) + " after " +
-                 grouped(static_cast<std::int64_t>(call.steps)) +
-                 " steps; the same command with --resume --logdir " + directory_->path() +
-                 " goes on");
+                 checkpoints_->extent() + "; the same command with --resume --logdir " +
+                 directory_->path() + " goes on");
   return 128 + call.signal;
 }
 

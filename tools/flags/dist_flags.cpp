@@ -44,11 +44,6 @@ std::string DistFlags::resolve() {
     throw Error("dist: --average needs weights that are trained; --device replay trains none",
                 Exit::usage);
   }
-  if (parallel.sync == net::Sync::none && (training.spec.checkpoints.any() || training.spec.resume))
-    throw Error(
-        "dist: --checkpoint-every and --resume go with --sync join and split: in an "
-        "asynchronous run no step is common to all ranks",
-        Exit::usage);
   const RankSource source = find_rank({nodefile, index, parallel.central()}, std::getenv);
   index = source.rank;
   addresses = source.addresses;

@@ -2,16 +2,19 @@
 // training, but change the exit code at its end.
 #pragma once
 #include <cstdio>
+#include <mutex>
 #include <string>
 
 #include "core/error.h"
 
 namespace duplex::tools {
 
+/// Any thread may add one.
 class Troubles {
  public:
   /// Tells the user at once, and keeps the first.
   void add(const std::string& what) {
+    const std::lock_guard<std::mutex> lock(mutex_);
     std::fprintf(stderr, "%s; the training goes on\n", what.c_str());
     if (first_.empty()) first_ = what;
   }
@@ -21,6 +24,7 @@ class Troubles {
   }
 
  private:
+  std::mutex mutex_;  ///< Guards first_, until raise() is called.
   std::string first_;
 };
 

@@ -35,8 +35,8 @@ std::vector<Wrong> wrong_frames() {
   };
   return {
       {"magic", with([](RawFrame& f) { f.magic = 7; }), "what came is no frame header"},
-      {"version", with([](RawFrame& f) { f.version = 3; }),
-       "it is of version 3 of the protocol, this program speaks version 4"},
+      {"version", with([](RawFrame& f) { f.version = 4; }),
+       "it is of version 4 of the protocol, this program speaks version 5"},
       {"kind", with([](RawFrame& f) { f.kind = 99; }), "kind 99 during the run"},
       {"hello", with([](RawFrame& f) { f.kind = 1; }), "hello during the run"},
       {"parameter", with([](RawFrame& f) { f.parameter = 3; }), "no such chunk"},

@@ -37,7 +37,7 @@ struct RawFrame {
   std::uint64_t step = 0;
   Bytes payload;
   std::uint32_t magic = 0x4c505844;
-  std::uint16_t version = 4;
+  std::uint16_t version = 5;
   std::uint64_t length = ~std::uint64_t{0};  ///< Length in the header; all ones: the payload's.
 
   Bytes bytes() const {
@@ -83,7 +83,7 @@ struct RawSelf {
   std::int32_t rank = 1, wanted = 0, size = 2;
   std::string job = "test", model = "model", data = "data", settings = "settings", start = "start";
   Key key;
-  std::uint16_t version = 4;
+  std::uint16_t version = 5;
   std::uint8_t protection = 0, refused = 0;
 };
 
@@ -97,7 +97,7 @@ inline std::string raw_text(const Bytes& payload, std::size_t at = 0) {
 /// reject.
 inline std::string raw_handshake(Socket& socket, const RawSelf& self) {
   const auto mac = [&](const std::string& side, const Bytes& a, const Bytes& b, const Bytes& c) {
-    std::string text = "duplex 4 " + side + '\0';
+    std::string text = "duplex 5 " + side + '\0';
     for (const Bytes* part : {&a, &b, &c}) text.append(part->begin(), part->end());
     return self.key.hmac(text);
   };

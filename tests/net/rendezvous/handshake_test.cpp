@@ -98,7 +98,7 @@ TEST(Handshake, AReplayedResponseProvesNothing) {
       }
       Bytes blank = response.payload;
       put_digest(blank, Digest{});
-      std::string text = std::string("duplex 4 connects") + '\0';
+      std::string text = std::string("duplex 5 connects") + '\0';
       for (const Bytes& part : {hello.payload, challenge.payload, blank})
         text.append(part.begin(), part.end());
       put_digest(response.payload, key.hmac(text));
@@ -259,8 +259,8 @@ TEST(Handshake, AnotherVersionIsNamed) {
   RankZero zero;
   Socket socket = zero.connect();
   RawSelf self;
-  self.version = 3;
-  expect_in(raw_handshake(socket, self), {"version 3", "version 4", "127.0.0.1:"});
+  self.version = 4;
+  expect_in(raw_handshake(socket, self), {"version 4", "version 5", "127.0.0.1:"});
   EXPECT_EQ(zero.join(1), "");
   zero.wait();
   EXPECT_TRUE(zero.outcome.ok) << "one stranger's version ended the run: " << zero.outcome.message;

@@ -22,6 +22,9 @@ std::vector<std::string> agreed(ServerMode server, const std::vector<ResumeOffer
       result = point ? std::to_string(point->steps) : "begins";
       if (point && point->ranks != offers.size())
         result += " by " + std::to_string(point->ranks) + ", " + std::to_string(point->samples);
+      if (point && !point->positions.empty()) result += " at";
+      for (std::size_t i = 0; point && i < point->positions.size(); ++i)
+        result += " " + std::to_string(point->positions[i]);
     } catch (const Error& error) {
       result = error.what();
     }
@@ -81,6 +84,62 @@ TEST(Resume, NoneThatAllHaveIsAnErrorOnEveryRank) {
   EXPECT_EQ(agreed(ServerMode::central, {offer({8, 4}), any, offer({}, false)}),
             three("--resume: no checkpoint is there on all ranks; steps there are on rank 0: 8, 4; "
                   "on rank 1: any; on rank 2: none"));
+}
+
+/// An asynchronous checkpoint of run 7: its number, and by worker what an owner knows of it.
+ResumePoint numbered(std::uint64_t number, std::vector<std::uint64_t> positions = {}) {
+  ResumePoint point{number, 7, 3};
+  point.positions = std::move(positions);
+  return point;
+}
+
+ResumeOffer offer_of(const std::vector<ResumePoint>& points) {
+  return {points, !points.empty(), false, false};
+}
+
+TEST(Resume, AWorkersPositionIsTheLeastThatAnyOwnerTells) {
+  EXPECT_EQ(agreed(ServerMode::distributed,
+                   {offer_of({numbered(4, {12, 9, 7})}), offer_of({numbered(4, {11, 9, 8})}),
+                    offer_of({numbered(4, {})})}),
+            three("4 at 11 9 7"));
+  EXPECT_EQ(
+      agreed(ServerMode::central, {offer_of({numbered(5, {8, 9}), numbered(4, {6, 5})}),
+                                   offer_of({numbered(5), numbered(4)}), offer_of({numbered(4)})}),
+      three("4 at 6 5"));
+}
+
+TEST(Resume, ACheckpointOfAnotherRunIsAnother) {
+  ResumePoint other = numbered(4);
+  other.samples = 8;
+  EXPECT_EQ(agreed(ServerMode::central,
+                   {offer_of({numbered(4, {6, 5}), numbered(3, {3, 3})}),
+                    offer_of({other, numbered(3)}), offer_of({numbered(4), numbered(3)})}),
+            three("3 at 3 3"));
+}
+
+/// Rank 2 was lost when the server wrote the fifth.
+TEST(Resume, ARankThatWasLostNeedNotHaveIt) {
+  ResumePoint fifth = numbered(5, {8, 4});
+  fifth.absent = {2};
+  EXPECT_EQ(agreed(ServerMode::central,
+                   {offer_of({fifth}), offer_of({numbered(5)}), offer_of({numbered(2)})}),
+            three("5 at 8 4"));
+}
+
+/// Each worker kept the last weights under a number of its own.
+TEST(Resume, WhatWorkersKeptHasTheServersNumber) {
+  const auto kept = [](ResumePoint point) {
+    point.kept = true;
+    return point;
+  };
+  const ResumeOffer server = offer_of({numbered(3, {2, 2}), kept(numbered(5, {9, 8}))});
+  const ResumeOffer workers = offer_of({kept(numbered(4)), numbered(3)});
+  EXPECT_EQ(agreed(ServerMode::central, {server, workers, workers}), three("5 at 9 8"));
+  // A server that has begun and knows of no checkpoint must not begin anew.
+  EXPECT_EQ(agreed(ServerMode::central, {never, offer_of({kept(numbered(1))}), never}),
+            three("--resume: no checkpoint is there on all ranks; steps there are on rank 0: none; "
+                  "on rank 1: 1 (kept without the server); on rank 2: none"));
+  EXPECT_EQ(agreed(ServerMode::central, {never, offer_of({numbered(1)}), never}), three("begins"));
 }
 
 /// A rank that is connected to all its peers ends the run, or is lost, while another still waits

@@ -294,7 +294,7 @@ TEST_F(DistResume, SaysWhyItCannotGoOn) {
     }
   };
   refuses(2, 2, {"--seed", "7"}, "--resume: ");
-  refuses(2, 2, {"--sync", "none"}, "--checkpoint-every and --resume go with --sync join");
+  refuses(2, 2, {"--sync", "none"}, "is of another training: it has sync join");
   std::filesystem::remove(checkpoint("run", 4, 1));
   std::filesystem::remove(checkpoint("run", 8, 0));
   refuses(1, 2, {},

@@ -1,0 +1,68 @@
+// How the ranks of a run call for checkpoints and take their parts of them.
+#include "net/exchange/exchange.h"
+
+namespace duplex::net {
+
+/// Every rank passes a new call on to all of its peers, ahead of the gradients and weights that it
+/// sends next. So a rank has heard of it from whoever owns the weights that it trains on then.
+void ParameterExchange::call_checkpoint(const CheckpointCall& call) {
+  if (!calls_.add(call)) return;
+  peers_.for_each([&](Connection& connection) {
+    connection.tell(FrameKind::checkpoint, call.steps, static_cast<std::uint32_t>(call.signal));
+  });
+}
+
+/// As with a call, whoever owns weights that a rank trains on has passed it on before them.
+void ParameterExchange::tell_unwritten(std::uint64_t steps) {
+  if (!calls_.add_unwritten(steps)) return;
+  peers_.for_each([&](Connection& connection) {
+    connection.tell(FrameKind::checkpoint, steps, not_written_mark);
+  });
+}
+
+void ParameterExchange::ask_for_checkpoint(int signal) {
+  Connection* to = peers_.connection(caller());
+  if (to != nullptr) to->tell(FrameKind::checkpoint, 0, static_cast<std::uint32_t>(signal));
+}
+
+void ParameterExchange::order_snapshot(const CheckpointCall& call) {
+  peers_.for_each([&](Connection& connection) {
+    if (!topology_.is_worker(connection.peer()))
+      connection.tell(FrameKind::snapshot, call.steps, static_cast<std::uint32_t>(call.signal));
+  });
+}
+
+void ParameterExchange::mark_checkpoint(const CheckpointCall& call) {
+  peers_.for_each([&](Connection& connection) {
+    if (topology_.is_owner(connection.peer()))
+      connection.tell(FrameKind::snapshot, call.steps, static_cast<std::uint32_t>(call.signal));
+  });
+  if (server_) server_->mark(rank_, call);
+}
+
+void ParameterExchange::hear_checkpoint(const Notice& notice) {
+  if (notice.value == 0) {
+    if (rank_ != caller()) throw ProtocolError("this rank calls for none");
+    calls_.ask(static_cast<int>(notice.number));
+  } else if (notice.number == not_written_mark) {
+    tell_unwritten(notice.value);
+  } else {
+    call_checkpoint({notice.value, static_cast<int>(notice.number)});
+  }
+}
+
+/// The order of the first worker, or a mark of any worker of an asynchronous run.
+void ParameterExchange::take_snapshot(int peer, const CheckpointCall& call) {
+  const bool due = is_async() ? server_ && topology_.is_worker(peer)
+                              : peer == topology_.workers().front() && !is_worker();
+  if (!due || !spec_.snapshot) throw ProtocolError("this rank takes no snapshot for it");
+  if (is_async()) {
+    call_checkpoint(call);  // The call may still be on its way here, from another rank.
+    server_->mark(peer, call);
+  } else {
+    calls_.take(call.steps);
+    spec_.snapshot(call);
+  }
+}
+
+}  // namespace duplex::net

@@ -1,0 +1,41 @@
+// The marks of an asynchronous checkpoint: which workers have taken their parts of it, so that an
+// owner knows when to copy its chunks.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "net/exchange/checkpoint_calls.h"
+
+namespace duplex::net {
+
+/// A worker marks a checkpoint when the gradients of all its steps so far have been applied, and
+/// before its next one. When the last worker has, each chunk has at least the gradients that every
+/// worker had pushed at its mark. Any thread may call it.
+class SnapshotMarks {
+ public:
+  explicit SnapshotMarks(int workers) : workers_(workers) {}
+
+  /// Returns the checkpoints that all workers have marked now, in order. Throws ProtocolError for a
+  /// mark that came already, and where too many are open.
+  std::vector<CheckpointCall> mark(int worker, const CheckpointCall& call);
+  /// The worker pushes no more: its marks are no longer waited for.
+  std::vector<CheckpointCall> end(int worker);
+
+ private:
+  struct Open {
+    int signal = 0;
+    std::set<int> marked;
+  };
+  std::vector<CheckpointCall> take_complete();
+
+  const int workers_;
+  std::mutex mutex_;  ///< Guards all below; no other lock is taken meanwhile.
+  std::map<std::uint64_t, Open> open_;
+  std::uint64_t over_ = 0;  ///< The newest one that was complete.
+  std::set<int> ended_;
+};
+
+}  // namespace duplex::net

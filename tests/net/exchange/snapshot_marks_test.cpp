@@ -1,0 +1,54 @@
+// The marks by which an owner knows when to copy its chunks.
+#include "net/exchange/snapshot_marks.h"
+
+#include <gtest/gtest.h>
+
+#include "net/wire/frame.h"
+
+namespace duplex::net {
+namespace {
+
+std::vector<std::uint64_t> numbers(const std::vector<CheckpointCall>& calls) {
+  std::vector<std::uint64_t> numbers;
+  for (const CheckpointCall& call : calls) numbers.push_back(call.steps);
+  return numbers;
+}
+
+using Numbers = std::vector<std::uint64_t>;
+
+TEST(SnapshotMarks, TheLastMarkCompletesACheckpoint) {
+  SnapshotMarks marks(3);
+  EXPECT_EQ(numbers(marks.mark(2, {1, 0})), Numbers{});
+  EXPECT_EQ(numbers(marks.mark(0, {1, 0})), Numbers{});
+  EXPECT_EQ(numbers(marks.mark(0, {2, 15})), Numbers{});
+  EXPECT_EQ(numbers(marks.mark(1, {1, 0})), Numbers{1});
+  EXPECT_EQ(numbers(marks.mark(1, {2, 15})), Numbers{});
+  const auto second = marks.mark(2, {2, 15});
+  ASSERT_EQ(numbers(second), Numbers{2});
+  EXPECT_EQ(second[0].signal, 15);
+}
+
+TEST(SnapshotMarks, NobodyWaitsForAWorkerThatHasEnded) {
+  SnapshotMarks marks(3);
+  EXPECT_EQ(numbers(marks.end(0)), Numbers{});
+  EXPECT_EQ(numbers(marks.mark(1, {1, 0})), Numbers{});
+  EXPECT_EQ(numbers(marks.mark(1, {2, 0})), Numbers{});
+  EXPECT_EQ(numbers(marks.end(2)), (Numbers{1, 2})) << "in order";
+  EXPECT_EQ(numbers(marks.mark(0, {1, 0})), Numbers{}) << "it may come late";
+  EXPECT_EQ(numbers(marks.mark(0, {3, 0})), Numbers{}) << "worker 1 still trains";
+  EXPECT_EQ(numbers(marks.mark(1, {3, 0})), Numbers{3});
+}
+
+TEST(SnapshotMarks, MarksThatCannotBeAreRefused) {
+  SnapshotMarks marks(2);
+  marks.mark(0, {1, 0});
+  EXPECT_THROW(marks.mark(0, {1, 0}), ProtocolError);
+  marks.mark(1, {1, 0});
+  EXPECT_THROW(marks.mark(1, {1, 0}), ProtocolError);
+  for (std::uint64_t number = 2; number < 2 + CheckpointCalls::most_open; ++number)
+    marks.mark(0, {number, 0});
+  EXPECT_THROW(marks.mark(0, {1000, 0}), ProtocolError);
+}
+
+}  // namespace
+}  // namespace duplex::net

@@ -1,0 +1,237 @@
+#include "tools/dist/async_checkpoints.h"
+
+#include <algorithm>
+#include <csignal>
+#include <numeric>
+#include <utility>
+
+#include "core/error.h"
+#include "tools/checkpoint/stop_signals.h"
+#include "tools/dist/chunk_records.h"
+#include "tools/text/table.h"
+
+namespace duplex::tools {
+
+void AsyncCheckpoints::hook_into(net::ExchangeSpec& exchange) {
+  exchange.snapshot = [this](const net::CheckpointCall& call) { snapshot(call); };
+  exchange.while_serving = [this] { look_at_signals(progress()); };
+  exchange.while_ending = [this] {
+    look_at_signals(steps_);
+    take_part([] {});
+  };
+}
+
+void AsyncCheckpoints::attach(net::ParameterExchange& wire) {
+  RankCheckpoints::attach(wire);
+  steps_ = from_.steps;
+  clock_.made(trains() ? steps_ : progress());
+  if (trains()) remember(steps_);
+}
+
+/// Steps of a worker on the average, as a server that does not train sees it.
+std::uint64_t AsyncCheckpoints::progress() const {
+  return wire_->store().step_of(0) / workers();
+}
+
+/// Passes signals on to the rank that calls for checkpoints; that one calls when a signal asks for
+/// it or one is due, and everybody has taken the one before.
+void AsyncCheckpoints::look_at_signals(std::uint64_t steps) {
+  int stop = StopSignals::stop();
+  bool asked = StopSignals::take_checkpoint_request() || stop != passed_on_;
+  passed_on_ = stop;
+  if (!wire_->calls_for_checkpoints()) {
+    if (asked) wire_->ask_for_checkpoint(stop);
+    return;
+  }
+  if (const auto wanted = wire_->take_asked()) {
+    asked = true;
+    stop = std::max(stop, *wanted);
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    asked_ = asked_ || asked || clock_.due(steps);
+    const bool open = called_ > taken_;
+    if (no_more_ || !asked_ || (open && stop == 0)) return;
+    called_ = std::max(called_, taken_) + 1;
+    no_more_ = stop != 0;
+    asked_ = false;
+    clock_.made(steps);
+  }
+  wire_->call_checkpoint({called_, stop});
+  if (!trains()) wire_->called_for(called_);  // It takes part when the workers have.
+}
+
+bool AsyncCheckpoints::after(std::uint64_t steps, const std::function<void()>& await_weights) {
+  steps_ = steps;
+  remember(steps);
+  look_at_signals(steps);
+  return take_part(await_weights);
+}
+
+/// Takes this worker's part of what was called for, unless its chunks' part of the one before is
+/// still to come. Returns whether the training goes on.
+bool AsyncCheckpoints::take_part(const std::function<void()>& await_weights) {
+  while (!stopped_) {
+    const std::optional<net::CheckpointCall> call = wire_->open_call();
+    if (!call) return true;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!parts_.empty() && call->signal == 0) return true;
+    }
+    await_weights();
+    wire_->called_for(call->steps);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      prune(*call);
+      Part part{steps_, copies_of(added_)};
+      if (owns())
+        parts_[call->steps] = std::move(part);
+      else
+        write(call->steps, part, "");
+    }
+    wire_->mark_checkpoint(*call);
+    if (call->signal != 0) stopped_ = call;
+  }
+  return false;
+}
+
+/// All workers have marked the checkpoint: the chunks are copied.
+void AsyncCheckpoints::snapshot(const net::CheckpointCall& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  prune(call);
+  const auto part = parts_.find(call.steps);
+  write(call.steps, part == parts_.end() ? Part() : part->second, lost_ranks());
+  parts_.erase(parts_.begin(), parts_.upper_bound(call.steps));
+  if (!trains() && call.signal != 0) stopped_ = call;
+}
+
+std::string AsyncCheckpoints::lost_ranks() const {
+  std::string text;
+  for (const int rank : wire_->lost()) text += (text.empty() ? "" : ",") + std::to_string(rank);
+  return text;
+}
+
+/// Waits for the checkpoint before, tells the others if it cannot be written, and removes those
+/// that nobody needs. Whoever takes a checkpoint has written the one before the last, or told that
+/// it could not, ahead of its mark of the last. That does not hold where a signal calls for the
+/// last, which waits for none before.
+void AsyncCheckpoints::prune(const net::CheckpointCall& call) {
+  const std::string error = await_written();
+  if (!error.empty()) {
+    troubles_.add(error);
+    wire_->tell_unwritten(taken_);
+  }
+  if (call.signal == 0) files_.keep_newest(wire_->unwritten());
+}
+
+/// Copies the chunks, and writes them with a worker's part while the training goes on.
+void AsyncCheckpoints::write(std::uint64_t number, const Part& part, const std::string& absent) {
+  std::vector<net::ChunkRecord> records;
+  std::optional<Arrays> arrays = arrays_of(0, part.arrays, &records);
+  CheckpointFiles::Metadata said = metadata();
+  said["run"] = std::to_string(wire_->epoch_ns());
+  if (trains()) said["step"] = std::to_string(part.steps);
+  if (owns()) {
+    said["applied"] = text_of(records);
+    said["staleness"] = text_of(wire_->staleness());
+    said["absent"] = absent;
+  }
+  taken_ = number;
+  start_writing(number, std::move(*arrays), std::move(said));
+}
+
+/// Every rank has heard of all calls by now, ahead of the last weights.
+void AsyncCheckpoints::end() {
+  if (trains()) take_part([] {});
+}
+
+void AsyncCheckpoints::finish(std::uint64_t steps) {
+  if (!wanted()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  prune({});
+  write(taken_ + 1, {steps, copies_of(added_)}, lost_ranks());
+}
+
+// ---- When a run fails.
+
+/// Keeps what keep_weights() needs of this worker's own, for the last two steps.
+void AsyncCheckpoints::remember(std::uint64_t steps) {
+  if (!wanted() || owns()) return;
+  boundaries_[steps] = copies_of(added_);
+  while (boundaries_.size() > 2) boundaries_.erase(boundaries_.begin());
+}
+
+void AsyncCheckpoints::rescue() {
+  if (!wanted() || wire_ == nullptr || (trains() && owns())) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::string error = await_written();
+  if (!error.empty()) spec_.mesh.log(error);
+  try {
+    const bool kept = trains() ? keep_weights() : keep_chunks();
+    const std::string trouble = kept ? await_written() : "";
+    if (!trouble.empty()) spec_.mesh.log(trouble);
+    if (kept && trouble.empty())
+      spec_.mesh.log(trains() ? "keeps the weights that it got last, after its step " +
+                                    grouped(static_cast<std::int64_t>(steps_))
+                              : "keeps the training as it is");
+  } catch (const Error& failed) {
+    spec_.mesh.log(failed.what());
+  }
+}
+
+/// A server that has lost its workers.
+bool AsyncCheckpoints::keep_chunks() {
+  std::vector<net::ChunkRecord> records;
+  const std::optional<Arrays> arrays = arrays_of(0, {}, &records);
+  const std::vector<std::uint64_t> positions = positions_of(records);
+  if (!arrays || !finite(*arrays) ||
+      std::all_of(positions.begin(), positions.end(), [](std::uint64_t at) { return at == 0; }))
+    return false;
+  std::string all;
+  for (const int worker : spec_.mesh.topology.workers())
+    all += (all.empty() ? "" : ",") + std::to_string(worker);
+  write(std::max(called_, taken_) + 1, {}, all);
+  return true;
+}
+
+/// A worker that has lost its server: its gradients up to some step have been answered.
+bool AsyncCheckpoints::keep_weights() {
+  const std::optional<std::uint64_t> answered = wire_->answered_steps();
+  if (!answered || boundaries_.count(*answered) == 0) return false;
+  Arrays arrays;
+  for (std::size_t i = 0; i < map_.chunks(); ++i) {
+    const net::Chunk& chunk = map_[i];
+    const Span& span = host_.spans()[chunk.parameter];
+    const float* from = span.weights + chunk.offset;
+    arrays.push_back({std::string(kept_prefix) + name_of(chunk, span.name),
+                      Shape{static_cast<std::int64_t>(chunk.count)},
+                      [from, &chunk](float* to) { std::copy_n(from, chunk.count, to); },
+                      {}});
+  }
+  if (!finite(arrays)) return false;
+  steps_ = *answered;
+  for (StateArray& array : boundaries_[*answered]) arrays.push_back(array);
+  CheckpointFiles::Metadata said = metadata();
+  said["run"] = std::to_string(wire_->epoch_ns());
+  said["step"] = std::to_string(steps_);
+  said["kept_at"] = std::to_string(wire_->last_weights_ns());
+  said["rescued"] = "yes";
+  start_writing(taken_ + 1, std::move(arrays), std::move(said));
+  return true;
+}
+
+std::string AsyncCheckpoints::extent() const {
+  const auto text = [](std::uint64_t steps) { return grouped(static_cast<std::int64_t>(steps)); };
+  if (trains()) return text(stopped_ ? steps_ : from_.steps) + " steps";
+  std::vector<std::uint64_t> positions = from_.positions;
+  if (stopped_) {
+    std::vector<net::ChunkRecord> records;
+    arrays_of(0, {}, &records);
+    positions = positions_of(records);
+  }
+  return text(std::accumulate(positions.begin(), positions.end(), std::uint64_t{0})) +
+         " steps of its " + std::to_string(workers()) +
+         (workers() == 1 ? " worker" : " workers together");
+}
+
+}  // namespace duplex::tools

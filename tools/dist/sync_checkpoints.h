@@ -1,0 +1,49 @@
+// The checkpoints of a synchronous training: all ranks write their parts after the same steps
+// (docs/decisions/training.md).
+#pragma once
+#include <map>
+
+#include "tools/dist/rank_checkpoints.h"
+
+namespace duplex::tools {
+
+/// Beside its chunks, a worker's part has its running statistics, and with --average its own
+/// optimiser's state.
+class SyncCheckpoints final : public RankCheckpoints {
+ public:
+  /// See RankCheckpoints.
+  SyncCheckpoints(const DistSpec& spec, CheckpointFiles files, HostParameters& host,
+                  Troubles& troubles)
+      : RankCheckpoints(spec, std::move(files), host, troubles) {}
+
+  net::ResumeOffer offer() override;
+  net::ResumePoint go_on_from(const net::ResumePoint& point, net::ExchangeSpec& exchange) override;
+  void hook_into(net::ExchangeSpec& exchange) override;
+  bool after(std::uint64_t steps, const std::function<void()>& await_weights) override;
+  /// Does nothing where this is not the end of a round.
+  void finish(std::uint64_t steps) override;
+  /// Keeps the last whole step.
+  void rescue() override;
+  std::string extent() const override;
+
+ private:
+  bool leads() const;
+  std::uint64_t round() const;
+  std::uint64_t samples(std::uint64_t steps) const;
+  void require_shareable(const Checkpoint& checkpoint) const;
+  void load_from_other_ranks(const Checkpoint& checkpoint, const Arrays& arrays);
+  bool holds_nothing() const override;
+  CheckpointFiles::Metadata metadata(std::uint64_t steps) const;
+  std::uint64_t newest_step() const;
+  void remember(std::uint64_t steps);
+  void snapshot(const net::CheckpointCall& call);
+  void pass_signals_on();
+  void take(std::uint64_t steps);
+
+  std::map<std::uint64_t, Arrays> boundaries_;  ///< Copies of added_ after so many steps.
+  net::ResumePoint from_;                       ///< Where this run began.
+  std::uint64_t taken_ = 0;                     ///< Steps of the last one.
+  int passed_on_ = 0;  ///< The signal that pass_signals_on() has passed on.
+};
+
+}  // namespace duplex::tools
