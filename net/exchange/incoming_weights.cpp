@@ -84,7 +84,7 @@ std::optional<std::uint64_t> IncomingWeights::answered_steps() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::optional<std::uint64_t> answered;
   for (const Incoming& each : incoming_) {
-    const bool misses = each.state != Incoming::here;
+    const bool misses = each.state != Incoming::received;
     if (misses && each.step == first_step_) return std::nullopt;
     const std::uint64_t steps = each.step - (misses ? 1 : 0);
     answered = std::min(answered.value_or(steps), steps);
