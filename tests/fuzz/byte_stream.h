@@ -13,8 +13,8 @@
 
 namespace duplex::fuzz {
 
-/// What it is sent waits in a socket pair's buffer, which takes far more than an input has, and
-/// what it sends is read by nobody.
+/// A stream whose input waits in a socket pair's buffer, which takes far more than an input has,
+/// and whose output nobody reads.
 class ByteStream {
  public:
   explicit ByteStream(const Bytes& bytes) {

@@ -28,8 +28,8 @@ namespace {
 
 constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
-// What all threads hold, in bytes, without what was allocated before it was counted, and the most
-// that they may.
+// The bytes that all threads hold, without those allocated before the counting began, and the most
+// that they may hold.
 std::atomic<std::int64_t> held{0}, most{unlimited};
 
 /// Ends the program if so many more bytes are too many.

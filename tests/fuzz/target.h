@@ -3,8 +3,8 @@
 // `make test` links all with replay.cpp, which gives them the files of tests/fuzz/corpus, whole and
 // damaged.
 //
-// What a reader has to keep: it takes the bytes or throws Error, and nothing else; it takes no more
-// memory than their number allows; it ends.
+// A reader keeps three promises: it takes the bytes or throws Error, and nothing else; it takes no
+// more memory than their number allows; it ends.
 #pragma once
 #include <cstddef>
 #include <cstdint>

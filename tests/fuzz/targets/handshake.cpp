@@ -1,5 +1,5 @@
-// What somebody says who connects to a rank, or whom a rank connects to, before he has proved that
-// he knows the key. The first byte says which.
+// The bytes of a peer that connects to a rank, or that a rank connects to, before it has proved
+// that it knows the key. The first byte says which of the two it is.
 #include "net/rendezvous/handshake.h"
 
 #include "tests/fuzz/byte_stream.h"

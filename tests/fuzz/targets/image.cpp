@@ -1,7 +1,7 @@
 // JPEG and PNG files. A PNG is read as it is, and with the checksums of its chunks set right, which
 // nothing else would pass.
-#include "datasets/decoding/gzip.h"
 #include "datasets/decoding/image.h"
+#include "datasets/decoding/gzip.h"
 #include "tests/fuzz/target.h"
 
 namespace duplex::fuzz {
@@ -39,7 +39,7 @@ void decode(const Bytes& file) {
 
 }  // namespace
 
-void picture(const Bytes& input) {
+void image(const Bytes& input) {
   decode(input);
   if (input.empty() || input[0] != 0x89) return;
   Bytes file = input;
