@@ -13,7 +13,7 @@ int keygen(int argc, const char* const* argv) {
       "that they know it.",
       "duplex keygen"};
   std::string file;
-  app.add_option("file", file, "where to write it; an existing file is never overwritten")
+  app.add_option("FILE", file, "where to write it; an existing file is never overwritten")
       ->required();
   if (const auto done = parse(app, argc, argv)) return *done;
   net::create_key(file);

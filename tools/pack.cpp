@@ -64,16 +64,16 @@ int pack(int argc, const char* const* argv) {
       "of their orientation, without alpha.",
       "duplex pack");
   app.add_option("--datadir", flags.folder,
-                 "The data set: a folder with a folder of JPEG or PNG images for each class, or "
-                 "a folder with IDX files.")
+                 "a folder with a folder of JPEG or PNG images for each class, or a folder with "
+                 "IDX files")
       ->required();
-  app.add_option("--output", flags.output, "The file to write.")->required();
+  app.add_option("--output", flags.output, "the file to write")->required();
   app.add_option("--input", flags.input,
-                 "Width and height to scale to. Default: 224 for images, IDX as it is.")
+                 "width and height to scale to (default: 224 for images, IDX as it is)")
       ->check(between(1, 16384));
-  app.add_flag("--grey", flags.grey, "One channel instead of three.");
-  app.add_flag("--strict", flags.strict, "An image that cannot be read ends the work.");
-  app.add_option("--threads", flags.threads, "Default: one for each core.")
+  app.add_flag("--grey", flags.grey, "one channel instead of three");
+  app.add_flag("--strict", flags.strict, "an image that cannot be read ends the work");
+  app.add_option("--threads", flags.threads, "threads that decode (default: one a core)")
       ->check(between(1, 1024));
   if (const auto done = parse(app, argc, argv)) return *done;
 

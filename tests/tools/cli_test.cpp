@@ -57,6 +57,15 @@ TEST_F(Cli, HelpNamesCommandsAndFlags) {
   EXPECT_EQ(run({}).exit, 2);
 }
 
+TEST_F(Cli, HelpFitsATerminalOf80Columns) {
+  for (const char* command : {"local", "dist", "launch", "transport", "estimate", "simulate",
+                              "report", "compare", "bench", "nets", "pack", "keygen"}) {
+    std::istringstream lines(run({command, "--help"}).out);
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_LE(line.size(), 80U) << command << ": " << line;
+  }
+}
+
 TEST_F(Cli, UsageErrorsEndWithTwo) {
   EXPECT_EQ(run({"trian"}).exit, 2);
   expect_error(run({"local", "--datadir", data_.path()}), 2, {"--net"});

@@ -1,6 +1,7 @@
 #include "tools/flags/command_line.h"
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <iomanip>
 #include <sstream>
@@ -28,13 +29,33 @@ std::string text_of(double value) {
   return text.str();
 }
 
+/// Breaks the lines of a help text that are longer than a terminal is wide; CLI11 does so from
+/// version 2.5 on. An option's text goes on below its beginning.
+std::string wrapped(const std::string& help) {
+  constexpr std::size_t width = 80, column = 30;
+  std::istringstream lines(help);
+  std::string text, line;
+  while (std::getline(lines, line)) {
+    const std::string indent(line.rfind("  ", 0) == 0 ? column : 0, ' ');
+    while (line.size() > width) {
+      const std::size_t space = line.rfind(' ', width);
+      if (space == std::string::npos || space <= indent.size()) break;
+      text += line.substr(0, line.find_last_not_of(' ', space) + 1) + '\n';
+      line = indent + line.substr(space + 1);
+    }
+    text += line + '\n';
+  }
+  return text;
+}
+
 }  // namespace
 
 std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& done) {
-    return app.exit(done);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(wrapped(app.help()).c_str(), stdout);
+    return 0;
   } catch (const CLI::ParseError& error) {
     const std::string name = argv[0];
     throw Error(name + ": " + error.what() + " (see duplex " + name + " --help)", Exit::usage);
