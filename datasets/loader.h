@@ -151,7 +151,7 @@ class BatchLoader {
   std::uint64_t opened_;  ///< Steps below this one have, or had, a slot.
   std::uint64_t next_;    ///< Next step to return; the caller may still use the one before.
   bool stop_ = false;
-  std::exception_ptr failure_;  ///< What ended a thread.
+  std::exception_ptr failure_;  ///< The exception that ended a thread.
   std::map<std::string, std::string> replaced_;
   std::vector<std::thread> threads_;
 };

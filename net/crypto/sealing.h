@@ -31,8 +31,8 @@ class Sealing {
 
   /// Begins the next message.
   void begin();
-  /// Encrypts or decrypts the next piece of it; `to` may be `from`. What is decrypted may not be
-  /// believed before end().
+  /// Encrypts or decrypts the next piece of it; `to` may be `from`. Nobody may
+  /// believe decrypted bytes before opens().
   void update(const void* from, std::size_t size, void* to);
   Tag end();                   ///< Ends a message that was sealed.
   bool opens(const Tag& tag);  ///< Ends a message that was opened; false: it is not the sender's.

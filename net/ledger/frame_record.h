@@ -1,4 +1,4 @@
-// What the ledger knows of one frame.
+// The record of one frame in the ledger: its kind, size and times.
 #pragma once
 #include <cstdint>
 

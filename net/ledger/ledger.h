@@ -84,14 +84,14 @@ class Ledger {
   /// be written.
   void close();
 
-  /// What the file of frames has; once it is closed, whether it is whole, too.
+  /// Says which frames their file has and, once it is closed, whether it is whole.
   FramesKept kept() const;
   /// The frames of weights and gradients of the last steps that were flushed.
   std::vector<TraceEvent> traced() const { return trace_.events(); }
   const CoordinatorTime& coordinator_time() const { return spec_.time; }
   FrameBytes bytes() const;  ///< So far. Any thread may call it once all lanes are there.
-  /// Of what was flushed; its bytes are of all frames. `weight_bytes`: bytes of the whole model's
-  /// weights.
+  /// Sums up what was flushed; only its bytes are of all frames. `weight_bytes`: bytes of the
+  /// whole model's weights.
   TrafficSummary summary(std::uint64_t weight_bytes) const;
   std::size_t held() const;  ///< Bytes of memory that it takes, about, without the trace.
 

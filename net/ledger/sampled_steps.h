@@ -6,7 +6,7 @@
 
 namespace duplex::net {
 
-/// What is asked of the file.
+/// The rule by which frames are chosen for the file.
 struct FrameSample {
   enum class Rule {
     automatic,  ///< Every frame, until the file is long (SampledSteps).
@@ -22,7 +22,7 @@ struct SampledStretch {
   std::uint64_t from = 0, every = 1;
 };
 
-/// What a file has, for people and for programs.
+/// Says which frames a file has, to people and to programs.
 struct FramesKept {
   std::string text;  ///< "all", "none", "every 4th step", "steps 0 to 411, then every 2nd".
   std::vector<SampledStretch> stretches;  ///< In their order.
@@ -35,7 +35,7 @@ struct FramesKept {
 /// The automatic rule keeps every step until the file has `whole_bytes`. Then it keeps every second
 /// one, every fourth after `more_bytes` more, and so on; what is kept then spreads over the whole
 /// run, since a step that a greater power of two divides is kept longer. It keeps nothing behind
-/// `most_bytes`. What of the steps that have begun by then is still to come is written, too: in a
+/// `most_bytes`. Frames of steps that have begun by then are still written when they come: in a
 /// synchronous run the rest of two steps, in an asynchronous one all that slow peers send in the
 /// early steps.
 class SampledSteps {

@@ -13,8 +13,8 @@
 
 namespace duplex::net {
 
-/// What of the frames of an open step is kept is when some frame was on its way. A step is summed
-/// up when nothing of it can come any more:
+/// Of an open step it keeps only the times in which some frame was on its way. A step is summed up
+/// when nothing of it can come any more:
 ///
 /// - A stream is the frames of weights, or of gradients, from or to one peer. It never goes back to
 ///   an earlier round (net/wire/frame.h).

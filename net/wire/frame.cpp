@@ -14,7 +14,7 @@ std::size_t printable_bytes(const std::string& text, std::size_t at) {
   const unsigned first = byte(0), second = byte(1);
   if (first < 0x80) return first >= 0x20 && first != 0x7F ? 1 : 0;
   std::size_t length = 0;
-  unsigned lowest = 0x80;  // Of the second byte: below, there is a shorter form.
+  unsigned lowest = 0x80;  // The second byte's least value; smaller ones have a shorter form.
   if (first >= 0xC2 && first < 0xE0) {
     length = 2;
     if (first == 0xC2) lowest = 0xA0;

@@ -28,7 +28,7 @@ constexpr std::uint64_t frame_bytes(Protection protection, std::uint64_t length)
   return header_bytes + trailer + (length > 0 ? length + trailer : 0);
 }
 
-/// What the user asks for.
+/// The protection that the user asks for.
 struct ProtectionSpec {
   enum class Seal { beyond_loopback, always, never };
 

@@ -6,8 +6,8 @@
 # training that goes on from it must end with the bits of an undisturbed one. Writes the section "Kills" of
 # docs/reliability.md.
 # It needs `make campaigns`, oneDNN (whose primitives are the steps of computing), and about 3 s a run. It may be
-# interrupted: the same command goes on, and more RUNS add to those that are there. What breaks a promise stays in
-# OUT/PART/broken-RUN with all output.
+# interrupted: the same command goes on, and more RUNS add to those that are there. A run that breaks a promise
+# stays in OUT/PART/broken-RUN with all output.
 # Usage: tests/campaigns/kills.sh [RUNS]      default 2200; each cell comes once before one comes twice
 #        tests/campaigns/kills.sh page        writes the section again
 # Environment: SEED   of the order and of the places (default 1)

@@ -12,8 +12,8 @@ namespace duplex::tools::testing {
 
 using Keys = std::map<std::string, std::string>;  ///< Type by key.
 
-/// Lists the keys of a file as the page names them: "data.path", "layers[].name". What the page has
-/// a table of its own for is one key.
+/// Lists the keys of a file as the page names them: "data.path", "layers[].name". A part
+/// that has a table of its own on the page is one key.
 class KeyLister {
  public:
   explicit KeyLister(Keys& keys, std::string prefix = "")

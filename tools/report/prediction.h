@@ -17,8 +17,8 @@ struct Prediction {
   std::optional<double> equation, simulation;  ///< None: averaging has no equation.
 };
 
-/// t_comm is that of a link with the same network, or else as link_comm() has it. Of a parallel run
-/// whose steps were timed; none where nothing says what one machine takes.
+/// Predicts a parallel run whose steps were timed; none where nothing says what one machine takes.
+/// t_comm is that of a link with the same network, or else as link_comm() has it.
 std::optional<Prediction> prediction_of(const RunData& run, const std::vector<RunData>& all,
                                         const std::vector<LinkData>& links);
 

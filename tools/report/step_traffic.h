@@ -11,9 +11,9 @@
 
 namespace duplex::tools::reports {
 
-/// A row a step, in their order: the parts of a step are added up. Of a run that was interrupted,
-/// which is not `complete`, a last line that is not whole is left out. Throws Error as read_rows()
-/// does.
+/// Returns a row for each step, in their order, with the parts of a step added up. Where the run
+/// was interrupted, and so is not `complete`, a last line that is not whole is left out. Throws
+/// Error as read_rows() does.
 std::vector<net::StepTraffic> read_step_traffic(const std::string& path, bool complete);
 
 /// How long frames crossed the wire in each step; a point is the mean of a stretch.

@@ -61,7 +61,7 @@ std::vector<std::vector<std::string>> stragglers_of(const RunData& run) {
   std::stable_sort(
       order.begin(), order.end(),
       [](const StragglerSummary& a, const StragglerSummary& b) { return a.late > b.late; });
-  double steps = 0.0;  // Of one owner: one worker is the last in each.
+  double steps = 0.0;  // Steps at one owner: in each, one worker is the last.
   for (const StragglerSummary& each : order) steps += static_cast<double>(each.steps) / owners;
   steps = std::max(1.0, steps);
   std::vector<std::vector<std::string>> rows;

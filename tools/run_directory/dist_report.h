@@ -20,7 +20,7 @@ std::string traffic_report(const net::TrafficSummary& traffic, int rank);
 std::string staleness_report(const std::vector<net::Store::Staleness>& steps);
 std::vector<StalenessRow> staleness_rows(const std::vector<net::Store::Staleness>& steps);
 
-/// What an owner has counted, for its summary. `workers`: their ranks.
+/// Makes an owner's counts ready for its summary. `workers`: their ranks.
 std::vector<StragglerSummary> straggler_summaries(const std::vector<net::StragglerTime>& times,
                                                   const std::vector<int>& workers);
 

@@ -62,9 +62,9 @@ std::string text_of(const std::vector<Row>& rows) {
   return text;
 }
 
-/// All rows of a file. Of a run that was interrupted, which is not `complete`, a last line that is
-/// not whole is left out. Throws Error, naming the file, where it has other columns, or a line is
-/// no row.
+/// Returns all rows of a file. Where the run was interrupted, and so is not `complete`, a last line
+/// that is not whole is left out. Throws Error, naming the file, where it has other columns, or a
+/// line is no row.
 template <class Row>
 std::vector<Row> read_rows(const std::string& path, bool complete) {
   std::ifstream file(path);

@@ -38,7 +38,7 @@ struct RankMode {
   bool replayed = false;
 };
 
-/// What a rank cost the others at one owner (net/store/straggler_tally.h).
+/// The time that a rank cost the others at one owner (net/store/straggler_tally.h).
 struct StragglerSummary {
   int rank = 0;
   std::uint64_t steps = 0;  ///< Steps in which its gradients were the last to be complete.
@@ -53,7 +53,7 @@ struct RunSummary {
   std::optional<int> workers;
   std::optional<RankMode> mode;
   std::optional<net::TrafficSummary> traffic;  ///< None: local's.
-  std::optional<net::FramesKept> ledger;       ///< What its file has. None: local's, an old one.
+  std::optional<net::FramesKept> ledger;       ///< Frames in its file. None: local's, an old one.
   net::FrameBytes bytes_before;  ///< Those of earlier parts of a training that went on.
   std::optional<std::vector<net::ConnectionBytes>> connections;
   std::optional<std::vector<StragglerSummary>> stragglers;  ///< Only a synchronous owner has it.

@@ -19,7 +19,7 @@ struct TraceFileDetails {
   std::optional<std::string> name;          ///< The name of a rank or a row.
   std::optional<std::uint64_t> sort_index;  ///< The place of a row.
   std::optional<std::uint64_t> step;
-  std::optional<std::string> waits_for;  ///< What a wait was for.
+  std::optional<std::string> waits_for;  ///< The weights that a wait was for.
   std::optional<double> queued_us;       ///< How long a sent frame waited for its turn.
   std::optional<std::uint64_t> bytes;    ///< Bytes of a frame, header included.
   std::optional<int> gradient_of_rank;   ///< Whose gradient the store worked on.

@@ -45,7 +45,7 @@ class Metrics {
   std::vector<double> gradient_, total_, await_, push_, data_;
   std::optional<double> loss_;
   std::uint64_t steps_ = 0;      ///< Steps that were trained, before and now.
-  double seconds_before_ = 0.0;  ///< Of the steps that were trained before.
+  double seconds_before_ = 0.0;  ///< Seconds of those that were trained before.
   bool update_apart_ = true;
 };
 

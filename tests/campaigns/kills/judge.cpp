@@ -24,7 +24,7 @@ using tools::testing::write_text;
 
 constexpr double timeout_s = 2.0;               ///< --timeout of all runs.
 constexpr double promised_s = timeout_s + 5.0;  ///< Within this survivors end or go on.
-constexpr double rest_of_run_s = 5.0;           ///< What a run that goes on may take beyond that.
+constexpr double rest_of_run_s = 5.0;           ///< A run that goes on may take so much longer.
 constexpr double awake_s = timeout_s + 1.0;     ///< A stopped rank goes on after this.
 /// A rank that launch should have ended by itself goes on after this.
 constexpr double late_awake_s = promised_s + 3.0;
@@ -189,7 +189,7 @@ Outcome Judge::run(const Cell& cell, const Place& place, const Undisturbed& expe
       port_taken =
           port_taken || (!member.log.empty() && has(read_text(member.log), "cannot listen on"));
     }
-    // What hangs counts in any case.
+    // A run that hangs counts in any case.
     outcome.counts = !all_ended || (mark && !port_taken && team.longest_gap() < longest_gap_s);
     if (!outcome.counts) return outcome;
     if (!all_ended) {

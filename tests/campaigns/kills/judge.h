@@ -13,7 +13,7 @@ namespace duplex::campaigns {
 
 using Weights = std::map<std::string, std::vector<float>>;
 
-/// What a run of a mode does undisturbed.
+/// A run of a mode that nobody disturbs: its calls, its weights, and who writes checkpoints.
 struct Undisturbed {
   std::array<Calls, ranks> calls;
   Weights weights;

@@ -1,4 +1,4 @@
-// What the campaign of kills may do to a run: modes, roles, phases, signals, and the exact place
+// The choices of the campaign of kills: modes, roles, phases, signals, and the exact place
 // that a phase means.
 #pragma once
 #include <array>
@@ -41,7 +41,7 @@ struct Cell {
 const std::vector<std::string>& phases();
 std::string signal_name(int signal);
 
-/// What an undisturbed run of a rank calls: how often each event is there, and which forward
+/// The calls of one rank in an undisturbed run: how often each event is there, and which forward
 /// primitives belong to tests.
 struct Calls {
   std::map<std::string, std::uint64_t> counts;

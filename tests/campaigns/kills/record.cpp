@@ -72,7 +72,7 @@ std::vector<Row> rows_of(const std::string& path) {
   return rows;
 }
 
-/// What a line of a table counts.
+/// The counts and times of a line of a table.
 struct Sum {
   int runs = 0;
   int broken[other_bits - hung + 1] = {};

@@ -11,7 +11,7 @@
 
 namespace duplex::campaigns {
 
-/// What came of one run. A broken promise is a text that says what was seen; empty: it was kept.
+/// The outcome of one run. A broken promise is a text that says what was seen; empty: it was kept.
 struct Outcome {
   bool counts = false;            ///< The signal was raised, and nothing else disturbed the run.
   std::string hung;               ///< Somebody had to be killed.

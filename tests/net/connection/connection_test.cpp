@@ -350,7 +350,7 @@ TEST(Connection, APeerThatDiesAfterItsGoodbyeIsLost) {
   goodbye.kind = 20;
   send_raw(bench.other, goodbye);
   bench.wait_for(bench.owner.goodbye);
-  bench.other = Socket();  // What comes now is answered by a reset.
+  bench.other = Socket();  // Frames that come now are answered by a reset.
   bench.connection->part("");
   try {
     if (!bench.connection->wait_until_sent(soon())) ADD_FAILURE() << "the sending thread goes on";

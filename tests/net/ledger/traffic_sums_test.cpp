@@ -16,7 +16,7 @@ using testing::Collected;
 using testing::record;
 using testing::traffic_of;
 
-/// What crosses the wire of a rank, by the time at which a frame is through.
+/// The frames that cross the wire of a rank, by the time at which they are through.
 struct Wire {
   std::vector<FrameRecord> records;
   std::vector<Interval> waits;           ///< In the order of their ends.

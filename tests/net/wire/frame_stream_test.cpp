@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Protections, Streams, testing::ValuesIn(all_protections
 TEST_P(Streams, CarryFramesOfEverySizeAndCountTheirBytes) {
   const std::size_t sizes[] = {0, 1, 4, 1000, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 1500000};
   StreamPair streams(GetParam());
-  const Buffer memory = map_memory(1500000);  // What was lent to the kernel is not used again.
+  const Buffer memory = map_memory(1500000);  // Borrowed bytes are not used again.
   auto* const body = static_cast<std::uint8_t*>(memory.data());
   std::iota(body, body + 1500000, std::uint8_t{1});
   std::uint64_t expected = 0;
