@@ -84,7 +84,7 @@ PackHeader read_header(const ReadFile& file) {
 
 struct PackTable {
   Catalogue catalogue;
-  std::vector<std::uint32_t> checksums;  ///< Of the pixels, by sample.
+  std::vector<std::uint32_t> checksums;  ///< Those of the pixels, by sample.
 };
 
 PackTable read_table(const ReadFile& file, const PackHeader& header) {

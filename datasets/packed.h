@@ -4,8 +4,8 @@
 // 4096, the pixels of one sample after the other, then the table: the classes' names, and each
 // sample's label, use, size and checksum in the source, checksum of its pixels, and name. A name is
 // its length (32 bits) and its bytes. The header is written last, and the digest in it is
-// Dataset::digest(), which covers all but the checksums of pixels; the table has a checksum, too. All
-// checksums are CRC32C.
+// Dataset::digest(), which covers all but the checksums of pixels; the table has a checksum, too.
+// All checksums are CRC32C.
 #pragma once
 #include <functional>
 #include <memory>
@@ -34,7 +34,7 @@ class PackedDataset : public Dataset {
         path_(std::move(path)),
         file_(std::move(file)) {}
 
-  std::vector<std::uint32_t> checksums_;  ///< Of the pixels, by sample.
+  std::vector<std::uint32_t> checksums_;  ///< Those of the pixels, by sample.
   std::string path_;
   std::unique_ptr<ReadFile> file_;
 };

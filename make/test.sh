@@ -77,7 +77,7 @@ if [ "${1:-}" = --one ]; then
   results=$2
   log=$(mktemp -p "$results")
   text=$(run_one "$3"; echo "$ok $bad $skip" >"$log.counts")
-  # What two programs say does not mix.
+  # The output of two programs does not mix.
   flock "$results/said" printf '%s\n' "$text"
   exit 0
 fi

@@ -1,4 +1,4 @@
-// How fast this machine seals.
+// Measures how fast this machine seals.
 #pragma once
 
 namespace duplex::net {

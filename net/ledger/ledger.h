@@ -115,7 +115,7 @@ class Ledger {
   SampledSteps sample_;
   TrafficSums sums_;
   TraceWindow trace_;
-  std::vector<FrameRecord> taken_;  ///< Of a lane, while they are booked.
+  std::vector<FrameRecord> taken_;  ///< A lane's, while they are booked.
   std::vector<Wait> waits_;         ///< Waits that flush() has still to add to the sums.
   bool tells_ = false;              ///< The user is still to be told that frames are left out.
   bool broken_ = false;             ///< The file of frames is not whole.

@@ -13,8 +13,8 @@
 
 namespace duplex::net {
 
-/// Of an open step it keeps only the times in which some frame was on its way. A step is summed up
-/// when nothing of it can come any more:
+/// Sums up steps. It keeps of an open one only the times in which some frame was on its way. A step
+/// is summed up when nothing of it can come any more:
 ///
 /// - A stream is the frames of weights, or of gradients, from or to one peer. It never goes back to
 ///   an earlier round (net/wire/frame.h).
@@ -60,7 +60,7 @@ class TrafficSums {
   /// So many waits are kept at most; half of them go when there are more.
   static constexpr std::size_t most_waits = 8192;
 
-  /// When frames were on their way: joined where there are many.
+  /// Times in which frames were on their way: joined where there are many.
   struct Stretches {
     std::vector<Interval> list;
     std::size_t join_at = 4096;

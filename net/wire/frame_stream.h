@@ -70,7 +70,7 @@ class FrameStream {
   Protection protection_ = Protection::none;
   std::unique_ptr<Sealing> seals_;    ///< Used by the thread that writes.
   std::unique_ptr<Sealing> opens_;    ///< Used by the thread that reads.
-  std::vector<std::uint8_t> sealed_;  ///< What is written next; used by the thread that writes.
+  std::vector<std::uint8_t> sealed_;  ///< Bytes written next; used by the thread that writes.
 };
 
 }  // namespace duplex::net

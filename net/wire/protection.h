@@ -1,4 +1,4 @@
-// How the frames of a connection are protected on the wire (docs/security.md).
+// The ways to protect a connection's frames on the wire (docs/security.md).
 #pragma once
 #include <cstddef>
 #include <cstdint>

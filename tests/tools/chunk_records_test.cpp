@@ -1,4 +1,4 @@
-// What a checkpoint of an asynchronous run says of its chunks.
+// The records of chunks in a checkpoint of an asynchronous run.
 #include "tools/dist/chunk_records.h"
 
 #include <gtest/gtest.h>

@@ -99,7 +99,7 @@ std::vector<CheckpointFiles::File> CheckpointFiles::files(std::uint64_t steps) c
   return found;
 }
 
-/// Whether a file is this rank's to remove: its own, or that of a rank which is no more.
+/// Returns whether a file is this rank's to remove: its own, or that of a rank which is no more.
 bool CheckpointFiles::keeps(int rank) const {
   return rank == rank_ || (rank >= ranks_ && rank % ranks_ == rank_);
 }

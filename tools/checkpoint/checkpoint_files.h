@@ -24,7 +24,7 @@ struct Checkpoint {
   std::vector<std::string> paths;
   bool rescued = false;  ///< It was written when the run had failed, not on all ranks perhaps.
 
-  Metadata metadata;  ///< Of the file of the first path.
+  Metadata metadata;  ///< That of the file of the first path.
 
   const std::string& path() const { return paths.front(); }
 };

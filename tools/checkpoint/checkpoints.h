@@ -1,4 +1,5 @@
-// When checkpoints of a training are due, and the checkpoints of a training on one machine.
+// Says when checkpoints of a training are due, and keeps the checkpoints of a training on one
+// machine.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -7,7 +7,7 @@
 
 namespace duplex::tools {
 
-/// How processes that ran together have ended.
+/// Says how processes that ran together have ended.
 struct TogetherResult {
   int code = 0;       ///< The first exit code that is not 0; after SIGINT 130, after SIGTERM 143.
   bool lost = false;  ///< They failed since one was killed, lost, or timed out, and for no reason

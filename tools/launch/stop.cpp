@@ -48,8 +48,8 @@ ProcessStat stat_of(pid_t process) {
   return stat;
 }
 
-/// When a process was started. Empty if it is gone, or has ended and its parent has not yet asked
-/// for its exit code.
+/// Returns when a process was started. Empty if it is gone, or has ended and its parent has not yet
+/// asked for its exit code.
 std::string start_of(pid_t process) {
   const ProcessStat stat = stat_of(process);
   return stat.state == "Z" || stat.state == "X" ? "" : stat.started;

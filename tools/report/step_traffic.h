@@ -16,7 +16,7 @@ namespace duplex::tools::reports {
 /// Error as read_rows() does.
 std::vector<net::StepTraffic> read_step_traffic(const std::string& path, bool complete);
 
-/// How long frames crossed the wire in each step; a point is the mean of a stretch.
+/// Draws how long frames crossed the wire in each step; a point is the mean of a stretch.
 LineChart traffic_chart(const std::vector<net::StepTraffic>& steps);
 
 /// Says which ranks' ledgers do not have every frame, and what they have; "" where all have.

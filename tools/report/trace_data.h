@@ -11,7 +11,7 @@ namespace duplex::tools::reports {
 struct TraceSpan {
   int rank = 0, row = 0;
   std::string name, category;
-  std::string waits_for;  ///< What a wait was for; empty for other events.
+  std::string waits_for;  ///< The weights that a wait was for; empty for other events.
   std::int64_t step = 0;
   double begin = 0.0, takes = 0.0;  ///< Microseconds.
 };

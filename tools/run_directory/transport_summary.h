@@ -23,7 +23,7 @@ struct TransportSummary {
   DirectionTimes link;               ///< As many bytes as one stream.
   double comm = 0.0;                 ///< The slower of times.down and times.up.
   std::optional<double> owner_rate;  ///< Bytes of gradients a second that an owner adds.
-  std::string protection;            ///< Of the frames; "": plain.
+  std::string protection;            ///< Frames had it; "": plain.
   /// Bytes a second that all processors together seal or open; none: the frames were not sealed.
   std::optional<double> seal_rate;
 };

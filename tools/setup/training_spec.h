@@ -19,7 +19,7 @@ struct TrainingSpec {
   std::int64_t batch = 32;               ///< Images.
   std::optional<std::uint64_t> epochs;   ///< None: `batches` alone say how long.
   std::optional<std::uint64_t> batches;  ///< With `epochs`, whichever ends first; none: no limit.
-  std::uint64_t seed = 1;                ///< Of weights, shuffling, dropout, mirroring.
+  std::uint64_t seed = 1;                ///< Decides weights, shuffling, dropout, mirroring.
   bool mirror = false;                   ///< Half of the images are mirrored.
 
   std::string datadir;

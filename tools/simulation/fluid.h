@@ -35,7 +35,7 @@ class Fluid {
   /// Computes new rates, if flows have begun or stopped since the last time.
   void share(double now);
 
-  /// When the next flow ends what it carries; infinity: none does. Call it after share().
+  /// Returns when the next flow ends what it carries; infinity: none does. Call it after share().
   double next_end() const;
   /// Takes the flow that next_end() is about; it keeps its rate until carry() or stop().
   Index take_ended();

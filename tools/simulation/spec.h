@@ -82,11 +82,12 @@ struct StepTimes {
 
 struct Outcome {
   std::vector<std::vector<StepTimes>> steps;  ///< By worker; those of a lost one as far as it came.
-  /// When the last gradient was applied, which is the time that (4.4) to (4.21) give.
+  /// The moment at which the last gradient was applied, which is the time that (4.4) to (4.21)
+  /// give.
   double trained = 0.0;
   double ended = 0.0;  ///< When every worker had its last weights.
   std::vector<int> lost;
-  /// Why the run ended early, if it did.
+  /// The reason why the run ended early, if it did.
   std::optional<std::string> failure;
   std::vector<net::Store::Staleness> staleness;  ///< In asynchronous runs: by worker, then step.
   /// In synchronous runs: for whom owners waited, by the owner's rank; empty where nothing of it is

@@ -43,7 +43,7 @@ class Wire {
   void turn_came(int owner, int worker);
   void lose(int rank);
 
-  /// When the next frame has left or arrives.
+  /// Returns when the next frame has left or arrives.
   double next() const;
   /// Handles that frame; next() is now.
   void step();

@@ -16,7 +16,7 @@
 
 namespace duplex::tools {
 
-/// When a step ran, by clock_ns(), and how long the exchange took of it.
+/// The times of a step, by clock_ns(), and how long the exchange took of it.
 struct StepClock {
   std::int64_t begin = 0, end = 0;
   ExchangeTimes exchange;

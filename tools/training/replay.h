@@ -36,7 +36,7 @@ class Replay final : public Computation {
   LayerTimes times_;
   LayerObserver observer_;
   std::vector<std::vector<std::size_t>> parameters_;  ///< By layer: its trained parameters.
-  /// When the last layer ended by the profile, as clock_ns() tells it.
+  /// The time at which the last layer ended by the profile, as clock_ns() tells it.
   std::int64_t deadline_ = 0;
   std::int64_t returned_ = 0;  ///< When forward() returned; time after that was spent elsewhere.
 };

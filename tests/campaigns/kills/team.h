@@ -21,7 +21,7 @@ struct Member {
   bool orphan = false;     ///< It was the launcher's.
 };
 
-/// When the signal was raised, and in which process.
+/// The moment at which the signal was raised, and the process.
 struct Mark {
   std::int64_t time = 0;
   int pid = -1;
