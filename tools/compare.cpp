@@ -133,12 +133,11 @@ int compare(int argc, const char* const* argv) {
     if (run.accuracy && run.accuracy->not_finite > 0)
       std::printf("%s: %s\n", run.name.c_str(), not_finite_text(*run.accuracy).c_str());
   std::puts(
-      "t_grad: seconds for a batch's gradient on one worker. t_comm: for one transfer of all "
-      "weights,\nas the first worker timed it.\n"
+      "t_grad: seconds for a batch's gradient on one worker.\n"
+      "t_comm: for one transfer of all weights, as the first worker timed it.\n"
       "MB: what one worker sends and receives in a step.\n"
-      "S: speedup over the first run (4.23), predicted by (4.11) for a synchronous central "
-      "server,\n"
-      "(4.12) distributed, (4.20) and (4.21) asynchronous.");
+      "S: speedup over the first run (4.23), predicted by (4.11) for a synchronous\n"
+      "central server, (4.12) distributed, (4.20) and (4.21) asynchronous.");
   return 0;
 }
 
