@@ -6,7 +6,7 @@
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
 #include "tools/report/run_page.h"
-#include "tools/report/thesis_page.h"
+#include "tools/report/thesis/thesis_page.h"
 
 namespace duplex::tools {
 

@@ -12,8 +12,8 @@
 #include "tools/report/page.h"
 #include "tools/report/run_data.h"
 #include "tools/report/sequence.h"
-#include "tools/report/statements.h"
-#include "tools/report/thesis_data.h"
+#include "tools/report/thesis/statements.h"
+#include "tools/report/thesis/thesis_data.h"
 
 namespace duplex::tools::reports {
 namespace {

@@ -163,10 +163,12 @@ class Launch {
                    child.code(), goes_on ? "; the others may go on without it" : "");
     // A rank that says why it failed (1, 2) would fail again.
     refused_ = refused_ || child.code() == 1 || child.code() == 2;
-    if (code_ == 0) {
-      code_ = child.code();
-      asked_ = code_ == 128 + SIGINT || code_ == 128 + SIGTERM;
-    }
+    // Somebody else has ended this rank, as `launch stop` does. Another rank that lost it may have
+    // been noticed first, where both ended at once.
+    const bool asked =
+        !signalled_ && (child.code() == 128 + SIGINT || child.code() == 128 + SIGTERM);
+    if (code_ == 0 || (asked && !asked_ && !refused_)) code_ = child.code();
+    asked_ = asked_ || asked;
     if (!goes_on && deadline_ == 0) end_others(grace_seconds);  // Otherwise they are being ended.
   }
 
@@ -192,6 +194,7 @@ class Launch {
         if (child->cannot_obey()) child->signal(SIGKILL);
     if (clock_ns() < deadline_) return;
     for (const auto& child : children_) child->signal(next_signal_);
+    signalled_ = true;
     next_signal_ = next_signal_ == SIGTERM ? SIGKILL : 0;
     deadline_ = clock_ns() + static_cast<std::int64_t>(obey_seconds * 1e9);
   }
@@ -214,8 +217,9 @@ class Launch {
   const std::function<bool(std::size_t number)>& needed_;
   std::vector<std::unique_ptr<Child>> children_;
   int code_ = 0;
-  bool asked_ = false;    ///< Somebody has asked a rank to end, by a signal.
-  bool refused_ = false;  ///< A rank has failed for a reason of its own.
+  bool asked_ = false;      ///< Somebody else has asked a rank to end, by a signal.
+  bool signalled_ = false;  ///< The ranks have been told to end by this launch itself.
+  bool refused_ = false;    ///< A rank has failed for a reason of its own.
   std::int64_t deadline_ = 0;
   int next_signal_ = 0;
 };

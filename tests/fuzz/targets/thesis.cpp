@@ -1,7 +1,7 @@
 // The files of `make thesis`, as report reads them: the recorded ones, of which the input replaces
 // one.
 #include "tests/fuzz/memory_file.h"
-#include "tools/report/thesis_data.h"
+#include "tools/report/thesis/thesis_data.h"
 
 namespace duplex::fuzz {
 

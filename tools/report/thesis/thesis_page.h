@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "tools/report/thesis_data.h"
+#include "tools/report/thesis/thesis_data.h"
 
 namespace duplex::tools::reports {
 

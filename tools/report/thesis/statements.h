@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/report/thesis_data.h"
+#include "tools/report/thesis/thesis_data.h"
 
 namespace duplex::tools::reports {
 

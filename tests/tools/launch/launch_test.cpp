@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/tools/training_runs.h"
+#include "tools/launch/children.h"
 
 namespace duplex::tools::testing {
 namespace {
@@ -166,6 +167,24 @@ TEST_F(Launch, CtrlCAndStopEndAllRanks) {
   EXPECT_EQ(stop.exit, 0) << stop.err;
   EXPECT_EQ(stop.out, "launch: stopped 2 ranks on 127.0.0.1\n");
   EXPECT_EQ(stopped.wait().exit, 128 + SIGTERM);
+}
+
+/// A rank that loses another to `launch stop` may end, and be noticed, first.
+TEST(RunTogether, SomebodyWhoEndsARankIsToldFromALostPeer) {
+  const auto ended = [](const std::vector<std::string>& scripts) {
+    std::vector<std::vector<std::string>> commands;
+    for (const std::string& script : scripts) commands.push_back({"sh", "-c", script});
+    return run_together(commands, [](std::size_t) { return true; });
+  };
+  const TogetherResult stopped = ended({"exit 3", "sleep 0.2; kill -TERM $$"});
+  EXPECT_EQ(stopped.code, 128 + SIGTERM);
+  EXPECT_FALSE(stopped.lost);
+  const TogetherResult killed = ended({"exit 3", "sleep 0.2; kill -KILL $$"});
+  EXPECT_EQ(killed.code, 3);
+  EXPECT_TRUE(killed.lost);
+  const TogetherResult refused = ended({"exit 1", "sleep 0.2; kill -TERM $$"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_FALSE(refused.lost);
 }
 
 TEST_F(Launch, StopEndsARankThatWaitsForItsPeersAndHasARelativeNodefile) {

@@ -1,4 +1,4 @@
-#include "tools/report/statements.h"
+#include "tools/report/thesis/statements.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "tools/report/thesis_data.h"
+#include "tools/report/thesis/thesis_data.h"
 
 #include <algorithm>
 #include <cmath>

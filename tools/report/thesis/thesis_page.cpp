@@ -1,4 +1,4 @@
-#include "tools/report/thesis_page.h"
+#include "tools/report/thesis/thesis_page.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "tools/report/chart.h"
 #include "tools/report/page.h"
 #include "tools/report/sequence.h"
-#include "tools/report/statements.h"
+#include "tools/report/thesis/statements.h"
 #include "tools/run_directory/run_files.h"
 #include "tools/text/layer_table.h"
 #include "tools/text/quartiles.h"
