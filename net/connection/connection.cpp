@@ -146,12 +146,17 @@ void Connection::send_loop() {
     }
   } catch (const NetworkError& error) {
     // When the connection breaks, the receiving thread notices it too, and may still read the
-    // peer's reason in what came before; so it is left to that thread to report it. After the
-    // peer's goodbye, which ends that thread, wait_until_sent() throws it. That the peer takes
-    // nothing for too long is noticed by this thread alone, so this thread reports it.
-    if (error.code == Exit::timed_out) owner_.failed(link_.rank, std::current_exception());
-    const std::lock_guard<std::mutex> lock(mutex_);
-    broken_ = std::current_exception();
+    // peer's reason in what came before; so it is left to that thread to report it. That the peer
+    // takes nothing for too long is noticed by this thread alone, so this thread reports it, and so
+    // it does after the peer's goodbye, which ends that thread.
+    bool parted = false;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      broken_ = std::current_exception();
+      parted = parted_;
+    }
+    if (error.code == Exit::timed_out || parted)
+      owner_.failed(link_.rank, std::current_exception());
   } catch (...) {
     owner_.failed(link_.rank, std::current_exception());
   }
@@ -204,6 +209,13 @@ void Connection::receive_loop() {
     owner_.failed(link_.rank, std::current_exception());
   }
   if (more) link_.stream.socket().drain(Clock::now() + timeout_);
+  std::exception_ptr broken;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    parted_ = !more;
+    if (parted_) broken = broken_;
+  }
+  if (broken) owner_.failed(link_.rank, broken);
   const std::lock_guard<std::mutex> lock(mutex_);
   receiving_ = false;
   changed_.notify_all();
@@ -280,13 +292,19 @@ void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_
       if (!queue_.grant_gradients()) throw ProtocolError("it was not asked for");
       break;
     case FrameKind::report:
-      report_.append(payload.begin(), payload.end());
-      if (header.step > report_limit || report_.size() + header.step > report_limit)
+      if (header.step > report_limit ||
+          report_.size() + payload.size() + header.step > report_limit)
         throw ProtocolError("it has more than " + std::to_string(report_limit) + " bytes");
+      if (report_left_ != 0 && report_left_ != payload.size() + header.step)
+        throw ProtocolError("it has not as many bytes as its first part said");
+      if (payload.empty()) throw ProtocolError("it has no bytes");
+      report_.append(payload.begin(), payload.end());
+      report_left_ = header.step;
       if (header.step == 0)
         owner_.notice(link_.rank, {FrameKind::report, 0, 0, std::exchange(report_, {})});
       break;
     case FrameKind::goodbye:
+      if (report_left_ != 0) throw ProtocolError("its report has not come to an end");
       link_.stream.socket()
           .acknowledge();  // The peer waits for this acknowledgement to check its counters.
       owner_.notice(link_.rank, {header.kind, 0, 0, {}});

@@ -64,7 +64,8 @@ class ConnectionHandler {
   /// Returns the number that heartbeats tell (Progress::count), and when the peer got on last.
   virtual std::uint64_t progress() const { return 0; }
   virtual Deadline progressed(int /*peer*/) const { return {}; }
-  /// The connection has failed and is of no more use. Each thread calls it at most once.
+  /// The connection has failed and is of no more use. Each thread calls it at most once, and after
+  /// the peer's goodbye, too.
   virtual void failed(int peer, std::exception_ptr cause) = 0;
 };
 
@@ -167,13 +168,15 @@ class Connection {
   std::atomic<std::uint64_t> pace_{0};  ///< Bytes a second, by keep_pace(); 0: no limit.
 
   SendQueue queue_;
-  std::string report_;         ///< The peer's report so far; the receiving thread uses it.
+  std::string report_;             ///< The peer's report so far; the receiving thread uses it.
+  std::uint64_t report_left_ = 0;  ///< Bytes of it that are still to come; likewise.
   std::vector<float> filled_;  ///< Payload of a frame queued without; the sending thread uses it.
 
   std::mutex mutex_;  ///< Guards all below but the threads; any thread takes it, and holds no other
                       ///< lock.
   std::condition_variable changed_;
   bool sending_ = false, receiving_ = false;
+  bool parted_ = false;        ///< The peer's goodbye has ended the receiving thread.
   std::exception_ptr broken_;  ///< What ended the sending thread, if the network did.
   std::thread sender_, receiver_;
 };

@@ -9,6 +9,31 @@ std::deque<QueuedSemaphore::Place>::iterator QueuedSemaphore::place_of(int who) 
                       [who](const Place& place) { return place.who == who; });
 }
 
+std::deque<QueuedSemaphore::Place>::const_iterator QueuedSemaphore::place_of(int who) const {
+  return std::find_if(queue_.begin(), queue_.end(),
+                      [who](const Place& place) { return place.who == who; });
+}
+
+bool QueuedSemaphore::has_place(int who) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return place_of(who) != queue_.end();
+}
+
+bool QueuedSemaphore::waits(int who) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto place = place_of(who);
+  return place != queue_.end() && place->waits && who != holder_;
+}
+
+std::optional<int> QueuedSemaphore::awaited() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const bool others = std::any_of(queue_.begin(), queue_.end(), [this](const Place& place) {
+    return place.waits && place.who != holder_;
+  });
+  if (holder_ == nobody || !others) return std::nullopt;
+  return holder_;
+}
+
 bool QueuedSemaphore::ask(int who) {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto place = place_of(who);

@@ -3,6 +3,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 
 namespace duplex::net {
 
@@ -27,6 +28,12 @@ class QueuedSemaphore {
   /// Gives up the turn and the place of `who`, if it has them.
   void leave(int who);
 
+  /// Returns whether `who` has a place, and whether it waits there for its turn.
+  bool has_place(int who) const;
+  bool waits(int who) const;
+  /// The one who has the turn, if another waits for it.
+  std::optional<int> awaited() const;
+
  private:
   struct Place {
     int who;
@@ -34,11 +41,12 @@ class QueuedSemaphore {
   };
   static constexpr int nobody = -1;
   std::deque<Place>::iterator place_of(int who);
+  std::deque<Place>::const_iterator place_of(int who) const;
   void grant_next(std::unique_lock<std::mutex> lock);
 
   const Callback granted_, wanted_;
   /// Guards all below. The threads of all connections take it, and take no other lock meanwhile.
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   int holder_ = nobody;
   std::deque<Place> queue_;  ///< All who have a place, with the holder.
 };

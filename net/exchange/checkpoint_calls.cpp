@@ -1,10 +1,18 @@
 #include "net/exchange/checkpoint_calls.h"
 
 #include <algorithm>
+#include <csignal>
+#include <string>
 
 #include "net/wire/frame.h"
 
 namespace duplex::net {
+
+int ending_signal(std::uint32_t number) {
+  if (number != 0 && number != SIGINT && number != SIGTERM)
+    throw ProtocolError("signal " + std::to_string(number) + " ends no training");
+  return static_cast<int>(number);
+}
 
 bool CheckpointCalls::add(const CheckpointCall& call) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -17,6 +25,11 @@ bool CheckpointCalls::add(const CheckpointCall& call) {
   }
   if (open_.size() > most_open) throw ProtocolError("too many checkpoints were called for");
   return true;
+}
+
+bool CheckpointCalls::knows(std::uint64_t steps) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return steps <= over_ || open_.count(steps) != 0;
 }
 
 std::optional<CheckpointCall> CheckpointCalls::take(std::uint64_t steps) {

@@ -19,6 +19,9 @@ struct CheckpointCall {
 /// In place of a signal, a `checkpoint` frame has this where a rank could not write its part.
 constexpr std::uint32_t not_written_mark = 256;
 
+/// The signal of a frame of these, or 0. Throws ProtocolError for one that ends no training.
+int ending_signal(std::uint32_t number);
+
 /// Any thread may call it.
 class CheckpointCalls {
  public:
@@ -28,6 +31,8 @@ class CheckpointCalls {
   /// Notes a call. Returns whether it is new, so that the other ranks must hear of it; one for
   /// steps that are over is the echo of an old one. Throws ProtocolError where too many are open.
   bool add(const CheckpointCall& call);
+  /// Returns whether there has been such a call.
+  bool knows(std::uint64_t steps);
   /// Takes the call for a checkpoint after so many steps, which are over now.
   std::optional<CheckpointCall> take(std::uint64_t steps);
   /// The oldest call that has not been taken.

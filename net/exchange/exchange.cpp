@@ -86,6 +86,7 @@ void ParameterExchange::connect(Link link) {
 void ParameterExchange::start() {
   if (server_) server_->start();
   flow_.start();
+  if (spec_.ready) spec_.ready(*this);
   peers_.for_each([](Connection& connection) { connection.start(); });
 }
 
@@ -133,6 +134,7 @@ void ParameterExchange::await(std::size_t p) {
       fail(trouble);
       continue;
     }
+    mind_turns();
     name_stragglers();
     name_owner(p, Clock::now() - begin);
     if (ending_ && spec_.while_ending) spec_.while_ending();
@@ -235,58 +237,15 @@ void ParameterExchange::sent(const Outgoing& frame) {
     store_->sent(frame.chunk);
 }
 
-void ParameterExchange::notice(int peer, Notice notice) {
-  const auto refuse_unless = [&](bool due, const char* why) {
-    if (!due) throw ProtocolError(why);
-  };
-  switch (notice.kind) {
-    case FrameKind::heartbeat:
-      if (progress_.heard(peer, notice.value) && !is_worker()) progress_.made();
-      break;
-    case FrameKind::report:
-      refuse_unless(rank_ == topology_.coordinator(), "this rank takes no reports");
-      peers_.keep_report(peer, std::move(notice.text));
-      break;
-    case FrameKind::goodbye:
-      peers_.part(peer);
-      break;
-    case FrameKind::done:
-      refuse_unless(is_async() && server_ && topology_.is_worker(peer), "it ends no training here");
-      server_->done(peer, false);
-      break;
-    case FrameKind::ask:
-      refuse_unless(server_ && server_->ask_turn(peer), "it may ask for no turn now");
-      break;
-    case FrameKind::release:
-      refuse_unless(server_ && server_->release_turn(peer),
-                    "it never had the turn that it gives back");
-      break;
-    case FrameKind::checkpoint:
-      hear_checkpoint(notice);
-      break;
-    case FrameKind::snapshot:
-      take_snapshot(peer, {notice.value, static_cast<int>(notice.number)});
-      break;
-    case FrameKind::window:
-      flow_.hear_window(peer, notice.value);
-      break;
-    case FrameKind::pace:
-      flow_.hear_pace(peer, notice.value);
-      break;
-    default:
-      throw ProtocolError("it belongs to no run");
-  }
-}
-
 void ParameterExchange::weights_turn(int peer, SendOrder::TurnRequest what) {
   if (server_) server_->weights_turn(peer, what);
 }
 
 void ParameterExchange::failed(int peer, std::exception_ptr cause) {
-  if (is_async() && !is_worker())
-    lose(peer, cause);
-  else
+  if (!is_async() || is_worker())
     fail(cause);
+  else if (!peers_.parted(peer))  // finish() tells of one that has said goodbye.
+    lose(peer, cause);
 }
 
 // ---- Early ends of a run.
@@ -302,15 +261,29 @@ void ParameterExchange::fail(const std::exception_ptr& cause) {
 
 /// A worker of an asynchronous central server is lost: the others go on, if there are any.
 void ParameterExchange::lose(int peer, const std::exception_ptr& cause) {
-  if (!peers_.lose(peer)) return;
-  if (peers_.all_lost().size() == topology_.workers().size()) {
-    fail(cause);
-    return;
+  switch (peers_.lose(peer, topology_.workers().size())) {
+    case Peers::Loss::none:
+      return;
+    case Peers::Loss::nobody_left:
+      fail(cause);
+      return;
+    case Peers::Loss::goes_on:
+      break;
   }
   if (spec_.log)
     spec_.log("going on without " + peers_.name_of(peer) + ": " + reason_of(cause).text);
   peers_.connection(peer)->drop();
   server_->done(peer, true);
+}
+
+/// Gives up the worker that keeps its turn to send gradients though it has none.
+void ParameterExchange::mind_turns() {
+  const std::optional<int> idle = server_ ? server_->idle_with_turn() : std::nullopt;
+  if (!idle) return;
+  failed(*idle, std::make_exception_ptr(Error(
+                    peers_.name_of(*idle) + " has had the turn to send gradients for " +
+                        seconds_text(spec_.timeout) + " and sent none, while others wait for it",
+                    Exit::timed_out)));
 }
 
 /// Names the workers whose gradients this owner has waited for longest.

@@ -172,8 +172,9 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   void copy_payload(int peer, const Outgoing& frame, float* to) override;
   void sent(const Outgoing& frame) override;
   void notice(int peer, Notice notice) override;
-  void hear_checkpoint(const Notice& notice);
-  void take_snapshot(int peer, const CheckpointCall& call);
+  void hear_checkpoint(int peer, std::uint64_t steps, std::uint32_t number);
+  void hear_snapshot(int peer, const CheckpointCall& call);
+  void hear_goodbye(int peer);
   void weights_turn(int peer, SendOrder::TurnRequest what) override;
   std::uint64_t progress() const override { return progress_.count(); }
   Deadline progressed(int peer) const override { return progress_.last(peer); }
@@ -185,6 +186,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   void fail(const std::exception_ptr& cause);
   std::exception_ptr trouble_with(std::size_t parameter, bool overdue,
                                   std::chrono::milliseconds allowed) const;
+  void mind_turns();
   void name_stragglers();
   void name_owner(std::size_t parameter, Clock::duration waited);
   void note(TraceEvent::Kind kind, std::uint32_t parameter, std::uint32_t chunk, std::int64_t from,

@@ -40,29 +40,39 @@ void ParameterExchange::mark_checkpoint(const CheckpointCall& call) {
   if (server_) server_->mark(rank_, call);
 }
 
-void ParameterExchange::hear_checkpoint(const Notice& notice) {
-  if (notice.value == 0) {
-    if (rank_ != caller()) throw ProtocolError("this rank calls for none");
-    calls_.ask(static_cast<int>(notice.number));
-  } else if (notice.number == not_written_mark) {
-    tell_unwritten(notice.value);
+void ParameterExchange::hear_checkpoint(int peer, std::uint64_t steps, std::uint32_t number) {
+  if (steps % spec_.round != 0) throw ProtocolError("no round of steps ends there");
+  if (steps == 0) {
+    // Each worker of a synchronous run calls for its own.
+    if (rank_ != caller() || (!is_async() && topology_.is_worker(peer)))
+      throw ProtocolError("this rank calls for none for it");
+    calls_.ask(ending_signal(number));
+  } else if (number == not_written_mark) {
+    tell_unwritten(steps);
   } else {
-    call_checkpoint({notice.value, static_cast<int>(notice.number)});
+    call_checkpoint({steps, ending_signal(number)});
   }
 }
 
-/// The order of the first worker, or a mark of any worker of an asynchronous run.
-void ParameterExchange::take_snapshot(int peer, const CheckpointCall& call) {
+/// The order of the first worker, or a mark of any worker of an asynchronous run. The worker has
+/// pushed no gradient since; so no chunk of a synchronous run changes before this returns.
+void ParameterExchange::hear_snapshot(int peer, const CheckpointCall& call) {
   const bool due = is_async() ? server_ && topology_.is_worker(peer)
                               : peer == topology_.workers().front() && !is_worker();
   if (!due || !spec_.snapshot) throw ProtocolError("this rank takes no snapshot for it");
   if (is_async()) {
+    if (rank_ == caller() && !calls_.knows(call.steps))
+      throw ProtocolError("this rank has not called for that checkpoint");
+    server_->require_answered(peer);
     call_checkpoint(call);  // The call may still be on its way here, from another rank.
     server_->mark(peer, call);
-  } else {
-    calls_.take(call.steps);
-    spec_.snapshot(call);
+    return;
   }
+  const std::uint64_t step = call.steps / spec_.round;
+  if (call.steps % spec_.round != 0 || step <= spec_.first_step || !server_->rests_at(step, peer))
+    throw ProtocolError("not all chunks are of " + std::to_string(call.steps) + " steps");
+  calls_.take(call.steps);
+  spec_.snapshot(call);
 }
 
 }  // namespace duplex::net

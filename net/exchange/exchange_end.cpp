@@ -83,6 +83,7 @@ void ParameterExchange::wait_for_goodbyes() {
       fail(trouble);
     else
       ledger_.flush();
+    if (!trouble) mind_turns();
     if (!trouble) name_stragglers();
     if (!is_worker() && spec_.while_serving) spec_.while_serving();
   }

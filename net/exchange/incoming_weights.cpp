@@ -60,8 +60,16 @@ bool IncomingWeights::complete(std::size_t parameter) const {
 
 bool IncomingWeights::wait(std::size_t parameter, std::chrono::milliseconds at_most) {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait_for(lock, at_most, [&] { return stopped_ || remaining_[parameter] == 0; });
+  changed_.wait_for(lock, at_most,
+                    [&] { return woken_ || stopped_ || remaining_[parameter] == 0; });
+  woken_ = false;
   return remaining_[parameter] == 0;
+}
+
+void IncomingWeights::wake() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  woken_ = true;
+  changed_.notify_all();
 }
 
 void IncomingWeights::stop() {

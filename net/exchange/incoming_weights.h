@@ -38,9 +38,11 @@ class IncomingWeights {
   void gradient_sent(std::size_t parameter);
 
   bool complete(std::size_t parameter) const;
-  /// Waits until the parameter is complete, or stop() is called, or `at_most` has passed. Returns
-  /// whether it is complete.
+  /// Waits until the parameter is complete, or wake() or stop() is called, or `at_most` has passed.
+  /// Returns whether it is complete.
   bool wait(std::size_t parameter, std::chrono::milliseconds at_most);
+  /// Ends one wait, since something has happened that its caller should look at.
+  void wake();
   /// Ends all waiting for good.
   void stop();
 
@@ -68,7 +70,7 @@ class IncomingWeights {
   std::condition_variable changed_;
   std::vector<Incoming> incoming_;      ///< By chunk.
   std::vector<std::size_t> remaining_;  ///< By parameter: what it still lacks to be complete.
-  bool stopped_ = false;
+  bool woken_ = false, stopped_ = false;
 };
 
 }  // namespace duplex::net

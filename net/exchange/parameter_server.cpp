@@ -15,7 +15,13 @@ ParameterServer::ParameterServer(const ExchangeContext& context, IncomingWeights
       incoming_(incoming),
       workers_(context.topology.workers()),
       head_start_(head_start(context.map.elements(), context.spec.overlap)),
-      gradients_turn_([this](int rank) { context_.peers.connection(rank)->grant(); }, [](int) {}),
+      used_turn_(workers_.size()),
+      gradients_turn_(
+          [this](int rank) {
+            used_turn_[static_cast<std::size_t>(worker_of(rank))] = clock_ns();
+            context_.peers.connection(rank)->grant();
+          },
+          [](int) {}),
       weights_turn_([this](int rank) { context_.peers.connection(rank)->grant_weights(); },
                     [this](int rank) { context_.peers.connection(rank)->want_weights_turn(); }),
       marks_(static_cast<int>(workers_.size())) {
@@ -75,6 +81,7 @@ void ParameterServer::start() {
 Reservation ParameterServer::reserve(int peer, std::size_t chunk, std::uint64_t step) {
   const int worker = numbers_[static_cast<std::size_t>(peer)];
   if (worker < 0) throw ProtocolError("it is no worker of this rank");
+  used_turn_[static_cast<std::size_t>(worker)] = clock_ns();
   float* to = store_->reserve(chunk, worker, step, Clock::now() + context_.spec.timeout);
   if (to != nullptr || context_.peers.failed()) return {to, chunk, worker};
   if (const auto overdue = store_->overdue(std::chrono::seconds(0))) throw error_of(*overdue);
@@ -143,11 +150,32 @@ void ParameterServer::weights_turn(int peer, SendOrder::TurnRequest what) {
   }
 }
 
+std::optional<int> ParameterServer::idle_with_turn() const {
+  const std::optional<int> rank = gradients_turn_.awaited();
+  if (!rank) return std::nullopt;
+  const std::chrono::nanoseconds idle(clock_ns() -
+                                      used_turn_[static_cast<std::size_t>(worker_of(*rank))]);
+  // A frame may take the timeout itself to come.
+  return idle >= context_.spec.timeout + context_.spec.timeout / 10 ? rank : std::nullopt;
+}
+
+void ParameterServer::require_answered(int rank) const {
+  if (!store_->answered(worker_of(rank)))
+    throw ProtocolError("it has not had the weights that answer its gradients");
+}
+
+void ParameterServer::require_parting(int rank) const {
+  if (gradients_turn_.has_place(rank)) throw ProtocolError("it has not given back its turn");
+  if (!store_->owes_nothing(worker_of(rank)))
+    throw ProtocolError("it has not had the weights that it is owed");
+}
+
 void ParameterServer::done(int rank, bool lost) {
   if (lost) {
     gradients_turn_.leave(rank);
     weights_turn_.leave(rank);
   }
+  if (!lost) require_answered(rank);
   // Before the last weights leave, with which other ranks end.
   take_snapshots(marks_.end(worker_of(rank)));
   store_->done(worker_of(rank), lost);
@@ -200,9 +228,11 @@ std::exception_ptr ParameterServer::trouble() const {
   std::vector<int> parted;
   for (const int rank : workers_)
     if (context_.peers.parted(rank)) parted.push_back(worker_of(rank));
-  if (const auto overdue = store_->overdue(context_.spec.timeout))
-    if (Clock::now() >= progressed(overdue->missing) + context_.spec.timeout)
+  if (auto overdue = store_->overdue(context_.spec.timeout))
+    if (Clock::now() >= progressed(overdue->missing) + context_.spec.timeout) {
+      spare_who_waits(overdue->missing);
       return std::make_exception_ptr(error_of(*overdue));
+    }
   if (parted.empty()) return nullptr;
   const auto open = store_->overdue(std::chrono::seconds(0));
   if (!open) return nullptr;
@@ -212,6 +242,16 @@ std::exception_ptr ParameterServer::trouble() const {
         return std::make_exception_ptr(
             context_.peers.left_early(workers_[static_cast<std::size_t>(worker)]));
   return nullptr;
+}
+
+/// A worker that waits for its turn is not to blame, unless all do.
+void ParameterServer::spare_who_waits(std::vector<int>& workers) const {
+  std::vector<int> others = workers;
+  const auto waits = [this](int worker) {
+    return gradients_turn_.waits(workers_[static_cast<std::size_t>(worker)]);
+  };
+  others.erase(std::remove_if(others.begin(), others.end(), waits), others.end());
+  if (!others.empty()) workers = std::move(others);
 }
 
 Deadline ParameterServer::progressed(const std::vector<int>& workers) const {

@@ -1,6 +1,7 @@
 // The parameter server of a rank handles the chunks that the rank owns: it collects gradients in a
 // store, and sends the new weights to every worker.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/clock.h"
 #include "net/connection/queued_semaphore.h"
 #include "net/exchange/incoming_weights.h"
 #include "net/exchange/local_gradient_queue.h"
@@ -63,12 +65,24 @@ class ParameterServer {
   bool ask_turn(int peer);
   bool release_turn(int peer);
   void weights_turn(int peer, SendOrder::TurnRequest what);
+  /// The worker that has had the turn for gradients for the timeout and sent none, while another
+  /// waits for it; none: there is no such worker.
+  std::optional<int> idle_with_turn() const;
 
-  /// In an asynchronous run: the worker of that rank pushes no more, or is lost.
+  /// In an asynchronous run: the worker of that rank pushes no more, or is lost. Throws
+  /// ProtocolError where it may not yet.
   void done(int rank, bool lost);
   /// In an asynchronous run: the worker of that rank has taken its part of a checkpoint. With the
   /// last one's mark, calls ExchangeSpec::snapshot.
   void mark(int rank, const CheckpointCall& call);
+  /// Throws ProtocolError where the worker of that rank lacks weights that answer its gradients.
+  void require_answered(int rank) const;
+  /// The worker of that rank says goodbye. Throws ProtocolError where it is owed something.
+  void require_parting(int rank) const;
+  /// Returns whether all chunks are of this step, and that worker has pushed no gradient of it.
+  bool rests_at(std::uint64_t step, int rank) const {
+    return store_->common_step(worker_of(rank)) == step;
+  }
   /// In an asynchronous run: copies the last weights into the spans of a rank that only serves.
   void copy_own_weights();
 
@@ -95,14 +109,17 @@ class ParameterServer {
   void note(const StoreWork& work);
   void take_snapshots(const std::vector<CheckpointCall>& calls);
   Error error_of(const Store::Overdue& overdue) const;
+  void spare_who_waits(std::vector<int>& workers) const;
   /// Returns when the last of these workers got on.
   Deadline progressed(const std::vector<int>& workers) const;
 
   const ExchangeContext& context_;
   IncomingWeights* const incoming_;
-  const std::vector<int> workers_;                 ///< Ranks of the workers, by worker number.
-  std::vector<int> numbers_;                       ///< Worker numbers, by rank; -1: it is none.
-  const std::size_t head_start_;                   ///< In elements; see send_order.h.
+  const std::vector<int> workers_;  ///< Ranks of the workers, by worker number.
+  std::vector<int> numbers_;        ///< Worker numbers, by rank; -1: it is none.
+  const std::size_t head_start_;    ///< In elements; see send_order.h.
+  /// By worker number: when it was given the turn for gradients or sent some, by clock_ns().
+  std::vector<std::atomic<std::int64_t>> used_turn_;
   QueuedSemaphore gradients_turn_, weights_turn_;  ///< Ranks of workers stand in their queues.
   std::unique_ptr<Store> store_;
   SnapshotMarks marks_;

@@ -33,13 +33,16 @@ Error Peers::left_early(int rank) const {
                " ended its training while this rank goes on: give every rank as many batches");
 }
 
-bool Peers::lose(int rank) {
+Peers::Loss Peers::lose(int rank, std::size_t workers) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Entry& entry = entries_[index(rank)];
-  if (finished_ || entry.lost) return false;
+  if (finished_ || entry.lost) return Loss::none;
+  const auto lost =
+      std::count_if(entries_.begin(), entries_.end(), [](const Entry& each) { return each.lost; });
+  if (static_cast<std::size_t>(lost) + 1 == workers) return Loss::nobody_left;
   entry.lost = entry.parted = true;
   changed_.notify_all();
-  return true;
+  return Loss::goes_on;
 }
 
 bool Peers::lost(int rank) const {
@@ -88,11 +91,13 @@ void Peers::finish() {
 
 bool Peers::wait_for_goodbyes(std::chrono::milliseconds at_most) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_for(lock, at_most, [this] {
-    return failure_ || std::all_of(entries_.begin(), entries_.end(), [](const Entry& entry) {
-             return !entry.connection || entry.parted;
-           });
-  });
+  const auto parted = [this] {
+    return std::count_if(entries_.begin(), entries_.end(),
+                         [](const Entry& entry) { return !entry.connection || entry.parted; });
+  };
+  const auto all = static_cast<std::ptrdiff_t>(entries_.size()), before = parted();
+  if (before < all) changed_.wait_for(lock, at_most, [&] { return failure_ || parted() > before; });
+  return failure_ || parted() == all;
 }
 
 }  // namespace duplex::net

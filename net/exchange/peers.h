@@ -38,9 +38,11 @@ class Peers {
   bool parted(int rank) const;
   /// The error of a rank that has parted while this one goes on.
   Error left_early(int rank) const;
-  /// The peer is lost and the run goes on without it; it counts as parted, too. Returns false if it
-  /// was lost before, or the run is over.
-  bool lose(int rank);
+  enum class Loss { none, goes_on, nobody_left };
+  /// The peer is lost and the run goes on without it; it counts as parted, too. That is not so of
+  /// the last of `workers` ranks: nobody would be left. None: it was lost before, or the run is
+  /// over.
+  Loss lose(int rank, std::size_t workers);
   bool lost(int rank) const;
   std::vector<int> all_lost() const;
   void keep_report(int rank, std::string report);
@@ -58,8 +60,8 @@ class Peers {
   /// Ends the run as it should end. Throws the cause if it has failed before.
   void finish();
 
-  /// Waits until all peers have parted, the run has failed, or `at_most` has passed; returns false
-  /// in that last case.
+  /// Waits until all peers have parted, the run has failed, one more peer has parted, or `at_most`
+  /// has passed; returns false in these last cases.
   bool wait_for_goodbyes(std::chrono::milliseconds at_most);
 
  private:

@@ -17,6 +17,8 @@
 
 namespace duplex::net {
 
+class ParameterExchange;
+
 struct ExchangeSpec {
   Sync sync = Sync::join;
   /// Samples by which a worker's gradient is weighted in the mean, by worker in rank order; empty:
@@ -24,6 +26,9 @@ struct ExchangeSpec {
   std::vector<std::int64_t> samples;
   /// Workers push weights, and the new weights are their mean; the optimiser is not used.
   bool average = false;
+  /// Steps of the training for each of the exchange's, by which checkpoints are counted: more than
+  /// one where weights are averaged.
+  std::uint64_t round = 1;
   /// If false, an owner publishes its new weights together, when it has them all.
   bool overlap = true;
   /// An owner lets one worker at a time send its gradients, and sends weights to one at a time,
@@ -49,6 +54,9 @@ struct ExchangeSpec {
   bool keeps_before = false;
   /// Fills in a chunk's part of the optimiser's state (StoreSpec::initial_state); may be empty.
   std::function<void(std::size_t chunk, const std::vector<float*>& state)> initial_state;
+  /// Called when the exchange is there, before anything comes from a peer, so that what the other
+  /// functions need can be set up. May be empty.
+  std::function<void(ParameterExchange& exchange)> ready;
   /// Called when an owner is to copy its chunks (ParameterExchange::store): in a synchronous run on
   /// a rank that only serves, when all its chunks are of one step; in an asynchronous run on every
   /// owner, when all workers have marked the checkpoint. Training goes on when it returns. May be

@@ -18,6 +18,7 @@ AsyncStore::AsyncStore(const ShardMap& map, int rank, const StoreSpec& spec,
       applied_(receive_buffers_.size()),
       done_(receive_buffers_.size()),
       lost_(receive_buffers_.size()),
+      last_(receive_buffers_.size()),
       staleness_(static_cast<std::size_t>(spec.workers)) {
   for (std::size_t index = 0; index < map_.chunks(); ++index) {
     const Chunk& chunk = map_[index];
@@ -36,6 +37,7 @@ AsyncStore::AsyncStore(const ShardMap& map, int rank, const StoreSpec& spec,
     slot->due = spec_.first_steps;
     slot->due.resize(receive_buffers_.size());
     slot->seen.resize(receive_buffers_.size());
+    slot->given.resize(receive_buffers_.size());
     if (index < spec_.records.size()) {
       slot->updates = spec_.records[index].updates;
       slot->applied = std::move(spec_.records[index].applied);
@@ -72,6 +74,9 @@ AsyncStore::Slot& AsyncStore::due(std::size_t chunk, int worker, std::uint64_t s
   std::uint64_t& expected = slot.due[static_cast<std::size_t>(worker)];
   if (step < expected) throw refuse("it has come already");
   if (step > expected) throw refuse("step " + std::to_string(expected) + " is due");
+  if (!slot.given[static_cast<std::size_t>(worker)])
+    throw refuse("the weights that it should be of have not been sent");
+  slot.given[static_cast<std::size_t>(worker)] = false;
   ++expected;
   return slot;
 }
@@ -136,6 +141,7 @@ void AsyncStore::read(std::size_t chunk, int worker, float* to) {
   Slot& slot = *slots_[chunk];
   const std::lock_guard<std::mutex> lock(slot.mutex);
   slot.seen[static_cast<std::size_t>(worker)] = slot.updates;
+  slot.given[static_cast<std::size_t>(worker)] = true;
   std::copy(slot.weights.begin(), slot.weights.end(), to);
 }
 
@@ -151,11 +157,30 @@ std::optional<ChunkState> AsyncStore::state(std::size_t chunk, std::uint64_t) co
   return ChunkState{slot.updates, slot.weights, slot.state, slot.applied};
 }
 
-void AsyncStore::done(int worker, bool lost) {
+bool AsyncStore::answered(int worker) const {
+  return std::all_of(slots_.begin(), slots_.end(), [&](const std::unique_ptr<Slot>& slot) {
+    if (!slot) return true;
+    const std::lock_guard<std::mutex> lock(slot->mutex);
+    return bool{slot->given[static_cast<std::size_t>(worker)]};
+  });
+}
+
+bool AsyncStore::owes_nothing(int worker) const {
   {
     const std::lock_guard<std::mutex> lock(done_mutex_);
-    const auto index = static_cast<std::size_t>(worker);
+    if (!last_[static_cast<std::size_t>(worker)]) return false;
+  }
+  return answered(worker);
+}
+
+/// The calls for one worker come from one thread, but for the one that tells that it is lost.
+void AsyncStore::done(int worker, bool lost) {
+  const auto index = static_cast<std::size_t>(worker);
+  const bool has = lost || answered(worker);
+  {
+    const std::lock_guard<std::mutex> lock(done_mutex_);
     if (done_[index] && !lost) throw ProtocolError("it has ended its training already");
+    if (!has) throw ProtocolError("it has not had the weights that answer its gradients");
     lost_[index] = lost_[index] || lost;
     if (done_[index]) return;
     done_[index] = true;
@@ -168,19 +193,20 @@ void AsyncStore::done(int worker, bool lost) {
 
 void AsyncStore::publish_last(int worker) {
   const auto index = static_cast<std::size_t>(worker);
+  std::vector<std::uint64_t> due(slots_.size());
+  for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk) {
+    if (!slots_[chunk]) continue;
+    const std::lock_guard<std::mutex> lock(slots_[chunk]->mutex);
+    due[chunk] = slots_[chunk]->due[index];
+    slots_[chunk]->given[index] = false;
+  }
   {
     const std::lock_guard<std::mutex> lock(done_mutex_);
     if (lost_[index]) return;
+    last_[index] = true;
   }
-  for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk) {
-    if (!slots_[chunk]) continue;
-    std::uint64_t due = 0;
-    {
-      const std::lock_guard<std::mutex> lock(slots_[chunk]->mutex);
-      due = slots_[chunk]->due[index];
-    }
-    publish_({chunk, due + 1, worker});
-  }
+  for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk)
+    if (slots_[chunk]) publish_({chunk, due[chunk] + 1, worker});
 }
 
 Staleness& AsyncStore::at(int worker, std::uint64_t step) {

@@ -7,7 +7,8 @@
 
 namespace duplex::net {
 
-/// Worker i's gradient of step s is applied once, to the weights as they then are. It is answered
+/// Worker i's gradient of step s is applied once, when the worker has been given the weights of
+/// that step, to the weights as they then are. It is answered
 /// with the weights for the worker's step s + 1, as they are when they leave; with
 /// publish_together, that is when the worker's gradients of all chunks are applied. No worker waits
 /// for another. The store keeps weights of its own, so that a worker on the same rank computes with
@@ -24,6 +25,9 @@ class AsyncStore final : public Store {
   void read(std::size_t chunk, int worker, float* to) override;
   void sent(std::size_t) override {}
   void done(int worker, bool lost) override;
+  std::optional<std::uint64_t> common_step(int) const override { return {}; }
+  bool answered(int worker) const override;
+  bool owes_nothing(int worker) const override;
   std::uint64_t step_of(std::size_t chunk) const override;
   std::optional<ChunkState> state(std::size_t chunk, std::uint64_t step) const override;
   void stop() override {}
@@ -41,6 +45,8 @@ class AsyncStore final : public Store {
     std::vector<std::uint64_t> due;     ///< By worker: the step whose gradient comes next.
     std::vector<AppliedSteps> applied;  ///< By worker: the gradients that are in the weights.
     std::vector<std::uint64_t> seen;    ///< By worker: updates that are in the weights that it has.
+    std::vector<bool> given;            ///< By worker: it has been given the weights that are due
+                                        ///< to it, and they have been answered by no gradient.
   };
   /// A worker's gradient is received into it, one at a time.
   struct ReceiveBuffer {
@@ -63,9 +69,10 @@ class AsyncStore final : public Store {
   std::size_t owned_ = 0;                       ///< Number of chunks that this rank owns.
   std::vector<std::size_t> applied_;            ///< By worker, for publish_together: chunks
                                                 ///< applied.
-  mutable std::mutex done_mutex_;       ///< Guards done_ and lost_; any thread takes it, as its
+  mutable std::mutex done_mutex_;       ///< Guards the next three; any thread takes it, as its
                                         ///< only lock.
   std::vector<bool> done_, lost_;       ///< By worker.
+  std::vector<bool> last_;              ///< By worker: what it is given now are its last weights.
   mutable std::mutex staleness_mutex_;  ///< Guards staleness_; any thread takes it, as its only
                                         ///< lock.
   std::vector<std::vector<Staleness>> staleness_;  ///< By worker, by step.

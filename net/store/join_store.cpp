@@ -79,6 +79,7 @@ JoinStore::Slot& JoinStore::begin_contribution(std::size_t chunk, int worker,
   Slot& slot = *slots_[chunk];
   const std::lock_guard<std::mutex> lock(slot.mutex);
   if (step != slot.step) throw refuse("step " + std::to_string(slot.step) + " is due");
+  if (slot.held) throw refuse("the weights that it should be of have not been sent");
   Contribution& contribution = slot.contributions[static_cast<std::size_t>(worker)];
   if (contribution.state != Contribution::missing) throw refuse("it has come already");
   contribution.state = Contribution::receiving;
@@ -192,21 +193,29 @@ void JoinStore::advance(Slot& slot, std::unique_lock<std::mutex> lock) {
   slot.readers = spec_.readers;
   slot.open = false;
   const std::uint64_t step = ++slot.step;
+  slot.held = true;
   slot.busy = false;
   lock.unlock();
   publish(slot, step);
 }
 
-void JoinStore::publish(const Slot& updated, std::uint64_t step) {
-  if (!spec_.publish_together)
-    return publish_({updated.chunk.index, step, every_worker, updated.weights});
+void JoinStore::publish(Slot& updated, std::uint64_t step) {
+  if (!spec_.publish_together) return publish_one(updated, step);
   {
     const std::lock_guard<std::mutex> lock(together_mutex_);
     if (++updated_ < owned_) return;
     updated_ = 0;
   }
   for (const auto& slot : slots_)
-    if (slot) publish_({slot->chunk.index, step, every_worker, slot->weights});
+    if (slot) publish_one(*slot, step);
+}
+
+void JoinStore::publish_one(Slot& slot, std::uint64_t step) {
+  {
+    const std::lock_guard<std::mutex> lock(slot.mutex);
+    slot.held = false;
+  }
+  publish_({slot.chunk.index, step, every_worker, slot.weights});
 }
 
 /// Computes sum += factor * contribution. The result goes into whichever of the two is a buffer of
@@ -290,6 +299,19 @@ void JoinStore::copy_state(const Slot& slot, ChunkState& to) {
   to.optimiser.resize(slot.state.size());
   for (std::size_t i = 0; i < slot.state.size(); ++i)
     to.optimiser[i].assign(slot.state[i], slot.state[i] + count);
+}
+
+std::optional<std::uint64_t> JoinStore::common_step(int worker) const {
+  std::optional<std::uint64_t> common;
+  for (const std::unique_ptr<Slot>& slot : slots_) {
+    if (!slot) continue;
+    const std::lock_guard<std::mutex> lock(slot->mutex);
+    const auto state = slot->contributions[static_cast<std::size_t>(worker)].state;
+    if (state != Contribution::missing || slot->held) return std::nullopt;
+    if (common.value_or(slot->step) != slot->step) return std::nullopt;
+    common = slot->step;
+  }
+  return common;
 }
 
 void JoinStore::stop() {

@@ -30,6 +30,9 @@ class JoinStore final : public Store {
   /// sends; it orders a sender's last read before the update.
   void sent(std::size_t chunk) override;
   void done(int, bool) override {}
+  std::optional<std::uint64_t> common_step(int worker) const override;
+  bool answered(int worker) const override { return common_step(worker).has_value(); }
+  bool owes_nothing(int worker) const override { return answered(worker); }
   std::uint64_t step_of(std::size_t chunk) const override;
   std::optional<ChunkState> state(std::size_t chunk, std::uint64_t step) const override;
   void stop() override;
@@ -60,6 +63,7 @@ class JoinStore final : public Store {
     std::vector<Contribution> contributions;
     std::atomic<int> turn{0};  ///< The worker whose gradient is added next; any thread reads it.
     bool busy = false;         ///< A thread is adding or updating.
+    bool held = false;         ///< The weights are new and not published yet.
     int readers = 0;           ///< Readers of the published weights that have not called sent().
     BufferPool::Buffer sum;
     const float* borrowed_sum = nullptr;  ///< The sum so far is one borrowed gradient.
@@ -78,7 +82,8 @@ class JoinStore final : public Store {
   void add(Slot& slot, Contribution& contribution);
   void update_weights(Slot& slot);
   static void copy_state(const Slot& slot, ChunkState& to);
-  void publish(const Slot& updated, std::uint64_t step);
+  void publish(Slot& updated, std::uint64_t step);
+  void publish_one(Slot& slot, std::uint64_t step);
 
   const ShardMap& map_;
   StoreSpec spec_;

@@ -140,8 +140,9 @@ class Store {
   virtual void publish_initial() = 0;
 
   /// Returns where worker `worker` (0 .. workers-1) is to put its gradient of `step`; then call
-  /// commit(). Throws ProtocolError if that gradient is not due. Waits while there is no room, at
-  /// most until `deadline`: then returns null, as after stop().
+  /// commit(). Throws ProtocolError if that gradient is not due: it is when the weights that it is
+  /// computed from have been published (asynchronous: read) for that worker. Waits while there is
+  /// no room, at most until `deadline`: then returns null, as after stop().
   virtual float* reserve(std::size_t chunk, int worker, std::uint64_t step, Time deadline) = 0;
   virtual void commit(std::size_t chunk, int worker) = 0;
   /// Does reserve, fill and commit in one: `gradient` is read where it lies and must not change
@@ -156,8 +157,18 @@ class Store {
   /// In an asynchronous run: the worker pushes no more, or is lost. When that is so of every
   /// worker, those that are not lost get all weights once more, for the step after the one that
   /// would be due, so that all ranks end with the same. This rank's own worker gets them last,
-  /// since it says goodbye when it has them.
+  /// since it says goodbye when it has them. Throws ProtocolError for a worker that has not been
+  /// lost if it has done so already, or lacks weights that answer its gradients.
   virtual void done(int worker, bool lost) = 0;
+
+  /// The step that all chunks are of, where the worker has pushed no gradient of it; none: there is
+  /// no such step.
+  virtual std::optional<std::uint64_t> common_step(int worker) const = 0;
+  /// Returns whether the worker has been given weights that answer all gradients that it has
+  /// pushed, so that it may begin the next step or be done.
+  virtual bool answered(int worker) const = 0;
+  /// Returns whether it has had all that it is owed, so that it may say goodbye.
+  virtual bool owes_nothing(int worker) const = 0;
 
   /// Returns the step that the weights of a chunk are for, which this rank owns; an asynchronous
   /// store's are of as many updates. Any thread may call it at any time, and state(), too.

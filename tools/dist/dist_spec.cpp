@@ -1,5 +1,7 @@
 #include "tools/dist/dist_spec.h"
 
+#include <algorithm>
+
 namespace duplex::tools {
 
 datasets::Share DistSpec::share_of(int rank) const {
@@ -17,6 +19,7 @@ net::ExchangeSpec DistSpec::exchange() const {
   spec.sync = parallel.sync;
   spec.shards = parallel.shards;
   spec.average = parallel.average > 0;
+  spec.round = std::max<std::uint64_t>(parallel.average, 1);
   spec.overlap = parallel.overlap;
   spec.semaphore = parallel.semaphore;
   spec.trace_steps = trace_steps;

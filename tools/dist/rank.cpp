@@ -133,9 +133,9 @@ int Rank::run() {
   if (checkpoints_) {
     signals.emplace();
     checkpoints_->hook_into(exchange);
+    exchange.ready = [this](net::ParameterExchange& wire) { checkpoints_->attach(wire); };
   }
   net::ParameterExchange wire(exchange, host_.spans(), std::move(mesh));
-  if (checkpoints_) checkpoints_->attach(wire);
   try {
     return trains() ? train_rank(wire) : serve(wire);
   } catch (...) {

@@ -52,7 +52,7 @@ class RankCheckpoints {
 
   /// Asks the exchange that will be made for the calls that checkpoints need.
   virtual void hook_into(net::ExchangeSpec& exchange) = 0;
-  /// Call it once, when the exchange is there.
+  /// Call it once, when the exchange is there (ExchangeSpec::ready).
   virtual void attach(net::ParameterExchange& wire) { wire_ = &wire; }
 
   /// LoopSpec::checkpoint of a worker.

@@ -17,9 +17,14 @@ TEST(AsyncStore, AnswersAWorkersWholeGradientWhereAsked) {
   spec.sync = Sync::none;
   spec.publish_together = true;
   std::vector<std::pair<std::size_t, int>> published;
-  const auto store = make_store(map, 0, spec, {weights.data()}, [&](const Publication& made) {
+  std::vector<float> read(count);
+  std::unique_ptr<Store> store;
+  store = make_store(map, 0, spec, {weights.data()}, [&](const Publication& made) {
     published.emplace_back(made.chunk, made.worker);
+    store->read(made.chunk, made.worker, read.data());
   });
+  store->publish_initial();
+  published.clear();
   const std::vector<float> gradient = gradient_of(0, 0);
   const auto submit = [&](std::size_t chunk, int worker) {
     store->submit(chunk, worker, 0, gradient.data() + map[chunk].offset);
@@ -27,13 +32,18 @@ TEST(AsyncStore, AnswersAWorkersWholeGradientWhereAsked) {
   for (std::size_t chunk = map.chunks(); chunk-- > 1;) submit(chunk, 0);
   submit(0, 1);  // Another worker's gradient does not complete worker 0's.
   EXPECT_TRUE(published.empty());
+  // Weights of step 1 have been given for no chunk.
+  EXPECT_THROW(store->reserve(1, 0, 1, {}), ProtocolError);
+  EXPECT_THROW(store->done(0, false), ProtocolError);
+  EXPECT_FALSE(store->owes_nothing(0));
   submit(0, 0);
   std::vector<std::pair<std::size_t, int>> all;
   for (std::size_t chunk = 0; chunk < map.chunks(); ++chunk) all.emplace_back(chunk, 0);
   EXPECT_EQ(published, all);
 }
 
-/// An asynchronous store of one chunk, and its publications as (worker, step).
+/// An asynchronous store of one chunk, and its publications as (worker, step). Each worker reads
+/// its weights as soon as they are published, unless told otherwise.
 struct AsyncBench {
   explicit AsyncBench(int workers, int own = -1)
       : map(ShardMap::central({count}, 0)), weights(initial()) {
@@ -43,7 +53,10 @@ struct AsyncBench {
     store = make_store(map, 0, spec, {weights.data()}, [this](const Publication& made) {
       const std::lock_guard<std::mutex> lock(mutex);
       published.emplace_back(made.worker, made.step);
+      if (reads) read(made.worker);
     });
+    store->publish_initial();
+    published.clear();
   }
   std::vector<float> read(int worker) {
     std::vector<float> values(count);
@@ -52,6 +65,7 @@ struct AsyncBench {
   }
   ShardMap map;
   std::vector<float> weights;
+  bool reads = true;
   std::mutex mutex;
   std::vector<std::pair<int, std::uint64_t>> published;
   std::unique_ptr<Store> store;
@@ -75,8 +89,26 @@ TEST(AsyncStore, AppliesEveryGradientOnceInTheOrderOfArrival) {
   EXPECT_TRUE(same_bits(bench.weights, initial()));  // The worker's own weights stay as they are.
 }
 
+TEST(AsyncStore, AGradientIsOfWeightsThatItsWorkerWasGiven) {
+  AsyncBench bench(1);
+  const std::vector<float> gradient = gradient_of(0, 0);
+  bench.reads = false;
+  bench.store->submit(0, 0, 0, gradient.data());
+  EXPECT_THROW(bench.store->submit(0, 0, 1, gradient.data()), ProtocolError);
+  EXPECT_THROW(bench.store->done(0, false), ProtocolError);
+  bench.read(0);
+  bench.store->submit(0, 0, 1, gradient.data());
+  bench.read(0);
+  EXPECT_FALSE(bench.store->owes_nothing(0));
+  bench.store->done(0, false);
+  EXPECT_FALSE(bench.store->owes_nothing(0));
+  bench.read(0);
+  EXPECT_TRUE(bench.store->owes_nothing(0));
+}
+
 TEST(AsyncStore, CountsStaleness) {
   AsyncBench bench(2);
+  bench.reads = false;
   const std::vector<float> gradient = gradient_of(0, 0);
   bench.read(0);
   bench.read(1);
@@ -114,8 +146,11 @@ TEST(AsyncStore, GoesOnFromWhatEachChunkHas) {
   spec.records = {{8, {AppliedSteps(5), AppliedSteps(3)}}, {9, {AppliedSteps(6), AppliedSteps(3)}}};
   spec.staleness_before = {{4, 0, 2, 1, 1}};
   std::vector<std::pair<int, std::uint64_t>> published;
-  const auto store = make_store(map, 0, spec, {weights.data()}, [&](const Publication& made) {
+  std::vector<float> read(count);
+  std::unique_ptr<Store> store;
+  store = make_store(map, 0, spec, {weights.data()}, [&](const Publication& made) {
     published.emplace_back(made.worker, made.step);
+    store->read(made.chunk, made.worker, read.data());
   });
   store->publish_initial();
   EXPECT_EQ(published,

@@ -195,6 +195,36 @@ TEST(Store, PublishesTogetherWhereAsked) {
   EXPECT_EQ(published, all);
 }
 
+/// A worker may say goodbye, and have a snapshot taken, where all its gradients are answered.
+TEST(Store, KnowsTheStepThatAllChunksAreOf) {
+  const ShardMap map = ShardMap::central({count}, 0, 1024);
+  std::vector<float> weights = initial();
+  StoreSpec spec = spec_of(2, {}, 1 << 20);
+  spec.publish_together = true;
+  spec.first_step = 3;
+  const auto store = make_store(map, 0, spec, {weights.data()}, [](const Publication&) {});
+  const std::vector<float> gradient = gradient_of(0, 3);
+  const auto submit = [&](std::size_t chunk, int worker, std::uint64_t step) {
+    store->submit(chunk, worker, step, gradient.data() + map[chunk].offset);
+  };
+  EXPECT_EQ(store->common_step(0), 3U);
+  submit(0, 0, 3);
+  EXPECT_EQ(store->common_step(0), std::nullopt);
+  EXPECT_EQ(store->common_step(1), 3U);
+  submit(0, 1, 3);
+  EXPECT_EQ(store->common_step(0), std::nullopt);  // Chunk 0 is further than the others.
+  EXPECT_FALSE(store->owes_nothing(0));
+  // Its weights are published with the others, and no gradient of them can be here before.
+  EXPECT_THROW(store->reserve(0, 0, 4, {}), ProtocolError);
+  for (std::size_t chunk = 1; chunk < map.chunks(); ++chunk)
+    for (const int worker : {0, 1}) submit(chunk, worker, 3);
+  EXPECT_EQ(store->common_step(0), 4U);
+  EXPECT_TRUE(store->owes_nothing(0));
+  submit(0, 1, 4);
+  EXPECT_EQ(store->common_step(0), 4U);
+  EXPECT_FALSE(store->owes_nothing(1));
+}
+
 TEST(Store, RefusesWhatIsNotDue) {
   Bench bench(2, {});
   const auto soon = steady_clock::now() + milliseconds(1000);
