@@ -52,7 +52,7 @@ std::vector<Link> Rendezvous::meet() {
   if (!spec_.key.empty()) log("has the cluster key " + spec_.key.fingerprint());
   if (!awaited_.empty()) listen();
   std::thread watcher([this] { watch(); });
-  for (const int peer : called_) call(peer);
+  call_all();
   watcher.join();
   if (failure_) {
     end_links(links_, reason_of(failure_));
@@ -72,6 +72,20 @@ std::vector<Link> Rendezvous::meet() {
     log("TCP here forgets its pace in every pause and then sends slowly at first; as root, "
         "`sysctl -w net.ipv4.tcp_slow_start_after_idle=0` turns that off");
   return std::move(links_);
+}
+
+/// Connects to all lower ranks at once: one that does not answer must not keep this rank from the
+/// others, which would take it for missing.
+void Rendezvous::call_all() {
+  std::vector<std::thread> callers;
+  try {
+    callers.reserve(called_.size());
+    for (const int peer : called_) callers.emplace_back([this, peer] { call(peer); });
+  } catch (...) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    fail(std::current_exception());
+  }
+  for (std::thread& caller : callers) caller.join();
 }
 
 void Rendezvous::listen() {
@@ -106,7 +120,7 @@ void Rendezvous::log(const std::string& line) {
 void Rendezvous::fail(std::exception_ptr failure) {
   if (failure_) return;
   failure_ = std::move(failure);
-  if (calling_ != nullptr) calling_->shut_down();
+  for (const auto& [rank, socket] : calling_) socket->shut_down();
   changed_.notify_all();
 }
 
@@ -279,19 +293,19 @@ void Rendezvous::call(int rank) {
       {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (failure_) return;
-        calling_ = &stream.socket();
+        calling_[rank] = &stream.socket();
       }
       HandshakeResult result;
       try {
         result = client_handshake(stream, self_, rank, deadline_);
       } catch (...) {
         const std::lock_guard<std::mutex> lock(mutex_);
-        calling_ = nullptr;
+        calling_.erase(rank);
         throw;
       }
       const std::lock_guard<std::mutex> lock(mutex_);
-      calling_ = nullptr;
-      last_refusal_.clear();
+      calling_.erase(rank);
+      refusals_.erase(rank);
       if (rank == spec_.topology.coordinator())
         coordinator_time_ = {result.clock.offset_ns, result.clock.epoch_ns, result.clock.error_ns};
       add(std::move(result), std::move(stream));
@@ -299,19 +313,19 @@ void Rendezvous::call(int rank) {
     } catch (const NetworkError& error) {
       // It is not up yet, or down again: the watching thread ends this at the deadline.
       const std::lock_guard<std::mutex> lock(mutex_);
-      if (!answered) last_refusal_ = error.what();
+      if (!answered) refusals_[rank] = error.what();
     } catch (const Mismatch& mismatch) {
       // Whoever answers there has not proved that it is of this run. It may be a stranger at the
       // rank's address, or the rank with another key.
       const std::lock_guard<std::mutex> lock(mutex_);
       if (mismatch.fatal) fail(std::current_exception());
-      if (!mismatch.fatal && last_refusal_ != mismatch.what())
+      if (!mismatch.fatal && refusals_[rank] != mismatch.what())
         log("tries again until it is right: " + std::string(mismatch.what()));
-      last_refusal_ = mismatch.what();
+      refusals_[rank] = mismatch.what();
       answered = true;
     } catch (const ProtocolError& error) {
       const std::lock_guard<std::mutex> lock(mutex_);
-      last_refusal_ = error.what();
+      refusals_[rank] = error.what();
     } catch (...) {
       const std::lock_guard<std::mutex> lock(mutex_);
       fail(std::current_exception());

@@ -15,8 +15,8 @@
 
 namespace duplex::net {
 
-/// Makes the links of a rank. One thread accepts and watches; each peer shakes hands in a thread of
-/// its own, so that a silent one delays nobody; the calling thread connects.
+/// Makes the links of a rank. One thread accepts and watches; each peer is connected to, or shakes
+/// hands, in a thread of its own, so that a silent one delays nobody.
 class Rendezvous {
  public:
   /// `spec` and `listener` must outlive it; `listener` may be empty.
@@ -37,6 +37,7 @@ class Rendezvous {
   };
 
   std::vector<Link> meet();
+  void call_all();
   void listen();
   void open_listener();
   bool over() const { return failure_ || links_.size() == awaited_.size() + called_.size(); }
@@ -70,15 +71,15 @@ class Rendezvous {
   CoordinatorTime coordinator_time_;
   std::set<int> awaited_, called_;
 
-  /// Guards all below. The calling thread, the watching one and those that shake hands take it.
+  /// Guards all below. The watching thread and those that connect or shake hands take it.
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Link> links_;
   std::map<int, std::string> claims_;  ///< Where each rank that proved its number connected from.
   std::list<PendingPeer> pending_;
   std::vector<std::string> turned_away_;
-  std::string last_refusal_;
-  Socket* calling_ = nullptr;
+  std::map<int, std::string> refusals_;  ///< Why a rank that is called has not been reached.
+  std::map<int, Socket*> calling_;       ///< The connections to these ranks that shake hands.
   std::exception_ptr failure_;
   bool told_ = false;  ///< Another rank's word is what ends this one.
 };

@@ -43,7 +43,7 @@ Error Rendezvous::missing() const {
     }
   text = "rank " + std::to_string(spec_.rank) + " waited " + seconds_text(spec_.timeout) +
          " in vain for " + text;
-  if (!last_refusal_.empty()) text += "; last: " + last_refusal_;
+  for (const auto& [rank, refusal] : refusals_) text += "; last: " + refusal;
   for (const std::string& line : turned_away_) text += "; turned away: " + line;
   return Error(text, Exit::timed_out);
 }

@@ -112,6 +112,33 @@ TEST(Mesh, MissingRanksAreNamedWithTheirAddress) {
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
 }
 
+/// Rank 1 accepts connections and says nothing. The ranks above it meet all others meanwhile, so
+/// that nobody takes one of them for missing.
+TEST(Mesh, ASilentRankKeepsNobodyFromTheOthers) {
+  const auto outcomes = run_ranks(
+      {ServerMode::distributed, 4, 0},
+      [](int rank, const MeshSpec& spec, Listener listener) {
+        // Rank 0, which waits for nobody else, is not the first to give up.
+        if (rank == 0) std::this_thread::sleep_for(milliseconds(300));
+        if (rank != 1) {
+          Mesh::join(spec, std::move(listener));
+          return;
+        }
+        std::vector<Socket> silent;
+        const Deadline end = Clock::now() + milliseconds(3000);
+        while (Clock::now() < end)
+          if (Socket socket = listener.accept(milliseconds(20)))
+            silent.push_back(std::move(socket));
+      },
+      milliseconds(1500));
+  for (const int rank : {0, 2, 3}) {
+    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(outcome.code, Exit::timed_out) << outcome.message;
+    expect_in(outcome.message, {" waited 1.5 s in vain for rank 1 (127.0.0.1:"});
+    EXPECT_EQ(outcome.message.find("), rank "), std::string::npos) << outcome.message;
+  }
+}
+
 TEST(Mesh, ARankThatCameLateIsNotWhatIsMissing) {
   MeshSpec one = without_zero(3), zero = one;
   zero.rank = 0;
