@@ -66,14 +66,23 @@ void Connection::send(FrameKind kind, const Chunk& chunk, std::uint64_t step, co
 }
 
 void Connection::grant() {
-  queue_.urgent(Outgoing::of(FrameKind::grant, clock_ns()));
+  send_urgent(Outgoing::of(FrameKind::grant, clock_ns()));
 }
 
 void Connection::tell(FrameKind kind, std::uint64_t step, std::uint32_t parameter) {
   Outgoing frame = Outgoing::of(kind, clock_ns());
   frame.header.step = step;
   frame.header.parameter = parameter;
-  queue_.urgent(std::move(frame));
+  send_urgent(std::move(frame));
+}
+
+void Connection::send_urgent(Outgoing frame) {
+  if (queue_.urgent(std::move(frame))) return;
+  owner_.failed(link_.rank,
+                std::make_exception_ptr(Error(link_.peer + " takes none of the " +
+                                                  std::to_string(SendQueue::most_urgent) +
+                                                  " frames that wait for it to read",
+                                              Exit::timed_out)));
 }
 
 void Connection::keep_pace(std::uint64_t pace) {

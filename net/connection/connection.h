@@ -64,8 +64,8 @@ class ConnectionHandler {
   /// Returns the number that heartbeats tell (Progress::count), and when the peer got on last.
   virtual std::uint64_t progress() const { return 0; }
   virtual Deadline progressed(int /*peer*/) const { return {}; }
-  /// The connection has failed and is of no more use. Each thread calls it at most once, and after
-  /// the peer's goodbye, too.
+  /// The connection has failed and is of no more use. Whoever notices it calls this, so it may be
+  /// called more than once, and after the peer's goodbye, too.
   virtual void failed(int peer, std::exception_ptr cause) = 0;
 };
 
@@ -117,7 +117,8 @@ class Connection {
   void keep_pace(std::uint64_t pace);
   std::optional<Flow> flow() const { return link_.stream.socket().flow(); }
   /// Sends a frame of a kind that has no payload, ahead of weights and gradients. PROTOCOL.md says
-  /// what the kind puts into the header's fields `step` and `parameter`.
+  /// what the kind puts into the header's fields `step` and `parameter`. The connection has failed
+  /// where too many such frames wait (SendQueue::most_urgent).
   void tell(FrameKind kind, std::uint64_t step, std::uint32_t parameter = 0);
   /// Tells the peer, behind all weights and gradients, that no gradient will follow.
   void done();
@@ -145,6 +146,7 @@ class Connection {
   ConnectionBytes check_counters(Deadline deadline) const;
 
  private:
+  void send_urgent(Outgoing frame);
   void send_loop();
   void send_data(const Outgoing& frame);
   void send_notice(const Outgoing& frame);

@@ -59,6 +59,7 @@ class SendOrder {
                   std::chrono::nanoseconds keep_gradients = linger);
 
   void urgent(Outgoing frame, bool first_of_all = false);
+  std::size_t urgent_waiting() const { return urgent_.size(); }
   /// Numbers and queues weights or a gradient. Returns `want` or `nothing`, for the semaphore.
   TurnRequest data(Outgoing frame);
   void last(Outgoing frame);

@@ -13,10 +13,12 @@ void SendQueue::take_turns(bool gradients, std::size_t transfer, WeightsTurn tur
   turn_ = std::move(turn);
 }
 
-void SendQueue::urgent(Outgoing frame, bool first_of_all) {
+bool SendQueue::urgent(Outgoing frame, bool first_of_all) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (!first_of_all && order_.urgent_waiting() >= most_urgent) return closed_;
   order_.urgent(std::move(frame), first_of_all);
   changed_.notify_all();
+  return true;
 }
 
 void SendQueue::data(Outgoing frame) {

@@ -20,7 +20,12 @@ class SendQueue {
   /// See SendOrder::take_turns().
   void take_turns(bool gradients, std::size_t transfer, WeightsTurn turn);
 
-  void urgent(Outgoing frame, bool first_of_all = false);
+  /// Urgent frames that may wait. They answer what a peer says or tell it what has changed, so that
+  /// one who takes any has few of them.
+  static constexpr std::size_t most_urgent = 1024;
+
+  /// Returns false, and drops the frame, where too many wait. The first of all always has room.
+  bool urgent(Outgoing frame, bool first_of_all = false);
   void data(Outgoing frame);
   void last(Outgoing frame);
 

@@ -228,6 +228,30 @@ TEST(Connection, ReportsAreBounded) {
   EXPECT_NE(bench.owner.message.find("report: it has more than"), std::string::npos);
 }
 
+/// The other end lets the kernel's buffers fill up.
+TEST(Connection, FramesForAPeerThatDoesNotReadAreBounded) {
+  Bench bench;
+  bench.connection->start();
+  const auto tell = [&] { bench.connection->tell(FrameKind::window, 1 << 20); };
+  do {
+    for (int i = 0; i < 1000; ++i) tell();
+  } while (bench.connection->wait_until_idle(Clock::now() + milliseconds(500)));
+  EXPECT_FALSE(bench.owner.broken) << bench.owner.message;
+  for (int i = 0; i < 1024; ++i) tell();
+  EXPECT_TRUE(bench.owner.broken);
+  EXPECT_EQ(bench.owner.code, Exit::timed_out);
+  EXPECT_NE(bench.owner.message.find("rank 1 (there) takes none of the 1024 frames"),
+            std::string::npos)
+      << bench.owner.message;
+  // The reason why the run ends still finds room, ahead of them.
+  bench.connection->abort({"enough", Exit::timed_out});
+  for (;;) {
+    const RawFrame frame = receive_raw(bench.other);
+    if (frame.kind == 21) break;
+    EXPECT_EQ(frame.kind, 26);
+  }
+}
+
 TEST(Connection, EarlierLayersOvertake) {
   Bench bench;
   constexpr std::uint64_t bytes = 1 << 20;
