@@ -196,6 +196,7 @@ void Connection::send_notice(const Outgoing& frame) {
   const std::string phase = "sending " + name_of(frame.header.kind);
   link_.stream.write(frame.header, frame.own.data(), Clock::now() + timeout_, phase.c_str());
   record(frame.header, true, frame.queued, first);
+  if (frame.header.kind == FrameKind::state) owner_.sent(frame);
 }
 
 void Connection::receive_loop() {
@@ -263,6 +264,9 @@ bool Connection::receive_notice(const FrameHeader& header) {
     case FrameKind::abort:
       most = abort_limit;
       break;
+    case FrameKind::state:
+      most = state_part;
+      break;
     case FrameKind::heartbeat:
     case FrameKind::done:
     case FrameKind::goodbye:
@@ -311,6 +315,10 @@ void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_
       report_left_ = header.step;
       if (header.step == 0)
         owner_.notice(link_.rank, {FrameKind::report, 0, 0, std::exchange(report_, {})});
+      break;
+    case FrameKind::state:
+      owner_.notice(link_.rank, {header.kind, header.step, header.parameter,
+                                 std::string(payload.begin(), payload.end())});
       break;
     case FrameKind::goodbye:
       if (report_left_ != 0) throw ProtocolError("its report has not come to an end");

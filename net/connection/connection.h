@@ -36,9 +36,9 @@ struct Notice {
   FrameKind kind = FrameKind::heartbeat;
   std::uint64_t value = 0;  ///< Bytes of a `window`, bytes a second of a `pace`; of a heartbeat
                             ///< how far the peer has got (Progress::count); steps of a `checkpoint`
-                            ///< or `snapshot`.
-  std::uint32_t number = 0;  ///< The signal of those two.
-  std::string text;          ///< The whole text of a `report`.
+                            ///< or `snapshot`, and of the checkpoint of a `state`.
+  std::uint32_t number = 0;  ///< The signal of those two; the number of a part of `state`.
+  std::string text;          ///< The whole text of a `report`; the bytes of a part of `state`.
 };
 
 /// A connection calls its owner through this interface, from its two threads.
@@ -52,8 +52,8 @@ class ConnectionHandler {
   virtual void commit(const Reservation& reservation) = 0;
   /// Copies the payload of a frame that was queued without one, just before the frame leaves.
   virtual void copy_payload(int peer, const Outgoing& frame, float* to) = 0;
-  /// A frame of weights or gradient has been written. This program no longer reads its payload, but
-  /// the kernel still does if it was borrowed.
+  /// A frame of weights, gradient or state has been written. This program no longer reads its
+  /// payload, but the kernel still does if it was borrowed.
   virtual void sent(const Outgoing& frame) = 0;
   /// A notice has come: a report, a goodbye (nothing more comes from the peer), a turn that is
   /// asked for or given back, and so on. Throws ProtocolError if it may not come now.
@@ -74,6 +74,9 @@ class Connection {
   /// The most bytes of a report, and of one frame of it.
   static constexpr std::uint64_t report_limit = std::uint64_t{1} << 28;
   static constexpr std::uint64_t report_part = std::uint64_t{1} << 20;
+  /// The most bytes of a frame of `state`. Gradients and weights wait for such a frame that has
+  /// begun, so it is short.
+  static constexpr std::size_t state_part = std::size_t{64} << 10;
 
   /// Adds the handshake's frames to the ledger. A frame must get through, and the next one must
   /// come, within `timeout`; the sending thread sends a `heartbeat` when it has had nothing to send
@@ -120,6 +123,9 @@ class Connection {
   /// what the kind puts into the header's fields `step` and `parameter`. The connection has failed
   /// where too many such frames wait (SendQueue::most_urgent).
   void tell(FrameKind kind, std::uint64_t step, std::uint32_t parameter = 0);
+  /// Queues a frame of `state`, which brings its payload along. It leaves while neither weights nor
+  /// gradients wait.
+  void send_state(Outgoing frame) { queue_.background(std::move(frame)); }
   /// Tells the peer, behind all weights and gradients, that no gradient will follow.
   void done();
   /// Sends the report, unless it is empty, and a goodbye behind everything that is queued and will

@@ -61,6 +61,10 @@ SendOrder::TurnRequest SendOrder::data(Outgoing frame) {
   return TurnRequest::want;
 }
 
+void SendOrder::background(Outgoing frame) {
+  background_.push_back(std::move(frame));
+}
+
 void SendOrder::last(Outgoing frame) {
   last_.push_back(std::move(frame));
 }
@@ -137,7 +141,9 @@ bool SendOrder::take(Outgoing& frame) {
     if (first == &weights_ && weights_turn_ == Turn::held) --left_of_transfer_;
     return true;
   }
-  return !last_.empty() && gradients_.empty() && weights_.empty() && take_from(last_);
+  if (!gradients_.empty() || !weights_.empty()) return false;
+  if (!background_.empty()) return take_from(background_);
+  return !last_.empty() && take_from(last_);
 }
 
 std::optional<Deadline> SendOrder::look_again() const {
@@ -146,7 +152,8 @@ std::optional<Deadline> SendOrder::look_again() const {
 }
 
 bool SendOrder::empty() const {
-  return urgent_.empty() && last_.empty() && gradients_.empty() && weights_.empty();
+  return urgent_.empty() && background_.empty() && last_.empty() && gradients_.empty() &&
+         weights_.empty();
 }
 
 }  // namespace duplex::net

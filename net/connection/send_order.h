@@ -37,9 +37,10 @@ struct Outgoing {
 /// order it is the whole model, since every owner waits for all gradients before it publishes.
 std::size_t head_start(std::size_t elements, bool overlap);
 
-/// Urgent frames go first, then weights and gradients, then the frames that end the connection.
-/// Among weights and gradients, those of an earlier round go first, then those of a lower
-/// priority, then weights. New weights belong to the round whose gradients made them.
+/// Urgent frames go first, then weights and gradients, then background frames, which go only while
+/// neither weights nor gradients wait, not even for a turn; then the frames that end the
+/// connection. Among weights and gradients, those of an earlier round go first, then those of a
+/// lower priority, then weights. New weights belong to the round whose gradients made them.
 ///
 /// After take_turns(), gradients wait for the peer's `grant`, and weights for grant_weights(). The
 /// order asks for a turn when it has such frames. It gives the turn for gradients back when it has
@@ -62,6 +63,7 @@ class SendOrder {
   std::size_t urgent_waiting() const { return urgent_.size(); }
   /// Numbers and queues weights or a gradient. Returns `want` or `nothing`, for the semaphore.
   TurnRequest data(Outgoing frame);
+  void background(Outgoing frame);
   void last(Outgoing frame);
 
   /// Returns false if gradients had not asked for a turn.
@@ -90,7 +92,7 @@ class SendOrder {
   void update_gradients_turn(Deadline now);
   TurnRequest update_weights_turn();
 
-  Queue urgent_, last_;
+  Queue urgent_, background_, last_;
   Heap gradients_, weights_;
   Turn gradients_turn_ = Turn::always, weights_turn_ = Turn::always;
   std::chrono::nanoseconds linger_ = linger;

@@ -32,6 +32,12 @@ void SendQueue::data(Outgoing frame) {
   if (wants != SendOrder::TurnRequest::nothing) turn_(wants);
 }
 
+void SendQueue::background(Outgoing frame) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  order_.background(std::move(frame));
+  changed_.notify_all();
+}
+
 void SendQueue::last(Outgoing frame) {
   const std::lock_guard<std::mutex> lock(mutex_);
   order_.last(std::move(frame));

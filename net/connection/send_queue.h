@@ -27,6 +27,7 @@ class SendQueue {
   /// Returns false, and drops the frame, where too many wait. The first of all always has room.
   bool urgent(Outgoing frame, bool first_of_all = false);
   void data(Outgoing frame);
+  void background(Outgoing frame);
   void last(Outgoing frame);
 
   /// Returns false if gradients had not asked for a turn.

@@ -49,6 +49,7 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
       trace_(spec_.trace_steps),
       progress_(rank_, topology_.size),
       peers_(rank_, topology_.size),
+      state_(peers_),
       incoming_(map_, spans_, rank_, spec_.first_step),
       flow_(topology_, rank_, spec_.semaphore, is_paced(spec_), peers_),
       context_{spec_,     spans_, topology_,
@@ -231,7 +232,9 @@ void ParameterExchange::copy_payload(int peer, const Outgoing& frame, float* to)
 }
 
 void ParameterExchange::sent(const Outgoing& frame) {
-  if (frame.header.kind == FrameKind::gradient)
+  if (frame.header.kind == FrameKind::state)
+    state_.part_sent();
+  else if (frame.header.kind == FrameKind::gradient)
     incoming_.gradient_sent(frame.header.parameter);
   else
     store_->sent(frame.chunk);
@@ -254,6 +257,8 @@ void ParameterExchange::failed(int peer, std::exception_ptr cause) {
 void ParameterExchange::fail(const std::exception_ptr& cause) {
   if (!peers_.fail(cause)) return;
   incoming_.stop();
+  state_.stop();
+  if (spec_.state_inbox) spec_.state_inbox->stop();
   if (server_) server_->stop();
   const AbortReason reason = reason_of(cause);
   peers_.for_each([&](Connection& connection) { connection.abort(reason); });

@@ -18,6 +18,7 @@
 #include "net/exchange/peers.h"
 #include "net/exchange/progress.h"
 #include "net/exchange/spec.h"
+#include "net/exchange/state_outbox.h"
 #include "net/exchange/straggler_notice.h"
 #include "net/ledger/ledger.h"
 #include "net/ledger/trace.h"
@@ -107,6 +108,18 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   std::int64_t last_weights_ns() const { return last_weights_ns_ + time_.offset_ns; }
   /// When the run began, on the coordinator's clock: all ranks know it, and no other run has it.
   std::int64_t epoch_ns() const { return time_.epoch_ns; }
+  /// Sends the state of a checkpoint to the rank that keeps a copy of it, while neither weights nor
+  /// gradients wait to be sent there. Call await_state_sent() before.
+  void send_state(int to, std::uint64_t steps, HeldValues values) {
+    state_.send(to, steps, std::move(values));
+  }
+  /// Waits until the state that send_state() was given last has left.
+  void await_state_sent();
+  /// On a worker: the step that the weights of another owner's chunk are for, which lie in the span
+  /// now; none: some are on their way into it, or none have come. When a run has failed, they stay.
+  std::optional<std::uint64_t> step_of_weights(std::size_t chunk) const {
+    return incoming_.step_here(chunk);
+  }
   /// The chunks that this rank owns, their steps and states; only an owner has them. Between two
   /// steps of a worker, after await_all, and on a server within ExchangeSpec::snapshot, all chunks
   /// are of one step; when a run has failed, of two at most, over all ranks, so that each rank has
@@ -207,6 +220,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   Progress progress_;
   CheckpointCalls calls_;
   Peers peers_;
+  StateOutbox state_;
   IncomingWeights incoming_;  ///< Used by a worker.
   FlowControl flow_;          ///< Used by peers_: the destructor stops all connections first.
   const ExchangeContext context_;

@@ -1,4 +1,7 @@
-// How the ranks of a run call for checkpoints and take their parts of them.
+// How the ranks of a run call for checkpoints and take their parts of them, and send each other
+// what copies of them need.
+#include <utility>
+
 #include "net/exchange/exchange.h"
 
 namespace duplex::net {
@@ -73,6 +76,15 @@ void ParameterExchange::hear_snapshot(int peer, const CheckpointCall& call) {
     throw ProtocolError("not all chunks are of " + std::to_string(call.steps) + " steps");
   calls_.take(call.steps);
   spec_.snapshot(call);
+}
+
+/// A rank that waits here gets on: the others wait for it as long as parts leave it.
+void ParameterExchange::await_state_sent() {
+  for (std::uint64_t parts = 0; !state_.wait_until_sent(look_every);) {
+    peers_.check();
+    if (std::exchange(parts, state_.parts()) != state_.parts()) progress_.made();
+  }
+  peers_.check();
 }
 
 }  // namespace duplex::net

@@ -14,6 +14,7 @@ std::vector<std::string> ParameterExchange::finish(const Report& report) {
     wait_for_goodbyes();
     if (is_async()) server_->copy_own_weights();
   }
+  await_state_sent();
   std::string own;
   if (report) {
     wait_until_idle();
@@ -39,6 +40,7 @@ std::vector<std::string> ParameterExchange::finish(const Report& report) {
   });
   peers_.finish();
   finished_ = true;
+  if (spec_.state_inbox) spec_.state_inbox->stop();
   try {
     ledger_.close();
   } catch (const Error& error) {  // The training is whole without its books.

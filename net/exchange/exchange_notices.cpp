@@ -42,6 +42,11 @@ void ParameterExchange::notice(int peer, Notice notice) {
     case FrameKind::snapshot:
       hear_snapshot(peer, {notice.value, ending_signal(notice.number)});
       break;
+    case FrameKind::state:
+      refuse_unless(spec_.state_inbox != nullptr, "this rank keeps no copies");
+      progress_.moved(peer);
+      spec_.state_inbox->add(peer, notice.value, notice.number, notice.text);
+      break;
     case FrameKind::window:
       flow_.hear_window(peer, notice.value);
       break;

@@ -100,4 +100,12 @@ std::optional<std::uint64_t> IncomingWeights::answered_steps() const {
   return answered;
 }
 
+std::optional<std::uint64_t> IncomingWeights::step_here(std::size_t chunk) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const Incoming& incoming = incoming_[chunk];
+  if (incoming.state == Incoming::received) return incoming.step;
+  if (incoming.state == Incoming::receiving || incoming.step == first_step_) return std::nullopt;
+  return incoming.step - 1;
+}
+
 }  // namespace duplex::net

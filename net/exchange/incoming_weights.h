@@ -52,6 +52,9 @@ class IncomingWeights {
   /// Steps whose gradients have been answered with weights of all chunks, those before the first
   /// one included; none: not even the first weights of all chunks have come.
   std::optional<std::uint64_t> answered_steps() const;
+  /// Returns the step that the weights in the span are for; none: none have come, or some are on
+  /// their way into it.
+  std::optional<std::uint64_t> step_here(std::size_t chunk) const;
 
  private:
   struct Incoming {

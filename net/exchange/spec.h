@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "core/optimiser.h"
 #include "net/connection/receive_window.h"
 #include "net/exchange/checkpoint_calls.h"
+#include "net/exchange/state_inbox.h"
 #include "net/ledger/ledger.h"
 #include "net/store/store.h"
 #include "net/topology/shard_map.h"
@@ -62,6 +64,9 @@ struct ExchangeSpec {
   /// owner, when all workers have marked the checkpoint. Training goes on when it returns. May be
   /// empty: the rank takes no snapshots.
   std::function<void(const CheckpointCall& call)> snapshot;
+  /// Takes what other ranks send of their parts of checkpoints, where this rank keeps copies of
+  /// them; it is stopped when nothing more can come. May be null: it keeps none.
+  std::shared_ptr<StateInbox> state_inbox;
   /// Called many times a second on a rank that only serves, while it waits for the workers, by the
   /// thread that called ParameterExchange::finish. May be empty.
   std::function<void()> while_serving;

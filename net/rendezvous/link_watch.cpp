@@ -1,16 +1,17 @@
 #include "net/rendezvous/link_watch.h"
 
 #include "core/clock.h"
-#include "net/rendezvous/resume.h"
+#include "net/rendezvous/held_files.h"
 
 namespace duplex::net {
 namespace {
 
 /// Time that a failing rank gives its peers to take the reason.
 constexpr std::chrono::milliseconds last_words{1000};
-/// An offer and an abort behind it.
-constexpr std::size_t looked_at =
-    frame_bytes(Protection::sealed, resume_limit) + frame_bytes(Protection::sealed, abort_limit);
+/// An offer, the files that go with it, and an abort behind them.
+constexpr std::size_t looked_at = frame_bytes(Protection::sealed, resume_limit) +
+                                  frame_bytes(Protection::sealed, most_held_bytes) +
+                                  frame_bytes(Protection::sealed, abort_limit);
 
 }  // namespace
 
@@ -23,7 +24,7 @@ void check_links(const std::vector<Link>& links, double waited) {
         const AbortReason reason = decode_abort(frame.payload.data(), frame.payload.size());
         throw Error(link.peer + " ended the run: " + reason.text, reason.code);
       }
-      if (frame.header.kind != FrameKind::offer) break;
+      if (frame.header.kind != FrameKind::offer && frame.header.kind != FrameKind::holding) break;
     }
     if (ended)
       throw NetworkError("recv", link.peer, "waiting for other ranks", "the connection was closed",

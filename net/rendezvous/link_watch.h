@@ -1,5 +1,5 @@
 // Watches the links of a rank while other ranks are still awaited. Nothing comes over them then but
-// offers (net/rendezvous/resume.h), an abort, or the end of a connection.
+// offers, what goes with them (net/rendezvous/resume.h), an abort, or the end of a connection.
 #pragma once
 #include <vector>
 

@@ -6,6 +6,8 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "net/rendezvous/file_sharing.h"
+#include "net/rendezvous/held_files.h"
 #include "net/rendezvous/link_watch.h"
 #include "net/rendezvous/talk.h"
 
@@ -81,15 +83,44 @@ void describe(PayloadReader& f, Decision& m) {
   m.found = found != 0;
 }
 
-std::string steps_text(const Offer& offer, std::size_t ranks) {
+/// All that the coordinator knows before it decides.
+struct Offers {
+  std::vector<Offer> offers;         ///< By rank.
+  std::vector<RankHolding> holding;  ///< Likewise; `ready` is of the point that is looked at.
+};
+
+/// Adds the checkpoints of which files are held, but which nobody has offered, and sorts all,
+/// newest first.
+void add_held(std::vector<ResumePoint>& points, const RankHolding& holding) {
+  for (const HeldFiles& held : holding.held)
+    if (std::find(points.begin(), points.end(), held.point) == points.end())
+      points.push_back(held.point);
+  std::stable_sort(points.begin(), points.end(),
+                   [](const ResumePoint& a, const ResumePoint& b) { return a.steps > b.steps; });
+}
+
+std::string steps_text(const Offer& offer, const RankHolding& holding, std::size_t ranks) {
   if (offer.any) return "any";
-  if (offer.points.empty()) return "none";
+  std::vector<ResumePoint> points = offer.points;
+  add_held(points, holding);
   std::string text;
-  for (const ResumePoint& point : offer.points)
+  for (const ResumePoint& point : points)
     text += (text.empty() ? "" : ", ") + std::to_string(point.steps) +
             (point.ranks == ranks ? "" : " (by " + std::to_string(point.ranks) + " ranks)") +
             (point.kept ? " (kept without the server)" : "");
-  return text;
+  return text.empty() ? "none" : text;
+}
+
+/// Says which parts of a checkpoint are lost.
+std::string lack_text(const ResumePoint& point, const std::vector<int>& missing) {
+  constexpr std::size_t most_named = 8;
+  std::string ranks;
+  for (std::size_t i = 0; i < std::min(missing.size(), most_named); ++i)
+    ranks += (i == 0 ? "" : i + 1 == missing.size() ? " and " : ", ") + std::to_string(missing[i]);
+  if (missing.size() > most_named) ranks += ", ...";
+  return "; of the one after " + std::to_string(point.steps) + " steps by " +
+         std::to_string(point.ranks) + " ranks, no rank has the part of rank " + ranks +
+         ", nor a copy of it";
 }
 
 /// Returns whether a rank can go on from the decision's point, and takes the positions that it
@@ -105,31 +136,56 @@ bool take_part(const Offer& offer, int rank, Decision& decision) {
   return true;
 }
 
-/// `offers`: by rank.
-Decision decide(const std::vector<Offer>& offers) {
+/// Looks at one checkpoint. Returns how the ranks that lack files get them; none: they cannot, and
+/// `lack` says why, if it was empty and the ranks share files.
+std::optional<std::vector<FileTransfer>> plan_of(const Topology& topology, Decision& decision,
+                                                 Offers& all, const FileSharing* sharing,
+                                                 std::string& lack) {
+  bool ready = true;
+  for (std::size_t rank = 0; rank < all.offers.size(); ++rank) {
+    all.holding[rank].ready = take_part(all.offers[rank], static_cast<int>(rank), decision);
+    ready = ready && all.holding[rank].ready;
+  }
+  if (ready) return std::vector<FileTransfer>();
+  if (sharing == nullptr || !sharing->needs) return std::nullopt;
+  SharingPlan plan = plan_sharing(topology, decision.point, all.holding, sharing->needs);
+  if (plan.missing.empty()) return std::move(plan.transfers);
+  if (lack.empty()) lack = lack_text(decision.point, plan.missing);
+  return std::nullopt;
+}
+
+/// `transfers`: takes the files that have to be sent before ranks go on.
+Decision decide(const Topology& topology, Offers& all, const FileSharing* sharing,
+                std::vector<FileTransfer>& transfers) {
   Decision decision;
-  std::vector<ResumePoint> all;
-  for (const Offer& offer : offers) all.insert(all.end(), offer.points.begin(), offer.points.end());
-  std::stable_sort(all.begin(), all.end(),
-                   [](const ResumePoint& a, const ResumePoint& b) { return a.steps > b.steps; });
-  for (const ResumePoint& point : all) {
-    decision.found = true;
+  std::vector<ResumePoint> points;
+  for (const Offer& offer : all.offers)
+    points.insert(points.end(), offer.points.begin(), offer.points.end());
+  for (const RankHolding& holding : all.holding) add_held(points, holding);
+  std::string lack;
+  for (const ResumePoint& point : points) {
     decision.point = point;
-    for (std::size_t rank = 0; rank < offers.size(); ++rank)
-      decision.found = decision.found && take_part(offers[rank], static_cast<int>(rank), decision);
-    if (decision.found) return decision;
+    const auto plan = plan_of(topology, decision, all, sharing, lack);
+    decision.found = plan.has_value();
+    if (!decision.found) continue;
+    transfers = *plan;
+    return decision;
   }
   const auto any = [&](bool Offer::*is) {
-    return std::any_of(offers.begin(), offers.end(),
+    return std::any_of(all.offers.begin(), all.offers.end(),
                        [is](const Offer& offer) { return offer.*is; });
   };
-  const bool kept =
-      std::any_of(all.begin(), all.end(), [](const ResumePoint& point) { return point.kept; });
+  const bool kept = std::any_of(points.begin(), points.end(),
+                                [](const ResumePoint& point) { return point.kept; });
   if (!any(&Offer::complete) || (any(&Offer::never) && !kept)) return {};
+  // The others are told no more than a text may have.
+  constexpr std::size_t most_listed = 600;
   decision.error = "--resume: no checkpoint is there on all ranks; steps there are";
-  for (std::size_t rank = 0; rank < offers.size(); ++rank)
+  for (std::size_t rank = 0; rank < all.offers.size() && decision.error.size() < most_listed;
+       ++rank)
     decision.error += (rank == 0 ? " on rank " : "; on rank ") + std::to_string(rank) + ": " +
-                      steps_text(offers[rank], offers.size());
+                      steps_text(all.offers[rank], all.holding[rank], all.offers.size());
+  decision.error += lack;
   return decision;
 }
 
@@ -160,48 +216,73 @@ void with(Link& link, Deadline deadline, const Exchange& exchange) {
   link.handshake.insert(link.handshake.end(), frames.begin(), frames.end());
 }
 
-Decision decided(Mesh& mesh, const Offer& mine, std::chrono::milliseconds timeout) {
+/// What all ranks do next.
+struct Agreement {
+  Decision decision;
+  OwnTransfers own;
+};
+
+Agreement agreed(Mesh& mesh, const Offer& mine, const FileSharing* sharing,
+                 std::chrono::milliseconds timeout) {
   const int coordinator = mesh.topology().coordinator();
   const bool decides = mesh.rank() == coordinator;
   // The coordinator knows whose offer it lacks, and is given the time to report it.
   const Deadline deadline = Clock::now() + timeout + (decides ? 0 * timeout : to_report(timeout));
   std::vector<Link>& links = mesh.links();
-  Decision decision;
+  const std::vector<HeldFiles> held = sharing != nullptr ? sharing->held : std::vector<HeldFiles>();
+  Agreement agreement;
   if (decides) {
-    std::vector<Offer> offers(static_cast<std::size_t>(mesh.topology().size));
-    offers[static_cast<std::size_t>(mesh.rank())] = mine;
+    Offers all;
+    all.offers.resize(static_cast<std::size_t>(mesh.topology().size));
+    all.holding.resize(all.offers.size());
+    all.offers[static_cast<std::size_t>(mesh.rank())] = mine;
+    all.holding[static_cast<std::size_t>(mesh.rank())].held = held;
     for (Link& link : links) {
+      const auto rank = static_cast<std::size_t>(link.rank);
       await_frame(links, link, FrameKind::offer, deadline, timeout);
       with(link, deadline, [&](Talk& talk) {
-        offers[static_cast<std::size_t>(link.rank)] =
-            parse<Offer>(talk.receive(FrameKind::offer, 0, resume_limit));
+        all.offers[rank] = parse<Offer>(talk.receive(FrameKind::offer, 0, resume_limit));
+        await_frame(links, link, FrameKind::holding, deadline, timeout);
+        all.holding[rank].held = decode_held(talk.receive(FrameKind::holding));
       });
     }
-    decision = decide(offers);
+    std::vector<FileTransfer> transfers;
+    agreement.decision = decide(mesh.topology(), all, sharing, transfers);
+    agreement.own = own_transfers(transfers, mesh.rank());
     for (Link& link : links)
-      with(link, deadline, [&](Talk& talk) { talk.send(FrameKind::resume, payload_of(decision)); });
-    return decision;
+      with(link, deadline,
+           [&](Talk& talk) { talk.send(FrameKind::resume, payload_of(agreement.decision)); });
+    if (agreement.decision.found) tell_transfers(mesh, transfers, deadline);
+    return agreement;
   }
   const auto link = std::find_if(links.begin(), links.end(),
                                  [&](const Link& each) { return each.rank == coordinator; });
   with(*link, deadline, [&](Talk& talk) {
     talk.send(FrameKind::offer, payload_of(mine));
+    talk.send(FrameKind::holding, encode_held(held));
     await_frame(links, *link, FrameKind::resume, deadline, timeout);
-    decision = parse<Decision>(talk.receive(FrameKind::resume, 0, resume_limit));
+    agreement.decision = parse<Decision>(talk.receive(FrameKind::resume, 0, resume_limit));
   });
-  return decision;
+  if (agreement.decision.found) agreement.own = hear_transfers(mesh, deadline);
+  return agreement;
 }
 
 }  // namespace
 
 std::optional<ResumePoint> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
-                                          std::chrono::milliseconds timeout) {
+                                          std::chrono::milliseconds timeout,
+                                          const FileSharing* sharing) {
   Offer mine{own.any, own.complete, own.never, own.points};
   mine.points.resize(std::min(mine.points.size(), ResumeOffer::most_points));
   while (payload_of(mine).size() > resume_limit) mine.points.pop_back();
   Decision decision;
   try {
-    decision = decided(mesh, mine, timeout);
+    const Agreement agreement = agreed(mesh, mine, sharing, timeout);
+    decision = agreement.decision;
+    if (agreement.own.shared) {
+      if (sharing == nullptr) throw ProtocolError("files are shared, and this rank has no place");
+      share_files(mesh, *sharing, decision.point, agreement.own, timeout);
+    }
   } catch (...) {
     end_links(mesh.links(), reason_of(std::current_exception()));
     throw;

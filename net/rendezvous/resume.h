@@ -53,15 +53,20 @@ struct ResumeOffer {
 /// The most bytes of an offer, and of the answer to it. A link's receive buffer has room for them.
 constexpr std::uint64_t resume_limit = std::uint64_t{1} << 15;
 
+struct FileSharing;
+
 /// Returns when every rank has joined the mesh. Before that no rank may send weights: a rank that
 /// still waits for others would find them in front of the reason why a rank ends the run. Returns
-/// the newest checkpoint that every rank can go on from; none: there never was a complete one, and
-/// the training begins. The coordinator finds it out and tells the others. Call it on every rank
-/// after Mesh::join; the ledger's records of it are added to the links'. Throws Error, on every
-/// rank, where there was a complete checkpoint and there is none that all have, or if a rank ends
-/// the run, and NetworkError. A checkpoint that workers kept without their server counts as one
-/// that there was: it holds weights that nobody else has.
+/// the newest checkpoint that every rank can go on from, by itself or with files of the others,
+/// which it has got by then (net/rendezvous/held_files.h); none: there never was a complete one,
+/// and the training begins. The coordinator finds it out and tells the others. Call it on every
+/// rank after Mesh::join; the ledger's records of it are added to the links'. `sharing`: null on
+/// every rank where there are no files to share. Throws Error, on every rank, where there was a
+/// complete checkpoint and there is none that all can have, or if a rank ends the run, and
+/// NetworkError. A checkpoint that workers kept without their server counts as one that there was:
+/// it holds weights that nobody else has.
 std::optional<ResumePoint> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
-                                          std::chrono::milliseconds timeout);
+                                          std::chrono::milliseconds timeout,
+                                          const FileSharing* sharing = nullptr);
 
 }  // namespace duplex::net

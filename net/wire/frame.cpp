@@ -53,6 +53,12 @@ std::string name_of(FrameKind kind) {
       return "offer";
     case FrameKind::resume:
       return "resume";
+    case FrameKind::holding:
+      return "holding";
+    case FrameKind::transfers:
+      return "transfers";
+    case FrameKind::file:
+      return "file";
     case FrameKind::weights:
       return "weights";
     case FrameKind::gradient:
@@ -81,6 +87,8 @@ std::string name_of(FrameKind kind) {
       return "checkpoint";
     case FrameKind::snapshot:
       return "snapshot";
+    case FrameKind::state:
+      return "state";
   }
   return "kind " + std::to_string(static_cast<unsigned>(kind));
 }

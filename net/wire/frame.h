@@ -30,6 +30,9 @@ enum class FrameKind : std::uint16_t {
   pong = 7,
   offer = 8,
   resume = 9,
+  holding = 10,
+  transfers = 11,
+  file = 12,
   // Kinds of the run.
   weights = 16,
   gradient = 17,
@@ -45,6 +48,7 @@ enum class FrameKind : std::uint16_t {
   pace = 27,
   checkpoint = 28,
   snapshot = 29,
+  state = 30,
 };
 
 /// Returns the kind's name, such as "weights", or "kind 77" for one that is none.
