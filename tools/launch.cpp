@@ -11,10 +11,13 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "net/topology/keepers.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
+#include "tools/flags/dist_flags.h"
 #include "tools/launch/children.h"
 #include "tools/launch/hosts.h"
+#include "tools/launch/lost_machines.h"
 #include "tools/launch/nodefile.h"
 #include "tools/launch/rank_record.h"
 #include "tools/launch/run_key.h"
@@ -31,6 +34,7 @@ struct Flags {
   std::string action = "start", nodefile, ssh = "ssh", here;
   bool print = false;
   std::uint64_t restarts = 0;
+  std::vector<int> without;  ///< Ranks of the nodefile that are left out.
   std::vector<std::string> dist;
 };
 
@@ -41,6 +45,7 @@ std::vector<std::string> command_of(const Flags& flags, const net::Address& node
   std::vector<std::string> dist{own_path(), "dist"};
   dist.insert(dist.end(), flags.dist.begin(), flags.dist.end());
   dist.insert(dist.end(), {"--nodefile", flags.nodefile, "--index", std::to_string(rank)});
+  if (!flags.without.empty()) dist.insert(dist.end(), {"--without", listed(flags.without)});
   if (is_here(node.host)) return dist;
   return ssh_command(flags.ssh, node.host,
                      "exec 3<&0 && { (cat <&3; kill $$) > /dev/null 2>&1 & exec " + joined(dist) +
@@ -72,7 +77,8 @@ void require_separator(int argc, const char* const* argv) {
   for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
     const std::string word = argv[i], name = word.substr(0, word.find('='));
     if (word.rfind("--", 0) != 0 || name == "--nodefile" || name == "--ssh" || name == "--here" ||
-        name == "--print-commands" || name == "--restarts" || name == "--help")
+        name == "--print-commands" || name == "--restarts" || name == "--without" ||
+        name == "--help")
       continue;
     throw Error("launch: " + name + " is for dist: put -- before the flags of dist, as in " +
                     "`duplex launch --nodefile FILE -- --net lenet ...`",
@@ -88,8 +94,58 @@ std::vector<std::vector<std::string>> commands_of(const Flags& flags,
   return commands;
 }
 
+/// Says why the ranks of `nodes` cannot go on without some of them, by number; "" if they can.
+std::string needs_all(const Flags& flags, const std::vector<net::Address>& nodes,
+                      const std::vector<int>& lost) {
+  DistFlags dist;
+  CLI::App app;
+  dist.add_to(app);
+  try {
+    app.parse(std::vector<std::string>(flags.dist.rbegin(), flags.dist.rend()));
+  } catch (const CLI::Error&) {
+    return "";  // dist says what is wrong.
+  }
+  if (dist.parallel.sync == net::Sync::none)
+    return "in an asynchronous run the number of ranks must stay";
+  if (dist.parallel.average > 0 && dist.training.spec.optimiser.states() > 0)
+    return "with --average every worker's optimiser has a state of its own";
+  if (nodes.size() - lost.size() < (dist.parallel.central() ? 2U : 1U))
+    return "too few ranks are left";
+  std::vector<std::string> hosts;
+  for (const net::Address& node : nodes) hosts.push_back(node.host);
+  const net::Keepers keepers(dist.parallel.topology(static_cast<int>(nodes.size())), hosts);
+  for (const int rank : lost)
+    if (std::find(lost.begin(), lost.end(), keepers.of(rank)) != lost.end())
+      return "rank " + std::to_string(rank) + "'s part of checkpoints and its copy at rank " +
+             std::to_string(keepers.of(rank)) + " are both lost";
+  return "";
+}
+
+/// Leaves machines out that do not come back: `nodes` are those of `all` that have run. Returns a
+/// line for the user, or "" if there is nothing to say.
+std::string leave_out(Flags& flags, const std::vector<net::Address>& all,
+                      const std::vector<net::Address>& nodes,
+                      const std::vector<std::string>& lost) {
+  if (lost.empty()) return "";
+  std::string line;
+  for (const std::string& host : lost) line += (line.empty() ? "launch: " : ", ") + host;
+  line +=
+      " could not be reached " + std::to_string(LostMachines::failed_starts) + " times in a row";
+  const std::vector<int> numbers = numbers_of(nodes, lost);
+  const std::string why = needs_all(flags, nodes, numbers);
+  if (!why.empty()) return line + ", and the run needs all: " + why;
+  for (const int number : numbers_of(all, lost)) flags.without.push_back(number);
+  std::sort(flags.without.begin(), flags.without.end());
+  const std::size_t left = nodes.size() - numbers.size();
+  return line + ": the run goes on with the " + std::to_string(left) +
+         (left == 1 ? " rank that is" : " ranks that are") + " left (--without " +
+         listed(flags.without) + ")";
+}
+
 /// Runs all ranks, again and again if the user wants that. Returns the last exit code.
-int start(Flags flags, const std::vector<net::Address>& nodes) {
+int start(Flags flags, const std::vector<net::Address>& all) {
+  std::vector<net::Address> nodes = without(all, flags.without, "nodefile " + flags.nodefile);
+  LostMachines machines(is_here);
   const bool async = value_of(flags.dist, "--sync") == "none";
   const bool central = value_of(flags.dist, "--server") == "central";
   // A central server of an asynchronous run goes on without a worker that is lost.
@@ -108,6 +164,9 @@ int start(Flags flags, const std::vector<net::Address>& nodes) {
     if (!result.lost || restart > flags.restarts) return result.code;
     // A failure soon after the start may have a cause that lasts, such as a machine that is off.
     pause = seconds(clock_ns() - begin) > longest_pause ? 0.0 : pause;
+    const std::string line = leave_out(flags, all, nodes, machines.note(nodes, result.ends));
+    if (!line.empty()) std::fprintf(stderr, "%s\n", line.c_str());
+    nodes = without(all, flags.without, "nodefile " + flags.nodefile);
     std::fprintf(
         stderr, "launch: starts all ranks again from the newest checkpoint (%llu of %llu)\n",
         static_cast<unsigned long long>(restart), static_cast<unsigned long long>(flags.restarts));
@@ -155,8 +214,14 @@ int launch(int argc, const char* const* argv) {
   app.add_option(
          "--restarts", flags.restarts,
          "when a rank is killed, lost or hangs, start all again, so many times at most: they "
-         "go on from the newest checkpoint (goes with dist's --checkpoint-every)")
+         "go on from the newest checkpoint (goes with dist's --checkpoint-every); without a "
+         "machine that cannot be reached twice in a row")
       ->check(between(1, 1 << 30));
+  app.add_option("--without", flags.without,
+                 "ranks of the nodefile that are left out, as in 2 or 2,3: machines that are lost; "
+                 "--restarts finds them by itself")
+      ->delimiter(',')
+      ->check(at_least(0));
   // The arguments behind "--" are dist's.
   int own = 1;
   while (own < argc && std::strcmp(argv[own], "--") != 0) ++own;
@@ -167,6 +232,8 @@ int launch(int argc, const char* const* argv) {
     if (word.rfind("--nodefile", 0) == 0 || word.rfind("--index", 0) == 0) {
       throw Error("launch: " + word + " is given to every rank by launch itself", Exit::usage);
     }
+    if (word.rfind("--without", 0) == 0)
+      throw Error("launch: give " + word + " to launch itself, before --", Exit::usage);
   }
 
   if (flags.restarts > 0 && value_of(flags.dist, "--checkpoint-every").empty())
@@ -183,7 +250,8 @@ int launch(int argc, const char* const* argv) {
   }
   const std::string directory = name_run(flags.dist, !flags.print);
   if (flags.print) {
-    for (const auto& command : commands_of(flags, nodes))
+    for (const auto& command :
+         commands_of(flags, without(nodes, flags.without, "nodefile " + flags.nodefile)))
       std::printf("%s\n", joined(command).c_str());
     return 0;
   }

@@ -25,6 +25,12 @@ void DistFlags::add_to(CLI::App& app) {
                  "this process's rank: its line in the nodefile, from 0 (default: what srun or "
                  "mpirun says, or RANK of WORLD_SIZE)")
       ->check(at_least(0));
+  app.add_option(
+         "--without", without,
+         "ranks of the nodefile that are left out, as in 2 or 2,3, since their machines are "
+         "lost; --index counts the others")
+      ->delimiter(',')
+      ->check(at_least(0));
   add_parallel_flags(app, parallel);
   app.add_option("--job", job, "name of the run; ranks of different jobs do not meet");
   app.add_flag(
@@ -44,7 +50,7 @@ std::string DistFlags::resolve() {
     throw Error("dist: --average needs weights that are trained; --device replay trains none",
                 Exit::usage);
   }
-  const RankSource source = find_rank({nodefile, index, parallel.central()}, std::getenv);
+  const RankSource source = find_rank({nodefile, index, parallel.central(), without}, std::getenv);
   index = source.rank;
   addresses = source.addresses;
   const bool leads =

@@ -18,6 +18,7 @@ struct DistFlags {
   ParallelSpec parallel;
   std::string nodefile, job = "duplex";
   int index = -1;
+  std::vector<int> without;             ///< Ranks of the nodefile that are left out.
   std::vector<net::Address> addresses;  ///< By rank, from the nodefile or from what started this
                                         ///< process.
   std::uint64_t trace_steps = 10;

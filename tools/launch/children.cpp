@@ -83,6 +83,7 @@ class Child {
     if (got > 0) stream.line.append(bytes, static_cast<std::size_t>(got));
     if (got <= 0 && !stream.line.empty()) stream.line += '\n';
     for (std::size_t end; (end = stream.line.find('\n')) != std::string::npos;) {
+      began_ = began_ || stream.line.rfind("rank ", 0) == 0;
       std::fprintf(stream.to, "[%zu] %s\n", rank_, stream.line.substr(0, end).c_str());
       stream.line.erase(0, end + 1);
     }
@@ -102,6 +103,7 @@ class Child {
     return true;
   }
   int code() const { return code_; }
+  bool began() const { return began_; }
   bool cannot_obey() const { return code_ < 0 && is_stopped(pid_); }
   std::size_t rank() const { return rank_; }
   void signal(int number) const {
@@ -121,6 +123,7 @@ class Child {
   std::size_t rank_;
   pid_t pid_ = -1;
   int input_ = -1, code_ = -1;
+  bool began_ = false;
   Stream streams_[2];
 };
 
@@ -141,8 +144,10 @@ class Launch {
       notice();
       kill_the_stopped();
     }
-    if (interrupted != 0) return {128 + interruption, false};
-    return {code_, code_ != 0 && !asked_ && !refused_};
+    TogetherResult result{code_, code_ != 0 && !asked_ && !refused_, {}};
+    if (interrupted != 0) result = {128 + interruption, false, {}};
+    for (const auto& child : children_) result.ends.push_back({child->code(), child->began()});
+    return result;
   }
 
  private:

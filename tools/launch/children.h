@@ -7,11 +7,18 @@
 
 namespace duplex::tools {
 
+/// Says how the process of one rank has ended.
+struct RankEnd {
+  int code = 0;
+  bool began = false;  ///< It said which rank it is, as a rank does first of all.
+};
+
 /// Says how processes that ran together have ended.
 struct TogetherResult {
   int code = 0;       ///< The first exit code that is not 0; after SIGINT 130, after SIGTERM 143.
   bool lost = false;  ///< They failed since one was killed, lost, or timed out, and for no reason
                       ///< that would be there again if they started again.
+  std::vector<RankEnd> ends;  ///< Of each command.
 };
 
 /// Runs all commands and passes on what they print, line by line, with their number in front, until

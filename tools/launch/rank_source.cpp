@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "net/rendezvous/host_names.h"
+#include "tools/launch/lost_machines.h"
 #include "tools/launch/nodefile.h"
 #include "tools/launch/slurm_lists.h"
 
@@ -290,13 +291,20 @@ RankSource find_rank(const RankFlags& flags, const Environment& environment) {
   const LaunchEnvironment launched(environment);
   RankSource source;
   if (!flags.nodefile.empty()) source.addresses = read_nodefile(flags.nodefile);
+  std::string named = "nodefile " + flags.nodefile;
+  if (!flags.without.empty()) {
+    if (flags.nodefile.empty())
+      throw refusal("--without goes with the --nodefile whose ranks are to be left out");
+    source.addresses = without(source.addresses, flags.without, named);
+    named += " without " + listed(flags.without);
+  }
   const int nodes = static_cast<int>(source.addresses.size());
   if (flags.index >= 0 && nodes == 0) {
     throw refusal("--index goes with the --nodefile whose line it is");
   }
   if (nodes > 0 && flags.index >= nodes) {
-    throw Error("--index " + std::to_string(flags.index) + ": nodefile " + flags.nodefile +
-                    " has ranks 0 to " + std::to_string(nodes - 1),
+    throw Error("--index " + std::to_string(flags.index) + ": " + named + " has ranks 0 to " +
+                    std::to_string(nodes - 1),
                 Exit::usage);
   }
   std::vector<Claim> claims = claims_of(flags, nodes, launched);
@@ -319,7 +327,7 @@ RankSource find_rank(const RankFlags& flags, const Environment& environment) {
     source.used = std::string("from ") + place.launcher->name + ": " + place.launcher->rank;
   }
   if (nodes > 0) {
-    source.used += "; nodefile " + flags.nodefile;
+    source.used += "; " + named;
   } else {
     const bool in_step = std::any_of(claims.begin(), claims.end(),
                                      [](const Claim& claim) { return claim.launcher == &slurm; });

@@ -16,6 +16,7 @@ struct RankFlags {
   std::string nodefile;  ///< Empty: not given.
   int index = -1;        ///< -1: not given.
   bool central = false;  ///< Workers connect to rank 0 alone, so only its address is needed.
+  std::vector<int> without = {};  ///< Ranks of the nodefile that are left out.
 };
 
 struct RankSource {
@@ -37,12 +38,13 @@ struct RankSource {
   std::string str() const;  ///< "rank 2 of 4 (from Slurm: SLURM_PROCID; ...)".
 };
 
-/// Finds rank and addresses. --index and --nodefile count where given. A rank that is not given
-/// comes from the launcher's variables, and so do addresses: for a Slurm step its hosts, for ranks
-/// that are all on this machine 127.0.0.1, else, with a central server, MASTER_ADDR for rank 0.
-/// Ports count from MASTER_PORT (under torchrun, which listens there itself, from the next), or
-/// from default_port. Throws Error(Exit::usage), naming variables and values, if a number is none,
-/// if two contradict each other, and if rank or addresses stay unknown.
+/// Finds rank and addresses. --index and --nodefile count where given; --index counts what
+/// --without leaves of the nodefile. A rank that is not given comes from the launcher's variables,
+/// and so do addresses: for a Slurm step its hosts, for ranks that are all on this machine
+/// 127.0.0.1, else, with a central server, MASTER_ADDR for rank 0. Ports count from MASTER_PORT
+/// (under torchrun, which listens there itself, from the next), or from default_port. Throws
+/// Error(Exit::usage), naming variables and values, if a number is none, if two contradict each
+/// other, and if rank or addresses stay unknown.
 ///
 /// All that a launcher's process starts inherits its variables. So a Slurm step of one task a
 /// machine does not count if another launcher names more ranks, since the step started mpirun's

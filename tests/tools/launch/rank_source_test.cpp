@@ -346,5 +346,31 @@ TEST_F(RankSources, ARunWithoutFlags) {
   EXPECT_NE(testing::read_text(folder_ / "run/rank-1.json"), "");
 }
 
+TEST(RankSource, LeavesOutRanksOfTheNodefile) {
+  const TemporaryFolder folder;
+  const std::string nodefile = folder / "nodes";
+  testing::write_text(nodefile, "a slots=2\nb\nc\n");
+  RankFlags flags;
+  flags.nodefile = nodefile;
+  flags.index = 1;
+  flags.without = {0, 2};
+  const RankSource source = find({}, flags);
+  EXPECT_EQ(source.rank, 1);
+  EXPECT_EQ(addresses(source), "a:7118 c:7117");
+  EXPECT_EQ(source.str(), "rank 1 of 2 (from --index; nodefile " + nodefile + " without 0,2)");
+  flags.index = 2;
+  expect_refused({}, flags, {"--index 2", "without 0,2 has ranks 0 to 1"});
+  flags.index = 0;
+  for (const auto& [out, words] : std::vector<std::pair<std::vector<int>, std::string>>{
+           {{4}, "has ranks 0 to 3"}, {{1, 1}, "twice"}, {{0, 1, 2, 3}, "leaves nothing"}}) {
+    flags.without = out;
+    expect_refused({}, flags, {words});
+  }
+  RankFlags none;
+  none.without = {1};
+  expect_refused({{"RANK", "0"}, {"WORLD_SIZE", "2"}}, none,
+                 {"--without goes with the --nodefile"});
+}
+
 }  // namespace
 }  // namespace duplex::tools
