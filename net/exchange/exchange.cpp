@@ -49,7 +49,6 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
       trace_(spec_.trace_steps),
       progress_(rank_, topology_.size),
       peers_(rank_, topology_.size),
-      state_(peers_),
       incoming_(map_, spans_, rank_, spec_.first_step),
       flow_(topology_, rank_, spec_.semaphore, is_paced(spec_), peers_),
       context_{spec_,     spans_, topology_,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/exchange.h"
+#include "net/connection/state_outbox.h"
 #include "net/exchange/checkpoint_calls.h"
 #include "net/exchange/flow_control.h"
 #include "net/exchange/incoming_weights.h"
@@ -18,7 +19,6 @@
 #include "net/exchange/peers.h"
 #include "net/exchange/progress.h"
 #include "net/exchange/spec.h"
-#include "net/exchange/state_outbox.h"
 #include "net/exchange/straggler_notice.h"
 #include "net/ledger/ledger.h"
 #include "net/ledger/trace.h"
@@ -110,8 +110,8 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   std::int64_t epoch_ns() const { return time_.epoch_ns; }
   /// Sends the state of a checkpoint to the rank that keeps a copy of it, while neither weights nor
   /// gradients wait to be sent there. Call await_state_sent() before.
-  void send_state(int to, std::uint64_t steps, HeldValues values) {
-    state_.send(to, steps, std::move(values));
+  void send_state(int to, std::uint64_t steps, std::vector<StateValues> arrays) {
+    state_.send(*peers_.connection(to), steps, std::move(arrays));
   }
   /// Waits until the state that send_state() was given last has left.
   void await_state_sent();
@@ -220,7 +220,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   Progress progress_;
   CheckpointCalls calls_;
   Peers peers_;
-  StateOutbox state_;
+  StateOutbox state_;         ///< Uses the connections of peers_.
   IncomingWeights incoming_;  ///< Used by a worker.
   FlowControl flow_;          ///< Used by peers_: the destructor stops all connections first.
   const ExchangeContext context_;

@@ -11,8 +11,8 @@
 
 #include "core/optimiser.h"
 #include "net/connection/receive_window.h"
+#include "net/connection/state_inbox.h"
 #include "net/exchange/checkpoint_calls.h"
-#include "net/exchange/state_inbox.h"
 #include "net/ledger/ledger.h"
 #include "net/store/store.h"
 #include "net/topology/shard_map.h"

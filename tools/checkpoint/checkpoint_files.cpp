@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 constexpr int format_version = 2;
 constexpr std::size_t kept = 2;
 constexpr std::uint64_t most_ranks = 65536;
-const std::string step_prefix = "step-", rank_prefix = "rank-", file_suffix = ".safetensors";
+const std::string step_prefix = "step-", rank_prefix = "rank-", file_suffix = ".safetensors",
+                  copy_suffix = "-copy.safetensors";
 
 std::string folder(const std::string& run_directory, std::uint64_t steps) {
   char number[32];
@@ -30,8 +31,8 @@ std::string folder(const std::string& run_directory, std::uint64_t steps) {
   return run_directory + "/" + checkpoints_folder + "/" + step_prefix + number;
 }
 
-std::string file_of(int rank) {
-  return rank_prefix + std::to_string(rank) + file_suffix;
+std::string file_of(int rank, bool copy) {
+  return rank_prefix + std::to_string(rank) + (copy ? copy_suffix : file_suffix);
 }
 
 /// The number in a name; none: the name is another.
@@ -62,14 +63,16 @@ std::map<std::string, std::string> metadata_of(const std::string& path, std::uin
 }  // namespace
 
 CheckpointFiles::CheckpointFiles(std::string run_directory, int rank, int ranks,
-                                 std::string settings)
+                                 std::string settings, std::vector<int> kept, Removes removes)
     : run_directory_(std::move(run_directory)),
       rank_(rank),
       ranks_(ranks),
-      settings_(std::move(settings)) {}
+      settings_(std::move(settings)),
+      kept_(std::move(kept)),
+      removes_(removes) {}
 
-std::string CheckpointFiles::path(std::uint64_t steps) const {
-  return folder(run_directory_, steps) + file_of(rank_);
+std::string CheckpointFiles::path(std::uint64_t steps, int rank, bool copy) const {
+  return folder(run_directory_, steps) + file_of(rank, copy);
 }
 
 /// The steps of all checkpoints that have a folder, newest first.
@@ -85,35 +88,38 @@ std::vector<std::uint64_t> CheckpointFiles::all_steps() const {
   return found;
 }
 
-/// The files of a checkpoint that are here, in the order of their ranks.
+/// The files of a checkpoint that are here, in the order of their ranks, copies behind what they
+/// are of.
 std::vector<CheckpointFiles::File> CheckpointFiles::files(std::uint64_t steps) const {
   std::vector<File> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder(run_directory_, steps), error)) {
-    const auto rank = number_between(entry.path().filename().string(), rank_prefix, file_suffix);
+    const std::string name = entry.path().filename().string();
+    const auto copy = number_between(name, rank_prefix, copy_suffix);
+    const auto rank = copy ? copy : number_between(name, rank_prefix, file_suffix);
     if (rank && *rank <= most_ranks && entry.is_regular_file(error))
-      found.push_back({static_cast<int>(*rank), entry.path().string()});
+      found.push_back({static_cast<int>(*rank), copy.has_value(), entry.path().string()});
   }
-  std::sort(found.begin(), found.end(),
-            [](const File& a, const File& b) { return a.rank < b.rank; });
+  std::sort(found.begin(), found.end(), [](const File& a, const File& b) {
+    return std::pair(a.rank, a.copy) < std::pair(b.rank, b.copy);
+  });
   return found;
 }
 
-/// Returns whether a file is this rank's to remove: its own, or that of a rank which is no more.
-bool CheckpointFiles::keeps(int rank) const {
-  return rank == rank_ || (rank >= ranks_ && rank % ranks_ == rank_);
+/// Returns whether this rank writes such a file.
+bool CheckpointFiles::writes(const File& file) const {
+  if (!file.copy) return file.rank == rank_;
+  return std::find(kept_.begin(), kept_.end(), file.rank) != kept_.end();
 }
 
-/// The steps of all checkpoints with a file that is this rank's to remove, newest first.
-std::vector<std::uint64_t> CheckpointFiles::steps_there() const {
-  std::vector<std::uint64_t> found;
-  for (const std::uint64_t steps : all_steps()) {
-    const std::vector<File> there = files(steps);
-    if (std::any_of(there.begin(), there.end(),
-                    [this](const File& file) { return keeps(file.rank); }))
-      found.push_back(steps);
-  }
-  return found;
+bool CheckpointFiles::removes(const File& file) const {
+  return removes_ == Removes::all || writes(file) ||
+         (file.rank >= ranks_ && file.rank % ranks_ == rank_);
+}
+
+bool CheckpointFiles::has_written(std::uint64_t steps) const {
+  const std::vector<File> there = files(steps);
+  return std::any_of(there.begin(), there.end(), [this](const File& file) { return writes(file); });
 }
 
 std::vector<Checkpoint> CheckpointFiles::whole() const {
@@ -136,16 +142,20 @@ bool CheckpointFiles::fits(const std::string& path, const std::string& settings,
               Exit::usage);
 }
 
-/// The checkpoint of so many steps. If this rank has a file by as many ranks, that one counts; else
-/// the files by the number of ranks that the first of them says.
+/// The checkpoint of so many steps, by the number of ranks that the first whole file says; this
+/// rank's own is looked at first.
 std::optional<Checkpoint> CheckpointFiles::whole_at(std::uint64_t steps, bool newest) const {
   std::vector<File> there = files(steps);
   std::stable_partition(there.begin(), there.end(),
-                        [this](const File& file) { return file.rank == rank_; });
+                        [this](const File& file) { return file.rank == rank_ && !file.copy; });
+  const auto is_here = [&there](int rank) {
+    return std::any_of(there.begin(), there.end(),
+                       [rank](const File& each) { return each.rank == rank && !each.copy; });
+  };
   Checkpoint checkpoint;
   checkpoint.steps = steps;
-  std::vector<File> taken;
   for (const File& file : there) {
+    if (checkpoint.own && (!file.copy || is_here(file.rank))) continue;
     std::map<std::string, std::string> metadata;
     try {
       metadata = metadata_of(file.path, steps);
@@ -154,21 +164,20 @@ std::optional<Checkpoint> CheckpointFiles::whole_at(std::uint64_t steps, bool ne
       continue;
     }
     const int ranks = std::atoi(metadata["ranks"].c_str());
-    const bool own = file.rank == rank_ && ranks == ranks_;
-    if (ranks == ranks_ && !own) continue;  // It is of no use without this rank's own.
-    if (file.rank >= ranks || (!taken.empty() && ranks != checkpoint.ranks)) continue;
+    if (file.rank >= ranks || (!checkpoint.files.empty() && ranks != checkpoint.ranks)) continue;
     if (!fits(file.path, metadata["settings"], newest)) continue;
-    if (taken.empty()) checkpoint.metadata = metadata;
-    taken.push_back(file);
+    if (checkpoint.files.empty()) checkpoint.metadata = metadata;
+    checkpoint.files.push_back({file.rank, file.copy, !metadata["partial"].empty(), file.path});
     checkpoint.ranks = ranks;
     checkpoint.samples = std::strtoull(metadata["samples"].c_str(), nullptr, 10);
     checkpoint.rescued = checkpoint.rescued || !metadata["rescued"].empty();
-    if (own) break;
+    checkpoint.own = checkpoint.own || (ranks == ranks_ && file.rank == rank_ && !file.copy);
   }
-  if (taken.empty()) return std::nullopt;
-  std::sort(taken.begin(), taken.end(),
-            [](const File& a, const File& b) { return a.rank < b.rank; });
-  for (const File& file : taken) checkpoint.paths.push_back(file.path);
+  if (checkpoint.files.empty()) return std::nullopt;
+  if (!checkpoint.own)
+    std::stable_sort(
+        checkpoint.files.begin(), checkpoint.files.end(),
+        [](const CheckpointFile& a, const CheckpointFile& b) { return a.rank < b.rank; });
   return checkpoint;
 }
 
@@ -176,14 +185,14 @@ std::vector<Checkpoint> CheckpointFiles::of_other_ranks(const std::string& key) 
   std::vector<Checkpoint> found;
   for (const std::uint64_t steps : all_steps())
     for (const File& file : files(steps)) {
-      if (file.rank == rank_) continue;
+      if (file.rank == rank_ || file.copy) continue;
       try {
         if (SafetensorsFile(file.path).metadata().count(key) == 0) continue;
         Checkpoint checkpoint;
         checkpoint.metadata = metadata_of(file.path, steps);
         checkpoint.steps = steps;
         checkpoint.ranks = std::atoi(checkpoint.metadata["ranks"].c_str());
-        checkpoint.paths = {file.path};
+        checkpoint.files = {{file.rank, file.copy, false, file.path}};
         checkpoint.rescued = !checkpoint.metadata["rescued"].empty();
         if (checkpoint.ranks == ranks_ && checkpoint.metadata["settings"] == settings_)
           found.push_back(std::move(checkpoint));
@@ -194,9 +203,31 @@ std::vector<Checkpoint> CheckpointFiles::of_other_ranks(const std::string& key) 
   return found;
 }
 
+CheckpointFile CheckpointFiles::received(std::uint64_t steps, int rank) const {
+  CheckpointFile file{rank, false, false, path(steps, rank, false)};
+  const auto metadata = metadata_of(file.path, steps);
+  if (metadata.at("settings") != settings_)
+    throw Error(file.path + " has come from another rank and is of another training");
+  file.partial = metadata.count("partial") != 0;
+  return file;
+}
+
 void CheckpointFiles::write(std::uint64_t steps, const std::vector<StateArray>& arrays,
                             const Metadata& more) const {
-  const std::string file = path(steps);
+  write_file(path(steps), steps, arrays, more);
+  std::error_code error;
+  fs::remove(note(), error);
+}
+
+void CheckpointFiles::write_copy(std::uint64_t steps, int rank,
+                                 const std::vector<StateArray>& arrays,
+                                 const Metadata& more) const {
+  write_file(path(steps, rank, true), steps, arrays, more);
+}
+
+void CheckpointFiles::write_file(const std::string& file, std::uint64_t steps,
+                                 const std::vector<StateArray>& arrays,
+                                 const Metadata& more) const {
   std::error_code error;
   fs::create_directories(fs::path(file).parent_path(), error);
   if (error) throw Error(file + " cannot be written: " + error.message());
@@ -211,7 +242,6 @@ void CheckpointFiles::write(std::uint64_t steps, const std::vector<StateArray>& 
     fs::remove(fs::path(file).parent_path(), error);  // An empty folder is no checkpoint.
     throw;
   }
-  fs::remove(note(), error);
 }
 
 std::string CheckpointFiles::note() const {
@@ -226,24 +256,30 @@ void CheckpointFiles::note_begin() const {
 
 bool CheckpointFiles::has_only_begun() const {
   std::error_code error;
-  return fs::exists(note(), error) && steps_there().empty();
+  if (!fs::exists(note(), error)) return false;
+  const std::vector<std::uint64_t> steps = all_steps();
+  return std::none_of(steps.begin(), steps.end(),
+                      [this](std::uint64_t each) { return fs::exists(path(each)); });
 }
 
 void CheckpointFiles::keep_newest(const std::set<std::uint64_t>& useless) const {
   std::size_t useful = 0;
-  for (const std::uint64_t steps : steps_there())
-    if (useless.count(steps) != 0 || ++useful > kept) remove(steps);
+  for (const std::uint64_t steps : all_steps()) {
+    const bool counts = useless.count(steps) == 0;
+    if (!counts || useful >= kept) remove(steps);
+    if (counts && has_written(steps)) ++useful;
+  }
 }
 
 void CheckpointFiles::remove_after(std::uint64_t steps) const {
-  for (const std::uint64_t each : steps_there())
+  for (const std::uint64_t each : all_steps())
     if (each > steps) remove(each);
 }
 
 void CheckpointFiles::remove(std::uint64_t steps) const {
   std::error_code error;
   for (const File& file : files(steps))
-    if (keeps(file.rank)) fs::remove(file.path, error);
+    if (removes(file)) fs::remove(file.path, error);
   fs::remove(folder(run_directory_, steps), error);  // Where no other rank has a file in it.
 }
 

@@ -1,5 +1,6 @@
 // The files of one rank's checkpoints, in the run directory (docs/run-directory.md):
-// checkpoints/step-0000000500/rank-0.safetensors.
+// checkpoints/step-0000000500/rank-0.safetensors, and the copies that it keeps of other ranks'
+// parts, rank-2-copy.safetensors.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -12,36 +13,59 @@
 
 namespace duplex::tools {
 
-/// A checkpoint whose files have been verified.
+/// A file that has been verified.
+struct CheckpointFile {
+  int rank = 0;       ///< Whose part of the training it has.
+  bool copy = false;  ///< Another rank wrote it.
+  /// It lacks what is no piece of the weights, such as running statistics: a copy that was made
+  /// when the run had failed.
+  bool partial = false;
+  std::string path;
+};
+
+/// A checkpoint of which files are here.
 struct Checkpoint {
   using Metadata = std::map<std::string, std::string>;
 
   std::uint64_t steps = 0;    ///< Steps that were trained before it; asynchronous: its number.
   int ranks = 1;              ///< That wrote it.
   std::uint64_t samples = 0;  ///< That all workers had seen; 0: it does not say.
-  /// This rank's file; of a checkpoint by another number of ranks, all files that are here, in the
-  /// order of their ranks.
-  std::vector<std::string> paths;
+  /// This rank's own first, where it counts (CheckpointFiles::whole), then in the order of their
+  /// ranks, copies behind what they are of.
+  std::vector<CheckpointFile> files;
   bool rescued = false;  ///< It was written when the run had failed, not on all ranks perhaps.
 
-  Metadata metadata;  ///< That of the file of the first path.
+  Metadata metadata;  ///< That of the first file.
+  bool own = false;   ///< The first file is this rank's own, by as many ranks as there are.
 
-  const std::string& path() const { return paths.front(); }
+  const std::string& path() const { return files.front().path; }
 };
 
 class CheckpointFiles {
  public:
+  /// Which files are this rank's to remove: those that it writes itself, and those of ranks that
+  /// are no more; or all, where every rank knows which checkpoints all have.
+  enum class Removes { own, all };
+
   /// `settings`: everything that the training must have in common with a checkpoint to go on from
-  /// it, but the number of ranks, as text with ", " between the parts.
-  CheckpointFiles(std::string run_directory, int rank, int ranks, std::string settings);
+  /// it, but the number of ranks, as text with ", " between the parts. `kept`: the ranks of whose
+  /// parts it writes copies.
+  CheckpointFiles(std::string run_directory, int rank, int ranks, std::string settings,
+                  std::vector<int> kept = {}, Removes removes = Removes::own);
 
-  std::string path(std::uint64_t steps) const;
+  /// Where a rank's part lies, or its copy; this rank's own.
+  std::string path(std::uint64_t steps, int rank, bool copy) const;
+  std::string path(std::uint64_t steps) const { return path(steps, rank_, false); }
 
-  /// All checkpoints by as many ranks whose file of this rank is whole, and all by another number
-  /// of ranks of which some file is, newest first. A file that is damaged is passed over, with a
-  /// line on standard error. Throws Error if the newest whole one was made with other settings,
-  /// naming both.
+  /// All checkpoints of which some file is here that may be of use, newest first. Where this rank's
+  /// own is whole, it counts, and besides it only copies of parts that are not here themselves: in
+  /// a folder that all ranks share, the others have their own. A file that is damaged is passed
+  /// over, with a line on standard error. Throws Error if the newest whole one was made with other
+  /// settings, naming both.
   std::vector<Checkpoint> whole() const;
+  /// The same of a file that has just come from another rank. Throws Error if it is damaged, or not
+  /// of this training.
+  CheckpointFile received(std::uint64_t steps, int rank) const;
 
   /// The whole files of other ranks, of as many, whose metadata has such a key; newest first.
   std::vector<Checkpoint> of_other_ranks(const std::string& key) const;
@@ -51,14 +75,18 @@ class CheckpointFiles {
   /// "rescued": those of Checkpoint. Throws Error if it cannot be written.
   void write(std::uint64_t steps, const std::vector<StateArray>& arrays,
              const Metadata& more = {}) const;
+  /// Does the same with a copy of a rank's part.
+  void write_copy(std::uint64_t steps, int rank, const std::vector<StateArray>& arrays,
+                  const Metadata& more = {}) const;
   /// Notes that a training begins, until its first checkpoint is whole. Where the note cannot be
   /// written, there is none.
   void note_begin() const;
   /// Returns whether a training has begun here that has never finished a checkpoint. Files that
   /// were lost, or left behind on another machine, leave no such note.
   bool has_only_begun() const;
-  /// Removes this rank's older ones but the last two, and those of `useless` steps, which another
-  /// rank could not write.
+  /// Removes what is older than the last two that this rank has written, whoever wrote it, and the
+  /// checkpoints of `useless` steps, which another rank could not write. Call it when all ranks
+  /// have newer ones.
   void keep_newest(const std::set<std::uint64_t>& useless = {}) const;
   /// Removes those of more than so many steps, since the training goes on from there.
   void remove_after(std::uint64_t steps) const;
@@ -66,20 +94,26 @@ class CheckpointFiles {
  private:
   struct File {
     int rank = 0;
+    bool copy = false;
     std::string path;
   };
   std::vector<std::uint64_t> all_steps() const;
-  std::vector<std::uint64_t> steps_there() const;
   std::vector<File> files(std::uint64_t steps) const;
-  bool keeps(int rank) const;
+  bool writes(const File& file) const;
+  bool removes(const File& file) const;
+  bool has_written(std::uint64_t steps) const;
   std::optional<Checkpoint> whole_at(std::uint64_t steps, bool newest) const;
   bool fits(const std::string& path, const std::string& settings, bool newest) const;
+  void write_file(const std::string& file, std::uint64_t steps,
+                  const std::vector<StateArray>& arrays, const Metadata& more) const;
   void remove(std::uint64_t steps) const;
   std::string note() const;
 
   std::string run_directory_;
   int rank_, ranks_;
   std::string settings_;
+  std::vector<int> kept_;
+  Removes removes_;
 };
 
 }  // namespace duplex::tools

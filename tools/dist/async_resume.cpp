@@ -26,6 +26,11 @@ net::ResumeOffer AsyncCheckpoints::offer() {
   offer.never = files_.has_only_begun();
   offered_ = files_.whole();
   require_as_many_ranks();
+  offered_.erase(std::remove_if(offered_.begin(), offered_.end(),
+                                [&](const Checkpoint& each) {
+                                  return each.ranks == spec_.mesh.topology.size && !each.own;
+                                }),
+                 offered_.end());
   for (const Checkpoint& checkpoint : offered_)
     if (checkpoint.ranks == spec_.mesh.topology.size) offer.points.push_back(point_of(checkpoint));
   if (!trains())

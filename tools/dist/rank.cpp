@@ -77,10 +77,13 @@ net::Identity Rank::identity(net::Fingerprint start) const {
                   : "no images";
   identity.data = net::fingerprint(contents);
   if (setup_.data) identity.data.text = setup_.data->description();
+  // Whoever keeps copies, and whose, goes by the hosts in the nodefile.
+  std::string copies = spec_.parallel.sync == net::Sync::none ? "" : keepers_of(spec_).str();
+  if (!copies.empty()) copies = ", " + copies;
   // Ranks that wait for different times would give each other up.
   identity.settings = net::fingerprint(spec_.settings() + ", timeout " +
                                        std::to_string(spec_.mesh.timeout.count()) + " ms" +
-                                       (spec_.training.resume ? ", resume" : ""));
+                                       (spec_.training.resume ? ", resume" : "") + copies);
   identity.start = std::move(start);
   return identity;
 }

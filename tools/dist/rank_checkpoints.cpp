@@ -155,17 +155,25 @@ void RankCheckpoints::count_bytes(const CheckpointFiles::Metadata& metadata) {
 }
 
 void RankCheckpoints::start_writing(std::uint64_t number, Arrays arrays,
-                                    CheckpointFiles::Metadata said) {
-  const auto held = std::make_shared<const Arrays>(std::move(arrays));
+                                    CheckpointFiles::Metadata said,
+                                    std::function<std::string()> then) {
   writing_ =
-      std::async(std::launch::async, [this, number, held, said = std::move(said)]() -> std::string {
+      std::async(std::launch::async, [this, number, arrays = std::move(arrays),
+                                      said = std::move(said), then = std::move(then)]() mutable {
+        std::string errors;
         try {
-          files_.write(number, *held, said);
-          return "";
+          if (!arrays.empty()) files_.write(number, arrays, said);
         } catch (const std::exception& error) {
-          return error.what();
+          errors = error.what();
         }
+        arrays.clear();  // What follows may take long.
+        const std::string more = then ? then() : "";
+        return errors + (errors.empty() || more.empty() ? "" : "; ") + more;
       });
+}
+
+bool RankCheckpoints::is_written(std::chrono::milliseconds at_most) const {
+  return !writing_.valid() || writing_.wait_for(at_most) == std::future_status::ready;
 }
 
 std::string RankCheckpoints::await_written() {

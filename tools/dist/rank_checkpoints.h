@@ -1,6 +1,7 @@
 // The checkpoints of one rank among several: its own part of the training's state. Synchronous and
 // asynchronous trainings take them in ways of their own (docs/decisions/training.md).
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -12,7 +13,7 @@
 #include "core/files/state_file.h"
 #include "layers/exchange/host_parameters.h"
 #include "net/exchange/exchange.h"
-#include "net/rendezvous/resume.h"
+#include "net/rendezvous/held_files.h"
 #include "tools/checkpoint/checkpoints.h"
 #include "tools/dist/dist_spec.h"
 #include "tools/run_directory/troubles.h"
@@ -35,6 +36,10 @@ class RankCheckpoints {
   /// Says which checkpoints this rank can go on from. Throws as CheckpointFiles::whole does, and if
   /// the newest is by a number of ranks that cannot change.
   virtual net::ResumeOffer offer() = 0;
+  /// Says which files this rank holds, and which each rank needs; `statistics`: the network has
+  /// running statistics. None: ranks send each other no files. Call it after offer(); this object
+  /// must outlive the result.
+  virtual std::optional<net::FileSharing> sharing(bool /*statistics*/) { return std::nullopt; }
   /// Loads a checkpoint into the host's weights and the arrays that were added, and sets `exchange`
   /// up to go on from it. Newer ones are removed. Returns the steps that this rank's training goes
   /// on after, and the samples that all workers count as seen then. Throws Error.
@@ -104,8 +109,12 @@ class RankCheckpoints {
   bool owns() const { return map_.chunks_of(spec_.rank()) > 0; }
   bool trains() const { return spec_.mesh.topology.is_worker(spec_.rank()); }
 
-  /// Writes a checkpoint while the training goes on; the one before must have been awaited.
-  void start_writing(std::uint64_t number, Arrays arrays, CheckpointFiles::Metadata said);
+  /// Writes a checkpoint while the training goes on, if it has arrays, and then calls `then`, which
+  /// returns its own error or "". The one before must have been awaited.
+  void start_writing(std::uint64_t number, Arrays arrays, CheckpointFiles::Metadata said,
+                     std::function<std::string()> then = {});
+  /// Waits for the checkpoint that is being written. Returns false if it still is after `at_most`.
+  bool is_written(std::chrono::milliseconds at_most) const;
   /// Waits for the checkpoint that is being written. Returns its error, or "".
   std::string await_written();
 

@@ -5,6 +5,8 @@
 #include "net/rendezvous/resume.h"
 #include "tools/checkpoint/stop_signals.h"
 #include "tools/dist/rank.h"
+#include "tools/dist/rank_copies.h"
+#include "tools/dist/statistics_report.h"
 #include "tools/run_directory/run_files.h"
 
 namespace duplex::tools {
@@ -16,9 +18,12 @@ void Rank::prepare_checkpoints() {
       resumable_settings(spec_.training, setup_,
                          ", " + spec_.parallel.settings() + ", start " +
                              net::short_hex(spec_.mesh.identity.start.digest));
-  checkpoints_ = make_checkpoints(
-      spec_, CheckpointFiles(directory_->path(), spec_.rank(), topology.size, settings), host_,
-      troubles_);
+  // In an asynchronous training no rank knows which checkpoints all others have.
+  const bool async = spec_.parallel.sync == net::Sync::none;
+  CheckpointFiles files(directory_->path(), spec_.rank(), topology.size, settings,
+                        async ? std::vector<int>() : kept_by(spec_, spec_.rank()),
+                        async ? CheckpointFiles::Removes::own : CheckpointFiles::Removes::all);
+  checkpoints_ = make_checkpoints(spec_, std::move(files), host_, troubles_);
   if (network_) checkpoints_->add(statistics_of(*network_));
   if (own_updates_) checkpoints_->add(own_updates_->state());
   if (spec_.training.resume) offer_ = checkpoints_->offer();
@@ -27,7 +32,11 @@ void Rank::prepare_checkpoints() {
 /// Begins with all other ranks, from a checkpoint that all can go on from, if there is one. Returns
 /// what was trained before it.
 net::ResumePoint Rank::go_on(net::Mesh& mesh, net::ExchangeSpec& exchange) {
-  const auto found = net::agree_to_begin(mesh, offer_, spec_.mesh.timeout);
+  std::optional<net::FileSharing> sharing;
+  if (checkpoints_ && spec_.training.resume)
+    sharing = checkpoints_->sharing(statistics_count(setup_.model) > 0);
+  const auto found =
+      net::agree_to_begin(mesh, offer_, spec_.mesh.timeout, sharing ? &*sharing : nullptr);
   if (!found && checkpoints_) checkpoints_->note_begin();
   if (!spec_.training.resume) return {};
   if (!found) {

@@ -1,15 +1,11 @@
 #include "tools/dist/sync_checkpoints.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <memory>
 #include <utility>
 
 #include "core/error.h"
-#include "core/files/safetensors.h"
-#include "layers/checkpoint.h"
-#include "tools/checkpoint/state_pieces.h"
 #include "tools/checkpoint/stop_signals.h"
 #include "tools/text/table.h"
 
@@ -29,86 +25,6 @@ std::uint64_t SyncCheckpoints::samples(std::uint64_t steps) const {
   return from_.samples + (steps - from_.steps) * spec_.step_samples();
 }
 
-// ---- Going on from one.
-
-net::ResumeOffer SyncCheckpoints::offer() {
-  net::ResumeOffer offer;
-  offer.any = holds_nothing();
-  offer.never = !offer.any && files_.has_only_begun();
-  offered_ = files_.whole();
-  const Arrays arrays = wanted_arrays();
-  for (const Checkpoint& checkpoint : offered_) {
-    offer.complete = offer.complete || !checkpoint.rescued;
-    const int ranks = spec_.mesh.topology.size;
-    if (checkpoint.ranks != ranks) {
-      require_shareable(checkpoint);
-      const StatePieces pieces(checkpoint.paths);
-      const auto missing = std::find_if(arrays.begin(), arrays.end(), [&](const StateArray& array) {
-        return !pieces.has(array);
-      });
-      if (missing != arrays.end()) {
-        spec_.mesh.log("the checkpoint after " + std::to_string(checkpoint.steps) +
-                       " steps is of " + std::to_string(checkpoint.ranks) +
-                       " ranks, and of their files " + std::to_string(checkpoint.paths.size()) +
-                       " are here, none with " + missing->name +
-                       ": put all of them into every rank's run directory");
-        continue;
-      }
-    }
-    offer.points.push_back(
-        {checkpoint.steps, checkpoint.samples, static_cast<std::uint32_t>(checkpoint.ranks)});
-  }
-  return offer;
-}
-
-/// Throws Error if only as many ranks can go on from a checkpoint.
-void SyncCheckpoints::require_shareable(const Checkpoint& checkpoint) const {
-  if (spec_.parallel.average == 0 || spec_.training.optimiser.states() == 0) return;
-  throw Error("--resume: " + checkpoint.path() + " is of " + std::to_string(checkpoint.ranks) +
-                  " ranks, and this run has " + std::to_string(spec_.mesh.topology.size) +
-                  "; with --average every worker's optimiser has a state of its own, so the number "
-                  "must stay the same",
-              Exit::usage);
-}
-
-void SyncCheckpoints::load_from_other_ranks(const Checkpoint& checkpoint, const Arrays& arrays) {
-  const StatePieces pieces(checkpoint.paths);
-  for (const StateArray& array : arrays) pieces.load(array);
-  // The bytes of ranks that are no more count to one that is.
-  const int size = spec_.mesh.topology.size;
-  for (const std::string& path : checkpoint.paths) {
-    const auto metadata = SafetensorsFile(path).metadata();
-    if (static_cast<int>(number_in(metadata, "rank")) % size != spec_.rank()) continue;
-    count_bytes(metadata);
-  }
-}
-
-net::ResumePoint SyncCheckpoints::go_on_from(const net::ResumePoint& point,
-                                             net::ExchangeSpec& exchange) {
-  const Arrays arrays = wanted_arrays();
-  if (!holds_nothing()) {
-    const auto checkpoint =
-        std::find_if(offered_.begin(), offered_.end(), [&](const Checkpoint& each) {
-          return each.steps == point.steps && each.ranks == static_cast<int>(point.ranks);
-        });
-    if (checkpoint == offered_.end())
-      throw Error("--resume: this rank has offered no checkpoint of " +
-                  std::to_string(point.steps) + " steps");
-    if (checkpoint->ranks == spec_.mesh.topology.size) {
-      count_bytes(load_state(checkpoint->path(), arrays, "this rank's part of the training"));
-    } else {
-      load_from_other_ranks(*checkpoint, arrays);
-    }
-  }
-  files_.remove_after(point.steps);
-  clock_.made(point.steps);
-  taken_ = point.steps;
-  from_ = point;
-  exchange.first_step = point.steps / round();
-  exchange.initial_state = initial_state();
-  return point;
-}
-
 std::string SyncCheckpoints::extent() const {
   const std::uint64_t steps = stopped_ ? stopped_->steps : from_.steps;
   std::string text = grouped(static_cast<std::int64_t>(steps)) + " steps";
@@ -122,17 +38,11 @@ std::string SyncCheckpoints::extent() const {
   return text;
 }
 
-/// A worker of a central server is such a rank, where its network has no running statistics.
-bool SyncCheckpoints::holds_nothing() const {
-  return map_.chunks_of(spec_.rank()) == 0 && added_.empty();
-}
-
-// ---- Writing them.
-
 void SyncCheckpoints::hook_into(net::ExchangeSpec& exchange) {
   exchange.snapshot = [this](const net::CheckpointCall& call) { snapshot(call); };
   exchange.while_serving = [this] { pass_signals_on(); };
   exchange.keeps_before = wanted();
+  copies_.prepare(added_, exchange);
 }
 
 /// Two rounds lie between a call and its checkpoint, so that every worker has heard of it
@@ -195,6 +105,8 @@ void SyncCheckpoints::finish(std::uint64_t steps) {
 /// checkpoint, all have taken the one before, and so have written the one before that, or have told
 /// that they could not: it is never removed while a rank may lack a newer one.
 void SyncCheckpoints::take(std::uint64_t steps) {
+  wire_->await_state_sent();
+  await_copies();
   const std::string error = await_written();
   if (!error.empty()) {
     troubles_.add(error);
@@ -202,21 +114,37 @@ void SyncCheckpoints::take(std::uint64_t steps) {
   }
   files_.keep_newest(wire_->unwritten());
   taken_ = steps;
-  if (holds_nothing()) return;
-  std::optional<Arrays> whole = arrays_of(steps / round(), copies_of(added_));
-  if (!whole)
-    throw net::ProtocolError("a checkpoint after " + std::to_string(steps) +
-                             " steps is called for, and not all chunks of this rank are of them");
-  start_writing(steps, std::move(*whole), metadata(steps));
+  Arrays arrays;
+  if (!holds_nothing()) {
+    std::optional<Arrays> whole = arrays_of(steps / round(), copies_of(added_));
+    if (!whole)
+      throw net::ProtocolError("a checkpoint after " + std::to_string(steps) +
+                               " steps is called for, and not all chunks of this rank are of them");
+    arrays = std::move(*whole);
+    copies_.send(*wire_, steps, arrays);
+  }
+  if (arrays.empty() && !copies_.keeps_any()) return;
+  start_writing(
+      steps, std::move(arrays), metadata(steps),
+      [this, steps, copies = copies_.copies(), samples = samples(steps)] {
+        return copies_.write(files_, steps, copies, {{"samples", std::to_string(samples)}});
+      });
+}
+
+/// Waits for what comes over the wire for the copies that are being written. A rank that waits here
+/// gets on.
+void SyncCheckpoints::await_copies() {
+  for (std::uint64_t parts = copies_.parts(); !is_written(std::chrono::milliseconds(50));)
+    if (std::exchange(parts, copies_.parts()) != copies_.parts()) wire_->progress_made();
 }
 
 /// The chunks of all ranks are of two steps at most. This rank cannot know which is the older one,
 /// where its own are of one step, so it writes that and the one before.
 void SyncCheckpoints::rescue() {
-  if (!wanted() || wire_ == nullptr || holds_nothing()) return;
+  if (!wanted() || wire_ == nullptr) return;
   const std::string error = await_written();
   if (!error.empty()) spec_.mesh.log(error);
-  const std::uint64_t newest = newest_step();
+  const std::uint64_t newest = holds_nothing() ? 0 : newest_step();
   std::string written;
   for (const std::uint64_t steps : {newest - round(), newest}) {
     if (newest < round() || steps == taken_) continue;
@@ -233,8 +161,23 @@ void SyncCheckpoints::rescue() {
       spec_.mesh.log(trouble.what());
     }
   }
-  if (!written.empty())
-    spec_.mesh.log("keeps its part of the training after " + written + " steps");
+  if (!written.empty()) written = "its part of the training after " + written + " steps";
+  rescue_copies(written);
+  if (!written.empty()) spec_.mesh.log("keeps " + written);
+}
+
+void SyncCheckpoints::rescue_copies(std::string& written) {
+  copies_.rescue(*wire_, [&](std::uint64_t rounds, const RankCopies::Copy& copy) {
+    const std::uint64_t steps = rounds * round();
+    if (steps == 0 || steps == taken_) return;
+    try {
+      copies_.write_rescued(files_, steps, copy, {{"samples", std::to_string(samples(steps))}});
+      written += (written.empty() ? "" : ", and ") + std::string("a copy of rank ") +
+                 std::to_string(copy.owner) + "'s after " + std::to_string(steps);
+    } catch (const Error& trouble) {
+      spec_.mesh.log(trouble.what());
+    }
+  });
 }
 
 /// What a checkpoint says beside its arrays.

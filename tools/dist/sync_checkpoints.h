@@ -3,20 +3,23 @@
 #pragma once
 #include <map>
 
+#include "tools/dist/part_needs.h"
 #include "tools/dist/rank_checkpoints.h"
+#include "tools/dist/rank_copies.h"
 
 namespace duplex::tools {
 
 /// Beside its chunks, a worker's part has its running statistics, and with --average its own
-/// optimiser's state.
+/// optimiser's state. A keeper writes copies of other ranks' parts, too (RankCopies).
 class SyncCheckpoints final : public RankCheckpoints {
  public:
   /// See RankCheckpoints.
   SyncCheckpoints(const DistSpec& spec, CheckpointFiles files, HostParameters& host,
                   Troubles& troubles)
-      : RankCheckpoints(spec, std::move(files), host, troubles) {}
+      : RankCheckpoints(spec, std::move(files), host, troubles), copies_(spec, host, map_) {}
 
   net::ResumeOffer offer() override;
+  std::optional<net::FileSharing> sharing(bool statistics) override;
   net::ResumePoint go_on_from(const net::ResumePoint& point, net::ExchangeSpec& exchange) override;
   void hook_into(net::ExchangeSpec& exchange) override;
   bool after(std::uint64_t steps, const std::function<void()>& await_weights) override;
@@ -31,7 +34,8 @@ class SyncCheckpoints final : public RankCheckpoints {
   std::uint64_t round() const;
   std::uint64_t samples(std::uint64_t steps) const;
   void require_shareable(const Checkpoint& checkpoint) const;
-  void load_from_other_ranks(const Checkpoint& checkpoint, const Arrays& arrays);
+  std::vector<CheckpointFile> files_of(const net::ResumePoint& point) const;
+  void load_pieces(const std::vector<CheckpointFile>& files, const Arrays& arrays);
   bool holds_nothing() const override;
   CheckpointFiles::Metadata metadata(std::uint64_t steps) const;
   std::uint64_t newest_step() const;
@@ -39,7 +43,12 @@ class SyncCheckpoints final : public RankCheckpoints {
   void snapshot(const net::CheckpointCall& call);
   void pass_signals_on();
   void take(std::uint64_t steps);
+  void await_copies();
+  void rescue_copies(std::string& written);
 
+  RankCopies copies_;
+  std::vector<CheckpointFile> received_;        ///< Of the checkpoint that this run goes on from.
+  std::optional<PartNeeds> needs_;              ///< Set by sharing().
   std::map<std::uint64_t, Arrays> boundaries_;  ///< Copies of added_ after so many steps.
   net::ResumePoint from_;                       ///< Where this run began.
   std::uint64_t taken_ = 0;                     ///< Steps of the last one.

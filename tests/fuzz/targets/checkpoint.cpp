@@ -40,11 +40,13 @@ void checkpoint(const Bytes& input) {
     const std::vector<tools::Checkpoint> whole = files.whole();
     require(whole.size() <= 1, "one file is two checkpoints");
     for (const tools::Checkpoint& each : whole) {
-      if (each.ranks == 2) {
+      if (each.ranks == 2 && !each.files.front().partial) {
         load_state(each.path(), small_state(), "Small");
         continue;
       }
-      const tools::StatePieces pieces(each.paths);
+      std::vector<std::string> paths;
+      for (const tools::CheckpointFile& file : each.files) paths.push_back(file.path);
+      const tools::StatePieces pieces(paths);
       for (const StateArray& array : small_pieces())
         if (pieces.has(array)) pieces.load(array);
     }

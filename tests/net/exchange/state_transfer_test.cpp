@@ -1,6 +1,7 @@
 // The state of a checkpoint on its way to the rank that keeps a copy of it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <thread>
@@ -23,6 +24,11 @@ std::vector<float> counted(std::size_t count, float first) {
   std::vector<float> values(count);
   std::iota(values.begin(), values.end(), first);
   return values;
+}
+
+StateValues array_of(std::vector<float> values) {
+  return {values.size(),
+          [held = std::move(values)](float* to) { std::copy(held.begin(), held.end(), to); }};
 }
 
 TEST(StateInbox, TakesPartsInTheirOrderAndNothingElse) {
@@ -97,15 +103,14 @@ TEST(StateTransfer, GoesBesideTheTraining) {
         wire.await_state_sent();
         // The values lie in several arrays, of which one is empty.
         const std::vector<float> values = values_of(rank);
-        HeldValues held;
+        std::vector<StateValues> arrays;
         for (const auto& [from, to] : {std::pair<std::size_t, std::size_t>{0, 10},
                                        {10, 10},
                                        {10, part_values + 5},
                                        {part_values + 5, values.size()}})
-          held.push_back(std::make_shared<const std::vector<float>>(
-              values.begin() + static_cast<std::ptrdiff_t>(from),
-              values.begin() + static_cast<std::ptrdiff_t>(to)));
-        wire.send_state((rank + 1) % 3, checkpoint, std::move(held));
+          arrays.push_back(array_of({values.begin() + static_cast<std::ptrdiff_t>(from),
+                                     values.begin() + static_cast<std::ptrdiff_t>(to)}));
+        wire.send_state((rank + 1) % 3, checkpoint, std::move(arrays));
       };
       if (sends) send(1);
       train(wire, replica, rank, steps);
@@ -140,8 +145,7 @@ TEST(StateTransfer, IsRefusedWhereItIsNotExpected) {
     replica.set_initial();
     ParameterExchange wire(ExchangeSpec(), replica.spans(),
                            Mesh::join(std::move(spec), std::move(listener)));
-    if (rank == 0)
-      wire.send_state(1, 1, {std::make_shared<const std::vector<float>>(counted(5, 0.0F))});
+    if (rank == 0) wire.send_state(1, 1, {array_of(counted(5, 0.0F))});
     train(wire, replica, rank, 4);
     wire.finish();
   });

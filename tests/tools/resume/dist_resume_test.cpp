@@ -34,6 +34,12 @@ class DistResume : public TrainingRuns {
   Weights trained(const std::string& name) const {
     return read_weights(folder_ / (name + "/checkpoint.safetensors"));
   }
+  /// Removes a rank's part of a checkpoint, and the copy of it.
+  void lose(const std::string& name, int steps, int rank) const {
+    const std::string own = checkpoint(name, steps, rank);
+    std::filesystem::remove(own);
+    std::filesystem::remove(own.substr(0, own.rfind('.')) + "-copy.safetensors");
+  }
   std::string checkpoint(const std::string& name, int steps, int rank) const {
     std::string digits = std::to_string(steps);
     digits.insert(0, 10 - digits.size(), '0');
@@ -224,7 +230,7 @@ TEST_F(DistResume, BeginsWhereTheFirstCheckpointWasNeverWhole) {
     SCOPED_TRACE(name);
     train(name, 3, flags);
     const std::string folder = folder_ / (name + "/checkpoints/");
-    for (const int steps : {4, 6}) std::filesystem::remove(checkpoint(name, steps, 2));
+    for (const int steps : {4, 6}) lose(name, steps, 2);
     // As a rank leaves it that is killed before its first file has its name.
     if (name == "never") write_text(folder + "rank-2.begun", "");
     EXPECT_FALSE(std::filesystem::exists(folder + "rank-0.begun"));
@@ -240,7 +246,8 @@ TEST_F(DistResume, BeginsWhereTheFirstCheckpointWasNeverWhole) {
   }
 }
 
-/// Rank 1 cannot put its later files in their places. The others keep what it has.
+/// Neither rank 1 nor the keeper of its part can put its later files in their places. The others
+/// keep what these have.
 TEST_F(DistResume, WhatOneRankCannotWriteCostsNoOlderCheckpoint) {
   for (const std::string server : {"distributed", "central"}) {
     SCOPED_TRACE(server);
@@ -249,17 +256,19 @@ TEST_F(DistResume, WhatOneRankCannotWriteCostsNoOlderCheckpoint) {
     const std::size_t broken = server == "central" ? 0 : 1;
     const std::string name = "in-the-way-" + server;
     train(name + "-whole", 3, plus(flags, {"--batches", "22"}));
-    const std::vector<int> taken{8, 12, 16, 20};
-    for (const int steps : taken)
-      std::filesystem::create_directories(checkpoint(name, steps, static_cast<int>(broken)) +
-                                          "/in the way");
+    std::vector<std::string> taken;
+    for (const int steps : {8, 12, 16, 20}) {
+      const std::string own = checkpoint(name, steps, static_cast<int>(broken));
+      taken.push_back(own);
+      taken.push_back(own.substr(0, own.rfind('.')) + "-copy.safetensors");
+    }
+    for (const std::string& file : taken) std::filesystem::create_directories(file + "/in the way");
     std::vector<Process> ranks = begin(name, 3, plus(flags, {"--batches", "20"}));
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       const Result result = ranks[rank].wait();
-      EXPECT_EQ(result.exit, rank == broken ? 1 : 0) << result.err;
+      EXPECT_EQ(result.exit, rank == broken || rank == broken + 1 ? 1 : 0) << result.err;
     }
-    for (const int steps : taken)
-      std::filesystem::remove_all(checkpoint(name, steps, static_cast<int>(broken)));
+    for (const std::string& file : taken) std::filesystem::remove_all(file);
     const std::string said = train(name, 3, plus(flags, {"--batches", "22", "--resume"}));
     // A server that has ended with this error has kept its last step besides, and needs no other's.
     const std::string from = server == "central" ? "19" : "4";
@@ -276,8 +285,11 @@ TEST_F(DistResume, GoesOnFromTheNewestThatAllHave) {
   for (const int steps : {6, 9})
     for (const int rank : {0, 1, 2})
       ASSERT_TRUE(std::filesystem::exists(checkpoint("killed", steps, rank)));
-  // Rank 2 was killed while it wrote its last one, and lost the end of it to the power failure.
-  std::filesystem::resize_file(checkpoint("killed", 9, 2), 5000);
+  // Rank 2 was killed while it wrote its last one, and lost the end of it to the power failure; so
+  // was the keeper of its part.
+  const std::string damaged = read_text(checkpoint("killed", 9, 2)).substr(0, 5000);
+  lose("killed", 9, 2);
+  write_text(checkpoint("killed", 9, 2), damaged);
   const std::string said = train("killed", 3, plus(flags, {"--batches", "14", "--resume"}));
   EXPECT_NE(said.find("goes on after 6 steps"), std::string::npos) << said;
   EXPECT_EQ(trained("killed"), trained("whole"));
@@ -295,10 +307,11 @@ TEST_F(DistResume, SaysWhyItCannotGoOn) {
   };
   refuses(2, 2, {"--seed", "7"}, "--resume: ");
   refuses(2, 2, {"--sync", "none"}, "is of another training: it has sync join");
-  std::filesystem::remove(checkpoint("run", 4, 1));
-  std::filesystem::remove(checkpoint("run", 8, 0));
+  lose("run", 4, 1);
+  lose("run", 8, 0);
   refuses(1, 2, {},
-          "no checkpoint is there on all ranks; steps there are on rank 0: 4; on rank 1: 8");
+          "no checkpoint is there on all ranks; steps there are on rank 0: 8, 4; on rank 1: 8, 4; "
+          "of the one after 8 steps by 2 ranks, no rank has the part of rank 0, nor a copy of it");
   std::filesystem::remove_all(folder_ / "run/checkpoints");
   const std::string said = train("run", 2, plus(flags, {"--resume"}));
   EXPECT_NE(said.find("there is no checkpoint yet: the training begins"), std::string::npos)

@@ -1,4 +1,4 @@
-#include "net/exchange/state_outbox.h"
+#include "net/connection/state_outbox.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,53 +8,58 @@
 
 namespace duplex::net {
 
-void StateOutbox::send(int to, std::uint64_t steps, HeldValues values) {
+void StateOutbox::send(Connection& to, std::uint64_t steps, std::vector<StateValues> arrays) {
   std::optional<Outgoing> first;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopped_) return;
-    to_ = to;
+    to_ = &to;
     steps_ = steps;
-    values_ = std::move(values);
-    array_ = offset_ = 0;
+    arrays_ = std::move(arrays);
+    next_ = 0;
     number_ = 0;
     first = next_part();
   }
-  if (first) peers_.connection(to)->send_state(std::move(*first));
+  if (first) to.send_state(std::move(*first));
 }
 
 void StateOutbox::part_sent() {
   std::optional<Outgoing> next;
-  int to = -1;
+  Connection* to = nullptr;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     ++parts_;
     to = to_;
-    if (!stopped_ && to >= 0) next = next_part();
+    if (!stopped_ && to != nullptr) next = next_part();
     changed_.notify_all();
   }
-  if (next) peers_.connection(to)->send_state(std::move(*next));
+  if (next) to->send_state(std::move(*next));
 }
 
-/// Makes the next frame; none: all have been sent, and the values are given back.
+/// Makes the next frame; none: all have been sent, and the arrays are given back.
 std::optional<Outgoing> StateOutbox::next_part() {
   Outgoing frame = Outgoing::of(FrameKind::state, clock_ns());
-  constexpr std::size_t most = Connection::state_part / sizeof(float);
-  while (array_ < values_.size() && frame.own.size() / sizeof(float) < most) {
-    const std::vector<float>& array = *values_[array_];
+  while (frame.own.size() < Connection::state_part) {
+    if (sent_ == values_.size()) {
+      if (next_ == arrays_.size()) break;
+      StateValues array = std::move(arrays_[next_++]);
+      values_.resize(array.count);
+      sent_ = 0;
+      if (array.count > 0) array.get(values_.data());
+      continue;
+    }
     const std::size_t before = frame.own.size();
-    const std::size_t count = std::min(most - before / sizeof(float), array.size() - offset_);
+    const std::size_t count =
+        std::min((Connection::state_part - before) / sizeof(float), values_.size() - sent_);
     frame.own.resize(before + count * sizeof(float));
-    if (count > 0)
-      std::memcpy(frame.own.data() + before, array.data() + offset_, count * sizeof(float));
-    offset_ += count;
-    if (offset_ < array.size()) break;
-    values_[array_++].reset();
-    offset_ = 0;
+    std::memcpy(frame.own.data() + before, values_.data() + sent_, count * sizeof(float));
+    sent_ += count;
   }
   if (frame.own.empty()) {
-    values_.clear();
-    to_ = -1;
+    arrays_.clear();
+    values_ = {};
+    sent_ = 0;
+    to_ = nullptr;
     return std::nullopt;
   }
   frame.header.step = steps_;
@@ -65,7 +70,7 @@ std::optional<Outgoing> StateOutbox::next_part() {
 
 bool StateOutbox::wait_until_sent(std::chrono::milliseconds at_most) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_for(lock, at_most, [this] { return stopped_ || to_ < 0; });
+  return changed_.wait_for(lock, at_most, [this] { return stopped_ || to_ == nullptr; });
 }
 
 std::uint64_t StateOutbox::parts() const {
@@ -76,7 +81,7 @@ std::uint64_t StateOutbox::parts() const {
 void StateOutbox::stop() {
   const std::lock_guard<std::mutex> lock(mutex_);
   stopped_ = true;
-  values_.clear();
+  arrays_.clear();
   changed_.notify_all();
 }
 

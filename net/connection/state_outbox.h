@@ -5,30 +5,30 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <vector>
 
-#include "net/connection/send_order.h"
-#include "net/exchange/peers.h"
+#include "net/connection/connection.h"
 
 namespace duplex::net {
 
-/// Values that lie in one array after the other.
-using HeldValues = std::vector<std::shared_ptr<const std::vector<float>>>;
+/// An array of a checkpoint.
+struct StateValues {
+  std::size_t count = 0;
+  std::function<void(float* to)> get;  ///< Copies the values out. Any thread may call it.
+};
 
 /// One checkpoint's state is under way at a time, as frames of `state`. A frame is made when the
-/// one before it has left, so that what waits to be sent is the checkpoint's own copy and one
-/// frame. Any thread may call it.
+/// one before it has left. So what waits to be sent takes the memory of the checkpoint that it
+/// comes from, of one array and of one frame. Any thread may call it.
 class StateOutbox {
  public:
-  /// `peers` must outlive it.
-  explicit StateOutbox(Peers& peers) : peers_(peers) {}
-
-  /// Begins to send the state of the checkpoint after so many steps, which has values. Call it when
+  /// Begins to send the state of the checkpoint after so many steps over a connection, which must
+  /// live until all is sent or stop() was called and the connection has stopped. Call it when
   /// nothing is under way.
-  void send(int to, std::uint64_t steps, HeldValues values);
+  void send(Connection& to, std::uint64_t steps, std::vector<StateValues> arrays);
   /// The frame that was handed to the connection last has been written.
   void part_sent();
   /// Waits until all has been sent or stop() was called, or `at_most` has passed; returns false in
@@ -42,14 +42,14 @@ class StateOutbox {
  private:
   std::optional<Outgoing> next_part();
 
-  Peers& peers_;
-
   /// Guards all below. A thread that holds it takes no other lock.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  HeldValues values_;  ///< Those that are still to be sent.
-  std::size_t array_ = 0, offset_ = 0;
-  int to_ = -1;  ///< -1: nothing is under way.
+  Connection* to_ = nullptr;  ///< Null: nothing is under way.
+  std::vector<StateValues> arrays_;
+  std::size_t next_ = 0;       ///< The array that comes when the one that is being sent is out.
+  std::vector<float> values_;  ///< Of the one that is being sent.
+  std::size_t sent_ = 0;       ///< So many of these have gone into frames.
   std::uint64_t steps_ = 0, parts_ = 0;
   std::uint32_t number_ = 0;  ///< Of the next part.
   bool stopped_ = false;

@@ -1,4 +1,4 @@
-#include "net/exchange/state_inbox.h"
+#include "net/connection/state_inbox.h"
 
 #include <algorithm>
 #include <cstring>
