@@ -8,6 +8,7 @@
 #include "layers/checkpoint.h"
 #include "tools/checkpoint/stop_signals.h"
 #include "tools/dist/exchanges.h"
+#include "tools/dist/rank_copies.h"
 #include "tools/dist/statistics_report.h"
 #include "tools/run_directory/dist_report.h"
 #include "tools/run_directory/row_file.h"
