@@ -154,7 +154,7 @@ void RankCheckpoints::count_bytes(const CheckpointFiles::Metadata& metadata) {
   before_.received += number_in(metadata, "bytes_received");
 }
 
-void RankCheckpoints::start_writing(std::uint64_t number, Arrays arrays,
+void RankCheckpoints::start_writing(std::uint64_t number, std::optional<Arrays> arrays,
                                     CheckpointFiles::Metadata said,
                                     std::function<std::string()> then) {
   writing_ =
@@ -162,11 +162,11 @@ void RankCheckpoints::start_writing(std::uint64_t number, Arrays arrays,
                                       said = std::move(said), then = std::move(then)]() mutable {
         std::string errors;
         try {
-          if (!arrays.empty()) files_.write(number, arrays, said);
+          if (arrays) files_.write(number, *arrays, said);
         } catch (const std::exception& error) {
           errors = error.what();
         }
-        arrays.clear();  // What follows may take long.
+        arrays.reset();  // What follows may take long.
         const std::string more = then ? then() : "";
         return errors + (errors.empty() || more.empty() ? "" : "; ") + more;
       });

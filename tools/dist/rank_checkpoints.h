@@ -109,10 +109,11 @@ class RankCheckpoints {
   bool owns() const { return map_.chunks_of(spec_.rank()) > 0; }
   bool trains() const { return spec_.mesh.topology.is_worker(spec_.rank()); }
 
-  /// Writes a checkpoint while the training goes on, if it has arrays, and then calls `then`, which
-  /// returns its own error or "". The one before must have been awaited.
-  void start_writing(std::uint64_t number, Arrays arrays, CheckpointFiles::Metadata said,
-                     std::function<std::string()> then = {});
+  /// Writes a checkpoint while the training goes on, and then calls `then`, which returns its own
+  /// error or "". No arrays: this rank has no file of its own, and only `then` is called. The
+  /// checkpoint before must have been awaited.
+  void start_writing(std::uint64_t number, std::optional<Arrays> arrays,
+                     CheckpointFiles::Metadata said, std::function<std::string()> then = {});
   /// Waits for the checkpoint that is being written. Returns false if it still is after `at_most`.
   bool is_written(std::chrono::milliseconds at_most) const;
   /// Waits for the checkpoint that is being written. Returns its error, or "".

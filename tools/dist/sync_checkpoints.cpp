@@ -125,7 +125,7 @@ void SyncCheckpoints::take(std::uint64_t steps) {
   }
   if (arrays.empty() && !copies_.keeps_any()) return;
   start_writing(
-      steps, std::move(arrays), metadata(steps),
+      steps, arrays.empty() ? std::nullopt : std::optional(std::move(arrays)), metadata(steps),
       [this, steps, copies = copies_.copies(), samples = samples(steps)] {
         return copies_.write(files_, steps, copies, {{"samples", std::to_string(samples)}});
       });
