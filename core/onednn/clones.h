@@ -7,14 +7,14 @@
 #include <cstdlib>  // Defines __GLIBC__, whose loader can choose.
 
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define DUPLEX_SANITIZED
 #endif
 #endif
 
 // A sanitizer's checks do not work yet when the loader chooses.
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__has_attribute) && !defined(__AVX2__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(DUPLEX_SANITIZED)
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(DUPLEX_SANITIZED)
 #if __has_attribute(target_clones)
 #define DUPLEX_CLONES __attribute__((target_clones("avx2", "default")))
 #endif
