@@ -157,7 +157,7 @@ std::optional<ChunkState> AsyncStore::state(std::size_t chunk, std::uint64_t) co
   return ChunkState{slot.updates, slot.weights, slot.state, slot.applied};
 }
 
-bool AsyncStore::answered(int worker) const {
+bool AsyncStore::has_all(int worker) const {
   return std::all_of(slots_.begin(), slots_.end(), [&](const std::unique_ptr<Slot>& slot) {
     if (!slot) return true;
     const std::lock_guard<std::mutex> lock(slot->mutex);
@@ -165,18 +165,26 @@ bool AsyncStore::answered(int worker) const {
   });
 }
 
+bool AsyncStore::answered(int worker) const {
+  {
+    const std::lock_guard<std::mutex> lock(done_mutex_);
+    if (done_[static_cast<std::size_t>(worker)]) return true;
+  }
+  return has_all(worker);
+}
+
 bool AsyncStore::owes_nothing(int worker) const {
   {
     const std::lock_guard<std::mutex> lock(done_mutex_);
     if (!last_[static_cast<std::size_t>(worker)]) return false;
   }
-  return answered(worker);
+  return has_all(worker);
 }
 
 /// The calls for one worker come from one thread, but for the one that tells that it is lost.
 void AsyncStore::done(int worker, bool lost) {
   const auto index = static_cast<std::size_t>(worker);
-  const bool has = lost || answered(worker);
+  const bool has = lost || has_all(worker);
   {
     const std::lock_guard<std::mutex> lock(done_mutex_);
     if (done_[index] && !lost) throw ProtocolError("it has ended its training already");

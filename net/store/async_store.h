@@ -55,6 +55,7 @@ class AsyncStore final : public Store {
   };
 
   Slot& due(std::size_t chunk, int worker, std::uint64_t step) const;
+  bool has_all(int worker) const;
   void apply(std::size_t chunk, int worker, std::uint64_t step, const float* gradient);
   void answer(std::size_t chunk, int worker, std::uint64_t step);
   void publish_last(int worker);

@@ -165,7 +165,7 @@ class Store {
   /// no such step.
   virtual std::optional<std::uint64_t> common_step(int worker) const = 0;
   /// Returns whether the worker has been given weights that answer all gradients that it has
-  /// pushed, so that it may begin the next step or be done.
+  /// pushed, so that it may begin the next step or be done, or is done.
   virtual bool answered(int worker) const = 0;
   /// Returns whether it has had all that it is owed, so that it may say goodbye.
   virtual bool owes_nothing(int worker) const = 0;

@@ -72,6 +72,28 @@ TEST(WrongCheckpoint, AMarkOfACheckpointThatNobodyCalledFor) {
   }
 }
 
+/// A worker that is done pushes no more, so its mark may come while its last weights are still due.
+TEST(WrongCheckpoint, AMarkOfAWorkerThatIsDone) {
+  Scene one;
+  std::atomic<int> taken{0};
+  one.topology.size = 3;
+  one.spec.sync = Sync::none;
+  one.spec.snapshot = [&](const CheckpointCall&) { ++taken; };
+  one.spec.ready = [](ParameterExchange& wire) {
+    if (!wire.is_worker()) wire.call_checkpoint({1, 0});
+  };
+  one.speak = [](const Speaker& self) {
+    for (std::uint32_t p = 0; p < counts.size(); ++p) self.hear(weights);
+    self.say(frame_of(done));
+    self.say(frame_of(snapshot, 1));
+    for (std::uint32_t p = 0; p < counts.size(); ++p) self.hear(weights);
+    self.say(frame_of(goodbye));
+    self.hear(goodbye);
+  };
+  for (const Outcome& outcome : play(one)) EXPECT_TRUE(outcome.ok) << outcome.message;
+  EXPECT_EQ(taken, 1);
+}
+
 TEST(WrongCheckpoint, ASignalThatEndsNoTraining) {
   struct Told {
     ServerMode mode;
