@@ -18,7 +18,7 @@ using Ranks = TrainingRuns;
 
 TEST_F(Ranks, AsynchronousWorkerThatDiesStopsNobody) {
   std::vector<Process> ranks =
-      start("survive", 4, 2, {"--sync", "none", "--server", "central", "--epochs", "40"});
+      start("survive", 4, 2, {"--sync", "none", "--server", "central", "--epochs", "15"});
   await_bytes(folder_ / "survive/metrics.csv", 500);
   ranks[3].kill(SIGKILL);
   EXPECT_EQ(ranks[3].wait().exit, 128 + SIGKILL);
