@@ -20,6 +20,13 @@ namespace {
 /// until more comes, and with a lower limit it would take no more.
 constexpr int unsent_limit = 64 * 1024;
 
+/// Longest pause between two retransmissions of a segment, the least that the kernel allows.
+constexpr int longest_retry_ms = 1000;
+/// A day.
+constexpr int never_ms = 24 * 3600 * 1000;
+/// TCP_RTO_MAX_MS, which older headers do not have.
+constexpr int tcp_rto_max_ms = 44;
+
 }  // namespace
 
 bool takes_more_behind_a_segment(int fd) {
@@ -84,6 +91,11 @@ void prepare(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, unsent_limit);
   // The kernel, too, shall notice a machine that vanishes without a word, not silence alone.
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  // A way that was cut for a while is tried again every second, not after pauses that double each
+  // time, which would outlast a deadline. The kernel (from 6.15 on) would then give the connection
+  // up after a quarter of a minute; the ranks' own deadlines say when.
+  if (set_option(fd, IPPROTO_TCP, tcp_rto_max_ms, longest_retry_ms))
+    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, never_ms);
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
