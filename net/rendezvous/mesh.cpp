@@ -66,8 +66,11 @@ void Mesh::tell_cannot_start(const MeshSpec& spec, const AbortReason& reason) no
   }
 }
 
-Mesh Mesh::alone() {
+Mesh Mesh::of(const Topology& topology, int rank, std::vector<Link> links) {
   Mesh mesh;
+  mesh.rank_ = rank;
+  mesh.topology_ = topology;
+  mesh.links_ = std::move(links);
   mesh.coordinator_time_.epoch_ns = clock_ns();
   return mesh;
 }

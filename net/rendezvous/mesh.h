@@ -56,7 +56,9 @@ class Mesh {
   const CoordinatorTime& coordinator_time() const { return coordinator_time_; }
 
   /// A mesh of one rank, without connections.
-  static Mesh alone();
+  static Mesh alone() { return of({}, 0, {}); }
+  /// A mesh of links that were made in another way, in order of rank, on this rank's own clock.
+  static Mesh of(const Topology& topology, int rank, std::vector<Link> links);
 
  private:
   int rank_ = 0;

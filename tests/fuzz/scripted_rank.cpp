@@ -1,0 +1,113 @@
+#include "tests/fuzz/scripted_rank.h"
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+namespace duplex::fuzz {
+namespace {
+
+/// Time-outs of the run, and the time in which it has to end when all peers have closed.
+constexpr std::chrono::seconds timeout{60}, longest_end{20};
+constexpr std::array<std::size_t, 3> counts{5, 20, 3};  // Chunks of 5, 16, 4 and 3.
+
+}  // namespace
+
+ScriptedSetting::ScriptedSetting(std::uint8_t a, std::uint8_t b) {
+  const int kind = a % 4;  // 0: a central server; 1: its worker; else both in one.
+  const int size = (a & 128) != 0 ? 3 : 2;
+  run.topology = {kind < 2 ? net::ServerMode::central : net::ServerMode::distributed, size, 0};
+  run.rank = kind == 1 || kind == 3 ? 1 : 0;
+  run.sync = a / 4 % 4 == 1 ? net::Sync::split : a / 4 % 4 == 2 ? net::Sync::none : net::Sync::join;
+  run.semaphore = (a & 16) != 0;
+  run.steps = b % 4;
+  spec.sync = run.sync;
+  spec.average = a / 4 % 4 == 3;
+  spec.semaphore = run.semaphore;
+  spec.overlap = (a & 32) == 0;
+  spec.keeps_before = (a & 64) != 0;  // And takes snapshots.
+  spec.round = spec.average ? 2 : 1;
+  spec.trace_steps = (b & 4) != 0 ? 2 : 0;
+  spec.early_bytes = (b & 8) != 0 ? 0 : 4096;
+  spec.chunk_bytes = 64;
+  spec.rate.base = 1;
+  spec.timeout = timeout;
+  if (run.sync == net::Sync::split) spec.samples.assign(run.topology.workers().size(), 2);
+  run.map = run.topology.shard_map({counts.begin(), counts.end()}, spec.shards, spec.chunk_bytes);
+}
+
+ScriptedRank::ScriptedRank(const ScriptedSetting& setting, std::vector<net::Link> links)
+    : run_(setting.run) {
+  std::vector<Span> spans;
+  for (std::size_t p = 0; p < counts.size(); ++p) {
+    weights_.emplace_back(counts[p], first_weight);
+    gradients_.emplace_back(counts[p], gradient_value);
+  }
+  for (std::size_t p = 0; p < counts.size(); ++p)
+    spans.push_back({"p" + std::to_string(p), counts[p], weights_[p].data(), gradients_[p].data()});
+  net::ExchangeSpec spec = setting.spec;
+  if (spec.keeps_before)
+    spec.snapshot = [this, round = spec.round](const net::CheckpointCall& call) {
+      take_snapshot(call, round);
+    };
+  exchange_.emplace(spec, spans, net::Mesh::of(run_.topology, run_.rank, std::move(links)));
+  ended_ = std::async(std::launch::async, [this] { train(); });
+}
+
+void ScriptedRank::wait() {
+  require(ended_.wait_for(longest_end) == std::future_status::ready,
+          "a run does not end although all its peers have closed");
+  ended_.get();
+}
+
+void ScriptedRank::train() {
+  try {
+    if (exchange_->is_worker()) train_steps();
+    exchange_->finish([] { return std::string("report"); });
+  } catch (const Error& error) {
+    error_ = error.what();
+    code_ = error.code;
+  }
+}
+
+void ScriptedRank::train_steps() {
+  for (std::uint64_t step = 0; step < run_.steps; ++step) {
+    exchange_->begin(step);
+    exchange_->await_all();
+    for (std::size_t p = counts.size(); p-- > 0;) {
+      pushed_ = step + 1;
+      exchange_->push(p);
+    }
+    exchange_->end();
+    take_part();
+  }
+}
+
+/// Takes its part of the checkpoints that were called for.
+void ScriptedRank::take_part() {
+  if (!is_async()) {
+    exchange_->called_for(pushed_);
+    return;
+  }
+  while (const auto call = exchange_->open_call()) {
+    exchange_->await_all();
+    exchange_->called_for(call->steps);
+    exchange_->mark_checkpoint(*call);
+  }
+}
+
+void ScriptedRank::take_snapshot(const net::CheckpointCall& call, std::uint64_t round) {
+  require(call.signal == 0 || call.signal == SIGINT || call.signal == SIGTERM,
+          "a snapshot with a signal that ends no training");
+  require(call.steps > 0 && call.steps % round == 0, "a snapshot of no step");
+  const net::Store& store = exchange_->store();
+  for (std::size_t i = 0; i < run_.map.chunks(); ++i) {
+    if (run_.map[i].owner != run_.rank) continue;
+    const std::uint64_t step = call.steps / round;
+    require(is_async() || store.step_of(i) == step, "a snapshot of another step");
+    require(store.state(i, step).has_value(), "a snapshot of a chunk without a state");
+  }
+}
+
+}  // namespace duplex::fuzz
