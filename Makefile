@@ -316,10 +316,15 @@ $(BUILD)/campaigns/kills: $(campaign_kills) $(core) $(BUILD)/link-flags
 	@echo '  link     $@'
 	@$(CONFIG_CXX) $(filter %.o,$^) $(ldflags) $(libraries) -o $@
 
-$(BUILD)/campaigns/strangers: $(call object,tests/campaigns/load/strangers.cpp) $(BUILD)/link-flags
-	@mkdir -p $(dir $@)
-	@echo '  link     $@'
-	@$(CONFIG_CXX) $(filter %.o,$^) $(ldflags) -o $@
+# These are a file each, and need nothing of ours.
+campaign_parts := load/strangers network/slow network/wire
+define campaign_part
+$(BUILD)/campaigns/$(notdir $1): $(call object,tests/campaigns/$1.cpp) $(BUILD)/link-flags
+	@mkdir -p $$(dir $$@)
+	@echo '  link     $$@'
+	@$$(CONFIG_CXX) $$(filter %.o,$$^) $$(ldflags) -o $$@
+endef
+$(foreach part,$(campaign_parts),$(eval $(call campaign_part,$(part))))
 
 $(BUILD)/campaigns/at_call.so: $(call object,$(wildcard tests/campaigns/preload/*.cpp)) $(BUILD)/link-flags
 	@mkdir -p $(dir $@)
@@ -327,7 +332,7 @@ $(BUILD)/campaigns/at_call.so: $(call object,$(wildcard tests/campaigns/preload/
 	@$(CONFIG_CXX) -shared $(filter %.o,$^) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS) -ldl -o $@
 
 .PHONY: campaigns
-campaigns: $(BIN) $(BUILD)/campaigns/kills $(BUILD)/campaigns/strangers $(BUILD)/campaigns/at_call.so
+campaigns: $(BIN) $(BUILD)/campaigns/at_call.so $(addprefix $(BUILD)/campaigns/,kills $(notdir $(campaign_parts)))
 
 .PHONY: objects test-programs run-tests
 objects: $(everything) $(cudnn)
