@@ -3,8 +3,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "tests/tools/training_runs.h"
 
@@ -70,6 +72,19 @@ class LostMachine : public TrainingRuns {
     digits.insert(0, 10 - digits.size(), '0');
     return disk + "/checkpoints/step-" + digits + "/rank-" + rank + ".safetensors";
   }
+  /// Waits until a disk has such a file ("1" or "0-copy") of a checkpoint after 10 steps or more;
+  /// the last two stay.
+  static void await_checkpoint(const std::string& disk, const std::string& rank) {
+    for (int i = 0; i < 4000; ++i) {
+      std::error_code not_yet;
+      for (const auto& step : fs::directory_iterator(disk + "/checkpoints", not_yet))
+        if (step.path().filename().string() >= "step-0000000010" &&
+            fs::exists(step.path() / ("rank-" + rank + ".safetensors")))
+          return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    ADD_FAILURE() << disk << " has no checkpoint of rank " << rank;
+  }
   /// The steps that a training said it goes on after.
   static int steps_in(const std::string& said) {
     const std::string words = "goes on after ";
@@ -118,8 +133,8 @@ TEST_F(LostMachine, WhatWasKilledGoesOnWithoutOne) {
   std::vector<Process> ranks = begin("killed", {0, 1, 2}, plus(flags, {"--batches", "3000"}));
   for (const int owner : {0, 1, 2}) {
     const std::string own = std::to_string(owner);
-    await_bytes(checkpoint(disk("killed", owner), 10, own), 1);
-    await_bytes(checkpoint(disk("killed", (owner + 1) % 3), 10, own + "-copy"), 1);
+    await_checkpoint(disk("killed", owner), own);
+    await_checkpoint(disk("killed", (owner + 1) % 3), own + "-copy");
   }
   for (Process& rank : ranks) rank.kill(SIGKILL);
   for (Process& rank : ranks) rank.wait();
@@ -289,8 +304,8 @@ TEST_F(LostMachine, LaunchGoesOnWithoutAMachineThatDoesNotAnswer) {
              {"--"}),
         plus(flags, more));
   };
-  Process launch(words({"--restarts", "5"}, {"--batches", "400", "--logdir", folder_ / "run"}));
-  await_bytes(checkpoint(folder_ / "run-198.51.100.1", 10, "0-copy"), 1);
+  Process launch(words({"--restarts", "5"}, {"--batches", "250", "--logdir", folder_ / "run"}));
+  await_checkpoint(folder_ / "run-198.51.100.1", "0-copy");
   write_text(folder_ / ("dead-" + gone), "");
   const std::vector<int> ranks = processes_with({" dist ", "run-" + gone});
   ASSERT_FALSE(ranks.empty());
@@ -312,7 +327,7 @@ TEST_F(LostMachine, LaunchGoesOnWithoutAMachineThatDoesNotAnswer) {
                   "--batches", std::to_string(steps)});
   train_together("common", 3,
                  {"--server", "central", "--momentum", "0.9", "--checkpoint-every", "5",
-                  "--batches", "400", "--resume"});
+                  "--batches", "250", "--resume"});
   EXPECT_EQ(trained(folder_ / "run-198.51.100.1"), trained(folder_ / "common"));
 
   // Where every worker's state is needed, all are tried again.
