@@ -148,8 +148,10 @@ int start(Flags flags, const std::vector<net::Address>& all) {
   LostMachines machines(is_here);
   const bool async = value_of(flags.dist, "--sync") == "none";
   const bool central = value_of(flags.dist, "--server") == "central";
-  // A central server of an asynchronous run goes on without a worker that is lost.
-  const auto needed = [&](std::size_t rank) { return !async || !central || rank == 0; };
+  // A central server of an asynchronous run goes on without a worker that is lost, and takes it
+  // back.
+  TogetherRules rules;
+  rules.needed = [&](std::size_t rank) { return !async || !central || rank == 0; };
   const bool elsewhere = std::any_of(nodes.begin(), nodes.end(),
                                      [](const net::Address& node) { return !is_here(node.host); });
   std::optional<RunKey> key;
@@ -158,9 +160,18 @@ int start(Flags flags, const std::vector<net::Address>& all) {
     flags.dist.insert(flags.dist.end(), {"--key", key->path()});
   }
   double pause = 0.0;
-  for (std::uint64_t restart = 1;; ++restart) {
+  std::uint64_t restart = 1;
+  rules.again = [&](std::size_t rank) -> std::optional<std::vector<std::string>> {
+    if (restart > flags.restarts) return std::nullopt;
+    std::fprintf(stderr, "launch: starts rank %zu again (%llu of %llu)\n", rank,
+                 static_cast<unsigned long long>(restart),
+                 static_cast<unsigned long long>(flags.restarts));
+    ++restart;
+    return command_of(flags, nodes[rank], rank);
+  };
+  for (;; ++restart) {
     const std::int64_t begin = clock_ns();
-    const TogetherResult result = run_together(commands_of(flags, nodes), needed);
+    const TogetherResult result = run_together(commands_of(flags, nodes), rules);
     if (!result.lost || restart > flags.restarts) return result.code;
     // A failure soon after the start may have a cause that lasts, such as a machine that is off.
     pause = seconds(clock_ns() - begin) > longest_pause ? 0.0 : pause;
@@ -185,7 +196,9 @@ int launch(int argc, const char* const* argv) {
   CLI::App app{
       "Starts every rank of a nodefile: here where a line names this machine, else by ssh, in the "
       "same folder and from the same path. What follows -- goes to dist. Ctrl-C ends all; the "
-      "first rank that fails ends the others, and with --restarts all start again.",
+      "first rank that fails ends the others, and with --restarts all start again. With --sync "
+      "none "
+      "and a central server the others go on, and the worker alone starts again.",
       "duplex launch"};
   Flags flags;
   app.add_option(
@@ -215,7 +228,9 @@ int launch(int argc, const char* const* argv) {
          "--restarts", flags.restarts,
          "when a rank is killed, lost or hangs, start all again, so many times at most: they "
          "go on from the newest checkpoint (goes with dist's --checkpoint-every); without a "
-         "machine that cannot be reached twice in a row")
+         "machine that cannot be reached twice in a row. Where the others can go on without it, "
+         "only "
+         "it starts again")
       ->check(between(1, 1 << 30));
   app.add_option("--without", flags.without,
                  "ranks of the nodefile that are left out, as in 2 or 2,3: machines that are lost; "

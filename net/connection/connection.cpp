@@ -69,10 +69,12 @@ void Connection::grant() {
   send_urgent(Outgoing::of(FrameKind::grant, clock_ns()));
 }
 
-void Connection::tell(FrameKind kind, std::uint64_t step, std::uint32_t parameter) {
+void Connection::tell(FrameKind kind, std::uint64_t step, std::uint32_t parameter,
+                      std::uint32_t chunk) {
   Outgoing frame = Outgoing::of(kind, clock_ns());
   frame.header.step = step;
   frame.header.parameter = parameter;
+  frame.header.chunk = chunk;
   send_urgent(std::move(frame));
 }
 
@@ -90,8 +92,10 @@ void Connection::keep_pace(std::uint64_t pace) {
   link_.stream.socket().keep_pace(pace);
 }
 
-void Connection::done() {
-  queue_.last(Outgoing::of(FrameKind::done, clock_ns()));
+void Connection::done(std::uint64_t steps) {
+  Outgoing frame = Outgoing::of(FrameKind::done, clock_ns());
+  frame.header.step = steps;
+  queue_.last(std::move(frame));
 }
 
 void Connection::part(const std::string& report) {
@@ -277,6 +281,7 @@ bool Connection::receive_notice(const FrameHeader& header) {
     case FrameKind::pace:
     case FrameKind::checkpoint:
     case FrameKind::snapshot:
+    case FrameKind::lease:
       break;
     default:
       throw ProtocolError(name_of(header.kind) + " during the run");
@@ -314,20 +319,20 @@ void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_
       report_.append(payload.begin(), payload.end());
       report_left_ = header.step;
       if (header.step == 0)
-        owner_.notice(link_.rank, {FrameKind::report, 0, 0, std::exchange(report_, {})});
+        owner_.notice(link_.rank, {FrameKind::report, 0, 0, 0, std::exchange(report_, {})});
       break;
     case FrameKind::state:
-      owner_.notice(link_.rank, {header.kind, header.step, header.parameter,
+      owner_.notice(link_.rank, {header.kind, header.step, header.parameter, 0,
                                  std::string(payload.begin(), payload.end())});
       break;
     case FrameKind::goodbye:
       if (report_left_ != 0) throw ProtocolError("its report has not come to an end");
       link_.stream.socket()
           .acknowledge();  // The peer waits for this acknowledgement to check its counters.
-      owner_.notice(link_.rank, {header.kind, 0, 0, {}});
+      owner_.notice(link_.rank, {header.kind, 0, 0, 0, {}});
       break;
-    default:  // heartbeat, done, ask, release, window, pace, checkpoint, snapshot.
-      owner_.notice(link_.rank, {header.kind, header.step, header.parameter, {}});
+    default:  // heartbeat, done, ask, release, window, pace, checkpoint, snapshot, lease.
+      owner_.notice(link_.rank, {header.kind, header.step, header.parameter, header.chunk, {}});
       break;
   }
 }

@@ -36,8 +36,11 @@ struct Notice {
   FrameKind kind = FrameKind::heartbeat;
   std::uint64_t value = 0;  ///< Bytes of a `window`, bytes a second of a `pace`; of a heartbeat
                             ///< how far the peer has got (Progress::count); steps of a `checkpoint`
-                            ///< or `snapshot`, and of the checkpoint of a `state`.
-  std::uint32_t number = 0;  ///< The signal of those two; the number of a part of `state`.
+                            ///< or `snapshot`, and of the checkpoint of a `state`; of a `lease` the
+                            ///< first, of a `done` all of the worker's.
+  std::uint32_t number = 0;  ///< The signal of a `checkpoint` or `snapshot`; the number of a part
+                             ///< of `state`; the worker of a `lease`.
+  std::uint32_t count = 0;   ///< Steps of a `lease`.
   std::string text;          ///< The whole text of a `report`; the bytes of a part of `state`.
 };
 
@@ -120,14 +123,16 @@ class Connection {
   void keep_pace(std::uint64_t pace);
   std::optional<Flow> flow() const { return link_.stream.socket().flow(); }
   /// Sends a frame of a kind that has no payload, ahead of weights and gradients. PROTOCOL.md says
-  /// what the kind puts into the header's fields `step` and `parameter`. The connection has failed
-  /// where too many such frames wait (SendQueue::most_urgent).
-  void tell(FrameKind kind, std::uint64_t step, std::uint32_t parameter = 0);
+  /// what the kind puts into the header's fields. The connection has failed where too many such
+  /// frames wait (SendQueue::most_urgent).
+  void tell(FrameKind kind, std::uint64_t step, std::uint32_t parameter = 0,
+            std::uint32_t chunk = 0);
   /// Queues a frame of `state`, which brings its payload along. It leaves while neither weights nor
   /// gradients wait.
   void send_state(Outgoing frame) { queue_.background(std::move(frame)); }
-  /// Tells the peer, behind all weights and gradients, that no gradient will follow.
-  void done();
+  /// Tells the peer, behind all weights and gradients, that no gradient will follow, unless the
+  /// peer leases batches to this side; `steps`: as PROTOCOL.md says.
+  void done(std::uint64_t steps);
   /// Sends the report, unless it is empty, and a goodbye behind everything that is queued and will
   /// be; then the sending thread ends.
   void part(const std::string& report);

@@ -66,7 +66,8 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
     server_.emplace(context_, trains_ ? &incoming_ : nullptr);
     store_ = &server_->store();
   }
-  for (Link& link : mesh.links()) connect(std::move(link));
+  for (Link& link : mesh.links()) peers_.add(connection_to(std::move(link)));
+  door_ = mesh.take_door();
 }
 
 ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span> spans, Mesh mesh)
@@ -74,13 +75,13 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
   start();
 }
 
-void ParameterExchange::connect(Link link) {
+std::unique_ptr<Connection> ParameterExchange::connection_to(Link link) {
   ConnectionHandler& owner = *this;
   auto connection = std::make_unique<Connection>(std::move(link), owner, ledger_, spec_.timeout);
   flow_.attach(*connection);
   if (spec_.semaphore)
     connection->take_turns(topology_.is_owner(connection->peer()), map_.chunks_of(rank_));
-  peers_.add(std::move(connection));
+  return connection;
 }
 
 void ParameterExchange::start() {
@@ -88,9 +89,11 @@ void ParameterExchange::start() {
   flow_.start();
   if (spec_.ready) spec_.ready(*this);
   peers_.for_each([](Connection& connection) { connection.start(); });
+  if (door_) doorkeeper_ = std::thread([this] { watch_door(); });
 }
 
 ParameterExchange::~ParameterExchange() {
+  close_door();
   if (!finished_) {
     fail(std::make_exception_ptr(
         Error(peers_.name_of(rank_) + " stopped before the end of the run", Exit::peer_lost)));
@@ -261,23 +264,6 @@ void ParameterExchange::fail(const std::exception_ptr& cause) {
   if (server_) server_->stop();
   const AbortReason reason = reason_of(cause);
   peers_.for_each([&](Connection& connection) { connection.abort(reason); });
-}
-
-/// A worker of an asynchronous central server is lost: the others go on, if there are any.
-void ParameterExchange::lose(int peer, const std::exception_ptr& cause) {
-  switch (peers_.lose(peer, topology_.workers().size())) {
-    case Peers::Loss::none:
-      return;
-    case Peers::Loss::nobody_left:
-      fail(cause);
-      return;
-    case Peers::Loss::goes_on:
-      break;
-  }
-  if (spec_.log)
-    spec_.log("going on without " + peers_.name_of(peer) + ": " + reason_of(cause).text);
-  peers_.connection(peer)->drop();
-  server_->done(peer, true);
 }
 
 /// Gives up the worker that keeps its turn to send gradients though it has none.

@@ -6,8 +6,11 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/exchange.h"
@@ -15,6 +18,7 @@
 #include "net/exchange/checkpoint_calls.h"
 #include "net/exchange/flow_control.h"
 #include "net/exchange/incoming_weights.h"
+#include "net/exchange/lease_inbox.h"
 #include "net/exchange/parameter_server.h"
 #include "net/exchange/peers.h"
 #include "net/exchange/progress.h"
@@ -65,8 +69,17 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
     for (std::size_t p = 0; p < spans_.size(); ++p) await(p);
   }
 
-  /// Call it after the last step: waits until a worker's spans hold the last weights. Whatever
-  /// finish() throws, the trained weights are here. Does nothing on a rank that only serves.
+  /// On a worker of an asynchronous run with a central server, after its last step: waits until it
+  /// is given batches of lost workers, which it then trains, step by step, under steps of its own
+  /// (next_step); none: there are no more, and the last weights are on their way. Call it again
+  /// after them. `total`: the steps of its whole training. Elsewhere there are none.
+  std::optional<Lease> next_lease(std::uint64_t total);
+  /// The step that begins next.
+  std::uint64_t next_step() const { return step_; }
+
+  /// Call it after the last step, and the last lease: waits until a worker's spans hold the last
+  /// weights. Whatever finish() throws, the trained weights are here. Does nothing on a rank that
+  /// only serves.
   void await_last_weights();
 
   /// This rank's training goes on, though it pushes nothing: a test, for instance. The others wait
@@ -80,6 +93,9 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
 
   /// Tells all ranks. Throws ProtocolError where too many calls are open.
   void call_checkpoint(const CheckpointCall& call);
+  /// The same on a central server of an asynchronous run, which takes its part when all workers
+  /// have.
+  void call_and_open_checkpoint(const CheckpointCall& call);
   /// Tells all ranks that some rank, this one at first, could not write the checkpoint after so
   /// many steps. All have heard of it when they take the next but one, if it is told when the next
   /// one is taken.
@@ -152,8 +168,14 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   /// calls throw it. Does nothing where the run has failed already or is over.
   void give_up(const std::exception_ptr& cause) { fail(cause); }
 
-  /// Ranks that an asynchronous run went on without.
+  /// Ranks that an asynchronous run went on without, to its end or so far.
   std::vector<int> lost() const { return peers_.all_lost(); }
+  /// Ranks that were lost and came back, each as often as it did.
+  std::vector<int> returned() const { return peers_.returned(); }
+  /// On a central server: batches of lost workers that others have trained, [worker][other].
+  std::vector<std::vector<std::uint64_t>> trained_by_others() const {
+    return server_ ? server_->trained_by_others() : std::vector<std::vector<std::uint64_t>>();
+  }
 
   bool is_worker() const { return trains_; }  ///< False on a dedicated server.
   int rank() const { return rank_; }
@@ -175,7 +197,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   struct Unstarted {};
   /// Does all but start threads, so that the destructor runs if one cannot be started.
   ParameterExchange(const ExchangeSpec& spec, std::vector<Span> spans, Mesh mesh, Unstarted);
-  void connect(Link link);
+  std::unique_ptr<Connection> connection_to(Link link);
   void start();
 
   // ConnectionHandler, called by the connections' threads.
@@ -193,6 +215,12 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   Deadline progressed(int peer) const override { return progress_.last(peer); }
   void failed(int peer, std::exception_ptr cause) override;
 
+  bool takes_leases() const { return is_async() && trains_ && !server_; }
+  void hear_lease(const Notice& notice);
+  void watch_door();
+  void take_back(Link link);
+  void close_door();
+  void wait_until_over();
   void wait_until_idle();
   void wait_for_goodbyes();
   void lose(int peer, const std::exception_ptr& cause);
@@ -229,11 +257,21 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   std::vector<ConnectionBytes> counted_;          ///< Set by finish.
   std::string ledger_trouble_;                    ///< Likewise.
   std::atomic<std::int64_t> last_weights_ns_{0};  ///< By clock_ns().
+  LeaseInbox leases_;                             ///< Used by a worker.
+
+  // On a central server of an asynchronous run, where lost workers come back.
+  std::unique_ptr<Door> door_;
+  std::thread doorkeeper_;
+  std::atomic<bool> door_closes_{false};
+  mutable std::mutex lost_mutex_;  ///< Guards what follows; no other lock is taken meanwhile.
+  std::exception_ptr lost_last_;   ///< Why the last worker that was lost was.
+  Deadline lost_since_;            ///< When that was.
 
   // Used by the training thread, which changes step_ and in_step_ while nothing is being pushed;
   // the pushing thread reads these and uses pushed_ until end().
   std::uint64_t step_;
-  bool in_step_ = false, ending_ = false, has_last_weights_ = false, finished_ = false;
+  bool in_step_ = false, ending_ = false, has_all_leases_ = false, has_last_weights_ = false,
+       finished_ = false;
   StragglerNotice stragglers_;         ///< Used by the thread that waits.
   std::vector<std::uint64_t> pushed_;  ///< By parameter: steps whose gradient was pushed.
 };

@@ -15,6 +15,13 @@ void ParameterExchange::call_checkpoint(const CheckpointCall& call) {
   });
 }
 
+void ParameterExchange::call_and_open_checkpoint(const CheckpointCall& call) {
+  if (call.signal != 0) server_->stop_giving();
+  call_checkpoint(call);
+  calls_.take(call.steps);
+  server_->open(call);
+}
+
 /// As with a call, whoever owns weights that a rank trains on has passed it on before them.
 void ParameterExchange::tell_unwritten(std::uint64_t steps) {
   if (!calls_.add_unwritten(steps)) return;

@@ -11,6 +11,8 @@ std::vector<std::string> ParameterExchange::finish(const Report& report) {
   if (is_worker()) {
     await_last_weights();
   } else {
+    if (is_async()) wait_until_over();
+    close_door();
     wait_for_goodbyes();
     if (is_async()) server_->copy_own_weights();
   }
@@ -52,20 +54,20 @@ std::vector<std::string> ParameterExchange::finish(const Report& report) {
   return reports;
 }
 
-/// In an asynchronous run it also tells the owners that this worker pushes no more, and waits for
-/// the weights that they send when no worker pushes any more.
+/// In an asynchronous run it also tells the owners that this worker pushes no more, unless
+/// next_lease() has, and waits for the weights that they send when no worker pushes any more.
 void ParameterExchange::await_last_weights() {
   if (!is_worker() || has_last_weights_) return;
-  await_all();
-  if (is_async()) {
-    ending_ = true;
-    incoming_.expect_all(step_ + 1);
-    peers_.for_each([this](Connection& connection) {
-      if (topology_.is_owner(connection.peer())) connection.done();
-    });
-    if (server_) server_->done(rank_, false);
+  if (takes_leases()) {
+    if (next_lease(step_)) throw Error("a worker trains no batches of lost ones");
+  } else if (is_async()) {
     await_all();
+    incoming_.expect_all(step_ + 1);
+    peers_.for_each([this](Connection& connection) { connection.done(step_); });
+    server_->done(rank_, step_);
   }
+  ending_ = true;
+  await_all();
   has_last_weights_ = true;
 }
 
@@ -87,7 +89,7 @@ void ParameterExchange::wait_for_goodbyes() {
       ledger_.flush();
     if (!trouble) mind_turns();
     if (!trouble) name_stragglers();
-    if (!is_worker() && spec_.while_serving) spec_.while_serving();
+    if (!is_worker() && !is_async() && spec_.while_serving) spec_.while_serving();
   }
   peers_.check();
 }

@@ -27,7 +27,7 @@ void ParameterExchange::notice(int peer, Notice notice) {
       break;
     case FrameKind::done:
       refuse_unless(is_async() && server_ && topology_.is_worker(peer), "it ends no training here");
-      server_->done(peer, false);
+      server_->done(peer, notice.value);
       break;
     case FrameKind::ask:
       refuse_unless(server_ && server_->ask_turn(peer), "it may ask for no turn now");
@@ -41,6 +41,9 @@ void ParameterExchange::notice(int peer, Notice notice) {
       break;
     case FrameKind::snapshot:
       hear_snapshot(peer, {notice.value, ending_signal(notice.number)});
+      break;
+    case FrameKind::lease:
+      hear_lease(notice);
       break;
     case FrameKind::state:
       refuse_unless(spec_.state_inbox != nullptr, "this rank keeps no copies");

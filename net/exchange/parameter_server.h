@@ -2,11 +2,14 @@
 // store, and sends the new weights to every worker.
 #pragma once
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -19,6 +22,7 @@
 #include "net/exchange/snapshot_marks.h"
 #include "net/exchange/spec.h"
 #include "net/ledger/trace.h"
+#include "net/store/batch_pool.h"
 #include "net/store/store.h"
 #include "net/topology/topology.h"
 
@@ -69,9 +73,27 @@ class ParameterServer {
   /// waits for it; none: there is no such worker.
   std::optional<int> idle_with_turn() const;
 
-  /// In an asynchronous run: the worker of that rank pushes no more, or is lost. Throws
-  /// ProtocolError where it may not yet.
-  void done(int rank, bool lost);
+  /// In an asynchronous run: the worker of that rank has trained all that it was given. `steps`: of
+  /// its whole training. A central server leases it batches of lost workers, as long as there are
+  /// any. Throws ProtocolError where it may not be so yet.
+  void done(int rank, std::uint64_t steps);
+  /// In an asynchronous run with a central server: the worker of that rank is lost.
+  void lose(int rank);
+  /// It has shaken hands again. Returns the steps that it goes on with, once begin_again() was
+  /// called or lose(); none: the run is over.
+  std::optional<StepRange> come_back(int rank);
+  /// Its connection is there: it gets all weights.
+  void begin_again(int rank, std::uint64_t step);
+  /// Waits until all batches are done, or a signal has ended the training, for so long at most.
+  /// Returns whether that is so.
+  bool wait_until_over(std::chrono::milliseconds at_most);
+  /// Batches of lost workers that others have trained: [worker][other], by their numbers.
+  std::vector<std::vector<std::uint64_t>> trained_by_others() const;
+  bool over() const;
+  /// A central server calls for a checkpoint, and has called for it. Where a signal ends the
+  /// training with it, no batches are leased from the first call on.
+  void stop_giving();
+  void open(const CheckpointCall& call);
   /// In an asynchronous run: the worker of that rank has taken its part of a checkpoint. With the
   /// last one's mark, calls ExchangeSpec::snapshot.
   void mark(int rank, const CheckpointCall& call);
@@ -108,6 +130,7 @@ class ParameterServer {
   void publish(const Publication& publication);
   void note(const StoreWork& work);
   void take_snapshots(const std::vector<CheckpointCall>& calls);
+  void give_work();
   Error error_of(const Store::Overdue& overdue) const;
   void spare_who_waits(std::vector<int>& workers) const;
   /// Returns when the last of these workers got on.
@@ -123,6 +146,12 @@ class ParameterServer {
   QueuedSemaphore gradients_turn_, weights_turn_;  ///< Ranks of workers stand in their queues.
   std::unique_ptr<Store> store_;
   SnapshotMarks marks_;
+  /// Guards all below. Receiving threads and the one that takes lost ranks back take it; within it
+  /// they use the store and the send queues.
+  mutable std::mutex work_mutex_;
+  std::condition_variable work_changed_;
+  std::optional<BatchPool> pool_;  ///< Only a central server of an asynchronous run has it.
+  bool over_ = false;
   std::unique_ptr<LocalGradientQueue> own_gradients_;  ///< Set by start() if this rank trains.
 };
 

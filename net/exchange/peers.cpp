@@ -8,8 +8,22 @@ namespace duplex::net {
 Peers::Peers(int rank, int size) : rank_(rank), entries_(static_cast<std::size_t>(size)) {}
 
 void Peers::add(std::unique_ptr<Connection> connection) {
+  entries_[index(connection->peer())].connection = connection.get();
+  connections_.push_back(std::move(connection));
+}
+
+void Peers::take_back(std::unique_ptr<Connection> connection) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   Entry& entry = entries_[index(connection->peer())];
-  entry.connection = std::move(connection);
+  entry.connection = connection.get();
+  entry.lost = entry.parted = false;
+  returned_.push_back(connection->peer());
+  connections_.push_back(std::move(connection));
+}
+
+std::vector<int> Peers::returned() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return returned_;
 }
 
 std::string Peers::name_of(int rank) const {
@@ -33,16 +47,17 @@ Error Peers::left_early(int rank) const {
                " ended its training while this rank goes on: give every rank as many batches");
 }
 
-Peers::Loss Peers::lose(int rank, std::size_t workers) {
+Peers::Loss Peers::lose(int rank, std::size_t workers, bool may_wait) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Entry& entry = entries_[index(rank)];
   if (finished_ || entry.lost) return Loss::none;
   const auto lost =
       std::count_if(entries_.begin(), entries_.end(), [](const Entry& each) { return each.lost; });
-  if (static_cast<std::size_t>(lost) + 1 == workers) return Loss::nobody_left;
+  const bool last = static_cast<std::size_t>(lost) + 1 == workers;
+  if (last && !may_wait) return Loss::nobody_left;
   entry.lost = entry.parted = true;
   changed_.notify_all();
-  return Loss::goes_on;
+  return last ? Loss::waits : Loss::goes_on;
 }
 
 bool Peers::lost(int rank) const {

@@ -1,6 +1,7 @@
 // The ranks that this one is connected to, how far each is with the run, and what ended the run
 // early, if anything did.
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -18,17 +19,19 @@ class Peers {
   /// `rank` is this rank, of `size`.
   Peers(int rank, int size);
 
-  /// Call it before threads start; from then on connections are only read.
+  /// Call it before threads start; from then on a connection is only read, until its rank is lost.
   void add(std::unique_ptr<Connection> connection);
+  /// A lost rank is back, by that connection. The one before stays as it is, stopped.
+  void take_back(std::unique_ptr<Connection> connection);
   /// Null if this rank has no connection to that one.
   Connection* connection(int rank) const {
-    return entries_[static_cast<std::size_t>(rank)].connection.get();
+    return entries_[static_cast<std::size_t>(rank)].connection;
   }
   /// Calls `visit` with every connection in order of rank, those to lost ranks included.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (const Entry& entry : entries_)
-      if (entry.connection) visit(*entry.connection);
+      if (Connection* connection = entry.connection) visit(*connection);
   }
   /// "rank 2 (10.0.0.3:4711)" for a peer, "rank 0" for this rank.
   std::string name_of(int rank) const;
@@ -38,13 +41,15 @@ class Peers {
   bool parted(int rank) const;
   /// The error of a rank that has parted while this one goes on.
   Error left_early(int rank) const;
-  enum class Loss { none, goes_on, nobody_left };
-  /// The peer is lost and the run goes on without it; it counts as parted, too. That is not so of
-  /// the last of `workers` ranks: nobody would be left. None: it was lost before, or the run is
-  /// over.
-  Loss lose(int rank, std::size_t workers);
+  enum class Loss { none, goes_on, waits, nobody_left };
+  /// The peer is lost and the run goes on without it; it counts as parted, too. Of the last of
+  /// `workers` ranks that is so only if the run `may_wait` for one to come back: else nobody would
+  /// be left. None: it was lost before, or the run is over.
+  Loss lose(int rank, std::size_t workers, bool may_wait);
   bool lost(int rank) const;
   std::vector<int> all_lost() const;
+  /// Ranks that were lost and came back, each as often as it did.
+  std::vector<int> returned() const;
   void keep_report(int rank, std::string report);
   std::vector<std::string> reports() const;  ///< By rank.
 
@@ -66,7 +71,7 @@ class Peers {
 
  private:
   struct Entry {
-    std::unique_ptr<Connection> connection;
+    std::atomic<Connection*> connection{nullptr};
     bool parted = false, lost = false;
     std::string report;
   };
@@ -78,6 +83,8 @@ class Peers {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Entry> entries_;  ///< By rank.
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::vector<int> returned_;
   std::exception_ptr failure_;
   bool finished_ = false;
 };

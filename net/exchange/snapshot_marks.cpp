@@ -7,18 +7,27 @@
 
 namespace duplex::net {
 
+std::vector<CheckpointCall> SnapshotMarks::open(const CheckpointCall& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (call.steps > over_) {
+    Open& open = open_[call.steps];
+    open.signal = std::max(open.signal, call.signal);
+  }
+  return take_complete();
+}
+
+void SnapshotMarks::begin(int worker) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ended_.erase(worker);
+}
+
 std::vector<CheckpointCall> SnapshotMarks::mark(int worker, const CheckpointCall& call) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto already = [&] {
-    return ProtocolError("checkpoint " + std::to_string(call.steps) + " is marked already");
-  };
-  if (call.steps <= over_) {
-    // Nobody waits for the marks of a worker that has ended its training; they may come later.
-    if (ended_.count(worker) != 0) return {};
-    throw already();
-  }
+  // Nobody waits for the marks of a worker that has ended its training; they may come later.
+  if (call.steps <= over_) return {};
   Open& open = open_[call.steps];
-  if (!open.marked.insert(worker).second) throw already();
+  if (!open.marked.insert(worker).second)
+    throw ProtocolError("checkpoint " + std::to_string(call.steps) + " is marked already");
   if (open_.size() > CheckpointCalls::most_open)
     throw ProtocolError("too many checkpoints are open");
   open.signal = std::max(open.signal, call.signal);

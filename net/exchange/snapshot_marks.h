@@ -18,11 +18,15 @@ class SnapshotMarks {
  public:
   explicit SnapshotMarks(int workers) : workers_(workers) {}
 
+  /// A checkpoint is called for. Returns it if there is no worker to wait for.
+  std::vector<CheckpointCall> open(const CheckpointCall& call);
   /// Returns the checkpoints that all workers have marked now, in order. Throws ProtocolError for a
-  /// mark that came already, and where too many are open.
+  /// mark that came already, unless the checkpoint is complete, and where too many are open.
   std::vector<CheckpointCall> mark(int worker, const CheckpointCall& call);
   /// The worker pushes no more: its marks are no longer waited for.
   std::vector<CheckpointCall> end(int worker);
+  /// The worker pushes again.
+  void begin(int worker);
 
  private:
   struct Open {

@@ -50,6 +50,12 @@ struct ExchangeSpec {
   std::uint64_t first_step = 0;
   /// What an owner of an asynchronous run goes on from (StoreSpec).
   std::vector<std::uint64_t> first_steps;
+  /// The steps of every worker's training, as a central server of an asynchronous run knows it;
+  /// none: workers tell, and it believes them.
+  std::optional<std::uint64_t> steps;
+  /// The step before which each worker ends, where others have trained what is behind it; empty, or
+  /// BatchPool::to_its_end: at the end of its training.
+  std::vector<std::uint64_t> ends;
   std::vector<ChunkRecord> records;
   std::vector<Staleness> staleness_before;
   /// Owners keep each chunk as it was before its last update, too (Store::state).

@@ -45,6 +45,7 @@ Ledger::Ledger(LedgerSpec spec)
       tells_(!sample_.has_all()) {}
 
 Ledger::Lane& Ledger::lane() {
+  const std::lock_guard<std::mutex> lock(mutex_);
   return lanes_.emplace_back(*this);
 }
 

@@ -51,7 +51,19 @@ Mesh Mesh::join(MeshSpec spec, Listener listener) {
   Rendezvous rendezvous(spec, listener);
   mesh.links_ = rendezvous.run();
   mesh.coordinator_time_ = rendezvous.coordinator_time();
+  if (spec.takes_back && listener)
+    mesh.door_ = std::make_unique<Door>(std::move(spec), std::move(listener),
+                                        mesh.coordinator_time_.epoch_ns);
   return mesh;
+}
+
+std::optional<Link> Door::next(const std::function<bool(int)>& awaited,
+                               const std::function<bool()>& over) {
+  if (came_.empty()) came_ = Rendezvous(spec_, listener_, {awaited, over, epoch_ns_}).run_late();
+  if (came_.empty()) return std::nullopt;
+  Link link = std::move(came_.back());
+  came_.pop_back();
+  return link;
 }
 
 void Mesh::tell_cannot_start(const MeshSpec& spec, const AbortReason& reason) noexcept {

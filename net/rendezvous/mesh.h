@@ -3,7 +3,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "net/ledger/frame_record.h"
@@ -23,8 +26,10 @@ struct MeshSpec {
   Key key;                         ///< Empty: no key; the rank may then listen on loopback alone.
   ProtectionSpec protection;       ///< Of all frames behind the handshake.
   std::chrono::milliseconds timeout{60000};  ///< Time for all ranks to come.
-  std::string congestion;                    ///< TCP_CONGESTION, such as "cubic"; empty: the
-                                             ///< system's.
+  /// After all have come, the mesh keeps listening, so that lost ranks can come back (Mesh::door).
+  bool takes_back = false;
+  std::string congestion;  ///< TCP_CONGESTION, such as "cubic"; empty: the
+                           ///< system's.
   /// Takes a line for the user, about who came and who was turned away.
   std::function<void(const std::string&)> log;
 };
@@ -35,6 +40,24 @@ struct Link {
   FrameStream stream;
   std::string peer;                    ///< "rank 2 (10.0.0.3:4711)", for messages.
   std::vector<FrameRecord> handshake;  ///< The ledger's records of the handshake's frames.
+};
+
+/// Where lost ranks of a run that goes on come back.
+class Door {
+ public:
+  Door(MeshSpec spec, Listener listener, std::int64_t epoch_ns)
+      : spec_(std::move(spec)), listener_(std::move(listener)), epoch_ns_(epoch_ns) {}
+
+  /// Waits for a rank for which `awaited` is true, while `over` is false; any thread may call both.
+  /// It has shaken hands as in Mesh::join. Whoever does not fit is turned away. None: it is over.
+  std::optional<Link> next(const std::function<bool(int rank)>& awaited,
+                           const std::function<bool()>& over);
+
+ private:
+  MeshSpec spec_;
+  Listener listener_;
+  const std::int64_t epoch_ns_;
+  std::vector<Link> came_;  ///< Links that are still to be returned.
 };
 
 class Mesh {
@@ -54,6 +77,8 @@ class Mesh {
   const Topology& topology() const { return topology_; }
   std::vector<Link>& links() { return links_; }
   const CoordinatorTime& coordinator_time() const { return coordinator_time_; }
+  /// Null unless MeshSpec::takes_back.
+  std::unique_ptr<Door> take_door() { return std::move(door_); }
 
   /// A mesh of one rank, without connections.
   static Mesh alone() { return of({}, 0, {}); }
@@ -65,6 +90,7 @@ class Mesh {
   Topology topology_;
   std::vector<Link> links_;
   CoordinatorTime coordinator_time_;
+  std::unique_ptr<Door> door_;
 };
 
 }  // namespace duplex::net

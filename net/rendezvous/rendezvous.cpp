@@ -39,6 +39,36 @@ Rendezvous::Rendezvous(MeshSpec& spec, Listener& listener)
     (spec.topology.listens(spec.rank, peer) ? awaited_ : called_).insert(peer);
 }
 
+Rendezvous::Rendezvous(MeshSpec& spec, Listener& listener, LateRanks late)
+    : spec_(spec), listener_(listener), deadline_(Deadline::max()), late_(std::move(late)) {
+  self_.rank = spec.rank;
+  self_.size = spec.topology.size;
+  self_.identity = spec.identity;
+  self_.key = spec.key;
+  self_.protection = spec.protection;
+  self_.epoch_ns = late_->epoch_ns;
+  for (const int peer : spec.topology.peers_of(spec.rank)) awaited_.insert(peer);
+}
+
+std::vector<Link> Rendezvous::run_late() {
+  watch();
+  if (failure_) std::rethrow_exception(failure_);
+  return std::move(links_);
+}
+
+/// A rank may be back before the run has lost it.
+void Rendezvous::await_loss(std::unique_lock<std::mutex>& lock, int rank, Deadline limit) {
+  while (!late_->awaited(rank) && !over() && Clock::now() < limit) changed_.wait_for(lock, tick);
+  if (over() || !late_->awaited(rank))
+    throw ProtocolError("rank " + std::to_string(rank) +
+                        " connects to a run that has not lost it; it may try again");
+}
+
+bool Rendezvous::over() const {
+  if (late_) return failure_ || !links_.empty() || late_->over();
+  return failure_ || links_.size() == awaited_.size() + called_.size();
+}
+
 std::vector<Link> Rendezvous::run() {
   try {
     return meet();
@@ -157,7 +187,7 @@ void Rendezvous::accept_peers() {
     std::unique_lock<std::mutex> lock(mutex_);
     if (!listener_) changed_.wait_for(lock, tick);
     reap(lock, false);
-    if (!over()) watch_links();
+    if (!late_ && !over()) watch_links();
     if (over()) return;
     if (Clock::now() >= deadline_) {
       fail(std::make_exception_ptr(missing()));
@@ -228,6 +258,7 @@ void Rendezvous::receive(PendingPeer& peer) {
         const auto claim = claims_.find(rank);
         return failure_ || claim == claims_.end() || linked(rank);
       });
+      if (late_) await_loss(lock, rank, limit);
       const auto claim = claims_.find(rank);
       if (claim != claims_.end())
         throw Mismatch("rank " + std::to_string(rank) + " is there twice: " + claim->second +
@@ -249,7 +280,7 @@ void Rendezvous::receive(PendingPeer& peer) {
     return;
   } catch (const Mismatch& mismatch) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (mismatch.fatal) fail(std::current_exception());
+    if (mismatch.fatal && !late_) fail(std::current_exception());
     turned_away = mismatch.what();
   } catch (const ProtocolError& error) {
     turned_away = error.what();

@@ -3,9 +3,11 @@
 #pragma once
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <list>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -15,15 +17,27 @@
 
 namespace duplex::net {
 
+/// How a run that goes on takes lost ranks back, one after the other.
+struct LateRanks {
+  std::function<bool(int rank)> awaited;  ///< Any thread may call it.
+  std::function<bool()> over;             ///< Nobody is waited for any more.
+  std::int64_t epoch_ns = 0;              ///< When the run began.
+};
+
 /// Makes the links of a rank. One thread accepts and watches; each peer is connected to, or shakes
 /// hands, in a thread of its own, so that a silent one delays nobody.
 class Rendezvous {
  public:
   /// `spec` and `listener` must outlive it; `listener` may be empty.
   Rendezvous(MeshSpec& spec, Listener& listener);
+  /// The same for one of the ranks that a run waits for late.
+  Rendezvous(MeshSpec& spec, Listener& listener, LateRanks late);
 
   /// The links in order of rank. Throws as Mesh::join does.
   std::vector<Link> run();
+  /// The link of the first rank that comes late, or of several; none: nobody is waited for any
+  /// more. Whoever does not fit is turned away, and ends nothing.
+  std::vector<Link> run_late();
   /// Call it after run().
   const CoordinatorTime& coordinator_time() const { return coordinator_time_; }
 
@@ -40,7 +54,7 @@ class Rendezvous {
   void call_all();
   void listen();
   void open_listener();
-  bool over() const { return failure_ || links_.size() == awaited_.size() + called_.size(); }
+  bool over() const;
   bool linked(int rank) const;
   void log(const std::string& line);
   /// Keeps the failure if it is the first. Call it under the mutex.
@@ -55,6 +69,7 @@ class Rendezvous {
   /// while it waits.
   void reap(std::unique_lock<std::mutex>& lock, bool all);
   void receive(PendingPeer& peer);
+  void await_loss(std::unique_lock<std::mutex>& lock, int rank, Deadline limit);
   /// Ends the run if a linked rank has ended it or is lost while others are still awaited.
   void watch_links();
   double waited() const;
@@ -68,6 +83,7 @@ class Rendezvous {
   Listener& listener_;
   Deadline deadline_;
   Self self_;
+  const std::optional<LateRanks> late_;
   CoordinatorTime coordinator_time_;
   std::set<int> awaited_, called_;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -18,7 +19,7 @@ namespace {
 constexpr std::uint64_t no_position = std::numeric_limits<std::uint64_t>::max();
 
 struct Offer {
-  bool any = false, complete = false, never = false;
+  bool any = false, complete = false, never = false, resumes = false;
   std::vector<ResumePoint> points;
 };
 /// The coordinator's answer to all offers.
@@ -32,27 +33,33 @@ void describe(PayloadWriter& f, const ResumePoint& m) {
   f.number(m.steps);
   f.number(m.samples);
   f.number(m.ranks);
-  f.number(static_cast<std::uint8_t>(m.kept));
-  f.number(static_cast<std::uint32_t>(m.positions.size()));
-  for (const std::uint64_t position : m.positions) f.number(position);
+  f.number(static_cast<std::uint8_t>((m.kept ? 1 : 0) + (m.late ? 2 : 0)));
+  for (const auto* steps : {&m.positions, &m.ends}) {
+    f.number(static_cast<std::uint32_t>(steps->size()));
+    for (const std::uint64_t step : *steps) f.number(step);
+  }
 }
 void describe(PayloadReader& f, ResumePoint& m) {
-  std::uint8_t kept = 0;
-  std::uint32_t count = 0;
+  std::uint8_t flags = 0;
   f.number(m.steps);
   f.number(m.samples);
   f.number(m.ranks);
-  f.number(kept);
-  f.number(count);
-  if (count > f.left() / sizeof(std::uint64_t))
-    throw ProtocolError("a checkpoint of " + std::to_string(count) + " workers");
-  m.kept = kept != 0;
-  m.positions.resize(count);
-  for (std::uint64_t& position : m.positions) f.number(position);
+  f.number(flags);
+  m.kept = (flags & 1) != 0;
+  m.late = (flags & 2) != 0;
+  for (auto* steps : {&m.positions, &m.ends}) {
+    std::uint32_t count = 0;
+    f.number(count);
+    if (count > f.left() / sizeof(std::uint64_t))
+      throw ProtocolError("a checkpoint of " + std::to_string(count) + " workers");
+    steps->resize(count);
+    for (std::uint64_t& step : *steps) f.number(step);
+  }
 }
 
 void describe(PayloadWriter& f, const Offer& m) {
-  f.number(static_cast<std::uint8_t>((m.any ? 1 : 0) + (m.complete ? 2 : 0) + (m.never ? 4 : 0)));
+  f.number(static_cast<std::uint8_t>((m.any ? 1 : 0) + (m.complete ? 2 : 0) + (m.never ? 4 : 0) +
+                                     (m.resumes ? 8 : 0)));
   f.number(static_cast<std::uint32_t>(m.points.size()));
   for (const ResumePoint& point : m.points) describe(f, point);
 }
@@ -66,6 +73,7 @@ void describe(PayloadReader& f, Offer& m) {
   m.any = (flags & 1) != 0;
   m.complete = (flags & 2) != 0;
   m.never = (flags & 4) != 0;
+  m.resumes = (flags & 8) != 0;
   m.points.resize(count);
   for (ResumePoint& point : m.points) describe(f, point);
 }
@@ -130,6 +138,7 @@ bool take_part(const Offer& offer, int rank, Decision& decision) {
   if (offer.any || point.absent.count(rank) != 0) return true;
   const auto own = std::find(offer.points.begin(), offer.points.end(), point);
   if (own == offer.points.end()) return false;
+  if (point.ends.empty()) point.ends = own->ends;
   point.positions.resize(std::max(point.positions.size(), own->positions.size()), no_position);
   for (std::size_t worker = 0; worker < own->positions.size(); ++worker)
     point.positions[worker] = std::min(point.positions[worker], own->positions[worker]);
@@ -158,6 +167,13 @@ std::optional<std::vector<FileTransfer>> plan_of(const Topology& topology, Decis
 Decision decide(const Topology& topology, Offers& all, const FileSharing* sharing,
                 std::vector<FileTransfer>& transfers) {
   Decision decision;
+  for (std::size_t rank = 1; rank < all.offers.size(); ++rank)
+    if (all.offers[rank].resumes != all.offers[0].resumes)
+      decision.error = "rank " + std::to_string(all.offers[rank].resumes ? rank : 0) +
+                       " has --resume, and rank " +
+                       std::to_string(all.offers[rank].resumes ? 0 : rank) +
+                       " has not: give all ranks the same";
+  if (!decision.error.empty()) return decision;
   std::vector<ResumePoint> points;
   for (const Offer& offer : all.offers)
     points.insert(points.end(), offer.points.begin(), offer.points.end());
@@ -263,7 +279,8 @@ Agreement agreed(Mesh& mesh, const Offer& mine, const FileSharing* sharing,
     await_frame(links, *link, FrameKind::resume, deadline, timeout);
     agreement.decision = parse<Decision>(talk.receive(FrameKind::resume, 0, resume_limit));
   });
-  if (agreement.decision.found) agreement.own = hear_transfers(mesh, deadline);
+  if (agreement.decision.found && !agreement.decision.point.late)
+    agreement.own = hear_transfers(mesh, deadline);
   return agreement;
 }
 
@@ -272,7 +289,7 @@ Agreement agreed(Mesh& mesh, const Offer& mine, const FileSharing* sharing,
 std::optional<ResumePoint> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
                                           std::chrono::milliseconds timeout,
                                           const FileSharing* sharing) {
-  Offer mine{own.any, own.complete, own.never, own.points};
+  Offer mine{own.any, own.complete, own.never, own.resumes, own.points};
   mine.points.resize(std::min(mine.points.size(), ResumeOffer::most_points));
   while (payload_of(mine).size() > resume_limit) mine.points.pop_back();
   Decision decision;
@@ -289,6 +306,18 @@ std::optional<ResumePoint> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
   }
   if (!decision.error.empty()) throw Error(decision.error, Exit::failed);
   return decision.found ? std::optional(decision.point) : std::nullopt;
+}
+
+void answer_late(Link& link, ResumePoint point, const std::string& error, Deadline deadline) {
+  Decision decision;
+  decision.found = error.empty();
+  decision.point = std::move(point);
+  decision.error = error;
+  with(link, deadline, [&](Talk& talk) {
+    parse<Offer>(talk.receive(FrameKind::offer, 0, resume_limit));
+    decode_held(talk.receive(FrameKind::holding));
+    talk.send(FrameKind::resume, payload_of(decision));
+  });
 }
 
 }  // namespace duplex::net

@@ -23,6 +23,12 @@ struct ResumePoint {
   /// Of an asynchronous run, by worker: the step that it goes on with, as far as an owner's chunks
   /// tell, or as the ranks have agreed. A rank that owns none has none.
   std::vector<std::uint64_t> positions{};
+  /// By worker: the step before which it ends, since others have trained what is behind it; no_end:
+  /// at the end of its training. Empty: all end there.
+  std::vector<std::uint64_t> ends{};
+  static constexpr std::uint64_t no_end = ~std::uint64_t{0};
+  /// This is no checkpoint: the run goes on, and the rank is the only one that begins.
+  bool late = false;
   /// Ranks that the run went on without when it was written, so that they need not have it. Only
   /// the coordinator tells it, to itself.
   std::set<int> absent{};
@@ -46,6 +52,8 @@ struct ResumeOffer {
   /// The rank has begun this training, and has never finished writing a checkpoint: none was ever
   /// written on all ranks, whatever the others know.
   bool never = false;
+  /// The rank was told to go on from a checkpoint (--resume).
+  bool resumes = false;
 
   static constexpr std::size_t most_points = 64;
 };
@@ -68,5 +76,10 @@ struct FileSharing;
 std::optional<ResumePoint> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
                                           std::chrono::milliseconds timeout,
                                           const FileSharing* sharing = nullptr);
+
+/// Takes the offer of a lost rank that has joined a run which goes on, and answers it: the rank
+/// goes on from `point`, or ends with `error` where that is not empty. Adds the records to the
+/// link's. Throws ProtocolError and NetworkError.
+void answer_late(Link& link, ResumePoint point, const std::string& error, Deadline deadline);
 
 }  // namespace duplex::net

@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
+
+#include "net/store/step_ranges.h"
 
 namespace duplex::net {
 
@@ -17,6 +20,8 @@ class AppliedSteps {
   /// The first step that is not among them.
   std::uint64_t first_missing() const { return before_; }
   std::uint64_t count() const { return before_ + later_.size(); }
+  /// Those behind the first one that is missing.
+  const std::set<std::uint64_t>& later() const { return later_; }
 
   /// "12", or "12+14+17" for the steps before 12 and these two.
   std::string text() const;
@@ -31,5 +36,8 @@ class AppliedSteps {
   std::uint64_t before_;
   std::set<std::uint64_t> later_;  ///< None is `before_` or less.
 };
+
+/// Those of some steps that are not in all of these sets, in order.
+std::vector<StepRange> missing_of(const std::vector<AppliedSteps>& sets, const StepRange& steps);
 
 }  // namespace duplex::net

@@ -19,6 +19,7 @@ AsyncStore::AsyncStore(const ShardMap& map, int rank, const StoreSpec& spec,
       done_(receive_buffers_.size()),
       lost_(receive_buffers_.size()),
       last_(receive_buffers_.size()),
+      assigned_(receive_buffers_.size()),
       staleness_(static_cast<std::size_t>(spec.workers)) {
   for (std::size_t index = 0; index < map_.chunks(); ++index) {
     const Chunk& chunk = map_[index];
@@ -103,24 +104,25 @@ void AsyncStore::apply(std::size_t chunk, int worker, std::uint64_t step, const 
   Slot& slot = *slots_[chunk];
   std::uint64_t behind = 0;
   StoreWork work{StoreWork::update, chunk, step, worker};
-  bool known = false;  // It is in the checkpoint that the run goes on from.
+  const Batch batch = batch_of(worker, step);
+  bool known = false;  // By a checkpoint, or by a worker that is lost.
   {
     const std::lock_guard<std::mutex> lock(slot.mutex);
-    AppliedSteps& applied = slot.applied[static_cast<std::size_t>(worker)];
-    known = applied.has(step);
+    AppliedSteps& applied = slot.applied[static_cast<std::size_t>(batch.worker)];
+    known = applied.has(batch.step);
     if (!known) {
-      applied.add(step);
+      applied.add(batch.step);
       behind = slot.updates - slot.seen[static_cast<std::size_t>(worker)];
       std::vector<float*> state;
       for (Floats& values : slot.state) state.push_back(values.data());
       work.from = clock_ns();
-      update({spec_.optimiser, spec_.rate.at(step), ++slot.updates}, map_[chunk].count,
+      update({spec_.optimiser, spec_.rate.at(batch.step), ++slot.updates}, map_[chunk].count,
              slot.weights.data(), gradient, state.data());
       work.to = clock_ns();
     }
   }
   if (!known && spec_.on_work) spec_.on_work(work);
-  if (!known) note(worker, step, behind);
+  if (!known) note(batch.worker, batch.step, behind);
   answer(chunk, worker, step);
 }
 
@@ -182,21 +184,74 @@ bool AsyncStore::owes_nothing(int worker) const {
 }
 
 /// The calls for one worker come from one thread, but for the one that tells that it is lost.
-void AsyncStore::done(int worker, bool lost) {
+bool AsyncStore::done(int worker, bool lost) {
   const auto index = static_cast<std::size_t>(worker);
   const bool has = lost || has_all(worker);
-  {
-    const std::lock_guard<std::mutex> lock(done_mutex_);
-    if (done_[index] && !lost) throw ProtocolError("it has ended its training already");
-    if (!has) throw ProtocolError("it has not had the weights that answer its gradients");
-    lost_[index] = lost_[index] || lost;
-    if (done_[index]) return;
-    done_[index] = true;
-    if (std::count(done_.begin(), done_.end(), true) < spec_.workers) return;
-  }
+  const std::lock_guard<std::mutex> lock(done_mutex_);
+  if (done_[index] && !lost) throw ProtocolError("it has ended its training already");
+  if (!has) throw ProtocolError("it has not had the weights that answer its gradients");
+  lost_[index] = lost_[index] || lost;
+  done_[index] = true;
+  return std::count(done_.begin(), done_.end(), true) == spec_.workers;
+}
+
+void AsyncStore::publish_last() {
   for (int each = 0; each < spec_.workers; ++each)
     if (each != spec_.own) publish_last(each);
   if (spec_.own >= 0) publish_last(spec_.own);
+}
+
+/// The step whose gradients a worker pushes next. Not while gradients of it are being received.
+std::uint64_t AsyncStore::due_step(int worker) const {
+  for (const auto& slot : slots_) {
+    if (!slot) continue;
+    const std::lock_guard<std::mutex> lock(slot->mutex);
+    return slot->due[static_cast<std::size_t>(worker)];
+  }
+  return 0;
+}
+
+void AsyncStore::assign(int worker, const Lease& lease) {
+  const Assigned assigned{due_step(worker), lease};
+  const std::lock_guard<std::mutex> lock(done_mutex_);
+  assigned_[static_cast<std::size_t>(worker)] = assigned;
+  done_[static_cast<std::size_t>(worker)] = false;
+}
+
+AsyncStore::Batch AsyncStore::batch_of(int worker, std::uint64_t step) const {
+  const std::lock_guard<std::mutex> lock(done_mutex_);
+  const std::optional<Assigned>& assigned = assigned_[static_cast<std::size_t>(worker)];
+  if (!assigned || step < assigned->from) return {worker, step};
+  return {assigned->lease.worker, assigned->lease.steps.first + (step - assigned->from)};
+}
+
+void AsyncStore::begin_again(int worker, std::uint64_t step) {
+  const auto index = static_cast<std::size_t>(worker);
+  {
+    const std::lock_guard<std::mutex> lock(done_mutex_);
+    done_[index] = lost_[index] = last_[index] = false;
+    assigned_[index].reset();
+  }
+  applied_[index] = 0;
+  for (const auto& slot : slots_) {
+    if (!slot) continue;
+    const std::lock_guard<std::mutex> lock(slot->mutex);
+    slot->due[index] = step;
+    slot->given[index] = false;
+  }
+  for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk)
+    if (slots_[chunk]) publish_({chunk, step, worker});
+}
+
+std::vector<StepRange> AsyncStore::undone(int worker, const StepRange& steps) const {
+  const auto index = static_cast<std::size_t>(worker);
+  std::vector<AppliedSteps> applied;
+  for (const auto& slot : slots_) {
+    if (!slot) continue;
+    const std::lock_guard<std::mutex> lock(slot->mutex);
+    applied.push_back(slot->applied[index]);
+  }
+  return missing_of(applied, steps);
 }
 
 void AsyncStore::publish_last(int worker) {

@@ -24,7 +24,11 @@ class AsyncStore final : public Store {
   void submit(std::size_t chunk, int worker, std::uint64_t step, const float* gradient) override;
   void read(std::size_t chunk, int worker, float* to) override;
   void sent(std::size_t) override {}
-  void done(int worker, bool lost) override;
+  bool done(int worker, bool lost) override;
+  void publish_last() override;
+  void assign(int worker, const Lease& lease) override;
+  void begin_again(int worker, std::uint64_t step) override;
+  std::vector<StepRange> undone(int worker, const StepRange& steps) const override;
   std::optional<std::uint64_t> common_step(int) const override { return {}; }
   bool answered(int worker) const override;
   bool owes_nothing(int worker) const override;
@@ -54,11 +58,24 @@ class AsyncStore final : public Store {
     std::uint64_t step = 0;
   };
 
+  /// A step of the worker whose batch it is.
+  struct Batch {
+    int worker = 0;
+    std::uint64_t step = 0;
+  };
+  /// From `from` on, the steps that a worker counts are others'.
+  struct Assigned {
+    std::uint64_t from = 0;
+    Lease lease;
+  };
+
   Slot& due(std::size_t chunk, int worker, std::uint64_t step) const;
   bool has_all(int worker) const;
   void apply(std::size_t chunk, int worker, std::uint64_t step, const float* gradient);
   void answer(std::size_t chunk, int worker, std::uint64_t step);
   void publish_last(int worker);
+  std::uint64_t due_step(int worker) const;
+  Batch batch_of(int worker, std::uint64_t step) const;
   Staleness& at(int worker, std::uint64_t step);
   void note(int worker, std::uint64_t step, std::uint64_t behind);
 
@@ -70,10 +87,11 @@ class AsyncStore final : public Store {
   std::size_t owned_ = 0;                       ///< Number of chunks that this rank owns.
   std::vector<std::size_t> applied_;            ///< By worker, for publish_together: chunks
                                                 ///< applied.
-  mutable std::mutex done_mutex_;       ///< Guards the next three; any thread takes it, as its
-                                        ///< only lock.
-  std::vector<bool> done_, lost_;       ///< By worker.
-  std::vector<bool> last_;              ///< By worker: what it is given now are its last weights.
+  /// Guards the next four; any thread takes it, as its only lock.
+  mutable std::mutex done_mutex_;
+  std::vector<bool> done_, lost_;  ///< By worker.
+  std::vector<bool> last_;         ///< By worker: what it is given now are its last weights.
+  std::vector<std::optional<Assigned>> assigned_;  ///< By worker: its last lease.
   mutable std::mutex staleness_mutex_;  ///< Guards staleness_; any thread takes it, as its only
                                         ///< lock.
   std::vector<std::vector<Staleness>> staleness_;  ///< By worker, by step.

@@ -29,7 +29,7 @@ class JoinStore final : public Store {
   /// never delays anything, since the gradients that the update waits for are answers to those
   /// sends; it orders a sender's last read before the update.
   void sent(std::size_t chunk) override;
-  void done(int, bool) override {}
+  bool done(int, bool) override { return false; }
   std::optional<std::uint64_t> common_step(int worker) const override;
   bool answered(int worker) const override { return common_step(worker).has_value(); }
   bool owes_nothing(int worker) const override { return answered(worker); }

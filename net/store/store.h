@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "core/optimiser.h"
 #include "net/store/applied_steps.h"
+#include "net/store/step_ranges.h"
 #include "net/store/straggler_tally.h"
 #include "net/topology/shard_map.h"
 #include "net/wire/frame.h"
@@ -154,12 +155,23 @@ class Store {
   /// One of StoreSpec::readers has read the weights that were published last; see JoinStore.
   virtual void sent(std::size_t chunk) = 0;
 
-  /// In an asynchronous run: the worker pushes no more, or is lost. When that is so of every
-  /// worker, those that are not lost get all weights once more, for the step after the one that
-  /// would be due, so that all ranks end with the same. This rank's own worker gets them last,
-  /// since it says goodbye when it has them. Throws ProtocolError for a worker that has not been
-  /// lost if it has done so already, or lacks weights that answer its gradients.
-  virtual void done(int worker, bool lost) = 0;
+  /// In an asynchronous run: the worker pushes no more, or is lost. Returns whether that is so of
+  /// every worker. Throws ProtocolError for a worker that has not been lost if it has done so
+  /// already, or lacks weights that answer its gradients.
+  virtual bool done(int worker, bool lost) = 0;
+  /// Sends those that are not lost all weights once more, for the step after the one that would be
+  /// due, so that all ranks end with the same. This rank's own worker gets them last, since it says
+  /// goodbye when it has them.
+  virtual void publish_last() {}
+  /// From its next step on, a worker that is done pushes the gradients of another's steps, under
+  /// steps of its own.
+  virtual void assign(int /*worker*/, const Lease& /*lease*/) {}
+  /// A worker that was lost is back, and begins with that step; it gets all weights.
+  virtual void begin_again(int /*worker*/, std::uint64_t /*step*/) {}
+  /// Returns those of a worker's steps whose gradients are not in all chunks, in order.
+  virtual std::vector<StepRange> undone(int /*worker*/, const StepRange& /*steps*/) const {
+    return {};
+  }
 
   /// The step that all chunks are of, where the worker has pushed no gradient of it; none: there is
   /// no such step.

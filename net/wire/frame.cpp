@@ -89,6 +89,8 @@ std::string name_of(FrameKind kind) {
       return "snapshot";
     case FrameKind::state:
       return "state";
+    case FrameKind::lease:
+      return "lease";
   }
   return "kind " + std::to_string(static_cast<unsigned>(kind));
 }

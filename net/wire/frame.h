@@ -49,6 +49,7 @@ enum class FrameKind : std::uint16_t {
   checkpoint = 28,
   snapshot = 29,
   state = 30,
+  lease = 31,
 };
 
 /// Returns the kind's name, such as "weights", or "kind 77" for one that is none.

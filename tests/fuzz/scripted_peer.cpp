@@ -60,7 +60,10 @@ Bytes frame_bytes(const FrameHeader& header) {
 }
 
 ScriptedPeer::ScriptedPeer(const ScriptedRun& run, int rank)
-    : run_(run), rank_(rank), name_("rank " + std::to_string(rank) + " (there)") {
+    : run_(run),
+      rank_(rank),
+      name_("rank " + std::to_string(rank) + " (there)"),
+      steps_(run.steps) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
     require(false, std::strerror(errno));
@@ -133,6 +136,10 @@ void ScriptedPeer::hear_frame(const FrameHeader& header) {
     case FrameKind::done:
       rank_done_ = true;
       break;
+    case FrameKind::lease:
+      steps_ += header.chunk;
+      if (header.chunk > 0) done_ = false;
+      break;
     case FrameKind::goodbye:
       rank_parted_ = true;
       break;
@@ -152,6 +159,7 @@ Bytes ScriptedPeer::data(FrameKind kind, const net::Chunk& chunk, std::uint64_t 
 
 std::optional<Bytes> ScriptedPeer::due() const {
   if (grants_ > 0) return frame_bytes(header_of(FrameKind::grant));
+  if (rank_done_ && !trains() && !last_lease_) return frame_bytes(header_of(FrameKind::lease));
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
     const Entry& entry = chunks_[i];
     if (run_.map[i].owner != rank_) continue;
@@ -162,7 +170,7 @@ std::optional<Bytes> ScriptedPeer::due() const {
   for (std::size_t i = 0; trains() && i < chunks_.size(); ++i) {
     const Entry& entry = chunks_[i];
     if (run_.map[i].owner != run_.rank) continue;
-    if (entry.pushed >= std::min(entry.received, run_.steps)) continue;
+    if (entry.pushed >= std::min(entry.received, steps_)) continue;
     if (!run_.semaphore || turn_ == Turn::held)
       return data(FrameKind::gradient, run_.map[i], entry.pushed);
     if (turn_ == Turn::none) return frame_bytes(header_of(FrameKind::ask));
@@ -187,7 +195,7 @@ bool ScriptedPeer::has_ended(std::uint64_t weights) const {
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
     const Entry& entry = chunks_[i];
     if (run_.map[i].owner == rank_ && entry.sent < weights) return false;
-    if (run_.map[i].owner == run_.rank && (entry.pushed < run_.steps || entry.received < weights))
+    if (run_.map[i].owner == run_.rank && (entry.pushed < steps_ || entry.received < weights))
       return false;
   }
   return !run_.semaphore || turn_ == Turn::none;
@@ -198,13 +206,13 @@ bool ScriptedPeer::finish() {
   if (!trains()) {
     if (!rank_parted_) return false;
   } else {
-    if (!has_ended(run_.steps + 1)) return false;
+    if (!has_ended(steps_ + 1)) return false;
     const bool async = run_.sync == net::Sync::none;
     if (async && run_.topology.is_owner(run_.rank) && !done_) {
-      send(frame_bytes(header_of(FrameKind::done)));
+      send(frame_bytes(header_of(FrameKind::done, run_.steps)));
       return true;
     }
-    if (async && !has_ended(run_.steps + 2)) return false;
+    if (async && !has_ended(steps_ + 2)) return false;
     if (run_.rank == run_.topology.coordinator()) {
       FrameHeader report = header_of(FrameKind::report);
       report.length = 8;
@@ -263,6 +271,9 @@ void ScriptedPeer::count(const FrameHeader& header, const std::uint8_t* payload)
       break;
     case FrameKind::done:
       done_ = true;
+      break;
+    case FrameKind::lease:
+      last_lease_ = true;
       break;
     default:
       break;

@@ -102,6 +102,8 @@ class ScriptedPeer {
   Bytes heard_, sent_;         ///< The frames that have come or gone in part.
   Turn turn_ = Turn::none;
   std::uint64_t grants_ = 0;  ///< That the rank has asked for and not been given.
+  std::uint64_t steps_;       ///< That it trains: its own, and what it has been leased.
+  bool last_lease_ = false;   ///< It has told the rank that there are no more batches.
   bool rank_done_ = false, rank_parted_ = false, rank_ended_ = false;
   bool misbehaves_ = false, refused_ = false, odd_ = false, closed_ = false;
   bool done_ = false, finished_ = false;

@@ -33,6 +33,7 @@ ScriptedSetting::ScriptedSetting(std::uint8_t a, std::uint8_t b) {
   spec.chunk_bytes = 64;
   spec.rate.base = 1;
   spec.timeout = timeout;
+  if (run.sync == net::Sync::none && kind == 0) spec.steps = run.steps;
   if (run.sync == net::Sync::split) spec.samples.assign(run.topology.workers().size(), 2);
   run.map = run.topology.shard_map({counts.begin(), counts.end()}, spec.shards, spec.chunk_bytes);
 }
@@ -72,7 +73,13 @@ void ScriptedRank::train() {
 }
 
 void ScriptedRank::train_steps() {
-  for (std::uint64_t step = 0; step < run_.steps; ++step) {
+  train_steps(run_.steps);
+  while (const auto lease = exchange_->next_lease(run_.steps)) train_steps(lease->steps.count());
+}
+
+void ScriptedRank::train_steps(std::uint64_t count) {
+  for (std::uint64_t trained = 0; trained < count; ++trained) {
+    const std::uint64_t step = exchange_->next_step();
     exchange_->begin(step);
     exchange_->await_all();
     for (std::size_t p = counts.size(); p-- > 0;) {

@@ -43,6 +43,7 @@ class ScriptedRank {
  private:
   void train();
   void train_steps();
+  void train_steps(std::uint64_t count);
   void take_part();
   void take_snapshot(const net::CheckpointCall& call, std::uint64_t round);
   bool is_async() const { return run_.sync == net::Sync::none; }

@@ -59,16 +59,31 @@ std::vector<std::vector<float>> train_alone(const std::vector<std::size_t>& coun
   return replica.weights;
 }
 
-void train(ParameterExchange& exchange, Replica& replica, int worker, std::uint64_t steps) {
-  for (std::uint64_t step = 0; step < steps; ++step) {
-    exchange.begin(step);
-    for (std::size_t p = 0; p < replica.weights.size(); ++p) exchange.await(p);
-    for (std::size_t p = replica.weights.size(); p-- > 0;) {
-      replica.compute(p, worker, step);
-      exchange.push(p);
-    }
-    exchange.end();
+namespace {
+
+/// Trains a worker's batch of a step.
+void train_step(ParameterExchange& exchange, Replica& replica, int worker, std::uint64_t step) {
+  exchange.begin(exchange.next_step());
+  for (std::size_t p = 0; p < replica.weights.size(); ++p) exchange.await(p);
+  for (std::size_t p = replica.weights.size(); p-- > 0;) {
+    replica.compute(p, worker, step);
+    exchange.push(p);
   }
+  exchange.end();
+}
+
+}  // namespace
+
+void train(ParameterExchange& exchange, Replica& replica, int worker, std::uint64_t steps) {
+  for (std::uint64_t step = 0; step < steps; ++step) train_step(exchange, replica, worker, step);
+}
+
+std::uint64_t train_leases(ParameterExchange& exchange, Replica& replica, std::uint64_t steps) {
+  std::uint64_t trained = 0;
+  while (const auto lease = exchange.next_lease(steps))
+    for (std::uint64_t step = lease->steps.first; step < lease->steps.end; ++step, ++trained)
+      train_step(exchange, replica, lease->worker, step);
+  return trained;
 }
 
 }  // namespace duplex::net

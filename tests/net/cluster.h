@@ -29,4 +29,8 @@ std::vector<std::vector<float>> train_alone(const std::vector<std::size_t>& coun
 /// One worker's training loop: it awaits in forward order and pushes in backward order.
 void train(ParameterExchange& exchange, Replica& replica, int worker, std::uint64_t steps);
 
+/// Trains batches of lost workers as long as the server leases some. Returns how many. `steps`: of
+/// every worker's training.
+std::uint64_t train_leases(ParameterExchange& exchange, Replica& replica, std::uint64_t steps);
+
 }  // namespace duplex::net

@@ -364,37 +364,5 @@ TEST(AsyncExchange, SoItDoesInTurns) {
   applies_every_gradient_once(true);
 }
 
-TEST(AsyncExchange, ServerGoesOnWithoutALostWorker) {
-  const Topology topology{ServerMode::central, 3, 0};
-  std::vector<std::string> log;
-  const auto outcomes = run_ranks(topology, [&](int rank, const MeshSpec& mesh, Listener listener) {
-    Replica replica(counts);
-    replica.set_initial();
-    ExchangeSpec spec;
-    spec.sync = Sync::none;
-    spec.rate.base = 1e-3;
-    if (rank == 0) spec.log = [&](const std::string& line) { log.push_back(line); };
-    ParameterExchange exchange(spec, replica.spans(), Mesh::join(mesh, std::move(listener)));
-    if (rank == 0) {
-      exchange.finish();
-      EXPECT_EQ(exchange.lost(), std::vector<int>{2});
-      return;
-    }
-    for (std::uint64_t step = 0; step < 20; ++step) {
-      if (rank == 2 && step == 3) throw Error("it has had enough");
-      exchange.begin(step);
-      for (std::size_t p = 0; p < counts.size(); ++p) exchange.await(p);
-      for (std::size_t p = counts.size(); p-- > 0;) exchange.push(p);
-      exchange.end();
-    }
-    exchange.finish();
-  });
-  EXPECT_TRUE(outcomes[0].ok) << outcomes[0].message;
-  EXPECT_TRUE(outcomes[1].ok) << outcomes[1].message;
-  EXPECT_FALSE(outcomes[2].ok);
-  ASSERT_EQ(log.size(), 1U);
-  EXPECT_NE(log[0].find("going on without rank 2"), std::string::npos) << log[0];
-}
-
 }  // namespace
 }  // namespace duplex::net

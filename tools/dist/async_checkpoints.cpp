@@ -57,14 +57,16 @@ void AsyncCheckpoints::look_at_signals(std::uint64_t steps) {
     asked_ = false;
     clock_.made(steps);
   }
-  wire_->call_checkpoint({called_, stop});
-  if (!trains()) wire_->called_for(called_);  // It takes part when the workers have.
+  if (trains())
+    wire_->call_checkpoint({called_, stop});
+  else
+    wire_->call_and_open_checkpoint({called_, stop});
 }
 
 bool AsyncCheckpoints::after(std::uint64_t steps, const std::function<void()>& await_weights) {
-  steps_ = steps;
+  steps_ = std::min(steps, own_end_);
   remember(steps);
-  look_at_signals(steps);
+  look_at_signals(steps_);
   return take_part(await_weights);
 }
 
@@ -209,7 +211,7 @@ bool AsyncCheckpoints::keep_weights() {
                       {}});
   }
   if (!finite(arrays)) return false;
-  steps_ = *answered;
+  steps_ = std::min(*answered, own_end_);
   for (StateArray& array : boundaries_[*answered]) arrays.push_back(array);
   CheckpointFiles::Metadata said = metadata();
   said["run"] = std::to_string(wire_->epoch_ns());

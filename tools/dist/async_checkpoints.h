@@ -23,6 +23,7 @@ class AsyncCheckpoints final : public RankCheckpoints {
   void hook_into(net::ExchangeSpec& exchange) override;
   void attach(net::ParameterExchange& wire) override;
   bool after(std::uint64_t steps, const std::function<void()>& await_weights) override;
+  void own_steps_ended() override { own_end_ = steps_; }
   void end() override;
   void finish(std::uint64_t steps) override;
   /// With a central server, the server keeps its chunks if it has lost all workers, and a worker
@@ -46,6 +47,7 @@ class AsyncCheckpoints final : public RankCheckpoints {
   void require_as_many_ranks() const;
   net::ResumePoint point_of(const Checkpoint& checkpoint) const;
   std::optional<net::ResumePoint> kept_by_workers();
+  net::ResumePoint come_back(const net::ResumePoint& point, net::ExchangeSpec& exchange);
   void load(const Checkpoint& checkpoint, net::ExchangeSpec& exchange);
   void load_statistics(const Checkpoint* checkpoint, const net::ResumePoint& point);
   void load_kept(const net::ResumePoint& point, net::ExchangeSpec& exchange);
@@ -66,8 +68,9 @@ class AsyncCheckpoints final : public RankCheckpoints {
 
   std::string kept_weights_;  ///< The file of kept_by_workers() with the newest weights.
   net::ResumePoint from_;     ///< Where this run began.
-  std::uint64_t steps_ = 0;   ///< Steps that this worker has trained.
-  std::map<std::uint64_t, Arrays> boundaries_;  ///< Copies of added_ after so many steps.
+  std::uint64_t steps_ = 0;   ///< Steps of its own that this worker has trained.
+  std::uint64_t own_end_ = net::ResumePoint::no_end;  ///< Steps behind it are of lost workers.
+  std::map<std::uint64_t, Arrays> boundaries_;        ///< Copies of added_ after so many steps.
 
   // Used by the thread that looks at signals.
   int passed_on_ = 0;  ///< The signal that was passed on, or called for.

@@ -55,9 +55,12 @@ net::ResumePoint AsyncCheckpoints::point_of(const Checkpoint& checkpoint) const 
   point.samples = number_in(checkpoint.metadata, "run");
   point.ranks = static_cast<std::uint32_t>(checkpoint.ranks);
   point.kept = checkpoint.metadata.count(kept_key) != 0;
-  if (owns())
-    point.positions = positions_of(parse_records(text_in(checkpoint.metadata, "applied"),
-                                                 map_.chunks(), static_cast<int>(workers())));
+  if (owns()) {
+    const auto records = parse_records(text_in(checkpoint.metadata, "applied"), map_.chunks(),
+                                       static_cast<int>(workers()));
+    point.positions = positions_of(records);
+    if (!trains()) point.ends = ends_of(records);
+  }
   const std::string absent = text_in(checkpoint.metadata, "absent");
   for (const int worker : spec_.mesh.topology.workers())
     if (("," + absent + ",").find("," + std::to_string(worker) + ",") != std::string::npos)
@@ -99,6 +102,7 @@ std::optional<net::ResumePoint> AsyncCheckpoints::kept_by_workers() {
 
 net::ResumePoint AsyncCheckpoints::go_on_from(const net::ResumePoint& point,
                                               net::ExchangeSpec& exchange) {
+  if (point.late) return come_back(point, exchange);
   const auto offered = std::find_if(offered_.begin(), offered_.end(), [&](const Checkpoint& each) {
     return point_of(each) == point;
   });
@@ -123,8 +127,21 @@ net::ResumePoint AsyncCheckpoints::go_on_from(const net::ResumePoint& point,
     throw Error("--resume: " + own->path() + " is of step " + own->metadata.at("step") +
                 ", which the owners of the weights have not come to: it is of another checkpoint");
   exchange.first_steps = point.positions;
+  exchange.ends = point.ends;
   exchange.first_step =
       trains() ? from_.steps : *std::min_element(point.positions.begin(), point.positions.end());
+  return from_;
+}
+
+/// A worker that was lost by a run which goes on: it takes the newest of its parts.
+net::ResumePoint AsyncCheckpoints::come_back(const net::ResumePoint& point,
+                                             net::ExchangeSpec& exchange) {
+  if (offered_.empty()) offered_ = files_.whole();
+  if (!offered_.empty()) taken_ = offered_.front().steps;
+  load_statistics(offered_.empty() ? nullptr : &offered_.front(), point);
+  from_ = point;
+  from_.steps = exchange.first_step = point.positions.at(own_number());
+  from_.samples = from_.steps * spec_.step_samples();
   return from_;
 }
 
@@ -145,6 +162,7 @@ void AsyncCheckpoints::load_statistics(const Checkpoint* own, const net::ResumeP
   for (const Checkpoint& each : offered_)
     if (own == nullptr && each.steps <= point.steps) own = &each;
   if (own == nullptr) {
+    if (added_.empty()) return;
     spec_.mesh.log("has no checkpoint of its own, and goes on where the server says");
     return;
   }

@@ -76,6 +76,17 @@ std::vector<std::uint64_t> positions_of(const std::vector<net::ChunkRecord>& rec
   return positions;
 }
 
+std::vector<std::uint64_t> ends_of(const std::vector<net::ChunkRecord>& records) {
+  std::vector<std::uint64_t> ends;
+  for (std::size_t worker = 0; worker < positions_of(records).size(); ++worker) {
+    std::vector<net::AppliedSteps> applied;
+    for (const net::ChunkRecord& record : records)
+      if (worker < record.applied.size()) applied.push_back(record.applied[worker]);
+    ends.push_back(net::missing_of(applied, {0, net::ResumePoint::no_end}).front().end);
+  }
+  return ends;
+}
+
 std::string text_of(const std::vector<net::Staleness>& steps) {
   std::string text;
   int worker = -1;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "net/rendezvous/resume.h"
 #include "net/store/store.h"
 
 namespace duplex::tools {
@@ -20,6 +21,10 @@ std::vector<net::ChunkRecord> parse_records(const std::string& text, std::size_t
 
 /// By worker: the first step that is not in all of these chunks; empty: there are none.
 std::vector<std::uint64_t> positions_of(const std::vector<net::ChunkRecord>& records);
+
+/// By worker: the step before which it need not train on, since steps from there on are in all
+/// chunks, which others have trained in its place; ResumePoint::no_end: there are none.
+std::vector<std::uint64_t> ends_of(const std::vector<net::ChunkRecord>& records);
 
 /// "0: 5/0/0 5/2/1;1: ..." with chunks/sum/most of each step of a worker.
 std::string text_of(const std::vector<net::Staleness>& steps);

@@ -7,7 +7,6 @@
 
 #include "layers/checkpoint.h"
 #include "tools/checkpoint/stop_signals.h"
-#include "tools/dist/exchanges.h"
 #include "tools/dist/rank_copies.h"
 #include "tools/dist/statistics_report.h"
 #include "tools/run_directory/dist_report.h"
@@ -15,8 +14,6 @@
 #include "tools/run_directory/run_files.h"
 #include "tools/text/peak_memory.h"
 #include "tools/training/divergence.h"
-#include "tools/training/network_computation.h"
-#include "tools/training/replay.h"
 
 namespace duplex::tools {
 namespace {
@@ -41,8 +38,10 @@ Rank::Rank(DistSpec spec)
     claims.emplace_back(config_file);
     later.insert(later.end(), {metrics_file, accuracy_file, checkpoint_file, summary_file});
   }
+  // Such a worker may have been lost by a run that still goes on.
+  const bool returns = asynchronous() && spec_.parallel.central() && trains();
   directory_.emplace(spec_.training.logdir, command, spec_.training.model.net, claims, later,
-                     spec_.training.resume);
+                     spec_.training.resume, returns);
   if (!replays()) prepare_checkpoints();
 }
 
@@ -83,8 +82,7 @@ net::Identity Rank::identity(net::Fingerprint start) const {
   if (!copies.empty()) copies = ", " + copies;
   // Ranks that wait for different times would give each other up.
   identity.settings = net::fingerprint(spec_.settings() + ", timeout " +
-                                       std::to_string(spec_.mesh.timeout.count()) + " ms" +
-                                       (spec_.training.resume ? ", resume" : "") + copies);
+                                       std::to_string(spec_.mesh.timeout.count()) + " ms" + copies);
   identity.start = std::move(start);
   return identity;
 }
@@ -123,6 +121,14 @@ void Rank::write_config() const {
   directory_->write(config_file, text_of(config));
 }
 
+/// The steps of every worker's training, from the first of all on.
+std::uint64_t Rank::all_steps() const {
+  const TrainingSpec& training = spec_.training;
+  if (!training.epochs) return training.batches.value();
+  const std::uint64_t steps = *training.epochs * setup_.split.train.size() / spec_.step_samples();
+  return std::min(steps, training.batches.value_or(steps));
+}
+
 // ---- The run.
 
 int Rank::run() {
@@ -130,6 +136,8 @@ int Rank::run() {
   net::ExchangeSpec exchange = spec_.exchange();
   exchange.ledger = {directory_->file(ledger_file(spec_.rank())),
                      directory_->file(traffic_file(spec_.rank()))};
+  spec_.mesh.takes_back = asynchronous() && !trains();
+  if (asynchronous() && !trains()) exchange.steps = all_steps();
   net::Mesh mesh = net::Mesh::join(spec_.mesh);
   from_ = go_on(mesh, exchange);
   if (trains() && leads()) write_config();  // A run whose ranks never met leaves nothing.
@@ -196,61 +204,6 @@ int Rank::train_rank(net::ParameterExchange& wire) {
   return 0;
 }
 
-TrainingResult Rank::compute(net::ParameterExchange& wire) {
-  const TrainingSpec& training = spec_.training;
-  datasets::LoaderOptions reading = loader_options(training, spec_.share_of(spec_.rank()));
-  reading.first_step = from_.steps;
-  if (from_.steps > 0) reading.first_sample = from_.samples;
-  datasets::BatchLoader loader(setup_.split.train, reading);
-  Schedule schedule = schedule_of(training, loader);
-  if (from_.steps > schedule.steps)
-    throw Error("dist: the checkpoint of " + std::to_string(from_.steps) +
-                    " steps is further than the " + std::to_string(schedule.steps) +
-                    " batches of this run: give more --batches or --epochs",
-                Exit::usage);
-  if (spec_.parallel.average > 0) schedule.steps_per_round = spec_.parallel.average;
-  const Exchanges exchanges =
-      make_exchanges(spec_, network_.get(), host_, wire, own_updates_.get(), schedule.steps);
-  LoopSpec loop = loop_spec(schedule);
-  if (checkpoints_)
-    loop.checkpoint = [this](std::uint64_t steps, const std::function<void()>& await_weights) {
-      return checkpoints_->after(steps, await_weights);
-    };
-  if (leads()) {
-    tester_.emplace(*network_, setup_.split.test, *directory_, schedule, training.strict,
-                    from_.steps, troubles_, [&wire] { wire.progress_made(); });
-    loop.test = [this](std::uint64_t steps) { tester_->test_between(steps); };
-  }
-  NetworkComputation computation(
-      *network_, batches_of(loader), training.seed,
-      [steps = schedule.steps](std::uint64_t step) { return looks_for_nan(step, steps); });
-  const TrainingResult result = train(computation, *exchanges.back(), loop, troubles_);
-  if (result.steps > 0) report_replaced(loader);
-  return result;
-}
-
-TrainingResult Rank::replay(net::ParameterExchange& wire) {
-  Replay computation(setup_.model, times_);
-  computation.observe(tracing_.observer());
-  Schedule schedule;
-  schedule.steps = schedule.epoch_samples = spec_.training.batches.value();
-  const Exchanges exchanges = make_exchanges(spec_, nullptr, host_, wire, nullptr, schedule.steps);
-  Exchange& exchange = exchanges.empty() ? wire : *exchanges.back();
-  return train(computation, exchange, loop_spec(schedule), troubles_);
-}
-
-LoopSpec Rank::loop_spec(const Schedule& schedule) {
-  LoopSpec loop;
-  loop.schedule = schedule;
-  loop.first = from_.steps;
-  loop.rate = spec_.training.rate;
-  loop.batch = spec_.share_of(spec_.rank()).count;
-  loop.show = leads();
-  if (leads()) loop.metrics_path = directory_->file(metrics_file);
-  loop.beginning = [this](std::uint64_t step) { tracing_.begin_step(step); };
-  return loop;
-}
-
 // ---- After the run.
 
 /// The part of the summary that every rank has, whether it trains or not.
@@ -271,13 +224,22 @@ RunSummary Rank::summary_of(const net::ParameterExchange& wire) const {
 
 /// Reports the staleness that this rank's store has counted in an asynchronous run.
 void Rank::report_staleness(const net::ParameterExchange& wire, RunSummary& summary) const {
-  if (spec_.parallel.sync != net::Sync::none) return;
+  if (!asynchronous()) return;
   const std::vector<net::Store::Staleness> steps = wire.staleness();
   if (!steps.empty()) {
     directory_->write(staleness_file(spec_.rank()), text_of(staleness_rows(steps)));
     std::fputs(staleness_report(steps).c_str(), stdout);
   }
   summary.lost = wire.lost();
+  if (trains() || !spec_.parallel.central()) return;
+  summary.returned = wire.returned();
+  summary.leases.emplace();
+  const std::vector<int> workers = spec_.mesh.topology.workers();
+  const auto trained = wire.trained_by_others();
+  for (std::size_t worker = 0; worker < trained.size(); ++worker)
+    for (std::size_t other = 0; other < trained.size(); ++other)
+      if (trained[worker][other] > 0)
+        summary.leases->push_back({workers[worker], workers[other], trained[worker][other]});
 }
 
 std::optional<Accuracy> Rank::finish_leader(const TrainingResult& result, RunSummary& summary) {
@@ -342,7 +304,7 @@ void Rank::note_ledger(const net::ParameterExchange& wire) {
 /// Returns whether workers report their running statistics, which a central server needs if it has
 /// to save the network.
 bool Rank::reports_statistics() const {
-  return spec_.parallel.sync == net::Sync::none && spec_.parallel.central() && !replays();
+  return asynchronous() && spec_.parallel.central() && !replays();
 }
 
 net::ParameterExchange::Report Rank::report(net::ParameterExchange& wire) const {

@@ -39,8 +39,11 @@ class Rank {
   void prepare_checkpoints();
   std::string device_line() const;
   void write_config() const;
+  std::uint64_t all_steps() const;
 
   net::ResumePoint go_on(net::Mesh& mesh, net::ExchangeSpec& exchange);
+  net::ResumePoint go_on_from(const net::ResumePoint& point, net::Mesh& mesh,
+                              net::ExchangeSpec& exchange);
   void set_ledger_aside() const;
   int stopped();
   int serve(net::ParameterExchange& wire);
@@ -48,6 +51,13 @@ class Rank {
   TrainingResult compute(net::ParameterExchange& wire);
   TrainingResult replay(net::ParameterExchange& wire);
   LoopSpec loop_spec(const Schedule& schedule);
+  /// Calls `train` with a computation of the leased batches.
+  using WithBatches =
+      std::function<void(const net::Lease& lease, const std::function<void(Computation&)>& train)>;
+  void train_leases(net::ParameterExchange& wire, Exchange& exchange, std::uint64_t total,
+                    const WithBatches& with_batches);
+  void train_lease(net::ParameterExchange& wire, Exchange& exchange, const net::Lease& lease,
+                   Computation& computation);
 
   /// Reports to the coordinator, by ParameterExchange::finish.
   net::ParameterExchange::Report report(net::ParameterExchange& wire) const;
@@ -69,6 +79,7 @@ class Rank {
   bool trains() const { return spec_.mesh.topology.is_worker(spec_.rank()); }
   bool replays() const { return spec_.training.replays(); }
   /// The first worker shows progress, tests, and saves the network that all of them have trained.
+  bool asynchronous() const { return spec_.parallel.sync == net::Sync::none; }
   bool leads() const { return spec_.mesh.topology.worker_number(spec_.rank()) == 0; }
 
   DistSpec spec_;

@@ -41,7 +41,8 @@ class RankCheckpoints {
   /// must outlive the result.
   virtual std::optional<net::FileSharing> sharing(bool /*statistics*/) { return std::nullopt; }
   /// Loads a checkpoint into the host's weights and the arrays that were added, and sets `exchange`
-  /// up to go on from it. Newer ones are removed. Returns the steps that this rank's training goes
+  /// up to go on from it. Newer ones are removed, unless the run goes on already
+  /// (ResumePoint::late). Returns the steps that this rank's training goes
   /// on after, and the samples that all workers count as seen then. Throws Error.
   virtual net::ResumePoint go_on_from(const net::ResumePoint& point,
                                       net::ExchangeSpec& exchange) = 0;
@@ -62,6 +63,9 @@ class RankCheckpoints {
 
   /// LoopSpec::checkpoint of a worker.
   virtual bool after(std::uint64_t steps, const std::function<void()>& await_weights) = 0;
+  /// A worker has trained the steps of its own. What after() is called for from now on are batches
+  /// of lost workers.
+  virtual void own_steps_ended() {}
   /// The training has ended, and the last weights are here.
   virtual void end() {}
   /// Writes the checkpoint at the end of a training that no signal has ended, after so many steps

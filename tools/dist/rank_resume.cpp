@@ -27,6 +27,7 @@ void Rank::prepare_checkpoints() {
   if (network_) checkpoints_->add(statistics_of(*network_));
   if (own_updates_) checkpoints_->add(own_updates_->state());
   if (spec_.training.resume) offer_ = checkpoints_->offer();
+  offer_.resumes = spec_.training.resume;
 }
 
 /// Begins with all other ranks, from a checkpoint that all can go on from, if there is one. Returns
@@ -37,6 +38,13 @@ net::ResumePoint Rank::go_on(net::Mesh& mesh, net::ExchangeSpec& exchange) {
     sharing = checkpoints_->sharing(statistics_count(setup_.model) > 0);
   const auto found =
       net::agree_to_begin(mesh, offer_, spec_.mesh.timeout, sharing ? &*sharing : nullptr);
+  if (found && found->late) return go_on_from(*found, mesh, exchange);
+  try {
+    if (!spec_.training.resume) directory_->require_unused();
+  } catch (...) {
+    net::end_links(mesh.links(), net::reason_of(std::current_exception()));
+    throw;
+  }
   if (!found && checkpoints_) checkpoints_->note_begin();
   if (!spec_.training.resume) return {};
   if (!found) {
@@ -47,14 +55,27 @@ net::ResumePoint Rank::go_on(net::Mesh& mesh, net::ExchangeSpec& exchange) {
       for (const char* file : {metrics_file, accuracy_file}) directory_->set_aside(file);
     return {};
   }
+  return go_on_from(*found, mesh, exchange);
+}
+
+/// The same from what the ranks have agreed on.
+net::ResumePoint Rank::go_on_from(const net::ResumePoint& point, net::Mesh& mesh,
+                                  net::ExchangeSpec& exchange) {
   net::ResumePoint from;
   try {
-    from = checkpoints_->go_on_from(*found, exchange);
+    if (checkpoints_) {
+      from = checkpoints_->go_on_from(point, exchange);
+    } else {
+      const int number = spec_.mesh.topology.worker_number(spec_.rank());
+      from = point;
+      from.steps = exchange.first_step = point.positions.at(static_cast<std::size_t>(number));
+    }
   } catch (...) {
     net::end_links(mesh.links(), net::reason_of(std::current_exception()));
     throw;
   }
-  spec_.mesh.log("goes on after " + checkpoints_->extent());
+  spec_.mesh.log(std::string(point.late ? "comes back, and " : "") + "goes on after " +
+                 (checkpoints_ ? checkpoints_->extent() : std::to_string(from.steps) + " steps"));
   set_ledger_aside();
   directory_->remove(rank_file(spec_.rank()));  // The run has not ended any more.
   if (trains() && leads()) directory_->remove(summary_file);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -22,6 +23,8 @@ namespace {
 
 /// Seconds that the other ranks have to end by themselves.
 constexpr double grace_seconds = 4.0;
+/// The longest pause before a process is started again, in seconds.
+constexpr double longest_pause = 60.0;
 
 volatile sig_atomic_t interrupted = 0;   ///< How often.
 volatile sig_atomic_t interruption = 0;  ///< The first SIGINT or SIGTERM.
@@ -104,6 +107,7 @@ class Child {
   }
   int code() const { return code_; }
   bool began() const { return began_; }
+  double lived() const { return seconds(clock_ns() - made_); }
   bool cannot_obey() const { return code_ < 0 && is_stopped(pid_); }
   std::size_t rank() const { return rank_; }
   void signal(int number) const {
@@ -124,14 +128,14 @@ class Child {
   pid_t pid_ = -1;
   int input_ = -1, code_ = -1;
   bool began_ = false;
+  const std::int64_t made_ = clock_ns();
   Stream streams_[2];
 };
 
 class Launch {
  public:
-  Launch(const std::vector<std::vector<std::string>>& commands,
-         const std::function<bool(std::size_t number)>& needed)
-      : needed_(needed) {
+  Launch(const std::vector<std::vector<std::string>>& commands, const TogetherRules& rules)
+      : rules_(rules), again_(commands.size()) {
     for (const auto& command : commands) {
       children_.push_back(std::make_unique<Child>(children_.size(), command));
     }
@@ -141,8 +145,10 @@ class Launch {
   TogetherResult run() {
     while (!all_ended()) {
       pass_on();
+      start_again();
       notice();
       kill_the_stopped();
+      end_those_that_wait();
     }
     TogetherResult result{code_, code_ != 0 && !asked_ && !refused_, {}};
     if (interrupted != 0) result = {128 + interruption, false, {}};
@@ -156,16 +162,18 @@ class Launch {
     for (const auto& child : children_) {
       const bool before = child->code() >= 0;
       if (child->ended() && !before && child->code() != 0) note_failure(*child);
-      all = all && child->ended() && child->silent();
+      all = all && child->ended() && child->silent() && !again_[child->rank()].command;
     }
     return all;
   }
 
   void note_failure(const Child& child) {
-    const bool goes_on = !needed_(child.rank());
+    const bool goes_on = !rules_.needed(child.rank());
+    if (goes_on && again_[child.rank()].started && needed_ended_well()) return;
     if (interrupted == 0 && (code_ == 0 || goes_on))
       std::fprintf(stderr, "launch: rank %zu ended with exit code %d%s\n", child.rank(),
                    child.code(), goes_on ? "; the others may go on without it" : "");
+    if (goes_on && plan_again(child)) return;
     // A rank that says why it failed (1, 2) would fail again.
     refused_ = refused_ || child.code() == 1 || child.code() == 2;
     // Somebody else has ended this rank, as `launch stop` does. Another rank that lost it may have
@@ -175,6 +183,57 @@ class Launch {
     if (code_ == 0 || (asked && !asked_ && !refused_)) code_ = child.code();
     asked_ = asked_ || asked;
     if (!goes_on && deadline_ == 0) end_others(grace_seconds);  // Otherwise they are being ended.
+  }
+
+  bool needed_ended_well() const {
+    for (const auto& child : children_)
+      if (rules_.needed(child->rank()) && child->code() != 0) return false;
+    return true;
+  }
+
+  /// Returns whether a process that has failed is started again.
+  bool plan_again(const Child& child) {
+    const bool lost =
+        child.code() == 3 || child.code() == 4 ||
+        (child.code() > 128 && child.code() != 128 + SIGINT && child.code() != 128 + SIGTERM);
+    if (!lost || !rules_.again || interrupted != 0 || deadline_ != 0) return false;
+    Again& again = again_[child.rank()];
+    again.command = rules_.again(child.rank());
+    if (!again.command) return false;
+    // One that soon fails again may have a cause that lasts, such as a machine that is off.
+    again.pause = child.lived() > longest_pause || !again.started
+                      ? 0.0
+                      : std::min(longest_pause, std::max(1.0, 2.0 * again.pause));
+    again.at = clock_ns() + static_cast<std::int64_t>(again.pause * 1e9);
+    return true;
+  }
+
+  void start_again() {
+    for (std::size_t number = 0; number < again_.size(); ++number) {
+      Again& again = again_[number];
+      if (!again.command || !children_[number]->silent()) continue;
+      const bool useless = interrupted != 0 || deadline_ != 0 || needed_ended_well();
+      if (!useless && clock_ns() < again.at) continue;
+      if (!useless) children_[number] = std::make_unique<Child>(number, *again.command);
+      again.started = true;
+      again.command.reset();
+    }
+  }
+
+  /// Where nobody comes back any more, the needed ones wait in vain for those that have failed; and
+  /// where they have ended well, one that was started again waits in vain for them.
+  void end_those_that_wait() {
+    if (!rules_.again || deadline_ != 0) return;
+    const bool over = needed_ended_well();
+    bool any = false, all_failed = true, runs = false;
+    for (const auto& child : children_) {
+      if (rules_.needed(child->rank())) continue;
+      any = true;
+      all_failed = all_failed && child->code() > 0 && !again_[child->rank()].command;
+      runs = runs || (child->code() < 0 && again_[child->rank()].started);
+    }
+    if (any && all_failed && !over) end_others(0.0);
+    if (over && runs) end_others(grace_seconds);
   }
 
   void pass_on() {
@@ -209,7 +268,7 @@ class Launch {
   void kill_the_stopped() {
     for (const auto& child : children_) {
       if (child->code() >= 0) continue;
-      if (!child->cannot_obey() || (code_ == 0 && needed_(child->rank()))) return;
+      if (!child->cannot_obey() || (code_ == 0 && rules_.needed(child->rank()))) return;
     }
     for (const auto& child : children_) child->signal(SIGKILL);
   }
@@ -219,7 +278,16 @@ class Launch {
     next_signal_ = SIGTERM;
   }
 
-  const std::function<bool(std::size_t number)>& needed_;
+  /// How a process is started again.
+  struct Again {
+    std::optional<std::vector<std::string>> command;  ///< Set while it is due.
+    std::int64_t at = 0;                              ///< When it is due.
+    double pause = 0.0;
+    bool started = false;  ///< It has been, once at least.
+  };
+
+  const TogetherRules& rules_;
+  std::vector<Again> again_;
   std::vector<std::unique_ptr<Child>> children_;
   int code_ = 0;
   bool asked_ = false;      ///< Somebody else has asked a rank to end, by a signal.
@@ -232,12 +300,12 @@ class Launch {
 }  // namespace
 
 TogetherResult run_together(const std::vector<std::vector<std::string>>& commands,
-                            const std::function<bool(std::size_t number)>& needed) {
+                            const TogetherRules& rules) {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
-  return Launch(commands, needed).run();
+  return Launch(commands, rules).run();
 }
 
 int pause_together(double seconds) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,23 @@ struct TogetherResult {
   std::vector<RankEnd> ends;  ///< Of each command.
 };
 
+/// What run_together() does where a process fails.
+struct TogetherRules {
+  /// Whether the others cannot go on without it.
+  std::function<bool(std::size_t number)> needed;
+  /// One that is not needed was killed or lost: returns the command that starts it again, or none.
+  /// May be empty.
+  std::function<std::optional<std::vector<std::string>>(std::size_t number)> again;
+};
+
 /// Runs all commands and passes on what they print, line by line, with their number in front, until
-/// all have ended. If one fails that is `needed`, the others have a few seconds to end, and are
-/// then ended; otherwise they go on. SIGINT and SIGTERM are passed on to all, and end the caller's
-/// later runs and pauses, too; a second one kills them. Throws Error if a process cannot be made.
+/// all have ended. If one fails that is needed, the others have a few seconds to end, and are then
+/// ended; otherwise they go on, and it may be started again. When those that are needed have ended
+/// well, whatever becomes of one that was started again does not count. SIGINT and SIGTERM are
+/// passed on to all, and end the caller's later runs and pauses, too; a second one kills them.
+/// Throws Error if a process cannot be made.
 TogetherResult run_together(const std::vector<std::vector<std::string>>& commands,
-                            const std::function<bool(std::size_t number)>& needed);
+                            const TogetherRules& rules);
 
 /// Waits for so long, and returns 0. When SIGINT or SIGTERM has come it returns 130 or 143 at once.
 int pause_together(double seconds);

@@ -82,16 +82,16 @@ std::string unused_run_path(const std::string& command, const std::string& net, 
 
 RunDirectory::RunDirectory(std::string path, const std::string& command, const std::string& net,
                            const std::vector<std::string>& claims,
-                           const std::vector<std::string>& later, bool resumes)
+                           const std::vector<std::string>& later, bool resumes, bool returns)
     : path_(std::move(path)), resumes_(resumes) {
   if (!path_.empty()) {
-    const std::string in_the_way = claim(command, claims, later);
-    if (in_the_way.empty()) return;
+    in_the_way_ = claim(command, claims, later);
+    if (in_the_way_.empty()) return;
     give_up();
-    throw Error(
-        "run directory " + path_ + " holds a run already (" + in_the_way + "): " +
-            (resumes_ ? "wait for its end, or end it" : "give another --logdir, or remove it"),
-        Exit::usage);
+    if (!returns) require_unused();
+    resumes_ = true;
+    if (!claim(command, claims, later).empty()) require_unused();
+    return;
   }
   const std::string name = default_path(command, net);
   path_ = name;
@@ -99,6 +99,14 @@ RunDirectory::RunDirectory(std::string path, const std::string& command, const s
     give_up();
     path_ = name + "-" + std::to_string(number);
   }
+}
+
+void RunDirectory::require_unused() const {
+  if (in_the_way_.empty()) return;
+  throw Error(
+      "run directory " + path_ + " holds a run already (" + in_the_way_ + "): " +
+          (resumes_ ? "wait for its end, or end it" : "give another --logdir, or remove it"),
+      Exit::usage);
 }
 
 std::string RunDirectory::claim(const std::string& command, const std::vector<std::string>& claims,

@@ -19,10 +19,12 @@ class RunDirectory {
   /// will write, in a directory that it shares with other processes of its run. An empty path means
   /// runs/COMMAND-NET-TIME, or the first of that name with -2, -3, ... behind it that is free.
   /// Throws Error where that fails, and Error(Exit::usage) where `path` holds files of a run
-  /// already, unless it `resumes`: then no program may run in the directory any more.
+  /// already, unless it `resumes`: then no program may run in the directory any more. A program
+  /// that may have been there before, in a run that still goes on, `returns`: what is in its way is
+  /// told by in_the_way().
   RunDirectory(std::string path, const std::string& command, const std::string& net,
                const std::vector<std::string>& claims, const std::vector<std::string>& later = {},
-               bool resumes = false);
+               bool resumes = false, bool returns = false);
   /// Gives those claims up to which nothing was written: the run never began. Unlocks the
   /// directory.
   ~RunDirectory();
@@ -30,6 +32,9 @@ class RunDirectory {
   RunDirectory& operator=(const RunDirectory&) = delete;
 
   const std::string& path() const { return path_; }
+  /// What was there; "": nothing. Where the program does not return, throws what the constructor
+  /// would have thrown.
+  void require_unused() const;
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   /// Writes a whole file, or none.
   void write(const std::string& name, const std::string& content) const;
@@ -49,7 +54,8 @@ class RunDirectory {
   void give_up();
 
   std::string path_;
-  const bool resumes_;
+  bool resumes_;
+  std::string in_the_way_;
   int lock_ = -1;  ///< The directory's own; a file that is written anew loses its lock.
   std::vector<Claim> claims_;
 };

@@ -46,6 +46,12 @@ struct StragglerSummary {
   double receiving = 0.0;   ///< Part of them in which its gradients were coming in.
 };
 
+/// Batches of a lost rank that another has trained in its place.
+struct LeaseSummary {
+  int rank = 0, by = 0;
+  std::uint64_t batches = 0;
+};
+
 struct RunSummary {
   std::string command;                     ///< "local", "dist", "simulate".
   std::optional<TrainingResult> training;  ///< Only a rank that trains has it.
@@ -61,7 +67,11 @@ struct RunSummary {
   std::optional<double> trained;         ///< Simulated seconds until the last gradient is applied.
   std::optional<double> speedup;         ///< Only a simulation in which no rank was lost has it.
   std::optional<std::vector<int>> lost;  ///< Ranks that an asynchronous run went on without.
-  std::optional<std::string> ended_by;   ///< The reason why a simulation ended early.
+  /// Ranks that were lost and came back, each as often as it did. Only a central server of an
+  /// asynchronous run has it, and the leases.
+  std::optional<std::vector<int>> returned;
+  std::optional<std::vector<LeaseSummary>> leases;
+  std::optional<std::string> ended_by;  ///< The reason why a simulation ended early.
   std::optional<AccuracySummary> accuracy;
 };
 

@@ -163,6 +163,13 @@ void describe(Fields& f, StragglerSummary& s) {
 }
 
 template <class Fields>
+void describe(Fields& f, LeaseSummary& s) {
+  f.field("rank", s.rank);
+  f.field("by", s.by);
+  f.field("batches", s.batches);
+}
+
+template <class Fields>
 void describe(Fields& f, RunSummary& s) {
   f.group("t_grad_s", s.training);
   f.version();
@@ -183,6 +190,8 @@ void describe(Fields& f, RunSummary& s) {
   f.optional("trained_s", s.trained);
   f.optional("speedup", s.speedup);
   f.optional("lost", s.lost);
+  f.optional("returned", s.returned);
+  f.optional("leases", s.leases);
   f.optional("ended_by", s.ended_by);
   f.optional("accuracy", s.accuracy);
 }

@@ -1,5 +1,7 @@
 #include "tools/training/loop.h"
 
+#include <algorithm>
+
 #include "core/clock.h"
 #include "layers/exchange/timed_exchange.h"
 #include "tools/training/divergence.h"
@@ -31,7 +33,7 @@ TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& 
   Metrics metrics(spec.schedule, spec.rate, spec.metrics_path, spec.first, troubles);
   ProgressLine progress(spec.schedule, spec.batch, spec.show);
   std::int64_t start = clock_ns(), begin = start;  // Tests move `start` on.
-  for (std::uint64_t step = spec.first; step < spec.schedule.steps; ++step) {
+  for (std::uint64_t step = spec.first; step < std::min(spec.schedule.steps, spec.end); ++step) {
     if (spec.beginning) spec.beginning(step);
     run_step(computation, exchange, step);
     const StepOutcome outcome = computation.outcome();

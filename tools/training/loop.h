@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "core/exchange.h"
@@ -15,7 +16,9 @@ namespace duplex::tools {
 
 struct LoopSpec {
   Schedule schedule;
-  std::uint64_t first = 0;   ///< Steps that were trained before, up to a checkpoint.
+  std::uint64_t first = 0;  ///< Steps that were trained before, up to a checkpoint.
+  /// The step before which the loop ends, if that comes before the end of the schedule.
+  std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
   LearningRate rate;         ///< The rate that metrics.csv tells; the exchange applies it.
   std::int64_t batch = 1;    ///< Samples a step, for the rate that is shown.
   std::string metrics_path;  ///< File with a row for each step; empty: none.

@@ -137,7 +137,7 @@ class Play {
     constexpr std::array<std::uint32_t, 8> parameters{
         0, SIGINT, SIGTERM, SIGKILL, net::not_written_mark, 257, 1U << 31, ~0U};
     const std::uint8_t kind = byte();
-    return frame_bytes(header_of(static_cast<FrameKind>(18 + kind % 13), steps[number],
+    return frame_bytes(header_of(static_cast<FrameKind>(18 + kind % 14), steps[number],
                                  parameters[kind / 16 % parameters.size()]));
   }
   Bytes report(unsigned number) {

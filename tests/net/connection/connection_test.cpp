@@ -151,7 +151,7 @@ TEST(Connection, TheQueueIsOrderedByRoundThenPlace) {
 
 TEST(Connection, AsksForThePayloadWhenTheFrameLeavesAndEndsWithDone) {
   Bench bench;
-  bench.connection->done();
+  bench.connection->done(7);
   bench.connection->send(FrameKind::weights, chunk_of(3, 0, 400), 7, nullptr, 3);
   bench.connection->part("");
   bench.connection->start();
@@ -159,6 +159,7 @@ TEST(Connection, AsksForThePayloadWhenTheFrameLeavesAndEndsWithDone) {
   ASSERT_EQ(order.size(), 3U);
   EXPECT_EQ(order[0].payload, Bytes(400, 7));
   EXPECT_EQ(order[1].kind, static_cast<std::uint16_t>(FrameKind::done));
+  EXPECT_EQ(order[1].step, 7U);
   EXPECT_EQ(bench.owner.departures, 1);
 }
 

@@ -39,12 +39,28 @@ TEST(SnapshotMarks, NobodyWaitsForAWorkerThatHasEnded) {
   EXPECT_EQ(numbers(marks.mark(1, {3, 0})), Numbers{3});
 }
 
+/// A worker that is idle is not waited for, and is again when it has batches to train.
+TEST(SnapshotMarks, AWorkerMayBeginAgain) {
+  SnapshotMarks marks(2);
+  marks.end(0);
+  marks.begin(0);
+  EXPECT_EQ(numbers(marks.open({1, 0})), Numbers{});
+  EXPECT_EQ(numbers(marks.mark(1, {1, 0})), Numbers{});
+  EXPECT_EQ(numbers(marks.mark(0, {1, 0})), Numbers{1});
+  marks.end(0);
+  EXPECT_EQ(numbers(marks.open({2, 15})), Numbers{});
+  const auto last = marks.end(1);
+  ASSERT_EQ(numbers(last), Numbers{2}) << "nobody is left to mark it";
+  EXPECT_EQ(last[0].signal, 15);
+  EXPECT_EQ(numbers(marks.open({3, 0})), Numbers{3});
+}
+
 TEST(SnapshotMarks, MarksThatCannotBeAreRefused) {
   SnapshotMarks marks(2);
   marks.mark(0, {1, 0});
   EXPECT_THROW(marks.mark(0, {1, 0}), ProtocolError);
-  marks.mark(1, {1, 0});
-  EXPECT_THROW(marks.mark(1, {1, 0}), ProtocolError);
+  EXPECT_EQ(numbers(marks.mark(1, {1, 0})), Numbers{1});
+  EXPECT_EQ(numbers(marks.mark(1, {1, 0})), Numbers{}) << "nobody waits for it";
   for (std::uint64_t number = 2; number < 2 + CheckpointCalls::most_open; ++number)
     marks.mark(0, {number, 0});
   EXPECT_THROW(marks.mark(0, {1000, 0}), ProtocolError);

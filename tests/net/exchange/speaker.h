@@ -95,7 +95,10 @@ inline std::vector<Outcome> play(Scene& scene) {
     own.chunk_bytes = 4096;
     ParameterExchange exchange(own, replica.spans(), std::move(mesh));
     while (scene.begins && !scene.begins()) std::this_thread::sleep_for(milliseconds(1));
-    if (exchange.is_worker()) train(exchange, replica, rank, scene.steps);
+    if (exchange.is_worker()) {
+      train(exchange, replica, rank, scene.steps);
+      train_leases(exchange, replica, scene.steps);
+    }
     exchange.finish();
     if (rank == 0) scene.lost = exchange.lost();
   });

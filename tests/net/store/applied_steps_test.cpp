@@ -22,6 +22,22 @@ TEST(AppliedSteps, LaterOnesAreTakenInWhenTheirTurnComes) {
   EXPECT_EQ(steps.count(), 8U) << "it was there";
 }
 
+TEST(AppliedSteps, MissingIsWhatNotAllHave) {
+  const auto missing = [](const std::vector<AppliedSteps>& sets, const StepRange& steps) {
+    std::string text;
+    for (const StepRange& range : missing_of(sets, steps))
+      text += std::to_string(range.first) + "-" + std::to_string(range.end) + " ";
+    return text;
+  };
+  const AppliedSteps a = AppliedSteps::parse("4+6+8+9"), b = AppliedSteps::parse("7+9"),
+                     c = AppliedSteps::parse("12");
+  EXPECT_EQ(missing({a, b, c}, {0, 20}), "4-6 7-9 10-20 ");
+  EXPECT_EQ(missing({c, b, a}, {5, 9}), "5-6 7-9 ");
+  EXPECT_EQ(missing({a, b, c}, {0, 4}), "");
+  EXPECT_EQ(missing({c}, {12, 12}), "");
+  EXPECT_EQ(missing({AppliedSteps()}, {0, 3}), "0-3 ");
+}
+
 TEST(AppliedSteps, ATextIsReadAgain) {
   for (const char* text : {"0", "12", "12+14+17"})
     EXPECT_EQ(AppliedSteps::parse(text).text(), text);

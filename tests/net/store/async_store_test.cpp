@@ -100,7 +100,9 @@ TEST(AsyncStore, AGradientIsOfWeightsThatItsWorkerWasGiven) {
   bench.store->submit(0, 0, 1, gradient.data());
   bench.read(0);
   EXPECT_FALSE(bench.store->owes_nothing(0));
-  bench.store->done(0, false);
+  EXPECT_TRUE(bench.store->done(0, false));
+  EXPECT_FALSE(bench.store->owes_nothing(0));
+  bench.store->publish_last();
   EXPECT_FALSE(bench.store->owes_nothing(0));
   bench.read(0);
   EXPECT_TRUE(bench.store->owes_nothing(0));
@@ -126,12 +128,13 @@ TEST(AsyncStore, EndsWithTheSameWeightsForAllThatAreLeft) {
   const std::vector<float> gradient = gradient_of(0, 0);
   bench.store->submit(0, 0, 0, gradient.data());
   bench.published.clear();
-  bench.store->done(0, false);
+  EXPECT_FALSE(bench.store->done(0, false));
   EXPECT_THROW(bench.store->reserve(0, 0, 1, {}), ProtocolError);
   EXPECT_THROW(bench.store->done(0, false), ProtocolError);
-  bench.store->done(1, true);
+  EXPECT_FALSE(bench.store->done(1, true));
+  EXPECT_TRUE(bench.store->done(2, false));
   EXPECT_TRUE(bench.published.empty());
-  bench.store->done(2, false);
+  bench.store->publish_last();
   EXPECT_EQ(bench.published, (std::vector<std::pair<int, std::uint64_t>>{{0, 2}, {2, 1}}));
 }
 
@@ -180,10 +183,42 @@ TEST(AsyncStore, GoesOnFromWhatEachChunkHas) {
   EXPECT_EQ(chunks, (std::vector<std::uint64_t>{0, 0, 0, 0, 2, 1}));
 }
 
+/// Worker 0 has pushed two gradients and is lost; worker 1 trains its third in its place, and
+/// worker 0 comes back for the fourth.
+TEST(AsyncStore, AnotherWorkerPushesInTheLostOnesPlace) {
+  AsyncBench bench(2);
+  const auto push = [&](int worker, std::uint64_t step, std::uint64_t of) {
+    const std::vector<float> gradient = gradient_of(0, of);
+    bench.store->submit(0, worker, step, gradient.data());
+  };
+  push(0, 0, 0);
+  push(0, 1, 1);
+  bench.store->done(0, true);
+  push(1, 0, 9);
+  bench.store->done(1, false);
+  EXPECT_EQ(bench.store->undone(0, {0, 5}).size(), 1U);
+  EXPECT_EQ(bench.store->undone(0, {0, 5}).front().first, 2U);
+  bench.store->assign(1, {0, {2, 3}});
+  EXPECT_THROW(bench.store->reserve(0, 1, 2, {}), ProtocolError) << "under steps of its own";
+  push(1, 1, 2);
+  EXPECT_EQ(bench.published.back(), std::make_pair(1, std::uint64_t{2}));
+  EXPECT_EQ(bench.store->undone(0, {0, 5}).front().first, 3U);
+  EXPECT_TRUE(bench.store->undone(0, {0, 3}).empty());
+  bench.published.clear();
+  bench.store->begin_again(0, 3);
+  EXPECT_EQ(bench.published, (std::vector<std::pair<int, std::uint64_t>>{{0, 3}}));
+  push(0, 3, 3);
+  const auto state = bench.store->state(0, 0);
+  EXPECT_EQ(state->step, 5U);
+  EXPECT_EQ(state->applied[0].text(), "4");
+  EXPECT_EQ(state->applied[1].text(), "1");
+}
+
 /// The own worker says goodbye when it has its last weights, so nobody's may come after them.
 TEST(AsyncStore, GivesItsOwnWorkerTheLastWeightsLast) {
   AsyncBench bench(3, 0);
   for (const int worker : {1, 0, 2}) bench.store->done(worker, false);
+  bench.store->publish_last();
   EXPECT_EQ(bench.published, (std::vector<std::pair<int, std::uint64_t>>{{1, 1}, {2, 1}, {0, 1}}));
 }
 

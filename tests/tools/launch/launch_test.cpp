@@ -174,7 +174,7 @@ TEST(RunTogether, SomebodyWhoEndsARankIsToldFromALostPeer) {
   const auto ended = [](const std::vector<std::string>& scripts) {
     std::vector<std::vector<std::string>> commands;
     for (const std::string& script : scripts) commands.push_back({"sh", "-c", script});
-    return run_together(commands, [](std::size_t) { return true; });
+    return run_together(commands, {[](std::size_t) { return true; }, {}});
   };
   const TogetherResult stopped = ended({"exit 3", "sleep 0.2; kill -TERM $$"});
   EXPECT_EQ(stopped.code, 128 + SIGTERM);
