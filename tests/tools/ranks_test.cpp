@@ -212,7 +212,7 @@ TEST_F(Ranks, OneThatCannotMeetEndsTheOthersWithItsReason) {
 /// The first worker saves what was trained, unless it is lost: then the server does.
 TEST_F(Ranks, ACentralServerSavesWhereTheFirstWorkerIsLost) {
   std::vector<Process> ranks =
-      start("first-lost", 3, 2, {"--sync", "none", "--server", "central", "--epochs", "40"});
+      start("first-lost", 3, 2, {"--sync", "none", "--server", "central", "--epochs", "12"});
   await_bytes(folder_ / "first-lost/metrics.csv", 500);
   ranks[1].kill(SIGKILL);
   EXPECT_EQ(ranks[1].wait().exit, 128 + SIGKILL);
@@ -248,7 +248,7 @@ TEST_F(Ranks, LaunchGoesOnWithoutAWorkerOfAnAsynchronousServer) {
                     "--threads",
                     "1",
                     "--epochs",
-                    "40",
+                    "12",
                     "--sync",
                     "none",
                     "--server=central",
