@@ -1,4 +1,4 @@
-// What a rank gets of other ranks' parts of a checkpoint, to keep a copy of them.
+// This is what a rank gets of other ranks' parts of a checkpoint, to keep a copy of them.
 #pragma once
 #include <condition_variable>
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What an owner sends of a checkpoint to the rank that keeps a copy of its part: all that this rank
-// does not have already (docs/decisions/training.md).
+// This is what an owner sends of a checkpoint to the rank that keeps a copy of its part: all that
+// this rank does not have already (docs/decisions/training.md).
 #pragma once
 #include <chrono>
 #include <condition_variable>

@@ -183,7 +183,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
 
   /// Says why a file of the ledger is not whole; "" if all are. Known after finish.
   const std::string& ledger_trouble() const { return ledger_trouble_; }
-  /// What went over this rank's wire. Complete after finish.
+  /// This is what went over this rank's wire. Complete after finish.
   const Ledger& ledger() const { return ledger_; }
   /// Bytes, t_comm and exposed communication, from the ledger and the waits. Call it after finish.
   TrafficSummary traffic() const { return ledger_.summary(map_.elements() * sizeof(float)); }

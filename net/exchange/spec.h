@@ -48,7 +48,7 @@ struct ExchangeSpec {
   /// The step that this rank's training begins with, after a checkpoint; rounds where weights are
   /// averaged. Of an asynchronous run, the least of any worker on a rank that only serves.
   std::uint64_t first_step = 0;
-  /// What an owner of an asynchronous run goes on from (StoreSpec).
+  /// This is what an owner of an asynchronous run goes on from (StoreSpec).
   std::vector<std::uint64_t> first_steps;
   /// The steps of every worker's training, as a central server of an asynchronous run knows it;
   /// none: workers tell, and it believes them.

@@ -15,7 +15,7 @@ constexpr std::size_t file_part = std::size_t{1} << 20;
 /// Tells all ranks what they send and receive; the coordinator calls it.
 void tell_transfers(Mesh& mesh, const std::vector<FileTransfer>& transfers, Deadline deadline);
 
-/// What a rank has to do.
+/// This is what a rank has to do.
 struct OwnTransfers {
   bool shared = false;  ///< Some rank has something to do.
   std::vector<FileTransfer> transfers;

@@ -172,7 +172,7 @@ std::string difference(const std::string& them, const Response& theirs, const st
   return "";
 }
 
-/// What a side does about the protection of its frames in a handshake.
+/// This is what a side does about the protection of its frames in a handshake.
 class Protector {
  public:
   Protector(const Self& self, FrameStream& stream)

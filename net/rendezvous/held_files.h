@@ -23,7 +23,7 @@ struct HeldFiles {
   }
 };
 
-/// Of those that a rank tells; it leaves others out.
+/// The most that a rank tells; it leaves others out.
 constexpr std::size_t most_held = 256;
 constexpr std::size_t most_held_bytes = 4 + most_held * 29;
 

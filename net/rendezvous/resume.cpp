@@ -15,7 +15,7 @@
 namespace duplex::net {
 namespace {
 
-/// Of a worker whose position no owner has told.
+/// The position of a worker that no owner has told.
 constexpr std::uint64_t no_position = std::numeric_limits<std::uint64_t>::max();
 
 struct Offer {
@@ -232,7 +232,7 @@ void with(Link& link, Deadline deadline, const Exchange& exchange) {
   link.handshake.insert(link.handshake.end(), frames.begin(), frames.end());
 }
 
-/// What all ranks do next.
+/// This is what all ranks do next.
 struct Agreement {
   Decision decision;
   OwnTransfers own;

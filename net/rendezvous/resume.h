@@ -20,7 +20,7 @@ struct ResumePoint {
   /// The workers of an asynchronous run kept it when they lost their server, each under a number of
   /// its own.
   bool kept = false;
-  /// Of an asynchronous run, by worker: the step that it goes on with, as far as an owner's chunks
+  /// By worker of an asynchronous run: the step that it goes on with, as far as an owner's chunks
   /// tell, or as the ranks have agreed. A rank that owns none has none.
   std::vector<std::uint64_t> positions{};
   /// By worker: the step before which it ends, since others have trained what is behind it; no_end:

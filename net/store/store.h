@@ -56,11 +56,11 @@ struct ChunkState {
   std::uint64_t step = 0;                     ///< Step that the weights are for.
   std::vector<float> weights;                 ///< Chunk::count of them.
   std::vector<std::vector<float>> optimiser;  ///< OptimiserSpec::states() of that size each.
-  /// Of an asynchronous store, by worker: the gradients that are in the weights.
+  /// The gradients that are in the weights, by worker; only an asynchronous store has them.
   std::vector<AppliedSteps> applied;
 };
 
-/// What an asynchronous training has made of one chunk before it goes on from a checkpoint.
+/// This is what an asynchronous training has made of one chunk before it goes on from a checkpoint.
 struct ChunkRecord {
   std::uint64_t updates = 0;          ///< Updates of the optimiser's state.
   std::vector<AppliedSteps> applied;  ///< By worker.
@@ -95,7 +95,7 @@ struct StoreSpec {
   std::uint64_t first_step = 0;
   /// The step that each worker of an asynchronous run begins with; empty: 0.
   std::vector<std::uint64_t> first_steps;
-  /// What was made of each chunk before, by chunk; empty: nothing. A gradient that is in a chunk
+  /// This was made of each chunk before, by chunk; empty: nothing. A gradient that is in a chunk
   /// already is answered, and not applied again.
   std::vector<ChunkRecord> records;
   std::vector<Staleness> staleness_before;  ///< Of the steps before.

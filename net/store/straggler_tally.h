@@ -9,7 +9,7 @@
 
 namespace duplex::net {
 
-/// What one worker cost the others. Times are in nanoseconds.
+/// This is what one worker cost the others. Times are in nanoseconds.
 struct StragglerTime {
   int worker = 0;
   std::uint64_t steps = 0;        ///< Steps in which its gradients were the last to be complete.

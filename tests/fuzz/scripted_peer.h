@@ -14,7 +14,7 @@
 
 namespace duplex::fuzz {
 
-/// What all peers and the rank know of their run.
+/// This is what all peers and the rank know of their run.
 struct ScriptedRun {
   net::Topology topology;
   int rank = 0;  ///< The rank that is under test.
@@ -47,7 +47,7 @@ class ScriptedPeer {
 
   /// Reads what has come. Returns whether anything had.
   bool hear();
-  /// What can be waited on until something has come; -1: nothing more will.
+  /// This can be waited on until something has come; -1: nothing more will.
   int descriptor() const { return closed_ || rank_ended_ ? -1 : far_; }
 
   /// The next frame that is due of it before its end: weights, a gradient, or what its turn needs.
@@ -68,7 +68,7 @@ class ScriptedPeer {
   /// Both sides have said goodbye, this one in its turn.
   bool finished() const { return finished_ && rank_parted_; }
 
-  // What all that it has sent comes to, as a rank should take it.
+  // This is what all that it has sent comes to, as a rank should take it.
 
   /// Gradients of a chunk, each in its step's turn.
   std::uint64_t pushed(std::size_t chunk) const { return chunks_[chunk].pushed; }

@@ -11,7 +11,7 @@
 
 namespace duplex::fuzz {
 
-/// What run it is: the first two bytes of an input.
+/// This says what run it is: the first two bytes of an input.
 struct ScriptedSetting {
   ScriptedSetting(std::uint8_t a, std::uint8_t b);
 

@@ -33,7 +33,7 @@ class AsyncCheckpoints final : public RankCheckpoints {
   std::string extent() const override;
 
  private:
-  /// What a worker has of a checkpoint that owners have not copied their chunks for.
+  /// This is what a worker has of a checkpoint that owners have not copied their chunks for.
   struct Part {
     std::uint64_t steps = 0;
     Arrays arrays;

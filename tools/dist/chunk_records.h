@@ -1,5 +1,5 @@
-// What a checkpoint of an asynchronous run says of an owner's chunks, as text: which gradients are
-// in them, and how stale these were.
+// This is what a checkpoint of an asynchronous run says of an owner's chunks, as text: which
+// gradients are in them, and how stale these were.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -102,7 +102,7 @@ class RankCheckpoints {
   /// each chunk.
   std::optional<Arrays> arrays_of(std::uint64_t step, Arrays more,
                                   std::vector<net::ChunkRecord>* records = nullptr) const;
-  /// What the optimiser's chunks begin with, by what was loaded.
+  /// This is what the optimiser's chunks begin with, by what was loaded.
   std::function<void(std::size_t chunk, const std::vector<float*>& state)> initial_state();
   /// Names of the optimiser's arrays that belong to chunks.
   std::vector<std::string> optimiser_names() const;

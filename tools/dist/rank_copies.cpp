@@ -51,7 +51,7 @@ void RankCopies::prepare(const std::vector<StateArray>& added, net::ExchangeSpec
   exchange.state_inbox = inbox_;
 }
 
-/// What comes over the wire of an owner's part.
+/// This comes over the wire of an owner's part.
 std::size_t RankCopies::state_values(int owner) const {
   std::size_t values = states_.size() * map_.elements_of(owner);
   if (spec_.mesh.topology.is_worker(owner))

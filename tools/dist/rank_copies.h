@@ -18,7 +18,7 @@
 
 namespace duplex::tools {
 
-/// Who keeps whose copies in a run.
+/// This says who keeps whose copies in a run.
 net::Keepers keepers_of(const DistSpec& spec);
 /// The owners whose parts `rank` keeps copies of. A worker that averages weights with an optimiser
 /// that has a state is kept by nobody: that state stays its own.

@@ -1,4 +1,4 @@
-// What a rank trains: the steps of its own, and batches that lost workers have left.
+// This is what a rank trains: the steps of its own, and batches that lost workers have left.
 #include <optional>
 
 #include "core/error.h"

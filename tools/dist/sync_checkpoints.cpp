@@ -180,7 +180,7 @@ void SyncCheckpoints::rescue_copies(std::string& written) {
   });
 }
 
-/// What a checkpoint says beside its arrays.
+/// This is what a checkpoint says beside its arrays.
 CheckpointFiles::Metadata SyncCheckpoints::metadata(std::uint64_t steps) const {
   CheckpointFiles::Metadata said = RankCheckpoints::metadata();
   said["samples"] = std::to_string(samples(steps));

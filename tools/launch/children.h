@@ -22,7 +22,7 @@ struct TogetherResult {
   std::vector<RankEnd> ends;  ///< Of each command.
 };
 
-/// What run_together() does where a process fails.
+/// This is what run_together() does where a process fails.
 struct TogetherRules {
   /// Whether the others cannot go on without it.
   std::function<bool(std::size_t number)> needed;

@@ -27,8 +27,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What it keeps itself of a direction, and about what the kernel keeps: a sender shall soon
-/// notice.
+/// This is what it keeps itself of a direction, and about what the kernel keeps: a sender shall
+/// soon notice.
 constexpr std::size_t most_kept = 4096;
 constexpr int kernel_keeps = 4096;
 constexpr std::chrono::seconds between_bytes{1};

@@ -1,7 +1,7 @@
-// What the peers of a run send to a rank after the handshake: frames that are due and others,
-// bytes, ends. The first two bytes say what run it is (ScriptedSetting), each further one what a
-// peer or the rank does next (Play::act), with bytes behind it that this needs. In the end all
-// peers close.
+// This is what the peers of a run send to a rank after the handshake: frames that are due and
+// others, bytes, ends. The first two bytes say what run it is (ScriptedSetting), each further one
+// what a peer or the rank does next (Play::act), with bytes behind it that this needs. In the end
+// all peers close.
 //
 // The rank has to end then; apply nothing of what it refuses; refuse nothing that is due; and name
 // a peer that is to blame.

@@ -72,7 +72,7 @@ struct Speaker {
 struct Scene {
   Topology topology{ServerMode::central, 2, 0};
   ExchangeSpec spec;
-  /// What the last rank says; all others are as they should be, and train `steps`.
+  /// This is what the last rank says; all others are as they should be, and train `steps`.
   std::function<void(const Speaker&)> speak;
   std::uint64_t steps = 2;
   std::function<bool()>

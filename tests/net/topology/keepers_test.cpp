@@ -1,4 +1,4 @@
-// Who keeps copies of whose part.
+// Tests who keeps copies of whose part.
 #include "net/topology/keepers.h"
 
 #include <gtest/gtest.h>
