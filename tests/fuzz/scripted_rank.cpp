@@ -8,9 +8,13 @@
 namespace duplex::fuzz {
 namespace {
 
-/// Time-outs of the run, and the time in which it has to end when all peers have closed.
-constexpr std::chrono::seconds timeout{60}, longest_end{20};
+constexpr std::chrono::seconds timeout{60};
 constexpr std::array<std::size_t, 3> counts{5, 20, 3};  // Chunks of 5, 16, 4 and 3.
+
+/// Or lets it go on.
+bool ends_training(int signal) {
+  return signal == 0 || signal == SIGINT || signal == SIGTERM;
+}
 
 }  // namespace
 
@@ -56,12 +60,6 @@ ScriptedRank::ScriptedRank(const ScriptedSetting& setting, std::vector<net::Link
   ended_ = std::async(std::launch::async, [this] { train(); });
 }
 
-void ScriptedRank::wait() {
-  require(ended_.wait_for(longest_end) == std::future_status::ready,
-          "a run does not end although all its peers have closed");
-  ended_.get();
-}
-
 void ScriptedRank::train() {
   try {
     if (exchange_->is_worker()) train_steps();
@@ -94,7 +92,8 @@ void ScriptedRank::train_steps(std::uint64_t count) {
 /// Takes its part of the checkpoints that were called for.
 void ScriptedRank::take_part() {
   if (!is_async()) {
-    exchange_->called_for(pushed_);
+    const auto call = exchange_->called_for(pushed_);
+    require(!call || ends_training(call->signal), "a call with a signal that ends no training");
     return;
   }
   while (const auto call = exchange_->open_call()) {
@@ -105,8 +104,7 @@ void ScriptedRank::take_part() {
 }
 
 void ScriptedRank::take_snapshot(const net::CheckpointCall& call, std::uint64_t round) {
-  require(call.signal == 0 || call.signal == SIGINT || call.signal == SIGTERM,
-          "a snapshot with a signal that ends no training");
+  require(ends_training(call.signal), "a snapshot with a signal that ends no training");
   require(call.steps > 0 && call.steps % round == 0, "a snapshot of no step");
   const net::Store& store = exchange_->store();
   for (std::size_t i = 0; i < run_.map.chunks(); ++i) {

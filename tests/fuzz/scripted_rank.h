@@ -1,6 +1,7 @@
 // The rank of a run that the fuzz target of an exchange is about, and its setting.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <optional>
 #include <string>
@@ -27,9 +28,10 @@ class ScriptedRank {
   ScriptedRank(const ScriptedSetting& setting, std::vector<net::Link> links);
 
   net::ParameterExchange& exchange() { return *exchange_; }
-  /// Waits until it has ended, when all peers have closed. Ends the program if it does not.
-  void wait();
-  /// Call it after wait().
+  bool ended() const {
+    return ended_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }
+  /// Call it when it has ended.
   void destroy() { exchange_.reset(); }
 
   const std::optional<std::string>& error() const { return error_; }

@@ -1,7 +1,7 @@
 // This is what the peers of a run send to a rank after the handshake: frames that are due and
 // others, bytes, ends. The first two bytes say what run it is (ScriptedSetting), each further one
 // what a peer or the rank does next (Play::act), with bytes behind it that this needs. In the end
-// all peers close.
+// those that misbehave close, and the others go on.
 //
 // The rank has to end then; apply nothing of what it refuses; refuse nothing that is due; and name
 // a peer that is to blame.
@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -25,7 +26,9 @@ using net::FrameKind;
 
 /// A rank that has something to say mostly says it within this time, also where it was asked for
 /// nothing.
-constexpr int longest_answer_ms = 30, longest_pause_ms = 1;
+constexpr int longest_answer_ms = 10, longest_pause_ms = 1;
+/// A run has to end within this time, which is shorter than its time-outs.
+constexpr std::chrono::seconds longest_end{20};
 const std::string own_reason = "the rank gives up";
 
 /// Reads the input, and has the peers do what it says.
@@ -45,7 +48,16 @@ class Play {
   void run(net::ParameterExchange& exchange) {
     while (at_ < input_.size()) act(byte(), exchange);
   }
-  void close() {
+  /// Those that misbehave close, the others do what they should until the rank has ended.
+  void end(ScriptedRank& rank) {
+    for (const auto& peer : peers_)
+      if (peer->misbehaves()) peer->close();
+    const auto deadline = Clock::now() + longest_end;
+    while (!rank.ended()) {
+      require(Clock::now() < deadline,
+              "a run does not end, though all do what they should or left");
+      round(true);
+    }
     for (const auto& peer : peers_) peer->close();
   }
 
@@ -74,7 +86,7 @@ class Play {
         peer.finish();
         break;
       case 5:
-        peer.hear();
+        wait(longest_answer_ms);
         break;
       case 6:
         say(peer, notice(number));
@@ -121,11 +133,14 @@ class Play {
       asked = peer->play() || asked;
       asked = (finish && peer->finish()) || asked;
     }
+    return wait(asked ? longest_answer_ms : longest_pause_ms);
+  }
+  bool wait(int milliseconds) {
     std::array<pollfd, 2> all{{{-1, 0, 0}, {-1, 0, 0}}};
     for (std::size_t i = 0; i < peers_.size(); ++i) all[i] = {peers_[i]->descriptor(), POLLIN, 0};
     if (std::all_of(all.begin(), all.end(), [](const pollfd& each) { return each.fd < 0; }))
       return false;
-    ::poll(all.data(), peers_.size(), asked ? longest_answer_ms : longest_pause_ms);
+    ::poll(all.data(), peers_.size(), milliseconds);
     bool heard = false;
     for (const auto& peer : peers_) heard = peer->hear() || heard;
     return heard;
@@ -237,9 +252,11 @@ void check_owned(const ScriptedSetting& setting, const Play& play, ScriptedRank&
     require(odd || all_are(state->weights.data(), state->weights.size(), expected),
             "the weights of a chunk are not those of its updates");
   }
-  if (updates.empty() || setting.spec.overlap || async) return;
+  if (updates.empty() || async) return;
   const auto [least, most] = std::minmax_element(updates.begin(), updates.end());
-  require(*most - *least <= 1, "a gradient was taken before its weights were sent");
+  require(rank.error() || *most == *least, "a run ends well in the middle of a step");
+  require(setting.spec.overlap || *most - *least <= 1,
+          "a gradient was taken before its weights were sent");
 }
 
 /// Chunks of others have the weights of a step that their owner has sent.
@@ -285,8 +302,7 @@ void exchange(const Bytes& input) {
   reads(input, 4096, [&] {
     ScriptedRank rank(setting, play.links());
     play.run(rank.exchange());
-    play.close();
-    rank.wait();
+    play.end(rank);
     if (setting.run.topology.is_owner(setting.run.rank)) check_owned(setting, play, rank);
     check_received(setting, play, rank);
     check_outcome(play, rank);
