@@ -153,7 +153,7 @@ undisturbed() {
   for ((rank = 0; rank < ranks; rank++)); do begin $rank whole; done
   wait_for_all
   for ((rank = 0; rank < ranks; rank++)); do
-    [ "$(code_of whole $rank)" = 0 ] || { cat "$work"/whole-log-*; echo "network: an undisturbed run of $mode fails" >&2; exit 1; }
+    [ "$(code_of whole $rank)" = 0 ] || { cat "$work"/whole-log-*; echo "network: an undisturbed run of $mode fails: $(cat "$work"/whole-end-* | tr "\n" " ")" >&2; exit 1; }
   done
   cp "$work/run-$(leader)/checkpoint.safetensors" "$work/whole-$mode.safetensors"
 }
