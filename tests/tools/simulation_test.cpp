@@ -218,6 +218,25 @@ TEST(Simulation, AsynchronousWorkersPart) {
   EXPECT_GT(parted, async_central_best(costs, 4, batches));
 }
 
+/// A worker is lost in the middle of a step, and one of those that train its batches, too.
+TEST(Simulation, OthersTrainWhatALostWorkerHasLeft) {
+  for (const bool overlap : {false, true}) {
+    Spec spec = ideal(Sync::none, ServerMode::central, 4);
+    spec.overlap = overlap;
+    spec.steps = 20;
+    const double whole = simulate(spec, nullptr).trained;
+    spec.losses = {{2, 0.4 * whole}, {3, 1.01 * whole}};
+    const Outcome outcome = simulate(spec, nullptr);
+    EXPECT_FALSE(outcome.failure) << *outcome.failure;
+    EXPECT_EQ(outcome.lost, (std::vector<int>{2, 3}));
+    EXPECT_GT(outcome.trained, whole);
+    EXPECT_EQ(outcome.staleness.size(), 4 * spec.steps);
+    const std::size_t chunks = net::ShardMap::central(spec.counts, 0).chunks();
+    for (const net::Store::Staleness& step : outcome.staleness)
+      EXPECT_EQ(step.chunks, chunks) << "step " << step.step << " of worker " << step.worker;
+  }
+}
+
 /// A window begins where TCP's slow start ends, and grows by a twentieth of the bytes sent, until
 /// it reaches the receiving rank's limit, or its part of the bytes that the port holds.
 TEST(Share, AWindowGrowsToItsBound) {

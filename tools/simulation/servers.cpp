@@ -43,6 +43,13 @@ Servers::Servers(const Spec& spec, const net::ShardMap& map, EventQueue& event_q
     done_.emplace_back(workers_.size(), false);
     lost_.emplace_back(workers_.size(), false);
   }
+  if (spec.topology.mode != net::ServerMode::central) return;
+  applied_.assign(map.chunks(), std::vector<net::AppliedSteps>(workers_.size()));
+  assigned_.resize(workers_.size());
+  pool_.emplace(
+      std::vector<net::StepRange>(workers_.size(), {0, net::BatchPool::to_its_end}),
+      [this](int worker, const net::StepRange& steps) { return undone(worker, steps); },
+      spec.steps);
 }
 
 void Servers::publish_initial() {
@@ -186,17 +193,23 @@ void Servers::applied(std::size_t chunk) {
   const Gradient gradient = slot.waiting.front();
   slot.waiting.pop_front();
   const auto worker = static_cast<std::size_t>(gradient.worker);
-  const std::uint64_t behind = slot.updates - seen(chunk, gradient.worker);
-  ++slot.updates;
-  note(chunk, true, gradient.worker, gradient.step, slot.since);
-  std::vector<net::Store::Staleness>& steps = staleness_[worker];
-  if (steps.size() <= gradient.step) steps.resize(gradient.step + 1);
-  net::Store::Staleness& entry = steps[gradient.step];
-  entry.step = gradient.step;
-  entry.worker = gradient.worker;
-  ++entry.chunks;
-  entry.sum += behind;
-  entry.most = std::max(entry.most, behind);
+  const Gradient batch = batch_of(gradient);
+  // A lost worker may have pushed it before another trained the batch.
+  const bool known =
+      pool_ && applied_[chunk][static_cast<std::size_t>(batch.worker)].has(batch.step);
+  if (!known) {
+    if (pool_) applied_[chunk][static_cast<std::size_t>(batch.worker)].add(batch.step);
+    const std::uint64_t behind = slot.updates - seen(chunk, gradient.worker);
+    ++slot.updates;
+    note(chunk, true, gradient.worker, gradient.step, slot.since);
+    std::vector<net::Store::Staleness>& steps = staleness_[static_cast<std::size_t>(batch.worker)];
+    for (std::uint64_t next = steps.size(); next <= batch.step; ++next)
+      steps.push_back({next, batch.worker});
+    net::Store::Staleness& entry = steps[batch.step];
+    ++entry.chunks;
+    entry.sum += behind;
+    entry.most = std::max(entry.most, behind);
+  }
 
   steps_of_[worker] = gradient.step + 1;
   const auto owner = static_cast<std::size_t>(map_[chunk].owner);
@@ -213,12 +226,55 @@ void Servers::read(std::size_t chunk, int worker) {
   if (asynchronous()) seen(chunk, worker) = slots_[chunk].updates;
 }
 
+/// The batch that an asynchronous worker's gradient belongs to.
+Servers::Gradient Servers::batch_of(const Gradient& gradient) const {
+  if (!pool_) return gradient;
+  const auto& assigned = assigned_[static_cast<std::size_t>(gradient.worker)];
+  if (!assigned || gradient.step < assigned->from) return gradient;
+  return {assigned->lease.worker, assigned->lease.steps.first + (gradient.step - assigned->from)};
+}
+
+std::vector<net::StepRange> Servers::undone(int worker, const net::StepRange& steps) const {
+  std::vector<net::AppliedSteps> applied;
+  applied.reserve(applied_.size());
+  for (const auto& chunk : applied_) applied.push_back(chunk[static_cast<std::size_t>(worker)]);
+  return net::missing_of(applied, steps);
+}
+
 void Servers::done(int owner, int worker, bool lost) {
   const auto rank = static_cast<std::size_t>(owner), who = static_cast<std::size_t>(worker);
   if (lost) lost_[rank][who] = true;
+  if (pool_) {
+    if (lost)
+      pool_->lose(worker);
+    else
+      pool_->idle(worker, spec_.steps);
+    give_work();
+    return;
+  }
   if (done_[rank][who]) return;
   done_[rank][who] = true;
-  if (std::count(done_[rank].begin(), done_[rank].end(), false) > 0) return;
+  if (std::count(done_[rank].begin(), done_[rank].end(), false) == 0) publish_last(owner);
+}
+
+/// See ParameterServer::give_work().
+void Servers::give_work() {
+  const int server = spec_.topology.server, workers = static_cast<int>(workers_.size());
+  for (int worker = 0; worker < workers; ++worker) {
+    const auto who = static_cast<std::size_t>(worker);
+    const auto lease = pool_->lease(worker);
+    if (!lease) continue;
+    assigned_[who] = Assigned{steps_of_[who], *lease};
+    wire_.lease(server, workers_[who], *lease);
+  }
+  if (over_ || !pool_->over()) return;
+  over_ = true;
+  for (int worker = 0; worker < workers; ++worker)
+    if (pool_->is_idle(worker)) wire_.lease(server, workers_[static_cast<std::size_t>(worker)], {});
+  publish_last(server);
+}
+
+void Servers::publish_last(int owner) {
   int own = -1;
   for (std::size_t each = 0; each < workers_.size(); ++each) {
     if (workers_[each] == owner)

@@ -3,8 +3,11 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "net/store/applied_steps.h"
+#include "net/store/batch_pool.h"
 #include "net/store/straggler_tally.h"
 #include "tools/simulation/wire.h"
 
@@ -48,6 +51,11 @@ class Servers {
     std::deque<Gradient> waiting;  ///< Asynchronous: gradients here and not applied; the first is
                                    ///< being applied.
   };
+  /// From `from` on, the steps that a worker counts are others'.
+  struct Assigned {
+    std::uint64_t from = 0;
+    net::Lease lease;
+  };
   enum Contribution : std::uint8_t { missing, placed, placed_early, here, here_early };
 
   bool asynchronous() const { return spec_.sync == net::Sync::none; }
@@ -65,7 +73,11 @@ class Servers {
   void applied(std::size_t chunk);
   void publish(std::size_t chunk, std::uint64_t step, int worker);
   void publish_to_all(std::size_t chunk, std::uint64_t step);
+  void publish_last(int owner);
   void publish_last(int owner, int worker);
+  void give_work();
+  std::vector<net::StepRange> undone(int worker, const net::StepRange& steps) const;
+  Gradient batch_of(const Gradient& gradient) const;
   void note(std::size_t chunk, bool update, int worker, std::uint64_t step, double from) const;
 
   const Spec& spec_;
@@ -91,6 +103,12 @@ class Servers {
                                                     ///< by rank and worker.
   std::vector<std::vector<bool>> done_, lost_;      ///< By rank and worker.
   std::vector<std::uint64_t> steps_of_;             ///< Asynchronous: steps applied, by worker.
+
+  // Asynchronous, with a central server.
+  std::optional<net::BatchPool> pool_;
+  bool over_ = false;
+  std::vector<std::vector<net::AppliedSteps>> applied_;        ///< By chunk and worker.
+  std::vector<std::optional<Assigned>> assigned_;              ///< By worker: its last lease.
   std::vector<std::vector<net::Store::Staleness>> staleness_;  ///< By worker and step.
   double last_update_ = 0.0;
 };

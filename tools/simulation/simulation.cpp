@@ -80,6 +80,8 @@ class Run {
       servers_.received(chunk_of(header), worker_of(from), header.step);
     else if (header.kind == net::FrameKind::weights)
       workers_.weights_here(worker_of(to), chunk_of(header));
+    else if (header.kind == net::FrameKind::lease)
+      workers_.leased(worker_of(to), header.chunk);
     else
       servers_.done(to, worker_of(from), false);
   }
@@ -101,7 +103,8 @@ class Run {
     }
   }
 
-  /// An asynchronous central server goes on without a worker; every other run ends.
+  /// An asynchronous central server goes on without a worker, whose batches others train; every
+  /// other run ends.
   void lose(int rank) {
     outcome_.lost.push_back(rank);
     if (spec_.sync != net::Sync::none || spec_.topology.is_owner(rank)) {

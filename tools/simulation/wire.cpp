@@ -95,7 +95,20 @@ void Wire::send(FrameKind kind, int from, int to, const net::Chunk& chunk, std::
 
 void Wire::done(int from, int to) {
   const Index index = at(from, to);
-  lanes_[index].order.last(net::Outgoing::of(FrameKind::done, nanoseconds(event_queue_.now())));
+  net::Outgoing frame = net::Outgoing::of(FrameKind::done, nanoseconds(event_queue_.now()));
+  frame.header.step = spec_.steps;
+  lanes_[index].order.last(std::move(frame));
+  wake(index);
+}
+
+void Wire::lease(int from, int to, const net::Lease& lease) {
+  const Index index = at(from, to);
+  if (lanes_[index].state == Lane::gone) return;
+  net::Outgoing frame = net::Outgoing::of(FrameKind::lease, nanoseconds(event_queue_.now()));
+  frame.header.step = lease.steps.first;
+  frame.header.parameter = static_cast<std::uint32_t>(lease.worker);
+  frame.header.chunk = static_cast<std::uint32_t>(lease.steps.count());
+  lanes_[index].order.urgent(std::move(frame));
   wake(index);
 }
 

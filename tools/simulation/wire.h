@@ -7,6 +7,7 @@
 
 #include "net/connection/queued_semaphore.h"
 #include "net/connection/send_order.h"
+#include "net/store/step_ranges.h"
 #include "tools/simulation/event_queue.h"
 #include "tools/simulation/fluid.h"
 #include "tools/simulation/queues.h"
@@ -19,7 +20,7 @@ class Wire {
  public:
   /// Calls to the ranks at its ends.
   struct Ends {
-    /// A frame of weights or gradient, or a `done`, has arrived.
+    /// A frame of weights or gradient, a `done` or a `lease` has arrived.
     std::function<void(int from, int to, const net::FrameHeader& header)> received;
     /// Returns whether the owner takes a gradient in now. If not, room_made() and turn_came() say
     /// when to ask again.
@@ -37,6 +38,8 @@ class Wire {
             std::uint64_t priority);
   /// Tells the owner, behind all gradients, that the worker sends no more.
   void done(int from, int to);
+  /// Gives the worker batches of another; an empty lease: there are no more.
+  void lease(int from, int to, const net::Lease& lease);
   bool connected(int from, int to) const { return at(from, to) != none; }
   void room_made(int owner);
   /// There is room now for the gradient that this worker has waiting at an owner.

@@ -83,6 +83,8 @@ void Workers::go_on(int number) {
         if (!await(worker, all)) return;
         part(number);
         break;
+      case Phase::idle:
+        return;
       case Phase::part:
         if (!await(worker, all)) return;
         worker.phase = Phase::ended;
@@ -168,9 +170,9 @@ bool Workers::backward(int number) {
 
 void Workers::end_step(Worker& worker) {
   worker.times.end = event_queue_.now();
-  worker.steps.push_back(worker.times);
+  if (worker.step < spec_.steps) worker.steps.push_back(worker.times);
   ++worker.step;
-  worker.phase = worker.step == spec_.steps ? Phase::finish : Phase::begin;
+  worker.phase = worker.step == spec_.steps + worker.leased ? Phase::finish : Phase::begin;
 }
 
 bool Workers::has(const Worker& worker, std::size_t parameter) const {
@@ -224,9 +226,10 @@ void Workers::part(int number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
   worker.phase = Phase::part;
   if (spec_.sync != net::Sync::none) return;
-  for (std::size_t p = 0; p < worker.missing.size(); ++p)
-    worker.missing[p] = static_cast<std::uint32_t>(map_.first(p + 1) - map_.first(p));
-  worker.all_missing = map_.chunks();
+  if (spec_.topology.mode == net::ServerMode::central)
+    worker.phase = Phase::idle;
+  else
+    expect_all(worker);
   for (int owner = 0; owner < spec_.topology.size; ++owner) {
     if (!spec_.topology.is_owner(owner)) continue;
     if (owner == worker.rank)
@@ -234,6 +237,23 @@ void Workers::part(int number) {
     else if (wire_.connected(worker.rank, owner))
       wire_.done(worker.rank, owner);
   }
+}
+
+/// Weights of every chunk are due once more.
+void Workers::expect_all(Worker& worker) {
+  for (std::size_t p = 0; p < worker.missing.size(); ++p)
+    worker.missing[p] = static_cast<std::uint32_t>(map_.first(p + 1) - map_.first(p));
+  worker.all_missing = map_.chunks();
+}
+
+void Workers::leased(int number, std::uint64_t batches) {
+  Worker& worker = workers_[static_cast<std::size_t>(number)];
+  if (worker.phase != Phase::idle) return;  // It is lost.
+  if (batches == 0) expect_all(worker);
+  worker.leased += batches;
+  worker.phase = batches == 0 ? Phase::part : Phase::begin;
+  event_queue_.put(event_queue_.now(), EventQueue::Kind::worker,
+                   static_cast<std::uint32_t>(number));
 }
 
 void Workers::lose(int number) {

@@ -20,6 +20,9 @@ class Workers {
   /// Handles an event: the worker has computed, or may go on.
   void go_on(int number);
   void weights_here(int number, std::size_t chunk);
+  /// So many batches of lost workers are given to a worker that has told that it is done; 0: there
+  /// are no more, and the last weights follow.
+  void leased(int number, std::uint64_t batches);
   void lose(int number);
 
   bool all_ended() const { return ended_ == workers_.size(); }
@@ -32,6 +35,7 @@ class Workers {
     forward,   ///< It is at `layer`.
     backward,  ///< It has computed all layers from `layer` on.
     finish,    ///< Its last step is over; it awaits the last weights.
+    idle,      ///< Asynchronous, with a central server: it awaits batches of lost workers.
     part,      ///< Asynchronous: it awaits the owners' last weights.
     ended,
   };
@@ -39,6 +43,7 @@ class Workers {
     int rank = 0;
     Phase phase = Phase::begin;
     std::uint64_t step = 0;
+    std::uint64_t leased = 0;  ///< Batches of lost workers that it trains beside its own.
     std::size_t layer = 0;
     double sealing_factor = 1.0;         ///< By which sealing makes computing take longer.
     double slowdown = 1.0;               ///< The same with what a straggler's step takes longer.
@@ -65,6 +70,7 @@ class Workers {
   bool await(Worker& worker, std::size_t parameter);
   void push(int number, std::size_t parameter);
   void part(int number);
+  void expect_all(Worker& worker);
   void note(const Worker& worker, net::TraceEvent::Kind kind, std::size_t what, double from,
             double to, std::uint32_t chunk = 0) const;
 

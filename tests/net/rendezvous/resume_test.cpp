@@ -80,6 +80,13 @@ TEST(Resume, WithoutAnyTheTrainingBegins) {
             three("begins"));
 }
 
+TEST(Resume, AllRanksAreToldToOrNone) {
+  ResumeOffer told = offer({8});
+  told.resumes = true;
+  EXPECT_EQ(agreed(ServerMode::distributed, {offer({8}), told, offer({8})}),
+            three("rank 1 has --resume, and rank 0 has not: give all ranks the same"));
+}
+
 TEST(Resume, NoneThatAllHaveIsAnErrorOnEveryRank) {
   EXPECT_EQ(agreed(ServerMode::central, {offer({8, 4}), any, offer({}, false)}),
             three("--resume: no checkpoint is there on all ranks; steps there are on rank 0: 8, 4; "
