@@ -204,8 +204,6 @@ class Play {
           return exchange.order_snapshot({4, 0});
         case 5:
           return exchange.give_up(std::make_exception_ptr(Error(own_reason)));
-        case 6:
-          return exchange.mark_checkpoint({4, 0});
         default:
           return static_cast<void>(exchange.take_asked());
       }
