@@ -222,6 +222,12 @@ bool all_are(const float* values, std::size_t count, float value) {
   return std::all_of(values, values + count, [value](float each) { return each == value; });
 }
 
+/// After a failure, threads of the exchange may still apply what has come.
+net::ChunkState state_of(const net::Store& store, std::size_t chunk) {
+  for (;;)
+    if (auto state = store.state(chunk, store.step_of(chunk))) return *std::move(state);
+}
+
 /// The owned chunks have had one update for each gradient of all workers, and no other change.
 void check_owned(const ScriptedSetting& setting, const Play& play, ScriptedRank& rank) {
   const ScriptedRun& run = setting.run;
@@ -237,17 +243,15 @@ void check_owned(const ScriptedSetting& setting, const Play& play, ScriptedRank&
       least = std::min(least, peer->pushed(i));
       sum += peer->pushed(i);
     }
-    const net::Store& store = rank.exchange().store();
-    const std::uint64_t step = store.step_of(i);
+    const net::ChunkState state = state_of(rank.exchange().store(), i);
+    const std::uint64_t step = state.step;
     updates.push_back(step);
     require(step <= (async ? sum : least), "an update without the gradients for it");
-    const auto state = store.state(i, step);
-    require(state.has_value(), "a chunk has no state");
     const float expected = step == 0 ? ScriptedRank::first_weight
                            : setting.spec.average
                                ? gradient_value
                                : ScriptedRank::first_weight - static_cast<float>(step);
-    require(odd || all_are(state->weights.data(), state->weights.size(), expected),
+    require(odd || all_are(state.weights.data(), state.weights.size(), expected),
             "the weights of a chunk are not those of its updates");
   }
   if (updates.empty() || async) return;
