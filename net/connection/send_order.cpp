@@ -84,20 +84,29 @@ SendOrder::TurnRequest SendOrder::update_turns(Deadline now) {
   return update_weights_turn();
 }
 
-/// Asks for the peer's grant if gradients wait for it, and gives the turn back when none has come
-/// for a while.
+/// Gives the turn back when no gradient has come for a while, or one of another step has; then asks
+/// for the peer's grant if gradients wait for it.
 void SendOrder::update_gradients_turn(Deadline now) {
-  const auto queued = [now] {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count();
+  const auto control = [&](FrameKind kind) {
+    urgent_.push_back(Outgoing::of(
+        kind,
+        std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count()));
   };
   if (!gradients_.empty()) keep_gradients_ = now + linger_;
+  if (gradients_turn_ == Turn::held) {
+    const bool over =
+        gradients_.empty()
+            ? !last_.empty() || now >= keep_gradients_  // No gradient follows the last frames.
+            : turn_step_ && gradients_.front().header.step != *turn_step_;
+    if (over) {
+      gradients_turn_ = Turn::none;
+      turn_step_.reset();
+      control(FrameKind::release);
+    }
+  }
   if (gradients_turn_ == Turn::none && !gradients_.empty()) {
     gradients_turn_ = Turn::asked;
-    urgent_.push_back(Outgoing::of(FrameKind::ask, queued()));
-  } else if (gradients_turn_ == Turn::held && gradients_.empty() &&
-             (!last_.empty() || now >= keep_gradients_)) {  // No gradient follows the last frames.
-    gradients_turn_ = Turn::none;
-    urgent_.push_back(Outgoing::of(FrameKind::release, queued()));
+    control(FrameKind::ask);
   }
 }
 
@@ -139,6 +148,7 @@ bool SendOrder::take(Outgoing& frame) {
     frame = std::move(first->back());
     first->pop_back();
     if (first == &weights_ && weights_turn_ == Turn::held) --left_of_transfer_;
+    if (first == &gradients_ && gradients_turn_ == Turn::held) turn_step_ = frame.header.step;
     return true;
   }
   if (!gradients_.empty() || !weights_.empty()) return false;

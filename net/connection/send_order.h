@@ -44,7 +44,8 @@ std::size_t head_start(std::size_t elements, bool overlap);
 ///
 /// After take_turns(), gradients wait for the peer's `grant`, and weights for grant_weights(). The
 /// order asks for a turn when it has such frames. It gives the turn for gradients back when it has
-/// had none for a moment. It steps aside from the turn for weights when it has none or another
+/// had none for a moment, or when those of another step come: a worker with short steps must not
+/// keep it from the others. It steps aside from the turn for weights when it has none or another
 /// should go first, and leaves it when a whole transfer is out.
 class SendOrder {
  public:
@@ -97,6 +98,7 @@ class SendOrder {
   Turn gradients_turn_ = Turn::always, weights_turn_ = Turn::always;
   std::chrono::nanoseconds linger_ = linger;
   Deadline keep_gradients_;  ///< When a turn with nothing to send is given back.
+  std::optional<std::uint64_t> turn_step_;  ///< The step whose gradients went in this turn.
   std::size_t transfer_ = 0, left_of_transfer_ = 0;  ///< Frames.
   bool wanted_ = false;                              ///< want_weights_turn() was called.
   bool gave_up_ = false;  ///< update_turns() has given up the turn for weights.

@@ -75,6 +75,35 @@ TEST(SendOrder, StateGoesBehindAllThatTrainingSends) {
   EXPECT_TRUE(order.empty());
 }
 
+/// However soon the next step's gradients come, other workers have their turn first.
+TEST(SendOrder, ATurnForGradientsIsForOneStep) {
+  SendOrder order;
+  order.take_turns(true, 0, std::chrono::hours(1));
+  std::string sent;
+  const auto send_all = [&] {
+    order.update_turns(Clock::now());
+    for (Outgoing frame; order.take(frame); order.update_turns(Clock::now()))
+      sent += std::string(name_of(frame.header.kind)) + " ";
+  };
+  const auto queue = [&](std::uint64_t step) {
+    Outgoing gradient;
+    gradient.header.kind = FrameKind::gradient;
+    gradient.header.step = step;
+    order.data(gradient);
+    send_all();
+  };
+  queue(7);
+  EXPECT_TRUE(order.grant_gradients());
+  send_all();
+  queue(7);
+  EXPECT_EQ(sent, "ask gradient gradient ");
+  queue(8);
+  EXPECT_EQ(sent, "ask gradient gradient release ask ");
+  EXPECT_TRUE(order.grant_gradients());
+  send_all();
+  EXPECT_EQ(sent, "ask gradient gradient release ask gradient ");
+}
+
 /// Every rank sends the next one values of a checkpoint while it trains, and once more at the end.
 /// The values are there, the training has the bits that it has without them, and the sums of its
 /// steps do not know them.
