@@ -124,7 +124,7 @@ std::string settings_difference(const std::string& them, const Fingerprint& thei
     return own.empty() ? "no '" + shortened(other) + "'" : "'" + shortened(own) + "'";
   };
   return "settings differ: " + them + " has " + told(theirs, more, less) + ", " + us + " has " +
-         told(ours, less, more) + ": give every rank the same flags";
+         told(ours, less, more) + ": give every rank the same flags and the same nodefile";
 }
 
 /// The exit code that ranks end with which do not belong together: that of the one that cannot

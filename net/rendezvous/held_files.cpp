@@ -117,7 +117,7 @@ class Planner {
     return best;
   }
 
-  /// What was received lies in the place of the rank's own file.
+  /// A rank that receives a file puts it in the place of its own.
   void send(int from, int to, const PartNeed& need) {
     const HeldFiles& source = *find(at(from), need.rank, need.whole);
     transfers_.push_back({from, to, need.rank, source.copies});

@@ -42,7 +42,7 @@ void BatchPool::learn_total(std::uint64_t total) {
   total_ = total;
 }
 
-/// What the lessee has trained to its end is done; the rest is free again.
+/// Batches that the lessee has trained to their end are done; the others are free again.
 void BatchPool::end_lease(int lessee) {
   if (!at(lessee).lease) return;
   const Lease lease = *at(lessee).lease;

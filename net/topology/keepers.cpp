@@ -70,8 +70,8 @@ std::vector<int> Keepers::owners_of(int keeper) const {
 
 std::string Keepers::str() const {
   if (distance_ == 1) return "";
-  if (distance_ > 1) return "copies " + std::to_string(distance_) + " workers on";
-  std::string text = "copies at";
+  if (distance_ > 1) return "nodefile with copies " + std::to_string(distance_) + " workers on";
+  std::string text = "nodefile with copies at";
   for (const int keeper : keepers_)
     if (keeper >= 0) text += " " + std::to_string(keeper);
   return text;

@@ -21,8 +21,8 @@ class Keepers {
   int of(int owner) const { return keepers_[static_cast<std::size_t>(owner)]; }
   /// The owners whose parts a rank keeps copies of, ascending.
   std::vector<int> owners_of(int keeper) const;
-  /// This is what ranks compare, for people: "copies 2 workers on", "copies at 2 2 0"; "" where
-  /// every owner's keeper is the next worker.
+  /// This is what ranks compare, for people: "nodefile with copies 2 workers on", "nodefile with
+  /// copies at 2 2 0"; "" where every owner's keeper is the next worker.
   std::string str() const;
 
  private:

@@ -85,17 +85,15 @@ RunDirectory::RunDirectory(std::string path, const std::string& command, const s
                            const std::vector<std::string>& later, bool resumes, bool returns)
     : path_(std::move(path)), resumes_(resumes) {
   if (!path_.empty()) {
-    in_the_way_ = claim(command, claims, later);
+    in_the_way_ = claim(command, claims, later, resumes);
     if (in_the_way_.empty()) return;
     give_up();
-    if (!returns) require_unused();
-    resumes_ = true;
-    if (!claim(command, claims, later).empty()) require_unused();
+    if (!returns || !claim(command, claims, later, true).empty()) require_unused();
     return;
   }
   const std::string name = default_path(command, net);
   path_ = name;
-  for (int number = 2; !claim(command, claims, later).empty(); ++number) {
+  for (int number = 2; !claim(command, claims, later, resumes).empty(); ++number) {
     give_up();
     path_ = name + "-" + std::to_string(number);
   }
@@ -110,18 +108,18 @@ void RunDirectory::require_unused() const {
 }
 
 std::string RunDirectory::claim(const std::string& command, const std::vector<std::string>& claims,
-                                const std::vector<std::string>& later) {
+                                const std::vector<std::string>& later, bool used) {
   make_directory(path_);
   // The ranks of one machine share it, and so do the two sides of transport.
   const bool alone = command == "local" || command == "simulate";
   if (!lock(alone ? LOCK_EX : LOCK_SH)) return "of a program that has not ended";
   for (const std::string& name : claims) {
     const int descriptor = claimed(file(name));
-    if (descriptor < 0 && resumes_) continue;
+    if (descriptor < 0 && used) continue;
     if (descriptor < 0) return name;
     claims_.push_back({name, descriptor});
   }
-  if (resumes_) return "";
+  if (used) return "";
   // A rank of dist and a side of transport find files of their own run here; they look for those
   // that they will write themselves, and for those of other kinds of runs.
   std::vector<std::string> others = later;

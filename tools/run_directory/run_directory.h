@@ -20,8 +20,8 @@ class RunDirectory {
   /// runs/COMMAND-NET-TIME, or the first of that name with -2, -3, ... behind it that is free.
   /// Throws Error where that fails, and Error(Exit::usage) where `path` holds files of a run
   /// already, unless it `resumes`: then no program may run in the directory any more. A program
-  /// that may have been there before, in a run that still goes on, `returns`: what is in its way is
-  /// told by in_the_way().
+  /// that may have been there before, in a run that still goes on, `returns`: files of a run are in
+  /// its way only if it calls require_unused().
   RunDirectory(std::string path, const std::string& command, const std::string& net,
                const std::vector<std::string>& claims, const std::vector<std::string>& later = {},
                bool resumes = false, bool returns = false);
@@ -32,8 +32,8 @@ class RunDirectory {
   RunDirectory& operator=(const RunDirectory&) = delete;
 
   const std::string& path() const { return path_; }
-  /// What was there; "": nothing. Where the program does not return, throws what the constructor
-  /// would have thrown.
+  /// Call it where a program that `returns` belongs to a new run: throws what the constructor
+  /// throws for any other, if files of a run were there.
   void require_unused() const;
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   /// Writes a whole file, or none.
@@ -47,14 +47,15 @@ class RunDirectory {
     std::string file;
     int descriptor;
   };
-  /// Returns what of another run is in the way; empty if all claims are made.
+  /// Returns what of another run is in the way; empty if all claims are made. `used`: the directory
+  /// may have files of a run already.
   std::string claim(const std::string& command, const std::vector<std::string>& claims,
-                    const std::vector<std::string>& later);
+                    const std::vector<std::string>& later, bool used);
   bool lock(int how);
   void give_up();
 
   std::string path_;
-  bool resumes_;
+  const bool resumes_;
   std::string in_the_way_;
   int lock_ = -1;  ///< The directory's own; a file that is written anew loses its lock.
   std::vector<Claim> claims_;

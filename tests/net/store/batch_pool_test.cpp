@@ -79,7 +79,7 @@ TEST(BatchPool, AnIdleWorkerGetsWhatALostOneHasLeft) {
   EXPECT_FALSE(bench.pool.come_back(1)) << "it is over";
 }
 
-/// What the lessee has not finished returns.
+/// Batches that the lessee has not finished return to the pool.
 TEST(BatchPool, ALesseeMayBeLost) {
   Bench bench(3, 20);
   for (const int worker : {0, 1}) {

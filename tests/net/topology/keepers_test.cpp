@@ -51,9 +51,9 @@ TEST(Keepers, SayWhoTheyAre) {
   EXPECT_EQ(said(distributed, {"a", "b", "c"}), "");
   EXPECT_EQ(said(distributed, {"a"}), "");
   EXPECT_EQ(said(central, {"a", "b", "c"}), "");
-  EXPECT_EQ(said(distributed, {"a", "a", "b", "b"}), "copies 2 workers on");
-  EXPECT_EQ(said(distributed, {"a", "a", "b"}), "copies at 2 2 0");
-  EXPECT_EQ(said(central, {"a", "a", "c"}), "copies at 2");
+  EXPECT_EQ(said(distributed, {"a", "a", "b", "b"}), "nodefile with copies 2 workers on");
+  EXPECT_EQ(said(distributed, {"a", "a", "b"}), "nodefile with copies at 2 2 0");
+  EXPECT_EQ(said(central, {"a", "a", "c"}), "nodefile with copies at 2");
 }
 
 TEST(Keepers, ARankAloneHasNone) {

@@ -116,7 +116,7 @@ TEST_F(LostMachine, TheOthersGoOnToTheBitsThatAllFilesGive) {
                 std::string::npos)
           << said;
       EXPECT_EQ(trained(disk(name, left[0])), trained(folder_ / common));
-      // What the ranks sent each other is removed like what they wrote.
+      // Files that the ranks sent each other are removed like those that they wrote.
       for (const int machine : left) {
         std::size_t there = 0;
         for (const auto& entry : fs::directory_iterator(disk(name, machine) + "/checkpoints"))

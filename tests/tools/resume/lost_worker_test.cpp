@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 class LostWorker : public TrainingRuns {
  protected:
-  static constexpr int steps = 80;
+  static constexpr int steps = 300;
 
   Words flags(const Words& more) const {
     return plus({"--sync", "none", "--server", "central", "--lr", "0.01", "--momentum", "0.9",
@@ -214,6 +214,8 @@ TEST_F(LostWorker, ADirectoryThatIsUsedIsRefusedWhereNothingGoesOn) {
     const Result result = rank.wait();
     EXPECT_EQ(result.exit, 2) << result.err;
     EXPECT_NE(result.err.find("holds a run already"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("give another --logdir, or remove it"), std::string::npos)
+        << result.err;
   }
 }
 
