@@ -97,7 +97,7 @@ class SendOrder {
   Heap gradients_, weights_;
   Turn gradients_turn_ = Turn::always, weights_turn_ = Turn::always;
   std::chrono::nanoseconds linger_ = linger;
-  Deadline keep_gradients_;  ///< When a turn with nothing to send is given back.
+  Deadline keep_gradients_;                 ///< When a turn with nothing to send is given back.
   std::optional<std::uint64_t> turn_step_;  ///< The step whose gradients went in this turn.
   std::size_t transfer_ = 0, left_of_transfer_ = 0;  ///< Frames.
   bool wanted_ = false;                              ///< want_weights_turn() was called.
