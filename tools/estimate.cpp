@@ -27,7 +27,7 @@ struct Flags {
 
   void add_to(CLI::App& app);
   /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
-  void resolve() const;
+  void resolve();
 
   net::Sync sync() const {
     return type == "async" ? net::Sync::none : net::parse_sync(type.substr(5));
@@ -66,9 +66,10 @@ void Flags::add_to(CLI::App& app) {
                "every type, server and number of workers side by side, and whether it pays");
 }
 
-void Flags::resolve() const {
+void Flags::resolve() {
   if (comm && !rate.empty())
     throw Error("estimate: --t-comm and --rate say the same; give one of them", Exit::usage);
+  if (!rate.empty()) model.fill_from(from);
   if (rate.empty() != model.net.empty())
     throw Error("estimate: --net and --rate go together: its bytes over the link's rate",
                 Exit::usage);

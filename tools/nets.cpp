@@ -15,7 +15,7 @@ namespace {
 void print_table(const Model& model, bool whole_blocks) {
   Table table({{"layer", Table::Align::left},
                {"type", Table::Align::left},
-               {"filter/stride", Table::Align::left},
+               {"filter", Table::Align::left},
                {"output", Table::Align::left},
                {"parameters", Table::Align::right},
                {"MACs", Table::Align::right}});

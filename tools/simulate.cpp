@@ -43,7 +43,7 @@ void print(const SimulateFlags& flags, const Scenario& scenario, const Spec& spe
   const int workers = static_cast<int>(spec.part.size());
   const std::string sealing =
       spec.seal_rate > 0.0 ? ", sealed at " + fixed(spec.seal_rate * 1e-9, 2) + " GB/s" : "";
-  std::printf("%s, %d worker%s, %s\nlink     %s%s, t_comm %s; t_grad %s\n",
+  std::printf("%s, %d worker%s\nsettings %s\nlink     %s%s, t_comm %s; t_grad %s\n",
               scenario.model.title().c_str(), workers, workers == 1 ? "" : "s",
               flags.parallel.settings().c_str(), rate_text(scenario.rate).c_str(), sealing.c_str(),
               duration_text(scenario.costs.comm).c_str(),

@@ -58,7 +58,6 @@ void tell(const MeshSpec& spec, const Self& self, int peer, Deadline deadline) n
 /// Shakes hands with peers that connect, until all of `ranks` have been told.
 void answer(const MeshSpec& spec, const Self& self, std::set<int> ranks, Listener& listener,
             Deadline deadline) {
-  if (!listener) listener = Listener::open(spec.addresses[static_cast<std::size_t>(spec.rank)]);
   if (!listener.loopback() && spec.key.empty()) return;
   while (!ranks.empty() && Clock::now() < deadline) {
     FrameStream stream(listener.accept(pause));
@@ -75,6 +74,16 @@ void answer(const MeshSpec& spec, const Self& self, std::set<int> ranks, Listene
   }
 }
 
+/// Returns whether the listener is open or could be opened; it may be the port that is taken.
+bool opened(const MeshSpec& spec, Listener& listener) {
+  try {
+    if (!listener) listener = Listener::open(spec.addresses[static_cast<std::size_t>(spec.rank)]);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 void tell_refusal(const MeshSpec& spec, const AbortReason& reason, const std::vector<int>& peers,
@@ -83,15 +92,17 @@ void tell_refusal(const MeshSpec& spec, const AbortReason& reason, const std::ve
   try {
     const Self self = self_of(spec, reason);
     std::set<int> awaited;
+    for (const int peer : peers)
+      if (spec.topology.listens(spec.rank, peer)) awaited.insert(peer);
+    // Ranks listen while they meet, even those that await no other, so all can be told.
+    if (!awaited.empty() && !opened(spec, listener)) awaited.clear();
     telling.reserve(peers.size());
     for (const int peer : peers) {
-      if (spec.topology.listens(spec.rank, peer))
-        awaited.insert(peer);
-      else
-        telling.emplace_back([&spec, self, peer, deadline] { tell(spec, self, peer, deadline); });
+      if (awaited.count(peer) != 0) continue;
+      telling.emplace_back([&spec, self, peer, deadline] { tell(spec, self, peer, deadline); });
     }
     if (!awaited.empty()) answer(spec, self, awaited, listener, deadline);
-  } catch (...) {  // A port is taken, or no thread can be started; peers notice that nobody comes.
+  } catch (...) {  // No thread can be started, for instance; peers notice that nobody comes.
   }
   for (std::thread& thread : telling) thread.join();
 }

@@ -13,6 +13,15 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// Returns the text with `host` instead of `address`, whose port every attempt has another of: so
+/// that what is said once need not be said again.
+std::string without_port(std::string text, const std::string& address) {
+  const std::size_t host = address.rfind(':');
+  for (std::size_t at = 0; (at = text.find(address, at)) != std::string::npos; at += host)
+    text.erase(at + host, address.size() - host);
+  return text;
+}
+
 /// A connection that does not finish its handshake within this time is closed, whoever made it; a
 /// rank tries again.
 constexpr milliseconds handshake_limit{10000};
@@ -80,10 +89,14 @@ std::vector<Link> Rendezvous::run() {
 
 std::vector<Link> Rendezvous::meet() {
   if (!spec_.key.empty()) log("has the cluster key " + spec_.key.fingerprint());
-  if (!awaited_.empty()) listen();
+  if (awaited_.empty())
+    listen_for_refusals();
+  else
+    listen();
   std::thread watcher([this] { watch(); });
   call_all();
   watcher.join();
+  if (awaited_.empty()) listener_ = Listener();
   if (failure_) {
     end_links(links_, reason_of(failure_));
     std::rethrow_exception(failure_);
@@ -129,12 +142,24 @@ void Rendezvous::listen() {
       (spec_.key.empty() ? ", without a key: any user of this machine could join" : ""));
 }
 
+/// A rank that nobody connects to listens nevertheless, if it can: one whose own port is taken can
+/// only so tell it.
+void Rendezvous::listen_for_refusals() {
+  const Address& own = spec_.addresses[static_cast<std::size_t>(spec_.rank)];
+  if (listener_ || own.host.empty() || own.port == 0) return;
+  try {
+    Listener listener = Listener::open(own);
+    if (listener.loopback() || !spec_.key.empty()) listener_ = std::move(listener);
+  } catch (const Error&) {  // It does not need this port.
+  }
+}
+
 void Rendezvous::open_listener() {
   try {
     listener_ =
         Listener::open(spec_.addresses[static_cast<std::size_t>(spec_.rank)], spec_.congestion);
   } catch (const Error& error) {
-    throw Error("rank " + std::to_string(spec_.rank) + " " + error.what(), error.code);
+    throw Error("rank " + std::to_string(spec_.rank) + ": " + error.what(), error.code);
   }
 }
 
@@ -165,7 +190,7 @@ void Rendezvous::add(HandshakeResult result, FrameStream stream) {
   const std::string here = socket.local_address();
   log(link.peer + " is connected (" + socket.congestion() + ", " +
       name_of(link.stream.protection()) + ")" +
-      (listener_ ? "" : ", from " + here + interface_text(here)));
+      (awaited_.empty() ? ", from " + here + interface_text(here) : ""));
   links_.push_back(std::move(link));
   changed_.notify_all();
 }
@@ -298,6 +323,8 @@ void Rendezvous::receive(PendingPeer& peer) {
   changed_.notify_all();
   if (over()) return;  // reap() has cut off those that still shook hands.
   if (turned_away_.size() == strangers_limit) return;
+  turned_away = without_port(turned_away, address);
+  if (std::count(turned_away_.begin(), turned_away_.end(), turned_away) > 0) return;
   turned_away_.push_back(turned_away);
   log("turned away: " + turned_away);
   if (turned_away_.size() == strangers_limit) log("turns more away without a word");
@@ -316,6 +343,7 @@ void Rendezvous::call(int rank) {
   milliseconds pause{10};
   bool answered = false;  // Somebody has said why this rank does not fit.
   for (;;) {
+    std::string here;
     try {
       // A failure cannot interrupt connecting; it is seen between two attempts.
       FrameStream stream(Socket::connect(spec_.addresses[static_cast<std::size_t>(rank)],
@@ -327,6 +355,7 @@ void Rendezvous::call(int rank) {
         calling_[rank] = &stream.socket();
       }
       HandshakeResult result;
+      here = stream.socket().local_address();
       try {
         result = client_handshake(stream, self_, rank, deadline_);
       } catch (...) {
@@ -350,9 +379,10 @@ void Rendezvous::call(int rank) {
       // rank's address, or the rank with another key.
       const std::lock_guard<std::mutex> lock(mutex_);
       if (mismatch.fatal) fail(std::current_exception());
-      if (!mismatch.fatal && refusals_[rank] != mismatch.what())
-        log("tries again until it is right: " + std::string(mismatch.what()));
-      refusals_[rank] = mismatch.what();
+      const std::string reason = without_port(mismatch.what(), here);
+      if (!mismatch.fatal && refusals_[rank] != reason)
+        log("tries again until it is right: " + reason);
+      refusals_[rank] = reason;
       answered = true;
     } catch (const ProtocolError& error) {
       const std::lock_guard<std::mutex> lock(mutex_);

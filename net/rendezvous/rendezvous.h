@@ -53,6 +53,7 @@ class Rendezvous {
   std::vector<Link> meet();
   void call_all();
   void listen();
+  void listen_for_refusals();
   void open_listener();
   bool over() const;
   bool linked(int rank) const;

@@ -1,10 +1,10 @@
 #!/bin/bash
 # The campaign of load, on this machine alone: 32 ranks of LeNet; 500 connections of strangers (load/strangers.cpp) while
-# four ranks gather, and while they train; 10,000 batches on four ranks, synchronous and asynchronous. The ranks must meet, a
+# four ranks meet, and while they train; 10,000 batches on four ranks, synchronous and asynchronous. The ranks must meet, a
 # batch may take at most 5% longer with strangers than without, and each rank's resident memory at the end may be at most 2%
 # above that after 500 batches. Writes the section "Load" of docs/reliability.md.
 # It needs `make campaigns`; the times are worth something only where nothing else runs. About 20 minutes.
-# Usage: tests/campaigns/load.sh [PART]...     ranks gather train memory (default: all)
+# Usage: tests/campaigns/load.sh [PART]...     ranks rendezvous train memory (default: all)
 # Environment: PAIRS    runs with strangers, and as many without, by turns (default 10)
 #              BATCHES  of the runs whose memory is read (default 10000)
 #              OUT      where results are kept (default runs/campaigns/load)
@@ -20,9 +20,9 @@ for needed in "$duplex" "$kills" "$strangers"; do
   [ -f "$needed" ] || { echo "load: $needed is not there: make campaigns" >&2; exit 2; }
 done
 parts=("$@")
-[ $# -gt 0 ] || parts=(ranks gather train memory)
+[ $# -gt 0 ] || parts=(ranks rendezvous train memory)
 for part in "${parts[@]}"; do
-  case $part in ranks | gather | train | memory) ;; *) echo "load: unknown part $part (known: ranks gather train memory)" >&2; exit 2 ;; esac
+  case $part in ranks | rendezvous | train | memory) ;; *) echo "load: unknown part $part (known: ranks rendezvous train memory)" >&2; exit 2 ;; esac
 done
 mkdir -p "$out" || exit 1
 rows=$out/rows  # A line a measurement: part|what|result|1 if a promise was broken. A new one replaces that of the same name.
@@ -89,7 +89,7 @@ many_ranks() {
 }
 
 # Three ranks wait for the fourth for five seconds, in which the strangers come.
-gathering() {
+rendezvous() {
   local with rank codes begin
   for with in without with; do
     nodes 4
@@ -105,7 +105,7 @@ gathering() {
         sleep 5
         begin=$EPOCHREALTIME
       fi
-      "$duplex" dist "${common[@]}" --nodefile "$work/nodes" --index $rank --logdir "$work/run" --job gathering --batches 20 \
+      "$duplex" dist "${common[@]}" --nodefile "$work/nodes" --index $rank --logdir "$work/run" --job rendezvous --batches 20 \
         --timeout 60 >"$work/log-$rank" 2>&1 &
       began+=($!)
     done
@@ -114,7 +114,7 @@ gathering() {
     for rank in 0 1 2; do wait "${began[rank]}" || codes=1; done
     if [ $with = with ]; then kill "${began[3]}"; wait "${began[3]}"; fi
     began=()
-    note "gathering" "$with 500 strangers" \
+    note "rendezvous" "$with 500 strangers" \
       "exit codes $([ $codes = 0 ] && echo 'all 0' || echo 'not all 0'), the last rank took $took s in all$([ $with = with ] && sed 's/^strangers: /; /' "$work/strangers")" $codes
   done
 }
@@ -189,7 +189,7 @@ memory() {
 }
 
 for part in "${parts[@]}"; do
-  case $part in ranks) many_ranks ;; gather) gathering ;; train) training ;; memory) memory ;; esac
+  case $part in ranks) many_ranks ;; rendezvous) rendezvous ;; train) training ;; memory) memory ;; esac
 done
 {
   echo "Written by \`tests/campaigns/load.sh\` on $(date -u +%F) ($(machine)), whose head says how it is done. All of it is LeNet"

@@ -13,7 +13,7 @@
 # Usage: tests/campaigns/network.sh [WHAT]...     pull-short pull-long in-short in-long out-short out-long reboot vanish slow
 #                                                 disorder (default: all)
 #        tests/campaigns/network.sh page          writes the section again
-# Environment: ONLY     a text that "WHAT; MODE; ROLE; PHASE" must contain, as "central; worker; gathering"; such runs write
+# Environment: ONLY     a text that "WHAT; MODE; ROLE; PHASE" must contain, as "central; worker; rendezvous"; such runs write
 #                       no section
 #              TIMEOUT  the deadline in seconds (default 6)
 #              OUT      where results are kept (default runs/campaigns/network)
@@ -115,7 +115,7 @@ port=20000  # The kernel hands out ports from 32768 on.
 declare -A flags=(["join, distributed"]="" ["join, central"]="--server central" ["split"]="--sync split" ["average"]="--average 2"
   ["none, central"]="--sync none --server central")
 modes=("join, distributed" "join, central" "split" "average" "none, central")
-phases=(gathering training checkpoint goodbye)
+phases=(rendezvous training checkpoint goodbye)
 
 # begin RANK PREFIX [FLAG]...: starts a rank on its host. At its end $work/PREFIX-end-RANK has the exit code and the time.
 begin() {
@@ -253,7 +253,7 @@ try() {
   [ "$what" != disorder ] || disorder $victim $port
   [ "$what" != slow ] || slow_nodes
   for ((rank = 0; rank < ranks - 1; rank++)); do begin $rank run; done
-  if [ "$phase" = gathering ]; then sleep 0.5; else begin $((ranks - 1)) run; [ "$what" = disorder ] || until_phase "$phase" || missed=1; fi
+  if [ "$phase" = rendezvous ]; then sleep 0.5; else begin $((ranks - 1)) run; [ "$what" = disorder ] || until_phase "$phase" || missed=1; fi
   [ "$what" = disorder ] || struck=$EPOCHREALTIME
   case $what in
     pull-* | reboot | vanish) pull both $victim ;;
@@ -261,7 +261,7 @@ try() {
     out-*) pull out $victim ;;
     slow) : >"$work/is-slow" ;;
   esac
-  [ "$phase" != gathering ] || begin $((ranks - 1)) run
+  [ "$phase" != rendezvous ] || begin $((ranks - 1)) run
   case $what in
     *-short) sleep $((timeout - 2)); mend $victim ;;  # TCP tries again every second, and ARP takes up to one more.
     reboot | vanish)

@@ -178,8 +178,9 @@ TEST_F(Ranks, OneThatCannotStartEndsTheOthersAtOnceWithItsReason) {
 
 /// Rank 1 fails once it meets the others, before all of them have met.
 TEST_F(Ranks, OneThatCannotMeetEndsTheOthersWithItsReason) {
-  for (const std::string why : {"congestion", "host", "port"}) {
+  for (const std::string why : {"congestion", "host", "port", "server's port"}) {
     SCOPED_TRACE(why);
+    const bool port = why.find("port") != std::string::npos;
     std::filesystem::remove_all(folder_ / "meet");
     const std::vector<int> ports = free_ports(3);
     std::string nodes;
@@ -187,14 +188,16 @@ TEST_F(Ranks, OneThatCannotMeetEndsTheOthersWithItsReason) {
     write_text(folder_ / "nodes", nodes);
     write_text(folder_ / "own", why == "host" ? "no.such.host.invalid" + nodes.substr(9) : nodes);
     net::Listener taken;
-    if (why == "port")
-      taken = net::Listener::open({"127.0.0.1", static_cast<std::uint16_t>(ports[1])});
+    if (port)
+      taken = net::Listener::open(
+          {"127.0.0.1", static_cast<std::uint16_t>(ports[why == "port" ? 1 : 0])});
     std::vector<Process> ranks;
     for (int rank = 0; rank < 3; ++rank) {
       std::vector<std::string> more{"--nodefile", folder_ / (rank == 1 ? "own" : "nodes"),
                                     "--index",    std::to_string(rank),
                                     "--timeout",  "50"};
       if (rank == 1 && why == "congestion") more = plus(more, {"--congestion", "nosuch"});
+      if (why == "server's port") more = plus(more, {"--server", "central"});
       ranks.emplace_back(arguments("dist", "meet", 8, more));
     }
     for (Process& rank : ranks) {

@@ -180,6 +180,27 @@ TEST(SimulateCommand, TakesTheBatchThatItsTimesAreOf) {
   }
 }
 
+/// The network of a run with other classes has other bytes.
+TEST(SimulateCommand, TakesTheNetworkOfTheRun) {
+  const TemporaryFolder folder;
+  nlohmann::json config = json_of("tests/tools/recorded_run/local/config.json");
+  config["classes"] = 4;
+  std::filesystem::create_directories(folder / "run");
+  write_text(folder / "run/config.json", config.dump());
+  std::filesystem::copy("tests/tools/recorded_run/local/summary.json", folder / "run");
+  const Words link{"--rate", "1Gbit/s", "--workers", "2", "--from", folder / "run"};
+  const Result result = run(plus({"simulate", "--logdir", folder / "out"}, link));
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(json_of(folder / "out/config.json")["network"], "lenet");
+  EXPECT_EQ(json_of(folder / "out/config.json")["classes"], 4);
+  const Result estimate = run(plus({"estimate"}, link));
+  ASSERT_EQ(estimate.exit, 0) << estimate.err;
+  // 6 classes of 500 weights and a bias fewer than 431,080 parameters.
+  EXPECT_NE(estimate.err.find("LeNet: 1.712 MB over"), std::string::npos) << estimate.err;
+  EXPECT_EQ(run(plus({"simulate", "--classes", "7", "--logdir", folder / "seven"}, link)).exit, 0);
+  EXPECT_EQ(json_of(folder / "seven/config.json")["classes"], 7);
+}
+
 /// A profile that was written before profiles told their batch stands for any.
 TEST(SimulateCommand, TakesAnOldProfileWithoutABatch) {
   const TemporaryFolder folder;

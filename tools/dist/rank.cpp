@@ -168,7 +168,7 @@ int Rank::serve(net::ParameterExchange& wire) {
   RunSummary summary = summary_of(wire);
   report_staleness(wire, summary);
   directory_->write(rank_file(spec_.rank()), text_of(summary));
-  if (checkpoints_) checkpoints_->settle();
+  if (checkpoints_) checkpoints_->flush();
   require_sound_weights({});
   troubles_.raise();
   return 0;
@@ -198,7 +198,7 @@ int Rank::train_rank(net::ParameterExchange& wire) {
   if (leads()) accuracy = finish_leader(result, summary);
   std::fputs(tracing_.write(reports, *directory_, setup_.model).c_str(), stdout);
   directory_->write(rank_file(spec_.rank()), text_of(summary));
-  if (checkpoints_) checkpoints_->settle();
+  if (checkpoints_) checkpoints_->flush();
   require_sound_weights(accuracy);
   troubles_.raise();
   return 0;

@@ -180,7 +180,7 @@ std::string RankCheckpoints::await_written() {
   return writing_.valid() ? writing_.get() : "";
 }
 
-void RankCheckpoints::settle() {
+void RankCheckpoints::flush() {
   const std::string error = await_written();
   if (!error.empty() && stopped_) throw Error(error);
   if (!error.empty()) troubles_.add(error);

@@ -73,7 +73,7 @@ class RankCheckpoints {
   virtual void finish(std::uint64_t steps) = 0;
   /// Waits until what was taken is on the disk. Call it when all ranks have ended the training.
   /// Throws Error if that which a signal asked for cannot be written.
-  virtual void settle();
+  virtual void flush();
 
   /// Keeps what this rank has, when the run has failed. Throws nothing that an Error could say; it
   /// logs that.

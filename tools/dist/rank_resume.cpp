@@ -89,7 +89,7 @@ void Rank::set_ledger_aside() const {
 
 /// A signal has ended the training with a checkpoint. Returns the exit code.
 int Rank::stopped() {
-  checkpoints_->settle();
+  checkpoints_->flush();
   const net::CheckpointCall& call = *checkpoints_->stopped();
   spec_.mesh.log("stopped by " + std::string(signal_name(call.signal)) + " after " +
                  checkpoints_->extent() + "; the same command with --resume --logdir " +

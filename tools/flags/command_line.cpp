@@ -51,14 +51,19 @@ std::string wrapped(const std::string& help) {
 }  // namespace
 
 std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
+  const std::string name = argv[0], help = " (see duplex " + name + " --help)";
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     std::fputs(wrapped(app.help()).c_str(), stdout);
     return 0;
   } catch (const CLI::ParseError& error) {
-    const std::string name = argv[0];
-    throw Error(name + ": " + error.what() + " (see duplex " + name + " --help)", Exit::usage);
+    // A flag that is misspelt is the likelier reason that one is missing.
+    const std::vector<std::string> unknown = app.remaining();
+    if (unknown.empty()) throw Error(name + ": " + error.what() + help, Exit::usage);
+    std::string words;
+    for (const std::string& word : unknown) words += " " + word;
+    throw Error(name + ": unknown:" + words + help, Exit::usage);
   }
   return std::nullopt;
 }

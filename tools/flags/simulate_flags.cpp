@@ -28,7 +28,7 @@ std::pair<std::string, std::string> halves(const std::string& text, const char* 
 }  // namespace
 
 void SimulateFlags::add_to(CLI::App& app) {
-  add_model_flags(app, model);
+  add_model_flags(app, model, false);
   app.add_option("--profile", profile, "layers' seconds: profile.json of local --profile");
   app.add_option("--t-grad", grad,
                  "instead of --profile: seconds for the gradient of a batch, shared out by "
@@ -41,9 +41,10 @@ void SimulateFlags::add_to(CLI::App& app) {
                  "measures it")
       ->transform(as_seconds())
       ->check(positive());
-  app.add_option("--from", from,
-                 "run directories of local, transport or dist: profile or t_grad, t_comm and the "
-                 "owners' rate, as measured in the first that has them, unless given");
+  app.add_option(
+      "--from", from,
+      "run directories of local, transport or dist: network, profile or t_grad, t_comm and "
+      "the owners' rate, of the first that has them, unless given");
   app.add_option("--latency", latency, "seconds from one rank to another (default 0.00005)")
       ->transform(as_seconds())
       ->check(between(0.0, 60.0));
@@ -95,7 +96,10 @@ void SimulateFlags::add_to(CLI::App& app) {
       ->check(between(1, 100));
 }
 
-void SimulateFlags::resolve() const {
+void SimulateFlags::resolve() {
+  model.fill_from(from);
+  if (model.net.empty())
+    throw Error("simulate: no network; give --net, or --from a run of local or dist", Exit::usage);
   if (grad && !profile.empty())
     throw Error("simulate: --t-grad and --profile say the same; give one of them", Exit::usage);
   if (comm && !rate.empty())

@@ -34,7 +34,7 @@ struct SimulateFlags {
 
   void add_to(CLI::App& app);
   /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
-  void resolve() const;
+  void resolve();
   SimulationRequest request() const;
   /// The run's config.json.
   RunConfig config(const Scenario& scenario, const net::Topology& topology) const;

@@ -1,8 +1,31 @@
 #include "tools/setup/model_spec.h"
 
+#include <cstdio>
+#include <filesystem>
+
 #include "net/exchange/exchange.h"
+#include "tools/run_directory/run_files.h"
 
 namespace duplex::tools {
+
+void ModelSpec::fill_from(const std::vector<std::string>& directories) {
+  for (const std::string& directory : directories) {
+    const std::string path = directory + "/" + config_file;
+    if (!std::filesystem::exists(path)) continue;  // transport trains no network.
+    const RunConfig run = read_config(path);
+    if (net.empty()) net = run.network;
+    if (net != run.network) continue;
+    if (options.classes == 0) options.classes = run.classes;
+    long long channels = 0, height = 0;
+    if (std::sscanf(run.input.c_str(), "1x%lldx%lld", &channels, &height) == 2) {
+      if (options.input == 0) options.input = height;
+      if (options.channels == 0) options.channels = channels;
+    }
+    options.auxiliary = options.auxiliary || run.auxiliary;
+    options.zero_padded_shortcuts = options.zero_padded_shortcuts || run.pad_shortcuts;
+    return;
+  }
+}
 
 RunConfig ModelSpec::config(const Model& model) const {
   RunConfig config;

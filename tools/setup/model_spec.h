@@ -1,6 +1,7 @@
 // A model specification: which network, and in which of its variants.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "layers/model.h"
 #include "models/registry.h"
@@ -13,6 +14,10 @@ struct ModelSpec {
   std::string net;  ///< A name of models::all().
   models::ModelOptions options;
 
+  /// Takes what the user has not given from the runs of these directories: the network from the
+  /// first one that has any; its classes, input and variant from the first that is of the network.
+  /// Throws Error as read_config does.
+  void fill_from(const std::vector<std::string>& directories);
   /// Throws Error(Exit::usage), as models::build does.
   Model build() const { return models::build(net, options); }
   /// The model's part of config.json.

@@ -125,7 +125,7 @@ std::string learning_report_of(const TrainingResult& result, const Model& model)
 
 std::string data_report_of(const TrainingResult& result) {
   return "data     computing waited for images during " + fixed(100.0 * result.data_share, 1) +
-         "% of the time; for more than 1% of a step in " +
+         "% of the time;\n         for more than 1% of a step in " +
          grouped(static_cast<std::int64_t>(result.data_steps)) + " of " +
          grouped(static_cast<std::int64_t>(result.data.count)) + "\n";
 }

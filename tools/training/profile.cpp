@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/clock.h"
+#include "tools/text/layer_table.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/table.h"
 
@@ -49,9 +50,9 @@ std::string Profile::table() const {
   Table table({{"layer", Table::Align::left},
                {"type", Table::Align::left},
                {"output", Table::Align::left},
-               {"forward ms", Table::Align::right},
+               {"fwd ms", Table::Align::right},
                {"GFLOP/s", Table::Align::right},
-               {"backward ms", Table::Align::right},
+               {"bwd ms", Table::Align::right},
                {"GFLOP/s", Table::Align::right},
                {"share", Table::Align::right}});
   std::vector<double> forward, backward;
@@ -69,9 +70,10 @@ std::string Profile::table() const {
     flop_forward += flop.forward_flop;
     flop_backward += flop.backward_flop;
     const double share = total > 0.0 ? (forward[node] + backward[node]) / total : 0.0;
-    table.row({entry.name, entry.layer->type(), entry.shape.str(), fixed(forward[node] * 1e3, 3),
-               rate(flop.forward_flop, forward[node]), fixed(backward[node] * 1e3, 3),
-               rate(flop.backward_flop, backward[node]), fixed(share * 100.0, 1) + "%"});
+    table.row({entry.name, entry.layer->type(), map_size(entry.shape),
+               fixed(forward[node] * 1e3, 3), rate(flop.forward_flop, forward[node]),
+               fixed(backward[node] * 1e3, 3), rate(flop.backward_flop, backward[node]),
+               fixed(share * 100.0, 1) + "%"});
   }
   table.rule();
   table.row({"total", "", "", fixed(total_forward * 1e3, 3), rate(flop_forward, total_forward),

@@ -69,7 +69,7 @@ bool lost_a_peer(const Member& member) {
 
 /// The phases in which a rank is in no run yet.
 bool meeting(const Cell& cell) {
-  return cell.phase == "gathering" || cell.phase == "handshake";
+  return cell.phase == "rendezvous" || cell.phase == "handshake";
 }
 
 double seconds_since(const Mark& mark, std::int64_t time) {

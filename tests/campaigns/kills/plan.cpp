@@ -14,7 +14,7 @@ constexpr int longest_update_us = 300;
 /// The events of each phase but those of computing, which are told apart by their numbers.
 const std::vector<std::pair<std::string, Words>>& events_of_phases() {
   static const std::vector<std::pair<std::string, Words>> all{
-      {"gathering", {"connect", "accept", "send:hello", "receive:hello"}},
+      {"rendezvous", {"connect", "accept", "send:hello", "receive:hello"}},
       {"handshake",
        {"send:challenge", "send:response", "send:accept", "send:ping", "send:pong", "send:offer",
         "send:resume", "receive:challenge", "receive:response", "receive:accept", "receive:offer",
@@ -128,7 +128,7 @@ std::optional<Place> place_of(const std::string& phase, const Calls& calls, Dice
   place.event = there[dice.below(there.size())];
   place.number = 1 + dice.below(calls.counts.at(place.event));
   // How often a rank tries to connect differs from run to run.
-  if (phase == "gathering") place.number = 1;
+  if (phase == "rendezvous") place.number = 1;
   if (phase == "update") place.delay_us = static_cast<int>(dice.below(longest_update_us));
   return place;
 }
