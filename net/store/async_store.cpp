@@ -20,7 +20,7 @@ AsyncStore::AsyncStore(const ShardMap& map, int rank, const StoreSpec& spec,
       lost_(receive_buffers_.size()),
       last_(receive_buffers_.size()),
       assigned_(receive_buffers_.size()),
-      staleness_(static_cast<std::size_t>(spec.workers)) {
+      staleness_(spec.workers) {
   for (std::size_t index = 0; index < map_.chunks(); ++index) {
     const Chunk& chunk = map_[index];
     if (chunk.owner != rank) continue;
@@ -47,7 +47,7 @@ AsyncStore::AsyncStore(const ShardMap& map, int rank, const StoreSpec& spec,
     slots_[index] = std::move(slot);
   }
   spec_.records.clear();
-  for (const Staleness& entry : spec_.staleness_before) at(entry.worker, entry.step) = entry;
+  for (const Staleness& entry : spec_.staleness_before) staleness_.add(entry);
   spec_.staleness_before.clear();
 }
 
@@ -272,26 +272,14 @@ void AsyncStore::publish_last(int worker) {
     if (slots_[chunk]) publish_({chunk, due[chunk] + 1, worker});
 }
 
-Staleness& AsyncStore::at(int worker, std::uint64_t step) {
-  std::vector<Staleness>& steps = staleness_[static_cast<std::size_t>(worker)];
-  for (std::uint64_t next = steps.size(); next <= step; ++next) steps.push_back({next, worker});
-  return steps[step];
-}
-
 void AsyncStore::note(int worker, std::uint64_t step, std::uint64_t behind) {
   const std::lock_guard<std::mutex> lock(staleness_mutex_);
-  Staleness& entry = at(worker, step);
-  ++entry.chunks;
-  entry.sum += behind;
-  entry.most = std::max(entry.most, behind);
+  staleness_.add(worker, step, behind);
 }
 
 std::vector<Staleness> AsyncStore::staleness() const {
   const std::lock_guard<std::mutex> lock(staleness_mutex_);
-  std::vector<Staleness> all;
-  for (const std::vector<Staleness>& steps : staleness_)
-    all.insert(all.end(), steps.begin(), steps.end());
-  return all;
+  return staleness_.rows();
 }
 
 }  // namespace duplex::net

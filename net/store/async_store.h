@@ -76,7 +76,6 @@ class AsyncStore final : public Store {
   void publish_last(int worker);
   std::uint64_t due_step(int worker) const;
   Batch batch_of(int worker, std::uint64_t step) const;
-  Staleness& at(int worker, std::uint64_t step);
   void note(int worker, std::uint64_t step, std::uint64_t behind);
 
   const ShardMap& map_;
@@ -94,7 +93,7 @@ class AsyncStore final : public Store {
   std::vector<std::optional<Assigned>> assigned_;  ///< By worker: its last lease.
   mutable std::mutex staleness_mutex_;  ///< Guards staleness_; any thread takes it, as its only
                                         ///< lock.
-  std::vector<std::vector<Staleness>> staleness_;  ///< By worker, by step.
+  StalenessTally staleness_;
 };
 
 }  // namespace duplex::net

@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "core/optimiser.h"
 #include "net/store/applied_steps.h"
+#include "net/store/staleness.h"
 #include "net/store/step_ranges.h"
 #include "net/store/straggler_tally.h"
 #include "net/topology/shard_map.h"
@@ -64,14 +65,6 @@ struct ChunkState {
 struct ChunkRecord {
   std::uint64_t updates = 0;          ///< Updates of the optimiser's state.
   std::vector<AppliedSteps> applied;  ///< By worker.
-};
-
-/// Says how many updates by other workers came between the weights that a gradient was computed
-/// from and the gradient's own update, over all chunks of the step's gradient.
-struct Staleness {
-  std::uint64_t step = 0;
-  int worker = 0;
-  std::uint64_t chunks = 0, sum = 0, most = 0;
 };
 
 struct StoreSpec {

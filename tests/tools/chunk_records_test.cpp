@@ -38,7 +38,12 @@ TEST(ChunkRecords, StalenessOfWhatIsInNoChunkIsLeftOut) {
       text, {{2, {AppliedSteps(1), AppliedSteps(1)}}, {1, {AppliedSteps(1), AppliedSteps(0)}}});
   EXPECT_EQ(text_of(kept), "0: 5/1/1;1: 4/0/0");
   EXPECT_TRUE(parse_staleness("", {}).empty());
-  for (const char* damaged : {"0:", "x", "0: 5/1", "0: 5/1/1;;1", "99: 1/1/1"})
+  const std::vector<net::Staleness> wide{{0, 0, 5, 1, 1, 4}, {4, 0, 5, 2, 1, 4}};
+  EXPECT_EQ(text_of(wide), "0*4: 5/1/1 5/2/1");
+  EXPECT_EQ(text_of(parse_staleness(text_of(wide), {{2, {AppliedSteps(9)}}})), text_of(wide));
+  EXPECT_EQ(text_of(parse_staleness(text_of(wide), {{2, {AppliedSteps(4)}}})), "0*4: 5/1/1");
+  for (const char* damaged : {"0:", "x", "0: 5/1", "0: 5/1/1;;1", "99: 1/1/1", "0*0: 1/1/1",
+                              "0*9999999999999999: 1/1/1 1/1/1", "0*: 1/1/1"})
     EXPECT_LE(parse_staleness(damaged, {{2, {AppliedSteps(1)}}}).size(), 2U) << damaged;
 }
 

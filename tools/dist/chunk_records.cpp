@@ -92,7 +92,8 @@ std::string text_of(const std::vector<net::Staleness>& steps) {
   int worker = -1;
   for (const net::Staleness& step : steps) {
     if (step.worker != worker)
-      text += (text.empty() ? "" : ";") + std::to_string(step.worker) + ":";
+      text += (text.empty() ? "" : ";") + std::to_string(step.worker) +
+              (step.steps == 1 ? "" : "*" + std::to_string(step.steps)) + ":";
     worker = step.worker;
     text += " " + std::to_string(step.chunks) + "/" + std::to_string(step.sum) + "/" +
             std::to_string(step.most);
@@ -102,6 +103,7 @@ std::string text_of(const std::vector<net::Staleness>& steps) {
 
 std::vector<net::Staleness> parse_staleness(const std::string& text,
                                             const std::vector<net::ChunkRecord>& records) {
+  constexpr std::uint64_t widest = std::uint64_t{1} << 40U;
   std::vector<net::Staleness> steps;
   for (const std::string& of_worker : split(text, ';')) {
     const char* at = of_worker.c_str();
@@ -112,8 +114,10 @@ std::vector<net::Staleness> parse_staleness(const std::string& text,
       return value;
     };
     const auto worker = next();
-    for (std::uint64_t step = 0; *at != '\0'; ++step) {
-      net::Staleness entry{step, static_cast<int>(worker)};
+    const std::uint64_t width = end != nullptr && *end == '*' ? next() : 1;
+    if (width == 0 || width > widest) break;
+    for (std::uint64_t step = 0; *at != '\0'; step += width) {
+      net::Staleness entry{step, static_cast<int>(worker), 0, 0, 0, width};
       entry.chunks = next();
       entry.sum = next();
       entry.most = next();

@@ -26,7 +26,8 @@ std::vector<std::uint64_t> positions_of(const std::vector<net::ChunkRecord>& rec
 /// chunks, which others have trained in its place; ResumePoint::no_end: there are none.
 std::vector<std::uint64_t> ends_of(const std::vector<net::ChunkRecord>& records);
 
-/// "0: 5/0/0 5/2/1;1: ..." with chunks/sum/most of each step of a worker.
+/// "0: 5/0/0 5/2/1;1: ..." with chunks/sum/most of each step of a worker, or "0*2: ..." of each
+/// two.
 std::string text_of(const std::vector<net::Staleness>& steps);
 /// Reads it again; a damaged text is cut short. Steps whose gradients are in none of the chunks are
 /// left out.

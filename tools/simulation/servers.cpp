@@ -20,7 +20,7 @@ Servers::Servers(const Spec& spec, const net::ShardMap& map, EventQueue& event_q
       early_room_(owned_.size(), 0),
       updated_(owned_.size(), 0),
       busy_until_(owned_.size(), 0.0),
-      staleness_(workers_.size()) {
+      staleness_(static_cast<int>(workers_.size())) {
   for (std::size_t i = 0; i < map.chunks(); ++i) {
     owned_[static_cast<std::size_t>(map[i].owner)].push_back(i);
     early_room_[static_cast<std::size_t>(map[i].owner)] += map[i].bytes();
@@ -202,13 +202,7 @@ void Servers::applied(std::size_t chunk) {
     const std::uint64_t behind = slot.updates - seen(chunk, gradient.worker);
     ++slot.updates;
     note(chunk, true, gradient.worker, gradient.step, slot.since);
-    std::vector<net::Store::Staleness>& steps = staleness_[static_cast<std::size_t>(batch.worker)];
-    for (std::uint64_t next = steps.size(); next <= batch.step; ++next)
-      steps.push_back({next, batch.worker});
-    net::Store::Staleness& entry = steps[batch.step];
-    ++entry.chunks;
-    entry.sum += behind;
-    entry.most = std::max(entry.most, behind);
+    staleness_.add(batch.worker, batch.step, behind);
   }
 
   steps_of_[worker] = gradient.step + 1;
@@ -296,12 +290,6 @@ std::vector<std::vector<net::StragglerTime>> Servers::stragglers() const {
   for (const auto& tally : tallies_)
     by_rank.push_back(tally ? tally->sums() : std::vector<net::StragglerTime>());
   return by_rank;
-}
-
-std::vector<net::Store::Staleness> Servers::staleness() const {
-  std::vector<net::Store::Staleness> all;
-  for (const auto& steps : staleness_) all.insert(all.end(), steps.begin(), steps.end());
-  return all;
 }
 
 void Servers::note(std::size_t chunk, bool update, int worker, std::uint64_t step,

@@ -33,7 +33,7 @@ class Servers {
   void worked(std::size_t chunk);
 
   double last_update() const { return last_update_; }
-  std::vector<net::Store::Staleness> staleness() const;
+  std::vector<net::Staleness> staleness() const { return staleness_.rows(); }
   /// Synchronous: for whom each rank that the recorder keeps waited as an owner, by rank.
   std::vector<std::vector<net::StragglerTime>> stragglers() const;
 
@@ -107,9 +107,9 @@ class Servers {
   // Asynchronous, with a central server.
   std::optional<net::BatchPool> pool_;
   bool over_ = false;
-  std::vector<std::vector<net::AppliedSteps>> applied_;        ///< By chunk and worker.
-  std::vector<std::optional<Assigned>> assigned_;              ///< By worker: its last lease.
-  std::vector<std::vector<net::Store::Staleness>> staleness_;  ///< By worker and step.
+  std::vector<std::vector<net::AppliedSteps>> applied_;  ///< By chunk and worker.
+  std::vector<std::optional<Assigned>> assigned_;        ///< By worker: its last lease.
+  net::StalenessTally staleness_;
   double last_update_ = 0.0;
 };
 
