@@ -90,6 +90,11 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
                {"lenet5", "lenet"});
 }
 
+/// Not that --net is missing.
+TEST_F(Cli, AMisspeltFlagIsNamed) {
+  expect_error(run({"local", "--nett", "lenet"}), 2, {"local: unknown: --nett lenet (see"});
+}
+
 TEST_F(Cli, MissingAndUnreadableThingsEndWithOne) {
   expect_error(run({"local", "--net", "lenet", "--datadir", folder_ / "nowhere"}), 1,
                {folder_ / "nowhere"});

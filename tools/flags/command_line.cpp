@@ -59,8 +59,11 @@ std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
     return 0;
   } catch (const CLI::ParseError& error) {
     // A flag that is misspelt is the likelier reason that one is missing.
+    const bool misspelt =
+        error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) ||
+        error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
     const std::vector<std::string> unknown = app.remaining();
-    if (unknown.empty()) throw Error(name + ": " + error.what() + help, Exit::usage);
+    if (!misspelt || unknown.empty()) throw Error(name + ": " + error.what() + help, Exit::usage);
     std::string words;
     for (const std::string& word : unknown) words += " " + word;
     throw Error(name + ": unknown:" + words + help, Exit::usage);
