@@ -212,6 +212,23 @@ TEST(SimulateCommand, TakesAnOldProfileWithoutABatch) {
   EXPECT_EQ(result.exit, 0) << result.err;
 }
 
+/// Worker 0 takes twice as long for an image. With two batches in a step it has 2/3 of one, and the
+/// other has 4/3.
+TEST(SimulateCommand, SharesBySpeedEvenOutAStraggler) {
+  const TemporaryFolder folder;
+  const Words slow{"simulate",  "--net", "lenet",   "--t-grad", "1",      "--rate", "1000Gbit/s",
+                   "--workers", "2",     "--batch", "300",      "--slow", "0:2"};
+  const auto speedup = [&](const Words& more) {
+    const Result result = run(plus(slow, more));
+    EXPECT_EQ(result.exit, 0) << result.err;
+    return std::stod(result.out.substr(result.out.find("speedup  ") + 9));
+  };
+  EXPECT_NEAR(speedup({}), 1.0, 0.02);
+  EXPECT_NEAR(speedup({"--share", "1:2", "--logdir", folder / "run"}), 1.5, 0.02);
+  EXPECT_EQ(json_of(folder / "run/config.json")["samples"], nlohmann::json::array({200, 400}));
+  EXPECT_NEAR(speedup({"--share", "1:2", "--sync", "split"}), 1.5, 0.02);
+}
+
 TEST(SimulateCommand, PrintsSpeedupsOfAllNumbersOfWorkers) {
   const Result result = run({"simulate", "--net", "lenet", "--t-grad", "0.02", "--rate",
                              "100Mbit/s", "--workers", "3", "--output", "csv"});
@@ -244,6 +261,8 @@ TEST(SimulateCommand, RefusesWhatMakesNoSense) {
   refuses(plus(times, {"--batches", "3"}), "4 workers for 3 batches");
   refuses(plus(times, {"--sync", "split", "--batch", "3"}), "4 workers for a batch of 3");
   refuses(plus(times, {"--average", "2", "--sync", "none"}), "--average goes with");
+  refuses(plus(times, {"--share", "3:2:1"}), "--share 3:2:1 is for 3 workers, and there are 4");
+  refuses(plus(times, {"--share", "3:2:1:x"}), "'3:2:1:x' is not of numbers");
   refuses(plus(times, {"--output", "csv", "--trace"}), "--output csv is of many runs");
   for (const char* bad : {"3", "4:2", "3:0", "3:-1", "3:nan", "3:fast", "1-:2", "2-1:2", "x:2",
                           "3:uniform:2:1", "3:lognormal", "3:lognormal:-1", ":", ""})

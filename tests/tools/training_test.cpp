@@ -79,6 +79,35 @@ TEST_F(Training, SplitIsOneMachinesBatch) {
   EXPECT_EQ(unequal, together(4, 16, plus(split, {"--server", "central"})));
 }
 
+/// Workers have 12, 8 and 4 images of 24, and 10, 4 and 2 of 16.
+TEST_F(Training, SharesOfAStepAreWeightedByTheirImages) {
+  const std::vector<std::string> flags{"--lr", "0.05", "--momentum", "0.9", "--epochs", "2"};
+  const std::vector<std::string> share = plus(flags, {"--share", "3:2:1"});
+  const Weights expected = alone(24, flags), joined = together(3, 8, share);
+  EXPECT_LT(distance(joined, expected), 2e-5);
+  EXPECT_EQ(joined, together(4, 8, plus(share, {"--server", "central"})));
+  const Weights split = together(3, 16, plus(flags, {"--sync", "split", "--share", "5:2:1"}));
+  EXPECT_LT(distance(split, alone(16, flags)), 2e-5);
+  const std::vector<std::string> plain{"--lr", "0.05", "--average", "1", "--share", "3:2:1"};
+  EXPECT_LT(distance(together(3, 8, plain), alone(24, {"--lr", "0.05"})), 2e-5);
+}
+
+TEST_F(Training, SharesThatDoNotFitAreRefused) {
+  const auto refuses = [&](const std::vector<std::string>& more, const std::string& because) {
+    for (Process& rank : start("refused", 3, 8, more)) {
+      const Result result = rank.wait();
+      EXPECT_EQ(result.exit, 2) << result.err;
+      EXPECT_NE(result.err.find(because), std::string::npos) << result.err;
+    }
+  };
+  refuses({"--share", "3:2"}, "--share 3:2 is for 2 workers, and there are 3");
+  refuses({"--share", "3:2", "--server", "central", "--sync", "none"}, "goes with --sync join");
+  refuses({"--share", "900:1:900", "--sync", "split"},
+          "leaves worker 1 none of the 8 samples of a step");
+  for (const char* bad : {"", "3:", "3:0:1", "3:-2:1", "a:b:c", "3,2,1", "1:1:1234567"})
+    refuses({"--share", bad}, "'" + std::string(bad) + "' is not of numbers");
+}
+
 TEST_F(Training, AveragingEveryBatchIsTheNFoldBatch) {  // This needs plain SGD: spec, 7.
   const std::vector<std::string> flags{"--lr", "0.05", "--epochs", "2"};
   const Weights each = together(3, 8, plus(flags, {"--average", "1"}));

@@ -19,7 +19,9 @@ struct DistSpec {
 
   int rank() const { return mesh.rank; }
   /// Everything beside model and data that all ranks must agree on.
-  std::string settings() const { return parallel.settings() + ", " + training.settings(); }
+  std::string settings() const {
+    return parallel.settings() + parallel.share_text() + ", " + training.settings();
+  }
   /// The samples of each step that a rank trains on.
   datasets::Share share_of(int rank) const;
   /// Samples that all workers together take in a step.

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -53,6 +54,13 @@ std::string DistFlags::resolve() {
   const RankSource source = find_rank({nodefile, index, parallel.central(), without}, std::getenv);
   index = source.rank;
   addresses = source.addresses;
+  const int servers = parallel.central() ? 1 : 0;
+  // Shares are those of the nodefile's workers.
+  parallel.check_shares(static_cast<int>(addresses.size() + without.size()) - servers, "dist");
+  std::sort(without.rbegin(), without.rend());
+  if (!parallel.shares.empty())
+    for (const int rank : without)  // Without the server, the first worker takes its place.
+      parallel.shares.erase(parallel.shares.begin() + std::max(rank - servers, 0));
   const bool leads =
       parallel.topology(static_cast<int>(addresses.size())).worker_number(index) == 0;
   if (leads && !training.spec.save.empty()) const OutputFile writable(training.spec.save);

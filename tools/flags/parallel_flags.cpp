@@ -1,9 +1,30 @@
 #include "tools/flags/parallel_flags.h"
 
+#include <sstream>
+
 #include "core/error.h"
 #include "tools/flags/command_line.h"
 
 namespace duplex::tools {
+namespace {
+
+std::vector<std::int64_t> parse_shares(const std::string& text) {
+  std::vector<std::int64_t> shares;
+  std::istringstream parts(text + ":");
+  for (std::string part; std::getline(parts, part, ':');) {
+    constexpr std::size_t most_digits = 6;
+    const bool number = !part.empty() && part.size() <= most_digits &&
+                        part.find_first_not_of("0123456789") == std::string::npos;
+    if (!number || std::stoll(part) == 0)
+      throw CLI::ValidationError("--share", "'" + text +
+                                                "' is not of numbers from 1 to 999999 between "
+                                                "colons, one for each worker");
+    shares.push_back(std::stoll(part));
+  }
+  return shares;
+}
+
+}  // namespace
 
 void add_parallel_flags(CLI::App& app, ParallelSpec& spec) {
   add_choice(app, "--sync", {"join", "split", "none"},
@@ -30,11 +51,20 @@ void add_parallel_flags(CLI::App& app, ParallelSpec& spec) {
   add_choice(app, "--shards", {"even", "tensors"},
              "distributed server: even shares (default) or whole tensors (Algorithm 3.7)",
              [&spec](const std::string& word) { spec.shards = net::parse_shards(word); });
+  app.add_option_function<std::string>(
+      "--share", [&spec](const std::string& text) { spec.shares = parse_shares(text); },
+      "A:B:C, how the workers share the samples of a step: in proportion to these, such as their "
+      "speeds (default: evenly); the mean gradient is weighted likewise");
 }
 
 void check_parallel_flags(const ParallelSpec& spec, const std::string& command) {
   if (spec.average > 0 && (spec.sync != net::Sync::join || !spec.overlap))
     throw Error(command + ": --average goes with --sync join and --overlap on", Exit::usage);
+  if (!spec.shares.empty() && spec.sync == net::Sync::none)
+    throw Error(command +
+                    ": --share goes with --sync join and split; with none, every worker goes "
+                    "at a pace of its own",
+                Exit::usage);
 }
 
 }  // namespace duplex::tools

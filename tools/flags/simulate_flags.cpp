@@ -105,6 +105,7 @@ void SimulateFlags::resolve() {
   if (comm && !rate.empty())
     throw Error("simulate: --t-comm and --rate say the same; give one of them", Exit::usage);
   check_parallel_flags(parallel, "simulate");
+  parallel.check_shares(workers, "simulate");
   if (!parallel.splits() && workers > batches)
     throw Error("simulate: " + std::to_string(workers) + " workers for " + std::to_string(batches) +
                     " batches: some would have none",
@@ -147,12 +148,12 @@ SimulationRequest SimulateFlags::request() const {
 RunConfig SimulateFlags::config(const Scenario& scenario, const net::Topology& topology) const {
   RunConfig config = model.config(scenario.model);
   config.command = "simulate";
-  config.settings = parallel.settings();
+  config.settings = parallel.settings() + parallel.share_text();
   config.batch = scenario.batch;
   config.seed = seed;
   config.device = "none: simulated";
   config.replayed = config.simulated = true;
-  config.parallel = parallel.config(topology);
+  config.parallel = parallel.config(topology, scenario.batch);
   SimulationConfig& given = config.simulation.emplace();
   given.batches = static_cast<std::uint64_t>(batches);
   given.grad = scenario.costs.grad;

@@ -1,5 +1,10 @@
 #include "tools/plan/parallel.h"
 
+#include <cmath>
+#include <numeric>
+
+#include "core/error.h"
+
 namespace duplex::tools {
 namespace {
 
@@ -7,11 +12,46 @@ const char* on_off(bool on) {
   return on ? "on" : "off";
 }
 
+/// "3:2:1".
+std::string join(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  for (const std::int64_t number : numbers)
+    text += (text.empty() ? "" : ":") + std::to_string(number);
+  return text;
+}
+
 }  // namespace
 
 datasets::Share ParallelSpec::share(std::int64_t batch, int worker, int workers) const {
-  return splits() ? datasets::split_share(batch, worker, workers)
-                  : datasets::join_share(batch, worker, workers);
+  if (shares.empty())
+    return splits() ? datasets::split_share(batch, worker, workers)
+                    : datasets::join_share(batch, worker, workers);
+  const std::int64_t total = splits() ? batch : batch * workers;
+  const auto begin = shares.begin();
+  const double all = std::accumulate(begin, begin + workers, 0.0);
+  // A worker's share begins where the shares before it end, so that all of them are all samples.
+  const auto end_of = [&](int number) {
+    return std::llround(static_cast<double>(total) * std::accumulate(begin, begin + number, 0.0) /
+                        all);
+  };
+  const std::int64_t first = end_of(worker), count = end_of(worker + 1) - first;
+  if (count <= 0)
+    throw Error("--share " + join(shares) + " leaves worker " + std::to_string(worker) +
+                    " none of the " + std::to_string(total) +
+                    " samples of a step: give it more, or leave its machine out",
+                Exit::usage);
+  return {static_cast<std::uint64_t>(total), static_cast<std::uint64_t>(first), count};
+}
+
+std::string ParallelSpec::share_text() const {
+  return shares.empty() ? "" : ", share " + join(shares);
+}
+
+void ParallelSpec::check_shares(int workers, const std::string& command) const {
+  if (!shares.empty() && shares.size() != static_cast<std::size_t>(workers))
+    throw Error(command + ": --share " + join(shares) + " is for " + std::to_string(shares.size()) +
+                    " workers, and there are " + std::to_string(workers),
+                Exit::usage);
 }
 
 std::string ParallelSpec::settings() const {
@@ -21,7 +61,7 @@ std::string ParallelSpec::settings() const {
          (central() ? "" : std::string(", shards ") + net::name_of(shards));
 }
 
-ParallelConfig ParallelSpec::config(const net::Topology& topology) const {
+ParallelConfig ParallelSpec::config(const net::Topology& topology, std::int64_t batch) const {
   ParallelConfig config;
   config.ranks = topology.size;
   config.workers = static_cast<int>(topology.workers().size());
@@ -31,6 +71,11 @@ ParallelConfig ParallelSpec::config(const net::Topology& topology) const {
   config.overlap = overlap;
   config.semaphore = semaphore;
   config.average = average;
+  if (!shares.empty()) {
+    config.samples.emplace();
+    for (int worker = 0; worker < config.workers; ++worker)
+      config.samples->push_back(share(batch, worker, config.workers).count);
+  }
   return config;
 }
 

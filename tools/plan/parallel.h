@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "datasets/loader.h"
 #include "net/store/store.h"
@@ -19,18 +20,27 @@ struct ParallelSpec {
   bool semaphore = false;     ///< A server receives from one worker at a time, and sends to one
                               ///< (7.2).
   std::uint64_t average = 0;  ///< Batches between averagings of the weights; 0: gradients are sent.
+  /// How the samples of a step are shared out, by worker, in proportion to these; empty: evenly.
+  std::vector<std::int64_t> shares;
 
   bool central() const { return server == net::ServerMode::central; }
   bool splits() const { return sync == net::Sync::split; }
-  /// The samples of each step that a worker trains on.
+  /// The samples of each step that a worker trains on. Only the first `workers` of `shares` count.
+  /// Throws Error(Exit::usage) where a worker would have none of them.
   datasets::Share share(std::int64_t batch, int worker, int workers) const;
   /// The central server is rank 0.
   net::Topology topology(int ranks) const { return {server, ranks, 0}; }
 
-  /// One line of text: "sync join, overlap on, semaphore off, server distributed, shards even".
+  /// One line of text: "sync join, overlap on, semaphore off, server distributed, shards even". A
+  /// training may go on with other shares, which it does not tell.
   std::string settings() const;
-  /// Its part of config.json.
-  ParallelConfig config(const net::Topology& topology) const;
+  /// ", share 3:2:1"; empty where all have the same.
+  std::string share_text() const;
+  /// Throws Error(Exit::usage), beginning with `command`, if there are shares, and not of so many
+  /// workers.
+  void check_shares(int workers, const std::string& command) const;
+  /// Its part of config.json. `batch`: as share() takes it.
+  ParallelConfig config(const net::Topology& topology, std::int64_t batch) const;
 };
 
 }  // namespace duplex::tools

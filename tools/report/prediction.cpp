@@ -27,11 +27,13 @@ std::optional<Alone> alone_for(const RunData& run, const std::vector<RunData>& a
   }
   if (run.simulated_grad) return Alone{*run.simulated_grad, "what the simulation was given", ""};
   // Where every worker has whole batches, it computes as long as one machine.
-  if (run.sync != net::Sync::split && run.grad) return Alone{*run.grad, "this run's workers", ""};
+  if (run.sync != net::Sync::split && run.samples.empty() && run.grad)
+    return Alone{*run.grad, "this run's workers", ""};
   if (run.replayed && run.grad) {
-    // The first worker has the largest part of a split batch.
-    const auto largest = (run.batch + run.workers - 1) / run.workers;
-    return Alone{*run.grad * static_cast<double>(run.batch) / static_cast<double>(largest),
+    // The first worker has the largest part of a batch that is split evenly.
+    const auto first =
+        run.samples.empty() ? (run.batch + run.workers - 1) / run.workers : run.samples.front();
+    return Alone{*run.grad * static_cast<double>(run.batch) / static_cast<double>(first),
                  "this run's workers", ""};
   }
   return std::nullopt;
@@ -51,6 +53,7 @@ double simulated_again(const RunData& run, const Alone& alone, double comm) {
   request.parallel.shards = run.shards;
   request.parallel.overlap = run.overlap;
   request.parallel.semaphore = run.semaphore;
+  request.parallel.shares = run.samples;
   times.batch = run.batch;
   return simulated_speedup(request, Scenario::with_comm(model, times, comm),
                            std::clamp<std::int64_t>(static_cast<std::int64_t>(run.steps), 4, 12));

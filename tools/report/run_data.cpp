@@ -26,6 +26,7 @@ void take_parallel(RunData& run, const ParallelConfig& config) {
   run.server = config.server;
   run.sync = config.sync;
   run.shards = config.shards;
+  if (config.samples) run.samples = *config.samples;
   run.overlap = config.overlap;
   run.semaphore = config.semaphore;
   run.averages = config.average > 0;

@@ -46,6 +46,7 @@ struct RunData {
   bool parallel = false, replayed = false, simulated = false, averages = false;
   bool auxiliary = false, padded = false, overlap = true, semaphore = false;
   net::Shards shards = net::Shards::even;
+  std::vector<std::int64_t> samples;  ///< Of each step, by worker; empty: shared out evenly.
 
   bool complete = false;  ///< There is a summary. Else what is there is as far as the run came.
   std::vector<StepMetrics> metrics;

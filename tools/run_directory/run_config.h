@@ -24,6 +24,9 @@ struct ParallelConfig {
   net::Shards shards = net::Shards::even;
   bool overlap = true, semaphore = false;
   std::uint64_t average = 0;  ///< Batches between averagings; 0: gradients are sent.
+  /// Samples of each step, by worker; none: all have the same, or as nearly as a batch that is
+  /// split allows.
+  std::optional<std::vector<std::int64_t>> samples;
 };
 
 /// The scenario that a simulation was given.

@@ -31,6 +31,7 @@ void describe(Fields& f, ParallelConfig& c) {
   f.on_off("overlap", c.overlap);
   f.on_off("semaphore", c.semaphore);
   f.field("average", c.average);
+  f.optional("samples", c.samples);
 }
 
 template <class Fields>
