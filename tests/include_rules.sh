@@ -42,8 +42,9 @@ check() (
       room["tools/dist"] = "tools/text tools/run_directory tools/plan tools/prediction tools/checkpoint tools/setup tools/tracing tools/training"
       room["tools/simulation"] = "tools/text tools/tracing"
       room["tools/scenario"] = "tools/text tools/run_directory tools/plan tools/prediction tools/simulation"
+      room["tools/planning"] = "tools/text tools/run_directory tools/plan tools/prediction tools/simulation tools/scenario"
       room["tools/report"] = "tools/text tools/run_directory tools/prediction tools/scenario tools/tracing tools/plan"
-      room["tools/flags"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/checkpoint tools/dist tools/scenario tools/launch"
+      room["tools/flags"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/checkpoint tools/dist tools/scenario tools/planning tools/launch"
       # The one place where a vendor is known.
       home["dnnl"] = home["oneapi"] = "core/onednn"
       home["cudnn"] = home["cuda"] = home["cublas"] = home["nvml"] = "core/cudnn"

@@ -22,6 +22,7 @@
 #include "tools/launch/rank_record.h"
 #include "tools/launch/run_key.h"
 #include "tools/launch/stop.h"
+#include "tools/plan/plan_file.h"
 #include "tools/run_directory/run_directory.h"
 
 namespace duplex::tools {
@@ -31,7 +32,7 @@ namespace {
 constexpr double longest_pause = 60.0;
 
 struct Flags {
-  std::string action = "start", nodefile, ssh = "ssh", here;
+  std::string action = "start", nodefile, ssh = "ssh", here, plan;
   bool print = false;
   std::uint64_t restarts = 0;
   std::vector<int> without;  ///< Ranks of the nodefile that are left out.
@@ -78,12 +79,21 @@ void require_separator(int argc, const char* const* argv) {
     const std::string word = argv[i], name = word.substr(0, word.find('='));
     if (word.rfind("--", 0) != 0 || name == "--nodefile" || name == "--ssh" || name == "--here" ||
         name == "--print-commands" || name == "--restarts" || name == "--without" ||
-        name == "--help")
+        name == "--plan" || name == "--help")
       continue;
     throw Error("launch: " + name + " is for dist: put -- before the flags of dist, as in " +
                     "`duplex launch --nodefile FILE -- --net lenet ...`",
                 Exit::usage);
   }
+}
+
+/// Gives dist the plan, and what launch itself has to know of it.
+void follow_plan(std::vector<std::string>& dist, const std::string& path) {
+  if (!value_of(dist, "--plan").empty())
+    throw Error("launch: give --plan to launch itself, before --", Exit::usage);
+  for (const auto& [flag, value] : read_plan(path).flags())
+    if (value_of(dist, flag).empty()) dist.insert(dist.end(), {flag, value});
+  dist.insert(dist.end(), {"--plan", record_name(path)});
 }
 
 std::vector<std::vector<std::string>> commands_of(const Flags& flags,
@@ -217,6 +227,10 @@ int launch(int argc, const char* const* argv) {
   app.add_option("--nodefile", flags.nodefile,
                  "the machines: host, host:port or host slots=N a line")
       ->required();
+  app.add_option(
+      "--plan", flags.plan,
+      "plan.json of duplex plan, which every rank follows; the nodefile has its machines "
+      "in its order");
   app.add_option("--ssh", flags.ssh, "the program that reaches other machines (default ssh)");
   CLI::Option* print =
       app.add_flag("--print-commands", flags.print, "only say what would be started");
@@ -251,6 +265,7 @@ int launch(int argc, const char* const* argv) {
       throw Error("launch: give " + word + " to launch itself, before --", Exit::usage);
   }
 
+  if (!flags.plan.empty()) follow_plan(flags.dist, flags.plan);
   if (flags.restarts > 0 && value_of(flags.dist, "--checkpoint-every").empty())
     throw Error("launch: --restarts goes on from checkpoints: give dist --checkpoint-every",
                 Exit::usage);

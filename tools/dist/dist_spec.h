@@ -1,6 +1,7 @@
 // The specification of one rank of dist: its training, how ranks train together, and the mesh.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "net/exchange/spec.h"
@@ -13,9 +14,10 @@ namespace duplex::tools {
 struct DistSpec {
   TrainingSpec training;
   ParallelSpec parallel;
-  net::MeshSpec mesh;             ///< Without the fingerprints, which the rank fills in.
-  std::uint64_t trace_steps = 0;  ///< The last steps that trace.json shows; 0: no trace.
-  net::FrameSample ledger;        ///< The frames that ledger-RANK.csv has.
+  net::MeshSpec mesh;                   ///< Without the fingerprints, which the rank fills in.
+  std::uint64_t trace_steps = 0;        ///< The last steps that trace.json shows; 0: no trace.
+  net::FrameSample ledger;              ///< The frames that ledger-RANK.csv has.
+  std::optional<PlanConfig> predicted;  ///< Of the plan that it follows, if there is one.
 
   int rank() const { return mesh.rank; }
   /// Everything beside model and data that all ranks must agree on.

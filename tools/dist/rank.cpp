@@ -115,6 +115,7 @@ void Rank::write_config() const {
   RunConfig config = config_of(spec_.training, command, setup_, device_.get());
   config.settings = spec_.settings();
   config.parallel = spec_.parallel.config(spec_.mesh.topology, spec_.training.batch);
+  config.plan = spec_.predicted;
   config.addresses.emplace();
   for (const net::Address& address : spec_.mesh.addresses)
     config.addresses->push_back(address.str());

@@ -13,11 +13,17 @@
 #include "tools/flags/ledger_flag.h"
 #include "tools/flags/parallel_flags.h"
 #include "tools/launch/rank_source.h"
+#include "tools/plan/plan_file.h"
 
 namespace duplex::tools {
 
 void DistFlags::add_to(CLI::App& app) {
+  app_ = &app;
   training.add_to(app);
+  app.get_option("--net")->required(false);
+  app.add_option("--plan", plan,
+                 "plan.json of duplex plan: network, batch and how the workers train together are "
+                 "its own; the nodefile has its machines in its order");
   app.add_option("--nodefile", nodefile,
                  "the machines, host, host:port or host slots=N a line, in the order of the ranks "
                  "(default: the "
@@ -44,7 +50,37 @@ void DistFlags::add_to(CLI::App& app) {
   wire.add_to(app);
 }
 
+/// What the plan says counts. A flag may say the same, and nothing else.
+void DistFlags::take_plan() {
+  const PlanFile file = read_plan(plan);
+  for (const auto& [flag, value] : file.flags()) {
+    if (app_->count(flag) == 0) continue;
+    const std::string given = app_->get_option(flag)->results().back();
+    if (given != value)
+      throw Error("dist: " + flag + " " + given + " contradicts the plan " + plan + ", which has " +
+                      value + ": leave the flag out, or make another plan",
+                  Exit::usage);
+  }
+  for (const char* flag : {"--share", "--auxiliary", "--pad-shortcuts", "--input"})
+    if (app_->count(flag) > 0)
+      throw Error("dist: " + std::string(flag) + " is given by the plan " + plan, Exit::usage);
+  if (app_->count("--average") > 0 && file.parallel.average == 0)
+    throw Error("dist: --average contradicts the plan " + plan + ", which has none", Exit::usage);
+  ModelSpec& model = training.spec.model;
+  model.net = file.network;
+  model.options.classes = file.classes;
+  model.set_input(file.input);
+  model.options.auxiliary = file.auxiliary;
+  model.options.zero_padded_shortcuts = file.pad_shortcuts;
+  training.spec.batch = file.batch;
+  parallel = file.parallel_spec();
+  predicted_ = file.predicted;
+}
+
 std::string DistFlags::resolve() {
+  if (!plan.empty()) take_plan();
+  if (training.spec.model.net.empty())
+    throw Error("dist: --net is required, or --plan", Exit::usage);
   training.resolve();
   check_parallel_flags(parallel, "dist");
   if (parallel.average > 0 && training.spec.replays()) {
@@ -54,6 +90,12 @@ std::string DistFlags::resolve() {
   const RankSource source = find_rank({nodefile, index, parallel.central(), without}, std::getenv);
   index = source.rank;
   addresses = source.addresses;
+  // A machine that is left out makes another run than the plan was for.
+  if (!plan.empty() && without.empty()) {
+    std::vector<std::string> all;
+    for (const net::Address& address : addresses) all.push_back(address.str());
+    check_machines(read_plan(plan), plan, all, "dist");
+  }
   const int servers = parallel.central() ? 1 : 0;
   // Shares are those of the nodefile's workers.
   parallel.check_shares(static_cast<int>(addresses.size() + without.size()) - servers, "dist");
@@ -77,6 +119,7 @@ DistSpec DistFlags::spec() const {
   spec.parallel = parallel;
   spec.trace_steps = trace ? trace_steps : 0;
   spec.ledger = ledger;
+  if (without.empty()) spec.predicted = predicted_;
   net::MeshSpec& mesh = spec.mesh;
   mesh.addresses = addresses;
   mesh.topology = parallel.topology(static_cast<int>(addresses.size()));

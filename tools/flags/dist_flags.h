@@ -3,12 +3,14 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tools/dist/dist_spec.h"
 #include "tools/flags/training_flags.h"
 #include "tools/flags/wire_flags.h"
+#include "tools/run_directory/run_config.h"
 
 namespace duplex::tools {
 
@@ -18,6 +20,7 @@ struct DistFlags {
   ParallelSpec parallel;
   std::string nodefile, job = "duplex";
   int index = -1;
+  std::string plan;                     ///< plan.json; empty: not given.
   std::vector<int> without;             ///< Ranks of the nodefile that are left out.
   std::vector<net::Address> addresses;  ///< By rank, from the nodefile or from what started this
                                         ///< process.
@@ -32,6 +35,12 @@ struct DistFlags {
   /// Call it after resolve(). Throws Error if the key cannot be read, and Error(Exit::usage) if
   /// there are too few ranks.
   DistSpec spec() const;
+
+ private:
+  void take_plan();
+
+  CLI::App* app_ = nullptr;
+  std::optional<PlanConfig> predicted_;
 };
 
 }  // namespace duplex::tools

@@ -3,32 +3,23 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "net/ledger/sampled_steps.h"
+#include "tools/flags/scenario_flags.h"
 #include "tools/scenario/scenario.h"
-#include "tools/setup/model_spec.h"
 
 namespace duplex::tools {
 
 struct SimulateFlags {
-  ModelSpec model;
-  std::optional<double> grad, comm;
-  std::string profile, rate;
-  std::vector<std::string> from;
+  ScenarioFlags scenario;
   ParallelSpec parallel;
-  std::string output = "report", logdir, owner_rate, seal_rate;
-  double queue = 1e6;
-  std::optional<double> unfair;
+  std::string output = "report", logdir;
   int workers = 0, records = 32;
   std::int64_t batches = 128;
-  std::optional<std::int64_t> batch;
-  std::uint64_t seed = 1, trace_steps = 10;
-  double latency = 50e-6;
-  std::optional<double> resolution;
-  std::vector<std::string> slow, links, lose;
+  std::uint64_t trace_steps = 10;
+  std::vector<std::string> lose;
   bool trace = false;
   net::FrameSample ledger;
 
@@ -37,7 +28,7 @@ struct SimulateFlags {
   void resolve();
   SimulationRequest request() const;
   /// The run's config.json.
-  RunConfig config(const Scenario& scenario, const net::Topology& topology) const;
+  RunConfig config(const Scenario& found, const net::Topology& topology) const;
   bool writes() const { return trace || !logdir.empty(); }
 };
 

@@ -24,6 +24,8 @@ struct ParallelSpec {
   std::vector<std::int64_t> shares;
 
   bool central() const { return server == net::ServerMode::central; }
+  /// Whether workers overlap computing and sending, shards are even, and there is no semaphore.
+  bool is_usual() const { return overlap && !semaphore && shards == net::Shards::even; }
   bool splits() const { return sync == net::Sync::split; }
   /// The samples of each step that a worker trains on. Only the first `workers` of `shares` count.
   /// Throws Error(Exit::usage) where a worker would have none of them.

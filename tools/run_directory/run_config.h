@@ -29,6 +29,16 @@ struct ParallelConfig {
   std::optional<std::vector<std::int64_t>> samples;
 };
 
+/// What a plan was predicted to come to.
+struct PlanConfig {
+  std::string way;                         ///< "join-distributed@4".
+  double speedup = 0.0;                    ///< Over the fastest machine alone.
+  double image = 0.0;                      ///< Seconds an image, of all workers together.
+  double step = 0.0;                       ///< Seconds a step of the first worker, on the average.
+  double computing = 0.0, awaiting = 0.0;  ///< Of them, computing and waiting for weights.
+  double alone = 0.0;                      ///< Seconds an image of the fastest machine alone.
+};
+
 /// The scenario that a simulation was given.
 struct SimulationConfig {
   std::uint64_t batches = 0;
@@ -57,6 +67,7 @@ struct RunConfig {
   std::optional<ParallelConfig> parallel;
   std::optional<std::vector<std::string>> addresses;  ///< By rank.
   std::optional<SimulationConfig> simulation;
+  std::optional<PlanConfig> plan;
 };
 
 }  // namespace duplex::tools

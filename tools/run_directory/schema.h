@@ -35,6 +35,17 @@ void describe(Fields& f, ParallelConfig& c) {
 }
 
 template <class Fields>
+void describe(Fields& f, PlanConfig& c) {
+  f.field("way", c.way);
+  f.field("speedup", c.speedup, Range::not_negative);
+  f.field("image_s", c.image, Range::not_negative);
+  f.field("step_s", c.step, Range::not_negative);
+  f.field("computing_s", c.computing, Range::not_negative);
+  f.field("awaiting_s", c.awaiting, Range::not_negative);
+  f.field("image_s_alone", c.alone, Range::not_negative);
+}
+
+template <class Fields>
 void describe(Fields& f, SimulationConfig& c) {
   f.later("batches", c.batches);
   f.field("t_grad_s", c.grad, Range::not_negative);
@@ -72,6 +83,7 @@ void describe(Fields& f, RunConfig& c) {
   f.group("workers", c.parallel);
   f.optional("addresses", c.addresses);
   f.group("t_grad_s", c.simulation);
+  f.optional("plan", c.plan);
 }
 
 // summary.json and rank-RANK.json.

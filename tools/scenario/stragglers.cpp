@@ -24,7 +24,7 @@ double number(const std::string& text, double minimum, const std::string& what) 
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || !std::isfinite(value) || value < minimum)
-    throw Error("simulate: --slow '" + what + "': '" + text + "' is not a number of " +
+    throw Error("--slow '" + what + "': '" + text + "' is not a number of " +
                     (minimum < above_0   ? "0 or more"
                      : minimum > above_0 ? fixed(minimum, 2) + " or more"
                                          : "more than 0"),
@@ -67,7 +67,7 @@ Straggler Straggler::parse(const std::string& text, int ranks) {
     return parts.size() == count && (count == 2 || parts[1] == name);
   };
   Straggler read;
-  const Ranks who = parse_ranks(parts[0], ranks, "simulate: --slow '" + text + "'");
+  const Ranks who = parse_ranks(parts[0], ranks, "--slow '" + text + "'");
   read.first = who.first;
   read.last = who.last;
   if (has(3, "lognormal")) {
@@ -83,7 +83,7 @@ Straggler Straggler::parse(const std::string& text, int ranks) {
   } else if (has(2, "")) {
     read.a = number(parts[1], above_0, text);
   } else {
-    throw Error("simulate: --slow '" + text +
+    throw Error("--slow '" + text +
                     "' is not RANKS:FACTOR, RANKS:uniform:LOW:HIGH, RANKS:lognormal:SIGMA or "
                     "RANKS:exponential:MEAN",
                 Exit::usage);

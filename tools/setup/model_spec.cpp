@@ -16,15 +16,18 @@ void ModelSpec::fill_from(const std::vector<std::string>& directories) {
     if (net.empty()) net = run.network;
     if (net != run.network) continue;
     if (options.classes == 0) options.classes = run.classes;
-    long long channels = 0, height = 0;
-    if (std::sscanf(run.input.c_str(), "1x%lldx%lld", &channels, &height) == 2) {
-      if (options.input == 0) options.input = height;
-      if (options.channels == 0) options.channels = channels;
-    }
+    set_input(run.input);
     options.auxiliary = options.auxiliary || run.auxiliary;
     options.zero_padded_shortcuts = options.zero_padded_shortcuts || run.pad_shortcuts;
     return;
   }
+}
+
+void ModelSpec::set_input(const std::string& sample) {
+  long long channels = 0, height = 0;
+  if (std::sscanf(sample.c_str(), "1x%lldx%lld", &channels, &height) != 2) return;
+  if (options.input == 0) options.input = height;
+  if (options.channels == 0) options.channels = channels;
 }
 
 RunConfig ModelSpec::config(const Model& model) const {

@@ -18,6 +18,8 @@ struct ModelSpec {
   /// first one that has any; its classes, input and variant from the first that is of the network.
   /// Throws Error as read_config does.
   void fill_from(const std::vector<std::string>& directories);
+  /// Takes the size of a sample, "1x3x224x224", as far as the user has not given it.
+  void set_input(const std::string& sample);
   /// Throws Error(Exit::usage), as models::build does.
   Model build() const { return models::build(net, options); }
   /// The model's part of config.json.

@@ -1,0 +1,169 @@
+#include "tools/flags/scenario_flags.h"
+
+#include <filesystem>
+
+#include "tools/flags/command_line.h"
+#include "tools/flags/model_flags.h"
+#include "tools/run_directory/run_files.h"
+#include "tools/scenario/stragglers.h"
+#include "tools/text/quartiles.h"
+#include "tools/text/rate.h"
+#include "tools/text/table.h"
+
+namespace duplex::tools {
+namespace {
+
+/// What the runs of --from have measured, as far as the user has not given it.
+struct Measured {
+  std::optional<double> grad, comm, owner_rate, seal_rate;
+  std::string profile;
+  std::optional<double> profile_grad;  ///< t_grad of the whole run that the profile is of.
+  std::optional<std::int64_t> batch;
+};
+
+}  // namespace
+
+std::pair<std::string, std::string> at_colon(const std::string& text, const std::string& what) {
+  const auto colon = text.find(':');
+  if (colon == std::string::npos)
+    throw Error(what + " '" + text + "' has no colon (see --help)", Exit::usage);
+  return {text.substr(0, colon), text.substr(colon + 1)};
+}
+
+void ScenarioFlags::add_to(CLI::App& app, const std::string& command, const std::string& who) {
+  command_ = command;
+  add_model_flags(app, model, false);
+  app.add_option("--profile", profile, "layers' seconds: profile.json of local --profile");
+  app.add_option("--t-grad", grad,
+                 "instead of --profile: seconds for the gradient of a batch, shared out by "
+                 "multiply-adds")
+      ->transform(as_seconds())
+      ->check(positive());
+  app.add_option("--rate", rate, "rate of every machine's link in each direction, such as 1Gbit/s");
+  app.add_option("--t-comm", comm,
+                 "instead of --rate: seconds for one transfer of all weights, as transport "
+                 "measures it")
+      ->transform(as_seconds())
+      ->check(positive());
+  app.add_option("--from", from,
+                 "run directories of local, transport or dist: network, profile or t_grad, t_comm "
+                 "and the owners' rate, of the first that has them, unless given");
+  app.add_option("--latency", latency, "seconds from one rank to another (default 0.00005)")
+      ->transform(as_seconds())
+      ->check(between(0.0, 60.0));
+  app.add_option("--link", links, "WHO:RATE, links that differ; WHO: " + who + " 3, 0-7 or all");
+  app.add_option(
+         "--batch", batch,
+         "images a batch, which split shares out (default: those of --profile or --from, else 32)")
+      ->check(between(1, 1e9));
+  app.add_option("--slow", slow,
+                 "WHO:HOW, stragglers: the factor that computing takes longer by in every step, "
+                 "such as 3:1.5, all:lognormal:0.1, 0-3:uniform:1:2 or 7:exponential:0.3");
+  app.add_option("--owner-rate", owner_rate,
+                 "rate at which an owner adds a gradient, and updates, such as 4GB/s (default: as "
+                 "--from has it of transport, else in no time)");
+  app.add_option(
+      "--seal-rate", seal_rate,
+      "frames are sealed, and all processors of a machine together seal or open so much, "
+      "such as 9GB/s (default: as --from has it of transport, else frames are plain)");
+  app.add_option("--queue", queue,
+                 "bytes that wait at a port of the switch while more comes than goes (default "
+                 "1000000)")
+      ->check(between(0.0, 1e9));
+  app.add_option("--unfair", unfair,
+                 "standard deviation of the logarithm of a connection's share of a switch's port, "
+                 "as TCP's differ "
+                 "(default 0.08; for more than 128 ranks 0: all alike)")
+      ->check(between(0.0, 2.0));
+  app.add_option("--seed", seed, "seed of all that is drawn (default 1)");
+  app.add_option("--resolution", resolution,
+                 "seconds within which events count as one moment (default: a nanosecond; for "
+                 "more than 32 ranks a thousandth of t_grad)")
+      ->check(between(1e-12, 1e6));
+}
+
+Error ScenarioFlags::refusal(const std::string& text) const {
+  return Error(command_ + ": " + text, Exit::usage);
+}
+
+void ScenarioFlags::resolve() {
+  model.fill_from(from);
+  if (model.net.empty()) throw refusal("no network; give --net, or --from a run of local or dist");
+  if (grad && !profile.empty())
+    throw refusal("--t-grad and --profile say the same; give one of them");
+  if (comm && !rate.empty()) throw refusal("--t-comm and --rate say the same; give one of them");
+}
+
+SimulationRequest ScenarioFlags::request(int ranks) const {
+  SimulationRequest request;
+  request.seed = seed;
+  request.latency = latency;
+  request.queue = queue;
+  request.unfairness = unfair;
+  request.resolution = resolution;
+  for (const std::string& text : links) {
+    const auto [who, how] = at_colon(text, command_ + ": --link");
+    request.links.emplace_back(parse_ranks(who, ranks, command_ + ": --link '" + text + "'"),
+                               parse_rate(how));
+  }
+  for (const std::string& text : slow) request.stragglers.push_back(Straggler::parse(text, ranks));
+  return request;
+}
+
+Scenario ScenarioFlags::scenario(std::vector<std::string>& notes) const {
+  const Model net = model.build();
+  Measured found{grad, comm, {}, {}, profile, {}, batch};
+  if (!owner_rate.empty()) found.owner_rate = parse_rate(owner_rate);
+  if (!seal_rate.empty()) found.seal_rate = parse_rate(seal_rate);
+  for (const std::string& directory : from) {
+    const MeasuredCosts measured = measured_costs(directory);
+    const std::string where = directory + " (" + measured.what + ")";
+    const auto take = [&](std::optional<double>& into, const std::optional<double>& value,
+                          const std::string& words) {
+      if (into || !value) return;
+      into = value;
+      notes.push_back(words + " from " + where);
+    };
+    const std::string profiled = directory + "/" + profile_file;
+    if (!found.grad && found.profile.empty() && std::filesystem::exists(profiled)) {
+      found.profile = profiled;
+      found.profile_grad = measured.grad;
+      notes.push_back("profile from " + where);
+    }
+    if (!found.grad && found.profile.empty() && measured.grad) {
+      if (batch && measured.batch && *batch != *measured.batch)
+        throw refusal(where + " has not measured batches of " + std::to_string(*batch) +
+                      ": leave --batch out, or give a run of that batch");
+      found.batch = measured.batch;
+      take(found.grad, measured.grad, "t_grad " + duration_text(*measured.grad));
+    }
+    if (rate.empty() && measured.comm)
+      take(found.comm, measured.comm, "t_comm " + duration_text(*measured.comm));
+    take(found.owner_rate, measured.owner_rate,
+         "owners' " + fixed(measured.owner_rate.value_or(0.0) * 1e-9, 2) + " GB/s");
+    take(found.seal_rate, measured.seal_rate,
+         "sealing at " + fixed(measured.seal_rate.value_or(0.0) * 1e-9, 2) + " GB/s");
+  }
+  if (found.profile.empty() && !found.grad)
+    throw refusal("no times; give --profile, --t-grad, or --from a run of local");
+  LayerTimes times = found.profile.empty() ? share_out(*found.grad, net)
+                                           : read_profile(found.profile, net, found.batch);
+  if (!(times.sum() > 0.0)) throw Error("profile " + found.profile + ": no layer takes any time");
+  if (!times.batch) times.batch = found.batch;
+  if (found.profile_grad) {
+    // If the machine is disturbed, the layers' medians add up to less than the median step, which
+    // is what estimate takes of the same run.
+    notes.push_back("its layers add up to " + duration_text(times.sum()) +
+                    " and are scaled to the run's t_grad, " + duration_text(*found.profile_grad));
+    times.scale(*found.profile_grad / times.sum());
+  }
+  if (!found.comm && rate.empty())
+    throw refusal("no link; give --rate, --t-comm, or --from a run of transport");
+  const double sealed = found.seal_rate.value_or(0.0);
+  Scenario scenario = found.comm ? Scenario::with_comm(net, times, *found.comm, sealed)
+                                 : Scenario::with_rate(net, times, parse_rate(rate), sealed);
+  scenario.owner_rate = found.owner_rate.value_or(0.0);
+  return scenario;
+}
+
+}  // namespace duplex::tools

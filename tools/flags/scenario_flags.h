@@ -1,0 +1,48 @@
+// The flags that describe a scenario: network, seconds of computing, links, stragglers. simulate
+// and plan have them in common.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "tools/scenario/scenario.h"
+#include "tools/setup/model_spec.h"
+
+namespace duplex::tools {
+
+struct ScenarioFlags {
+  ModelSpec model;
+  std::optional<double> grad, comm;
+  std::string profile, rate, owner_rate, seal_rate;
+  std::vector<std::string> from, slow, links;
+  std::optional<std::int64_t> batch;
+  std::uint64_t seed = 1;
+  double latency = 50e-6, queue = 1e6;
+  std::optional<double> unfair, resolution;
+
+  /// `command` begins the messages of errors; `who`: what the numbers in --slow and --link stand
+  /// for, as "ranks".
+  void add_to(CLI::App& app, const std::string& command, const std::string& who);
+  /// Call it after parsing: checks what CLI11 cannot, and takes the network from --from. Throws
+  /// Error(Exit::usage).
+  void resolve();
+  /// The scenario; `notes` gets lines for the user on where it comes from. Throws Error.
+  Scenario scenario(std::vector<std::string>& notes) const;
+  /// The links and stragglers of so many ranks or machines, and all else but how and how many
+  /// train.
+  SimulationRequest request(int ranks) const;
+
+ private:
+  Error refusal(const std::string& text) const;
+
+  std::string command_;
+};
+
+/// Cuts "WHO:HOW" at its first colon. Throws Error(Exit::usage), beginning with `what`.
+std::pair<std::string, std::string> at_colon(const std::string& text, const std::string& what);
+
+}  // namespace duplex::tools

@@ -1,0 +1,90 @@
+// duplex plan finds the best way to train a network on several machines, by simulating every way
+// that there is, and says whether it pays.
+#include <cstdio>
+
+#include "core/files/output_file.h"
+#include "tools/commands.h"
+#include "tools/flags/command_line.h"
+#include "tools/flags/plan_flags.h"
+#include "tools/planning/answer.h"
+#include "tools/text/quartiles.h"
+#include "tools/text/rate.h"
+#include "tools/text/table.h"
+#include "tools/text/wrap.h"
+
+namespace duplex::tools {
+namespace {
+
+/// Writes plan.json and, where its machines are not the nodefile's in their order, a nodefile of
+/// them. Returns lines for the user.
+std::string write_plan(const PlanFlags& flags, const Situation& situation,
+                       const SearchResult& found) {
+  const Evaluation* chosen = flags.way.empty() ? found.best_exact() : found.find(flags.way);
+  if (chosen == nullptr)
+    throw Error("plan: --way: there is no way '" + flags.way + "' (plan --all lists them)",
+                Exit::usage);
+  const PlanFile plan = flags.plan_of(situation, *chosen, found.image_alone);
+  OutputFile file(flags.file);
+  file.write(text_of(plan));
+  file.commit();
+  std::string nodefile = flags.nodefile.empty() ? "NODEFILE" : flags.nodefile;
+  bool same = static_cast<int>(plan.machines.size()) == flags.machines;
+  for (std::size_t i = 0; same && i < plan.machines.size(); ++i)
+    same = plan.machines[i] == static_cast<int>(i);
+  if (!same && plan.addresses) {
+    nodefile = flags.file + ".nodes";
+    OutputFile nodes(nodefile);
+    for (const std::string& address : *plan.addresses) nodes.write(address + "\n");
+    nodes.commit();
+  }
+  return "plan     " + flags.file + ": " + chosen->strategy.name() + "; duplex launch --plan " +
+         flags.file + " --nodefile " + nodefile + " -- --datadir DIR ...\n";
+}
+
+}  // namespace
+
+int plan(int argc, const char* const* argv) {
+  CLI::App app{
+      "Finds the best way to train a network on several machines: simulates every way that dist "
+      "knows, and says whether it pays, and why.",
+      "duplex plan"};
+  PlanFlags flags;
+  flags.add_to(app);
+  if (const auto done = parse(app, argc, argv)) return *done;
+  flags.resolve();
+  std::vector<std::string> notes;
+  const Situation situation = flags.situation(notes);
+  for (const std::string& note : notes) std::fprintf(stderr, "%s\n", note.c_str());
+
+  const SearchResult found = search(situation);
+  if (!flags.why.empty()) {
+    const Evaluation *a = found.find(flags.why[0]), *b = found.find(flags.why[1]);
+    for (const auto& [evaluation, name] : {std::pair(a, flags.why[0]), std::pair(b, flags.why[1])})
+      if (evaluation == nullptr)
+        throw Error("plan: --why: there is no way '" + name +
+                        "' (plan --all lists them; a number "
+                        "of workers may follow, as in join-distributed@4)",
+                    Exit::usage);
+    std::fputs(comparison(situation, *a, *b).c_str(), stdout);
+    return 0;
+  }
+  const std::string written = flags.file.empty() ? "" : write_plan(flags, situation, found);
+  const std::optional<double> from = break_even(situation, found);
+  if (flags.output == "csv") {
+    std::fputs(csv_of(situation, found).c_str(), stdout);
+  } else if (flags.output == "json") {
+    std::fputs(json_of(situation, found, from).c_str(), stdout);
+  } else {
+    std::printf(
+        "%s\n%s, batch %s: t_grad %s on machine %d; t_comm %s at %s\n\n%s",
+        wrap(verdict(situation, found, from) + remarks(situation, found, from)).c_str(),
+        situation.scenario.model.title().c_str(), grouped(situation.scenario.batch).c_str(),
+        duration_text(found.image_alone * static_cast<double>(situation.scenario.batch)).c_str(),
+        found.alone, duration_text(situation.scenario.costs.comm).c_str(),
+        rate_text(situation.scenario.rate).c_str(), table_of(situation, found, flags.all).c_str());
+  }
+  std::fputs(written.c_str(), flags.output == "report" ? stdout : stderr);
+  return 0;
+}
+
+}  // namespace duplex::tools

@@ -1,0 +1,111 @@
+#include "tools/plan/plan_file.h"
+
+#include "core/error.h"
+#include "tools/run_directory/json_file.h"
+#include "tools/run_directory/schema.h"
+
+namespace duplex::tools {
+namespace {
+
+template <class Fields>
+void describe(Fields& f, PlanFile& p) {
+  f.version();
+  f.field("program", p.program);
+  f.field("network", p.network);
+  f.field("title", p.title);
+  f.field("input", p.input);
+  f.field("classes", p.classes, Range::not_negative);
+  f.field("parameters", p.parameters, Range::not_negative);
+  f.field("auxiliary", p.auxiliary);
+  f.field("pad_shortcuts", p.pad_shortcuts);
+  f.field("batch", p.batch, Range::not_negative);
+  describe(f, p.parallel);
+  f.field("machines", p.machines);
+  f.optional("addresses", p.addresses);
+  describe(f, p.predicted);
+}
+
+void check(const PlanFile& plan) {
+  const ParallelConfig& parallel = plan.parallel;
+  const int servers = parallel.server == net::ServerMode::central ? 1 : 0;
+  const auto ranks = static_cast<std::size_t>(parallel.ranks);
+  if (parallel.workers < 1 || parallel.ranks != parallel.workers + servers)
+    throw Error("is damaged: ranks and workers do not fit");
+  if (plan.machines.size() != ranks) throw Error("is damaged: machines are not one a rank");
+  if (plan.addresses && plan.addresses->size() != ranks)
+    throw Error("is damaged: addresses are not one a rank");
+  if (parallel.samples && parallel.samples->size() != static_cast<std::size_t>(parallel.workers))
+    throw Error("is damaged: samples are not one a worker");
+  if (parallel.samples)
+    for (const std::int64_t samples : *parallel.samples)
+      if (samples < 1) throw Error("is damaged: a worker has no samples");
+  if (plan.batch < 1) throw Error("is damaged: batch is no number of images");
+}
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+}  // namespace
+
+ParallelSpec PlanFile::parallel_spec() const {
+  ParallelSpec spec;
+  spec.sync = parallel.sync;
+  spec.server = parallel.server;
+  spec.shards = parallel.shards;
+  spec.overlap = parallel.overlap;
+  spec.semaphore = parallel.semaphore;
+  spec.average = parallel.average;
+  if (parallel.samples) spec.shares = *parallel.samples;
+  return spec;
+}
+
+std::vector<std::pair<std::string, std::string>> PlanFile::flags() const {
+  std::vector<std::pair<std::string, std::string>> flags{
+      {"--net", network},
+      {"--classes", std::to_string(classes)},
+      {"--batch", std::to_string(batch)},
+      {"--sync", net::name_of(parallel.sync)},
+      {"--server", net::name_of(parallel.server)},
+      {"--overlap", parallel.overlap ? "on" : "off"},
+      {"--semaphore", parallel.semaphore ? "on" : "off"},
+      {"--shards", net::name_of(parallel.shards)}};
+  if (parallel.average > 0) flags.emplace_back("--average", std::to_string(parallel.average));
+  return flags;
+}
+
+std::string text_of(PlanFile plan) {
+  JsonWriter writer;
+  describe(writer, plan);
+  return writer.take().dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+PlanFile read_plan(const std::string& path) {
+  const nlohmann::json json = read_json_file(path);
+  PlanFile plan;
+  try {
+    JsonReader reader(json);
+    describe(reader, plan);
+    check(plan);
+  } catch (const Error& error) {
+    throw Error(path + " " + error.what());
+  }
+  return plan;
+}
+
+void check_machines(const PlanFile& plan, const std::string& path,
+                    const std::vector<std::string>& addresses, const std::string& command) {
+  if (static_cast<std::size_t>(plan.parallel.ranks) != addresses.size())
+    throw Error(command + ": the plan " + path + " is for " + std::to_string(plan.parallel.ranks) +
+                    " ranks, and there are " + std::to_string(addresses.size()) +
+                    ": make a plan for these, or give the machines that it is for",
+                Exit::usage);
+  if (plan.addresses && *plan.addresses != addresses)
+    throw Error(command + ": the plan " + path + " is for the machines " + listed(*plan.addresses) +
+                    ", in this order, and the nodefile has " + listed(addresses),
+                Exit::usage);
+}
+
+}  // namespace duplex::tools

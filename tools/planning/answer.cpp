@@ -1,0 +1,173 @@
+#include "tools/planning/answer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "tools/text/quartiles.h"
+#include "tools/text/rate.h"
+#include "tools/text/table.h"
+
+namespace duplex::tools {
+namespace {
+
+std::string times(double factor) {
+  return fixed(factor, factor < 10.0 ? 2 : 1) + " times";
+}
+
+std::string on_machines(const Strategy& strategy) {
+  return "on " + std::to_string(strategy.machines.size()) + " machines" +
+         (strategy.parallel.central() ? ", one of them the server," : "") + " with " +
+         strategy.way();
+}
+
+/// "1.6 Gbit/s" or, where links differ, "links 2.00 times as fast"; "or with a batch of 40".
+std::string threshold(const Situation& situation, double factor) {
+  std::set<double> rates;
+  for (const Machine& machine : situation.machines) rates.insert(machine.rate);
+  const std::string link = rates.size() == 1 ? "links of " + rate_text(*rates.begin() * factor)
+                           : factor > 1.0    ? "links " + times(factor) + " as fast"
+                                             : "links " + times(1.0 / factor) + " slower";
+  const double batch = static_cast<double>(situation.scenario.batch) * factor;
+  // Computing grows with the batch, and moving weights does not.
+  const auto images =
+      static_cast<std::int64_t>(factor > 1.0 ? std::ceil(batch) : std::floor(batch));
+  return link + (images >= 1 ? ", or with a batch of " + grouped(images) : "");
+}
+
+std::string result_text(const Situation& situation, const Strategy& strategy) {
+  const std::string batch = strategy.result(situation.scenario.batch);
+  if (!batch.empty()) return batch;
+  return strategy.parallel.average > 0 ? "averaged" : "stale";
+}
+
+std::string list_of(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    text += (i == 0 ? "" : i + 1 < numbers.size() ? ", " : " and ") + std::to_string(numbers[i]);
+  return text;
+}
+
+std::string equations_text(const Evaluation& evaluation) {
+  if (!evaluation.equations) return "";
+  const auto [low, high] = *evaluation.equations;
+  return fixed(low, 2) + (high > low * 1.005 ? "-" + fixed(high, 2) : "");
+}
+
+/// The machines that the best strategy leaves out, and what all of them would come to.
+std::string left_out(const Situation& situation, const SearchResult& found,
+                     const Evaluation& best) {
+  std::vector<int> out;
+  for (int machine = 0; machine < static_cast<int>(situation.machines.size()); ++machine)
+    if (std::find(best.strategy.machines.begin(), best.strategy.machines.end(), machine) ==
+        best.strategy.machines.end())
+      out.push_back(machine);
+  if (out.empty()) return "";
+  std::string text = (out.size() == 1 ? "Machine " : "Machines ") + list_of(out) +
+                     (out.size() == 1 ? " stays" : " stay") + " out";
+  const Evaluation* all = nullptr;
+  for (const Evaluation& each : found.all)
+    if (each.strategy.exact() && each.strategy.machines.size() == situation.machines.size() &&
+        (all == nullptr || each.image < all->image))
+      all = &each;
+  return text + (all == nullptr ? "" : ": all of them come to " + times(all->speedup)) + ".\n";
+}
+
+std::string gain_of_shares(const SearchResult& found, const Evaluation& best) {
+  if (best.strategy.parallel.shares.empty()) return "";
+  const Evaluation* even = nullptr;
+  for (const Evaluation& each : found.all)
+    if (each.strategy.exact() && each.strategy.parallel.shares.empty() &&
+        (even == nullptr || each.image < even->image))
+      even = &each;
+  return "Workers have shares of a step by their speed" +
+         (even == nullptr ? std::string()
+                          : "; with even shares it comes to " + times(even->speedup) + ", with " +
+                                even->strategy.name()) +
+         ".\n";
+}
+
+/// The fastest ways that are faster than the best exact one.
+std::string faster_ways(const SearchResult& found, const Evaluation& best) {
+  constexpr double clearly = 1.02;
+  std::string text;
+  bool averages = false, stale = false;
+  for (const Evaluation& each : found.ways) {
+    if (each.image * clearly >= best.image) break;
+    bool& told = each.strategy.parallel.average > 0 ? averages : stale;
+    if (told) continue;
+    told = true;
+    text += each.strategy.name() + " comes to " + times(each.speedup) +
+            ", but trains something else: " +
+            (each.strategy.parallel.average > 0
+                 ? "between two averagings of the weights every worker goes its own way"
+                 : "gradients are of older weights than those that they change") +
+            ". Try what it does to the accuracy.\n";
+  }
+  return text;
+}
+
+/// Whether it is clearly slower than a way that differs only in overlap, semaphore and shards, or
+/// as fast as the usual one of these.
+bool is_a_lesser_variant(const SearchResult& found, const Evaluation& evaluation) {
+  constexpr double alike = 0.99;
+  const ParallelSpec& own = evaluation.strategy.parallel;
+  const bool usual = own.is_usual();
+  return std::any_of(found.ways.begin(), found.ways.end(), [&](const Evaluation& other) {
+    const ParallelSpec& its = other.strategy.parallel;
+    return &other != &evaluation && its.sync == own.sync && its.server == own.server &&
+           its.average == own.average &&
+           (usual ? other.image < evaluation.image * alike
+                  : its.is_usual() && other.image * alike <= evaluation.image);
+  });
+}
+
+}  // namespace
+
+std::string verdict(const Situation& situation, const SearchResult& found,
+                    std::optional<double> break_even) {
+  const Evaluation* best = found.best_exact();
+  if (best == nullptr) return "Does not pay: no way has an image for every worker in each step.\n";
+  if (found.pays())
+    return "Pays: " + times(best->speedup) + " as fast " + on_machines(best->strategy) + ".\n";
+  return "Does not pay: the best, " + best->strategy.name() + ", comes to " + times(best->speedup) +
+         " one machine, bound by " + binding(situation, *best) + "; " +
+         (break_even ? "it would pay from " + threshold(situation, *break_even) + " on.\n"
+                     : "no link would be fast enough.\n");
+}
+
+std::string remarks(const Situation& situation, const SearchResult& found,
+                    std::optional<double> break_even) {
+  const Evaluation* best = found.best_exact();
+  if (best == nullptr) return "";
+  std::string text;
+  if (found.pays()) {
+    text += "Its result is that of one machine with " +
+            best->strategy.result(situation.scenario.batch) + ", but for rounding.\n";
+    if (break_even) text += "It pays down to " + threshold(situation, *break_even) + ".\n";
+  }
+  return text + gain_of_shares(found, *best) + left_out(situation, found, *best) +
+         faster_ways(found, *best);
+}
+
+std::string table_of(const Situation& situation, const SearchResult& found, bool every) {
+  Table table({{"way", Table::Align::left},
+               {"N", Table::Align::right},
+               {"ms/image", Table::Align::right},
+               {"S", Table::Align::right},
+               {"equations", Table::Align::right},
+               {"result", Table::Align::left},
+               {"bound by", Table::Align::left}});
+  for (const Evaluation& each : found.ways) {
+    if (!every && is_a_lesser_variant(found, each)) continue;
+    std::string bound = binding(situation, each);
+    if (bound.rfind("the ", 0) == 0) bound.erase(0, 4);
+    table.row({each.strategy.way(), std::to_string(each.strategy.workers()),
+               fixed(each.image * 1e3, 3), fixed(each.speedup, 2), equations_text(each),
+               result_text(situation, each.strategy), bound});
+  }
+  return table.str();
+}
+
+}  // namespace duplex::tools

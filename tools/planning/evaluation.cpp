@@ -1,0 +1,164 @@
+#include "tools/planning/evaluation.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tools/prediction/equations.h"
+#include "tools/simulation/simulation.h"
+
+namespace duplex::tools {
+namespace {
+
+/// Steps at the start that do not count: they carry the first weights and fill the queues.
+constexpr std::uint64_t warm_up = 2;
+
+/// Steps of every worker that are simulated. Where chance has its part, there are more of them.
+std::uint64_t steps_of(const Situation& situation, const Strategy& strategy, bool exactly) {
+  const std::uint64_t round = std::max<std::uint64_t>(strategy.parallel.average, 1);
+  std::uint64_t rounds = situation.varies ? 40 : strategy.parallel.sync == net::Sync::none ? 14 : 6;
+  if (round > 1) rounds = situation.varies ? 12 : 4;
+  if (exactly) rounds *= 3;
+  return (round > 1 ? round : warm_up) + rounds * round;
+}
+
+/// Steps that all workers together do in a second, behind those that do not count.
+double steps_a_second(const std::vector<std::vector<simulation::StepTimes>>& workers,
+                      std::size_t skipped) {
+  double sum = 0.0;
+  for (const auto& steps : workers)
+    sum +=
+        static_cast<double>(steps.size() - skipped) / (steps.back().end - steps[skipped - 1].end);
+  return sum;
+}
+
+std::optional<std::pair<double, double>> equations_of(const Situation& situation,
+                                                      const Strategy& strategy) {
+  const ParallelSpec& parallel = strategy.parallel;
+  if (parallel.average > 0) return std::nullopt;
+  const Costs& costs = situation.scenario.costs;
+  const double n = strategy.workers(), batches = 16.0 * n;
+  const auto speedup_in = [&](double seconds) { return batches * costs.grad / seconds; };
+  if (parallel.sync == net::Sync::none) {
+    if (!parallel.central()) {
+      const double only = speedup_in(async_distributed(costs, n, batches));
+      return std::pair(only, only);
+    }
+    return std::pair(speedup_in(async_central_worst(costs, n, batches)),
+                     speedup_in(async_central_best(costs, n, batches)));
+  }
+  // Split does one batch in an iteration, of which each worker computes 1/N.
+  const Costs part{costs.comm, parallel.splits() ? costs.grad / n : costs.grad};
+  const double iterations = parallel.splits() ? batches : batches / n;
+  if (!parallel.central()) {
+    const double only = speedup_in(iterations * sync_distributed(part, n));
+    return std::pair(only, only);
+  }
+  return std::pair(speedup_in(iterations * sync_central_worst(part, n)),
+                   speedup_in(iterations * sync_central_best(part, n)));
+}
+
+}  // namespace
+
+Evaluation evaluate(const Situation& situation, const Strategy& strategy, double alone,
+                    bool exactly) {
+  const std::uint64_t steps = steps_of(situation, strategy, exactly);
+  const simulation::Outcome outcome =
+      simulation::simulate(situation.spec_of(strategy, steps), nullptr);
+  const auto skipped =
+      static_cast<std::size_t>(std::max<std::uint64_t>(strategy.parallel.average, warm_up));
+  Evaluation evaluation;
+  evaluation.strategy = strategy;
+  const auto images = static_cast<double>(situation.scenario.batch);
+  const bool asynchronous = strategy.parallel.sync == net::Sync::none;
+  const auto workers = static_cast<double>(strategy.workers());
+  // In a synchronous step all of them do a batch each, or one between them.
+  const double a_second = asynchronous ? steps_a_second(outcome.steps, skipped)
+                                       : steps_a_second({outcome.steps.front()}, skipped) *
+                                             (strategy.parallel.splits() ? 1.0 : workers);
+  evaluation.image = 1.0 / (a_second * images);
+  evaluation.speedup = alone / evaluation.image;
+  const std::vector<simulation::StepTimes>& first = outcome.steps.front();
+  const auto counted = static_cast<double>(first.size() - skipped);
+  evaluation.step = (first.back().end - first[skipped - 1].end) / counted;
+  for (std::size_t i = skipped; i < first.size(); ++i) {
+    evaluation.computing += first[i].computing / counted;
+    evaluation.awaiting += first[i].awaiting / counted;
+  }
+  evaluation.equations = equations_of(situation, strategy);
+  return evaluation;
+}
+
+double image_alone(const Situation& situation, int machine) {
+  return situation.scenario.costs.grad * situation.slowness(machine) /
+         static_cast<double>(situation.scenario.batch);
+}
+
+StepBytes step_bytes(const Situation& situation, const Strategy& strategy) {
+  const simulation::Spec spec = situation.spec_of(strategy, 1);
+  const net::ShardMap map = spec.topology.shard_map(spec.counts, spec.shards, spec.chunk_bytes);
+  std::vector<double> owned(static_cast<std::size_t>(spec.topology.size));
+  double all = 0.0;
+  for (std::size_t i = 0; i < map.chunks(); ++i) {
+    const auto bytes = static_cast<double>(net::frame_bytes(spec.protection(), map[i].bytes()));
+    owned[static_cast<std::size_t>(map[i].owner)] += bytes;
+    all += bytes;
+  }
+  // Gradients go to every owner, weights come from it; an owner has as many of either with each
+  // worker but itself.
+  const auto workers = static_cast<double>(strategy.workers());
+  const double steps = static_cast<double>(std::max<std::uint64_t>(strategy.parallel.average, 1));
+  StepBytes bytes;
+  for (const int worker : spec.topology.workers()) {
+    const double own = owned[static_cast<std::size_t>(worker)];
+    const double one_way = (all - own + (workers - 1.0) * own) / steps;
+    bytes.worker_out = bytes.worker_in = std::max(bytes.worker_out, one_way);
+  }
+  if (strategy.parallel.central()) {
+    bytes.worker_out = bytes.worker_in = all / steps;
+    bytes.server_out = bytes.server_in = workers * all / steps;
+  }
+  return bytes;
+}
+
+std::string binding(const Situation& situation, const Evaluation& evaluation) {
+  constexpr double by = 1.1, difference = 1e-3;
+  const Strategy& strategy = evaluation.strategy;
+  std::string what = "nothing";
+  double least = evaluate(situation, strategy, 1.0, false).image * (1.0 - difference);
+  const auto try_it = [&](const std::string& name, const Situation& faster) {
+    const double image = evaluate(faster, strategy, 1.0, false).image;
+    if (image >= least) return;
+    least = image;
+    what = name;
+  };
+  const auto change = [&](const std::string& name, bool links, const std::vector<int>& machines) {
+    Situation faster = situation;
+    for (const int machine : machines) {
+      Machine& changed = faster.machines[static_cast<std::size_t>(machine)];
+      (links ? changed.rate : changed.speed) *= by;
+    }
+    try_it(name, faster);
+  };
+  const bool central = strategy.parallel.central();
+  const std::vector<int> workers(strategy.machines.begin() + (central ? 1 : 0),
+                                 strategy.machines.end());
+  change("computing", false, workers);
+  change(central ? "the workers' links" : "the links", true, workers);
+  if (central) change("the server's link", true, {strategy.machines.front()});
+  if (situation.scenario.owner_rate > 0.0) {
+    Situation faster = situation;
+    faster.scenario.owner_rate *= by;
+    try_it("the owners' work", faster);
+  }
+  // One machine alone counts where it is all that matters.
+  if (!situation.is_uneven()) return what;
+  const bool computing = what == "computing";
+  if (!computing && what != "the links" && what != "the workers' links") return what;
+  least *= 1.0 + difference;
+  for (const int machine : workers)
+    change("machine " + std::to_string(machine) + (computing ? "'s computing" : "'s link"),
+           !computing, {machine});
+  return what;
+}
+
+}  // namespace duplex::tools

@@ -1,0 +1,45 @@
+// What a strategy comes to in a situation, by simulation; and what binds it.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "tools/planning/situation.h"
+
+namespace duplex::tools {
+
+struct Evaluation {
+  Strategy strategy;
+  double image = 0.0;      ///< Seconds an image, of all workers together.
+  double speedup = 0.0;    ///< Over the fastest machine alone (4.23).
+  double step = 0.0;       ///< Seconds a step of the first worker, on the average.
+  double computing = 0.0;  ///< Of them, the first worker's computing.
+  double awaiting = 0.0;   ///< Of them, its waiting for weights.
+  /// The speedup by the equations: at worst and at best ((4.4), (4.7), (4.13) to (4.16)), or twice
+  /// the same ((4.12), (4.21)), without overlap and with machines that are alike. None: there is no
+  /// equation for it.
+  std::optional<std::pair<double, double>> equations;
+};
+
+/// Simulates it. `alone`: seconds an image of the fastest machine alone. `exactly`: with more
+/// steps, for strategies that are close to each other.
+Evaluation evaluate(const Situation& situation, const Strategy& strategy, double alone,
+                    bool exactly);
+
+/// Seconds an image of one machine alone.
+double image_alone(const Situation& situation, int machine);
+
+/// Bytes that a rank sends and receives in a step: a worker's, the most of any, and a central
+/// server's (0: there is none). With averaging, on the average over a round.
+struct StepBytes {
+  double worker_out = 0.0, worker_in = 0.0, server_out = 0.0, server_in = 0.0;
+};
+StepBytes step_bytes(const Situation& situation, const Strategy& strategy);
+
+/// The one thing whose being a tenth faster makes most of a difference: "computing", "machine 3's
+/// computing", "the links", "machine 0's link", "the owners' adding and updating"; "nothing" where
+/// none makes any.
+std::string binding(const Situation& situation, const Evaluation& evaluation);
+
+}  // namespace duplex::tools

@@ -1,0 +1,246 @@
+#include "tools/planning/search.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <numeric>
+#include <thread>
+
+#include "core/device.h"
+#include "core/error.h"
+#include "tools/planning/ways.h"
+
+namespace duplex::tools {
+namespace {
+
+/// With more machines than this, not every number of workers is tried.
+constexpr int few = 12;
+/// The ways that are simulated once more with more steps, so that chance does not decide.
+constexpr std::size_t contenders = 8;
+
+/// Numbers of workers that are tried of 2 to `most`.
+std::vector<int> numbers_of_workers(int most) {
+  std::vector<int> numbers;
+  for (int n = 2; n <= most; n = n < few ? n + 1 : std::max(n + 1, n * 5 / 4)) numbers.push_back(n);
+  if (!numbers.empty() && numbers.back() != most) numbers.push_back(most);
+  return numbers;
+}
+
+/// Evaluates them on all processors.
+std::vector<Evaluation> evaluate_all(const Situation& situation,
+                                     const std::vector<Strategy>& strategies, double alone,
+                                     bool exactly) {
+  std::vector<Evaluation> evaluations(strategies.size());
+  std::vector<std::exception_ptr> errors(strategies.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i; (i = next++) < strategies.size();) try {
+        evaluations[i] = evaluate(situation, strategies[i], alone, exactly);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < usable_cores(); ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+  return evaluations;
+}
+
+bool is_faster(const Evaluation& a, const Evaluation& b) {
+  return a.image < b.image;
+}
+
+/// Shares by speed where the machines of a synchronous strategy differ in it.
+std::vector<std::int64_t> shares_by_speed(const Situation& situation, const Strategy& strategy) {
+  constexpr double scale = 1000.0, alike = 0.02;
+  std::vector<double> speeds;
+  for (std::size_t i = strategy.parallel.central() ? 1 : 0; i < strategy.machines.size(); ++i)
+    speeds.push_back(1.0 / situation.slowness(strategy.machines[i]));
+  const auto [least, most] = std::minmax_element(speeds.begin(), speeds.end());
+  if (strategy.parallel.sync == net::Sync::none || *most < *least * (1.0 + alike)) return {};
+  std::vector<std::int64_t> shares;
+  for (const double speed : speeds)
+    shares.push_back(std::max<std::int64_t>(std::llround(scale * speed / *most), 1));
+  return shares;
+}
+
+/// Whether every worker has an image of a step.
+bool is_possible(const Situation& situation, const Strategy& strategy) {
+  const std::int64_t batch = situation.scenario.batch;
+  if (strategy.parallel.splits() && batch < strategy.workers()) return false;
+  try {
+    for (int worker = 0; worker < strategy.workers(); ++worker)
+      strategy.parallel.share(batch, worker, strategy.workers());
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+/// A way on so many workers, with even shares and by speed, on every choice of machines.
+std::vector<Strategy> strategies_of(const Situation& situation, const ParallelSpec& parallel,
+                                    int workers) {
+  std::vector<Strategy> strategies;
+  for (const std::vector<int>& machines : choices(situation, parallel, workers)) {
+    Strategy strategy{parallel, machines};
+    if (is_possible(situation, strategy)) strategies.push_back(strategy);
+    strategy.parallel.shares = shares_by_speed(situation, strategy);
+    if (!strategy.parallel.shares.empty() && is_possible(situation, strategy))
+      strategies.push_back(strategy);
+  }
+  return strategies;
+}
+
+/// The best of each way, the fastest first.
+std::vector<Evaluation> best_of_each(const std::vector<Evaluation>& all) {
+  std::vector<Evaluation> best;
+  for (const Evaluation& each : all) {
+    const auto same = std::find_if(best.begin(), best.end(), [&](const Evaluation& other) {
+      return other.strategy.way() == each.strategy.way();
+    });
+    if (same == best.end())
+      best.push_back(each);
+    else if (is_faster(each, *same))
+      *same = each;
+  }
+  std::stable_sort(best.begin(), best.end(), is_faster);
+  return best;
+}
+
+}  // namespace
+
+const Evaluation* SearchResult::best_exact() const {
+  // What a variant gains within this is chance.
+  constexpr double alike = 1.005;
+  const Evaluation *fastest = nullptr, *plain = nullptr;
+  for (const Evaluation& each : ways) {
+    if (!each.strategy.exact()) continue;
+    if (fastest == nullptr) fastest = &each;
+    if (plain == nullptr && each.strategy.parallel.is_usual()) plain = &each;
+  }
+  return plain != nullptr && plain->image <= fastest->image * alike ? plain : fastest;
+}
+
+const Evaluation* SearchResult::find(const std::string& name) const {
+  for (const std::vector<Evaluation>* evaluations : {&ways, &all})
+    for (const Evaluation& each : *evaluations)
+      if (is_named(each.strategy, name)) return &each;
+  return nullptr;
+}
+
+std::vector<std::vector<int>> choices(const Situation& situation, const ParallelSpec& parallel,
+                                      int workers) {
+  const int servers = parallel.central() ? 1 : 0;
+  const int count = static_cast<int>(situation.machines.size());
+  if (workers + servers > count) return {};
+  std::vector<int> all(static_cast<std::size_t>(count));
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<double> slowness;
+  for (const int machine : all) slowness.push_back(situation.slowness(machine));
+  const auto rate = [&](int machine) {
+    return situation.machines[static_cast<std::size_t>(machine)].rate;
+  };
+  const auto slow = [&](int machine) { return slowness[static_cast<std::size_t>(machine)]; };
+  std::vector<std::vector<int>> found;
+  for (const bool by_link : {false, true}) {
+    std::vector<int> machines = all, chosen;
+    if (parallel.central()) {
+      const auto server = std::max_element(machines.begin(), machines.end(), [&](int a, int b) {
+        return std::pair(rate(a), slow(a)) < std::pair(rate(b), slow(b));
+      });
+      chosen.push_back(*server);
+      machines.erase(server);
+    }
+    std::stable_sort(machines.begin(), machines.end(), [&](int a, int b) {
+      return by_link ? std::pair(-rate(a), slow(a)) < std::pair(-rate(b), slow(b))
+                     : std::pair(slow(a), -rate(a)) < std::pair(slow(b), -rate(b));
+    });
+    machines.resize(static_cast<std::size_t>(workers));
+    std::sort(machines.begin(), machines.end());
+    chosen.insert(chosen.end(), machines.begin(), machines.end());
+    if (std::find(found.begin(), found.end(), chosen) == found.end()) found.push_back(chosen);
+  }
+  return found;
+}
+
+SearchResult search(const Situation& situation) {
+  const int count = static_cast<int>(situation.machines.size());
+  if (count < 2) throw Error("a plan is for two machines at least", Exit::usage);
+  SearchResult result;
+  for (int machine = 0; machine < count; ++machine)
+    if (situation.slowness(machine) < situation.slowness(result.alone)) result.alone = machine;
+  result.image_alone = image_alone(situation, result.alone);
+
+  const std::vector<Family> families = all_families();
+  std::vector<Strategy> usual, variants;
+  for (const Family& family : families)
+    for (const int workers : numbers_of_workers(count))
+      for (const Strategy& strategy : strategies_of(situation, family.usual, workers))
+        usual.push_back(strategy);
+  result.all = evaluate_all(situation, usual, result.image_alone, false);
+  for (const Evaluation& best : best_of_each(result.all)) {
+    const ParallelSpec& parallel = best.strategy.parallel;
+    for (const Family& family : families) {
+      if (family.usual.sync != parallel.sync || family.usual.server != parallel.server ||
+          family.usual.average != parallel.average)
+        continue;
+      for (ParallelSpec variant : family.variants) {
+        variant.shares = parallel.shares;
+        variants.push_back({variant, best.strategy.machines});
+      }
+    }
+  }
+  for (Evaluation& each : evaluate_all(situation, variants, result.image_alone, false))
+    result.all.push_back(std::move(each));
+
+  result.ways = best_of_each(result.all);
+  std::vector<Strategy> again;
+  for (std::size_t i = 0; i < std::min(contenders, result.ways.size()); ++i)
+    again.push_back(result.ways[i].strategy);
+  const std::vector<Evaluation> exactly = evaluate_all(situation, again, result.image_alone, true);
+  std::copy(exactly.begin(), exactly.end(), result.ways.begin());
+  std::stable_sort(result.ways.begin(), result.ways.end(), is_faster);
+  return result;
+}
+
+std::optional<double> break_even(const Situation& situation, const SearchResult& found) {
+  // The number of workers that is best depends on the link, so a few of each way are tried.
+  std::vector<Strategy> tried;
+  const int count = static_cast<int>(situation.machines.size());
+  for (const Family& family : all_families()) {
+    if (!Strategy{family.usual, {}}.exact()) continue;
+    for (const int workers : {2, (count + 2) / 2, count - (family.usual.central() ? 1 : 0)})
+      for (const Strategy& strategy : strategies_of(situation, family.usual, workers))
+        tried.push_back(strategy);
+  }
+  const auto pays = [&](double factor) {
+    Situation faster = situation;
+    for (Machine& machine : faster.machines) machine.rate *= factor;
+    for (const Evaluation& each : evaluate_all(faster, tried, found.image_alone, false))
+      if (each.speedup > 1.0) return true;
+    return false;
+  };
+  constexpr double widest = 1e6, close = 1.02;
+  double low = 1.0, high = 1.0;  // It pays at `high`, and not at `low`.
+  if (pays(1.0)) {
+    for (low = 0.5; pays(low); low /= 2.0) {
+      if (low < 1.0 / widest) return low;
+      high = low;
+    }
+  } else {
+    for (high = 2.0; !pays(high); high *= 2.0) {
+      if (high > widest) return std::nullopt;
+      low = high;
+    }
+  }
+  while (high > low * close) {
+    const double middle = std::sqrt(low * high);
+    (pays(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+}  // namespace duplex::tools

@@ -1,0 +1,71 @@
+#include "tools/planning/situation.h"
+
+#include <algorithm>
+
+namespace duplex::tools {
+namespace {
+
+/// Steps over which a straggler's factor is averaged.
+constexpr std::uint64_t many_steps = 64;
+/// Machines whose speeds differ by less are taken for equal.
+constexpr double alike = 0.02;
+
+}  // namespace
+
+Situation Situation::of(Scenario scenario, SimulationRequest request, int machines) {
+  Situation situation{std::move(scenario), std::move(request), {}, {}, false};
+  situation.machines.assign(static_cast<std::size_t>(machines), {situation.scenario.rate, 1.0});
+  for (const auto& [these, rate] : situation.request.links)
+    for (int machine = these.first; machine <= these.last; ++machine)
+      situation.machines[static_cast<std::size_t>(machine)].rate = rate;
+  situation.straggler = straggler_factor(situation.request.stragglers, situation.request.seed);
+  situation.varies =
+      std::any_of(situation.request.stragglers.begin(), situation.request.stragglers.end(),
+                  [](const Straggler& each) { return each.varies(); });
+  return situation;
+}
+
+double Situation::slowness(int machine) const {
+  const double speed = machines[static_cast<std::size_t>(machine)].speed;
+  if (!straggler) return 1.0 / speed;
+  const std::uint64_t steps = varies ? many_steps : 1;
+  double sum = 0.0;
+  for (std::uint64_t step = 0; step < steps; ++step) sum += straggler(machine, step);
+  return sum / static_cast<double>(steps) / speed;
+}
+
+bool Situation::is_uneven() const {
+  const auto differ = [](double a, double b) {
+    return a > b * (1.0 + alike) || b > a * (1.0 + alike);
+  };
+  for (std::size_t i = 1; i < machines.size(); ++i)
+    if (differ(machines[i].rate, machines[0].rate) ||
+        differ(slowness(static_cast<int>(i)), slowness(0)))
+      return true;
+  return false;
+}
+
+simulation::Spec Situation::spec_of(const Strategy& strategy, std::uint64_t steps) const {
+  SimulationRequest own = request;
+  own.parallel = strategy.parallel;
+  own.workers = strategy.workers();
+  own.links.clear();
+  own.stragglers.clear();
+  own.batches = static_cast<std::int64_t>(steps) * (own.parallel.splits() ? 1 : own.workers);
+  simulation::Spec spec = tools::spec_of(own, scenario, own.workers);
+  bool uniform = !straggler;
+  for (std::size_t rank = 0; rank < strategy.machines.size(); ++rank) {
+    const Machine& machine = machines[static_cast<std::size_t>(strategy.machines[rank])];
+    spec.rates[rank] = machine.rate;
+    uniform = uniform && machine.speed == 1.0;
+  }
+  if (!uniform)
+    spec.straggler_factor = [this, ranks = strategy.machines](int rank, std::uint64_t step) {
+      const int machine = ranks[static_cast<std::size_t>(rank)];
+      const double factor = straggler ? straggler(machine, step) : 1.0;
+      return factor / machines[static_cast<std::size_t>(machine)].speed;
+    };
+  return spec;
+}
+
+}  // namespace duplex::tools

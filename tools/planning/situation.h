@@ -1,0 +1,38 @@
+// The situation that a plan is made for: a network with its seconds of computing, and machines.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/planning/strategy.h"
+#include "tools/scenario/scenario.h"
+#include "tools/simulation/spec.h"
+
+namespace duplex::tools {
+
+struct Machine {
+  double rate = 0.0;   ///< Bytes a second of its link, in each direction.
+  double speed = 1.0;  ///< Computing takes 1 / speed of what the scenario and stragglers say.
+};
+
+struct Situation {
+  Scenario scenario;          ///< Of a machine that is no straggler.
+  SimulationRequest request;  ///< All else but how and how many train.
+  std::vector<Machine> machines;
+  /// The factor by which computing takes longer on a machine in a step; empty: 1.
+  std::function<double(int machine, std::uint64_t step)> straggler;
+  bool varies = false;  ///< Whether some straggler differs from step to step.
+
+  /// So many machines, with the links and stragglers of the request.
+  static Situation of(Scenario scenario, SimulationRequest request, int machines);
+
+  /// The factor of a machine's computing, with its speed, on the average over many steps.
+  double slowness(int machine) const;
+  /// Whether machines compute or send at different speeds.
+  bool is_uneven() const;
+  /// The simulation of so many steps of every worker.
+  simulation::Spec spec_of(const Strategy& strategy, std::uint64_t steps) const;
+};
+
+}  // namespace duplex::tools

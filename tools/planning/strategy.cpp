@@ -1,0 +1,31 @@
+#include "tools/planning/strategy.h"
+
+namespace duplex::tools {
+
+std::string Strategy::way() const {
+  std::string text = parallel.average > 0 ? "average" + std::to_string(parallel.average)
+                                          : std::string(net::name_of(parallel.sync));
+  text += std::string("-") + net::name_of(parallel.server);
+  if (!parallel.central() && parallel.shards != net::Shards::even)
+    text += std::string("-") + net::name_of(parallel.shards);
+  if (!parallel.overlap) text += "-strict";
+  if (parallel.semaphore) text += "-semaphore";
+  if (!parallel.shares.empty()) text += "-shared";
+  return text;
+}
+
+std::string Strategy::name() const {
+  return way() + "@" + std::to_string(workers());
+}
+
+std::string Strategy::result(std::int64_t batch) const {
+  if (!exact()) return "";
+  const std::int64_t images = parallel.splits() ? batch : batch * workers();
+  return "batch " + std::to_string(images);
+}
+
+bool is_named(const Strategy& strategy, const std::string& name) {
+  return name == strategy.name() || name == strategy.way();
+}
+
+}  // namespace duplex::tools
