@@ -1,44 +1,54 @@
 // duplex compare RUN...: what computing and communicating cost in each run, and whether training in
-// parallel paid: speedup predicted by the equations from the first run's t_grad, and speedup
-// measured.
+// parallel paid: speedup predicted by simulation and by the equations from the first run's t_grad,
+// and speedup measured.
 #include <cstdio>
 #include <optional>
 
 #include "core/error.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
-#include "tools/prediction/equations.h"
+#include "tools/prediction/payoff.h"
+#include "tools/report/prediction.h"
 #include "tools/run_directory/run_files.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/table.h"
+#include "tools/text/wrap.h"
 
 namespace duplex::tools {
 namespace {
 
 /// The figures in one row of the table.
 struct Row {
-  std::string name;
+  std::string directory, name;
   std::string network;
   std::int64_t batch = 0;
   int workers = 1;
   std::optional<RankMode> mode;  ///< None: of one machine.
   double t_grad = 0.0, t_comm = 0.0;
-  double sent = 0.0, received = 0.0;  ///< Bytes a worker sends and receives in a step.
-  double step = 0.0;                  ///< Seconds.
-  double steps = 0.0;                 ///< That a worker took.
+  double sent = 0.0;  ///< Bytes a worker sends in a step.
+  double step = 0.0;  ///< Seconds.
   bool averages = false, replayed = false, simulated = false;
   std::optional<AccuracySummary> accuracy;  ///< None: not tested.
 
   /// In a step every worker does a batch, or its part of one.
   double batches_a_step() const { return mode && mode->sync == net::Sync::split ? 1 : workers; }
   double per_batch() const { return step / batches_a_step(); }
+  /// (4.23): t_grad of one machine over seconds a batch.
+  double speedup_over(const Row& alone) const { return alone.t_grad / per_batch(); }
 };
+
+Payoff payoff_of(const Row& run, const Row& alone) {
+  const double part = run.batches_a_step() / run.workers;
+  return {run.name, alone.name, run.speedup_over(alone),
+          run.step, run.t_grad, run.t_grad / (part * alone.t_grad)};
+}
 
 Row row_of(const Run& run) {
   if (!run.summary)
     throw Error(run.directory + " has no " + summary_file + ": its run has not ended");
   const RunSummary& summary = *run.summary;
   Row row;
+  row.directory = run.directory;
   row.name = run.name;
   row.network = run.config.title;
   row.batch = run.config.batch;
@@ -47,7 +57,6 @@ Row row_of(const Run& run) {
   row.averages = run.config.parallel && run.config.parallel->average > 0;
   row.workers = summary.workers.value_or(1);
   if (summary.training) {
-    row.steps = static_cast<double>(summary.training->steps);
     row.t_grad = summary.training->gradient.median;
     row.step = summary.training->total.median;
   }
@@ -56,7 +65,6 @@ Row row_of(const Run& run) {
     row.mode = summary.mode;
     row.t_comm = summary.traffic->t_comm;
     row.sent = summary.traffic->step_sent;
-    row.received = summary.traffic->step_received;
   }
   if (row.workers < 1 || !(row.step > 0.0) || !(row.t_grad > 0.0))
     throw Error(run.directory + ": the run has no step that was timed");
@@ -93,14 +101,15 @@ int compare(int argc, const char* const* argv) {
   if (alone.workers != 1) {
     throw Error("compare: the first run, " + alone.name + ", is not of one machine", Exit::usage);
   }
+  const std::vector<reports::RunData> machines{reports::read_run_data(alone.directory)};
   Table table({{"run", Table::Align::left},
                {"N", Table::Align::right},
                {"t_grad", Table::Align::right},
                {"t_comm", Table::Align::right},
                {"MB out", Table::Align::right},
-               {"MB in", Table::Align::right},
                {"s/batch", Table::Align::right},
-               {"S pred.", Table::Align::right},
+               {"S sim.", Table::Align::right},
+               {"S eq.", Table::Align::right},
                {"S meas.", Table::Align::right},
                {"top-1", Table::Align::right}});
   for (const Row& run : rows) {
@@ -110,21 +119,22 @@ int compare(int argc, const char* const* argv) {
                       ", batch " + std::to_string(alone.batch) + ") do not train the same",
                   Exit::usage);
     }
-    std::string predicted = "1";
-    if (run.averages) {
-      predicted = "";  // The thesis has no equation for it.
-    } else if (run.mode) {
-      predicted = fixed(speedup({run.t_comm, alone.t_grad}, run.mode->sync, run.mode->server,
-                                run.workers, run.steps * run.batches_a_step()),
-                        2);
-    }
+    std::optional<reports::Prediction> prediction;
+    if (run.mode)
+      prediction = reports::prediction_of(reports::read_run_data(run.directory), machines, {});
+    const auto predicted = [&](std::optional<double> reports::Prediction::*speedup) {
+      if (!run.mode) return std::string("1");
+      const std::optional<double> value = prediction ? (*prediction).*speedup : std::nullopt;
+      return value ? fixed(*value, 2) : std::string();
+    };
     table.row({run.name + (run.simulated  ? " (simulated)"
                            : run.replayed ? " (replayed)"
                                           : ""),
                std::to_string(run.workers), duration_text(run.t_grad),
                run.mode ? duration_text(run.t_comm) : "", bytes_cell(run.sent),
-               bytes_cell(run.received), fixed(run.per_batch(), 5), predicted,
-               &run == &alone ? "1" : fixed(alone.per_batch() / run.per_batch(), 2),
+               fixed(run.per_batch(), 5), predicted(&reports::Prediction::simulation),
+               predicted(&reports::Prediction::equation),
+               &run == &alone ? "1" : fixed(run.speedup_over(alone), 2),
                run.accuracy ? fixed(100.0 * run.accuracy->top1, 2) + "%" : ""});
   }
   std::printf("%s, batch %lld\n\n%s\n", alone.network.c_str(), static_cast<long long>(alone.batch),
@@ -135,9 +145,17 @@ int compare(int argc, const char* const* argv) {
   std::puts(
       "t_grad: seconds for a batch's gradient on one worker.\n"
       "t_comm: for one transfer of all weights, as the first worker timed it.\n"
-      "MB: what one worker sends and receives in a step.\n"
-      "S: speedup over the first run (4.23), predicted by (4.11) for a synchronous\n"
-      "central server, (4.12) distributed, (4.20) and (4.21) asynchronous.");
+      "MB out: what the first worker sends in a step.\n"
+      "S: speedup over the first run (4.23), its t_grad over s/batch: of the run\n"
+      "simulated; by the equations, which are of the thesis's order, without overlap,\n"
+      "(4.11) for a synchronous central server, (4.12) distributed, (4.20) and (4.21)\n"
+      "asynchronous.");
+  bool blank = true;
+  for (const Row& run : rows) {
+    if (!run.mode) continue;
+    std::printf("%s%s", blank ? "\n" : "", wrap(text_of(payoff_of(run, alone))).c_str());
+    blank = false;
+  }
   return 0;
 }
 

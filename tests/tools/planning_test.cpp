@@ -263,6 +263,10 @@ TEST_F(PlanCommand, LaunchFollowsAPlan) {
         run({"launch", "--plan", file, "--nodefile", nodefile, "--", "--datadir", folder_ / "data",
              "--batches", "4", "--threads", "1", "--timeout", "20", "--logdir", folder_ / way});
     ASSERT_EQ(launched.exit, 0) << launched.err;
+    EXPECT_NE(launched.out.find(" foreseen"), std::string::npos) << launched.out;
+    const Result page = run({"report", folder_ / way, "--output", folder_ / "page.html"});
+    ASSERT_EQ(page.exit, 0) << page.err;
+    EXPECT_NE(read_text(folder_ / "page.html").find("What the plan foresaw"), std::string::npos);
     const auto config = nlohmann::json::parse(read_text(folder_ / (way + "/config.json")));
     EXPECT_EQ(config["plan"]["way"], plan.predicted.way);
     EXPECT_EQ(config["average"], way == "average2-central" ? 2 : 0);

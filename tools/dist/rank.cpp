@@ -253,6 +253,9 @@ std::optional<Accuracy> Rank::finish_leader(const TrainingResult& result, RunSum
     summary.accuracy = tools::summary_of(*accuracy);
   }
   directory_->write(summary_file, text_of(summary));
+  if (spec_.predicted)
+    std::fputs(plan_report(*spec_.predicted, result.total.median, spec_.step_samples()).c_str(),
+               stdout);
   std::printf("run      %s\n", directory_->path().c_str());
   return accuracy;
 }

@@ -55,6 +55,7 @@ void take_config(RunData& run, const RunConfig& config) {
     run.machines = {*config.host};
   if (config.data) run.data = config.data->description;
   if (config.simulation) run.simulated_grad = config.simulation->grad;
+  run.plan = config.plan;
   if (config.parallel) take_parallel(run, *config.parallel);
   if (run.workers < 1 || run.ranks < run.workers) throw Error(file + " is damaged: no workers");
   if (run.ranks > net::most_ranks)
@@ -67,6 +68,7 @@ void take_summary(RunData& run, const RunSummary& summary) {
     run.steps = summary.training->steps;
     run.grad = known(summary.training->gradient.median);
     run.step = known(summary.training->total.median);
+    run.await = known(summary.training->await.median);
   }
   run.accuracy = summary.accuracy;
 }

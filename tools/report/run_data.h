@@ -14,6 +14,7 @@
 #include "tools/report/sequence.h"
 #include "tools/report/step_traffic.h"
 #include "tools/report/trace_data.h"
+#include "tools/run_directory/run_config.h"
 #include "tools/run_directory/rows.h"
 #include "tools/run_directory/run_summary.h"
 
@@ -51,7 +52,8 @@ struct RunData {
   bool complete = false;  ///< There is a summary. Else what is there is as far as the run came.
   std::vector<StepMetrics> metrics;
   std::vector<AccuracyRow> tests;
-  std::optional<double> grad, step;  ///< Seconds: medians of the summary.
+  std::optional<double> grad, step, await;  ///< Seconds: medians of the summary.
+  std::optional<PlanConfig> plan;           ///< What its plan was predicted to come to.
   std::optional<AccuracySummary> accuracy;
   std::uint64_t steps = 0;
   std::map<int, RankSummary> rank_summaries;

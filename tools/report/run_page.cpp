@@ -7,8 +7,8 @@
 
 #include "models/registry.h"
 #include "tools/report/chart.h"
+#include "tools/report/overview.h"
 #include "tools/report/page.h"
-#include "tools/report/prediction.h"
 #include "tools/report/timeline.h"
 #include "tools/report/waiting.h"
 #include "tools/run_directory/run_files.h"
@@ -21,90 +21,11 @@ namespace {
 constexpr int timeline_steps = 3;
 constexpr std::size_t bars_at_most = 24, machines_at_most = 16;
 
-std::string percent(double part) {
-  return (part < 0 ? "-" : "+") + fixed(100.0 * std::abs(part), 1) + "%";
-}
-
 std::string megabytes(double bytes) {
   return fixed(bytes * 1e-6, 3);
 }
 std::string megabytes(std::uint64_t bytes) {
   return megabytes(static_cast<double>(bytes));
-}
-
-std::string mode_of(const RunData& run) {
-  if (!run.parallel) return "one machine";
-  const std::string sync =
-      run.averages ? "averaging" : std::string("sync ") + net::name_of(run.sync);
-  return sync + ", " + net::name_of(run.server) + (run.overlap ? "" : ", strict order") +
-         (run.semaphore ? ", semaphores" : "");
-}
-
-std::string kind_of(const RunData& run) {
-  if (run.simulated) return "simulated";
-  return run.replayed ? "replayed: nothing was computed" : run.device;
-}
-
-using Predictions = std::vector<std::optional<Prediction>>;  ///< One a run.
-
-void add_overview(Page& page, const std::vector<RunData>& runs, const Predictions& predictions) {
-  page.heading(2, "What was run", "runs");
-  std::vector<std::vector<std::string>> rows;
-  for (const RunData& run : runs)
-    rows.push_back(
-        {run.name,
-         run.title + ", input " + run.input + ", " + std::to_string(run.classes) + " classes",
-         mode_of(run), kind_of(run), run.data.empty() ? "none" : run.data,
-         std::to_string(run.workers), std::to_string(run.batch),
-         run.complete
-             ? grouped(static_cast<std::int64_t>(run.steps))
-             : "!" + grouped(static_cast<std::int64_t>(run.metrics.size())) + ", interrupted"});
-  page.table({"run", "network", "how", "computed by", "images", "N", "batch", "steps"}, rows, 5);
-  for (const RunData& run : runs)
-    if (!run.complete)
-      page.paragraph(run.name + " was interrupted: what follows of it is as far as it came.");
-
-  rows.clear();
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const RunData& run = runs[i];
-    const auto& prediction = predictions[i];
-    const auto told = [&](const std::optional<double>& value) {
-      return value ? fixed(*value, 2) : std::string();
-    };
-    const auto error = [&](const std::optional<double>& predicted) {
-      return predicted ? percent(*predicted / prediction->measured - 1.0) : std::string();
-    };
-    rows.push_back({run.name, run.grad ? duration_text(*run.grad) : "",
-                    prediction && prediction->comm > 0.0 ? duration_text(prediction->comm) : "",
-                    run.step ? duration_text(*run.step) : "",
-                    prediction ? fixed(prediction->measured, 2) : (run.parallel ? "" : "1"),
-                    prediction ? told(prediction->equation) : "",
-                    prediction ? error(prediction->equation) : "",
-                    prediction ? told(prediction->simulation) : "",
-                    prediction ? error(prediction->simulation) : "",
-                    run.accuracy ? fixed(100.0 * run.accuracy->top1, 2) + "%" : "",
-                    run.accuracy ? fixed(100.0 * run.accuracy->top5, 2) + "%" : ""});
-  }
-  page.heading(2, "Did it pay, and was that foreseen?", "speedup");
-  page.table({"run", "t_grad", "t_comm", "a step", "speedup", "by the equations", "error",
-              "simulated", "error", "top-1", "top-5"},
-             rows);
-  page.paragraph(
-      "t_grad: a worker's gradient of its batch, or of its part of one. t_comm: one transfer of "
-      "all weights, as transport measured it where its directory is given, else by the run's own "
-      "ledgers, of the rank that had most of its link. Speedup: over one machine (4.23). The "
-      "equations (4.11), (4.12), (4.20), (4.21) are of the thesis's order, without overlap; the "
-      "simulation has the run's own.");
-  for (const RunData& run : runs)
-    if (run.accuracy && run.accuracy->not_finite > 0)
-      page.paragraph(run.name + ": " + not_finite_text(*run.accuracy) + ".");
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    if (predictions[i])
-      page.paragraph(runs[i].name + ": one machine takes " + duration_text(predictions[i]->grad) +
-                     " for a batch, by " + predictions[i]->alone + "." +
-                     (predictions[i]->comm > 0.0 ? " t_comm of " + predictions[i]->comm_of + ": " +
-                                                       duration_text(predictions[i]->comm) + "."
-                                                 : ""));
 }
 
 /// The first six runs are told apart by their colours and dashes, the same on every chart.
@@ -372,6 +293,7 @@ std::string run_page(const std::vector<RunData>& runs, const std::vector<LinkDat
   Predictions predictions;
   for (const RunData& run : runs) predictions.push_back(prediction_of(run, runs, links));
   add_overview(page, runs, predictions);
+  add_plans(page, runs);
   add_curves(page, runs);
   for (const RunData& run : runs) add_run(page, run);
   return page.str();

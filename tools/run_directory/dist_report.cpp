@@ -23,6 +23,14 @@ std::string traffic_report(const net::TrafficSummary& traffic, int rank) {
          duration_text(traffic.exposed_seconds) + " exposed\n";
 }
 
+std::string plan_report(const PlanConfig& plan, double step, std::uint64_t images) {
+  if (!(step > 0.0)) return "";
+  const double speedup = plan.alone * static_cast<double>(images) / step;
+  return std::string("plan     ") + (speedup > 1.0 ? "paid: " : "did not pay: ") +
+         fixed(speedup, 2) + " times as fast as one machine; " + fixed(plan.speedup, 2) +
+         " foreseen\n         for " + plan.way + ", in steps of " + duration_text(plan.step) + "\n";
+}
+
 std::string staleness_report(const std::vector<net::Store::Staleness>& steps) {
   double sum = 0.0, chunks = 0.0;
   std::uint64_t most = 0;
