@@ -5,8 +5,6 @@
 #include <map>
 #include <optional>
 
-#include "core/clock.h"
-#include "layers/exchange/local_exchange.h"
 #include "layers/kinds/linear.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
@@ -15,9 +13,8 @@
 #include "tools/text/peak_memory.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/table.h"
-#include "tools/training/loop.h"
-#include "tools/training/network_computation.h"
 #include "tools/training/profile.h"
+#include "tools/training/random_steps.h"
 #ifdef DUPLEX_ONEDNN
 #include "core/onednn/ceiling.h"
 #endif
@@ -47,46 +44,10 @@ double step_flop(const Model& model, std::int64_t batch) {
   return flop;
 }
 
-struct Steps {
-  std::vector<double> seconds;
-  std::size_t on_device = 0;  ///< Bytes allocated, with the optimiser's state.
-};
-
-/// `look`: steps look for NaN, as some of a training's do (tools/training/divergence.h).
-Steps time_steps(Network& network, const Flags& flags, bool look = false) {
-  const Shape sample = network.model().entry(0).shape;
-  std::vector<float> images(static_cast<std::size_t>(sample.elements() * flags.batch));
-  RandomStream(1, stream_of("images")).fill_uniform(images.data(), images.size());
-  std::vector<std::int32_t> labels(static_cast<std::size_t>(flags.batch));
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    labels[i] = static_cast<std::int32_t>(i % static_cast<std::size_t>(network.model().classes()));
-  }
-  datasets::Batch batch;
-  batch.count = flags.batch;
-  batch.pixels = images.data();
-  batch.labels = labels.data();
-  const std::size_t bytes = images.size() * sizeof(float);
-  const auto next = [&]() -> const datasets::Batch& {
-    batch.first_sample = batch.step++ * static_cast<std::uint64_t>(flags.batch);
-    return batch;
-  };
-  NetworkComputation computation(network, {next, bytes, {{images.data(), bytes}}}, 0,
-                                 [look](std::uint64_t) { return look; });
-  OptimiserSpec optimiser;
-  optimiser.momentum = 0.9F;
-  LearningRate rate;
-  rate.base = 1e-3;
-  LocalExchange exchange(network, optimiser, rate);
-
-  Steps steps;
-  for (int step = 0; step < flags.warm_up + flags.steps; ++step) {
-    const std::int64_t begin = clock_ns();
-    run_step(computation, exchange, static_cast<std::uint64_t>(step));
-    computation.outcome();
-    if (step >= flags.warm_up) steps.seconds.push_back(seconds(clock_ns() - begin));
-  }
-  steps.on_device = network.device().allocated_bytes();
-  return steps;
+RandomSteps time_steps(Network& network, const Flags& flags, bool look = false) {
+  return time_random_steps(
+      network, flags.warm_up,
+      [&](std::size_t counted) { return counted >= static_cast<std::size_t>(flags.steps); }, look);
 }
 
 #ifdef DUPLEX_ONEDNN
@@ -151,7 +112,7 @@ int bench(int argc, const char* const* argv) {
   network.initialise(1);
   std::unique_ptr<Profile> profile;
   if (flags.layers) profile = std::make_unique<Profile>(network, flags.warm_up);
-  const Steps steps = time_steps(network, flags);
+  const RandomSteps steps = time_steps(network, flags);
   const Quartiles step = quartiles_of(steps.seconds);
   const auto memory = static_cast<double>(
       steps.on_device > 0 ? steps.on_device : static_cast<std::size_t>(peak_memory_bytes()));

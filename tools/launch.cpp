@@ -39,18 +39,14 @@ struct Flags {
   std::vector<std::string> dist;
 };
 
-/// The command of one rank. By ssh it runs in the folder of the same path on the other machine, and
-/// ends when ssh's input ends, that is with the launcher.
+/// The command of one rank.
 std::vector<std::string> command_of(const Flags& flags, const net::Address& node,
                                     std::size_t rank) {
-  std::vector<std::string> dist{own_path(), "dist"};
+  std::vector<std::string> dist{"dist"};
   dist.insert(dist.end(), flags.dist.begin(), flags.dist.end());
   dist.insert(dist.end(), {"--nodefile", flags.nodefile, "--index", std::to_string(rank)});
   if (!flags.without.empty()) dist.insert(dist.end(), {"--without", listed(flags.without)});
-  if (is_here(node.host)) return dist;
-  return ssh_command(flags.ssh, node.host,
-                     "exec 3<&0 && { (cat <&3; kill $$) > /dev/null 2>&1 & exec " + joined(dist) +
-                         " 3<&- < /dev/null; }");
+  return command_on(node.host, flags.ssh, std::move(dist));
 }
 
 /// The value of a flag among the words of a command line; "" if it is not there.
@@ -94,6 +90,38 @@ void follow_plan(std::vector<std::string>& dist, const std::string& path) {
   for (const auto& [flag, value] : read_plan(path).flags())
     if (value_of(dist, flag).empty()) dist.insert(dist.end(), {flag, value});
   dist.insert(dist.end(), {"--plan", record_name(path)});
+}
+
+/// Has `plan` measure the machines and write the best way, and takes that and its nodefile. Throws
+/// Error where it does not pay.
+void make_plan(Flags& flags) {
+  if (!flags.without.empty() || flags.print)
+    throw Error("launch: --plan auto goes without --without and --print-commands", Exit::usage);
+  const std::string directory = unused_run_path("plan", value_of(flags.dist, "--net"), false);
+  std::vector<std::string> words{"plan",    "--nodefile", flags.nodefile,
+                                 "--ssh",   flags.ssh,    "--logdir",
+                                 directory, "--file",     directory + "/plan.json"};
+  for (const char* flag :
+       {"--net", "--classes", "--input", "--batch", "--device", "--threads", "--precision",
+        "--layout", "--key", "--secure", "--checksum", "--congestion", "--timeout"}) {
+    const std::string value = value_of(flags.dist, flag);
+    if (!value.empty()) words.insert(words.end(), {flag, value});
+  }
+  for (const char* flag : {"--auxiliary", "--pad-shortcuts"})
+    if (std::find(flags.dist.begin(), flags.dist.end(), flag) != flags.dist.end())
+      words.emplace_back(flag);
+  std::vector<const char*> argv;
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  if (const int code = plan(static_cast<int>(argv.size()), argv.data()))
+    throw Error("launch: there is no plan", static_cast<Exit>(code));
+  std::fflush(stdout);
+  flags.plan = directory + "/plan.json";
+  if (std::filesystem::exists(flags.plan + ".nodes")) flags.nodefile = flags.plan + ".nodes";
+  if (read_plan(flags.plan).predicted.speedup <= 1.0)
+    throw Error(
+        "launch: --plan auto: it does not pay to train on several of these machines; train "
+        "on one with duplex local, or follow " +
+        flags.plan + " all the same");
 }
 
 std::vector<std::vector<std::string>> commands_of(const Flags& flags,
@@ -229,8 +257,9 @@ int launch(int argc, const char* const* argv) {
       ->required();
   app.add_option(
       "--plan", flags.plan,
-      "plan.json of duplex plan, which every rank follows; the nodefile has its machines "
-      "in its order");
+      "plan.json of duplex plan, which every rank follows; the nodefile has its machines in its "
+      "order. auto: measure the machines, plan, and train on the best of them, if that "
+      "pays");
   app.add_option("--ssh", flags.ssh, "the program that reaches other machines (default ssh)");
   CLI::Option* print =
       app.add_flag("--print-commands", flags.print, "only say what would be started");
@@ -265,6 +294,7 @@ int launch(int argc, const char* const* argv) {
       throw Error("launch: give " + word + " to launch itself, before --", Exit::usage);
   }
 
+  if (flags.plan == "auto" && flags.action == "start") make_plan(flags);
   if (!flags.plan.empty()) follow_plan(flags.dist, flags.plan);
   if (flags.restarts > 0 && value_of(flags.dist, "--checkpoint-every").empty())
     throw Error("launch: --restarts goes on from checkpoints: give dist --checkpoint-every",

@@ -22,6 +22,7 @@ constexpr Command commands[] = {
     {"launch", duplex::tools::launch, "start dist on every machine of a nodefile, and end it"},
     {"transport", duplex::tools::transport, "measure t_comm between this machine and another"},
     {"plan", duplex::tools::plan, "does it pay to train on several machines, and how?"},
+    {"probe", duplex::tools::probe, "measure a machine and its links, as plan asks for it"},
     {"estimate", duplex::tools::estimate, "the thesis's equations: the speedup of N machines"},
     {"simulate", duplex::tools::simulate, "play a run of dist in virtual time"},
     {"report", duplex::tools::report, "make one HTML page of runs, or of the thesis"},

@@ -5,23 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "models/registry.h"
-#include "tests/temporary_folder.h"
-#include "tests/tools/program.h"
-#include "tools/plan/plan_file.h"
 #include "tools/planning/answer.h"
 #include "tools/planning/ways.h"
 #include "tools/prediction/layer_times.h"
 
 namespace duplex::tools::testing {
 namespace {
-
-using Words = std::vector<std::string>;
 
 /// LeNet on machines whose t_grad and t_comm are these, in seconds.
 Situation situation_of(double grad, double comm, int machines,
@@ -173,156 +165,6 @@ TEST(Planning, SplitNeedsAnImageForEveryWorker) {
   const SearchResult found = search(situation);
   for (const Evaluation& each : found.all)
     EXPECT_TRUE(!each.strategy.parallel.splits() || each.strategy.workers() <= 3);
-}
-
-class PlanCommand : public ::testing::Test {
- protected:
-  Words plan(const Words& more) const {
-    return plus({"plan", "--net", "lenet", "--classes", "10", "--t-grad", "0.02", "--rate",
-                 "1Gbit/s", "--batch", "6"},
-                more);
-  }
-  TemporaryFolder folder_;
-};
-
-/// The bytes that it tells of a worker's step are those of simulate's ledger.
-TEST_F(PlanCommand, TellsTheBytesOfALedger) {
-  const Result result = run(plan({"--machines", "3", "--output", "json"}));
-  ASSERT_EQ(result.exit, 0) << result.err;
-  const auto json = nlohmann::json::parse(result.out);
-  for (const std::string server : {"distributed", "central"}) {
-    const auto way = std::find_if(json["ways"].begin(), json["ways"].end(), [&](const auto& each) {
-      return each["way"] == "join-" + server;
-    });
-    ASSERT_NE(way, json["ways"].end());
-    const std::string run_folder = folder_ / server;
-    const Result simulated =
-        run({"simulate", "--net", "lenet", "--classes", "10", "--t-grad", "0.02", "--rate",
-             "1Gbit/s", "--batch", "6", "--workers", std::to_string((*way)["workers"].get<int>()),
-             "--server", server, "--batches", "60", "--logdir", run_folder});
-    ASSERT_EQ(simulated.exit, 0) << simulated.err;
-    const auto sent = [&](int rank) {
-      return nlohmann::json::parse(read_text(run_folder + "/rank-" + std::to_string(rank) +
-                                             ".json"))["traffic"]["step_sent"]
-          .get<double>();
-    };
-    double most = 0.0;
-    for (int rank = server == "central" ? 1 : 0; rank < 2; ++rank)
-      most = std::max(most, sent(rank));
-    EXPECT_NEAR((*way)["worker_bytes_a_step"].get<double>(), most, 200) << server;
-    EXPECT_NEAR((*way)["server_bytes_a_step"].get<double>(), server == "central" ? sent(0) : 0.0,
-                400);
-  }
-}
-
-TEST_F(PlanCommand, BeginsWithTheVerdictAndFitsATerminal) {
-  const Result result = run(plan({"--machines", "3"}));
-  ASSERT_EQ(result.exit, 0) << result.err;
-  EXPECT_EQ(result.out.rfind("Pays: ", 0), 0U) << result.out;
-  std::istringstream lines(result.out);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
-  const Result none =
-      run({"plan", "--net", "vgg16e", "--t-grad", "0.1", "--rate", "10Mbit/s", "--machines", "2"});
-  EXPECT_EQ(none.out.rfind("Does not pay: ", 0), 0U) << none.out;
-}
-
-TEST_F(PlanCommand, ComparesTwoWaysTermByTerm) {
-  const Result result =
-      run(plan({"--machines", "3", "--why", "join-distributed", "split-central@2"}));
-  ASSERT_EQ(result.exit, 0) << result.err;
-  for (const char* part : {"waiting for weights", "computing", "busiest link", "bound by",
-                           "join-distributed@3 is ", "times as fast"})
-    EXPECT_NE(result.out.find(part), std::string::npos) << part << "\n" << result.out;
-  const Result unknown =
-      run(plan({"--machines", "3", "--why", "join-distributed", "join-nowhere"}));
-  EXPECT_EQ(unknown.exit, 2);
-  EXPECT_NE(unknown.err.find("no way 'join-nowhere'"), std::string::npos) << unknown.err;
-}
-
-/// plan.json is read as it is written; launch runs it, and the run says what was predicted.
-TEST_F(PlanCommand, LaunchFollowsAPlan) {
-  std::filesystem::create_directories(folder_ / "data");
-  write_squares(folder_ / "data", 96, 20);
-  std::string nodes;
-  for (const int port : free_ports(3)) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
-  write_text(folder_ / "nodes", nodes);
-  const std::string file = folder_ / "plan.json";
-  for (const std::string way :
-       {"join-distributed", "average2-central", "join-distributed-shared@2"}) {
-    SCOPED_TRACE(way);
-    Words words{"--nodefile", folder_ / "nodes", "--file", file, "--way", way};
-    if (way.back() == '2') words.insert(words.end(), {"--slow", "0:2", "--slow", "1:4"});
-    const Result result = run(plan(words));
-    ASSERT_EQ(result.exit, 0) << result.err;
-    const PlanFile plan = read_plan(file);
-    EXPECT_EQ(text_of(plan), read_text(file));
-    const std::string nodefile =
-        std::filesystem::exists(file + ".nodes") ? file + ".nodes" : std::string(folder_ / "nodes");
-    EXPECT_EQ(way.back() == '2', nodefile == file + ".nodes");
-    const Result launched =
-        run({"launch", "--plan", file, "--nodefile", nodefile, "--", "--datadir", folder_ / "data",
-             "--batches", "4", "--threads", "1", "--timeout", "20", "--logdir", folder_ / way});
-    ASSERT_EQ(launched.exit, 0) << launched.err;
-    EXPECT_NE(launched.out.find(" foreseen"), std::string::npos) << launched.out;
-    const Result page = run({"report", folder_ / way, "--output", folder_ / "page.html"});
-    ASSERT_EQ(page.exit, 0) << page.err;
-    EXPECT_NE(read_text(folder_ / "page.html").find("What the plan foresaw"), std::string::npos);
-    const auto config = nlohmann::json::parse(read_text(folder_ / (way + "/config.json")));
-    EXPECT_EQ(config["plan"]["way"], plan.predicted.way);
-    EXPECT_EQ(config["average"], way == "average2-central" ? 2 : 0);
-    EXPECT_EQ(config["server"], way == "average2-central" ? "central" : "distributed");
-    EXPECT_EQ(config.contains("samples"), way.back() == '2');
-    if (way.back() == '2') {
-      EXPECT_EQ(plan.machines, (std::vector<int>{0, 2}));
-      EXPECT_EQ(config["samples"], nlohmann::json::array({4, 8}));
-    }
-    std::filesystem::remove(file + ".nodes");
-  }
-}
-
-TEST_F(PlanCommand, WhatContradictsAPlanIsNamed) {
-  std::string nodes, others;
-  const std::vector<int> ports = free_ports(4);
-  for (int i = 0; i < 4; ++i)
-    (i < 2 ? nodes : others) +=
-        "127.0.0.1:" + std::to_string(ports[static_cast<std::size_t>(i)]) + "\n";
-  write_text(folder_ / "nodes", nodes);
-  write_text(folder_ / "others", others);
-  write_text(folder_ / "three", nodes + others.substr(0, others.find('\n') + 1));
-  const std::string file = folder_ / "plan.json";
-  ASSERT_EQ(run(plan({"--nodefile", folder_ / "nodes", "--file", file})).exit, 0);
-  const auto refuses = [&](const std::string& nodefile, const Words& more,
-                           const std::string& because, int code = 2) {
-    const Result result =
-        run(plus({"dist", "--plan", file, "--datadir", folder_.path(), "--nodefile",
-                  folder_ / nodefile, "--index", "0", "--logdir", folder_ / "run"},
-                 more));
-    EXPECT_EQ(result.exit, code) << result.err;
-    EXPECT_NE(result.err.find(because), std::string::npos) << result.err;
-  };
-  refuses("three", {}, "is for 2 ranks, and there are 3");
-  refuses("others", {}, "is for the machines 127.0.0.1:" + std::to_string(ports[0]));
-  refuses("nodes", {"--net", "alexnet"}, "--net alexnet contradicts the plan");
-  refuses("nodes", {"--batch", "7"}, "--batch 7 contradicts the plan");
-  refuses("nodes", {"--share", "1:2"}, "--share is given by the plan");
-  write_text(file, R"({"version": 2})");
-  refuses("nodes", {}, "of another version", 1);
-  write_text(file, R"({"version": 1, "program": "1.0"})");
-  refuses("nodes", {}, "it has no network", 1);
-}
-
-TEST_F(PlanCommand, RefusesWhatMakesNoSense) {
-  const auto refuses = [&](const Words& more, const std::string& because) {
-    const Result result = run(plan(more));
-    EXPECT_EQ(result.exit, 2) << result.err;
-    EXPECT_NE(result.err.find(because), std::string::npos) << result.err;
-  };
-  refuses({}, "how many machines?");
-  refuses({"--machines", "1"}, "--machines");
-  refuses({"--machines", "3", "--slow", "3:2"}, "'3:2'");
-  refuses({"--machines", "3", "--link", "0:nan"}, "'nan'");
-  refuses({"--machines", "3", "--way", "join-central"}, "--file");
-  refuses({"--machines", "3", "--file", folder_ / "p", "--way", "x"}, "no way 'x'");
 }
 
 }  // namespace

@@ -1,20 +1,75 @@
 #include "tools/flags/plan_flags.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "tools/flags/command_line.h"
+#include "tools/flags/device_flags.h"
+#include "tools/launch/lost_machines.h"
 #include "tools/launch/nodefile.h"
+#include "tools/launch/probing.h"
+#include "tools/plan/machines_file.h"
+#include "tools/run_directory/run_directory.h"
+#include "tools/text/quartiles.h"
+#include "tools/text/rate.h"
+#include "tools/text/table.h"
 #include "tools/text/version.h"
 
 namespace duplex::tools {
+namespace {
+
+constexpr const char* machines_file = "machines.json";
+
+/// Whether the user has given figures, so that nothing has to be measured.
+bool measures_nothing_of(const ScenarioFlags& given) {
+  return given.grad || given.comm || !given.profile.empty() || !given.rate.empty() ||
+         !given.from.empty();
+}
+
+/// The network and the batch that machines were measured with.
+void take_model(ScenarioFlags& scenario, const MachinesFile& file, const std::string& path) {
+  ModelSpec& model = scenario.model;
+  if ((!model.net.empty() && model.net != file.network) ||
+      (model.options.classes != 0 && model.options.classes != file.classes) ||
+      (scenario.batch && *scenario.batch != file.batch))
+    throw Error("plan: " + path + " is of " + file.network + " with " +
+                    std::to_string(file.classes) + " classes in batches of " +
+                    std::to_string(file.batch) +
+                    ": leave --net, --classes and --batch out, or "
+                    "measure again",
+                Exit::usage);
+  model.net = file.network;
+  model.options.classes = file.classes;
+  model.set_input(file.input);
+  scenario.batch = file.batch;
+}
+
+}  // namespace
 
 void PlanFlags::add_to(CLI::App& app) {
+  app_ = &app;
   scenario.add_to(app, "plan", "machines");
   app.add_option("--machines,--workers", machines,
                  "number of machines; a central server takes one of them (default: those of "
                  "--nodefile)")
       ->check(between(2, 128));
   app.add_option("--nodefile", nodefile,
-                 "the machines, host, host:port or host slots=N a line, for --file; they are "
-                 "numbered from 0");
+                 "the machines, host, host:port or host slots=N a line, numbered from 0; without "
+                 "figures of computing and links they are measured first, this one among them");
+  app.add_option("--without", without, "machines of the nodefile that are left out, as in 2 or 2,3")
+      ->delimiter(',')
+      ->check(at_least(0))
+      ->needs("--nodefile");
+  app.add_option("--seconds", seconds, "seconds of computing that are measured (default 10)")
+      ->transform(as_seconds())
+      ->check(between(0.01, 3600.0));
+  app.add_option("--measured", measured,
+                 "take what an earlier plan has measured, its machines.json, instead");
+  app.add_option("--logdir", logdir,
+                 "directory for what is measured (default: runs/, named by command, net and time)");
+  app.add_option("--ssh", ssh, "the program that reaches other machines (default ssh)");
+  add_device_flags(app, computing);
+  wire.add_to(app);
   app.add_option("--file", file,
                  "write the best way there, plan.json, for launch --plan and dist --plan");
   app.add_option("--way", way,
@@ -30,14 +85,27 @@ void PlanFlags::add_to(CLI::App& app) {
 }
 
 void PlanFlags::resolve() {
+  if (!measured.empty()) {
+    const MachinesFile file = read_machines(measured);
+    if (measures_nothing_of(scenario))
+      throw Error(
+          "plan: --measured and figures of computing or links say the same; give one of "
+          "them",
+          Exit::usage);
+    take_model(scenario, file, measured);
+    nodes_.clear();
+    for (const MeasuredMachine& machine : file.machines)
+      nodes_.push_back(net::Address::parse(machine.address, default_port));
+  }
   scenario.resolve();
-  if (!nodefile.empty()) nodes_ = read_nodefile(nodefile);
+  if (!nodefile.empty())
+    nodes_ = tools::without(read_nodefile(nodefile), without, "nodefile " + nodefile);
   const int lines = static_cast<int>(nodes_.size());
   if (machines == 0 && lines == 0)
     throw Error("plan: how many machines? Give --machines or --nodefile", Exit::usage);
   if (lines > 0 && machines > 0 && machines != lines)
-    throw Error("plan: --machines " + std::to_string(machines) + ", but " + nodefile + " has " +
-                    std::to_string(lines),
+    throw Error("plan: --machines " + std::to_string(machines) + ", but there are " +
+                    std::to_string(lines) + " in " + (nodefile.empty() ? measured : nodefile),
                 Exit::usage);
   if (lines > 0) machines = lines;
 }
@@ -69,7 +137,79 @@ PlanFile PlanFlags::plan_of(const Situation& situation, const Evaluation& chosen
   return plan;
 }
 
-Situation PlanFlags::situation(std::vector<std::string>& notes) const {
+bool PlanFlags::measures() const {
+  return !nodefile.empty() && measured.empty() && !measures_nothing_of(scenario);
+}
+
+/// Runs probe on all machines; returns the path of machines.json.
+std::string PlanFlags::measure() const {
+  RunDirectory directory(logdir, "plan", scenario.model.net, {machines_file});
+  ProbeSpec spec;
+  spec.nodes = nodes_;
+  spec.nodefile = directory.path() + "/nodes";
+  std::string lines;
+  for (const net::Address& node : nodes_) lines += node.str() + "\n";
+  directory.write("nodes", lines);
+  spec.nodefile = std::filesystem::absolute(spec.nodefile).string();
+  spec.ssh = ssh;
+  spec.has_key = !wire.key.empty();
+  spec.output = directory.file(machines_file);
+  spec.words = {"--net", scenario.model.net, "--seconds", std::to_string(seconds)};
+  for (const char* flag :
+       {"--classes", "--input", "--batch", "--device", "--threads", "--precision", "--layout",
+        "--key", "--secure", "--checksum", "--congestion", "--timeout"})
+    if (app_->count(flag) > 0)
+      spec.words.insert(spec.words.end(), {flag, app_->get_option(flag)->results().back()});
+  for (const char* flag : {"--auxiliary", "--pad-shortcuts"})
+    if (app_->count(flag) > 0) spec.words.emplace_back(flag);
+  probe_machines(spec);
+  return spec.output;
+}
+
+Situation PlanFlags::measured_situation(const std::string& path,
+                                        std::vector<std::string>& notes) const {
+  const MachinesFile file = read_machines(path);
+  const auto count = file.machines.size();
+  if (count != nodes_.size())
+    throw Error("plan: " + path + " is of " + std::to_string(count) + " machines, and there are " +
+                    std::to_string(nodes_.size()),
+                Exit::usage);
+  const auto fastest = std::min_element(
+      file.machines.begin(), file.machines.end(),
+      [](const MeasuredMachine& a, const MeasuredMachine& b) { return a.grad < b.grad; });
+  const Model model = scenario.model.build();
+  LayerTimes times = times_of(fastest->profile, path, model, file.batch);
+  times.batch = file.batch;
+  double rate = 0.0, owner_rate = fastest->owner_rate, round_trip = 60.0;
+  std::optional<double> seal_rate;
+  for (const MeasuredMachine& machine : file.machines) {
+    rate = std::max(rate, machine.rate());
+    owner_rate = std::min(owner_rate, machine.owner_rate);
+    if (machine.seal_rate)
+      seal_rate = std::min(seal_rate.value_or(*machine.seal_rate), *machine.seal_rate);
+    for (const double seconds : machine.round_trip)
+      if (seconds > 0.0) round_trip = std::min(round_trip, seconds);
+  }
+  Scenario found = Scenario::with_rate(model, std::move(times), rate, seal_rate.value_or(0.0));
+  found.owner_rate = owner_rate;
+  SimulationRequest request = scenario.request(static_cast<int>(count));
+  if (app_->count("--latency") == 0) request.latency = round_trip / 2;
+  Situation situation =
+      Situation::of(std::move(found), std::move(request), static_cast<int>(count));
+  for (std::size_t i = 0; i < count; ++i) {
+    const MeasuredMachine& machine = file.machines[i];
+    situation.machines[i] = {machine.rate(), fastest->grad / machine.grad};
+    notes.push_back("machine " + std::to_string(i) + " (" + machine.address + ", " + machine.host +
+                    "): t_grad " + duration_text(machine.grad) + ", link " +
+                    rate_text(machine.rate()) + ", owner " + fixed(machine.owner_rate * 1e-9, 2) +
+                    " GB/s");
+  }
+  return situation;
+}
+
+Situation PlanFlags::situation(std::vector<std::string>& notes) {
+  if (measures()) measured = measure();
+  if (!measured.empty()) return measured_situation(measured, notes);
   return Situation::of(scenario.scenario(notes), scenario.request(machines), machines);
 }
 

@@ -7,13 +7,20 @@
 
 #include "net/wire/address.h"
 #include "tools/flags/scenario_flags.h"
+#include "tools/flags/wire_flags.h"
 #include "tools/plan/plan_file.h"
 #include "tools/planning/evaluation.h"
+#include "tools/setup/device_spec.h"
 
 namespace duplex::tools {
 
 struct PlanFlags {
   ScenarioFlags scenario;
+  WireFlags wire;
+  DeviceSpec computing;
+  double seconds = 10.0;
+  std::string ssh = "ssh", logdir, measured;
+  std::vector<int> without;
   int machines = 0;
   std::string nodefile, file, way;
   std::string output = "report";
@@ -23,11 +30,17 @@ struct PlanFlags {
   void add_to(CLI::App& app);
   /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
   void resolve();
-  Situation situation(std::vector<std::string>& notes) const;
+  /// Measures the machines first, if no figures were given. Throws Error.
+  Situation situation(std::vector<std::string>& notes);
   /// The plan that follows a strategy, as plan.json has it.
   PlanFile plan_of(const Situation& situation, const Evaluation& chosen, double alone) const;
 
  private:
+  bool measures() const;
+  std::string measure() const;
+  Situation measured_situation(const std::string& path, std::vector<std::string>& notes) const;
+
+  CLI::App* app_ = nullptr;
   std::vector<net::Address> nodes_;  ///< Of the nodefile, if it was given.
 };
 

@@ -52,4 +52,13 @@ std::vector<std::string> ssh_command(const std::string& ssh, const std::string& 
   return {ssh, "-o", "BatchMode=yes", host, "sh -c " + quoted("cd " + folder + " && " + script)};
 }
 
+std::vector<std::string> command_on(const std::string& host, const std::string& ssh,
+                                    std::vector<std::string> words) {
+  words.insert(words.begin(), own_path());
+  if (is_here(host)) return words;
+  return ssh_command(ssh, host,
+                     "exec 3<&0 && { (cat <&3; kill $$) > /dev/null 2>&1 & exec " + joined(words) +
+                         " 3<&- < /dev/null; }");
+}
+
 }  // namespace duplex::tools

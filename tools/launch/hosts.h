@@ -19,4 +19,10 @@ bool is_here(const std::string& host);
 std::vector<std::string> ssh_command(const std::string& ssh, const std::string& host,
                                      const std::string& script);
 
+/// The command that runs this program, with `words` behind its path, on a machine: `words` with the
+/// path here, or by ssh on another one, where it ends when ssh's input ends, that is with the
+/// launcher.
+std::vector<std::string> command_on(const std::string& host, const std::string& ssh,
+                                    std::vector<std::string> words);
+
 }  // namespace duplex::tools

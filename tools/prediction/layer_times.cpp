@@ -33,7 +33,11 @@ LayerTimes read_profile(const std::string& path, const Model& model,
     throw Error("profile " + path + " cannot be read: " + std::generic_category().message(errno) +
                 "; local --profile writes one, or give t_grad in seconds (replay:0.763)");
   }
-  const ProfileFile profile = read_profile_file(path);
+  return times_of(read_profile_file(path), path, model, batch);
+}
+
+LayerTimes times_of(const ProfileFile& profile, const std::string& path, const Model& model,
+                    std::optional<std::int64_t> batch) {
   LayerTimes times;
   if (profile.batch > 0) times.batch = profile.batch;  // Old files do not say.
   times.forward.resize(model.nodes().size());

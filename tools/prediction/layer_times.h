@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "layers/model.h"
+#include "tools/run_directory/profile_file.h"
 
 namespace duplex::tools {
 
@@ -25,6 +26,10 @@ struct LayerTimes {
 /// one that does not say its batch is taken for any.
 LayerTimes read_profile(const std::string& path, const Model& model,
                         std::optional<std::int64_t> batch);
+
+/// The same of a profile that was read from `path`.
+LayerTimes times_of(const ProfileFile& profile, const std::string& path, const Model& model,
+                    std::optional<std::int64_t> batch);
 
 /// Shares one t_grad out by the layers' multiply-adds: a third forward, two thirds backward.
 LayerTimes share_out(double t_grad, const Model& model);

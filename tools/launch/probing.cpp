@@ -1,0 +1,52 @@
+#include "tools/launch/probing.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/error.h"
+#include "tools/launch/children.h"
+#include "tools/launch/hosts.h"
+#include "tools/launch/run_key.h"
+
+namespace duplex::tools {
+
+void probe_machines(const ProbeSpec& spec) {
+  std::vector<bool> here;
+  for (const net::Address& node : spec.nodes) here.push_back(is_here(node.host));
+  const auto first = std::find(here.begin(), here.end(), true);
+  if (first == here.end())
+    throw Error("plan: this machine is none of the nodefile's: run plan on one of them",
+                Exit::usage);
+  std::vector<std::string> words = spec.words;
+  std::optional<RunKey> key;
+  if (!spec.has_key && std::find(here.begin(), here.end(), false) == here.end()) {
+    key.emplace();
+    words.insert(words.end(), {"--key", key->path()});
+  }
+  std::vector<std::vector<std::string>> commands;
+  for (std::size_t rank = 0; rank < spec.nodes.size(); ++rank) {
+    std::vector<std::string> probe{"probe"};
+    probe.insert(probe.end(), words.begin(), words.end());
+    probe.insert(probe.end(), {"--nodefile", spec.nodefile, "--index", std::to_string(rank)});
+    if (static_cast<std::ptrdiff_t>(rank) == first - here.begin())
+      probe.insert(probe.end(), {"--output", spec.output});
+    commands.push_back(command_on(spec.nodes[rank].host, spec.ssh, std::move(probe)));
+  }
+  TogetherRules rules;
+  rules.needed = [](std::size_t) { return true; };
+  const TogetherResult result = run_together(commands, rules);
+  if (result.code == 0) return;
+  std::string lost, numbers;
+  for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
+    if (result.ends[rank].code == 0 || result.ends[rank].began) continue;
+    lost += (lost.empty() ? "" : ", ") + spec.nodes[rank].str();
+    numbers += (numbers.empty() ? "" : ",") + std::to_string(rank);
+  }
+  throw Error("plan: the machines could not be measured" +
+                  (lost.empty() ? std::string(", for the reason above")
+                                : ": " + lost + " did not start; --without " + numbers +
+                                      " plans for the others"),
+              static_cast<Exit>(result.code >= 1 && result.code <= 4 ? result.code : 1));
+}
+
+}  // namespace duplex::tools

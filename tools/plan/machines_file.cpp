@@ -1,0 +1,102 @@
+#include "tools/plan/machines_file.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "tools/run_directory/json_file.h"
+#include "tools/run_directory/schema.h"
+
+namespace duplex::tools {
+
+template <class Fields>
+void describe(Fields& f, MeasuredMachine& m) {
+  f.field("address", m.address);
+  f.field("host", m.host);
+  f.field("t_grad_s", m.grad, Range::not_negative);
+  f.field("owner_bytes_per_s", m.owner_rate, Range::not_negative);
+  f.optional("seal_bytes_per_s", m.seal_rate, Range::not_negative);
+  f.field("memory_bytes", m.memory_bytes, Range::not_negative);
+  f.field("threads", m.threads, Range::not_negative);
+  f.field("out_bytes_per_s", m.out);
+  f.field("in_bytes_per_s", m.in);
+  f.field("round_trip_s", m.round_trip);
+  f.field("profile", m.profile);
+}
+
+namespace {
+
+template <class Fields>
+void describe(Fields& f, MachinesFile& m) {
+  f.version();
+  f.field("network", m.network);
+  f.field("title", m.title);
+  f.field("input", m.input);
+  f.field("classes", m.classes, Range::not_negative);
+  f.field("batch", m.batch, Range::not_negative);
+  f.field("machines", m.machines);
+}
+
+void check(const MachinesFile& file) {
+  if (file.machines.empty()) throw Error("is damaged: it has no machines");
+  for (const MeasuredMachine& machine : file.machines) {
+    for (const std::vector<double>* list : {&machine.out, &machine.in, &machine.round_trip})
+      if (list->size() != file.machines.size())
+        throw Error("is damaged: the links of " + machine.address + " are not one a machine");
+    if (!(machine.grad > 0.0) || !(machine.rate() > 0.0) || !(machine.owner_rate > 0.0))
+      throw Error("is damaged: what " + machine.address + " has measured is not above zero");
+  }
+}
+
+std::string dumped(JsonWriter::Json json) {
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+double MeasuredMachine::rate() const {
+  const auto most = [](const std::vector<double>& rates) {
+    return rates.empty() ? 0.0 : *std::max_element(rates.begin(), rates.end());
+  };
+  return std::min(most(out), most(in));
+}
+
+std::string text_of(MachinesFile file) {
+  JsonWriter writer;
+  describe(writer, file);
+  return dumped(writer.take());
+}
+
+MachinesFile read_machines(const std::string& path) {
+  const nlohmann::json json = read_json_file(path);
+  MachinesFile file;
+  try {
+    JsonReader reader(json);
+    describe(reader, file);
+    check(file);
+  } catch (const Error& error) {
+    throw Error(path + " " + error.what());
+  }
+  return file;
+}
+
+std::string text_of(MeasuredMachine machine) {
+  JsonWriter writer;
+  describe(writer, machine);
+  return dumped(writer.take());
+}
+
+MeasuredMachine parse_machine(const std::string& text, int rank) {
+  MeasuredMachine machine;
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text);
+    JsonReader reader(json);
+    describe(reader, machine);
+  } catch (const nlohmann::json::exception&) {
+    throw Error("what rank " + std::to_string(rank) + " has measured is no JSON");
+  } catch (const Error& error) {
+    throw Error("what rank " + std::to_string(rank) + " has measured " + error.what());
+  }
+  return machine;
+}
+
+}  // namespace duplex::tools

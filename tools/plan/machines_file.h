@@ -1,0 +1,43 @@
+// machines.json: what `duplex probe` has measured of the machines of a nodefile, for a plan.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/run_directory/profile_file.h"
+
+namespace duplex::tools {
+
+struct MeasuredMachine {
+  std::string address, host;        ///< As in the nodefile; its own name.
+  ProfileFile profile;              ///< Seconds a layer, on random images.
+  double grad = 0.0;                ///< Seconds of a batch's gradient: the layers together.
+  double owner_rate = 0.0;          ///< Bytes a second; see transport.
+  std::optional<double> seal_rate;  ///< Bytes a second of all processors, where frames are sealed.
+  std::int64_t memory_bytes = 0;    ///< That a program may still have.
+  int threads = 0;                  ///< That computed.
+  std::vector<double> out, in;      ///< Bytes a second to and from every machine; 0: itself.
+  std::vector<double> round_trip;   ///< Seconds, likewise.
+
+  /// Bytes a second of its link: the most that it sends to any, or gets from any, whichever is
+  /// less.
+  double rate() const;
+};
+
+struct MachinesFile {
+  std::string network, title, input;
+  std::int64_t classes = 0, batch = 0;
+  std::vector<MeasuredMachine> machines;  ///< By rank.
+};
+
+std::string text_of(MachinesFile file);
+/// Throws Error, naming file and key, where it cannot be read, is damaged, or of another version.
+MachinesFile read_machines(const std::string& path);
+
+/// One machine alone, as ranks tell each other.
+std::string text_of(MeasuredMachine machine);
+/// Throws Error, saying of which rank it is.
+MeasuredMachine parse_machine(const std::string& text, int rank);
+
+}  // namespace duplex::tools

@@ -1,0 +1,165 @@
+// duplex probe is one rank of the measurement that plan makes on the machines of a nodefile: how
+// long a batch's gradient takes, layer by layer, how fast an owner works, and what every link
+// carries.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/files/output_file.h"
+#include "net/crypto/seal_rate.h"
+#include "net/link_survey.h"
+#include "net/store/owner_rate.h"
+#include "tools/commands.h"
+#include "tools/flags/command_line.h"
+#include "tools/flags/device_flags.h"
+#include "tools/flags/model_flags.h"
+#include "tools/flags/wire_flags.h"
+#include "tools/launch/rank_source.h"
+#include "tools/plan/machines_file.h"
+#include "tools/text/host_name.h"
+#include "tools/text/quartiles.h"
+#include "tools/text/rate.h"
+#include "tools/training/profile.h"
+#include "tools/training/random_steps.h"
+
+namespace duplex::tools {
+namespace {
+
+struct Flags {
+  ModelSpec model;
+  DeviceSpec computing;
+  WireFlags wire;
+  std::int64_t batch = 32;
+  double seconds = 10.0;
+  std::string nodefile, output;
+  int index = -1;
+
+  void add_to(CLI::App& app);
+};
+
+void Flags::add_to(CLI::App& app) {
+  add_model_flags(app, model);
+  app.add_option("--batch", batch, "images a batch (default 32)")->check(positive());
+  add_device_flags(app, computing);
+  app.add_option("--nodefile", nodefile, "the machines, in the order of the ranks")->required();
+  app.add_option("--index", index, "this process's rank, from 0")->required()->check(at_least(0));
+  app.add_option("--seconds", seconds, "seconds of computing that are timed (default 10)")
+      ->transform(as_seconds())
+      ->check(between(0.01, 3600.0));
+  app.add_option("--output", output, "write what all ranks have measured there, machines.json");
+  wire.add_to(app);
+}
+
+/// Bytes that programs may still have, by /proc/meminfo; 0 if it does not say.
+std::int64_t memory_available() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("MemAvailable:", 0) == 0) return std::stoll(line.substr(13)) * 1024;
+  return 0;
+}
+
+/// Times the network on random images.
+void measure_computing(const Flags& flags, const Model& model, MeasuredMachine& machine) {
+  constexpr int warm_up = 2;
+  constexpr std::size_t least_steps = 3;
+  const auto device = flags.computing.make();
+  const auto network = flags.computing.build(model, *device, flags.batch);
+  network->initialise(1);
+  Profile profile(*network, warm_up);
+  const std::int64_t begin = clock_ns();
+  time_random_steps(*network, warm_up, [&](std::size_t counted) {
+    return counted >= least_steps && seconds(clock_ns() - begin) >= flags.seconds;
+  });
+  machine.profile = profile.file();
+  machine.grad = profile.sum();
+  machine.threads = flags.computing.threads;
+}
+
+net::MeshSpec mesh_spec(const Flags& flags, const Model& model, const RankSource& source) {
+  net::MeshSpec spec;
+  spec.topology = {net::ServerMode::distributed, static_cast<int>(source.addresses.size()), 0};
+  spec.rank = source.rank;
+  spec.addresses = source.addresses;
+  spec.identity.job = "probe";
+  spec.identity.model = fingerprint_of(model);
+  spec.identity.data = net::fingerprint("no images");
+  spec.identity.start = net::fingerprint("no weights");
+  spec.identity.settings = net::fingerprint("batch " + std::to_string(flags.batch));
+  flags.wire.apply_to(spec);
+  spec.log = [rank = source.rank](const std::string& line) {
+    std::fprintf(stderr, "rank %d: %s\n", rank, line.c_str());
+  };
+  return spec;
+}
+
+std::vector<std::size_t> counts_of(const Model& model) {
+  std::vector<std::size_t> counts;
+  for (const ParameterSpec& parameter : model.trained())
+    counts.push_back(static_cast<std::size_t>(parameter.shape.elements()));
+  return counts;
+}
+
+}  // namespace
+
+int probe(int argc, const char* const* argv) {
+  CLI::App app{
+      "Measures this machine and its links for duplex plan, which starts it on every machine of a "
+      "nodefile.",
+      "duplex probe"};
+  Flags flags;
+  flags.add_to(app);
+  if (const auto done = parse(app, argc, argv)) return *done;
+  std::signal(SIGPIPE, SIG_IGN);
+  const RankSource source = find_rank({flags.nodefile, flags.index, false, {}}, std::getenv);
+  std::fprintf(stderr, "%s\n", source.str().c_str());
+  if (flags.computing.threads == 0)
+    flags.computing.threads =
+        source.threads(usable_cores(), static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
+  const Model model = flags.model.build();
+  const net::MeshSpec spec = mesh_spec(flags, model, source);
+  net::Mesh mesh = net::Mesh::join(spec);
+
+  MeasuredMachine machine;
+  machine.address = source.addresses[static_cast<std::size_t>(source.rank)].str();
+  machine.host = host_name();
+  machine.memory_bytes = memory_available();
+  measure_computing(flags, model, machine);
+  machine.owner_rate = net::owner_rate(counts_of(model));
+  for (const net::Link& link : mesh.links())
+    if (link.stream.protection() == net::Protection::sealed && !machine.seal_rate)
+      machine.seal_rate = net::seal_rate() * flags.computing.threads;
+  spec.log("t_grad " + duration_text(machine.grad) + " a batch of " + std::to_string(flags.batch) +
+           ", " + std::to_string(machine.threads) +
+           (machine.threads == 1 ? " thread" : " threads"));
+  // Ranks that compute longer are waited for.
+  const net::LinkRates links =
+      net::survey_links(mesh, {0.3, flags.wire.timeout() + std::chrono::minutes(10)});
+  machine.out = links.out;
+  machine.in = links.in;
+  machine.round_trip = links.round_trip;
+  spec.log("its link carries " + rate_text(machine.rate()));
+
+  MachinesFile file;
+  const RunConfig config = flags.model.config(model);
+  file.network = config.network;
+  file.title = config.title;
+  file.input = config.input;
+  file.classes = config.classes;
+  file.batch = flags.batch;
+  const std::vector<std::string> texts =
+      net::share_texts(mesh, text_of(machine), flags.wire.timeout());
+  for (std::size_t rank = 0; rank < texts.size(); ++rank)
+    file.machines.push_back(parse_machine(texts[rank], static_cast<int>(rank)));
+  if (flags.output.empty()) return 0;
+  OutputFile output(flags.output);
+  output.write(text_of(file));
+  output.commit();
+  return 0;
+}
+
+}  // namespace duplex::tools
