@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "tools/commands.h"
 #include "tools/dist/rank.h"
+#include "tools/dist/speeds.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/dist_flags.h"
 #include "tools/launch/rank_record.h"
@@ -25,12 +26,18 @@ int dist(int argc, const char* const* argv) {
   // reads must not end the training before its checkpoint.
   std::signal(SIGPIPE, SIG_IGN);
   std::fprintf(stderr, "%s\n", flags.resolve().c_str());
-  const DistSpec spec = flags.spec();
+  DistSpec spec = flags.spec();
   std::optional<RankRecord> record;
   if (!flags.nodefile.empty()) record.emplace(flags.nodefile, spec.rank());
   if (record && !record->trouble().empty()) spec.mesh.log(record->trouble());
   std::optional<Rank> rank;
   try {
+    if (spec.parallel.sharing != Sharing::given) {
+      spec.parallel.shares = shares_by_speed(spec);
+      spec.mesh.log("each worker's part of a step is " +
+                    (spec.parallel.shares.empty() ? std::string("even")
+                                                  : spec.parallel.share_text().substr(2)));
+    }
     rank.emplace(spec);
   } catch (const std::exception&) {
     net::Mesh::tell_cannot_start(spec.mesh, net::reason_of(std::current_exception()));

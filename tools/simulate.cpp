@@ -45,7 +45,7 @@ void print(const SimulateFlags& flags, const Scenario& scenario, const Spec& spe
       spec.seal_rate > 0.0 ? ", sealed at " + fixed(spec.seal_rate * 1e-9, 2) + " GB/s" : "";
   std::printf("%s, %d worker%s\nsettings %s\nlink     %s%s, t_comm %s; t_grad %s\n",
               scenario.model.title().c_str(), workers, workers == 1 ? "" : "s",
-              (flags.parallel.settings() + flags.parallel.share_text()).c_str(),
+              (flags.parallel.settings() + flags.request().parallel.share_text()).c_str(),
               rate_text(scenario.rate).c_str(), sealing.c_str(),
               duration_text(scenario.costs.comm).c_str(),
               duration_text(scenario.costs.grad).c_str());

@@ -227,6 +227,8 @@ TEST(SimulateCommand, SharesBySpeedEvenOutAStraggler) {
   EXPECT_NEAR(speedup({"--share", "1:2", "--logdir", folder / "run"}), 1.5, 0.02);
   EXPECT_EQ(json_of(folder / "run/config.json")["samples"], nlohmann::json::array({200, 400}));
   EXPECT_NEAR(speedup({"--share", "1:2", "--sync", "split"}), 1.5, 0.02);
+  EXPECT_NEAR(speedup({"--share", "speeds"}), 1.5, 0.02);
+  EXPECT_NEAR(speedup({"--share", "auto", "--slow", "1:2"}), 0.5 * 2, 0.02);
 }
 
 TEST(SimulateCommand, PrintsSpeedupsOfAllNumbersOfWorkers) {
@@ -262,7 +264,7 @@ TEST(SimulateCommand, RefusesWhatMakesNoSense) {
   refuses(plus(times, {"--sync", "split", "--batch", "3"}), "4 workers for a batch of 3");
   refuses(plus(times, {"--average", "2", "--sync", "none"}), "--average goes with");
   refuses(plus(times, {"--share", "3:2:1"}), "--share 3:2:1 is for 3 workers, and there are 4");
-  refuses(plus(times, {"--share", "3:2:1:x"}), "'3:2:1:x' is not of numbers");
+  refuses(plus(times, {"--share", "3:2:1:x"}), "'3:2:1:x' is neither even");
   refuses(plus(times, {"--output", "csv", "--trace"}), "--output csv is of many runs");
   for (const char* bad : {"3", "4:2", "3:0", "3:-1", "3:nan", "3:fast", "1-:2", "2-1:2", "x:2",
                           "3:uniform:2:1", "3:lognormal", "3:lognormal:-1", ":", ""})

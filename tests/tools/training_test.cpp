@@ -2,6 +2,7 @@
 // ranks of sync join give the same weights, to rounding, as one machine with the N-fold batch.
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/tools/training_runs.h"
@@ -92,6 +93,35 @@ TEST_F(Training, SharesOfAStepAreWeightedByTheirImages) {
   EXPECT_LT(distance(together(3, 8, plain), alone(24, {"--lr", "0.05"})), 2e-5);
 }
 
+/// Rank 0 replays a t_grad of 20 ms, rank 1 one of 40: of two batches they have 4/3 and 2/3, so
+/// that both take 26.7 ms. Speeds that are alike leave shares even.
+TEST_F(Training, SharesBySpeedAreThoseThatRanksMeasure) {
+  for (const std::string share : {"speeds", "auto", "even", "auto, alike"}) {
+    SCOPED_TRACE(share);
+    const bool alike = share == "auto, alike", even = alike || share == "even";
+    write_two_nodes();
+    std::vector<Process> ranks;
+    for (int rank = 0; rank < 2; ++rank)
+      ranks.emplace_back(std::vector<std::string>{
+          "dist", "--net", "lenet", "--device", rank == 0 || alike ? "replay:0.02" : "replay:0.04",
+          "--batch", "300", "--batches", "8", "--timeout", "20", "--share", alike ? "auto" : share,
+          "--nodefile", folder_ / "nodes", "--index", std::to_string(rank), "--logdir",
+          folder_ / share});
+    for (Process& rank : ranks) {
+      const Result result = rank.wait();
+      ASSERT_EQ(result.exit, 0) << result.err;
+      EXPECT_EQ(result.err.find("part of a step is share 1000:500") != std::string::npos, !even)
+          << result.err;
+    }
+    const auto config = nlohmann::json::parse(read_text(folder_ / (share + "/config.json")));
+    EXPECT_EQ(config.contains("samples"), !even);
+    if (even) continue;
+    EXPECT_EQ(config["samples"], nlohmann::json::array({400, 200}));
+    const auto summary = nlohmann::json::parse(read_text(folder_ / (share + "/summary.json")));
+    EXPECT_NEAR(summary["t_grad_s"]["median"].get<double>(), 0.02 * 4 / 3, 0.004);
+  }
+}
+
 TEST_F(Training, SharesThatDoNotFitAreRefused) {
   const auto refuses = [&](const std::vector<std::string>& more, const std::string& because) {
     for (Process& rank : start("refused", 3, 8, more)) {
@@ -105,7 +135,7 @@ TEST_F(Training, SharesThatDoNotFitAreRefused) {
   refuses({"--share", "900:1:900", "--sync", "split"},
           "leaves worker 1 none of the 8 samples of a step");
   for (const char* bad : {"", "3:", "3:0:1", "3:-2:1", "a:b:c", "3,2,1", "1:1:1234567"})
-    refuses({"--share", bad}, "'" + std::string(bad) + "' is not of numbers");
+    refuses({"--share", bad}, "'" + std::string(bad) + "' is neither even");
 }
 
 TEST_F(Training, AveragingEveryBatchIsTheNFoldBatch) {  // This needs plain SGD: spec, 7.

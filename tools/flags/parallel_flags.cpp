@@ -16,9 +16,11 @@ std::vector<std::int64_t> parse_shares(const std::string& text) {
     const bool number = !part.empty() && part.size() <= most_digits &&
                         part.find_first_not_of("0123456789") == std::string::npos;
     if (!number || std::stoll(part) == 0)
-      throw CLI::ValidationError("--share", "'" + text +
-                                                "' is not of numbers from 1 to 999999 between "
-                                                "colons, one for each worker");
+      throw CLI::ValidationError(
+          "--share",
+          "'" + text +
+              "' is neither even, speeds nor auto, and not of numbers from 1 to 999999 between "
+              "colons, one for each worker");
     shares.push_back(std::stoll(part));
   }
   return shares;
@@ -52,15 +54,22 @@ void add_parallel_flags(CLI::App& app, ParallelSpec& spec) {
              "distributed server: even shares (default) or whole tensors (Algorithm 3.7)",
              [&spec](const std::string& word) { spec.shards = net::parse_shards(word); });
   app.add_option_function<std::string>(
-      "--share", [&spec](const std::string& text) { spec.shares = parse_shares(text); },
-      "A:B:C, how the workers share the samples of a step: in proportion to these, such as their "
-      "speeds (default: evenly); the mean gradient is weighted likewise");
+      "--share",
+      [&spec](const std::string& text) {
+        spec.sharing = text == "speeds" ? Sharing::by_speed
+                       : text == "auto" ? Sharing::by_speed_if_uneven
+                                        : Sharing::given;
+        if (spec.sharing == Sharing::given && text != "even") spec.shares = parse_shares(text);
+      },
+      "how the workers share the samples of a step: even (default); A:B:C, in proportion to these; "
+      "speeds: to their speeds, which are measured first; auto: the same if these differ by a "
+      "twentieth; the mean gradient is weighted likewise");
 }
 
 void check_parallel_flags(const ParallelSpec& spec, const std::string& command) {
   if (spec.average > 0 && (spec.sync != net::Sync::join || !spec.overlap))
     throw Error(command + ": --average goes with --sync join and --overlap on", Exit::usage);
-  if (!spec.shares.empty() && spec.sync == net::Sync::none)
+  if ((!spec.shares.empty() || spec.sharing != Sharing::given) && spec.sync == net::Sync::none)
     throw Error(command +
                     ": --share goes with --sync join and split; with none, every worker goes "
                     "at a pace of its own",

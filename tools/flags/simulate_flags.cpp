@@ -43,11 +43,26 @@ void SimulateFlags::resolve() {
         Exit::usage);
 }
 
+namespace {
+
+/// The shares that dist would find.
+std::vector<std::int64_t> shares_by_speed(const SimulationRequest& request) {
+  const auto factor = straggler_factor(request.stragglers, request.seed);
+  std::vector<double> seconds;
+  const int servers = request.parallel.central() ? 1 : 0;
+  for (int rank = servers; rank < request.workers + servers; ++rank)
+    seconds.push_back(factor ? mean_factor(factor, rank) : 1.0);
+  return proportional_shares(seconds, request.parallel.sharing == Sharing::by_speed_if_uneven);
+}
+
+}  // namespace
+
 SimulationRequest SimulateFlags::request() const {
   const int ranks = workers + (parallel.central() ? 1 : 0);
   SimulationRequest request = scenario.request(ranks);
   request.parallel = parallel;
   request.workers = workers;
+  if (parallel.sharing != Sharing::given) request.parallel.shares = shares_by_speed(request);
   request.batches = batches;
   for (const std::string& text : lose) {
     const auto [who, when] = at_colon(text, "simulate: --lose");
@@ -63,12 +78,12 @@ SimulationRequest SimulateFlags::request() const {
 RunConfig SimulateFlags::config(const Scenario& found, const net::Topology& topology) const {
   RunConfig config = scenario.model.config(found.model);
   config.command = "simulate";
-  config.settings = parallel.settings() + parallel.share_text();
+  config.settings = parallel.settings() + request().parallel.share_text();
   config.batch = found.batch;
   config.seed = scenario.seed;
   config.device = "none: simulated";
   config.replayed = config.simulated = true;
-  config.parallel = parallel.config(topology, found.batch);
+  config.parallel = request().parallel.config(topology, found.batch);
   SimulationConfig& given = config.simulation.emplace();
   given.batches = static_cast<std::uint64_t>(batches);
   given.grad = found.costs.grad;

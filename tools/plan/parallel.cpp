@@ -1,5 +1,6 @@
 #include "tools/plan/parallel.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -41,6 +42,17 @@ datasets::Share ParallelSpec::share(std::int64_t batch, int worker, int workers)
                     " samples of a step: give it more, or leave its machine out",
                 Exit::usage);
   return {static_cast<std::uint64_t>(total), static_cast<std::uint64_t>(first), count};
+}
+
+std::vector<std::int64_t> proportional_shares(const std::vector<double>& seconds,
+                                              bool unless_alike) {
+  constexpr double scale = 1000.0, alike = 1.05;
+  const auto [fastest, slowest] = std::minmax_element(seconds.begin(), seconds.end());
+  if (unless_alike && *slowest <= *fastest * alike) return {};
+  std::vector<std::int64_t> shares;
+  for (const double each : seconds)
+    shares.push_back(std::max<std::int64_t>(std::llround(scale * *fastest / each), 1));
+  return shares;
 }
 
 std::string ParallelSpec::share_text() const {

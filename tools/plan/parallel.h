@@ -12,6 +12,18 @@
 
 namespace duplex::tools {
 
+/// How the samples of a step are shared out among workers.
+enum class Sharing {
+  given,               ///< As ParallelSpec::shares has it.
+  by_speed,            ///< In proportion to speeds, which have to be found first.
+  by_speed_if_uneven,  ///< The same, unless they are nearly alike.
+};
+
+/// Shares in proportion to the speeds of workers, which need so many seconds for an image; empty if
+/// `unless_alike` and none is a twentieth faster than another.
+std::vector<std::int64_t> proportional_shares(const std::vector<double>& seconds,
+                                              bool unless_alike);
+
 struct ParallelSpec {
   net::Sync sync = net::Sync::join;
   net::ServerMode server = net::ServerMode::distributed;
@@ -22,6 +34,7 @@ struct ParallelSpec {
   std::uint64_t average = 0;  ///< Batches between averagings of the weights; 0: gradients are sent.
   /// How the samples of a step are shared out, by worker, in proportion to these; empty: evenly.
   std::vector<std::int64_t> shares;
+  Sharing sharing = Sharing::given;
 
   bool central() const { return server == net::ServerMode::central; }
   /// Whether workers overlap computing and sending, shards are even, and there is no semaphore.

@@ -55,16 +55,11 @@ bool is_faster(const Evaluation& a, const Evaluation& b) {
 
 /// Shares by speed where the machines of a synchronous strategy differ in it.
 std::vector<std::int64_t> shares_by_speed(const Situation& situation, const Strategy& strategy) {
-  constexpr double scale = 1000.0, alike = 0.02;
-  std::vector<double> speeds;
+  if (strategy.parallel.sync == net::Sync::none) return {};
+  std::vector<double> seconds;
   for (std::size_t i = strategy.parallel.central() ? 1 : 0; i < strategy.machines.size(); ++i)
-    speeds.push_back(1.0 / situation.slowness(strategy.machines[i]));
-  const auto [least, most] = std::minmax_element(speeds.begin(), speeds.end());
-  if (strategy.parallel.sync == net::Sync::none || *most < *least * (1.0 + alike)) return {};
-  std::vector<std::int64_t> shares;
-  for (const double speed : speeds)
-    shares.push_back(std::max<std::int64_t>(std::llround(scale * speed / *most), 1));
-  return shares;
+    seconds.push_back(situation.slowness(strategy.machines[i]));
+  return proportional_shares(seconds, true);
 }
 
 /// Whether every worker has an image of a step.

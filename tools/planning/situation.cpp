@@ -5,8 +5,6 @@
 namespace duplex::tools {
 namespace {
 
-/// Steps over which a straggler's factor is averaged.
-constexpr std::uint64_t many_steps = 64;
 /// Machines whose speeds differ by less are taken for equal.
 constexpr double alike = 0.02;
 
@@ -28,10 +26,7 @@ Situation Situation::of(Scenario scenario, SimulationRequest request, int machin
 double Situation::slowness(int machine) const {
   const double speed = machines[static_cast<std::size_t>(machine)].speed;
   if (!straggler) return 1.0 / speed;
-  const std::uint64_t steps = varies ? many_steps : 1;
-  double sum = 0.0;
-  for (std::uint64_t step = 0; step < steps; ++step) sum += straggler(machine, step);
-  return sum / static_cast<double>(steps) / speed;
+  return (varies ? mean_factor(straggler, machine) : straggler(machine, 0)) / speed;
 }
 
 bool Situation::is_uneven() const {

@@ -107,4 +107,11 @@ std::function<double(int rank, std::uint64_t step)> straggler_factor(std::vector
       };
 }
 
+double mean_factor(const std::function<double(int rank, std::uint64_t step)>& factor, int rank) {
+  constexpr std::uint64_t steps = 64;
+  double sum = 0.0;
+  for (std::uint64_t step = 0; step < steps; ++step) sum += factor(rank, step);
+  return sum / static_cast<double>(steps);
+}
+
 }  // namespace duplex::tools

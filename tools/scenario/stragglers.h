@@ -33,4 +33,7 @@ Ranks parse_ranks(const std::string& text, int ranks, const std::string& what);
 std::function<double(int rank, std::uint64_t step)> straggler_factor(std::vector<Straggler> all,
                                                                      std::uint64_t seed);
 
+/// A rank's factor on the average over many steps.
+double mean_factor(const std::function<double(int rank, std::uint64_t step)>& factor, int rank);
+
 }  // namespace duplex::tools
