@@ -75,7 +75,7 @@ void Rendezvous::await_loss(std::unique_lock<std::mutex>& lock, int rank, Deadli
 
 bool Rendezvous::over() const {
   if (late_) return failure_ || !links_.empty() || late_->over();
-  return failure_ || links_.size() == awaited_.size() + called_.size();
+  return failure_ || (!lost_ && links_.size() == awaited_.size() + called_.size());
 }
 
 std::vector<Link> Rendezvous::run() {
@@ -328,15 +328,6 @@ void Rendezvous::receive(PendingPeer& peer) {
   turned_away_.push_back(turned_away);
   log("turned away: " + turned_away);
   if (turned_away_.size() == strangers_limit) log("turns more away without a word");
-}
-
-void Rendezvous::watch_links() {
-  try {
-    check_links(links_, waited());
-  } catch (...) {
-    told_ = true;
-    fail(std::current_exception());
-  }
 }
 
 void Rendezvous::call(int rank) {

@@ -98,6 +98,10 @@ class Rendezvous {
   std::map<int, std::string> refusals_;  ///< Why a rank that is called has not been reached.
   std::map<int, Socket*> calling_;       ///< The connections to these ranks that shake hands.
   std::exception_ptr failure_;
+  /// A linked rank is lost. It may be about to tell why it cannot take part, and ends this one at
+  /// this time if it does not.
+  std::exception_ptr lost_;
+  Deadline lost_until_;
   bool told_ = false;  ///< Another rank's word is what ends this one.
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "net/rendezvous/link_watch.h"
 #include "net/rendezvous/refusal.h"
 #include "net/rendezvous/rendezvous.h"
 
@@ -15,6 +16,9 @@ using std::chrono::milliseconds;
 /// Time that it stays for peers which have not come yet, where another rank has told it the reason
 /// and tells others, too.
 constexpr milliseconds passed_on{1000};
+/// A rank whose connection has ended may come once more to say why, if it learned the reason while
+/// it shook hands.
+constexpr milliseconds last_word_limit{1500};
 
 std::string seconds_text(milliseconds time) {
   std::string text = std::to_string(time.count() / 1000);
@@ -27,6 +31,22 @@ std::string seconds_text(milliseconds time) {
 }
 
 }  // namespace
+
+void Rendezvous::watch_links() {
+  try {
+    if (!lost_) check_links(links_, waited());
+  } catch (const NetworkError&) {
+    lost_ = std::current_exception();
+    lost_until_ = Clock::now() + last_word_limit;
+  } catch (...) {
+    told_ = true;
+    fail(std::current_exception());
+  }
+  if (lost_ && Clock::now() >= lost_until_) {
+    told_ = true;
+    fail(lost_);
+  }
+}
 
 double Rendezvous::waited() const {
   return std::chrono::duration<double>(Clock::now() - (deadline_ - spec_.timeout)).count();
