@@ -18,8 +18,9 @@ namespace {
 /// LeNet on machines whose t_grad and t_comm are these, in seconds.
 Situation situation_of(double grad, double comm, int machines,
                        const std::vector<std::string>& slow = {},
-                       const std::vector<std::pair<Ranks, double>>& links = {}) {
-  const Model model = models::build("lenet", {});
+                       const std::vector<std::pair<Ranks, double>>& links = {},
+                       const std::string& net = "lenet") {
+  const Model model = models::build(net, {});
   LayerTimes times = share_out(grad, model);
   times.batch = 32;
   SimulationRequest request;
@@ -157,6 +158,20 @@ TEST(Planning, KnowsEveryWay) {
   EXPECT_EQ(count, 3U * 8 + 4 * 4 + 3 * 4 + 4 * 2);
   const SearchResult found = search(situation_of(0.1, 0.01, 3));
   for (const std::string& name : names) EXPECT_NE(found.find(name), nullptr) << name;
+}
+
+/// Batch normalisation is over each worker's images, in join, too.
+TEST(Planning, TellsWhatDiffersFromOneMachine) {
+  for (const std::string net : {"lenet", "resnet34"}) {
+    const Situation situation = situation_of(1.0, 0.1, 2, {}, {}, net);
+    const std::string text = remarks(situation, search(situation), std::nullopt);
+    EXPECT_EQ(text.rfind("Its result is that of one machine with batch 64, but for rounding", 0),
+              0U)
+        << text;
+    EXPECT_EQ(text.find("batch normalisation, which is over the 32 images") != std::string::npos,
+              net == "resnet34")
+        << text;
+  }
 }
 
 TEST(Planning, SplitNeedsAnImageForEveryWorker) {

@@ -55,6 +55,23 @@ std::string equations_text(const Evaluation& evaluation) {
   return fixed(low, 2) + (high > low * 1.005 ? "-" + fixed(high, 2) : "");
 }
 
+/// "but for rounding", and what else differs from the training on one machine.
+std::string differences(const Situation& situation, const Strategy& strategy) {
+  const Model& model = situation.scenario.model;
+  const bool normalises =
+      std::any_of(model.nodes().begin(), model.nodes().end(), [&](const Model::Entry& entry) {
+        if (!entry.layer) return false;
+        const std::vector<ParameterSpec> parameters = model.parameters(entry);
+        return std::any_of(parameters.begin(), parameters.end(),
+                           [](const ParameterSpec& each) { return !each.trained; });
+      });
+  if (!normalises) return "but for rounding";
+  const std::int64_t images =
+      strategy.parallel.share(situation.scenario.batch, 0, strategy.workers()).count;
+  return "but for rounding and batch normalisation, which is over the " + grouped(images) +
+         " images of each worker";
+}
+
 /// The machines that the best strategy leaves out, and what all of them would come to.
 std::string left_out(const Situation& situation, const SearchResult& found,
                      const Evaluation& best) {
@@ -144,7 +161,8 @@ std::string remarks(const Situation& situation, const SearchResult& found,
   std::string text;
   if (found.pays()) {
     text += "Its result is that of one machine with " +
-            best->strategy.result(situation.scenario.batch) + ", but for rounding.\n";
+            best->strategy.result(situation.scenario.batch) + ", " +
+            differences(situation, best->strategy) + ".\n";
     if (break_even) text += "It pays down to " + threshold(situation, *break_even) + ".\n";
   }
   return text + gain_of_shares(found, *best) + left_out(situation, found, *best) +
