@@ -19,14 +19,17 @@ void check_links(const std::vector<Link>& links, double waited) {
   for (const Link& link : links) {
     // Whether it has ended is asked first: what came before the end is there then.
     const bool ended = link.stream.socket().ended();
+    bool says_more = false;
     for (const PeekedFrame& frame : link.stream.peek(looked_at)) {
       if (frame.header.kind == FrameKind::abort) {
         const AbortReason reason = decode_abort(frame.payload.data(), frame.payload.size());
         throw Error(link.peer + " ended the run: " + reason.text, reason.code);
       }
-      if (frame.header.kind != FrameKind::offer && frame.header.kind != FrameKind::holding) break;
+      // Whoever waits for such a frame reads it first, even where nothing follows it.
+      says_more = frame.header.kind != FrameKind::offer && frame.header.kind != FrameKind::holding;
+      if (says_more) break;
     }
-    if (ended)
+    if (ended && !says_more)
       throw NetworkError("recv", link.peer, "waiting for other ranks", "the connection was closed",
                          waited, Exit::peer_lost);
   }

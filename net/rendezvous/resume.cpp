@@ -210,13 +210,13 @@ std::chrono::milliseconds to_report(std::chrono::milliseconds timeout) {
 }
 
 /// Waits for the next frame of a link, while it watches all of them.
-void await_frame(std::vector<Link>& links, const Link& link, FrameKind kind, Deadline deadline,
-                 std::chrono::milliseconds timeout) {
+void await_frame(std::vector<Link>& links, const Link& link, FrameKind kind, Deadline begun,
+                 Deadline deadline) {
   while (!has_next(link, kind)) {
-    const double left = std::chrono::duration<double>(deadline - Clock::now()).count();
-    const double waited = std::chrono::duration<double>(timeout).count() - left;
+    const Deadline now = Clock::now();
+    const double waited = std::chrono::duration<double>(now - begun).count();
     check_links(links, waited);
-    if (left <= 0)
+    if (now >= deadline)
       throw NetworkError("recv", link.peer, "waiting for the ranks that it waits for",
                          "deadline passed", waited, Exit::timed_out);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -243,7 +243,8 @@ Agreement agreed(Mesh& mesh, const Offer& mine, const FileSharing* sharing,
   const int coordinator = mesh.topology().coordinator();
   const bool decides = mesh.rank() == coordinator;
   // The coordinator knows whose offer it lacks, and is given the time to report it.
-  const Deadline deadline = Clock::now() + timeout + (decides ? 0 * timeout : to_report(timeout));
+  const Deadline begun = Clock::now();
+  const Deadline deadline = begun + timeout + (decides ? 0 * timeout : to_report(timeout));
   std::vector<Link>& links = mesh.links();
   const std::vector<HeldFiles> held = sharing != nullptr ? sharing->held : std::vector<HeldFiles>();
   Agreement agreement;
@@ -255,10 +256,10 @@ Agreement agreed(Mesh& mesh, const Offer& mine, const FileSharing* sharing,
     all.holding[static_cast<std::size_t>(mesh.rank())].held = held;
     for (Link& link : links) {
       const auto rank = static_cast<std::size_t>(link.rank);
-      await_frame(links, link, FrameKind::offer, deadline, timeout);
+      await_frame(links, link, FrameKind::offer, begun, deadline);
       with(link, deadline, [&](Talk& talk) {
         all.offers[rank] = parse<Offer>(talk.receive(FrameKind::offer, 0, resume_limit));
-        await_frame(links, link, FrameKind::holding, deadline, timeout);
+        await_frame(links, link, FrameKind::holding, begun, deadline);
         all.holding[rank].held = decode_held(talk.receive(FrameKind::holding));
       });
     }
@@ -276,7 +277,7 @@ Agreement agreed(Mesh& mesh, const Offer& mine, const FileSharing* sharing,
   with(*link, deadline, [&](Talk& talk) {
     talk.send(FrameKind::offer, payload_of(mine));
     talk.send(FrameKind::holding, encode_held(held));
-    await_frame(links, *link, FrameKind::resume, deadline, timeout);
+    await_frame(links, *link, FrameKind::resume, begun, deadline);
     agreement.decision = parse<Decision>(talk.receive(FrameKind::resume, 0, resume_limit));
   });
   if (agreement.decision.found && !agreement.decision.point.late)

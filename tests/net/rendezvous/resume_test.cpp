@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
+#include "net/rendezvous/link_watch.h"
 #include "tests/net/rank_zero.h"
 #include "tests/ranks_in_threads.h"
 
@@ -50,6 +53,30 @@ const ResumeOffer any{{}, false, true, false}, never{{}, false, false, true};
 
 std::vector<std::string> three(const std::string& result) {
   return {result, result, result};
+}
+
+/// A peer that has said what is waited for and then ended the connection is lost only when that has
+/// been read.
+TEST(LinkWatch, WhatCameBeforeTheEndCounts) {
+  const auto outcomes =
+      run_ranks({ServerMode::distributed, 2, 0}, [](int rank, MeshSpec spec, Listener listener) {
+        Mesh mesh = Mesh::join(std::move(spec), std::move(listener));
+        FrameStream& stream = mesh.links().front().stream;
+        const Deadline deadline = Clock::now() + std::chrono::seconds(20);
+        if (rank == 0) {
+          FrameHeader header;
+          header.kind = FrameKind::resume;
+          stream.write(header, nullptr, deadline, "testing");
+          return;
+        }
+        while (!stream.socket().ended() && Clock::now() < deadline)
+          std::this_thread::sleep_for(milliseconds(1));
+        check_links(mesh.links(), 0.0);
+        EXPECT_TRUE(has_next(mesh.links().front(), FrameKind::resume));
+        stream.read_header(deadline, "testing");
+        EXPECT_THROW(check_links(mesh.links(), 0.0), NetworkError);
+      });
+  for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.ok) << outcome.message;
 }
 
 TEST(Resume, TheNewestThatAllHave) {
