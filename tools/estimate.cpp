@@ -1,7 +1,10 @@
 // duplex estimate predicts what training on several machines will gain, by the thesis's equations
 // (Appendix C.4), before anybody owns the machines.
+#include <array>
 #include <cstdio>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "core/error.h"
 #include "tools/commands.h"
@@ -57,9 +60,11 @@ void Flags::add_to(CLI::App& app) {
       ->check(between(1, 100000));
   app.add_option("--batches", batches, "batches of the whole training, D (default 128)")
       ->check(between(1, 1000000000));
-  app.add_option("--output", output,
-                 "single: the speedup (default); csv: the speedups of 1 to N workers, between "
-                 "semicolons; plot: a chart by gnuplot")
+  app.add_option(
+         "--output", output,
+         "single: the speedup (default); csv: the speedups of 1 to N workers, between "
+         "semicolons; plot: a chart by gnuplot. With a central server, worst and best case, "
+         "too: on standard error, or in the chart")
       ->check(CLI::IsMember({"single", "csv", "plot"}));
   app.add_option("--file", file, "where the plot goes, .png or .svg (default: a window, or text)");
   app.add_flag("--advise", advise,
@@ -132,6 +137,39 @@ void say_what_is_left_over(const Flags& flags) {
       (flags.batches + flags.workers - 1) / flags.workers);
 }
 
+/// The two cases between which the true value lies, as the thesis numbers them.
+struct Between {
+  const char *which, *worst, *best;
+};
+
+Between between(net::Sync sync) {
+  return sync == net::Sync::none ? Between{"(4.19)", "(4.16)", "(4.13) to (4.15)"}
+                                 : Between{"(4.10)", "(4.7)", "(4.4)"};
+}
+
+/// Says where the true speedups lie, worst case and best, where the thesis has both: of one number
+/// of workers, or of all from 1 on, as csv prints them. On standard error, so that standard output
+/// is the estimate alone.
+void say_between(const Flags& flags, const Costs& costs, int from) {
+  std::string worst, best;
+  for (int n = from; n <= flags.workers; ++n) {
+    const auto speedups = speedup_between(costs, flags.sync(), net::parse_server_mode(flags.server),
+                                          n, flags.batches);
+    if (!speedups) return;
+    for (const auto& [text, value] : {std::pair(&worst, speedups->low), {&best, speedups->high}}) {
+      std::array<char, 32> figure{};
+      std::snprintf(figure.data(), figure.size(), "%.9g", value);
+      *text += (n > from ? ";" : "") + std::string(figure.data());
+    }
+  }
+  const Between cases = between(flags.sync());
+  const char gap = from < flags.workers ? '\n' : ' ';
+  std::fflush(stdout);
+  std::fprintf(stderr,
+               "%s: the true value lies between%c%s in the worst case %s and%c%s in the best %s\n",
+               cases.which, gap, worst.c_str(), cases.worst, gap, best.c_str(), cases.best);
+}
+
 void draw(const Flags& flags, const Costs& costs) {
   const Way way{flags.sync(), net::parse_server_mode(flags.server)};
   Chart chart;
@@ -143,6 +181,17 @@ void draw(const Flags& flags, const Costs& costs) {
   for (int n = 1; n <= flags.workers; ++n) {
     chart.curves[0].values.push_back(speedup(costs, way.sync, way.server, n, flags.batches));
     chart.curves[1].values.push_back(n);
+  }
+  if (speedup_between(costs, way.sync, way.server, 1, flags.batches)) {
+    const Between cases = between(way.sync);
+    Curve best{std::string("best ") + cases.best, {}, true},
+        worst{std::string("worst ") + cases.worst, {}, true};
+    for (int n = 1; n <= flags.workers; ++n) {
+      const auto speedups = speedup_between(costs, way.sync, way.server, n, flags.batches);
+      best.values.push_back(speedups->high);
+      worst.values.push_back(speedups->low);
+    }
+    chart.curves.insert(chart.curves.end(), {std::move(best), std::move(worst)});
   }
   plot(chart, flags.file);
 }
@@ -173,6 +222,7 @@ int estimate(int argc, const char* const* argv) {
       std::printf("%s%.9g", n > 1 ? ";" : "",
                   speedup(costs, flags.sync(), server, n, flags.batches));
     std::printf("\n");
+    say_between(flags, costs, 1);
   } else {
     std::fprintf(
         stderr,
@@ -180,6 +230,7 @@ int estimate(int argc, const char* const* argv) {
         "each as large as the one that t_grad is of:\n",
         flags.workers, net::name_of(flags.sync()), net::name_of(server), flags.batches);
     std::printf("%.9g\n", speedup(costs, flags.sync(), server, flags.workers, flags.batches));
+    say_between(flags, costs, flags.workers);
   }
   return 0;
 }

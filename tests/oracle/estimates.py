@@ -12,18 +12,23 @@ NETWORKS = {"VGG16E": ("0.719", "5.153"), "GoogLeNet": ("0.763", "0.210"), "Sque
 D = 128
 
 
-def seconds(way, server, n, c, g):
-    """Returns the time of D batches on n workers, in seconds."""
+def central(way, n, c, g):
+    """Returns the time of D batches on n workers with a central server, in seconds: best case and worst."""
     if way == "async":
-        if server == "distributed":
-            return F(D, n) * (2 * c * F(n - 1, n) + g)  # (4.21)
-        best = max((D + 1) * c + g, (n - 1) * c + F(D, n) * (2 * c + g))  # (4.13)-(4.15)
-        worst = F(D, n) * (2 * n * c + g)  # (4.16)
-        return (best + worst) / 2  # (4.20)
+        return (max((D + 1) * c + g, (n - 1) * c + F(D, n) * (2 * c + g)),  # (4.13)-(4.15)
+                F(D, n) * (2 * n * c + g))  # (4.16)
     iterations, own = (F(D, n), g) if way == "sync-join" else (F(D), g / n)
-    if server == "distributed":
-        return iterations * (2 * c * F(n - 1, n) + own)  # (4.12)
-    return iterations * (((n + 1) * c + own) + (2 * n * c + own)) / 2  # (4.4), (4.7), (4.11)
+    return iterations * ((n + 1) * c + own), iterations * (2 * n * c + own)  # (4.4), (4.7)
+
+
+def seconds(way, server, n, c, g):
+    """Returns the estimated time of D batches on n workers, in seconds."""
+    if server == "central":
+        return sum(central(way, n, c, g)) / 2  # (4.11), (4.20)
+    if way == "async":
+        return F(D, n) * (2 * c * F(n - 1, n) + g)  # (4.21)
+    iterations, own = (F(D, n), g) if way == "sync-join" else (F(D), g / n)
+    return iterations * (2 * c * F(n - 1, n) + own)  # (4.12)
 
 
 def main():
@@ -33,8 +38,12 @@ def main():
             for server in ("central", "distributed"):
                 g, c = F(grad), F(comm)
                 speedups = [float(D * g / seconds(way, server, n, c, g)) for n in range(1, 9)]  # (4.23)
-                records.append({"network": network, "t_grad": float(g), "t_comm": float(c), "type": way,
-                                "server": server, "batches": D, "speedups": speedups})
+                record = {"network": network, "t_grad": float(g), "t_comm": float(c), "type": way,
+                          "server": server, "batches": D, "speedups": speedups}
+                if server == "central":  # (4.10), (4.19)
+                    for case, name in ((0, "best"), (1, "worst")):
+                        record[name] = [float(D * g / central(way, n, c, g)[case]) for n in range(1, 9)]
+                records.append(record)
     print("[\n" + ",\n".join(json.dumps(record) for record in records) + "\n]")
 
 

@@ -52,11 +52,37 @@ TEST(EstimateCommand, CsvIsTheEquations) {
     ASSERT_EQ(result.exit, 0) << result.err;
     const std::vector<double> printed = numbers_in(result.out);
     ASSERT_EQ(printed.size(), 8U) << result.out;
+    const bool central = way.server == net::ServerMode::central;
+    std::vector<double> worst, best;  // On standard error: (4.10), (4.19).
+    if (central) {
+      std::istringstream lines(result.err);
+      std::string head, low, high;
+      ASSERT_TRUE(std::getline(lines, head) && std::getline(lines, low) &&
+                  std::getline(lines, high))
+          << result.err;
+      EXPECT_EQ(head, std::string(way.sync == net::Sync::none ? "(4.19)" : "(4.10)") +
+                          ": the true value lies between");
+      worst = numbers_in(low.substr(0, low.find(' ')));
+      best = numbers_in(high.substr(0, high.find(' ')));
+      ASSERT_EQ(worst.size(), 8U) << low;
+      ASSERT_EQ(best.size(), 8U) << high;
+    } else {
+      EXPECT_EQ(result.err, "");
+    }
     for (int n = 1; n <= 8; ++n) {
-      const double expected = record.at("speedups").at(static_cast<std::size_t>(n - 1));
+      const auto i = static_cast<std::size_t>(n - 1);
+      const double expected = record.at("speedups").at(i);
       const double found = speedup(costs, way.sync, way.server, n, record.at("batches"));
       EXPECT_NEAR(found, expected, 1e-9 * expected) << record.at("network") << ", N = " << n;
-      EXPECT_NEAR(printed[static_cast<std::size_t>(n - 1)], expected, 1e-8 * expected);
+      EXPECT_NEAR(printed[i], expected, 1e-8 * expected);
+      const auto between = speedup_between(costs, way.sync, way.server, n, record.at("batches"));
+      ASSERT_EQ(between.has_value(), central);
+      if (!central) continue;
+      const double low = record.at("worst").at(i), high = record.at("best").at(i);
+      EXPECT_NEAR(between->low, low, 1e-9 * low) << record.at("network") << ", N = " << n;
+      EXPECT_NEAR(between->high, high, 1e-9 * high) << record.at("network") << ", N = " << n;
+      EXPECT_NEAR(worst[i], low, 1e-8 * low);
+      EXPECT_NEAR(best[i], high, 1e-8 * high);
     }
   }
 }
@@ -71,6 +97,31 @@ TEST(EstimateCommand, PrintsOneNumberAndSaysWhatIsLeftOver) {
   EXPECT_EQ(odd.exit, 0);
   EXPECT_NE(odd.err.find("128 batches are no multiple of 3 workers"), std::string::npos) << odd.err;
   EXPECT_NE(odd.err.find("42.67 of each, a run 43"), std::string::npos) << odd.err;
+}
+
+/// Standard output is the bare number; where the thesis has an interval, standard error tells it.
+TEST(EstimateCommand, SaysBesideTheNumberWhereTheTruthLies) {
+  const auto estimated = [](const char* type, const char* server) {
+    return run({"estimate", "--t-grad", "1", "--t-comm", "0.25", "--workers", "4", "--batches", "8",
+                "--type", type, "--server", server});
+  };
+  // (4.4): 5 * 0.25 + 1 = 2.25 s, (4.7): 8 * 0.25 + 1 = 3 s an iteration of four batches.
+  const Result join = estimated("sync-join", "central");
+  EXPECT_EQ(join.out, "1.52380952\n");
+  EXPECT_NE(
+      join.err.find("\n(4.10): the true value lies between 1.33333333 in the worst case (4.7) "
+                    "and 1.77777778 in the best (4.4)\n"),
+      std::string::npos)
+      << join.err;
+  // (4.13)-(4.15): 9 * 0.25 + 1 = 3.25 s, or 3 * 0.25 + 2 * 1.5 = 3.75 s; (4.16): 2 * 3 s.
+  const Result async = estimated("async", "central");
+  EXPECT_EQ(async.out, "1.64102564\n");
+  EXPECT_NE(async.err.find("\n(4.19): the true value lies between 1.33333333 in the worst case "
+                           "(4.16) and 2.13333333 in the best (4.13) to (4.15)\n"),
+            std::string::npos)
+      << async.err;
+  const Result distributed = estimated("sync-join", "distributed");
+  EXPECT_EQ(distributed.err.find("lies between"), std::string::npos) << distributed.err;
 }
 
 TEST(EstimateCommand, TakesBytesOverARate) {
@@ -173,6 +224,10 @@ TEST(EstimateCommand, Plots) {
   ASSERT_EQ(text.exit, 0) << text.err;
   EXPECT_NE(text.out.find("workers"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("sync join, distributed"), std::string::npos) << text.out;
+  EXPECT_EQ(text.out.find("worst"), std::string::npos) << text.out;
+  const Result central = run(plus(common, {"--server", "central"}));
+  for (const char* curve : {"best (4.4)", "worst (4.7)"})
+    EXPECT_NE(central.out.find(curve), std::string::npos) << central.out;
   std::istringstream lines(text.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 
@@ -226,19 +281,23 @@ TEST(Advice, SaysWhetherItPaysInLinesOfATerminal) {
   }
 }
 
-/// With a turn for each worker, the i-th worker waits for i transfers.
-TEST(Advice, TransfersInTurnsAreNeverSlowerOnAverage) {
+/// With a turn for each worker, the i-th has its transfer after i of them: the first is the best
+/// case (7.1), the last the worst (7.2), and none takes longer than all at once (7.3).
+TEST(Advice, TransfersInTurnsAreNeverSlower) {
   const Costs costs{0.5, 1.0};
   for (int n = 1; n <= 8; ++n) {
-    double sum = 0.0;
-    for (int i = 1; i <= n; ++i) sum += i * costs.comm;
-    EXPECT_NEAR(transfer_in_turns(costs, n), sum / n, 1e-12);
-    EXPECT_LE(transfer_in_turns(costs, n), transfer_at_once(costs, n));
+    const Interval in_turns = transfer_in_turns(costs, n);
+    EXPECT_EQ(in_turns.low, 1 * costs.comm);
+    EXPECT_EQ(in_turns.high, n * costs.comm);
+    EXPECT_EQ(in_turns.high, transfer_at_once(costs, n));
   }
   const std::string text = advice(costs, 4, 128, std::nullopt);
-  EXPECT_NE(text.find("takes 2.000 s, with"), std::string::npos) << text;
-  EXPECT_NE(text.find(" at best (7.1), as long at worst (7.2)"), std::string::npos) << text;
-  EXPECT_NE(text.find("1.250 s on average"), std::string::npos) << text;
+  EXPECT_NE(text.find("On a central server of 4 workers a transfer takes 2.000 s, with semaphores\n"
+                      "500.0 ms at best (7.1) and 2.000 s at worst (7.2), so never longer "
+                      "(7.3).\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("on average"), std::string::npos) << text;
 }
 
 TEST(Rates, AreReadAndWritten) {

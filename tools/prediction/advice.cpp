@@ -154,10 +154,11 @@ std::string advice(const Costs& costs, int most, int batches, std::optional<doub
                                 : std::string("still one machine")) +
             ".\n";
   }
+  const Interval in_turns = transfer_in_turns(costs, most);
   text += "On a central server of " + std::to_string(most) + " workers a transfer takes " +
           duration_text(transfer_at_once(costs, most)) + ", with semaphores\n" +
-          duration_text(costs.comm) + " at best (7.1), as long at worst (7.2), and " +
-          duration_text(transfer_in_turns(costs, most)) + " on average.\n";
+          duration_text(in_turns.low) + " at best (7.1) and " + duration_text(in_turns.high) +
+          " at worst (7.2), so never longer (7.3).\n";
   return text;
 }
 

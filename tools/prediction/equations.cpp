@@ -53,17 +53,38 @@ double parallel_seconds(const Costs& costs, net::Sync sync, net::ServerMode serv
   return (split ? batches : batches / workers) * iteration;
 }
 
+std::optional<Interval> seconds_between(const Costs& costs, net::Sync sync, net::ServerMode server,
+                                        double workers, double batches) {
+  if (server != net::ServerMode::central) return std::nullopt;
+  if (sync == net::Sync::none)
+    return Interval{async_central_best(costs, workers, batches),
+                    async_central_worst(costs, workers, batches)};
+  const bool split = sync == net::Sync::split;
+  const Costs own{costs.comm, split ? costs.grad / workers : costs.grad};
+  const double iterations = split ? batches : batches / workers;
+  return Interval{iterations * sync_central_best(own, workers),
+                  iterations * sync_central_worst(own, workers)};
+}
+
 double speedup(const Costs& costs, net::Sync sync, net::ServerMode server, double workers,
                double batches) {
   return batches * costs.grad / parallel_seconds(costs, sync, server, workers, batches);
+}
+
+std::optional<Interval> speedup_between(const Costs& costs, net::Sync sync, net::ServerMode server,
+                                        double workers, double batches) {
+  const auto seconds = seconds_between(costs, sync, server, workers, batches);
+  if (!seconds) return std::nullopt;
+  const double alone = batches * costs.grad;
+  return Interval{alone / seconds->high, alone / seconds->low};
 }
 
 double transfer_at_once(const Costs& costs, double workers) {
   return workers * costs.comm;
 }
 
-double transfer_in_turns(const Costs& costs, double workers) {
-  return (workers + 1) / 2 * costs.comm;
+Interval transfer_in_turns(const Costs& costs, double workers) {
+  return {costs.comm, transfer_at_once(costs, workers)};
 }
 
 }  // namespace duplex::tools

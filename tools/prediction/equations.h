@@ -2,6 +2,7 @@
 // t_grad.
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "net/store/store.h"
 #include "net/topology/shard_map.h"
@@ -34,16 +35,29 @@ double async_distributed(const Costs& costs, double workers, double batches);
 double parallel_seconds(const Costs& costs, net::Sync sync, net::ServerMode server, double workers,
                         double batches);
 
+/// A time or a speedup lies between these two.
+struct Interval {
+  double low = 0.0, high = 0.0;
+};
+
+/// Seconds of `batches` batches with a central server, from the best case to the worst: (4.10) of a
+/// synchronous iteration, times their number, or (4.19). None with a distributed server, of which
+/// the thesis has one case alone.
+std::optional<Interval> seconds_between(const Costs& costs, net::Sync sync, net::ServerMode server,
+                                        double workers, double batches);
+
 /// Speedup (4.23): the seconds that one machine takes for `batches` batches, over those of
 /// `workers`.
 double speedup(const Costs& costs, net::Sync sync, net::ServerMode server, double workers,
                double batches);
+/// The speedups of seconds_between(), from the worst case to the best.
+std::optional<Interval> speedup_between(const Costs& costs, net::Sync sync, net::ServerMode server,
+                                        double workers, double batches);
 
 /// Says how long the transfers of N workers over a server's link take. All at once, each is done
-/// when all are, after N c. In turns, as semaphores have it, a transfer takes from c (7.1) to N c
-/// (7.2), so never longer (7.3); if all ask at once, the i-th has it after i c, on average (N + 1)
-/// / 2 c, a mean that the thesis does not give.
+/// when all are, after N c. In turns, as semaphores have it, a transfer takes c where nobody is
+/// before it (7.1) and N c where all others are (7.2), so it never takes longer (7.3).
 double transfer_at_once(const Costs& costs, double workers);
-double transfer_in_turns(const Costs& costs, double workers);
+Interval transfer_in_turns(const Costs& costs, double workers);
 
 }  // namespace duplex::tools
