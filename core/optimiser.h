@@ -10,8 +10,8 @@ namespace duplex {
 
 enum class OptimiserKind { sgd, adam };
 
-/// SGD (3.2), as PyTorch writes it, and Adam (Algorithm 3.2). weight_decay is L2: g += weight_decay
-/// * w.
+/// SGD (3.2), and Adam (Algorithm 3.2, but with epsilon outside the root), both as PyTorch has
+/// them. weight_decay is L2: g += weight_decay * w.
 struct OptimiserSpec {
   OptimiserKind kind = OptimiserKind::sgd;
   float momentum = 0.0F;  ///< For SGD.
