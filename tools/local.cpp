@@ -133,7 +133,7 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
   print_start(setup, *device, layout);
 
   std::unique_ptr<Profile> profile;
-  if (spec.profile) profile = std::make_unique<Profile>(network, schedule.warm_up());
+  if (spec.profile) profile = std::make_unique<Profile>(network, schedule.warm_up_after(first));
   AccumulatingExchange exchange(network, updating, accumulate);
   Troubles troubles;
   Tester tester(network, setup.split.test, directory, schedule, spec.strict, first, troubles);
@@ -173,12 +173,9 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
   summary.peak_memory_bytes = peak_memory_bytes();
   std::fputs(report_of(result, spec.batch, true).c_str(), stdout);
   std::fputs(learning_report_of(result, setup.model).c_str(), stdout);
-  if (profile && schedule.steps > 0) {
+  if (profile && result.steps > first) {
     directory.write(profile_file, text_of(profile->file()));
-    std::printf(
-        "%slayers   the medians of all layers add up to %s; t_grad is that of whole steps\n\n%s\n",
-        data_report_of(result).c_str(), duration_text(profile->sum()).c_str(),
-        profile->table().c_str());
+    std::fputs((data_report_of(result) + profile->report()).c_str(), stdout);
   }
   std::optional<Accuracy> accuracy;
   if (spec.accuracy) {
@@ -200,7 +197,6 @@ int local(int argc, const char* const* argv) {
                "duplex local"};
   TrainingFlags flags;
   flags.add_to(app);
-  flags.add_local_to(app);
   std::uint64_t accumulate = 1;
   app.add_option(
          "--accumulate", accumulate,

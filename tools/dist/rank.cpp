@@ -36,7 +36,8 @@ Rank::Rank(DistSpec spec)
                                  staleness_file(spec_.rank())};
   if (trains() && leads()) {
     claims.emplace_back(config_file);
-    later.insert(later.end(), {metrics_file, accuracy_file, checkpoint_file, summary_file});
+    later.insert(later.end(),
+                 {metrics_file, accuracy_file, profile_file, checkpoint_file, summary_file});
   }
   // Such a worker may have been lost by a run that still goes on.
   const bool returns = asynchronous() && spec_.parallel.central() && trains();
@@ -247,6 +248,10 @@ std::optional<Accuracy> Rank::finish_leader(const TrainingResult& result, RunSum
   std::fputs(report_of(result, spec_.share_of(spec_.rank()).count, false).c_str(), stdout);
   std::fputs(learning_report_of(result, setup_.model).c_str(), stdout);
   std::fputs(traffic_report(*summary.traffic, spec_.rank()).c_str(), stdout);
+  if (profile_ && result.steps > from_.steps) {
+    directory_->write(profile_file, text_of(profile_->file()));
+    std::fputs((data_report_of(result) + profile_->report()).c_str(), stdout);
+  }
   std::optional<Accuracy> accuracy;
   if (spec_.training.accuracy) {
     accuracy = tester_->test(result.steps);

@@ -17,6 +17,7 @@
 #include "tools/tracing/rank_tracing.h"
 #include "tools/training/evaluation.h"
 #include "tools/training/loop.h"
+#include "tools/training/profile.h"
 #include "tools/training/tester.h"
 
 namespace duplex::tools {
@@ -96,6 +97,7 @@ class Rank {
   net::ResumeOffer offer_{{}, false, true};       ///< With --resume.
   net::ResumePoint from_;                         ///< What was trained before.
   std::optional<Tester> tester_;                  ///< Set on the first worker.
+  std::unique_ptr<Profile> profile_;              ///< Likewise, with --profile.
   std::string spoilt_;  ///< Name of a parameter, or of the first worker's statistic, that diverged.
 };
 

@@ -35,6 +35,8 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
     tester_.emplace(*network_, setup_.split.test, *directory_, schedule, training.strict,
                     from_.steps, troubles_, [&wire] { wire.progress_made(); });
     loop.test = [this](std::uint64_t steps) { tester_->test_between(steps); };
+    if (training.profile)
+      profile_ = std::make_unique<Profile>(*network_, schedule.warm_up_after(from_.steps));
   }
   const auto looks = [steps = schedule.steps](std::uint64_t step) {
     return looks_for_nan(step, steps);

@@ -33,7 +33,8 @@ std::pair<std::string, std::string> at_colon(const std::string& text, const std:
 void ScenarioFlags::add_to(CLI::App& app, const std::string& command, const std::string& who) {
   command_ = command;
   add_model_flags(app, model, false);
-  app.add_option("--profile", profile, "layers' seconds: profile.json of local --profile");
+  app.add_option("--profile", profile,
+                 "layers' seconds: profile.json, which local and dist write with --profile");
   app.add_option("--t-grad", grad,
                  "instead of --profile: seconds for the gradient of a batch, shared out by "
                  "multiply-adds")

@@ -49,6 +49,9 @@ void TrainingFlags::add_to(CLI::App& app) {
   app.add_option("--weights", spec.weights, "safetensors file to start from");
   app.add_option("--save", spec.save, "safetensors file to write the trained weights to");
   app.add_flag("--accuracy", spec.accuracy, "test top-1 and top-5 accuracy after training");
+  app.add_flag("--profile", spec.profile,
+               "seconds a layer, forward and backward, as a table and profile.json; of dist, the "
+               "first worker's");
   app.add_option("--test-every", spec.test_every,
                  "test every so many epochs too, for accuracy.csv; no step's time counts it (with "
                  "--sync none the other workers go on meanwhile, with --average the test is of the "
@@ -102,11 +105,6 @@ void TrainingFlags::add_to(CLI::App& app) {
   app.parse_complete_callback([&app, this] {
     if (optimiser == "adam" && app.count("--lr") == 0) spec.rate.base = 0.001;
   });
-}
-
-void TrainingFlags::add_local_to(CLI::App& app) {
-  app.add_flag("--profile", spec.profile,
-               "seconds a layer, forward and backward, as a table and profile.json");
 }
 
 void TrainingFlags::resolve() {

@@ -14,8 +14,6 @@ struct TrainingFlags {
   std::string checkpoint_every;   ///< Likewise.
 
   void add_to(CLI::App& app);
-  /// Adds those for a machine that trains alone.
-  void add_local_to(CLI::App& app);
   /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
   void resolve();
 };

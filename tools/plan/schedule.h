@@ -32,6 +32,10 @@ struct Schedule {
   bool test_due(std::uint64_t after) const;
   /// Number of steps at the start that no figure counts: a tenth of the run, ten at most.
   std::uint64_t warm_up() const;
+  /// Those of them that are left where `first` steps were trained before.
+  std::uint64_t warm_up_after(std::uint64_t first) const {
+    return warm_up() > first ? warm_up() - first : 0;
+  }
 };
 
 }  // namespace duplex::tools

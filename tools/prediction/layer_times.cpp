@@ -31,7 +31,7 @@ LayerTimes read_profile(const std::string& path, const Model& model,
                         std::optional<std::int64_t> batch) {
   if (!std::ifstream(path)) {
     throw Error("profile " + path + " cannot be read: " + std::generic_category().message(errno) +
-                "; local --profile writes one, or give t_grad in seconds (replay:0.763)");
+                "; local and dist write one with --profile, or give t_grad in seconds (replay:0.763)");
   }
   return times_of(read_profile_file(path), path, model, batch);
 }

@@ -20,10 +20,9 @@ struct LayerTimes {
   void scale(double factor);
 };
 
-/// Reads profile.json of local --profile, for batches of `batch` images or, without, of as many as
-/// it is of. Throws Error if it is damaged, of another network, naming the first layer that does
-/// not fit, or of another batch;
-/// one that does not say its batch is taken for any.
+/// Reads profile.json of local or dist --profile, for batches of `batch` images or, without, of as
+/// many as it is of. Throws Error if it is damaged, of another network, naming the first layer that
+/// does not fit, or of another batch; one that does not say its batch is taken for any.
 LayerTimes read_profile(const std::string& path, const Model& model,
                         std::optional<std::int64_t> batch);
 

@@ -18,17 +18,20 @@ struct Alone {
   std::string profile;  ///< Path, if there is one.
 };
 
+std::string profile_of(const RunData& run) {
+  return run.layers.empty() ? "" : run.directory + "/" + profile_file;
+}
+
 std::optional<Alone> alone_for(const RunData& run, const std::vector<RunData>& all) {
   for (const RunData& other : all) {
     if (other.parallel || !other.grad || other.title != run.title || other.batch != run.batch)
       continue;
-    const std::string profile = other.directory + "/" + profile_file;
-    return Alone{*other.grad, "the run " + other.name, other.layers.empty() ? "" : profile};
+    return Alone{*other.grad, "the run " + other.name, profile_of(other)};
   }
   if (run.simulated_grad) return Alone{*run.simulated_grad, "what the simulation was given", ""};
   // Where every worker has whole batches, it computes as long as one machine.
   if (run.sync != net::Sync::split && run.samples.empty() && run.grad)
-    return Alone{*run.grad, "this run's workers", ""};
+    return Alone{*run.grad, "this run's workers", profile_of(run)};
   if (run.replayed && run.grad) {
     // The first worker has the largest part of a batch that is split evenly.
     const auto first =

@@ -267,8 +267,11 @@ void add_run(Page& page, const RunData& run) {
   }
   TraceData trace;
   if (run.has_trace()) trace = run.trace();
-  add_layers(page, trace.layers(run.first_worker()),
-             "of the first worker, in the mean of the steps that were traced");
+  if (run.layers.empty())
+    add_layers(page, trace.layers(run.first_worker()),
+               "of the first worker, in the mean of the steps that were traced");
+  else
+    add_layers(page, run.layers, "of the first worker, in the median of the steps");
   add_bytes(page, run);
   add_traffic(page, run);
   add_waiting(page, run);
@@ -277,8 +280,11 @@ void add_run(Page& page, const RunData& run) {
     page.heading(3, "The last steps of all ranks", run.name + "-timeline");
     add_timeline(page, trace.last(timeline_steps), run.name + "-canvas");
   } else {
-    page.paragraph(
-        "There is no timeline, and no t_grad by layer: dist and simulate keep both with --trace.");
+    page.paragraph(std::string("There is no timeline") +
+                   (run.layers.empty()
+                        ? ", and no t_grad by layer: dist and simulate keep both with --trace, "
+                          "dist the layers alone with --profile."
+                        : ": dist and simulate keep one with --trace."));
   }
 }
 

@@ -1,4 +1,4 @@
-// profile.json: seconds a layer, as local --profile measures them.
+// profile.json: seconds a layer, as local and dist measure them with --profile.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,6 +1,7 @@
 #include "tools/training/profile.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/clock.h"
 #include "tools/text/layer_table.h"
@@ -23,9 +24,12 @@ std::string rate(double flop, double seconds) {
 
 Profile::Profile(Network& network, std::uint64_t warm_up)
     : network_(network), warm_up_(warm_up), layers_(network.model().nodes().size()) {
-  network.observe([this](std::size_t node, Phase phase, std::int64_t begin, std::int64_t end) {
+  LayerObserver before = network.observe(nullptr);
+  network.observe([this, before = std::move(before)](std::size_t node, Phase phase,
+                                                     std::int64_t begin, std::int64_t end) {
     Layer& layer = layers_[node];
     (phase == Phase::forward ? layer.forward : layer.backward).push_back(seconds(end - begin));
+    if (before) before(node, phase, begin, end);
   });
 }
 
@@ -79,6 +83,11 @@ std::string Profile::table() const {
   table.row({"total", "", "", fixed(total_forward * 1e3, 3), rate(flop_forward, total_forward),
              fixed(total_backward * 1e3, 3), rate(flop_backward, total_backward), ""});
   return table.str();
+}
+
+std::string Profile::report() const {
+  return "layers   the medians of all layers add up to " + duration_text(sum()) +
+         "; t_grad is that of whole steps\n\n" + table() + "\n";
 }
 
 ProfileFile Profile::file() const {

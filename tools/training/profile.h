@@ -1,5 +1,5 @@
 // A profile has the seconds of every layer, forward and backward. It is measured while training,
-// and told as a table and as profile.json.
+// alone or with others, and told as a table and as profile.json.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,8 +11,11 @@ namespace duplex::tools {
 
 class Profile {
  public:
-  /// Observes the network from now on. `warm_up`: steps that do not count.
+  /// Observes the network from now on, beside whoever did so before. `warm_up`: steps that do not
+  /// count. It must outlive all steps of the network, and the network must outlive it.
   Profile(Network& network, std::uint64_t warm_up);
+  Profile(const Profile&) = delete;
+  Profile& operator=(const Profile&) = delete;
 
   /// A table of layer, type, output, and median seconds and GFLOP/s forward and backward. A
   /// multiply-add is two operations; backward counts twice the forward's, or once for a layer whose
@@ -20,6 +23,8 @@ class Profile {
   std::string table() const;
   /// Seconds of all layers, forward and backward: the sum of their medians.
   double sum() const;
+  /// The table for the user, with the sum of all medians before it.
+  std::string report() const;
   /// The content of profile.json.
   ProfileFile file() const;
 
