@@ -11,7 +11,7 @@ GLOO = "tools/benchmarks/wire/gloo.py"
 SMALL_BUFFER = 1_000_000  # Bytes that a port of a cheap switch holds.
 NOTHING = "replay:0.000001"  # Computing takes next to no time.
 
-# Network, batches, t_grad (Table 6.1), speedup to reach at N=8, and the thesis's speedup (figures 6.1 to 6.4).
+# Network, batches, t_grad (Table 6.1), speedup to reach at N=8, and what the thesis states for join (replay() says more).
 TABLE_6_1 = (("googlenet", 9, 0.763, 7.2, "4.0"), ("squeezenet", 9, 0.758, 7.6, "6.5"),
              ("resnet34", 8, 0.821, 4.7, "2.1"), ("vgg16e", 4, 0.719, None, "below 1"))
 
@@ -213,7 +213,8 @@ def replay(settings):
         "slow: rate and profile are both so many times as slow, which leaves every ratio as it is and takes that much "
         "less of this machine's cores (busy: by whatever ran, from the ranks' start to their end). t_comm: the "
         "network's bytes at the payload rate that iperf3 has in the same lab. Seconds of a step: over the steps of one "
-        "run, whose first two do not count; speedup: N t_grad over them. floor: max(t_grad, 2 t_comm (N-1)/N).",
+        "run, whose first two do not count; speedup: N t_grad over them. floor: max(t_grad, 2 t_comm (N-1)/N). thesis: "
+        "what it states for join (7.1); GoogLeNet's 4.0 is said of split there, but fits join.",
         commands(told),
         table(("network", "slow", "congestion", "t_grad s", "t_comm s", "floor s", "s a step", "speedup",
                "at the floor", "target", "verdict", "thesis", "cores busy"), on),
