@@ -171,6 +171,25 @@ TEST(Chart, HasRoundTicksAroundItsValues) {
   EXPECT_NE(svg(LineChart{}).find("no data"), std::string::npos);
 }
 
+/// A band reaches from one edge to the other and back, and the axis holds both; its legend is an
+/// area, too.
+TEST(Chart, FillsABandBetweenItsEdges) {
+  LineChart chart;
+  chart.x_from_zero = false;
+  chart.series = {
+      {"worst to best", {{1, 2.0}, {2, 4.0}}, Series::Style::band, 5, {{1, 2.0}, {2, 0.0}}}};
+  const std::string drawn = svg(chart);
+  // The plot is 404 wide from 54 on, and 210 high from 32 on, for 0 to 4.
+  EXPECT_NE(drawn.find("<path d=\"M54.00 137.00L458.00 32.00L458.00 242.00L54.00 137.00z\" "
+                       "fill=\"var(--c5)\" fill-opacity=\"0.2\"/>"),
+            std::string::npos)
+      << drawn;
+  EXPECT_NE(drawn.find("height=\"11\" fill=\"var(--c5)\" fill-opacity=\"0.2\"/><text"),
+            std::string::npos)
+      << drawn;
+  EXPECT_NE(drawn.find("data-drawn=\"4\""), std::string::npos) << drawn;
+}
+
 /// A ledger of a central server and a worker has weights from 1 to 3 s, gradients from 5 to 6 s.
 TEST(SequenceDiagram, TakesAnIterationFromWeightsToGradients) {
   const auto frame = [](int peer, bool sent, bool weights, double first, double last) {

@@ -49,6 +49,11 @@ const char* dashes(Series::Style style) {
   }
 }
 
+/// Fills an area so that lines on it and behind it are still seen.
+std::string shade(int number) {
+  return " fill=\"" + colour(number) + "\" fill-opacity=\"0.2\"";
+}
+
 /// One sign a colour, so that points are told apart without it.
 std::string mark(int number, double x, double y) {
   const std::string fill = " fill=\"" + colour(number) + "\"";
@@ -97,7 +102,10 @@ std::pair<std::string, double> legend(const std::vector<Series>& series, double 
       x = left;
       y += legend_line;
     }
-    if (each.style != Series::Style::marks)
+    if (each.style == Series::Style::band)
+      drawn += "<rect x=\"" + at(x) + "\" y=\"" + at(y - 10) + "\" width=\"22\" height=\"11\"" +
+               shade(each.colour) + "/>";
+    else if (each.style != Series::Style::marks)
       drawn += line(x, y - 4, x + 22, y - 4, colour(each.colour),
                     " stroke-width=\"2\"" + std::string(dashes(each.style)));
     else
@@ -141,12 +149,14 @@ std::string svg(const LineChart& chart) {
          y_max = x_max;
   std::size_t points = 0;
   for (const Series& each : chart.series) {
-    for (const auto& [x, y] : each.points) {
-      x_min = std::min(x_min, x);
-      x_max = std::max(x_max, x);
-      y_min = std::min(y_min, y);
-      y_max = std::max(y_max, y);
-      ++points;
+    for (const auto* edge : {&each.points, &each.lower}) {
+      for (const auto& [x, y] : *edge) {
+        x_min = std::min(x_min, x);
+        x_max = std::max(x_max, x);
+        y_min = std::min(y_min, y);
+        y_max = std::max(y_max, y);
+        ++points;
+      }
     }
   }
   if (points == 0)
@@ -190,6 +200,12 @@ std::string svg(const LineChart& chart) {
       path += (path.empty() ? "M" : "L") + at(x.position(px)) + " " + at(y.position(py));
       if (each.style == Series::Style::marks)
         marks += mark(each.colour, x.position(px), y.position(py));
+    }
+    if (each.style == Series::Style::band) {
+      for (auto point = each.lower.rbegin(); point != each.lower.rend(); ++point)
+        path += "L" + at(x.position(point->first)) + " " + at(y.position(point->second));
+      if (!path.empty()) drawn += "<path d=\"" + path + "z\"" + shade(each.colour) + "/>";
+      continue;
     }
     if (each.style != Series::Style::marks && !path.empty())
       drawn += "<path d=\"" + path + "\" fill=\"none\" stroke=\"" + colour(each.colour) +

@@ -7,11 +7,13 @@
 namespace duplex::tools::reports {
 
 struct Series {
-  enum class Style { line, dashed, dotted, marks };  ///< marks: points alone.
+  /// marks: points alone. band: the area between `points`, its upper edge, and `lower`.
+  enum class Style { line, dashed, dotted, marks, band };
   std::string name;
   std::vector<std::pair<double, double>> points;  ///< By x.
   Style style = Style::line;
-  int colour = 0;  ///< 0 to 5.
+  int colour = 0;                                  ///< 0 to 5.
+  std::vector<std::pair<double, double>> lower{};  ///< Only of a band, at the x of `points`.
 };
 
 struct LineChart {
