@@ -10,7 +10,6 @@
 #include "net/ledger/ledger_row.h"
 #include "net/wire/frame.h"
 #include "tests/tools/training_runs.h"
-#include "tools/report/sequence.h"
 #include "tools/run_directory/row_file.h"
 
 namespace duplex::tools::testing {
@@ -114,10 +113,6 @@ TEST_F(Ledgers, HaveWholeStepsAndTheSumsOfAll) {
       EXPECT_NE(page.find(figure), std::string::npos) << figure;
     const Result table = run({"compare", "tests/tools/recorded_run/local", folder_ / some});
     EXPECT_EQ(table.exit, 0) << table.err;
-    const auto ledgers = reports::read_ledgers(folder_ / some);
-    EXPECT_EQ(reports::step_in_all(ledgers, 3), 4U);
-    const int dedicated = server == "central" ? 0 : -1;
-    EXPECT_GT(reports::sequence_diagram(ledgers, dedicated, 4, "").seconds, 0.0);
   }
 }
 
@@ -216,32 +211,6 @@ TEST_F(Ledgers, ABadSampleIsNamed) {
                 std::string::npos)
           << result.err;
     }
-}
-
-/// A ledger that has fewer steps than another, and one without any.
-TEST(StepInAll, IsOneThatEveryLedgerHas) {
-  using reports::LedgerFrame;
-  const auto ledger = [](const std::vector<std::uint64_t>& steps, std::uint64_t last_weights) {
-    std::vector<LedgerFrame> frames;
-    const auto add = [&](bool weights, std::uint64_t step) {
-      LedgerFrame frame;
-      frame.weights = weights;
-      frame.step = step;
-      frames.push_back(frame);
-    };
-    for (const std::uint64_t step : steps) {
-      add(true, step);
-      add(false, step);
-    }
-    add(true, last_weights);
-    return frames;
-  };
-  const std::vector<std::vector<LedgerFrame>> ledgers{
-      ledger({0, 1, 2, 3, 4, 5, 6, 7, 8}, 9), ledger({0, 1, 2, 4, 6, 8}, 10), {}};
-  EXPECT_EQ(reports::step_in_all(ledgers, 3), 4U);
-  EXPECT_EQ(reports::step_in_all(ledgers, 2), 2U);
-  EXPECT_EQ(reports::step_in_all(ledgers, 9), 8U);
-  EXPECT_EQ(reports::step_in_all({}, 3), 3U);
 }
 
 }  // namespace

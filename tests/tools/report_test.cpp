@@ -1,5 +1,5 @@
 // Tests duplex report with run directories that are complete, interrupted or damaged, and its
-// verdicts on the thesis's statements.
+// charts.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -11,9 +11,6 @@
 #include "tools/report/chart.h"
 #include "tools/report/page.h"
 #include "tools/report/run_data.h"
-#include "tools/report/sequence.h"
-#include "tools/report/thesis/statements.h"
-#include "tools/report/thesis/thesis_data.h"
 
 namespace duplex::tools::reports {
 namespace {
@@ -188,113 +185,6 @@ TEST(Chart, FillsABandBetweenItsEdges) {
             std::string::npos)
       << drawn;
   EXPECT_NE(drawn.find("data-drawn=\"4\""), std::string::npos) << drawn;
-}
-
-/// A ledger of a central server and a worker has weights from 1 to 3 s, gradients from 5 to 6 s.
-TEST(SequenceDiagram, TakesAnIterationFromWeightsToGradients) {
-  const auto frame = [](int peer, bool sent, bool weights, double first, double last) {
-    LedgerFrame frame;
-    frame.peer = peer;
-    frame.sent = sent;
-    frame.weights = weights;
-    frame.step = 2;
-    frame.first = first;
-    frame.last = last;
-    return frame;
-  };
-  const std::vector<std::vector<LedgerFrame>> ledgers{
-      {frame(1, true, true, 1.0, 2.9), frame(1, false, false, 5.0, 6.0)},
-      {frame(0, false, true, 1.1, 3.0), frame(0, true, false, 4.9, 5.5)}};
-  const Iteration iteration = sequence_diagram(ledgers, 0, 2, "title");
-  EXPECT_NEAR(iteration.seconds, 5.0, 1e-9);
-  EXPECT_NE(iteration.svg.find("worker 1 computes, 2000 ms"), std::string::npos) << iteration.svg;
-  EXPECT_NE(iteration.svg.find("worker 1 sends gradients, 1000 ms"), std::string::npos);
-  EXPECT_NE(iteration.svg.find("weights to worker 1, 1900 ms"), std::string::npos);
-}
-
-/// A thesis with one point for each statement.
-class Statements : public ::testing::Test {
- protected:
-  void point(const std::string& figure, net::ServerMode server, int workers, double lab,
-             double simulated) {
-    ThesisPoint& point = thesis_.points[{figure, net::name_of(server), workers}];
-    point.lab = LabResult{lab, 0.1};
-    point.simulated = simulated;
-  }
-  Verdict of(const std::string& figures) const {
-    for (const Verdict& verdict : verdicts(thesis_))
-      if (verdict.figures == figures) return verdict;
-    throw std::runtime_error("no statement on " + figures);
-  }
-  Thesis thesis_;
-};
-
-TEST_F(Statements, AreConfirmedOrNotByTheLab) {
-  EXPECT_EQ(of("6.3").outcome, Verdict::open);
-  point("6.3", net::ServerMode::distributed, 8, 6.4, 9.9);
-  EXPECT_EQ(of("6.3").outcome, Verdict::confirmed);  // The thesis has 6.5.
-  point("6.4", net::ServerMode::distributed, 8, 2.6, 2.1);
-  EXPECT_EQ(of("6.4").outcome, Verdict::refuted);  // The thesis has 2.1.
-  EXPECT_EQ(of("6.4").found.rfind("more: 2.60 on the lab, ", 0), 0U) << of("6.4").found;
-  point("6.1", net::ServerMode::central, 3, 0.9, 0.9);
-  EXPECT_EQ(of("6.1, 6.8").outcome, Verdict::confirmed);
-  point("6.8", net::ServerMode::distributed, 2, 1.1, 0.9);
-  EXPECT_EQ(of("6.1, 6.8").outcome, Verdict::refuted);
-  for (int n = 1; n <= 8; ++n) point("6.6", net::ServerMode::central, n, n == 4 ? 2.0 : 1.0, 1.0);
-  EXPECT_EQ(of("6.6").outcome, Verdict::confirmed);
-  point("6.6", net::ServerMode::central, 5, 2.01, 1.0);  // It counts as equally good.
-  EXPECT_EQ(of("6.6").outcome, Verdict::confirmed);
-  point("6.6", net::ServerMode::central, 5, 2.1, 1.0);
-  EXPECT_EQ(of("6.6").outcome, Verdict::refuted);
-
-  EXPECT_TRUE(of("6.1, 6.8").is_of("6.8"));
-  EXPECT_FALSE(of("6.1, 6.8").is_of("6.4"));
-  EXPECT_TRUE(of("6.1-6.4").is_of("6.2"));
-  EXPECT_FALSE(of("6.1-6.4").is_of("6.11"));
-}
-
-TEST_F(Statements, AccuracyIsOfTheSimulationAgainstTheLab) {
-  point("6.3", net::ServerMode::distributed, 2, 2.0, 2.02);
-  point("6.3", net::ServerMode::distributed, 4, 4.0, 3.8);
-  point("6.3", net::ServerMode::distributed, 8, 8.0, 8.0);
-  const PredictionError error = prediction_error(thesis_, Order::both);
-  EXPECT_EQ(error.points, 3U);
-  EXPECT_NEAR(error.median, 0.01, 1e-12);
-  EXPECT_NEAR(error.worst, 0.05, 1e-12);
-  EXPECT_EQ(error.worst_at, "6.3, distributed, N = 4");
-}
-
-TEST(ThesisData, SaysWhichFileIsDamaged) {
-  const TemporaryFolder folder;
-  const std::string head =
-      R"({"version": 1, "processor": "p", "kernel": "k", "congestion": "cubic",)"
-      R"( "cores": 2, "mbit": 1000, "lab": true})";
-  write_text(folder / "thesis.json", head);
-  EXPECT_TRUE(is_thesis(folder.path()));
-  EXPECT_EQ(read_thesis(folder.path()).cores, 2);
-  write_text(folder / "costs.json",
-             R"({"version": 1, "networks": {"resnet34": {"bytes": 8, "t_comm": 0.7}}})");
-  EXPECT_EQ(read_thesis(folder.path()).costs.at("resnet34").comm, 0.7);
-  const std::string good =
-      R"({"kind": "lab", "figure": "6.1", "server": "central", "workers": 2, "order": "strict",)"
-      R"( "commit": "c", "speedup": 0.5})"
-      "\n";
-  const auto refused = [&](const std::string& text) {
-    write_text(folder / "points.jsonl", good + text + "\n");
-    const Result result = run({"report", folder.path()});
-    EXPECT_EQ(result.exit, 1);
-    EXPECT_NE(result.err.find("points.jsonl is damaged: line 2"), std::string::npos) << result.err;
-    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  };
-  refused("{");
-  refused(R"({"kind": "lab"})");
-  refused(R"({"kind": "lab", "figure": "6.1", "server": "central", "workers": 2,)"
-          R"( "order": "strict", "commit": "c", "speedup": -1})");
-  // The last line was interrupted.
-  write_text(folder / "points.jsonl", good + R"({"kind": "lab", "fig)");
-  const Thesis thesis = read_thesis(folder.path());
-  EXPECT_EQ(thesis.point("6.1", net::ServerMode::central, 2)->lab->speedup, 0.5);
-  EXPECT_EQ(thesis.commits, std::set<std::string>{"c"});
 }
 
 }  // namespace

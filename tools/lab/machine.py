@@ -241,10 +241,10 @@ def transport(place, net, congestion, repeats, ports=(7117, 7117), classes=1000,
         return json.load(file)
 
 
-def launch(lab, flags, congestion, logdir=None, secure="off"):
+def launch(lab, flags, congestion, secure="off"):
     """Runs duplex launch on all hosts of the lab; returns the run's directory, and how many cores were busy
     meanwhile. Frames are plain unless asked for, as in transport()."""
-    logdir = logdir or tempfile.mkdtemp(prefix="dist-", dir=WORK)
+    logdir = tempfile.mkdtemp(prefix="dist-", dir=WORK)
     nodes = os.path.join(WORK, "nodes")
     with open(nodes, "w", encoding="ascii") as file:
         file.write(run(NETLAB + ["nodefile"]))

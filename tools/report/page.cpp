@@ -36,7 +36,7 @@ svg{display:block;width:100%;height:auto;overflow:visible}
 svg text{fill:var(--ink);font:12px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}svg .faint{fill:var(--faint)}svg .name{font-size:10.5px}
 @media(max-width:34rem){svg text{font-size:16px}svg .name{font-size:12.5px}}
 button{font:inherit;min-width:2.4rem;padding:.1rem .5rem;color:var(--ink);background:var(--shade);border:1px solid var(--line);border-radius:4px}
-.told{color:var(--faint);font-size:.9rem}dt{margin-top:.9rem;font-weight:600}dd{margin:.1rem 0 0}.good{color:var(--good)}.bad{color:var(--bad)}
+.told{color:var(--faint);font-size:.9rem}dt{margin-top:.9rem;font-weight:600}dt .told{font-weight:400}dd{margin:.1rem 0 0}.good{color:var(--good)}.bad{color:var(--bad)}
 details{margin:.8rem 0}summary{cursor:pointer;color:var(--c0)}
 @media print{body{font-size:11px}main{max-width:none;padding:0}figure,tr,h2,h3{break-inside:avoid}h2,h3{break-after:avoid}
 a{color:inherit;text-decoration:none}.screen{display:none}.scroll{overflow:visible}}

@@ -11,7 +11,7 @@
 #include "net/ledger/ledger.h"
 #include "net/store/store.h"
 #include "net/topology/shard_map.h"
-#include "tools/report/sequence.h"
+#include "tools/report/ledgers.h"
 #include "tools/report/step_traffic.h"
 #include "tools/report/trace_data.h"
 #include "tools/run_directory/run_config.h"

@@ -1,6 +1,7 @@
 #include "tools/report/thesis/thesis_data.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -49,6 +50,25 @@ void read_point(Thesis& thesis, const json& line) {
     (overlap ? point.lab_overlap : point.lab) =
         LabResult{*speedup, line.value("busy", 0.0), line.value("disturbance", 0.0) > 1.0};
   }
+}
+
+std::optional<TransferTime> transfer_of(const json& rank, const char* what) {
+  if (rank.at(what).is_null()) return std::nullopt;
+  const auto times = rank.at(what).get<std::array<double, 2>>();
+  if (!std::isfinite(times[0]) || !std::isfinite(times[1]) || times[1] < times[0])
+    throw Error(std::string("'") + what + "' is " + rank.at(what).dump());
+  return TransferTime{times[0], times[1]};
+}
+
+Iteration iteration_of(const json& diagram) {
+  Iteration iteration;
+  iteration.step = diagram.at("step").get<int>();
+  const std::optional<double> seconds = number(diagram, "seconds");
+  if (!seconds) throw Error("there is no 'seconds'");
+  iteration.seconds = *seconds;
+  for (const json& rank : diagram.at("ranks").get_ref<const json::array_t&>())
+    iteration.ranks.push_back({transfer_of(rank, "weights"), transfer_of(rank, "gradients")});
+  return iteration;
 }
 
 /// Lines that are JSON; a last one that was not finished is left out.
@@ -119,6 +139,12 @@ Thesis read_thesis(const std::string& directory) {
       const json costs = read_json_file(file);
       for (const auto& [network, measured] : costs.at("networks").items())
         thesis.costs[network] = costs_of(measured);
+    }
+    file = directory + "/diagrams.json";
+    if (std::filesystem::exists(file)) {
+      const json diagrams = read_json_file(file);
+      for (const auto& [figure, diagram] : diagrams.at("figures").items())
+        thesis.diagrams[figure] = iteration_of(diagram);
     }
     file = directory + "/points.jsonl";
     read_points(thesis, file);

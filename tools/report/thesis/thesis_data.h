@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/prediction/equations.h"
+#include "tools/report/thesis/sequence.h"
 
 namespace duplex::tools::reports {
 
@@ -32,6 +33,8 @@ const std::vector<ThesisFigure>& chapter_6();
 
 /// Batches of the whole training in chapter 6.
 constexpr double thesis_batches = 128;
+/// Those of Caltech256.
+constexpr int caltech_classes = 256;
 
 struct LabResult {
   double speedup = 0.0;
@@ -63,6 +66,7 @@ struct Thesis {
   bool lab = false;
   std::map<std::string, CostsHere> costs;                                   ///< By network.
   std::map<std::tuple<std::string, std::string, int>, ThesisPoint> points;  ///< Figure, server, N.
+  std::map<std::string, Iteration> diagrams;                                ///< By figure.
 
   const ThesisPoint* point(const std::string& figure, net::ServerMode server, int workers) const;
 };

@@ -1,0 +1,24 @@
+// The frames of a run, as report reads them from its ledgers.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace duplex::tools::reports {
+
+/// A row of ledger-RANK.csv, of weights and gradients.
+struct LedgerFrame {
+  int peer = 0;
+  bool sent = false, weights = false;
+  std::uint64_t step = 0;
+  std::uint32_t parameter = 0;
+  std::uint64_t bytes = 0;
+  double first = 0.0, last = 0.0;  ///< Seconds of the coordinator's time.
+};
+
+/// Reads every ledger in the directory: rank by rank, in the order of the files. A last
+/// line that a rank was ended in, before it wrote its summary, is left out. Throws Error where a
+/// file is none of a ledger.
+std::vector<std::vector<LedgerFrame>> read_ledgers(const std::string& directory);
+
+}  // namespace duplex::tools::reports
