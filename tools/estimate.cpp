@@ -5,12 +5,13 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/model_flags.h"
-#include "tools/prediction/advice.h"
+#include "tools/prediction/equations.h"
 #include "tools/run_directory/run_files.h"
 #include "tools/text/plot.h"
 #include "tools/text/quartiles.h"
@@ -68,14 +69,18 @@ void Flags::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"single", "csv", "plot"}));
   app.add_option("--file", file, "where the plot goes, .png or .svg (default: a window, or text)");
   app.add_flag("--advise", advise,
-               "every type, server and number of workers side by side, and whether it pays");
+               "say what duplex plan does of as many machines: every way simulated, and whether "
+               "it pays; goes with --net or --from");
 }
 
 void Flags::resolve() {
   if (comm && !rate.empty())
     throw Error("estimate: --t-comm and --rate say the same; give one of them", Exit::usage);
-  if (!rate.empty()) model.fill_from(from);
-  if (rate.empty() != model.net.empty())
+  if (!rate.empty() || advise) model.fill_from(from);
+  if (advise && model.net.empty())
+    throw Error("estimate: --advise plans for a network: give --net, or --from a run of it",
+                Exit::usage);
+  if (rate.empty() != model.net.empty() && !advise)
     throw Error("estimate: --net and --rate go together: its bytes over the link's rate",
                 Exit::usage);
   if (!file.empty() && output != "plot")
@@ -88,12 +93,6 @@ void Flags::resolve() {
                 Exit::usage);
 }
 
-/// t_comm and t_grad, and the link's rate if it is known.
-struct Given {
-  Costs costs;
-  std::optional<double> rate;
-};
-
 /// Takes `measured` unless `time` has a value already, and tells the user where it is from.
 void take(std::optional<double>& time, const std::optional<double>& measured, const char* name,
           const std::string& from) {
@@ -102,15 +101,15 @@ void take(std::optional<double>& time, const std::optional<double>& measured, co
   std::fprintf(stderr, "%s %s from %s\n", name, duration_text(*measured).c_str(), from.c_str());
 }
 
-Given given_by(const Flags& flags) {
-  std::optional<double> grad = flags.grad, comm = flags.comm, rate;
+Costs given_by(const Flags& flags) {
+  std::optional<double> grad = flags.grad, comm = flags.comm;
   if (!flags.rate.empty()) {
     const Model model = flags.model.build();
     const double bytes = 4.0 * static_cast<double>(model.trained_parameters());
-    rate = parse_rate(flags.rate);
-    comm = bytes / *rate;
+    const double rate = parse_rate(flags.rate);
+    comm = bytes / rate;
     std::fprintf(stderr, "%s: %s MB over %s, t_comm %s\n", model.title().c_str(),
-                 fixed(bytes * 1e-6, 3).c_str(), rate_text(*rate).c_str(),
+                 fixed(bytes * 1e-6, 3).c_str(), rate_text(rate).c_str(),
                  duration_text(*comm).c_str());
   }
   for (const std::string& directory : flags.from) {
@@ -125,7 +124,7 @@ Given given_by(const Flags& flags) {
     throw Error(
         "estimate: no t_comm; give --t-comm, --net and --rate, or --from a run of transport",
         Exit::usage);
-  return {{*comm, *grad}, rate};
+  return {*comm, *grad};
 }
 
 void say_what_is_left_over(const Flags& flags) {
@@ -170,24 +169,52 @@ void say_between(const Flags& flags, const Costs& costs, int from) {
                cases.which, gap, worst.c_str(), cases.worst, gap, best.c_str(), cases.best);
 }
 
+/// What `plan` says of as many machines.
+int advise(const Flags& flags, const Costs& costs) {
+  const auto text_of = [](double seconds) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.17g", seconds);
+    return std::string(text.data());
+  };
+  std::vector<std::string> words{"plan",
+                                 "--net",
+                                 flags.model.net,
+                                 "--t-grad",
+                                 text_of(costs.grad),
+                                 "--t-comm",
+                                 text_of(costs.comm),
+                                 "--machines",
+                                 std::to_string(flags.workers)};
+  const models::ModelOptions& options = flags.model.options;
+  for (const auto& [flag, value] :
+       {std::pair("--classes", options.classes), std::pair("--input", options.input)})
+    if (value != 0) words.insert(words.end(), {flag, std::to_string(value)});
+  if (options.auxiliary) words.emplace_back("--auxiliary");
+  if (options.zero_padded_shortcuts) words.emplace_back("--pad-shortcuts");
+  std::vector<const char*> argv;
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  return plan(static_cast<int>(argv.size()), argv.data());
+}
+
 void draw(const Flags& flags, const Costs& costs) {
-  const Way way{flags.sync(), net::parse_server_mode(flags.server)};
+  const net::Sync sync = flags.sync();
+  const net::ServerMode server = net::parse_server_mode(flags.server);
   Chart chart;
   chart.title = "t_grad " + duration_text(costs.grad) + ", t_comm " + duration_text(costs.comm) +
-                "; " + way.name();
+                "; " + flags.type + ", " + flags.server;
   chart.x = "workers";
   chart.y = "speedup";
   chart.curves = {{"estimate", {}}, {"as many times as workers", {}, true}};
   for (int n = 1; n <= flags.workers; ++n) {
-    chart.curves[0].values.push_back(speedup(costs, way.sync, way.server, n, flags.batches));
+    chart.curves[0].values.push_back(speedup(costs, sync, server, n, flags.batches));
     chart.curves[1].values.push_back(n);
   }
-  if (speedup_between(costs, way.sync, way.server, 1, flags.batches)) {
-    const Between cases = between(way.sync);
+  if (speedup_between(costs, sync, server, 1, flags.batches)) {
+    const Between cases = between(sync);
     Curve best{std::string("best ") + cases.best, {}, true},
         worst{std::string("worst ") + cases.worst, {}, true};
     for (int n = 1; n <= flags.workers; ++n) {
-      const auto speedups = speedup_between(costs, way.sync, way.server, n, flags.batches);
+      const auto speedups = speedup_between(costs, sync, server, n, flags.batches);
       best.values.push_back(speedups->high);
       worst.values.push_back(speedups->low);
     }
@@ -207,12 +234,9 @@ int estimate(int argc, const char* const* argv) {
   flags.add_to(app);
   if (const auto done = parse(app, argc, argv)) return *done;
   flags.resolve();
-  const auto [costs, rate] = given_by(flags);
+  const Costs costs = given_by(flags);
 
-  if (flags.advise) {
-    std::fputs(advice(costs, flags.workers, flags.batches, rate).c_str(), stdout);
-    return 0;
-  }
+  if (flags.advise) return advise(flags, costs);
   say_what_is_left_over(flags);
   const net::ServerMode server = net::parse_server_mode(flags.server);
   if (flags.output == "plot") {
@@ -231,6 +255,8 @@ int estimate(int argc, const char* const* argv) {
         flags.workers, net::name_of(flags.sync()), net::name_of(server), flags.batches);
     std::printf("%.9g\n", speedup(costs, flags.sync(), server, flags.workers, flags.batches));
     say_between(flags, costs, flags.workers);
+    std::fprintf(stderr,
+                 "duplex plan simulates the order that dist has, and every way beside it\n");
   }
   return 0;
 }

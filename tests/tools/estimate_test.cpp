@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "tests/temporary_folder.h"
 #include "tests/tools/program.h"
-#include "tools/prediction/advice.h"
+#include "tools/prediction/equations.h"
 #include "tools/text/rate.h"
 
 namespace duplex::tools::testing {
@@ -40,10 +40,13 @@ TEST(EstimateCommand, CsvIsTheEquations) {
   const json records = json::parse(file);
   ASSERT_EQ(records.size(), 24U);
   for (const json& record : records) {
-    const Way way{record.at("type") == "async"        ? net::Sync::none
-                  : record.at("type") == "sync-split" ? net::Sync::split
-                                                      : net::Sync::join,
-                  net::parse_server_mode(record.at("server"))};
+    const struct {
+      net::Sync sync;
+      net::ServerMode server;
+    } way{record.at("type") == "async"        ? net::Sync::none
+          : record.at("type") == "sync-split" ? net::Sync::split
+                                              : net::Sync::join,
+          net::parse_server_mode(record.at("server"))};
     const Costs costs{record.at("t_comm"), record.at("t_grad")};
     const Result result =
         run({"estimate", "--t-grad", text_of(costs.grad), "--t-comm", text_of(costs.comm), "--type",
@@ -245,45 +248,23 @@ TEST(EstimateCommand, Plots) {
   }
 }
 
-TEST(Advice, FindsTheBestOfAllNumbersOfWorkers) {
-  // Split with a central server has a peak for SqueezeNet (thesis: N = 4).
-  const Costs costs{0.033, 0.758};
-  const Way split{net::Sync::split, net::ServerMode::central};
-  const Best best = best_of(split, costs, 8, 128);
-  for (int n = 2; n <= 8; ++n)
-    EXPECT_LE(speedup(costs, split.sync, split.server, n, 128), best.speedup) << n;
-  EXPECT_EQ(best.workers, 4);
-}
-
-TEST(Advice, BreakEvenIsWhereTheBestWayIsAsFastAsOneMachine) {
-  for (const Costs& costs : {Costs{5.153, 0.719}, Costs{0.033, 0.758}, Costs{0.811, 0.821}}) {
-    const double factor = break_even(costs, 8, 128);
-    EXPECT_NEAR(best_of_all({costs.comm / factor, costs.grad}, 8, 128).speedup, 1.0, 1e-6);
-    EXPECT_NEAR(best_of_all({costs.comm, costs.grad * factor}, 8, 128).speedup, 1.0, 1e-6);
-    EXPECT_EQ(factor > 1.0, best_of_all(costs, 8, 128).speedup < 1.0);
-  }
-}
-
-TEST(Advice, SaysWhetherItPaysInLinesOfATerminal) {
-  const std::string yes = advice({0.21, 0.763}, 8, 128, 125e6);
-  EXPECT_NE(yes.find("It pays: sync join, distributed, with 8 workers"), std::string::npos) << yes;
-  // These are 16 iterations of 1.75 * 0.21 s, and of 0.763 s.
-  EXPECT_NE(yes.find("Computing dominates: of 128 batches, moving alone takes 5.880 s,\n"
-                     "computing alone 12.21 s"),
-            std::string::npos)
-      << yes;
-  const std::string no = advice({5.153, 0.719}, 4, 128, std::nullopt);
-  EXPECT_NE(no.find("One machine is best"), std::string::npos) << no;
-  EXPECT_NE(no.find("Moving weights dominates"), std::string::npos) << no;
-  for (const std::string& text : {yes, no, advice({0.1, 1.0}, 1024, 100000, 1.25e9)}) {
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
-  }
+TEST(EstimateCommand, AdvisesWhatPlanSays) {
+  const Result advice = run({"estimate", "--t-grad", "0.02", "--t-comm", "0.01", "--net", "lenet",
+                             "--classes", "7", "--workers", "3", "--advise"});
+  ASSERT_EQ(advice.exit, 0) << advice.err;
+  const Result plan = run({"plan", "--t-grad", "0.02", "--t-comm", "0.01", "--net", "lenet",
+                           "--classes", "7", "--machines", "3"});
+  EXPECT_EQ(advice.out, plan.out);
+  EXPECT_EQ(advice.out.rfind("Pays: ", 0), 0U) << advice.out;
+  const Result none =
+      run({"estimate", "--t-grad", "1", "--t-comm", "1", "--workers", "3", "--advise"});
+  EXPECT_EQ(none.exit, 2);
+  EXPECT_NE(none.err.find("give --net, or --from"), std::string::npos) << none.err;
 }
 
 /// With a turn for each worker, the i-th has its transfer after i of them: the first is the best
 /// case (7.1), the last the worst (7.2), and none takes longer than all at once (7.3).
-TEST(Advice, TransfersInTurnsAreNeverSlower) {
+TEST(Equations, TransfersInTurnsAreNeverSlower) {
   const Costs costs{0.5, 1.0};
   for (int n = 1; n <= 8; ++n) {
     const Interval in_turns = transfer_in_turns(costs, n);
@@ -291,13 +272,6 @@ TEST(Advice, TransfersInTurnsAreNeverSlower) {
     EXPECT_EQ(in_turns.high, n * costs.comm);
     EXPECT_EQ(in_turns.high, transfer_at_once(costs, n));
   }
-  const std::string text = advice(costs, 4, 128, std::nullopt);
-  EXPECT_NE(text.find("On a central server of 4 workers a transfer takes 2.000 s, with semaphores\n"
-                      "500.0 ms at best (7.1) and 2.000 s at worst (7.2), so never longer "
-                      "(7.3).\n"),
-            std::string::npos)
-      << text;
-  EXPECT_EQ(text.find("on average"), std::string::npos) << text;
 }
 
 TEST(Rates, AreReadAndWritten) {
