@@ -95,7 +95,8 @@ TEST(EstimateCommand, PrintsOneNumberAndSaysWhatIsLeftOver) {
   EXPECT_NEAR(std::stod(even.out), 8 * 0.821 / 2.24025, 1e-7);
   EXPECT_EQ(even.err,
             "the speedup of 8 workers over one machine (sync join, server distributed), over 128 "
-            "batches, each as large as the one that t_grad is of:\n");
+            "batches, each as large as the one that t_grad is of:\n"
+            "duplex plan simulates the order that dist has, and every way beside it\n");
   const Result odd = run({"estimate", "--t-grad", "1", "--t-comm", "1", "--workers", "3"});
   EXPECT_EQ(odd.exit, 0);
   EXPECT_NE(odd.err.find("128 batches are no multiple of 3 workers"), std::string::npos) << odd.err;
@@ -212,7 +213,8 @@ TEST(EstimateCommand, RefusesWhatMakesNoSense) {
   refuses(
       {"--t-grad", "1", "--t-comm", "1", "--workers", "2", "--output", "plot", "--file", "a.pdf"},
       "a.pdf");
-  refuses({"--t-grad", "1", "--t-comm", "1", "--workers", "1", "--advise"}, "2 workers");
+  refuses({"--t-grad", "1", "--t-comm", "1", "--net", "lenet", "--workers", "1", "--advise"},
+          "2 workers");
 }
 
 /// Plots the chart as text, without a display, and to a file.
@@ -226,7 +228,7 @@ TEST(EstimateCommand, Plots) {
   const Result text = run(common);
   ASSERT_EQ(text.exit, 0) << text.err;
   EXPECT_NE(text.out.find("workers"), std::string::npos) << text.out;
-  EXPECT_NE(text.out.find("sync join, distributed"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("sync-join, distributed"), std::string::npos) << text.out;
   EXPECT_EQ(text.out.find("worst"), std::string::npos) << text.out;
   const Result central = run(plus(common, {"--server", "central"}));
   for (const char* curve : {"best (4.4)", "worst (4.7)"})
