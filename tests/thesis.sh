@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tests what tools/thesis makes of a run's ledgers, and that the page in docs/results says of the thesis's statements what
-# the points beside it say today. The charts are in tests/report.sh.
+# Tests what tools/thesis makes of a run's ledgers, and that the page in docs/results says of the thesis's statements
+# what the points beside it say today. The charts are in tests/report.sh.
 # Usage: DUPLEX=bin/duplex tests/thesis.sh
 set -eu
 cd "$(dirname "$0")/.."

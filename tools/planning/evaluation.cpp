@@ -37,24 +37,10 @@ std::optional<std::pair<double, double>> equations_of(const Situation& situation
   if (parallel.average > 0) return std::nullopt;
   const Costs& costs = situation.scenario.costs;
   const double n = strategy.workers(), batches = 16.0 * n;
-  const auto speedup_in = [&](double seconds) { return batches * costs.grad / seconds; };
-  if (parallel.sync == net::Sync::none) {
-    if (!parallel.central()) {
-      const double only = speedup_in(async_distributed(costs, n, batches));
-      return std::pair(only, only);
-    }
-    return std::pair(speedup_in(async_central_worst(costs, n, batches)),
-                     speedup_in(async_central_best(costs, n, batches)));
-  }
-  // Split does one batch in an iteration, of which each worker computes 1/N.
-  const Costs part{costs.comm, parallel.splits() ? costs.grad / n : costs.grad};
-  const double iterations = parallel.splits() ? batches : batches / n;
-  if (!parallel.central()) {
-    const double only = speedup_in(iterations * sync_distributed(part, n));
-    return std::pair(only, only);
-  }
-  return std::pair(speedup_in(iterations * sync_central_worst(part, n)),
-                   speedup_in(iterations * sync_central_best(part, n)));
+  if (const auto between = speedup_between(costs, parallel.sync, parallel.server, n, batches))
+    return std::pair(between->low, between->high);
+  const double only = speedup(costs, parallel.sync, parallel.server, n, batches);
+  return std::pair(only, only);
 }
 
 }  // namespace

@@ -30,8 +30,9 @@ void LayerTimes::scale(double factor) {
 LayerTimes read_profile(const std::string& path, const Model& model,
                         std::optional<std::int64_t> batch) {
   if (!std::ifstream(path)) {
-    throw Error("profile " + path + " cannot be read: " + std::generic_category().message(errno) +
-                "; local and dist write one with --profile, or give t_grad in seconds (replay:0.763)");
+    throw Error(
+        "profile " + path + " cannot be read: " + std::generic_category().message(errno) +
+        "; local and dist write one with --profile, or give t_grad in seconds (replay:0.763)");
   }
   return times_of(read_profile_file(path), path, model, batch);
 }

@@ -14,8 +14,8 @@
 #include "tools/report/ledgers.h"
 #include "tools/report/step_traffic.h"
 #include "tools/report/trace_data.h"
-#include "tools/run_directory/run_config.h"
 #include "tools/run_directory/rows.h"
+#include "tools/run_directory/run_config.h"
 #include "tools/run_directory/run_summary.h"
 
 namespace duplex::tools::reports {

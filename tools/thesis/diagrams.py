@@ -7,8 +7,8 @@ from lab.machine import Failed, Lab, launch
 
 WORKERS = 3
 STEPS, STEP = 5, 3  # How many a run has, and which is shown.
-FLAGS = ["--net", "googlenet", "--classes", "256", "--device", "replay:0.4", "--batches", str(STEPS), "--overlap", "off",
-         "--ledger", "all"]
+FLAGS = ["--net", "googlenet", "--classes", "256", "--device", "replay:0.4", "--batches", str(STEPS),
+         "--overlap", "off", "--ledger", "all"]
 
 # In the best case workers take turns at the server's link (7.2), in the worst all send at once.
 FIGURES = {"4.1": ["--sync", "join", "--server", "central", "--semaphore", "on"],

@@ -11,7 +11,7 @@ GLOO = "tools/benchmarks/wire/gloo.py"
 SMALL_BUFFER = 1_000_000  # Bytes that a port of a cheap switch holds.
 NOTHING = "replay:0.000001"  # Computing takes next to no time.
 
-# Network, batches, t_grad (Table 6.1), speedup to reach at N=8, and what the thesis states for join (replay() says more).
+# Network, batches, t_grad (Table 6.1), speedup to reach at N=8, and what the thesis states for join (7.1).
 TABLE_6_1 = (("googlenet", 9, 0.763, 7.2, "4.0"), ("squeezenet", 9, 0.758, 7.6, "6.5"),
              ("resnet34", 8, 0.821, 4.7, "2.1"), ("vgg16e", 4, 0.719, None, "below 1"))
 
