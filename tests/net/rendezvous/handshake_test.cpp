@@ -62,12 +62,12 @@ TEST(Handshake, WithAKey) {
                         spec.key = {};
                         spec.timeout = milliseconds(1000);
                       }),
-            {"rank 1 (127.0.0.1:", "rank 0 (127.0.0.1:", "cluster key"});
+            {"rank 1 (127.0.0.1)", "rank 0 (127.0.0.1:", "cluster key"});
   Socket socket = zero.connect();
   EXPECT_EQ(raw_handshake(socket, self), "");
   zero.wait();
   EXPECT_TRUE(zero.outcome.ok) << zero.outcome.message;
-  expect_in(zero.log(), {"turned away: rank 1 (127.0.0.1:", "rank 1 (127.0.0.1:"});
+  expect_in(zero.log(), {"turned away: rank 1 (127.0.0.1)", "rank 1 (127.0.0.1:"});
 }
 
 TEST(Handshake, AReplayedResponseProvesNothing) {
