@@ -105,7 +105,7 @@ PredictionError estimate_error(const Thesis& thesis, ServerMode server, Sync syn
   Errors errors;
   for (const auto& [key, point] : thesis.points) {
     const auto& [number, its_server, workers] = key;
-    const ThesisFigure figure = figure_of(number);
+    const ThesisFigure& figure = figure_of(number);
     if (!point.lab || figure.sync != sync || its_server != net::name_of(server)) continue;
     const double estimate = parts == Parts::dealt && server == ServerMode::distributed
                                 ? estimated_as_dealt(thesis, figure, workers)

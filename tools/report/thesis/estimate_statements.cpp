@@ -74,7 +74,7 @@ Verdict squeezenet_peak(const Thesis& thesis) {
 
 /// Section 6.4 does not say in what the two differ: here it is where the speedup is greatest.
 Verdict googlenet_contradiction(const Thesis& thesis) {
-  const ThesisFigure figure = figure_of("6.5");
+  const ThesisFigure& figure = figure_of("6.5");
   Verdict verdict{
       "section 6.4",
       {figure.number},

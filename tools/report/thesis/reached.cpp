@@ -41,12 +41,13 @@ std::string Pair::place() const {
          (lab ? ", on the lab" : ", simulated");
 }
 
-const ThesisFigure& figure_of(const std::string& number) {
+const ThesisFigure& figure_of(std::string_view number) {
   const auto found =
       std::find_if(chapter_6().begin(), chapter_6().end(),
                    [&](const ThesisFigure& figure) { return number == figure.number; });
   if (found == chapter_6().end())
-    throw Error("points.jsonl has a point of figure " + number + ", which chapter 6 does not have");
+    throw Error("points.jsonl has a point of figure " + std::string(number) +
+                ", which chapter 6 does not have");
   return *found;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/report/thesis/thesis_data.h"
@@ -17,7 +18,7 @@ constexpr double equal = 0.99;
 
 /// A speedup in the thesis's order: the lab's, or else the simulation's.
 struct Reached {
-  const ThesisFigure* figure = nullptr;
+  const ThesisFigure* figure = nullptr;  ///< Of chapter_6().
   net::ServerMode server = net::ServerMode::central;
   int workers = 1;
   double speedup = 0.0;
@@ -29,7 +30,7 @@ struct Reached {
 };
 
 /// Throws Error: chapter 6 has no such figure.
-const ThesisFigure& figure_of(const std::string& number);
+const ThesisFigure& figure_of(std::string_view number);
 
 std::optional<Reached> reached(const Thesis& thesis, const ThesisFigure& figure,
                                net::ServerMode server, int workers);

@@ -69,7 +69,7 @@ std::optional<Reached> deciding(const Thesis& thesis, const std::vector<std::str
                                 const Claim& claim) {
   std::optional<Reached> extreme;
   for (const std::string& number : figures) {
-    const ThesisFigure figure = figure_of(number);
+    const ThesisFigure& figure = figure_of(number);
     for (const ServerMode server : claim.servers) {
       for (int n = 2; n <= figure.most; ++n) {
         const auto point = reached(thesis, figure, server, n);
@@ -116,7 +116,7 @@ Verdict resnet_join(const Thesis& thesis) {
 
 /// 4 "with split of batches", as it stands: the best point of the figure.
 Verdict googlenet_split(const Thesis& thesis) {
-  const ThesisFigure figure = figure_of("6.5");
+  const ThesisFigure& figure = figure_of("6.5");
   Verdict verdict{"section 7.1",
                   {figure.number},
                   "GoogLeNet: 4 \"with split of batches\", read as it stands",
