@@ -98,7 +98,7 @@ std::string sequence_diagram(const Iteration& iteration, int server, const std::
         std::pair{"var(--c1)", "gradients"}}) {
     body += box(legend, legend + 12, axis + 18, 11, colour, what);
     body += words(legend + 17, axis + 28, what, "start");
-    legend += 100;
+    legend += 120;
   }
   return "<svg class=\"chart\" role=\"img\" viewBox=\"0 0 " + at(width) + " " + at(height) +
          "\" aria-label=\"" + escape(title) + "\" data-drawn=\"" + std::to_string(drawn) + "\">" +
