@@ -25,6 +25,9 @@ class Device {
   virtual Buffer allocate(std::size_t bytes) = 0;
   /// Returns the bytes that are allocated now, or 0 where the memory is the host's.
   virtual std::size_t allocated_bytes() const { return 0; }
+  /// Returns what the operations that there are take of the host's memory, or nothing where it is
+  /// not known.
+  virtual OperationMemory operation_memory() const { return {}; }
 
   /// upload() copies from host memory (plain, float32, logical order, shape().elements() values) to
   /// a tensor of any layout, download() copies back. Both wait until the copy is done. The layout's

@@ -20,7 +20,8 @@ Buffer map_memory(std::size_t bytes) {
   const std::size_t size = bytes + (big ? huge_page : 0);
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
-    throw Error("out of memory: " + std::to_string(bytes >> 20) + " MiB could not be mapped");
+    throw Error("out of memory: " + std::to_string(bytes >> 20) +
+                " MiB wanted; a smaller --batch needs less, where there is one");
   void* data = memory;
   if (big) {
     std::size_t room = size;

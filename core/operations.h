@@ -42,6 +42,12 @@ struct Window {
 /// weights (and bias), or these and the one by x.
 enum class Gradients { none, weights, all };
 
+/// The bytes that operations take up beside the tensors that they are given, once each has run.
+struct OperationMemory {
+  std::size_t kept = 0;             ///< What each keeps from forward to backward.
+  std::vector<std::size_t> shared;  ///< Buffers that all of them use, one call after the other.
+};
+
 struct ConvSpec {
   std::int64_t filters = 0;
   Window window;
@@ -69,6 +75,7 @@ struct LinearSpec {
   std::int64_t outputs = 0;
   bool bias = true;
   bool relu = false;
+  Gradients gradients = Gradients::all;  ///< As in ConvSpec.
 };
 
 /// Linear layer (2.2). x is (N, C, H, W) or (N, C), read as (N, C*H*W) in logical order; weights

@@ -3,13 +3,14 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "core/error.h"
+#include "core/mapped_memory.h"
 #include "core/onednn/compat.h"
 #include "core/onednn/layout.h"
 
@@ -17,7 +18,8 @@ namespace duplex::onednn {
 namespace {
 
 constexpr std::size_t cache_line = 64;
-constexpr std::size_t huge_page = std::size_t{2} << 20;
+/// From so many bytes on, a buffer has pages of its own.
+constexpr std::size_t big = std::size_t{1} << 20;
 
 void set_threads([[maybe_unused]] int threads) {
 #ifdef _OPENMP
@@ -28,16 +30,10 @@ void set_threads([[maybe_unused]] int threads) {
 }  // namespace
 
 Buffer allocate_aligned(std::size_t bytes) {
-  const bool big = bytes >= 2 * huge_page;
-  const std::size_t alignment = big ? huge_page : cache_line;
-  const std::size_t size =
-      (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-  void* data = size < bytes ? nullptr : std::aligned_alloc(alignment, size);
-  if (data == nullptr) {
-    throw Error("out of memory: " + std::to_string(bytes >> 20) +
-                " MiB wanted; a smaller batch needs less");
-  }
-  if (big) madvise(data, size, MADV_HUGEPAGE);  // Without this advice, it is only slower.
+  if (bytes >= big) return map_memory(bytes);
+  const std::size_t lines = std::max<std::size_t>((bytes + cache_line - 1) / cache_line, 1);
+  void* const data = std::aligned_alloc(cache_line, lines * cache_line);
+  if (data == nullptr) throw std::bad_alloc();
   return {data, bytes, [](void* p) { std::free(p); }};
 }
 
@@ -60,24 +56,28 @@ dnnl::primitive_attr Context::attributes() const {
 }
 
 void Context::reserve_scratchpad(std::size_t bytes) {
-  scratchpad_bytes_ = std::max(scratchpad_bytes_, bytes);
+  scratchpad_.bytes = std::max(scratchpad_.bytes, bytes);
 }
 
-void* Context::scratchpad() {
-  if (scratchpad_.bytes() < scratchpad_bytes_) {
-    scratchpad_ = Buffer();
-    scratchpad_ = allocate_aligned(scratchpad_bytes_);
-  }
-  return scratchpad_.data();
+void Context::reserve_staging(Slot slot, std::size_t bytes) {
+  Reserved& staging = staging_.at(slot);
+  staging.bytes = std::max(staging.bytes, bytes);
 }
 
-float* Context::staging(Slot slot, std::size_t bytes) {
-  Buffer& buffer = staging_.at(slot);
-  if (buffer.bytes() < bytes) {
-    buffer = Buffer();
-    buffer = allocate_aligned(bytes);
+void* Context::taken(Reserved& reserved) {
+  if (reserved.buffer.bytes() < reserved.bytes) {
+    reserved.buffer = Buffer();
+    reserved.buffer = allocate_aligned(reserved.bytes);
   }
-  return static_cast<float*>(buffer.data());
+  return reserved.buffer.data();
+}
+
+OperationMemory Context::operation_memory() const {
+  OperationMemory memory;
+  memory.kept = static_cast<std::size_t>(kept_bytes_);
+  memory.shared.push_back(scratchpad_.bytes);
+  for (const Reserved& staging : staging_) memory.shared.push_back(staging.bytes);
+  return memory;
 }
 
 BoundPrimitive::BoundPrimitive(ContextPtr context, std::string what, dnnl::primitive primitive,
@@ -129,26 +129,29 @@ BoundPrimitive make_reorder(const ContextPtr& context, const dnnl::memory::desc&
 
 Conversion::Conversion(const ContextPtr& context, const dnnl::memory::desc& from,
                        const dnnl::memory::desc& to, Context::Slot slot)
-    : context_(context), slot_(slot), from_bytes_(from.get_size()), to_bytes_(to.get_size()) {
+    : context_(context), slot_(slot) {
   const dnnl::memory::desc source = with_extents_of(from, to);
   const dnnl::memory::desc target = with_extents_of(to, source);
-  if (source != target) reorder_ = make_reorder(context, source, target);
+  if (source == target) return;
+  reorder_ = make_reorder(context, source, target);
+  // Either end may be staged: an input's target, or an output's source.
+  context->reserve_staging(slot, std::max(from.get_size(), to.get_size()));
 }
 
 const float* Conversion::input(const float* data) {
   if (!reorder_) return data;
-  float* converted = context_->staging(slot_, to_bytes_);
+  float* converted = context_->staging(slot_);
   reorder_.run({{DNNL_ARG_FROM, data}, {DNNL_ARG_TO, converted}});
   return converted;
 }
 
 float* Conversion::target(float* data) {
-  return reorder_ ? context_->staging(slot_, from_bytes_) : data;
+  return reorder_ ? context_->staging(slot_) : data;
 }
 
 void Conversion::finish(float* data) {
   if (!reorder_) return;
-  reorder_.run({{DNNL_ARG_FROM, context_->staging(slot_, from_bytes_)}, {DNNL_ARG_TO, data}});
+  reorder_.run({{DNNL_ARG_FROM, context_->staging(slot_)}, {DNNL_ARG_TO, data}});
 }
 
 int implementation_rank(const char* implementation) {

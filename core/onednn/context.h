@@ -2,6 +2,7 @@
 // needed only while a call runs.
 #pragma once
 #include <array>
+#include <cstdint>
 #include <dnnl.hpp>
 #include <initializer_list>
 #include <memory>
@@ -10,12 +11,13 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/operations.h"
 #include "core/tensor.h"
 
 namespace duplex::onednn {
 
-/// Returns memory that is aligned to a cache line. Big buffers are aligned to a huge page, and the
-/// kernel is asked for such pages.
+/// Returns memory that is aligned to a cache line. Big buffers have pages of their own
+/// (core/mapped_memory.h).
 Buffer allocate_aligned(std::size_t bytes);
 
 class Context {
@@ -40,27 +42,68 @@ class Context {
 
   /// Returns the attributes of every primitive, which make the caller give it a scratchpad.
   dnnl::primitive_attr attributes() const;
-  /// All operations share the scratchpad, which is valid during one call. They reserve it when they
-  /// are made and take it when they run.
+  /// All operations share the scratchpad, and a buffer for converted arguments in each slot. Both
+  /// are valid during one call, which may use each slot once. Operations reserve them when they are
+  /// made, and take them when they run; memory is allocated when it is first taken.
   void reserve_scratchpad(std::size_t bytes);
-  void* scratchpad();
-  /// Returns buffers for converted arguments, which are valid during one call. A call may use each
-  /// slot once.
+  void* scratchpad() { return taken(scratchpad_); }
   enum Slot { slot_x, slot_y, slot_weights, slots };
-  float* staging(Slot slot, std::size_t bytes);
+  void reserve_staging(Slot slot, std::size_t bytes);
+  float* staging(Slot slot) { return static_cast<float*>(taken(staging_.at(slot))); }
+
+  /// Counts the bytes that operations keep for themselves (KeptMemory).
+  void keep(std::int64_t bytes) { kept_bytes_ += bytes; }
+  /// Returns what the operations that there are take up once each has run.
+  OperationMemory operation_memory() const;
 
  private:
+  /// A buffer that grows to what has been reserved.
+  struct Reserved {
+    std::size_t bytes = 0;
+    Buffer buffer;
+  };
+  static void* taken(Reserved& reserved);
+
   int threads_;
   bool keeps_nan_ = false;
   std::thread::id maker_ = std::this_thread::get_id();
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  std::size_t scratchpad_bytes_ = 0;
-  Buffer scratchpad_;
-  std::array<Buffer, slots> staging_;
+  Reserved scratchpad_;
+  std::array<Reserved, slots> staging_;
+  std::int64_t kept_bytes_ = 0;
 };
 
 using ContextPtr = std::shared_ptr<Context>;
+
+/// Memory that an operation keeps from one call to the next; it is allocated when it is first used.
+class KeptMemory {
+ public:
+  KeptMemory() = default;
+  KeptMemory(ContextPtr context, std::size_t bytes) : context_(std::move(context)), bytes_(bytes) {
+    context_->keep(static_cast<std::int64_t>(bytes_));
+  }
+  ~KeptMemory() {
+    if (context_) context_->keep(-static_cast<std::int64_t>(bytes_));
+  }
+  KeptMemory(KeptMemory&&) = default;
+  KeptMemory& operator=(KeptMemory&& other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(buffer_, other.buffer_);
+    return *this;
+  }
+
+  void* data() {
+    if (buffer_.data() == nullptr) buffer_ = allocate_aligned(bytes_);
+    return buffer_.data();
+  }
+
+ private:
+  ContextPtr context_;
+  std::size_t bytes_ = 0;
+  Buffer buffer_;
+};
 
 /// A primitive and its memory objects, bound to the pointers of each call.
 class BoundPrimitive {
@@ -111,7 +154,6 @@ class Conversion {
  private:
   ContextPtr context_;
   Context::Slot slot_ = Context::slot_x;
-  std::size_t from_bytes_ = 0, to_bytes_ = 0;
   BoundPrimitive reorder_;
 };
 

@@ -66,6 +66,7 @@ class OneDnnDevice final : public Device {
   }
 
   Buffer allocate(std::size_t bytes) override { return allocate_aligned(bytes); }
+  OperationMemory operation_memory() const override { return context_->operation_memory(); }
 
   void upload(Tensor& to, const float* from) override {
     const dnnl::memory::desc memory = memory_of(to.desc);

@@ -46,7 +46,8 @@ auto choose(const std::vector<Layouts>& candidates, const Describe& describe) {
 /// backward_weights(layouts, hint) that return descriptions; choose_forward(), which settles the
 /// layouts of weights and y; `x`, the layout of x, and `x_wanted`, the one to ask for first; `any`,
 /// the layouts that leave the choice to oneDNN; `bias` and `relu`, whether there is a bias and a
-/// ReLU; `attributes`, those of a primitive that nothing is fused with.
+/// ReLU; `gradients`, those that backward is asked for; `attributes`, those of a primitive that
+/// nothing is fused with.
 template <class Interface, class Primitives>
 class Weighted final : public Interface {
  public:
@@ -67,12 +68,14 @@ class Weighted final : public Interface {
     this->y = tensor_of(y_shape, has_.y);
     forward_x_ = Conversion(context_, has_.x, hint_.src_desc(), Context::slot_x);
     forward_ = bound_forward(hint_);
+    if (primitives_.relu) prepare_linear();
+    if (primitives_.gradients != Gradients::none) prepare_backward_weights();
+    if (primitives_.gradients == Gradients::all) prepare_backward_data();
   }
 
   void forward(Tensor& y_out, const Tensor& x_in, const Tensor& weights_in,
                const Tensor& bias_in) override {
     const bool relu_apart = primitives_.relu && context_->keeps_nan();
-    if (relu_apart && !linear_) translate(what_ + ", forward", [&] { prepare_linear(); });
     (relu_apart ? linear_ : forward_)
         .run({{DNNL_ARG_SRC, forward_x_.input(x_in.data)},
               {DNNL_ARG_WEIGHTS, weights_in.data},
@@ -82,7 +85,6 @@ class Weighted final : public Interface {
   }
 
   void backward_data(Tensor& dx, const Tensor& dy, const Tensor& weights_in) override {
-    if (!data_) translate(what_ + ", backward by x", [&] { prepare_backward_data(); });
     data_.run({{DNNL_ARG_DIFF_DST, data_y_.input(dy.data)},
                {DNNL_ARG_WEIGHTS, data_weights_.input(weights_in.data)},
                {DNNL_ARG_DIFF_SRC, data_x_.target(dx.data)}});
@@ -91,7 +93,6 @@ class Weighted final : public Interface {
 
   void backward_weights(Tensor& dweights, Tensor& dbias, const Tensor& dy,
                         const Tensor& x_in) override {
-    if (!weights_) translate(what_ + ", backward by weights", [&] { prepare_backward_weights(); });
     weights_.run({{DNNL_ARG_DIFF_DST, weights_y_.input(dy.data)},
                   {DNNL_ARG_SRC, weights_x_.input(x_in.data)},
                   {DNNL_ARG_DIFF_WEIGHTS, weights_weights_.target(dweights.data)},
@@ -116,17 +117,13 @@ class Weighted final : public Interface {
 
   /// Makes linear_, which is forward_ without the ReLU, over the same layouts.
   void prepare_linear() {
-    context_->enter();
     const auto description = primitives_.forward(
         {hint_.src_desc(), hint_.weights_desc(), hint_.dst_desc()}, primitives_.attributes);
     if (!description) throw dnnl::error(dnnl_unimplemented, "no implementation without ReLU");
     linear_ = bound_forward(description);
   }
 
-  // Backward's primitives are made when they are first asked for: a network's first layer never
-  // asks for dx, and evaluation asks for neither gradient.
   void prepare_backward_data() {
-    context_->enter();
     const auto description = choose(backward_candidates(), [&](const Layouts& layouts) {
       return primitives_.backward_data(layouts, hint_);
     });
@@ -142,7 +139,6 @@ class Weighted final : public Interface {
   }
 
   void prepare_backward_weights() {
-    context_->enter();
     const auto description = choose(backward_candidates(), [&](const Layouts& layouts) {
       return primitives_.backward_weights(layouts, hint_);
     });
@@ -164,7 +160,7 @@ class Weighted final : public Interface {
   Layouts has_;  ///< Layouts of the tensors that this operation is given.
   typename Primitives::Forward::primitive_desc hint_;
   BoundPrimitive forward_, data_, weights_;
-  BoundPrimitive linear_;  ///< forward_ without its ReLU; made at the first use of keep_nan.
+  BoundPrimitive linear_;  ///< forward_ without its ReLU, for keep_nan.
   Conversion forward_x_;
   Conversion data_y_, data_weights_, data_x_;
   Conversion weights_y_, weights_x_, weights_weights_;

@@ -23,8 +23,10 @@ std::vector<ParameterSpec> LinearLayer::parameters(const std::vector<Shape>& x) 
 
 std::unique_ptr<BoundLayer> LinearLayer::bind(Device& device, const std::string&,
                                               const std::vector<TensorDesc>& x,
-                                              const BindContext&) const {
-  return std::make_unique<BoundWeighted<Linear>>(device.linear(spec(), x[0]), true);
+                                              const BindContext& context) const {
+  LinearSpec wanted = spec();
+  wanted.gradients = context.wanted;
+  return std::make_unique<BoundWeighted<Linear>>(device.linear(wanted, x[0]), true);
 }
 
 }  // namespace duplex

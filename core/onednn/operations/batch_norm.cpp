@@ -32,7 +32,7 @@ class OneDnnBatchNorm final : public BatchNorm {
     if (scale_and_shift_are_one) rows_.resize(2 * mean_.size());
     const dnnl::memory::desc channels = plain_memory({x.shape.c()});
     const dnnl::memory::desc scale = scale_memory(), shift = shift_memory();
-    workspace_ = allocate_aligned(forward_pd.workspace_desc().get_size());
+    workspace_ = KeptMemory(context, forward_pd.workspace_desc().get_size());
     training_ = BoundPrimitive(context, what + ", forward", forward_pd,
                                dnnl::batch_normalization_forward(forward_pd),
                                {{DNNL_ARG_SRC, memory_},
@@ -175,7 +175,7 @@ class OneDnnBatchNorm final : public BatchNorm {
   BoundPrimitive linear_inference_;     ///< inference_ without the ReLU.
   std::vector<float> mean_, variance_;  ///< The last batch's; the variance is biased (2.10).
   std::vector<float> rows_;             ///< gamma, then beta; empty where oneDNN takes them apart.
-  Buffer workspace_;                    ///< ReLU's mask of the last batch.
+  KeptMemory workspace_;                ///< ReLU's mask of the last batch.
 };
 
 }  // namespace

@@ -30,7 +30,8 @@ struct ConvPrimitives {
         x(memory_of(x_desc)),
         x_wanted(x),
         bias(spec.bias),
-        relu(spec.relu) {
+        relu(spec.relu),
+        gradients(spec.gradients) {
     const Shape weights = weights_shape(spec, x_desc.shape);
     const Window& window = spec.window;
     strides = {window.stride_y, window.stride_x};
@@ -100,6 +101,7 @@ struct ConvPrimitives {
   ContextPtr context;
   dnnl::memory::desc x, x_wanted;
   bool bias, relu;
+  Gradients gradients;
   bool winograd = false, winograd_for_weights = false;
   Layouts any;
   dnnl::memory::desc bias_memory;

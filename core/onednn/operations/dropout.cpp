@@ -17,9 +17,10 @@ class OneDnnDropout final : public Dropout {
       throw Error("dropout: the rate " + std::to_string(rate) + " is not in [0, 1)");
     }
     x = y = desc;
-    factors_ = allocate_aligned(desc.bytes);
+    factors_ = KeptMemory(context, desc.bytes);
     if (!desc.plain()) {
       to_layout_ = make_reorder(context, plain_memory(dims_of(desc.shape)), memory_of(desc));
+      context->reserve_staging(Context::slot_x, plain_desc(desc.shape).bytes);
     }
   }
 
@@ -28,7 +29,7 @@ class OneDnnDropout final : public Dropout {
     if (x.plain()) {
       draw_factors(factors(), draw);
     } else {
-      float* plain = context_->staging(Context::slot_x, plain_desc(x.shape).bytes);
+      float* plain = context_->staging(Context::slot_x);
       draw_factors(plain, draw);
       to_layout_.run({{DNNL_ARG_FROM, plain}, {DNNL_ARG_TO, factors()}});
     }
@@ -41,7 +42,7 @@ class OneDnnDropout final : public Dropout {
   }
 
  private:
-  float* factors() const { return static_cast<float*>(factors_.data()); }
+  float* factors() { return static_cast<float*>(factors_.data()); }
 
   /// Draws the factors in logical order. The samples of a batch follow each other there, as in the
   /// numbering of draws.
@@ -57,15 +58,16 @@ class OneDnnDropout final : public Dropout {
     });
   }
 
-  void apply(Tensor& to, const Tensor& from) const {
-    parallel_elements(to.stored(), [&](std::int64_t begin, std::int64_t end) {
-      multiply(to.data + begin, from.data + begin, factors() + begin, end - begin);
+  void apply(Tensor& to, const Tensor& from) {
+    const float* const by = factors();
+    parallel_elements(to.stored(), [&, by](std::int64_t begin, std::int64_t end) {
+      multiply(to.data + begin, from.data + begin, by + begin, end - begin);
     });
   }
 
   ContextPtr context_;
   float rate_;
-  Buffer factors_;  ///< The factors of the last forward, in x's layout: 0 or 1 / (1 - rate).
+  KeptMemory factors_;  ///< The factors of the last forward, in x's layout: 0 or 1 / (1 - rate).
   BoundPrimitive to_layout_;
 };
 

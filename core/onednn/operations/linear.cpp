@@ -12,7 +12,11 @@ struct LinearPrimitives {
   using BackwardWeights = dnnl::inner_product_backward_weights;
 
   LinearPrimitives(ContextPtr shared, const LinearSpec& spec, const TensorDesc& x_desc)
-      : context(std::move(shared)), x(memory_of(x_desc)), bias(spec.bias), relu(spec.relu) {
+      : context(std::move(shared)),
+        x(memory_of(x_desc)),
+        bias(spec.bias),
+        relu(spec.relu),
+        gradients(spec.gradients) {
     // The primitives work on vectors in row-major order, since oneDNN 2.6 has no brgemm for maps,
     // and where their channels are padded it writes past the end of the weights. Converting x costs
     // little beside reading the weights.
@@ -50,6 +54,7 @@ struct LinearPrimitives {
   ContextPtr context;
   dnnl::memory::desc x, x_wanted;
   bool bias, relu;
+  Gradients gradients;
   Layouts any;
   dnnl::memory::desc bias_memory;
   dnnl::primitive_attr attributes, forward_attributes;

@@ -23,7 +23,7 @@ class OneDnnLrn final : public Lrn {
     if (!backward_pd) throw dnnl::error(dnnl_unimplemented, "no backward for these extents");
     x = x_desc;
     y = tensor_of(x.shape, memory);
-    workspace_ = allocate_aligned(forward_pd.workspace_desc().get_size());
+    workspace_ = KeptMemory(context, forward_pd.workspace_desc().get_size());
     x_in_ = Conversion(context, given, memory, Context::slot_x);
     dx_out_ = Conversion(context, memory, given, Context::slot_y);
     forward_ =
@@ -90,7 +90,7 @@ class OneDnnLrn final : public Lrn {
   LrnSpec spec_;
   BoundPrimitive forward_, backward_;
   Conversion x_in_, dx_out_;
-  Buffer workspace_;
+  KeptMemory workspace_;
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ class OwnMaxPool final : public Pool {
     x = x_desc;
     y = laid_out_like(x, output_shape(spec, x.shape));
     kernel_ = MaxPool(spec.window, x, y);
-    argmaxes_ = allocate_aligned(y.bytes / sizeof(float) * sizeof(std::int16_t));
+    argmaxes_ = KeptMemory(context_, y.bytes / sizeof(float) * sizeof(std::int16_t));
   }
 
   void forward(Tensor& y_out, const Tensor& x_in) override {
@@ -31,11 +31,11 @@ class OwnMaxPool final : public Pool {
   }
 
  private:
-  std::int16_t* argmaxes() const { return static_cast<std::int16_t*>(argmaxes_.data()); }
+  std::int16_t* argmaxes() { return static_cast<std::int16_t*>(argmaxes_.data()); }
 
   ContextPtr context_;
   MaxPool kernel_;
-  Buffer argmaxes_;
+  KeptMemory argmaxes_;
 };
 
 class OneDnnPool final : public Pool {
@@ -64,7 +64,7 @@ class OneDnnPool final : public Pool {
         describe_pool_backward(context->engine(), context->attributes(), forward_pd, algorithm,
                                x_memory, y_memory, strides, kernel, before, after);
     if (!backward_pd) throw dnnl::error(dnnl_unimplemented, "no backward for these extents");
-    argmaxes_ = allocate_aligned(forward_pd.workspace_desc().get_size());
+    argmaxes_ = KeptMemory(context, forward_pd.workspace_desc().get_size());
     forward_ =
         BoundPrimitive(context, what + ", forward", forward_pd, dnnl::pooling_forward(forward_pd),
                        {{DNNL_ARG_SRC, x_memory},
@@ -125,7 +125,7 @@ class OneDnnPool final : public Pool {
   ContextPtr context_;
   PoolSpec spec_;
   BoundPrimitive forward_, backward_;
-  Buffer argmaxes_;
+  KeptMemory argmaxes_;
 };
 
 }  // namespace
