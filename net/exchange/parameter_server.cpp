@@ -63,13 +63,8 @@ StoreSpec ParameterServer::store_spec() {
   store.staleness_before = spec.staleness_before;
   store.initial_state = spec.initial_state;
   store.keeps_before = spec.keeps_before;
-  // A central server bounds the gradients that it keeps, whatever the number of workers. A worker's
-  // connection carries gradients alone to it, so one may wait for its turn while the others go on.
-  // Between ranks that are both worker and owner a gradient must not wait: behind it may come new
-  // weights that this rank's worker needs before it can submit its own gradient. There the bound is
-  // what the workers can send in a step, which is less than one copy of the model's gradients.
   const std::size_t owned = context_.map.elements_of(context_.rank) * sizeof(float);
-  store.early_bytes = trains ? owned * workers_.size() : early_room(owned, spec.early_bytes);
+  store.early_bytes = early_room_of(trains, owned, store.workers, spec.early_bytes);
   store.later = [this] {
     const auto overdue = store_->overdue(std::chrono::seconds(0));
     return overdue ? progressed(overdue->missing) + context_.spec.timeout : Deadline();

@@ -5,6 +5,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/mapped_memory.h"
 
 namespace duplex::net {
 
@@ -21,20 +22,23 @@ AsyncStore::AsyncStore(const ShardMap& map, int rank, const StoreSpec& spec,
       last_(receive_buffers_.size()),
       assigned_(receive_buffers_.size()),
       staleness_(spec.workers) {
+  const auto arrays = 1 + static_cast<std::size_t>(spec_.optimiser.states());
+  memory_ = map_memory(map_.elements_of(rank) * arrays * sizeof(float));
+  auto* next = static_cast<float*>(memory_.data());
   for (std::size_t index = 0; index < map_.chunks(); ++index) {
     const Chunk& chunk = map_[index];
     if (chunk.owner != rank) continue;
     ++owned_;
     auto slot = std::make_unique<Slot>();
-    const float* from = weights[chunk.parameter] + chunk.offset;
-    slot->weights.assign(from, from + chunk.count);
-    slot->state.assign(static_cast<std::size_t>(spec_.optimiser.states()),
-                       Floats(chunk.count, 0.0F));
-    if (spec_.initial_state) {
-      std::vector<float*> state;
-      for (Floats& values : slot->state) state.push_back(values.data());
-      spec_.initial_state(index, state);
+    slot->count = chunk.count;
+    slot->weights = next;
+    std::copy_n(weights[chunk.parameter] + chunk.offset, chunk.count, next);
+    next += chunk.count;
+    for (std::size_t each = 1; each < arrays; ++each) {
+      slot->state.push_back(next);
+      next += chunk.count;
     }
+    if (spec_.initial_state) spec_.initial_state(index, slot->state);
     slot->due = spec_.first_steps;
     slot->due.resize(receive_buffers_.size());
     slot->seen.resize(receive_buffers_.size());
@@ -113,11 +117,9 @@ void AsyncStore::apply(std::size_t chunk, int worker, std::uint64_t step, const 
     if (!known) {
       applied.add(batch.step);
       behind = slot.updates - slot.seen[static_cast<std::size_t>(worker)];
-      std::vector<float*> state;
-      for (Floats& values : slot.state) state.push_back(values.data());
       work.from = clock_ns();
-      update({spec_.optimiser, spec_.rate.at(batch.step), ++slot.updates}, map_[chunk].count,
-             slot.weights.data(), gradient, state.data());
+      update({spec_.optimiser, spec_.rate.at(batch.step), ++slot.updates}, slot.count, slot.weights,
+             gradient, slot.state.data());
       work.to = clock_ns();
     }
   }
@@ -144,7 +146,7 @@ void AsyncStore::read(std::size_t chunk, int worker, float* to) {
   const std::lock_guard<std::mutex> lock(slot.mutex);
   slot.seen[static_cast<std::size_t>(worker)] = slot.updates;
   slot.given[static_cast<std::size_t>(worker)] = true;
-  std::copy(slot.weights.begin(), slot.weights.end(), to);
+  std::copy_n(slot.weights, slot.count, to);
 }
 
 std::uint64_t AsyncStore::step_of(std::size_t chunk) const {
@@ -156,7 +158,12 @@ std::uint64_t AsyncStore::step_of(std::size_t chunk) const {
 std::optional<ChunkState> AsyncStore::state(std::size_t chunk, std::uint64_t) const {
   Slot& slot = *slots_[chunk];
   const std::lock_guard<std::mutex> lock(slot.mutex);
-  return ChunkState{slot.updates, slot.weights, slot.state, slot.applied};
+  ChunkState state;
+  state.step = slot.updates;
+  state.weights.assign(slot.weights, slot.weights + slot.count);
+  for (const float* values : slot.state) state.optimiser.emplace_back(values, values + slot.count);
+  state.applied = slot.applied;
+  return state;
 }
 
 bool AsyncStore::has_all(int worker) const {

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "core/clock.h"
+#include "core/tensor.h"
 #include "net/store/store.h"
 
 namespace duplex::net {
@@ -42,9 +43,10 @@ class AsyncStore final : public Store {
   using Floats = std::vector<float>;
 
   struct Slot {
-    std::mutex mutex;  ///< Guards the slot. Any thread takes it, and takes no other meanwhile.
-    Floats weights;
-    std::vector<Floats> state;  ///< The optimiser's state.
+    std::mutex mutex;       ///< Guards the slot. Any thread takes it, and takes no other meanwhile.
+    std::size_t count = 0;  ///< Elements of each of these.
+    float* weights = nullptr;
+    std::vector<float*> state;  ///< The optimiser's state.
     std::uint64_t updates = 0;
     std::vector<std::uint64_t> due;     ///< By worker: the step whose gradient comes next.
     std::vector<AppliedSteps> applied;  ///< By worker: the gradients that are in the weights.
@@ -81,6 +83,7 @@ class AsyncStore final : public Store {
   const ShardMap& map_;
   StoreSpec spec_;
   Publish publish_;
+  Buffer memory_;  ///< The weights and the optimiser's state of all chunks of this rank.
   std::vector<std::unique_ptr<Slot>> slots_;    ///< By chunk; null where another rank owns it.
   std::vector<ReceiveBuffer> receive_buffers_;  ///< By worker.
   std::size_t owned_ = 0;                       ///< Number of chunks that this rank owns.

@@ -17,18 +17,9 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/mapped_memory.h"
 
 namespace duplex::net {
-namespace {
-
-std::size_t longest_of(const ShardMap& map, int rank) {
-  std::size_t longest = 0;
-  for (std::size_t i = 0; i < map.chunks(); ++i)
-    if (map[i].owner == rank) longest = std::max(longest, map[i].count);
-  return longest;
-}
-
-}  // namespace
 
 JoinStore::JoinStore(const ShardMap& map, int rank, const StoreSpec& spec,
                      const std::vector<float*>& weights, Publish publish)
@@ -36,7 +27,7 @@ JoinStore::JoinStore(const ShardMap& map, int rank, const StoreSpec& spec,
       spec_(spec),
       publish_(std::move(publish)),
       slots_(map.chunks()),
-      pool_(longest_of(map, rank)) {
+      pool_(map.longest_of(rank)) {
   std::int64_t samples = 0;
   const bool same = std::adjacent_find(spec_.samples.begin(), spec_.samples.end(),
                                        std::not_equal_to<>()) == spec_.samples.end();
@@ -46,15 +37,18 @@ JoinStore::JoinStore(const ShardMap& map, int rank, const StoreSpec& spec,
     samples += own;
   }
   part_ = 1.0F / static_cast<float>(samples);
+  const int states = spec_.average ? 0 : spec_.optimiser.states();
+  state_ = map_memory(map_.elements_of(rank) * static_cast<std::size_t>(states) * sizeof(float));
+  auto* state = static_cast<float*>(state_.data());
   for (std::size_t i = 0; i < map_.chunks(); ++i) {
     const Chunk& chunk = map_[i];
     if (chunk.owner != rank) continue;
     ++owned_;
     auto slot = std::make_unique<Slot>(chunk, weights[chunk.parameter] + chunk.offset);
     slot->contributions.resize(static_cast<std::size_t>(spec_.workers));
-    for (int state = 0; state < (spec_.average ? 0 : spec_.optimiser.states()); ++state) {
-      slot->memory.emplace_back(new float[chunk.count]());
-      slot->state.push_back(slot->memory.back().get());
+    for (int each = 0; each < states; ++each) {
+      slot->state.push_back(state);
+      state += chunk.count;
     }
     slot->step = spec_.first_step;
     slot->readers = spec_.readers;

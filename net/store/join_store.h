@@ -40,8 +40,6 @@ class JoinStore final : public Store {
   std::vector<StragglerTime> stragglers() const override { return tally_->sums(); }
 
  private:
-  using Floats = std::unique_ptr<float[]>;
-
   struct Contribution {
     enum State { missing, receiving, ready } state = missing;
     BufferPool::Buffer own;           ///< A received gradient.
@@ -67,7 +65,6 @@ class JoinStore final : public Store {
     int readers = 0;           ///< Readers of the published weights that have not called sent().
     BufferPool::Buffer sum;
     const float* borrowed_sum = nullptr;  ///< The sum so far is one borrowed gradient.
-    std::vector<Floats> memory;           ///< That of `state`.
     std::vector<float*> state;            ///< The optimiser's state.
     std::optional<ChunkState> before;     ///< With keeps_before: before the last update.
     Clock::time_point since;              ///< Time of this step's first contribution.
@@ -88,6 +85,7 @@ class JoinStore final : public Store {
   const ShardMap& map_;
   StoreSpec spec_;
   Publish publish_;
+  Buffer state_;                              ///< The optimiser's state of all chunks of this rank.
   std::vector<std::unique_ptr<Slot>> slots_;  ///< By chunk; null where another rank owns it.
   std::vector<float> factor_;                 ///< By worker: factor of its gradient in the sum.
   float part_ = 1.0F;                         ///< Makes the sum the mean: 1 / sum of factor_.

@@ -52,6 +52,16 @@ inline std::size_t early_room(std::size_t owned, std::size_t least) {
   return std::max(owned, least);
 }
 
+/// The same for any owner; `trains`: it is a worker, too. A central server bounds the gradients
+/// that it keeps, whatever the number of workers. A worker's connection carries gradients alone to
+/// it, so one may wait for its turn while the others go on. Between ranks that are both worker and
+/// owner a gradient must not wait: behind it may come new weights that this rank's worker needs
+/// before it can submit its own gradient. There the bound is what the workers can send in a step,
+/// which is less than one copy of the model's gradients.
+inline std::size_t early_room_of(bool trains, std::size_t owned, int workers, std::size_t least) {
+  return trains ? owned * static_cast<std::size_t>(workers) : early_room(owned, least);
+}
+
 /// All that an owner has of one chunk between two steps.
 struct ChunkState {
   std::uint64_t step = 0;                     ///< Step that the weights are for.

@@ -186,6 +186,13 @@ std::size_t ShardMap::elements_of(int rank) const {
   return sum;
 }
 
+std::size_t ShardMap::longest_of(int rank) const {
+  std::size_t longest = 0;
+  for (const Chunk& chunk : chunks_)
+    if (chunk.owner == rank) longest = std::max(longest, chunk.count);
+  return longest;
+}
+
 std::size_t ShardMap::elements() const {
   std::size_t sum = 0;
   for (const Chunk& chunk : chunks_) sum += chunk.count;

@@ -74,6 +74,7 @@ class ShardMap {
 
   std::size_t chunks_of(int rank) const;
   std::size_t elements_of(int rank) const;
+  std::size_t longest_of(int rank) const;  ///< Elements of the longest chunk of a rank.
   std::size_t elements() const;
 
  private:

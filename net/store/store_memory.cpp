@@ -1,0 +1,29 @@
+#include "net/store/store_memory.h"
+
+#include <algorithm>
+
+namespace duplex::net {
+
+StoreMemory store_memory(const ShardMap& map, int rank, const StoreSpec& spec) {
+  const std::size_t owned = map.elements_of(rank) * sizeof(float);
+  const auto states = static_cast<std::size_t>(spec.average ? 0 : spec.optimiser.states());
+  // Gradients of the worker on this rank are read where they lie.
+  const std::size_t senders = static_cast<std::size_t>(spec.workers - (spec.own >= 0 ? 1 : 0));
+  StoreMemory memory;
+  memory.state = owned * states;
+  if (owned == 0 || senders == 0) return memory;
+  if (spec.sync == Sync::none) {
+    memory.state += owned;
+    memory.received = senders * map.longest_of(rank) * sizeof(float);
+    return memory;
+  }
+  if (spec.keeps_before) memory.before = owned * (1 + states);
+  // Of each chunk there is a sum and what came before its turn, or only the latter; the last
+  // gradient that comes goes into the sum at once.
+  const std::size_t waiting = spec.own >= 0 ? senders : senders - 1;
+  memory.received = std::min(waiting * owned, owned + spec.early_bytes) +
+                    senders * map.longest_of(rank) * sizeof(float);
+  return memory;
+}
+
+}  // namespace duplex::net
