@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "layers/checkpoint.h"
 #include "tools/checkpoint/state_pieces.h"
@@ -23,6 +26,15 @@ StateArray copied(std::string name, const Shape& shape, std::vector<float> value
   const auto held = std::make_shared<const std::vector<float>>(std::move(values));
   return {
       std::move(name), shape, [held](float* to) { std::copy(held->begin(), held->end(), to); }, {}};
+}
+
+/// Gives free memory back to the system. Several threads take turns in copying chunks, and glibc
+/// keeps what is freed in the heap of the thread that took it: copies of several checkpoints would
+/// lie there side by side.
+void give_memory_back() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
 }
 
 }  // namespace
@@ -167,6 +179,7 @@ void RankCheckpoints::start_writing(std::uint64_t number, std::optional<Arrays> 
           errors = error.what();
         }
         arrays.reset();  // What follows may take long.
+        give_memory_back();
         const std::string more = then ? then() : "";
         return errors + (errors.empty() || more.empty() ? "" : "; ") + more;
       });
