@@ -125,7 +125,7 @@ report: $(BUILD)/config.mk
 
 # ---- Sources.
 in_room = $(sort $(shell find $1 -name '*.cpp' -o -name '*.cu'))
-core_sources := $(filter-out core/onednn/% core/cudnn/%,$(call in_room,core)) \
+core_sources := $(filter-out core/onednn/% core/cudnn/%,$(call in_room,core)) core/cudnn/layout.cpp \
   $(if $(CONFIG_ONEDNN),$(call in_room,core/onednn))
 # These sources make a library beside the program (core/cuda.h).
 cudnn_sources := $(if $(CONFIG_CUDA),$(call in_room,core/cudnn))

@@ -31,6 +31,10 @@ Share split_share(std::int64_t batch, int rank, int ranks) {
           least + (rank < more ? 1 : 0)};
 }
 
+std::size_t batches_held(const LoaderOptions& options) {
+  return static_cast<std::size_t>(options.threads > 0 ? 1 + std::max(1, options.ahead) : 1);
+}
+
 std::vector<std::uint32_t> epoch_order(std::size_t size, std::uint64_t seed, std::uint64_t epoch) {
   std::vector<std::uint32_t> order(size);
   for (std::size_t i = 0; i < size; ++i) order[i] = static_cast<std::uint32_t>(i);
@@ -69,8 +73,7 @@ BatchLoader::BatchLoader(Subset subset, const LoaderOptions& options)
     options_.normalisation = Normalisation::standard(one.c());
   }
   grain_ = std::max<std::int64_t>(1, (std::int64_t{1} << 16) / one.elements());
-  slots_.resize(
-      static_cast<std::size_t>(options_.threads > 0 ? 1 + std::max(1, options_.ahead) : 1));
+  slots_.resize(batches_held(options_));
   for (Slot& slot : slots_) {
     slot.pixels.resize(static_cast<std::size_t>(share.count * one.elements()));
     slot.labels.resize(static_cast<std::size_t>(share.count));

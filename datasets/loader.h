@@ -70,6 +70,9 @@ struct LoaderOptions {
   Normalisation normalisation;  ///< All zeros stand for Normalisation::standard.
 };
 
+/// Returns how many batches a loader has in memory at a time.
+std::size_t batches_held(const LoaderOptions& options);
+
 /// Evaluation gives this label to an image that cannot be read.
 constexpr std::int32_t no_label = -1;
 

@@ -113,6 +113,8 @@ class Network {
   std::vector<Parameter*> state();
   /// Returns the bytes of the arena that activations and their gradients share.
   std::size_t arena_bytes() const { return arena_bytes_; }
+  /// Returns the blocks of the arena, and which activation or gradient each is for.
+  const BackwardPlan& plan() const { return plan_; }
   /// Allocates memory of the device. If it has too little, the error says which batch would fit.
   Buffer allocate(std::size_t bytes) const;
 

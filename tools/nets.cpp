@@ -1,12 +1,17 @@
-// duplex nets [NET] prints the networks, or the thesis's table of one (Tables 2.1-2.5).
+// duplex nets [NET] prints the networks, or the thesis's table of one (Tables 2.1-2.5), or the
+// memory that its training takes.
 #include <cstdio>
 #include <map>
 #include <set>
 
+#include "core/error.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
+#include "tools/flags/memory_flags.h"
 #include "tools/flags/model_flags.h"
+#include "tools/memory/memory_table.h"
 #include "tools/text/layer_table.h"
+#include "tools/text/size.h"
 #include "tools/text/table.h"
 
 namespace duplex::tools {
@@ -54,20 +59,67 @@ void print_all() {
   std::fputs(table.str().c_str(), stdout);
 }
 
+/// "none", "any", "1,024".
+std::string largest_text(const ForecastRank& rank) {
+  if (!rank.fits) return "none";
+  return rank.depends_on_batch ? grouped(*rank.largest) : "any";
+}
+
+/// Says which batch fits into `limit`. Throws Error if none does alone or on a worker.
+void print_largest(const MemoryForecast& forecast, std::size_t limit, bool gpu) {
+  bool some = false;
+  std::printf("\nlargest batch that fits in %s MiB of %s:\n", mebibytes(limit).c_str(),
+              gpu ? "the GPU" : "memory");
+  for (const ForecastRank& rank : forecast.ranks) {
+    std::printf("  %-17s%s", rank.memory.role.c_str(), largest_text(rank).c_str());
+    if (!rank.fits)
+      std::printf(": %s MiB are needed%s", mebibytes(rank.least).c_str(),
+                  rank.depends_on_batch ? " for a batch of 1" : "");
+    std::printf("\n");
+    some = some || (rank.fits && rank.depends_on_batch);
+  }
+  std::fflush(stdout);
+  if (!some)
+    throw Error("nets: not even a batch of 1 fits in " + mebibytes(limit) + " MiB; " +
+                mebibytes(forecast.ranks.front().least) + " MiB are needed alone");
+}
+
+void print_memory(const Model& model, const MemoryFlags& flags, bool layers) {
+  const ForecastSpec& spec = flags.spec;
+  const MemoryForecast forecast = forecast_memory(model, spec);
+  std::printf("%s, input %s, batch %s: %s\n\n", model.title().c_str(),
+              map_size(model.entry(0).shape).c_str(), grouped(spec.memory.batch).c_str(),
+              flags.text().c_str());
+  std::vector<RankMemory> ranks;
+  for (const ForecastRank& rank : forecast.ranks) ranks.push_back(rank.memory);
+  std::fputs(memory_table(ranks).c_str(), stdout);
+  if (layers) std::printf("\n%s", layer_memory_table(forecast.network).c_str());
+  if (spec.limit) print_largest(forecast, *spec.limit, is_gpu(spec.memory.computing));
+}
+
 }  // namespace
 
 int nets(int argc, const char* const* argv) {
   CLI::App app{
-      "Prints the networks, or one network's table of layers, with a sample's multiply-adds.",
+      "Prints the networks, or one network's table of layers, with a sample's multiply-adds, or "
+      "the "
+      "memory that its training takes.",
       "duplex nets"};
   ModelSpec model;
+  MemoryFlags memory;
   bool layers = false;
   add_model_flags(app, model);
   app.get_option("--net")->required(false);
   app.add_option("NET", model.net, "the same as --net");
   app.add_flag("--layers", layers, "a row for every layer, also inside modules");
+  memory.add_to(app);
   if (const auto done = parse(app, argc, argv)) return *done;
-  if (model.net.empty()) {
+  if (memory.wanted && model.net.empty())
+    throw Error("nets: say which network's memory, as in duplex nets lenet --memory", Exit::usage);
+  if (memory.wanted) {
+    memory.resolve(app);
+    print_memory(model.build(), memory, layers);
+  } else if (model.net.empty()) {
     print_all();
   } else {
     print_table(model.build(), !layers);

@@ -35,10 +35,15 @@ double step_seconds(const Model& model, Device& device, std::int64_t batch) {
 
 }  // namespace
 
+Precision precision_of(const std::string& name) {
+  for (const Precision known : {Precision::tf32, Precision::bf16})
+    if (name == name_of(known)) return known;
+  return Precision::float32;
+}
+
 std::unique_ptr<Device> DeviceSpec::make() const {
   GpuOptions gpu;
-  for (const Precision known : {Precision::tf32, Precision::bf16})
-    if (precision == name_of(known)) gpu.precision = known;
+  gpu.precision = precision_of(precision);
   return make_device(device, threads, gpu);
 }
 

@@ -8,6 +8,9 @@
 
 namespace duplex::tools {
 
+/// The precision of this name; float32 for any other.
+Precision precision_of(const std::string& name);
+
 struct DeviceSpec {
   std::string device = "auto";
   std::string precision = "float32";  ///< Or "tf32", "bf16": on a GPU.

@@ -1,0 +1,374 @@
+// Tests what the forecast of memory says against what is allocated: networks on their device, and
+// processes of the program.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <sstream>
+
+#include "core/error.h"
+#include "models/registry.h"
+#include "tests/temporary_folder.h"
+#include "tests/tools/program.h"
+#include "tools/memory/fitting.h"
+#include "tools/memory/network_memory.h"
+#include "tools/memory/resident.h"
+#include "tools/text/size.h"
+
+namespace duplex::tools {
+namespace {
+
+using testing::run;
+
+DeviceSpec one_thread() {
+  DeviceSpec computing;
+  computing.threads = 1;
+  return computing;
+}
+
+Model small_model(const std::string& name) {
+  models::ModelOptions options;
+  options.classes = 10;
+  if (name == "googlenet") options.input = 80;
+  if (name == "squeezenet" || name == "alexnet") options.input = 67;
+  if (name == "resnet34" || name == "vgg16e") options.input = 32;
+  return models::build(name, options);
+}
+
+void train_a_step(Network& network, bool looks) {
+  const auto batch = static_cast<std::size_t>(network.batch());
+  const std::vector<float> images(
+      static_cast<std::size_t>(network.model().entry(0).shape.elements()) * batch, 0.5F);
+  const std::vector<std::int32_t> labels(batch);
+  ForwardContext context;
+  context.labels = labels.data();
+  std::optional<KeepingNan> keeping;
+  if (looks) keeping.emplace(network.device());
+  network.forward(images.data(), context);
+  keeping.reset();
+  network.backward();
+}
+
+class ForecastOf : public ::testing::TestWithParam<const char*> {};
+
+/// The sizes are those of a real network, to the byte, and no operation needs more in a step.
+TEST_P(ForecastOf, ANetworkIsWhatItAllocates) {
+  const Model model = small_model(GetParam());
+  const NetworkMemory forecast = network_memory(model, one_thread(), 3);
+  const auto device = one_thread().make();
+  Network network(model, *device, 3);
+  EXPECT_EQ(forecast.weights, network.weights().desc.bytes);
+  EXPECT_EQ(forecast.gradients, network.gradients().desc.bytes);
+  EXPECT_EQ(forecast.arena, network.arena_bytes());
+  network.initialise(1);
+  for (const bool looks : {true, false}) {
+    train_a_step(network, looks);
+    const OperationMemory after = device->operation_memory();
+    EXPECT_EQ(forecast.operations.kept, after.kept);
+    EXPECT_EQ(forecast.operations.shared, after.shared);
+  }
+}
+
+TEST_P(ForecastOf, ANetworksLayersAddUp) {
+  const Model model = small_model(GetParam());
+  const NetworkMemory forecast = network_memory(model, one_thread(), 3);
+  const auto device = one_thread().make();
+  Network network(model, *device, 3);
+  LayerMemory sum;
+  for (const LayerMemory& layer : forecast.layers) {
+    sum.parameters += layer.parameters;
+    sum.activation += layer.activation;
+    sum.gradient += layer.gradient;
+    sum.kept += layer.kept;
+  }
+  std::size_t blocks = 0, parameters = forecast.statistics;
+  for (const Lifetime& block : network.plan().blocks) blocks += block.bytes;
+  for (const Parameter& parameter : network.parameters())
+    parameters += 2 * parameter.weights.desc.bytes;
+  EXPECT_EQ(sum.activation + sum.gradient, blocks);
+  EXPECT_EQ(sum.parameters, parameters);
+  EXPECT_EQ(sum.kept, forecast.operations.kept);
+  EXPECT_LE(forecast.arena, blocks + network.plan().blocks.size() * MemoryPlan::alignment);
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, ForecastOf,
+                         ::testing::Values("lenet", "squeezenet", "googlenet", "resnet34",
+                                           "alexnet", "vgg16e"),
+                         [](const auto& info) { return std::string(info.param); });
+
+/// A batch for which this machine may have too little memory is looked at in no memory at all.
+TEST(Forecast, TakesNoMemoryItself) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer keeps what is freed";
+#endif
+  if (one_thread().make()->name() != "onednn")
+    GTEST_SKIP() << "plain loops have their memory from the beginning";
+  const Model model = models::build("alexnet", {});
+  const std::size_t before = resident_now();
+  const NetworkMemory memory = network_memory(model, one_thread(), 2048);
+  EXPECT_GT(memory.arena, std::size_t{4} << 30);
+  EXPECT_LT(resident_now(), before + (std::size_t{128} << 20));
+}
+
+/// bf16 halves what a GPU keeps of activations, and nothing else.
+TEST(Forecast, KnowsThePrecisionOfAGpu) {
+  const Model model = models::build("vgg16e", {});
+  DeviceSpec gpu;
+  gpu.device = "cuda";
+  gpu.layout = "nchw";
+  const NetworkMemory full = network_memory(model, gpu, 8);
+  gpu.precision = "bf16";
+  const NetworkMemory half = network_memory(model, gpu, 8);
+  EXPECT_EQ(full.weights, half.weights);
+  EXPECT_EQ(full.gradients, half.gradients);
+  EXPECT_NEAR(static_cast<double>(half.arena) / static_cast<double>(full.arena), 0.5, 0.05);
+}
+
+/// A GPU has plain tensors in NCHW, so what its network takes follows from shapes alone.
+TEST(Forecast, OfAGpuFollowsFromShapes) {
+  const Model model = models::build("lenet", {});
+  DeviceSpec gpu;
+  gpu.device = "cuda";
+  gpu.layout = "nchw";
+  const NetworkMemory memory = network_memory(model, gpu, 5);
+  for (std::size_t node = 0; node < model.nodes().size(); ++node)
+    EXPECT_EQ(memory.layers[node].activation,
+              5 * static_cast<std::size_t>(model.nodes()[node].shape.elements()) * sizeof(float));
+}
+
+TEST(LargestBatch, IsTheLastThatFits) {
+  const auto line = [](std::int64_t batch) { return static_cast<std::size_t>(100 + 7 * batch); };
+  EXPECT_EQ(largest_batch(106, 32, line), std::nullopt);
+  EXPECT_EQ(largest_batch(107, 32, line), 1);
+  EXPECT_EQ(largest_batch(113, 32, line), 1);
+  EXPECT_EQ(largest_batch(114, 32, line), 2);
+  EXPECT_EQ(largest_batch(100 + 7 * 1000 + 3, 32, line), 1000);
+  EXPECT_EQ(largest_batch(100 + 7 * 1000, 5000, line), 1000);
+}
+
+/// From some batch on an operation takes an algorithm that needs more.
+TEST(LargestBatch, IsFoundWhereThereIsAStep) {
+  for (const std::int64_t step : {2, 3, 77, 1000}) {
+    int looks = 0;
+    const auto needs = [&](std::int64_t batch) {
+      ++looks;
+      return static_cast<std::size_t>(7 * batch + (batch >= step ? 100000 : 0));
+    };
+    EXPECT_EQ(largest_batch(7 * 5000, 32, needs), step - 1);
+    EXPECT_LE(looks, 40);
+  }
+}
+
+TEST(Size, CountsIn1024sWithAnI) {
+  EXPECT_EQ(parse_size("8GiB"), std::size_t{8} << 30);
+  EXPECT_EQ(parse_size("512 MiB"), std::size_t{512} << 20);
+  EXPECT_EQ(parse_size("1.5Gi"), std::size_t{3} << 29);
+  EXPECT_EQ(parse_size("24GB"), std::size_t{24'000'000'000});
+  EXPECT_EQ(parse_size("3k"), 3000U);
+  EXPECT_EQ(parse_size("700"), 700U);
+  EXPECT_EQ(mebibytes(std::size_t{1234} << 20), "1,234.0");
+  EXPECT_EQ(mebibytes(1 << 19), "0.5");
+  for (const char* wrong : {"", "GiB", "8Xi", "8 GiBs", "-1GiB", "0", "nan", "1e30"})
+    EXPECT_THROW(parse_size(wrong), Error) << wrong;
+}
+
+// ---- Runs of the program.
+
+/// A column of `nets --memory`, in MiB.
+struct Column {
+  double program = 0.0, received = 0.0, sum = 0.0;
+};
+
+class ForecastOfRuns : public ::testing::Test {
+ protected:
+  ForecastOfRuns() { testing::write_squares(data_.path(), 80, 10); }
+  void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "sanitizers take memory of their own";
+#endif
+  }
+
+  /// Returns the columns of `nets --memory` for the network of training().
+  std::vector<Column> forecast(const std::vector<std::string>& more) const {
+    const testing::Result result = run(testing::plus(
+        testing::plus({"nets", "--memory", "--threads", "1", "--classes", "10"}, network_), more));
+    EXPECT_EQ(result.exit, 0) << result.err;
+    std::vector<Column> columns(4);
+    std::istringstream lines(result.out);
+    // A cell may be empty, so a cell goes by where it ends.
+    std::vector<std::size_t> ends;
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(line.size(), 80U) << line;
+      if (line.rfind("---", 0) == 0 && ends.empty())
+        for (std::size_t at = line.find(' '); at != std::string::npos; at = line.find(' ', at + 2))
+          ends.push_back(std::min(line.find(' ', at + 2), line.size()));
+      const auto take = [&](const char* name, double Column::*value) {
+        if (line.rfind(name, 0) != 0) return;
+        for (std::size_t i = 0; i < ends.size() && ends[i] <= line.size(); ++i) {
+          const std::size_t begin = line.rfind(' ', ends[i] - 1);
+          columns.at(i).*value = std::atof(line.substr(begin, ends[i] - begin).c_str());
+        }
+      };
+      take("program", &Column::program);
+      take("gradients received", &Column::received);
+      take("sum", &Column::sum);
+    }
+    columns.resize(ends.size());
+    return columns;
+  }
+
+  std::vector<std::string> training(const std::vector<std::string>& more) const {
+    return testing::plus(testing::plus({"--datadir", data_.path(), "--threads", "1", "--batches",
+                                        "4", "--logdir", folder_ / "run"},
+                                       network_),
+                         more);
+  }
+  double peak_of(const std::string& summary) const {
+    const auto json = nlohmann::json::parse(testing::read_text(folder_ / ("run/" + summary)));
+    return json.at("peak_memory_bytes").get<double>() / 1048576.0;
+  }
+  /// Runs the ranks of a training on loopback, and returns the peak of each.
+  std::vector<double> together(int ranks, const std::vector<std::string>& more) const {
+    std::filesystem::remove_all(folder_ / "run");
+    std::string nodes;
+    for (const int port : testing::free_ports(ranks))
+      nodes += "127.0.0.1:" + std::to_string(port) + "\n";
+    testing::write_text(folder_ / "nodes", nodes);
+    std::vector<testing::Process> processes;
+    for (int rank = 0; rank < ranks; ++rank) {
+      processes.emplace_back(testing::plus(
+          testing::plus({"dist"}, training(more)),
+          {"--timeout", "20", "--nodefile", folder_ / "nodes", "--index", std::to_string(rank)}));
+    }
+    std::vector<double> peaks;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const testing::Result result = processes[static_cast<std::size_t>(rank)].wait();
+      EXPECT_EQ(result.exit, 0) << result.err;
+      peaks.push_back(peak_of("rank-" + std::to_string(rank) + ".json"));
+    }
+    return peaks;
+  }
+
+  /// Between the forecast and, where gradients came later than it says at most, that without them,
+  /// a process took what was forecast. The tolerance is for what differs between two processes of
+  /// the same program, such as which pages of libraries they have touched.
+  static void expect_took(const Column& forecast, double took) {
+    constexpr double tolerance = 0.05, mib = 1.0;
+    const double beyond = took - forecast.program, most = forecast.sum - forecast.program;
+    EXPECT_LE(beyond, most * (1.0 + tolerance) + mib);
+    EXPECT_GE(beyond, (most - forecast.received) * (1.0 - tolerance) - mib);
+  }
+
+  TemporaryFolder data_, folder_;
+  /// Its parameters take most of the memory, so that a copy of them that is forgotten shows.
+  std::vector<std::string> network_{"--net", "resnet34", "--input", "64", "--batch", "4"};
+};
+
+TEST_F(ForecastOfRuns, AloneIsWhatItTakes) {
+  const std::vector<Column> columns = forecast({"--optimizer", "adam"});
+  ASSERT_EQ(columns.size(), 4U);
+  const testing::Result result = run(testing::plus({"local"}, training({"--optimizer", "adam"})));
+  ASSERT_EQ(result.exit, 0) << result.err;
+  expect_took(columns[0], peak_of("summary.json"));
+}
+
+/// Here activations take most, and what operations keep and share.
+TEST_F(ForecastOfRuns, ActivationsAreWhatTheyTake) {
+  network_ = {"--net", "squeezenet", "--input", "160", "--batch", "8"};
+  const std::vector<Column> columns = forecast({});
+  ASSERT_EQ(columns.size(), 4U);
+  const testing::Result result = run(testing::plus({"local"}, training({})));
+  ASSERT_EQ(result.exit, 0) << result.err;
+  expect_took(columns[0], peak_of("summary.json"));
+}
+
+TEST_F(ForecastOfRuns, WorkersAndOwnersAreWhatTheyTake) {
+  const std::vector<std::string> way{"--server", "distributed", "--optimizer", "adam"};
+  const std::vector<Column> columns = forecast(way);
+  ASSERT_EQ(columns.size(), 2U);
+  for (const double peak : together(2, way)) expect_took(columns[1], peak);
+}
+
+TEST_F(ForecastOfRuns, WorkersAndTheirServerAreWhatTheyTake) {
+  for (const char* sync : {"join", "none"}) {
+    const std::vector<std::string> way{"--server", "central", "--sync", sync, "--momentum", "0.9"};
+    const std::vector<Column> columns = forecast(way);
+    ASSERT_EQ(columns.size(), 3U);
+    const std::vector<double> peaks = together(3, way);
+    expect_took(columns[2], peaks[0]);
+    expect_took(columns[1], peaks[1]);
+    expect_took(columns[1], peaks[2]);
+  }
+}
+
+/// A server copies all that it has for each checkpoint, and gives the memory back.
+TEST_F(ForecastOfRuns, CheckpointsAreWhatTheyTake) {
+  const std::vector<std::string> way{"--server", "central",     "--sync",
+                                     "none",     "--optimizer", "adam"};
+  const std::vector<Column> columns = forecast(testing::plus(way, {"--checkpoints"}));
+  ASSERT_EQ(columns.size(), 3U);
+  expect_took(columns[2], together(3, testing::plus(way, {"--checkpoint-every", "1"}))[0]);
+}
+
+// ---- What the command says.
+
+TEST(NetsMemory, SaysWhichBatchFits) {
+  const testing::Result result =
+      run({"nets", "lenet", "--memory", "--fits", "100MiB", "--threads", "1"});
+  EXPECT_EQ(result.exit, 0) << result.err;
+  const std::string key = "alone";
+  const std::size_t at = result.out.rfind(key);
+  ASSERT_NE(at, std::string::npos);
+  const int batch = std::atoi(result.out.c_str() + at + key.size());
+  EXPECT_GT(batch, 50);
+  // Of that batch it says 100 MiB at most; of one of a tenth more, more.
+  const auto sum_of = [](int images) {
+    const testing::Result table = run({"nets", "lenet", "--memory", "--threads", "1", "--server",
+                                       "central", "--batch", std::to_string(images)});
+    const std::size_t row = table.out.find("\nsum");
+    return row == std::string::npos ? 0.0 : std::atof(table.out.c_str() + row + 4);
+  };
+  EXPECT_LE(sum_of(batch), 100.0 + 1.0);
+  EXPECT_GT(sum_of(batch + batch / 10), 100.0);
+}
+
+TEST(NetsMemory, SaysWhatTooLittleMemoryLacks) {
+  const testing::Result result =
+      run({"nets", "alexnet", "--memory", "--fits", "300MiB", "--threads", "1"});
+  EXPECT_EQ(result.exit, 1);
+  EXPECT_NE(result.err.find("not even a batch of 1 fits in 300.0 MiB"), std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find("MiB are needed"), std::string::npos) << result.err;
+}
+
+TEST(NetsMemory, RefusesWhatMakesNoSense) {
+  for (const auto& wrong : std::vector<std::vector<std::string>>{
+           {"nets", "lenet", "--memory", "--batch", "0"},
+           {"nets", "lenet", "--memory", "--optimizer", "lbfgs"},
+           {"nets", "lenet", "--memory", "--optimizer", "adam", "--momentum", "0.9"},
+           {"nets", "lenet", "--memory", "--fits", "much"},
+           {"nets", "lenet", "--memory", "--workers", "0"},
+           {"nets", "lenet", "--memory", "--device", "replay:0.1"},
+           {"nets", "lenet", "--memory", "--sync", "split", "--batch", "1"},
+           {"nets", "lenet", "--batch", "8"},
+           {"nets", "--memory"}}) {
+    const testing::Result result = run(wrong);
+    EXPECT_EQ(result.exit, 2) << wrong.back() << "\n" << result.out << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
+/// For a GPU it needs none.
+TEST(NetsMemory, KnowsAGpuFromAfar) {
+  const testing::Result result = run({"nets", "resnet34", "--memory", "--device", "cuda",
+                                      "--precision", "bf16", "--fits", "24GiB"});
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_NE(result.out.find("MiB of the GPU"), std::string::npos);
+  EXPECT_NE(result.out.find("MiB of the host"), std::string::npos);
+  EXPECT_NE(result.out.find("pinned"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace duplex::tools

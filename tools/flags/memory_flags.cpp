@@ -1,0 +1,78 @@
+#include "tools/flags/memory_flags.h"
+
+#include "core/error.h"
+#include "net/topology/topology.h"
+#include "tools/flags/command_line.h"
+#include "tools/flags/device_flags.h"
+#include "tools/flags/parallel_flags.h"
+#include "tools/text/size.h"
+
+namespace duplex::tools {
+
+void add_optimiser_flags(CLI::App& app, std::string& kind, OptimiserSpec& spec, CLI::Option* with) {
+  app.add_option("--optimizer", kind, "sgd or adam (default sgd)")
+      ->check(CLI::IsMember({"sgd", "adam"}))
+      ->needs(with);
+  app.add_option("--momentum", spec.momentum, "sgd (default 0)")
+      ->check(between(0.0, 1.0))
+      ->needs(with);
+}
+
+OptimiserSpec checked_optimiser(const std::string& command, const std::string& kind,
+                                OptimiserSpec spec) {
+  if (kind == "adam") spec.kind = OptimiserKind::adam;
+  if (spec.kind == OptimiserKind::adam && spec.momentum != 0.0F)
+    throw Error(command + ": --momentum belongs to sgd; adam has its own", Exit::usage);
+  return spec;
+}
+
+void MemoryFlags::add_to(CLI::App& app) {
+  MemorySpec& memory = spec.memory;
+  const std::size_t before = app.get_options().size();
+  CLI::Option* const wants = app.add_flag(
+      "--memory", wanted,
+      "the memory that training takes: alone, on a worker, on one that owns weights, on a central "
+      "server; without the data set's, where that lies in memory (IDX files)");
+  app.add_option("--batch", memory.batch, "images a batch (default 32)")->check(positive());
+  add_optimiser_flags(app, optimiser_, memory.optimiser, wants);
+  app.add_option("--workers", memory.workers, "workers that train together (default 2)")
+      ->check(between(1, net::most_ranks - 1));
+  app.add_flag("--accuracy", memory.tests, "the network is tested, too, on images of its own");
+  app.add_flag("--checkpoints", memory.checkpoints,
+               "checkpoints are written while the training goes on (--checkpoint-every of dist)");
+  app.add_option("--fits", fits_,
+                 "memory, such as 8GiB: of the GPU with --device cuda, else of the machine; which "
+                 "is the largest batch that fits?");
+  add_device_flags(app, memory.computing);
+  add_parallel_flags(app, memory.parallel);
+  const auto options = app.get_options();
+  for (std::size_t i = before; i < options.size(); ++i)
+    if (options[i] != wants) options[i]->needs(wants);
+}
+
+void MemoryFlags::resolve(const CLI::App& app) {
+  MemorySpec& memory = spec.memory;
+  memory.optimiser = checked_optimiser("nets", optimiser_, memory.optimiser);
+  check_parallel_flags(memory.parallel, "nets");
+  memory.parallel.check_shares(memory.workers, "nets");
+  if (memory.parallel.sharing != Sharing::given)
+    throw Error("nets: --share: no speeds are measured here; write numbers, as in 3:2:1",
+                Exit::usage);
+  if (!fits_.empty()) spec.limit = parse_size(fits_);
+  memory.gpu_bytes = spec.limit.value_or(0);
+  spec.servers = {net::ServerMode::distributed, net::ServerMode::central};
+  if (app.count("--server") > 0) spec.servers = {memory.parallel.server};
+}
+
+std::string MemoryFlags::text() const {
+  const MemorySpec& memory = spec.memory;
+  std::string text = memory.optimiser.kind == OptimiserKind::adam ? "adam"
+                     : memory.optimiser.momentum != 0.0F          ? "sgd with momentum"
+                                                                  : "sgd";
+  text += ", " + std::to_string(memory.workers) + (memory.workers == 1 ? " worker" : " workers") +
+          ", sync " + net::name_of(memory.parallel.sync);
+  if (memory.parallel.average > 0) text += ", averaging";
+  return text;
+}
+
+}  // namespace duplex::tools

@@ -1,0 +1,84 @@
+#include "tools/memory/network_memory.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "tools/memory/planning_device.h"
+#include "tools/memory/resident.h"
+
+namespace duplex::tools {
+namespace {
+
+/// A parameter's gradient takes as much as it; running statistics have none.
+void add_parameters(Network& network, std::vector<LayerMemory>& layers) {
+  for (Parameter* parameter : network.state())
+    layers[parameter->node].parameters +=
+        parameter->weights.desc.bytes * (parameter->spec.trained ? 2 : 1);
+}
+
+/// A block of memory that several layers use counts for the first of them in forward order: the
+/// gradients of an addition are those of its inputs, for instance.
+void add_activations(const Network& network, std::vector<LayerMemory>& layers) {
+  const BackwardPlan& plan = network.plan();
+  std::vector<bool> counted(plan.blocks.size());
+  const auto count = [&](int block, std::size_t& bytes) {
+    if (block == BackwardPlan::none || counted[static_cast<std::size_t>(block)]) return;
+    counted[static_cast<std::size_t>(block)] = true;
+    bytes += plan.blocks[static_cast<std::size_t>(block)].bytes;
+  };
+  for (std::size_t node = 0; node < plan.nodes.size(); ++node)
+    count(plan.nodes[node].y, layers[node].activation);
+  for (std::size_t node = 0; node < plan.nodes.size(); ++node) {
+    for (const int block : plan.nodes[node].contributions) count(block, layers[node].gradient);
+    count(plan.nodes[node].dy, layers[node].gradient);
+  }
+  // What is left are gradients that nobody reads: an operation writes them in any case.
+  for (std::size_t node = 0; node < plan.nodes.size(); ++node)
+    for (const int block : plan.nodes[node].dx) count(block, layers[node].gradient);
+}
+
+}  // namespace
+
+bool is_gpu(const DeviceSpec& computing) {
+  return computing.device.rfind("cuda", 0) == 0;
+}
+
+NetworkMemory network_memory(const Model& model, const DeviceSpec& computing, std::int64_t batch) {
+  std::optional<GpuSizes> gpu;
+  std::unique_ptr<Device> cpu;
+  if (is_gpu(computing)) {
+    // Where the layout is still to be measured, this is the one that needs more.
+    gpu.emplace(precision_of(computing.precision), computing.layout != "nchw");
+  } else {
+    cpu = computing.make();
+  }
+  const std::size_t before = resident_now();
+  PlanningDevice device(gpu ? gpu->device() : *cpu);
+  Network network(model, device, batch);
+  const std::size_t after = resident_now();
+
+  NetworkMemory memory;
+  memory.batch = batch;
+  memory.weights = network.weights().desc.bytes;
+  memory.gradients = network.gradients().desc.bytes;
+  for (const Parameter& statistic : network.statistics())
+    memory.statistics += statistic.weights.desc.bytes;
+  memory.arena = network.arena_bytes();
+  memory.operations = device.operation_memory();
+  memory.copies = gpu ? gpu->memory().copies : 0;
+  memory.code = after - std::min(before, after);
+  memory.pixels = plain_desc(model.entry(0).shape).bytes * static_cast<std::size_t>(batch);
+  for (const ParameterSpec& spec : model.trained())
+    memory.largest = std::max(memory.largest, plain_desc(spec.shape).bytes);
+
+  for (const Model::Entry& entry : model.nodes()) memory.layers.push_back({entry.name});
+  add_parameters(network, memory.layers);
+  add_activations(network, memory.layers);
+  const auto kept = device.kept_by_layer();
+  for (std::size_t layer = 0; layer < kept.size(); ++layer)
+    memory.layers[layer + 1].kept = kept[layer].second;
+  return memory;
+}
+
+}  // namespace duplex::tools

@@ -1,0 +1,222 @@
+#include "tools/memory/rank_memory.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "net/ledger/frame_record.h"
+#include "net/store/store_memory.h"
+#include "net/topology/keepers.h"
+#include "tools/memory/resident.h"
+#include "tools/setup/setup.h"
+
+namespace duplex::tools {
+namespace {
+
+/// What a process holds of the host's memory while it does something.
+struct Held {
+  const char* doing;
+  MemoryUse host;
+};
+
+const Held& greatest(const std::vector<Held>& all) {
+  return *std::max_element(all.begin(), all.end(), [](const Held& a, const Held& b) {
+    return a.host.sum() < b.host.sum();
+  });
+}
+
+std::size_t states_bytes(const OptimiserSpec& optimiser, std::size_t weights) {
+  return static_cast<std::size_t>(optimiser.states()) * in_pages(weights);
+}
+
+/// What a device has of a network: the host's memory on a CPU, else the GPU's. `updates`: so does
+/// the optimiser.
+MemoryUse on_device(const MemorySpec& spec, const NetworkMemory& network, bool updates) {
+  MemoryUse use;
+  use[Use::weights] = in_pages(network.weights) + network.statistics;
+  use[Use::gradients] = in_pages(network.gradients);
+  use[Use::activations] = in_pages(network.arena);
+  use[Use::kept] = network.operations.kept;
+  for (const std::size_t shared : network.operations.shared)
+    use[Use::workspace] += in_pages(shared);
+  if (updates) use[Use::optimiser] = states_bytes(spec.optimiser, network.weights);
+  return use;
+}
+
+/// The batches of a loader, and what each of its threads decodes an image into.
+std::size_t loader_bytes(const NetworkMemory& network) {
+  datasets::LoaderOptions options;
+  options.threads = loader_threads();
+  const std::size_t image = network.pixels / static_cast<std::size_t>(network.batch);
+  return datasets::batches_held(options) * network.pixels +
+         static_cast<std::size_t>(options.threads) * image / sizeof(float);
+}
+
+/// A worker's process; `exchanged`: what it needs to train with others. `updates`: its optimiser is
+/// on its device. `alone`: it trains alone, and still reads batches ahead while it saves.
+RankMemory trainer(const MemorySpec& spec, const NetworkMemory& network,
+                   const ProgramMemory& program, const MemoryUse& exchanged, bool updates,
+                   bool alone) {
+  RankMemory rank;
+  MemoryUse host = exchanged;
+  const MemoryUse device = on_device(spec, network, updates);
+  host[Use::program] = alone ? program.alone : program.works;
+  host[Use::code] = network.code;
+  if (is_gpu(spec.computing)) {
+    rank.device = device;
+    // A batch is copied ahead, and parameters that are not plain by way of plain ones: both ways,
+    // and before the training.
+    rank.device[Use::batches] = network.pixels;
+    rank.device[Use::workspace] += network.copies * (alone ? 1 : 3);
+    rank.device[Use::engines] = GpuSizes::workspace_limit(spec.gpu_bytes);
+  } else {
+    for (std::size_t use = 0; use < uses; ++use)
+      host[static_cast<Use>(use)] += device[static_cast<Use>(use)];
+  }
+  std::vector<Held> all{{"training", host}};
+  all[0].host[Use::batches] = loader_bytes(network);
+  if (spec.tests) {
+    all.push_back({"testing", host});
+    all.back().host[Use::batches] = 2 * loader_bytes(network);
+  }
+  all.push_back({"saving", host});
+  all.back().host[Use::batches] = alone ? loader_bytes(network) : 0;
+  all.back().host[Use::saved] = in_pages(network.largest);
+  const Held& most = greatest(all);
+  rank.host = most.host;
+  rank.when = most.doing;
+  return rank;
+}
+
+net::StoreSpec store_spec(const MemorySpec& spec, const net::Topology& topology, int rank,
+                          const net::ShardMap& map) {
+  net::StoreSpec store;
+  store.sync = spec.parallel.sync;
+  store.workers = static_cast<int>(topology.workers().size());
+  store.own = topology.worker_number(rank);
+  store.average = spec.parallel.average > 0;
+  store.optimiser = spec.optimiser;
+  store.keeps_before = spec.checkpoints;
+  store.early_bytes = net::early_room_of(store.own >= 0, map.elements_of(rank) * sizeof(float),
+                                         store.workers, net::usual_early_bytes);
+  return store;
+}
+
+/// Buffers of the connections, beside those that stores have: an asynchronous owner copies each
+/// chunk as it leaves. And the ledger: a record of every frame of a step, in a vector that grows by
+/// doubling, for each direction, and once more while they are written.
+std::size_t wire_bytes(const MemorySpec& spec, const net::Topology& topology, int rank,
+                       const net::ShardMap& map) {
+  const std::size_t peers = topology.peers_of(rank).size();
+  std::size_t bytes = 0;
+  if (spec.parallel.sync == net::Sync::none) bytes += peers * map.longest_of(rank) * sizeof(float);
+  const std::size_t frames = topology.is_owner(rank) && topology.is_worker(rank)
+                                 ? map.chunks() * 2
+                                 : map.chunks() * 2 * peers;
+  return bytes + 2 * frames * sizeof(net::FrameRecord);
+}
+
+/// Copies for a checkpoint that is written before the next one is taken: of what this rank owns,
+/// once as it was before the last update and once on its way to the disk, and of what it keeps for
+/// others. A worker that averages has the state of its own optimiser three times, as it was after
+/// two rounds and on its way to the disk; then nobody keeps a copy of it.
+std::size_t checkpoint_bytes(const MemorySpec& spec, const net::Topology& topology, int rank,
+                             const net::ShardMap& map, const net::StoreMemory& store) {
+  const bool averages = spec.parallel.average > 0;
+  const auto states = static_cast<std::size_t>(spec.optimiser.states());
+  const auto part = [&](int owner) {
+    return map.elements_of(owner) * sizeof(float) * (1 + (averages ? 0 : states));
+  };
+  std::size_t bytes = store.before + part(rank);
+  if (averages && topology.is_worker(rank)) bytes += 3 * states * map.elements() * sizeof(float);
+  if (spec.parallel.sync == net::Sync::none || (averages && states > 0)) return bytes;
+  const net::Keepers keepers(topology,
+                             std::vector<std::string>(static_cast<std::size_t>(topology.size)));
+  for (const int owner : keepers.owners_of(rank)) bytes += part(owner);
+  return bytes;
+}
+
+const char* role_of(const net::Topology& topology, int rank) {
+  if (!topology.is_worker(rank)) return "central server";
+  return topology.is_owner(rank) ? "worker, owner" : "worker";
+}
+
+}  // namespace
+
+net::Topology MemorySpec::topology() const {
+  return parallel.topology(workers + (parallel.central() ? 1 : 0));
+}
+
+std::int64_t MemorySpec::images() const {
+  std::int64_t most = 0;
+  for (int worker = 0; worker < (parallel.shares.empty() ? 1 : workers); ++worker)
+    most = std::max(most, parallel.share(batch, worker, workers).count);
+  return most;
+}
+
+const char* name_of(Use use) {
+  constexpr const char* names[] = {"program",
+                                   "operations' code and data",
+                                   "weights",
+                                   "gradients",
+                                   "optimiser's state",
+                                   "activations, their gradients",
+                                   "kept for backward",
+                                   "workspace",
+                                   "cuDNN's workspace, at most",
+                                   "batches read ahead",
+                                   "weights to exchange",
+                                   "gradients to exchange",
+                                   "owned: state, weights",
+                                   "gradients received, at most",
+                                   "wire buffers, ledger",
+                                   "copies for checkpoints",
+                                   "parameter being saved"};
+  static_assert(sizeof names / sizeof *names == uses);
+  return names[static_cast<std::size_t>(use)];
+}
+
+std::size_t MemoryUse::sum() const {
+  return std::accumulate(bytes_.begin(), bytes_.end(), std::size_t{0});
+}
+
+RankMemory memory_alone(const MemorySpec& spec, const NetworkMemory& network,
+                        const ProgramMemory& program) {
+  RankMemory rank = trainer(spec, network, program, {}, true, true);
+  rank.role = "alone";
+  return rank;
+}
+
+RankMemory memory_of_rank(const MemorySpec& spec, int rank, const net::ShardMap& map,
+                          const NetworkMemory& network, const ProgramMemory& program) {
+  const net::Topology topology = spec.topology();
+  const bool trains = topology.is_worker(rank);
+  const std::size_t weights = in_pages(map.elements() * sizeof(float));
+  const net::StoreMemory store = store_memory(map, rank, store_spec(spec, topology, rank, map));
+  MemoryUse use;
+  use[Use::host_weights] = weights;
+  if (trains) use[Use::host_gradients] = weights;
+  use[Use::owned] = in_pages(store.state);
+  use[Use::received] = store.received;
+  use[Use::wire] = wire_bytes(spec, topology, rank, map);
+  if (spec.checkpoints) use[Use::checkpoint] = checkpoint_bytes(spec, topology, rank, map, store);
+  RankMemory memory;
+  if (trains) {
+    memory = trainer(spec, network, program, use, spec.parallel.average > 0, false);
+  } else {
+    use[Use::program] = program.serves;
+    memory.host = use;
+    memory.when = "serving";
+  }
+  memory.role = role_of(topology, rank);
+  return memory;
+}
+
+net::ShardMap shard_map_of(const Model& model, const MemorySpec& spec) {
+  std::vector<std::size_t> counts;
+  for (const ParameterSpec& parameter : model.trained())
+    counts.push_back(static_cast<std::size_t>(parameter.shape.elements()));
+  return spec.topology().shard_map(counts, spec.parallel.shards, std::nullopt);
+}
+
+}  // namespace duplex::tools
