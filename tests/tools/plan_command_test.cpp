@@ -56,6 +56,21 @@ TEST_F(PlanCommand, TellsTheBytesOfALedger) {
   }
 }
 
+/// With memory enough it says the same as without asking.
+TEST_F(PlanCommand, LeavesOutWhatDoesNotFit) {
+  const Result all = run(plan({"--machines", "3"}));
+  const Result enough = run(plan({"--machines", "3", "--fits", "1GiB", "--optimizer", "adam"}));
+  ASSERT_EQ(enough.exit, 0) << enough.err;
+  EXPECT_EQ(enough.out, all.out);
+  const Result none = run(plan({"--machines", "3", "--fits", "4MiB"}));
+  EXPECT_EQ(none.exit, 0) << none.err;
+  EXPECT_EQ(none.out.rfind("Does not pay: no machine has the memory", 0), 0U) << none.out;
+  EXPECT_NE(none.out.find("Left out, since each machine has 4.0 MiB"), std::string::npos)
+      << none.out;
+  EXPECT_EQ(run(plan({"--machines", "3", "--fits", "some"})).exit, 2);
+  EXPECT_EQ(run(plan({"--machines", "3", "--optimizer", "adam"})).exit, 2);
+}
+
 TEST_F(PlanCommand, BeginsWithTheVerdictAndFitsATerminal) {
   const Result result = run(plan({"--machines", "3"}));
   ASSERT_EQ(result.exit, 0) << result.err;

@@ -182,5 +182,35 @@ TEST(Planning, SplitNeedsAnImageForEveryWorker) {
     EXPECT_TRUE(!each.strategy.parallel.splits() || each.strategy.workers() <= 3);
 }
 
+/// What machines have too little memory for is left out, and it says so.
+TEST(Planning, WaysThatNeedTooMuchMemoryStayOut) {
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  Situation situation = situation_of(1.0, 0.01, 4);
+  situation.memory_limit = 600 * mib;
+  situation.memory = [](const Strategy& strategy) {
+    if (strategy.parallel.central()) return 900 * mib;
+    return (strategy.workers() == 2 ? 700 : 500) * mib;
+  };
+  const SearchResult found = search(situation);
+  ASSERT_FALSE(found.all.empty());
+  for (const Evaluation& each : found.all) {
+    EXPECT_FALSE(each.strategy.parallel.central());
+    EXPECT_GT(each.strategy.workers(), 2);
+  }
+  EXPECT_EQ(found.too_large.size(), 7U);  // Each mode with a central server.
+  EXPECT_EQ(found.too_large_alone, 0U);
+  const std::string text = remarks(situation, found, std::nullopt);
+  EXPECT_NE(text.find("Left out, since each machine has 600.0 MiB: join-central (900.0 with"),
+            std::string::npos)
+      << text;
+
+  situation.memory = [](const Strategy&) { return 601 * mib; };
+  const SearchResult none = search(situation);
+  EXPECT_EQ(none.best_exact(), nullptr);
+  EXPECT_EQ(none.too_large_alone, 601 * mib);
+  EXPECT_NE(verdict(situation, none, break_even(situation, none)).find("Does not pay"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace duplex::tools::testing

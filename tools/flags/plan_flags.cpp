@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 
 #include "tools/flags/command_line.h"
 #include "tools/flags/device_flags.h"
+#include "tools/flags/memory_flags.h"
 #include "tools/launch/lost_machines.h"
 #include "tools/launch/nodefile.h"
 #include "tools/launch/probing.h"
@@ -12,6 +14,7 @@
 #include "tools/run_directory/run_directory.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/rate.h"
+#include "tools/text/size.h"
 #include "tools/text/table.h"
 #include "tools/text/version.h"
 
@@ -68,6 +71,10 @@ void PlanFlags::add_to(CLI::App& app) {
   app.add_option("--logdir", logdir,
                  "directory for what is measured (default: runs/, named by command, net and time)");
   app.add_option("--ssh", ssh, "the program that reaches other machines (default ssh)");
+  app.add_option("--fits", fits,
+                 "memory of each machine, such as 8GiB; of its GPU with --device cuda: ways that "
+                 "need more are left out");
+  add_optimiser_flags(app, optimiser, memory.optimiser, app.get_option("--fits"));
   add_device_flags(app, computing);
   wire.add_to(app);
   app.add_option("--file", file,
@@ -207,10 +214,28 @@ Situation PlanFlags::measured_situation(const std::string& path,
   return situation;
 }
 
+/// Has the situation tell what memory a strategy needs.
+void PlanFlags::ask_for_memory(Situation& situation) const {
+  situation.memory_limit = parse_size(fits);
+  MemorySpec spec = memory;
+  spec.optimiser = checked_optimiser("plan", optimiser, spec.optimiser);
+  spec.computing = computing;
+  spec.batch = situation.scenario.batch;
+  spec.gpu_bytes = situation.memory_limit;
+  const auto training = std::make_shared<TrainingMemory>(situation.scenario.model, spec);
+  situation.memory = [training, batch = spec.batch](const Strategy& strategy) {
+    if (strategy.machines.empty()) return training->alone(batch).tight().sum();
+    return training->most(strategy.parallel, strategy.workers());
+  };
+}
+
 Situation PlanFlags::situation(std::vector<std::string>& notes) {
   if (measures()) measured = measure();
-  if (!measured.empty()) return measured_situation(measured, notes);
-  return Situation::of(scenario.scenario(notes), scenario.request(machines), machines);
+  Situation situation = measured.empty() ? Situation::of(scenario.scenario(notes),
+                                                         scenario.request(machines), machines)
+                                         : measured_situation(measured, notes);
+  if (!fits.empty()) ask_for_memory(situation);
+  return situation;
 }
 
 }  // namespace duplex::tools

@@ -8,6 +8,7 @@
 #include "net/wire/address.h"
 #include "tools/flags/scenario_flags.h"
 #include "tools/flags/wire_flags.h"
+#include "tools/memory/rank_memory.h"
 #include "tools/plan/plan_file.h"
 #include "tools/planning/evaluation.h"
 #include "tools/setup/device_spec.h"
@@ -26,6 +27,8 @@ struct PlanFlags {
   std::string output = "report";
   std::vector<std::string> why;
   bool all = false;
+  MemorySpec memory;  ///< For --fits.
+  std::string fits, optimiser = "sgd";
 
   void add_to(CLI::App& app);
   /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
@@ -39,6 +42,7 @@ struct PlanFlags {
   bool measures() const;
   std::string measure() const;
   Situation measured_situation(const std::string& path, std::vector<std::string>& notes) const;
+  void ask_for_memory(Situation& situation) const;
 
   CLI::App* app_ = nullptr;
   std::vector<net::Address> nodes_;  ///< Of the nodefile, if it was given.

@@ -7,6 +7,7 @@
 
 #include "tools/text/quartiles.h"
 #include "tools/text/rate.h"
+#include "tools/text/size.h"
 #include "tools/text/table.h"
 
 namespace duplex::tools {
@@ -105,6 +106,21 @@ std::string gain_of_shares(const SearchResult& found, const Evaluation& best) {
          ".\n";
 }
 
+/// The ways that machines have too little memory for.
+std::string too_large(const Situation& situation, const SearchResult& found) {
+  std::string text;
+  if (found.too_large_alone > 0)
+    text += "One machine alone needs " + mebibytes(found.too_large_alone) +
+            " MiB, so that it is compared with what it cannot do.\n";
+  if (found.too_large.empty()) return text;
+  text += "Left out, since each machine has " + mebibytes(situation.memory_limit) + " MiB: ";
+  for (std::size_t i = 0; i < found.too_large.size(); ++i)
+    text += (i > 0 ? ", " : "") + found.too_large[i].strategy.way() + " (" +
+            mebibytes(found.too_large[i].bytes) + " with " +
+            std::to_string(found.too_large[i].strategy.workers()) + " workers)";
+  return text + ".\n";
+}
+
 /// The fastest ways that are faster than the best exact one.
 std::string faster_ways(const SearchResult& found, const Evaluation& best) {
   constexpr double clearly = 1.02;
@@ -145,6 +161,8 @@ bool is_a_lesser_variant(const SearchResult& found, const Evaluation& evaluation
 std::string verdict(const Situation& situation, const SearchResult& found,
                     std::optional<double> break_even) {
   const Evaluation* best = found.best_exact();
+  if (best == nullptr && !found.too_large.empty())
+    return "Does not pay: no machine has the memory for a way whose result is that of one.\n";
   if (best == nullptr) return "Does not pay: no way has an image for every worker in each step.\n";
   if (found.pays())
     return "Pays: " + times(best->speedup) + " as fast " + on_machines(best->strategy) + ".\n";
@@ -157,8 +175,8 @@ std::string verdict(const Situation& situation, const SearchResult& found,
 std::string remarks(const Situation& situation, const SearchResult& found,
                     std::optional<double> break_even) {
   const Evaluation* best = found.best_exact();
-  if (best == nullptr) return "";
-  std::string text;
+  std::string text = too_large(situation, found);
+  if (best == nullptr) return text;
   if (found.pays()) {
     text += "Its result is that of one machine with " +
             best->strategy.result(situation.scenario.batch) + ", " +

@@ -89,6 +89,44 @@ std::vector<Strategy> strategies_of(const Situation& situation, const ParallelSp
   return strategies;
 }
 
+/// Those that machines have the memory for.
+std::vector<Strategy> that_fit(const Situation& situation, std::vector<Strategy> strategies,
+                               std::vector<TooLarge>* too_large = nullptr) {
+  if (!situation.memory) return strategies;
+  const auto fits = [&](const Strategy& strategy) {
+    const std::size_t bytes = situation.memory(strategy);
+    if (bytes > situation.memory_limit && too_large != nullptr)
+      too_large->push_back({strategy, bytes});
+    return bytes <= situation.memory_limit;
+  };
+  strategies.erase(std::stable_partition(strategies.begin(), strategies.end(), fits),
+                   strategies.end());
+  return strategies;
+}
+
+/// Of each way that nothing was found of, the strategy that needs the least.
+std::vector<TooLarge> least_of_each(const std::vector<TooLarge>& too_large,
+                                    const std::vector<Evaluation>& found) {
+  const auto is_way = [](const Strategy& a, const Strategy& b) {
+    return a.parallel.sync == b.parallel.sync && a.parallel.server == b.parallel.server &&
+           a.parallel.average == b.parallel.average;
+  };
+  std::vector<TooLarge> least;
+  for (const TooLarge& each : too_large) {
+    if (std::any_of(found.begin(), found.end(),
+                    [&](const Evaluation& other) { return is_way(other.strategy, each.strategy); }))
+      continue;
+    const auto same = std::find_if(least.begin(), least.end(), [&](const TooLarge& other) {
+      return is_way(other.strategy, each.strategy);
+    });
+    if (same == least.end())
+      least.push_back(each);
+    else if (each.bytes < same->bytes)
+      *same = each;
+  }
+  return least;
+}
+
 /// The best of each way, the fastest first.
 std::vector<Evaluation> best_of_each(const std::vector<Evaluation>& all) {
   std::vector<Evaluation> best;
@@ -176,7 +214,14 @@ SearchResult search(const Situation& situation) {
     for (const int workers : numbers_of_workers(count))
       for (const Strategy& strategy : strategies_of(situation, family.usual, workers))
         usual.push_back(strategy);
+  std::vector<TooLarge> too_large;
+  usual = that_fit(situation, std::move(usual), &too_large);
   result.all = evaluate_all(situation, usual, result.image_alone, false);
+  result.too_large = least_of_each(too_large, result.all);
+  if (situation.memory) {
+    const std::size_t alone = situation.memory({});
+    result.too_large_alone = alone > situation.memory_limit ? alone : 0;
+  }
   for (const Evaluation& best : best_of_each(result.all)) {
     const ParallelSpec& parallel = best.strategy.parallel;
     for (const Family& family : families) {
@@ -189,6 +234,7 @@ SearchResult search(const Situation& situation) {
       }
     }
   }
+  variants = that_fit(situation, std::move(variants));
   for (Evaluation& each : evaluate_all(situation, variants, result.image_alone, false))
     result.all.push_back(std::move(each));
 
@@ -212,6 +258,7 @@ std::optional<double> break_even(const Situation& situation, const SearchResult&
       for (const Strategy& strategy : strategies_of(situation, family.usual, workers))
         tried.push_back(strategy);
   }
+  tried = that_fit(situation, std::move(tried));
   const auto pays = [&](double factor) {
     Situation faster = situation;
     for (Machine& machine : faster.machines) machine.rate *= factor;

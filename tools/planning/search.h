@@ -1,10 +1,17 @@
 // Finds the best way to train in a situation: every way, on so many of the machines as are best.
 #pragma once
+#include <cstddef>
 #include <vector>
 
 #include "tools/planning/evaluation.h"
 
 namespace duplex::tools {
+
+/// A strategy that no machine has the memory for.
+struct TooLarge {
+  Strategy strategy;
+  std::size_t bytes = 0;  ///< What it needs.
+};
 
 struct SearchResult {
   int alone = 0;             ///< The machine that is fastest alone.
@@ -13,6 +20,9 @@ struct SearchResult {
   std::vector<Evaluation> ways;
   /// All that was simulated, in the order of ways and numbers of workers.
   std::vector<Evaluation> all;
+  /// Ways that were left out, each with the number of workers that needs the least memory.
+  std::vector<TooLarge> too_large;
+  std::size_t too_large_alone = 0;  ///< What one machine alone needs; 0: it has that.
 
   /// The fastest whose result is that of one machine, in the usual order, with even shards and
   /// without semaphores unless others are clearly faster; null: there is none.

@@ -11,7 +11,7 @@ constexpr double alike = 0.02;
 }  // namespace
 
 Situation Situation::of(Scenario scenario, SimulationRequest request, int machines) {
-  Situation situation{std::move(scenario), std::move(request), {}, {}, false};
+  Situation situation{std::move(scenario), std::move(request), {}, {}, false, {}, 0};
   situation.machines.assign(static_cast<std::size_t>(machines), {situation.scenario.rate, 1.0});
   for (const auto& [these, rate] : situation.request.links)
     for (int machine = these.first; machine <= these.last; ++machine)

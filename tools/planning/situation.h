@@ -1,5 +1,6 @@
 // The situation that a plan is made for: a network with its seconds of computing, and machines.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -23,6 +24,10 @@ struct Situation {
   /// The factor by which computing takes longer on a machine in a step; empty: 1.
   std::function<double(int machine, std::uint64_t step)> straggler;
   bool varies = false;  ///< Whether some straggler differs from step to step.
+  /// The most bytes of memory that a machine needs for a strategy, or alone for one without
+  /// machines. Empty: memory is not asked about.
+  std::function<std::size_t(const Strategy&)> memory;
+  std::size_t memory_limit = 0;  ///< The bytes that each machine has of it.
 
   /// So many machines, with the links and stragglers of the request.
   static Situation of(Scenario scenario, SimulationRequest request, int machines);
