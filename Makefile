@@ -47,7 +47,8 @@ help:
 	@echo 'make demo       sets up, builds, trains LeNet on Fashion-MNIST alone and on two workers, compares'
 	@echo 'make bench      times every network, beside its ceiling and PyTorch (ONLY=cpu), and the wire, beside iperf3'
 	@echo '                and Gloo (ONLY=wire; 10 minutes; its hosts need root; writes docs/results/wire.md);'
-	@echo '                ONLY=plan: whether plan names the best way (CASES=12, SEED=; root; docs/results/plan.md)'
+	@echo '                ONLY=plan: whether plan names the best way (CASES=12, SEED=; root; docs/results/plan.md);'
+	@echo '                ONLY=memory: what trainings take, beside what nets --memory says (docs/results/memory.md)'
 	@echo 'make thesis     measures, simulates and replays the tables and figures of the thesis, and makes a page of them; goes on'
 	@echo '                where it stopped (its hosts need root; FULL=1: every point on them, hours; OUT=folder, default runs/thesis)'
 	@echo 'make campaigns  builds what tests/campaigns/*.sh need, which take hours'
@@ -85,12 +86,13 @@ demo:
 .PHONY: bench
 bench_parts = $(or $(ONLY),cpu wire)
 bench:
-	$(if $(filter-out cpu wire plan,$(bench_parts)),$(error ONLY=$(ONLY): make bench has cpu, wire and plan))
+	$(if $(filter-out cpu wire plan memory,$(bench_parts)),$(error ONLY=$(ONLY): make bench has cpu, wire, plan and memory))
 	@bash make/deps.sh build $(if $(filter cpu,$(bench_parts)),torch) $(if $(filter wire,$(bench_parts)),bench)
 	@$(MAKE) --no-print-directory ONLY= $(BIN)
 	@$(if $(filter cpu,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/cpu)
 	@$(if $(filter wire,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/wire)
 	@$(if $(filter plan,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/plan)
+	@$(if $(filter memory,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/memory)
 
 .PHONY: thesis
 thesis:
