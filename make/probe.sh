@@ -174,13 +174,13 @@ print(sys.prefix)
 PYTHON
 }
 
-# in_roots FOLDER... -- NAME...: prints the first file of these names, in the order of the names, then of the roots.
+# in_roots FOLDER... -- NAME...: prints the first file of these names, in the order of the roots, then of the names.
 in_roots() {
   local folders=() name root folder found
   while [ "$1" != -- ]; do folders+=("$1") && shift; done
   shift
-  for name; do
-    for root in "${roots[@]}"; do
+  for root in "${roots[@]}"; do
+    for name; do
       for folder in "${folders[@]}"; do
         found=$(compgen -G "$root/$folder/$name" | sort -V | tail -n1)
         [ "$found" ] && echo "$found" && return
@@ -221,9 +221,12 @@ if [ "$cuda" != 0 ] && [ "$works" ]; then
 #include <cuda_runtime.h>
 #include <cudnn.h>
 static_assert(CUDART_VERSION >= 11000 && CUDNN_VERSION >= 8300, "too old");
-int main() { return cudnnGetVersion() == 0 || cudaGetLastError() != cudaSuccess; }' |
+#include <cstdio>
+int main() { std::puts(cudnnGetVersion() < CUDNN_VERSION ? "older" : "fits"); }' |
     compile - $cuda_cppflags -x none $ldflags $cuda_ldflags -pthread -o "$work/a.out" 2>"$work/errors"; then
     cuda_lacks="version from 11 on, with cuDNN from 8.3 on, that can be linked ($(grep -m1 -i error "$work/errors"))"
+  elif [ ! "$cuda_lacks" ] && [ "$("$work/a.out" 2>&1)" != fits ]; then
+    cuda_lacks="cuDNN whose library is as new as its headers ($cuda_ldflags)"
   fi
   if [ ! "$cuda_lacks" ]; then
     # Compile for the GPUs of this machine, or if there are none, for all architectures that this compiler knows.

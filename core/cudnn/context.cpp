@@ -23,7 +23,26 @@ int gpus() {
   return count;
 }
 
+/// "9.19", of a number that cudnnGetVersion() gives.
+std::string cudnn_version(std::size_t number) {
+  const std::size_t major = number < 90000 ? 1000 : 10000;
+  return std::to_string(number / major) + "." + std::to_string(number % major / 100);
+}
+
+/// An older library than that of the headers may lack what the program asks for, or answer
+/// otherwise.
+void check_cudnn() {
+  if (cudnnGetVersion() >= CUDNN_VERSION) return;
+  throw Error("cuda: this program was built with cuDNN " + cudnn_version(CUDNN_VERSION) +
+              ", but finds cuDNN " + cudnn_version(cudnnGetVersion()) +
+              " here; put the newer one first in LD_LIBRARY_PATH, or build it again (make probe)");
+}
+
 }  // namespace
+
+std::string Context::cudnn() {
+  return "cuDNN " + cudnn_version(cudnnGetVersion());
+}
 
 Context::Context(const GpuOptions& options)
     : index_(options.index),
@@ -34,6 +53,7 @@ Context::Context(const GpuOptions& options)
     throw Error("cuda: there is no GPU " + std::to_string(index_) + "; this machine has " +
                     (count == 1 ? "one, number 0" : "0 to " + std::to_string(count - 1)),
                 Exit::failed);
+  check_cudnn();
   enter();
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, index_), "asking for the GPU's properties");

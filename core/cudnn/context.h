@@ -33,7 +33,8 @@ using Handle = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroy>;
 
 class Context {
  public:
-  /// Throws Error where there is no driver, no GPU, or none of this number.
+  /// Throws Error where there is no driver, no GPU, or none of this number, or where cuDNN is older
+  /// than the headers that this was built with.
   explicit Context(const GpuOptions& options);
 
   /// Makes this GPU the calling thread's current one. CUDA keeps that per thread, so every call
@@ -42,6 +43,7 @@ class Context {
 
   int index() const { return index_; }
   const std::string& gpu() const { return gpu_; }  ///< "NVIDIA H200".
+  static std::string cudnn();                      ///< "cuDNN 9.19".
   std::size_t memory_bytes() const { return memory_bytes_; }
   int multiprocessors() const { return multiprocessors_; }
   /// Convolutions lay out their results in order(). Convolutions and linear layers store theirs in

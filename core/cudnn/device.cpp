@@ -24,10 +24,6 @@ namespace {
 
 using namespace cudnn;
 
-std::string version(std::size_t number, std::size_t major, std::size_t minor) {
-  return std::to_string(number / major) + "." + std::to_string(number % major / minor);
-}
-
 class CudnnDevice final : public Device {
  public:
   explicit CudnnDevice(const GpuOptions& options)
@@ -38,9 +34,9 @@ class CudnnDevice final : public Device {
 
   std::string name() const override { return "cudnn"; }
   std::string description() const override {
-    const std::size_t number = cudnnGetVersion();
-    return context_->gpu() + ", CUDA " + version(CUDART_VERSION, 1000, 10) + ", cuDNN " +
-           (number < 90000 ? version(number, 1000, 100) : version(number, 10000, 100)) + ", " +
+    constexpr int cuda = CUDART_VERSION;
+    return context_->gpu() + ", CUDA " + std::to_string(cuda / 1000) + "." +
+           std::to_string(cuda % 1000 / 10) + ", " + Context::cudnn() + ", " +
            name_of(context_->precision()) +
            (context_->order() == Order::nhwc ? ", NHWC" : ", NCHW");
   }

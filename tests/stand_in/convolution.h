@@ -18,6 +18,7 @@ struct Engine {
   bool has_plan = true;
   bool compiled = false;  ///< It is compiled when it is asked for.
   bool computes = true;   ///< If false, the result stays as it was.
+  bool errs = false;      ///< If true, every element of the result is 1.
   bool proposed = true;   ///< If false, it comes with the rest: CUDNN_HEUR_MODE_FALLBACK.
 };
 

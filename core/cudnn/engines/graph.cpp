@@ -168,4 +168,19 @@ std::string ConvGraph::key() const {
   return text;
 }
 
+std::string ConvGraph::text() const {
+  const std::string of = direction == Direction::forward ? "result"
+                         : direction == Direction::data  ? "gradient of the input"
+                                                         : "gradient of the weights";
+  const auto pair = [](std::int64_t a, std::int64_t b) {
+    return std::to_string(a) + "x" + std::to_string(b);
+  };
+  std::string padding;
+  for (const std::int64_t side :
+       {window.padding.top, window.padding.left, window.padding.bottom, window.padding.right})
+    padding += (padding.empty() ? "" : ", ") + std::to_string(side);
+  return of + " of a convolution (" + pair(window.height, window.width) + ", stride " +
+         pair(window.stride_y, window.stride_x) + ", padding " + padding + ")";
+}
+
 }  // namespace duplex::cudnn

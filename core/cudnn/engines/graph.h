@@ -27,6 +27,17 @@ struct ConvGraph {
   /// The bias has y's type: for another one cuDNN has few engines or none.
   View bias_view() const { return {1, y.c, 1, 1, y.order, y.type}; }
   std::string key() const;  ///< Equal graphs have equal keys.
+  /// "gradient of weights of a convolution (3x3, stride 2, padding 0, 0, 1, 1)".
+  std::string text() const;
+};
+
+/// The memory of the tensors of a ConvGraph. `bias` is null where the graph has none.
+struct ConvMemory {
+  void *x = nullptr, *weights = nullptr, *y = nullptr, *bias = nullptr;
+
+  bool operator==(const ConvMemory& other) const {
+    return x == other.x && weights == other.weights && y == other.y && bias == other.bias;
+  }
 };
 
 /// The GPU that is to compute: that of a handle or, to ask without a GPU, one that is described

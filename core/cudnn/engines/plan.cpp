@@ -4,10 +4,10 @@
 #include <array>
 #include <cstdio>
 #include <limits>
-#include <vector>
+#include <utility>
 
 #include "core/cudnn/engines/engines.h"
-#include "core/cudnn/kernels/kernels.h"
+#include "core/cudnn/engines/trial.h"
 #include "core/error.h"
 
 namespace duplex::cudnn {
@@ -15,71 +15,12 @@ namespace {
 
 /// At most so many engines are timed, those that come first in cuDNN's own estimate.
 constexpr std::size_t timed_at_most = 12;
-constexpr int timed_runs = 3;
-/// An engine that takes this many times as long as the fastest is not run again.
-constexpr float hopeless = 2.0F;
 
 /// Returns the bytes that an engine may take beside the tensors. In NCHW, engines that use tensor
 /// cores need room for x and y in another order: more than a GiB for VGG's first ones at batch 64.
 std::size_t workspace_limit(const Context& context) {
   return std::max(std::size_t{512} << 20, context.memory_bytes() / 16);
 }
-
-/// Times the engines of a graph on tensors of its own.
-class EngineTimer {
- public:
-  EngineTimer(const Context& context, const ConvGraph& graph) : context_(context) {
-    memory_.x = allocate(graph.x);
-    memory_.weights = allocate(graph.weights);
-    memory_.y = allocate(graph.y);
-    if (graph.bias) memory_.bias = allocate(graph.bias_view());
-    cudaEvent_t made = nullptr;
-    check(cudaEventCreate(&made), "timing an engine");
-    before_.reset(made);
-    check(cudaEventCreate(&made), "timing an engine");
-    after_.reset(made);
-  }
-
-  /// Returns the milliseconds of the fastest of `timed_runs` runs, or infinity where the engine
-  /// fails. `best_so_far` is the time of the best engine before it.
-  float time(const std::shared_ptr<const Plan>& plan, float best_so_far) {
-    float best = std::numeric_limits<float>::infinity();
-    Runner runner(plan);
-    try {
-      context_.grow(workspace_, plan->workspace());
-      const auto run = [&] {
-        runner.run(context_, memory_, workspace_.data(), "trying an engine");
-      };
-      run();  // This run loads the kernels.
-      for (int i = 0; i < timed_runs && (i == 0 || best < hopeless * best_so_far); ++i) {
-        check(cudaEventRecord(before_.get(), context_.stream()), "timing an engine");
-        run();
-        check(cudaEventRecord(after_.get(), context_.stream()), "timing an engine");
-        check(cudaEventSynchronize(after_.get()), "timing an engine");
-        float took = 0.0F;
-        check(cudaEventElapsedTime(&took, before_.get(), after_.get()), "timing an engine");
-        best = std::min(best, took);
-      }
-    } catch (const Error&) {
-      if (context_.broken()) throw;
-      return std::numeric_limits<float>::infinity();
-    }
-    return best;
-  }
-
- private:
-  void* allocate(const View& view) {
-    buffers_.push_back(context_.allocate(view.bytes()));
-    test_pattern(context_, buffers_.back().data(), view);
-    return buffers_.back().data();
-  }
-
-  const Context& context_;
-  std::vector<Buffer> buffers_;
-  Buffer workspace_;
-  ConvMemory memory_;
-  Handle<cudaEvent_t> before_, after_;
-};
 
 }  // namespace
 
@@ -105,6 +46,27 @@ void Plans::say_once(const std::string& text) {
   if (said_.insert(text).second) std::fprintf(stderr, "%s\n", text.c_str());
 }
 
+std::shared_ptr<const Plan> Plans::fastest_of(
+    const std::vector<std::shared_ptr<const Plan>>& usable, const ConvGraph& graph) {
+  Trial trial(*context_, graph);
+  std::vector<std::pair<float, std::shared_ptr<const Plan>>> timed;
+  float best_time = std::numeric_limits<float>::infinity();
+  for (const auto& plan : usable) {
+    const float took = trial.time(plan, best_time);
+    if (took == std::numeric_limits<float>::infinity()) continue;
+    best_time = std::min(best_time, took);
+    timed.emplace_back(took, plan);
+  }
+  std::stable_sort(timed.begin(), timed.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [took, plan] : timed) {
+    if (trial.is_right(plan)) return plan;
+    say_once("cuda: an engine of " + Context::cudnn() + " computes a wrong " + graph.text() +
+             "; another takes its place");
+  }
+  return nullptr;
+}
+
 std::shared_ptr<const Plan> Plans::fastest(const ConvGraph& graph) {
   const std::string key = graph.key();
   const auto known = plans_.find(key);
@@ -127,18 +89,7 @@ std::shared_ptr<const Plan> Plans::fastest(const ConvGraph& graph) {
     usable.push_back(std::make_shared<const Plan>(parts, std::move(engine.plan), engine.workspace));
   }
 
-  std::shared_ptr<const Plan> best;
-  if (!usable.empty()) {
-    EngineTimer timer(*context_, graph);
-    float best_time = std::numeric_limits<float>::infinity();
-    for (const auto& plan : usable) {
-      const float took = timer.time(plan, best_time);
-      if (took < best_time) {
-        best_time = took;
-        best = plan;
-      }
-    }
-  }
+  const auto best = usable.empty() ? nullptr : fastest_of(usable, graph);
   if (best) context_->reserve(best->workspace());
   return plans_[key] = best;
 }

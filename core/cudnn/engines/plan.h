@@ -1,24 +1,16 @@
 // Chooses the engine of cuDNN that computes a graph: the library proposes some, those that may be
-// used are timed, and the fastest becomes a plan.
+// used are timed, and the fastest that computes the right thing becomes a plan.
 #pragma once
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/cudnn/engines/graph.h"
 
 namespace duplex::cudnn {
-
-/// The memory of the tensors of a ConvGraph. `bias` is null where the graph has none.
-struct ConvMemory {
-  void *x = nullptr, *weights = nullptr, *y = nullptr, *bias = nullptr;
-
-  bool operator==(const ConvMemory& other) const {
-    return x == other.x && weights == other.weights && y == other.y && bias == other.bias;
-  }
-};
 
 /// A graph with the engine that has been chosen for it.
 class Plan {
@@ -60,14 +52,18 @@ class Plans {
   explicit Plans(ContextPtr context) : context_(std::move(context)) {}
 
   /// Returns the plan of the engine that is fastest on this GPU, among those that compute in the
-  /// context's precision, give the same bits every time and stay within a limit of workspace.
-  /// Reserves that workspace in the context. Returns null where there is no such engine.
+  /// context's precision, give the same bits every time, stay within a limit of workspace, and turn
+  /// out right when they are tried. Reserves that workspace in the context. Returns null where
+  /// there is no such engine.
   std::shared_ptr<const Plan> fastest(const ConvGraph& graph);
   /// Prints a line on standard error, the first time for each text.
   void say_once(const std::string& text);
   const ContextPtr& context() const { return context_; }
 
  private:
+  std::shared_ptr<const Plan> fastest_of(const std::vector<std::shared_ptr<const Plan>>& usable,
+                                         const ConvGraph& graph);
+
   ContextPtr context_;
   std::map<std::string, std::shared_ptr<const Plan>> plans_;  ///< By ConvGraph::key().
   std::set<std::string> said_;

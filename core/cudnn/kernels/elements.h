@@ -46,8 +46,9 @@ struct NotFinite {
 template <class Value>
 struct TestPattern {
   Value* to;
+  std::uint64_t number;
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
-    to[i] = RandomStream(0, 0).uniform(i) - 0.5F;
+    to[i] = RandomStream(0, number).uniform(i) - 0.5F;
   }
 };
 

@@ -17,11 +17,11 @@ void fill(const Context& context, Tensor& tensor, float value) {
   });
 }
 
-void test_pattern(const Context& context, void* to, const View& view) {
-  with_type(view.type, [&](auto number) {
-    using Value = decltype(number);
+void test_pattern(const Context& context, void* to, const View& view, std::uint64_t number) {
+  with_type(view.type, [&](auto of_type) {
+    using Value = decltype(of_type);
     for_each(context, "filling", std::int64_t{view.elements()},
-             TestPattern<Value>{static_cast<Value*>(to)});
+             TestPattern<Value>{static_cast<Value*>(to), number});
   });
 }
 

@@ -9,8 +9,9 @@
 namespace duplex::cudnn {
 
 void fill(const Context& context, Tensor& tensor, float value);
-/// Fills memory with values that are neither equal nor zero, to time kernels on.
-void test_pattern(const Context& context, void* to, const View& view);
+/// Fills memory with values between -0.5 and 0.5 that look random, to try engines on. Other numbers
+/// give other values.
+void test_pattern(const Context& context, void* to, const View& view, std::uint64_t number);
 /// Returns whether every stored element is a finite number. Waits for the device.
 bool finite(const Context& context, const std::vector<Tensor>& tensors);
 /// to += from. Both have the same layout.

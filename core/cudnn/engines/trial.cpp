@@ -1,0 +1,68 @@
+#include "core/cudnn/engines/trial.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/cudnn/kernels/kernels.h"
+#include "core/error.h"
+
+namespace duplex::cudnn {
+namespace {
+
+constexpr int timed_runs = 3;
+/// An engine that takes this many times as long as the fastest is not run again.
+constexpr float hopeless = 2.0F;
+
+Handle<cudaEvent_t> make_event() {
+  cudaEvent_t made = nullptr;
+  check(cudaEventCreate(&made), "timing an engine");
+  return Handle<cudaEvent_t>(made);
+}
+
+}  // namespace
+
+Trial::Trial(const Context& context, const ConvGraph& graph)
+    : context_(context), graph_(graph), before_(make_event()), after_(make_event()) {
+  memory_.x = allocate(graph.x);
+  memory_.weights = allocate(graph.weights);
+  memory_.y = allocate(graph.y);
+  if (graph.bias) memory_.bias = allocate(graph.bias_view());
+}
+
+void* Trial::allocate(const View& view) {
+  buffers_.push_back(context_.allocate(view.bytes()));
+  test_pattern(context_, buffers_.back().data(), view, buffers_.size());
+  return buffers_.back().data();
+}
+
+float Trial::time(const std::shared_ptr<const Plan>& plan, float best_so_far) {
+  float best = std::numeric_limits<float>::infinity();
+  Runner runner(plan);
+  try {
+    context_.grow(workspace_, plan->workspace());
+    const auto run = [&] { runner.run(context_, memory_, workspace_.data(), "trying an engine"); };
+    run();  // This run loads the kernels.
+    for (int i = 0; i < timed_runs && (i == 0 || best < hopeless * best_so_far); ++i) {
+      check(cudaEventRecord(before_.get(), context_.stream()), "timing an engine");
+      run();
+      check(cudaEventRecord(after_.get(), context_.stream()), "timing an engine");
+      check(cudaEventSynchronize(after_.get()), "timing an engine");
+      float took = 0.0F;
+      check(cudaEventElapsedTime(&took, before_.get(), after_.get()), "timing an engine");
+      best = std::min(best, took);
+    }
+  } catch (const Error&) {
+    if (context_.broken()) throw;
+    return std::numeric_limits<float>::infinity();
+  }
+  return best;
+}
+
+bool Trial::is_right(const std::shared_ptr<const Plan>& plan) {
+  if (!sample_) sample_.emplace(context_, graph_, memory_);
+  sample_->poison();
+  Runner(plan).run(context_, memory_, workspace_.data(), "checking an engine");
+  return sample_->agrees();
+}
+
+}  // namespace duplex::cudnn

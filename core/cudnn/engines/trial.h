@@ -1,0 +1,36 @@
+// Runs the engines of a graph on tensors of its own, to see how long they take and whether they
+// compute the right thing.
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/cudnn/engines/plan.h"
+#include "core/cudnn/engines/sample.h"
+
+namespace duplex::cudnn {
+
+class Trial {
+ public:
+  Trial(const Context& context, const ConvGraph& graph);
+
+  /// Returns the milliseconds of the fastest of some runs, or infinity where the engine fails.
+  /// `best_so_far` is the time of the best engine before it.
+  float time(const std::shared_ptr<const Plan>& plan, float best_so_far);
+  /// Returns whether an engine that has been timed computes the graph, as far as a sample of its
+  /// result tells.
+  bool is_right(const std::shared_ptr<const Plan>& plan);
+
+ private:
+  void* allocate(const View& view);
+
+  const Context& context_;
+  ConvGraph graph_;
+  std::vector<Buffer> buffers_;
+  Buffer workspace_;
+  ConvMemory memory_;
+  Handle<cudaEvent_t> before_, after_;
+  std::optional<Sample> sample_;  ///< Made when it is first needed.
+};
+
+}  // namespace duplex::cudnn
