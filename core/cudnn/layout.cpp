@@ -72,4 +72,13 @@ View view_like(const TensorDesc& desc, const TensorDesc& other) {
   return view;
 }
 
+bool is_even(const Padding& padding) {
+  return padding.top == padding.bottom && padding.left == padding.right;
+}
+
+Shape framed_shape(const ConvSpec& spec, const Shape& x) {
+  const Padding& padding = spec.window.padding;
+  return {x.n(), x.c(), x.h() + padding.top + padding.bottom, x.w() + padding.left + padding.right};
+}
+
 }  // namespace duplex::cudnn

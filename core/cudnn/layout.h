@@ -1,6 +1,7 @@
 // Says how tensors of a GPU lie, behind core's opaque layouts.
 #pragma once
 #include "core/cudnn/kernels/view.h"
+#include "core/operations.h"
 #include "core/tensor.h"
 
 namespace duplex::cudnn {
@@ -24,6 +25,13 @@ View view_like(const TensorDesc& desc, const TensorDesc& other);
 
 /// Returns the description of a plain tensor with the extents that the layout has.
 TensorDesc plain_desc_of(const TensorDesc& desc);
+
+/// Returns whether opposite sides of a map are padded alike.
+bool is_even(const Padding& padding);
+
+/// Returns the shape of a convolution's x with its padding. x is copied into such a frame of zeros
+/// where no padding is left to cuDNN.
+Shape framed_shape(const ConvSpec& spec, const Shape& x);
 
 template <class Value>
 Value* elements(const Tensor& tensor) {

@@ -13,6 +13,8 @@ namespace duplex::tools {
 namespace {
 
 using cudnn::desc_of;
+using cudnn::framed_shape;
+using cudnn::is_even;
 using cudnn::linear_weights;
 using cudnn::Order;
 using cudnn::Type;
@@ -140,8 +142,8 @@ class GpuSizes::Sizes final : public Device {
   }
   void synchronize() override {}
 
-  /// As core/cudnn/operations/conv.cpp has it where cuDNN has an engine for the padding and a fused
-  /// bias, which needs the most.
+  /// As core/cudnn/operations/conv.cpp has it where cuDNN has an engine for a fused bias, which
+  /// needs the most.
   std::unique_ptr<Conv> conv(const ConvSpec& spec, const TensorDesc& x) override {
     auto made = std::make_unique<SizedWeighted<Conv>>();
     const Shape filters = weights_shape(spec, x.shape);
@@ -151,6 +153,8 @@ class GpuSizes::Sizes final : public Device {
     made->y = desc_of(output_shape(spec, x.shape), order_, type_);
     Staging staging;
     staging.add(desc_of(x.shape, order_, type_), x);
+    if (!is_even(spec.window.padding))
+      staging.add(desc_of(framed_shape(spec, x.shape), order_, type_), x);
     staging.add(desc_of(filters, order_, type_), made->weights);
     if (spec.bias) staging.add(desc_of(made->bias.shape, order_, type_), made->bias);
     note(staging.bytes(), made->weights);

@@ -46,10 +46,10 @@ void Plans::say_once(const std::string& text) {
   if (said_.insert(text).second) std::fprintf(stderr, "%s\n", text.c_str());
 }
 
-std::shared_ptr<const Plan> Plans::fastest_of(
-    const std::vector<std::shared_ptr<const Plan>>& usable, const ConvGraph& graph) {
+std::shared_ptr<const Plan> Plans::fastest_of(const std::vector<std::shared_ptr<Plan>>& usable,
+                                              const ConvGraph& graph) {
   Trial trial(*context_, graph);
-  std::vector<std::pair<float, std::shared_ptr<const Plan>>> timed;
+  std::vector<std::pair<float, std::shared_ptr<Plan>>> timed;
   float best_time = std::numeric_limits<float>::infinity();
   for (const auto& plan : usable) {
     const float took = trial.time(plan, best_time);
@@ -60,9 +60,15 @@ std::shared_ptr<const Plan> Plans::fastest_of(
   std::stable_sort(timed.begin(), timed.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [took, plan] : timed) {
-    if (trial.is_right(plan)) return plan;
+    const double error = trial.error(plan);
+    if (error <= allowed_error(context_->precision())) {
+      plan->milliseconds_ = took;
+      return plan;
+    }
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.2g", error);
     say_once("cuda: an engine of " + Context::cudnn() + " computes a wrong " + graph.text() +
-             "; another takes its place");
+             ", its error is " + text.data() + " of the norm; another takes its place");
   }
   return nullptr;
 }
@@ -82,16 +88,14 @@ std::shared_ptr<const Plan> Plans::fastest(const ConvGraph& graph) {
     return plans_[key] = nullptr;
   }
   const std::size_t whole = parts->size() - 1;
-  std::vector<std::shared_ptr<const Plan>> usable;
+  std::vector<std::shared_ptr<Plan>> usable;
   for (Engine& engine : engines_of((*parts)[whole], target, context_->precision(),
                                    workspace_limit(*context_), timed_at_most)) {
     parts->push_back(std::move(engine.configuration));
-    usable.push_back(std::make_shared<const Plan>(parts, std::move(engine.plan), engine.workspace));
+    usable.push_back(std::make_shared<Plan>(parts, std::move(engine.plan), engine.workspace));
   }
 
-  const auto best = usable.empty() ? nullptr : fastest_of(usable, graph);
-  if (best) context_->reserve(best->workspace());
-  return plans_[key] = best;
+  return plans_[key] = usable.empty() ? nullptr : fastest_of(usable, graph);
 }
 
 }  // namespace duplex::cudnn

@@ -20,12 +20,16 @@ class Plan {
       : graph_(std::move(graph)), plan_(std::move(plan)), workspace_(workspace) {}
 
   std::size_t workspace() const { return workspace_; }
+  /// Returns how long it took when it was tried.
+  float milliseconds() const { return milliseconds_; }
 
  private:
   friend class Runner;
+  friend class Plans;
   std::shared_ptr<const Descriptors> graph_;  ///< The plan was made from these.
   Descriptor plan_;
   std::size_t workspace_ = 0;
+  float milliseconds_ = 0.0F;
 };
 
 /// Runs a plan for one user. It tells cuDNN about the memory (in a variant pack) only where that is
@@ -61,7 +65,7 @@ class Plans {
   const ContextPtr& context() const { return context_; }
 
  private:
-  std::shared_ptr<const Plan> fastest_of(const std::vector<std::shared_ptr<const Plan>>& usable,
+  std::shared_ptr<const Plan> fastest_of(const std::vector<std::shared_ptr<Plan>>& usable,
                                          const ConvGraph& graph);
 
   ContextPtr context_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/cudnn/kernels/convolution.h"
 #include "core/cudnn/kernels/elements.h"
@@ -15,20 +16,6 @@ constexpr const char* what = "checking an engine";
 constexpr std::uint32_t elements_at_most = 512;
 /// A GPU runs so many threads for an element, which add up parts of the sum.
 constexpr std::uint32_t parts = 256;
-
-/// Returns the largest error that rounding may make: the norm of the error over the norm of the
-/// result. Sums round far less in float32, tensor cores' inputs about 3e-4, and results in bfloat16
-/// about 2e-3. One wrong element of `elements_at_most` makes 4e-2, or more.
-double tolerance(Precision precision) {
-  switch (precision) {
-    case Precision::float32:
-      return 5e-4;
-    case Precision::tf32:
-      return 5e-3;
-    default:
-      return 2e-2;
-  }
-}
 
 const View& result_of(const ConvGraph& graph) {
   return graph.direction == Direction::forward ? graph.y
@@ -64,6 +51,17 @@ PoolWindow narrow(const Window& window) {
 }
 
 }  // namespace
+
+double allowed_error(Precision precision) {
+  switch (precision) {
+    case Precision::float32:
+      return 5e-4;
+    case Precision::tf32:
+      return 5e-3;
+    default:
+      return 2e-2;
+  }
+}
 
 Sample::Sample(const Context& context, const ConvGraph& graph, const ConvMemory& memory)
     : context_(context),
@@ -135,7 +133,7 @@ void Sample::poison() const {
   });
 }
 
-bool Sample::agrees() const {
+double Sample::error() const {
   const std::vector<float> values = collected(result_, memory_, at_);
   double error = 0.0, norm = 0.0;
   for (std::size_t i = 0; i < exact_.size(); ++i) {
@@ -143,7 +141,8 @@ bool Sample::agrees() const {
     error += difference * difference;
     norm += exact_[i] * exact_[i];
   }
-  return std::sqrt(error) <= tolerance(context_.precision()) * std::sqrt(norm);  // Not for NaN.
+  if (!std::isfinite(error)) return std::numeric_limits<double>::infinity();
+  return error == 0.0 ? 0.0 : std::sqrt(error / norm);
 }
 
 }  // namespace duplex::cudnn

@@ -58,11 +58,11 @@ float Trial::time(const std::shared_ptr<const Plan>& plan, float best_so_far) {
   return best;
 }
 
-bool Trial::is_right(const std::shared_ptr<const Plan>& plan) {
+double Trial::error(const std::shared_ptr<const Plan>& plan) {
   if (!sample_) sample_.emplace(context_, graph_, memory_);
   sample_->poison();
   Runner(plan).run(context_, memory_, workspace_.data(), "checking an engine");
-  return sample_->agrees();
+  return sample_->error();
 }
 
 }  // namespace duplex::cudnn

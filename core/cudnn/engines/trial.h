@@ -17,9 +17,9 @@ class Trial {
   /// Returns the milliseconds of the fastest of some runs, or infinity where the engine fails.
   /// `best_so_far` is the time of the best engine before it.
   float time(const std::shared_ptr<const Plan>& plan, float best_so_far);
-  /// Returns whether an engine that has been timed computes the graph, as far as a sample of its
-  /// result tells.
-  bool is_right(const std::shared_ptr<const Plan>& plan);
+  /// Returns the error of an engine that has been timed, as far as a sample of its result tells:
+  /// its norm over that of the exact result, or infinity where it is not finite.
+  double error(const std::shared_ptr<const Plan>& plan);
 
  private:
   void* allocate(const View& view);

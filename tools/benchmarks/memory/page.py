@@ -29,7 +29,7 @@ workers train together. Of ranks that do the same the one with the most is here.
 
 """
 NOTES = """
-What a GPU takes has not been compared with one.
+What a GPU took is in [decisions/prediction.md](../decisions/prediction.md#memory-is-forecast-by-the-code-that-allocates-it).
 """
 
 
