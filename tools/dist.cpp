@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <optional>
 
 #include "core/error.h"
@@ -30,20 +31,27 @@ int dist(int argc, const char* const* argv) {
   std::optional<RankRecord> record;
   if (!flags.nodefile.empty()) record.emplace(flags.nodefile, spec.rank());
   if (record && !record->trouble().empty()) spec.mesh.log(record->trouble());
-  std::optional<Rank> rank;
-  try {
-    if (spec.parallel.sharing != Sharing::given) {
-      spec.parallel.shares = shares_by_speed(spec);
-      spec.mesh.log("each worker's part of a step is " +
-                    (spec.parallel.shares.empty() ? std::string("even")
-                                                  : spec.parallel.share_text().substr(2)));
+  std::unique_ptr<StopSignals> signals;
+  for (double image_seconds = 0.0;;) {
+    std::optional<Rank> rank;
+    try {
+      if (spec.parallel.sharing != Sharing::given) {
+        spec.parallel.shares = shares_by_speed(spec, image_seconds);
+        spec.mesh.log("each worker's part of a step is " +
+                      (spec.parallel.shares.empty() ? std::string("even")
+                                                    : spec.parallel.share_text().substr(2)));
+      }
+      rank.emplace(spec);
+    } catch (const std::exception&) {
+      net::Mesh::tell_cannot_start(spec.mesh, net::reason_of(std::current_exception()));
+      throw;
     }
-    rank.emplace(spec);
-  } catch (const std::exception&) {
-    net::Mesh::tell_cannot_start(spec.mesh, net::reason_of(std::current_exception()));
-    throw;
+    const int code = rank->run(std::move(signals));
+    if (!rank->paused()) return code;
+    spec = rank->after_pause();
+    signals = rank->take_signals();
+    image_seconds = rank->image_seconds();
   }
-  return rank->run();
 }
 
 }  // namespace duplex::tools

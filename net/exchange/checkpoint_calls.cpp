@@ -9,7 +9,7 @@
 namespace duplex::net {
 
 int ending_signal(std::uint32_t number) {
-  if (number != 0 && number != SIGINT && number != SIGTERM)
+  if (number != 0 && number != SIGINT && number != SIGTERM && number != pause_mark)
     throw ProtocolError("signal " + std::to_string(number) + " ends no training");
   return static_cast<int>(number);
 }

@@ -16,6 +16,7 @@ struct DistSpec {
   ParallelSpec parallel;
   net::MeshSpec mesh;                   ///< Without the fingerprints, which the rank fills in.
   std::uint64_t trace_steps = 0;        ///< The last steps that trace.json shows; 0: no trace.
+  std::uint64_t reshare = 0;            ///< Epochs after which speeds are measured anew; 0: never.
   net::FrameSample ledger;              ///< The frames that ledger-RANK.csv has.
   std::optional<PlanConfig> predicted;  ///< Of the plan that it follows, if there is one.
 

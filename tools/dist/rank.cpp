@@ -133,7 +133,7 @@ std::uint64_t Rank::all_steps() const {
 
 // ---- The run.
 
-int Rank::run() {
+int Rank::run(std::unique_ptr<StopSignals> signals) {
   spec_.mesh.log(device_line());
   net::ExchangeSpec exchange = spec_.exchange();
   exchange.ledger = {directory_->file(ledger_file(spec_.rank())),
@@ -143,15 +143,17 @@ int Rank::run() {
   net::Mesh mesh = net::Mesh::join(spec_.mesh);
   from_ = go_on(mesh, exchange);
   if (trains() && leads()) write_config();  // A run whose ranks never met leaves nothing.
-  std::optional<StopSignals> signals;
   if (checkpoints_) {
-    signals.emplace();
+    if (!signals) signals = std::make_unique<StopSignals>();
     checkpoints_->hook_into(exchange);
+    checkpoints_->pause_every(spec_.reshare * setup_.split.train.size(), all_steps());
     exchange.ready = [this](net::ParameterExchange& wire) { checkpoints_->attach(wire); };
   }
   net::ParameterExchange wire(exchange, host_.spans(), std::move(mesh));
   try {
-    return trains() ? train_rank(wire) : serve(wire);
+    const int code = trains() ? train_rank(wire) : serve(wire);
+    if (paused_) signals_ = std::move(signals);
+    return code;
   } catch (...) {
     wire.give_up(std::current_exception());
     if (checkpoints_) checkpoints_->rescue();
@@ -178,6 +180,7 @@ int Rank::serve(net::ParameterExchange& wire) {
 
 int Rank::train_rank(net::ParameterExchange& wire) {
   const TrainingResult result = replays() ? replay(wire) : compute(wire);
+  image_seconds_ = result.gradient.median / static_cast<double>(spec_.share_of(spec_.rank()).count);
   wire.await_last_weights();
   if (checkpoints_) checkpoints_->end();
   if (checkpoints_ && checkpoints_->stopped()) {

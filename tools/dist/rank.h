@@ -3,11 +3,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "layers/exchange/host_parameters.h"
 #include "layers/exchange/local_exchange.h"
 #include "layers/network.h"
 #include "net/exchange/exchange.h"
+#include "tools/checkpoint/stop_signals.h"
 #include "tools/dist/dist_spec.h"
 #include "tools/dist/rank_checkpoints.h"
 #include "tools/prediction/layer_times.h"
@@ -31,7 +33,19 @@ class Rank {
   /// Meets the other ranks and takes part until the run ends; then writes the rank's files. Returns
   /// the program's exit code: 0, or 128 + the signal that ended the training with a checkpoint.
   /// Throws Error as ParameterExchange and train() do, and if the trained weights are not finite.
-  int run();
+  /// `signals`: those of the run before, which has paused.
+  int run(std::unique_ptr<StopSignals> signals = nullptr);
+
+  /// Returns whether run() has ended with a checkpoint for all ranks to go on from at once
+  /// (DistSpec::reshare).
+  bool paused() const { return paused_; }
+  /// The specification of the run that goes on.
+  DistSpec after_pause() const;
+  /// What catches signals until it does.
+  std::unique_ptr<StopSignals> take_signals() { return std::move(signals_); }
+  /// Seconds that this rank has computed for an image; 0: it does not train, or has trained
+  /// nothing.
+  double image_seconds() const { return image_seconds_; }
 
  private:
   net::Fingerprint fill_host_parameters();
@@ -98,6 +112,9 @@ class Rank {
   net::ResumePoint from_;                         ///< What was trained before.
   std::optional<Tester> tester_;                  ///< Set on the first worker.
   std::unique_ptr<Profile> profile_;              ///< Likewise, with --profile.
+  std::unique_ptr<StopSignals> signals_;
+  bool paused_ = false;
+  double image_seconds_ = 0.0;
   std::string spoilt_;  ///< Name of a parameter, or of the first worker's statistic, that diverged.
 };
 

@@ -61,6 +61,12 @@ class RankCheckpoints {
   /// Call it once, when the exchange is there (ExchangeSpec::ready).
   virtual void attach(net::ParameterExchange& wire) { wire_ = &wire; }
 
+  /// The ranks are to pause each time that all workers together have seen so many samples more, but
+  /// not from `end` steps on. Call it before the training begins.
+  void pause_every(std::uint64_t samples, std::uint64_t end) {
+    pause_samples_ = samples;
+    no_pause_from_ = end;
+  }
   /// LoopSpec::checkpoint of a worker.
   virtual bool after(std::uint64_t steps, const std::function<void()>& await_weights) = 0;
   /// A worker has trained the steps of its own. What after() is called for from now on are batches
@@ -134,6 +140,8 @@ class RankCheckpoints {
   std::vector<Checkpoint> offered_;
   net::FrameBytes before_;
   std::optional<net::CheckpointCall> stopped_;
+  std::uint64_t pause_samples_ = 0;  ///< 0: no pause.
+  std::uint64_t no_pause_from_ = 0;
 
  private:
   virtual bool holds_nothing() const = 0;

@@ -87,14 +87,26 @@ void Rank::set_ledger_aside() const {
   directory_->set_aside(traffic_file(spec_.rank()));
 }
 
-/// A signal has ended the training with a checkpoint. Returns the exit code.
+/// A signal has ended the training with a checkpoint, or a pause. Returns the exit code.
 int Rank::stopped() {
   checkpoints_->flush();
   const net::CheckpointCall& call = *checkpoints_->stopped();
+  if (call.signal == net::pause_mark) {
+    spec_.mesh.log("pauses after " + checkpoints_->extent() + ", to share a step out anew");
+    paused_ = true;
+    return 0;
+  }
   spec_.mesh.log("stopped by " + std::string(signal_name(call.signal)) + " after " +
                  checkpoints_->extent() + "; the same command with --resume --logdir " +
                  directory_->path() + " goes on");
   return 128 + call.signal;
+}
+
+DistSpec Rank::after_pause() const {
+  DistSpec spec = spec_;
+  spec.training.resume = true;
+  spec.training.logdir = directory_->path();
+  return spec;
 }
 
 }  // namespace duplex::tools

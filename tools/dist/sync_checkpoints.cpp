@@ -25,6 +25,12 @@ std::uint64_t SyncCheckpoints::samples(std::uint64_t steps) const {
   return from_.samples + (steps - from_.steps) * spec_.step_samples();
 }
 
+/// Returns whether the round of steps that ends there completes what a pause is after.
+bool SyncCheckpoints::pauses_after(std::uint64_t steps) const {
+  if (pause_samples_ == 0 || steps >= no_pause_from_) return false;
+  return samples(steps) / pause_samples_ > samples(steps - round()) / pause_samples_;
+}
+
 std::string SyncCheckpoints::extent() const {
   const std::uint64_t steps = stopped_ ? stopped_->steps : from_.steps;
   std::string text = grouped(static_cast<std::int64_t>(steps)) + " steps";
@@ -58,7 +64,10 @@ bool SyncCheckpoints::after(std::uint64_t steps, const std::function<void()>& aw
       asked = true;
       stop = std::max(stop, *wanted);
     }
-    if (clock_.due(target)) {
+    if (pauses_after(target)) {
+      clock_.made(target);
+      wire_->call_checkpoint({target, net::pause_mark});
+    } else if (clock_.due(target)) {
       clock_.made(target);
       wire_->call_checkpoint({target, 0});
     }

@@ -33,6 +33,7 @@ class SyncCheckpoints final : public RankCheckpoints {
   bool leads() const;
   std::uint64_t round() const;
   std::uint64_t samples(std::uint64_t steps) const;
+  bool pauses_after(std::uint64_t steps) const;
   void require_shareable(const Checkpoint& checkpoint) const;
   std::vector<CheckpointFile> files_of(const net::ResumePoint& point) const;
   void load_pieces(const std::vector<CheckpointFile>& files, const Arrays& arrays);

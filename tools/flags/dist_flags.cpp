@@ -39,6 +39,10 @@ void DistFlags::add_to(CLI::App& app) {
       ->delimiter(',')
       ->check(at_least(0));
   add_parallel_flags(app, parallel);
+  app.add_option("--reshare", reshare,
+                 "with --share speeds or auto: after every so many epochs the ranks pause with a "
+                 "checkpoint and share the samples of a step out anew, by how fast they have been")
+      ->check(between(1, 1 << 30));
   app.add_option("--job", job, "name of the run; ranks of different jobs do not meet");
   app.add_flag(
       "--trace", trace,
@@ -83,6 +87,12 @@ std::string DistFlags::resolve() {
     throw Error("dist: --net is required, or --plan", Exit::usage);
   training.resolve();
   check_parallel_flags(parallel, "dist");
+  if (reshare > 0 && parallel.sharing == Sharing::given)
+    throw Error("dist: --reshare goes with --share speeds or auto", Exit::usage);
+  if (reshare > 0 && training.spec.replays())
+    throw Error(
+        "dist: --reshare needs computing; --device replay has none to speed up or slow down",
+        Exit::usage);
   if (parallel.average > 0 && training.spec.replays()) {
     throw Error("dist: --average needs weights that are trained; --device replay trains none",
                 Exit::usage);
@@ -119,6 +129,7 @@ DistSpec DistFlags::spec() const {
   spec.parallel = parallel;
   spec.trace_steps = trace ? trace_steps : 0;
   spec.ledger = ledger;
+  spec.reshare = reshare;
   if (without.empty()) spec.predicted = predicted_;
   net::MeshSpec& mesh = spec.mesh;
   mesh.addresses = addresses;

@@ -24,7 +24,7 @@ struct DistFlags {
   std::vector<int> without;             ///< Ranks of the nodefile that are left out.
   std::vector<net::Address> addresses;  ///< By rank, from the nodefile or from what started this
                                         ///< process.
-  std::uint64_t trace_steps = 10;
+  std::uint64_t trace_steps = 10, reshare = 0;
   bool trace = false;
   net::FrameSample ledger;
 
