@@ -203,6 +203,9 @@ TEST(Planning, WaysThatNeedTooMuchMemoryStayOut) {
   EXPECT_NE(text.find("Left out, since each machine has 600.0 MiB: join-central (900.0 with"),
             std::string::npos)
       << text;
+  EXPECT_NE(csv_of(situation, found).find("," + std::to_string(500 * mib) + ","),
+            std::string::npos);
+  EXPECT_NE(table_of(situation, found, true).find("  500  "), std::string::npos);
 
   situation.memory = [](const Strategy&) { return 601 * mib; };
   const SearchResult none = search(situation);

@@ -10,12 +10,12 @@
 namespace duplex::tools {
 
 void add_optimiser_flags(CLI::App& app, std::string& kind, OptimiserSpec& spec, CLI::Option* with) {
-  app.add_option("--optimizer", kind, "sgd or adam (default sgd)")
-      ->check(CLI::IsMember({"sgd", "adam"}))
-      ->needs(with);
-  app.add_option("--momentum", spec.momentum, "sgd (default 0)")
-      ->check(between(0.0, 1.0))
-      ->needs(with);
+  CLI::Option* const options[] = {
+      app.add_option("--optimizer", kind, "sgd or adam (default sgd)")
+          ->check(CLI::IsMember({"sgd", "adam"})),
+      app.add_option("--momentum", spec.momentum, "sgd (default 0)")->check(between(0.0, 1.0))};
+  for (CLI::Option* option : options)
+    if (with != nullptr) option->needs(with);
 }
 
 OptimiserSpec checked_optimiser(const std::string& command, const std::string& kind,

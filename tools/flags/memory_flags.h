@@ -8,7 +8,7 @@
 
 namespace duplex::tools {
 
-/// Adds --optimizer and --momentum, which need the option `with`.
+/// Adds --optimizer and --momentum, which need the option `with`, unless that is null.
 void add_optimiser_flags(CLI::App& app, std::string& kind, OptimiserSpec& spec, CLI::Option* with);
 /// Returns the optimiser that they name. Throws Error(Exit::usage), beginning with `command`, where
 /// they do not go together.

@@ -10,6 +10,7 @@
 #include "tools/launch/lost_machines.h"
 #include "tools/launch/nodefile.h"
 #include "tools/launch/probing.h"
+#include "tools/memory/network_memory.h"
 #include "tools/plan/machines_file.h"
 #include "tools/run_directory/run_directory.h"
 #include "tools/text/quartiles.h"
@@ -73,8 +74,8 @@ void PlanFlags::add_to(CLI::App& app) {
   app.add_option("--ssh", ssh, "the program that reaches other machines (default ssh)");
   app.add_option("--fits", fits,
                  "memory of each machine, such as 8GiB; of its GPU with --device cuda: ways that "
-                 "need more are left out");
-  add_optimiser_flags(app, optimiser, memory.optimiser, app.get_option("--fits"));
+                 "need more are left out (default: what was measured of the one that has least)");
+  add_optimiser_flags(app, optimiser, memory.optimiser, nullptr);
   add_device_flags(app, computing);
   wire.add_to(app);
   app.add_option("--file", file,
@@ -211,12 +212,21 @@ Situation PlanFlags::measured_situation(const std::string& path,
                     rate_text(machine.rate()) + ", owner " + fixed(machine.owner_rate * 1e-9, 2) +
                     " GB/s");
   }
+  if (is_gpu(computing)) return situation;
+  for (const MeasuredMachine& machine : file.machines) {
+    const auto on_host =
+        std::count_if(file.machines.begin(), file.machines.end(),
+                      [&](const MeasuredMachine& other) { return other.host == machine.host; });
+    const auto bytes = static_cast<std::size_t>(machine.memory_bytes / on_host);
+    if (situation.memory_limit == 0 || bytes < situation.memory_limit)
+      situation.memory_limit = bytes;
+  }
   return situation;
 }
 
 /// Has the situation tell what memory a strategy needs.
 void PlanFlags::ask_for_memory(Situation& situation) const {
-  situation.memory_limit = parse_size(fits);
+  if (!fits.empty()) situation.memory_limit = parse_size(fits);
   MemorySpec spec = memory;
   spec.optimiser = checked_optimiser("plan", optimiser, spec.optimiser);
   spec.computing = computing;
@@ -234,7 +244,7 @@ Situation PlanFlags::situation(std::vector<std::string>& notes) {
   Situation situation = measured.empty() ? Situation::of(scenario.scenario(notes),
                                                          scenario.request(machines), machines)
                                          : measured_situation(measured, notes);
-  if (!fits.empty()) ask_for_memory(situation);
+  if (!fits.empty() || situation.memory_limit > 0) ask_for_memory(situation);
   return situation;
 }
 

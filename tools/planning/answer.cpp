@@ -188,20 +188,27 @@ std::string remarks(const Situation& situation, const SearchResult& found,
 }
 
 std::string table_of(const Situation& situation, const SearchResult& found, bool every) {
-  Table table({{"way", Table::Align::left},
-               {"N", Table::Align::right},
-               {"ms/image", Table::Align::right},
-               {"S", Table::Align::right},
-               {"equations", Table::Align::right},
-               {"result", Table::Align::left},
-               {"bound by", Table::Align::left}});
+  std::vector<std::pair<std::string, Table::Align>> columns{{"way", Table::Align::left},
+                                                            {"N", Table::Align::right},
+                                                            {"ms/image", Table::Align::right},
+                                                            {"S", Table::Align::right},
+                                                            {"equations", Table::Align::right}};
+  if (situation.memory) columns.emplace_back("MiB", Table::Align::right);
+  columns.emplace_back("result", Table::Align::left);
+  columns.emplace_back("bound by", Table::Align::left);
+  Table table(columns);
   for (const Evaluation& each : found.ways) {
     if (!every && is_a_lesser_variant(found, each)) continue;
     std::string bound = binding(situation, each);
     if (bound.rfind("the ", 0) == 0) bound.erase(0, 4);
-    table.row({each.strategy.way(), std::to_string(each.strategy.workers()),
-               fixed(each.image * 1e3, 3), fixed(each.speedup, 2), equations_text(each),
-               result_text(situation, each.strategy), bound});
+    std::vector<std::string> cells{each.strategy.way(), std::to_string(each.strategy.workers()),
+                                   fixed(each.image * 1e3, 3), fixed(each.speedup, 2),
+                                   equations_text(each)};
+    if (situation.memory)
+      cells.push_back(grouped(static_cast<std::int64_t>(situation.memory(each.strategy) >> 20U)));
+    cells.push_back(result_text(situation, each.strategy));
+    cells.push_back(bound);
+    table.row(cells);
   }
   return table.str();
 }

@@ -5,6 +5,7 @@
 
 #include "tools/planning/answer.h"
 #include "tools/text/quartiles.h"
+#include "tools/text/size.h"
 #include "tools/text/table.h"
 
 namespace duplex::tools {
@@ -77,6 +78,10 @@ std::string comparison(const Situation& situation, const Evaluation& a, const Ev
   row("  at work a step", [&](const Evaluation& each) {
     return milliseconds(busiest_link(situation, each.strategy).seconds);
   });
+  if (situation.memory)
+    row("memory of a rank, at most", [&](const Evaluation& each) {
+      return mebibytes(situation.memory(each.strategy)) + " MiB";
+    });
   row("bound by", [&](const Evaluation& each) { return binding(situation, each); });
   const bool first = a.image <= b.image;
   const Evaluation &fast = first ? a : b, &slow = first ? b : a;
@@ -125,6 +130,8 @@ std::string json_of(const Situation& situation, const SearchResult& found,
     way["awaiting_s"] = each.awaiting;
     way["worker_bytes_a_step"] = bytes.worker_out;
     way["server_bytes_a_step"] = bytes.server_out;
+    way["memory_bytes"] = situation.memory ? nlohmann::ordered_json(situation.memory(strategy))
+                                           : nlohmann::ordered_json();
     way["result"] = strategy.result(situation.scenario.batch);
     way["bound_by"] = binding(situation, each);
     json["ways"].push_back(std::move(way));
@@ -135,7 +142,7 @@ std::string json_of(const Situation& situation, const SearchResult& found,
 std::string csv_of(const Situation& situation, const SearchResult& found) {
   std::string text =
       "way,workers,image_s,speedup,equations_low,equations_high,step_s,computing_s,awaiting_s,"
-      "worker_bytes_a_step,server_bytes_a_step,result,bound_by\n";
+      "worker_bytes_a_step,server_bytes_a_step,memory_bytes,result,bound_by\n";
   const auto number = [](double value) {
     char buffer[32];
     std::snprintf(buffer, sizeof buffer, "%.9g", value);
@@ -148,8 +155,9 @@ std::string csv_of(const Situation& situation, const SearchResult& found) {
             (each.equations ? number(each.equations->first) : "") + "," +
             (each.equations ? number(each.equations->second) : "") + "," + number(each.step) + "," +
             number(each.computing) + "," + number(each.awaiting) + "," + number(bytes.worker_out) +
-            "," + number(bytes.server_out) + "," + each.strategy.result(situation.scenario.batch) +
-            "," + binding(situation, each) + "\n";
+            "," + number(bytes.server_out) + "," +
+            (situation.memory ? std::to_string(situation.memory(each.strategy)) : "") + "," +
+            each.strategy.result(situation.scenario.batch) + "," + binding(situation, each) + "\n";
   }
   return text;
 }
