@@ -15,6 +15,7 @@
 #include "tools/plan/schedule.h"
 #include "tools/prediction/equations.h"
 #include "tools/text/quartiles.h"
+#include "tools/text/sampled_values.h"
 #include "tools/text/table.h"
 #include "tools/training/divergence.h"
 #include "tools/training/evaluation.h"
@@ -52,6 +53,20 @@ TEST(Statistics, QuartilesInterpolate) {
   EXPECT_DOUBLE_EQ(spread.high, 3.25);
   EXPECT_EQ(quartiles_of({}).count, 0U);
   EXPECT_DOUBLE_EQ(quartiles_of({7.0}).high, 7.0);
+}
+
+/// Of many values a sample is kept, whose quartiles are near theirs.
+TEST(Statistics, QuartilesOfManyValuesAreThoseOfASample) {
+  SampledValues few(8), many;
+  for (const double value : {4.0, 1.0, 3.0, 2.0}) few.add(value);
+  EXPECT_DOUBLE_EQ(few.quartiles().median, quartiles_of({4.0, 1.0, 3.0, 2.0}).median);
+  constexpr int values = 100000;
+  for (int i = 0; i < values; ++i) many.add(i);
+  const Quartiles spread = many.quartiles();
+  EXPECT_EQ(spread.count, static_cast<std::size_t>(values));
+  EXPECT_NEAR(spread.low, 0.25 * values, 0.03 * values);
+  EXPECT_NEAR(spread.median, 0.5 * values, 0.03 * values);
+  EXPECT_NEAR(spread.high, 0.75 * values, 0.03 * values);
 }
 
 TEST(Statistics, DurationsHaveTheirUnit) {

@@ -58,11 +58,14 @@ void Metrics::count(const StepMetrics& row) {
   // Looking for NaN takes time of its own.
   if (step < schedule_.warm_up() || (looks_for_nan(step, schedule_.steps) && schedule_.steps >= 4))
     return;
-  gradient_.push_back(row.gradient);
-  total_.push_back(row.total);
-  await_.push_back(row.await);
-  push_.push_back(row.push);
-  data_.push_back(row.data);
+  gradient_.add(row.gradient);
+  total_.add(row.total);
+  await_.add(row.await);
+  push_.add(row.push);
+  data_.add(row.data);
+  sum_ += row.total;
+  sum_of_data_ += row.data;
+  data_steps_ += row.data > 0.01 * row.total ? 1U : 0U;
 }
 
 TrainingResult Metrics::result(double seconds) const {
@@ -71,18 +74,13 @@ TrainingResult Metrics::result(double seconds) const {
   result.seconds = seconds_before_ + seconds;
   result.loss = loss_;
   result.update_apart = update_apart_;
-  result.gradient = quartiles_of(gradient_);
-  result.total = quartiles_of(total_);
-  result.await = quartiles_of(await_);
-  result.push = quartiles_of(push_);
-  result.data = quartiles_of(data_);
-  double of_steps = 0.0, of_data = 0.0;
-  for (std::size_t i = 0; i < total_.size(); ++i) {
-    of_steps += total_[i];
-    of_data += data_[i];
-    result.data_steps += data_[i] > 0.01 * total_[i] ? 1U : 0U;
-  }
-  result.data_share = of_steps > 0.0 ? of_data / of_steps : 0.0;
+  result.gradient = gradient_.quartiles();
+  result.total = total_.quartiles();
+  result.await = await_.quartiles();
+  result.push = push_.quartiles();
+  result.data = data_.quartiles();
+  result.data_steps = data_steps_;
+  result.data_share = sum_ > 0.0 ? sum_of_data_ / sum_ : 0.0;
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include "tools/run_directory/row_file.h"
 #include "tools/run_directory/rows.h"
 #include "tools/run_directory/run_summary.h"
+#include "tools/text/sampled_values.h"
 #include "tools/training/computation.h"
 
 namespace duplex::tools {
@@ -42,7 +43,9 @@ class Metrics {
   const std::uint64_t tail_;  ///< Steps at the end whose loss is the run's.
   std::optional<RowFile<StepMetrics>> file_;
   /// Seconds of the steps that count.
-  std::vector<double> gradient_, total_, await_, push_, data_;
+  SampledValues gradient_, total_, await_, push_, data_;
+  double sum_ = 0.0, sum_of_data_ = 0.0;  ///< Seconds of these steps, and of waiting for data.
+  std::uint64_t data_steps_ = 0;          ///< See TrainingResult.
   std::optional<double> loss_;
   std::uint64_t steps_ = 0;      ///< Steps that were trained, before and now.
   double seconds_before_ = 0.0;  ///< Seconds of those that were trained before.

@@ -1,6 +1,5 @@
 #include "tools/training/profile.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/clock.h"
@@ -10,11 +9,6 @@
 
 namespace duplex::tools {
 namespace {
-
-std::vector<double> after(const std::vector<double>& values, std::uint64_t warm_up) {
-  const auto skipped = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(warm_up, values.size()));
-  return {values.begin() + skipped, values.end()};
-}
 
 std::string rate(double flop, double seconds) {
   return flop > 0.0 && seconds > 0.0 ? fixed(flop / seconds * 1e-9, 1) : "";
@@ -28,7 +22,8 @@ Profile::Profile(Network& network, std::uint64_t warm_up)
   network.observe([this, before = std::move(before)](std::size_t node, Phase phase,
                                                      std::int64_t begin, std::int64_t end) {
     Layer& layer = layers_[node];
-    (phase == Phase::forward ? layer.forward : layer.backward).push_back(seconds(end - begin));
+    Times& times = phase == Phase::forward ? layer.forward : layer.backward;
+    if (times.steps++ >= warm_up_) times.counted.add(seconds(end - begin));
     if (before) before(node, phase, begin, end);
   });
 }
@@ -44,9 +39,7 @@ Profile::Cost Profile::cost(std::size_t node) const {
 
 double Profile::sum() const {
   double sum = 0.0;
-  for (const Layer& layer : layers_)
-    sum += quartiles_of(after(layer.forward, warm_up_)).median +
-           quartiles_of(after(layer.backward, warm_up_)).median;
+  for (const Layer& layer : layers_) sum += layer.forward.median() + layer.backward.median();
   return sum;
 }
 
@@ -62,8 +55,8 @@ std::string Profile::table() const {
   std::vector<double> forward, backward;
   double total_forward = 0.0, total_backward = 0.0, flop_forward = 0.0, flop_backward = 0.0;
   for (const Layer& layer : layers_) {
-    forward.push_back(quartiles_of(after(layer.forward, warm_up_)).median);
-    backward.push_back(quartiles_of(after(layer.backward, warm_up_)).median);
+    forward.push_back(layer.forward.median());
+    backward.push_back(layer.backward.median());
     total_forward += forward.back();
     total_backward += backward.back();
   }
@@ -101,9 +94,9 @@ ProfileFile Profile::file() const {
     layer.name = entry.name;
     layer.type = entry.layer->type();
     layer.macs = entry.layer->macs(network_.model().input_shapes(entry));
-    layer.forward = quartiles_of(after(layers_[node].forward, warm_up_)).median;
-    layer.backward = quartiles_of(after(layers_[node].backward, warm_up_)).median;
-    layer.steps = layers_[node].backward.size();
+    layer.forward = layers_[node].forward.median();
+    layer.backward = layers_[node].backward.median();
+    layer.steps = layers_[node].backward.steps;
     profile.layers.push_back(std::move(layer));
   }
   return profile;

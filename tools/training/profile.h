@@ -6,6 +6,7 @@
 
 #include "layers/network.h"
 #include "tools/run_directory/profile_file.h"
+#include "tools/text/sampled_values.h"
 
 namespace duplex::tools {
 
@@ -29,8 +30,14 @@ class Profile {
   ProfileFile file() const;
 
  private:
+  /// Seconds of a layer's steps in one direction.
+  struct Times {
+    SampledValues counted;    ///< Without the warm-up.
+    std::uint64_t steps = 0;  ///< With it.
+    double median() const { return counted.quartiles().median; }
+  };
   struct Layer {
-    std::vector<double> forward, backward;  ///< Seconds, one value for each step.
+    Times forward, backward;
   };
   struct Cost {
     double forward_flop, backward_flop;
