@@ -33,6 +33,7 @@ constexpr double longest_pause = 60.0;
 
 struct Flags {
   std::string action = "start", nodefile, ssh = "ssh", here, plan;
+  std::string seconds;  ///< Of --plan auto, as given.
   bool print = false;
   std::uint64_t restarts = 0;
   std::vector<int> without;  ///< Ranks of the nodefile that are left out.
@@ -75,7 +76,7 @@ void require_separator(int argc, const char* const* argv) {
     const std::string word = argv[i], name = word.substr(0, word.find('='));
     if (word.rfind("--", 0) != 0 || name == "--nodefile" || name == "--ssh" || name == "--here" ||
         name == "--print-commands" || name == "--restarts" || name == "--without" ||
-        name == "--plan" || name == "--help")
+        name == "--plan" || name == "--seconds" || name == "--help")
       continue;
     throw Error("launch: " + name + " is for dist: put -- before the flags of dist, as in " +
                     "`duplex launch --nodefile FILE -- --net lenet ...`",
@@ -101,15 +102,16 @@ void make_plan(Flags& flags) {
   std::vector<std::string> words{"plan",    "--nodefile", flags.nodefile,
                                  "--ssh",   flags.ssh,    "--logdir",
                                  directory, "--file",     directory + "/plan.json"};
-  for (const char* flag :
-       {"--net", "--classes", "--input", "--batch", "--device", "--threads", "--precision",
-        "--layout", "--key", "--secure", "--checksum", "--congestion", "--timeout"}) {
+  for (const char* flag : {"--net", "--classes", "--input", "--batch", "--device", "--threads",
+                           "--precision", "--layout", "--optimizer", "--momentum", "--key",
+                           "--secure", "--checksum", "--congestion", "--timeout"}) {
     const std::string value = value_of(flags.dist, flag);
     if (!value.empty()) words.insert(words.end(), {flag, value});
   }
   for (const char* flag : {"--auxiliary", "--pad-shortcuts"})
     if (std::find(flags.dist.begin(), flags.dist.end(), flag) != flags.dist.end())
       words.emplace_back(flag);
+  if (!flags.seconds.empty()) words.insert(words.end(), {"--seconds", flags.seconds});
   std::vector<const char*> argv;
   for (const std::string& word : words) argv.push_back(word.c_str());
   if (const int code = plan(static_cast<int>(argv.size()), argv.data()))
@@ -260,6 +262,9 @@ int launch(int argc, const char* const* argv) {
       "plan.json of duplex plan, which every rank follows; the nodefile has its machines in its "
       "order. auto: measure the machines, plan, and train on the best of them, if that "
       "pays");
+  app.add_option("--seconds", flags.seconds,
+                 "with --plan auto: seconds of computing that are measured on every machine "
+                 "(default 10)");
   app.add_option("--ssh", flags.ssh, "the program that reaches other machines (default ssh)");
   CLI::Option* print =
       app.add_flag("--print-commands", flags.print, "only say what would be started");
@@ -294,6 +299,8 @@ int launch(int argc, const char* const* argv) {
       throw Error("launch: give " + word + " to launch itself, before --", Exit::usage);
   }
 
+  if (!flags.seconds.empty() && flags.plan != "auto")
+    throw Error("launch: --seconds goes with --plan auto", Exit::usage);
   if (flags.plan == "auto" && flags.action == "start") make_plan(flags);
   if (!flags.plan.empty()) follow_plan(flags.dist, flags.plan);
   if (flags.restarts > 0 && value_of(flags.dist, "--checkpoint-every").empty())

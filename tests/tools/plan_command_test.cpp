@@ -228,10 +228,11 @@ TEST_F(PlanCommand, LaunchMakesAPlanByItself) {
   std::string nodes;
   for (const int port : free_ports(2)) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
   write_text(folder_ / "nodes", nodes);
-  const Result result = run({"launch",  "--plan",    "auto",      "--nodefile", folder_ / "nodes",
-                             "--",      "--net",     "lenet",     "--datadir",  folder_ / "data",
-                             "--batch", "6",         "--batches", "4",          "--threads",
-                             "1",       "--timeout", "20",        "--logdir",   folder_ / "run"});
+  const Result result = run({"launch",     "--plan",          "auto",    "--seconds", "1",
+                             "--nodefile", folder_ / "nodes", "--",      "--net",     "lenet",
+                             "--datadir",  folder_ / "data",  "--batch", "6",         "--batches",
+                             "4",          "--threads",       "1",       "--timeout", "20",
+                             "--logdir",   folder_ / "run"});
   if (result.exit == 0) {
     const auto config = nlohmann::json::parse(read_text(folder_ / "run/config.json"));
     EXPECT_GT(config["plan"]["speedup"], 1.0);
@@ -240,6 +241,13 @@ TEST_F(PlanCommand, LaunchMakesAPlanByItself) {
     EXPECT_EQ(result.exit, 1) << result.err;
     EXPECT_NE(result.err.find("it does not pay"), std::string::npos) << result.err;
   }
+}
+
+TEST_F(PlanCommand, SecondsOfLaunchAreForAPlan) {
+  write_text(folder_ / "nodes", "127.0.0.1\n");
+  const Result result = run({"launch", "--nodefile", folder_ / "nodes", "--seconds", "1"});
+  EXPECT_EQ(result.exit, 2);
+  EXPECT_NE(result.err.find("--seconds goes with --plan auto"), std::string::npos) << result.err;
 }
 
 TEST_F(PlanCommand, RefusesWhatMakesNoSense) {
