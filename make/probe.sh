@@ -222,11 +222,15 @@ if [ "$cuda" != 0 ] && [ "$works" ]; then
 #include <cudnn.h>
 static_assert(CUDART_VERSION >= 11000 && CUDNN_VERSION >= 8300, "too old");
 #include <cstdio>
-int main() { std::puts(cudnnGetVersion() < CUDNN_VERSION ? "older" : "fits"); }' |
+int main(int n, char**) {
+  const auto major = [](size_t version) { return version / (version < 90000 ? 1000 : 10000); };
+  const bool fits = cudnnGetVersion() >= CUDNN_VERSION && major(cudnnGetVersion()) == major(CUDNN_VERSION);
+  std::puts(n > 99 && cudaGetLastError() != cudaSuccess ? "" : fits ? "fits" : "differs");
+}' |
     compile - $cuda_cppflags -x none $ldflags $cuda_ldflags -pthread -o "$work/a.out" 2>"$work/errors"; then
     cuda_lacks="version from 11 on, with cuDNN from 8.3 on, that can be linked ($(grep -m1 -i error "$work/errors"))"
   elif [ ! "$cuda_lacks" ] && [ "$("$work/a.out" 2>&1)" != fits ]; then
-    cuda_lacks="cuDNN whose library is as new as its headers ($cuda_ldflags)"
+    cuda_lacks="cuDNN whose library is of its headers' version or a later one ($cuda_ldflags)"
   fi
   if [ ! "$cuda_lacks" ]; then
     # Compile for the GPUs of this machine, or if there are none, for all architectures that this compiler knows.

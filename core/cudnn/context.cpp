@@ -23,19 +23,27 @@ int gpus() {
   return count;
 }
 
-/// "9.19", of a number that cudnnGetVersion() gives.
-std::string cudnn_version(std::size_t number) {
-  const std::size_t major = number < 90000 ? 1000 : 10000;
-  return std::to_string(number / major) + "." + std::to_string(number % major / 100);
+/// What a number that cudnnGetVersion() gives counts a major version as.
+std::size_t unit_of(std::size_t number) {
+  return number < 90000 ? 1000 : 10000;
+}
+std::size_t major_of(std::size_t number) {
+  return number / unit_of(number);
 }
 
-/// An older library than that of the headers may lack what the program asks for, or answer
-/// otherwise.
+/// "9.19".
+std::string cudnn_version(std::size_t number) {
+  return std::to_string(major_of(number)) + "." + std::to_string(number % unit_of(number) / 100);
+}
+
+/// A library that is older than the headers, or of another major version, may lack what the program
+/// asks for, or answer otherwise.
 void check_cudnn() {
-  if (cudnnGetVersion() >= CUDNN_VERSION) return;
+  const std::size_t here = cudnnGetVersion(), built = CUDNN_VERSION;
+  if (here >= built && major_of(here) == major_of(built)) return;
   throw Error("cuda: this program was built with cuDNN " + cudnn_version(CUDNN_VERSION) +
               ", but finds cuDNN " + cudnn_version(cudnnGetVersion()) +
-              " here; put the newer one first in LD_LIBRARY_PATH, or build it again (make probe)");
+              " here; put the other first in LD_LIBRARY_PATH, or build again (make probe)");
 }
 
 }  // namespace

@@ -42,8 +42,8 @@ void Runner::run(const Context& context, const ConvMemory& memory, void* workspa
   check(cudnnBackendExecute(context.dnn(), plan_->plan_.get(), pack_.get()), what);
 }
 
-void Plans::say_once(const std::string& text) {
-  if (said_.insert(text).second) std::fprintf(stderr, "%s\n", text.c_str());
+void Plans::say_once(const std::string& text, const std::string& more) {
+  if (said_.insert(text).second) std::fprintf(stderr, "%s%s\n", text.c_str(), more.c_str());
 }
 
 std::shared_ptr<const Plan> Plans::fastest_of(const std::vector<std::shared_ptr<Plan>>& usable,
@@ -67,8 +67,9 @@ std::shared_ptr<const Plan> Plans::fastest_of(const std::vector<std::shared_ptr<
     }
     std::array<char, 32> text{};
     std::snprintf(text.data(), text.size(), "%.2g", error);
-    say_once("cuda: an engine of " + Context::cudnn() + " computes a wrong " + graph.text() +
-             ", its error is " + text.data() + " of the norm; another takes its place");
+    say_once(
+        "cuda: an engine of " + Context::cudnn() + " computes a wrong " + graph.text(),
+        std::string(", its error is ") + text.data() + " of the norm; another takes its place");
   }
   return nullptr;
 }

@@ -60,8 +60,8 @@ class Plans {
   /// out right when they are tried. Reserves that workspace in the context. Returns null where
   /// there is no such engine.
   std::shared_ptr<const Plan> fastest(const ConvGraph& graph);
-  /// Prints a line on standard error, the first time for each text.
-  void say_once(const std::string& text);
+  /// Prints a line on standard error, the first time for each text; `more` is its end.
+  void say_once(const std::string& text, const std::string& more = "");
   const ContextPtr& context() const { return context_; }
 
  private:

@@ -61,8 +61,13 @@ float Trial::time(const std::shared_ptr<const Plan>& plan, float best_so_far) {
 double Trial::error(const std::shared_ptr<const Plan>& plan) {
   if (!sample_) sample_.emplace(context_, graph_, memory_);
   sample_->poison();
-  Runner(plan).run(context_, memory_, workspace_.data(), "checking an engine");
-  return sample_->error();
+  try {
+    Runner(plan).run(context_, memory_, workspace_.data(), "checking an engine");
+    return sample_->error();
+  } catch (const Error&) {
+    if (context_.broken()) throw;
+    return std::numeric_limits<double>::infinity();
+  }
 }
 
 }  // namespace duplex::cudnn

@@ -53,7 +53,7 @@ class GpuConv final : public Conv {
 
   void forward(Tensor& y_out, const Tensor& x_in, const Tensor& w, const Tensor& b) override {
     const Context& context = *context_;
-    const bool apart = fused_ && spec_.relu && context.keeps_nan() && find_bare();
+    const bool apart = fused_ && spec_.relu && context.keeps_nan() && bare_;
     Way& way = apart ? bare_ : forward_;
     ConvMemory memory{read_x(way, x_in), weights_.read(context, w).data, y_out.data};
     if (fused_ && !apart) memory.bias = bias_.read(context, b).data;
@@ -97,7 +97,7 @@ class GpuConv final : public Conv {
     fused_ = spec_.bias;
     if (fused_) forward_ = fastest(graph);
     graph.bias = graph.relu = false;
-    bare_graph_ = graph;
+    if (fused_ && forward_ && spec_.relu) bare_ = fastest(graph);
     if (!forward_) {
       fused_ = false;
       forward_ = fastest(graph);
@@ -142,13 +142,6 @@ class GpuConv final : public Conv {
     return way(faster ? framed : direct, faster);
   }
 
-  /// Returns whether there is an engine for the convolution without bias and ReLU, and looks for it
-  /// when it is first needed.
-  bool find_bare() {
-    if (!bare_) bare_ = fastest(bare_graph_);
-    return bool(bare_);
-  }
-
   std::shared_ptr<Plans> plans_;
   ContextPtr context_;
   ConvSpec spec_;
@@ -157,7 +150,8 @@ class GpuConv final : public Conv {
   Type dweights_type_ = Type::float32;
   bool fused_ = false;
   Way forward_, data_, by_weights_;
-  ConvGraph bare_graph_;  ///< forward_'s graph without bias and ReLU.
+  /// Forward without bias and ReLU, which run apart where NaN has to be kept. It is chosen with the
+  /// others, since trying engines takes memory that a training has given away later.
   Way bare_;
 };
 
