@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/cuda.h"
+#include "core/device_name.h"
 #include "core/error.h"
 #include "core/reference/device.h"
 #ifdef DUPLEX_ONEDNN
@@ -26,11 +27,12 @@ std::unique_ptr<Device> make_cpu_device(int threads) {
 #endif
 }
 
+}  // namespace
+
 bool is_gpu(const std::string& which) {
   return which == "cuda" || which.rfind("cuda:", 0) == 0;
 }
 
-/// Returns the number of the GPU in cuda:NUMBER, 0 for cuda. Throws Error(Exit::usage).
 int gpu_of(const std::string& which) {
   const std::size_t colon = which.find(':');
   if (colon == std::string::npos) return 0;
@@ -41,8 +43,6 @@ int gpu_of(const std::string& which) {
     throw Error("device: '" + which + "' names no GPU; cuda:1 is the second", Exit::usage);
   return index;
 }
-
-}  // namespace
 
 int usable_cores() {
   cpu_set_t cores;

@@ -73,8 +73,9 @@ void print_largest(const MemoryForecast& forecast, std::size_t limit, bool gpu) 
   for (const ForecastRank& rank : forecast.ranks) {
     std::printf("  %-17s%s", rank.memory.role.c_str(), largest_text(rank).c_str());
     if (!rank.fits)
-      std::printf(": %s MiB are needed%s", mebibytes(rank.least).c_str(),
-                  rank.depends_on_batch ? " for a batch of 1" : "");
+      std::printf(
+          ": %s MiB are needed%s", mebibytes(rank.least).c_str(),
+          rank.depends_on_batch ? (" for a batch of " + grouped(rank.least_batch)).c_str() : "");
     std::printf("\n");
     some = some || (rank.fits && rank.depends_on_batch);
   }
@@ -102,8 +103,7 @@ void print_memory(const Model& model, const MemoryFlags& flags, bool layers) {
 int nets(int argc, const char* const* argv) {
   CLI::App app{
       "Prints the networks, or one network's table of layers, with a sample's multiply-adds, or "
-      "the "
-      "memory that its training takes.",
+      "the memory that its training takes.",
       "duplex nets"};
   ModelSpec model;
   MemoryFlags memory;

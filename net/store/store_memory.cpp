@@ -10,14 +10,14 @@ StoreMemory store_memory(const ShardMap& map, int rank, const StoreSpec& spec) {
   // Gradients of the worker on this rank are read where they lie.
   const std::size_t senders = static_cast<std::size_t>(spec.workers - (spec.own >= 0 ? 1 : 0));
   StoreMemory memory;
-  memory.state = owned * states;
+  const bool asynchronous = spec.sync == Sync::none;
+  memory.state = owned * (states + (asynchronous ? 1 : 0));
+  if (!asynchronous && spec.keeps_before) memory.before = owned * (1 + states);
   if (owned == 0 || senders == 0) return memory;
-  if (spec.sync == Sync::none) {
-    memory.state += owned;
+  if (asynchronous) {
     memory.received = senders * map.longest_of(rank) * sizeof(float);
     return memory;
   }
-  if (spec.keeps_before) memory.before = owned * (1 + states);
   // Of each chunk there is a sum and what came before its turn, or only the latter; the last
   // gradient that comes goes into the sum at once.
   const std::size_t waiting = spec.own >= 0 ? senders : senders - 1;

@@ -159,8 +159,8 @@ void AsyncCheckpoints::finish(std::uint64_t steps) {
 /// Keeps what keep_weights() needs of this worker's own, for the last two steps.
 void AsyncCheckpoints::remember(std::uint64_t steps) {
   if (!wanted() || owns()) return;
+  while (boundaries_.size() > 1) boundaries_.erase(boundaries_.begin());
   boundaries_[steps] = copies_of(added_);
-  while (boundaries_.size() > 2) boundaries_.erase(boundaries_.begin());
 }
 
 void AsyncCheckpoints::rescue() {

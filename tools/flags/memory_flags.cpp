@@ -1,5 +1,6 @@
 #include "tools/flags/memory_flags.h"
 
+#include "core/device_name.h"
 #include "core/error.h"
 #include "net/topology/topology.h"
 #include "tools/flags/command_line.h"
@@ -58,6 +59,7 @@ void MemoryFlags::resolve(const CLI::App& app) {
   if (memory.parallel.sharing != Sharing::given)
     throw Error("nets: --share: no speeds are measured here; write numbers, as in 3:2:1",
                 Exit::usage);
+  if (duplex::is_gpu(memory.computing.device)) gpu_of(memory.computing.device);  // It may throw.
   if (!fits_.empty()) spec.limit = parse_size(fits_);
   memory.gpu_bytes = spec.limit.value_or(0);
   spec.servers = {net::ServerMode::distributed, net::ServerMode::central};

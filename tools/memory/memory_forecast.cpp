@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
@@ -14,16 +15,26 @@ namespace {
 using ForBatch = std::function<RankMemory(std::int64_t batch)>;
 
 /// A batch for which there is no network, since a tensor would be too large, needs too much.
-std::size_t needed(const ForBatch& memory, std::int64_t batch) {
+std::size_t needed(const ForBatch& memory, std::int64_t batch, std::int64_t least_batch) {
   try {
     return memory(batch).tight().sum();
   } catch (const Error&) {
-    if (batch <= 1) throw;
+    if (batch <= least_batch) throw;
     return std::numeric_limits<std::size_t>::max();
   }
 }
 
-/// `least_batch`: that of a step in which every worker has an image; 0: it has none.
+/// The least batch of which the shares of all workers are an image or more before they are rounded.
+std::int64_t least_batch_of(const ParallelSpec& parallel, int workers) {
+  if (parallel.shares.empty()) return parallel.splits() ? workers : 1;
+  const std::vector<std::int64_t>& shares = parallel.shares;
+  const std::int64_t all = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
+  const std::int64_t least =
+      *std::min_element(shares.begin(), shares.end()) * (parallel.splits() ? 1 : workers);
+  return (all + least - 1) / least;
+}
+
+/// `least_batch`: that of a step in which every worker has an image; 0: the process has none.
 ForecastRank forecast(const ForecastSpec& spec, const ForBatch& memory, std::int64_t least_batch) {
   ForecastRank rank;
   rank.memory = memory(spec.memory.batch);
@@ -34,19 +45,24 @@ ForecastRank forecast(const ForecastSpec& spec, const ForBatch& memory, std::int
     rank.fits = rank.least <= *spec.limit;
     return rank;
   }
-  const auto needs = [&](std::int64_t parts) { return needed(memory, parts * least_batch); };
+  // The search counts from the least batch on, as from 1.
+  const auto batch_of = [&](std::int64_t number) { return least_batch - 1 + number; };
+  const auto needs = [&](std::int64_t number) {
+    return needed(memory, batch_of(number), least_batch);
+  };
+  rank.least_batch = least_batch;
   rank.least = needs(1);
-  const auto parts = largest_batch(*spec.limit, spec.memory.batch / least_batch, needs);
-  rank.fits = parts.has_value();
-  if (parts) rank.largest = *parts * least_batch;
+  const auto number = largest_batch(*spec.limit, spec.memory.batch - least_batch + 1, needs);
+  rank.fits = number.has_value();
+  if (number) rank.largest = batch_of(*number);
   return rank;
 }
 
 int greatest_owner(const net::ShardMap& map, int ranks) {
-  int greatest = 0;
-  for (int rank = 1; rank < ranks; ++rank)
-    if (map.elements_of(rank) > map.elements_of(greatest)) greatest = rank;
-  return greatest;
+  std::vector<std::size_t> owned(static_cast<std::size_t>(ranks), 0);
+  for (std::size_t i = 0; i < map.chunks(); ++i)
+    owned[static_cast<std::size_t>(map[i].owner)] += map[i].count;
+  return static_cast<int>(std::max_element(owned.begin(), owned.end()) - owned.begin());
 }
 
 }  // namespace
@@ -118,7 +134,7 @@ MemoryForecast forecast_memory(const Model& model, const ForecastSpec& spec) {
     parallel.server = server;
     const net::Topology topology = parallel.topology(workers + (parallel.central() ? 1 : 0));
     for (const int rank : training.different_ranks(parallel, workers)) {
-      const std::int64_t least = parallel.splits() ? workers : 1;
+      const std::int64_t least = least_batch_of(parallel, workers);
       result.ranks.push_back(forecast(
           spec,
           [&](std::int64_t batch) { return training.of_rank(parallel, workers, rank, batch); },

@@ -57,7 +57,8 @@ struct ForecastRank {
   bool depends_on_batch = true;         ///< A central server's does not.
   bool fits = true;                     ///< Whether there is such a batch at all.
   std::optional<std::int64_t> largest;  ///< Images, as --batch counts them.
-  std::size_t least = 0;                ///< Bytes with a batch of 1, where there was a limit.
+  std::int64_t least_batch = 1;         ///< The least with which every worker has an image.
+  std::size_t least = 0;                ///< Bytes with that batch, where there was a limit.
 };
 
 struct MemoryForecast {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/device_name.h"
 #include "tools/memory/planning_device.h"
 #include "tools/memory/resident.h"
 
@@ -41,7 +42,7 @@ void add_activations(const Network& network, std::vector<LayerMemory>& layers) {
 }  // namespace
 
 bool is_gpu(const DeviceSpec& computing) {
-  return computing.device.rfind("cuda", 0) == 0;
+  return duplex::is_gpu(computing.device);
 }
 
 NetworkMemory network_memory(const Model& model, const DeviceSpec& computing, std::int64_t batch) {

@@ -14,11 +14,7 @@ Buffer PlanningDevice::allocate(std::size_t bytes) {
       ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (addresses == MAP_FAILED)
     throw Error("there are no addresses for " + std::to_string(bytes >> 20) + " MiB");
-  allocated_ += bytes;
-  return {addresses, bytes, [this, bytes, size](void* data) {
-            ::munmap(data, size);
-            allocated_ -= bytes;
-          }};
+  return {addresses, bytes, [size](void* data) { ::munmap(data, size); }};
 }
 
 void PlanningDevice::begin_layer(const std::string& name) {

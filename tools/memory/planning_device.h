@@ -21,7 +21,6 @@ class PlanningDevice final : public Device {
   std::string description() const override { return operations_.description(); }
 
   Buffer allocate(std::size_t bytes) override;
-  std::size_t allocated_bytes() const override { return allocated_; }
   OperationMemory operation_memory() const override { return operations_.operation_memory(); }
   /// Returns the bytes that the operations of each layer keep, in the order in which the layers
   /// were bound.
@@ -81,7 +80,6 @@ class PlanningDevice final : public Device {
   [[noreturn]] static void refuse();
 
   Device& operations_;
-  std::size_t allocated_ = 0;
   std::vector<std::pair<std::string, std::size_t>> layers_;  ///< What was kept as each was begun.
 };
 

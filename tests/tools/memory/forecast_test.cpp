@@ -334,6 +334,23 @@ TEST(NetsMemory, SaysWhichBatchFits) {
   EXPECT_GT(sum_of(batch + batch / 10), 100.0);
 }
 
+/// The least batch is one of which every worker has an image.
+TEST(NetsMemory, SearchesFromTheLeastBatchThatCanBeShared) {
+  for (const char* sync : {"join", "split"}) {
+    const testing::Result result =
+        run({"nets", "lenet", "--memory", "--batch", "128", "--sync", sync, "--share", "100:1",
+             "--fits", "1GiB", "--threads", "1"});
+    EXPECT_EQ(result.exit, 0) << result.err;
+    EXPECT_EQ(result.out.find("none"), std::string::npos) << result.out;
+    const testing::Result none = run({"nets", "lenet", "--memory", "--batch", "128", "--sync", sync,
+                                      "--share", "100:1", "--fits", "1MiB", "--threads", "1"});
+    EXPECT_NE(none.out.find(std::string("for a batch of ") +
+                            (sync == std::string("join") ? "51" : "101")),
+              std::string::npos)
+        << none.out;
+  }
+}
+
 TEST(NetsMemory, SaysWhatTooLittleMemoryLacks) {
   const testing::Result result =
       run({"nets", "alexnet", "--memory", "--fits", "300MiB", "--threads", "1"});
@@ -346,6 +363,8 @@ TEST(NetsMemory, SaysWhatTooLittleMemoryLacks) {
 TEST(NetsMemory, RefusesWhatMakesNoSense) {
   for (const auto& wrong : std::vector<std::vector<std::string>>{
            {"nets", "lenet", "--memory", "--batch", "0"},
+           {"nets", "lenet", "--memory", "--device", "cudaX"},
+           {"nets", "lenet", "--memory", "--device", "cuda:banana"},
            {"nets", "lenet", "--memory", "--optimizer", "lbfgs"},
            {"nets", "lenet", "--memory", "--optimizer", "adam", "--momentum", "0.9"},
            {"nets", "lenet", "--memory", "--fits", "much"},
