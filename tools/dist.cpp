@@ -32,11 +32,11 @@ int dist(int argc, const char* const* argv) {
   if (!flags.nodefile.empty()) record.emplace(flags.nodefile, spec.rank());
   if (record && !record->trouble().empty()) spec.mesh.log(record->trouble());
   std::unique_ptr<StopSignals> signals;
-  for (double image_seconds = 0.0;;) {
+  for (std::optional<KnownSpeed> speed;;) {
     std::optional<Rank> rank;
     try {
       if (spec.parallel.sharing != Sharing::given) {
-        spec.parallel.shares = shares_by_speed(spec, image_seconds);
+        spec.parallel.shares = shares_by_speed(spec, speed);
         spec.mesh.log("each worker's part of a step is " +
                       (spec.parallel.shares.empty() ? std::string("even")
                                                     : spec.parallel.share_text().substr(2)));
@@ -44,13 +44,25 @@ int dist(int argc, const char* const* argv) {
       rank.emplace(spec);
     } catch (const std::exception&) {
       net::Mesh::tell_cannot_start(spec.mesh, net::reason_of(std::current_exception()));
+      if (StopSignals::stop() != 0) return 128 + StopSignals::stop();
       throw;
     }
-    const int code = rank->run(std::move(signals));
-    if (!rank->paused()) return code;
+    try {
+      const int code = rank->run(std::move(signals));
+      if (!rank->paused()) return code;
+    } catch (const std::exception&) {
+      if (rank->pauses())
+        tell_shares_cannot_be_found(spec, net::reason_of(std::current_exception()));
+      throw;
+    }
     spec = rank->after_pause();
+    spec.mesh.check = [] {
+      if (StopSignals::stop() != 0)
+        throw Error(std::string("stopped by ") + signal_name(StopSignals::stop()) +
+                    " while the ranks met again; the same command with --resume goes on");
+    };
     signals = rank->take_signals();
-    image_seconds = rank->image_seconds();
+    speed = KnownSpeed{rank->image_seconds()};
   }
 }
 

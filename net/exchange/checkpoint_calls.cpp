@@ -18,8 +18,9 @@ bool CheckpointCalls::add(const CheckpointCall& call) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (call.steps <= over_) return false;
   const auto [entry, added] = open_.emplace(call.steps, call.signal);
-  if (!added) {
-    if (entry->second != 0 || call.signal == 0) return false;
+  if (!added) {  // Whichever came first, all ranks take the same: signals before a pause.
+    const auto weight = [](int signal) { return signal == pause_mark ? 1 : 2 * signal; };
+    if (weight(call.signal) <= weight(entry->second)) return false;
     entry->second = call.signal;
     return true;
   }

@@ -30,6 +30,8 @@ struct MeshSpec {
   bool takes_back = false;
   std::string congestion;  ///< TCP_CONGESTION, such as "cubic"; empty: the
                            ///< system's.
+  /// Is called now and then while ranks meet; what it throws ends the meeting. Empty: nothing is.
+  std::function<void()> check;
   /// Takes a line for the user, about who came and who was turned away.
   std::function<void(const std::string&)> log;
 };

@@ -212,7 +212,10 @@ void Rendezvous::accept_peers() {
     std::unique_lock<std::mutex> lock(mutex_);
     if (!listener_) changed_.wait_for(lock, tick);
     reap(lock, false);
-    if (!late_ && !over()) watch_links();
+    if (!late_ && !over()) {
+      if (spec_.check) spec_.check();
+      watch_links();
+    }
     if (over()) return;
     if (Clock::now() >= deadline_) {
       fail(std::make_exception_ptr(missing()));

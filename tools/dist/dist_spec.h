@@ -14,13 +14,18 @@ namespace duplex::tools {
 struct DistSpec {
   TrainingSpec training;
   ParallelSpec parallel;
-  net::MeshSpec mesh;                   ///< Without the fingerprints, which the rank fills in.
-  std::uint64_t trace_steps = 0;        ///< The last steps that trace.json shows; 0: no trace.
-  std::uint64_t reshare = 0;            ///< Epochs after which speeds are measured anew; 0: never.
+  net::MeshSpec mesh;             ///< Without the fingerprints, which the rank fills in.
+  std::uint64_t trace_steps = 0;  ///< The last steps that trace.json shows; 0: no trace.
+  std::uint64_t reshare = 0;      ///< Epochs after which ranks pause to share anew; 0: never.
+  std::string trouble;            ///< The first of the run before a pause.
+  /// The steps after which ranks have paused, from whose checkpoint they go on; 0: they have not.
+  std::uint64_t paused_after = 0;
   net::FrameSample ledger;              ///< The frames that ledger-RANK.csv has.
   std::optional<PlanConfig> predicted;  ///< Of the plan that it follows, if there is one.
 
   int rank() const { return mesh.rank; }
+  /// Whether it goes on from a checkpoint, if there is one.
+  bool resumes() const { return training.resume || paused_after > 0; }
   /// Everything beside model and data that all ranks must agree on.
   std::string settings() const {
     return parallel.settings() + parallel.share_text() + ", " + training.settings();

@@ -42,7 +42,8 @@ Rank::Rank(DistSpec spec)
   // Such a worker may have been lost by a run that still goes on.
   const bool returns = asynchronous() && spec_.parallel.central() && trains();
   directory_.emplace(spec_.training.logdir, command, spec_.training.model.net, claims, later,
-                     spec_.training.resume, returns);
+                     spec_.resumes(), returns);
+  if (!spec_.trouble.empty()) troubles_.keep(spec_.trouble);
   if (!replays()) prepare_checkpoints();
 }
 
@@ -123,6 +124,16 @@ void Rank::write_config() const {
   directory_->write(config_file, text_of(config));
 }
 
+/// The steps after which a synchronous training ends, also one that other ranks have begun.
+std::uint64_t Rank::last_step() const {
+  const TrainingSpec& training = spec_.training;
+  if (!training.epochs) return training.batches.value();
+  const std::uint64_t samples = *training.epochs * setup_.split.train.size();
+  const std::uint64_t left = samples > from_.samples ? samples - from_.samples : 0;
+  const std::uint64_t steps = from_.steps + left / spec_.step_samples();
+  return std::min(steps, training.batches.value_or(steps));
+}
+
 /// The steps of every worker's training, from the first of all on.
 std::uint64_t Rank::all_steps() const {
   const TrainingSpec& training = spec_.training;
@@ -146,7 +157,7 @@ int Rank::run(std::unique_ptr<StopSignals> signals) {
   if (checkpoints_) {
     if (!signals) signals = std::make_unique<StopSignals>();
     checkpoints_->hook_into(exchange);
-    checkpoints_->pause_every(spec_.reshare * setup_.split.train.size(), all_steps());
+    checkpoints_->pause_every(spec_.reshare * setup_.split.train.size(), last_step());
     exchange.ready = [this](net::ParameterExchange& wire) { checkpoints_->attach(wire); };
   }
   net::ParameterExchange wire(exchange, host_.spans(), std::move(mesh));
@@ -163,7 +174,10 @@ int Rank::run(std::unique_ptr<StopSignals> signals) {
 
 int Rank::serve(net::ParameterExchange& wire) {
   std::vector<std::string> reports = wire.finish(tracing_.report(wire));
-  if (checkpoints_ && checkpoints_->stopped()) return stopped();
+  if (checkpoints_ && checkpoints_->stopped()) {
+    note_ledger(wire);
+    return stopped();
+  }
   spoilt_ = host_.not_finite();
   if (checkpoints_ && spoilt_.empty()) checkpoints_->finish(0);
   keep_without_the_first_worker(wire, take_statistics(reports));
@@ -172,7 +186,7 @@ int Rank::serve(net::ParameterExchange& wire) {
   RunSummary summary = summary_of(wire);
   report_staleness(wire, summary);
   directory_->write(rank_file(spec_.rank()), text_of(summary));
-  if (checkpoints_) checkpoints_->flush();
+  end_checkpoints();
   require_sound_weights({});
   troubles_.raise();
   return 0;
@@ -180,11 +194,15 @@ int Rank::serve(net::ParameterExchange& wire) {
 
 int Rank::train_rank(net::ParameterExchange& wire) {
   const TrainingResult result = replays() ? replay(wire) : compute(wire);
-  image_seconds_ = result.gradient.median / static_cast<double>(spec_.share_of(spec_.rank()).count);
+  image_seconds_ =
+      result.own_gradient.median / static_cast<double>(spec_.share_of(spec_.rank()).count);
   wire.await_last_weights();
   if (checkpoints_) checkpoints_->end();
   if (checkpoints_ && checkpoints_->stopped()) {
+    // Ranks that pause meet again at once, so the checkpoint has to be there.
+    if (pauses()) checkpoints_->settle([&wire] { wire.progress_made(); });
     wire.finish();
+    note_ledger(wire);
     return stopped();
   }
   spoilt_ = host_.not_finite();
@@ -203,7 +221,7 @@ int Rank::train_rank(net::ParameterExchange& wire) {
   if (leads()) accuracy = finish_leader(result, summary);
   std::fputs(tracing_.write(reports, *directory_, setup_.model).c_str(), stdout);
   directory_->write(rank_file(spec_.rank()), text_of(summary));
-  if (checkpoints_) checkpoints_->flush();
+  end_checkpoints();
   require_sound_weights(accuracy);
   troubles_.raise();
   return 0;

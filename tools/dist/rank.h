@@ -36,6 +36,8 @@ class Rank {
   /// `signals`: those of the run before, which has paused.
   int run(std::unique_ptr<StopSignals> signals = nullptr);
 
+  /// Returns whether the ranks end this run with a pause, also where run() has thrown.
+  bool pauses() const;
   /// Returns whether run() has ended with a checkpoint for all ranks to go on from at once
   /// (DistSpec::reshare).
   bool paused() const { return paused_; }
@@ -55,12 +57,14 @@ class Rank {
   std::string device_line() const;
   void write_config() const;
   std::uint64_t all_steps() const;
+  std::uint64_t last_step() const;
 
   net::ResumePoint go_on(net::Mesh& mesh, net::ExchangeSpec& exchange);
   net::ResumePoint go_on_from(const net::ResumePoint& point, net::Mesh& mesh,
                               net::ExchangeSpec& exchange);
   void set_ledger_aside() const;
   int stopped();
+  void end_checkpoints();
   int serve(net::ParameterExchange& wire);
   int train_rank(net::ParameterExchange& wire);
   TrainingResult compute(net::ParameterExchange& wire);

@@ -77,6 +77,10 @@ class RankCheckpoints {
   /// Writes the checkpoint at the end of a training that no signal has ended, after so many steps
   /// of this rank, if any were asked for.
   virtual void finish(std::uint64_t steps) = 0;
+  /// Waits until what was taken has been written, well or not; calls `getting_on` meanwhile.
+  void settle(const std::function<void()>& getting_on) const {
+    while (!is_written(std::chrono::milliseconds(50))) getting_on();
+  }
   /// Waits until what was taken is on the disk. Call it when all ranks have ended the training.
   /// Throws Error if that which a signal asked for cannot be written.
   virtual void flush();

@@ -26,27 +26,32 @@ void Rank::prepare_checkpoints() {
   checkpoints_ = make_checkpoints(spec_, std::move(files), host_, troubles_);
   if (network_) checkpoints_->add(statistics_of(*network_));
   if (own_updates_) checkpoints_->add(own_updates_->state());
-  if (spec_.training.resume) offer_ = checkpoints_->offer();
-  offer_.resumes = spec_.training.resume;
+  if (spec_.resumes()) offer_ = checkpoints_->offer();
+  offer_.resumes = spec_.resumes();
+  if (spec_.reshare > 0 && !spec_.resumes() && !checkpoints_->offer().points.empty())
+    throw Error("dist: --reshare: " + directory_->path() +
+                    " has checkpoints of another training; --resume goes on from them, or remove "
+                    "them, or take another --logdir",
+                Exit::usage);
 }
 
 /// Begins with all other ranks, from a checkpoint that all can go on from, if there is one. Returns
 /// what was trained before it.
 net::ResumePoint Rank::go_on(net::Mesh& mesh, net::ExchangeSpec& exchange) {
   std::optional<net::FileSharing> sharing;
-  if (checkpoints_ && spec_.training.resume)
+  if (checkpoints_ && spec_.resumes())
     sharing = checkpoints_->sharing(statistics_count(setup_.model) > 0);
   const auto found =
       net::agree_to_begin(mesh, offer_, spec_.mesh.timeout, sharing ? &*sharing : nullptr);
   if (found && found->late) return go_on_from(*found, mesh, exchange);
   try {
-    if (!spec_.training.resume) directory_->require_unused();
+    if (!spec_.resumes()) directory_->require_unused();
   } catch (...) {
     net::end_links(mesh.links(), net::reason_of(std::current_exception()));
     throw;
   }
   if (!found && checkpoints_) checkpoints_->note_begin();
-  if (!spec_.training.resume) return {};
+  if (!spec_.resumes()) return {};
   if (!found) {
     spec_.mesh.log("there is no checkpoint yet: the training begins");
     checkpoints_->begin_anew();
@@ -91,7 +96,7 @@ void Rank::set_ledger_aside() const {
 int Rank::stopped() {
   checkpoints_->flush();
   const net::CheckpointCall& call = *checkpoints_->stopped();
-  if (call.signal == net::pause_mark) {
+  if (pauses()) {
     spec_.mesh.log("pauses after " + checkpoints_->extent() + ", to share a step out anew");
     paused_ = true;
     return 0;
@@ -102,10 +107,23 @@ int Rank::stopped() {
   return 128 + call.signal;
 }
 
+bool Rank::pauses() const {
+  return checkpoints_ && checkpoints_->stopped() &&
+         checkpoints_->stopped()->signal == net::pause_mark;
+}
+
+/// The training is over, and nobody has to go on from a pause any more.
+void Rank::end_checkpoints() {
+  if (!checkpoints_) return;
+  checkpoints_->flush();
+  if (spec_.paused_after > 0 && !checkpoints_->wanted()) checkpoints_->begin_anew();
+}
+
 DistSpec Rank::after_pause() const {
   DistSpec spec = spec_;
-  spec.training.resume = true;
   spec.training.logdir = directory_->path();
+  spec.paused_after = checkpoints_->stopped()->steps;
+  spec.trouble = troubles_.first();
   return spec;
 }
 

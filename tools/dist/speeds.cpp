@@ -55,11 +55,14 @@ net::MeshSpec mesh_spec(const DistSpec& spec) {
 
 }  // namespace
 
-std::vector<std::int64_t> shares_by_speed(const DistSpec& spec, double known) {
+std::vector<std::int64_t> shares_by_speed(const DistSpec& spec,
+                                          const std::optional<KnownSpeed>& known) {
   net::Mesh mesh = net::Mesh::join(mesh_spec(spec));
-  const double own = known > 0.0 ? known : image_seconds(spec);
+  const double own =
+      known && known->image_seconds > 0.0 ? known->image_seconds : image_seconds(spec);
+  // Before the training, networks are made whose sizes differ.
   const std::vector<std::string> texts = net::share_texts(
-      mesh, std::to_string(own * 1e9), spec.mesh.timeout + std::chrono::minutes(10));
+      mesh, std::to_string(own * 1e9), spec.mesh.timeout + std::chrono::minutes(known ? 1 : 10));
   std::vector<double> seconds;
   for (const int worker : spec.mesh.topology.workers()) {
     const std::string& text = texts[static_cast<std::size_t>(worker)];
@@ -68,7 +71,21 @@ std::vector<std::int64_t> shares_by_speed(const DistSpec& spec, double known) {
       throw Error("rank " + std::to_string(worker) + " tells of '" + text.substr(0, 40) +
                   "' nanoseconds an image");
   }
-  return proportional_shares(seconds, spec.parallel.sharing == Sharing::by_speed_if_uneven);
+  DistSpec other = spec;
+  other.parallel.shares =
+      proportional_shares(seconds, spec.parallel.sharing == Sharing::by_speed_if_uneven);
+  if (!known) return other.parallel.shares;
+  try {
+    for (const int worker : spec.mesh.topology.workers()) other.share_of(worker);
+  } catch (const Error& error) {
+    spec.mesh.log(std::string(error.what()) + ": the shares stay as they were");
+    return spec.parallel.shares;
+  }
+  return other.parallel.shares;
+}
+
+void tell_shares_cannot_be_found(const DistSpec& spec, const net::AbortReason& reason) {
+  net::Mesh::tell_cannot_start(mesh_spec(spec), reason);
 }
 
 }  // namespace duplex::tools

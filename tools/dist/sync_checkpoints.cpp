@@ -86,8 +86,8 @@ bool SyncCheckpoints::after(std::uint64_t steps, const std::function<void()>& aw
 /// Keeps what rescue() needs of this worker's own, beside its chunks, for the last two rounds.
 void SyncCheckpoints::remember(std::uint64_t steps) {
   if (!wanted() || added_.empty()) return;
+  while (boundaries_.size() > 1) boundaries_.erase(boundaries_.begin());
   boundaries_[steps] = copies_of(added_);
-  while (boundaries_.size() > 2) boundaries_.erase(boundaries_.begin());
 }
 
 /// A receiving thread calls it, on a rank that only serves.

@@ -18,6 +18,7 @@ struct TrainingResult {
   Quartiles gradient, total, await, push, data;  ///< Seconds a step.
   double data_share = 0.0;       ///< Part of these steps' time that was spent waiting for data.
   std::uint64_t data_steps = 0;  ///< Steps that waited for data for more than 1% of their time.
+  Quartiles own_gradient;    ///< `gradient` of the steps that this process trained. No file has it.
   bool update_apart = true;  ///< push is the update; else it is part of gradient. No file has it.
   std::uint64_t steps = 0;
   std::optional<double> loss;  ///< Mean over the last tenth of the steps.

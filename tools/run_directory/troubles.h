@@ -18,6 +18,13 @@ class Troubles {
     std::fprintf(stderr, "%s; the training goes on\n", what.c_str());
     if (first_.empty()) first_ = what;
   }
+  /// Keeps one that the user has been told of, if it is the first.
+  void keep(const std::string& what) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (first_.empty()) first_ = what;
+  }
+  /// The first; "": there was none. Call it when nobody adds any more.
+  const std::string& first() const { return first_; }
   /// Call it when all else is done: throws Error if there was any.
   void raise() const {
     if (!first_.empty()) throw Error("the run was trained to its end, but " + first_);

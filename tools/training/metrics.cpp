@@ -47,17 +47,18 @@ void Metrics::add(std::uint64_t step, const StepClock& clock, const StepOutcome&
   row.gradient = row.total - row.data - row.await - row.push;
   if (file_) file_->write(row);
   steps_ = step + 1;
-  count(row);
+  if (count(row)) own_gradient_.add(row.gradient);
 }
 
-/// Takes a step into the medians, and its loss into the mean at the end.
-void Metrics::count(const StepMetrics& row) {
+/// Takes a step into the medians, and its loss into the mean at the end. Returns whether it counts
+/// for the medians.
+bool Metrics::count(const StepMetrics& row) {
   const std::uint64_t step = row.step;
   if (row.loss && step + tail_ >= schedule_.steps)
     loss_ = loss_.value_or(0.0) + *row.loss / static_cast<double>(tail_);
   // Looking for NaN takes time of its own.
   if (step < schedule_.warm_up() || (looks_for_nan(step, schedule_.steps) && schedule_.steps >= 4))
-    return;
+    return false;
   gradient_.add(row.gradient);
   total_.add(row.total);
   await_.add(row.await);
@@ -66,6 +67,7 @@ void Metrics::count(const StepMetrics& row) {
   sum_ += row.total;
   sum_of_data_ += row.data;
   data_steps_ += row.data > 0.01 * row.total ? 1U : 0U;
+  return true;
 }
 
 TrainingResult Metrics::result(double seconds) const {
@@ -75,6 +77,7 @@ TrainingResult Metrics::result(double seconds) const {
   result.loss = loss_;
   result.update_apart = update_apart_;
   result.gradient = gradient_.quartiles();
+  result.own_gradient = own_gradient_.quartiles();
   result.total = total_.quartiles();
   result.await = await_.quartiles();
   result.push = push_.quartiles();

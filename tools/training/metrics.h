@@ -37,13 +37,14 @@ class Metrics {
   TrainingResult result(double seconds) const;
 
  private:
-  void count(const StepMetrics& row);
+  bool count(const StepMetrics& row);
   const Schedule schedule_;
   const LearningRate rate_;
   const std::uint64_t tail_;  ///< Steps at the end whose loss is the run's.
   std::optional<RowFile<StepMetrics>> file_;
   /// Seconds of the steps that count.
   SampledValues gradient_, total_, await_, push_, data_;
+  SampledValues own_gradient_;            ///< Without those that were trained before.
   double sum_ = 0.0, sum_of_data_ = 0.0;  ///< Seconds of these steps, and of waiting for data.
   std::uint64_t data_steps_ = 0;          ///< See TrainingResult.
   std::optional<double> loss_;

@@ -27,8 +27,18 @@ TEST(CheckpointCalls, ASignalIsAddedToACallForTheSameStep) {
   CheckpointCalls calls;
   EXPECT_TRUE(calls.add({7, 0}));
   EXPECT_TRUE(calls.add({7, 2}));
-  EXPECT_FALSE(calls.add({7, 15})) << "the first signal counts";
-  EXPECT_EQ(calls.take(7)->signal, 2);
+  EXPECT_TRUE(calls.add({7, 15}));
+  EXPECT_FALSE(calls.add({7, 2})) << "in whatever order they come, all ranks take the same";
+  EXPECT_EQ(calls.take(7)->signal, 15);
+}
+
+TEST(CheckpointCalls, ASignalCountsForMoreThanAPause) {
+  for (const bool pause_first : {true, false}) {
+    CheckpointCalls calls;
+    EXPECT_TRUE(calls.add({7, pause_first ? pause_mark : 2}));
+    EXPECT_EQ(calls.add({7, pause_first ? 2 : pause_mark}), pause_first);
+    EXPECT_EQ(calls.take(7)->signal, 2);
+  }
 }
 
 TEST(CheckpointCalls, TooManyAreRefused) {

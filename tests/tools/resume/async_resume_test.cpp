@@ -26,7 +26,7 @@ class AsyncResume : public TrainingRuns {
   /// Starts all ranks of a training in `name`, which keeps what is there.
   std::vector<Process> begin(const std::string& name, int ranks, const Words& more,
                              int batch = 6) const {
-    return start(name, ranks, batch, plus({"--sync", "none", "--lr", "0.01"}, more), true);
+    return start(name, ranks, batch, plus({"--sync", "none", "--lr", "0.001"}, more), true);
   }
   /// Runs them to their end. Returns what each said.
   std::vector<std::string> train(const std::string& name, int ranks, const Words& more,
@@ -282,7 +282,7 @@ TEST_F(AsyncResume, WorkersKeepTheWeightsOfALostServer) {
     for (int rank = 0; rank < 3; ++rank)
       ranks.emplace_back(arguments(
           "dist", rank == 0 ? "elsewhere" : "apart", 6,
-          plus(flags, {"--sync", "none", "--lr", "0.01", "--resume", "--timeout", "20",
+          plus(flags, {"--sync", "none", "--lr", "0.001", "--resume", "--timeout", "20",
                        "--nodefile", folder_ / "apart.nodes", "--index", std::to_string(rank)})));
   }
   for (Process& each : ranks) {

@@ -23,7 +23,7 @@ class LostWorker : public TrainingRuns {
   static constexpr int steps = 300;
 
   Words flags(const Words& more) const {
-    return plus({"--sync", "none", "--server", "central", "--lr", "0.01", "--momentum", "0.9",
+    return plus({"--sync", "none", "--server", "central", "--lr", "0.001", "--momentum", "0.9",
                  "--batches", std::to_string(steps), "--checkpoint-every", "1000"},
                 more);
   }

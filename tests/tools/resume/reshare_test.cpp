@@ -82,7 +82,7 @@ TEST_F(Reshare, BadFlagsAreRefused) {
   };
   refuses({"--reshare", "1"}, "--reshare goes with --share speeds or auto");
   refuses({"--reshare", "0", "--share", "auto"}, "--reshare");
-  refuses({"--reshare", "1", "--share", "auto", "--device", "replay:0.1"},
+  refuses({"--reshare", "1", "--share", "auto", "--device", "replay:0.1", "--batches", "4"},
           "--reshare needs computing");
 }
 
