@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/clock.h"
+#include "core/processor_time.h"
 #include "net/wire/frame.h"
 
 namespace duplex::net {
@@ -20,9 +21,12 @@ class Pair {
   Pair(FrameStream& stream, bool leads, const SurveySpec& spec)
       : stream_(stream), leads_(leads), spec_(spec) {}
 
-  void measure(double& out, double& in, double& round_trip) {
-    round_trip = time_round_trip();
-    for (const bool mine : {leads_, !leads_}) (mine ? out : in) = mine ? send() : receive();
+  void measure(LinkRates& rates, std::size_t at) {
+    rates.round_trip[at] = time_round_trip();
+    for (const bool mine : {leads_, !leads_})
+      (mine ? rates.out : rates.in)[at] = mine ? send() : receive();
+    rates.sending[at] = sending_;
+    rates.receiving[at] = receiving_;
   }
 
  private:
@@ -83,7 +87,9 @@ class Pair {
     for (const double part : {1.0 / 3, 1.0}) {
       const auto bytes = static_cast<std::size_t>(std::clamp(
           rate * spec_.seconds * part, static_cast<double>(least), static_cast<double>(most)));
+      const double begin = processor_seconds();
       rate = static_cast<double>(bytes) / send_bytes(bytes);
+      sending_ = (processor_seconds() - begin) / static_cast<double>(bytes);
     }
     say(FrameKind::pong, static_cast<std::uint64_t>(rate));
     return rate;
@@ -95,9 +101,11 @@ class Pair {
       if (bytes > most)
         throw ProtocolError(stream_.socket().peer() + " wants to send " + std::to_string(bytes) +
                             " bytes to measure the link");
+      const double begin = processor_seconds();
       for (std::size_t got = 0; got < bytes; got += piece)
         stream_.socket().read_exact(memory_.data(), std::min<std::size_t>(piece, bytes - got),
                                     deadline(), phase);
+      if (bytes > 0) receiving_ = (processor_seconds() - begin) / static_cast<double>(bytes);
       say(FrameKind::heartbeat);
     }
     return static_cast<double>(hear(FrameKind::pong));
@@ -107,7 +115,7 @@ class Pair {
   const bool leads_;
   const SurveySpec& spec_;
   std::vector<std::uint8_t> memory_ = std::vector<std::uint8_t>(piece);
-  double round_trip_ = 0.0;
+  double round_trip_ = 0.0, sending_ = 0.0, receiving_ = 0.0;
 };
 
 Link& link_to(Mesh& mesh, int rank) {
@@ -155,14 +163,13 @@ std::vector<std::pair<int, int>> survey_round(int ranks, int round) {
 LinkRates survey_links(Mesh& mesh, const SurveySpec& spec) {
   const int ranks = mesh.topology().size;
   const std::vector<double> none(static_cast<std::size_t>(ranks));
-  LinkRates rates{none, none, none};
+  LinkRates rates{none, none, none, none, none};
   for (int round = 0; round < survey_rounds(ranks); ++round)
     for (const auto& [a, b] : survey_round(ranks, round)) {
       if (a != mesh.rank() && b != mesh.rank()) continue;
       const int other = a == mesh.rank() ? b : a;
       const auto at = static_cast<std::size_t>(other);
-      Pair(link_to(mesh, other).stream, mesh.rank() < other, spec)
-          .measure(rates.out[at], rates.in[at], rates.round_trip[at]);
+      Pair(link_to(mesh, other).stream, mesh.rank() < other, spec).measure(rates, at);
     }
   return rates;
 }

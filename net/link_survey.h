@@ -18,6 +18,8 @@ struct SurveySpec {
 struct LinkRates {
   std::vector<double> out, in;     ///< Bytes a second that TCP carries, to and from that rank.
   std::vector<double> round_trip;  ///< Seconds, the shortest.
+  /// Processor seconds of this process that a byte takes to send to that rank, and to receive.
+  std::vector<double> sending, receiving;
 };
 
 /// All ranks of a mesh call it in which each is connected to each. Throws NetworkError if a peer is

@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/mapped_memory.h"
+#include "core/processor_time.h"
 #include "net/ledger/ledger.h"
 #include "net/topology/shard_map.h"
 #include "net/wire/frame.h"
@@ -46,8 +47,11 @@ class Meter {
         };
         // The leader's direction comes first; the sender tells the other side its time.
         for (const bool out : {leads_, !leads_}) {
+          const double begin = processor_seconds();
           const double seconds = exchange_time(out, out ? send(framed) : receive(framed));
           note(out ? result.out : result.in, seconds);
+          if (i > 0 && framed)
+            (out ? result.sending : result.receiving).push_back(processor_seconds() - begin);
         }
         const auto [out, in] = both(framed);
         note(result.out_both, out);

@@ -25,6 +25,10 @@ struct TransportTimes {
 
 struct TransportResult {
   std::size_t bytes = 0;             ///< Bytes of the weights, without headers.
+  /// Processor seconds of this process for all weights in frames, in one direction alone, by
+  /// repetition. The kernel's work for incoming segments is in them only where it is done on this
+  /// process's time, as over loopback.
+  std::vector<double> sending, receiving;
   TransportTimes out, in;            ///< One direction alone: from this side, to this side.
   TransportTimes out_both, in_both;  ///< Both directions at once.
   double round_trip = 0.0;           ///< The shortest, in seconds.

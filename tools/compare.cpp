@@ -84,13 +84,20 @@ int compare(int argc, const char* const* argv) {
       "against.",
       "duplex compare"};
   std::vector<std::string> directories;
-  app.add_option("RUN", directories, "run directories")->required();
+  app.add_option("RUN", directories,
+                 "run directories; one of transport gives t_comm, and what moving bytes takes of "
+                 "the processors")
+      ->required();
   if (const auto done = parse(app, argc, argv)) return *done;
 
   std::vector<Row> rows;
+  std::vector<reports::LinkData> links;
   for (const std::string& directory : directories) {
     try {
-      rows.push_back(row_of(read_run(directory)));
+      if (reports::is_link(directory))
+        links.push_back(reports::read_link(directory));
+      else
+        rows.push_back(row_of(read_run(directory)));
     } catch (const Error& error) {
       if (directories.size() == 1) throw;
       std::fprintf(stderr, "left out: %s\n", error.what());
@@ -121,7 +128,7 @@ int compare(int argc, const char* const* argv) {
     }
     std::optional<reports::Prediction> prediction;
     if (run.mode)
-      prediction = reports::prediction_of(reports::read_run_data(run.directory), machines, {});
+      prediction = reports::prediction_of(reports::read_run_data(run.directory), machines, links);
     const auto predicted = [&](std::optional<double> reports::Prediction::*speedup) {
       if (!run.mode) return std::string("1");
       const std::optional<double> value = prediction ? (*prediction).*speedup : std::nullopt;

@@ -57,9 +57,32 @@ ranks() {
   children=()
 }
 
+# link measures what moving the weights over loopback takes.
+link() {
+  local role mine=$port other
+  mine=$(free_port)
+  port=$((mine + 1))
+  other=$(free_port)
+  port=$((other + 1))
+  children=()
+  for role in ps worker; do
+    "$duplex" transport --net lenet --my-role $role --my-address "127.0.0.1:$mine" --other-address "127.0.0.1:$other" \
+      --repeats 50 --logdir "$runs/link" > "$runs/link-$role.txt" &
+    children+=($!)
+    local swap=$mine
+    mine=$other other=$swap
+  done
+  wait "${children[0]}" && wait "${children[1]}" || { echo "demo: transport failed" >&2; exit 1; }
+  children=()
+  cat "$runs/link-worker.txt"
+}
+
+rm -rf "$runs/alone" "$runs/link" "$runs/central" "$runs/distributed"
 echo "== alone"
-rm -rf "$runs/alone" "$runs/central" "$runs/distributed"
 "$duplex" local "${common[@]}" --logdir "$runs/alone"
+echo
+echo "== the link"
+link
 echo
 echo "== two workers, central server"
 ranks central central 3
@@ -67,4 +90,4 @@ echo
 echo "== two workers, distributed server"
 ranks distributed distributed 2
 echo
-"$duplex" compare "$runs/alone" "$runs/central" "$runs/distributed"
+"$duplex" compare "$runs/alone" "$runs/link" "$runs/central" "$runs/distributed"

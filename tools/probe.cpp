@@ -3,6 +3,7 @@
 // carries.
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -78,6 +79,7 @@ void measure_computing(const Flags& flags, const Model& model, MeasuredMachine& 
   machine.profile = profile.file();
   machine.grad = profile.sum();
   machine.threads = flags.computing.threads;
+  machine.cores = device->asynchronous() ? 0 : usable_cores();  // A GPU needs none of them.
 }
 
 net::MeshSpec mesh_spec(const Flags& flags, const Model& model, const RankSource& source) {
@@ -102,6 +104,13 @@ std::vector<std::size_t> counts_of(const Model& model) {
   for (const ParameterSpec& parameter : model.trained())
     counts.push_back(static_cast<std::size_t>(parameter.shape.elements()));
   return counts;
+}
+
+/// The most of what a byte takes over any link; none: there is no other machine.
+std::optional<double> dearest(const std::vector<double>& seconds) {
+  const auto most = std::max_element(seconds.begin(), seconds.end());
+  if (most == seconds.end() || *most <= 0.0) return std::nullopt;
+  return *most;
 }
 
 }  // namespace
@@ -142,6 +151,8 @@ int probe(int argc, const char* const* argv) {
   machine.out = links.out;
   machine.in = links.in;
   machine.round_trip = links.round_trip;
+  machine.send_processor = dearest(links.sending);
+  machine.receive_processor = dearest(links.receiving);
   spec.log("its link carries " + rate_text(machine.rate()));
 
   MachinesFile file;

@@ -2,9 +2,12 @@
 // C.2): t_comm in each direction and in both at once, beside what the link can do.
 #include <algorithm>
 #include <cstdio>
+#include <optional>
+#include <utility>
 
 #include "core/error.h"
 #include "net/crypto/seal_rate.h"
+#include "net/exchange_cost.h"
 #include "net/store/owner_rate.h"
 #include "net/transport.h"
 #include "tools/commands.h"
@@ -91,7 +94,8 @@ int transport(int argc, const char* const* argv) {
   TransportSummary summary;
   const std::string file = transport_file(flags.role);
   const RunDirectory directory(flags.logdir, summary.command, flags.model.net, {file});
-  net::Mesh mesh = net::Mesh::join(mesh_spec(flags, model));
+  std::optional<net::Mesh> joined(net::Mesh::join(mesh_spec(flags, model)));
+  net::Mesh& mesh = *joined;
   const std::string peer = mesh.links().at(0).peer;
   const std::string congestion = mesh.links().at(0).stream.socket().congestion();
   const net::TransportResult result = net::measure_transport(mesh, spec);
@@ -132,6 +136,25 @@ int transport(int argc, const char* const* argv) {
   }
   summary.comm = std::max(summary.times.up, summary.times.down);
   summary.owner_rate = owner_rate;
+  const double gigabytes = static_cast<double>(result.bytes) * 1e-9;
+  // What sealing takes is told apart.
+  const double sealing = protection == net::Protection::sealed ? 1e9 / net::seal_rate() : 0.0;
+  const auto moving = [&](const std::vector<double>& seconds) {
+    return std::max(quartiles_of(seconds).median / gigabytes - sealing, 0.0);
+  };
+  summary.send_processor = moving(result.sending);
+  summary.receive_processor = moving(result.receiving);
+  joined.reset();
+  constexpr double exchange_seconds = 1.0;
+  net::MeshSpec once_more = mesh_spec(flags, model);
+  once_more.identity.job += ", exchange";
+  const net::ExchangeCost cost = net::measure_exchange(net::Mesh::join(std::move(once_more)),
+                                                       spec.counts, exchange_seconds, spec.timeout);
+  if (cost.frames > 0) {
+    const double bytes = static_cast<double>(cost.bytes) * 1e-9 *
+                         (*summary.send_processor + *summary.receive_processor + 2.0 * sealing);
+    summary.frame_processor = std::max(cost.step - bytes, 0.0) / static_cast<double>(cost.frames);
+  }
   if (protection != net::Protection::none) summary.protection = name_of(protection);
   if (protection == net::Protection::sealed) summary.seal_rate = net::seal_rate() * usable_cores();
   std::printf("%s, %s parameters, %s MB; with %s, %s, %s, round trip %s\n\n%s\n",
@@ -144,6 +167,14 @@ int transport(int argc, const char* const* argv) {
   std::printf(
       "owner    %s GB/s: what adding a gradient to another, or updating by it, takes here\n",
       fixed(owner_rate * 1e-9, 2).c_str());
+  std::printf(
+      "moving   %s and %s: what a gigabyte takes of this machine's processors to be\n"
+      "         sent and received\n",
+      duration_text(*summary.send_processor).c_str(),
+      duration_text(*summary.receive_processor).c_str());
+  if (summary.frame_processor)
+    std::printf("         and %s a frame of dist beside its bytes\n",
+                duration_text(*summary.frame_processor).c_str());
   if (summary.seal_rate)
     std::printf("sealing  %s GB/s: what all processors together encrypt or decrypt here\n",
                 fixed(*summary.seal_rate * 1e-9, 2).c_str());

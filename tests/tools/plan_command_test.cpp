@@ -56,16 +56,24 @@ TEST_F(PlanCommand, TellsTheBytesOfALedger) {
   }
 }
 
+/// What is said before the table, which tells memory to a MiB: processes differ by that.
+std::string until_table(const std::string& said) {
+  return said.substr(0, said.find("\nway "));
+}
+
 /// With memory enough it says the same as without asking.
 TEST_F(PlanCommand, LeavesOutWhatDoesNotFit) {
   const Result all = run(plan({"--machines", "3"}));
   const Result enough = run(plan({"--machines", "3", "--fits", "1GiB", "--optimizer", "adam"}));
   ASSERT_EQ(enough.exit, 0) << enough.err;
-  EXPECT_EQ(enough.out, all.out);
+  EXPECT_EQ(enough.out.substr(0, enough.out.find('\n')), all.out.substr(0, all.out.find('\n')));
+  EXPECT_NE(enough.out.find(" MiB "), std::string::npos) << enough.out;
+  std::istringstream lines(enough.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
   const Result none = run(plan({"--machines", "3", "--fits", "4MiB"}));
   EXPECT_EQ(none.exit, 0) << none.err;
   EXPECT_EQ(none.out.rfind("Does not pay: no machine has the memory", 0), 0U) << none.out;
-  EXPECT_NE(none.out.find("Left out, since each machine has 4.0 MiB"), std::string::npos)
+  EXPECT_NE(none.out.find("Left out, since they need more than 4.0 MiB"), std::string::npos)
       << none.out;
   EXPECT_EQ(run(plan({"--machines", "3", "--fits", "some"})).exit, 2);
   EXPECT_EQ(run(plan({"--machines", "3", "--optimizer", "adam"})).exit, 2);
@@ -188,7 +196,7 @@ TEST_F(PlanCommand, MeasuresTheMachines) {
     EXPECT_GT(machine.memory_bytes, 1 << 20);
   }
   const Result again = run({"plan", "--measured", path});
-  EXPECT_EQ(again.out, result.out) << again.err;
+  EXPECT_EQ(until_table(again.out), until_table(result.out)) << again.err;
   EXPECT_EQ(run({"plan", "--measured", path, "--batch", "7"}).exit, 2);
   EXPECT_EQ(run({"plan", "--measured", path, "--rate", "1Gbit/s"}).exit, 2);
   write_text(folder_ / "one", nodes.substr(0, nodes.find('\n') + 1));

@@ -200,7 +200,7 @@ TEST(Planning, WaysThatNeedTooMuchMemoryStayOut) {
   EXPECT_EQ(found.too_large.size(), 7U);  // Each mode with a central server.
   EXPECT_EQ(found.too_large_alone, 0U);
   const std::string text = remarks(situation, found, std::nullopt);
-  EXPECT_NE(text.find("Left out, since each machine has 600.0 MiB: join-central (900.0 with"),
+  EXPECT_NE(text.find("Left out, since they need more than 600.0 MiB: join-central (900.0 with"),
             std::string::npos)
       << text;
   EXPECT_NE(csv_of(situation, found).find("," + std::to_string(500 * mib) + ","),

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "core/device_name.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/device_flags.h"
 #include "tools/flags/memory_flags.h"
@@ -106,6 +107,7 @@ void PlanFlags::resolve() {
       nodes_.push_back(net::Address::parse(machine.address, default_port));
   }
   scenario.resolve();
+  if (computing.threads > 0) scenario.threads = computing.threads;
   if (!nodefile.empty())
     nodes_ = tools::without(read_nodefile(nodefile), without, "nodefile " + nodefile);
   const int lines = static_cast<int>(nodes_.size());
@@ -200,26 +202,30 @@ Situation PlanFlags::measured_situation(const std::string& path,
   }
   Scenario found = Scenario::with_rate(model, std::move(times), rate, seal_rate.value_or(0.0));
   found.owner_rate = owner_rate;
+  found.moving = {fastest->send_processor.value_or(0.0), fastest->receive_processor.value_or(0.0)};
+  found.cores = fastest->cores;
+  found.threads = fastest->threads;
   SimulationRequest request = scenario.request(static_cast<int>(count));
   if (app_->count("--latency") == 0) request.latency = round_trip / 2;
   Situation situation =
       Situation::of(std::move(found), std::move(request), static_cast<int>(count));
   for (std::size_t i = 0; i < count; ++i) {
     const MeasuredMachine& machine = file.machines[i];
-    situation.machines[i] = {machine.rate(), fastest->grad / machine.grad};
+    const auto same =
+        std::find_if(file.machines.begin(), file.machines.begin() + static_cast<std::ptrdiff_t>(i),
+                     [&](const MeasuredMachine& other) { return other.is_beside(machine); });
+    const auto beside =
+        std::count_if(file.machines.begin(), file.machines.end(),
+                      [&](const MeasuredMachine& other) { return other.is_beside(machine); });
+    situation.machines[i] = {machine.rate(), fastest->grad / machine.grad,
+                             static_cast<int>(same - file.machines.begin()),
+                             is_gpu(computing)
+                                 ? 0  // It is the host's.
+                                 : static_cast<std::size_t>(machine.memory_bytes / beside)};
     notes.push_back("machine " + std::to_string(i) + " (" + machine.address + ", " + machine.host +
                     "): t_grad " + duration_text(machine.grad) + ", link " +
                     rate_text(machine.rate()) + ", owner " + fixed(machine.owner_rate * 1e-9, 2) +
                     " GB/s");
-  }
-  if (is_gpu(computing)) return situation;
-  for (const MeasuredMachine& machine : file.machines) {
-    const auto on_host =
-        std::count_if(file.machines.begin(), file.machines.end(),
-                      [&](const MeasuredMachine& other) { return other.host == machine.host; });
-    const auto bytes = static_cast<std::size_t>(machine.memory_bytes / on_host);
-    if (situation.memory_limit == 0 || bytes < situation.memory_limit)
-      situation.memory_limit = bytes;
   }
   return situation;
 }
@@ -230,6 +236,9 @@ void PlanFlags::ask_for_memory(Situation& situation) const {
   MemorySpec spec = memory;
   spec.optimiser = checked_optimiser("plan", optimiser, spec.optimiser);
   spec.computing = computing;
+  if (duplex::is_gpu(computing.device))
+    gpu_of(computing.device);  // It throws where that names none.
+  if (spec.computing.threads == 0) spec.computing.threads = situation.scenario.threads;
   spec.batch = situation.scenario.batch;
   spec.gpu_bytes = situation.memory_limit;
   const auto training = std::make_shared<TrainingMemory>(situation.scenario.model, spec);
@@ -244,7 +253,10 @@ Situation PlanFlags::situation(std::vector<std::string>& notes) {
   Situation situation = measured.empty() ? Situation::of(scenario.scenario(notes),
                                                          scenario.request(machines), machines)
                                          : measured_situation(measured, notes);
-  if (!fits.empty() || situation.memory_limit > 0) ask_for_memory(situation);
+  if (!fits.empty() || situation.memory_of({}) > 0)
+    ask_for_memory(situation);
+  else if (app_->count("--optimizer") + app_->count("--momentum") > 0)
+    throw Error("plan: --optimizer and --momentum count for memory: give --fits, too", Exit::usage);
   return situation;
 }
 

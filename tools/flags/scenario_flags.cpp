@@ -15,10 +15,12 @@ namespace {
 
 /// What the runs of --from have measured, as far as the user has not given it.
 struct Measured {
-  std::optional<double> grad, comm, owner_rate, seal_rate;
+  std::optional<double> grad, comm, owner_rate, seal_rate, send_processor, receive_processor;
+  double frame_processor = 0.0;
   std::string profile;
   std::optional<double> profile_grad;  ///< t_grad of the whole run that the profile is of.
   std::optional<std::int64_t> batch;
+  std::optional<int> cores, threads;
 };
 
 }  // namespace
@@ -67,6 +69,14 @@ void ScenarioFlags::add_to(CLI::App& app, const std::string& command, const std:
       "--seal-rate", seal_rate,
       "frames are sealed, and all processors of a machine together seal or open so much, "
       "such as 9GB/s (default: as --from has it of transport, else frames are plain)");
+  app.add_option("--moving", moving,
+                 "SEND:RECEIVE:FRAME, processor seconds that a gigabyte takes at each end, and, if "
+                 "that is given, each frame, such as 0.25:0.4:0.00003 (default: as --from has it "
+                 "of transport, else none)");
+  app.add_option("--cores", cores,
+                 "cores of a machine (default: as --from has it of local); where all of them "
+                 "compute, what --moving and owners take makes computing longer")
+      ->check(between(1, 1024));
   app.add_option("--queue", queue,
                  "bytes that wait at a port of the switch while more comes than goes (default "
                  "1000000)")
@@ -81,6 +91,14 @@ void ScenarioFlags::add_to(CLI::App& app, const std::string& command, const std:
                  "seconds within which events count as one moment (default: a nanosecond; for "
                  "more than 32 ranks a thousandth of t_grad)")
       ->check(between(1e-12, 1e6));
+}
+
+double ScenarioFlags::processor_seconds(const std::string& text) const {
+  double seconds = -1.0;
+  if (!CLI::detail::lexical_cast(text, seconds) || !(seconds >= 0.0 && seconds <= 1e3))
+    throw refusal("--moving '" + moving +
+                  "' is not SEND:RECEIVE or SEND:RECEIVE:FRAME, numbers of seconds");
+  return seconds;
 }
 
 Error ScenarioFlags::refusal(const std::string& text) const {
@@ -113,9 +131,23 @@ SimulationRequest ScenarioFlags::request(int ranks) const {
 
 Scenario ScenarioFlags::scenario(std::vector<std::string>& notes) const {
   const Model net = model.build();
-  Measured found{grad, comm, {}, {}, profile, {}, batch};
+  Measured found;
+  found.grad = grad;
+  found.comm = comm;
+  found.profile = profile;
+  found.batch = batch;
+  found.cores = cores;
+  found.threads = threads;
   if (!owner_rate.empty()) found.owner_rate = parse_rate(owner_rate);
   if (!seal_rate.empty()) found.seal_rate = parse_rate(seal_rate);
+  if (!moving.empty()) {
+    const auto [send, rest] = at_colon(moving, command_ + ": --moving");
+    const auto colon = rest.find(':');
+    found.send_processor = processor_seconds(send) * 1e-9;
+    found.receive_processor = processor_seconds(rest.substr(0, colon)) * 1e-9;
+    if (colon != std::string::npos)
+      found.frame_processor = processor_seconds(rest.substr(colon + 1));
+  }
   for (const std::string& directory : from) {
     const MeasuredCosts measured = measured_costs(directory);
     const std::string where = directory + " (" + measured.what + ")";
@@ -144,6 +176,17 @@ Scenario ScenarioFlags::scenario(std::vector<std::string>& notes) const {
          "owners' " + fixed(measured.owner_rate.value_or(0.0) * 1e-9, 2) + " GB/s");
     take(found.seal_rate, measured.seal_rate,
          "sealing at " + fixed(measured.seal_rate.value_or(0.0) * 1e-9, 2) + " GB/s");
+    if (measured.receive_processor && !found.receive_processor) {
+      found.receive_processor = measured.receive_processor;
+      found.frame_processor = measured.frame_processor.value_or(0.0);
+      take(found.send_processor, measured.send_processor, "what moving bytes takes");
+    }
+    if (measured.threads && measured.cores && !(found.cores && found.threads)) {
+      if (!found.threads) found.threads = measured.threads;
+      if (!found.cores) found.cores = measured.cores;
+      notes.push_back(std::to_string(*found.threads) + " of " + std::to_string(*found.cores) +
+                      " cores compute, as in " + where);
+    }
   }
   if (found.profile.empty() && !found.grad)
     throw refusal("no times; give --profile, --t-grad, or --from a run of local");
@@ -164,6 +207,14 @@ Scenario ScenarioFlags::scenario(std::vector<std::string>& notes) const {
   Scenario scenario = found.comm ? Scenario::with_comm(net, times, *found.comm, sealed)
                                  : Scenario::with_rate(net, times, parse_rate(rate), sealed);
   scenario.owner_rate = found.owner_rate.value_or(0.0);
+  scenario.moving = {found.send_processor.value_or(0.0), found.receive_processor.value_or(0.0),
+                     found.frame_processor};
+  scenario.cores = found.cores.value_or(0);
+  scenario.threads = found.threads.value_or(scenario.cores);
+  if (found.send_processor && scenario.cores == 0)
+    notes.push_back(
+        "what moving bytes takes of the processors counts only beside --cores, or --from a run of "
+        "local");
   return scenario;
 }
 

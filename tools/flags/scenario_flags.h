@@ -17,7 +17,8 @@ namespace duplex::tools {
 struct ScenarioFlags {
   ModelSpec model;
   std::optional<double> grad, comm;
-  std::string profile, rate, owner_rate, seal_rate;
+  std::string profile, rate, owner_rate, seal_rate, moving;
+  std::optional<int> cores, threads;  ///< Of a machine; that compute on a rank.
   std::vector<std::string> from, slow, links;
   std::optional<std::int64_t> batch;
   std::uint64_t seed = 1;
@@ -38,6 +39,7 @@ struct ScenarioFlags {
 
  private:
   Error refusal(const std::string& text) const;
+  double processor_seconds(const std::string& text) const;  ///< A part of --moving.
 
   std::string command_;
 };

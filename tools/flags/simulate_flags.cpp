@@ -15,6 +15,11 @@ void SimulateFlags::add_to(CLI::App& app) {
   app.add_option("--batches", batches, "batches of the whole training, D (default 128)")
       ->check(between(1, 1e9));
   add_parallel_flags(app, parallel);
+  app.add_option("--threads", scenario.threads,
+                 "threads that compute on a rank (default: as --from has it of local)")
+      ->check(between(1, 1024));
+  app.add_option("--together", together, "ranks that share a machine (default 1)")
+      ->check(between(1, 8192));
   app.add_option("--lose", lose, "RANK:SECONDS, a rank that vanishes");
   app.add_option("--output", output,
                  "report (default), or csv: the speedups of 1 to N workers, between semicolons")
@@ -64,6 +69,7 @@ SimulationRequest SimulateFlags::request() const {
   request.workers = workers;
   if (parallel.sharing != Sharing::given) request.parallel.shares = shares_by_speed(request);
   request.batches = batches;
+  for (int rank = 0; rank < ranks; ++rank) request.machine_of.push_back(rank / together);
   for (const std::string& text : lose) {
     const auto [who, when] = at_colon(text, "simulate: --lose");
     const Ranks these = parse_ranks(who, ranks, "simulate: --lose '" + text + "'");
@@ -91,6 +97,12 @@ RunConfig SimulateFlags::config(const Scenario& found, const net::Topology& topo
   given.rate = found.rate;
   given.owner_rate = found.owner_rate;
   given.seal_rate = found.seal_rate;
+  given.send_processor = found.moving.send * 1e9;
+  given.receive_processor = found.moving.receive * 1e9;
+  given.frame_processor = found.moving.frame;
+  given.cores = found.cores;
+  given.threads = found.threads;
+  given.together = together;
   given.latency = scenario.latency;
   given.slow = scenario.slow;
   given.links = scenario.links;
@@ -103,6 +115,12 @@ Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes
   if (flags.parallel.splits() && flags.workers > found.batch)
     throw Error("simulate: " + std::to_string(flags.workers) + " workers for a batch of " +
                     std::to_string(found.batch) + ": some would have nothing of it",
+                Exit::usage);
+  if (flags.together * found.threads > found.cores && found.cores > 0)
+    throw Error("simulate: " + std::to_string(flags.together) + " ranks with " +
+                    std::to_string(found.threads) + " threads each on " +
+                    std::to_string(found.cores) +
+                    " cores: they would wait for each other; measure local with fewer --threads",
                 Exit::usage);
   return found;
 }

@@ -16,7 +16,7 @@ struct SimulateFlags {
   ScenarioFlags scenario;
   ParallelSpec parallel;
   std::string output = "report", logdir;
-  int workers = 0, records = 32;
+  int workers = 0, records = 32, together = 1;
   std::int64_t batches = 128;
   std::uint64_t trace_steps = 10;
   std::vector<std::string> lose;

@@ -15,6 +15,9 @@ void describe(Fields& f, MeasuredMachine& m) {
   f.field("t_grad_s", m.grad, Range::not_negative);
   f.field("owner_bytes_per_s", m.owner_rate, Range::not_negative);
   f.optional("seal_bytes_per_s", m.seal_rate, Range::not_negative);
+  f.optional("send_processor_s_per_byte", m.send_processor, Range::not_negative);
+  f.optional("receive_processor_s_per_byte", m.receive_processor, Range::not_negative);
+  f.unless_zero("cores", m.cores);
   f.field("memory_bytes", m.memory_bytes, Range::not_negative);
   f.field("threads", m.threads, Range::not_negative);
   f.field("out_bytes_per_s", m.out);
@@ -58,6 +61,13 @@ double MeasuredMachine::rate() const {
     return rates.empty() ? 0.0 : *std::max_element(rates.begin(), rates.end());
   };
   return std::min(most(out), most(in));
+}
+
+bool MeasuredMachine::is_beside(const MeasuredMachine& other) const {
+  const auto name = [](const std::string& address) {
+    return address.substr(0, address.rfind(':'));
+  };
+  return host == other.host && name(address) == name(other.address);
 }
 
 std::string text_of(MachinesFile file) {

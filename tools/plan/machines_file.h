@@ -15,14 +15,21 @@ struct MeasuredMachine {
   double grad = 0.0;                ///< Seconds of a batch's gradient: the layers together.
   double owner_rate = 0.0;          ///< Bytes a second; see transport.
   std::optional<double> seal_rate;  ///< Bytes a second of all processors, where frames are sealed.
-  std::int64_t memory_bytes = 0;    ///< That a program may still have.
-  int threads = 0;                  ///< That computed.
-  std::vector<double> out, in;      ///< Bytes a second to and from every machine; 0: itself.
-  std::vector<double> round_trip;   ///< Seconds, likewise.
+  /// Processor seconds a byte to send, and to receive; none: an older probe did not measure them.
+  std::optional<double> send_processor, receive_processor;
+  int cores = 0;                   ///< That may be used; 0: a GPU computes, or an older
+                                   ///< probe did not tell.
+  std::int64_t memory_bytes = 0;   ///< That a program may still have.
+  int threads = 0;                 ///< That computed.
+  std::vector<double> out, in;     ///< Bytes a second to and from every machine; 0: itself.
+  std::vector<double> round_trip;  ///< Seconds, likewise.
 
   /// Bytes a second of its link: the most that it sends to any, or gets from any, whichever is
   /// less.
   double rate() const;
+  /// Returns whether both are one machine, which has several lines in the nodefile. Machines may
+  /// have the same name.
+  bool is_beside(const MeasuredMachine& other) const;
 };
 
 struct MachinesFile {

@@ -110,10 +110,12 @@ std::string gain_of_shares(const SearchResult& found, const Evaluation& best) {
 std::string too_large(const Situation& situation, const SearchResult& found) {
   std::string text;
   if (found.too_large_alone > 0)
-    text += "One machine alone needs " + mebibytes(found.too_large_alone) +
-            " MiB, so that it is compared with what it cannot do.\n";
+    text += "One machine alone would need " + mebibytes(found.too_large_alone) +
+            " MiB, which is too much: the speedups are over a training that does not fit.\n";
   if (found.too_large.empty()) return text;
-  text += "Left out, since each machine has " + mebibytes(situation.memory_limit) + " MiB: ";
+  text += "Left out, since they need more than " +
+          (situation.memory_limit > 0 ? mebibytes(situation.memory_limit) + " MiB: "
+                                      : "one of their machines has: ");
   for (std::size_t i = 0; i < found.too_large.size(); ++i)
     text += (i > 0 ? ", " : "") + found.too_large[i].strategy.way() + " (" +
             mebibytes(found.too_large[i].bytes) + " with " +
@@ -190,7 +192,7 @@ std::string remarks(const Situation& situation, const SearchResult& found,
 std::string table_of(const Situation& situation, const SearchResult& found, bool every) {
   std::vector<std::pair<std::string, Table::Align>> columns{{"way", Table::Align::left},
                                                             {"N", Table::Align::right},
-                                                            {"ms/image", Table::Align::right},
+                                                            {"ms/img", Table::Align::right},
                                                             {"S", Table::Align::right},
                                                             {"equations", Table::Align::right}};
   if (situation.memory) columns.emplace_back("MiB", Table::Align::right);

@@ -94,10 +94,10 @@ std::vector<Strategy> that_fit(const Situation& situation, std::vector<Strategy>
                                std::vector<TooLarge>* too_large = nullptr) {
   if (!situation.memory) return strategies;
   const auto fits = [&](const Strategy& strategy) {
-    const std::size_t bytes = situation.memory(strategy);
-    if (bytes > situation.memory_limit && too_large != nullptr)
-      too_large->push_back({strategy, bytes});
-    return bytes <= situation.memory_limit;
+    const std::size_t bytes = situation.memory(strategy), has = situation.memory_of(strategy);
+    const bool fit = has == 0 || bytes <= has;
+    if (!fit && too_large != nullptr) too_large->push_back({strategy, bytes});
+    return fit;
   };
   strategies.erase(std::stable_partition(strategies.begin(), strategies.end(), fits),
                    strategies.end());
@@ -219,8 +219,8 @@ SearchResult search(const Situation& situation) {
   result.all = evaluate_all(situation, usual, result.image_alone, false);
   result.too_large = least_of_each(too_large, result.all);
   if (situation.memory) {
-    const std::size_t alone = situation.memory({});
-    result.too_large_alone = alone > situation.memory_limit ? alone : 0;
+    const std::size_t alone = situation.memory({}), has = situation.memory_of({});
+    result.too_large_alone = has > 0 && alone > has ? alone : 0;
   }
   for (const Evaluation& best : best_of_each(result.all)) {
     const ParallelSpec& parallel = best.strategy.parallel;

@@ -12,7 +12,8 @@ constexpr double alike = 0.02;
 
 Situation Situation::of(Scenario scenario, SimulationRequest request, int machines) {
   Situation situation{std::move(scenario), std::move(request), {}, {}, false, {}, 0};
-  situation.machines.assign(static_cast<std::size_t>(machines), {situation.scenario.rate, 1.0});
+  for (int machine = 0; machine < machines; ++machine)
+    situation.machines.push_back({situation.scenario.rate, 1.0, machine});
   for (const auto& [these, rate] : situation.request.links)
     for (int machine = these.first; machine <= these.last; ++machine)
       situation.machines[static_cast<std::size_t>(machine)].rate = rate;
@@ -21,6 +22,17 @@ Situation Situation::of(Scenario scenario, SimulationRequest request, int machin
       std::any_of(situation.request.stragglers.begin(), situation.request.stragglers.end(),
                   [](const Straggler& each) { return each.varies(); });
   return situation;
+}
+
+std::size_t Situation::memory_of(const Strategy& strategy) const {
+  if (memory_limit > 0) return memory_limit;
+  std::size_t least = 0, most = 0;
+  for (const Machine& machine : machines) most = std::max(most, machine.memory);
+  for (const int number : strategy.machines) {
+    const std::size_t its = machines[static_cast<std::size_t>(number)].memory;
+    if (its > 0 && (least == 0 || its < least)) least = its;
+  }
+  return strategy.machines.empty() ? most : least;
 }
 
 double Situation::slowness(int machine) const {
@@ -48,6 +60,14 @@ simulation::Spec Situation::spec_of(const Strategy& strategy, std::uint64_t step
   own.stragglers.clear();
   own.batches = static_cast<std::int64_t>(steps) * (own.parallel.splits() ? 1 : own.workers);
   simulation::Spec spec = tools::spec_of(own, scenario, own.workers);
+  if (!spec.cores.empty()) {
+    int hosts = 0;
+    for (std::size_t rank = 0; rank < strategy.machines.size(); ++rank) {
+      spec.machine_of[rank] = machines[static_cast<std::size_t>(strategy.machines[rank])].host;
+      hosts = std::max(hosts, spec.machine_of[rank] + 1);
+    }
+    spec.cores.assign(static_cast<std::size_t>(hosts), scenario.cores);
+  }
   bool uniform = !straggler;
   for (std::size_t rank = 0; rank < strategy.machines.size(); ++rank) {
     const Machine& machine = machines[static_cast<std::size_t>(strategy.machines[rank])];

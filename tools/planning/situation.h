@@ -13,8 +13,10 @@
 namespace duplex::tools {
 
 struct Machine {
-  double rate = 0.0;   ///< Bytes a second of its link, in each direction.
-  double speed = 1.0;  ///< Computing takes 1 / speed of what the scenario and stragglers say.
+  double rate = 0.0;       ///< Bytes a second of its link, in each direction.
+  double speed = 1.0;      ///< Computing takes 1 / speed of what the scenario and stragglers say.
+  int host = 0;            ///< Machines of one host share its processors.
+  std::size_t memory = 0;  ///< Bytes that it may have; 0: not known.
 };
 
 struct Situation {
@@ -27,11 +29,14 @@ struct Situation {
   /// The most bytes of memory that a machine needs for a strategy, or alone for one without
   /// machines. Empty: memory is not asked about.
   std::function<std::size_t(const Strategy&)> memory;
-  std::size_t memory_limit = 0;  ///< The bytes that each machine has of it.
+  std::size_t memory_limit = 0;  ///< The bytes that each machine has of it; 0: as it says itself.
 
   /// So many machines, with the links and stragglers of the request.
   static Situation of(Scenario scenario, SimulationRequest request, int machines);
 
+  /// The least that a machine of the strategy has of memory; the most that one has, for one without
+  /// machines. 0: not known.
+  std::size_t memory_of(const Strategy& strategy) const;
   /// The factor of a machine's computing, with its speed, on the average over many steps.
   double slowness(int machine) const;
   /// Whether machines compute or send at different speeds.

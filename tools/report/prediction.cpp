@@ -15,7 +15,8 @@ namespace {
 struct Alone {
   double grad = 0.0;
   std::string from;
-  std::string profile;  ///< Path, if there is one.
+  std::string profile;     ///< Path, if there is one.
+  bool contended = false;  ///< Its time has what moving bytes took of the processors.
 };
 
 std::string profile_of(const RunData& run) {
@@ -31,19 +32,33 @@ std::optional<Alone> alone_for(const RunData& run, const std::vector<RunData>& a
   if (run.simulated_grad) return Alone{*run.simulated_grad, "what the simulation was given", ""};
   // Where every worker has whole batches, it computes as long as one machine.
   if (run.sync != net::Sync::split && run.samples.empty() && run.grad)
-    return Alone{*run.grad, "this run's workers", profile_of(run)};
+    return Alone{*run.grad, "this run's workers", profile_of(run), true};
   if (run.replayed && run.grad) {
     // The first worker has the largest part of a batch that is split evenly.
     const auto first =
         run.samples.empty() ? (run.batch + run.workers - 1) / run.workers : run.samples.front();
     return Alone{*run.grad * static_cast<double>(run.batch) / static_cast<double>(first),
-                 "this run's workers", ""};
+                 "this run's workers", "", true};
   }
   return std::nullopt;
 }
 
+/// Numbers the machines that the run's ranks shared, by rank.
+std::vector<int> machines_of(const RunData& run) {
+  std::vector<int> machine_of;
+  std::vector<std::string> names;
+  for (const std::string& address : run.machines) {
+    const std::string host = address.substr(0, address.rfind(':'));
+    auto found = std::find(names.begin(), names.end(), host);
+    if (host.empty()) found = names.end();  // It is not known, and taken for a machine of its own.
+    machine_of.push_back(static_cast<int>(found - names.begin()));
+    if (found == names.end()) names.push_back(host);
+  }
+  return machine_of;
+}
+
 /// The run once more, simulated.
-double simulated_again(const RunData& run, const Alone& alone, double comm) {
+double simulated_again(const RunData& run, const Alone& alone, double comm, const LinkData* link) {
   const Model model = models::build(run.network, run.options());
   LayerTimes times = alone.profile.empty() ? share_out(alone.grad, model)
                                            : read_profile(alone.profile, model, run.batch);
@@ -58,7 +73,17 @@ double simulated_again(const RunData& run, const Alone& alone, double comm) {
   request.parallel.semaphore = run.semaphore;
   request.parallel.shares = run.samples;
   times.batch = run.batch;
-  return simulated_speedup(request, Scenario::with_comm(model, times, comm),
+  Scenario scenario = Scenario::with_comm(model, times, comm);
+  if (link != nullptr && run.threads && run.cores && !alone.contended) {
+    scenario.owner_rate = link->owner_rate.value_or(0.0);
+    scenario.moving = {link->send_processor.value_or(0.0), link->receive_processor.value_or(0.0),
+                       link->frame_processor.value_or(0.0)};
+    scenario.cores = *run.cores;
+    scenario.threads = *run.threads;
+    if (run.machines.size() == static_cast<std::size_t>(run.ranks))
+      request.machine_of = machines_of(run);
+  }
+  return simulated_speedup(request, scenario,
                            std::clamp<std::int64_t>(static_cast<std::int64_t>(run.steps), 4, 12));
 }
 
@@ -77,17 +102,20 @@ std::optional<Prediction> prediction_of(const RunData& run, const std::vector<Ru
     prediction.comm = shortest->seconds;
     prediction.comm_of = "rank " + std::to_string(shortest->rank);
   }
-  for (const LinkData& link : links) {
-    if (link.title != run.title) continue;
-    prediction.comm = link.comm;
-    prediction.comm_of = "the link " + link.name;
+  const LinkData* link = nullptr;
+  for (const LinkData& each : links) {
+    if (each.title != run.title) continue;
+    link = &each;
+    prediction.comm = each.comm;
+    prediction.comm_of = "the link " + each.name;
   }
   prediction.measured = alone->grad * *throughput;
   if (run.averages || (prediction.comm <= 0.0 && run.workers > 1)) return prediction;
   prediction.equation =
       speedup({prediction.comm, alone->grad}, run.sync, run.server, run.workers,
               static_cast<double>(std::max<std::uint64_t>(run.steps, 1)) * run.batches_a_step());
-  if (prediction.comm > 0.0) prediction.simulation = simulated_again(run, *alone, prediction.comm);
+  if (prediction.comm > 0.0)
+    prediction.simulation = simulated_again(run, *alone, prediction.comm, link);
   return prediction;
 }
 

@@ -44,6 +44,8 @@ void take_config(RunData& run, const RunConfig& config) {
   run.classes = static_cast<int>(config.classes);
   run.batch = config.batch;
   run.device = config.device;
+  run.threads = config.threads;
+  run.cores = config.cores;
   run.settings = config.settings;
   run.auxiliary = config.auxiliary;
   run.padded = config.pad_shortcuts;
@@ -131,7 +133,13 @@ bool is_link(const std::string& directory) {
 LinkData read_link(const std::string& directory) {
   const TransportSummary transport = read_transport(transport_in(directory));
   if (!(transport.comm > 0.0)) throw Error(directory + " (transport) has measured no t_comm");
-  return {name_of_directory(directory), transport.title, transport.comm};
+  const MeasuredCosts costs = measured_costs(directory);
+  LinkData link{name_of_directory(directory), transport.title, transport.comm, {}, {}, {}, {}};
+  link.send_processor = costs.send_processor;
+  link.receive_processor = costs.receive_processor;
+  link.frame_processor = costs.frame_processor;
+  link.owner_rate = costs.owner_rate;
+  return link;
 }
 
 models::ModelOptions RunData::options() const {

@@ -38,6 +38,7 @@ struct RankComm {
 struct RunData {
   std::string directory, name;
   std::string command, network, title, input, device, settings, data;
+  std::optional<int> threads, cores;  ///< That computed on a rank, of its machine's.
   std::vector<std::string> machines;  ///< The addresses of all ranks, or the one machine's name.
   int classes = 0, ranks = 1, workers = 1;
   std::int64_t height = 0;  ///< Pixels of the input.
@@ -81,6 +82,9 @@ struct RunData {
 struct LinkData {
   std::string name, title;
   double comm = 0.0;
+  /// Processor seconds a byte; none: an older transport did not measure them.
+  std::optional<double> send_processor, receive_processor, frame_processor;
+  std::optional<double> owner_rate;  ///< Bytes a second that an owner adds.
 };
 bool is_link(const std::string& directory);
 LinkData read_link(const std::string& directory);  ///< Throws Error as read_run_data does.

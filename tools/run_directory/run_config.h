@@ -45,7 +45,11 @@ struct SimulationConfig {
   double grad = 0.0, comm = 0.0;        ///< Seconds: t_grad and t_comm.
   double rate = 0.0, owner_rate = 0.0;  ///< Bytes a second: of a link, of an owner (0: no limit).
   double seal_rate = 0.0;               ///< Bytes a second; 0: frames are plain.
-  double latency = 0.0;                 ///< Seconds.
+  /// Processor seconds a gigabyte, to send and to receive, and a frame.
+  double send_processor = 0.0, receive_processor = 0.0, frame_processor = 0.0;
+  int cores = 0, threads = 0;  ///< Of a machine; that compute on a rank. 0: not known.
+  int together = 0;            ///< Ranks on each machine.
+  double latency = 0.0;        ///< Seconds.
   std::vector<std::string> slow, links, lose;  ///< As the flags were given.
 };
 
@@ -62,6 +66,8 @@ struct RunConfig {
   std::optional<std::uint64_t> epochs;
   std::uint64_t seed = 0;
   std::string device;
+  std::optional<int> threads;  ///< That compute; none: nothing is computed here, or by a GPU.
+  std::optional<int> cores;    ///< Of this machine, that may be used.
   bool replayed = false, simulated = false;
   std::optional<std::uint64_t> accumulate;
   std::optional<ParallelConfig> parallel;

@@ -43,6 +43,11 @@ MeasuredCosts costs_of(const TransportSummary& transport) {
   costs.comm = measured(transport.comm);
   if (transport.owner_rate) costs.owner_rate = measured(*transport.owner_rate);
   if (transport.seal_rate) costs.seal_rate = measured(*transport.seal_rate);
+  if (transport.send_processor && transport.receive_processor) {
+    costs.send_processor = measured(*transport.send_processor * 1e-9);
+    costs.receive_processor = measured(*transport.receive_processor * 1e-9);
+    costs.frame_processor = transport.frame_processor;
+  }
   costs.what = transport.command + ", " + transport.title;
   return costs;
 }
@@ -55,6 +60,10 @@ MeasuredCosts costs_of(const Run& run) {
   if (whole_batches && !run.config.replayed && summary.training)
     costs.grad = measured(summary.training->gradient.median);
   if (costs.grad) costs.batch = run.config.batch;
+  if (!run.config.parallel) {  // Else the gradient's time has what moving bytes took.
+    costs.threads = run.config.threads;
+    costs.cores = run.config.cores;
+  }
   if (summary.traffic) costs.comm = measured(summary.traffic->t_comm);
   costs.what =
       run.config.command + ", " + run.config.title + ", batch " + std::to_string(run.config.batch);

@@ -65,6 +65,9 @@ struct MeasuredCosts {
   /// Bytes a second that its processors seal or open; transport measures it where frames are
   /// sealed.
   std::optional<double> seal_rate;
+  /// Processor seconds a byte to send, and to receive, and of a frame; transport measures them.
+  std::optional<double> send_processor, receive_processor, frame_processor;
+  std::optional<int> threads, cores;  ///< That computed, of the cores of its machine.
   std::optional<double> grad;  ///< A batch's gradient; local measures it, and dist but for split.
   std::optional<std::int64_t> batch;  ///< Images of that batch.
   std::optional<double> comm;  ///< One transfer of all weights; dist and transport measure it.

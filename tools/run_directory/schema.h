@@ -53,6 +53,12 @@ void describe(Fields& f, SimulationConfig& c) {
   f.later("rate_bytes_per_s", c.rate);
   f.later("owner_bytes_per_s", c.owner_rate);
   f.unless_zero("seal_bytes_per_s", c.seal_rate);
+  f.unless_zero("send_processor_s_per_gb", c.send_processor);
+  f.unless_zero("receive_processor_s_per_gb", c.receive_processor);
+  f.unless_zero("frame_processor_s", c.frame_processor);
+  f.unless_zero("cores_a_machine", c.cores);
+  f.unless_zero("threads_a_rank", c.threads);
+  f.unless_zero("ranks_a_machine", c.together);
   f.later("latency_s", c.latency);
   f.later("slow", c.slow);
   f.later("links", c.links);
@@ -76,6 +82,8 @@ void describe(Fields& f, RunConfig& c) {
   if (!c.simulated) f.nullable("epochs", c.epochs);
   f.later("seed", c.seed);
   f.field("device", c.device);
+  f.optional("threads", c.threads);
+  f.optional("cores", c.cores);
   f.later("replayed", c.replayed);
   f.unless_zero("simulated", c.simulated);
   f.field("command", c.command);
@@ -233,6 +241,9 @@ void describe(Fields& f, TransportSummary& t) {
   f.later("t_comm_s", t.times);
   f.later("link_s", t.link);
   f.field("t_comm", t.comm, Range::not_negative);
+  f.optional("send_processor_s_per_gb", t.send_processor);
+  f.optional("receive_processor_s_per_gb", t.receive_processor);
+  f.optional("frame_processor_s", t.frame_processor);
   f.optional("owner_bytes_per_s", t.owner_rate);
   f.unless_zero("protection", t.protection);
   f.optional("seal_bytes_per_s", t.seal_rate);

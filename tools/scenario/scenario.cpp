@@ -1,5 +1,7 @@
 #include "tools/scenario/scenario.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "tools/simulation/simulation.h"
 #include "tools/text/quartiles.h"
@@ -56,7 +58,7 @@ Scenario Scenario::with_rate(Model model, LayerTimes times, double rate, double 
   if (!(times.sum() > 0.0)) throw Error("no layer of " + model.title() + " takes any time");
   const Costs costs{wire_bytes(model, seal_rate) / rate, times.sum()};
   const std::int64_t batch = times.batch.value_or(32);
-  return {std::move(model), std::move(times), rate, 0.0, seal_rate, costs, batch};
+  return {std::move(model), std::move(times), rate, 0.0, seal_rate, {}, 0, 0, costs, batch};
 }
 
 Scenario Scenario::with_comm(Model model, LayerTimes times, double comm, double seal_rate) {
@@ -93,6 +95,15 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
   spec.latency = request.latency;
   spec.owner_rate = scenario.owner_rate;
   spec.seal_rate = scenario.seal_rate;
+  if (scenario.cores > 0 && scenario.threads > 0) {
+    spec.moving = scenario.moving;
+    spec.threads = scenario.threads;
+    for (int rank = 0; rank < ranks; ++rank)
+      spec.machine_of.push_back(
+          request.machine_of.empty() ? rank : request.machine_of[static_cast<std::size_t>(rank)]);
+    const int machines = *std::max_element(spec.machine_of.begin(), spec.machine_of.end()) + 1;
+    spec.cores.assign(static_cast<std::size_t>(machines), scenario.cores);
+  }
   spec.queue = request.queue;
   spec.unfairness = request.unfairness.value_or(ranks > even_ranks ? 0.0 : usual_unfairness);
   spec.seed = request.seed;

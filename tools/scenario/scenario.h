@@ -19,10 +19,13 @@ namespace duplex::tools {
 /// The network, its layers' times, and the link.
 struct Scenario {
   Model model;
-  LayerTimes times;         ///< Seconds of a batch.
-  double rate = 0.0;        ///< Bytes a second of a link, in each direction.
-  double owner_rate = 0.0;  ///< Bytes a second of an owner's work; 0: it takes no time.
-  double seal_rate = 0.0;   ///< See simulation::Spec; 0: frames are plain.
+  LayerTimes times;           ///< Seconds of a batch.
+  double rate = 0.0;          ///< Bytes a second of a link, in each direction.
+  double owner_rate = 0.0;    ///< Bytes a second of an owner's work; 0: it takes no time.
+  double seal_rate = 0.0;     ///< See simulation::Spec; 0: frames are plain.
+  simulation::Moving moving;  ///< What moving bytes takes of the processors.
+  int cores = 0;            ///< Of a machine; 0: what is moved and added takes none from computing.
+  int threads = 0;          ///< That compute on a rank, beside those cores.
   Costs costs;              ///< The same costs for the equations.
   std::int64_t batch = 32;  ///< Images of the batch that the times are of; split shares them out.
 
@@ -45,6 +48,7 @@ struct SimulationRequest {
   std::vector<Straggler> stragglers;
   std::vector<std::pair<Ranks, double>> links;  ///< Ranks whose links differ, and their rates.
   std::vector<simulation::Loss> losses;
+  std::vector<int> machine_of;  ///< By rank; empty: each has a machine of its own.
 };
 
 /// The run of `workers` of the request's workers, without the settings of ranks that are missing

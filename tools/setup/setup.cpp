@@ -80,6 +80,10 @@ RunConfig config_of(const TrainingSpec& spec, const std::string& command,
   config.seed = spec.seed;
   config.device = device != nullptr ? device->description() : spec.computing.device;
   config.replayed = device == nullptr;
+  if (device != nullptr && !device->asynchronous()) {
+    config.cores = usable_cores();
+    config.threads = spec.computing.threads > 0 ? spec.computing.threads : usable_cores();
+  }
   return config;
 }
 

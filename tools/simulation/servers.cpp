@@ -5,11 +5,12 @@
 
 namespace duplex::tools::simulation {
 
-Servers::Servers(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Wire& wire,
-                 Recorder* recorder, OwnWeights own_weights)
+Servers::Servers(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue,
+                 Processors& processors, Wire& wire, Recorder* recorder, OwnWeights own_weights)
     : spec_(spec),
       map_(map),
       event_queue_(event_queue),
+      processors_(processors),
       wire_(wire),
       recorder_(recorder),
       own_weights_(std::move(own_weights)),
@@ -131,6 +132,7 @@ void Servers::start(std::size_t chunk, bool update) {
   const double takes = !update && slot.turn == 0 ? 0.0 : work(chunk);  // The first one is the sum.
   double& busy_until = busy_until_[static_cast<std::size_t>(map_[chunk].owner)];
   slot.since = takes > 0.0 ? std::max(event_queue_.now(), busy_until) : event_queue_.now();
+  processors_.take(map_[chunk].owner, takes);
   if (takes > 0.0)
     event_queue_.put(busy_until = slot.since + takes, EventQueue::Kind::store,
                      static_cast<std::uint32_t>(chunk));

@@ -19,8 +19,8 @@ class Servers {
   using OwnWeights = std::function<void(int worker, std::size_t chunk)>;
 
   /// All arguments must outlive it; `recorder` may be null.
-  Servers(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Wire& wire,
-          Recorder* recorder, OwnWeights own_weights);
+  Servers(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue,
+          Processors& processors, Wire& wire, Recorder* recorder, OwnWeights own_weights);
 
   void publish_initial();
   /// Like Store::reserve(): whether a gradient may come in, for which it then holds room.
@@ -83,6 +83,7 @@ class Servers {
   const Spec& spec_;
   const net::ShardMap& map_;
   EventQueue& event_queue_;
+  Processors& processors_;
   Wire& wire_;
   Recorder* recorder_;
   OwnWeights own_weights_;

@@ -14,9 +14,10 @@ class Run {
   Run(const Spec& spec, Recorder* recorder)
       : spec_(spec),
         map_(spec.topology.shard_map(spec.counts, spec.shards, spec.chunk_bytes)),
-        wire_(spec, map_, event_queue_, recorder, ends()),
-        workers_(spec, map_, event_queue_, wire_, recorder),
-        servers_(spec, map_, event_queue_, wire_, recorder,
+        processors_(spec),
+        wire_(spec, map_, event_queue_, processors_, recorder, ends()),
+        workers_(spec, map_, event_queue_, processors_, wire_, recorder),
+        servers_(spec, map_, event_queue_, processors_, wire_, recorder,
                  [this](int worker, std::size_t chunk) { workers_.weights_here(worker, chunk); }) {
     workers_.serve_by(servers_);
     for (const Loss& loss : spec.losses)
@@ -119,6 +120,7 @@ class Run {
   const Spec& spec_;
   const net::ShardMap map_;
   EventQueue event_queue_;
+  Processors processors_;
   Wire wire_;
   Workers workers_;
   Servers servers_;

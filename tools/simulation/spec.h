@@ -27,6 +27,12 @@ struct Loss {
   double at = 0.0;  ///< Seconds.
 };
 
+/// Processor seconds that moving bytes takes at each end of a connection.
+struct Moving {
+  double send = 0.0, receive = 0.0;  ///< A byte.
+  double frame = 0.0;                ///< A frame, beside its bytes.
+};
+
 struct Spec {
   net::Topology topology;
   net::Sync sync = net::Sync::join;
@@ -51,6 +57,12 @@ struct Spec {
   net::Protection protection() const {
     return seal_rate > 0.0 ? net::Protection::sealed : net::Protection::none;
   }
+  /// Processors of machines, which compute and move bytes (processors.h). Empty: moving bytes takes
+  /// no time from computing.
+  std::vector<int> machine_of;  ///< By rank.
+  std::vector<double> cores;    ///< By machine.
+  double threads = 1.0;         ///< That compute on a rank.
+  Moving moving;
   /// The factor by which computing takes longer on a rank in a step; empty: no rank differs.
   std::function<double(int rank, std::uint64_t step)> straggler_factor;
   std::vector<Loss> losses;  ///< Ranks that vanish.

@@ -46,11 +46,12 @@ Wire::Turns::Turns(Wire& wire, int owner)
             wire.wake(lane);
           }) {}
 
-Wire::Wire(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Recorder* recorder,
-           Ends ends)
+Wire::Wire(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue,
+           Processors& processors, Recorder* recorder, Ends ends)
     : spec_(spec),
       ranks_(spec.topology.size),
       event_queue_(event_queue),
+      processors_(processors),
       recorder_(recorder),
       ends_(std::move(ends)) {
   const auto size = static_cast<std::size_t>(ranks_);
@@ -172,6 +173,7 @@ void Wire::step() {
 }
 
 void Wire::arrive(const Lane& lane, const net::FrameHeader& header, double first) {
+  processors_.received(lane.to, bytes_of(header));
   record(lane, header, false, nanoseconds(first), first);
   switch (header.kind) {
     case FrameKind::ask:
@@ -316,6 +318,7 @@ void Wire::leave(Index index) {
   const net::Outgoing frame = std::move(lane.handed.front());
   lane.handed.erase(lane.handed.begin());
   queues_->sent(index, bytes_of(frame.header));
+  processors_.sent(lane.from, bytes_of(frame.header));
   const double first = lane.begun + spec_.latency;
   record(lane, frame.header, true, frame.queued, lane.begun);
   if (spec_.latency > 0.0)

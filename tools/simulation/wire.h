@@ -10,6 +10,7 @@
 #include "net/store/step_ranges.h"
 #include "tools/simulation/event_queue.h"
 #include "tools/simulation/fluid.h"
+#include "tools/simulation/processors.h"
 #include "tools/simulation/queues.h"
 #include "tools/simulation/recorder.h"
 #include "tools/simulation/spec.h"
@@ -30,8 +31,8 @@ class Wire {
   };
 
   /// All arguments must outlive it; `recorder` may be null.
-  Wire(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Recorder* recorder,
-       Ends ends);
+  Wire(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Processors& processors,
+       Recorder* recorder, Ends ends);
 
   /// Sends weights or a gradient.
   void send(net::FrameKind kind, int from, int to, const net::Chunk& chunk, std::uint64_t step,
@@ -107,6 +108,7 @@ class Wire {
   const Spec& spec_;
   const int ranks_;
   EventQueue& event_queue_;
+  Processors& processors_;
   Recorder* recorder_;
   Ends ends_;
   Fluid fluid_;

@@ -6,9 +6,14 @@ namespace duplex::tools::simulation {
 
 using Kind = net::TraceEvent::Kind;
 
-Workers::Workers(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Wire& wire,
-                 Recorder* recorder)
-    : spec_(spec), map_(map), event_queue_(event_queue), wire_(wire), recorder_(recorder) {
+Workers::Workers(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue,
+                 Processors& processors, Wire& wire, Recorder* recorder)
+    : spec_(spec),
+      map_(map),
+      event_queue_(event_queue),
+      processors_(processors),
+      wire_(wire),
+      recorder_(recorder) {
   for (const int rank : spec.topology.workers()) {
     Worker worker;
     worker.rank = rank;
@@ -60,8 +65,27 @@ std::uint64_t Workers::awaited_step(const Worker& worker) const {
   return worker.phase == Phase::part ? worker.step + 1 : worker.step;
 }
 
+/// The worker computes until then; go_on() will be called.
+void Workers::compute_until(int number, double time) {
+  processors_.compute(workers_[static_cast<std::size_t>(number)].rank, true);
+  event_queue_.put(time, EventQueue::Kind::worker, static_cast<std::uint32_t>(number));
+}
+
+/// What the worker computes is done, but for what others have taken from its processors. Returns
+/// whether it makes up for that now; go_on() will be called.
+bool Workers::owes(int number) {
+  Worker& worker = workers_[static_cast<std::size_t>(number)];
+  processors_.compute(worker.rank, false);
+  const double owed = processors_.owed(worker.rank);
+  if (owed <= 0.0) return false;
+  worker.times.computing += owed;
+  compute_until(number, event_queue_.now() + owed);
+  return true;
+}
+
 void Workers::go_on(int number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
+  if (worker.phase == Phase::ended || owes(number)) return;
   for (;;) {
     switch (worker.phase) {
       case Phase::begin:
@@ -120,7 +144,7 @@ bool Workers::forward(int number) {
           await(worker, parameter);
           return false;
         }
-        event_queue_.put(time, EventQueue::Kind::worker, static_cast<std::uint32_t>(number));
+        compute_until(number, time);
         return false;
       }
     }
@@ -130,7 +154,7 @@ bool Workers::forward(int number) {
     worker.times.computing += takes;
   }
   if (time <= event_queue_.now()) return true;
-  event_queue_.put(time, EventQueue::Kind::worker, static_cast<std::uint32_t>(number));
+  compute_until(number, time);
   return false;
 }
 
@@ -143,7 +167,7 @@ bool Workers::backward(int number) {
   double time = event_queue_.now();
   const auto later = [&] {
     if (time <= event_queue_.now()) return false;
-    event_queue_.put(time, EventQueue::Kind::worker, static_cast<std::uint32_t>(number));
+    compute_until(number, time);
     return true;
   };
   // When backward() is called again, layer `layer` of the worker has just ended, and its gradients
@@ -259,6 +283,8 @@ void Workers::leased(int number, std::uint64_t batches) {
 void Workers::lose(int number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
   if (worker.phase == Phase::ended) return;
+  processors_.compute(worker.rank, false);
+  processors_.owed(worker.rank);  // Nobody makes up for it any more.
   worker.phase = Phase::ended;
   ++ended_;
 }

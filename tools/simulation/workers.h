@@ -10,8 +10,8 @@ namespace duplex::tools::simulation {
 class Workers {
  public:
   /// All arguments must outlive it; `recorder` may be null.
-  Workers(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Wire& wire,
-          Recorder* recorder);
+  Workers(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue,
+          Processors& processors, Wire& wire, Recorder* recorder);
   /// Sets the servers that get gradients of chunks on the worker's own rank. Call it before
   /// begin().
   void serve_by(Servers& servers) { servers_ = &servers; }
@@ -63,6 +63,8 @@ class Workers {
   double sealing_factor(int rank, double part) const;
   std::uint64_t awaited_step(const Worker& worker) const;
   void begin_step(Worker& worker);
+  void compute_until(int number, double time);
+  bool owes(int number);
   bool forward(int number);
   bool backward(int number);
   void end_step(Worker& worker);
@@ -77,6 +79,7 @@ class Workers {
   const Spec& spec_;
   const net::ShardMap& map_;
   EventQueue& event_queue_;
+  Processors& processors_;
   Wire& wire_;
   Recorder* recorder_;
   Servers* servers_ = nullptr;

@@ -1,0 +1,39 @@
+#include "tools/simulation/processors.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace duplex::tools::simulation {
+
+Processors::Processors(const Spec& spec) : spec_(spec) {
+  for (const double cores : spec.cores) machines_.push_back({cores, 0.0, {}});
+  owed_.assign(spec.machine_of.size(), 0.0);
+}
+
+void Processors::compute(int rank, bool computes) {
+  if (machines_.empty()) return;
+  Machine& on = machine(rank);
+  const auto found = std::find(on.computing.begin(), on.computing.end(), rank);
+  if ((found != on.computing.end()) == computes) return;
+  if (computes)
+    on.computing.push_back(rank);
+  else
+    on.computing.erase(found);
+  on.busy = static_cast<double>(on.computing.size()) * spec_.threads;
+}
+
+void Processors::take(int rank, double seconds) {
+  if (machines_.empty() || seconds <= 0.0) return;
+  const Machine& on = machine(rank);
+  const double idle = std::clamp(on.cores - on.busy, 0.0, 1.0);
+  if (on.computing.empty() || idle == 1.0) return;
+  for (const int each : on.computing)
+    owed_[static_cast<std::size_t>(each)] += seconds * (1.0 - idle) / std::min(on.busy, on.cores);
+}
+
+double Processors::owed(int rank) {
+  if (machines_.empty()) return 0.0;
+  return std::exchange(owed_[static_cast<std::size_t>(rank)], 0.0);
+}
+
+}  // namespace duplex::tools::simulation
