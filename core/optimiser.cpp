@@ -32,11 +32,14 @@ void adam(const OptimiserStep& step, std::size_t count, float* w, const float* g
   const auto t = static_cast<double>(step.number);
   const auto m_scale = static_cast<float>(step.rate / (1.0 - std::pow(double{spec.beta1}, t)));
   const auto v_scale = static_cast<float>(1.0 / (1.0 - std::pow(double{spec.beta2}, t)));
+  // The compiler takes several elements at once only where these cannot change in the loop.
+  const float beta1 = spec.beta1, beta2 = spec.beta2, decay = spec.weight_decay;
+  const float epsilon = spec.epsilon;
   for (std::size_t i = 0; i < count; ++i) {
-    const float g = gradient[i] + spec.weight_decay * w[i];
-    m[i] = spec.beta1 * m[i] + (1.0F - spec.beta1) * g;
-    v[i] = spec.beta2 * v[i] + (1.0F - spec.beta2) * g * g;
-    w[i] -= m_scale * m[i] / (std::sqrt(v[i] * v_scale) + spec.epsilon);
+    const float g = gradient[i] + decay * w[i];
+    m[i] = beta1 * m[i] + (1.0F - beta1) * g;
+    v[i] = beta2 * v[i] + (1.0F - beta2) * g * g;
+    w[i] -= m_scale * m[i] / (std::sqrt(v[i] * v_scale) + epsilon);
   }
 }
 
