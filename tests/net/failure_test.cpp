@@ -264,7 +264,10 @@ TEST(Failure, AStragglerIsNamed) {
     for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.ok) << outcome.message;
     EXPECT_EQ(std::count(logs[0].begin(), logs[0].end(), '\n'), 1) << logs[0];
     EXPECT_EQ(logs[0].rfind("waits for rank 1 (127.0.0.1:", 0), 0U) << logs[0];
-    EXPECT_NE(logs[0].find(" for step 2 within "), std::string::npos) << logs[0];
+    // It misses the gradient of step 2, or weights of step 3, which are of that gradient.
+    EXPECT_TRUE(logs[0].find(" for step 2 within ") != std::string::npos ||
+                logs[0].find(" for step 3 within ") != std::string::npos)
+        << logs[0];
     EXPECT_NE(logs[0].find("; it got on 0."), std::string::npos) << logs[0];
     EXPECT_EQ(logs[1], "");
   }
