@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "core/processor_time.h"
 #include "core/random.h"
 
 namespace duplex::datasets {
@@ -245,12 +246,16 @@ void BatchLoader::work() {
     mine.taken += count;
     lock.unlock();
     std::exception_ptr failure;
+    const double before = thread_processor_seconds();
     try {
       fill(mine, begin, count);
     } catch (...) {
       failure = std::current_exception();
     }
+    const double took = thread_processor_seconds() - before;
     lock.lock();
+    prepared_ += count;
+    preparing_seconds_ += took;
     if (failure) mine.failure = failure;
     mine.done += count;
     if (mine.done == mine.batch.count) ready_.notify_all();
@@ -262,6 +267,11 @@ std::vector<BatchLoader::Room> BatchLoader::rooms() {
   for (Slot& slot : slots_)
     rooms.push_back({slot.pixels.data(), slot.pixels.size() * sizeof(float)});
   return rooms;
+}
+
+double BatchLoader::processor_seconds_a_sample() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return prepared_ == 0 ? 0.0 : preparing_seconds_ / static_cast<double>(prepared_);
 }
 
 std::vector<LeftOut> BatchLoader::replaced() const {

@@ -119,6 +119,9 @@ class BatchLoader {
   std::uint64_t first_step() const { return options_.first_step; }
   std::uint64_t step_samples() const { return options_.share.stride; }
   std::uint64_t size() const { return subset_.size(); }  ///< Samples in an epoch.
+  /// Returns the processor seconds that preparing a sample has taken on the average, in the
+  /// loader's own threads; 0: they have prepared none.
+  double processor_seconds_a_sample() const;
   /// Returns the images that could not be read so far; training has replaced them.
   std::vector<LeftOut> replaced() const;
 
@@ -156,6 +159,8 @@ class BatchLoader {
   bool stop_ = false;
   std::exception_ptr failure_;  ///< The exception that ended a thread.
   std::map<std::string, std::string> replaced_;
+  std::int64_t prepared_ = 0;       ///< Samples, by threads_.
+  double preparing_seconds_ = 0.0;  ///< Processor seconds that these took.
   std::vector<std::thread> threads_;
 };
 

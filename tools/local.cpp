@@ -19,6 +19,7 @@
 #include "tools/training/loop.h"
 #include "tools/training/network_computation.h"
 #include "tools/training/profile.h"
+#include "tools/training/staging.h"
 #include "tools/training/tester.h"
 
 namespace duplex::tools {
@@ -171,6 +172,12 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
   summary.command = command;
   summary.workers = 1;
   summary.peak_memory_bytes = peak_memory_bytes();
+  if (!device->asynchronous() && spec.trains()) {
+    const StagingTimes staging = measure_staging(network);
+    summary.gradients_down = staging.download;
+    summary.weights_up = staging.upload;
+    summary.sample_processor = loader.processor_seconds_a_sample();
+  }
   std::fputs(report_of(result, spec.batch, true).c_str(), stdout);
   std::fputs(learning_report_of(result, setup.model).c_str(), stdout);
   if (profile && result.steps > first) {

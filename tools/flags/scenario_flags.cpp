@@ -17,6 +17,7 @@ namespace {
 struct Measured {
   std::optional<double> grad, comm, owner_rate, seal_rate, send_processor, receive_processor;
   double frame_processor = 0.0;
+  std::optional<double> gradients_down, weights_up, sample_processor;
   std::string profile;
   std::optional<double> profile_grad;  ///< t_grad of the whole run that the profile is of.
   std::optional<std::int64_t> batch;
@@ -176,6 +177,12 @@ Scenario ScenarioFlags::scenario(std::vector<std::string>& notes) const {
          "owners' " + fixed(measured.owner_rate.value_or(0.0) * 1e-9, 2) + " GB/s");
     take(found.seal_rate, measured.seal_rate,
          "sealing at " + fixed(measured.seal_rate.value_or(0.0) * 1e-9, 2) + " GB/s");
+    if (measured.weights_up && !found.weights_up) {
+      found.weights_up = measured.weights_up;
+      found.sample_processor = measured.sample_processor;
+      take(found.gradients_down, measured.gradients_down,
+           "bringing gradients away from where layers compute, and weights there,");
+    }
     if (measured.receive_processor && !found.receive_processor) {
       found.receive_processor = measured.receive_processor;
       found.frame_processor = measured.frame_processor.value_or(0.0);
@@ -209,6 +216,9 @@ Scenario ScenarioFlags::scenario(std::vector<std::string>& notes) const {
   scenario.owner_rate = found.owner_rate.value_or(0.0);
   scenario.moving = {found.send_processor.value_or(0.0), found.receive_processor.value_or(0.0),
                      found.frame_processor};
+  scenario.gradients_down = found.gradients_down.value_or(0.0);
+  scenario.weights_up = found.weights_up.value_or(0.0);
+  scenario.sample_processor = found.sample_processor.value_or(0.0);
   scenario.cores = found.cores.value_or(0);
   scenario.threads = found.threads.value_or(scenario.cores);
   if (found.send_processor && scenario.cores == 0)

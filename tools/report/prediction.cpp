@@ -15,7 +15,9 @@ namespace {
 struct Alone {
   double grad = 0.0;
   std::string from;
-  std::string profile;     ///< Path, if there is one.
+  std::string profile;  ///< Path, if there is one.
+  /// Seconds; 0: not known.
+  double gradients_down = 0.0, weights_up = 0.0, sample_processor = 0.0;
   bool contended = false;  ///< Its time has what moving bytes took of the processors.
 };
 
@@ -27,18 +29,28 @@ std::optional<Alone> alone_for(const RunData& run, const std::vector<RunData>& a
   for (const RunData& other : all) {
     if (other.parallel || !other.grad || other.title != run.title || other.batch != run.batch)
       continue;
-    return Alone{*other.grad, "the run " + other.name, profile_of(other)};
+    return Alone{*other.grad,
+                 "the run " + other.name,
+                 profile_of(other),
+                 other.gradients_down.value_or(0.0),
+                 other.weights_up.value_or(0.0),
+                 other.sample_processor.value_or(0.0)};
   }
   if (run.simulated_grad) return Alone{*run.simulated_grad, "what the simulation was given", ""};
   // Where every worker has whole batches, it computes as long as one machine.
   if (run.sync != net::Sync::split && run.samples.empty() && run.grad)
-    return Alone{*run.grad, "this run's workers", profile_of(run), true};
+    return Alone{*run.grad, "this run's workers", profile_of(run), 0.0, 0.0, 0.0, true};
   if (run.replayed && run.grad) {
     // The first worker has the largest part of a batch that is split evenly.
     const auto first =
         run.samples.empty() ? (run.batch + run.workers - 1) / run.workers : run.samples.front();
     return Alone{*run.grad * static_cast<double>(run.batch) / static_cast<double>(first),
-                 "this run's workers", "", true};
+                 "this run's workers",
+                 "",
+                 0.0,
+                 0.0,
+                 0.0,
+                 true};
   }
   return std::nullopt;
 }
@@ -74,6 +86,11 @@ double simulated_again(const RunData& run, const Alone& alone, double comm, cons
   request.parallel.shares = run.samples;
   times.batch = run.batch;
   Scenario scenario = Scenario::with_comm(model, times, comm);
+  if (run.threads) {  // A replay computes nothing.
+    scenario.gradients_down = alone.gradients_down;
+    scenario.weights_up = alone.weights_up;
+    scenario.sample_processor = alone.sample_processor;
+  }
   if (link != nullptr && run.threads && run.cores && !alone.contended) {
     scenario.owner_rate = link->owner_rate.value_or(0.0);
     scenario.moving = {link->send_processor.value_or(0.0), link->receive_processor.value_or(0.0),

@@ -72,6 +72,9 @@ void take_summary(RunData& run, const RunSummary& summary) {
     run.step = known(summary.training->total.median);
     run.await = known(summary.training->await.median);
   }
+  run.gradients_down = summary.gradients_down;
+  run.weights_up = summary.weights_up;
+  run.sample_processor = summary.sample_processor;
   run.accuracy = summary.accuracy;
 }
 

@@ -39,6 +39,8 @@ struct RunData {
   std::string directory, name;
   std::string command, network, title, input, device, settings, data;
   std::optional<int> threads, cores;  ///< That computed on a rank, of its machine's.
+  /// Seconds; see RunSummary.
+  std::optional<double> gradients_down, weights_up, sample_processor;
   std::vector<std::string> machines;  ///< The addresses of all ranks, or the one machine's name.
   int classes = 0, ranks = 1, workers = 1;
   std::int64_t height = 0;  ///< Pixels of the input.

@@ -60,6 +60,9 @@ MeasuredCosts costs_of(const Run& run) {
   if (whole_batches && !run.config.replayed && summary.training)
     costs.grad = measured(summary.training->gradient.median);
   if (costs.grad) costs.batch = run.config.batch;
+  costs.gradients_down = summary.gradients_down;
+  costs.weights_up = summary.weights_up;
+  costs.sample_processor = summary.sample_processor;
   if (!run.config.parallel) {  // Else the gradient's time has what moving bytes took.
     costs.threads = run.config.threads;
     costs.cores = run.config.cores;

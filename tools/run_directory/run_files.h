@@ -67,7 +67,10 @@ struct MeasuredCosts {
   std::optional<double> seal_rate;
   /// Processor seconds a byte to send, and to receive, and of a frame; transport measures them.
   std::optional<double> send_processor, receive_processor, frame_processor;
-  std::optional<int> threads, cores;  ///< That computed, of the cores of its machine.
+  /// Seconds to bring all gradients into plain memory, and all weights back; local measures them.
+  std::optional<double> gradients_down, weights_up;
+  std::optional<double> sample_processor;  ///< Processor seconds to read an image, likewise.
+  std::optional<int> threads, cores;       ///< That computed, of the cores of its machine.
   std::optional<double> grad;  ///< A batch's gradient; local measures it, and dist but for split.
   std::optional<std::int64_t> batch;  ///< Images of that batch.
   std::optional<double> comm;  ///< One transfer of all weights; dist and transport measure it.

@@ -65,6 +65,11 @@ struct RunSummary {
   std::optional<std::vector<net::ConnectionBytes>> connections;
   std::optional<std::vector<StragglerSummary>> stragglers;  ///< Only a synchronous owner has it.
   std::optional<std::int64_t> peak_memory_bytes;
+  /// Seconds that it takes to bring all gradients into plain memory of the host, and all weights
+  /// back. Only local has them, where processors compute.
+  std::optional<double> gradients_down, weights_up;
+  /// Processor seconds to read and decode an image, beside computing. Only local has it, likewise.
+  std::optional<double> sample_processor;
   std::optional<double> trained;         ///< Simulated seconds until the last gradient is applied.
   std::optional<double> speedup;         ///< Only a simulation in which no rank was lost has it.
   std::optional<std::vector<int>> lost;  ///< Ranks that an asynchronous run went on without.

@@ -208,6 +208,9 @@ void describe(Fields& f, RunSummary& s) {
   f.optional("connections", s.connections);
   f.optional("stragglers", s.stragglers);
   f.optional("peak_memory_bytes", s.peak_memory_bytes);
+  f.optional("gradients_down_s", s.gradients_down);
+  f.optional("weights_up_s", s.weights_up);
+  f.optional("sample_processor_s", s.sample_processor);
   f.optional("trained_s", s.trained);
   f.optional("speedup", s.speedup);
   f.optional("lost", s.lost);

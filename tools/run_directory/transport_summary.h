@@ -25,8 +25,8 @@ struct TransportSummary {
   /// Processor seconds a gigabyte, of the process that wrote this: to send, and to receive.
   std::optional<double> send_processor, receive_processor;
   std::optional<double> frame_processor;  ///< The same of a frame, beside its bytes: the worker's.
-  std::optional<double> owner_rate;  ///< Bytes of gradients a second that an owner adds.
-  std::string protection;            ///< Frames had it; "": plain.
+  std::optional<double> owner_rate;       ///< Bytes of gradients a second that an owner adds.
+  std::string protection;                 ///< Frames had it; "": plain.
   /// Bytes a second that all processors together seal or open; none: the frames were not sealed.
   std::optional<double> seal_rate;
 };

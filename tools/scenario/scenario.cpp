@@ -43,10 +43,18 @@ std::vector<simulation::Layer> layers_of(const Scenario& scenario) {
   std::uint32_t next = 0;
   for (std::size_t node = 0; node < scenario.model.nodes().size(); ++node) {
     const Model::Entry& entry = scenario.model.nodes()[node];
-    simulation::Layer layer{scenario.times.forward[node], scenario.times.backward[node], {}};
+    simulation::Layer layer;
+    layer.forward = scenario.times.forward[node];
+    layer.backward = scenario.times.backward[node];
     if (entry.layer)
-      for (const ParameterSpec& parameter : scenario.model.parameters(entry))
-        if (parameter.trained) layer.parameters.push_back(next++);
+      for (const ParameterSpec& parameter : scenario.model.parameters(entry)) {
+        if (!parameter.trained) continue;
+        layer.parameters.push_back(next++);
+        const double part = static_cast<double>(parameter.shape.elements()) /
+                            static_cast<double>(scenario.model.trained_parameters());
+        layer.upload += part * scenario.weights_up;
+        layer.download += part * scenario.gradients_down;
+      }
     layers.push_back(std::move(layer));
   }
   return layers;
@@ -58,7 +66,19 @@ Scenario Scenario::with_rate(Model model, LayerTimes times, double rate, double 
   if (!(times.sum() > 0.0)) throw Error("no layer of " + model.title() + " takes any time");
   const Costs costs{wire_bytes(model, seal_rate) / rate, times.sum()};
   const std::int64_t batch = times.batch.value_or(32);
-  return {std::move(model), std::move(times), rate, 0.0, seal_rate, {}, 0, 0, costs, batch};
+  return {std::move(model),
+          std::move(times),
+          rate,
+          0.0,
+          seal_rate,
+          {},
+          0,
+          0,
+          0.0,
+          0.0,
+          0.0,
+          costs,
+          batch};
 }
 
 Scenario Scenario::with_comm(Model model, LayerTimes times, double comm, double seal_rate) {
@@ -98,6 +118,10 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
   if (scenario.cores > 0 && scenario.threads > 0) {
     spec.moving = scenario.moving;
     spec.threads = scenario.threads;
+    for (int worker = 0; worker < workers; ++worker)
+      spec.reading.push_back(
+          scenario.sample_processor *
+          static_cast<double>(parallel.share(scenario.batch, worker, workers).count));
     for (int rank = 0; rank < ranks; ++rank)
       spec.machine_of.push_back(
           request.machine_of.empty() ? rank : request.machine_of[static_cast<std::size_t>(rank)]);

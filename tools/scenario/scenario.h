@@ -24,9 +24,13 @@ struct Scenario {
   double owner_rate = 0.0;    ///< Bytes a second of an owner's work; 0: it takes no time.
   double seal_rate = 0.0;     ///< See simulation::Spec; 0: frames are plain.
   simulation::Moving moving;  ///< What moving bytes takes of the processors.
-  int cores = 0;            ///< Of a machine; 0: what is moved and added takes none from computing.
-  int threads = 0;          ///< That compute on a rank, beside those cores.
-  Costs costs;              ///< The same costs for the equations.
+  int cores = 0;    ///< Of a machine; 0: what is moved and added takes none from computing.
+  int threads = 0;  ///< That compute on a rank, on these cores.
+  /// Seconds to bring all gradients into plain memory, as they cross the wire, and all weights
+  /// back.
+  double gradients_down = 0.0, weights_up = 0.0;
+  double sample_processor = 0.0;  ///< Processor seconds to read an image.
+  Costs costs;                    ///< The same costs for the equations.
   std::int64_t batch = 32;  ///< Images of the batch that the times are of; split shares them out.
 
   /// `comm`: seconds of one transfer of all weights, which gives the rate. The batch is that of the

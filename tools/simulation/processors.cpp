@@ -22,6 +22,12 @@ void Processors::compute(int rank, bool computes) {
   on.busy = static_cast<double>(on.computing.size()) * spec_.threads;
 }
 
+void Processors::read(int rank, double seconds) {
+  compute(rank, true);
+  take(rank, seconds);
+  compute(rank, false);
+}
+
 void Processors::take(int rank, double seconds) {
   if (machines_.empty() || seconds <= 0.0) return;
   const Machine& on = machine(rank);

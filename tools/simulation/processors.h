@@ -22,6 +22,8 @@ class Processors {
   void received(int rank, double bytes) {
     take(rank, bytes * spec_.moving.receive + spec_.moving.frame);
   }
+  /// The rank begins to compute, and its machine reads images for so many seconds meanwhile.
+  void read(int rank, double seconds);
   /// The machine of this rank works so many seconds, with one core.
   void take(int rank, double seconds);
   /// Returns the seconds that the rank still has to compute for what was taken from it, and forgets

@@ -20,6 +20,8 @@ namespace duplex::tools::simulation {
 struct Layer {
   double forward = 0.0, backward = 0.0;   ///< Seconds of a whole batch.
   std::vector<std::uint32_t> parameters;  ///< Numbers of the trained ones.
+  /// Seconds to bring its weights to where it computes, and its gradients away from there.
+  double upload = 0.0, download = 0.0;
 };
 
 struct Loss {
@@ -63,6 +65,7 @@ struct Spec {
   std::vector<double> cores;    ///< By machine.
   double threads = 1.0;         ///< That compute on a rank.
   Moving moving;
+  std::vector<double> reading;  ///< By worker: processor seconds to read a step's images.
   /// The factor by which computing takes longer on a rank in a step; empty: no rank differs.
   std::function<double(int rank, std::uint64_t step)> straggler_factor;
   std::vector<Loss> losses;  ///< Ranks that vanish.

@@ -126,6 +126,9 @@ void Workers::begin_step(Worker& worker) {
   worker.slowdown =
       worker.sealing_factor *
       (spec_.straggler_factor ? spec_.straggler_factor(worker.rank, worker.step) : 1.0);
+  if (!spec_.reading.empty())
+    processors_.read(worker.rank,
+                     spec_.reading[static_cast<std::size_t>(&worker - workers_.data())]);
   worker.layer = 0;
   worker.phase = spec_.overlap ? Phase::forward : Phase::await;
 }
@@ -149,6 +152,10 @@ bool Workers::forward(int number) {
       }
     }
     const double takes = layer.forward * part;
+    if (awaits(worker)) {
+      time += layer.upload;
+      worker.times.awaiting += layer.upload;
+    }
     if (takes > 0.0) note(worker, Kind::forward, worker.layer, time, time + takes);
     time += takes;
     worker.times.computing += takes;
@@ -182,6 +189,7 @@ bool Workers::backward(int number) {
     if (takes > 0.0) note(worker, Kind::backward, worker.layer, time, time + takes);
     time += takes;
     worker.times.computing += takes;
+    if (pushing) time += layer.download;
     if (!pushing || !spec_.overlap || layer.parameters.empty()) continue;
     if (later()) return false;
     push_of(worker.layer);
