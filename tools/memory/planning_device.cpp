@@ -18,14 +18,14 @@ Buffer PlanningDevice::allocate(std::size_t bytes) {
 }
 
 void PlanningDevice::begin_layer(const std::string& name) {
-  layers_.emplace_back(name, operations_.operation_memory().kept);
+  layers_.emplace_back(name, inner().operation_memory().kept);
 }
 
 std::vector<std::pair<std::string, std::size_t>> PlanningDevice::kept_by_layer() const {
   std::vector<std::pair<std::string, std::size_t>> kept = layers_;
   for (std::size_t i = 0; i < kept.size(); ++i) {
     const std::size_t after =
-        i + 1 < kept.size() ? layers_[i + 1].second : operations_.operation_memory().kept;
+        i + 1 < kept.size() ? layers_[i + 1].second : inner().operation_memory().kept;
     kept[i].second = after - layers_[i].second;
   }
   return kept;
