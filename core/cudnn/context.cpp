@@ -23,7 +23,8 @@ int gpus() {
   return count;
 }
 
-/// What a number that cudnnGetVersion() gives counts a major version as.
+/// cudnnGetVersion() gives major * 1000 + minor * 100 before cuDNN 9, and major * 10000 + minor *
+/// 100 from then on. Returns the factor of the major version in such a number.
 std::size_t unit_of(std::size_t number) {
   return number < 90000 ? 1000 : 10000;
 }

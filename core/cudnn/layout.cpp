@@ -1,5 +1,6 @@
 #include "core/cudnn/layout.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "core/error.h"
@@ -70,6 +71,10 @@ View view_like(const TensorDesc& desc, const TensorDesc& other) {
   view.order = Order::nchw;
   view.type = Type::float32;
   return view;
+}
+
+std::size_t workspace_limit(std::size_t gpu_bytes) {
+  return std::max(std::size_t{512} << 20, gpu_bytes / 16);
 }
 
 bool is_even(const Padding& padding) {

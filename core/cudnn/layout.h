@@ -26,6 +26,11 @@ View view_like(const TensorDesc& desc, const TensorDesc& other);
 /// Returns the description of a plain tensor with the extents that the layout has.
 TensorDesc plain_desc_of(const TensorDesc& desc);
 
+/// Returns the bytes that an engine of cuDNN may take beside the tensors, on a GPU of so much
+/// memory. In NCHW, engines that use tensor cores need room for x and y in another order: more than
+/// a GiB for VGG's first ones at batch 64.
+std::size_t workspace_limit(std::size_t gpu_bytes);
+
 /// Returns whether opposite sides of a map are padded alike.
 bool is_even(const Padding& padding);
 

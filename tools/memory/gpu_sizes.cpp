@@ -269,7 +269,7 @@ const GpuMemory& GpuSizes::memory() const {
 }
 
 std::size_t GpuSizes::workspace_limit(std::size_t gpu_bytes) {
-  return std::max(std::size_t{512} << 20, gpu_bytes / 16);
+  return cudnn::workspace_limit(gpu_bytes);
 }
 
 }  // namespace duplex::tools

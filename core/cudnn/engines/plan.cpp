@@ -8,6 +8,7 @@
 
 #include "core/cudnn/engines/engines.h"
 #include "core/cudnn/engines/trial.h"
+#include "core/cudnn/layout.h"
 #include "core/error.h"
 
 namespace duplex::cudnn {
@@ -15,12 +16,6 @@ namespace {
 
 /// At most so many engines are timed, those that come first in cuDNN's own estimate.
 constexpr std::size_t timed_at_most = 12;
-
-/// Returns the bytes that an engine may take beside the tensors. In NCHW, engines that use tensor
-/// cores need room for x and y in another order: more than a GiB for VGG's first ones at batch 64.
-std::size_t workspace_limit(const Context& context) {
-  return std::max(std::size_t{512} << 20, context.memory_bytes() / 16);
-}
 
 }  // namespace
 
@@ -91,7 +86,7 @@ std::shared_ptr<const Plan> Plans::fastest(const ConvGraph& graph) {
   const std::size_t whole = parts->size() - 1;
   std::vector<std::shared_ptr<Plan>> usable;
   for (Engine& engine : engines_of((*parts)[whole], target, context_->precision(),
-                                   workspace_limit(*context_), timed_at_most)) {
+                                   workspace_limit(context_->memory_bytes()), timed_at_most)) {
     parts->push_back(std::move(engine.configuration));
     usable.push_back(std::make_shared<Plan>(parts, std::move(engine.plan), engine.workspace));
   }

@@ -28,7 +28,21 @@ struct Convolved {
   }
 };
 
-/// to[i * parts + j] = part j of y at[i]: the terms j, j + parts, ...
+/// Returns part i % parts of a sum: its terms i % parts, i % parts + parts, ... below `count`.
+template <class Term>
+DUPLEX_PORTABLE double sum_of_part(std::uint32_t i, std::uint32_t parts, std::uint32_t count,
+                                   const Term& term) {
+  double sum = 0.0;
+  for (std::uint32_t k = i % parts; k < count; k += parts) sum += term(k);
+  return sum;
+}
+
+template <class Value>
+DUPLEX_PORTABLE double product(Value a, Value b) {
+  return static_cast<double>(static_cast<float>(a)) * static_cast<double>(static_cast<float>(b));
+}
+
+/// to[i * parts + j] = part j of y at[i].
 template <class Value>
 struct ConvolutionAt {
   Convolved of;
@@ -40,22 +54,18 @@ struct ConvolutionAt {
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Coord out = at[i / parts];
     const std::uint32_t first = out.c / of.filters_of_group() * of.weights.c;
-    double sum = 0.0;
-    const std::uint32_t terms = of.weights.c * of.weights.map();
-    for (std::uint32_t k = i % parts; k < terms; k += parts) {
+    to[i] = sum_of_part(i, parts, of.weights.c * of.weights.map(), [&](std::uint32_t k) {
       const std::uint32_t s = k % of.weights.w, r = k / of.weights.w % of.weights.h;
       const std::uint32_t c = k / of.weights.map();
       Coord pixel{out.n, first + c, 0, 0};
-      if (of.reads(out.y, out.x, r, s, pixel))
-        sum +=
-            static_cast<double>(static_cast<float>(x[of.x.offset(pixel)])) *
-            static_cast<double>(static_cast<float>(weights[of.weights.offset({out.c, c, r, s})]));
-    }
-    to[i] = sum;
+      if (!of.reads(out.y, out.x, r, s, pixel)) return 0.0;
+      return product(x[of.x.offset(pixel)], weights[of.weights.offset({out.c, c, r, s})]);
+    });
   }
 };
 
-/// The same of the gradient of x: every output of the group that reads the pixel adds to it.
+/// to[i * parts + j] = part j of dx at[i]. Every output of the group that reads the pixel adds to
+/// it.
 template <class Value>
 struct DataGradientAt {
   Convolved of;
@@ -67,9 +77,7 @@ struct DataGradientAt {
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Coord pixel = at[i / parts];
     const std::uint32_t group = pixel.c / of.weights.c, filters = of.filters_of_group();
-    double sum = 0.0;
-    const std::uint32_t terms = filters * of.weights.map();
-    for (std::uint32_t k = i % parts; k < terms; k += parts) {
+    to[i] = sum_of_part(i, parts, filters * of.weights.map(), [&](std::uint32_t k) {
       const std::uint32_t s = k % of.weights.w, r = k / of.weights.w % of.weights.h;
       const std::uint32_t filter = group * filters + k / of.weights.map();
       const std::int32_t down =
@@ -78,19 +86,17 @@ struct DataGradientAt {
           static_cast<std::int32_t>(pixel.x) + of.window.left - static_cast<std::int32_t>(s);
       if (down < 0 || right < 0 || down % of.window.stride_y != 0 ||
           right % of.window.stride_x != 0)
-        continue;
+        return 0.0;
       const auto oy = static_cast<std::uint32_t>(down / of.window.stride_y);
       const auto ox = static_cast<std::uint32_t>(right / of.window.stride_x);
-      if (oy >= of.y.h || ox >= of.y.w) continue;
-      sum += static_cast<double>(static_cast<float>(
-                 weights[of.weights.offset({filter, pixel.c % of.weights.c, r, s})])) *
-             static_cast<double>(static_cast<float>(dy[of.y.offset({pixel.n, filter, oy, ox})]));
-    }
-    to[i] = sum;
+      if (oy >= of.y.h || ox >= of.y.w) return 0.0;
+      return product(weights[of.weights.offset({filter, pixel.c % of.weights.c, r, s})],
+                     dy[of.y.offset({pixel.n, filter, oy, ox})]);
+    });
   }
 };
 
-/// The same of the gradient of weights: all outputs of the filter add to it.
+/// to[i * parts + j] = part j of dweights at[i]. All outputs of the filter add to it.
 template <class Value>
 struct WeightsGradientAt {
   Convolved of;
@@ -102,16 +108,12 @@ struct WeightsGradientAt {
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const Coord weight = at[i / parts];
     const std::uint32_t channel = weight.n / of.filters_of_group() * of.weights.c + weight.c;
-    double sum = 0.0;
-    const std::uint32_t terms = of.y.n * of.y.map();
-    for (std::uint32_t k = i % parts; k < terms; k += parts) {
+    to[i] = sum_of_part(i, parts, of.y.n * of.y.map(), [&](std::uint32_t k) {
       const std::uint32_t ox = k % of.y.w, oy = k / of.y.w % of.y.h, n = k / of.y.map();
       Coord pixel{n, channel, 0, 0};
-      if (of.reads(oy, ox, weight.y, weight.x, pixel))
-        sum += static_cast<double>(static_cast<float>(x[of.x.offset(pixel)])) *
-               static_cast<double>(static_cast<float>(dy[of.y.offset({n, weight.n, oy, ox})]));
-    }
-    to[i] = sum;
+      if (!of.reads(oy, ox, weight.y, weight.x, pixel)) return 0.0;
+      return product(x[of.x.offset(pixel)], dy[of.y.offset({n, weight.n, oy, ox})]);
+    });
   }
 };
 
