@@ -9,20 +9,33 @@
 #include "tools/planning/answer.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/rate.h"
+#include "tools/text/size.h"
 #include "tools/text/table.h"
 #include "tools/text/wrap.h"
 
 namespace duplex::tools {
 namespace {
 
+/// The error for a way that is not there. `name` is empty where the best one was wanted.
+Error no_way(const std::string& flag, const std::string& name, const SearchResult& found) {
+  if (name.empty())
+    return Error("plan: --file: there is no way to write whose result is that of one machine");
+  for (const TooLarge& each : found.too_large)
+    if (each.strategy.way() == name.substr(0, name.find('@')))
+      return Error("plan: " + flag + ": " + name + " is left out, since it needs " +
+                       mebibytes(each.bytes) + " MiB with " +
+                       std::to_string(each.strategy.workers()) + " workers",
+                   Exit::usage);
+  return Error("plan: " + flag + ": there is no way '" + name + "' (plan --all lists them)",
+               Exit::usage);
+}
+
 /// Writes plan.json and, where its machines are not the nodefile's in their order, a nodefile of
 /// them. Returns lines for the user.
 std::string write_plan(const PlanFlags& flags, const Situation& situation,
                        const SearchResult& found) {
   const Evaluation* chosen = flags.way.empty() ? found.best_exact() : found.find(flags.way);
-  if (chosen == nullptr)
-    throw Error("plan: --way: there is no way '" + flags.way + "' (plan --all lists them)",
-                Exit::usage);
+  if (chosen == nullptr) throw no_way("--way", flags.way, found);
   const PlanFile plan = flags.plan_of(situation, *chosen, found.image_alone);
   OutputFile file(flags.file);
   file.write(text_of(plan));
@@ -60,11 +73,7 @@ int plan(int argc, const char* const* argv) {
   if (!flags.why.empty()) {
     const Evaluation *a = found.find(flags.why[0]), *b = found.find(flags.why[1]);
     for (const auto& [evaluation, name] : {std::pair(a, flags.why[0]), std::pair(b, flags.why[1])})
-      if (evaluation == nullptr)
-        throw Error("plan: --why: there is no way '" + name +
-                        "' (plan --all lists them; a number "
-                        "of workers may follow, as in join-distributed@4)",
-                    Exit::usage);
+      if (evaluation == nullptr) throw no_way("--why", name, found);
     std::fputs(comparison(situation, *a, *b).c_str(), stdout);
     return 0;
   }

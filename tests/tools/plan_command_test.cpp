@@ -56,12 +56,12 @@ TEST_F(PlanCommand, TellsTheBytesOfALedger) {
   }
 }
 
-/// What is said before the table, which tells memory to a MiB: processes differ by that.
+/// Returns the text before the table. The table tells memory in MiB, by which two processes differ.
 std::string until_table(const std::string& said) {
   return said.substr(0, said.find("\nway "));
 }
 
-/// With memory enough it says the same as without asking.
+/// The verdict does not change where every way fits.
 TEST_F(PlanCommand, LeavesOutWhatDoesNotFit) {
   const Result all = run(plan({"--machines", "3"}));
   const Result enough = run(plan({"--machines", "3", "--fits", "1GiB", "--optimizer", "adam"}));
@@ -75,6 +75,15 @@ TEST_F(PlanCommand, LeavesOutWhatDoesNotFit) {
   EXPECT_EQ(none.out.rfind("Does not pay: no machine has the memory", 0), 0U) << none.out;
   EXPECT_NE(none.out.find("Left out, since they need more than 4.0 MiB"), std::string::npos)
       << none.out;
+  const std::string file = folder_ / "plan.json";
+  const Result nothing = run(plan({"--machines", "3", "--fits", "4MiB", "--file", file}));
+  EXPECT_EQ(nothing.exit, 1);
+  EXPECT_NE(nothing.err.find("there is no way to write"), std::string::npos) << nothing.err;
+  const Result large = run(
+      plan({"--machines", "3", "--fits", "4MiB", "--file", file, "--way", "join-distributed@2"}));
+  EXPECT_EQ(large.exit, 2);
+  EXPECT_NE(large.err.find("join-distributed@2 is left out, since it needs"), std::string::npos)
+      << large.err;
   EXPECT_EQ(run(plan({"--machines", "3", "--fits", "some"})).exit, 2);
   EXPECT_EQ(run(plan({"--machines", "3", "--optimizer", "adam"})).exit, 2);
 }

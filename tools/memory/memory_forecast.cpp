@@ -126,6 +126,11 @@ MemoryForecast forecast_memory(const Model& model, const ForecastSpec& spec) {
   TrainingMemory training(model, spec.memory);
   MemoryForecast result;
   result.network = training.network(spec.memory.batch);
+  if (spec.limit && result.network.operations.shared.empty() && !is_gpu(spec.memory.computing))
+    throw Error(
+        "nets: --fits needs oneDNN or --device cuda: plain loops would take the memory of every "
+        "batch that is tried",
+        Exit::usage);
   result.ranks.push_back(forecast(
       spec, [&](std::int64_t batch) { return training.alone(batch); }, 1));
   const int workers = spec.memory.workers;
