@@ -137,7 +137,7 @@ int transport(int argc, const char* const* argv) {
   summary.comm = std::max(summary.times.up, summary.times.down);
   summary.owner_rate = owner_rate;
   const double gigabytes = static_cast<double>(result.bytes) * 1e-9;
-  // What sealing takes is told apart.
+  // seal_rate tells what sealing takes, so it is no part of this.
   const double sealing = protection == net::Protection::sealed ? 1e9 / net::seal_rate() : 0.0;
   const auto moving = [&](const std::vector<double>& seconds) {
     return std::max(quartiles_of(seconds).median / gigabytes - sealing, 0.0);

@@ -18,8 +18,8 @@ StoreMemory store_memory(const ShardMap& map, int rank, const StoreSpec& spec) {
     memory.received = senders * map.longest_of(rank) * sizeof(float);
     return memory;
   }
-  // Of each chunk there is a sum and what came before its turn, or only the latter; the last
-  // gradient that comes goes into the sum at once.
+  // The store holds a sum for each chunk, and gradients that came before their turn. The last
+  // gradient that comes is added to the sum at once.
   const std::size_t waiting = spec.own >= 0 ? senders : senders - 1;
   memory.received = std::min(waiting * owned, owned + spec.early_bytes) +
                     senders * map.longest_of(rank) * sizeof(float);

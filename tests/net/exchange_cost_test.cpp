@@ -1,4 +1,4 @@
-// What an exchange takes of a worker's processors, with both ranks in this process.
+// Tests measure_exchange() with both ranks in this process.
 #include "net/exchange_cost.h"
 
 #include <gtest/gtest.h>

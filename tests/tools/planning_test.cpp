@@ -182,7 +182,7 @@ TEST(Planning, SplitNeedsAnImageForEveryWorker) {
     EXPECT_TRUE(!each.strategy.parallel.splits() || each.strategy.workers() <= 3);
 }
 
-/// What machines have too little memory for is left out, and it says so.
+/// The search leaves out ways that need more memory than machines have, and the remarks name them.
 TEST(Planning, WaysThatNeedTooMuchMemoryStayOut) {
   constexpr std::size_t mib = std::size_t{1} << 20;
   Situation situation = situation_of(1.0, 0.01, 4);

@@ -55,7 +55,7 @@ TEST(Statistics, QuartilesInterpolate) {
   EXPECT_DOUBLE_EQ(quartiles_of({7.0}).high, 7.0);
 }
 
-/// Of many values a sample is kept, whose quartiles are near theirs.
+/// A sample of many values has nearly their quartiles.
 TEST(Statistics, QuartilesOfManyValuesAreThoseOfASample) {
   SampledValues few(8), many;
   for (const double value : {4.0, 1.0, 3.0, 2.0}) few.add(value);

@@ -24,7 +24,7 @@ struct DistSpec {
   std::optional<PlanConfig> predicted;  ///< Of the plan that it follows, if there is one.
 
   int rank() const { return mesh.rank; }
-  /// Whether it goes on from a checkpoint, if there is one.
+  /// Returns whether it goes on from a checkpoint, if there is one.
   bool resumes() const { return training.resume || paused_after > 0; }
   /// Everything beside model and data that all ranks must agree on.
   std::string settings() const {

@@ -43,7 +43,7 @@ class Rank {
   bool paused() const { return paused_; }
   /// The specification of the run that goes on.
   DistSpec after_pause() const;
-  /// What catches signals until it does.
+  /// Hands over the object that catches signals, until the run that goes on has it.
   std::unique_ptr<StopSignals> take_signals() { return std::move(signals_); }
   /// Seconds that this rank has computed for an image; 0: it does not train, or has trained
   /// nothing.

@@ -9,7 +9,7 @@
 
 namespace duplex::tools {
 
-/// What ranks know of their speeds after a pause.
+/// A rank measures its speed while it trains, so that it knows it after a pause.
 struct KnownSpeed {
   double image_seconds = 0.0;  ///< Seconds that this one computes for an image; 0: not known.
 };

@@ -71,8 +71,8 @@ void Workers::compute_until(int number, double time) {
   event_queue_.put(time, EventQueue::Kind::worker, static_cast<std::uint32_t>(number));
 }
 
-/// What the worker computes is done, but for what others have taken from its processors. Returns
-/// whether it makes up for that now; go_on() will be called.
+/// The worker has computed its layers, but for the time that others took from its processors.
+/// Returns whether it makes up for that now; go_on() will be called.
 bool Workers::owes(int number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
   processors_.compute(worker.rank, false);

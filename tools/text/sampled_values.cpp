@@ -10,7 +10,7 @@ void SampledValues::add(double value) {
     values_.push_back(value);
     return;
   }
-  const RandomStream random(0, stream_of("sampled values"));
+  static const RandomStream random(0, stream_of("sampled values"));
   const std::uint32_t drawn = random.below(place, static_cast<std::uint32_t>(place + 1));
   if (drawn < most_) values_[drawn] = value;
 }

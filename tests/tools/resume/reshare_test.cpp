@@ -12,7 +12,7 @@ using Words = std::vector<std::string>;
 
 class Reshare : public TrainingRuns {
  protected:
-  /// How far two trainings are apart, over how far one is from zero.
+  /// Returns the norm of the difference of two trainings over the norm of the first.
   static double distance(const Weights& a, const Weights& b) {
     double between = 0.0, norm = 0.0;
     for (const auto& [name, values] : a)

@@ -39,7 +39,7 @@ class ThesisData : public ::testing::Test {
                R"({"version": 1, "processor": "p", "kernel": "k", "congestion": "cubic",)"
                R"( "cores": 2, "mbit": 1000, "lab": true})");
   }
-  /// What report says of a damaged file, in one line.
+  /// Returns the one line that report prints about a damaged file.
   std::string refused() const {
     const Result result = run({"report", folder_.path()});
     EXPECT_EQ(result.exit, 1);

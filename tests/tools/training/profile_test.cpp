@@ -112,7 +112,7 @@ TEST_F(DistProfile, IsOfTheFirstWorkersPart) {
     std::size_t first_worker;
     int batch;
   };
-  // Of eight images, the first of three workers has three.
+  // The first of three workers trains on three of the eight images.
   for (const Case& each :
        {Case{"join", 2, {"--trace"}, 0, 8}, Case{"central", 3, {"--server", "central"}, 1, 8},
         Case{"split", 3, {"--sync", "split"}, 0, 3}, Case{"async", 2, {"--sync", "none"}, 0, 8}}) {
