@@ -42,10 +42,15 @@ Descriptor open_folder(const std::string& path) {
   return folder;
 }
 
-struct flock write_lock() {
+// A rank locks its whole record. A process that looks whether a record is left over locks byte 1
+// alone, so that nobody takes it for the rank while it does: whoever holds byte 0 is the rank.
+
+struct flock write_lock(off_t start, off_t length) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
+  lock.l_start = start;
+  lock.l_len = length;  // 0: to the end, however long the file gets.
   return lock;
 }
 
@@ -63,20 +68,19 @@ void for_each_record(const Descriptor& folder,
   }
 }
 
-/// The process that holds the lock on a record; -1: nobody holds it, and the record has been
-/// removed.
+/// The process of the rank that holds a record; -1: none does, and the record has been removed, or
+/// somebody else is about to remove it.
 pid_t holder_of(const Descriptor& file, const Descriptor& folder, const char* name) {
-  for (;;) {
-    struct flock lock = write_lock();
-    // Remove it with the lock held, so that no rank locks it meanwhile and takes it for its own.
-    if (::fcntl(file.number(), F_SETLK, &lock) == 0) {
-      ::unlinkat(folder.number(), name, 0);
-      return -1;
-    }
-    lock = write_lock();
-    if (::fcntl(file.number(), F_GETLK, &lock) != 0) return -1;  // This file system has no locks.
-    if (lock.l_type != F_UNLCK) return std::max(lock.l_pid, 0);  // Negative: on another machine.
+  struct flock lock = write_lock(1, 1);
+  // Remove it with the lock held, so that no rank locks it meanwhile and takes it for its own.
+  if (::fcntl(file.number(), F_SETLK, &lock) == 0) {
+    ::unlinkat(folder.number(), name, 0);
+    return -1;
   }
+  lock = write_lock(0, 1);
+  if (::fcntl(file.number(), F_GETLK, &lock) != 0) return -1;  // This file system has no locks.
+  if (lock.l_type == F_UNLCK) return -1;
+  return std::max(lock.l_pid, 0);  // It is negative where the rank runs on another machine.
 }
 
 /// Reads "RANK NODEFILE", to the file's end.
@@ -132,7 +136,7 @@ void RankRecord::write(const Descriptor& folder, const std::string& text) {
       ::unlinkat(folder.number(), name.c_str(), 0);
       throw Error(place + " cannot be written: " + error_text(reason));
     }
-    struct flock lock = write_lock();
+    struct flock lock = write_lock(0, 0);
     while (::fcntl(file.number(), F_SETLKW, &lock) != 0) {
       if (errno == EINTR) continue;
       const int reason = errno;

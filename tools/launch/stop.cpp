@@ -110,10 +110,11 @@ int stop_here(const std::string& nodefile, const std::string& host) {
   std::vector<Signalled> signalled;
   std::vector<RunningRank> left;
   for (const RunningRank& rank : running_ranks(nodefile)) {
+    const std::string started = start_of(rank.process);
     if (rank.process == 0) {
       left.push_back(rank);
-    } else {
-      signalled.push_back({rank, start_of(rank.process)});
+    } else if (!started.empty()) {  // Otherwise it has just ended by itself.
+      signalled.push_back({rank, started});
     }
   }
   for (const int signal : {SIGTERM, SIGKILL}) {

@@ -112,6 +112,28 @@ TEST_F(Records, StaleOnesAreRemovedAndTellOfNobody) {
   EXPECT_EQ(running_ranks("other nodes", folder_).size(), 1U);
 }
 
+/// Who is about to remove a record is not the rank that it was of, and must not be signalled.
+TEST_F(Records, ThoseWhoSearchAtOnceAreNotTakenForRanks) {
+  ASSERT_EQ(::mkdir(folder_.c_str(), 0700), 0);
+  for (int i = 0; i < 3000; ++i)
+    write_text(folder_ + "/" + std::to_string(i) + ".0",
+               "0 " + std::filesystem::current_path().string() + "/nodes");
+  std::vector<pid_t> searchers;
+  for (int i = 0; i < 4; ++i) {
+    searchers.push_back(::fork());
+    if (searchers.back() == 0) {
+      ::alarm(30);
+      ::_exit(running_ranks("nodes", folder_).empty() ? 0 : 1);
+    }
+  }
+  for (const pid_t searcher : searchers) {
+    int status = -1;
+    ASSERT_EQ(::waitpid(searcher, &status, 0), searcher);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(files(), 0U);
+}
+
 TEST_F(Records, ManyRanksThatStartAtOnceAllHaveTheirs) {
   constexpr int count = 16;
   std::vector<pid_t> starters;
