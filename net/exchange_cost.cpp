@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/processor_time.h"
 #include "net/exchange/exchange.h"
+#include "net/topology/shard_map.h"
 
 namespace duplex::net {
 namespace {
@@ -40,19 +41,49 @@ double resting(std::size_t parameters) {
   return (processor_seconds() - begin) / steps;
 }
 
+/// Counts a step's frames and bytes of a worker.
+ExchangeCost traffic_of(const Topology& topology, int rank,
+                        const std::vector<std::size_t>& counts) {
+  const ShardMap map = topology.shard_map(counts, Shards::even, std::nullopt);
+  const std::size_t workers = topology.workers().size();
+  ExchangeCost cost;
+  for (std::size_t i = 0; i < map.chunks(); ++i) {
+    // A worker sends a gradient to another owner and gets weights back; an owner gets gradients
+    // from every other worker and sends weights back.
+    const bool own = map[i].owner == rank;
+    const std::size_t peers = own ? workers - 1 : 1;
+    cost.frames += 2 * peers;
+    cost.sent += peers * map[i].bytes();
+    if (own) cost.applied += workers * map[i].bytes();
+  }
+  cost.received = cost.sent;
+  return cost;
+}
+
 }  // namespace
 
-ExchangeCost measure_exchange(Mesh mesh, const std::vector<std::size_t>& counts, double seconds_of,
-                              std::chrono::milliseconds timeout) {
-  constexpr std::uint64_t warm_up = 2, least = 3;
-  const bool serves = mesh.rank() == 0;
+double ExchangeCost::frame(double send, double receive, double rate) const {
+  if (frames == 0) return 0.0;
+  const double known = static_cast<double>(sent) * send + static_cast<double>(received) * receive +
+                       (applied > 0 ? static_cast<double>(applied) / rate : 0.0);
+  return std::max(step - known, 0.0) / static_cast<double>(frames);
+}
+
+ExchangeCost measure_exchange(Mesh mesh, const std::vector<std::size_t>& counts,
+                              const ExchangeLength& length, std::chrono::milliseconds timeout) {
+  constexpr std::uint64_t warm_up = 2;
+  const Topology topology = mesh.topology();
+  const int rank = mesh.rank();
+  const bool decides = topology.workers().size() == 1;
   Parameters parameters(counts);
   ExchangeSpec spec;
   spec.timeout = timeout;
-  const double alone = serves ? 0.0 : resting(counts.size());
+  const bool trains = topology.is_worker(rank);
+  const double alone = trains ? resting(counts.size()) : 0.0;
   ParameterExchange wire(spec, parameters.spans, std::move(mesh));
   ExchangeCost cost;
-  if (!serves) {
+  if (trains) {
+    cost = traffic_of(topology, rank, counts);
     double begin = 0.0;
     std::int64_t since = 0;
     std::uint64_t step = 0;
@@ -61,7 +92,9 @@ ExchangeCost measure_exchange(Mesh mesh, const std::vector<std::size_t>& counts,
         begin = processor_seconds();
         since = clock_ns();
       }
-      if (step >= warm_up + least && seconds(clock_ns() - since) >= seconds_of) break;
+      if (step >= warm_up + length.steps &&
+          (!decides || seconds(clock_ns() - since) >= length.seconds))
+        break;
       wire.begin(step);
       for (std::size_t p = 0; p < counts.size(); ++p) {
         wire.await(p);
@@ -75,9 +108,6 @@ ExchangeCost measure_exchange(Mesh mesh, const std::vector<std::size_t>& counts,
     }
     const double taken = processor_seconds() - begin;
     cost.step = std::max(taken / static_cast<double>(step - warm_up) - alone, 0.0);
-    const ShardMap map = ShardMap::central(counts, 0);
-    cost.frames = 2 * map.chunks();
-    cost.bytes = map.elements() * sizeof(float);
   }
   wire.await_last_weights();
   wire.finish();

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/files/output_file.h"
 #include "net/crypto/seal_rate.h"
+#include "net/exchange_cost.h"
 #include "net/link_survey.h"
 #include "net/store/owner_rate.h"
 #include "tools/commands.h"
@@ -27,6 +28,7 @@
 #include "tools/text/rate.h"
 #include "tools/training/profile.h"
 #include "tools/training/random_steps.h"
+#include "tools/training/staging.h"
 
 namespace duplex::tools {
 namespace {
@@ -78,6 +80,12 @@ void measure_computing(const Flags& flags, const Model& model, MeasuredMachine& 
   });
   machine.profile = profile.file();
   machine.grad = profile.sum();
+  machine.computes_on = device->description();
+  if (!device->asynchronous()) {
+    const StagingTimes staging = measure_staging(*network);
+    machine.gradients_down = staging.download;
+    machine.weights_up = staging.upload;
+  }
   machine.threads = flags.computing.threads;
   machine.cores = device->asynchronous() ? 0 : usable_cores();  // A GPU needs none of them.
 }
@@ -106,6 +114,15 @@ std::vector<std::size_t> counts_of(const Model& model) {
   return counts;
 }
 
+/// What an exchange of a few small gradients takes, in which frames count for more than bytes.
+net::ExchangeCost exchange_cost(net::Mesh mesh, const Flags& flags) {
+  constexpr std::size_t parameters = 16, elements = 4096;
+  constexpr std::uint64_t steps = 20;
+  if (mesh.links().empty()) return {};
+  return net::measure_exchange(std::move(mesh), std::vector<std::size_t>(parameters, elements),
+                               {steps, 0.0}, flags.wire.timeout());
+}
+
 /// The most of what a byte takes over any link; none: there is no other machine.
 std::optional<double> dearest(const std::vector<double>& seconds) {
   const auto most = std::max_element(seconds.begin(), seconds.end());
@@ -131,7 +148,13 @@ int probe(int argc, const char* const* argv) {
         source.threads(usable_cores(), static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
   const Model model = flags.model.build();
   const net::MeshSpec spec = mesh_spec(flags, model, source);
-  net::Mesh mesh = net::Mesh::join(spec);
+  // Measuring an exchange uses its mesh up. The second is joined at once, since all are there.
+  net::MeshSpec exchanging = spec;
+  exchanging.identity.job += ", exchange";
+  const net::ExchangeCost cost = exchange_cost(net::Mesh::join(exchanging), flags);
+  net::MeshSpec surveying = spec;
+  surveying.log = {};  // Who has come has been said.
+  net::Mesh mesh = net::Mesh::join(surveying);
 
   MeasuredMachine machine;
   machine.address = source.addresses[static_cast<std::size_t>(source.rank)].str();
@@ -153,6 +176,12 @@ int probe(int argc, const char* const* argv) {
   machine.round_trip = links.round_trip;
   machine.send_processor = dearest(links.sending);
   machine.receive_processor = dearest(links.receiving);
+  if (machine.send_processor && machine.receive_processor) {
+    // The survey moves plain bytes; the seal rate tells what sealing takes.
+    const double sealing = machine.seal_rate ? flags.computing.threads / *machine.seal_rate : 0.0;
+    machine.frame_processor = cost.frame(*machine.send_processor + sealing,
+                                         *machine.receive_processor + sealing, machine.owner_rate);
+  }
   spec.log("its link carries " + rate_text(machine.rate()));
 
   MachinesFile file;
@@ -162,6 +191,9 @@ int probe(int argc, const char* const* argv) {
   file.input = config.input;
   file.classes = config.classes;
   file.batch = flags.batch;
+  file.device = flags.computing.device;
+  file.precision = flags.computing.precision;
+  file.layout = flags.computing.layout;
   const std::vector<std::string> texts =
       net::share_texts(mesh, text_of(machine), flags.wire.timeout());
   for (std::size_t rank = 0; rank < texts.size(); ++rank)

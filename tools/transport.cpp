@@ -148,13 +148,11 @@ int transport(int argc, const char* const* argv) {
   constexpr double exchange_seconds = 1.0;
   net::MeshSpec once_more = mesh_spec(flags, model);
   once_more.identity.job += ", exchange";
-  const net::ExchangeCost cost = net::measure_exchange(net::Mesh::join(std::move(once_more)),
-                                                       spec.counts, exchange_seconds, spec.timeout);
-  if (cost.frames > 0) {
-    const double bytes = static_cast<double>(cost.bytes) * 1e-9 *
-                         (*summary.send_processor + *summary.receive_processor + 2.0 * sealing);
-    summary.frame_processor = std::max(cost.step - bytes, 0.0) / static_cast<double>(cost.frames);
-  }
+  const net::ExchangeCost cost = net::measure_exchange(
+      net::Mesh::join(std::move(once_more)), spec.counts, {3, exchange_seconds}, spec.timeout);
+  if (cost.frames > 0)
+    summary.frame_processor = cost.frame((*summary.send_processor + sealing) * 1e-9,
+                                         (*summary.receive_processor + sealing) * 1e-9, owner_rate);
   if (protection != net::Protection::none) summary.protection = name_of(protection);
   if (protection == net::Protection::sealed) summary.seal_rate = net::seal_rate() * usable_cores();
   std::printf("%s, %s parameters, %s MB; with %s, %s, %s, round trip %s\n\n%s\n",

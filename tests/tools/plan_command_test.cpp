@@ -203,10 +203,15 @@ TEST_F(PlanCommand, MeasuresTheMachines) {
     EXPECT_GT(machine.grad, 1e-5);
     EXPECT_GT(machine.rate(), 1e6);
     EXPECT_GT(machine.memory_bytes, 1 << 20);
+    EXPECT_TRUE(machine.computes_on);
+    EXPECT_TRUE(machine.frame_processor && machine.gradients_down && machine.weights_up);
   }
   const Result again = run({"plan", "--measured", path});
   EXPECT_EQ(until_table(again.out), until_table(result.out)) << again.err;
   EXPECT_EQ(run({"plan", "--measured", path, "--batch", "7"}).exit, 2);
+  const Result on = run({"plan", "--measured", path, "--device", "cuda"});
+  EXPECT_EQ(on.exit, 2);
+  EXPECT_NE(on.err.find("was measured with --device auto"), std::string::npos) << on.err;
   EXPECT_EQ(run({"plan", "--measured", path, "--rate", "1Gbit/s"}).exit, 2);
   write_text(folder_ / "one", nodes.substr(0, nodes.find('\n') + 1));
   const Result other = run({"plan", "--measured", path, "--nodefile", folder_ / "one"});

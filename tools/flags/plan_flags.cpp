@@ -49,6 +49,23 @@ void take_model(ScenarioFlags& scenario, const MachinesFile& file, const std::st
   scenario.batch = file.batch;
 }
 
+/// What computed when machines were measured. A flag that says something else is refused.
+void take_computing(const CLI::App& app, DeviceSpec& computing, const MachinesFile& file,
+                    const std::string& path) {
+  const auto take = [&](const std::string& flag, std::string& own,
+                        const std::optional<std::string>& measured) {
+    if (!measured) return;
+    if (app.count(flag) > 0 && own != *measured)
+      throw Error("plan: " + path + " was measured with " + flag + " " + *measured + ": leave " +
+                      flag + " " + own + " out, or measure again",
+                  Exit::usage);
+    own = *measured;
+  };
+  take("--device", computing.device, file.device);
+  take("--precision", computing.precision, file.precision);
+  take("--layout", computing.layout, file.layout);
+}
+
 }  // namespace
 
 void PlanFlags::add_to(CLI::App& app) {
@@ -102,6 +119,7 @@ void PlanFlags::resolve() {
           "them",
           Exit::usage);
     take_model(scenario, file, measured);
+    take_computing(*app_, computing, file, measured);
     nodes_.clear();
     for (const MeasuredMachine& machine : file.machines)
       nodes_.push_back(net::Address::parse(machine.address, default_port));
@@ -202,7 +220,10 @@ Situation PlanFlags::measured_situation(const std::string& path,
   }
   Scenario found = Scenario::with_rate(model, std::move(times), rate, seal_rate.value_or(0.0));
   found.owner_rate = owner_rate;
-  found.moving = {fastest->send_processor.value_or(0.0), fastest->receive_processor.value_or(0.0)};
+  found.moving = {fastest->send_processor.value_or(0.0), fastest->receive_processor.value_or(0.0),
+                  fastest->frame_processor.value_or(0.0)};
+  found.gradients_down = fastest->gradients_down.value_or(0.0);
+  found.weights_up = fastest->weights_up.value_or(0.0);
   found.cores = fastest->cores;
   found.threads = fastest->threads;
   SimulationRequest request = scenario.request(static_cast<int>(count));
@@ -223,9 +244,9 @@ Situation PlanFlags::measured_situation(const std::string& path,
                                  ? 0  // It is the host's.
                                  : static_cast<std::size_t>(machine.memory_bytes / beside)};
     notes.push_back("machine " + std::to_string(i) + " (" + machine.address + ", " + machine.host +
-                    "): t_grad " + duration_text(machine.grad) + ", link " +
-                    rate_text(machine.rate()) + ", owner " + fixed(machine.owner_rate * 1e-9, 2) +
-                    " GB/s");
+                    "): " + (machine.computes_on ? *machine.computes_on + ", " : "") + "t_grad " +
+                    duration_text(machine.grad) + ", link " + rate_text(machine.rate()) +
+                    ", owner " + fixed(machine.owner_rate * 1e-9, 2) + " GB/s");
   }
   return situation;
 }

@@ -17,6 +17,10 @@ void describe(Fields& f, MeasuredMachine& m) {
   f.optional("seal_bytes_per_s", m.seal_rate, Range::not_negative);
   f.optional("send_processor_s_per_byte", m.send_processor, Range::not_negative);
   f.optional("receive_processor_s_per_byte", m.receive_processor, Range::not_negative);
+  f.optional("frame_processor_s", m.frame_processor, Range::not_negative);
+  f.optional("gradients_down_s", m.gradients_down, Range::not_negative);
+  f.optional("weights_up_s", m.weights_up, Range::not_negative);
+  f.optional("computes_on", m.computes_on);
   f.unless_zero("cores", m.cores);
   f.field("memory_bytes", m.memory_bytes, Range::not_negative);
   f.field("threads", m.threads, Range::not_negative);
@@ -36,6 +40,9 @@ void describe(Fields& f, MachinesFile& m) {
   f.field("input", m.input);
   f.field("classes", m.classes, Range::not_negative);
   f.field("batch", m.batch, Range::not_negative);
+  f.optional("device", m.device);
+  f.optional("precision", m.precision);
+  f.optional("layout", m.layout);
   f.field("machines", m.machines);
 }
 

@@ -15,14 +15,19 @@ struct MeasuredMachine {
   double grad = 0.0;                ///< Seconds of a batch's gradient: the layers together.
   double owner_rate = 0.0;          ///< Bytes a second; see transport.
   std::optional<double> seal_rate;  ///< Bytes a second of all processors, where frames are sealed.
-  /// Processor seconds a byte to send, and to receive; none: an older probe did not measure them.
-  std::optional<double> send_processor, receive_processor;
-  int cores = 0;                   ///< That may be used; 0: a GPU computes, or an older
-                                   ///< probe did not tell.
-  std::int64_t memory_bytes = 0;   ///< That a program may still have.
-  int threads = 0;                 ///< That computed.
-  std::vector<double> out, in;     ///< Bytes a second to and from every machine; 0: itself.
-  std::vector<double> round_trip;  ///< Seconds, likewise.
+  /// Processor seconds a byte to send, and to receive, and a frame beside its bytes; none: an older
+  /// probe did not measure them, or there was no other machine.
+  std::optional<double> send_processor, receive_processor, frame_processor;
+  /// Seconds to bring all gradients into plain memory, and all weights back; none: a GPU computes,
+  /// or an older probe did not measure them.
+  std::optional<double> gradients_down, weights_up;
+  std::optional<std::string> computes_on;  ///< Device::description().
+  int cores = 0;                           ///< That may be used; 0: a GPU computes, or an older
+                                           ///< probe did not tell.
+  std::int64_t memory_bytes = 0;           ///< That a program may still have.
+  int threads = 0;                         ///< That computed.
+  std::vector<double> out, in;             ///< Bytes a second to and from every machine; 0: itself.
+  std::vector<double> round_trip;          ///< Seconds, likewise.
 
   /// Bytes a second of its link: the most that it sends to any, or gets from any, whichever is
   /// less.
@@ -35,6 +40,8 @@ struct MeasuredMachine {
 struct MachinesFile {
   std::string network, title, input;
   std::int64_t classes = 0, batch = 0;
+  /// What probe was told by flags of these names; none: an older one did not tell.
+  std::optional<std::string> device, precision, layout;
   std::vector<MeasuredMachine> machines;  ///< By rank.
 };
 
