@@ -1,0 +1,191 @@
+"""make bench ONLY=prediction: how far is the simulation from trainings that really compute? Networks with small inputs
+train on Fashion-MNIST on two hosts of the lab, each a rank with a core of its own. What `simulate` takes is measured
+beforehand: the layers by `local --profile` on one core, the link by `transport`. Writes docs/results/prediction.md.
+Environment: NETWORKS, RATES (Mbit/s; default: three for each network), SERVERS ("central distributed"), OVERLAPS
+("on off"), STEPS (of every worker, default 12), FASHION_MNIST (folder with the IDX files), PAGE (the file to write;
+default: docs/results/prediction.md for all points, none for fewer)."""
+import os
+import statistics
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+
+from lab.machine import DUPLEX, WORK, Failed, Lab, commit, key_file, processor, run, start, stop, wait  # noqa: E402
+from lab.probe import Probe  # noqa: E402
+
+# Input, batch, and rates with which a transfer takes from a tenth of t_grad to several times that.
+NETWORKS = {"lenet": (28, 64, (50, 200, 800)), "squeezenet": (64, 16, (50, 200, 800)),
+            "googlenet": (64, 16, (100, 200, 800)), "resnet34": (64, 16, (200, 400, 800)),
+            "vgg16e": (32, 16, (200, 400, 800))}
+ALONE = 20  # Steps of the run on one core.
+SKIPPED = 2  # Steps that carry the first weights and fill the queues.
+QUIET = 0.02  # A point during which more of all cores was stolen is measured again.
+TRIES = 3
+PAGE = "docs/results/prediction.md"
+
+
+def asked(name, default):
+    return os.environ[name].split() if os.environ.get(name) else list(default)
+
+
+def data_folder():
+    for folder in (os.environ.get("FASHION_MNIST", ""), "/usr/share/datasets/fashion-mnist",
+                   ".deps/usr/share/datasets/fashion-mnist"):
+        if folder and os.path.isdir(folder):
+            return folder
+    sys.exit("bench: no Fashion-MNIST: install dataset-fashion-mnist, or name the folder: FASHION_MNIST=DIR")
+
+
+def on_core(core, command):
+    return ["taskset", "-c", str(core), *command]
+
+
+def folder_for(name):
+    return tempfile.mkdtemp(prefix=name + "-", dir=WORK)
+
+
+def step_seconds(logdir):
+    """Returns the mean seconds of a worker's steps that count."""
+    with open(os.path.join(logdir, "metrics.csv"), encoding="ascii") as file:
+        lines = file.read().splitlines()
+    column = lines[0].split(",").index("total_s")
+    return statistics.mean([float(line.split(",")[column]) for line in lines[1:]][SKIPPED:])
+
+
+class Network:
+    """A network with what was measured of it on one core."""
+
+    def __init__(self, name, data):
+        self.name, self.data = name, data
+        self.input, self.batch, self.rates = NETWORKS[name]
+        self.alone = folder_for("alone")
+        run(on_core(0, [DUPLEX, "local", *self.training(), "--batches", str(ALONE), "--profile", "--logdir",
+                        self.alone]))
+
+    def model(self):
+        return ["--net", self.name, "--classes", "10", "--input", str(self.input)]
+
+    def training(self):
+        return [*self.model(), "--datadir", self.data, "--batch", str(self.batch), "--threads", "1"]
+
+    def transport(self, lab):
+        """Measures the link between the two hosts."""
+        logdir, children = folder_for("link"), []
+        try:
+            for host, role in enumerate(("ps", "worker")):
+                command = lab.on(host, on_core(host, [
+                    DUPLEX, "transport", *self.model(), "--my-role", role, "--my-address", lab.address(host),
+                    "--other-address", lab.address(1 - host), "--repeats", "3", "--key", key_file(), "--secure", "off",
+                    "--congestion", "cubic", "--logdir", logdir]))
+                children.append((start(command), command))
+            for child, command in children:
+                wait(child, command)
+        finally:
+            for child, _ in children:
+                stop(child)
+        return logdir
+
+    def simulated(self, link, way, steps):
+        logdir = folder_for("simulated")
+        workers = workers_of(way)
+        run([DUPLEX, "simulate", "--from", self.alone, link, *way_flags(way), "--workers", str(workers), "--batches",
+             str(steps * workers), "--logdir", logdir])
+        return step_seconds(logdir)
+
+    def measured(self, lab, way, steps):
+        logdir, children = folder_for("dist"), []
+        nodes = os.path.join(WORK, "nodes")
+        with open(nodes, "w", encoding="ascii") as file:
+            file.writelines(f"{lab.address(host)}:7117\n" for host in range(2))
+        try:
+            for host in range(2):
+                command = lab.on(host, on_core(host, [
+                    DUPLEX, "dist", *self.training(), *way_flags(way), "--batches", str(steps * workers_of(way)),
+                    "--nodefile", nodes, "--index", str(host), "--key", key_file(), "--secure", "off", "--congestion",
+                    "cubic", "--logdir", logdir]))
+                children.append((start(command), command))
+            for child, command in children:
+                wait(child, command)
+        finally:
+            for child, _ in children:
+                stop(child)
+        return step_seconds(logdir)
+
+
+def workers_of(way):
+    return 1 if way[0] == "central" else 2
+
+
+def way_flags(way):
+    return ["--server", way[0], "--overlap", way[1]]
+
+
+def points(network, ways, steps):
+    """Measures a network's points; yields a row of the page for each."""
+    for mbit in map(int, asked("RATES", network.rates)):
+        with Lab(2, mbit, "cubic") as lab:
+            link = network.transport(lab)
+            for way in ways:
+                for _ in range(TRIES):
+                    with Probe() as probe:
+                        measured = network.measured(lab, way, steps)
+                    if probe.stolen <= QUIET:
+                        break
+                simulated = network.simulated(link, way, steps)
+                yield {"network": network.name, "mbit": mbit, "server": way[0], "overlap": way[1], "measured": measured,
+                       "simulated": simulated, "error": simulated / measured - 1, "stolen": probe.stolen}
+
+
+def page(rows, steps):
+    errors = sorted(abs(row["error"]) for row in rows)
+    inputs = ", ".join(f"{name} {side}x{side} in batches of {batch}" for name, (side, batch, _) in NETWORKS.items())
+    text = ["# How far is the simulation from trainings that compute?", "",
+            f"Written by `make bench ONLY=prediction` at commit {commit()}, on {processor()}. Two hosts of the lab "
+            f"(`tools/netlab.sh`),", f"each a rank with one core; {steps} steps of every worker on Fashion-MNIST: "
+            f"{inputs}.", "A central server takes one of the ranks, so that one worker is left. The simulation gets the "
+            "layers' seconds from `local --profile`", "on one core, and the link from `transport`; its constants are "
+            "those of [the lab](../decisions/prediction.md#three-constants-are-fitted-to-the-lab),",
+            "none of which is fitted to a point of this page. A step's seconds are the mean of those behind the first "
+            f"{SKIPPED}.", "",
+            f"**{len(rows)} points: off by {100 * statistics.median(errors):.1f}% in the median, by "
+            f"{100 * errors[-1]:.1f}% at most.**", "",
+            "| network | Mbit/s | server | overlap | measured, s | simulated, s | off by |", "|---|---|---|---|---|---|---|"]
+    for row in rows:
+        text.append(f"| {row['network']} | {row['mbit']} | {row['server']} | {row['overlap']} | {row['measured']:.4f} | "
+                    f"{row['simulated']:.4f} | {100 * row['error']:+.1f}% |")
+    return "\n".join(text) + "\n"
+
+
+def main():
+    if os.geteuid() != 0:
+        sys.exit("bench: the lab's hosts need root")
+    data, steps = data_folder(), int(os.environ.get("STEPS") or 12)
+    ways = [(server, overlap) for server in asked("SERVERS", ("central", "distributed"))
+            for overlap in asked("OVERLAPS", ("on", "off"))]
+    unknown = [name for name in asked("NETWORKS", NETWORKS) if name not in NETWORKS]
+    if unknown:
+        sys.exit(f"bench: NETWORKS={unknown[0]}: there are {' '.join(NETWORKS)}")
+    rows = []
+    for name in asked("NETWORKS", NETWORKS):
+        try:
+            for row in points(Network(name, data), ways, steps):
+                rows.append(row)
+                print(f"prediction: {name}, {row['mbit']} Mbit/s, {row['server']}, overlap {row['overlap']}: measured "
+                      f"{row['measured']:.4f} s, simulated {row['simulated']:.4f} s, {100 * row['error']:+.1f}%"
+                      + (f", disturbed: {row['stolen']:.2f} cores stolen" if row["stolen"] > QUIET else ""), flush=True)
+        except Failed as failure:
+            sys.exit(f"prediction: {name}: {failure}")
+    errors = sorted(abs(row["error"]) for row in rows)
+    print(f"prediction: {len(rows)} points: off by {100 * statistics.median(errors):.1f}% in the median, by "
+          f"{100 * errors[-1]:.1f}% at most")
+    chosen = any(os.environ.get(name) for name in ("NETWORKS", "RATES", "SERVERS", "OVERLAPS", "STEPS"))
+    out = os.environ.get("PAGE", "" if chosen else PAGE)
+    if out:
+        with open(out, "w", encoding="utf-8") as file:
+            file.write(page(rows, steps))
+        print(f"prediction: wrote {out}")
+
+
+if __name__ == "__main__":
+    main()
