@@ -226,7 +226,7 @@ TEST_F(TracedRun, OfACentralServerIsTheServers) {
   const std::string said = run({"--server", "central", "--sync", "none"});
   EXPECT_NE(said.find("trace.json, clocks within"), std::string::npos) << said;
   std::ifstream file(folder_ / "run/trace.json");
-  EXPECT_NO_THROW(nlohmann::json::parse(file));
+  EXPECT_TRUE(nlohmann::json::parse(file, nullptr, false).is_object());
 }
 
 }  // namespace

@@ -34,7 +34,9 @@ class Reshare : public TrainingRuns {
 };
 
 /// 96 images in steps of 12: an epoch is 8 steps. Shares differ between the parts of the training
-/// by as much as the machine was disturbed, and its result by rounding.
+/// by as much as the machine was disturbed, and its result by rounding. oneDNN's convolutions round
+/// otherwise for another batch, so that another one of equal values in a pool's window may be the
+/// largest, by which a result differs as much as by a step; the reference's do not.
 TEST_F(Reshare, TrainsWhatATrainingWithoutPausesDoes) {
   for (const Words& mode :
        {Words{}, Words{"--server", "central"}, Words{"--sync", "split", "--momentum", "0.9"}}) {
@@ -42,7 +44,7 @@ TEST_F(Reshare, TrainsWhatATrainingWithoutPausesDoes) {
     const int batch = !mode.empty() && mode[0] == "--sync" ? 12 : 6;
     const std::string name = "run" + std::to_string(++runs_);
     SCOPED_TRACE(name);
-    const Words flags = plus(mode, {"--epochs", "4"});
+    const Words flags = plus(mode, {"--epochs", "4", "--device", "reference"});
     const Weights whole = together(ranks, batch, flags);
     for (Process& rank :
          start(name, ranks, batch, plus(flags, {"--share", "speeds", "--reshare", "1"}))) {
@@ -57,7 +59,7 @@ TEST_F(Reshare, TrainsWhatATrainingWithoutPausesDoes) {
     }
     const std::string rows = read_text(folder_ / (name + "/metrics.csv"));
     EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 33);
-    EXPECT_LT(distance(trained(name), whole), 1e-4);
+    EXPECT_LT(distance(trained(name), whole), 1e-6);
   }
 }
 
