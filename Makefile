@@ -50,6 +50,7 @@ help:
 	@echo '                ONLY=plan: whether plan names the best way (CASES=12, SEED=; root; docs/results/plan.md);'
 	@echo '                ONLY=prediction: how far the simulation is from trainings on the lab (root;'
 	@echo '                docs/results/prediction.md);'
+	@echo '                ONLY=accuracy: what 16 bits on the wire do to trainings (docs/results/accuracy.md);'
 	@echo '                ONLY=memory: what trainings take, beside what nets --memory says (docs/results/memory.md)'
 	@echo 'make thesis     measures, simulates and replays the tables and figures of the thesis, and makes a page of them; goes on'
 	@echo '                where it stopped (its hosts need root; FULL=1: every point on them, hours; OUT=folder, default runs/thesis)'
@@ -88,13 +89,14 @@ demo:
 .PHONY: bench
 bench_parts = $(or $(ONLY),cpu wire)
 bench:
-	$(if $(filter-out cpu wire plan prediction memory,$(bench_parts)),$(error ONLY=$(ONLY): make bench has cpu, wire, plan, prediction and memory))
-	@bash make/deps.sh build $(if $(filter prediction,$(bench_parts)),demo) $(if $(filter cpu,$(bench_parts)),torch) $(if $(filter wire,$(bench_parts)),bench)
+	$(if $(filter-out cpu wire plan prediction accuracy memory,$(bench_parts)),$(error ONLY=$(ONLY): make bench has cpu, wire, plan, prediction, accuracy and memory))
+	@bash make/deps.sh build $(if $(filter prediction accuracy,$(bench_parts)),demo) $(if $(filter cpu,$(bench_parts)),torch) $(if $(filter wire,$(bench_parts)),bench)
 	@$(MAKE) --no-print-directory ONLY= $(BIN)
 	@$(if $(filter cpu,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/cpu)
 	@$(if $(filter wire,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/wire)
 	@$(if $(filter plan,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/plan)
 	@$(if $(filter prediction,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/prediction)
+	@$(if $(filter accuracy,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/accuracy)
 	@$(if $(filter memory,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/memory)
 
 .PHONY: thesis

@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include "core/error.h"
-#include "core/processor_time.h"
+#include "core/processor/processor_time.h"
 #include "core/random.h"
 
 namespace duplex::datasets {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/clock.h"
-#include "core/processor_time.h"
+#include "core/processor/processor_time.h"
 #include "net/exchange/exchange.h"
 #include "net/topology/shard_map.h"
 

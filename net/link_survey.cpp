@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/clock.h"
-#include "core/processor_time.h"
+#include "core/processor/processor_time.h"
 #include "net/wire/frame.h"
 
 namespace duplex::net {

@@ -9,7 +9,7 @@
 
 #include "core/clock.h"
 #include "core/mapped_memory.h"
-#include "core/processor_time.h"
+#include "core/processor/processor_time.h"
 #include "net/ledger/ledger.h"
 #include "net/topology/shard_map.h"
 #include "net/wire/frame.h"

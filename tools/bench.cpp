@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "layers/kinds/linear.h"
+#include "net/coding/coding_rate.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/device_flags.h"
@@ -28,7 +29,7 @@ struct Flags {
   DeviceSpec computing;
   int steps = 9, warm_up = 2;
   double ceiling = 0.0;
-  bool layers = false, row = false, looks = false;
+  bool layers = false, row = false, looks = false, codings = false;
 };
 
 /// Operations of one training step, with a multiply-add counted as two: forward, backward by data
@@ -78,6 +79,18 @@ double ceiling_seconds(const Model& model, const Flags& flags, int threads) {
 }
 #endif
 
+/// Prints how fast a processor codes values for dist --wire.
+void print_codings() {
+  Table table({{"coding", Table::Align::left},
+               {"encode GB/s", Table::Align::right},
+               {"decode GB/s", Table::Align::right}});
+  for (const net::Coding coding : {net::Coding::bf16, net::Coding::fp16}) {
+    const net::CodingRate rate = net::coding_rate(coding);
+    table.row({net::name_of(coding), fixed(rate.encode * 1e-9, 2), fixed(rate.decode * 1e-9, 2)});
+  }
+  std::printf("%sGB of float32 values, one processor\n", table.str().c_str());
+}
+
 }  // namespace
 
 int bench(int argc, const char* const* argv) {
@@ -85,7 +98,7 @@ int bench(int argc, const char* const* argv) {
       "Times training steps (forward, loss, backward, SGD with momentum) on random images.",
       "duplex bench"};
   Flags flags;
-  add_model_flags(app, flags.model);
+  add_model_flags(app, flags.model, false);
   app.add_option("--batch", flags.batch, "images a batch (default 8)")->check(positive());
   app.add_option("--steps", flags.steps, "steps that count (default 9)")->check(positive());
   add_device_flags(app, flags.computing);
@@ -95,6 +108,8 @@ int bench(int argc, const char* const* argv) {
       ->check(at_least(0));
 #endif
   app.add_flag("--layers", flags.layers, "print the table of layers");
+  app.add_flag("--codings", flags.codings,
+               "instead: time the codings of dist --wire, and need no network");
   app.add_flag("--looks", flags.looks, "also time steps that look for NaN, as every 100th does");
   app.add_flag(
       "--row", flags.row,
@@ -102,6 +117,11 @@ int bench(int argc, const char* const* argv) {
       "high), GFLOP/s, seconds of a step, seconds of the ceiling (0: not measured), peak bytes, "
       "which layout was found the faster (empty: none was looked for)");
   if (const auto done = parse(app, argc, argv)) return *done;
+  if (flags.codings) {
+    print_codings();
+    return 0;
+  }
+  if (flags.model.net.empty()) throw Error("bench: --net is required", Exit::usage);
 
   if (flags.computing.threads == 0) flags.computing.threads = usable_cores();
   const auto device = flags.computing.make();

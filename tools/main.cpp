@@ -3,8 +3,8 @@
 #include <cstring>
 #include <exception>
 
-#include "core/denormals.h"
 #include "core/error.h"
+#include "core/processor/denormals.h"
 #include "tools/commands.h"
 #include "tools/text/version.h"
 

@@ -25,15 +25,22 @@ class CsvColumns {
   void decimals(std::string_view name, double&, int) { add(name); }
   void text(std::string_view name, std::string&) { add(name); }
   void either(std::string_view name, bool&, std::string_view, std::string_view) { add(name); }
+  template <class Integer>
+  void later(std::string_view name, Integer&) {
+    if (older_.empty()) older_ = line_;
+    add(name);
+  }
 
   const std::string& str() const { return line_; }
+  /// Those that files of older programs have.
+  const std::string& older() const { return older_.empty() ? line_ : older_; }
 
  private:
   void add(std::string_view name) {
     if (!line_.empty()) line_ += ',';
     line_ += name;
   }
-  std::string line_;
+  std::string line_, older_;
 };
 
 /// Appends a row to a line, without the line's end.
@@ -64,6 +71,10 @@ class CsvWriter {
   void either(std::string_view, bool& value, std::string_view yes, std::string_view no) {
     put(value ? yes : no);
   }
+  template <class Integer>
+  void later(std::string_view name, Integer& value) {
+    integer(name, value);
+  }
 
  private:
   void print(const char* format, double value) {
@@ -84,7 +95,8 @@ class CsvWriter {
 /// one that is not what its column holds, such as a number that is not finite.
 class CsvReader {
  public:
-  explicit CsvReader(std::string_view line) : rest_(line) {}
+  /// `older`: the file is of an older program, and lacks the columns of later().
+  explicit CsvReader(std::string_view line, bool older = false) : rest_(line), older_(older) {}
 
   template <class Integer>
   void integer(std::string_view, Integer& value) {
@@ -113,6 +125,11 @@ class CsvReader {
     value = cell == yes;
     good_ = good_ && (cell == yes || cell == no);
   }
+  /// A column at the end that older files lack, where the value stays as it is.
+  template <class Integer>
+  void later(std::string_view name, Integer& value) {
+    if (!older_) integer(name, value);
+  }
 
   bool done() const { return good_ && ended_; }
 
@@ -134,6 +151,7 @@ class CsvReader {
   }
 
   std::string_view rest_;
+  const bool older_;
   bool good_ = true, ended_ = false;
 };
 
@@ -144,6 +162,15 @@ std::string csv_columns() {
   CsvColumns columns;
   describe(columns, row);
   return columns.str();
+}
+
+/// The same of a file of an older program.
+template <class Row>
+std::string older_csv_columns() {
+  Row row{};
+  CsvColumns columns;
+  describe(columns, row);
+  return columns.older();
 }
 
 }  // namespace duplex

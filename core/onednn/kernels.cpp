@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/onednn/clones.h"
 #include "core/onednn/parallel.h"
+#include "core/processor/clones.h"
 
 namespace duplex::onednn {
 

@@ -58,10 +58,10 @@ void Connection::take_turns(bool gradients, std::size_t transfer) {
                     [this](SendOrder::TurnRequest what) { owner_.weights_turn(link_.rank, what); });
 }
 
-void Connection::send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const void* payload,
-                      std::uint64_t priority) {
-  Outgoing frame = Outgoing::of(kind, chunk, step, priority);
-  frame.payload = payload;
+void Connection::send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const float* values,
+                      std::uint64_t priority, Coding coding) {
+  Outgoing frame = Outgoing::of(kind, chunk, step, priority, coding);
+  frame.payload = values;
   queue_.data(std::move(frame));
 }
 
@@ -181,17 +181,24 @@ void Connection::send_loop() {
 
 void Connection::send_data(const Outgoing& frame) {
   const std::int64_t first = clock_ns();
-  const void* payload = frame.payload;
-  if (payload == nullptr) {
-    filled_.resize(std::max<std::size_t>(filled_.size(), frame.header.length / sizeof(float)));
+  const float* values = frame.payload;
+  if (values == nullptr) {
+    filled_.resize(std::max(filled_.size(), frame.count));
     owner_.copy_payload(link_.rank, frame, filled_.data());
-    payload = filled_.data();
+    values = filled_.data();
+  }
+  const void* payload = values;
+  const Coding coding = frame.header.coding;
+  if (coding != Coding::float32) {
+    encoded_.resize(std::max<std::size_t>(encoded_.size(), frame.header.length));
+    encode(coding, values, frame.count, encoded_.data());
+    payload = encoded_.data();
   }
   const bool weights = frame.header.kind == FrameKind::weights;
   link_.stream.write(frame.header, payload, Clock::now() + timeout_,
                      weights ? "sending weights" : "sending gradient",
-                     frame.payload != nullptr ? Payload::borrowed : Payload::copied);
-  record(frame.header, true, frame.queued, first);
+                     payload == frame.payload ? Payload::borrowed : Payload::copied);
+  record(frame.header, true, frame.queued, first, frame.count);
   owner_.sent(frame);
 }
 
@@ -241,9 +248,16 @@ void Connection::receive_data(const FrameHeader& header) {
   if (window_ != nullptr && header.length >= worth_looking) keep_window();
   const std::int64_t ready = clock_ns();  // reserve() may have waited for room.
   const bool weights = header.kind == FrameKind::weights;
-  link_.stream.read_payload(reservation.to, header.length, Clock::now() + timeout_,
+  void* to = reservation.to;
+  if (header.coding != Coding::float32) {
+    coded_.resize(std::max<std::size_t>(coded_.size(), header.length));
+    to = coded_.data();
+  }
+  link_.stream.read_payload(to, header.length, Clock::now() + timeout_,
                             weights ? "receiving weights" : "receiving gradient");
-  record(header, false, ready, ready);
+  if (header.coding != Coding::float32)
+    decode(header.coding, coded_.data(), reservation.count, reservation.to);
+  record(header, false, ready, ready, reservation.count);
   owner_.commit(reservation);
 }
 
@@ -335,55 +349,6 @@ void Connection::act_on(const FrameHeader& header, const std::vector<std::uint8_
       owner_.notice(link_.rank, {header.kind, header.step, header.parameter, header.chunk, {}});
       break;
   }
-}
-
-void Connection::record(const FrameHeader& header, bool sent, std::int64_t queued,
-                        std::int64_t first) {
-  FrameRecord record;
-  record.step = header.step;
-  record.parameter = header.parameter;
-  record.chunk = header.chunk;
-  record.kind = header.kind;
-  record.sent = sent;
-  record.peer = link_.rank;
-  record.bytes = frame_bytes(protection_, header.length);
-  record.queued = queued;
-  record.first = first;
-  record.last = clock_ns();
-  (sent ? sent_ : received_).add(record);
-}
-
-ConnectionBytes Connection::check_counters(Deadline deadline) const {
-  KernelCounters kernel = link_.stream.socket().counters();
-  ConnectionBytes bytes;
-  bytes.peer = link_.rank;
-  if (protection_ != Protection::none) bytes.protection = name_of(protection_);
-  bytes.sent = sent_.sent();
-  bytes.received = received_.received();
-  bytes.window = link_.stream.socket().limit();
-  bytes.pace = pace_;
-  if (!kernel.known) return bytes;
-  // The goodbye may still lie in the kernel; only the counter itself tells when it has left.
-  const Clock::time_point from = Clock::now();
-  while (kernel.sent < bytes.sent && !kernel.broken && Clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    kernel = link_.stream.socket().counters();
-  }
-  if (kernel.sent < bytes.sent && (kernel.broken || kernel.pending))
-    throw NetworkError("send", link_.peer, "saying goodbye", "the peer no longer acknowledges",
-                       std::chrono::duration<double>(Clock::now() - from).count(), Exit::peer_lost);
-  const auto check = [&](const char* what, std::uint64_t ledger, std::uint64_t counted) {
-    if (ledger != counted)
-      throw Error("the ledger is wrong: " + std::to_string(ledger) + " bytes " + what + " " +
-                  link_.peer + ", but the kernel counted " + std::to_string(counted));
-  };
-  check("sent to", bytes.sent, kernel.sent);
-  check("received from", bytes.received, kernel.received);
-  bytes.kernel_sent = kernel.sent;
-  bytes.kernel_received = kernel.received;
-  bytes.kernel_sent_again = kernel.retransmitted;
-  bytes.counted = true;
-  return bytes;
 }
 
 }  // namespace duplex::net

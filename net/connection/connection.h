@@ -23,10 +23,11 @@
 
 namespace duplex::net {
 
-/// The memory that the payload of a frame of weights or gradient is read into; commit() hands it
-/// back when all of the payload is there.
+/// The memory that the values of a frame of weights or gradient go to; commit() hands it back when
+/// all of them are there.
 struct Reservation {
   float* to = nullptr;    ///< Null when the run is over.
+  std::size_t count = 0;  ///< Values that the payload is of.
   std::size_t chunk = 0;  ///< Chunk::index.
   int worker = -1;        ///< Number of the worker whose gradient it is; -1 for weights.
 };
@@ -53,7 +54,7 @@ class ConnectionHandler {
   /// ProtocolError if such a frame may not come now; nothing of the payload has been read then.
   virtual Reservation reserve(int peer, const FrameHeader& header) = 0;
   virtual void commit(const Reservation& reservation) = 0;
-  /// Copies the payload of a frame that was queued without one, just before the frame leaves.
+  /// Copies the values of a frame that was queued without them, just before the frame leaves.
   virtual void copy_payload(int peer, const Outgoing& frame, float* to) = 0;
   /// A frame of weights, gradient or state has been written. This program no longer reads its
   /// payload, but the kernel still does if it was borrowed.
@@ -108,12 +109,12 @@ class Connection {
   std::string congestion() const { return link_.stream.socket().congestion(); }
   bool loopback() const { return loopback_; }
 
-  /// Queues a frame of weights or gradient. `payload` is borrowed (Socket::write_borrowed): it must
-  /// not change until the peer has read it, which the peer's answer tells. If it is null, the
-  /// connection asks its owner for the payload when the frame leaves. The frame with the lowest
+  /// Queues a frame of weights or gradient. `values` are borrowed (Socket::write_borrowed): they
+  /// must not change until the peer has read them, which the peer's answer tells. If it is null,
+  /// the connection asks its owner for the values when the frame leaves. The frame with the lowest
   /// `priority` of its round goes next (SendOrder); a frame that has begun is not interrupted.
-  void send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const void* payload,
-            std::uint64_t priority);
+  void send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const float* values,
+            std::uint64_t priority, Coding coding = Coding::float32);
   void grant();  ///< Tells the peer that it is its turn to send gradients.
   void grant_weights() { queue_.grant_weights(); }  ///< This side may send weights now.
   /// Another connection should send weights first.
@@ -166,7 +167,9 @@ class Connection {
   bool receive_notice(const FrameHeader& header);
   void keep_window();
   void act_on(const FrameHeader& header, const std::vector<std::uint8_t>& payload);
-  void record(const FrameHeader& header, bool sent, std::int64_t queued, std::int64_t first);
+  /// `count`: the values of weights or a gradient.
+  void record(const FrameHeader& header, bool sent, std::int64_t queued, std::int64_t first,
+              std::size_t count = 0);
 
   Link link_;
   ConnectionHandler& owner_;
@@ -183,7 +186,9 @@ class Connection {
   SendQueue queue_;
   std::string report_;             ///< The peer's report so far; the receiving thread uses it.
   std::uint64_t report_left_ = 0;  ///< Bytes of it that are still to come; likewise.
-  std::vector<float> filled_;  ///< Payload of a frame queued without; the sending thread uses it.
+  std::vector<float> filled_;  ///< Values of a frame queued without; the sending thread uses it.
+  /// Payloads that are not float32, of the sending and of the receiving thread.
+  std::vector<std::uint8_t> encoded_, coded_;
 
   std::mutex mutex_;  ///< Guards all below but the threads; any thread takes it, and holds no other
                       ///< lock.

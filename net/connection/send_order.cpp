@@ -14,15 +14,17 @@ Outgoing Outgoing::of(FrameKind kind, std::int64_t queued) {
 }
 
 Outgoing Outgoing::of(FrameKind kind, const Chunk& chunk, std::uint64_t step,
-                      std::uint64_t priority) {
+                      std::uint64_t priority, Coding coding) {
   Outgoing frame;
   frame.header.kind = kind;
+  frame.header.coding = coding;
   frame.header.parameter = chunk.parameter;
   frame.header.chunk = chunk.number;
   frame.header.step = step;
-  frame.header.length = chunk.bytes();
+  frame.header.length = coded_bytes(coding, chunk.count);
   frame.priority = priority;
   frame.chunk = chunk.index;
+  frame.count = chunk.count;
   return frame;
 }
 

@@ -15,19 +15,20 @@ namespace duplex::net {
 
 struct Outgoing {
   FrameHeader header;
-  const void* payload = nullptr;
+  const float* payload = nullptr;
   std::vector<std::uint8_t> own;  ///< Payload of its own, if it has one.
   std::int64_t queued = 0;        ///< When it was handed over, in nanoseconds.
   std::uint64_t number = 0;       ///< Number in the order of handing over.
   std::uint64_t priority = 0;     ///< Of weights and gradients: the lowest of their round
                                   ///< goes first.
   std::size_t chunk = 0;          ///< Chunk::index of weights and gradients.
+  std::size_t count = 0;          ///< Their values.
 
   /// Makes a frame of a kind that has no payload.
   static Outgoing of(FrameKind kind, std::int64_t queued);
   /// Makes a frame of weights or a gradient, without payload and `queued`: the caller sets them.
-  static Outgoing of(FrameKind kind, const Chunk& chunk, std::uint64_t step,
-                     std::uint64_t priority);
+  static Outgoing of(FrameKind kind, const Chunk& chunk, std::uint64_t step, std::uint64_t priority,
+                     Coding coding);
 };
 
 /// Elements of the model by which gradients go ahead of new weights: the priority of weights is

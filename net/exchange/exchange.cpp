@@ -165,7 +165,7 @@ void ParameterExchange::push(std::size_t p) {
       server_->submit(i, step_, gradient);
     } else {
       peers_.connection(chunk.owner)
-          ->send(FrameKind::gradient, chunk, step_, gradient, chunk.position);
+          ->send(FrameKind::gradient, chunk, step_, gradient, chunk.position, spec_.wire.gradients);
     }
   }
 }
@@ -207,17 +207,23 @@ Reservation ParameterExchange::reserve(int peer, const FrameHeader& header) {
         std::to_string(header.chunk) + ", step " + std::to_string(header.step) + ": " + why);
   };
   if (chunk == nullptr) throw refused("there is no such chunk");
-  if (header.length != chunk->bytes())
-    throw refused(std::to_string(header.length) + " bytes where " + std::to_string(chunk->bytes()) +
+  const bool gradient = header.kind == FrameKind::gradient;
+  const Coding agreed = gradient ? spec_.wire.gradients : spec_.wire.weights;
+  // The last weights are float32 in any case.
+  if (header.coding != agreed && (gradient || header.coding != Coding::float32))
+    throw refused(name_of(header.coding) + " where " + name_of(agreed) + " is due");
+  const std::size_t due = coded_bytes(header.coding, chunk->count);
+  if (header.length != due)
+    throw refused(std::to_string(header.length) + " bytes where " + std::to_string(due) +
                   " are due");
-  if (header.kind == FrameKind::gradient) {
+  if (gradient) {
     if (!server_) throw refused("this rank owns no weights");
-    return server_->reserve(peer, chunk->index, header.step);
+    return server_->reserve(peer, *chunk, header.step);
   }
   if (!trains_ || chunk->owner != peer) throw refused("it does not own the chunk");
   float* to = incoming_.reserve(chunk->index, header.step);
   if (to == nullptr && !peers_.failed()) throw refused("not due");
-  return {to, chunk->index};
+  return {to, chunk->count, chunk->index};
 }
 
 void ParameterExchange::commit(const Reservation& reservation) {

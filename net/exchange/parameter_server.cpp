@@ -84,12 +84,12 @@ void ParameterServer::start() {
         std::make_unique<LocalGradientQueue>(*store_, worker_of(context_.rank), context_.fail);
 }
 
-Reservation ParameterServer::reserve(int peer, std::size_t chunk, std::uint64_t step) {
+Reservation ParameterServer::reserve(int peer, const Chunk& chunk, std::uint64_t step) {
   const int worker = numbers_[static_cast<std::size_t>(peer)];
   if (worker < 0) throw ProtocolError("it is no worker of this rank");
   used_turn_[static_cast<std::size_t>(worker)] = clock_ns();
-  float* to = store_->reserve(chunk, worker, step, Clock::now() + context_.spec.timeout);
-  if (to != nullptr || context_.peers.failed()) return {to, chunk, worker};
+  float* to = store_->reserve(chunk.index, worker, step, Clock::now() + context_.spec.timeout);
+  if (to != nullptr || context_.peers.failed()) return {to, chunk.count, chunk.index, worker};
   if (const auto overdue = store_->overdue(std::chrono::seconds(0))) throw error_of(*overdue);
   throw Error("waited too long for room for another gradient", Exit::timed_out);
 }
@@ -101,9 +101,12 @@ void ParameterServer::submit(std::size_t chunk, std::uint64_t step, const float*
 /// Sends new weights to the workers that they are for, and commits them for the one on this rank.
 void ParameterServer::publish(const Publication& publication) {
   const Chunk& chunk = context_.map[publication.chunk];
+  // Whoever has the last weights keeps them, as they are.
+  const bool last = publication.last || publication.step == context_.spec.last_step;
+  const Coding coding = last ? Coding::float32 : context_.spec.wire.weights;
   const auto send = [&](int to) {
     context_.peers.connection(to)->send(FrameKind::weights, chunk, publication.step,
-                                        publication.weights, chunk.position + head_start_);
+                                        publication.weights, chunk.position + head_start_, coding);
   };
   if (publication.worker != Store::every_worker) {
     const int to = workers_[static_cast<std::size_t>(publication.worker)];

@@ -53,7 +53,7 @@ class ParameterServer {
   /// Returns where a worker's gradient is to go; then call Store::commit. Waits while there is no
   /// room. Its memory is null if the run is over. Throws ProtocolError for a gradient that is not
   /// due, and Error if others were waited for in vain.
-  Reservation reserve(int peer, std::size_t chunk, std::uint64_t step);
+  Reservation reserve(int peer, const Chunk& chunk, std::uint64_t step);
   /// Submits a gradient of this rank's worker and returns at once. The gradient must not change
   /// until the chunk's next weights are there.
   void submit(std::size_t chunk, std::uint64_t step, const float* gradient);

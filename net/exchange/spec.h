@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/optimiser.h"
+#include "net/coding/coding.h"
 #include "net/connection/receive_window.h"
 #include "net/connection/state_inbox.h"
 #include "net/exchange/checkpoint_calls.h"
@@ -43,6 +44,11 @@ struct ExchangeSpec {
   /// Bytes of early gradients, those that came before their turn to be added, that a dedicated
   /// server keeps; one of each, if that is more.
   std::size_t early_bytes = usual_early_bytes;
+  /// The codings in which values cross the wire, those of the last weights apart, which are
+  /// float32. All ranks have the same.
+  WireFormat wire;
+  /// The step of the last weights of a synchronous run; none: it is not known.
+  std::optional<std::uint64_t> last_step;
   OptimiserSpec optimiser;
   LearningRate rate;
   /// The step that this rank's training begins with, after a checkpoint; rounds where weights are

@@ -15,6 +15,8 @@ struct FrameRecord {
   bool sent = false;        ///< Sent by this rank; otherwise received.
   std::int32_t peer = -1;   ///< Rank at the other end.
   std::uint64_t bytes = 0;  ///< With the header.
+  std::int64_t saved =
+      0;  ///< Bytes that the values' coding saved: float32 would have so many more.
   std::int64_t queued = 0;  ///< Sent: when it was handed over. Received: as `first`.
   std::int64_t first = 0;   ///< Sent: before the kernel got its first byte. Received: the header
                             ///< was there.

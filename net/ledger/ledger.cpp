@@ -19,20 +19,16 @@ void Ledger::Lane::add(const FrameRecord& record) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     fresh_.push_back(record);
-    (record.sent ? sent_ : received_) += record.bytes;
+    (record.sent ? bytes_.sent : bytes_.received) += record.bytes;
+    (record.sent ? bytes_.saved_sent : bytes_.saved_received) += record.saved;
     many = fresh_.size() >= very_many;
   }
   if (many) ledger_.flush();
 }
 
-std::uint64_t Ledger::Lane::sent() const {
+FrameBytes Ledger::Lane::bytes() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return sent_;
-}
-
-std::uint64_t Ledger::Lane::received() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return received_;
+  return bytes_;
 }
 
 Ledger::Ledger(LedgerSpec spec)
@@ -97,6 +93,7 @@ void Ledger::write(const FrameRecord& record) {
   row.queued_ns = spec_.time.of(record.queued);
   row.first_ns = spec_.time.of(record.first);
   row.last_ns = spec_.time.of(record.last);
+  row.bytes_saved = record.saved;
   const bool all = sample_.has_all();
   if (sample_.wrote(frames_.write(row)) && all) tells_ = true;
 }
@@ -137,8 +134,11 @@ FramesKept Ledger::kept() const {
 FrameBytes Ledger::bytes() const {
   FrameBytes sum;
   for (const Lane& lane : lanes_) {
-    sum.sent += lane.sent();
-    sum.received += lane.received();
+    const FrameBytes bytes = lane.bytes();
+    sum.sent += bytes.sent;
+    sum.received += bytes.received;
+    sum.saved_sent += bytes.saved_sent;
+    sum.saved_received += bytes.saved_received;
   }
   return sum;
 }
@@ -149,6 +149,8 @@ TrafficSummary Ledger::summary(std::uint64_t weight_bytes) const {
   TrafficSummary summary = sums_.summary(weight_bytes);
   summary.bytes_sent = all.sent;
   summary.bytes_received = all.received;
+  summary.saved_sent = all.saved_sent;
+  summary.saved_received = all.saved_received;
   return summary;
 }
 

@@ -23,6 +23,7 @@ namespace duplex::net {
 /// Bytes of all frames, with headers.
 struct FrameBytes {
   std::uint64_t sent = 0, received = 0;
+  std::int64_t saved_sent = 0, saved_received = 0;  ///< By the codings of values.
 };
 
 /// Where the ledger's files lie; empty: there is none.
@@ -52,8 +53,7 @@ class Ledger {
     explicit Lane(Ledger& ledger) : ledger_(ledger) {}
     /// Flushes the ledger where the lane has very many records, since nobody else does.
     void add(const FrameRecord& record);
-    std::uint64_t sent() const;  ///< Bytes of all frames so far.
-    std::uint64_t received() const;
+    FrameBytes bytes() const;  ///< The bytes of all frames so far.
 
    private:
     friend class Ledger;
@@ -62,7 +62,7 @@ class Ledger {
     /// holds the ledger's; each takes no other lock meanwhile.
     mutable std::mutex mutex_;
     std::vector<FrameRecord> fresh_;
-    std::uint64_t sent_ = 0, received_ = 0;
+    FrameBytes bytes_;
   };
 
   /// Throws Error if a file cannot be opened.

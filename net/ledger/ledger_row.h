@@ -18,6 +18,7 @@ struct LedgerRow {
   std::uint32_t parameter = 0, chunk = 0;
   std::uint64_t bytes = 0;
   std::int64_t queued_ns = 0, first_ns = 0, last_ns = 0;
+  std::int64_t bytes_saved = 0;  ///< By the coding of its values.
 };
 
 template <class Fields>
@@ -33,6 +34,7 @@ void describe(Fields& f, LedgerRow& r) {
   f.integer("queued_ns", r.queued_ns);
   f.integer("first_ns", r.first_ns);
   f.integer("last_ns", r.last_ns);
+  f.later("bytes_saved", r.bytes_saved);
 }
 
 /// A row of traffic-RANK.csv: a step, or a part of one; the parts of a step add up.
@@ -46,6 +48,8 @@ void describe(Fields& f, StepTraffic& r) {
   f.integer("wire_ns", r.wire_ns);
   f.integer("exposed_ns", r.exposed_ns);
   f.integer("waited_ns", r.waited_ns);
+  f.later("saved_sent", r.saved_sent);
+  f.later("saved_received", r.saved_received);
 }
 
 }  // namespace duplex::net

@@ -59,6 +59,8 @@ StepTraffic& StepTraffic::operator+=(const StepTraffic& part) {
   wire_ns += part.wire_ns;
   exposed_ns += part.exposed_ns;
   waited_ns += part.waited_ns;
+  saved_sent += part.saved_sent;
+  saved_received += part.saved_received;
   return *this;
 }
 

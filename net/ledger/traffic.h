@@ -27,6 +27,8 @@ struct StepTraffic {
   std::int64_t exposed_ns = 0;           ///< Part of wire_ns in which the worker waited, so that
                                          ///< nothing hid it.
   std::int64_t waited_ns = 0;            ///< Time that the worker waited for these weights.
+  /// Bytes that float32 would have had more, in each direction.
+  std::int64_t saved_sent = 0, saved_received = 0;
 
   /// Adds another part of the same step.
   StepTraffic& operator+=(const StepTraffic& part);
@@ -35,11 +37,12 @@ struct StepTraffic {
 /// Figures are medians over steps where not said otherwise.
 struct TrafficSummary {
   std::uint64_t bytes_sent = 0, bytes_received = 0;  ///< All frames of the whole run.
+  std::int64_t saved_sent = 0, saved_received = 0;   ///< Bytes that codings saved of them.
   std::uint64_t steps = 0;                           ///< Steps that the medians are taken over.
   double step_sent = 0, step_received = 0;           ///< Bytes a step.
-  /// Seconds of one transfer of all weights, at the rate of sending or of receiving, whichever is
-  /// slower: a sender whose bytes fit into the kernel's buffers, or a receiver that finds them
-  /// there, sees only a copy.
+  /// Seconds of one transfer of all weights in float32, at the rate of sending or of receiving,
+  /// whichever is slower: a sender whose bytes fit into the kernel's buffers, or a receiver that
+  /// finds them there, sees only a copy.
   double t_comm = 0;
   double wire_seconds = 0;     ///< StepTraffic::wire_ns in seconds.
   double exposed_seconds = 0;  ///< StepTraffic::exposed_ns in seconds.

@@ -43,6 +43,7 @@ void TrafficSums::add(const FrameRecord& record) {
   if (round <= first_) return;  // The initial weights belong to no step.
   Open& step = open(round);
   (record.sent ? step.sums.sent : step.sums.received) += record.bytes;
+  (record.sent ? step.sums.saved_sent : step.sums.saved_received) += record.saved;
   (record.sent ? step.sending : step.receiving).add({record.first, record.last});
   step.end = std::max(step.end, record.last);
 }

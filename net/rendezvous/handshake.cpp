@@ -91,7 +91,7 @@ Bytes bytes_of(const std::string& text) {
 /// exchanged for something said in another handshake.
 std::string transcript(const char* side, const Bytes& hello, const Bytes& challenge,
                        const Bytes& last) {
-  std::string text = "duplex 5 ";
+  std::string text = "duplex 6 ";
   text += side;
   text += '\0';
   for (const Bytes* part : {&hello, &challenge, &last}) text.append(part->begin(), part->end());

@@ -127,6 +127,8 @@ struct Publication {
   /// gradient. Null if they may change meanwhile: then Store::read() copies them as they are at
   /// that moment.
   const float* weights = nullptr;
+  /// Nobody trains with them any more: an asynchronous store says so of what publish_last() sends.
+  bool last = false;
 };
 
 /// Holds the chunks that one rank owns. Several threads may call functions at once, but one thread

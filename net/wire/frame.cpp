@@ -135,6 +135,8 @@ void check_header(const FrameHeader& header) {
     throw ProtocolError("it is of version " + std::to_string(header.version) +
                         " of the protocol, this program speaks version " +
                         std::to_string(protocol_version));
+  if (!is_data(header.kind) && header.coding != Coding::float32)
+    throw ProtocolError(name_of(header.kind) + " with a coding of values");
 }
 
 AbortReason reason_of(const std::exception_ptr& cause) {

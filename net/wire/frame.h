@@ -13,13 +13,14 @@
 #include <vector>
 
 #include "core/error.h"
+#include "net/coding/coding.h"
 
 namespace duplex::net {
 
 constexpr std::uint32_t frame_magic = 0x4c505844;  ///< "DXPL" on the wire.
-constexpr std::uint16_t protocol_version = 5;
+constexpr std::uint16_t protocol_version = 6;
 
-enum class FrameKind : std::uint16_t {
+enum class FrameKind : std::uint8_t {
   // Kinds of the handshake, in its order.
   hello = 1,
   challenge = 2,
@@ -71,6 +72,7 @@ struct FrameHeader {
   std::uint32_t magic = frame_magic;
   std::uint16_t version = protocol_version;
   FrameKind kind = FrameKind::hello;
+  Coding coding = Coding::float32;  ///< How weights or a gradient are written.
   std::uint32_t parameter = 0;
   std::uint32_t chunk = 0;   ///< Number within the parameter.
   std::uint64_t step = 0;    ///< Step of a gradient, or that weights are for; other kinds put their

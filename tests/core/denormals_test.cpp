@@ -1,4 +1,4 @@
-#include "core/denormals.h"
+#include "core/processor/denormals.h"
 
 #include <gtest/gtest.h>
 

@@ -39,6 +39,12 @@ bool take_frames(Bytes& bytes, const Take& take) {
   }
 }
 
+/// Returns whether weights or a gradient are coded as they may be. The last weights are float32.
+bool is_agreed(const ScriptedRun& run, const FrameHeader& header) {
+  if (header.kind == FrameKind::gradient) return header.coding == run.wire.gradients;
+  return header.coding == run.wire.weights || header.coding == net::Coding::float32;
+}
+
 }  // namespace
 
 FrameHeader header_of(FrameKind kind, std::uint64_t step, std::uint32_t parameter) {
@@ -54,6 +60,13 @@ Bytes frame_bytes(const FrameHeader& header) {
   std::memcpy(bytes.data(), &header, sizeof header);
   const float value = header.kind == FrameKind::weights ? weight_of(header.step) : gradient_value;
   bytes.resize(bytes.size() + header.length);
+  if (header.coding != net::Coding::float32) {
+    const std::size_t first = net::coded_bytes(header.coding, 0);
+    const std::vector<float> values(header.length < first ? 0 : (header.length - first) / 2, value);
+    if (net::coded_bytes(header.coding, values.size()) == header.length)
+      net::encode(header.coding, values.data(), values.size(), bytes.data() + net::header_bytes);
+    return bytes;
+  }
   for (std::size_t at = 0; at + sizeof value <= header.length; at += sizeof value)
     std::memcpy(bytes.data() + net::header_bytes + at, &value, sizeof value);
   return bytes;
@@ -113,8 +126,9 @@ void ScriptedPeer::hear_frame(const FrameHeader& header) {
     case FrameKind::weights:
     case FrameKind::gradient: {
       const net::Chunk* found = run_.map.find(header.parameter, header.chunk);
-      require(found != nullptr && header.length == found->bytes(),
+      require(found != nullptr && header.length == net::coded_bytes(header.coding, found->count),
               "a rank sends a chunk that is none");
+      require(is_agreed(run_, header), "a rank sends another coding than was agreed on");
       const std::size_t chunk = found->index;
       require(found->owner == (header.kind == FrameKind::weights ? run_.rank : rank_),
               "a rank sends another's chunk");
@@ -153,7 +167,8 @@ void ScriptedPeer::hear_frame(const FrameHeader& header) {
 Bytes ScriptedPeer::data(FrameKind kind, const net::Chunk& chunk, std::uint64_t step) const {
   FrameHeader header = header_of(kind, step, chunk.parameter);
   header.chunk = chunk.number;
-  header.length = chunk.bytes();
+  header.coding = kind == FrameKind::weights ? run_.wire.weights : run_.wire.gradients;
+  header.length = net::coded_bytes(header.coding, chunk.count);
   return frame_bytes(header);
 }
 
@@ -249,7 +264,8 @@ void ScriptedPeer::count(const FrameHeader& header, const std::uint8_t* payload)
     case FrameKind::gradient: {
       const bool weights = header.kind == FrameKind::weights;
       const net::Chunk* chunk = run_.map.find(header.parameter, header.chunk);
-      refused_ = chunk == nullptr || header.length != chunk->bytes() ||
+      refused_ = chunk == nullptr || !is_agreed(run_, header) ||
+                 header.length != net::coded_bytes(header.coding, chunk->count) ||
                  chunk->owner != (weights ? rank_ : run_.rank);
       if (refused_) return;
       std::uint64_t& next = weights ? chunks_[chunk->index].sent : chunks_[chunk->index].pushed;

@@ -21,10 +21,11 @@ struct ScriptedRun {
   net::ShardMap map = net::ShardMap::central({}, 0);
   net::Sync sync = net::Sync::join;
   bool semaphore = false;
+  net::WireFormat wire;
   std::uint64_t steps = 0;  ///< Of every worker.
 };
 
-/// All values of a payload are the same.
+/// All values of a payload are the same, and have all bits that they need in 16.
 constexpr float gradient_value = 1;
 inline float weight_of(std::uint64_t step) {
   return 100 + static_cast<float>(step % 1024);

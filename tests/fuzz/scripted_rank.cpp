@@ -34,6 +34,10 @@ ScriptedSetting::ScriptedSetting(std::uint8_t a, std::uint8_t b) {
   spec.round = spec.average ? 2 : 1;
   spec.trace_steps = (b & 4) != 0 ? 2 : 0;
   spec.early_bytes = (b & 8) != 0 ? 0 : 4096;
+  if (!spec.average && (b & 16) != 0) run.wire.gradients = net::Coding::bf16;
+  if (!spec.average && (b & 32) != 0) run.wire.weights = net::Coding::fp16;
+  spec.wire = run.wire;
+  if (run.sync != net::Sync::none) spec.last_step = run.steps;
   spec.chunk_bytes = 64;
   spec.rate.base = 1;
   spec.timeout = timeout;

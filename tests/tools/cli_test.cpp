@@ -226,7 +226,7 @@ TEST(Program, TellsItsVersion) {
   const Result result = run({"--version"});
   EXPECT_EQ(result.exit, 0);
   for (const char* part :
-       {"duplex   1.", "commit ", "compiler ", "cpu      ", "gpu      ", "protocol version 5"})
+       {"duplex   1.", "commit ", "compiler ", "cpu      ", "gpu      ", "protocol version 6"})
     EXPECT_NE(result.out.find(part), std::string::npos) << part << "\n" << result.out;
 }
 

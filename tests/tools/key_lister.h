@@ -44,6 +44,10 @@ class KeyLister {
   void named(const char* key, Enum&, Parse) {
     keys_[prefix_ + key] = "text";
   }
+  template <class T, class Parse>
+  void unless_usual(const char* key, T&, Parse) {
+    keys_[prefix_ + key] = "text";
+  }
   void on_off(const char* key, bool&) { keys_[prefix_ + key] = "text"; }
   template <class T>
   void group(const char*, std::optional<T>& value) {
@@ -102,6 +106,10 @@ class ColumnLister {
   template <class Number>
   void number(const char* name, Number&) {
     columns_[name] = "number";
+  }
+  template <class Integer>
+  void later(const char* name, Integer&) {
+    columns_[name] = "integer";
   }
   void decimals(const char* name, double&, int) { columns_[name] = "number"; }
   void text(const char* name, std::string&) { columns_[name] = "text"; }

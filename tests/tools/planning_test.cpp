@@ -104,6 +104,27 @@ TEST(Planning, AveragingIsTimedOverWholeRounds) {
   EXPECT_GT(before, 0.2 / 32 / 3);
 }
 
+/// Where the links bind, half of the bytes take half of the time; but the result is another one.
+TEST(Planning, SixteenBitsHalveWhatTheLinksCarry) {
+  const Situation situation = situation_of(0.01, 0.4, 2);
+  const SearchResult found = search(situation);
+  for (const std::string way : {"join-distributed", "split-distributed", "none-distributed"}) {
+    const Evaluation *each = found.find(way), *rounded = found.find(way + "-bf16");
+    ASSERT_TRUE(each != nullptr && rounded != nullptr) << way;
+    ASSERT_EQ(each->strategy.workers(), rounded->strategy.workers());
+    EXPECT_NEAR(rounded->image / each->image, 0.5, 0.03) << way;
+    EXPECT_FALSE(rounded->strategy.exact());
+    EXPECT_NEAR(rounded->equations->first / each->equations->first, 2.0, 0.1) << way;
+    const StepBytes bytes = step_bytes(situation, each->strategy),
+                    half = step_bytes(situation, rounded->strategy);
+    EXPECT_NEAR(half.worker_out / bytes.worker_out, 0.5, 0.001) << way;
+    EXPECT_NEAR(half.worker_in / bytes.worker_in, 0.5, 0.001) << way;
+  }
+  EXPECT_TRUE(found.best_exact()->strategy.parallel.wire.exact());
+  EXPECT_NE(remarks(situation, found, std::nullopt).find("are rounded to 16 bits on the wire"),
+            std::string::npos);
+}
+
 TEST(Planning, UnevenMachinesHaveSharesByTheirSpeed) {
   const Situation situation = situation_of(1.0, 1e-4, 3, {"2:2"});
   const SearchResult found = search(situation);
@@ -154,8 +175,8 @@ TEST(Planning, KnowsEveryWay) {
     }
   }
   EXPECT_EQ(names.size(), count);
-  // Per server: join, split, none, four averagings; orders, semaphores, shards.
-  EXPECT_EQ(count, 3U * 8 + 4 * 4 + 3 * 4 + 4 * 2);
+  // Per server: join, split, none, four averagings; orders, semaphores, shards. And 16 bits.
+  EXPECT_EQ(count, 3U * 8 + 4 * 4 + 3 * 4 + 4 * 2 + 2 * 3);
   const SearchResult found = search(situation_of(0.1, 0.01, 3));
   for (const std::string& name : names) EXPECT_NE(found.find(name), nullptr) << name;
 }
@@ -197,7 +218,7 @@ TEST(Planning, WaysThatNeedTooMuchMemoryStayOut) {
     EXPECT_FALSE(each.strategy.parallel.central());
     EXPECT_GT(each.strategy.workers(), 2);
   }
-  EXPECT_EQ(found.too_large.size(), 7U);  // Each mode with a central server.
+  EXPECT_EQ(found.too_large.size(), 10U);  // Each mode with a central server.
   EXPECT_EQ(found.too_large_alone, 0U);
   const std::string text = remarks(situation, found, std::nullopt);
   EXPECT_NE(text.find("Left out, since they need more than 600.0 MiB: join-central (900.0 with"),

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <sstream>
 
 #include "net/ledger/ledger_row.h"
 #include "tests/temporary_folder.h"
@@ -23,6 +24,14 @@ namespace fs = std::filesystem;
 
 const std::string recorded = "tests/tools/recorded_run/";
 
+/// The text without the last column, which the recorded runs' program did not have.
+std::string without_last_column(const std::string& text) {
+  std::istringstream lines(text);
+  std::string left;
+  for (std::string line; std::getline(lines, line);) left += line.substr(0, line.rfind(',')) + "\n";
+  return left;
+}
+
 TEST(RecordedRun, IsWrittenToTheLetterAsItWas) {
   for (const std::string run : {"local/", "dist/", "central/"}) {
     const std::string in = recorded + run;
@@ -35,7 +44,8 @@ TEST(RecordedRun, IsWrittenToTheLetterAsItWas) {
               read_text(in + "metrics.csv"));
     for (const std::string file : {"ledger-0.csv", "ledger-1.csv"}) {
       if (!fs::exists(in + file)) continue;
-      EXPECT_EQ(text_of(read_rows<net::LedgerRow>(in + file, true)), read_text(in + file));
+      EXPECT_EQ(without_last_column(text_of(read_rows<net::LedgerRow>(in + file, true))),
+                read_text(in + file));
     }
   }
   const std::string accuracy = recorded + "dist/accuracy.csv",

@@ -50,6 +50,9 @@ class Filler {
   void named(const char*, net::Shards& value, net::Shards (*)(const std::string&)) {
     value = net::Shards::tensors;
   }
+  void unless_usual(const char*, net::WireFormat& value, net::WireFormat (*)(const std::string&)) {
+    value.gradients = net::Coding::fp16;
+  }
   void on_off(const char*, bool& value) { value = !value; }
   template <class T>
   void group(const char*, std::optional<T>& value) {
@@ -198,8 +201,8 @@ TEST(RunFiles, HaveRowsThatAreReadAsTheyAreWritten) {
       "109.125000000");
   expect_rows<AccuracyRow>("101,102.125,103,104.125,105.125,106.125");
   expect_rows<StalenessRow>("101,102,103.125,104");
-  expect_rows<net::LedgerRow>("101,sent,102,text 103,104,105,106,107,108,109,110");
-  expect_rows<net::StepTraffic>("101,102,103,104,105,106,107,108");
+  expect_rows<net::LedgerRow>("101,sent,102,text 103,104,105,106,107,108,109,110,111");
+  expect_rows<net::StepTraffic>("101,102,103,104,105,106,107,108,109,110");
 
   const TemporaryFolder folder;
   StepMetrics without;

@@ -20,20 +20,21 @@ using testing::run;
 using testing::write_text;
 using Words = std::vector<std::string>;
 
-/// Returns the frames of weights and gradients in a ledger, as "sent,1,weights,0,3,0,2048". They
+/// Returns the frames of weights and gradients in a ledger, as "sent,1,weights,0,3,0,2048,0". They
 /// have no times, and their order does not depend on times.
 Words frames_of(const std::string& directory, int rank) {
   std::ifstream file(directory + "/ledger-" + std::to_string(rank) + ".csv");
   Words frames;
   std::string line;
   std::getline(file, line);
-  EXPECT_EQ(line, "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns");
+  EXPECT_EQ(line, "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns,"
+                  "bytes_saved");
   while (std::getline(file, line)) {
     if (line.find(",weights,") == std::string::npos && line.find(",gradient,") == std::string::npos)
       continue;
     std::size_t end = line.find(',');
     for (int field = 0; field < 7; ++field) end = line.find(',', end + 1);
-    frames.push_back(line.substr(0, end));
+    frames.push_back(line.substr(0, end) + line.substr(line.rfind(',')));
   }
   std::sort(frames.begin(), frames.end());
   return frames;
@@ -55,6 +56,8 @@ TEST(SimulateCommand, MovesTheFramesOfDist) {
       {3, 3, {"--sync", "none", "--overlap", "off"}},
       {3, 2, {"--sync", "split", "--server", "central", "--semaphore", "on"}},
       {4, 3, {"--sync", "none", "--server", "central"}},
+      {3, 3, {"--sync", "join", "--wire", "bf16"}},
+      {3, 2, {"--sync", "none", "--server", "central", "--wire", "weights:fp16"}},
   };
   for (const Case& each : cases) {
     const TemporaryFolder folder;

@@ -196,7 +196,9 @@ bool AsyncCheckpoints::keep_chunks() {
   return true;
 }
 
-/// A worker that has lost its server: its gradients up to some step have been answered.
+/// A worker that has lost its server: its gradients up to some step have been answered. Where the
+/// server's weights were rounded on the wire these are, too: the server goes on from them, since
+/// that loses less than the steps since the last checkpoint.
 bool AsyncCheckpoints::keep_weights() {
   const std::optional<std::uint64_t> answered = wire_->answered_steps();
   if (!answered || boundaries_.count(*answered) == 0) return false;

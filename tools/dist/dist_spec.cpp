@@ -22,6 +22,7 @@ net::ExchangeSpec DistSpec::exchange() const {
   spec.round = std::max<std::uint64_t>(parallel.average, 1);
   spec.overlap = parallel.overlap;
   spec.semaphore = parallel.semaphore;
+  spec.wire = parallel.wire;
   spec.trace_steps = trace_steps;
   spec.ledger_frames = ledger;
   spec.optimiser = training.optimiser;

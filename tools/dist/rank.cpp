@@ -127,7 +127,7 @@ void Rank::write_config() const {
 /// The steps after which a synchronous training ends, also one that other ranks have begun.
 std::uint64_t Rank::last_step() const {
   const TrainingSpec& training = spec_.training;
-  if (!training.epochs) return training.batches.value();
+  if (!training.epochs || replays()) return training.batches.value();
   const std::uint64_t samples = *training.epochs * setup_.split.train.size();
   const std::uint64_t left = samples > from_.samples ? samples - from_.samples : 0;
   const std::uint64_t steps = from_.steps + left / spec_.step_samples();
@@ -137,7 +137,7 @@ std::uint64_t Rank::last_step() const {
 /// The steps of every worker's training, from the first of all on.
 std::uint64_t Rank::all_steps() const {
   const TrainingSpec& training = spec_.training;
-  if (!training.epochs) return training.batches.value();
+  if (!training.epochs || replays()) return training.batches.value();
   const std::uint64_t steps = *training.epochs * setup_.split.train.size() / spec_.step_samples();
   return std::min(steps, training.batches.value_or(steps));
 }
@@ -153,6 +153,7 @@ int Rank::run(std::unique_ptr<StopSignals> signals) {
   if (asynchronous() && !trains()) exchange.steps = all_steps();
   net::Mesh mesh = net::Mesh::join(spec_.mesh);
   from_ = go_on(mesh, exchange);
+  if (!asynchronous()) exchange.last_step = last_step();
   if (trains() && leads()) write_config();  // A run whose ranks never met leaves nothing.
   if (checkpoints_) {
     if (!signals) signals = std::make_unique<StopSignals>();

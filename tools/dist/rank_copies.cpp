@@ -40,7 +40,8 @@ RankCopies::RankCopies(const DistSpec& spec, const HostParameters& host, const n
       host_(host),
       map_(map),
       kept_(kept_by(spec, spec.rank())),
-      keeper_(keeper_of_own(spec)) {
+      keeper_(keeper_of_own(spec)),
+      rounded_(spec.parallel.wire.weights != net::Coding::float32) {
   // A worker that averages weights has the optimiser's state itself.
   if (spec.parallel.average == 0) states_ = spec.training.optimiser.state_names();
 }
@@ -53,7 +54,7 @@ void RankCopies::prepare(const std::vector<StateArray>& added, net::ExchangeSpec
 
 /// This comes over the wire of an owner's part.
 std::size_t RankCopies::state_values(int owner) const {
-  std::size_t values = states_.size() * map_.elements_of(owner);
+  std::size_t values = (states_.size() + (rounded_ ? 1 : 0)) * map_.elements_of(owner);
   if (spec_.mesh.topology.is_worker(owner))
     for (const auto& [name, shape] : added_) values += static_cast<std::size_t>(shape.elements());
   return values;
@@ -68,7 +69,7 @@ void RankCopies::send(net::ParameterExchange& wire, std::uint64_t steps,
       weights.insert(name_of(map_[i], host_.spans()[map_[i].parameter].name));
   std::vector<net::StateValues> values;
   for (const StateArray& array : arrays)
-    if (weights.count(array.name) == 0)
+    if (rounded_ || weights.count(array.name) == 0)
       values.push_back({static_cast<std::size_t>(array.shape.elements()), array.get});
   wire.send_state(keeper_, steps, std::move(values));
 }
@@ -85,7 +86,7 @@ RankCopies::Copy RankCopies::copy_of(int owner) const {
          [&](float* to) { std::copy_n(span.weights + chunk.offset, chunk.count, to); },
          {}});
   }
-  return {owner, copies_of(weights)};
+  return {owner, rounded_ ? weights : copies_of(weights)};  // These are not the owner's.
 }
 
 std::vector<RankCopies::Copy> RankCopies::copies() const {
@@ -108,7 +109,10 @@ std::vector<StateArray> RankCopies::whole(const Copy& copy, std::vector<float> s
   if (spec_.mesh.topology.is_worker(copy.owner))
     for (const auto& [name, shape] : added_) add(name, shape);
   for (const StateArray& weights : copy.weights) {
-    arrays.push_back(weights);
+    if (rounded_)
+      add(weights.name, weights.shape);
+    else
+      arrays.push_back(weights);
     for (const std::string& each : states_)
       add(optimiser_prefix + each + "." + weights.name, weights.shape);
   }
@@ -138,7 +142,7 @@ std::string RankCopies::write(const CheckpointFiles& files, std::uint64_t steps,
 void RankCopies::rescue(
     const net::ParameterExchange& wire,
     const std::function<void(std::uint64_t round, const Copy& copy)>& write) const {
-  if (!states_.empty()) return;
+  if (!states_.empty() || rounded_) return;  // Something of the part is at its owner alone.
   for (const int owner : kept_) {
     std::optional<std::uint64_t> round;
     bool same = true;

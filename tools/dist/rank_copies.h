@@ -24,8 +24,9 @@ net::Keepers keepers_of(const DistSpec& spec);
 /// that has a state is kept by nobody: that state stays its own.
 std::vector<int> kept_by(const DistSpec& spec, int rank);
 
-/// A keeper has the weights of all chunks itself. Over the wire comes what it lacks: the owner's
-/// running statistics, and the optimiser's state of its chunks.
+/// A keeper that trains has the weights of all chunks itself. Over the wire comes what it lacks:
+/// the owner's running statistics, and the optimiser's state of its chunks; their weights, too,
+/// where those that workers get are rounded.
 class RankCopies {
  public:
   /// The copy of an owner's part, as far as this rank has it.
@@ -75,7 +76,8 @@ class RankCopies {
   const HostParameters& host_;
   const net::ShardMap& map_;
   const std::vector<int> kept_;
-  const int keeper_;  ///< Of this rank's part; -1: nobody.
+  const int keeper_;    ///< Of this rank's part; -1: nobody.
+  const bool rounded_;  ///< Whether the weights that workers get are rounded.
   std::vector<std::string> states_;
   std::vector<std::pair<std::string, Shape>> added_;
   const std::shared_ptr<net::StateInbox> inbox_ = std::make_shared<net::StateInbox>();

@@ -54,6 +54,18 @@ void add_parallel_flags(CLI::App& app, ParallelSpec& spec) {
              "distributed server: even shares (default) or whole tensors (Algorithm 3.7)",
              [&spec](const std::string& word) { spec.shards = net::parse_shards(word); });
   app.add_option_function<std::string>(
+      "--wire",
+      [&spec](const std::string& text) {
+        try {
+          spec.wire = net::parse_wire_format(text);
+        } catch (const Error& error) {
+          throw CLI::ValidationError("--wire", error.what());
+        }
+      },
+      "coding of weights and gradients on the wire: float32 (default), or 16 bits a value, bf16 or "
+      "fp16, which rounds them; owners keep float32. gradients:bf16, weights:bf16: of one "
+      "direction");
+  app.add_option_function<std::string>(
       "--share",
       [&spec](const std::string& text) {
         spec.sharing = text == "speeds" ? Sharing::by_speed
@@ -69,6 +81,11 @@ void add_parallel_flags(CLI::App& app, ParallelSpec& spec) {
 void check_parallel_flags(const ParallelSpec& spec, const std::string& command) {
   if (spec.average > 0 && (spec.sync != net::Sync::join || !spec.overlap))
     throw Error(command + ": --average goes with --sync join and --overlap on", Exit::usage);
+  if (spec.average > 0 && !spec.wire.exact())
+    throw Error(command + ": --wire " + spec.wire.str() +
+                    " would round the weights that workers of --average go on with: leave one of "
+                    "them out",
+                Exit::usage);
   if ((!spec.shares.empty() || spec.sharing != Sharing::given) && spec.sync == net::Sync::none)
     throw Error(command +
                     ": --share goes with --sync join and split; with none, every worker goes "

@@ -102,13 +102,19 @@ net::StoreSpec store_spec(const MemorySpec& spec, const net::Topology& topology,
   return store;
 }
 
-/// Buffers of the connections, beside those that stores have: an asynchronous owner copies each
-/// chunk as it leaves. And the ledger: a record of every frame of a step, in a vector that grows by
-/// doubling, for each direction, and once more while they are written.
+/// Buffers of the connections, beside those that stores have: of payloads that are not float32, and
+/// an asynchronous owner copies each chunk as it leaves. And the ledger: a record of every frame of
+/// a step, in a vector that grows by doubling, for each direction, and once more while they are
+/// written.
 std::size_t wire_bytes(const MemorySpec& spec, const net::Topology& topology, int rank,
                        const net::ShardMap& map) {
   const std::size_t peers = topology.peers_of(rank).size();
+  const net::WireFormat& wire = spec.parallel.wire;
   std::size_t bytes = 0;
+  for (const int peer : topology.peers_of(rank))
+    for (const net::Coding coding : {wire.weights, wire.gradients})
+      if (coding != net::Coding::float32)
+        bytes += coded_bytes(coding, std::max(map.longest_of(rank), map.longest_of(peer)));
   if (spec.parallel.sync == net::Sync::none) bytes += peers * map.longest_of(rank) * sizeof(float);
   const std::size_t frames = topology.is_owner(rank) && topology.is_worker(rank)
                                  ? map.chunks() * 2

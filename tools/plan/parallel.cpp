@@ -70,7 +70,8 @@ std::string ParallelSpec::settings() const {
   return std::string("sync ") + net::name_of(sync) +
          (average > 0 ? ", average " + std::to_string(average) : "") + ", overlap " +
          on_off(overlap) + ", semaphore " + on_off(semaphore) + ", server " + net::name_of(server) +
-         (central() ? "" : std::string(", shards ") + net::name_of(shards));
+         (central() ? "" : std::string(", shards ") + net::name_of(shards)) +
+         (wire == net::WireFormat() ? "" : ", wire " + wire.str());
 }
 
 ParallelConfig ParallelSpec::config(const net::Topology& topology, std::int64_t batch) const {
@@ -83,6 +84,7 @@ ParallelConfig ParallelSpec::config(const net::Topology& topology, std::int64_t 
   config.overlap = overlap;
   config.semaphore = semaphore;
   config.average = average;
+  config.wire = wire;
   if (!shares.empty()) {
     config.samples.emplace();
     for (int worker = 0; worker < config.workers; ++worker)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "datasets/loader.h"
+#include "net/coding/coding.h"
 #include "net/store/store.h"
 #include "net/topology/topology.h"
 #include "tools/run_directory/run_config.h"
@@ -32,6 +33,7 @@ struct ParallelSpec {
   bool semaphore = false;     ///< A server receives from one worker at a time, and sends to one
                               ///< (7.2).
   std::uint64_t average = 0;  ///< Batches between averagings of the weights; 0: gradients are sent.
+  net::WireFormat wire;       ///< The codings of weights and gradients on the wire.
   /// How the samples of a step are shared out, by worker, in proportion to these; empty: evenly.
   std::vector<std::int64_t> shares;
   Sharing sharing = Sharing::given;
@@ -46,8 +48,9 @@ struct ParallelSpec {
   /// The central server is rank 0.
   net::Topology topology(int ranks) const { return {server, ranks, 0}; }
 
-  /// One line of text: "sync join, overlap on, semaphore off, server distributed, shards even". A
-  /// training may go on with other shares, which it does not tell.
+  /// One line of text: "sync join, overlap on, semaphore off, server distributed, shards even", and
+  /// ", wire bf16" where that is not float32. A training may go on with other shares, which it does
+  /// not tell.
   std::string settings() const;
   /// ", share 3:2:1"; empty where all have the same.
   std::string share_text() const;

@@ -58,6 +58,7 @@ ParallelSpec PlanFile::parallel_spec() const {
   spec.overlap = parallel.overlap;
   spec.semaphore = parallel.semaphore;
   spec.average = parallel.average;
+  spec.wire = parallel.wire;
   if (parallel.samples) spec.shares = *parallel.samples;
   return spec;
 }
@@ -71,7 +72,8 @@ std::vector<std::pair<std::string, std::string>> PlanFile::flags() const {
       {"--server", net::name_of(parallel.server)},
       {"--overlap", parallel.overlap ? "on" : "off"},
       {"--semaphore", parallel.semaphore ? "on" : "off"},
-      {"--shards", net::name_of(parallel.shards)}};
+      {"--shards", net::name_of(parallel.shards)},
+      {"--wire", parallel.wire.str()}};
   if (parallel.average > 0) flags.emplace_back("--average", std::to_string(parallel.average));
   return flags;
 }

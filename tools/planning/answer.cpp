@@ -40,7 +40,8 @@ std::string threshold(const Situation& situation, double factor) {
 std::string result_text(const Situation& situation, const Strategy& strategy) {
   const std::string batch = strategy.result(situation.scenario.batch);
   if (!batch.empty()) return batch;
-  return strategy.parallel.average > 0 ? "averaged" : "stale";
+  if (strategy.parallel.average > 0) return "averaged";
+  return strategy.parallel.sync == net::Sync::none ? "stale" : "rounded";
 }
 
 std::string list_of(const std::vector<int>& numbers) {
@@ -123,22 +124,31 @@ std::string too_large(const Situation& situation, const SearchResult& found) {
   return text + ".\n";
 }
 
+/// The reason why a way has another result than one machine.
+std::string difference_text(const Strategy& strategy) {
+  if (strategy.parallel.average > 0)
+    return "between two averagings of the weights every worker goes its own way";
+  std::string text;
+  if (strategy.parallel.sync == net::Sync::none)
+    text = "gradients are of older weights than those that they change";
+  if (!strategy.parallel.wire.exact())
+    text += std::string(text.empty() ? "" : ", and ") +
+            "weights and gradients are rounded to 16 bits on the wire";
+  return text;
+}
+
 /// The fastest ways that are faster than the best exact one.
 std::string faster_ways(const SearchResult& found, const Evaluation& best) {
   constexpr double clearly = 1.02;
   std::string text;
-  bool averages = false, stale = false;
+  std::set<std::string> told;
   for (const Evaluation& each : found.ways) {
     if (each.image * clearly >= best.image) break;
-    bool& told = each.strategy.parallel.average > 0 ? averages : stale;
-    if (told) continue;
-    told = true;
+    if (each.strategy.exact()) continue;
+    const std::string difference = difference_text(each.strategy);
+    if (!told.insert(difference).second) continue;
     text += each.strategy.name() + " comes to " + times(each.speedup) +
-            ", but trains something else: " +
-            (each.strategy.parallel.average > 0
-                 ? "between two averagings of the weights every worker goes its own way"
-                 : "gradients are of older weights than those that they change") +
-            ". Try what it does to the accuracy.\n";
+            ", but trains something else: " + difference + ". Try what it does to the accuracy.\n";
   }
   return text;
 }
@@ -152,7 +162,7 @@ bool is_a_lesser_variant(const SearchResult& found, const Evaluation& evaluation
   return std::any_of(found.ways.begin(), found.ways.end(), [&](const Evaluation& other) {
     const ParallelSpec& its = other.strategy.parallel;
     return &other != &evaluation && its.sync == own.sync && its.server == own.server &&
-           its.average == own.average &&
+           its.average == own.average && its.wire == own.wire &&
            (usual ? other.image < evaluation.image * alike
                   : its.is_usual() && other.image * alike <= evaluation.image);
   });

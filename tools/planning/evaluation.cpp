@@ -35,7 +35,7 @@ std::optional<std::pair<double, double>> equations_of(const Situation& situation
                                                       const Strategy& strategy) {
   const ParallelSpec& parallel = strategy.parallel;
   if (parallel.average > 0) return std::nullopt;
-  const Costs& costs = situation.scenario.costs;
+  const Costs costs = coded(situation.scenario.costs, parallel.wire);
   const double n = strategy.workers(), batches = 16.0 * n;
   if (const auto between = speedup_between(costs, parallel.sync, parallel.server, n, batches))
     return std::pair(between->low, between->high);
@@ -82,26 +82,38 @@ double image_alone(const Situation& situation, int machine) {
 StepBytes step_bytes(const Situation& situation, const Strategy& strategy) {
   const simulation::Spec spec = situation.spec_of(strategy, 1);
   const net::ShardMap map = spec.topology.shard_map(spec.counts, spec.shards, spec.chunk_bytes);
-  std::vector<double> owned(static_cast<std::size_t>(spec.topology.size));
-  double all = 0.0;
-  for (std::size_t i = 0; i < map.chunks(); ++i) {
-    const auto bytes = static_cast<double>(net::frame_bytes(spec.protection(), map[i].bytes()));
-    owned[static_cast<std::size_t>(map[i].owner)] += bytes;
-    all += bytes;
-  }
+  const auto size = static_cast<std::size_t>(spec.topology.size);
+  // The bytes of one transfer of gradients, and of weights: by owner, and all together.
+  struct Transfer {
+    std::vector<double> owned;
+    double all = 0.0;
+  } gradients{std::vector<double>(size), 0.0}, weights = gradients;
+  for (std::size_t i = 0; i < map.chunks(); ++i)
+    for (auto [transfer, coding] :
+         {std::pair(&gradients, spec.wire.gradients), std::pair(&weights, spec.wire.weights)}) {
+      const auto bytes = static_cast<double>(
+          net::frame_bytes(spec.protection(), net::coded_bytes(coding, map[i].count)));
+      transfer->owned[static_cast<std::size_t>(map[i].owner)] += bytes;
+      transfer->all += bytes;
+    }
   // Gradients go to every owner, weights come from it; an owner has as many of either with each
   // worker but itself.
   const auto workers = static_cast<double>(strategy.workers());
   const double steps = static_cast<double>(std::max<std::uint64_t>(strategy.parallel.average, 1));
   StepBytes bytes;
   for (const int worker : spec.topology.workers()) {
-    const double own = owned[static_cast<std::size_t>(worker)];
-    const double one_way = (all - own + (workers - 1.0) * own) / steps;
-    bytes.worker_out = bytes.worker_in = std::max(bytes.worker_out, one_way);
+    const auto of = [&](const Transfer& to_others, const Transfer& to_it) {
+      const auto own = static_cast<std::size_t>(worker);
+      return (to_others.all - to_others.owned[own] + (workers - 1.0) * to_it.owned[own]) / steps;
+    };
+    bytes.worker_out = std::max(bytes.worker_out, of(gradients, weights));
+    bytes.worker_in = std::max(bytes.worker_in, of(weights, gradients));
   }
   if (strategy.parallel.central()) {
-    bytes.worker_out = bytes.worker_in = all / steps;
-    bytes.server_out = bytes.server_in = workers * all / steps;
+    bytes.worker_out = gradients.all / steps;
+    bytes.worker_in = weights.all / steps;
+    bytes.server_out = workers * bytes.worker_in;
+    bytes.server_in = workers * bytes.worker_out;
   }
   return bytes;
 }

@@ -15,7 +15,8 @@ namespace {
 
 /// With more machines than this, not every number of workers is tried.
 constexpr int few = 12;
-/// The ways that are simulated once more with more steps, so that chance does not decide.
+/// So many ways that are exact, and so many others, are simulated once more with more steps, so
+/// that chance does not decide.
 constexpr std::size_t contenders = 8;
 
 /// Numbers of workers that are tried of 2 to `most`.
@@ -109,7 +110,7 @@ std::vector<TooLarge> least_of_each(const std::vector<TooLarge>& too_large,
                                     const std::vector<Evaluation>& found) {
   const auto is_way = [](const Strategy& a, const Strategy& b) {
     return a.parallel.sync == b.parallel.sync && a.parallel.server == b.parallel.server &&
-           a.parallel.average == b.parallel.average;
+           a.parallel.average == b.parallel.average && a.parallel.wire == b.parallel.wire;
   };
   std::vector<TooLarge> least;
   for (const TooLarge& each : too_large) {
@@ -226,7 +227,7 @@ SearchResult search(const Situation& situation) {
     const ParallelSpec& parallel = best.strategy.parallel;
     for (const Family& family : families) {
       if (family.usual.sync != parallel.sync || family.usual.server != parallel.server ||
-          family.usual.average != parallel.average)
+          family.usual.average != parallel.average || !(family.usual.wire == parallel.wire))
         continue;
       for (ParallelSpec variant : family.variants) {
         variant.shares = parallel.shares;
@@ -239,11 +240,15 @@ SearchResult search(const Situation& situation) {
     result.all.push_back(std::move(each));
 
   result.ways = best_of_each(result.all);
+  // The verdict is of ways that are exact, and the others are not to take their places.
+  std::vector<std::size_t> chosen;
+  std::size_t exact = 0, others = 0;
+  for (std::size_t i = 0; i < result.ways.size(); ++i)
+    if ((result.ways[i].strategy.exact() ? exact : others)++ < contenders) chosen.push_back(i);
   std::vector<Strategy> again;
-  for (std::size_t i = 0; i < std::min(contenders, result.ways.size()); ++i)
-    again.push_back(result.ways[i].strategy);
+  for (const std::size_t i : chosen) again.push_back(result.ways[i].strategy);
   const std::vector<Evaluation> exactly = evaluate_all(situation, again, result.image_alone, true);
-  std::copy(exactly.begin(), exactly.end(), result.ways.begin());
+  for (std::size_t i = 0; i < chosen.size(); ++i) result.ways[chosen[i]] = exactly[i];
   std::stable_sort(result.ways.begin(), result.ways.end(), is_faster);
   return result;
 }

@@ -10,6 +10,7 @@ std::string Strategy::way() const {
     text += std::string("-") + net::name_of(parallel.shards);
   if (!parallel.overlap) text += "-strict";
   if (parallel.semaphore) text += "-semaphore";
+  if (!(parallel.wire == net::WireFormat())) text += "-" + parallel.wire.str();
   if (!parallel.shares.empty()) text += "-shared";
   return text;
 }

@@ -13,7 +13,7 @@ struct Strategy {
 
   int workers() const { return static_cast<int>(machines.size()) - (parallel.central() ? 1 : 0); }
   /// The way alone: "join-distributed", "none-central-semaphore", "average8-distributed",
-  /// "split-distributed-tensors-strict", "join-distributed-shared".
+  /// "split-distributed-tensors-strict", "join-distributed-shared", "join-distributed-bf16".
   std::string way() const;
   /// With the number of workers: "join-distributed@4".
   std::string name() const;
@@ -21,7 +21,9 @@ struct Strategy {
   /// there is none. `batch`: images of one machine's batch.
   std::string result(std::int64_t batch) const;
   /// Whether there is one.
-  bool exact() const { return parallel.sync != net::Sync::none && parallel.average <= 1; }
+  bool exact() const {
+    return parallel.sync != net::Sync::none && parallel.average <= 1 && parallel.wire.exact();
+  }
 };
 
 /// Whether a name that the user gave, as way() or name() has it, means this strategy.

@@ -30,6 +30,9 @@ std::vector<Family> all_families() {
     for (const net::Sync sync : {net::Sync::join, net::Sync::split, net::Sync::none}) {
       spec.sync = sync;
       families.push_back({spec, variants_of(spec)});
+      ParallelSpec rounded = spec;
+      rounded.wire = {net::Coding::bf16, net::Coding::bf16};
+      families.push_back({rounded, {}});
     }
     spec.sync = net::Sync::join;
     for (const std::uint64_t batches : {2, 4, 8, 16}) {

@@ -4,6 +4,14 @@
 
 namespace duplex::tools {
 
+Costs coded(Costs costs, const net::WireFormat& wire) {
+  constexpr std::size_t many = 1U << 20U;
+  costs.comm *= static_cast<double>(net::coded_bytes(wire.weights, many) +
+                                    net::coded_bytes(wire.gradients, many)) /
+                static_cast<double>(2 * net::coded_bytes(net::Coding::float32, many));
+  return costs;
+}
+
 double sync_central_best(const Costs& costs, double workers) {
   return (workers + 1) * costs.comm + costs.grad;
 }

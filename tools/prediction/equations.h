@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "net/coding/coding.h"
 #include "net/store/store.h"
 #include "net/topology/shard_map.h"
 
@@ -14,6 +15,10 @@ struct Costs {
   double comm = 0.0;  ///< One transfer of all weights over one link.
   double grad = 0.0;  ///< The gradient of one batch on one machine.
 };
+
+/// The costs with these codings on the wire: a transfer of weights and one of gradients take as
+/// long as their bytes on the average.
+Costs coded(Costs costs, const net::WireFormat& wire);
 
 /// One synchronous iteration with a central server: best (4.4), worst (4.7), and their mean (4.11).
 double sync_central_best(const Costs& costs, double workers);

@@ -19,7 +19,8 @@ std::string mode_of(const RunData& run) {
   const std::string sync =
       run.averages ? "averaging" : std::string("sync ") + net::name_of(run.sync);
   return sync + ", " + net::name_of(run.server) + (run.overlap ? "" : ", strict order") +
-         (run.semaphore ? ", semaphores" : "");
+         (run.semaphore ? ", semaphores" : "") +
+         (run.wire == net::WireFormat() ? "" : ", " + run.wire.str() + " on the wire");
 }
 
 std::string kind_of(const RunData& run) {

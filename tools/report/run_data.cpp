@@ -30,6 +30,7 @@ void take_parallel(RunData& run, const ParallelConfig& config) {
   run.overlap = config.overlap;
   run.semaphore = config.semaphore;
   run.averages = config.average > 0;
+  run.wire = config.wire;
 }
 
 void take_config(RunData& run, const RunConfig& config) {

@@ -49,6 +49,7 @@ struct RunData {
   net::Sync sync = net::Sync::join;
   bool parallel = false, replayed = false, simulated = false, averages = false;
   bool auxiliary = false, padded = false, overlap = true, semaphore = false;
+  net::WireFormat wire;
   net::Shards shards = net::Shards::even;
   std::vector<std::int64_t> samples;  ///< Of each step, by worker; empty: shared out evenly.
 

@@ -230,6 +230,16 @@ void add_bytes(Page& page, const RunData& run) {
   page.table({"rank", "MB sent", "kernel", "again", "MB received", "kernel", "wire ms a step",
               "exposed ms", "exposed"},
              rows);
+  if (!(run.wire == net::WireFormat())) {
+    double sent = 0.0, float32 = 0.0;
+    for (const auto& [rank, summary] : run.rank_summaries) {
+      sent += static_cast<double>(summary.traffic.bytes_sent);
+      float32 += static_cast<double>(summary.traffic.saved_sent);
+    }
+    float32 += sent;
+    page.paragraph("On the wire weights and gradients are " + run.wire.str() + ": " +
+                   fixed(100.0 * sent / float32, 1) + "% of the bytes that float32 takes.");
+  }
   page.paragraph(std::string("Exposed: the part of the wire's time in which the worker waited. ") +
                  (counted ? "The kernel's counters (TCP_INFO) are of the same connections; "
                             "again: what TCP took for lost and sent once more, as a switch drops "

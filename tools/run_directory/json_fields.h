@@ -62,6 +62,11 @@ class JsonWriter {
   void named(const char* key, Enum& value, Parse) {
     json_[key] = name_of(value);
   }
+  /// Text that `parse` takes and str() gives; is not written where the value is that of a new one.
+  template <class T, class Parse>
+  void unless_usual(const char* key, T& value, Parse) {
+    if (!(value == T())) json_[key] = value.str();
+  }
   /// "on" or "off".
   void on_off(const char* key, bool& value) { json_[key] = value ? "on" : "off"; }
   /// Keys beside the others that are there together or not at all, and are where `marker`, one of
@@ -148,6 +153,18 @@ class JsonReader {
       value = parse(name);
     } catch (const Error& error) {
       refuse(full(key), "is '" + name + "': " + error.what());
+    }
+  }
+  template <class T, class Parse>
+  void unless_usual(const char* key, T& value, Parse parse) {
+    std::optional<std::string> text;
+    optional(key, text);
+    value = T();
+    if (!text) return;
+    try {
+      value = parse(*text);
+    } catch (const Error& error) {
+      refuse(full(key), std::string("is no such text: ") + error.what());
     }
   }
   void on_off(const char* key, bool& value) {

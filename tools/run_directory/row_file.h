@@ -72,14 +72,15 @@ std::vector<Row> read_rows(const std::string& path, bool complete) {
   std::string line;
   const bool any = static_cast<bool>(std::getline(file, line));
   if (!complete && (!any || file.eof())) return {};
-  if (!any || line != csv_columns<Row>())
+  const bool older = line != csv_columns<Row>();
+  if (!any || (older && line != older_csv_columns<Row>()))
     throw Error(path + " is no " + path.substr(path.rfind('/') + 1) +
                 " of this version of duplex: it has other columns");
   std::vector<Row> rows;
   while (std::getline(file, line)) {
     if (!complete && file.eof()) break;
     Row row{};
-    CsvReader reader(line);
+    CsvReader reader(line, older);
     describe(reader, row);
     if (!reader.done()) throw Error(path + " is damaged: '" + line + "' is no row of it");
     rows.push_back(std::move(row));

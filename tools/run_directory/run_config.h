@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "net/coding/coding.h"
 #include "net/store/store.h"
 #include "net/topology/shard_map.h"
 
@@ -24,6 +25,7 @@ struct ParallelConfig {
   net::Shards shards = net::Shards::even;
   bool overlap = true, semaphore = false;
   std::uint64_t average = 0;  ///< Batches between averagings; 0: gradients are sent.
+  net::WireFormat wire;
   /// Samples of each step, by worker; none: all have the same, or as nearly as a batch that is
   /// split allows.
   std::optional<std::vector<std::int64_t>> samples;

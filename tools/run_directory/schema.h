@@ -31,6 +31,7 @@ void describe(Fields& f, ParallelConfig& c) {
   f.on_off("overlap", c.overlap);
   f.on_off("semaphore", c.semaphore);
   f.field("average", c.average);
+  f.unless_usual("wire", c.wire, net::parse_wire_format);
   f.optional("samples", c.samples);
 }
 
@@ -130,6 +131,8 @@ template <class Fields>
 void describe(Fields& f, net::TrafficSummary& t) {
   f.field("bytes_sent", t.bytes_sent);
   f.field("bytes_received", t.bytes_received);
+  f.unless_zero("saved_sent", t.saved_sent);
+  f.unless_zero("saved_received", t.saved_received);
   f.later("steps", t.steps);
   f.field("step_sent", t.step_sent, Range::not_negative);
   f.field("step_received", t.step_received, Range::not_negative);

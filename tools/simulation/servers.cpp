@@ -59,14 +59,15 @@ void Servers::publish_initial() {
 
 void Servers::publish_to_all(std::size_t chunk, std::uint64_t step) {
   for (std::size_t worker = 0; worker < workers_.size(); ++worker)
-    publish(chunk, step, static_cast<int>(worker));
+    publish(chunk, step, static_cast<int>(worker), !asynchronous() && step == spec_.steps);
 }
 
-void Servers::publish(std::size_t chunk, std::uint64_t step, int worker) {
+void Servers::publish(std::size_t chunk, std::uint64_t step, int worker, bool last) {
   const net::Chunk& what = map_[chunk];
   const int rank = workers_[static_cast<std::size_t>(worker)];
   if (rank != what.owner) {
-    wire_.send(net::FrameKind::weights, what.owner, rank, what, step, what.position + head_start_);
+    wire_.send(net::FrameKind::weights, what.owner, rank, what, step, what.position + head_start_,
+               last ? net::Coding::float32 : spec_.wire.weights);
     return;
   }
   if (asynchronous()) read(chunk, worker);
@@ -284,7 +285,7 @@ void Servers::publish_last(int owner) {
 void Servers::publish_last(int owner, int worker) {
   const auto rank = static_cast<std::size_t>(owner), who = static_cast<std::size_t>(worker);
   if (lost_[rank][who]) return;
-  for (const std::size_t chunk : owned_[rank]) publish(chunk, steps_of_[who] + 1, worker);
+  for (const std::size_t chunk : owned_[rank]) publish(chunk, steps_of_[who] + 1, worker, true);
 }
 
 std::vector<std::vector<net::StragglerTime>> Servers::stragglers() const {

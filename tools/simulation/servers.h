@@ -71,7 +71,7 @@ class Servers {
   void added(std::size_t chunk);
   void updated(std::size_t chunk);
   void applied(std::size_t chunk);
-  void publish(std::size_t chunk, std::uint64_t step, int worker);
+  void publish(std::size_t chunk, std::uint64_t step, int worker, bool last = false);
   void publish_to_all(std::size_t chunk, std::uint64_t step);
   void publish_last(int owner);
   void publish_last(int owner, int worker);

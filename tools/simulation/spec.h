@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "net/coding/coding.h"
 #include "net/connection/receive_window.h"
 #include "net/connection/send_order.h"
 #include "net/store/store.h"
@@ -40,6 +41,7 @@ struct Spec {
   net::Sync sync = net::Sync::join;
   bool overlap = true, semaphore = false;
   std::uint64_t average = 0;  ///< Batches between averagings of the weights; 0: gradients are sent.
+  net::WireFormat wire;
   net::Shards shards = net::Shards::even;
   std::optional<std::size_t> chunk_bytes;  ///< None: ShardMap's default.
 

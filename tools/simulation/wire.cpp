@@ -49,6 +49,7 @@ Wire::Turns::Turns(Wire& wire, int owner)
 Wire::Wire(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue,
            Processors& processors, Recorder* recorder, Ends ends)
     : spec_(spec),
+      map_(map),
       ranks_(spec.topology.size),
       event_queue_(event_queue),
       processors_(processors),
@@ -84,11 +85,11 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue,
 }
 
 void Wire::send(FrameKind kind, int from, int to, const net::Chunk& chunk, std::uint64_t step,
-                std::uint64_t priority) {
+                std::uint64_t priority, net::Coding coding) {
   const Index index = at(from, to);
   Lane& lane = lanes_[index];
   if (lane.state == Lane::gone) return;
-  net::Outgoing frame = net::Outgoing::of(kind, chunk, step, priority);
+  net::Outgoing frame = net::Outgoing::of(kind, chunk, step, priority, coding);
   frame.queued = nanoseconds(event_queue_.now());
   tell(lane, lane.order.data(std::move(frame)));
   wake(index);
@@ -341,6 +342,9 @@ void Wire::record(const Lane& lane, const net::FrameHeader& header, bool sent, s
   record.sent = sent;
   record.peer = sent ? lane.to : lane.from;
   record.bytes = net::frame_bytes(spec_.protection(), header.length);
+  if (is_data(header.kind))
+    record.saved = static_cast<std::int64_t>(map_.find(header.parameter, header.chunk)->bytes()) -
+                   static_cast<std::int64_t>(header.length);
   record.queued = queued;
   record.first = nanoseconds(first);
   record.last = nanoseconds(event_queue_.now());

@@ -36,7 +36,7 @@ class Wire {
 
   /// Sends weights or a gradient.
   void send(net::FrameKind kind, int from, int to, const net::Chunk& chunk, std::uint64_t step,
-            std::uint64_t priority);
+            std::uint64_t priority, net::Coding coding);
   /// Tells the owner, behind all gradients, that the worker sends no more.
   void done(int from, int to);
   /// Gives the worker batches of another; an empty lease: there are no more.
@@ -106,6 +106,7 @@ class Wire {
               double first) const;
 
   const Spec& spec_;
+  const net::ShardMap& map_;
   const int ranks_;
   EventQueue& event_queue_;
   Processors& processors_;

@@ -33,8 +33,10 @@ double Workers::sealing_factor(int rank, double part) const {
   if (spec_.seal_rate <= 0.0 || computing <= 0.0) return 1.0;
   const auto others = static_cast<double>(spec_.topology.workers().size() - 1);
   for (std::size_t i = 0; i < map_.chunks(); ++i)
-    bytes += 2.0 * (map_[i].owner == rank ? others : 1.0) *
-             static_cast<double>(net::frame_bytes(spec_.protection(), map_[i].bytes()));
+    for (const net::Coding coding : {spec_.wire.weights, spec_.wire.gradients})
+      bytes += (map_[i].owner == rank ? others : 1.0) *
+               static_cast<double>(
+                   net::frame_bytes(spec_.protection(), net::coded_bytes(coding, map_[i].count)));
   if (spec_.average > 0) bytes /= static_cast<double>(spec_.average);
   return 1.0 + bytes / spec_.seal_rate / computing;
 }
@@ -248,7 +250,7 @@ void Workers::push(int number, std::size_t parameter) {
       servers_->received(i, number, round(worker));
     } else {
       wire_.send(net::FrameKind::gradient, worker.rank, chunk.owner, chunk, round(worker),
-                 chunk.position);
+                 chunk.position, spec_.wire.gradients);
     }
   }
 }

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <limits>
 
-#include "core/onednn/clones.h"
 #include "core/onednn/parallel.h"
+#include "core/processor/clones.h"
 
 namespace duplex::onednn {
 namespace {

@@ -36,7 +36,7 @@ std::vector<Wrong> wrong_frames() {
   return {
       {"magic", with([](RawFrame& f) { f.magic = 7; }), "what came is no frame header"},
       {"version", with([](RawFrame& f) { f.version = 4; }),
-       "it is of version 4 of the protocol, this program speaks version 5"},
+       "it is of version 4 of the protocol, this program speaks version 6"},
       {"kind", with([](RawFrame& f) { f.kind = 99; }), "kind 99 during the run"},
       {"hello", with([](RawFrame& f) { f.kind = 1; }), "hello during the run"},
       {"parameter", with([](RawFrame& f) { f.parameter = 3; }), "no such chunk"},
@@ -55,6 +55,9 @@ std::vector<Wrong> wrong_frames() {
       {"window", bare(26), "window: this rank takes no windows"},
       {"pace", bare(27), "pace: this rank takes no pace from it"},
       {"snapshot", bare(29), "snapshot: this rank takes no snapshot for it"},
+      {"coding", with([](RawFrame& f) { f.kind = 17 + 256; }), "bf16 where float32 is due"},
+      {"unknown coding", with([](RawFrame& f) { f.kind = 17 + 256 * 9; }), "coding 9 where"},
+      {"coding of a notice", bare(18 + 256), "heartbeat with a coding of values"},
       {"long ask", with([](RawFrame& f) { f.kind = 23; }), "ask of"},
   };
 }

@@ -5,122 +5,20 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
-#include <cstring>
 #include <thread>
 
-#include "tests/net/connection/raw_peer.h"
+#include "tests/net/connection/bench.h"
 
 namespace duplex::net {
 namespace {
 
-using std::chrono::milliseconds;
-
-struct Owner final : ConnectionHandler {
-  Reservation reserve(int, const FrameHeader& header) override {
-    buffer.resize(header.length / sizeof(float));
-    return {buffer.data()};
-  }
-  void commit(const Reservation&) override { ++arrivals; }
-  void copy_payload(int, const Outgoing& frame, float* to) override {
-    std::memset(to, static_cast<int>(frame.header.step), frame.header.length);
-  }
-  void sent(const Outgoing&) override { ++departures; }
-  void notice(int, Notice notice) override {
-    switch (notice.kind) {
-      case FrameKind::report:
-        report = std::move(notice.text);
-        break;
-      case FrameKind::window:
-        window = notice.value;
-        break;
-      case FrameKind::pace:
-        pace = notice.value;
-        break;
-      case FrameKind::done:
-        ended = true;
-        break;
-      case FrameKind::goodbye:
-        goodbye = true;
-        break;
-      default:
-        break;
-    }
-  }
-  void weights_turn(int, SendOrder::TurnRequest what) override {
-    wants = wants || what == SendOrder::TurnRequest::want;
-    left = left || what == SendOrder::TurnRequest::leave;
-    stepped = stepped || what == SendOrder::TurnRequest::step_aside ||
-              what == SendOrder::TurnRequest::step_aside_waiting;
-  }
-  void failed(int, std::exception_ptr cause) override {
-    try {
-      std::rethrow_exception(cause);
-    } catch (const Error& error) {
-      message = error.what();
-      code = error.code;
-    }
-    broken = true;
-  }
-  std::vector<float> buffer;
-  std::string report, message;
-  Exit code = Exit::ok;
-  std::atomic<std::uint64_t> window{0}, pace{0};
-  std::atomic<int> arrivals{0}, departures{0};
-  std::atomic<bool> ended{false}, goodbye{false}, broken{false}, wants{false}, stepped{false},
-      left{false};
-};
-
-/// A connection and the bare socket at its other end.
-struct Bench {
-  explicit Bench(milliseconds timeout = milliseconds(20000),
-                 const std::vector<FrameRecord>& handshake = {}) {
-    Listener listener = Listener::open({"127.0.0.1", 0});
-    Link link;
-    link.rank = 1;
-    link.peer = "rank 1 (there)";
-    link.stream = FrameStream(Socket::connect({"127.0.0.1", listener.port()}, "", soon()));
-    link.stream.socket().name_peer(link.peer);
-    link.handshake = handshake;
-    other = listener.accept(milliseconds(5000));
-    connection = std::make_unique<Connection>(std::move(link), owner, ledger, timeout);
-  }
-  void wait_for(const std::atomic<bool>& what) const {
-    const Deadline deadline = soon();
-    while (!what && Clock::now() < deadline) std::this_thread::sleep_for(milliseconds(1));
-    EXPECT_TRUE(what);
-  }
-  Owner owner;
-  Ledger ledger;
-  Socket other;
-  std::unique_ptr<Connection> connection;
-};
-
-/// Reads all frames at the other end, up to the goodbye.
-std::vector<RawFrame> all_frames(Bench& bench) {
-  std::vector<RawFrame> frames;
-  do frames.push_back(receive_raw(bench.other));
-  while (frames.back().kind != 20);
-  EXPECT_TRUE(bench.connection->wait_until_sent(soon()));
-  return frames;
-}
-
-/// A chunk of `bytes` bytes of a parameter.
-Chunk chunk_of(std::uint32_t parameter, std::uint32_t number, std::size_t bytes) {
-  Chunk chunk;
-  chunk.parameter = parameter;
-  chunk.number = number;
-  chunk.count = bytes / sizeof(float);
-  return chunk;
-}
-
 TEST(Connection, TheQueueIsOrderedByRoundThenPlace) {
   Bench bench;
-  const std::vector<char> payload(400);
+  const std::vector<float> payload(100);
   const auto send = [&](FrameKind kind, std::uint32_t parameter, std::uint32_t chunk,
                         std::uint64_t step) {
-    bench.connection->send(kind, chunk_of(parameter, chunk, payload.size()), step, payload.data(),
-                           parameter);
+    bench.connection->send(kind, chunk_of(parameter, chunk, payload.size() * sizeof(float)), step,
+                           payload.data(), parameter);
   };
   bench.connection->part("the end");
   send(FrameKind::gradient, 0, 0, 5);
@@ -165,7 +63,7 @@ TEST(Connection, AsksForThePayloadWhenTheFrameLeavesAndEndsWithDone) {
 
 TEST(Connection, TakesTurns) {
   Bench bench;
-  const std::vector<char> payload(400);
+  const std::vector<float> payload(100);
   bench.connection->take_turns(true, 2);
   bench.connection->send(FrameKind::gradient, chunk_of(1, 0, 400), 0, payload.data(), 1);
   bench.connection->send(FrameKind::gradient, chunk_of(0, 0, 400), 0, payload.data(), 0);
@@ -257,7 +155,7 @@ TEST(Connection, EarlierLayersOvertake) {
   Bench bench;
   constexpr std::uint64_t bytes = 1 << 20;
   constexpr std::uint32_t chunks = 64;
-  const std::vector<char> payload(bytes);
+  const std::vector<float> payload(bytes / sizeof(float));
   bench.connection->start();
   // The last layer's gradient is on its way; nobody reads yet, and the kernel takes a part of it at
   // most. The first layer's gradient is queued later and must arrive sooner.
@@ -288,8 +186,9 @@ TEST(Connection, EarlierLayersOvertake) {
 
 TEST(Connection, AbortGoesBeforeEverything) {
   Bench bench;
-  const std::vector<char> payload(1 << 20);
-  bench.connection->send(FrameKind::weights, chunk_of(0, 0, payload.size()), 0, payload.data(), 0);
+  const std::vector<float> payload(1 << 18);
+  bench.connection->send(FrameKind::weights, chunk_of(0, 0, payload.size() * sizeof(float)), 0,
+                         payload.data(), 0);
   bench.connection->abort({"enough", Exit::timed_out});
   bench.connection->start();
   const RawFrame first = receive_raw(bench.other);

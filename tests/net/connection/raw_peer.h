@@ -32,12 +32,12 @@ inline std::uint64_t get(const Bytes& bytes, std::size_t at, std::size_t size) {
 
 /// A frame as it lies on the wire.
 struct RawFrame {
-  std::uint16_t kind = 0;
+  std::uint16_t kind = 0;  ///< With 256 times the coding.
   std::uint32_t parameter = 0, chunk = 0;
   std::uint64_t step = 0;
   Bytes payload;
   std::uint32_t magic = 0x4c505844;
-  std::uint16_t version = 5;
+  std::uint16_t version = 6;
   std::uint64_t length = ~std::uint64_t{0};  ///< Length in the header; all ones: the payload's.
 
   Bytes bytes() const {
@@ -83,7 +83,7 @@ struct RawSelf {
   std::int32_t rank = 1, wanted = 0, size = 2;
   std::string job = "test", model = "model", data = "data", settings = "settings", start = "start";
   Key key;
-  std::uint16_t version = 5;
+  std::uint16_t version = 6;
   std::uint8_t protection = 0, refused = 0;
 };
 
@@ -97,7 +97,7 @@ inline std::string raw_text(const Bytes& payload, std::size_t at = 0) {
 /// reject.
 inline std::string raw_handshake(Socket& socket, const RawSelf& self) {
   const auto mac = [&](const std::string& side, const Bytes& a, const Bytes& b, const Bytes& c) {
-    std::string text = "duplex 5 " + side + '\0';
+    std::string text = "duplex 6 " + side + '\0';
     for (const Bytes* part : {&a, &b, &c}) text.append(part->begin(), part->end());
     return self.key.hmac(text);
   };

@@ -35,6 +35,7 @@ TEST_F(LedgerFiles, CsvInTheCoordinatorsTime) {
     r.peer = 2;
     r.parameter = 4;
     r.chunk = 1;
+    r.saved = 128;
     ledger.lane().add(r);
     ledger.close();
   }
@@ -43,8 +44,9 @@ TEST_F(LedgerFiles, CsvInTheCoordinatorsTime) {
   std::getline(file, columns);
   std::getline(file, row);
   EXPECT_EQ(columns,
-            "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns");
-  EXPECT_EQ(row, "3,sent,2,gradient,7,4,1,132,640,650,680");
+            "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns,"
+            "bytes_saved");
+  EXPECT_EQ(row, "3,sent,2,gradient,7,4,1,132,640,650,680,128");
   EXPECT_FALSE(std::getline(file, more));
 }
 
@@ -143,7 +145,7 @@ TEST_F(LedgerFiles, HaveTheStepsThatWereAskedForAndAllSums) {
     std::getline(rows, line);
     EXPECT_EQ(line, csv_columns<StepTraffic>());
     std::getline(rows, line);
-    EXPECT_EQ(line, "0,12,20,4,4,4,0,0");
+    EXPECT_EQ(line, "0,12,20,4,4,4,0,0,0,0");
   }
 }
 

@@ -98,7 +98,7 @@ TEST(Handshake, AReplayedResponseProvesNothing) {
       }
       Bytes blank = response.payload;
       put_digest(blank, Digest{});
-      std::string text = std::string("duplex 5 connects") + '\0';
+      std::string text = std::string("duplex 6 connects") + '\0';
       for (const Bytes& part : {hello.payload, challenge.payload, blank})
         text.append(part.begin(), part.end());
       put_digest(response.payload, key.hmac(text));
@@ -260,7 +260,7 @@ TEST(Handshake, AnotherVersionIsNamed) {
   Socket socket = zero.connect();
   RawSelf self;
   self.version = 4;
-  expect_in(raw_handshake(socket, self), {"version 4", "version 5", "127.0.0.1:"});
+  expect_in(raw_handshake(socket, self), {"version 4", "version 6", "127.0.0.1:"});
   EXPECT_EQ(zero.join(1), "");
   zero.wait();
   EXPECT_TRUE(zero.outcome.ok) << "one stranger's version ended the run: " << zero.outcome.message;

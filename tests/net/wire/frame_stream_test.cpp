@@ -54,7 +54,7 @@ TEST(FrameStream, PlainBytesAreTheHeadersGoldenOnesAndThePayload) {
   streams.near.write(header, "abc", soon(), "testing");
   std::array<std::uint8_t, header_bytes + 3> wire;
   streams.far.socket().read_exact(wire.data(), wire.size(), soon(), "testing");
-  const decltype(wire) golden{'D',  'X',  'P',  'L',  0x05, 0x00, 0x10, 0x00, 0x04,
+  const decltype(wire) golden{'D',  'X',  'P',  'L',  0x06, 0x00, 0x10, 0x00, 0x04,
                               0x03, 0x02, 0x01, 0x08, 0x07, 0x06, 0x05, 0x18, 0x17,
                               0x16, 0x15, 0x14, 0x13, 0x12, 0x11, 0x03, 0,    0,
                               0,    0,    0,    0,    0,    'a',  'b',  'c'};

@@ -24,11 +24,12 @@ HeaderBytes bytes_of(const FrameHeader& header) {
 TEST(Frame, GoldenBytes) {
   FrameHeader header;
   header.kind = FrameKind::gradient;
+  header.coding = Coding::fp16;
   header.parameter = 0x01020304;
   header.chunk = 0x05060708;
   header.step = 0x1112131415161718;
   header.length = 0x2122232425262728;
-  const HeaderBytes golden{'D',  'X',  'P',  'L',  0x05, 0x00, 0x11, 0x00, 0x04, 0x03, 0x02,
+  const HeaderBytes golden{'D',  'X',  'P',  'L',  0x06, 0x00, 0x11, 0x02, 0x04, 0x03, 0x02,
                            0x01, 0x08, 0x07, 0x06, 0x05, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13,
                            0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21};
   EXPECT_EQ(bytes_of(header), golden);
@@ -37,6 +38,7 @@ TEST(Frame, GoldenBytes) {
   EXPECT_EQ(read.magic, frame_magic);
   EXPECT_EQ(read.version, protocol_version);
   EXPECT_EQ(read.kind, FrameKind::gradient);
+  EXPECT_EQ(read.coding, Coding::fp16);
   EXPECT_EQ(read.parameter, header.parameter);
   EXPECT_EQ(read.chunk, header.chunk);
   EXPECT_EQ(read.step, header.step);
@@ -106,7 +108,7 @@ std::vector<std::vector<std::string>> table_of(const std::string& heading) {
 
 TEST(Protocol, TheHeadersTableIsTheHeader) {
   const auto rows = table_of("Header");
-  ASSERT_EQ(rows.size(), 7U);
+  ASSERT_EQ(rows.size(), 8U);
   FrameHeader blank;
   blank.magic = 0;
   blank.version = 0;
@@ -122,7 +124,9 @@ TEST(Protocol, TheHeadersTableIsTheHeader) {
     else if (row[2] == "version")
       header.version = 0xffff;
     else if (row[2] == "kind")
-      header.kind = FrameKind{0xffff};
+      header.kind = FrameKind{0xff};
+    else if (row[2] == "coding")
+      header.coding = Coding{0xff};
     else if (row[2] == "parameter")
       header.parameter = 0xffffffffU;
     else if (row[2] == "chunk")
@@ -165,10 +169,17 @@ TEST(Protocol, TheKindsTableNamesEveryKind) {
     numbers.insert(number);
     EXPECT_EQ(name_of(static_cast<FrameKind>(number)), row[1]);
   }
-  for (int number = 0; number < 1000; ++number)
+  for (int number = 0; number < 256; ++number)
     EXPECT_EQ(name_of(static_cast<FrameKind>(number)).rfind("kind ", 0) != 0,
               numbers.count(number) == 1)
         << number;
+}
+
+TEST(Protocol, TheCodingsTableNamesEveryCoding) {
+  const auto table = table_of("Codings");
+  ASSERT_EQ(table.size(), 3U);
+  for (const auto& row : table) EXPECT_EQ(name_of(static_cast<Coding>(std::stoi(row[0]))), row[1]);
+  EXPECT_FALSE(coding_of(name_of(static_cast<Coding>(table.size()))));
 }
 
 TEST(Protocol, TheLimitsStandThere) {

@@ -56,6 +56,8 @@ TEST_F(DistResume, GoesOnToTheSameBits) {
       {"--sync", "split", "--server", "central", "--semaphore", "on", "--momentum", "0.9"},
       {"--average", "2", "--momentum", "0.9"},
       {"--overlap", "off", "--shards", "tensors", "--optimizer", "adam"},
+      {"--wire", "bf16", "--momentum", "0.9"},
+      {"--wire", "weights:fp16,gradients:bf16", "--server", "central"},
       {"--device", "reference", "--momentum", "0.5"}};
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const std::string name = "case" + std::to_string(i), whole = name + "-whole";

@@ -159,6 +159,7 @@ TEST_F(LostMachine, ANewDiskGetsItsPartBack) {
       {{"--momentum", "0.9"}, {0, 1, 2}},
       {{"--optimizer", "adam", "--sync", "split", "--overlap", "off"}, {1}},
       {{"--average", "2"}, {0, 2}},
+      {{"--wire", "bf16", "--optimizer", "adam"}, {1}},
       {{"--server", "central", "--optimizer", "adam", "--semaphore", "on"}, {0, 1}},
       {{}, {2}}};
   for (std::size_t i = 0; i < cases.size(); ++i) {

@@ -4,7 +4,7 @@ Prints a Markdown page, and writes it to docs/results/wire.md when all sections 
 figures fall short; it is a failure only if something does not run. Sections with several hosts need root, since the
 hosts are tools/netlab.sh's.
 
-Environment: SECTIONS (link loopback exchange incast replay semaphore trace secure), REPEATS (2 turns of ours and the peer),
+Environment: SECTIONS (link loopback exchange incast replay semaphore trace secure codings), REPEATS (2 turns of ours and the peer),
 TRANSFERS (3 in a turn), CONGESTION (the system's; a list: "cubic bbr"), RATE (1000 Mbit/s), SLOW ("1 2": section 5 as
 fast as Table 6.1 and half as fast), FAST=1 (SLOW=1), PAGE (the file to write; empty: none), PYTHON (one that has
 torch), DUPLEX.
@@ -25,7 +25,7 @@ from page import prose
 
 SECTIONS = {"link": links.shaped, "loopback": links.loopback, "exchange": ranks.exchange, "incast": ranks.incast,
             "replay": ranks.replay, "semaphore": options.semaphore, "trace": options.trace,
-            "secure": options.secure}
+            "secure": options.secure, "codings": options.codings}
 
 
 class Settings:

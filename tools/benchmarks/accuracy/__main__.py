@@ -1,0 +1,121 @@
+"""make bench ONLY=accuracy: what does rounding to 16 bits on the wire do to a training? Networks train on Fashion-MNIST
+on two ranks of this machine, with every coding of `--wire` from the same seeds. Writes docs/results/accuracy.md.
+Environment: NETWORKS ("lenet squeezenet resnet34"), WIRES ("float32 bf16 fp16"), SEEDS (5), FASHION_MNIST (folder with
+the IDX files), OUT (keeps what was trained, so that the same command goes on where it was interrupted; default
+runs/accuracy), PAGE (the file to write; default: docs/results/accuracy.md for everything, none for less)."""
+import json
+import os
+import shutil
+import socket
+import statistics
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+
+from lab.machine import DUPLEX, Failed, commit, processor, run  # noqa: E402
+
+# Flags of each training: SqueezeNet and Resnet34 take smaller maps and fewer images, so that a seed takes minutes.
+NETWORKS = {"lenet": ["--batch", "32", "--epochs", "2", "--lr", "0.02", "--momentum", "0.9"],
+            "squeezenet": ["--input", "48", "--batch", "32", "--batches", "500", "--lr", "0.01", "--momentum", "0.9"],
+            "resnet34": ["--input", "32", "--batch", "32", "--batches", "300", "--lr", "0.02", "--momentum", "0.9"]}
+WIRES = ("float32", "bf16", "fp16")
+SEEDS = 5
+TARGET = 0.3  # Points of top-1 that the mean may differ by.
+RANKS = 2
+PAGE = "docs/results/accuracy.md"
+LIMIT = 3600  # Seconds of a training.
+
+
+def asked(name, default):
+    return os.environ[name].split() if os.environ.get(name) else list(default)
+
+
+def data_folder():
+    for folder in (os.environ.get("FASHION_MNIST", ""), "/usr/share/datasets/fashion-mnist",
+                   ".deps/usr/share/datasets/fashion-mnist"):
+        if folder and os.path.isdir(folder):
+            return folder
+    sys.exit("bench: no Fashion-MNIST: install dataset-fashion-mnist, or name the folder: FASHION_MNIST=DIR")
+
+
+def nodefile(out):
+    sockets = [socket.socket() for _ in range(RANKS)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    path = os.path.join(out, "nodes")
+    with open(path, "w", encoding="ascii") as file:
+        file.writelines(f"127.0.0.1:{each.getsockname()[1]}\n" for each in sockets)
+    for each in sockets:
+        each.close()
+    return path
+
+
+def train(network, wire, seed, data, out):
+    """Returns the test's top-1 in per cent and its loss."""
+    logdir = os.path.join(out, f"{network}-{wire}-{seed}")
+    summary = os.path.join(logdir, "summary.json")
+    if not os.path.exists(summary):
+        shutil.rmtree(logdir, ignore_errors=True)
+        run([DUPLEX, "launch", "--nodefile", nodefile(out), "--", "--net", network, "--datadir", data,
+             *NETWORKS[network], "--threads", "1", "--seed", str(seed), "--wire", wire, "--accuracy", "--logdir",
+             logdir], limit=LIMIT)
+    with open(summary, encoding="utf-8") as file:
+        accuracy = json.load(file)["accuracy"]
+    return 100 * accuracy["top1"], accuracy["loss"]
+
+
+def page(rows, seeds):
+    text = ["# What 16 bits on the wire do to a training", "",
+            f"Written by `make bench ONLY=accuracy` at commit {commit()}, on {processor()}. Two ranks that train and own "
+            f"half of the weights each, on", f"Fashion-MNIST, {seeds} seeds, the same for every coding. Figures are of "
+            "all 10,000 test images, mean and standard deviation over the seeds. difference: to float32 with the",
+            f"same seed; its mean is to be within {TARGET} points.", "",
+            "| network | flags | wire | top-1, % | test loss | difference, points | verdict |",
+            "|---|---|---|---|---|---|---|"]
+    for row in rows:
+        flags = " ".join(NETWORKS[row["network"]])
+        text.append(f"| {row['network']} | `{flags}` | {row['wire']} | {row['top1']} | {row['loss']} | "
+                    f"{row['difference']} | {row['verdict']} |")
+    return "\n".join(text) + "\n"
+
+
+def spread(values):
+    return f"{statistics.mean(values):.2f} ± {statistics.stdev(values) if len(values) > 1 else 0:.2f}"
+
+
+def main():
+    data, out = data_folder(), os.environ.get("OUT") or "runs/accuracy"
+    networks, wires = asked("NETWORKS", NETWORKS), asked("WIRES", WIRES)
+    seeds = int(os.environ.get("SEEDS") or SEEDS)
+    os.makedirs(out, exist_ok=True)
+    os.environ["OMP_WAIT_POLICY"] = "passive"  # Two ranks may share a core.
+    rows = []
+    for network in networks:
+        if network not in NETWORKS:
+            sys.exit(f"bench: NETWORKS={network}: there are {' '.join(NETWORKS)}")
+        base = None
+        for wire in wires:
+            try:
+                results = [train(network, wire, seed, data, out) for seed in range(1, seeds + 1)]
+            except Failed as failure:
+                sys.exit(f"accuracy: {network}, {wire}: {failure}")
+            top1, loss = [each[0] for each in results], [each[1] for each in results]
+            base = base or top1
+            differences = [own - other for own, other in zip(top1, base)]
+            mean = statistics.mean(differences)
+            first = wire == wires[0]
+            rows.append({"network": network, "wire": wire, "top1": spread(top1), "loss": spread(loss),
+                         "difference": "" if first else spread(differences),
+                         "verdict": "" if first else "met" if abs(mean) <= TARGET else f"missed: {mean:+.2f}"})
+            print(f"accuracy: {network}, {wire}: top-1 {rows[-1]['top1']}, loss {rows[-1]['loss']}"
+                  + ("" if first else f", difference {rows[-1]['difference']}"), flush=True)
+    chosen = any(os.environ.get(name) for name in ("NETWORKS", "WIRES", "SEEDS"))
+    path = os.environ.get("PAGE", "" if chosen else PAGE)
+    if path:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page(rows, seeds))
+        print(f"accuracy: wrote {path}")
+
+
+if __name__ == "__main__":
+    main()
