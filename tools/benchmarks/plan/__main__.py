@@ -5,6 +5,7 @@ import json
 import math
 import os
 import random
+import signal
 import statistics
 import sys
 import tempfile
@@ -129,6 +130,7 @@ def page(rows, seed, rounds):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if os.geteuid() != 0:
         sys.exit("bench: the lab's hosts need root")
     seed = int(os.environ.get("SEED") or random.SystemRandom().randrange(1 << 31))

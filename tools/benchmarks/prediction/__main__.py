@@ -5,6 +5,7 @@ Environment: NETWORKS, RATES (Mbit/s; default: three for each network), SERVERS 
 ("on off"), STEPS (of every worker, default 12), FASHION_MNIST (folder with the IDX files), PAGE (the file to write;
 default: docs/results/prediction.md for all points, none for fewer)."""
 import os
+import signal
 import statistics
 import sys
 import tempfile
@@ -158,6 +159,7 @@ def page(rows, steps):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if os.geteuid() != 0:
         sys.exit("bench: the lab's hosts need root")
     data, steps = data_folder(), int(os.environ.get("STEPS") or 12)
