@@ -329,10 +329,34 @@ TEST(Fluid, GivesAwayWhatIsFree) {
   fluid.carry(b, 2.0, 0.0);
   fluid.share(0.0);
   EXPECT_NEAR(fluid.next_end(), 2.0, 1e-12);
-  fluid.stop(fluid.take_ended());
+  fluid.stop(fluid.take_ended(), 2.0);
   fluid.share(2.0);
   EXPECT_NEAR(fluid.next_end(), 3.0, 1e-12);
   EXPECT_EQ(fluid.take_ended(), b);
+}
+
+/// A link that saves 3 bytes while it is idle lets them pass at once; it does not save while it is
+/// used, and a flow over two links has what both have saved.
+TEST(Fluid, LetsPassAtOnceWhatAPortHasSaved) {
+  Fluid fluid;
+  const auto from = fluid.add_port(1.0, 3.0), to = fluid.add_port(1.0, 3.0),
+             cable = fluid.add_port(1.0);
+  const auto saves = fluid.add_flow(from, to), other = fluid.add_flow(from, cable);
+  const auto takes = [&](auto flow, double bytes, double now) {
+    fluid.carry(flow, bytes, now);
+    fluid.share(now);
+    const double end = fluid.next_end();
+    EXPECT_EQ(fluid.take_ended(), flow);
+    return end - now;
+  };
+  EXPECT_NEAR(takes(saves, 5.0, 0.0), 2.0, 1e-12);
+  EXPECT_NEAR(takes(saves, 5.0, 2.0), 5.0, 1e-12);  // It goes on.
+  fluid.stop(saves, 7.0);
+  EXPECT_NEAR(takes(saves, 5.0, 9.0), 3.0, 1e-12);  // Idle for 2 seconds.
+  fluid.stop(saves, 12.0);
+  EXPECT_NEAR(takes(other, 5.0, 100.0), 5.0, 1e-12);
+  fluid.stop(other, 105.0);
+  EXPECT_NEAR(takes(saves, 2.0, 105.0), 0.0, 1e-12);  // The other one used nothing of it.
 }
 
 }  // namespace

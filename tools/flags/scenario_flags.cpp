@@ -78,6 +78,10 @@ void ScenarioFlags::add_to(CLI::App& app, const std::string& command, const std:
                  "cores of a machine (default: as --from has it of local); where all of them "
                  "compute, what --moving and owners take makes computing longer")
       ->check(between(1, 1024));
+  app.add_option("--burst", burst,
+                 "bytes that a link which was idle lets pass at once, as the token bucket of a "
+                 "shaped link does (default 0; tools/netlab.sh: 131072)")
+      ->check(between(0.0, 1e9));
   app.add_option("--queue", queue,
                  "bytes that wait at a port of the switch while more comes than goes (default "
                  "1000000)")
@@ -118,6 +122,7 @@ SimulationRequest ScenarioFlags::request(int ranks) const {
   SimulationRequest request;
   request.seed = seed;
   request.latency = latency;
+  request.burst = burst;
   request.queue = queue;
   request.unfairness = unfair;
   request.resolution = resolution;

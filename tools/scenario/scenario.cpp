@@ -129,6 +129,7 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
     const int machines = *std::max_element(spec.machine_of.begin(), spec.machine_of.end()) + 1;
     spec.cores.assign(static_cast<std::size_t>(machines), scenario.cores);
   }
+  spec.burst = request.burst;
   spec.queue = request.queue;
   spec.unfairness = request.unfairness.value_or(ranks > even_ranks ? 0.0 : usual_unfairness);
   spec.seed = request.seed;

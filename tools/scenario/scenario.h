@@ -46,7 +46,7 @@ struct SimulationRequest {
   std::int64_t batches = 128;
   std::uint64_t seed = 1;
   double latency = 50e-6;            ///< Seconds.
-  double queue = 1e6;                ///< Bytes; see simulation::Spec.
+  double burst = 0.0, queue = 1e6;   ///< Bytes; see simulation::Spec.
   std::optional<double> unfairness;  ///< See simulation::Spec; none: as usual for so many ranks.
   std::optional<double> resolution;  ///< See simulation::Spec; none: as usual for so many ranks.
   std::vector<Straggler> stragglers;

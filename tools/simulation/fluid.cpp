@@ -14,9 +14,10 @@ constexpr double unlimited = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-Fluid::Index Fluid::add_port(double bytes_per_second) {
+Fluid::Index Fluid::add_port(double bytes_per_second, double burst) {
   ports_.emplace_back();
   ports_.back().capacity = bytes_per_second;
+  ports_.back().burst = ports_.back().saved = burst;
   return static_cast<Index>(ports_.size() - 1);
 }
 
@@ -27,8 +28,28 @@ Fluid::Index Fluid::add_flow(Index out, Index in) {
   return static_cast<Index>(flows_.size() - 1);
 }
 
+/// A port that is not used to its rate saves something, too; but then the other port of its flows
+/// has nothing saved.
+double Fluid::saved(const Port& port, double now) {
+  if (!port.flows.empty()) return port.saved;
+  return std::min(port.burst, port.saved + port.capacity * (now - port.since));
+}
+
+/// Returns how many of these bytes pass at once, which both ports let them do, and takes them from
+/// what the ports have saved.
+double Fluid::pass_at_once(const Flow& flow, double bytes, double now) {
+  for (const Index port : flow.ports) bytes = std::min(bytes, saved(ports_[port], now));
+  for (const Index each : flow.ports) {
+    Port& port = ports_[each];
+    port.saved = saved(port, now) - bytes;
+    port.since = now;
+  }
+  return bytes;
+}
+
 void Fluid::carry(Index index, double bytes, double now) {
   Flow& flow = flows_[index];
+  bytes -= pass_at_once(flow, bytes, now);
   flow.left = bytes;
   flow.since = now;
   if (flow.active()) {
@@ -64,7 +85,7 @@ void Fluid::set_limit(Index index, double bytes_per_second) {
   if (flow.active()) changed_ = true;
 }
 
-void Fluid::stop(Index index) {
+void Fluid::stop(Index index, double now) {
   Flow& flow = flows_[index];
   if (!flow.active()) return;
   if (flow.heap_place != none) remove(index);
@@ -75,6 +96,7 @@ void Fluid::stop(Index index) {
     flows_[last].places[side] = flow.places[side];
     flows.pop_back();
     flow.places[side] = none;
+    if (flows.empty()) ports_[flow.ports[side]].since = now;
     // Without flows it is 0, whatever rounding has left.
     double& weight = ports_[flow.ports[side]].weight;
     weight = flows.empty() ? 0.0 : weight - flow.weight;

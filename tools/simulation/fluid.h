@@ -16,7 +16,9 @@ class Fluid {
  public:
   using Index = std::uint32_t;
 
-  Index add_port(double bytes_per_second);
+  /// `burst`: bytes that the port saves while nothing flows there, and then lets pass at once, as
+  /// the token bucket of a shaped link does; it has them at first.
+  Index add_port(double bytes_per_second, double burst = 0.0);
   /// Adds a flow, idle at first.
   Index add_flow(Index out, Index in);
 
@@ -31,7 +33,7 @@ class Fluid {
   /// Returns whether the flow's rate is at that limit.
   bool is_limited(Index index) const { return flows_[index].rate >= flows_[index].limit; }
   /// The flow is idle from now on; bytes under way are dropped. Does nothing if it is idle.
-  void stop(Index index);
+  void stop(Index index, double now);
   /// Computes new rates, if flows have begun or stopped since the last time.
   void share(double now);
 
@@ -47,6 +49,9 @@ class Fluid {
 
   struct Port {
     double capacity = 0.0;
+    double burst = 0.0;  ///< The most that may be saved.
+    double saved = 0.0;  ///< Bytes that may pass at once, at `since`.
+    double since = 0.0;  ///< When something flowed there for the last time, unless it does now.
     std::vector<Index> flows;  ///< Flows that are not idle.
     double weight = 0.0;       ///< Sum of their weights.
     double left = 0.0;         ///< While rates are computed: capacity not given away.
@@ -68,6 +73,8 @@ class Fluid {
     bool active() const { return places[0] != none; }
   };
 
+  static double saved(const Port& port, double now);
+  double pass_at_once(const Flow& flow, double bytes, double now);
   void fill(Index port, double level, double now);
   void fix(Index index, double rate, double now);
   void set_rate(Index index, double rate, double now);

@@ -72,6 +72,9 @@ struct Spec {
   std::function<double(int rank, std::uint64_t step)> straggler_factor;
   std::vector<Loss> losses;  ///< Ranks that vanish.
 
+  /// Bytes that a link which was idle lets pass at once, in each direction, as a shaped one's token
+  /// bucket does; cables let none.
+  double burst = 0.0;
   /// Bytes that wait at a switch's port while more comes than goes; a sender has given them away,
   /// and later frames cannot overtake them. 0: none wait there, nor in the kernels. If connections
   /// meet at such a port, their windows are their shares, and have to grow first.

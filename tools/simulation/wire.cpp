@@ -63,8 +63,8 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue,
   for (std::size_t i = 0; i < map.chunks(); ++i) ++owned[static_cast<std::size_t>(map[i].owner)];
   std::vector<Index> out, in;
   for (std::size_t rank = 0; rank < size; ++rank) {
-    out.push_back(fluid_.add_port(spec.rates[rank]));
-    in.push_back(fluid_.add_port(spec.rates[rank]));
+    out.push_back(fluid_.add_port(spec.rates[rank], spec.burst));
+    in.push_back(fluid_.add_port(spec.rates[rank], spec.burst));
     if (owned[rank] > 0) turns_[rank] = std::make_unique<Turns>(*this, static_cast<int>(rank));
   }
   // Two ranks that own nothing have no connection to each other.
@@ -144,7 +144,7 @@ void Wire::lose(int rank) {
     if (lane.from != rank && lane.to != rank) continue;
     lane.state = Lane::gone;
     lane.order = net::SendOrder();
-    fluid_.stop(index);
+    fluid_.stop(index, event_queue_.now());
     queues_->hold(index);
   }
   for (const auto& turn : turns_) {
@@ -254,7 +254,7 @@ void Wire::pump(Index index) {
 /// The connection has nothing to send. Those that waited behind others in its port go when these
 /// are through.
 void Wire::pause(Index index) {
-  fluid_.stop(index);
+  fluid_.stop(index, event_queue_.now());
   queues_->pause(index);
   for (const Index each : queues_->let_through(lanes_[index].to)) {
     if (lanes_[each].state != Lane::behind) continue;
@@ -284,7 +284,7 @@ void Wire::begin(Index index) {
     lane.state = Lane::blocked;
     blocked_[static_cast<std::size_t>(lane.to)].push_back(index);
     if (spec_.semaphore) turns(lane.to).gradients.leave(lane.from);
-    fluid_.stop(index);
+    fluid_.stop(index, event_queue_.now());
     queues_->hold(index);
     return;
   }

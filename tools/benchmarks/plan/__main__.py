@@ -51,7 +51,7 @@ class Case:
         return json.loads(run([DUPLEX, "plan", "--net", self.net, "--classes", str(CLASSES), "--batch", str(BATCH),
                                "--t-grad", str(self.t_grad), "--rate", f"{self.mbit * 1448 / 1514:.3f}Mbit/s",
                                "--machines", str(self.machines), "--queue", str(0.05 * self.mbit * 125e3),
-                               "--output", "json", *slow]))
+                               "--burst", "131072", "--output", "json", *slow]))
 
     def candidates(self, plan):
         """Returns the ways that may be the best: plan's own, every usual one, and variants that come close to it. All

@@ -1,7 +1,7 @@
 """make bench ONLY=prediction: how far is the simulation from trainings that really compute? Networks with small inputs
-train on Fashion-MNIST on two hosts of the lab, each a rank with a core of its own. What `simulate` takes is measured
-beforehand: the layers by `local --profile` on one core, the link by `transport`. Writes docs/results/prediction.md.
-Environment: NETWORKS, RATES (Mbit/s; default: three for each network), SERVERS ("central distributed"), OVERLAPS
+train on Fashion-MNIST on two hosts of the lab, each a rank with a core of its own. What `simulate` takes is known
+beforehand: the layers by `local --profile` on one core, what moving bytes takes by `transport`, the lab's cables. Writes docs/results/prediction.md.
+Environment: NETWORKS, RATES (Mbit/s; default: some for each network), SERVERS ("central distributed"), OVERLAPS
 ("on off"), STEPS (of every worker, default 12), FASHION_MNIST (folder with the IDX files), PAGE (the file to write;
 default: docs/results/prediction.md for all points, none for fewer)."""
 import os
@@ -16,11 +16,12 @@ from lab.machine import DUPLEX, WORK, Failed, Lab, commit, key_file, processor, 
 from lab.probe import Probe  # noqa: E402
 
 # Input, batch, and rates with which a transfer takes from a tenth of t_grad to several times that.
-NETWORKS = {"lenet": (28, 64, (50, 200, 800)), "squeezenet": (64, 16, (50, 200, 800)),
+NETWORKS = {"lenet": (28, 64, (50, 100, 200, 800)), "squeezenet": (64, 16, (50, 200, 800)),
             "googlenet": (64, 16, (100, 200, 800)), "resnet34": (64, 16, (200, 400, 800)),
-            "vgg16e": (32, 16, (200, 400, 800))}
+            "vgg16e": (32, 16, (400, 800))}
 ALONE = 20  # Steps of the run on one core.
 SKIPPED = 2  # Steps that carry the first weights and fill the queues.
+BURST = 131072  # Bytes that a token bucket of tools/netlab.sh saves while its cable is idle.
 QUIET = 0.02  # A point during which more of all cores was stolen is measured again.
 TRIES = 3
 PAGE = "docs/results/prediction.md"
@@ -87,10 +88,12 @@ class Network:
                 stop(child)
         return logdir
 
-    def simulated(self, link, way, steps):
+    def simulated(self, link, mbit, way, steps):
         logdir = folder_for("simulated")
         workers = workers_of(way)
-        run([DUPLEX, "simulate", "--from", self.alone, link, *way_flags(way), "--workers", str(workers), "--batches",
+        # What TCP carries of a link: 1,448 of 1,514 bytes.
+        run([DUPLEX, "simulate", "--from", self.alone, link, "--rate", f"{mbit * 1448 / 1514:.3f}Mbit/s", "--burst",
+             str(BURST), "--queue", str(0.05 * mbit * 125e3), *way_flags(way), "--workers", str(workers), "--batches",
              str(steps * workers), "--logdir", logdir])
         return step_seconds(logdir)
 
@@ -133,7 +136,7 @@ def points(network, ways, steps):
                         measured = network.measured(lab, way, steps)
                     if probe.stolen <= QUIET:
                         break
-                simulated = network.simulated(link, way, steps)
+                simulated = network.simulated(link, mbit, way, steps)
                 yield {"network": network.name, "mbit": mbit, "server": way[0], "overlap": way[1], "measured": measured,
                        "simulated": simulated, "error": simulated / measured - 1, "stolen": probe.stolen}
 
@@ -145,7 +148,8 @@ def page(rows, steps):
             f"Written by `make bench ONLY=prediction` at commit {commit()}, on {processor()}. Two hosts of the lab "
             f"(`tools/netlab.sh`),", f"each a rank with one core; {steps} steps of every worker on Fashion-MNIST: "
             f"{inputs}.", "A central server takes one of the ranks, so that one worker is left. The simulation gets the "
-            "layers' seconds from `local --profile`", "on one core, and the link from `transport`; its constants are "
+            "layers' seconds from `local --profile`", "on one core, the rate of the lab's cables and what their token "
+            "buckets save, and what moving bytes takes from `transport`; its constants are "
             "those of [the lab](../decisions/prediction.md#three-constants-are-fitted-to-the-lab),",
             "none of which is fitted to a point of this page. A step's seconds are the mean of those behind the first "
             f"{SKIPPED}.", "",
