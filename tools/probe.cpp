@@ -114,7 +114,7 @@ std::vector<std::size_t> counts_of(const Model& model) {
   return counts;
 }
 
-/// What an exchange of a few small gradients takes, in which frames count for more than bytes.
+/// Measures an exchange of a few small gradients, in which frames count for more than bytes.
 net::ExchangeCost exchange_cost(net::Mesh mesh, const Flags& flags) {
   constexpr std::size_t parameters = 16, elements = 4096;
   constexpr std::uint64_t steps = 20;

@@ -45,7 +45,7 @@ void decode(Coding coding, const std::uint8_t* from, std::size_t count, float* t
 struct WireFormat {
   Coding weights = Coding::float32, gradients = Coding::float32;
 
-  /// Whether everybody computes with the same values as without the wire.
+  /// Returns whether everybody computes with the same values as without a coding.
   bool exact() const { return weights == Coding::float32 && gradients == Coding::float32; }
   /// "float32", "bf16", "weights:bf16", "weights:bf16,gradients:fp16".
   std::string str() const;

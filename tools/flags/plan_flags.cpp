@@ -49,7 +49,8 @@ void take_model(ScenarioFlags& scenario, const MachinesFile& file, const std::st
   scenario.batch = file.batch;
 }
 
-/// What computed when machines were measured. A flag that says something else is refused.
+/// Takes device, precision and layout over from the measurement. A flag that says something else is
+/// refused.
 void take_computing(const CLI::App& app, DeviceSpec& computing, const MachinesFile& file,
                     const std::string& path) {
   const auto take = [&](const std::string& flag, std::string& own,

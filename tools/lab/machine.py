@@ -7,6 +7,7 @@ import platform
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -104,6 +105,15 @@ def busy_seconds():
     with open("/proc/stat", encoding="ascii") as file:
         ticks = [int(word) for word in file.readline().split()[1:9]]
     return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def data_folder():
+    """Returns the folder of Fashion-MNIST, and ends the program where there is none."""
+    for folder in (os.environ.get("FASHION_MNIST", ""), "/usr/share/datasets/fashion-mnist",
+                   ".deps/usr/share/datasets/fashion-mnist"):
+        if folder and os.path.isdir(folder):
+            return folder
+    sys.exit("bench: no Fashion-MNIST: install dataset-fashion-mnist, or name the folder: FASHION_MNIST=DIR")
 
 
 class Loopback:

@@ -40,7 +40,7 @@ struct MeasuredMachine {
 struct MachinesFile {
   std::string network, title, input;
   std::int64_t classes = 0, batch = 0;
-  /// What probe was told by flags of these names; none: an older one did not tell.
+  /// The values of probe's flags of these names; none: an older probe did not write them.
   std::optional<std::string> device, precision, layout;
   std::vector<MeasuredMachine> machines;  ///< By rank.
 };

@@ -112,7 +112,8 @@ TEST_F(Records, StaleOnesAreRemovedAndTellOfNobody) {
   EXPECT_EQ(running_ranks("other nodes", folder_).size(), 1U);
 }
 
-/// Who is about to remove a record is not the rank that it was of, and must not be signalled.
+/// A process that is about to remove a killed rank's record is not that rank, and is never
+/// signalled.
 TEST_F(Records, ThoseWhoSearchAtOnceAreNotTakenForRanks) {
   ASSERT_EQ(::mkdir(folder_.c_str(), 0700), 0);
   for (int i = 0; i < 3000; ++i)

@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 
-from lab.machine import DUPLEX, Failed, commit, processor, run  # noqa: E402
+from lab.machine import DUPLEX, Failed, commit, data_folder, processor, run  # noqa: E402
 
 # Flags of each training: SqueezeNet and Resnet34 take smaller maps and fewer images, so that a seed takes minutes.
 NETWORKS = {"lenet": ["--batch", "32", "--epochs", "2", "--lr", "0.02", "--momentum", "0.9"],
@@ -28,14 +28,6 @@ LIMIT = 3600  # Seconds of a training.
 
 def asked(name, default):
     return os.environ[name].split() if os.environ.get(name) else list(default)
-
-
-def data_folder():
-    for folder in (os.environ.get("FASHION_MNIST", ""), "/usr/share/datasets/fashion-mnist",
-                   ".deps/usr/share/datasets/fashion-mnist"):
-        if folder and os.path.isdir(folder):
-            return folder
-    sys.exit("bench: no Fashion-MNIST: install dataset-fashion-mnist, or name the folder: FASHION_MNIST=DIR")
 
 
 def nodefile(out):

@@ -12,7 +12,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 
-from lab.machine import DUPLEX, WORK, Failed, Lab, commit, key_file, processor, run, start, stop, wait  # noqa: E402
+from lab.machine import DUPLEX, WORK, Failed, Lab, commit, data_folder, key_file, processor, run, start, stop, wait  # noqa: E402
 from lab.probe import Probe  # noqa: E402
 
 # Input, batch, and rates with which a transfer takes from a tenth of t_grad to several times that.
@@ -31,16 +31,23 @@ def asked(name, default):
     return os.environ[name].split() if os.environ.get(name) else list(default)
 
 
-def data_folder():
-    for folder in (os.environ.get("FASHION_MNIST", ""), "/usr/share/datasets/fashion-mnist",
-                   ".deps/usr/share/datasets/fashion-mnist"):
-        if folder and os.path.isdir(folder):
-            return folder
-    sys.exit("bench: no Fashion-MNIST: install dataset-fashion-mnist, or name the folder: FASHION_MNIST=DIR")
-
-
 def on_core(core, command):
     return ["taskset", "-c", str(core), *command]
+
+
+def on_both(lab, words_of):
+    """Runs a command of duplex on both hosts, each on a core of its own; words_of(HOST) are its words."""
+    children = []
+    try:
+        for host in range(2):
+            command = lab.on(host, on_core(host, [DUPLEX, *words_of(host), "--key", key_file(), "--secure", "off",
+                                                  "--congestion", "cubic"]))
+            children.append((start(command), command))
+        for child, command in children:
+            wait(child, command)
+    finally:
+        for child, _ in children:
+            stop(child)
 
 
 def folder_for(name):
@@ -73,19 +80,10 @@ class Network:
 
     def transport(self, lab):
         """Measures the link between the two hosts."""
-        logdir, children = folder_for("link"), []
-        try:
-            for host, role in enumerate(("ps", "worker")):
-                command = lab.on(host, on_core(host, [
-                    DUPLEX, "transport", *self.model(), "--my-role", role, "--my-address", lab.address(host),
-                    "--other-address", lab.address(1 - host), "--repeats", "3", "--key", key_file(), "--secure", "off",
-                    "--congestion", "cubic", "--logdir", logdir]))
-                children.append((start(command), command))
-            for child, command in children:
-                wait(child, command)
-        finally:
-            for child, _ in children:
-                stop(child)
+        logdir = folder_for("link")
+        on_both(lab, lambda host: [
+            "transport", *self.model(), "--my-role", ("ps", "worker")[host], "--my-address", lab.address(host),
+            "--other-address", lab.address(1 - host), "--repeats", "3", "--logdir", logdir])
         return logdir
 
     def simulated(self, link, mbit, way, steps):
@@ -98,22 +96,13 @@ class Network:
         return step_seconds(logdir)
 
     def measured(self, lab, way, steps):
-        logdir, children = folder_for("dist"), []
+        logdir = folder_for("dist")
         nodes = os.path.join(WORK, "nodes")
         with open(nodes, "w", encoding="ascii") as file:
             file.writelines(f"{lab.address(host)}:7117\n" for host in range(2))
-        try:
-            for host in range(2):
-                command = lab.on(host, on_core(host, [
-                    DUPLEX, "dist", *self.training(), *way_flags(way), "--batches", str(steps * workers_of(way)),
-                    "--nodefile", nodes, "--index", str(host), "--key", key_file(), "--secure", "off", "--congestion",
-                    "cubic", "--logdir", logdir]))
-                children.append((start(command), command))
-            for child, command in children:
-                wait(child, command)
-        finally:
-            for child, _ in children:
-                stop(child)
+        on_both(lab, lambda host: [
+            "dist", *self.training(), *way_flags(way), "--batches", str(steps * workers_of(way)), "--nodefile", nodes,
+            "--index", str(host), "--logdir", logdir])
         return step_seconds(logdir)
 
 
