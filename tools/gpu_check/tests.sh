@@ -23,7 +23,7 @@ suite() {
   tested "$1" && return
   in_time 20 || { section "$1" cut "- $1: not run, no time was left"; return; }
   say "tests of $1"
-  capped 120 "$build/tests/$1" --gtest_color=no --gtest_filter="$2" >"$log" 2>&1
+  capped 200 "$build/tests/$1" --gtest_color=no --gtest_filter="$2" >"$log" 2>&1
   status=$?
   passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log")
   skipped=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) test.*/, \1 skipped/p' "$log")

@@ -53,6 +53,14 @@ Descriptor engine_of(const Descriptor& configuration) {
   return engine;
 }
 
+std::int64_t index_of(const Descriptor& engine) {
+  std::int64_t index = Engine::unknown, count = 0;
+  return cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
+                                  &count, &index) == CUDNN_STATUS_SUCCESS
+             ? index
+             : Engine::unknown;
+}
+
 /// Returns cuDNN's notes on an engine, of which there are at most `kinds` kinds. Returns nullopt
 /// where cuDNN does not say.
 template <class Note>
@@ -139,7 +147,7 @@ std::vector<Engine> engines_of(const Descriptor& graph, const Target& target, Pr
       Descriptor plan = plan_of(configuration, target);
       const auto workspace = plan ? workspace_of(plan) : std::nullopt;
       if (!workspace || *workspace > workspace_limit) continue;
-      usable.push_back({std::move(configuration), std::move(plan), *workspace});
+      usable.push_back({std::move(configuration), std::move(plan), *workspace, index_of(engine)});
     }
   }
   return usable;

@@ -1,6 +1,7 @@
 // Asks cuDNN for the engines of a graph, and keeps those that may be used.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "core/cudnn/engines/graph.h"
@@ -9,8 +10,10 @@
 namespace duplex::cudnn {
 
 struct Engine {
+  static constexpr std::int64_t unknown = -1;
   Descriptor configuration, plan;
   std::size_t workspace;  ///< Bytes that it needs beside the tensors.
+  std::int64_t index;     ///< cuDNN's number of the engine among those for such graphs, or unknown.
 };
 
 /// Returns at most `at_most` engines that compute a graph (describe()) in a precision, give the

@@ -16,6 +16,10 @@ namespace {
 
 /// At most so many engines are timed, those that come first in cuDNN's own estimate.
 constexpr std::size_t timed_at_most = 12;
+/// cuDNN proposes an engine in several configurations. If one takes this many times as long as the
+/// fastest so far, the others are not tried: in float32 a large network would wait minutes for
+/// them.
+constexpr float far_slower = 8.0F;
 
 }  // namespace
 
@@ -46,9 +50,13 @@ std::shared_ptr<const Plan> Plans::fastest_of(const std::vector<std::shared_ptr<
   Trial trial(*context_, graph);
   std::vector<std::pair<float, std::shared_ptr<Plan>>> timed;
   float best_time = std::numeric_limits<float>::infinity();
+  std::set<std::int64_t> slow;
   for (const auto& plan : usable) {
+    if (slow.count(plan->engine()) != 0) continue;
     const float took = trial.time(plan, best_time);
     if (took == std::numeric_limits<float>::infinity()) continue;
+    if (took > far_slower * best_time && plan->engine() != Engine::unknown)
+      slow.insert(plan->engine());
     best_time = std::min(best_time, took);
     timed.emplace_back(took, plan);
   }
@@ -88,7 +96,8 @@ std::shared_ptr<const Plan> Plans::fastest(const ConvGraph& graph) {
   for (Engine& engine : engines_of((*parts)[whole], target, context_->precision(),
                                    workspace_limit(context_->memory_bytes()), timed_at_most)) {
     parts->push_back(std::move(engine.configuration));
-    usable.push_back(std::make_shared<Plan>(parts, std::move(engine.plan), engine.workspace));
+    usable.push_back(
+        std::make_shared<Plan>(parts, std::move(engine.plan), engine.workspace, engine.index));
   }
 
   return plans_[key] = usable.empty() ? nullptr : fastest_of(usable, graph);

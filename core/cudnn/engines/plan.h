@@ -15,11 +15,13 @@ namespace duplex::cudnn {
 /// A graph with the engine that has been chosen for it.
 class Plan {
  public:
-  /// `workspace` is what the plan needs, in bytes.
-  Plan(std::shared_ptr<const Descriptors> graph, Descriptor plan, std::size_t workspace)
-      : graph_(std::move(graph)), plan_(std::move(plan)), workspace_(workspace) {}
+  /// `workspace` is what the plan needs, in bytes; `engine` is Engine::index.
+  Plan(std::shared_ptr<const Descriptors> graph, Descriptor plan, std::size_t workspace,
+       std::int64_t engine)
+      : graph_(std::move(graph)), plan_(std::move(plan)), workspace_(workspace), engine_(engine) {}
 
   std::size_t workspace() const { return workspace_; }
+  std::int64_t engine() const { return engine_; }
   /// Returns how long it took when it was tried.
   float milliseconds() const { return milliseconds_; }
 
@@ -29,6 +31,7 @@ class Plan {
   std::shared_ptr<const Descriptors> graph_;  ///< The plan was made from these.
   Descriptor plan_;
   std::size_t workspace_ = 0;
+  std::int64_t engine_;
   float milliseconds_ = 0.0F;
 };
 
