@@ -22,7 +22,7 @@ check() (
       room["net/crypto"] = room["net/topology"] = room["net/coding"] = ""
       room["net/wire"] = "net/crypto net/coding"
       room["net/ledger"] = "net/wire"
-      room["net/store"] = "net/wire net/topology"
+      room["net/store"] = "net/coding net/wire net/topology"
       room["net/rendezvous"] = "net/crypto net/wire net/topology net/ledger"
       room["net/connection"] = "net/coding net/wire net/topology net/ledger net/rendezvous"
       room["net/exchange"] = "net/coding net/wire net/topology net/ledger net/rendezvous net/store net/connection"

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <map>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "layers/kinds/linear.h"
 #include "net/coding/coding_rate.h"
@@ -84,9 +86,16 @@ void print_codings() {
   Table table({{"coding", Table::Align::left},
                {"encode GB/s", Table::Align::right},
                {"decode GB/s", Table::Align::right}});
-  for (const net::Coding coding : {net::Coding::bf16, net::Coding::fp16}) {
-    const net::CodingRate rate = net::coding_rate(coding);
-    table.row({net::name_of(coding), fixed(rate.encode * 1e-9, 2), fixed(rate.decode * 1e-9, 2)});
+  for (const auto& [coding, what] : {std::pair(net::Coding::bf16, net::Values::gradient),
+                                     std::pair(net::Coding::fp16, net::Values::gradient),
+                                     std::pair(net::Coding::lossless, net::Values::weights),
+                                     std::pair(net::Coding::lossless, net::Values::gradient)}) {
+    const net::CodingRate rate = net::coding_rate(coding, what);
+    const std::string of = coding != net::Coding::lossless ? ""
+                           : what == net::Values::weights  ? " weights"
+                                                           : " gradients";
+    table.row(
+        {net::name_of(coding) + of, fixed(rate.encode * 1e-9, 2), fixed(rate.decode * 1e-9, 2)});
   }
   std::printf("%sGB of float32 values, one processor\n", table.str().c_str());
 }

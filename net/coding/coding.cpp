@@ -1,9 +1,10 @@
 #include "net/coding/coding.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/files/crc32c.h"
 #include "core/processor/clones.h"
 
 namespace duplex::net {
@@ -133,17 +134,28 @@ std::string name_of(Coding coding) {
       return "bf16";
     case Coding::fp16:
       return "fp16";
+    case Coding::lossless:
+      return "lossless";
   }
   return "coding " + std::to_string(static_cast<int>(coding));
 }
 
+std::size_t expected_bytes(Coding coding, Values what, std::size_t count,
+                           const PackedParts& packed) {
+  const std::size_t most = coded_bytes(coding, count);
+  if (coding != Coding::lossless) return most;
+  const double part = what == Values::weights ? packed.weights : packed.gradients;
+  const auto plain = static_cast<double>(coded_bytes(Coding::float32, count));
+  return std::min(most, static_cast<std::size_t>(std::ceil(part * plain)));
+}
+
 std::optional<Coding> coding_of(const std::string& name) {
-  for (const Coding coding : {Coding::float32, Coding::bf16, Coding::fp16})
+  for (const Coding coding : {Coding::float32, Coding::bf16, Coding::fp16, Coding::lossless})
     if (name == name_of(coding)) return coding;
   return std::nullopt;
 }
 
-void encode(Coding coding, const float* from, std::size_t count, std::uint8_t* to) {
+std::size_t encode(Coding coding, const float* from, std::size_t count, std::uint8_t* to) {
   switch (coding) {
     case Coding::float32:
       std::memcpy(to, from, coded_bytes(coding, count));
@@ -155,11 +167,42 @@ void encode(Coding coding, const float* from, std::size_t count, std::uint8_t* t
       const std::int32_t exponent = exponent_for(from, count);
       std::memcpy(to, &exponent, sizeof exponent);
       encode_fp16(from, count, power_of_two(exponent), halves(to + fp16_begin));
+      break;
     }
+    case Coding::lossless:
+      return pack_gradient(from, count, to);
   }
+  return coded_bytes(coding, count);
 }
 
-void decode(Coding coding, const std::uint8_t* from, std::size_t count, float* to) {
+namespace {
+
+/// The checksum of old weights, which comes in front of the packed new ones.
+std::uint32_t checksum_of(const float* weights, std::size_t count) {
+  return crc32c(0, weights, count * sizeof(float));
+}
+
+void decode_weights(const std::uint8_t* from, std::size_t size, std::size_t count, float* to) {
+  std::uint32_t before = 0;
+  if (size < sizeof before)
+    throw CodingError("packed weights of " + std::to_string(size) + " bytes");
+  std::memcpy(&before, from, sizeof before);
+  if (before != checksum_of(to, count))
+    throw CodingError("the weights are packed against others than those that are here");
+  unpack_weights(from + sizeof before, size - sizeof before, to, count);
+}
+
+}  // namespace
+
+std::size_t encode_weights(const float* now, const float* before, std::size_t count,
+                           std::uint8_t* to) {
+  const std::uint32_t checksum = checksum_of(before, count);
+  std::memcpy(to, &checksum, sizeof checksum);
+  return sizeof checksum + pack_weights(now, before, count, to + sizeof checksum);
+}
+
+void decode(Coding coding, Values what, const std::uint8_t* from, std::size_t size,
+            std::size_t count, float* to) {
   switch (coding) {
     case Coding::float32:
       std::memcpy(to, from, coded_bytes(coding, count));
@@ -173,7 +216,13 @@ void decode(Coding coding, const std::uint8_t* from, std::size_t count, float* t
       // A peer may say anything.
       exponent = std::clamp(exponent, -most_exponent, most_exponent);
       decode_fp16(halves(from + fp16_begin), count, power_of_two(-exponent), to);
+      break;
     }
+    case Coding::lossless:
+      if (what == Values::weights)
+        decode_weights(from, size, count, to);
+      else
+        unpack_gradient(from, size, to, count);
   }
 }
 
@@ -186,11 +235,11 @@ std::string WireFormat::str() const {
 WireFormat parse_wire_format(const std::string& text) {
   if (const auto both = coding_of(text)) return {*both, *both};
   const auto refuse = [&text] {
-    return Error(
-        "'" + text +
-            "' is neither float32, bf16 nor fp16, nor one of these for one direction, as in "
-            "gradients:bf16 or weights:bf16,gradients:fp16",
-        Exit::usage);
+    return Error("'" + text +
+                     "' is neither float32, lossless, bf16 nor fp16, nor one of these for one "
+                     "direction, as in "
+                     "gradients:bf16 or weights:bf16,gradients:fp16",
+                 Exit::usage);
   };
   WireFormat format;
   bool weights = false, gradients = false;

@@ -65,6 +65,15 @@ void Connection::send(FrameKind kind, const Chunk& chunk, std::uint64_t step, co
   queue_.data(std::move(frame));
 }
 
+void Connection::send_coded(FrameKind kind, const Chunk& chunk, std::uint64_t step,
+                            const std::uint8_t* coded, std::size_t size, std::uint64_t priority,
+                            Coding coding) {
+  Outgoing frame = Outgoing::of(kind, chunk, step, priority, coding);
+  frame.coded = coded;
+  frame.header.length = size;
+  queue_.data(std::move(frame));
+}
+
 void Connection::grant() {
   send_urgent(Outgoing::of(FrameKind::grant, clock_ns()));
 }
@@ -181,25 +190,35 @@ void Connection::send_loop() {
 
 void Connection::send_data(const Outgoing& frame) {
   const std::int64_t first = clock_ns();
+  FrameHeader header = frame.header;
+  const void* payload = frame.coded;
+  if (payload == nullptr) payload = payload_of(frame, header);
+  const bool weights = header.kind == FrameKind::weights;
+  const bool borrowed = payload == frame.coded || payload == frame.payload;
+  link_.stream.write(header, payload, Clock::now() + timeout_,
+                     weights ? "sending weights" : "sending gradient",
+                     borrowed ? Payload::borrowed : Payload::copied);
+  record(header, true, frame.queued, first, frame.count);
+  owner_.sent(frame);
+}
+
+/// Returns the payload of a frame that is not coded yet, and sets the header's length.
+const void* Connection::payload_of(const Outgoing& frame, FrameHeader& header) {
   const float* values = frame.payload;
   if (values == nullptr) {
     filled_.resize(std::max(filled_.size(), frame.count));
     owner_.copy_payload(link_.rank, frame, filled_.data());
     values = filled_.data();
   }
-  const void* payload = values;
-  const Coding coding = frame.header.coding;
-  if (coding != Coding::float32) {
-    encoded_.resize(std::max<std::size_t>(encoded_.size(), frame.header.length));
-    encode(coding, values, frame.count, encoded_.data());
-    payload = encoded_.data();
-  }
-  const bool weights = frame.header.kind == FrameKind::weights;
-  link_.stream.write(frame.header, payload, Clock::now() + timeout_,
-                     weights ? "sending weights" : "sending gradient",
-                     payload == frame.payload ? Payload::borrowed : Payload::copied);
-  record(frame.header, true, frame.queued, first, frame.count);
-  owner_.sent(frame);
+  if (header.coding == Coding::float32) return values;
+  encoded_.resize(
+      std::max(encoded_.size(), coded_bytes(header.coding, frame.count) + coding_slack));
+  header.length = encode(header.coding, values, frame.count, encoded_.data());
+  const std::size_t plain = coded_bytes(Coding::float32, frame.count);
+  if (header.coding != Coding::lossless || header.length < plain) return encoded_.data();
+  header.coding = Coding::float32;  // What does not shrink goes as it is.
+  header.length = plain;
+  return values;
 }
 
 void Connection::send_notice(const Outgoing& frame) {
@@ -223,6 +242,8 @@ void Connection::receive_loop() {
         else
           more = receive_notice(header);
       } catch (const ProtocolError& error) {
+        throw ProtocolError(link_.peer + " sent a frame that cannot be: " + error.what());
+      } catch (const CodingError& error) {
         throw ProtocolError(link_.peer + " sent a frame that cannot be: " + error.what());
       }
     }
@@ -256,7 +277,8 @@ void Connection::receive_data(const FrameHeader& header) {
   link_.stream.read_payload(to, header.length, Clock::now() + timeout_,
                             weights ? "receiving weights" : "receiving gradient");
   if (header.coding != Coding::float32)
-    decode(header.coding, coded_.data(), reservation.count, reservation.to);
+    decode(header.coding, weights ? Values::weights : Values::gradient, coded_.data(),
+           header.length, reservation.count, reservation.to);
   record(header, false, ready, ready, reservation.count);
   owner_.commit(reservation);
 }

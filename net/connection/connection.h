@@ -115,6 +115,9 @@ class Connection {
   /// `priority` of its round goes next (SendOrder); a frame that has begun is not interrupted.
   void send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const float* values,
             std::uint64_t priority, Coding coding = Coding::float32);
+  /// The same for values that are coded already, in `size` bytes, which are borrowed.
+  void send_coded(FrameKind kind, const Chunk& chunk, std::uint64_t step, const std::uint8_t* coded,
+                  std::size_t size, std::uint64_t priority, Coding coding);
   void grant();  ///< Tells the peer that it is its turn to send gradients.
   void grant_weights() { queue_.grant_weights(); }  ///< This side may send weights now.
   /// Another connection should send weights first.
@@ -161,6 +164,7 @@ class Connection {
   void send_urgent(Outgoing frame);
   void send_loop();
   void send_data(const Outgoing& frame);
+  const void* payload_of(const Outgoing& frame, FrameHeader& header);
   void send_notice(const Outgoing& frame);
   void receive_loop();
   void receive_data(const FrameHeader& header);

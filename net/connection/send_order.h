@@ -16,13 +16,14 @@ namespace duplex::net {
 struct Outgoing {
   FrameHeader header;
   const float* payload = nullptr;
-  std::vector<std::uint8_t> own;  ///< Payload of its own, if it has one.
-  std::int64_t queued = 0;        ///< When it was handed over, in nanoseconds.
-  std::uint64_t number = 0;       ///< Number in the order of handing over.
-  std::uint64_t priority = 0;     ///< Of weights and gradients: the lowest of their round
-                                  ///< goes first.
-  std::size_t chunk = 0;          ///< Chunk::index of weights and gradients.
-  std::size_t count = 0;          ///< Their values.
+  std::vector<std::uint8_t> own;        ///< Payload of its own, if it has one.
+  std::int64_t queued = 0;              ///< When it was handed over, in nanoseconds.
+  std::uint64_t number = 0;             ///< Number in the order of handing over.
+  std::uint64_t priority = 0;           ///< Of weights and gradients: the lowest of their round
+                                        ///< goes first.
+  std::size_t chunk = 0;                ///< Chunk::index of weights and gradients.
+  std::size_t count = 0;                ///< Their values.
+  const std::uint8_t* coded = nullptr;  ///< The payload as it crosses the wire, if it is coded.
 
   /// Makes a frame of a kind that has no payload.
   static Outgoing of(FrameKind kind, std::int64_t queued);

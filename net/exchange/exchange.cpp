@@ -209,13 +209,14 @@ Reservation ParameterExchange::reserve(int peer, const FrameHeader& header) {
   if (chunk == nullptr) throw refused("there is no such chunk");
   const bool gradient = header.kind == FrameKind::gradient;
   const Coding agreed = gradient ? spec_.wire.gradients : spec_.wire.weights;
-  // The last weights are float32 in any case.
-  if (header.coding != agreed && (gradient || header.coding != Coding::float32))
+  // The last weights may be float32 in any case, and so is what packing does not shrink.
+  const bool plain = header.coding == Coding::float32 && (!gradient || agreed == Coding::lossless);
+  if (header.coding != agreed && !plain)
     throw refused(name_of(header.coding) + " where " + name_of(agreed) + " is due");
-  const std::size_t due = coded_bytes(header.coding, chunk->count);
-  if (header.length != due)
-    throw refused(std::to_string(header.length) + " bytes where " + std::to_string(due) +
-                  " are due");
+  if (!fits(header.coding, chunk->count, header.length))
+    throw refused(std::to_string(header.length) + " bytes where " +
+                  std::to_string(coded_bytes(header.coding, chunk->count)) + " are due" +
+                  (header.coding == Coding::lossless ? " at most" : ""));
   if (gradient) {
     if (!server_) throw refused("this rank owns no weights");
     return server_->reserve(peer, *chunk, header.step);

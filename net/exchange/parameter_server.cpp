@@ -63,6 +63,7 @@ StoreSpec ParameterServer::store_spec() {
   store.staleness_before = spec.staleness_before;
   store.initial_state = spec.initial_state;
   store.keeps_before = spec.keeps_before;
+  store.packs = spec.wire.weights == Coding::lossless && store.readers > 0;
   const std::size_t owned = context_.map.elements_of(context_.rank) * sizeof(float);
   store.early_bytes = early_room_of(trains, owned, store.workers, spec.early_bytes);
   store.later = [this] {
@@ -103,10 +104,18 @@ void ParameterServer::publish(const Publication& publication) {
   const Chunk& chunk = context_.map[publication.chunk];
   // Whoever has the last weights keeps them, as they are.
   const bool last = publication.last || publication.step == context_.spec.last_step;
-  const Coding coding = last ? Coding::float32 : context_.spec.wire.weights;
+  // The first weights, and those of an asynchronous store, are packed against nothing.
+  const Coding agreed = context_.spec.wire.weights;
+  const Coding coding = last || agreed == Coding::lossless ? Coding::float32 : agreed;
+  const std::uint64_t priority = chunk.position + head_start_;
   const auto send = [&](int to) {
-    context_.peers.connection(to)->send(FrameKind::weights, chunk, publication.step,
-                                        publication.weights, chunk.position + head_start_, coding);
+    Connection& connection = *context_.peers.connection(to);
+    if (publication.packed != nullptr)
+      connection.send_coded(FrameKind::weights, chunk, publication.step, publication.packed,
+                            publication.packed_bytes, priority, Coding::lossless);
+    else
+      connection.send(FrameKind::weights, chunk, publication.step, publication.weights, priority,
+                      coding);
   };
   if (publication.worker != Store::every_worker) {
     const int to = workers_[static_cast<std::size_t>(publication.worker)];

@@ -276,7 +276,7 @@ void AsyncStore::publish_last(int worker) {
     last_[index] = true;
   }
   for (std::size_t chunk = 0; chunk < slots_.size(); ++chunk)
-    if (slots_[chunk]) publish_({chunk, due[chunk] + 1, worker, nullptr, true});
+    if (slots_[chunk]) publish_({chunk, due[chunk] + 1, worker, nullptr, nullptr, 0, true});
 }
 
 void AsyncStore::note(int worker, std::uint64_t step, std::uint64_t behind) {

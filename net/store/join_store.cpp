@@ -209,7 +209,12 @@ void JoinStore::publish_one(Slot& slot, std::uint64_t step) {
     const std::lock_guard<std::mutex> lock(slot.mutex);
     slot.held = false;
   }
-  publish_({slot.chunk.index, step, every_worker, slot.weights});
+  Publication publication{slot.chunk.index, step, every_worker, slot.weights};
+  if (slot.packed_bytes > 0) {
+    publication.packed = slot.packed.data();
+    publication.packed_bytes = slot.packed_bytes;
+  }
+  publish_(publication);
 }
 
 /// Computes sum += factor * contribution. The result goes into whichever of the two is a buffer of
@@ -248,11 +253,23 @@ void JoinStore::update_weights(Slot& slot) {
     copy_state(slot, *slot.before);
   }
   const float* gradient = slot.borrowed_sum != nullptr ? slot.borrowed_sum : slot.sum->data;
+  BufferPool::Buffer published;  // The weights that the workers have.
+  if (spec_.packs) {
+    published = pool_.take(slot.chunk.count);
+    std::copy_n(slot.weights, slot.chunk.count, published->data);
+  }
   if (spec_.average) {
     std::copy_n(gradient, slot.chunk.count, slot.weights);
   } else {
     const OptimiserStep step{spec_.optimiser, spec_.rate.at(slot.step), slot.step + 1};
     update(step, slot.chunk.count, slot.weights, gradient, slot.state.data());
+  }
+  if (spec_.packs) {
+    slot.packed.resize(coded_bytes(Coding::lossless, slot.chunk.count) + coding_slack);
+    slot.packed_bytes =
+        encode_weights(slot.weights, published->data, slot.chunk.count, slot.packed.data());
+    if (slot.packed_bytes >= slot.chunk.bytes()) slot.packed_bytes = 0;  // They go as they are.
+    pool_.give_back(std::move(published));
   }
   if (slot.sum) pool_.give_back(std::move(slot.sum));
   slot.borrowed_sum = nullptr;

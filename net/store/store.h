@@ -12,6 +12,7 @@
 
 #include "core/clock.h"
 #include "core/optimiser.h"
+#include "net/coding/coding.h"
 #include "net/store/applied_steps.h"
 #include "net/store/staleness.h"
 #include "net/store/step_ranges.h"
@@ -28,6 +29,13 @@ enum class Sync {
   none,   ///< Asynchronous (Downpour SGD, Algorithms 3.5, 3.6): each gradient is applied as it
           ///< comes.
 };
+
+/// Returns the codings that frames have behind the first weights: an asynchronous owner does not
+/// know which weights a worker has, and so packs none.
+inline WireFormat wire_of(WireFormat agreed, Sync sync) {
+  if (sync == Sync::none && agreed.weights == Coding::lossless) agreed.weights = Coding::float32;
+  return agreed;
+}
 
 Sync parse_sync(const std::string& name);  ///< Throws Error(Exit::usage).
 const char* name_of(Sync sync);
@@ -104,6 +112,8 @@ struct StoreSpec {
   std::vector<Staleness> staleness_before;  ///< Of the steps before.
   /// A synchronous store keeps each chunk as it was before its last update, too.
   bool keeps_before = false;
+  /// A synchronous store publishes updated weights packed against those before (Publication).
+  bool packs = false;
   /// Fills in a chunk's part of the optimiser's state, which is zero before. May be empty.
   std::function<void(std::size_t chunk, const std::vector<float*>& state)> initial_state;
   /// Bytes that early gradients, which came before their turn, may take up; beyond it, reserve()
@@ -127,6 +137,10 @@ struct Publication {
   /// gradient. Null if they may change meanwhile: then Store::read() copies them as they are at
   /// that moment.
   const float* weights = nullptr;
+  /// The weights packed against those that were published before (encode_weights), which stay where
+  /// they lie for as long as the weights do; null: they are not.
+  const std::uint8_t* packed = nullptr;
+  std::size_t packed_bytes = 0;
   /// Nobody trains with them any more: an asynchronous store says so of what publish_last() sends.
   bool last = false;
 };

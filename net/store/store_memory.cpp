@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "net/coding/coding.h"
+
 namespace duplex::net {
 
 StoreMemory store_memory(const ShardMap& map, int rank, const StoreSpec& spec) {
@@ -13,6 +15,9 @@ StoreMemory store_memory(const ShardMap& map, int rank, const StoreSpec& spec) {
   const bool asynchronous = spec.sync == Sync::none;
   memory.state = owned * (states + (asynchronous ? 1 : 0));
   if (!asynchronous && spec.keeps_before) memory.before = owned * (1 + states);
+  if (!asynchronous && spec.packs)
+    memory.packed =
+        coded_bytes(Coding::lossless, map.elements_of(rank)) + map.chunks_of(rank) * coding_slack;
   if (owned == 0 || senders == 0) return memory;
   if (asynchronous) {
     memory.received = senders * map.longest_of(rank) * sizeof(float);

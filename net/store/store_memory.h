@@ -12,6 +12,8 @@ struct StoreMemory {
   std::size_t state = 0;
   /// Each chunk as it was before its last update (StoreSpec::keeps_before).
   std::size_t before = 0;
+  /// Updated weights in the form in which they leave (StoreSpec::packs).
+  std::size_t packed = 0;
   /// At most: gradients that came from other ranks and are not in the weights yet. Where all come
   /// at the same moments it is less.
   std::size_t received = 0;

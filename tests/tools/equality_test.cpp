@@ -135,7 +135,8 @@ std::unique_ptr<Device> mixed(int worker) {
 /// Trains with three workers, each with its part of the batch; the statistics are the first
 /// worker's.
 Outcome together(const Model& model, net::ServerMode mode, std::uint64_t updates,
-                 std::unique_ptr<Device> (*device_of)(int worker) = cpu, bool overlap = true) {
+                 std::unique_ptr<Device> (*device_of)(int worker) = cpu, bool overlap = true,
+                 const net::WireFormat& format = {}) {
   const net::Topology topology{mode, mode == net::ServerMode::central ? 4 : 3, 0};
   Outcome outcome;
   outcome.losses.assign(updates, std::vector<double>(workers));
@@ -149,6 +150,8 @@ Outcome together(const Model& model, net::ServerMode mode, std::uint64_t updates
         net::ExchangeSpec spec;
         spec.optimiser = momentum();
         spec.rate = rate();
+        spec.wire = format;
+        spec.last_step = updates;
         net::ParameterExchange wire(spec, host.spans(), net::Mesh::join(mesh, std::move(listener)));
         if (!trains) {
           wire.finish();
@@ -195,9 +198,9 @@ double mean(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-/// Expects the same bits from both servers and from accumulation. The N-fold batch has to give the
-/// same but for `rounding`, as a part of the distance that training moves the weights; 0: it is not
-/// compared.
+/// Expects the same bits from both servers, also packed without loss, and from accumulation. The
+/// N-fold batch has to give the same but for `rounding`, as a part of the distance that training
+/// moves the weights; 0: it is not compared.
 void compare(const Model& model, double rounding) {
   const Outcome distributed = together(model, net::ServerMode::distributed, steps);
   const Outcome central = together(model, net::ServerMode::central, steps);
@@ -206,6 +209,12 @@ void compare(const Model& model, double rounding) {
   EXPECT_EQ(distributed.losses, central.losses);
   EXPECT_EQ(distributed.weights, accumulated.weights);
   EXPECT_EQ(distributed.losses, accumulated.losses);
+  for (const net::ServerMode mode : {net::ServerMode::distributed, net::ServerMode::central}) {
+    const Outcome packed =
+        together(model, mode, steps, cpu, true, {net::Coding::lossless, net::Coding::lossless});
+    EXPECT_EQ(packed.weights, accumulated.weights) << net::name_of(mode);
+    EXPECT_EQ(packed.losses, accumulated.losses) << net::name_of(mode);
+  }
   if (rounding == 0.0) return;
   const Outcome whole = alone(model, share * workers, 1, steps);
   const double way = distance(alone(model, share, 1, 0).weights, whole.weights);

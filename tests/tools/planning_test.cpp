@@ -175,8 +175,8 @@ TEST(Planning, KnowsEveryWay) {
     }
   }
   EXPECT_EQ(names.size(), count);
-  // Per server: join, split, none, four averagings; orders, semaphores, shards. And 16 bits.
-  EXPECT_EQ(count, 3U * 8 + 4 * 4 + 3 * 4 + 4 * 2 + 2 * 3);
+  // Per server: join, split, none, four averagings; orders, semaphores, shards. And two codings.
+  EXPECT_EQ(count, 3U * 8 + 4 * 4 + 3 * 4 + 4 * 2 + 2 * 2 * 3);
   const SearchResult found = search(situation_of(0.1, 0.01, 3));
   for (const std::string& name : names) EXPECT_NE(found.find(name), nullptr) << name;
 }
@@ -218,7 +218,7 @@ TEST(Planning, WaysThatNeedTooMuchMemoryStayOut) {
     EXPECT_FALSE(each.strategy.parallel.central());
     EXPECT_GT(each.strategy.workers(), 2);
   }
-  EXPECT_EQ(found.too_large.size(), 10U);  // Each mode with a central server.
+  EXPECT_EQ(found.too_large.size(), 13U);  // Each mode with a central server.
   EXPECT_EQ(found.too_large_alone, 0U);
   const std::string text = remarks(situation, found, std::nullopt);
   EXPECT_NE(text.find("Left out, since they need more than 600.0 MiB: join-central (900.0 with"),

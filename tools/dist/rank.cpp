@@ -14,6 +14,7 @@
 #include "tools/run_directory/run_files.h"
 #include "tools/text/peak_memory.h"
 #include "tools/training/divergence.h"
+#include "tools/training/replayed_gradients.h"
 
 namespace duplex::tools {
 namespace {
@@ -95,6 +96,9 @@ void Rank::prepare_network() {
   if (replays()) {
     times_ = layer_times(replay_source(training.computing.device), setup_.model, training.batch);
     times_.scale(static_cast<double>(samples) / static_cast<double>(training.batch));
+    const net::WireFormat& wire = spec_.parallel.wire;
+    if (wire.weights == net::Coding::lossless || wire.gradients == net::Coding::lossless)
+      draw_gradients(host_.spans(), training.optimiser, training.rate.base);
     return;
   }
   device_ = training.computing.make();

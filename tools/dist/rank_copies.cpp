@@ -41,7 +41,7 @@ RankCopies::RankCopies(const DistSpec& spec, const HostParameters& host, const n
       map_(map),
       kept_(kept_by(spec, spec.rank())),
       keeper_(keeper_of_own(spec)),
-      rounded_(spec.parallel.wire.weights != net::Coding::float32) {
+      rounded_(!net::is_exact(spec.parallel.wire.weights)) {
   // A worker that averages weights has the optimiser's state itself.
   if (spec.parallel.average == 0) states_ = spec.training.optimiser.state_names();
 }

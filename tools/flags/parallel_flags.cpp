@@ -62,9 +62,9 @@ void add_parallel_flags(CLI::App& app, ParallelSpec& spec) {
           throw CLI::ValidationError("--wire", error.what());
         }
       },
-      "coding of weights and gradients on the wire: float32 (default), or 16 bits a value, bf16 or "
-      "fp16, which rounds them; owners keep float32. gradients:bf16, weights:bf16: of one "
-      "direction");
+      "coding of weights and gradients on the wire: float32 (default); lossless, packed, exact to "
+      "the bit; or 16 bits a value, bf16 or fp16, which rounds them, while owners keep float32. "
+      "gradients:bf16, weights:lossless: of one direction");
   app.add_option_function<std::string>(
       "--share",
       [&spec](const std::string& text) {

@@ -1,5 +1,6 @@
 #include "tools/flags/scenario_flags.h"
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "tools/flags/command_line.h"
@@ -23,6 +24,22 @@ struct Measured {
   std::optional<std::int64_t> batch;
   std::optional<int> cores, threads;
 };
+
+/// Reads "0.48:0.79". Throws CLI::ValidationError.
+net::PackedParts parse_packed(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const auto part = [&](const std::string& number) {
+    char* end = nullptr;
+    const double value = std::strtod(number.c_str(), &end);
+    if (number.empty() || *end != '\0' || !(value > 0.0 && value <= 1.0))
+      throw CLI::ValidationError("--packed", "'" + text +
+                                                 "' is not of two parts of 1 with a colon between "
+                                                 "them, as in 0.48:0.79");
+    return value;
+  };
+  if (colon == std::string::npos) part("");
+  return {part(text.substr(0, colon)), part(text.substr(colon + 1))};
+}
 
 }  // namespace
 
@@ -82,6 +99,10 @@ void ScenarioFlags::add_to(CLI::App& app, const std::string& command, const std:
                  "bytes that a link which was idle lets pass at once, as the token bucket of a "
                  "shaped link does (default 0; tools/netlab.sh: 131072)")
       ->check(between(0.0, 1e9));
+  app.add_option_function<std::string>(
+      "--packed", [this](const std::string& text) { packed = parse_packed(text); },
+      "WEIGHTS:GRADIENTS, the parts of float32's bytes that they come to with --wire lossless, as "
+      "dist has measured them (default 0.48:0.79)");
   app.add_option("--queue", queue,
                  "bytes that wait at a port of the switch while more comes than goes (default "
                  "1000000)")
@@ -123,6 +144,7 @@ SimulationRequest ScenarioFlags::request(int ranks) const {
   request.seed = seed;
   request.latency = latency;
   request.burst = burst;
+  request.packed = packed;
   request.queue = queue;
   request.unfairness = unfair;
   request.resolution = resolution;

@@ -97,6 +97,8 @@ net::StoreSpec store_spec(const MemorySpec& spec, const net::Topology& topology,
   store.average = spec.parallel.average > 0;
   store.optimiser = spec.optimiser;
   store.keeps_before = spec.checkpoints;
+  store.packs = spec.parallel.wire.weights == net::Coding::lossless &&
+                store.workers > (store.own >= 0 ? 1 : 0);
   store.early_bytes = net::early_room_of(store.own >= 0, map.elements_of(rank) * sizeof(float),
                                          store.workers, net::usual_early_bytes);
   return store;
@@ -109,12 +111,13 @@ net::StoreSpec store_spec(const MemorySpec& spec, const net::Topology& topology,
 std::size_t wire_bytes(const MemorySpec& spec, const net::Topology& topology, int rank,
                        const net::ShardMap& map) {
   const std::size_t peers = topology.peers_of(rank).size();
-  const net::WireFormat& wire = spec.parallel.wire;
+  const net::WireFormat wire = net::wire_of(spec.parallel.wire, spec.parallel.sync);
   std::size_t bytes = 0;
   for (const int peer : topology.peers_of(rank))
     for (const net::Coding coding : {wire.weights, wire.gradients})
       if (coding != net::Coding::float32)
-        bytes += coded_bytes(coding, std::max(map.longest_of(rank), map.longest_of(peer)));
+        bytes += coded_bytes(coding, std::max(map.longest_of(rank), map.longest_of(peer))) +
+                 net::coding_slack;
   if (spec.parallel.sync == net::Sync::none) bytes += peers * map.longest_of(rank) * sizeof(float);
   const std::size_t frames = topology.is_owner(rank) && topology.is_worker(rank)
                                  ? map.chunks() * 2
@@ -204,7 +207,7 @@ RankMemory memory_of_rank(const MemorySpec& spec, int rank, const net::ShardMap&
   if (trains) use[Use::host_gradients] = weights;
   use[Use::owned] = in_pages(store.state);
   use[Use::received] = store.received;
-  use[Use::wire] = wire_bytes(spec, topology, rank, map);
+  use[Use::wire] = wire_bytes(spec, topology, rank, map) + in_pages(store.packed);
   if (spec.checkpoints) use[Use::checkpoint] = checkpoint_bytes(spec, topology, rank, map, store);
   RankMemory memory;
   if (trains) {

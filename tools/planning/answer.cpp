@@ -199,12 +199,15 @@ std::string remarks(const Situation& situation, const SearchResult& found,
          faster_ways(found, *best);
 }
 
-std::string table_of(const Situation& situation, const SearchResult& found, bool every) {
+namespace {
+
+std::string table_text(const Situation& situation, const SearchResult& found, bool every,
+                       bool equations) {
   std::vector<std::pair<std::string, Table::Align>> columns{{"way", Table::Align::left},
                                                             {"N", Table::Align::right},
                                                             {"ms/img", Table::Align::right},
-                                                            {"S", Table::Align::right},
-                                                            {"equations", Table::Align::right}};
+                                                            {"S", Table::Align::right}};
+  if (equations) columns.emplace_back("equations", Table::Align::right);
   if (situation.memory) columns.emplace_back("MiB", Table::Align::right);
   columns.emplace_back("result", Table::Align::left);
   columns.emplace_back("bound by", Table::Align::left);
@@ -214,8 +217,8 @@ std::string table_of(const Situation& situation, const SearchResult& found, bool
     std::string bound = binding(situation, each);
     if (bound.rfind("the ", 0) == 0) bound.erase(0, 4);
     std::vector<std::string> cells{each.strategy.way(), std::to_string(each.strategy.workers()),
-                                   fixed(each.image * 1e3, 3), fixed(each.speedup, 2),
-                                   equations_text(each)};
+                                   fixed(each.image * 1e3, 3), fixed(each.speedup, 2)};
+    if (equations) cells.push_back(equations_text(each));
     if (situation.memory)
       cells.push_back(grouped(static_cast<std::int64_t>(situation.memory(each.strategy) >> 20U)));
     cells.push_back(result_text(situation, each.strategy));
@@ -223,6 +226,16 @@ std::string table_of(const Situation& situation, const SearchResult& found, bool
     table.row(cells);
   }
   return table.str();
+}
+
+}  // namespace
+
+std::string table_of(const Situation& situation, const SearchResult& found, bool every) {
+  constexpr std::size_t terminal = 80;
+  std::string text = table_text(situation, found, every, true);
+  const std::size_t rule = text.find('\n') + 1;  // It is as wide as the widest row.
+  if (text.find('\n', rule) - rule <= terminal) return text;
+  return table_text(situation, found, every, false);
 }
 
 }  // namespace duplex::tools

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "tools/prediction/equations.h"
 #include "tools/simulation/simulation.h"
@@ -35,7 +36,8 @@ std::optional<std::pair<double, double>> equations_of(const Situation& situation
                                                       const Strategy& strategy) {
   const ParallelSpec& parallel = strategy.parallel;
   if (parallel.average > 0) return std::nullopt;
-  const Costs costs = coded(situation.scenario.costs, parallel.wire);
+  const Costs costs = coded(situation.scenario.costs, net::wire_of(parallel.wire, parallel.sync),
+                            situation.request.packed);
   const double n = strategy.workers(), batches = 16.0 * n;
   if (const auto between = speedup_between(costs, parallel.sync, parallel.server, n, batches))
     return std::pair(between->low, between->high);
@@ -88,11 +90,13 @@ StepBytes step_bytes(const Situation& situation, const Strategy& strategy) {
     std::vector<double> owned;
     double all = 0.0;
   } gradients{std::vector<double>(size), 0.0}, weights = gradients;
+  const net::WireFormat wire = net::wire_of(spec.wire, spec.sync);
   for (std::size_t i = 0; i < map.chunks(); ++i)
-    for (auto [transfer, coding] :
-         {std::pair(&gradients, spec.wire.gradients), std::pair(&weights, spec.wire.weights)}) {
-      const auto bytes = static_cast<double>(
-          net::frame_bytes(spec.protection(), net::coded_bytes(coding, map[i].count)));
+    for (auto [transfer, coding, what] :
+         {std::tuple(&gradients, wire.gradients, net::Values::gradient),
+          std::tuple(&weights, wire.weights, net::Values::weights)}) {
+      const auto bytes = static_cast<double>(net::frame_bytes(
+          spec.protection(), net::expected_bytes(coding, what, map[i].count, spec.packed)));
       transfer->owned[static_cast<std::size_t>(map[i].owner)] += bytes;
       transfer->all += bytes;
     }

@@ -30,9 +30,11 @@ std::vector<Family> all_families() {
     for (const net::Sync sync : {net::Sync::join, net::Sync::split, net::Sync::none}) {
       spec.sync = sync;
       families.push_back({spec, variants_of(spec)});
-      ParallelSpec rounded = spec;
-      rounded.wire = {net::Coding::bf16, net::Coding::bf16};
-      families.push_back({rounded, {}});
+      for (const net::Coding coding : {net::Coding::lossless, net::Coding::bf16}) {
+        ParallelSpec coded = spec;
+        coded.wire = {coding, coding};
+        families.push_back({coded, {}});
+      }
     }
     spec.sync = net::Sync::join;
     for (const std::uint64_t batches : {2, 4, 8, 16}) {

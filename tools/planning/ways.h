@@ -16,8 +16,8 @@ struct Family {
 };
 
 /// join, split and none with each server, in the thesis's order and with whole tensors, too, and
-/// with semaphores; averaging after 2, 4, 8 and 16 batches; join, split and none with 16 bits a
-/// value on the wire.
+/// with semaphores; averaging after 2, 4, 8 and 16 batches; join, split and none packed
+/// without loss, and with 16 bits a value, on the wire.
 std::vector<Family> all_families();
 
 }  // namespace duplex::tools

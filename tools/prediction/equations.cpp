@@ -4,10 +4,11 @@
 
 namespace duplex::tools {
 
-Costs coded(Costs costs, const net::WireFormat& wire) {
+Costs coded(Costs costs, const net::WireFormat& wire, const net::PackedParts& packed) {
   constexpr std::size_t many = 1U << 20U;
-  costs.comm *= static_cast<double>(net::coded_bytes(wire.weights, many) +
-                                    net::coded_bytes(wire.gradients, many)) /
+  const std::size_t both = net::expected_bytes(wire.weights, net::Values::weights, many, packed) +
+                           net::expected_bytes(wire.gradients, net::Values::gradient, many, packed);
+  costs.comm *= static_cast<double>(both) /
                 static_cast<double>(2 * net::coded_bytes(net::Coding::float32, many));
   return costs;
 }

@@ -18,7 +18,7 @@ struct Costs {
 
 /// The costs with these codings on the wire: a transfer of weights and one of gradients take as
 /// long as their bytes on the average.
-Costs coded(Costs costs, const net::WireFormat& wire);
+Costs coded(Costs costs, const net::WireFormat& wire, const net::PackedParts& packed = {});
 
 /// One synchronous iteration with a central server: best (4.4), worst (4.7), and their mean (4.11).
 double sync_central_best(const Costs& costs, double workers);

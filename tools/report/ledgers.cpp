@@ -17,7 +17,7 @@ std::vector<LedgerFrame> read_ledger(const std::string& path, bool complete) {
   for (const net::LedgerRow& row : read_rows<net::LedgerRow>(path, complete)) {
     if (row.kind != weights && row.kind != gradient) continue;
     frames.push_back({row.peer, row.sent, row.kind == weights, row.step, row.parameter, row.bytes,
-                      static_cast<double>(row.first_ns) * 1e-9,
+                      row.bytes_saved, static_cast<double>(row.first_ns) * 1e-9,
                       static_cast<double>(row.last_ns) * 1e-9});
   }
   return frames;

@@ -13,6 +13,7 @@ struct LedgerFrame {
   std::uint64_t step = 0;
   std::uint32_t parameter = 0;
   std::uint64_t bytes = 0;
+  std::int64_t saved = 0;          ///< Bytes that float32 values would have had more.
   double first = 0.0, last = 0.0;  ///< Seconds of the coordinator's time.
 };
 

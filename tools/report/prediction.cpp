@@ -130,7 +130,8 @@ std::optional<Prediction> prediction_of(const RunData& run, const std::vector<Ru
   prediction.measured = alone->grad * *throughput;
   if (run.averages || (prediction.comm <= 0.0 && run.workers > 1)) return prediction;
   prediction.equation =
-      speedup(coded({prediction.comm, alone->grad}, run.wire), run.sync, run.server, run.workers,
+      speedup(coded({prediction.comm, alone->grad}, net::wire_of(run.wire, run.sync)), run.sync,
+              run.server, run.workers,
               static_cast<double>(std::max<std::uint64_t>(run.steps, 1)) * run.batches_a_step());
   if (prediction.comm > 0.0)
     prediction.simulation = simulated_again(run, *alone, prediction.comm, link);

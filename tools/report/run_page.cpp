@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
-#include "models/registry.h"
 #include "tools/report/chart.h"
 #include "tools/report/overview.h"
 #include "tools/report/page.h"
+#include "tools/report/tensors.h"
 #include "tools/report/timeline.h"
 #include "tools/report/waiting.h"
 #include "tools/run_directory/run_files.h"
@@ -142,64 +141,6 @@ void add_layers(Page& page, std::vector<LayerSeconds> layers, const std::string&
   page.end_fold();
 }
 
-std::vector<std::string> parameter_names(const RunData& run) {
-  std::vector<std::string> names;
-  for (const ParameterSpec& spec : models::build(run.network, run.options()).trained())
-    names.push_back(spec.name);
-  return names;
-}
-
-/// The cost of moving a parameter once: bytes, and the time in which some frame of it crossed, a
-/// step and a transfer.
-void add_tensors(Page& page, const RunData& run,
-                 const std::vector<std::vector<LedgerFrame>>& ledgers) {
-  struct Tensor {
-    double bytes = 0.0, seconds = 0.0;
-  };
-  std::map<std::uint32_t, Tensor> tensors;
-  // Weights as workers receive them, but for the first ones. A ledger has whole steps, if not all.
-  std::size_t transfers_here = 0;
-  for (const auto& ledger : ledgers) {
-    std::set<std::uint64_t> steps;
-    for (const LedgerFrame& frame : ledger) {
-      if (!frame.weights || frame.sent || frame.step == 0) continue;
-      Tensor& tensor = tensors[frame.parameter];
-      tensor.bytes += static_cast<double>(frame.bytes);
-      tensor.seconds += frame.last - frame.first;
-      steps.insert(frame.step);
-    }
-    transfers_here += steps.size();
-  }
-  if (tensors.empty()) return;
-  const auto transfers = static_cast<double>(transfers_here);
-  const std::vector<std::string> names = parameter_names(run);
-  std::vector<std::pair<double, std::uint32_t>> order;
-  std::vector<std::vector<std::string>> rows;
-  for (const auto& [parameter, tensor] : tensors) {
-    const std::string name =
-        parameter < names.size() ? names[parameter] : std::to_string(parameter);
-    rows.push_back({name, megabytes(tensor.bytes / transfers),
-                    fixed(tensor.seconds / transfers * 1e3, 3),
-                    tensor.seconds > 0.0 ? fixed(tensor.bytes / tensor.seconds * 8e-6, 0) : ""});
-    order.emplace_back(tensor.seconds / transfers, parameter);
-  }
-  std::sort(order.rbegin(), order.rend());
-  BarChart chart;
-  chart.title = "t_comm by tensor: weights to a worker, a step";
-  chart.unit = "ms";
-  chart.parts = {"receiving"};
-  for (std::size_t i = 0; i < std::min(bars_at_most, order.size()); ++i)
-    chart.bars.push_back(
-        {order[i].second < names.size() ? names[order[i].second] : std::to_string(order[i].second),
-         {order[i].first * 1e3}});
-  page.figure(svg(chart),
-              "Sums over its frames, from a frame's header to its last byte; frames of several "
-              "connections share a link, so this is no time that the link was theirs alone.");
-  page.begin_fold("All tensors");
-  page.table({"tensor", "MB a step", "ms a step", "Mbit/s"}, rows);
-  page.end_fold();
-}
-
 void add_bytes(Page& page, const RunData& run) {
   if (run.rank_summaries.empty()) return;
   std::vector<std::vector<std::string>> rows;
@@ -285,7 +226,7 @@ void add_run(Page& page, const RunData& run) {
   add_bytes(page, run);
   add_traffic(page, run);
   add_waiting(page, run);
-  add_tensors(page, run, run.ledgers());
+  add_tensors(page, run);
   if (run.has_trace()) {
     page.heading(3, "The last steps of all ranks", run.name + "-timeline");
     add_timeline(page, trace.last(timeline_steps), run.name + "-canvas");

@@ -96,6 +96,7 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
   spec.semaphore = parallel.semaphore;
   spec.average = parallel.average;
   spec.wire = parallel.wire;
+  spec.packed = request.packed;
   spec.shards = parallel.shards;
   spec.counts = counts_of(scenario.model);
   spec.layers = layers_of(scenario);

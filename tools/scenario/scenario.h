@@ -47,6 +47,7 @@ struct SimulationRequest {
   std::uint64_t seed = 1;
   double latency = 50e-6;            ///< Seconds.
   double burst = 0.0, queue = 1e6;   ///< Bytes; see simulation::Spec.
+  net::PackedParts packed;           ///< For --wire lossless.
   std::optional<double> unfairness;  ///< See simulation::Spec; none: as usual for so many ranks.
   std::optional<double> resolution;  ///< See simulation::Spec; none: as usual for so many ranks.
   std::vector<Straggler> stragglers;

@@ -67,11 +67,18 @@ void Servers::publish(std::size_t chunk, std::uint64_t step, int worker, bool la
   const int rank = workers_[static_cast<std::size_t>(worker)];
   if (rank != what.owner) {
     wire_.send(net::FrameKind::weights, what.owner, rank, what, step, what.position + head_start_,
-               last ? net::Coding::float32 : spec_.wire.weights);
+               coding_of(step, last));
     return;
   }
   if (asynchronous()) read(chunk, worker);
   own_weights_(worker, chunk);
+}
+
+/// See ParameterServer::publish().
+net::Coding Servers::coding_of(std::uint64_t step, bool last) const {
+  const net::Coding agreed = net::wire_of(spec_.wire, spec_.sync).weights;
+  const bool plain = agreed == net::Coding::lossless ? step == 0 : last;
+  return plain ? net::Coding::float32 : agreed;
 }
 
 /// Between ranks that are both worker and owner nothing waits for room; see
@@ -130,7 +137,9 @@ void Servers::advance(std::size_t chunk) {
 void Servers::start(std::size_t chunk, bool update) {
   Slot& slot = slots_[chunk];
   slot.work = update ? Slot::updating : Slot::adding;
-  const double takes = !update && slot.turn == 0 ? 0.0 : work(chunk);  // The first one is the sum.
+  double takes = !update && slot.turn == 0 ? 0.0 : work(chunk);  // The first one is the sum.
+  if (update && net::wire_of(spec_.wire, spec_.sync).weights == net::Coding::lossless)
+    takes += static_cast<double>(map_[chunk].bytes()) / spec_.packed.rate;
   double& busy_until = busy_until_[static_cast<std::size_t>(map_[chunk].owner)];
   slot.since = takes > 0.0 ? std::max(event_queue_.now(), busy_until) : event_queue_.now();
   processors_.take(map_[chunk].owner, takes);

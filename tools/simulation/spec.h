@@ -42,6 +42,7 @@ struct Spec {
   bool overlap = true, semaphore = false;
   std::uint64_t average = 0;  ///< Batches between averagings of the weights; 0: gradients are sent.
   net::WireFormat wire;
+  net::PackedParts packed;  ///< For lossless.
   net::Shards shards = net::Shards::even;
   std::optional<std::size_t> chunk_bytes;  ///< None: ShardMap's default.
 

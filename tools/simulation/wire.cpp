@@ -90,6 +90,9 @@ void Wire::send(FrameKind kind, int from, int to, const net::Chunk& chunk, std::
   Lane& lane = lanes_[index];
   if (lane.state == Lane::gone) return;
   net::Outgoing frame = net::Outgoing::of(kind, chunk, step, priority, coding);
+  frame.header.length = net::expected_bytes(
+      coding, kind == FrameKind::weights ? net::Values::weights : net::Values::gradient,
+      chunk.count, spec_.packed);
   frame.queued = nanoseconds(event_queue_.now());
   tell(lane, lane.order.data(std::move(frame)));
   wake(index);
@@ -173,8 +176,16 @@ void Wire::step() {
   pump(lane);
 }
 
+/// Returns the processor seconds that it takes to pack or unpack the values of a frame.
+double Wire::packing(const net::FrameHeader& header) const {
+  if (header.coding != net::Coding::lossless) return 0.0;
+  return static_cast<double>(map_.find(header.parameter, header.chunk)->bytes()) /
+         spec_.packed.rate;
+}
+
 void Wire::arrive(const Lane& lane, const net::FrameHeader& header, double first) {
   processors_.received(lane.to, bytes_of(header));
+  processors_.take(lane.to, packing(header));
   record(lane, header, false, nanoseconds(first), first);
   switch (header.kind) {
     case FrameKind::ask:
@@ -320,6 +331,8 @@ void Wire::leave(Index index) {
   lane.handed.erase(lane.handed.begin());
   queues_->sent(index, bytes_of(frame.header));
   processors_.sent(lane.from, bytes_of(frame.header));
+  if (frame.header.kind == FrameKind::gradient)  // Owners pack weights once, when they update.
+    processors_.take(lane.from, packing(frame.header));
   const double first = lane.begun + spec_.latency;
   record(lane, frame.header, true, frame.queued, lane.begun);
   if (spec_.latency > 0.0)

@@ -62,6 +62,7 @@ class Wire {
 
  private:
   double bytes_of(const net::FrameHeader& header) const;
+  double packing(const net::FrameHeader& header) const;
 
   using Index = Fluid::Index;  ///< Index of a connection's direction, and of its flow.
   static constexpr Index none = ~Index{0};

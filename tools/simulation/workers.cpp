@@ -32,11 +32,14 @@ double Workers::sealing_factor(int rank, double part) const {
   for (const Layer& layer : spec_.layers) computing += part * (layer.forward + layer.backward);
   if (spec_.seal_rate <= 0.0 || computing <= 0.0) return 1.0;
   const auto others = static_cast<double>(spec_.topology.workers().size() - 1);
+  const net::WireFormat wire = net::wire_of(spec_.wire, spec_.sync);
   for (std::size_t i = 0; i < map_.chunks(); ++i)
-    for (const net::Coding coding : {spec_.wire.weights, spec_.wire.gradients})
-      bytes += (map_[i].owner == rank ? others : 1.0) *
-               static_cast<double>(
-                   net::frame_bytes(spec_.protection(), net::coded_bytes(coding, map_[i].count)));
+    for (const auto& [coding, what] : {std::pair(wire.weights, net::Values::weights),
+                                       std::pair(wire.gradients, net::Values::gradient)})
+      bytes +=
+          (map_[i].owner == rank ? others : 1.0) *
+          static_cast<double>(net::frame_bytes(
+              spec_.protection(), net::expected_bytes(coding, what, map_[i].count, spec_.packed)));
   if (spec_.average > 0) bytes /= static_cast<double>(spec_.average);
   return 1.0 + bytes / spec_.seal_rate / computing;
 }

@@ -31,11 +31,13 @@ std::uint32_t bits_of(float value) {
 }
 
 std::vector<float> through(Coding coding, const std::vector<float>& values) {
-  std::vector<std::uint8_t> bytes(coded_bytes(coding, values.size()) + 1, 0xa5);
-  encode(coding, values.data(), values.size(), bytes.data());
-  EXPECT_EQ(bytes.back(), 0xa5) << "no more than coded_bytes()";
+  const std::size_t most = coded_bytes(coding, values.size()) + coding_slack;
+  std::vector<std::uint8_t> bytes(most + 1, 0xa5);
+  const std::size_t size = encode(coding, values.data(), values.size(), bytes.data());
+  EXPECT_TRUE(fits(coding, values.size(), size));
+  EXPECT_EQ(bytes.back(), 0xa5) << "no more than it may";
   std::vector<float> back(values.size() + 1, 123.0F);
-  decode(coding, bytes.data(), values.size(), back.data());
+  decode(coding, Values::gradient, bytes.data(), size, values.size(), back.data());
   EXPECT_EQ(back.back(), 123.0F);
   back.pop_back();
   return back;
@@ -92,11 +94,40 @@ std::vector<float> many_values() {
   return values;
 }
 
-TEST(Coding, Float32StaysAsItIs) {
+TEST(Coding, Float32AndLosslessStayAsTheyAre) {
   std::vector<float> values = many_values();
   values.push_back(float_of(0x7fc12345U));
-  const std::vector<float> back = through(Coding::float32, values);
-  EXPECT_EQ(std::memcmp(back.data(), values.data(), values.size() * sizeof(float)), 0);
+  for (const Coding coding : {Coding::float32, Coding::lossless}) {
+    const std::vector<float> back = through(coding, values);
+    EXPECT_EQ(std::memcmp(back.data(), values.data(), values.size() * sizeof(float)), 0);
+  }
+}
+
+/// Weights are packed against those that the other end has, and against no others.
+TEST(Coding, LosslessWeightsNeedTheOldOnes) {
+  const std::vector<float> before = many_values();
+  std::vector<float> now = before;
+  for (std::size_t i = 0; i < now.size(); i += 2) now[i] *= 1.0F + 0x1p-20F;
+  std::vector<std::uint8_t> bytes(coded_bytes(Coding::lossless, now.size()) + coding_slack);
+  const std::size_t size = encode_weights(now.data(), before.data(), now.size(), bytes.data());
+  EXPECT_LT(size, now.size() * sizeof(float) / 2);
+  std::vector<float> there = before;
+  decode(Coding::lossless, Values::weights, bytes.data(), size, there.size(), there.data());
+  EXPECT_EQ(std::memcmp(there.data(), now.data(), now.size() * sizeof(float)), 0);
+  std::vector<float> others = before;
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &others[7], sizeof bits);
+  bits ^= 1U;
+  std::memcpy(&others[7], &bits, sizeof bits);
+  EXPECT_THROW(
+      decode(Coding::lossless, Values::weights, bytes.data(), size, others.size(), others.data()),
+      CodingError);
+  for (std::size_t cut = 0; cut < 8; ++cut) {
+    there = before;
+    EXPECT_THROW(
+        decode(Coding::lossless, Values::weights, bytes.data(), cut, there.size(), there.data()),
+        CodingError);
+  }
 }
 
 TEST(Coding, Bf16IsTheNearestValueAndTiesGoToTheEvenOne) {
@@ -169,7 +200,7 @@ TEST(Coding, AnyBytesAreSomeValues) {
       std::vector<std::uint8_t> bytes(coded_bytes(coding, 33));
       for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
       std::vector<float> values(34, 123.0F);
-      decode(coding, bytes.data(), 33, values.data());
+      decode(coding, Values::weights, bytes.data(), bytes.size(), 33, values.data());
       EXPECT_EQ(values[33], 123.0F);
     }
 }
@@ -180,6 +211,7 @@ TEST(WireFormat, IsReadAsItIsWritten) {
     EXPECT_EQ(parse_wire_format(text).str(), text);
   EXPECT_EQ(parse_wire_format("gradients:fp16,weights:bf16").str(), "weights:bf16,gradients:fp16");
   EXPECT_TRUE(parse_wire_format("float32").exact());
+  EXPECT_TRUE(parse_wire_format("weights:lossless").exact());
   EXPECT_FALSE(parse_wire_format("gradients:bf16").exact());
   for (const char* text :
        {"", "int8", "bf16,", "weights", "weights:", "weights:int8", "biases:bf16",

@@ -29,11 +29,12 @@ class StoreMemoryOf : public ::testing::Test {
  protected:
   /// The store of an owner whose own worker is the first of three, or, with `own` -1, of a central
   /// server.
-  void make(Sync sync, int own, bool keeps_before) {
+  void make(Sync sync, int own, bool keeps_before, bool packs = false) {
     spec_ = spec_of(3, momentum(), 0, 0);
     spec_.sync = sync;
     spec_.own = own;
     spec_.keeps_before = keeps_before;
+    spec_.packs = packs;
     spec_.early_bytes =
         early_room_of(own >= 0, elements * sizeof(float), spec_.workers, usual_early_bytes);
     said_ = store_memory(map_, 0, spec_);
@@ -93,6 +94,12 @@ TEST_F(StoreMemoryOf, AnOwnerThatKeepsWhatWasBefore) {
   make(Sync::join, 0, true);
   for (const int worker : {2, 1, 0}) push(worker);
   expect_took(said_.received + said_.state + said_.before);
+}
+
+TEST_F(StoreMemoryOf, AnOwnerThatPacks) {
+  make(Sync::join, 0, false, true);
+  for (const int worker : {2, 1, 0}) push(worker);
+  expect_took(said_.received + said_.state + said_.packed);
 }
 
 TEST_F(StoreMemoryOf, AnAsynchronousServer) {

@@ -315,7 +315,8 @@ TEST(NetsMemory, SaysWhichBatchFits) {
     const std::size_t row = table.out.find("\nsum");
     return row == std::string::npos ? 0.0 : std::atof(table.out.c_str() + row + 4);
   };
-  EXPECT_LE(sum_of(batch), 100.0 + 1.0);
+  // Every call measures the program's own memory anew, which differs by a MiB or two.
+  EXPECT_LE(sum_of(batch), 100.0 + 3.0);
   EXPECT_GT(sum_of(batch + batch / 10), 100.0);
 }
 

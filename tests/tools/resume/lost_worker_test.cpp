@@ -38,13 +38,14 @@ class LostWorker : public TrainingRuns {
                            folder_ / (name + ".nodes"), "--index", std::to_string(rank)})));
   }
   void await_rows(const std::string& name, int rows) const {
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 8000; ++i) {
       const std::string text = fs::exists(folder_ / (name + "/metrics.csv"))
                                    ? read_text(folder_ / (name + "/metrics.csv"))
                                    : "";
       if (std::count(text.begin(), text.end(), '\n') > rows) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
+    ADD_FAILURE() << name << " has not come to " << rows << " rows in 40 s";
   }
   nlohmann::json server(const std::string& name) const {
     return nlohmann::json::parse(read_text(folder_ / (name + "/rank-0.json")));
@@ -223,7 +224,7 @@ TEST_F(LostWorker, AReplaysBatchesAreTrainedByOthers) {
   write_text(folder_ / "nodes", "127.0.0.1 slots=3\n");
   Process launch(plus({"launch", "--nodefile", folder_ / "nodes", "--"},
                       {"--net", "lenet", "--device", "replay:0.02", "--batch", "8", "--batches",
-                       "40", "--sync", "none", "--server", "central", "--timeout", "20", "--job",
+                       "200", "--sync", "none", "--server", "central", "--timeout", "20", "--job",
                        "replay", "--logdir", folder_ / "replay"}));
   await_rows("replay", 10);
   const std::vector<int> found = processes_with({" dist ", folder_ / "replay", "--index 2"});
@@ -233,7 +234,7 @@ TEST_F(LostWorker, AReplaysBatchesAreTrainedByOthers) {
   EXPECT_EQ(result.exit, 128 + SIGKILL) << result.err;
   EXPECT_GT(leased("replay", 2), 10U);
   const auto rows = read_rows<StalenessRow>(folder_ / "replay/staleness-0.csv", true);
-  EXPECT_EQ(rows.size(), 80U);
+  EXPECT_EQ(rows.size(), 400U);
 }
 
 /// launch starts just the lost worker again.

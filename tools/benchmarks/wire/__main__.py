@@ -4,10 +4,10 @@ Prints a Markdown page, and writes it to docs/results/wire.md when all sections 
 figures fall short; it is a failure only if something does not run. Sections with several hosts need root, since the
 hosts are tools/netlab.sh's.
 
-Environment: SECTIONS (link loopback exchange incast replay semaphore trace secure codings), REPEATS (2 turns of ours and the peer),
-TRANSFERS (3 in a turn), CONGESTION (the system's; a list: "cubic bbr"), RATE (1000 Mbit/s), SLOW ("1 2": section 5 as
-fast as Table 6.1 and half as fast), FAST=1 (SLOW=1), PAGE (the file to write; empty: none), PYTHON (one that has
-torch), DUPLEX.
+Environment: SECTIONS (link loopback exchange incast replay semaphore trace secure codings coded), REPEATS (2 turns of
+ours and the peer), TRANSFERS (3 in a turn), CONGESTION (the system's; a list: "cubic bbr"), RATE (1000 Mbit/s), SLOW
+("1 2": section 5 as fast as Table 6.1 and half as fast, section 10 the slower), FAST=1 (SLOW=1), PAGE (the file to write;
+empty: none), PYTHON (one that has torch), DUPLEX.
 """
 import datetime
 import os
@@ -17,6 +17,7 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))  # For the package lab.
+import coded
 import links
 import options
 import ranks
@@ -25,7 +26,7 @@ from page import prose
 
 SECTIONS = {"link": links.shaped, "loopback": links.loopback, "exchange": ranks.exchange, "incast": ranks.incast,
             "replay": ranks.replay, "semaphore": options.semaphore, "trace": options.trace,
-            "secure": options.secure, "codings": options.codings}
+            "secure": options.secure, "codings": coded.codings, "coded": coded.replay}
 
 
 class Settings:

@@ -1,9 +1,9 @@
-"""How much options of duplex dist gain or cost: semaphores, the trace, sealed frames, 16 bits a value."""
+"""How much options of duplex dist gain or cost: semaphores, the trace, sealed frames."""
 import resource
 import shutil
 
-from lab.machine import DUPLEX, Lab, launch, run
-from page import Range, at_least, at_most, commands, count, section, table
+from lab.machine import Lab, launch
+from page import Range, at_most, commands, count, section, table
 from ranks import NOTHING, step_seconds, waits, weight_bytes
 
 
@@ -102,38 +102,3 @@ def secure(settings):
         "time.",
         commands(told),
         table(("frames", "congestion", "s a step", "ratio", "work s", "more ms", "GB/s"), rows))
-
-
-def codings(settings):
-    """An exchange that only exchanges, with each coding in turns, and how fast a processor codes."""
-    ranks, batches, rows, verdicts, told = 4, 20, [], [], {}
-    names = ("float32", "bf16", "fp16")
-    text = run([DUPLEX, "bench", "--codings"])
-    rates = {words[0]: words[1:3] for words in map(str.split, text.splitlines()) if words and words[0] in names}
-    for congestion in settings.congestion:
-        steps = {name: [] for name in names}
-        with Lab(ranks, settings.mbit, congestion) as lab:
-            for turn in range(settings.repeats):
-                for name in names if turn % 2 == 0 else reversed(names):
-                    settings.say(f"codings: {congestion}, {name}, turn {turn + 1} of {settings.repeats}")
-                    logdir, _ = launch(lab, ["--net", "resnet34", "--classes", "1000", "--device", NOTHING,
-                                             "--batches", str(batches), "--wire", name], congestion)
-                    steps[name] += step_seconds(logdir, 8)
-                    shutil.rmtree(logdir)
-            told = {**lab.commands, **told}
-        plain, link = Range(steps["float32"]), settings.mbit * 1e6 / 8
-        for name in names:
-            seconds, rate = Range(steps[name]), rates.get(name, ("-", "-"))
-            # A link carries twice as many bytes of float32 values in 16 bits.
-            verdict = at_least(1e9 * min(map(float, rate)), 10 * 2 * link) if name in rates else ""
-            verdicts.append(verdict)
-            rows.append((name, congestion, seconds.text(), f"{seconds.median / plain.median:.3f}", *rate, verdict))
-    return section(
-        "9. Sixteen bits a value",
-        f"Resnet34, 1000 classes, {ranks} ranks at {settings.mbit:g} Mbit/s, no computing: seconds of a step with "
-        "`--wire` float32, bf16 and fp16, in turns; half of the bytes are to take half of the time. encode, decode: GB "
-        "of float32 values a second, of one processor (`bin/duplex bench --codings`), which are to be ten times what "
-        "the link carries in 16 bits.",
-        commands(told),
-        table(("wire", "congestion", "s a step", "ratio", "encode GB/s", "decode GB/s", "verdict"), rows),
-        count(verdicts))

@@ -1,0 +1,52 @@
+#include "tools/training/replayed_gradients.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "core/random.h"
+
+namespace duplex::tools {
+namespace {
+
+constexpr double update_of_weight = 1.0 / 1400.0;
+/// The weights of biases are 0 at first; their updates are a part of this.
+constexpr double least_weight = 0.01;
+
+/// Draws by Box and Muller's transform, as many numbers as a prime, so that they repeat otherwise
+/// in every block.
+std::vector<float> normal_numbers() {
+  constexpr std::size_t count = 65521;
+  constexpr double two_pi = 6.283185307179586;
+  const RandomStream random(1, stream_of("replayed gradients"));
+  std::vector<float> numbers(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const double radius = std::sqrt(-2.0 * std::log(1.0 - double{random.uniform(2 * i)}));
+    numbers[i] = static_cast<float>(radius * std::cos(two_pi * double{random.uniform(2 * i + 1)}));
+  }
+  return numbers;
+}
+
+double root_mean_square(const float* values, std::size_t count) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < count; ++i) sum += double{values[i]} * double{values[i]};
+  return std::sqrt(sum / static_cast<double>(std::max<std::size_t>(count, 1)));
+}
+
+}  // namespace
+
+void draw_gradients(const std::vector<Span>& spans, const OptimiserSpec& optimiser, double rate) {
+  const std::vector<float> numbers = normal_numbers();
+  const double gathered = rate > 0.0 ? rate / (1.0 - double{optimiser.momentum}) : 1.0;
+  std::size_t next = 0;
+  for (const Span& span : spans) {
+    const double weight = std::max(root_mean_square(span.weights, span.count), least_weight);
+    const auto width = static_cast<float>(update_of_weight * weight / gathered);
+    for (std::size_t i = 0; i < span.count; ++i) {
+      span.gradient[i] = width * numbers[next];
+      next = next + 1 < numbers.size() ? next + 1 : 0;
+    }
+  }
+}
+
+}  // namespace duplex::tools
