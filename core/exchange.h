@@ -16,6 +16,10 @@ struct Span {
   std::size_t count = 0;
   float* weights = nullptr;
   float* gradient = nullptr;  ///< A rank that only serves needs none.
+  /// The weights of a linear layer whose gradient is exchanged as its factors have these instead of
+  /// a gradient: dy of this worker's samples, and behind it x.
+  float* factors = nullptr;
+  std::size_t factor_count = 0;  ///< Values of the factors.
 };
 
 /// Parameters have their number in the network, from 0 in forward order. The calls of one step:
@@ -30,6 +34,9 @@ class Exchange {
   /// Returns when the weights of p that belong to this step are in the memory that this exchange
   /// serves: the device's tensor, or the parameter's span.
   virtual void await(std::size_t parameter) = 0;
+  /// Tells that p's gradient is there now, and that push(p) follows later in the step, when what
+  /// the gradient was computed from may be gone.
+  virtual void computed(std::size_t /*parameter*/) {}
   /// Hands p's gradient over; returns without waiting for the network.
   virtual void push(std::size_t parameter) = 0;
   virtual void end() = 0;

@@ -56,9 +56,10 @@ class BoundLayer {
   virtual void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>& p,
                        const ForwardContext& context) = 0;
 
-  /// Overwrites dp (one gradient for each trained parameter) and dx. A dx[i] without data is not
-  /// wanted; if traits().writes_every_dx, every dx[i] has data. If traits().relu, dy is already
-  /// masked by that ReLU. Losses take no dy.
+  /// Overwrites dp (one gradient for each trained parameter) and dx. Where dp of a linear layer has
+  /// no data, none of it is wanted. A dx[i] without data is not wanted; if
+  /// traits().writes_every_dx, every dx[i] has data. If traits().relu, dy is already masked by that
+  /// ReLU. Losses take no dy.
   virtual void backward(std::vector<Tensor>& dx, std::vector<Tensor>& dp, const Tensor& dy,
                         const std::vector<Tensor>& x, const Tensor& y,
                         const std::vector<Tensor>& p) = 0;

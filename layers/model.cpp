@@ -103,6 +103,20 @@ std::vector<ParameterSpec> Model::trained() const {
   return trained;
 }
 
+std::vector<Model::Linear> Model::linear_layers() const {
+  std::vector<Linear> found;
+  std::size_t next = 0;
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    if (!nodes_[node].layer) continue;
+    const std::vector<ParameterSpec> own = parameters(nodes_[node]);
+    if (dynamic_cast<const LinearLayer*>(nodes_[node].layer.get()) != nullptr)
+      found.push_back({node, next, next + 1, static_cast<std::size_t>(own[0].shape[0]),
+                       static_cast<std::size_t>(own[0].shape[1])});
+    for (const ParameterSpec& spec : own) next += spec.trained ? 1 : 0;
+  }
+  return found;
+}
+
 std::int64_t Model::trained_parameters() const {
   std::int64_t count = 0;
   for (const ParameterSpec& spec : trained()) count += spec.shape.elements();

@@ -74,6 +74,14 @@ class Model {
   std::vector<ParameterSpec> parameters(const Entry& entry) const;
   /// Returns the trained parameters of all layers in forward order, as they cross the wire.
   std::vector<ParameterSpec> trained() const;
+  /// A linear layer: its number among the nodes, the numbers of its weights and its bias in
+  /// trained(), and the extents of the weights.
+  struct Linear {
+    std::size_t node = 0, weights = 0, bias = 0;
+    std::size_t outputs = 0, inputs = 0;
+  };
+  /// Returns the linear layers in forward order.
+  std::vector<Linear> linear_layers() const;
   std::int64_t trained_parameters() const;  ///< Number of elements in trained().
   /// Returns the multiply-adds of one sample's forward, without layers that only training runs.
   std::int64_t macs() const;

@@ -248,6 +248,10 @@ void Network::backward_of(std::size_t node) {
   }
 }
 
+void Network::leave_gradients(std::size_t layer) {
+  for (Tensor& gradient : bound_[layer].dp) gradient.data = nullptr;
+}
+
 void Network::notify_observer(std::size_t node, Phase phase, std::int64_t begin) {
   if (!observer_) return;
   named(node, [&] { device_.synchronize(); });

@@ -62,6 +62,14 @@ class Network {
   void forward_layer(std::size_t layer);  ///< Call it once for every layer, in ascending order.
   /// Throws Error unless a whole forward in training, with labels, came before it.
   void begin_backward();
+  /// From now on backward computes no gradients of this linear layer's weights and bias: whoever
+  /// wants them makes them of factors_of().
+  void leave_gradients(std::size_t layer);
+  /// The gradient of a layer's output, and its input, as backward_layer() has left them; the
+  /// backward of the next layer may overwrite them.
+  std::pair<Tensor, Tensor> factors_of(std::size_t layer) const {
+    return {bound_[layer].dy, bound_[layer].x[0]};
+  }
   void backward_layer(std::size_t layer);  ///< Call it once for every layer, in descending order.
 
   /// Does some work on the network's tensors, and adds the name of a layer to an error. A device

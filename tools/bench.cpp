@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/factors/outer_products.h"
 #include "layers/kinds/linear.h"
 #include "net/coding/coding_rate.h"
 #include "tools/commands.h"
@@ -98,6 +99,8 @@ void print_codings() {
         {net::name_of(coding) + of, fixed(rate.encode * 1e-9, 2), fixed(rate.decode * 1e-9, 2)});
   }
   std::printf("%sGB of float32 values, one processor\n", table.str().c_str());
+  std::printf("factors  %s GFLOP/s, one processor\n",
+              fixed(OuterProducts::operations_a_second() * 1e-9, 1).c_str());
 }
 
 }  // namespace
@@ -118,7 +121,7 @@ int bench(int argc, const char* const* argv) {
 #endif
   app.add_flag("--layers", flags.layers, "print the table of layers");
   app.add_flag("--codings", flags.codings,
-               "instead: time the codings of dist --wire, and need no network");
+               "instead: time the codings of dist --wire, and products of factors");
   app.add_flag("--looks", flags.looks, "also time steps that look for NaN, as every 100th does");
   app.add_flag(
       "--row", flags.row,

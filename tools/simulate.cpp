@@ -65,12 +65,11 @@ void print(const SimulateFlags& flags, const Scenario& scenario, const Spec& spe
               fixed(speedup_of(spec, outcome, scenario.costs.grad), 2).c_str(), batches_of(spec),
               duration_text(outcome.trained).c_str());
   if (flags.parallel.average == 0)
-    std::printf(
-        "         %s by the equations, for the thesis's order\n",
-        fixed(speedup(coded(scenario.costs, net::wire_of(spec.wire, spec.sync), spec.packed),
-                      spec.sync, spec.topology.mode, workers, batches_of(spec)),
-              2)
-            .c_str());
+    std::printf("         %s by the equations, for the thesis's order\n",
+                fixed(speedup(costs_on_wire(scenario, spec), spec.sync, spec.topology.mode, workers,
+                              batches_of(spec)),
+                      2)
+                    .c_str());
 }
 
 }  // namespace

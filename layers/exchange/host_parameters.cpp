@@ -12,25 +12,48 @@ bool all_finite(const float* values, std::size_t count) {
   return std::all_of(values, values + count, [](float value) { return std::isfinite(value); });
 }
 
-HostParameters::HostParameters(const Model& model, bool gradients) : specs_(model.trained()) {
+HostParameters::HostParameters(const Model& model, bool gradients,
+                               const std::vector<Model::Linear>& factored, std::size_t samples)
+    : specs_(model.trained()), factored_(factored) {
   std::size_t elements = 0;
   for (const ParameterSpec& spec : specs_) {
-    spans_.push_back(
-        {spec.name, static_cast<std::size_t>(spec.shape.elements()), nullptr, nullptr});
-    elements += spans_.back().count;
+    Span& span = spans_.emplace_back();
+    span.name = spec.name;
+    span.count = static_cast<std::size_t>(spec.shape.elements());
+    elements += span.count;
   }
   weights_ = map_memory(elements * sizeof(float));
+  std::vector<bool> whole(spans_.size(), true);  // Parameters that have a gradient.
+  std::size_t exchanged = elements;
+  for (const Model::Linear& layer : factored_) {
+    for (const std::size_t p : {layer.weights, layer.bias}) {
+      whole[p] = false;
+      exchanged -= spans_[p].count;
+    }
+    exchanged += samples * (layer.outputs + layer.inputs);
+  }
   if (gradients) {
-    gradients_ = map_memory(elements * sizeof(float));
+    gradients_ = map_memory(exchanged * sizeof(float));
     // Writing makes the system provide the memory now, so that the first step need not wait for it,
     // and a step that computes nothing (replay) has it too.
     std::memset(gradients_.data(), 0, gradients_.bytes());
   }
   std::size_t offset = 0;
-  for (Span& span : spans_) {
+  auto* gradient = static_cast<float*>(gradients_.data());
+  for (std::size_t p = 0; p < spans_.size(); ++p) {
+    Span& span = spans_[p];
     span.weights = static_cast<float*>(weights_.data()) + offset;
-    if (gradients) span.gradient = static_cast<float*>(gradients_.data()) + offset;
     offset += span.count;
+    if (!gradients || !whole[p]) continue;
+    span.gradient = gradient;
+    gradient += span.count;
+  }
+  for (const Model::Linear& layer : factored_) {
+    if (!gradients) break;
+    Span& span = spans_[layer.weights];
+    span.factors = gradient;
+    span.factor_count = samples * (layer.outputs + layer.inputs);
+    gradient += span.factor_count;
   }
 }
 

@@ -18,8 +18,10 @@ bool all_finite(const float* values, std::size_t count);
 /// Owns host memory for a model's trained parameters.
 class HostParameters {
  public:
-  /// With `gradients` off there are only weights, as a central server needs.
-  HostParameters(const Model& model, bool gradients);
+  /// With `gradients` off there are only weights, as a central server needs. Linear layers that are
+  /// `factored` have factors of so many samples (Span::factors) instead of gradients.
+  HostParameters(const Model& model, bool gradients,
+                 const std::vector<Model::Linear>& factored = {}, std::size_t samples = 0);
 
   /// fill() calls it for every parameter, running statistics included, in the order of the layers,
   /// with the values that training starts from, spec.shape.elements() of them.
@@ -32,12 +34,17 @@ class HostParameters {
   /// Returns views for the exchange, in forward order. They are valid as long as this object lives.
   const std::vector<Span>& spans() const { return spans_; }
   const std::vector<ParameterSpec>& specs() const { return specs_; }
+  /// The layers that are factored.
+  const std::vector<Model::Linear>& factored() const { return factored_; }
   /// Pins all of the memory by Device::pin.
   std::vector<std::shared_ptr<void>> pin(Device& device) const;
 
  private:
   std::vector<ParameterSpec> specs_;
-  Buffer weights_, gradients_;  ///< All parameters, one after the other.
+  std::vector<Model::Linear> factored_;
+  /// All parameters, one after the other; gradients without those of factored layers, and these
+  /// layers' factors behind them.
+  Buffer weights_, gradients_;
   std::vector<Span> spans_;
 };
 

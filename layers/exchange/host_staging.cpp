@@ -4,6 +4,15 @@
 
 namespace duplex {
 
+namespace {
+
+/// A copy that is done.
+class Done final : public Transfer {
+  void wait() override {}
+};
+
+}  // namespace
+
 HostStaging::HostStaging(Network& network, const HostParameters& host, Exchange& inner,
                          Pushes pushes)
     : network_(network), device_(network.device()), inner_(inner), pinned_(host.pin(device_)) {
@@ -14,10 +23,17 @@ HostStaging::HostStaging(Network& network, const HostParameters& host, Exchange&
                        pushes == Pushes::weights ? on_device.weights : on_device.gradient,
                        on_host.weights, on_host.gradient});
   }
+  for (const Model::Linear& layer : host.factored()) {
+    network.leave_gradients(layer.node);
+    for (const std::size_t p : {layer.weights, layer.bias}) staged_[p].factored = true;
+    staged_[layer.weights].factors = host.spans()[layer.weights].factors;
+    staged_[layer.weights].layer = layer.node;
+  }
   if (!device_.asynchronous()) return;
   // Every copy is made once here, so that the device allocates what it needs before the first step.
   for (Staged& staged : staged_) {
     device_.start_upload(staged.weights, staged.host_weights);
+    if (staged.factored) continue;
     device_.start_download(staged.host_gradient, staged.pushed)->wait();
   }
   network_.synchronize();
@@ -31,7 +47,16 @@ void HostStaging::await(std::size_t parameter) {
 }
 
 void HostStaging::push(std::size_t parameter) {
-  const Staged& staged = staged_[parameter];
+  Staged& staged = staged_[parameter];
+  if (staged.factored) {
+    if (!staged.downloaded) download_factors(staged);
+    staged.downloaded = false;
+    if (device_.asynchronous())  // One thread pushes.
+      queue_.add(std::make_unique<Done>(), [this, parameter] { inner_.push(parameter); });
+    else
+      inner_.push(parameter);
+    return;
+  }
   std::unique_ptr<Transfer> download;
   network_.named({},
                  [&] { download = device_.start_download(staged.host_gradient, staged.pushed); });
@@ -39,6 +64,24 @@ void HostStaging::push(std::size_t parameter) {
     queue_.add(std::move(download), [this, parameter] { inner_.push(parameter); });
   else
     inner_.push(parameter);
+}
+
+void HostStaging::computed(std::size_t parameter) {
+  Staged& staged = staged_[parameter];
+  if (!staged.factored) return;
+  download_factors(staged);
+  staged.downloaded = true;
+}
+
+/// Does nothing for a bias, whose factors are those of the weights.
+void HostStaging::download_factors(Staged& staged) {
+  if (staged.factors == nullptr) return;
+  const auto [dy, x] = network_.factors_of(staged.layer);
+  if (!dy) return;  // No loss depends on the layer, and the factors are zero.
+  network_.named(staged.layer, [&, &dy = dy, &x = x] {
+    device_.download(staged.factors, dy);
+    device_.download(staged.factors + dy.desc.shape.elements(), x);
+  });
 }
 
 void HostStaging::end() {

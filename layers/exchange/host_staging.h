@@ -14,7 +14,9 @@ namespace duplex {
 /// Says what is pushed: gradients, or weights in their place (AveragingExchange).
 enum class Pushes { gradients, weights };
 
-/// Copies beside the device's operations, if the device can do that.
+/// Copies beside the device's operations, if the device can do that. Of linear layers that are
+/// factored (HostParameters) it pushes factors; push() waits for their copy, since the next layer's
+/// backward overwrites them.
 class HostStaging final : public Exchange {
  public:
   /// `inner` exchanges the spans of `host`. All arguments must outlive this object.
@@ -23,6 +25,8 @@ class HostStaging final : public Exchange {
 
   void begin(std::uint64_t step) override { inner_.begin(step); }
   void await(std::size_t parameter) override;
+  /// Downloads factors; other gradients stay where they are until they are pushed.
+  void computed(std::size_t parameter) override;
   /// Downloads what is pushed to the gradient's place in host memory, and pushes it from there.
   void push(std::size_t parameter) override;
   /// Returns when everything that was pushed has been handed to `inner`.
@@ -34,7 +38,13 @@ class HostStaging final : public Exchange {
   struct Staged {
     Tensor weights, pushed;
     float *host_weights, *host_gradient;
+    bool factored = false;  ///< It has no gradient; weights that have factors are of `layer`.
+    float* factors = nullptr;
+    std::size_t layer = 0;    ///< Number among the network's.
+    bool downloaded = false;  ///< The factors of this step are in host memory.
   };
+
+  void download_factors(Staged& staged);
 
   Network& network_;
   Device& device_;

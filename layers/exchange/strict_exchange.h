@@ -16,7 +16,7 @@ class StrictExchange final : public Exchange {
     for (std::size_t p = 0; p < parameters_; ++p) inner_.await(p);
   }
   void await(std::size_t) override {}
-  void push(std::size_t) override {}
+  void push(std::size_t parameter) override { inner_.computed(parameter); }
   void end() override {
     for (std::size_t p = 0; p < parameters_; ++p) inner_.push(p);
     inner_.end();

@@ -23,7 +23,7 @@ class BoundWeighted : public BoundLayer {
   void backward(std::vector<Tensor>& dx, std::vector<Tensor>& dp, const Tensor& dy,
                 const std::vector<Tensor>& x, const Tensor&,
                 const std::vector<Tensor>& p) override {
-    operation_->backward_weights(dp[0], bias_ ? dp[1] : none_, dy, x[0]);
+    if (dp[0]) operation_->backward_weights(dp[0], bias_ ? dp[1] : none_, dy, x[0]);
     if (dx[0]) operation_->backward_data(dx[0], dy, p[0]);
   }
 

@@ -194,7 +194,9 @@ void Connection::send_data(const Outgoing& frame) {
   const void* payload = frame.coded;
   if (payload == nullptr) payload = payload_of(frame, header);
   const bool weights = header.kind == FrameKind::weights;
-  const bool borrowed = payload == frame.coded || payload == frame.payload;
+  // No answer tells that the peer has read factors, and the next step overwrites them.
+  const bool borrowed =
+      header.kind != FrameKind::factors && (payload == frame.coded || payload == frame.payload);
   link_.stream.write(header, payload, Clock::now() + timeout_,
                      weights ? "sending weights" : "sending gradient",
                      borrowed ? Payload::borrowed : Payload::copied);

@@ -30,6 +30,10 @@ struct Reservation {
   std::size_t count = 0;  ///< Values that the payload is of.
   std::size_t chunk = 0;  ///< Chunk::index.
   int worker = -1;        ///< Number of the worker whose gradient it is; -1 for weights.
+  /// Of factors: the piece, and the step; `chunk` is the layer then.
+  std::optional<std::uint32_t> piece = std::nullopt;
+  std::uint64_t step = 0;
+  bool state = false;  ///< It is of an optimiser's state, not of weights.
 };
 
 /// A notice is a frame that carries neither weights nor a gradient.

@@ -49,7 +49,7 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
       trace_(spec_.trace_steps),
       progress_(rank_, topology_.size),
       peers_(rank_, topology_.size),
-      incoming_(map_, spans_, rank_, spec_.first_step),
+      incoming_(map_, spans_, spec_.first_step),
       flow_(topology_, rank_, spec_.semaphore, is_paced(spec_), peers_),
       context_{spec_,     spans_, topology_,
                rank_,     map_,   peers_,
@@ -60,10 +60,19 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
   if (topology_.workers().empty())
     throw Error("a run without a worker: give it one more rank", Exit::usage);
   for (const Span& span : spans_)
-    if (span.weights == nullptr || (is_worker() && span.gradient == nullptr))
-      throw Error("parameter " + span.name + " has no memory");
+    if (span.weights == nullptr) throw Error("parameter " + span.name + " has no memory");
+  if (!spec_.factored.empty()) {
+    require_factors();
+    factors_.emplace(FactorMap(spec_.factored, spec_.factor_samples), factor_spec(),
+                     spec_.wire.gradients, map_, spans_, topology_, peers_, progress_);
+    expect_initial_state();
+  }
+  for (std::size_t p = 0; p < spans_.size(); ++p)
+    if (is_worker() && spans_[p].gradient == nullptr && !is_factored(p))
+      throw Error("parameter " + spans_[p].name + " has no memory for a gradient");
   if (topology_.is_owner(rank_)) {
-    server_.emplace(context_, trains_ ? &incoming_ : nullptr);
+    server_.emplace(context_, trains_ ? &incoming_ : nullptr,
+                    factors_ ? &factors_->map() : nullptr);
     store_ = &server_->store();
   }
   for (Link& link : mesh.links()) peers_.add(connection_to(std::move(link)));
@@ -86,6 +95,10 @@ std::unique_ptr<Connection> ParameterExchange::connection_to(Link link) {
 
 void ParameterExchange::start() {
   if (server_) server_->start();
+  if (factors_) {
+    send_initial_state();
+    factors_->store().start();
+  }
   flow_.start();
   if (spec_.ready) spec_.ready(*this);
   peers_.for_each([](Connection& connection) { connection.start(); });
@@ -131,6 +144,7 @@ void ParameterExchange::await(std::size_t p) {
   while (!incoming_.wait(p, look_every) && !peers_.failed()) {
     ledger_.flush();  // Others may train on meanwhile.
     std::exception_ptr trouble = server_ ? server_->trouble() : nullptr;
+    if (!trouble && factors_) trouble = factors_->trouble(spec_.timeout);
     const bool overdue = Clock::now() - std::max(begin, progress_.last_of_others()) >= allowed;
     if (!trouble) trouble = trouble_with(p, overdue, allowed);
     if (trouble) {
@@ -151,10 +165,12 @@ void ParameterExchange::await(std::size_t p) {
 
 void ParameterExchange::push(std::size_t p) {
   peers_.check();
-  if (!in_step_ || pushed_[p] != step_ || !incoming_.expect_after_gradient(p, step_ + 1))
+  const bool factored = is_factored(p);
+  if (!in_step_ || pushed_[p] != step_ || !(factored ? expect_update(p) : expect_weights(p)))
     throw Error("gradient of " + spans_[p].name + " in step " + std::to_string(step_) +
                 " out of turn");
   pushed_[p] = step_ + 1;
+  if (factored) return push_factors(p);
   const std::int64_t now = clock_ns();
   for (std::size_t i = map_.first(p); i < map_.first(p + 1); ++i) {
     const Chunk& chunk = map_[i];
@@ -168,6 +184,14 @@ void ParameterExchange::push(std::size_t p) {
           ->send(FrameKind::gradient, chunk, step_, gradient, chunk.position, spec_.wire.gradients);
     }
   }
+}
+
+/// The gradient of p goes to the owners of its chunks, and these answer with weights.
+bool ParameterExchange::expect_weights(std::size_t p) {
+  std::size_t frames = 0;
+  for (std::size_t i = map_.first(p); i < map_.first(p + 1); ++i)
+    if (map_[i].owner != rank_) ++frames;
+  return incoming_.expect_after_gradient(p, step_ + 1, frames);
 }
 
 void ParameterExchange::end() {
@@ -206,6 +230,12 @@ Reservation ParameterExchange::reserve(int peer, const FrameHeader& header) {
         name_of(header.kind) + " of parameter " + std::to_string(header.parameter) + ", chunk " +
         std::to_string(header.chunk) + ", step " + std::to_string(header.step) + ": " + why);
   };
+  if (header.kind == FrameKind::factors) {
+    if (!factors_) throw refused("this run has none");
+    return factors_->reserve(peer, header);
+  }
+  if (chunk == nullptr && factors_ && header.kind == FrameKind::weights)
+    return reserve_state(peer, header);
   if (chunk == nullptr) throw refused("there is no such chunk");
   const bool gradient = header.kind == FrameKind::gradient;
   const Coding agreed = gradient ? spec_.wire.gradients : spec_.wire.weights;
@@ -219,16 +249,25 @@ Reservation ParameterExchange::reserve(int peer, const FrameHeader& header) {
                   (header.coding == Coding::lossless ? " at most" : ""));
   if (gradient) {
     if (!server_) throw refused("this rank owns no weights");
+    if (is_factored(chunk->parameter)) throw refused("the layer's gradients are factors");
     return server_->reserve(peer, *chunk, header.step);
   }
   if (!trains_ || chunk->owner != peer) throw refused("it does not own the chunk");
   float* to = incoming_.reserve(chunk->index, header.step);
   if (to == nullptr && !peers_.failed()) throw refused("not due");
-  return {to, chunk->count, chunk->index};
+  Reservation reservation;
+  reservation.to = to;
+  reservation.count = chunk->count;
+  reservation.chunk = chunk->index;
+  return reservation;
 }
 
 void ParameterExchange::commit(const Reservation& reservation) {
-  if (reservation.worker >= 0)
+  if (reservation.piece)
+    factors_->commit(reservation);
+  else if (reservation.state)
+    incoming_.more(map_[reservation.chunk].parameter);
+  else if (reservation.worker >= 0)
     store_->commit(reservation.chunk, reservation.worker);
   else {
     incoming_.commit(reservation.chunk);
@@ -243,7 +282,7 @@ void ParameterExchange::copy_payload(int peer, const Outgoing& frame, float* to)
 void ParameterExchange::sent(const Outgoing& frame) {
   if (frame.header.kind == FrameKind::state)
     state_.part_sent();
-  else if (frame.header.kind == FrameKind::gradient)
+  else if (frame.header.kind == FrameKind::gradient || frame.header.kind == FrameKind::factors)
     incoming_.gradient_sent(frame.header.parameter);
   else
     store_->sent(frame.chunk);
@@ -269,6 +308,7 @@ void ParameterExchange::fail(const std::exception_ptr& cause) {
   state_.stop();
   if (spec_.state_inbox) spec_.state_inbox->stop();
   if (server_) server_->stop();
+  if (factors_) factors_->store().stop();
   const AbortReason reason = reason_of(cause);
   peers_.for_each([&](Connection& connection) { connection.abort(reason); });
 }
@@ -286,14 +326,15 @@ void ParameterExchange::mind_turns() {
 /// Names the workers whose gradients this owner has waited for longest.
 void ParameterExchange::name_stragglers() {
   if (!server_ || !stragglers_.due(stragglers_.least())) return;
-  const std::string late = server_->late(stragglers_.least());
+  std::string late = server_->late(stragglers_.least());
+  if (late.empty() && factors_) late = factors_->late(stragglers_.least());
   if (!late.empty()) stragglers_.tell("waits for " + late);
 }
 
 /// Names the owner of weights that a worker waits for. An owner that trains, too, names whom it
 /// waits for itself; one that does not answer at all names nobody.
 void ParameterExchange::name_owner(std::size_t p, Clock::duration waited) {
-  if (!stragglers_.due(waited)) return;
+  if (!stragglers_.due(waited) || !comes_from_owners(p)) return;
   for (std::size_t chunk = map_.first(p); chunk < map_.first(p + 1); ++chunk) {
     const int owner = map_[chunk].owner;
     if (owner == rank_ || !incoming_.missing(chunk)) continue;
@@ -308,7 +349,9 @@ void ParameterExchange::name_owner(std::size_t p, Clock::duration waited) {
 /// ended its training; null if there is none.
 std::exception_ptr ParameterExchange::trouble_with(std::size_t p, bool overdue,
                                                    std::chrono::milliseconds allowed) const {
-  for (std::size_t chunk = map_.first(p); chunk < map_.first(p + 1); ++chunk) {
+  const bool from_owners = comes_from_owners(p);
+  if (!from_owners && factors_->store().is_busy()) return nullptr;
+  for (std::size_t chunk = map_.first(p); from_owners && chunk < map_.first(p + 1); ++chunk) {
     const int owner = map_[chunk].owner;
     const bool parted = peers_.parted(owner);  // Asked before missing(): its last weights may come
                                                // just before its goodbye.

@@ -9,21 +9,24 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/exchange.h"
+#include "net/connection/peers.h"
+#include "net/connection/progress.h"
 #include "net/connection/state_outbox.h"
 #include "net/exchange/checkpoint_calls.h"
 #include "net/exchange/flow_control.h"
 #include "net/exchange/incoming_weights.h"
 #include "net/exchange/lease_inbox.h"
 #include "net/exchange/parameter_server.h"
-#include "net/exchange/peers.h"
-#include "net/exchange/progress.h"
 #include "net/exchange/spec.h"
 #include "net/exchange/straggler_notice.h"
+#include "net/factors/factor_exchange.h"
 #include "net/ledger/ledger.h"
 #include "net/ledger/trace.h"
 #include "net/rendezvous/mesh.h"
@@ -133,14 +136,16 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   void await_state_sent();
   /// On a worker: the step that the weights of another owner's chunk are for, which lie in the span
   /// now; none: some are on their way into it, or none have come. When a run has failed, they stay.
-  std::optional<std::uint64_t> step_of_weights(std::size_t chunk) const {
-    return incoming_.step_here(chunk);
-  }
+  std::optional<std::uint64_t> step_of_weights(std::size_t chunk) const;
   /// The chunks that this rank owns, their steps and states; only an owner has them. Between two
   /// steps of a worker, after await_all, and on a server within ExchangeSpec::snapshot, all chunks
   /// are of one step; when a run has failed, of two at most, over all ranks, so that each rank has
   /// all its chunks of the older one (ExchangeSpec::keeps_before).
   const Store& store() const { return *store_; }
+  /// The step that a chunk of this rank is of, and all that there is of it for a step
+  /// (Store::step_of, Store::state), also of layers whose gradients are exchanged as factors.
+  std::uint64_t step_of(std::size_t chunk) const;
+  std::optional<ChunkState> state_of(std::size_t chunk, std::uint64_t step) const;
 
   /// Makes the report, any text of at most 256 MiB. It is called when all weights and gradients of
   /// this rank have been sent.
@@ -215,6 +220,18 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   Deadline progressed(int peer) const override { return progress_.last(peer); }
   void failed(int peer, std::exception_ptr cause) override;
 
+  bool comes_from_owners(std::size_t parameter) const;
+  bool expect_weights(std::size_t parameter);
+  bool expect_update(std::size_t parameter);
+  void push_factors(std::size_t parameter);
+  bool is_factored(std::size_t parameter) const {
+    return factors_ && factors_->map().layer_of(parameter).has_value();
+  }
+  void require_factors() const;
+  FactorStoreSpec factor_spec();
+  void expect_initial_state();
+  void send_initial_state();
+  Reservation reserve_state(int peer, const FrameHeader& header);
   bool takes_leases() const { return is_async() && trains_ && !server_; }
   void hear_lease(const Notice& notice);
   void watch_door();
@@ -252,6 +269,10 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   IncomingWeights incoming_;  ///< Used by a worker.
   FlowControl flow_;          ///< Used by peers_: the destructor stops all connections first.
   const ExchangeContext context_;
+  std::optional<FactorExchange> factors_;  ///< Where some layers' gradients are factors.
+  std::mutex state_mutex_;                 ///< Guards state_due_; receiving threads take it.
+  /// The optimiser's first state that is to come: chunk, and the number of the array, from 1.
+  std::set<std::pair<std::size_t, std::size_t>> state_due_;
   std::optional<ParameterServer> server_;         ///< Set on an owner.
   Store* store_ = nullptr;                        ///< That of server_.
   std::vector<ConnectionBytes> counted_;          ///< Set by finish.

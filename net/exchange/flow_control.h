@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "net/connection/pace.h"
+#include "net/connection/peers.h"
 #include "net/connection/receive_window.h"
-#include "net/exchange/peers.h"
 #include "net/topology/topology.h"
 
 namespace duplex::net {

@@ -4,25 +4,29 @@
 
 namespace duplex::net {
 
-IncomingWeights::IncomingWeights(const ShardMap& map, const std::vector<Span>& spans, int rank,
+IncomingWeights::IncomingWeights(const ShardMap& map, const std::vector<Span>& spans,
                                  std::uint64_t first_step)
     : map_(map),
       spans_(spans),
-      rank_(rank),
       first_step_(first_step),
       incoming_(map.chunks(), {first_step, Incoming::due}),
       remaining_(spans.size()) {
   for (std::size_t p = 0; p < spans.size(); ++p) remaining_[p] = map.first(p + 1) - map.first(p);
 }
 
-bool IncomingWeights::expect_after_gradient(std::size_t parameter, std::uint64_t step) {
+bool IncomingWeights::expect_after_gradient(std::size_t parameter, std::uint64_t step,
+                                            std::size_t frames) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (remaining_[parameter] > 0) return false;
-  for (std::size_t chunk = map_.first(parameter); chunk < map_.first(parameter + 1); ++chunk) {
-    remaining_[parameter] += map_[chunk].owner == rank_ ? 1 : 2;
+  for (std::size_t chunk = map_.first(parameter); chunk < map_.first(parameter + 1); ++chunk)
     incoming_[chunk] = {step, Incoming::due};
-  }
+  remaining_[parameter] = map_.first(parameter + 1) - map_.first(parameter) + frames;
   return true;
+}
+
+void IncomingWeights::expect_more(std::size_t parameter, std::size_t frames) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  remaining_[parameter] += frames;
 }
 
 void IncomingWeights::expect_all(std::uint64_t step) {

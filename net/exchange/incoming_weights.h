@@ -19,14 +19,14 @@ namespace duplex::net {
 /// call it.
 class IncomingWeights {
  public:
-  /// `map` and `spans` must outlive it. `rank` is this rank.
-  IncomingWeights(const ShardMap& map, const std::vector<Span>& spans, int rank,
+  /// `map` and `spans` must outlive it.
+  IncomingWeights(const ShardMap& map, const std::vector<Span>& spans,
                   std::uint64_t first_step = 0);
 
-  /// The gradient of a parameter goes out, and weights for `step` are due for all its chunks. For
-  /// each chunk that another rank owns, gradient_sent() is due, too. Returns false, and changes
-  /// nothing, if the parameter is not complete.
-  bool expect_after_gradient(std::size_t parameter, std::uint64_t step);
+  /// The gradient of a parameter goes out in so many frames, for each of which gradient_sent() is
+  /// due, and weights for `step` are due for all its chunks. Returns false, and changes nothing, if
+  /// the parameter is not complete.
+  bool expect_after_gradient(std::size_t parameter, std::uint64_t step, std::size_t frames);
   /// Weights of every chunk are due once more, for `step`.
   void expect_all(std::uint64_t step);
 
@@ -34,6 +34,9 @@ class IncomingWeights {
   /// due.
   float* reserve(std::size_t chunk, std::uint64_t step);
   void commit(std::size_t chunk);
+  /// A parameter is not complete before more() was called once for each of so many `frames`, too.
+  void expect_more(std::size_t parameter, std::size_t frames);
+  void more(std::size_t parameter) { gradient_sent(parameter); }
   /// A frame of the parameter's gradient has been sent.
   void gradient_sent(std::size_t parameter);
 
@@ -64,7 +67,6 @@ class IncomingWeights {
 
   const ShardMap& map_;
   const std::vector<Span>& spans_;
-  const int rank_;
   const std::uint64_t first_step_;
 
   /// Guards all below. The training thread, the pushing one and those of connections and store take

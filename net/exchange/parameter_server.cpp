@@ -10,9 +10,11 @@
 
 namespace duplex::net {
 
-ParameterServer::ParameterServer(const ExchangeContext& context, IncomingWeights* incoming)
+ParameterServer::ParameterServer(const ExchangeContext& context, IncomingWeights* incoming,
+                                 const FactorMap* factored)
     : context_(context),
       incoming_(incoming),
+      factored_(factored),
       workers_(context.topology.workers()),
       head_start_(head_start(context.map.elements(), context.spec.overlap)),
       used_turn_(workers_.size()),
@@ -63,6 +65,8 @@ StoreSpec ParameterServer::store_spec() {
   store.staleness_before = spec.staleness_before;
   store.initial_state = spec.initial_state;
   store.keeps_before = spec.keeps_before;
+  if (factored_ != nullptr)
+    store.leaves = [map = factored_](std::size_t p) { return map->layer_of(p).has_value(); };
   store.packs = spec.wire.weights == Coding::lossless && store.readers > 0;
   const std::size_t owned = context_.map.elements_of(context_.rank) * sizeof(float);
   store.early_bytes = early_room_of(trains, owned, store.workers, spec.early_bytes);
@@ -80,6 +84,12 @@ StoreSpec ParameterServer::store_spec() {
 
 void ParameterServer::start() {
   store_->publish_initial();
+  for (std::size_t i = 0; factored_ != nullptr && i < context_.map.chunks(); ++i) {
+    const Chunk& chunk = context_.map[i];
+    if (chunk.owner == context_.rank && factored_->layer_of(chunk.parameter))
+      publish({i, context_.spec.first_step, Store::every_worker,
+               context_.spans[chunk.parameter].weights + chunk.offset});
+  }
   if (incoming_ != nullptr)
     own_gradients_ =
         std::make_unique<LocalGradientQueue>(*store_, worker_of(context_.rank), context_.fail);
@@ -90,7 +100,14 @@ Reservation ParameterServer::reserve(int peer, const Chunk& chunk, std::uint64_t
   if (worker < 0) throw ProtocolError("it is no worker of this rank");
   used_turn_[static_cast<std::size_t>(worker)] = clock_ns();
   float* to = store_->reserve(chunk.index, worker, step, Clock::now() + context_.spec.timeout);
-  if (to != nullptr || context_.peers.failed()) return {to, chunk.count, chunk.index, worker};
+  if (to != nullptr || context_.peers.failed()) {
+    Reservation reservation;
+    reservation.to = to;
+    reservation.count = chunk.count;
+    reservation.chunk = chunk.index;
+    reservation.worker = worker;
+    return reservation;
+  }
   if (const auto overdue = store_->overdue(std::chrono::seconds(0))) throw error_of(*overdue);
   throw Error("waited too long for room for another gradient", Exit::timed_out);
 }
@@ -106,7 +123,10 @@ void ParameterServer::publish(const Publication& publication) {
   const bool last = publication.last || publication.step == context_.spec.last_step;
   // The first weights, and those of an asynchronous store, are packed against nothing.
   const Coding agreed = context_.spec.wire.weights;
-  const Coding coding = last || agreed == Coding::lossless ? Coding::float32 : agreed;
+  // All ranks update a factored layer from the same weights.
+  const bool factored = factored_ != nullptr && factored_->layer_of(chunk.parameter);
+  const bool plain = last || factored || agreed == Coding::lossless;
+  const Coding coding = plain ? Coding::float32 : agreed;
   const std::uint64_t priority = chunk.position + head_start_;
   const auto send = [&](int to) {
     Connection& connection = *context_.peers.connection(to);

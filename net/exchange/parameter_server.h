@@ -14,13 +14,14 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "net/connection/peers.h"
+#include "net/connection/progress.h"
 #include "net/connection/queued_semaphore.h"
 #include "net/exchange/incoming_weights.h"
 #include "net/exchange/local_gradient_queue.h"
-#include "net/exchange/peers.h"
-#include "net/exchange/progress.h"
 #include "net/exchange/snapshot_marks.h"
 #include "net/exchange/spec.h"
+#include "net/factors/factor_map.h"
 #include "net/ledger/trace.h"
 #include "net/store/batch_pool.h"
 #include "net/store/store.h"
@@ -44,8 +45,10 @@ struct ExchangeContext {
 
 class ParameterServer {
  public:
-  /// `incoming` is that of the worker on this rank; null if there is none.
-  ParameterServer(const ExchangeContext& context, IncomingWeights* incoming);
+  /// `incoming` is that of the worker on this rank; null if there is none. Of parameters that are
+  /// `factored`, which may be null, it sends the first weights alone.
+  ParameterServer(const ExchangeContext& context, IncomingWeights* incoming,
+                  const FactorMap* factored);
 
   /// Publishes the first weights, and starts the thread for this rank's own gradients.
   void start();
@@ -138,6 +141,7 @@ class ParameterServer {
 
   const ExchangeContext& context_;
   IncomingWeights* const incoming_;
+  const FactorMap* const factored_;
   const std::vector<int> workers_;  ///< Ranks of the workers, by worker number.
   std::vector<int> numbers_;        ///< Worker numbers, by rank; -1: it is none.
   const std::size_t head_start_;    ///< In elements; see send_order.h.

@@ -14,6 +14,7 @@
 #include "net/connection/receive_window.h"
 #include "net/connection/state_inbox.h"
 #include "net/exchange/checkpoint_calls.h"
+#include "net/factors/factor_map.h"
 #include "net/ledger/ledger.h"
 #include "net/store/store.h"
 #include "net/topology/shard_map.h"
@@ -49,6 +50,15 @@ struct ExchangeSpec {
   WireFormat wire;
   /// The step of the last weights of a synchronous run; none: it is not known.
   std::optional<std::uint64_t> last_step;
+  /// Linear layers whose gradients are exchanged as factors, in forward order, and the samples of
+  /// each worker's part of a step, by worker. A synchronous run without a central server may have
+  /// such layers. All ranks have the same.
+  std::vector<FactoredLayer> factored;
+  std::vector<std::size_t> factor_samples;
+  /// Threads that multiply factors; for a replay the operations a second at which it waits for the
+  /// products instead, otherwise 0.
+  int factor_threads = 1;
+  double replayed_flops = 0.0;
   OptimiserSpec optimiser;
   LearningRate rate;
   /// The step that this rank's training begins with, after a checkpoint; rounds where weights are

@@ -42,7 +42,7 @@ JoinStore::JoinStore(const ShardMap& map, int rank, const StoreSpec& spec,
   auto* state = static_cast<float*>(state_.data());
   for (std::size_t i = 0; i < map_.chunks(); ++i) {
     const Chunk& chunk = map_[i];
-    if (chunk.owner != rank) continue;
+    if (chunk.owner != rank || (spec_.leaves && spec_.leaves(chunk.parameter))) continue;
     ++owned_;
     auto slot = std::make_unique<Slot>(chunk, weights[chunk.parameter] + chunk.offset);
     slot->contributions.resize(static_cast<std::size_t>(spec_.workers));
@@ -151,6 +151,7 @@ void JoinStore::read(std::size_t chunk, int, float* to) {
 }
 
 void JoinStore::sent(std::size_t chunk) {
+  if (!slots_[chunk]) return;
   Slot& slot = *slots_[chunk];
   std::unique_lock<std::mutex> lock(slot.mutex);
   if (--slot.readers == 0) advance(slot, std::move(lock));

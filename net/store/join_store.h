@@ -31,7 +31,9 @@ class JoinStore final : public Store {
   void sent(std::size_t chunk) override;
   bool done(int, bool) override { return false; }
   std::optional<std::uint64_t> common_step(int worker) const override;
-  bool answered(int worker) const override { return common_step(worker).has_value(); }
+  bool answered(int worker) const override {
+    return owned_ == 0 || common_step(worker).has_value();
+  }
   bool owes_nothing(int worker) const override { return answered(worker); }
   std::uint64_t step_of(std::size_t chunk) const override;
   std::optional<ChunkState> state(std::size_t chunk, std::uint64_t step) const override;

@@ -112,6 +112,9 @@ struct StoreSpec {
   std::vector<Staleness> staleness_before;  ///< Of the steps before.
   /// A synchronous store keeps each chunk as it was before its last update, too.
   bool keeps_before = false;
+  /// Says which parameters a synchronous store leaves alone, since every rank updates them; empty:
+  /// none.
+  std::function<bool(std::size_t parameter)> leaves;
   /// A synchronous store publishes updated weights packed against those before (Publication).
   bool packs = false;
   /// Fills in a chunk's part of the optimiser's state, which is zero before. May be empty.

@@ -91,6 +91,8 @@ std::string name_of(FrameKind kind) {
       return "state";
     case FrameKind::lease:
       return "lease";
+    case FrameKind::factors:
+      return "factors";
   }
   return "kind " + std::to_string(static_cast<unsigned>(kind));
 }

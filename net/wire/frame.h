@@ -51,18 +51,19 @@ enum class FrameKind : std::uint8_t {
   snapshot = 29,
   state = 30,
   lease = 31,
+  factors = 32,
 };
 
 /// Returns the kind's name, such as "weights", or "kind 77" for one that is none.
 std::string name_of(FrameKind kind);
 
-/// Returns whether frames of this kind carry weights or a gradient.
+/// Returns whether frames of this kind carry weights, a gradient, or factors of one.
 constexpr bool is_data(FrameKind kind) {
-  return kind == FrameKind::weights || kind == FrameKind::gradient;
+  return kind == FrameKind::weights || kind == FrameKind::gradient || kind == FrameKind::factors;
 }
 
-/// The round that weights or a gradient belong to: s + 1 for the gradients of step s and for the
-/// weights of step s + 1, which they make; 0 for the initial weights.
+/// The round that weights or a gradient belong to: s + 1 for gradients and factors of step s and
+/// for the weights of step s + 1, which they make; 0 for the initial weights.
 constexpr std::uint64_t round_of(FrameKind kind, std::uint64_t step) {
   return kind == FrameKind::weights ? step : step + 1;
 }

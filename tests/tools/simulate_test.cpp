@@ -27,8 +27,9 @@ Words frames_of(const std::string& directory, int rank) {
   Words frames;
   std::string line;
   std::getline(file, line);
-  EXPECT_EQ(line, "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns,"
-                  "bytes_saved");
+  EXPECT_EQ(line,
+            "rank,direction,peer,kind,step,parameter,chunk,bytes,queued_ns,first_ns,last_ns,"
+            "bytes_saved");
   while (std::getline(file, line)) {
     if (line.find(",weights,") == std::string::npos && line.find(",gradient,") == std::string::npos)
       continue;
@@ -58,6 +59,8 @@ TEST(SimulateCommand, MovesTheFramesOfDist) {
       {4, 3, {"--sync", "none", "--server", "central"}},
       {3, 3, {"--sync", "join", "--wire", "bf16"}},
       {3, 2, {"--sync", "none", "--server", "central", "--wire", "weights:fp16"}},
+      {3, 3, {"--sync", "join", "--factors", "on"}},
+      {3, 3, {"--sync", "split", "--factors", "auto", "--share", "3:2:1"}},
   };
   for (const Case& each : cases) {
     const TemporaryFolder folder;

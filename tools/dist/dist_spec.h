@@ -17,7 +17,9 @@ struct DistSpec {
   net::MeshSpec mesh;             ///< Without the fingerprints, which the rank fills in.
   std::uint64_t trace_steps = 0;  ///< The last steps that trace.json shows; 0: no trace.
   std::uint64_t reshare = 0;      ///< Epochs after which ranks pause to share anew; 0: never.
-  std::string trouble;            ///< The first of the run before a pause.
+  /// Operations a second at which a replay waits for products of factors; 0: as this machine has.
+  double factor_rate = 0.0;
+  std::string trouble;  ///< The first of the run before a pause.
   /// The steps after which ranks have paused, from whose checkpoint they go on; 0: they have not.
   std::uint64_t paused_after = 0;
   net::FrameSample ledger;              ///< The frames that ledger-RANK.csv has.

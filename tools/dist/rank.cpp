@@ -5,10 +5,12 @@
 #include <map>
 #include <utility>
 
+#include "core/factors/outer_products.h"
 #include "layers/checkpoint.h"
 #include "tools/checkpoint/stop_signals.h"
 #include "tools/dist/rank_copies.h"
 #include "tools/dist/statistics_report.h"
+#include "tools/plan/factored_layers.h"
 #include "tools/run_directory/dist_report.h"
 #include "tools/run_directory/row_file.h"
 #include "tools/run_directory/run_files.h"
@@ -28,7 +30,9 @@ const std::string command = "dist";
 Rank::Rank(DistSpec spec)
     : spec_(std::move(spec)),
       setup_(open_training(spec_.training)),
-      host_(setup_.model, trains()),
+      factored_(factored_layers(setup_.model, spec_.parallel, samples_by_worker(), command)),
+      host_(setup_.model, trains(), factored_,
+            trains() ? static_cast<std::size_t>(spec_.share_of(spec_.rank()).count) : 0),
       tracing_(spec_.trace_steps) {
   spec_.mesh.identity = identity(fill_host_parameters());
   if (trains()) prepare_network();
@@ -151,6 +155,7 @@ std::uint64_t Rank::all_steps() const {
 int Rank::run(std::unique_ptr<StopSignals> signals) {
   spec_.mesh.log(device_line());
   net::ExchangeSpec exchange = spec_.exchange();
+  add_factors(exchange);
   exchange.ledger = {directory_->file(ledger_file(spec_.rank())),
                      directory_->file(traffic_file(spec_.rank()))};
   spec_.mesh.takes_back = asynchronous() && !trains();
@@ -175,6 +180,25 @@ int Rank::run(std::unique_ptr<StopSignals> signals) {
     if (checkpoints_) checkpoints_->rescue();
     throw;
   }
+}
+
+std::vector<std::size_t> Rank::samples_by_worker() const {
+  std::vector<std::size_t> samples;
+  for (const int worker : spec_.mesh.topology.workers())
+    samples.push_back(static_cast<std::size_t>(spec_.share_of(worker).count));
+  return samples;
+}
+
+void Rank::add_factors(net::ExchangeSpec& exchange) const {
+  if (factored_.empty()) return;
+  exchange.factored = of_exchange(factored_);
+  exchange.factor_samples = samples_by_worker();
+  const int threads = spec_.training.computing.threads;
+  exchange.factor_threads = threads > 0 ? threads : usable_cores();
+  if (replays())
+    exchange.replayed_flops = spec_.factor_rate > 0.0
+                                  ? spec_.factor_rate
+                                  : exchange.factor_threads * OuterProducts::operations_a_second();
 }
 
 int Rank::serve(net::ParameterExchange& wire) {

@@ -96,6 +96,8 @@ class Rank {
   void require_sound_weights(const std::optional<Accuracy>& accuracy) const;
 
   bool trains() const { return spec_.mesh.topology.is_worker(spec_.rank()); }
+  std::vector<std::size_t> samples_by_worker() const;
+  void add_factors(net::ExchangeSpec& exchange) const;
   bool replays() const { return spec_.training.replays(); }
   /// The first worker shows progress, tests, and saves the network that all of them have trained.
   bool asynchronous() const { return spec_.parallel.sync == net::Sync::none; }
@@ -103,6 +105,7 @@ class Rank {
 
   DistSpec spec_;
   TrainingSetup setup_;
+  const std::vector<Model::Linear> factored_;  ///< Layers whose gradients are exchanged as factors.
   HostParameters host_;
   RankTracing tracing_;
   std::optional<RunDirectory> directory_;         ///< Set once the constructor is done.

@@ -141,7 +141,7 @@ std::optional<RankCheckpoints::Arrays> RankCheckpoints::arrays_of(
   for (std::size_t i = 0; i < map_.chunks(); ++i) {
     const net::Chunk& chunk = map_[i];
     if (chunk.owner != spec_.rank()) continue;
-    std::optional<net::ChunkState> state = wire_->store().state(i, step);
+    std::optional<net::ChunkState> state = wire_->state_of(i, step);
     if (!state) return std::nullopt;
     const Shape shape{static_cast<std::int64_t>(chunk.count)};
     const std::string name = name_of(chunk, host_.spans()[chunk.parameter].name);

@@ -202,7 +202,7 @@ std::uint64_t SyncCheckpoints::newest_step() const {
   std::optional<std::uint64_t> newest;
   for (std::size_t i = 0; i < map_.chunks(); ++i)
     if (map_[i].owner == spec_.rank()) {
-      const std::uint64_t step = wire_->store().step_of(i) * round();
+      const std::uint64_t step = wire_->step_of(i) * round();
       newest = std::min(newest.value_or(step), step);
     }
   return newest.value_or(boundaries_.empty() ? 0 : boundaries_.rbegin()->first);

@@ -48,6 +48,10 @@ void DistFlags::add_to(CLI::App& app) {
       "--trace", trace,
       "write trace.json, the last steps of all ranks: computing, waiting, what crossed the "
       "wire (rank 0 writes it; ui.perfetto.dev shows it)");
+  app.add_option("--factor-rate", factor_rate,
+                 "GFLOP/s at which a replay with --factors waits for the multiplications (default: "
+                 "what --threads have, as measured at the start)")
+      ->check(between(0.0, 1e9));
   app.add_option("--trace-steps", trace_steps, "number of steps that --trace shows (default 10)")
       ->check(between(1, 100));
   add_ledger_flag(app, ledger);
@@ -89,6 +93,9 @@ std::string DistFlags::resolve() {
   check_parallel_flags(parallel, "dist");
   if (reshare > 0 && parallel.sharing == Sharing::given)
     throw Error("dist: --reshare goes with --share speeds or auto", Exit::usage);
+  if (factor_rate > 0.0 && !training.spec.replays())
+    throw Error("dist: --factor-rate is for --device replay; what computes takes the time it takes",
+                Exit::usage);
   if (reshare > 0 && training.spec.replays())
     throw Error(
         "dist: --reshare needs computing; --device replay has none to speed up or slow down",
@@ -130,6 +137,7 @@ DistSpec DistFlags::spec() const {
   spec.trace_steps = trace ? trace_steps : 0;
   spec.ledger = ledger;
   spec.reshare = reshare;
+  spec.factor_rate = factor_rate * 1e9;
   if (without.empty()) spec.predicted = predicted_;
   net::MeshSpec& mesh = spec.mesh;
   mesh.addresses = addresses;

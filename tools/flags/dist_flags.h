@@ -25,6 +25,7 @@ struct DistFlags {
   std::vector<net::Address> addresses;  ///< By rank, from the nodefile or from what started this
                                         ///< process.
   std::uint64_t trace_steps = 10, reshare = 0;
+  double factor_rate = 0.0;
   bool trace = false;
   net::FrameSample ledger;
 

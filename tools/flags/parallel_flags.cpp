@@ -65,6 +65,11 @@ void add_parallel_flags(CLI::App& app, ParallelSpec& spec) {
       "coding of weights and gradients on the wire: float32 (default); lossless, packed, exact to "
       "the bit; or 16 bits a value, bf16 or fp16, which rounds them, while owners keep float32. "
       "gradients:bf16, weights:lossless: of one direction");
+  add_choice(app, "--factors", {"off", "on", "auto"},
+             "on: workers exchange the two factors of a linear layer's gradient, and each updates "
+             "its own copy of the layer; auto: where these are fewer bytes; off (default): owners "
+             "update all layers. It goes with --server distributed and --sync join or split",
+             [&spec](const std::string& word) { spec.factors = parse_factors(word); });
   app.add_option_function<std::string>(
       "--share",
       [&spec](const std::string& text) {
@@ -79,6 +84,11 @@ void add_parallel_flags(CLI::App& app, ParallelSpec& spec) {
 }
 
 void check_parallel_flags(const ParallelSpec& spec, const std::string& command) {
+  if (spec.factors == Factors::on && !spec.takes_factors())
+    throw Error(command +
+                    ": --factors on goes with --server distributed and --sync join or split, "
+                    "without --average and --semaphore on, since every rank updates its own copy",
+                Exit::usage);
   if (spec.average > 0 && (spec.sync != net::Sync::join || !spec.overlap))
     throw Error(command + ": --average goes with --sync join and --overlap on", Exit::usage);
   if (spec.average > 0 && !spec.wire.exact())

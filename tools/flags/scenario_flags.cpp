@@ -103,6 +103,11 @@ void ScenarioFlags::add_to(CLI::App& app, const std::string& command, const std:
       "--packed", [this](const std::string& text) { packed = parse_packed(text); },
       "WEIGHTS:GRADIENTS, the parts of float32's bytes that they come to with --wire lossless, as "
       "dist has measured them (default 0.48:0.79)");
+  app.add_option(
+         "--factor-rate", factor_rate,
+         "GFLOP/s at which a rank multiplies factors with --factors (default 30, as one core "
+         "with AVX2 has; bench --codings tells; 0: that takes no time)")
+      ->check(between(0.0, 1e9));
   app.add_option("--queue", queue,
                  "bytes that wait at a port of the switch while more comes than goes (default "
                  "1000000)")
@@ -145,6 +150,7 @@ SimulationRequest ScenarioFlags::request(int ranks) const {
   request.latency = latency;
   request.burst = burst;
   request.packed = packed;
+  request.factor_rate = factor_rate * 1e9;
   request.queue = queue;
   request.unfairness = unfair;
   request.resolution = resolution;

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "tools/memory/fitting.h"
+#include "tools/plan/factored_layers.h"
 
 namespace duplex::tools {
 namespace {
@@ -101,7 +102,12 @@ RankMemory TrainingMemory::of_rank(const ParallelSpec& parallel, int workers, in
                                    std::int64_t batch) {
   const MemorySpec spec = spec_of(parallel, workers, batch);
   const bool trains = spec.topology().is_worker(rank);
+  std::vector<std::size_t> samples;
+  for (int worker = 0; worker < spec.workers; ++worker)
+    samples.push_back(
+        static_cast<std::size_t>(spec.parallel.share(spec.batch, worker, spec.workers).count));
   return memory_of_rank(spec, rank, shard_map_of(model_, spec),
+                        factored_layers(model_, spec.parallel, samples, "nets"),
                         trains ? networks_.of(spec.images()) : NetworkMemory(), program_);
 }
 

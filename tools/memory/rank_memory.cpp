@@ -88,8 +88,14 @@ RankMemory trainer(const MemorySpec& spec, const NetworkMemory& network,
   return rank;
 }
 
+bool is_factored(const std::vector<Model::Linear>& factored, std::size_t parameter) {
+  return std::any_of(factored.begin(), factored.end(), [&](const Model::Linear& layer) {
+    return layer.weights == parameter || layer.bias == parameter;
+  });
+}
+
 net::StoreSpec store_spec(const MemorySpec& spec, const net::Topology& topology, int rank,
-                          const net::ShardMap& map) {
+                          const net::ShardMap& map, const std::vector<Model::Linear>& factored) {
   net::StoreSpec store;
   store.sync = spec.parallel.sync;
   store.workers = static_cast<int>(topology.workers().size());
@@ -99,6 +105,7 @@ net::StoreSpec store_spec(const MemorySpec& spec, const net::Topology& topology,
   store.keeps_before = spec.checkpoints;
   store.packs = spec.parallel.wire.weights == net::Coding::lossless &&
                 store.workers > (store.own >= 0 ? 1 : 0);
+  store.leaves = [&factored](std::size_t p) { return is_factored(factored, p); };
   store.early_bytes = net::early_room_of(store.own >= 0, map.elements_of(rank) * sizeof(float),
                                          store.workers, net::usual_early_bytes);
   return store;
@@ -143,6 +150,29 @@ std::size_t checkpoint_bytes(const MemorySpec& spec, const net::Topology& topolo
                              std::vector<std::string>(static_cast<std::size_t>(topology.size)));
   for (const int owner : keepers.owners_of(rank)) bytes += part(owner);
   return bytes;
+}
+
+/// What a worker has of factored layers: the optimiser's state of whole layers; factors instead of
+/// gradients; those of all workers, for two steps; and those of one layer once more, in the order
+/// in which they are multiplied.
+void add_factors(MemoryUse& use, const MemorySpec& spec, int rank, const net::ShardMap& map,
+                 const std::vector<Model::Linear>& factored) {
+  const auto samples = static_cast<std::size_t>(spec.images());
+  const auto workers = static_cast<std::size_t>(spec.workers);
+  const auto states = static_cast<std::size_t>(spec.optimiser.states());
+  std::size_t whole = 0, factors = 0, most = 0, kept = 0;
+  for (const Model::Linear& layer : factored) {
+    const std::size_t own = samples * (layer.outputs + layer.inputs) * sizeof(float);
+    whole += (layer.outputs * layer.inputs + layer.outputs) * sizeof(float);
+    factors += own;
+    most = std::max(most, own);
+  }
+  for (std::size_t i = 0; i < map.chunks(); ++i)
+    if (map[i].owner == rank && is_factored(factored, map[i].parameter)) kept += map[i].bytes();
+  use[Use::host_gradients] += factors - whole;
+  use[Use::owned] += in_pages(whole * states);
+  use[Use::received] += 2 * (workers - 1) * factors + workers * most;
+  if (spec.checkpoints) use[Use::checkpoint] += kept * (1 + states);
 }
 
 const char* role_of(const net::Topology& topology, int rank) {
@@ -197,11 +227,13 @@ RankMemory memory_alone(const MemorySpec& spec, const NetworkMemory& network,
 }
 
 RankMemory memory_of_rank(const MemorySpec& spec, int rank, const net::ShardMap& map,
-                          const NetworkMemory& network, const ProgramMemory& program) {
+                          const std::vector<Model::Linear>& factored, const NetworkMemory& network,
+                          const ProgramMemory& program) {
   const net::Topology topology = spec.topology();
   const bool trains = topology.is_worker(rank);
   const std::size_t weights = in_pages(map.elements() * sizeof(float));
-  const net::StoreMemory store = store_memory(map, rank, store_spec(spec, topology, rank, map));
+  const net::StoreMemory store =
+      store_memory(map, rank, store_spec(spec, topology, rank, map, factored));
   MemoryUse use;
   use[Use::host_weights] = weights;
   if (trains) use[Use::host_gradients] = weights;
@@ -209,6 +241,7 @@ RankMemory memory_of_rank(const MemorySpec& spec, int rank, const net::ShardMap&
   use[Use::received] = store.received;
   use[Use::wire] = wire_bytes(spec, topology, rank, map) + in_pages(store.packed);
   if (spec.checkpoints) use[Use::checkpoint] = checkpoint_bytes(spec, topology, rank, map, store);
+  if (trains) add_factors(use, spec, rank, map, factored);
   RankMemory memory;
   if (trains) {
     memory = trainer(spec, network, program, use, spec.parallel.average > 0, false);

@@ -81,9 +81,11 @@ struct RankMemory {
 RankMemory memory_alone(const MemorySpec& spec, const NetworkMemory& network,
                         const ProgramMemory& program);
 /// One rank of several. `network` is that of images(); a central server needs none of it.
-/// `map` is the topology's, of the model's parameters.
+/// `map` is the topology's, of the model's parameters; `factored` are the layers whose gradients
+/// are exchanged as factors.
 RankMemory memory_of_rank(const MemorySpec& spec, int rank, const net::ShardMap& map,
-                          const NetworkMemory& network, const ProgramMemory& program);
+                          const std::vector<Model::Linear>& factored, const NetworkMemory& network,
+                          const ProgramMemory& program);
 
 /// The shard map of a model's parameters, as dist cuts them.
 net::ShardMap shard_map_of(const Model& model, const MemorySpec& spec);

@@ -23,6 +23,16 @@ std::string join(const std::vector<std::int64_t>& numbers) {
 
 }  // namespace
 
+const char* name_of(Factors factors) {
+  return factors == Factors::off ? "off" : factors == Factors::on ? "on" : "auto";
+}
+
+Factors parse_factors(const std::string& text) {
+  for (const Factors each : {Factors::off, Factors::on, Factors::automatic})
+    if (text == name_of(each)) return each;
+  throw Error("'" + text + "' is neither off, on nor auto", Exit::usage);
+}
+
 datasets::Share ParallelSpec::share(std::int64_t batch, int worker, int workers) const {
   if (shares.empty())
     return splits() ? datasets::split_share(batch, worker, workers)
@@ -71,7 +81,8 @@ std::string ParallelSpec::settings() const {
          (average > 0 ? ", average " + std::to_string(average) : "") + ", overlap " +
          on_off(overlap) + ", semaphore " + on_off(semaphore) + ", server " + net::name_of(server) +
          (central() ? "" : std::string(", shards ") + net::name_of(shards)) +
-         (wire == net::WireFormat() ? "" : ", wire " + wire.str());
+         (wire == net::WireFormat() ? "" : ", wire " + wire.str()) +
+         (factors == Factors::off ? "" : std::string(", factors ") + name_of(factors));
 }
 
 ParallelConfig ParallelSpec::config(const net::Topology& topology, std::int64_t batch) const {
@@ -85,6 +96,7 @@ ParallelConfig ParallelSpec::config(const net::Topology& topology, std::int64_t 
   config.semaphore = semaphore;
   config.average = average;
   config.wire = wire;
+  if (factors != Factors::off) config.factors = name_of(factors);
   if (!shares.empty()) {
     config.samples.emplace();
     for (int worker = 0; worker < config.workers; ++worker)

@@ -25,6 +25,17 @@ enum class Sharing {
 std::vector<std::int64_t> proportional_shares(const std::vector<double>& seconds,
                                               bool unless_alike);
 
+/// Whether the gradients of linear layers are exchanged as their factors.
+enum class Factors {
+  off,
+  on,         ///< Of every linear layer.
+  automatic,  ///< Of those whose factors are fewer bytes than a gradient and weights.
+};
+
+/// "off", "on" or "auto".
+const char* name_of(Factors factors);
+Factors parse_factors(const std::string& text);  ///< Throws Error(Exit::usage).
+
 struct ParallelSpec {
   net::Sync sync = net::Sync::join;
   net::ServerMode server = net::ServerMode::distributed;
@@ -34,6 +45,7 @@ struct ParallelSpec {
                               ///< (7.2).
   std::uint64_t average = 0;  ///< Batches between averagings of the weights; 0: gradients are sent.
   net::WireFormat wire;       ///< The codings of weights and gradients on the wire.
+  Factors factors = Factors::off;
   /// How the samples of a step are shared out, by worker, in proportion to these; empty: evenly.
   std::vector<std::int64_t> shares;
   Sharing sharing = Sharing::given;
@@ -41,6 +53,15 @@ struct ParallelSpec {
   bool central() const { return server == net::ServerMode::central; }
   /// Whether workers overlap computing and sending, shards are even, and there is no semaphore.
   bool is_usual() const { return overlap && !semaphore && shards == net::Shards::even; }
+  /// Whether factors can be exchanged so: every rank trains, and updates at the same steps.
+  bool takes_factors() const {
+    return sync != net::Sync::none && !central() && average == 0 && !semaphore;
+  }
+  /// Whether another way differs from it in overlap, semaphore, shards and shares alone.
+  bool is_variant_of(const ParallelSpec& other) const {
+    return sync == other.sync && server == other.server && average == other.average &&
+           wire == other.wire && factors == other.factors;
+  }
   bool splits() const { return sync == net::Sync::split; }
   /// The samples of each step that a worker trains on. Only the first `workers` of `shares` count.
   /// Throws Error(Exit::usage) where a worker would have none of them.

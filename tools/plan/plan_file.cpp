@@ -39,6 +39,7 @@ void check(const PlanFile& plan) {
   if (parallel.samples)
     for (const std::int64_t samples : *parallel.samples)
       if (samples < 1) throw Error("is damaged: a worker has no samples");
+  if (parallel.factors) parse_factors(*parallel.factors);
   if (plan.batch < 1) throw Error("is damaged: batch is no number of images");
 }
 
@@ -59,6 +60,7 @@ ParallelSpec PlanFile::parallel_spec() const {
   spec.semaphore = parallel.semaphore;
   spec.average = parallel.average;
   spec.wire = parallel.wire;
+  spec.factors = parse_factors(parallel.factors.value_or("off"));
   if (parallel.samples) spec.shares = *parallel.samples;
   return spec;
 }
@@ -73,7 +75,8 @@ std::vector<std::pair<std::string, std::string>> PlanFile::flags() const {
       {"--overlap", parallel.overlap ? "on" : "off"},
       {"--semaphore", parallel.semaphore ? "on" : "off"},
       {"--shards", net::name_of(parallel.shards)},
-      {"--wire", parallel.wire.str()}};
+      {"--wire", parallel.wire.str()},
+      {"--factors", parallel.factors.value_or("off")}};
   if (parallel.average > 0) flags.emplace_back("--average", std::to_string(parallel.average));
   return flags;
 }

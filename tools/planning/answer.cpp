@@ -161,8 +161,7 @@ bool is_a_lesser_variant(const SearchResult& found, const Evaluation& evaluation
   const bool usual = own.is_usual();
   return std::any_of(found.ways.begin(), found.ways.end(), [&](const Evaluation& other) {
     const ParallelSpec& its = other.strategy.parallel;
-    return &other != &evaluation && its.sync == own.sync && its.server == own.server &&
-           its.average == own.average && its.wire == own.wire &&
+    return &other != &evaluation && its.is_variant_of(own) &&
            (usual ? other.image < evaluation.image * alike
                   : its.is_usual() && other.image * alike <= evaluation.image);
   });
@@ -216,6 +215,7 @@ std::string table_text(const Situation& situation, const SearchResult& found, bo
     if (!every && is_a_lesser_variant(found, each)) continue;
     std::string bound = binding(situation, each);
     if (bound.rfind("the ", 0) == 0) bound.erase(0, 4);
+    if (const std::size_t of = bound.find("'s "); of != std::string::npos) bound.erase(of, 2);
     std::vector<std::string> cells{each.strategy.way(), std::to_string(each.strategy.workers()),
                                    fixed(each.image * 1e3, 3), fixed(each.speedup, 2)};
     if (equations) cells.push_back(equations_text(each));

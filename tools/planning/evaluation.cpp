@@ -36,8 +36,7 @@ std::optional<std::pair<double, double>> equations_of(const Situation& situation
                                                       const Strategy& strategy) {
   const ParallelSpec& parallel = strategy.parallel;
   if (parallel.average > 0) return std::nullopt;
-  const Costs costs = coded(situation.scenario.costs, net::wire_of(parallel.wire, parallel.sync),
-                            situation.request.packed);
+  const Costs costs = costs_on_wire(situation.scenario, situation.spec_of(strategy, 1));
   const double n = strategy.workers(), batches = 16.0 * n;
   if (const auto between = speedup_between(costs, parallel.sync, parallel.server, n, batches))
     return std::pair(between->low, between->high);
@@ -81,6 +80,33 @@ double image_alone(const Situation& situation, int machine) {
          static_cast<double>(situation.scenario.batch);
 }
 
+namespace {
+
+/// Bytes of factors that a worker sends and receives in a step.
+struct FactorBytes {
+  double out = 0.0, in = 0.0;
+};
+
+FactorBytes factor_bytes(const simulation::Spec& spec, int own) {
+  FactorBytes bytes;
+  if (!spec.factors) return bytes;
+  const int workers = static_cast<int>(spec.factors->workers());
+  for (std::size_t layer = 0; layer < spec.factors->layers().size(); ++layer)
+    for (int worker = 0; worker < workers; ++worker)
+      for (const net::Chunk& piece : spec.factors->pieces(layer, worker)) {
+        const auto frame = static_cast<double>(net::frame_bytes(
+            spec.protection(), net::expected_bytes(spec.wire.gradients, net::Values::gradient,
+                                                   piece.count, spec.packed)));
+        if (worker == own)
+          bytes.out += frame * (workers - 1);
+        else
+          bytes.in += frame;
+      }
+  return bytes;
+}
+
+}  // namespace
+
 StepBytes step_bytes(const Situation& situation, const Strategy& strategy) {
   const simulation::Spec spec = situation.spec_of(strategy, 1);
   const net::ShardMap map = spec.topology.shard_map(spec.counts, spec.shards, spec.chunk_bytes);
@@ -91,7 +117,8 @@ StepBytes step_bytes(const Situation& situation, const Strategy& strategy) {
     double all = 0.0;
   } gradients{std::vector<double>(size), 0.0}, weights = gradients;
   const net::WireFormat wire = net::wire_of(spec.wire, spec.sync);
-  for (std::size_t i = 0; i < map.chunks(); ++i)
+  for (std::size_t i = 0; i < map.chunks(); ++i) {
+    if (spec.factors && spec.factors->layer_of(map[i].parameter)) continue;
     for (auto [transfer, coding, what] :
          {std::tuple(&gradients, wire.gradients, net::Values::gradient),
           std::tuple(&weights, wire.weights, net::Values::weights)}) {
@@ -100,6 +127,7 @@ StepBytes step_bytes(const Situation& situation, const Strategy& strategy) {
       transfer->owned[static_cast<std::size_t>(map[i].owner)] += bytes;
       transfer->all += bytes;
     }
+  }
   // Gradients go to every owner, weights come from it; an owner has as many of either with each
   // worker but itself.
   const auto workers = static_cast<double>(strategy.workers());
@@ -110,8 +138,9 @@ StepBytes step_bytes(const Situation& situation, const Strategy& strategy) {
       const auto own = static_cast<std::size_t>(worker);
       return (to_others.all - to_others.owned[own] + (workers - 1.0) * to_it.owned[own]) / steps;
     };
-    bytes.worker_out = std::max(bytes.worker_out, of(gradients, weights));
-    bytes.worker_in = std::max(bytes.worker_in, of(weights, gradients));
+    const FactorBytes factors = factor_bytes(spec, spec.topology.worker_number(worker));
+    bytes.worker_out = std::max(bytes.worker_out, of(gradients, weights) + factors.out);
+    bytes.worker_in = std::max(bytes.worker_in, of(weights, gradients) + factors.in);
   }
   if (strategy.parallel.central()) {
     bytes.worker_out = gradients.all / steps;

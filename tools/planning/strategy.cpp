@@ -11,6 +11,7 @@ std::string Strategy::way() const {
   if (!parallel.overlap) text += "-strict";
   if (parallel.semaphore) text += "-semaphore";
   if (!(parallel.wire == net::WireFormat())) text += "-" + parallel.wire.str();
+  if (parallel.factors != Factors::off) text += "-factors";
   if (!parallel.shares.empty()) text += "-shared";
   return text;
 }

@@ -35,6 +35,14 @@ std::vector<Family> all_families() {
         coded.wire = {coding, coding};
         families.push_back({coded, {}});
       }
+      if (!spec.takes_factors()) continue;
+      for (const net::Coding coding :
+           {net::Coding::float32, net::Coding::lossless, net::Coding::bf16}) {
+        ParallelSpec factored = spec;
+        factored.wire = {coding, coding};
+        factored.factors = Factors::automatic;
+        families.push_back({factored, {}});
+      }
     }
     spec.sync = net::Sync::join;
     for (const std::uint64_t batches : {2, 4, 8, 16}) {

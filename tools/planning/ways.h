@@ -17,7 +17,8 @@ struct Family {
 
 /// join, split and none with each server, in the thesis's order and with whole tensors, too, and
 /// with semaphores; averaging after 2, 4, 8 and 16 batches; join, split and none packed
-/// without loss, and with 16 bits a value, on the wire.
+/// without loss, and with 16 bits a value, on the wire; join and split of a distributed server with
+/// factors, with each of these codings.
 std::vector<Family> all_families();
 
 }  // namespace duplex::tools

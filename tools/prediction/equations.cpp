@@ -4,12 +4,26 @@
 
 namespace duplex::tools {
 
-Costs coded(Costs costs, const net::WireFormat& wire, const net::PackedParts& packed) {
+namespace {
+
+/// The part of float32's bytes that a coding leaves.
+double part_of(net::Coding coding, net::Values what, const net::PackedParts& packed) {
   constexpr std::size_t many = 1U << 20U;
-  const std::size_t both = net::expected_bytes(wire.weights, net::Values::weights, many, packed) +
-                           net::expected_bytes(wire.gradients, net::Values::gradient, many, packed);
-  costs.comm *= static_cast<double>(both) /
-                static_cast<double>(2 * net::coded_bytes(net::Coding::float32, many));
+  return static_cast<double>(net::expected_bytes(coding, what, many, packed)) /
+         static_cast<double>(net::coded_bytes(net::Coding::float32, many));
+}
+
+}  // namespace
+
+Costs coded(Costs costs, const net::WireFormat& wire, const net::PackedParts& packed) {
+  return factored(costs, wire, packed, 1.0, 0.0, 1.0);
+}
+
+Costs factored(Costs costs, const net::WireFormat& wire, const net::PackedParts& packed,
+               double left, double factors, double workers) {
+  const double weights = part_of(wire.weights, net::Values::weights, packed);
+  const double gradients = part_of(wire.gradients, net::Values::gradient, packed);
+  costs.comm *= ((weights + gradients) * left + gradients * workers * factors) / 2.0;
   return costs;
 }
 

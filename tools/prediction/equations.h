@@ -20,6 +20,12 @@ struct Costs {
 /// long as their bytes on the average.
 Costs coded(Costs costs, const net::WireFormat& wire, const net::PackedParts& packed = {});
 
+/// The same where the gradients of some layers are exchanged as factors (docs/fewer-bytes.md):
+/// their weights are the part 1 - `left` of all, and a worker's factors have `factors` times the
+/// bytes of all weights. With these costs (4.12) is the iteration of so many workers.
+Costs factored(Costs costs, const net::WireFormat& wire, const net::PackedParts& packed,
+               double left, double factors, double workers);
+
 /// One synchronous iteration with a central server: best (4.4), worst (4.7), and their mean (4.11).
 double sync_central_best(const Costs& costs, double workers);
 double sync_central_worst(const Costs& costs, double workers);

@@ -20,7 +20,8 @@ std::string mode_of(const RunData& run) {
       run.averages ? "averaging" : std::string("sync ") + net::name_of(run.sync);
   return sync + ", " + net::name_of(run.server) + (run.overlap ? "" : ", strict order") +
          (run.semaphore ? ", semaphores" : "") +
-         (run.wire == net::WireFormat() ? "" : ", " + run.wire.str() + " on the wire");
+         (run.wire == net::WireFormat() ? "" : ", " + run.wire.str() + " on the wire") +
+         (run.factors == Factors::off ? "" : std::string(", factors ") + name_of(run.factors));
 }
 
 std::string kind_of(const RunData& run) {

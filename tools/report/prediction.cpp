@@ -84,6 +84,7 @@ double simulated_again(const RunData& run, const Alone& alone, double comm, cons
   request.parallel.overlap = run.overlap;
   request.parallel.semaphore = run.semaphore;
   request.parallel.wire = run.wire;
+  request.parallel.factors = run.factors;
   request.parallel.shares = run.samples;
   times.batch = run.batch;
   Scenario scenario = Scenario::with_comm(model, times, comm);
@@ -129,10 +130,11 @@ std::optional<Prediction> prediction_of(const RunData& run, const std::vector<Ru
   }
   prediction.measured = alone->grad * *throughput;
   if (run.averages || (prediction.comm <= 0.0 && run.workers > 1)) return prediction;
-  prediction.equation =
-      speedup(coded({prediction.comm, alone->grad}, net::wire_of(run.wire, run.sync)), run.sync,
-              run.server, run.workers,
-              static_cast<double>(std::max<std::uint64_t>(run.steps, 1)) * run.batches_a_step());
+  if (run.factors == Factors::off)
+    prediction.equation =
+        speedup(coded({prediction.comm, alone->grad}, net::wire_of(run.wire, run.sync)), run.sync,
+                run.server, run.workers,
+                static_cast<double>(std::max<std::uint64_t>(run.steps, 1)) * run.batches_a_step());
   if (prediction.comm > 0.0)
     prediction.simulation = simulated_again(run, *alone, prediction.comm, link);
   return prediction;

@@ -31,6 +31,7 @@ void take_parallel(RunData& run, const ParallelConfig& config) {
   run.semaphore = config.semaphore;
   run.averages = config.average > 0;
   run.wire = config.wire;
+  run.factors = parse_factors(config.factors.value_or("off"));
 }
 
 void take_config(RunData& run, const RunConfig& config) {

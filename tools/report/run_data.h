@@ -11,6 +11,7 @@
 #include "net/ledger/ledger.h"
 #include "net/store/store.h"
 #include "net/topology/shard_map.h"
+#include "tools/plan/parallel.h"
 #include "tools/report/ledgers.h"
 #include "tools/report/step_traffic.h"
 #include "tools/report/trace_data.h"
@@ -50,6 +51,7 @@ struct RunData {
   bool parallel = false, replayed = false, simulated = false, averages = false;
   bool auxiliary = false, padded = false, overlap = true, semaphore = false;
   net::WireFormat wire;
+  Factors factors = Factors::off;
   net::Shards shards = net::Shards::even;
   std::vector<std::int64_t> samples;  ///< Of each step, by worker; empty: shared out evenly.
 

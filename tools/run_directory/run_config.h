@@ -26,6 +26,7 @@ struct ParallelConfig {
   bool overlap = true, semaphore = false;
   std::uint64_t average = 0;  ///< Batches between averagings; 0: gradients are sent.
   net::WireFormat wire;
+  std::optional<std::string> factors;  ///< "on" or "auto"; none: off.
   /// Samples of each step, by worker; none: all have the same, or as nearly as a batch that is
   /// split allows.
   std::optional<std::vector<std::int64_t>> samples;

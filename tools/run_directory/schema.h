@@ -32,6 +32,7 @@ void describe(Fields& f, ParallelConfig& c) {
   f.on_off("semaphore", c.semaphore);
   f.field("average", c.average);
   f.unless_usual("wire", c.wire, net::parse_wire_format);
+  f.optional("factors", c.factors);
   f.optional("samples", c.samples);
 }
 

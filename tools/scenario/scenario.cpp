@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "tools/plan/factored_layers.h"
 #include "tools/simulation/simulation.h"
 #include "tools/text/quartiles.h"
 
@@ -100,10 +101,16 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
   spec.shards = parallel.shards;
   spec.counts = counts_of(scenario.model);
   spec.layers = layers_of(scenario);
+  std::vector<std::size_t> samples;
   for (int worker = 0; worker < workers; ++worker) {
     const auto count = parallel.share(scenario.batch, worker, workers).count;
     spec.part.push_back(static_cast<double>(count) / static_cast<double>(scenario.batch));
+    samples.push_back(static_cast<std::size_t>(count));
   }
+  const std::vector<Model::Linear> factored =
+      factored_layers(scenario.model, parallel, samples, "simulate");
+  if (!factored.empty()) spec.factors.emplace(of_exchange(factored), samples);
+  spec.factor_rate = request.factor_rate;
   const std::int64_t a_step = parallel.splits() ? 1 : workers;
   spec.steps = static_cast<std::uint64_t>((request.batches + a_step - 1) / a_step);
 
@@ -137,6 +144,20 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
   spec.resolution = request.resolution.value_or(ranks > many_ranks ? coarse * scenario.costs.grad
                                                                    : spec.resolution);
   return spec;
+}
+
+Costs costs_on_wire(const Scenario& scenario, const simulation::Spec& spec) {
+  const net::WireFormat wire = net::wire_of(spec.wire, spec.sync);
+  if (!spec.factors) return coded(scenario.costs, wire, spec.packed);
+  const auto all = static_cast<double>(scenario.model.trained_parameters());
+  double left = all, factors = 0.0;
+  for (std::size_t layer = 0; layer < spec.factors->layers().size(); ++layer) {
+    const net::FactoredLayer& shape = spec.factors->layers()[layer];
+    left -= static_cast<double>(spec.counts[shape.weights] + spec.counts[shape.bias]);
+    factors += static_cast<double>(spec.factors->values(layer, 0));
+  }
+  return factored(scenario.costs, wire, spec.packed, left / all, factors / all,
+                  static_cast<double>(spec.factors->workers()));
 }
 
 double simulated_speedup(SimulationRequest request, const Scenario& scenario, std::int64_t steps) {

@@ -48,6 +48,7 @@ struct SimulationRequest {
   double latency = 50e-6;            ///< Seconds.
   double burst = 0.0, queue = 1e6;   ///< Bytes; see simulation::Spec.
   net::PackedParts packed;           ///< For --wire lossless.
+  double factor_rate = 0.0;          ///< See simulation::Spec.
   std::optional<double> unfairness;  ///< See simulation::Spec; none: as usual for so many ranks.
   std::optional<double> resolution;  ///< See simulation::Spec; none: as usual for so many ranks.
   std::vector<Straggler> stragglers;
@@ -59,6 +60,9 @@ struct SimulationRequest {
 /// The run of `workers` of the request's workers, without the settings of ranks that are missing
 /// then.
 simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scenario, int workers);
+
+/// The scenario's costs with what a run has on the wire, for the equations (coded(), factored()).
+Costs costs_on_wire(const Scenario& scenario, const simulation::Spec& spec);
 
 /// The speedup of all workers over one, whose t_grad is the scenario's, from a simulation of
 /// `steps` steps of every worker, 4 or more. In synchronous runs it follows from the median of the

@@ -12,10 +12,11 @@ namespace duplex::tools::simulation {
 class EventQueue {
  public:
   enum class Kind : std::uint8_t {
-    worker,  ///< A worker has computed.
-    lane,    ///< A connection's turn may have to be given back.
-    store,   ///< An owner has added or updated a chunk.
-    loss,    ///< A rank vanishes.
+    worker,   ///< A worker has computed.
+    lane,     ///< A connection's turn may have to be given back.
+    store,    ///< An owner has added or updated a chunk.
+    factors,  ///< A worker has updated a layer by factors.
+    loss,     ///< A rank vanishes.
   };
   struct Event {
     double at = 0.0;

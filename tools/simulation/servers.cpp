@@ -23,6 +23,8 @@ Servers::Servers(const Spec& spec, const net::ShardMap& map, EventQueue& event_q
       busy_until_(owned_.size(), 0.0),
       staleness_(static_cast<int>(workers_.size())) {
   for (std::size_t i = 0; i < map.chunks(); ++i) {
+    // Of factored layers owners send the first weights alone.
+    if (spec.factors && spec.factors->layer_of(map[i].parameter)) continue;
     owned_[static_cast<std::size_t>(map[i].owner)].push_back(i);
     early_room_[static_cast<std::size_t>(map[i].owner)] += map[i].bytes();
   }
@@ -67,7 +69,7 @@ void Servers::publish(std::size_t chunk, std::uint64_t step, int worker, bool la
   const int rank = workers_[static_cast<std::size_t>(worker)];
   if (rank != what.owner) {
     wire_.send(net::FrameKind::weights, what.owner, rank, what, step, what.position + head_start_,
-               coding_of(step, last));
+               coding_of(what, step, last));
     return;
   }
   if (asynchronous()) read(chunk, worker);
@@ -75,7 +77,8 @@ void Servers::publish(std::size_t chunk, std::uint64_t step, int worker, bool la
 }
 
 /// See ParameterServer::publish().
-net::Coding Servers::coding_of(std::uint64_t step, bool last) const {
+net::Coding Servers::coding_of(const net::Chunk& chunk, std::uint64_t step, bool last) const {
+  if (spec_.factors && spec_.factors->layer_of(chunk.parameter)) return net::Coding::float32;
   const net::Coding agreed = net::wire_of(spec_.wire, spec_.sync).weights;
   const bool plain = agreed == net::Coding::lossless ? step == 0 : last;
   return plain ? net::Coding::float32 : agreed;

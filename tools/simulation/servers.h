@@ -72,7 +72,7 @@ class Servers {
   void updated(std::size_t chunk);
   void applied(std::size_t chunk);
   void publish(std::size_t chunk, std::uint64_t step, int worker, bool last = false);
-  net::Coding coding_of(std::uint64_t step, bool last) const;
+  net::Coding coding_of(const net::Chunk& chunk, std::uint64_t step, bool last) const;
   void publish_to_all(std::size_t chunk, std::uint64_t step);
   void publish_last(int owner);
   void publish_last(int owner, int worker);

@@ -17,9 +17,11 @@ class Run {
         processors_(spec),
         wire_(spec, map_, event_queue_, processors_, recorder, ends()),
         workers_(spec, map_, event_queue_, processors_, wire_, recorder),
+        factors_(spec, map_, event_queue_, processors_, wire_, recorder,
+                 [this](int worker, std::size_t layer) { workers_.layer_here(worker, layer); }),
         servers_(spec, map_, event_queue_, processors_, wire_, recorder,
                  [this](int worker, std::size_t chunk) { workers_.weights_here(worker, chunk); }) {
-    workers_.serve_by(servers_);
+    workers_.serve_by(servers_, factors_);
     for (const Loss& loss : spec.losses)
       event_queue_.put(loss.at, EventQueue::Kind::loss, static_cast<std::uint32_t>(loss.rank));
   }
@@ -46,7 +48,7 @@ class Run {
       }
     }
     outcome_.ended = event_queue_.now();
-    outcome_.trained = servers_.last_update();
+    outcome_.trained = std::max(servers_.last_update(), factors_.last_update());
     outcome_.staleness = servers_.staleness();
     outcome_.stragglers = servers_.stragglers();
     outcome_.frames = wire_.frames();
@@ -81,6 +83,8 @@ class Run {
       servers_.received(chunk_of(header), worker_of(from), header.step);
     else if (header.kind == net::FrameKind::weights)
       workers_.weights_here(worker_of(to), chunk_of(header));
+    else if (header.kind == net::FrameKind::factors)
+      factors_.received(from, to, header);
     else if (header.kind == net::FrameKind::lease)
       workers_.leased(worker_of(to), header.chunk);
     else
@@ -97,6 +101,9 @@ class Run {
         break;
       case EventQueue::Kind::store:
         servers_.worked(event.who);
+        break;
+      case EventQueue::Kind::factors:
+        factors_.worked(static_cast<int>(event.who));
         break;
       case EventQueue::Kind::loss:
         lose(static_cast<int>(event.who));
@@ -123,6 +130,7 @@ class Run {
   Processors processors_;
   Wire wire_;
   Workers workers_;
+  Factors factors_;
   Servers servers_;
   Outcome outcome_;
 };

@@ -9,6 +9,7 @@
 #include "net/coding/coding.h"
 #include "net/connection/receive_window.h"
 #include "net/connection/send_order.h"
+#include "net/factors/factor_map.h"
 #include "net/store/store.h"
 #include "net/store/straggler_tally.h"
 #include "net/topology/shard_map.h"
@@ -43,6 +44,10 @@ struct Spec {
   std::uint64_t average = 0;  ///< Batches between averagings of the weights; 0: gradients are sent.
   net::WireFormat wire;
   net::PackedParts packed;  ///< For lossless.
+  /// Layers whose gradients are exchanged as factors; none: there are no such layers.
+  std::optional<net::FactorMap> factors;
+  /// Operations a second at which a rank multiplies factors; 0: that takes no time.
+  double factor_rate = 0.0;
   net::Shards shards = net::Shards::even;
   std::optional<std::size_t> chunk_bytes;  ///< None: ShardMap's default.
 

@@ -176,16 +176,24 @@ void Wire::step() {
   pump(lane);
 }
 
+/// Returns the bytes that the values of a frame from that rank have in float32.
+std::size_t Wire::plain_bytes(int from, const net::FrameHeader& header) const {
+  if (header.kind != FrameKind::factors) return map_.find(header.parameter, header.chunk)->bytes();
+  const net::FactorMap& factors = *spec_.factors;
+  return factors
+      .pieces(*factors.layer_of(header.parameter), spec_.topology.worker_number(from))[header.chunk]
+      .bytes();
+}
+
 /// Returns the processor seconds that it takes to pack or unpack the values of a frame.
-double Wire::packing(const net::FrameHeader& header) const {
+double Wire::packing(int from, const net::FrameHeader& header) const {
   if (header.coding != net::Coding::lossless) return 0.0;
-  return static_cast<double>(map_.find(header.parameter, header.chunk)->bytes()) /
-         spec_.packed.rate;
+  return static_cast<double>(plain_bytes(from, header)) / spec_.packed.rate;
 }
 
 void Wire::arrive(const Lane& lane, const net::FrameHeader& header, double first) {
   processors_.received(lane.to, bytes_of(header));
-  processors_.take(lane.to, packing(header));
+  processors_.take(lane.to, packing(lane.from, header));
   record(lane, header, false, nanoseconds(first), first);
   switch (header.kind) {
     case FrameKind::ask:
@@ -331,8 +339,8 @@ void Wire::leave(Index index) {
   lane.handed.erase(lane.handed.begin());
   queues_->sent(index, bytes_of(frame.header));
   processors_.sent(lane.from, bytes_of(frame.header));
-  if (frame.header.kind == FrameKind::gradient)  // Owners pack weights once, when they update.
-    processors_.take(lane.from, packing(frame.header));
+  if (frame.header.kind != FrameKind::weights)  // Owners pack weights once, when they update.
+    processors_.take(lane.from, packing(lane.from, frame.header));
   const double first = lane.begun + spec_.latency;
   record(lane, frame.header, true, frame.queued, lane.begun);
   if (spec_.latency > 0.0)
@@ -356,7 +364,7 @@ void Wire::record(const Lane& lane, const net::FrameHeader& header, bool sent, s
   record.peer = sent ? lane.to : lane.from;
   record.bytes = net::frame_bytes(spec_.protection(), header.length);
   if (is_data(header.kind))
-    record.saved = static_cast<std::int64_t>(map_.find(header.parameter, header.chunk)->bytes()) -
+    record.saved = static_cast<std::int64_t>(plain_bytes(lane.from, header)) -
                    static_cast<std::int64_t>(header.length);
   record.queued = queued;
   record.first = nanoseconds(first);

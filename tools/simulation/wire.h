@@ -62,7 +62,8 @@ class Wire {
 
  private:
   double bytes_of(const net::FrameHeader& header) const;
-  double packing(const net::FrameHeader& header) const;
+  double packing(int from, const net::FrameHeader& header) const;
+  std::size_t plain_bytes(int from, const net::FrameHeader& header) const;
 
   using Index = Fluid::Index;  ///< Index of a connection's direction, and of its flow.
   static constexpr Index none = ~Index{0};

@@ -33,15 +33,34 @@ double Workers::sealing_factor(int rank, double part) const {
   if (spec_.seal_rate <= 0.0 || computing <= 0.0) return 1.0;
   const auto others = static_cast<double>(spec_.topology.workers().size() - 1);
   const net::WireFormat wire = net::wire_of(spec_.wire, spec_.sync);
-  for (std::size_t i = 0; i < map_.chunks(); ++i)
+  if (spec_.factors) bytes += factor_bytes(rank);
+  for (std::size_t i = 0; i < map_.chunks(); ++i) {
+    if (spec_.factors && spec_.factors->layer_of(map_[i].parameter)) continue;
     for (const auto& [coding, what] : {std::pair(wire.weights, net::Values::weights),
                                        std::pair(wire.gradients, net::Values::gradient)})
       bytes +=
           (map_[i].owner == rank ? others : 1.0) *
           static_cast<double>(net::frame_bytes(
               spec_.protection(), net::expected_bytes(coding, what, map_[i].count, spec_.packed)));
+  }
   if (spec_.average > 0) bytes /= static_cast<double>(spec_.average);
   return 1.0 + bytes / spec_.seal_rate / computing;
+}
+
+/// Returns the bytes of factors that a rank sends and receives in a step, as if all had shares like
+/// its own.
+double Workers::factor_bytes(int rank) const {
+  const int own = spec_.topology.worker_number(rank);
+  const auto others = static_cast<double>(spec_.factors->workers() - 1);
+  double bytes = 0.0;
+  for (std::size_t layer = 0; layer < spec_.factors->layers().size(); ++layer)
+    for (const net::Chunk& piece : spec_.factors->pieces(layer, own))
+      bytes +=
+          2.0 * others *
+          static_cast<double>(net::frame_bytes(
+              spec_.protection(), net::expected_bytes(spec_.wire.gradients, net::Values::gradient,
+                                                      piece.count, spec_.packed)));
+  return bytes;
 }
 
 void Workers::begin() {
@@ -242,8 +261,27 @@ void Workers::weights_here(int number, std::size_t chunk) {
        worker.waits_since, event_queue_.now());
 }
 
+void Workers::layer_here(int number, std::size_t layer) {
+  const net::FactoredLayer& shape = spec_.factors->layers()[layer];
+  for (const std::size_t p : {shape.weights, shape.bias})
+    for (std::size_t i = map_.first(p); i < map_.first(p + 1); ++i) weights_here(number, i);
+}
+
 void Workers::push(int number, std::size_t parameter) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
+  if (spec_.factors && spec_.factors->layer_of(parameter)) {
+    const std::size_t layer = spec_.factors->layer_of(parameter).value();
+    const net::FactoredLayer& shape = spec_.factors->layers()[layer];
+    if (parameter == shape.bias) return;  // It goes with the weights.
+    for (const std::size_t p : {shape.weights, shape.bias}) {
+      const std::size_t chunks = map_.first(p + 1) - map_.first(p);
+      worker.missing[p] += static_cast<std::uint32_t>(chunks);
+      worker.all_missing += chunks;
+    }
+    note(worker, Kind::pushed, parameter, event_queue_.now(), event_queue_.now());
+    factors_->push(number, layer, round(worker));
+    return;
+  }
   for (std::size_t i = map_.first(parameter); i < map_.first(parameter + 1); ++i) {
     const net::Chunk& chunk = map_[i];
     ++worker.missing[parameter];

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tools/simulation/factors.h"
 #include "tools/simulation/servers.h"
 
 namespace duplex::tools::simulation {
@@ -12,14 +13,19 @@ class Workers {
   /// All arguments must outlive it; `recorder` may be null.
   Workers(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue,
           Processors& processors, Wire& wire, Recorder* recorder);
-  /// Sets the servers that get gradients of chunks on the worker's own rank. Call it before
-  /// begin().
-  void serve_by(Servers& servers) { servers_ = &servers; }
+  /// Sets the servers that get gradients of chunks on the worker's own rank, and what exchanges
+  /// factors. Call it before begin().
+  void serve_by(Servers& servers, Factors& factors) {
+    servers_ = &servers;
+    factors_ = &factors;
+  }
 
   void begin();
   /// Handles an event: the worker has computed, or may go on.
   void go_on(int number);
   void weights_here(int number, std::size_t chunk);
+  /// The worker's own copy of a factored layer is of the next step.
+  void layer_here(int number, std::size_t layer);
   /// So many batches of lost workers are given to a worker that has told that it is done; 0: there
   /// are no more, and the last weights follow.
   void leased(int number, std::uint64_t batches);
@@ -61,6 +67,7 @@ class Workers {
   bool pushes(const Worker& worker) const;
   std::uint64_t round(const Worker& worker) const;
   double sealing_factor(int rank, double part) const;
+  double factor_bytes(int rank) const;
   std::uint64_t awaited_step(const Worker& worker) const;
   void begin_step(Worker& worker);
   void compute_until(int number, double time);
@@ -83,6 +90,7 @@ class Workers {
   Wire& wire_;
   Recorder* recorder_;
   Servers* servers_ = nullptr;
+  Factors* factors_ = nullptr;
   std::vector<Worker> workers_;
   std::size_t ended_ = 0;
 };

@@ -159,6 +159,11 @@ WaitCauses CriticalPath::of(int rank, const TraceEvent& wait) const {
   for (const auto* event :
        find(owner, Kind::received, FrameKind::gradient, p, chunk, wait.step - 1))
     consider_gradient(event, event->peer);
+  // A layer that every rank updates by itself waits for the factors of all.
+  for (std::uint32_t piece = 0; piece < chunks; ++piece)
+    for (const auto* event :
+         find(owner, Kind::received, FrameKind::factors, p, piece, wait.step - 1))
+      consider_gradient(event, event->peer);
   for (const auto* event : find(owner, Kind::pushed, FrameKind::weights, p, chunk, wait.step - 1))
     consider_gradient(event, owner);
   if (gradient == nullptr) {

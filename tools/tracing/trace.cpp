@@ -199,7 +199,7 @@ class Writer {
         return "waits for " + parameter(event.parameter);
       case Kind::sent:
       case Kind::received:
-        return (event.frame == FrameKind::weights ? "weights " : "gradient ") + chunk;
+        return net::name_of(event.frame) + " " + chunk;
       case Kind::pushed:
         return "own gradient " + chunk;
       case Kind::add:
@@ -220,7 +220,9 @@ class Writer {
         return "wait";
       case Kind::sent:
       case Kind::received:
-        return event.frame == FrameKind::weights ? "weights" : "gradient";
+        return event.frame == FrameKind::weights   ? "weights"
+               : event.frame == FrameKind::factors ? "factors"
+                                                   : "gradient";
       default:
         return "server";
     }

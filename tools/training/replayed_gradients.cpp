@@ -42,10 +42,14 @@ void draw_gradients(const std::vector<Span>& spans, const OptimiserSpec& optimis
   for (const Span& span : spans) {
     const double weight = std::max(root_mean_square(span.weights, span.count), least_weight);
     const auto width = static_cast<float>(update_of_weight * weight / gathered);
-    for (std::size_t i = 0; i < span.count; ++i) {
-      span.gradient[i] = width * numbers[next];
-      next = next + 1 < numbers.size() ? next + 1 : 0;
-    }
+    const auto fill = [&](float* values, std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i) {
+        values[i] = width * numbers[next];
+        next = next + 1 < numbers.size() ? next + 1 : 0;
+      }
+    };
+    if (span.gradient != nullptr) fill(span.gradient, span.count);
+    if (span.factors != nullptr) fill(span.factors, span.factor_count);
   }
 }
 

@@ -21,6 +21,12 @@ class Incoming : public ::testing::Test {
     for (auto& values : weights) spans.push_back({"p", values.size(), values.data(), nullptr});
     return spans;
   }
+  std::size_t count_frames() const {
+    std::size_t frames = 0;
+    for (std::size_t chunk = map_.first(0); chunk < map_.first(1); ++chunk)
+      frames += map_[chunk].owner == 0 ? 0 : 1;
+    return frames;
+  }
   void fill(std::size_t parameter, std::uint64_t step) {
     for (std::size_t chunk = map_.first(parameter); chunk < map_.first(parameter + 1); ++chunk) {
       ASSERT_EQ(incoming_.reserve(chunk, step), weights_[parameter].data() + map_[chunk].offset);
@@ -32,7 +38,9 @@ class Incoming : public ::testing::Test {
   const ShardMap map_ = ShardMap::distributed({count, count}, 2, Shards::even, 65536);
   std::vector<std::vector<float>> weights_{2, std::vector<float>(count)};
   const std::vector<Span> spans_ = spans_of(weights_);
-  IncomingWeights incoming_{map_, spans_, 0};
+  /// Frames of the first parameter's gradient: its other owner's chunks.
+  std::size_t frames_ = count_frames();
+  IncomingWeights incoming_{map_, spans_};
 };
 
 TEST_F(Incoming, AParameterIsCompleteWhenAllItsChunksAreThere) {
@@ -48,7 +56,7 @@ TEST_F(Incoming, OnlyWhatIsDueHasAPlace) {
   EXPECT_EQ(incoming_.reserve(0, 1), nullptr);
   fill(0, 0);
   EXPECT_EQ(incoming_.reserve(0, 0), nullptr);
-  incoming_.expect_after_gradient(0, 1);
+  incoming_.expect_after_gradient(0, 1, frames_);
   EXPECT_EQ(incoming_.reserve(0, 0), nullptr);
   EXPECT_NE(incoming_.reserve(0, 1), nullptr);
   EXPECT_EQ(incoming_.reserve(0, 1), nullptr);  // It is on its way.
@@ -58,13 +66,10 @@ TEST_F(Incoming, OnlyWhatIsDueHasAPlace) {
 
 TEST_F(Incoming, TheGradientsOfOtherOwnersHaveToLeaveFirst) {
   fill(0, 0);
-  incoming_.expect_after_gradient(0, 1);
+  incoming_.expect_after_gradient(0, 1, frames_);
   fill(0, 1);
-  std::size_t others = 0;
-  for (std::size_t chunk = map_.first(0); chunk < map_.first(1); ++chunk)
-    others += map_[chunk].owner == 0 ? 0 : 1;
-  ASSERT_GT(others, 1U);
-  for (; others > 0; --others) {
+  ASSERT_GT(frames_, 1U);
+  for (std::size_t others = frames_; others > 0; --others) {
     EXPECT_FALSE(incoming_.complete(0));
     incoming_.gradient_sent(0);
   }

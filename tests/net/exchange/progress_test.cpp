@@ -1,5 +1,5 @@
 // Ranks that take longer than the time-out, and say that they get on.
-#include "net/exchange/progress.h"
+#include "net/connection/progress.h"
 
 #include <gtest/gtest.h>
 

@@ -59,6 +59,8 @@ TEST_F(DistResume, GoesOnToTheSameBits) {
       {"--wire", "bf16", "--momentum", "0.9"},
       {"--wire", "lossless", "--optimizer", "adam"},
       {"--wire", "lossless", "--average", "2", "--momentum", "0.9"},
+      {"--factors", "on", "--momentum", "0.9", "--nesterov"},
+      {"--factors", "on", "--optimizer", "adam", "--sync", "split", "--wire", "lossless"},
       {"--wire", "weights:fp16,gradients:bf16", "--server", "central"},
       {"--device", "reference", "--momentum", "0.5"}};
   for (std::size_t i = 0; i < cases.size(); ++i) {

@@ -1,4 +1,4 @@
-#include "net/exchange/peers.h"
+#include "net/connection/peers.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "net/exchange/progress.h"
+#include "net/connection/progress.h"
 
 #include <algorithm>
 #include <cstdio>

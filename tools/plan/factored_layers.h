@@ -1,0 +1,22 @@
+// Says of which layers a run exchanges factors instead of gradients and weights.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "layers/model.h"
+#include "net/factors/factor_map.h"
+#include "tools/plan/parallel.h"
+
+namespace duplex::tools {
+
+/// Returns the layers, in forward order. `samples`: of each worker's part of a step. Throws
+/// Error(Exit::usage), beginning with `command`, if factors are on and the network has no linear
+/// layer.
+std::vector<Model::Linear> factored_layers(const Model& model, const ParallelSpec& parallel,
+                                           const std::vector<std::size_t>& samples,
+                                           const std::string& command);
+
+/// The same for an exchange.
+std::vector<net::FactoredLayer> of_exchange(const std::vector<Model::Linear>& layers);
+
+}  // namespace duplex::tools
