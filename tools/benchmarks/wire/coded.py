@@ -93,7 +93,7 @@ def replay(settings):
                 settings.say(f"coded: {congestion}, {net}, {flags}, {slow} times as slow")
                 t_grad = slow * seconds_of[net]
                 rate_of_factors = ["--factor-rate", f"{multiplying / slow:g}"] if "--factors" in flags else []
-                logdir, busy = launch(lab, ["--net", net, "--classes", "256", "--device", f"replay:{t_grad:g}",
+                logdir, busy = launch(lab, ["--net", net, "--classes", "256", "--batch", "16", "--device", f"replay:{t_grad:g}",
                                             "--batches", str(batches), *flags.split(), *rate_of_factors], congestion)
                 steps, sent = Range(step_seconds(logdir)), bytes_sent(logdir, ranks)
                 shutil.rmtree(logdir)
@@ -106,7 +106,7 @@ def replay(settings):
             told = {**lab.commands, **told}
     return section(
         f"10. Table 6.1 replayed at N={ranks} with fewer bytes",
-        "As in section 5. MB: the most that a rank sends in a step, by its ledger; wire: the time of these; floor: the longer of "
+        "As in section 5, with batches of 16. MB: the most that a rank sends in a step, by its ledger; wire: the time of these; floor: the longer of "
         "t_grad and wire. With --factors a rank waits as long as one processor of this machine would multiply. "
         "With lossless every rank draws its gradients once, from normal distributions whose updates are a 1,400th of a "
         "weight, so that they pack as those of a training do (docs/training.md, Fewer bytes).",
