@@ -6,7 +6,7 @@
 
 namespace duplex::tools::reports {
 
-/// A row of ledger-RANK.csv, of weights and gradients.
+/// A row of ledger-RANK.csv, of weights, and of gradients or their factors.
 struct LedgerFrame {
   int peer = 0;
   bool sent = false, weights = false;
