@@ -35,7 +35,8 @@ class OuterProducts {
   /// Overwrites `to` with the sums over all samples of each output's dy, the gradient of the bias.
   void bias(float* to) const;
 
-  /// Operations of a sum over so many samples, a multiplication and an addition counted as two.
+  /// Returns the operations of a sum over so many samples; a multiplication and an addition are
+  /// two.
   double flop(std::size_t samples) const {
     return 2.0 * static_cast<double>(samples) * static_cast<double>(outputs_) *
            static_cast<double>(inputs_);

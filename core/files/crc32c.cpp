@@ -24,7 +24,8 @@ constexpr std::array<std::uint32_t, 256> table = make_table();
 /// many bytes are summed side by side.
 constexpr std::size_t run = 1024;
 
-/// What a sum becomes behind a run of zeros. That is linear, so each byte of the sum has a table.
+/// Computes the sum of some bytes with a run of zeros behind them. The sum behind is linear in the
+/// one before, so each byte of it has a table.
 class BehindRun {
  public:
   BehindRun() {

@@ -41,7 +41,8 @@ constexpr bool is_exact(Coding coding) {
   return coding == Coding::float32 || coding == Coding::lossless;
 }
 
-/// Bytes of `count` values on the wire; the most of them where their number depends on the values.
+/// Returns the bytes of `count` values on the wire, or the most of them where their number depends
+/// on the values.
 constexpr std::size_t coded_bytes(Coding coding, std::size_t count) {
   switch (coding) {
     case Coding::float32:
@@ -64,7 +65,7 @@ struct PackedParts {
   double rate = 1.5e9;
 };
 
-/// Bytes that `count` values are expected to take on the wire.
+/// Returns the bytes that `count` values are expected to take on the wire.
 std::size_t expected_bytes(Coding coding, Values what, std::size_t count,
                            const PackedParts& packed);
 

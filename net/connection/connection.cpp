@@ -218,7 +218,7 @@ const void* Connection::payload_of(const Outgoing& frame, FrameHeader& header) {
   header.length = encode(header.coding, values, frame.count, encoded_.data());
   const std::size_t plain = coded_bytes(Coding::float32, frame.count);
   if (header.coding != Coding::lossless || header.length < plain) return encoded_.data();
-  header.coding = Coding::float32;  // What does not shrink goes as it is.
+  header.coding = Coding::float32;  // A chunk that packing does not shrink is sent as it is.
   header.length = plain;
   return values;
 }

@@ -30,7 +30,7 @@ struct Reservation {
   std::size_t count = 0;  ///< Values that the payload is of.
   std::size_t chunk = 0;  ///< Chunk::index.
   int worker = -1;        ///< Number of the worker whose gradient it is; -1 for weights.
-  /// Of factors: the piece, and the step; `chunk` is the layer then.
+  /// A frame of factors has a piece and a step, and `chunk` is then the number of the layer.
   std::optional<std::uint32_t> piece = std::nullopt;
   std::uint64_t step = 0;
   bool state = false;  ///< It is of an optimiser's state, not of weights.
@@ -119,7 +119,7 @@ class Connection {
   /// `priority` of its round goes next (SendOrder); a frame that has begun is not interrupted.
   void send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const float* values,
             std::uint64_t priority, Coding coding = Coding::float32);
-  /// The same for values that are coded already, in `size` bytes, which are borrowed.
+  /// Sends values that are coded already, in `size` bytes, which are borrowed.
   void send_coded(FrameKind kind, const Chunk& chunk, std::uint64_t step, const std::uint8_t* coded,
                   std::size_t size, std::uint64_t priority, Coding coding);
   void grant();  ///< Tells the peer that it is its turn to send gradients.

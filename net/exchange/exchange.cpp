@@ -239,7 +239,7 @@ Reservation ParameterExchange::reserve(int peer, const FrameHeader& header) {
   if (chunk == nullptr) throw refused("there is no such chunk");
   const bool gradient = header.kind == FrameKind::gradient;
   const Coding agreed = gradient ? spec_.wire.gradients : spec_.wire.weights;
-  // The last weights may be float32 in any case, and so is what packing does not shrink.
+  // The last weights may be float32 in any case, and so may a chunk that packing does not shrink.
   const bool plain = header.coding == Coding::float32 && (!gradient || agreed == Coding::lossless);
   if (header.coding != agreed && !plain)
     throw refused(name_of(header.coding) + " where " + name_of(agreed) + " is due");

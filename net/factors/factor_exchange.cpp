@@ -62,7 +62,7 @@ Reservation FactorExchange::reserve(int peer, const FrameHeader& header) {
   const int worker = topology_.worker_number(peer);
   if (!layer || map_.layers()[*layer].weights != header.parameter || worker < 0)
     throw refused("there are none of them");
-  // What packing does not shrink goes as it is.
+  // A piece that packing does not shrink is sent as float32.
   const bool plain = header.coding == Coding::float32 && coding_ == Coding::lossless;
   if (header.coding != coding_ && !plain)
     throw refused(name_of(header.coding) + " where " + name_of(coding_) + " is due");

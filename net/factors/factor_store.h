@@ -76,7 +76,7 @@ class FactorStore {
   /// size. It may be written before start().
   const std::vector<float*>& state(std::size_t parameter) const;
   std::uint64_t step_of(std::size_t layer) const;
-  /// The same, and none where an update has thrown. After stop() it stays so.
+  /// Returns the same, and none where an update has thrown. After stop() it stays so.
   std::optional<std::uint64_t> sound_step_of(std::size_t layer) const;
   /// Returns whether a layer is being updated.
   bool is_busy() const;

@@ -69,9 +69,9 @@ class JoinStore final : public Store {
     const float* borrowed_sum = nullptr;  ///< The sum so far is one borrowed gradient.
     std::vector<float*> state;            ///< The optimiser's state.
     std::optional<ChunkState> before;     ///< With keeps_before: before the last update.
-    /// With packs: the weights, packed against those before. It is written while `busy` is set, and
-    /// read without the lock, by whoever publishes and by senders until all readers have called
-    /// sent().
+    /// With packs it holds the weights, packed against those before. It is written while `busy` is
+    /// set, and read without the lock, by whoever publishes and by senders until all readers have
+    /// called sent().
     std::vector<std::uint8_t> packed;
     std::size_t packed_bytes = 0;  ///< 0: there are none.
     Clock::time_point since;       ///< Time of this step's first contribution.

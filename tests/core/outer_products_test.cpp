@@ -42,7 +42,7 @@ Drawn draw(const Case& c) {
   return drawn_here;
 }
 
-/// The same by plain loops in float32, in the order that is promised.
+/// Computes the same by plain loops in float32, in the order that is promised.
 std::vector<float> plain(const Case& c, const Drawn& from) {
   std::vector<float> sums(c.outputs * c.inputs, 0.0F);
   for (const FactorBlock& block : from.blocks)

@@ -152,9 +152,9 @@ std::size_t checkpoint_bytes(const MemorySpec& spec, const net::Topology& topolo
   return bytes;
 }
 
-/// What a worker has of factored layers: the optimiser's state of whole layers; factors instead of
-/// gradients; those of all workers, for two steps; and those of one layer once more, in the order
-/// in which they are multiplied.
+/// Adds what a worker holds for factored layers: the optimiser's state of whole layers; factors
+/// instead of gradients; those of all workers, for two steps; and those of one layer once more, in
+/// the order in which they are multiplied.
 void add_factors(MemoryUse& use, const MemorySpec& spec, int rank, const net::ShardMap& map,
                  const std::vector<Model::Linear>& factored) {
   const auto samples = static_cast<std::size_t>(spec.images());

@@ -8,8 +8,8 @@
 namespace duplex::tools {
 namespace {
 
-/// Whether all workers' factors, which every worker receives, are fewer values than the gradient
-/// and the weights, which its owners receive and send.
+/// Returns whether all workers' factors, which every worker receives, are fewer values than the
+/// gradient and the weights, which its owners receive and send.
 bool saves(const Model::Linear& layer, std::size_t samples) {
   return samples * (layer.outputs + layer.inputs) < 2 * layer.outputs * layer.inputs;
 }

@@ -16,7 +16,7 @@ std::vector<Model::Linear> factored_layers(const Model& model, const ParallelSpe
                                            const std::vector<std::size_t>& samples,
                                            const std::string& command);
 
-/// The same for an exchange.
+/// Returns the layers as an exchange takes them.
 std::vector<net::FactoredLayer> of_exchange(const std::vector<Model::Linear>& layers);
 
 }  // namespace duplex::tools

@@ -25,7 +25,7 @@ enum class Sharing {
 std::vector<std::int64_t> proportional_shares(const std::vector<double>& seconds,
                                               bool unless_alike);
 
-/// Whether the gradients of linear layers are exchanged as their factors.
+/// Says whether the gradients of linear layers are exchanged as their factors.
 enum class Factors {
   off,
   on,         ///< Of every linear layer.
@@ -53,11 +53,11 @@ struct ParallelSpec {
   bool central() const { return server == net::ServerMode::central; }
   /// Whether workers overlap computing and sending, shards are even, and there is no semaphore.
   bool is_usual() const { return overlap && !semaphore && shards == net::Shards::even; }
-  /// Whether factors can be exchanged so: every rank trains, and updates at the same steps.
+  /// Returns whether factors can be exchanged so: every rank trains, and updates at the same steps.
   bool takes_factors() const {
     return sync != net::Sync::none && !central() && average == 0 && !semaphore;
   }
-  /// Whether another way differs from it in overlap, semaphore, shards and shares alone.
+  /// Returns whether another way differs from it in overlap, semaphore, shards and shares alone.
   bool is_variant_of(const ParallelSpec& other) const {
     return sync == other.sync && server == other.server && average == other.average &&
            wire == other.wire && factors == other.factors;

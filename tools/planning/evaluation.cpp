@@ -82,7 +82,7 @@ double image_alone(const Situation& situation, int machine) {
 
 namespace {
 
-/// Bytes of factors that a worker sends and receives in a step.
+/// FactorBytes are those of factors that a worker sends and receives in a step.
 struct FactorBytes {
   double out = 0.0, in = 0.0;
 };

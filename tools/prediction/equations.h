@@ -20,9 +20,10 @@ struct Costs {
 /// long as their bytes on the average.
 Costs coded(Costs costs, const net::WireFormat& wire, const net::PackedParts& packed = {});
 
-/// The same where the gradients of some layers are exchanged as factors (docs/fewer-bytes.md):
-/// their weights are the part 1 - `left` of all, and a worker's factors have `factors` times the
-/// bytes of all weights. With these costs (4.12) is the iteration of so many workers.
+/// Returns the costs where the gradients of some layers are exchanged as factors
+/// (docs/fewer-bytes.md): their weights are the part 1 - `left` of all, and a worker's factors have
+/// `factors` times the bytes of all weights. With these costs (4.12) is the iteration of so many
+/// workers.
 Costs factored(Costs costs, const net::WireFormat& wire, const net::PackedParts& packed,
                double left, double factors, double workers);
 

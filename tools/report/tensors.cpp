@@ -72,7 +72,7 @@ void add_costs(Page& page, const Ledgers& ledgers, const std::vector<std::string
   page.end_fold();
 }
 
-/// Bytes on the wire, and those that float32 would have had.
+/// Coded counts the bytes on the wire, and those that float32 would have had.
 struct Coded {
   double bytes = 0.0, float32 = 0.0;
 

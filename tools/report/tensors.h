@@ -1,4 +1,4 @@
-// What each tensor costs to move, and what the codings of values save of it, from the ledgers.
+// Tells from the ledgers what each tensor costs to move, and how much the codings of values save.
 #pragma once
 #include "tools/report/page.h"
 #include "tools/report/run_data.h"

@@ -23,7 +23,7 @@ Servers::Servers(const Spec& spec, const net::ShardMap& map, EventQueue& event_q
       busy_until_(owned_.size(), 0.0),
       staleness_(static_cast<int>(workers_.size())) {
   for (std::size_t i = 0; i < map.chunks(); ++i) {
-    // Of factored layers owners send the first weights alone.
+    // An owner sends nothing but the first weights of a factored layer.
     if (spec.factors && spec.factors->layer_of(map[i].parameter)) continue;
     owned_[static_cast<std::size_t>(map[i].owner)].push_back(i);
     early_room_[static_cast<std::size_t>(map[i].owner)] += map[i].bytes();

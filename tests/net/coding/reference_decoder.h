@@ -42,7 +42,7 @@ class ReferenceDecoder {
     });
   }
 
-  /// Whether the last value took the last bit of the chunk but for padding.
+  /// Returns whether the last value took the last bit of the chunk but for padding.
   bool at_end() const { return (bit_ + 7) / 8 == chunk_.size(); }
 
  private:

@@ -147,7 +147,7 @@ bool same_bits(const std::vector<std::vector<float>>& a, const std::vector<std::
   return true;
 }
 
-/// The same training, by gradients in double precision.
+/// Returns the weights of the same training by gradients in double precision.
 std::vector<std::vector<float>> expected(const FactorMap& map, const OptimiserSpec& optimiser,
                                          const std::vector<double>& parts, std::uint64_t steps,
                                          std::vector<std::vector<float>> weights) {
