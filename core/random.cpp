@@ -1,5 +1,7 @@
 #include "core/random.h"
 
+#include <cmath>
+
 namespace duplex {
 
 std::uint64_t stream_of(std::string_view name) {
@@ -9,6 +11,12 @@ std::uint64_t stream_of(std::string_view name) {
     hash *= 0x100000001B3u;
   }
   return hash;
+}
+
+float RandomStream::normal(std::uint64_t index) const {
+  constexpr double two_pi = 6.283185307179586;
+  const double radius = std::sqrt(-2.0 * std::log(1.0 - double{uniform(2 * index)}));
+  return static_cast<float>(radius * std::cos(two_pi * double{uniform(2 * index + 1)}));
 }
 
 std::uint32_t RandomStream::below(std::uint64_t index, std::uint32_t bound) const {

@@ -40,6 +40,9 @@ class RandomStream {
   constexpr float uniform(std::uint64_t index) const {
     return static_cast<float>(bits(index) >> 8) * 0x1p-24f;
   }
+  /// Returns a number of the normal distribution around 0 of width 1: Box and Muller's transform of
+  /// uniform(2 index) and the next. Its last bits depend on the system's logarithm and cosine.
+  float normal(std::uint64_t index) const;
   /// Returns a number in [0, bound), by multiply-shift of 32 bits; bound > 0.
   std::uint32_t below(std::uint64_t index, std::uint32_t bound) const;
   /// values[i] = uniform(first + i), one block of Philox for four values.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <vector>
@@ -26,16 +25,10 @@ double seconds_of(const std::function<void()>& work) {
   return seconds[seconds.size() / 2];
 }
 
-/// Draws as Box and Muller do.
-std::vector<float> normal_numbers(std::size_t count, double width) {
-  constexpr double two_pi = 6.283185307179586;
+std::vector<float> normal_numbers(std::size_t count, float width) {
   const RandomStream random(1, 0);
   std::vector<float> numbers(count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const double radius = std::sqrt(-2.0 * std::log(1.0 - double{random.uniform(2 * i)}));
-    numbers[i] =
-        static_cast<float>(width * radius * std::cos(two_pi * double{random.uniform(2 * i + 1)}));
-  }
+  for (std::size_t i = 0; i < count; ++i) numbers[i] = width * random.normal(i);
   return numbers;
 }
 
@@ -48,7 +41,7 @@ struct Chunk {
 };
 
 Chunk chunk_of(Coding coding, Values what) {
-  constexpr double weight = 0.03, update = weight / 1400.0;
+  constexpr float weight = 0.03F, update = weight / 1400.0F;
   Chunk chunk;
   chunk.before = normal_numbers(count + 1, weight);
   chunk.now = chunk.before;

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "tools/prediction/equations.h"
+#include "tools/simulation/factors.h"
 #include "tools/simulation/simulation.h"
 
 namespace duplex::tools {
@@ -80,33 +81,6 @@ double image_alone(const Situation& situation, int machine) {
          static_cast<double>(situation.scenario.batch);
 }
 
-namespace {
-
-/// FactorBytes are those of factors that a worker sends and receives in a step.
-struct FactorBytes {
-  double out = 0.0, in = 0.0;
-};
-
-FactorBytes factor_bytes(const simulation::Spec& spec, int own) {
-  FactorBytes bytes;
-  if (!spec.factors) return bytes;
-  const int workers = static_cast<int>(spec.factors->workers());
-  for (std::size_t layer = 0; layer < spec.factors->layers().size(); ++layer)
-    for (int worker = 0; worker < workers; ++worker)
-      for (const net::Chunk& piece : spec.factors->pieces(layer, worker)) {
-        const auto frame = static_cast<double>(net::frame_bytes(
-            spec.protection(), net::expected_bytes(spec.wire.gradients, net::Values::gradient,
-                                                   piece.count, spec.packed)));
-        if (worker == own)
-          bytes.out += frame * (workers - 1);
-        else
-          bytes.in += frame;
-      }
-  return bytes;
-}
-
-}  // namespace
-
 StepBytes step_bytes(const Situation& situation, const Strategy& strategy) {
   const simulation::Spec spec = situation.spec_of(strategy, 1);
   const net::ShardMap map = spec.topology.shard_map(spec.counts, spec.shards, spec.chunk_bytes);
@@ -138,9 +112,13 @@ StepBytes step_bytes(const Situation& situation, const Strategy& strategy) {
       const auto own = static_cast<std::size_t>(worker);
       return (to_others.all - to_others.owned[own] + (workers - 1.0) * to_it.owned[own]) / steps;
     };
-    const FactorBytes factors = factor_bytes(spec, spec.topology.worker_number(worker));
-    bytes.worker_out = std::max(bytes.worker_out, of(gradients, weights) + factors.out);
-    bytes.worker_in = std::max(bytes.worker_in, of(weights, gradients) + factors.in);
+    const int own_number = spec.topology.worker_number(worker);
+    double factors_in = 0.0;
+    for (int other = 0; other < strategy.workers(); ++other)
+      if (other != own_number) factors_in += simulation::factor_bytes(spec, other);
+    const double factors_out = (workers - 1.0) * simulation::factor_bytes(spec, own_number);
+    bytes.worker_out = std::max(bytes.worker_out, of(gradients, weights) + factors_out);
+    bytes.worker_in = std::max(bytes.worker_in, of(weights, gradients) + factors_in);
   }
   if (strategy.parallel.central()) {
     bytes.worker_out = gradients.all / steps;

@@ -7,6 +7,17 @@
 
 namespace duplex::tools::simulation {
 
+double factor_bytes(const Spec& spec, int worker) {
+  double bytes = 0.0;
+  if (!spec.factors) return bytes;
+  for (std::size_t layer = 0; layer < spec.factors->layers().size(); ++layer)
+    for (const net::Chunk& piece : spec.factors->pieces(layer, worker))
+      bytes += static_cast<double>(net::frame_bytes(
+          spec.protection(), net::expected_bytes(spec.wire.gradients, net::Values::gradient,
+                                                 piece.count, spec.packed)));
+  return bytes;
+}
+
 Factors::Factors(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue,
                  Processors& processors, Wire& wire, Recorder* recorder,
                  std::function<void(int worker, std::size_t layer)> updated)

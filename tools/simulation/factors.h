@@ -13,6 +13,9 @@
 
 namespace duplex::tools::simulation {
 
+/// Returns the bytes of the frames in which a worker sends its factors of a step to one other.
+double factor_bytes(const Spec& spec, int worker);
+
 class Factors {
  public:
   /// `updated` is called when a worker's copy of a layer is of the next step. All arguments must

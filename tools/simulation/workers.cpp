@@ -33,7 +33,8 @@ double Workers::sealing_factor(int rank, double part) const {
   if (spec_.seal_rate <= 0.0 || computing <= 0.0) return 1.0;
   const auto others = static_cast<double>(spec_.topology.workers().size() - 1);
   const net::WireFormat wire = net::wire_of(spec_.wire, spec_.sync);
-  if (spec_.factors) bytes += factor_bytes(rank);
+  // A worker receives about as many bytes of factors from each other as it sends it.
+  bytes += 2.0 * others * factor_bytes(spec_, spec_.topology.worker_number(rank));
   for (std::size_t i = 0; i < map_.chunks(); ++i) {
     if (spec_.factors && spec_.factors->layer_of(map_[i].parameter)) continue;
     for (const auto& [coding, what] : {std::pair(wire.weights, net::Values::weights),
@@ -45,22 +46,6 @@ double Workers::sealing_factor(int rank, double part) const {
   }
   if (spec_.average > 0) bytes /= static_cast<double>(spec_.average);
   return 1.0 + bytes / spec_.seal_rate / computing;
-}
-
-/// Returns the bytes of factors that a rank sends and receives in a step, as if all had shares like
-/// its own.
-double Workers::factor_bytes(int rank) const {
-  const int own = spec_.topology.worker_number(rank);
-  const auto others = static_cast<double>(spec_.factors->workers() - 1);
-  double bytes = 0.0;
-  for (std::size_t layer = 0; layer < spec_.factors->layers().size(); ++layer)
-    for (const net::Chunk& piece : spec_.factors->pieces(layer, own))
-      bytes +=
-          2.0 * others *
-          static_cast<double>(net::frame_bytes(
-              spec_.protection(), net::expected_bytes(spec_.wire.gradients, net::Values::gradient,
-                                                      piece.count, spec_.packed)));
-  return bytes;
 }
 
 void Workers::begin() {

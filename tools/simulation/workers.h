@@ -67,7 +67,6 @@ class Workers {
   bool pushes(const Worker& worker) const;
   std::uint64_t round(const Worker& worker) const;
   double sealing_factor(int rank, double part) const;
-  double factor_bytes(int rank) const;
   std::uint64_t awaited_step(const Worker& worker) const;
   void begin_step(Worker& worker);
   void compute_until(int number, double time);

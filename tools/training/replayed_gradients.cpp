@@ -13,17 +13,12 @@ constexpr double update_of_weight = 1.0 / 1400.0;
 /// The weights of biases are 0 at first; their updates are a part of this.
 constexpr double least_weight = 0.01;
 
-/// Draws by Box and Muller's transform, as many numbers as a prime, so that they repeat otherwise
-/// in every block.
+/// There are as many numbers as a prime, so that they repeat otherwise in every block.
 std::vector<float> normal_numbers() {
   constexpr std::size_t count = 65521;
-  constexpr double two_pi = 6.283185307179586;
   const RandomStream random(1, stream_of("replayed gradients"));
   std::vector<float> numbers(count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const double radius = std::sqrt(-2.0 * std::log(1.0 - double{random.uniform(2 * i)}));
-    numbers[i] = static_cast<float>(radius * std::cos(two_pi * double{random.uniform(2 * i + 1)}));
-  }
+  for (std::size_t i = 0; i < count; ++i) numbers[i] = random.normal(i);
   return numbers;
 }
 
