@@ -60,7 +60,7 @@ constexpr std::size_t coded_bytes(Coding coding, std::size_t count) {
 /// The parts of float32's bytes that chunks come to when they are packed without loss. They depend
 /// on the network and on the sizes of its updates (docs/training.md, Fewer bytes).
 struct PackedParts {
-  double weights = 0.48, gradients = 0.79;
+  double weights = 0.53, gradients = 0.81;
   /// Bytes of float32 a second that a processor packs, and unpacks.
   double rate = 1.5e9;
 };

@@ -25,7 +25,7 @@ struct Measured {
   std::optional<int> cores, threads;
 };
 
-/// Reads "0.48:0.79". Throws CLI::ValidationError.
+/// Reads "0.53:0.81". Throws CLI::ValidationError.
 net::PackedParts parse_packed(const std::string& text) {
   const std::size_t colon = text.find(':');
   const auto part = [&](const std::string& number) {
@@ -33,8 +33,8 @@ net::PackedParts parse_packed(const std::string& text) {
     const double value = std::strtod(number.c_str(), &end);
     if (number.empty() || *end != '\0' || !(value > 0.0 && value <= 1.0))
       throw CLI::ValidationError("--packed", "'" + text +
-                                                 "' is not of two parts of 1 with a colon between "
-                                                 "them, as in 0.48:0.79");
+                                                 "' is not two numbers above 0 and at most 1 with "
+                                                 "a colon between them, as in 0.53:0.81");
     return value;
   };
   if (colon == std::string::npos) part("");
@@ -102,7 +102,7 @@ void ScenarioFlags::add_to(CLI::App& app, const std::string& command, const std:
   app.add_option_function<std::string>(
       "--packed", [this](const std::string& text) { packed = parse_packed(text); },
       "WEIGHTS:GRADIENTS, the parts of float32's bytes that they come to with --wire lossless, as "
-      "dist has measured them (default 0.48:0.79)");
+      "dist has measured them (default 0.53:0.81)");
   app.add_option(
          "--factor-rate", factor_rate,
          "GFLOP/s at which a rank multiplies factors with --factors (default 30, as one core "
