@@ -42,7 +42,7 @@ class Ledgers : public TrainingRuns {
 
   /// A replay on two ranks; with a central server, of one worker. Returns what was said.
   std::string replay(const std::string& name, const Words& more) const {
-    write_text(folder_ / "nodes", "127.0.0.1 slots=2\n");
+    write_text(folder_ / "nodes", nodes_here(2));
     const Result result =
         run(plus({"launch", "--nodefile", folder_ / "nodes", "--", "--net", "lenet", "--device",
                   "replay:0.005", "--batch", "8", "--batches", std::to_string(batches), "--logdir",

@@ -186,4 +186,16 @@ std::vector<int> free_ports(int count) {
   return ports;
 }
 
+std::string nodes_here(int ranks, const std::vector<int>& slots) {
+  std::string nodes;
+  std::size_t rank = 0;
+  for (const int port : free_ports(ranks)) {
+    nodes += "127.0.0.1:" + std::to_string(port);
+    if (rank < slots.size()) nodes += " slots=" + std::to_string(slots[rank]);
+    nodes += "\n";
+    ++rank;
+  }
+  return nodes;
+}
+
 }  // namespace duplex::tools::testing

@@ -49,5 +49,8 @@ std::vector<int> processes_with(const std::vector<std::string>& texts);
 
 /// Returns `count` ports on loopback that were free a moment ago.
 std::vector<int> free_ports(int count);
+/// A nodefile of so many ranks on this machine, at free ports: others may run tests here, too.
+/// `slots` are those of the first ranks; the others have one.
+std::string nodes_here(int ranks, const std::vector<int>& slots = {});
 
 }  // namespace duplex::tools::testing

@@ -61,9 +61,7 @@ class TrainingRuns : public ::testing::Test {
   std::vector<Process> start(const std::string& name, int ranks, int batch,
                              const std::vector<std::string>& more, bool keep = false) const {
     if (!keep) std::filesystem::remove_all(folder_ / name);
-    std::string nodes;
-    for (int port : free_ports(ranks)) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
-    write_text(folder_ / (name + ".nodes"), nodes);
+    write_text(folder_ / (name + ".nodes"), nodes_here(ranks));
     std::vector<Process> processes;
     for (int rank = 0; rank < ranks; ++rank) {
       std::vector<std::string> own = more;
@@ -87,11 +85,7 @@ class TrainingRuns : public ::testing::Test {
   }
 
   /// Writes a nodefile for two ranks, "nodes".
-  void write_two_nodes() const {
-    const std::vector<int> ports = free_ports(2);
-    write_text(folder_ / "nodes", "127.0.0.1:" + std::to_string(ports[0]) +
-                                      "\n127.0.0.1:" + std::to_string(ports[1]) + "\n");
-  }
+  void write_two_nodes() const { write_text(folder_ / "nodes", nodes_here(2)); }
 
   TemporaryFolder data_, folder_;
   mutable int runs_ = 0;

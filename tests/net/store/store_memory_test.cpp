@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <algorithm>
 #include <fstream>
@@ -38,6 +41,10 @@ class StoreMemoryOf : public ::testing::Test {
     spec_.early_bytes =
         early_room_of(own >= 0, elements * sizeof(float), spec_.workers, usual_early_bytes);
     said_ = store_memory(map_, 0, spec_);
+#ifdef __GLIBC__
+    // Else the store may take what other tests have given back to the heap, which is resident.
+    ::malloc_trim(0);
+#endif
     before_ = resident();
     store_ = make_store(map_, 0, spec_, {weights_.data()}, [&](const Publication& publication) {
       if (publication.weights == nullptr)

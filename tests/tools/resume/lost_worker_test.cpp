@@ -221,7 +221,7 @@ TEST_F(LostWorker, ADirectoryThatIsUsedIsRefusedWhereNothingGoesOn) {
 }
 
 TEST_F(LostWorker, AReplaysBatchesAreTrainedByOthers) {
-  write_text(folder_ / "nodes", "127.0.0.1 slots=3\n");
+  write_text(folder_ / "nodes", nodes_here(3));
   Process launch(plus({"launch", "--nodefile", folder_ / "nodes", "--"},
                       {"--net", "lenet", "--device", "replay:0.02", "--batch", "8", "--batches",
                        "200", "--sync", "none", "--server", "central", "--timeout", "20", "--job",
