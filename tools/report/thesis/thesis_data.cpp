@@ -40,14 +40,17 @@ void read_point(Thesis& thesis, const json& line) {
   ThesisPoint& point =
       thesis.points[{line.at("figure").get<std::string>(), line.at("server").get<std::string>(),
                      line.at("workers").get<int>()}];
-  const bool overlap = line.at("order").get<std::string>() == "overlap";
+  const auto order = line.at("order").get<std::string>();
+  const bool overlap = order == "overlap", exact = order == "exact";
   const std::optional<double> speedup = number(line, "speedup");
   if (!speedup) throw Error("there is no speedup");
   thesis.commits.insert(line.at("commit").get<std::string>());
   if (line.at("kind").get<std::string>() == "simulated") {
-    (overlap ? point.simulated_overlap : point.simulated) = speedup;
+    (exact ? point.simulated_exact : overlap ? point.simulated_overlap : point.simulated) = speedup;
   } else {
-    (overlap ? point.lab_overlap : point.lab) =
+    (exact     ? point.lab_exact
+     : overlap ? point.lab_overlap
+               : point.lab) =
         LabResult{*speedup, line.value("busy", 0.0), line.value("disturbance", 0.0) > 1.0};
   }
 }

@@ -44,8 +44,9 @@ struct LabResult {
 
 /// All that is known about a point of a figure, for one server.
 struct ThesisPoint {
-  std::optional<double> simulated, simulated_overlap;  ///< Speedup.
-  std::optional<LabResult> lab, lab_overlap;
+  /// Speedups; `exact`: with overlap, and fewer bytes for the same result.
+  std::optional<double> simulated, simulated_overlap, simulated_exact;
+  std::optional<LabResult> lab, lab_overlap, lab_exact;
 };
 
 /// Costs measured here; missing ones have not been measured yet.

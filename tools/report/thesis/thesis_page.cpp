@@ -6,14 +6,13 @@
 #include <functional>
 
 #include "core/error.h"
-#include "models/registry.h"
 #include "tools/report/chart.h"
 #include "tools/report/page.h"
 #include "tools/report/thesis/accuracy.h"
+#include "tools/report/thesis/networks.h"
 #include "tools/report/thesis/sequence.h"
 #include "tools/report/thesis/statements.h"
 #include "tools/run_directory/run_files.h"
-#include "tools/text/layer_table.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/table.h"
 
@@ -42,67 +41,6 @@ std::string outcome_of(const Verdict& verdict) {
                                                            : "";
   return std::string("<strong class=\"") + type + "\">" + verdict.text() + "</strong>" +
          (verdict.found.empty() ? "" : ": " + escape(verdict.found));
-}
-
-// ---- Chapter 2.
-
-struct TableOfLayers {
-  const char* number;
-  const char* network;
-  bool auxiliary;
-  const char* caption;
-};
-
-/// The rows whose names `known` does not have.
-std::vector<LayerRow> rows_beyond(std::vector<LayerRow> rows, const std::vector<LayerRow>& known) {
-  const auto is_known = [&](const LayerRow& row) {
-    return std::any_of(known.begin(), known.end(),
-                       [&](const LayerRow& other) { return other.name == row.name; });
-  };
-  rows.erase(std::remove_if(rows.begin(), rows.end(), is_known), rows.end());
-  return rows;
-}
-
-void add_networks(Page& page) {
-  page.heading(2, "Chapter 2: the networks", "chapter-2");
-  page.paragraph(
-      "Printed from the models that are trained. Input 224x224x3, 1000 classes; a module is a "
-      "row.");
-  for (const TableOfLayers& each :
-       {TableOfLayers{"2.1", "vgg16e", false, "VGG16E"},
-        TableOfLayers{"2.2", "googlenet", false, "GoogLeNet"},
-        TableOfLayers{"2.3", "googlenet", true, "GoogLeNet's auxiliary classifiers"},
-        TableOfLayers{"2.4", "squeezenet", false, "SqueezeNet"},
-        TableOfLayers{"2.5", "resnet34", false, "Resnet34"}}) {
-    std::vector<LayerRow> layers;
-    if (each.auxiliary) {
-      models::ModelOptions options;
-      options.auxiliary = true;
-      layers = rows_beyond(layer_rows(models::build(each.network, options), false),
-                           layer_rows(models::build(each.network, {}), false));
-    } else {
-      layers = layer_rows(models::build(each.network, {}), true);
-    }
-    std::vector<std::vector<std::string>> rows;
-    std::int64_t parameters = 0;
-    for (const LayerRow& row : layers) {
-      rows.push_back({row.name, row.type, row.geometry, row.size,
-                      row.parameters > 0 ? grouped(row.parameters) : ""});
-      parameters += row.parameters;
-    }
-    rows.push_back({"in all", "", "", "", grouped(parameters)});
-    page.heading(3, std::string("Table ") + each.number + ": " + each.caption,
-                 std::string("table-") + each.number);
-    if (std::string(each.number) == "2.1")
-      page.paragraph(
-          "The thesis's table prints the sizes for an input of 128x128 (fc6: 8192x4096); its "
-          "text and its t_comm are those of 224x224 (fc6: 25088x4096), as here. --input 128 gives "
-          "the other.");
-    page.begin_fold(std::to_string(layers.size()) + " rows, " + grouped(parameters) +
-                    " parameters, " + fixed(static_cast<double>(parameters) * 4e-6, 1) + " MB");
-    page.table({"layer", "type", "filter/stride", "output", "parameters"}, rows, 4);
-    page.end_fold();
-  }
 }
 
 // ---- Chapter 4.
@@ -250,6 +188,15 @@ void add_figure(Page& page, const Thesis& thesis, const ThesisFigure& figure,
                               of([](const ThesisPoint& p) { return p.simulated_overlap; })),
                     series_of("lab, overlap", 1, Series::Style::marks, figure.most,
                               of([&](const ThesisPoint& p) { return lab(p.lab_overlap); }))};
+    const auto add = [&](const char* name, Series::Style style,
+                         const std::function<Result(int)>& get) {
+      Series exact = series_of(name, 2, style, figure.most, get);
+      if (!exact.points.empty()) chart.series.push_back(std::move(exact));
+    };
+    add("simulated, fewer bytes", Series::Style::dashed,
+        of([](const ThesisPoint& p) { return p.simulated_exact; }));
+    add("lab, fewer bytes", Series::Style::marks,
+        of([&](const ThesisPoint& p) { return lab(p.lab_exact); }));
     Series band = band_of(thesis, figure, server);
     if (!band.points.empty()) chart.series.insert(chart.series.begin(), std::move(band));
     page.figure(svg(chart), "");
@@ -274,13 +221,24 @@ void add_figure(Page& page, const Thesis& thesis, const ThesisFigure& figure,
            between ? fixed(between->low, 2) + " to " + fixed(between->high, 2) : "",
            cell(p.simulated), told(p.lab), error(p.simulated, p.lab), cell(p.simulated_overlap),
            told(p.lab_overlap), error(p.simulated_overlap, p.lab_overlap)});
+      if (figure.sync == Sync::join) {
+        rows.back().push_back(cell(p.simulated_exact));
+        rows.back().push_back(told(p.lab_exact));
+      }
     }
   }
   page.begin_fold("The values of figure " + std::string(figure.number));
-  page.table({"server", "N", "equation", "worst to best", "simulated", "lab", "error",
-              "overlap: simulated", "lab", "error"},
-             rows);
-  page.paragraph("~: others disturbed the machine in every try.");
+  std::vector<std::string> names{"server",    "N",    "equation", "worst to best",
+                                 "simulated", "lab",  "error",    "overlap: simulated",
+                                 "lab",       "error"};
+  if (figure.sync == Sync::join) names.insert(names.end(), {"fewer bytes: simulated", "lab"});
+  page.table(names, rows);
+  page.paragraph(
+      std::string("~: others disturbed the machine in every try.") +
+      (figure.sync == Sync::join
+           ? " Fewer bytes: overlap with --wire lossless --factors auto, batch 16, whose result is "
+             "the same; the thesis had nothing of the kind."
+           : ""));
   page.end_fold();
 }
 
@@ -328,8 +286,9 @@ void add_summary(Page& page, const Thesis& thesis, const std::vector<Verdict>& a
   page.heading(1, "The thesis, reproduced");
   std::size_t lab = 0, simulated = 0;
   for (const auto& [key, point] : thesis.points) {
-    lab += (point.lab ? 1U : 0U) + (point.lab_overlap ? 1U : 0U);
-    simulated += (point.simulated ? 1U : 0U) + (point.simulated_overlap ? 1U : 0U);
+    lab += (point.lab ? 1U : 0U) + (point.lab_overlap ? 1U : 0U) + (point.lab_exact ? 1U : 0U);
+    simulated += (point.simulated ? 1U : 0U) + (point.simulated_overlap ? 1U : 0U) +
+                 (point.simulated_exact ? 1U : 0U);
   }
   page.paragraph(
       "Parallel Deep Learning (FIT VUT Brno, 2017) asked whether it pays to train a network on "
@@ -338,7 +297,9 @@ void add_summary(Page& page, const Thesis& thesis, const std::vector<Verdict>& a
       fixed(thesis.mbit, 0) + " Mbit/s (" + thesis.congestion +
       "), with Table 6.1's t_grad replayed: nothing is computed there, every byte is real. Once in "
       "the thesis's order (receive all, compute, send all; whole tensors, Algorithm 3.7), once "
-      "with overlap and even shares.");
+      "with overlap and even shares; and sync join on a distributed server a third time, with "
+      "fewer "
+      "bytes for the same result.");
   std::string commits;
   for (const std::string& commit : thesis.commits)
     commits += (commits.empty() ? " " : ", ") + commit;
