@@ -63,12 +63,13 @@ std::unique_ptr<Device> make_cuda_device(const GpuOptions& options) {
   return std::unique_ptr<Device>(find<cudnn::MakeDevice>(cudnn::make_device_name)(options));
 }
 
-bool has_cuda_device() {
+int cuda_devices() {
   try {
-    return (has_driver() || other_library() != nullptr) &&
-           find<cudnn::CountDevices>(cudnn::count_devices_name)() > 0;
+    return has_driver() || other_library() != nullptr
+               ? find<cudnn::CountDevices>(cudnn::count_devices_name)()
+               : 0;
   } catch (const Error&) {
-    return false;
+    return 0;
   }
 }
 

@@ -12,8 +12,11 @@ namespace duplex {
 /// Throws Error where the library was not built or is not found, and where there is no driver, no
 /// GPU, or none of this number.
 std::unique_ptr<Device> make_cuda_device(const GpuOptions& options = {});
-/// Returns whether there is a GPU that make_cuda_device() would take. Loads nothing where there is
-/// no driver, unless DUPLEX_CUDNN is set.
-bool has_cuda_device();
+/// Returns the number of GPUs that make_cuda_device() would take. Loads nothing where there is no
+/// driver, unless DUPLEX_CUDNN is set.
+int cuda_devices();
+inline bool has_cuda_device() {
+  return cuda_devices() > 0;
+}
 
 }  // namespace duplex

@@ -95,7 +95,7 @@ step cyclic -N 3 -n 5 -m cyclic --
 ends cyclic 2 'SLURM_DISTRIBUTION=cyclic: ranks are not distributed in blocks'
 printf 'lab01 slots=3\n' > "$work/three"
 step short -N 1 -n 2 -- --nodefile "$work/three"
-ends short 2 'of 3 ranks and SLURM_STEP_NUM_TASKS=2 contradict each other'
+ends short 2 'of 1 rank and SLURM_STEP_NUM_TASKS=2 contradict each other'
 
 # Inside an allocation the user starts ranks by other means; nothing that Slurm's variables say there contradicts them.
 cat > "$work/batch" << EOF

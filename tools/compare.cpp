@@ -22,7 +22,7 @@ struct Row {
   std::string directory, name;
   std::string network;
   std::int64_t batch = 0;
-  int workers = 1;
+  int workers = 1, slots = 1;
   std::optional<RankMode> mode;  ///< None: of one machine.
   double t_grad = 0.0, t_comm = 0.0;
   double sent = 0.0;  ///< Bytes a worker sends in a step.
@@ -30,15 +30,15 @@ struct Row {
   bool averages = false, replayed = false, simulated = false;
   std::optional<AccuracySummary> accuracy;  ///< None: not tested.
 
-  /// In a step every worker does a batch, or its part of one.
-  double batches_a_step() const { return mode && mode->sync == net::Sync::split ? 1 : workers; }
+  /// In a step every slot of a worker does a batch, or its part of one.
+  double batches_a_step() const { return mode && mode->sync == net::Sync::split ? 1 : slots; }
   double per_batch() const { return step / batches_a_step(); }
   /// (4.23): t_grad of one machine over seconds a batch.
   double speedup_over(const Row& alone) const { return alone.t_grad / per_batch(); }
 };
 
 Payoff payoff_of(const Row& run, const Row& alone) {
-  const double part = run.batches_a_step() / run.workers;
+  const double part = run.batches_a_step() / run.slots;
   return {run.name, alone.name, run.speedup_over(alone),
           run.step, run.t_grad, run.t_grad / (part * alone.t_grad)};
 }
@@ -56,6 +56,7 @@ Row row_of(const Run& run) {
   row.simulated = run.config.simulated;
   row.averages = run.config.parallel && run.config.parallel->average > 0;
   row.workers = summary.workers.value_or(1);
+  row.slots = summary.slots.value_or(row.workers);
   if (summary.training) {
     row.t_grad = summary.training->gradient.median;
     row.step = summary.training->total.median;
@@ -66,7 +67,7 @@ Row row_of(const Run& run) {
     row.t_comm = summary.traffic->t_comm;
     row.sent = summary.traffic->step_sent;
   }
-  if (row.workers < 1 || !(row.step > 0.0) || !(row.t_grad > 0.0))
+  if (row.workers < 1 || row.slots < row.workers || !(row.step > 0.0) || !(row.t_grad > 0.0))
     throw Error(run.directory + ": the run has no step that was timed");
   return row;
 }
@@ -105,8 +106,9 @@ int compare(int argc, const char* const* argv) {
   }
   if (rows.empty()) throw Error("compare: none of these is a run that has ended");
   const Row& alone = rows.front();
-  if (alone.workers != 1) {
-    throw Error("compare: the first run, " + alone.name + ", is not of one machine", Exit::usage);
+  if (alone.workers != 1 || alone.slots != 1) {
+    throw Error("compare: the first run, " + alone.name + ", is not of one machine with one slot",
+                Exit::usage);
   }
   const std::vector<reports::RunData> machines{reports::read_run_data(alone.directory)};
   Table table({{"run", Table::Align::left},
@@ -137,7 +139,7 @@ int compare(int argc, const char* const* argv) {
     table.row({run.name + (run.simulated  ? " (simulated)"
                            : run.replayed ? " (replayed)"
                                           : ""),
-               std::to_string(run.workers), duration_text(run.t_grad),
+               std::to_string(run.slots), duration_text(run.t_grad),
                run.mode ? duration_text(run.t_comm) : "", bytes_cell(run.sent),
                fixed(run.per_batch(), 5), predicted(&reports::Prediction::simulation),
                predicted(&reports::Prediction::equation),

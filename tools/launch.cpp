@@ -50,6 +50,19 @@ std::vector<std::string> command_of(const Flags& flags, const net::Address& node
   return command_on(node.host, flags.ssh, std::move(dist));
 }
 
+/// The flags of dist among the words of a command line; none: dist says what is wrong with them.
+std::optional<DistFlags> flags_of(const std::vector<std::string>& words) {
+  DistFlags dist;
+  CLI::App app;
+  dist.add_to(app);
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::Error&) {
+    return std::nullopt;
+  }
+  return dist;
+}
+
 /// The value of a flag among the words of a command line; "" if it is not there.
 std::string value_of(const std::vector<std::string>& words, const std::string& flag) {
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -57,6 +70,17 @@ std::string value_of(const std::vector<std::string>& words, const std::string& f
     if (words[i].rfind(flag + "=", 0) == 0) return words[i].substr(flag.size() + 1);
   }
   return "";
+}
+
+/// Removes a flag with its value from the words of a command line.
+void remove_flag(std::vector<std::string>& words, const std::string& flag) {
+  for (auto word = words.begin(); word != words.end();)
+    if (*word == flag && word + 1 != words.end())
+      word = words.erase(word, word + 2);
+    else if (word->rfind(flag + "=", 0) == 0)
+      word = words.erase(word);
+    else
+      ++word;
 }
 
 /// Gives all ranks one run directory where the user has not named it: each would take the time of
@@ -104,7 +128,7 @@ void make_plan(Flags& flags) {
                                  directory, "--file",     directory + "/plan.json"};
   for (const char* flag : {"--net", "--classes", "--input", "--batch", "--device", "--threads",
                            "--precision", "--layout", "--optimizer", "--momentum", "--key",
-                           "--secure", "--checksum", "--congestion", "--timeout"}) {
+                           "--secure", "--checksum", "--congestion", "--timeout", "--slots"}) {
     const std::string value = value_of(flags.dist, flag);
     if (!value.empty()) words.insert(words.end(), {flag, value});
   }
@@ -118,6 +142,7 @@ void make_plan(Flags& flags) {
     throw Error("launch: there is no plan", static_cast<Exit>(code));
   std::fflush(stdout);
   flags.plan = directory + "/plan.json";
+  remove_flag(flags.dist, "--slots");  // The plan's nodefile has them.
   if (std::filesystem::exists(flags.plan + ".nodes")) flags.nodefile = flags.plan + ".nodes";
   if (read_plan(flags.plan).predicted.speedup <= 1.0)
     throw Error(
@@ -137,23 +162,17 @@ std::vector<std::vector<std::string>> commands_of(const Flags& flags,
 /// Says why the ranks of `nodes` cannot go on without some of them, by number; "" if they can.
 std::string needs_all(const Flags& flags, const std::vector<net::Address>& nodes,
                       const std::vector<int>& lost) {
-  DistFlags dist;
-  CLI::App app;
-  dist.add_to(app);
-  try {
-    app.parse(std::vector<std::string>(flags.dist.rbegin(), flags.dist.rend()));
-  } catch (const CLI::Error&) {
-    return "";  // dist says what is wrong.
-  }
-  if (dist.parallel.sync == net::Sync::none)
+  const std::optional<DistFlags> dist = flags_of(flags.dist);
+  if (!dist) return "";
+  if (dist->parallel.sync == net::Sync::none)
     return "in an asynchronous run the number of ranks must stay";
-  if (dist.parallel.average > 0 && dist.training.spec.optimiser.states() > 0)
+  if (dist->parallel.average > 0 && dist->training.spec.optimiser.states() > 0)
     return "with --average every worker's optimiser has a state of its own";
-  if (nodes.size() - lost.size() < (dist.parallel.central() ? 2U : 1U))
+  if (nodes.size() - lost.size() < (dist->parallel.central() ? 2U : 1U))
     return "too few ranks are left";
   std::vector<std::string> hosts;
   for (const net::Address& node : nodes) hosts.push_back(node.host);
-  const net::Keepers keepers(dist.parallel.topology(static_cast<int>(nodes.size())), hosts);
+  const net::Keepers keepers(dist->parallel.topology(static_cast<int>(nodes.size())), hosts);
   for (const int rank : lost)
     if (std::find(lost.begin(), lost.end(), keepers.of(rank)) != lost.end())
       return "rank " + std::to_string(rank) + "'s part of checkpoints and its copy at rank " +
@@ -255,7 +274,7 @@ int launch(int argc, const char* const* argv) {
           },
           "start or stop"));
   app.add_option("--nodefile", flags.nodefile,
-                 "the machines: host, host:port or host slots=N a line")
+                 "the machines: host or host:port a line, slots=N behind it")
       ->required();
   app.add_option(
       "--plan", flags.plan,
@@ -310,7 +329,9 @@ int launch(int argc, const char* const* argv) {
     if (flags.action == "stop") return stop_here(record_name(flags.nodefile), flags.here);
     throw Error("launch: --here goes with stop", Exit::usage);
   }
-  const std::vector<net::Address> nodes = read_nodefile(flags.nodefile);
+  const std::optional<DistFlags> dist = flags_of(flags.dist);
+  const std::vector<net::Address> nodes = addresses_of(ranks_of(
+      read_nodes(flags.nodefile), dist && dist->takes_slots(), dist && dist->parallel.central()));
   flags.nodefile = record_name(flags.nodefile);
   if (flags.action == "stop") {
     return stop_everywhere(flags.nodefile, nodes, flags.ssh, flags.print);

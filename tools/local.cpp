@@ -161,7 +161,7 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
     if (result.steps < schedule.steps) return stopped(directory, result.steps);
   }
   const std::string spoilt = schedule.steps > 0 ? network.not_finite() : "";
-  if (schedule.steps > 0) report_replaced(loader);
+  if (schedule.steps > 0) report_replaced(loader.replaced());
 
   if (schedule.steps > 0 && spoilt.empty()) {
     save(spec, directory, network, schedule.steps);

@@ -44,10 +44,19 @@ std::string write_plan(const PlanFlags& flags, const Situation& situation,
   bool same = static_cast<int>(plan.machines.size()) == flags.machines;
   for (std::size_t i = 0; same && i < plan.machines.size(); ++i)
     same = plan.machines[i] == static_cast<int>(i);
+  // A central server is one rank, whatever its machine has.
+  const auto& parallel = chosen->strategy.parallel;
+  const std::size_t servers = parallel.central() ? 1 : 0;
+  same = same && !flags.gives_slots() &&
+         !(parallel.central() && flags.slots_of(plan.machines.front()) > 1);
   if (!same && plan.addresses) {
     nodefile = flags.file + ".nodes";
     OutputFile nodes(nodefile);
-    for (const std::string& address : *plan.addresses) nodes.write(address + "\n");
+    for (std::size_t rank = 0; rank < plan.addresses->size(); ++rank) {
+      const int slots = rank < servers ? 1 : parallel.slots_of(static_cast<int>(rank - servers));
+      nodes.write((*plan.addresses)[rank] +
+                  (slots > 1 ? " slots=" + std::to_string(slots) : std::string()) + "\n");
+    }
     nodes.commit();
   }
   return "plan     " + flags.file + ": " + chosen->strategy.name() + "; duplex launch --plan " +

@@ -4,14 +4,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
+#include <mutex>
+#include <thread>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/files/output_file.h"
+#include "core/processor/cores.h"
 #include "net/crypto/seal_rate.h"
 #include "net/exchange_cost.h"
 #include "net/link_survey.h"
@@ -23,6 +29,7 @@
 #include "tools/flags/wire_flags.h"
 #include "tools/launch/rank_source.h"
 #include "tools/plan/machines_file.h"
+#include "tools/slots/slot_places.h"
 #include "tools/text/host_name.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/rate.h"
@@ -66,9 +73,77 @@ std::int64_t memory_available() {
   return 0;
 }
 
+constexpr int warm_up = 2;
+
+/// The other slots of this machine: they compute, each in a thread of its own, while one is
+/// measured.
+class OtherSlots {
+ public:
+  /// Returns when all of them compute. Throws what one of them has thrown.
+  OtherSlots(const Flags& flags, const Model& model, const std::vector<SlotPlace>& places) {
+    for (std::size_t slot = 1; slot < places.size(); ++slot)
+      threads_.emplace_back([this, &flags, &model, place = places[slot]] {
+        bind_thread(place.cores);
+        try {
+          compute(flags, model, place.device);
+        } catch (...) {
+          const std::lock_guard<std::mutex> lock(mutex_);
+          failure_ = std::current_exception();
+          changed_.notify_all();
+        }
+      });
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] { return failure_ || computing_ == threads_.size(); });
+    if (!failure_) return;
+    lock.unlock();
+    end();
+  }
+  ~OtherSlots() { stop(); }
+  /// Ends them. Throws what one of them has thrown meanwhile.
+  void end() {
+    stop();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+  OtherSlots(const OtherSlots&) = delete;
+  OtherSlots& operator=(const OtherSlots&) = delete;
+
+ private:
+  void compute(const Flags& flags, const Model& model, const std::string& which) {
+    DeviceSpec computing = flags.computing;
+    computing.device = which;
+    const auto device = computing.make();
+    const auto network = computing.build(model, *device, flags.batch);
+    network->initialise(1);
+    bool told = false;
+    time_random_steps(*network, warm_up, [&](std::size_t) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!std::exchange(told, true)) {
+        ++computing_;
+        changed_.notify_all();
+      }
+      return stopped_ || failure_;
+    });
+  }
+  void stop() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      stopped_ = true;
+    }
+    for (std::thread& thread : threads_)
+      if (thread.joinable()) thread.join();
+  }
+
+  std::mutex
+      mutex_;  ///< Guards all below but the threads; these and the one that measures take it.
+  std::condition_variable changed_;
+  std::size_t computing_ = 0;
+  bool stopped_ = false;
+  std::exception_ptr failure_;
+  std::vector<std::thread> threads_;
+};
+
 /// Times the network on random images.
-void measure_computing(const Flags& flags, const Model& model, MeasuredMachine& machine) {
-  constexpr int warm_up = 2;
+void measure_network(const Flags& flags, const Model& model, MeasuredMachine& machine) {
   constexpr std::size_t least_steps = 3;
   const auto device = flags.computing.make();
   const auto network = flags.computing.build(model, *device, flags.batch);
@@ -87,7 +162,23 @@ void measure_computing(const Flags& flags, const Model& model, MeasuredMachine& 
     machine.weights_up = staging.upload;
   }
   machine.threads = flags.computing.threads;
-  machine.cores = device->asynchronous() ? 0 : usable_cores();  // A GPU needs none of them.
+  // A GPU needs none of them.
+  machine.cores = device->asynchronous() ? 0 : machine.cores;
+}
+
+/// Times the network on a slot of this machine, while all others compute, too.
+void measure_computing(Flags flags, const Model& model, const RankSource& source,
+                       MeasuredMachine& machine) {
+  machine.cores = usable_cores();
+  const int slots = source.slots[static_cast<std::size_t>(source.rank)];
+  if (slots == 1) return measure_network(flags, model, machine);
+  const std::vector<SlotPlace> places =
+      slot_places(flags.computing, slots, source.computing_before, source.computing_here, "probe");
+  flags.computing.device = places.front().device;
+  machine.slots = slots;
+  OtherSlots others(flags, model, places);
+  run_bound(places.front().cores, [&] { measure_network(flags, model, machine); });
+  others.end();
 }
 
 net::MeshSpec mesh_spec(const Flags& flags, const Model& model, const RankSource& source) {
@@ -141,12 +232,14 @@ int probe(int argc, const char* const* argv) {
   flags.add_to(app);
   if (const auto done = parse(app, argc, argv)) return *done;
   std::signal(SIGPIPE, SIG_IGN);
-  const RankSource source = find_rank({flags.nodefile, flags.index, false, {}}, std::getenv);
+  const RankSource source = find_rank({flags.nodefile, flags.index, false, {}, true}, std::getenv);
   std::fprintf(stderr, "%s\n", source.str().c_str());
   if (flags.computing.threads == 0)
     flags.computing.threads =
         source.threads(usable_cores(), static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
   const Model model = flags.model.build();
+  const std::string device = flags.computing.device;  // As the user has it.
+  flags.computing.device = device_behind(device, source.computing_before);
   const net::MeshSpec spec = mesh_spec(flags, model, source);
   // Measuring an exchange uses its mesh up. The second is joined at once, since all are there.
   net::MeshSpec exchanging = spec;
@@ -160,11 +253,12 @@ int probe(int argc, const char* const* argv) {
   machine.address = source.addresses[static_cast<std::size_t>(source.rank)].str();
   machine.host = host_name();
   machine.memory_bytes = memory_available();
-  measure_computing(flags, model, machine);
+  measure_computing(flags, model, source, machine);
   machine.owner_rate = net::owner_rate(counts_of(model));
+  const int all_threads = flags.computing.threads * machine.slots.value_or(1);
   for (const net::Link& link : mesh.links())
     if (link.stream.protection() == net::Protection::sealed && !machine.seal_rate)
-      machine.seal_rate = net::seal_rate() * flags.computing.threads;
+      machine.seal_rate = net::seal_rate() * all_threads;
   spec.log("t_grad " + duration_text(machine.grad) + " a batch of " + std::to_string(flags.batch) +
            ", " + std::to_string(machine.threads) +
            (machine.threads == 1 ? " thread" : " threads"));
@@ -178,7 +272,7 @@ int probe(int argc, const char* const* argv) {
   machine.receive_processor = dearest(links.receiving);
   if (machine.send_processor && machine.receive_processor) {
     // The survey moves plain bytes; the seal rate tells what sealing takes.
-    const double sealing = machine.seal_rate ? flags.computing.threads / *machine.seal_rate : 0.0;
+    const double sealing = machine.seal_rate ? all_threads / *machine.seal_rate : 0.0;
     machine.frame_processor = cost.frame(*machine.send_processor + sealing,
                                          *machine.receive_processor + sealing, machine.owner_rate);
   }
@@ -191,7 +285,7 @@ int probe(int argc, const char* const* argv) {
   file.input = config.input;
   file.classes = config.classes;
   file.batch = flags.batch;
-  file.device = flags.computing.device;
+  file.device = device;
   file.precision = flags.computing.precision;
   file.layout = flags.computing.layout;
   const std::vector<std::string> texts =

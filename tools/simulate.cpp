@@ -26,15 +26,16 @@ using simulation::Spec;
 
 void say_what_is_done(const SimulateFlags& flags, const Scenario& scenario, const Spec& spec) {
   const double done = batches_of(spec);
+  const int parts = flags.parallel.all_slots(static_cast<int>(spec.part.size()));
+  const char* who = spec.slots.empty() ? "workers" : "slots";
   if (done > static_cast<double>(flags.batches))
-    std::fprintf(stderr, "%lld batches are no multiple of %zu workers: they do %.0f, %llu each\n",
-                 static_cast<long long>(flags.batches), spec.part.size(), done,
+    std::fprintf(stderr, "%lld batches are no multiple of %d %s: they do %.0f, %llu each\n",
+                 static_cast<long long>(flags.batches), parts, who, done,
                  static_cast<unsigned long long>(spec.steps));
-  const std::size_t parts = spec.part.size();
-  if (spec.sync == net::Sync::split && scenario.batch % static_cast<std::int64_t>(parts) != 0)
+  if (spec.sync == net::Sync::split && scenario.batch % parts != 0)
     std::fprintf(stderr,
-                 "a batch of %lld is no multiple of %zu workers: the largest part is %.0f of it\n",
-                 static_cast<long long>(scenario.batch), parts,
+                 "a batch of %lld is no multiple of %d %s: the largest part is %.0f of it\n",
+                 static_cast<long long>(scenario.batch), parts, who,
                  spec.part.front() * static_cast<double>(scenario.batch));
 }
 
@@ -61,10 +62,11 @@ void print(const SimulateFlags& flags, const Scenario& scenario, const Spec& spe
                 duration_text(result.await.median).c_str());
   if (spec.sync == net::Sync::none) std::fputs(staleness_report(outcome.staleness).c_str(), stdout);
   if (!outcome.lost.empty()) return;
-  std::printf("speedup  %s: %.0f batches in %s\n",
-              fixed(speedup_of(spec, outcome, scenario.costs.grad), 2).c_str(), batches_of(spec),
+  std::printf("speedup  %s%s: %.0f batches in %s\n",
+              fixed(speedup_of(spec, outcome, scenario.costs.grad), 2).c_str(),
+              spec.slots.empty() ? "" : " over one slot", batches_of(spec),
               duration_text(outcome.trained).c_str());
-  if (flags.parallel.average == 0)
+  if (flags.parallel.average == 0 && spec.slots.empty())
     std::printf("         %s by the equations, for the thesis's order\n",
                 fixed(speedup(costs_on_wire(scenario, spec), spec.sync, spec.topology.mode, workers,
                               batches_of(spec)),
@@ -90,6 +92,7 @@ int simulate(int argc, const char* const* argv) {
 
   if (flags.output == "csv") {
     say_what_is_done(flags, scenario, spec_of(request, scenario, flags.workers));
+    for (int n = 1; n <= flags.workers; ++n) spec_of(request, scenario, n);  // It may throw.
     for (int n = 1; n <= flags.workers; ++n) {
       const Spec spec = spec_of(request, scenario, n);
       std::printf("%s%.9g", n > 1 ? ";" : "",

@@ -119,7 +119,7 @@ void Context::grow(Buffer& buffer, std::size_t bytes) const {
 
 std::shared_ptr<void> Context::pin(void* data, std::size_t bytes) const {
   enter();
-  if (bytes == 0 || cudaHostRegister(data, bytes, cudaHostRegisterDefault) != cudaSuccess) {
+  if (bytes == 0 || cudaHostRegister(data, bytes, cudaHostRegisterPortable) != cudaSuccess) {
     cudaGetLastError();  // Else the next call would report it.
     return nullptr;
   }

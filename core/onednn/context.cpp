@@ -40,11 +40,13 @@ Buffer allocate_aligned(std::size_t bytes) {
 Context::Context(int threads) : threads_(threads) {}
 
 void Context::enter() const {
+  computes_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   set_threads(threads_);
 }
 
 int Context::enter_transfer() const {
-  const int threads = std::this_thread::get_id() == maker_ ? threads_ : 1;
+  const int threads =
+      std::this_thread::get_id() == computes_.load(std::memory_order_relaxed) ? threads_ : 1;
   set_threads(threads);
   return threads;
 }

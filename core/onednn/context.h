@@ -2,6 +2,7 @@
 // needed only while a call runs.
 #pragma once
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <dnnl.hpp>
 #include <initializer_list>
@@ -32,7 +33,7 @@ class Context {
   /// anything that is parallel.
   void enter() const;
   /// Does the same for moving data, and returns the number of threads. A thread other than the one
-  /// that made the device communicates while that one computes, so it gets one core.
+  /// that called enter() last communicates while that one computes, so it gets one core.
   int enter_transfer() const;
 
   /// Sets Device::keep_nan: when on, operations run apart from the ReLU that oneDNN fuses with
@@ -66,7 +67,8 @@ class Context {
 
   int threads_;
   bool keeps_nan_ = false;
-  std::thread::id maker_ = std::this_thread::get_id();
+  /// The thread that computes; others may ask whether they are it.
+  mutable std::atomic<std::thread::id> computes_ = std::this_thread::get_id();
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
   Reserved scratchpad_;

@@ -12,6 +12,18 @@ bool all_finite(const float* values, std::size_t count) {
   return std::all_of(values, values + count, [](float value) { return std::isfinite(value); });
 }
 
+namespace {
+
+/// Writing makes the system provide the memory now, so that the first step need not wait for it,
+/// and a step that computes nothing (replay) has it too.
+Buffer map_gradients(std::size_t elements) {
+  Buffer memory = map_memory(elements * sizeof(float));
+  std::memset(memory.data(), 0, memory.bytes());
+  return memory;
+}
+
+}  // namespace
+
 HostParameters::HostParameters(const Model& model, bool gradients,
                                const std::vector<Model::Linear>& factored, std::size_t samples)
     : specs_(model.trained()), factored_(factored) {
@@ -32,29 +44,43 @@ HostParameters::HostParameters(const Model& model, bool gradients,
     }
     exchanged += samples * (layer.outputs + layer.inputs);
   }
-  if (gradients) {
-    gradients_ = map_memory(exchanged * sizeof(float));
-    // Writing makes the system provide the memory now, so that the first step need not wait for it,
-    // and a step that computes nothing (replay) has it too.
-    std::memset(gradients_.data(), 0, gradients_.bytes());
-  }
   std::size_t offset = 0;
-  auto* gradient = static_cast<float*>(gradients_.data());
-  for (std::size_t p = 0; p < spans_.size(); ++p) {
-    Span& span = spans_[p];
+  for (Span& span : spans_) {
     span.weights = static_cast<float*>(weights_.data()) + offset;
     offset += span.count;
-    if (!gradients || !whole[p]) continue;
-    span.gradient = gradient;
-    gradient += span.count;
   }
+  if (!gradients) return;
+  gradients_ = map_gradients(exchanged);
+  float* gradient = place_gradients(whole);
   for (const Model::Linear& layer : factored_) {
-    if (!gradients) break;
     Span& span = spans_[layer.weights];
     span.factors = gradient;
     span.factor_count = samples * (layer.outputs + layer.inputs);
     gradient += span.factor_count;
   }
+}
+
+HostParameters::HostParameters(const Model& model, const HostParameters& first)
+    : specs_(model.trained()), factored_(first.factored_), spans_(first.spans_) {
+  std::vector<bool> whole;
+  std::size_t elements = 0;
+  for (const Span& span : spans_) {
+    whole.push_back(span.gradient != nullptr);
+    if (whole.back()) elements += span.count;
+  }
+  gradients_ = map_gradients(elements);
+  place_gradients(whole);
+}
+
+/// Gives these parameters their gradients, one behind the other. Returns what is behind them.
+float* HostParameters::place_gradients(const std::vector<bool>& whole) {
+  auto* gradient = static_cast<float*>(gradients_.data());
+  for (std::size_t p = 0; p < spans_.size(); ++p) {
+    if (!whole[p]) continue;
+    spans_[p].gradient = gradient;
+    gradient += spans_[p].count;
+  }
+  return gradient;
 }
 
 void HostParameters::fill(const Model& model, std::uint64_t seed, const std::string& path,
@@ -90,8 +116,10 @@ std::string HostParameters::not_finite() const {
 }
 
 std::vector<std::shared_ptr<void>> HostParameters::pin(Device& device) const {
-  return {device.pin(weights_.data(), weights_.bytes()),
-          device.pin(gradients_.data(), gradients_.bytes())};
+  std::vector<std::shared_ptr<void>> pinned;
+  for (const Buffer* memory : {&weights_, &gradients_})
+    if (memory->bytes() > 0) pinned.push_back(device.pin(memory->data(), memory->bytes()));
+  return pinned;
 }
 
 }  // namespace duplex

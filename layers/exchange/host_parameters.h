@@ -22,6 +22,9 @@ class HostParameters {
   /// `factored` have factors of so many samples (Span::factors) instead of gradients.
   HostParameters(const Model& model, bool gradients,
                  const std::vector<Model::Linear>& factored = {}, std::size_t samples = 0);
+  /// Parameters of another slot of the same rank: they have the weights and the factors of `first`,
+  /// which must outlive this object, and gradients of their own.
+  HostParameters(const Model& model, const HostParameters& first);
 
   /// fill() calls it for every parameter, running statistics included, in the order of the layers,
   /// with the values that training starts from, spec.shape.elements() of them.
@@ -36,10 +39,12 @@ class HostParameters {
   const std::vector<ParameterSpec>& specs() const { return specs_; }
   /// The layers that are factored.
   const std::vector<Model::Linear>& factored() const { return factored_; }
-  /// Pins all of the memory by Device::pin.
+  /// Pins the memory that this object owns by Device::pin.
   std::vector<std::shared_ptr<void>> pin(Device& device) const;
 
  private:
+  float* place_gradients(const std::vector<bool>& whole);
+
   std::vector<ParameterSpec> specs_;
   std::vector<Model::Linear> factored_;
   /// All parameters, one after the other; gradients without those of factored layers, and these

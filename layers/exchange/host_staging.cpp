@@ -14,8 +14,13 @@ class Done final : public Transfer {
 }  // namespace
 
 HostStaging::HostStaging(Network& network, const HostParameters& host, Exchange& inner,
-                         Pushes pushes)
-    : network_(network), device_(network.device()), inner_(inner), pinned_(host.pin(device_)) {
+                         Pushes pushes, int slot, int slots)
+    : network_(network),
+      device_(network.device()),
+      inner_(inner),
+      slot_(slot),
+      slots_(slots),
+      pinned_(host.pin(device_)) {
   for (std::size_t p = 0; p < host.spans().size(); ++p) {
     const Parameter& on_device = network.parameters()[p];
     const Span& on_host = host.spans()[p];
@@ -73,14 +78,16 @@ void HostStaging::computed(std::size_t parameter) {
   staged.downloaded = true;
 }
 
-/// Does nothing for a bias, whose factors are those of the weights.
+/// The dy of all slots come first, then their x, each in the order of the slots, which is that of
+/// the samples. Does nothing for a bias, whose factors are those of the weights.
 void HostStaging::download_factors(Staged& staged) {
   if (staged.factors == nullptr) return;
   const auto [dy, x] = network_.factors_of(staged.layer);
   if (!dy) return;  // No loss depends on the layer, and the factors are zero.
   network_.named(staged.layer, [&, &dy = dy, &x = x] {
-    device_.download(staged.factors, dy);
-    device_.download(staged.factors + dy.desc.shape.elements(), x);
+    const std::int64_t outputs = dy.desc.shape.elements(), inputs = x.desc.shape.elements();
+    device_.download(staged.factors + slot_ * outputs, dy);
+    device_.download(staged.factors + slots_ * outputs + slot_ * inputs, x);
   });
 }
 

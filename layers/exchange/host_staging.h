@@ -19,9 +19,10 @@ enum class Pushes { gradients, weights };
 /// backward overwrites them.
 class HostStaging final : public Exchange {
  public:
-  /// `inner` exchanges the spans of `host`. All arguments must outlive this object.
+  /// `inner` exchanges the spans of `host`. All arguments must outlive this object. The network's
+  /// batch is that of one of the rank's `slots`, whose factors lie side by side.
   HostStaging(Network& network, const HostParameters& host, Exchange& inner,
-              Pushes pushes = Pushes::gradients);
+              Pushes pushes = Pushes::gradients, int slot = 0, int slots = 1);
 
   void begin(std::uint64_t step) override { inner_.begin(step); }
   void await(std::size_t parameter) override;
@@ -49,6 +50,7 @@ class HostStaging final : public Exchange {
   Network& network_;
   Device& device_;
   Exchange& inner_;
+  std::int64_t slot_, slots_;
   std::vector<Staged> staged_;  ///< By parameter.
   std::vector<std::shared_ptr<void>> pinned_;
   PushQueue queue_;  ///< Declared last, since its thread uses the others.

@@ -64,7 +64,7 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
   if (!spec_.factored.empty()) {
     require_factors();
     factors_.emplace(FactorMap(spec_.factored, spec_.factor_samples), factor_spec(),
-                     spec_.wire.gradients, map_, spans_, topology_, peers_, progress_);
+                     spec_.wire.gradients, spans_, topology_, peers_, progress_);
     expect_initial_state();
   }
   for (std::size_t p = 0; p < spans_.size(); ++p)

@@ -28,7 +28,7 @@ void ParameterExchange::require_factors() const {
 FactorStoreSpec ParameterExchange::factor_spec() {
   FactorStoreSpec store;
   store.own = topology_.worker_number(rank_);
-  store.samples = spec_.samples;
+  store.mean = spec_.mean;
   store.optimiser = spec_.optimiser;
   store.rate = spec_.rate;
   store.first_step = spec_.first_step;

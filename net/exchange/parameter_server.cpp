@@ -54,7 +54,7 @@ StoreSpec ParameterServer::store_spec() {
   store.workers = static_cast<int>(workers_.size());
   store.own = worker_of(context_.rank);
   store.readers = store.workers - (trains ? 1 : 0);
-  store.samples = spec.samples;
+  store.mean = spec.mean;
   store.average = spec.average;
   store.publish_together = !spec.overlap;
   store.optimiser = spec.optimiser;

@@ -25,9 +25,8 @@ class ParameterExchange;
 
 struct ExchangeSpec {
   Sync sync = Sync::join;
-  /// Samples by which a worker's gradient is weighted in the mean, by worker in rank order; empty:
-  /// all count the same.
-  std::vector<std::int64_t> samples;
+  /// What gradients count in the mean; a synchronous exchange's workers may have several slots.
+  MeanSpec mean;
   /// Workers push weights, and the new weights are their mean; the optimiser is not used.
   bool average = false;
   /// Steps of the training for each of the exchange's, by which checkpoints are counted: more than

@@ -8,12 +8,11 @@
 namespace duplex::net {
 
 FactorExchange::FactorExchange(FactorMap map, FactorStoreSpec spec, Coding coding,
-                               const ShardMap& shards, const std::vector<Span>& spans,
-                               const Topology& topology, Peers& peers, const Progress& progress)
+                               const std::vector<Span>& spans, const Topology& topology,
+                               Peers& peers, const Progress& progress)
     : map_(std::move(map)),
       own_(spec.own),
       coding_(coding),
-      shards_(shards),
       spans_(spans),
       workers_(topology.workers()),
       topology_(topology),
@@ -26,9 +25,10 @@ std::size_t FactorExchange::frames(std::size_t layer) const {
 }
 
 void FactorExchange::push(std::size_t layer, std::uint64_t step) {
-  const std::size_t parameter = map_.layers()[layer].weights;
-  const float* factors = spans_[parameter].factors;
-  const std::size_t priority = shards_[shards_.first(parameter)].position;
+  const float* factors = spans_[map_.layers()[layer].weights].factors;
+  // They go first: every rank multiplies when the last of them has come, while gradients still
+  // travel.
+  constexpr std::size_t priority = 0;
   // Each piece goes to all before the next one does, so that all get on alike.
   for (const Chunk& piece : map_.pieces(layer, own_))
     for (const int rank : workers_)

@@ -26,9 +26,8 @@ class FactorExchange {
  public:
   /// All arguments must outlive it. `coding`: of the factors on the wire. `spec.own` is this rank's
   /// worker.
-  FactorExchange(FactorMap map, FactorStoreSpec spec, Coding coding, const ShardMap& shards,
-                 const std::vector<Span>& spans, const Topology& topology, Peers& peers,
-                 const Progress& progress);
+  FactorExchange(FactorMap map, FactorStoreSpec spec, Coding coding, const std::vector<Span>& spans,
+                 const Topology& topology, Peers& peers, const Progress& progress);
 
   const FactorMap& map() const { return map_; }
   FactorStore& store() { return store_; }
@@ -58,7 +57,6 @@ class FactorExchange {
   const FactorMap map_;
   const int own_;
   const Coding coding_;
-  const ShardMap& shards_;
   const std::vector<Span>& spans_;
   const std::vector<int> workers_;  ///< Ranks of the workers, by worker number.
   const Topology& topology_;

@@ -16,21 +16,19 @@ namespace {
 /// Rows of a sum that a thread computes before it updates the weights by them.
 constexpr std::size_t rows_together = 8 * OuterProducts::rows_at_once;
 
-std::vector<float> factors_of(const FactorMap& map, const std::vector<std::int64_t>& samples) {
-  std::int64_t all = 0;
-  for (const std::int64_t own : samples) all += own;
+std::vector<float> factors_of(const FactorMap& map, const MeanSpec& mean) {
+  const auto workers = static_cast<int>(map.workers());
+  const auto all = static_cast<float>(mean.total(workers));
   std::vector<float> factors;
-  for (std::size_t worker = 0; worker < map.workers(); ++worker)
-    factors.push_back(samples.empty()
-                          ? 1.0F / static_cast<float>(map.workers())
-                          : static_cast<float>(samples[worker]) / static_cast<float>(all));
+  for (const std::int64_t factor : mean.factors(workers))
+    factors.push_back(static_cast<float>(factor) / all);
   return factors;
 }
 
 }  // namespace
 
 FactorStore::FactorStore(const FactorMap& map, FactorStoreSpec spec, const std::vector<Span>& spans)
-    : map_(map), spec_(std::move(spec)), spans_(spans), factor_(factors_of(map, spec_.samples)) {
+    : map_(map), spec_(std::move(spec)), spans_(spans), factor_(factors_of(map, spec_.mean)) {
   const int states = spec_.optimiser.states();
   std::size_t values = 0;
   for (const FactoredLayer& shape : map_.layers())

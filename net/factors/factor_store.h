@@ -24,9 +24,7 @@ namespace duplex::net {
 
 struct FactorStoreSpec {
   int own = 0;  ///< The worker on this rank.
-  /// Samples by which a worker's gradient is weighted in the mean, by worker; empty: all count the
-  /// same.
-  std::vector<std::int64_t> samples;
+  MeanSpec mean;
   OptimiserSpec optimiser;
   LearningRate rate;
   std::uint64_t first_step = 0;

@@ -11,7 +11,6 @@
 #include "net/store/join_store.h"
 
 #include <algorithm>
-#include <functional>
 #include <thread>
 #include <utility>
 
@@ -28,15 +27,9 @@ JoinStore::JoinStore(const ShardMap& map, int rank, const StoreSpec& spec,
       publish_(std::move(publish)),
       slots_(map.chunks()),
       pool_(map.longest_of(rank)) {
-  std::int64_t samples = 0;
-  const bool same = std::adjacent_find(spec_.samples.begin(), spec_.samples.end(),
-                                       std::not_equal_to<>()) == spec_.samples.end();
-  for (std::size_t worker = 0; worker < static_cast<std::size_t>(spec_.workers); ++worker) {
-    const std::int64_t own = same ? 1 : spec_.samples[worker];
-    factor_.push_back(static_cast<float>(own));
-    samples += own;
-  }
-  part_ = 1.0F / static_cast<float>(samples);
+  for (const std::int64_t factor : spec_.mean.factors(spec_.workers))
+    factor_.push_back(static_cast<float>(factor));
+  part_ = 1.0F / static_cast<float>(spec_.mean.total(spec_.workers));
   const int states = spec_.average ? 0 : spec_.optimiser.states();
   state_ = map_memory(map_.elements_of(rank) * static_cast<std::size_t>(states) * sizeof(float));
   auto* state = static_cast<float*>(state_.data());
@@ -219,7 +212,7 @@ void JoinStore::publish_one(Slot& slot, std::uint64_t step) {
 }
 
 /// Computes sum += factor * contribution. The result goes into whichever of the two is a buffer of
-/// the store's own. After the last contribution the sum is made the mean (3.12).
+/// the store's own. After the last contribution the sum is made the mean (3.12); an only one is it.
 void JoinStore::add(Slot& slot, Contribution& contribution) {
   const std::size_t count = slot.chunk.count;
   const int worker = slot.turn;

@@ -14,6 +14,7 @@
 #include "core/optimiser.h"
 #include "net/coding/coding.h"
 #include "net/store/applied_steps.h"
+#include "net/store/mean.h"
 #include "net/store/staleness.h"
 #include "net/store/step_ranges.h"
 #include "net/store/straggler_tally.h"
@@ -92,9 +93,7 @@ struct StoreSpec {
   /// Number of readers of each publication for every worker: they read the weights where they lie,
   /// and call sent() then.
   int readers = 0;
-  /// Samples by which a worker's gradient is weighted in the mean, by worker; empty: all count the
-  /// same.
-  std::vector<std::int64_t> samples;
+  MeanSpec mean;
   /// Workers push weights, and the new weights are their mean (parameter averaging).
   bool average = false;
   /// New weights are published when all of this owner's are there (asynchronous: all that answer

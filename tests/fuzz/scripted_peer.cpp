@@ -39,10 +39,14 @@ bool take_frames(Bytes& bytes, const Take& take) {
   }
 }
 
-/// Returns whether weights or a gradient are coded as they may be. The last weights are float32.
+/// Returns whether weights or a gradient are coded as they may be. The last weights are float32,
+/// and so may be what packing does not shrink.
 bool is_agreed(const ScriptedRun& run, const FrameHeader& header) {
-  if (header.kind == FrameKind::gradient) return header.coding == run.wire.gradients;
-  return header.coding == run.wire.weights || header.coding == net::Coding::float32;
+  const bool weights = header.kind == FrameKind::weights;
+  const net::WireFormat wire = net::wire_of(run.wire, run.sync);
+  const net::Coding agreed = weights ? wire.weights : wire.gradients;
+  return header.coding == agreed ||
+         (header.coding == net::Coding::float32 && (weights || agreed == net::Coding::lossless));
 }
 
 }  // namespace
@@ -60,6 +64,7 @@ Bytes frame_bytes(const FrameHeader& header) {
   std::memcpy(bytes.data(), &header, sizeof header);
   const float value = header.kind == FrameKind::weights ? weight_of(header.step) : gradient_value;
   bytes.resize(bytes.size() + header.length);
+  if (header.coding == net::Coding::lossless) return bytes;  // See ScriptedPeer::data().
   if (header.coding != net::Coding::float32) {
     const std::size_t first = net::coded_bytes(header.coding, 0);
     const std::vector<float> values(header.length < first ? 0 : (header.length - first) / 2, value);
@@ -126,7 +131,7 @@ void ScriptedPeer::hear_frame(const FrameHeader& header) {
     case FrameKind::weights:
     case FrameKind::gradient: {
       const net::Chunk* found = run_.map.find(header.parameter, header.chunk);
-      require(found != nullptr && header.length == net::coded_bytes(header.coding, found->count),
+      require(found != nullptr && net::fits(header.coding, found->count, header.length),
               "a rank sends a chunk that is none");
       require(is_agreed(run_, header), "a rank sends another coding than was agreed on");
       const std::size_t chunk = found->index;
@@ -167,9 +172,26 @@ void ScriptedPeer::hear_frame(const FrameHeader& header) {
 Bytes ScriptedPeer::data(FrameKind kind, const net::Chunk& chunk, std::uint64_t step) const {
   FrameHeader header = header_of(kind, step, chunk.parameter);
   header.chunk = chunk.number;
-  header.coding = kind == FrameKind::weights ? run_.wire.weights : run_.wire.gradients;
+  const net::WireFormat wire = net::wire_of(run_.wire, run_.sync);
+  header.coding = kind == FrameKind::weights ? wire.weights : wire.gradients;
   header.length = net::coded_bytes(header.coding, chunk.count);
-  return frame_bytes(header);
+  if (header.coding != net::Coding::lossless) return frame_bytes(header);
+  // The first weights go as they are, and so does what does not shrink.
+  Bytes packed(header.length + net::coding_slack);
+  const bool weights = kind == FrameKind::weights;
+  const std::vector<float> now(chunk.count, weights ? weight_of(step) : gradient_value);
+  const std::vector<float> before(chunk.count, step == 0 ? 0.0F : weight_of(step - 1));
+  header.length = weights
+                      ? net::encode_weights(now.data(), before.data(), chunk.count, packed.data())
+                      : net::encode(header.coding, now.data(), chunk.count, packed.data());
+  if ((weights && step == 0) || header.length >= chunk.bytes()) {
+    header.coding = net::Coding::float32;
+    header.length = chunk.bytes();
+    return frame_bytes(header);
+  }
+  Bytes bytes = frame_bytes(header);
+  std::copy_n(packed.begin(), header.length, bytes.begin() + net::header_bytes);
+  return bytes;
 }
 
 std::optional<Bytes> ScriptedPeer::due() const {
@@ -265,15 +287,18 @@ void ScriptedPeer::count(const FrameHeader& header, const std::uint8_t* payload)
       const bool weights = header.kind == FrameKind::weights;
       const net::Chunk* chunk = run_.map.find(header.parameter, header.chunk);
       refused_ = chunk == nullptr || !is_agreed(run_, header) ||
-                 header.length != net::coded_bytes(header.coding, chunk->count) ||
+                 !net::fits(header.coding, chunk->count, header.length) ||
                  chunk->owner != (weights ? rank_ : run_.rank);
       if (refused_) return;
       std::uint64_t& next = weights ? chunks_[chunk->index].sent : chunks_[chunk->index].pushed;
       refused_ = header.step != next;
       if (refused_) return;
       ++next;
-      const Bytes usual = frame_bytes(header);
-      odd_ = odd_ || !std::equal(usual.begin() + net::header_bytes, usual.end(), payload);
+      const Bytes usual = header.coding == net::Coding::lossless
+                              ? data(header.kind, *chunk, header.step)
+                              : frame_bytes(header);
+      odd_ = odd_ || usual.size() != net::header_bytes + header.length ||
+             !std::equal(usual.begin() + net::header_bytes, usual.end(), payload);
       break;
     }
     case FrameKind::ask:

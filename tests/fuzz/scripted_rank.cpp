@@ -36,13 +36,15 @@ ScriptedSetting::ScriptedSetting(std::uint8_t a, std::uint8_t b) {
   spec.early_bytes = (b & 8) != 0 ? 0 : 4096;
   if (!spec.average && (b & 16) != 0) run.wire.gradients = net::Coding::bf16;
   if (!spec.average && (b & 32) != 0) run.wire.weights = net::Coding::fp16;
+  if ((b & 64) != 0) run.wire.gradients = net::Coding::lossless;
+  if ((b & 128) != 0) run.wire.weights = net::Coding::lossless;
   spec.wire = run.wire;
   if (run.sync != net::Sync::none) spec.last_step = run.steps;
   spec.chunk_bytes = 64;
   spec.rate.base = 1;
   spec.timeout = timeout;
   if (run.sync == net::Sync::none && kind == 0) spec.steps = run.steps;
-  if (run.sync == net::Sync::split) spec.samples.assign(run.topology.workers().size(), 2);
+  if (run.sync == net::Sync::split) spec.mean.samples.assign(run.topology.workers().size(), 2);
   run.map = run.topology.shard_map({counts.begin(), counts.end()}, spec.shards, spec.chunk_bytes);
 }
 

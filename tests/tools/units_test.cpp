@@ -313,7 +313,16 @@ TEST(Nodefile, SlotsRepeatAHost) {
   std::string all;
   for (const net::Address& node : read_nodefile(folder / "nodes")) all += node.str() + " ";
   EXPECT_EQ(all, "alpha:7117 alpha:7118 alpha:7119 beta:7117 alpha:7120 ");
-  for (const char* wrong : {"a slots=0\n", "a slots=two\n", "a:1 slots=2\n", "a slots=2 b\n"}) {
+  const auto ranks = [&](bool together, bool central) {
+    std::string text;
+    for (const Node& rank : ranks_of(read_nodes(folder / "nodes"), together, central))
+      text += rank.address.str() + "*" + std::to_string(rank.slots) + " ";
+    return text;
+  };
+  EXPECT_EQ(ranks(true, false), "alpha:7117*3 beta:7117*1 alpha:7120*1 ");
+  EXPECT_EQ(ranks(true, true), "alpha:7117*1 alpha:7118*2 beta:7117*1 alpha:7120*1 ");
+  EXPECT_EQ(ranks(false, true), "alpha:7117*1 alpha:7118*1 alpha:7119*1 beta:7117*1 alpha:7120*1 ");
+  for (const char* wrong : {"a slots=0\n", "a slots=two\n", "a:1 slots=2 3\n", "a slots=2 b\n"}) {
     EXPECT_NE(nodefile_error(folder / "nodes", wrong).find(":1: expected"), std::string::npos)
         << wrong;
   }

@@ -9,9 +9,14 @@ datasets::Share DistSpec::share_of(int rank) const {
                         static_cast<int>(mesh.topology.workers().size()));
 }
 
+datasets::Share DistSpec::share_of(int rank, int slot) const {
+  return parallel.slot_share(training.batch, mesh.topology.worker_number(rank), slot,
+                             static_cast<int>(mesh.topology.workers().size()));
+}
+
 std::uint64_t DistSpec::step_samples() const {
-  const auto batch = static_cast<std::uint64_t>(training.batch);
-  return parallel.splits() ? batch : batch * mesh.topology.workers().size();
+  const auto workers = static_cast<int>(mesh.topology.workers().size());
+  return static_cast<std::uint64_t>(training.batch * parallel.batches_a_step(workers));
 }
 
 net::ExchangeSpec DistSpec::exchange() const {
@@ -29,7 +34,9 @@ net::ExchangeSpec DistSpec::exchange() const {
   spec.rate = training.rate;
   spec.timeout = mesh.timeout;
   spec.log = mesh.log;
-  for (const int worker : mesh.topology.workers()) spec.samples.push_back(share_of(worker).count);
+  for (const int worker : mesh.topology.workers())
+    spec.mean.samples.push_back(share_of(worker).count / slots_of(worker));
+  if (spec.mean.samples.size() > 1) spec.mean.slots = parallel.slots;
   return spec;
 }
 

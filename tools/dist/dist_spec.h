@@ -19,6 +19,9 @@ struct DistSpec {
   std::uint64_t reshare = 0;      ///< Epochs after which ranks pause to share anew; 0: never.
   /// Operations a second at which a replay waits for products of factors; 0: as this machine has.
   double factor_rate = 0.0;
+  /// Slots that compute on this machine, those of other ranks included, and those of ranks before
+  /// this one.
+  int slots_here = 1, slots_before = 0;
   std::string trouble;  ///< The first of the run before a pause.
   /// The steps after which ranks have paused, from whose checkpoint they go on; 0: they have not.
   std::uint64_t paused_after = 0;
@@ -32,8 +35,12 @@ struct DistSpec {
   std::string settings() const {
     return parallel.settings() + parallel.share_text() + ", " + training.settings();
   }
-  /// The samples of each step that a rank trains on.
+  /// The samples of each step that a rank trains on, and those of one of its slots.
   datasets::Share share_of(int rank) const;
+  datasets::Share share_of(int rank, int slot) const;
+  int slots_of(int rank) const {
+    return mesh.topology.is_worker(rank) ? parallel.slots_of(mesh.topology.worker_number(rank)) : 1;
+  }
   /// Samples that all workers together take in a step.
   std::uint64_t step_samples() const;
   /// Returns the specification of the exchange; its ledger has no files yet.

@@ -7,10 +7,11 @@
 namespace duplex::tools {
 
 Exchanges make_exchanges(const DistSpec& spec, Network* network, HostParameters& host,
-                         net::ParameterExchange& wire, Exchange* own, std::uint64_t steps) {
+                         Exchange& wire, Exchange* own, std::uint64_t steps, int slot) {
   Exchanges made;
   if (network != nullptr && spec.parallel.average == 0) {
-    made.push_back(std::make_unique<HostStaging>(*network, host, wire));
+    made.push_back(std::make_unique<HostStaging>(*network, host, wire, Pushes::gradients, slot,
+                                                 spec.slots_of(spec.rank())));
   } else if (network != nullptr) {
     made.push_back(std::make_unique<AveragingExchange>(*network, host, wire, *own,
                                                        spec.parallel.average, steps));

@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
+#include "core/exchange.h"
 #include "layers/exchange/host_parameters.h"
 #include "layers/network.h"
-#include "net/exchange/exchange.h"
 #include "tools/dist/dist_spec.h"
 
 namespace duplex::tools {
@@ -16,8 +16,9 @@ namespace duplex::tools {
 using Exchanges = std::vector<std::unique_ptr<Exchange>>;
 
 /// `network` is null for a replay. `own`: with --average, the exchange that updates the worker's
-/// own weights, by Updates::each. `steps`: of the whole run. All arguments must outlive the result.
+/// own weights, by Updates::each. `steps`: of the whole run. `slot`: whose network and host they
+/// are. All arguments must outlive the result.
 Exchanges make_exchanges(const DistSpec& spec, Network* network, HostParameters& host,
-                         net::ParameterExchange& wire, Exchange* own, std::uint64_t steps);
+                         Exchange& wire, Exchange* own, std::uint64_t steps, int slot = 0);
 
 }  // namespace duplex::tools

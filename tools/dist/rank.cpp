@@ -16,7 +16,6 @@
 #include "tools/run_directory/run_files.h"
 #include "tools/text/peak_memory.h"
 #include "tools/training/divergence.h"
-#include "tools/training/replayed_gradients.h"
 
 namespace duplex::tools {
 namespace {
@@ -35,7 +34,7 @@ Rank::Rank(DistSpec spec)
             trains() ? static_cast<std::size_t>(spec_.share_of(spec_.rank()).count) : 0),
       tracing_(spec_.trace_steps) {
   spec_.mesh.identity = identity(fill_host_parameters());
-  if (trains()) prepare_network();
+  if (trains()) prepare_slots();
   std::vector<std::string> claims{ledger_file(spec_.rank())};
   std::vector<std::string> later{traffic_file(spec_.rank()), rank_file(spec_.rank()),
                                  staleness_file(spec_.rank())};
@@ -94,27 +93,6 @@ net::Identity Rank::identity(net::Fingerprint start) const {
   return identity;
 }
 
-void Rank::prepare_network() {
-  const TrainingSpec& training = spec_.training;
-  const std::int64_t samples = spec_.share_of(spec_.rank()).count;
-  if (replays()) {
-    times_ = layer_times(replay_source(training.computing.device), setup_.model, training.batch);
-    times_.scale(static_cast<double>(samples) / static_cast<double>(training.batch));
-    const net::WireFormat& wire = spec_.parallel.wire;
-    if (wire.weights == net::Coding::lossless || wire.gradients == net::Coding::lossless)
-      draw_gradients(host_.spans(), training.optimiser, training.rate.base);
-    return;
-  }
-  device_ = training.computing.make();
-  network_ = training.computing.build(setup_.model, *device_, samples);
-  network_->observe(tracing_.observer());
-  network_->initialise(training.seed);
-  if (!training.weights.empty()) load_checkpoint(training.weights, *network_);
-  if (spec_.parallel.average > 0)
-    own_updates_ = std::make_unique<LocalExchange>(*network_, training.optimiser, training.rate,
-                                                   Updates::each);
-}
-
 std::string Rank::device_line() const {
   if (!trains()) return "holds the weights and does not train";
   if (device_) return "computes on " + device_->description();
@@ -154,6 +132,8 @@ std::uint64_t Rank::all_steps() const {
 
 int Rank::run(std::unique_ptr<StopSignals> signals) {
   spec_.mesh.log(device_line());
+  if (team_)
+    for (const std::string& line : team_->lines()) spec_.mesh.log(line);
   net::ExchangeSpec exchange = spec_.exchange();
   add_factors(exchange);
   exchange.ledger = {directory_->file(ledger_file(spec_.rank())),
@@ -194,7 +174,7 @@ void Rank::add_factors(net::ExchangeSpec& exchange) const {
   exchange.factored = of_exchange(factored_);
   exchange.factor_samples = samples_by_worker();
   const int threads = spec_.training.computing.threads;
-  exchange.factor_threads = threads > 0 ? threads : usable_cores();
+  exchange.factor_threads = threads > 0 ? threads * slots() : usable_cores();
   if (replays())
     exchange.replayed_flops = spec_.factor_rate > 0.0
                                   ? spec_.factor_rate
@@ -224,7 +204,7 @@ int Rank::serve(net::ParameterExchange& wire) {
 int Rank::train_rank(net::ParameterExchange& wire) {
   const TrainingResult result = replays() ? replay(wire) : compute(wire);
   image_seconds_ =
-      result.own_gradient.median / static_cast<double>(spec_.share_of(spec_.rank()).count);
+      result.own_gradient.median / static_cast<double>(spec_.share_of(spec_.rank(), 0).count);
   wire.await_last_weights();
   if (checkpoints_) checkpoints_->end();
   if (checkpoints_ && checkpoints_->stopped()) {
@@ -244,6 +224,8 @@ int Rank::train_rank(net::ParameterExchange& wire) {
   summary.training = result;
   const net::Topology& topology = spec_.mesh.topology;
   summary.workers = static_cast<int>(topology.workers().size());
+  if (!spec_.parallel.slots.empty())
+    summary.slots = spec_.parallel.all_slots(summary.workers.value());
   summary.mode = RankMode{topology.size, spec_.parallel.server, spec_.parallel.sync, replays()};
   report_staleness(wire, summary);
   std::optional<Accuracy> accuracy;

@@ -16,6 +16,7 @@
 #include "tools/run_directory/run_directory.h"
 #include "tools/run_directory/run_summary.h"
 #include "tools/setup/setup.h"
+#include "tools/slots/slot_team.h"
 #include "tools/tracing/rank_tracing.h"
 #include "tools/training/evaluation.h"
 #include "tools/training/loop.h"
@@ -53,6 +54,7 @@ class Rank {
   net::Fingerprint fill_host_parameters();
   net::Identity identity(net::Fingerprint start) const;
   void prepare_network();
+  void prepare_slots();
   void prepare_checkpoints();
   std::string device_line() const;
   void write_config() const;
@@ -69,6 +71,10 @@ class Rank {
   int train_rank(net::ParameterExchange& wire);
   TrainingResult compute(net::ParameterExchange& wire);
   TrainingResult replay(net::ParameterExchange& wire);
+  TrainingResult train_slots(net::ParameterExchange& wire,
+                             const std::function<TrainingResult(Exchange& inner)>& lead,
+                             const SlotTeam::TrainSlot& others);
+  datasets::LoaderOptions reading(int slot) const;
   LoopSpec loop_spec(const Schedule& schedule);
   /// Calls `train` with a computation of the leased batches.
   using WithBatches =
@@ -95,6 +101,7 @@ class Rank {
   void save(const std::vector<StateArray>& arrays, const std::string& steps) const;
   void require_sound_weights(const std::optional<Accuracy>& accuracy) const;
 
+  int slots() const { return spec_.slots_of(spec_.rank()); }
   bool trains() const { return spec_.mesh.topology.is_worker(spec_.rank()); }
   std::vector<std::size_t> samples_by_worker() const;
   void add_factors(net::ExchangeSpec& exchange) const;
@@ -112,6 +119,7 @@ class Rank {
   LayerTimes times_;                              ///< For a replay.
   std::unique_ptr<Device> device_;                ///< Null: a server, or a replay.
   std::unique_ptr<Network> network_;              ///< Likewise.
+  std::unique_ptr<SlotTeam> team_;                ///< The other slots; null: there are none.
   std::unique_ptr<LocalExchange> own_updates_;    ///< Only with --average, on a worker.
   Troubles troubles_;                             ///< Of metrics.csv, accuracy.csv, checkpoints.
   std::unique_ptr<RankCheckpoints> checkpoints_;  ///< Null: a replay.

@@ -26,7 +26,7 @@ double image_seconds(const DistSpec& spec) {
            static_cast<double>(training.batch);
   constexpr int warm_up = 2;
   constexpr std::size_t least_steps = 3;
-  const std::int64_t images = spec.share_of(spec.rank()).count;
+  const std::int64_t images = spec.share_of(spec.rank(), 0).count;
   const auto device = training.computing.make();
   const auto network = training.computing.build(model, *device, images);
   network->initialise(training.seed);

@@ -10,7 +10,7 @@ void add_device_flags(CLI::App& app, DeviceSpec& spec, const std::string& more) 
   app.add_option("--device", spec.device, "what computes: " + devices + " (default auto)" + more);
   app.add_option("--threads", spec.threads,
                  "threads that compute (default: one a core; dist: a machine's cores, shared out "
-                 "among its ranks)")
+                 "among its slots)")
       ->check(between(0, 1024));
   app.add_option("--precision", spec.precision,
                  "on a GPU: float32; tf32, whose products round to ten bits; bf16, which stores "

@@ -12,8 +12,8 @@
 #include "tools/flags/command_line.h"
 #include "tools/flags/ledger_flag.h"
 #include "tools/flags/parallel_flags.h"
-#include "tools/launch/rank_source.h"
 #include "tools/plan/plan_file.h"
+#include "tools/slots/slot_places.h"
 
 namespace duplex::tools {
 
@@ -24,14 +24,20 @@ void DistFlags::add_to(CLI::App& app) {
   app.add_option("--plan", plan,
                  "plan.json of duplex plan: network, batch and how the workers train together are "
                  "its own; the nodefile has its machines in its order");
-  app.add_option("--nodefile", nodefile,
-                 "the machines, host, host:port or host slots=N a line, in the order of the ranks "
-                 "(default: the "
-                 "hosts of srun, or this machine; with a central server, rank 0 at MASTER_ADDR)");
+  app.add_option(
+      "--nodefile", nodefile,
+      "the machines, host or host:port a line, slots=N behind it, in the order of the ranks "
+      "(default: the "
+      "hosts of srun, or this machine; with a central server, rank 0 at MASTER_ADDR)");
   app.add_option("--index", index,
                  "this process's rank: its line in the nodefile, from 0 (default: what srun or "
                  "mpirun says, or RANK of WORLD_SIZE)")
       ->check(at_least(0));
+  app.add_option("--slots", slots,
+                 "GPUs, or parts of its cores, on which each worker trains a batch of its own; "
+                 "their gradients are added up before any leaves the machine (default: what the "
+                 "nodefile says, or 1)")
+      ->check(between(1, 1024));
   app.add_option(
          "--without", without,
          "ranks of the nodefile that are left out, as in 2 or 2,3, since their machines are "
@@ -104,7 +110,8 @@ std::string DistFlags::resolve() {
     throw Error("dist: --average needs weights that are trained; --device replay trains none",
                 Exit::usage);
   }
-  const RankSource source = find_rank({nodefile, index, parallel.central(), without}, std::getenv);
+  const RankSource source =
+      find_rank({nodefile, index, parallel.central(), without, takes_slots(), slots}, std::getenv);
   index = source.rank;
   addresses = source.addresses;
   // A machine that is left out makes another run than the plan was for.
@@ -114,6 +121,7 @@ std::string DistFlags::resolve() {
     check_machines(read_plan(plan), plan, all, "dist");
   }
   const int servers = parallel.central() ? 1 : 0;
+  take_slots(source);
   // Shares are those of the nodefile's workers.
   parallel.check_shares(static_cast<int>(addresses.size() + without.size()) - servers, "dist");
   std::sort(without.rbegin(), without.rend());
@@ -130,6 +138,32 @@ std::string DistFlags::resolve() {
   return source.str();
 }
 
+bool DistFlags::takes_slots() const {
+  return plan.empty() ? parallel.takes_slots() : read_plan(plan).parallel.slots.has_value();
+}
+
+/// Takes the slots of the workers, and for this rank's the GPUs behind those of other ranks.
+void DistFlags::take_slots(const RankSource& source) {
+  std::vector<int> found;
+  if (std::any_of(source.slots.begin(), source.slots.end(), [](int each) { return each > 1; }))
+    found.assign(source.slots.begin() + (parallel.central() ? 1 : 0), source.slots.end());
+  if (!plan.empty() && without.empty() && found != parallel.slots)
+    throw Error("dist: the plan " + plan +
+                    " is for workers with other slots than these machines "
+                    "have: make a plan for these, or give the nodefile that it is for",
+                Exit::usage);
+  parallel.slots = found;
+  slots_here_ = source.computing_here;
+  slots_before_ = source.computing_before;
+  // A launcher may have given this process cores of its own.
+  if (source.has_own_cores(usable_cores(), static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)))) {
+    slots_here_ = source.slots[static_cast<std::size_t>(source.rank)];
+    slots_before_ = 0;
+  }
+  std::string& device = training.spec.computing.device;
+  device = device_behind(device, source.computing_before);
+}
+
 DistSpec DistFlags::spec() const {
   DistSpec spec;
   spec.training = training.spec;
@@ -138,6 +172,8 @@ DistSpec DistFlags::spec() const {
   spec.ledger = ledger;
   spec.reshare = reshare;
   spec.factor_rate = factor_rate * 1e9;
+  spec.slots_here = slots_here_;
+  spec.slots_before = slots_before_;
   if (without.empty()) spec.predicted = predicted_;
   net::MeshSpec& mesh = spec.mesh;
   mesh.addresses = addresses;

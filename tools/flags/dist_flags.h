@@ -10,6 +10,7 @@
 #include "tools/dist/dist_spec.h"
 #include "tools/flags/training_flags.h"
 #include "tools/flags/wire_flags.h"
+#include "tools/launch/rank_source.h"
 #include "tools/run_directory/run_config.h"
 
 namespace duplex::tools {
@@ -21,6 +22,7 @@ struct DistFlags {
   std::string nodefile, job = "duplex";
   int index = -1;
   std::string plan;                     ///< plan.json; empty: not given.
+  int slots = 0;                        ///< Of each worker; 0: as the nodefile says.
   std::vector<int> without;             ///< Ranks of the nodefile that are left out.
   std::vector<net::Address> addresses;  ///< By rank, from the nodefile or from what started this
                                         ///< process.
@@ -33,15 +35,19 @@ struct DistFlags {
   /// Call it after parsing: checks what CLI11 cannot, and finds rank and addresses. Throws
   /// Error(Exit::usage). Returns a line for the user that says where they come from.
   std::string resolve();
+  /// Whether the slots of a line of the nodefile are one rank's.
+  bool takes_slots() const;
   /// Call it after resolve(). Throws Error if the key cannot be read, and Error(Exit::usage) if
   /// there are too few ranks.
   DistSpec spec() const;
 
  private:
   void take_plan();
+  void take_slots(const RankSource& source);
 
   CLI::App* app_ = nullptr;
   std::optional<PlanConfig> predicted_;
+  int slots_here_ = 1, slots_before_ = 0;
 };
 
 }  // namespace duplex::tools

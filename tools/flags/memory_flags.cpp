@@ -38,6 +38,8 @@ void MemoryFlags::add_to(CLI::App& app) {
   add_optimiser_flags(app, optimiser_, memory.optimiser, wants);
   app.add_option("--workers", memory.workers, "workers that train together (default 2)")
       ->check(between(1, net::most_ranks - 1));
+  app.add_option("--slots", slots_, "slots of each worker, as dist has them (default 1)")
+      ->check(between(1, 1024));
   app.add_flag("--accuracy", memory.tests, "the network is tested, too, on images of its own");
   app.add_flag("--checkpoints", memory.checkpoints,
                "checkpoints are written while the training goes on (--checkpoint-every of dist)");
@@ -55,6 +57,7 @@ void MemoryFlags::resolve(const CLI::App& app) {
   MemorySpec& memory = spec.memory;
   memory.optimiser = checked_optimiser("nets", optimiser_, memory.optimiser);
   check_parallel_flags(memory.parallel, "nets");
+  if (slots_ > 1) memory.parallel.slots.assign(static_cast<std::size_t>(memory.workers), slots_);
   memory.parallel.check_shares(memory.workers, "nets");
   if (memory.parallel.sharing != Sharing::given)
     throw Error("nets: --share: no speeds are measured here; write numbers, as in 3:2:1",
@@ -72,7 +75,8 @@ std::string MemoryFlags::text() const {
                      : memory.optimiser.momentum != 0.0F          ? "sgd with momentum"
                                                                   : "sgd";
   text += ", " + std::to_string(memory.workers) + (memory.workers == 1 ? " worker" : " workers") +
-          ", sync " + net::name_of(memory.parallel.sync);
+          (slots_ > 1 ? " with " + std::to_string(slots_) + " slots" : "") + ", sync " +
+          net::name_of(memory.parallel.sync);
   if (memory.parallel.average > 0) text += ", averaging";
   return text;
 }

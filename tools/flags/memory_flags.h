@@ -28,6 +28,7 @@ struct MemoryFlags {
 
  private:
   std::string optimiser_ = "sgd", fits_;
+  int slots_ = 1;
 };
 
 }  // namespace duplex::tools

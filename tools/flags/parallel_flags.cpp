@@ -1,5 +1,7 @@
 #include "tools/flags/parallel_flags.h"
 
+#include <algorithm>
+#include <optional>
 #include <sstream>
 
 #include "core/error.h"
@@ -8,25 +10,43 @@
 namespace duplex::tools {
 namespace {
 
-std::vector<std::int64_t> parse_shares(const std::string& text) {
-  std::vector<std::int64_t> shares;
+/// Reads numbers from 1 on, of so many digits at most, between colons; none: `text` is something
+/// else.
+std::optional<std::vector<std::int64_t>> parse_list(const std::string& text,
+                                                    std::size_t most_digits) {
+  std::vector<std::int64_t> numbers;
   std::istringstream parts(text + ":");
   for (std::string part; std::getline(parts, part, ':');) {
-    constexpr std::size_t most_digits = 6;
     const bool number = !part.empty() && part.size() <= most_digits &&
                         part.find_first_not_of("0123456789") == std::string::npos;
-    if (!number || std::stoll(part) == 0)
-      throw CLI::ValidationError(
-          "--share",
-          "'" + text +
-              "' is neither even, speeds nor auto, and not of numbers from 1 to 999999 between "
-              "colons, one for each worker");
-    shares.push_back(std::stoll(part));
+    if (!number || std::stoll(part) == 0) return std::nullopt;
+    numbers.push_back(std::stoll(part));
   }
-  return shares;
+  return numbers;
+}
+
+std::vector<std::int64_t> parse_shares(const std::string& text) {
+  const auto shares = parse_list(text, 6);
+  if (!shares)
+    throw CLI::ValidationError(
+        "--share",
+        "'" + text +
+            "' is neither even, speeds nor auto, and not of numbers from 1 to 999999 between "
+            "colons, one for each worker");
+  return *shares;
 }
 
 }  // namespace
+
+std::vector<int> parse_slots(const std::string& text) {
+  const auto slots = parse_list(text, 4);
+  if (!slots || *std::max_element(slots->begin(), slots->end()) > 1024)
+    throw CLI::ValidationError(
+        "--slots", "'" + text +
+                       "' is no number from 1 to 1024, nor some of them between colons, "
+                       "one for each worker");
+  return {slots->begin(), slots->end()};
+}
 
 void add_parallel_flags(CLI::App& app, ParallelSpec& spec) {
   add_choice(app, "--sync", {"join", "split", "none"},

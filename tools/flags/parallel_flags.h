@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include <string>
+#include <vector>
 
 #include "tools/plan/parallel.h"
 
@@ -10,6 +11,8 @@ namespace duplex::tools {
 
 /// They fill in `spec`, which must outlive `app`.
 void add_parallel_flags(CLI::App& app, ParallelSpec& spec);
+/// Reads "4", or "4:1:1" by worker. Throws CLI::ValidationError.
+std::vector<int> parse_slots(const std::string& text);
 /// Checks after parsing what CLI11 cannot. Throws Error(Exit::usage) with the command's name.
 void check_parallel_flags(const ParallelSpec& spec, const std::string& command);
 

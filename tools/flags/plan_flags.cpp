@@ -9,7 +9,6 @@
 #include "tools/flags/device_flags.h"
 #include "tools/flags/memory_flags.h"
 #include "tools/launch/lost_machines.h"
-#include "tools/launch/nodefile.h"
 #include "tools/launch/probing.h"
 #include "tools/memory/network_memory.h"
 #include "tools/plan/machines_file.h"
@@ -76,9 +75,15 @@ void PlanFlags::add_to(CLI::App& app) {
                  "number of machines; a central server takes one of them (default: those of "
                  "--nodefile)")
       ->check(between(2, 128));
-  app.add_option("--nodefile", nodefile,
-                 "the machines, host, host:port or host slots=N a line, numbered from 0; without "
-                 "figures of computing and links they are measured first, this one among them");
+  app.add_option(
+      "--nodefile", nodefile,
+      "the machines, host or host:port a line, slots=N behind it, numbered from 0; without "
+      "figures of computing and links they are measured first, this one among them");
+  app.add_option(
+         "--slots", slots_,
+         "slots of each machine: GPUs, or parts of its cores; --t-grad and --profile are of "
+         "one of them (default: what the nodefile says, or 1)")
+      ->check(between(1, 1024));
   app.add_option("--without", without, "machines of the nodefile that are left out, as in 2 or 2,3")
       ->delimiter(',')
       ->check(at_least(0))
@@ -123,12 +128,28 @@ void PlanFlags::resolve() {
     take_computing(*app_, computing, file, measured);
     nodes_.clear();
     for (const MeasuredMachine& machine : file.machines)
-      nodes_.push_back(net::Address::parse(machine.address, default_port));
+      nodes_.push_back(
+          {net::Address::parse(machine.address, default_port), machine.slots.value_or(1)});
   }
   scenario.resolve();
   if (computing.threads > 0) scenario.threads = computing.threads;
   if (!nodefile.empty())
-    nodes_ = tools::without(read_nodefile(nodefile), without, "nodefile " + nodefile);
+    nodes_ = tools::without(read_nodes(nodefile), without, "nodefile " + nodefile);
+  if (slots_ > 0)
+    for (Node& node : nodes_) {
+      if (node.slots > 1)
+        throw Error("plan: --slots " + std::to_string(slots_) + " and the slots of " +
+                        (nodefile.empty() ? measured : nodefile) +
+                        " say the same: leave one of them out",
+                    Exit::usage);
+      if (std::count_if(nodes_.begin(), nodes_.end(), [&](const Node& other) {
+            return other.address.host == node.address.host;
+          }) > 1)
+        throw Error("plan: --slots: " + node.address.host +
+                        " is in the nodefile several times: name it once, with slots=N behind it",
+                    Exit::usage);
+      node.slots = slots_;
+    }
   const int lines = static_cast<int>(nodes_.size());
   if (machines == 0 && lines == 0)
     throw Error("plan: how many machines? Give --machines or --nodefile", Exit::usage);
@@ -137,6 +158,10 @@ void PlanFlags::resolve() {
                     std::to_string(lines) + " in " + (nodefile.empty() ? measured : nodefile),
                 Exit::usage);
   if (lines > 0) machines = lines;
+}
+
+int PlanFlags::slots_of(int machine) const {
+  return nodes_.empty() ? std::max(slots_, 1) : nodes_[static_cast<std::size_t>(machine)].slots;
 }
 
 PlanFile PlanFlags::plan_of(const Situation& situation, const Evaluation& chosen,
@@ -159,7 +184,7 @@ PlanFile PlanFlags::plan_of(const Situation& situation, const Evaluation& chosen
   if (!nodes_.empty()) {
     plan.addresses.emplace();
     for (const int machine : strategy.machines)
-      plan.addresses->push_back(nodes_[static_cast<std::size_t>(machine)].str());
+      plan.addresses->push_back(nodes_[static_cast<std::size_t>(machine)].address.str());
   }
   plan.predicted = {strategy.name(),  chosen.speedup,  chosen.image, chosen.step,
                     chosen.computing, chosen.awaiting, alone};
@@ -174,10 +199,12 @@ bool PlanFlags::measures() const {
 std::string PlanFlags::measure() const {
   RunDirectory directory(logdir, "plan", scenario.model.net, {machines_file});
   ProbeSpec spec;
-  spec.nodes = nodes_;
+  spec.nodes = addresses_of(nodes_);
   spec.nodefile = directory.path() + "/nodes";
   std::string lines;
-  for (const net::Address& node : nodes_) lines += node.str() + "\n";
+  for (const Node& node : nodes_)
+    lines += node.address.str() +
+             (node.slots > 1 ? " slots=" + std::to_string(node.slots) : std::string()) + "\n";
   directory.write("nodes", lines);
   spec.nodefile = std::filesystem::absolute(spec.nodefile).string();
   spec.ssh = ssh;
@@ -203,6 +230,13 @@ Situation PlanFlags::measured_situation(const std::string& path,
     throw Error("plan: " + path + " is of " + std::to_string(count) + " machines, and there are " +
                     std::to_string(nodes_.size()),
                 Exit::usage);
+  for (std::size_t i = 0; i < count; ++i)
+    if (file.machines[i].slots.value_or(1) != nodes_[i].slots)
+      throw Error("plan: " + path + " was measured with " +
+                      std::to_string(file.machines[i].slots.value_or(1)) + " slots on " +
+                      file.machines[i].address + ", which has " + std::to_string(nodes_[i].slots) +
+                      " here: measure again",
+                  Exit::usage);
   const auto fastest = std::min_element(
       file.machines.begin(), file.machines.end(),
       [](const MeasuredMachine& a, const MeasuredMachine& b) { return a.grad < b.grad; });
@@ -243,11 +277,15 @@ Situation PlanFlags::measured_situation(const std::string& path,
                              static_cast<int>(same - file.machines.begin()),
                              is_gpu(computing)
                                  ? 0  // It is the host's.
-                                 : static_cast<std::size_t>(machine.memory_bytes / beside)};
+                                 : static_cast<std::size_t>(machine.memory_bytes / beside),
+                             machine.slots.value_or(1)};
     notes.push_back("machine " + std::to_string(i) + " (" + machine.address + ", " + machine.host +
                     "): " + (machine.computes_on ? *machine.computes_on + ", " : "") + "t_grad " +
-                    duration_text(machine.grad) + ", link " + rate_text(machine.rate()) +
-                    ", owner " + fixed(machine.owner_rate * 1e-9, 2) + " GB/s");
+                    duration_text(machine.grad) +
+                    (machine.slots ? " on each of " + std::to_string(*machine.slots) + " slots"
+                                   : std::string()) +
+                    ", link " + rate_text(machine.rate()) + ", owner " +
+                    fixed(machine.owner_rate * 1e-9, 2) + " GB/s");
   }
   return situation;
 }
@@ -264,8 +302,15 @@ void PlanFlags::ask_for_memory(Situation& situation) const {
   spec.batch = situation.scenario.batch;
   spec.gpu_bytes = situation.memory_limit;
   const auto training = std::make_shared<TrainingMemory>(situation.scenario.model, spec);
-  situation.memory = [training, batch = spec.batch](const Strategy& strategy) {
-    if (strategy.machines.empty()) return training->alone(batch).tight().sum();
+  // A machine with slots trains alone as a single rank does.
+  ParallelSpec alone;
+  int most = 1;
+  for (const Machine& machine : situation.machines) most = std::max(most, machine.slots);
+  if (most > 1) alone.slots = {most};
+  situation.memory = [training, alone, batch = spec.batch](const Strategy& strategy) {
+    if (strategy.machines.empty() && alone.slots.empty())
+      return training->alone(batch).tight().sum();
+    if (strategy.machines.empty()) return training->most(alone, 1);
     return training->most(strategy.parallel, strategy.workers());
   };
 }
@@ -275,6 +320,8 @@ Situation PlanFlags::situation(std::vector<std::string>& notes) {
   Situation situation = measured.empty() ? Situation::of(scenario.scenario(notes),
                                                          scenario.request(machines), machines)
                                          : measured_situation(measured, notes);
+  for (int machine = 0; machine < machines; ++machine)
+    situation.machines[static_cast<std::size_t>(machine)].slots = slots_of(machine);
   if (!fits.empty() || situation.memory_of({}) > 0)
     ask_for_memory(situation);
   else if (app_->count("--optimizer") + app_->count("--momentum") > 0)

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "net/wire/address.h"
 #include "tools/flags/scenario_flags.h"
 #include "tools/flags/wire_flags.h"
+#include "tools/launch/nodefile.h"
 #include "tools/memory/rank_memory.h"
 #include "tools/plan/plan_file.h"
 #include "tools/planning/evaluation.h"
@@ -37,6 +37,10 @@ struct PlanFlags {
   Situation situation(std::vector<std::string>& notes);
   /// The plan that follows a strategy, as plan.json has it.
   PlanFile plan_of(const Situation& situation, const Evaluation& chosen, double alone) const;
+  /// The slots of a machine.
+  int slots_of(int machine) const;
+  /// Whether they are a flag's, and not the nodefile's.
+  bool gives_slots() const { return slots_ > 0; }
 
  private:
   bool measures() const;
@@ -45,7 +49,8 @@ struct PlanFlags {
   void ask_for_memory(Situation& situation) const;
 
   CLI::App* app_ = nullptr;
-  std::vector<net::Address> nodes_;  ///< Of the nodefile, if it was given.
+  std::vector<Node> nodes_;  ///< Of the nodefile, if it was given.
+  int slots_ = 0;            ///< Of each machine; 0: as the nodefile says, or one.
 };
 
 }  // namespace duplex::tools

@@ -105,8 +105,8 @@ void ScenarioFlags::add_to(CLI::App& app, const std::string& command, const std:
       "dist has measured them (default 0.53:0.81)");
   app.add_option(
          "--factor-rate", factor_rate,
-         "GFLOP/s at which a rank multiplies factors with --factors (default 30, as one core "
-         "with AVX2 has; bench --codings tells; 0: that takes no time)")
+         "GFLOP/s at which a rank multiplies factors with --factors (default 30 for each of its "
+         "threads, as a core with AVX2 has; bench --codings tells; 0: that takes no time)")
       ->check(between(0.0, 1e9));
   app.add_option("--queue", queue,
                  "bytes that wait at a port of the switch while more comes than goes (default "
@@ -150,7 +150,7 @@ SimulationRequest ScenarioFlags::request(int ranks) const {
   request.latency = latency;
   request.burst = burst;
   request.packed = packed;
-  request.factor_rate = factor_rate * 1e9;
+  if (factor_rate) request.factor_rate = *factor_rate * 1e9;
   request.queue = queue;
   request.unfairness = unfair;
   request.resolution = resolution;

@@ -24,7 +24,7 @@ struct ScenarioFlags {
   std::uint64_t seed = 1;
   double latency = 50e-6, burst = 0.0, queue = 1e6;
   net::PackedParts packed;
-  double factor_rate = 30.0;
+  std::optional<double> factor_rate;
   std::optional<double> unfair, resolution;
 
   /// `command` begins the messages of errors; `who`: what the numbers in --slow and --link stand

@@ -1,5 +1,7 @@
 #include "tools/flags/simulate_flags.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/ledger_flag.h"
@@ -15,8 +17,11 @@ void SimulateFlags::add_to(CLI::App& app) {
   app.add_option("--batches", batches, "batches of the whole training, D (default 128)")
       ->check(between(1, 1e9));
   add_parallel_flags(app, parallel);
+  app.add_option_function<std::string>(
+      "--slots", [this](const std::string& text) { slots = parse_slots(text); },
+      "slots of each worker, as dist has them, or A:B:C, by worker (default 1)");
   app.add_option("--threads", scenario.threads,
-                 "threads that compute on a rank (default: as --from has it of local)")
+                 "threads that compute on a slot (default: as --from has it of local)")
       ->check(between(1, 1024));
   app.add_option("--together", together, "ranks that share a machine (default 1)")
       ->check(between(1, 8192));
@@ -36,16 +41,28 @@ void SimulateFlags::add_to(CLI::App& app) {
 void SimulateFlags::resolve() {
   scenario.resolve();
   check_parallel_flags(parallel, "simulate");
+  take_slots();
   parallel.check_shares(workers, "simulate");
-  if (!parallel.splits() && workers > batches)
-    throw Error("simulate: " + std::to_string(workers) + " workers for " + std::to_string(batches) +
-                    " batches: some would have none",
+  if (parallel.batches_a_step(workers) > batches)
+    throw Error("simulate: " + std::to_string(parallel.all_slots(workers)) +
+                    (parallel.slots.empty() ? " workers for " : " slots for ") +
+                    std::to_string(batches) + " batches: some would have none",
                 Exit::usage);
   if (output == "csv" && (writes() || !lose.empty()))
     throw Error(
         "simulate: --output csv is of many runs; it goes without --logdir, --trace and "
         "--lose",
         Exit::usage);
+}
+
+void SimulateFlags::take_slots() {
+  if (slots.size() == 1) slots.resize(static_cast<std::size_t>(workers), slots.front());
+  if (!slots.empty() && slots.size() != static_cast<std::size_t>(workers))
+    throw Error("simulate: --slots is for " + std::to_string(slots.size()) +
+                    " workers, and there are " + std::to_string(workers),
+                Exit::usage);
+  if (std::any_of(slots.begin(), slots.end(), [](int each) { return each > 1; }))
+    parallel.slots = slots;
 }
 
 namespace {
@@ -116,10 +133,12 @@ Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes
     throw Error("simulate: " + std::to_string(flags.workers) + " workers for a batch of " +
                     std::to_string(found.batch) + ": some would have nothing of it",
                 Exit::usage);
-  if (flags.together * found.threads > found.cores && found.cores > 0)
-    throw Error("simulate: " + std::to_string(flags.together) + " ranks with " +
-                    std::to_string(found.threads) + " threads each on " +
-                    std::to_string(found.cores) +
+  const std::vector<int>& slots = flags.parallel.slots;
+  const int most = slots.empty() ? 1 : *std::max_element(slots.begin(), slots.end());
+  if (flags.together * most * found.threads > found.cores && found.cores > 0)
+    throw Error("simulate: " + std::to_string(flags.together * most) +
+                    (most > 1 ? " slots with " : " ranks with ") + std::to_string(found.threads) +
+                    " threads each on " + std::to_string(found.cores) +
                     " cores: they would wait for each other; measure local with fewer --threads",
                 Exit::usage);
   return found;

@@ -17,6 +17,7 @@ struct SimulateFlags {
   ParallelSpec parallel;
   std::string output = "report", logdir;
   int workers = 0, records = 32, together = 1;
+  std::vector<int> slots;  ///< By worker, or one for all; empty: not given.
   std::int64_t batches = 128;
   std::uint64_t trace_steps = 10;
   std::vector<std::string> lose;
@@ -30,6 +31,9 @@ struct SimulateFlags {
   /// The run's config.json.
   RunConfig config(const Scenario& found, const net::Topology& topology) const;
   bool writes() const { return trace || !logdir.empty(); }
+
+ private:
+  void take_slots();
 };
 
 /// The scenario that the flags describe; `notes` gets lines for the user on where it comes from.

@@ -36,18 +36,18 @@ std::vector<int> numbers_of(const std::vector<net::Address>& nodes,
   return numbers;
 }
 
-std::vector<net::Address> without(const std::vector<net::Address>& nodes,
-                                  const std::vector<int>& numbers, const std::string& what) {
+std::vector<std::size_t> numbers_left(std::size_t count, const std::vector<int>& numbers,
+                                      const std::string& what) {
   const std::set<int> out(numbers.begin(), numbers.end());
   if (out.size() != numbers.size())
     throw Error("--without " + listed(numbers) + " names a rank twice", Exit::usage);
-  if (!out.empty() && (*out.begin() < 0 || *out.rbegin() >= static_cast<int>(nodes.size())))
+  if (!out.empty() && (*out.begin() < 0 || *out.rbegin() >= static_cast<int>(count)))
     throw Error("--without " + listed(numbers) + ": " + what + " has ranks 0 to " +
-                    std::to_string(nodes.size() - 1),
+                    std::to_string(count - 1),
                 Exit::usage);
-  std::vector<net::Address> left;
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    if (out.count(static_cast<int>(i)) == 0) left.push_back(nodes[i]);
+  std::vector<std::size_t> left;
+  for (std::size_t i = 0; i < count; ++i)
+    if (out.count(static_cast<int>(i)) == 0) left.push_back(i);
   if (left.empty())
     throw Error("--without " + listed(numbers) + " leaves nothing of " + what, Exit::usage);
   return left;

@@ -37,10 +37,19 @@ class LostMachines {
 /// The numbers of the nodes of these hosts.
 std::vector<int> numbers_of(const std::vector<net::Address>& nodes,
                             const std::vector<std::string>& hosts);
-/// The nodes but those of such numbers. Throws Error(Exit::usage) for a number that is none, or is
-/// there twice, and if nothing is left; the message calls the nodes `what`.
-std::vector<net::Address> without(const std::vector<net::Address>& nodes,
-                                  const std::vector<int>& numbers, const std::string& what);
+/// The numbers below `count` but those given, in order. Throws Error(Exit::usage) for one that is
+/// not below it, or is there twice, and if nothing is left; the message calls it all `what`.
+std::vector<std::size_t> numbers_left(std::size_t count, const std::vector<int>& numbers,
+                                      const std::string& what);
+/// The nodes but those of such numbers. Throws as numbers_left() does.
+template <class Node>
+std::vector<Node> without(const std::vector<Node>& nodes, const std::vector<int>& numbers,
+                          const std::string& what) {
+  std::vector<Node> left;
+  for (const std::size_t number : numbers_left(nodes.size(), numbers, what))
+    left.push_back(nodes[number]);
+  return left;
+}
 /// "2,3".
 std::string listed(const std::vector<int>& numbers);
 

@@ -22,13 +22,13 @@ struct Taken {
 
 }  // namespace
 
-std::vector<net::Address> read_nodefile(const std::string& path) {
+std::vector<Node> read_nodes(const std::string& path) {
   std::ifstream file(path);
   if (!file) {
     throw Error("nodefile " + path + " cannot be read: " + std::generic_category().message(errno),
                 Exit::usage);
   }
-  std::vector<net::Address> nodes;
+  std::vector<Node> nodes;
   std::map<std::string, Taken> taken;
   std::map<std::string, int> next_port;
   std::string line;
@@ -39,7 +39,7 @@ std::vector<net::Address> read_nodefile(const std::string& path) {
     if (first == std::string::npos) continue;
     line = line.substr(first, line.find_last_not_of(" \t\r") - first + 1);
     const auto refuse = [&] {
-      return Error(place + "expected host, host:port or host slots=N, not '" + line + "'",
+      return Error(place + "expected host or host:port, and slots=N, not '" + line + "'",
                    Exit::usage);
     };
     const auto space = line.find_first_of(" \t");
@@ -57,29 +57,56 @@ std::vector<net::Address> read_nodefile(const std::string& path) {
     } catch (const Error& error) {
       throw Error(place + error.what(), Exit::usage);
     }
-    if (node.port != 0 && slots > 1) throw refuse();
     const bool has_port = node.port != 0;
+    nodes.push_back({node, slots});
     for (int slot = 0; slot < slots; ++slot) {
+      if (has_port && slot > 0 && ++node.port == 0)
+        throw Error(place + node.host + " has more slots than ports", Exit::usage);
       if (!has_port) {
         int& port = next_port.emplace(node.host, default_port).first->second;
         if (port > last_port)
           throw Error(place + node.host + " has more ranks than ports", Exit::usage);
         node.port = static_cast<std::uint16_t>(port++);
       }
-      if (nodes.size() == net::most_ranks)
+      if (slot == 0) nodes.back().address = node;
+      if (taken.size() == net::most_ranks)
         throw Error(place + "there are more than " + std::to_string(net::most_ranks) + " ranks",
                     Exit::usage);
-      const auto [same, added] = taken.insert({node.str(), {nodes.size(), number}});
+      const auto [same, added] = taken.insert({node.str(), {taken.size(), number}});
       if (!added) {
         throw Error(place + node.str() + " is rank " + std::to_string(same->second.rank) +
                         " already, in line " + std::to_string(same->second.line),
                     Exit::usage);
       }
-      nodes.push_back(node);
     }
   }
   if (nodes.empty()) throw Error("nodefile " + path + " names no machine", Exit::usage);
   return nodes;
+}
+
+std::vector<Node> ranks_of(const std::vector<Node>& nodes, bool together, bool central) {
+  std::vector<Node> ranks;
+  const auto add = [&](Node node, int from, int slots) {
+    node.address.port = static_cast<std::uint16_t>(node.address.port + from);
+    node.slots = slots;
+    ranks.push_back(node);
+  };
+  for (const Node& node : nodes) {
+    const int apart = !together ? node.slots : central && ranks.empty() ? 1 : 0;
+    for (int slot = 0; slot < apart; ++slot) add(node, slot, 1);
+    if (apart < node.slots) add(node, apart, node.slots - apart);
+  }
+  return ranks;
+}
+
+std::vector<net::Address> read_nodefile(const std::string& path) {
+  return addresses_of(ranks_of(read_nodes(path), false));
+}
+
+std::vector<net::Address> addresses_of(const std::vector<Node>& ranks) {
+  std::vector<net::Address> addresses;
+  for (const Node& rank : ranks) addresses.push_back(rank.address);
+  return addresses;
 }
 
 }  // namespace duplex::tools

@@ -18,22 +18,23 @@ struct Launcher {
   const char* rank;  ///< The variables' names.
   const char* size;
   const char* local_size;  ///< Ranks on this machine.
+  const char* local_rank;  ///< This one's number among them.
   bool process;            ///< Whether it starts ranks; anybody may set the variables otherwise.
 };
 
 /// In an sbatch script SLURM_PROCID and SLURM_NTASKS are set, too; only a step of srun has
 /// SLURM_STEP_ID as well.
 constexpr const char* slurm_step = "SLURM_STEP_ID";
-constexpr Launcher slurm{"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, true};
+constexpr Launcher slurm{"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, nullptr, true};
 constexpr Launcher others[] = {
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
-     true},
-    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", true},
-    {"the environment", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", false}};
+     "OMPI_COMM_WORLD_LOCAL_RANK", true},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "MPI_LOCALRANKID", true},
+    {"the environment", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "LOCAL_RANK", false}};
 
 /// The facts that one source gives about this process; -1: not given.
 struct Claim {
-  int rank = -1, size = -1, local_size = -1;
+  int rank = -1, size = -1, local_size = -1, local_rank = -1;
   std::string rank_said, size_said;    ///< For messages: "RANK=1", "--index 1".
   const Launcher* launcher = nullptr;  ///< Null for the flags.
   bool daemons = false;                ///< A Slurm step of one task a machine.
@@ -80,7 +81,10 @@ class LaunchEnvironment {
     if (size && rank && *rank >= *size) {
       throw refusal(claim.rank_said + " is no rank of " + claim.size_said);
     }
-    if (size) claim.local_size = number(launcher.local_size, 1, *size).value_or(-1);
+    if (size) {
+      claim.local_size = number(launcher.local_size, 1, *size).value_or(-1);
+      claim.local_rank = number(launcher.local_rank, 0, *size - 1).value_or(-1);
+    }
     return claim;
   }
 
@@ -113,6 +117,13 @@ std::vector<Claim> claims_of(const RankFlags& flags, int nodes, const LaunchEnvi
     }
   }
   return claims;
+}
+
+/// Returns whether a launcher has started so many processes, one for each slot.
+bool starts_each(const LaunchEnvironment& launched, int slots) {
+  const std::vector<Claim> claims = claims_of({}, 0, launched);
+  return std::any_of(claims.begin(), claims.end(),
+                     [slots](const Claim& claim) { return claim.size == slots; });
 }
 
 /// Removes the claims of launchers that have started launchers or a shell, not ranks.
@@ -154,6 +165,7 @@ Claim agreed(const std::vector<Claim>& claims) {
       all.size_said = claim.size_said;
     }
     if (all.local_size < 0) all.local_size = claim.local_size;
+    if (all.local_rank < 0) all.local_rank = claim.local_rank;
   }
   return all;
 }
@@ -264,22 +276,33 @@ class Finder {
   int first_port_ = default_port;
 };
 
-/// Number of ranks that compute and have the same host as this one, or that the launcher counts on
-/// it. A central server computes nothing.
-int computing_here(const RankSource& source, const Claim& place, bool central) {
-  const auto& addresses = source.addresses;
-  const std::string& host = addresses[static_cast<std::size_t>(source.rank)].host;
-  if (host.empty()) return std::max(place.local_size, 1);
-  const auto same = [&host](const net::Address& address) { return address.host == host; };
-  const auto count = std::count_if(addresses.begin() + (central ? 1 : 0), addresses.end(), same);
-  return std::max(static_cast<int>(count), 1);
+/// Counts the slots that compute and have the same host as this rank, or that the launcher counts
+/// on it. A central server computes nothing.
+void count_computing(RankSource& source, const Claim& place, bool central) {
+  const auto rank = static_cast<std::size_t>(source.rank);
+  const std::string& host = source.addresses[rank].host;
+  if (host.empty()) {  // So may those of ranks on other machines be.
+    const int ranks = std::max(place.local_size, 1), own = source.slots[rank];
+    source.computing_here = ranks * own;
+    source.computing_before = std::clamp(place.local_rank, 0, ranks - 1) * own;
+    return;
+  }
+  int here = 0;
+  for (std::size_t other = central ? 1 : 0; other < source.addresses.size(); ++other) {
+    if (source.addresses[other].host != host) continue;
+    if (other == rank) source.computing_before = here;
+    here += source.slots[other];
+  }
+  source.computing_here = std::max(here, 1);
 }
 
 }  // namespace
 
 int RankSource::threads(int usable, int online) const {
-  const bool chosen = launched && usable < online;
-  return std::max(chosen ? std::min(usable, online / computing_here) : usable / computing_here, 1);
+  const bool chosen = has_own_cores(usable, online);
+  const int own = slots.empty() ? 1 : slots[static_cast<std::size_t>(rank)];
+  return std::max(
+      chosen ? std::min(usable / own, online / computing_here) : usable / computing_here, 1);
 }
 
 std::string RankSource::str() const {
@@ -290,15 +313,21 @@ std::string RankSource::str() const {
 RankSource find_rank(const RankFlags& flags, const Environment& environment) {
   const LaunchEnvironment launched(environment);
   RankSource source;
-  if (!flags.nodefile.empty()) source.addresses = read_nodefile(flags.nodefile);
+  std::vector<Node> ranks;
+  if (!flags.nodefile.empty()) {
+    const std::vector<Node> lines = read_nodes(flags.nodefile);
+    ranks = ranks_of(lines, false);
+    const bool apart = flags.index < 0 && starts_each(launched, static_cast<int>(ranks.size()));
+    if (flags.takes_slots && !apart) ranks = ranks_of(lines, true, flags.central);
+  }
   std::string named = "nodefile " + flags.nodefile;
   if (!flags.without.empty()) {
     if (flags.nodefile.empty())
       throw refusal("--without goes with the --nodefile whose ranks are to be left out");
-    source.addresses = without(source.addresses, flags.without, named);
+    ranks = without(ranks, flags.without, named);
     named += " without " + listed(flags.without);
   }
-  const int nodes = static_cast<int>(source.addresses.size());
+  const int nodes = static_cast<int>(ranks.size());
   if (flags.index >= 0 && nodes == 0) {
     throw refusal("--index goes with the --nodefile whose line it is");
   }
@@ -327,14 +356,24 @@ RankSource find_rank(const RankFlags& flags, const Environment& environment) {
     source.used = std::string("from ") + place.launcher->name + ": " + place.launcher->rank;
   }
   if (nodes > 0) {
+    source.addresses = addresses_of(ranks);
+    for (const Node& rank : ranks) source.slots.push_back(rank.slots);
     source.used += "; " + named;
   } else {
     const bool in_step = std::any_of(claims.begin(), claims.end(),
                                      [](const Claim& claim) { return claim.launcher == &slurm; });
     source.addresses = Finder(launched, place, flags.central).find(in_step, source.used);
+    source.slots.assign(source.addresses.size(), 1);
+  }
+  if (flags.slots > 0) {
+    if (std::any_of(source.slots.begin(), source.slots.end(), [](int slots) { return slots > 1; }))
+      throw refusal("--slots " + std::to_string(flags.slots) + " and the slots of " + named +
+                    " say the same: leave one of them out");
+    source.slots.assign(source.addresses.size(), flags.slots);
+    if (flags.central) source.slots.front() = 1;
   }
   source.launched = place.launcher != nullptr && place.launcher->process;
-  source.computing_here = computing_here(source, place, flags.central);
+  count_computing(source, place, flags.central);
   return source;
 }
 

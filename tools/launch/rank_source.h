@@ -17,23 +17,30 @@ struct RankFlags {
   int index = -1;        ///< -1: not given.
   bool central = false;  ///< Workers connect to rank 0 alone, so only its address is needed.
   std::vector<int> without = {};  ///< Ranks of the nodefile that are left out.
+  /// The slots of a line of the nodefile are one rank's, unless a launcher starts a process for
+  /// each of them.
+  bool takes_slots = false;
+  int slots = 0;  ///< Of each rank that computes; 0: as the nodefile says, else one.
 };
 
 struct RankSource {
   int rank = 0;
   /// One for each rank, by rank. An empty host is not known, and not needed.
   std::vector<net::Address> addresses;
-  /// Number of ranks that compute on this rank's machine, as far as names or the launcher tell; 1
-  /// at least.
-  int computing_here = 1;
+  std::vector<int> slots;  ///< Of each rank.
+  /// Number of slots that compute on this rank's machine, as far as names or the launcher tell; 1
+  /// at least. Before this rank's come those of the ranks before it.
+  int computing_here = 1, computing_before = 0;
   bool launched = false;  ///< The launcher may have given each process cores of its own.
   std::string used;       ///< The sources, such as "from Slurm: SLURM_PROCID; ...".
 
-  /// Number of threads for this rank to compute with, at least 1. Ranks of one machine share out
+  /// Number of threads for each slot to compute with, at least 1. Slots of one machine share out
   /// its cores, since threads that take turns on a core wait for one another, and a step takes many
   /// times as long. `usable`: cores that this process may use. If a launcher has left it only some
   /// of the `online` ones, the others are for other ranks.
   int threads(int usable, int online) const;
+  /// Whether these are not shared with other ranks.
+  bool has_own_cores(int usable, int online) const { return launched && usable < online; }
 
   std::string str() const;  ///< "rank 2 of 4 (from Slurm: SLURM_PROCID; ...)".
 };

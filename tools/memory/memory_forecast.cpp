@@ -27,12 +27,13 @@ std::size_t needed(const ForBatch& memory, std::int64_t batch, std::int64_t leas
 
 /// The least batch of which the shares of all workers are an image or more before they are rounded.
 std::int64_t least_batch_of(const ParallelSpec& parallel, int workers) {
-  if (parallel.shares.empty()) return parallel.splits() ? workers : 1;
+  if (parallel.shares.empty()) return parallel.splits() ? parallel.all_slots(workers) : 1;
   const std::vector<std::int64_t>& shares = parallel.shares;
   const std::int64_t all = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
   const std::int64_t least =
       *std::min_element(shares.begin(), shares.end()) * (parallel.splits() ? 1 : workers);
-  return (all + least - 1) / least;
+  // Of a batch that is split, each slot has a part.
+  return (all + least - 1) / least * (parallel.splits() ? parallel.slots_of(0) : 1);
 }
 
 /// `least_batch`: that of a step in which every worker has an image; 0: the process has none.
@@ -104,8 +105,7 @@ RankMemory TrainingMemory::of_rank(const ParallelSpec& parallel, int workers, in
   const bool trains = spec.topology().is_worker(rank);
   std::vector<std::size_t> samples;
   for (int worker = 0; worker < spec.workers; ++worker)
-    samples.push_back(
-        static_cast<std::size_t>(spec.parallel.share(spec.batch, worker, spec.workers).count));
+    samples.push_back(static_cast<std::size_t>(spec.images_of(worker)));
   return memory_of_rank(spec, rank, shard_map_of(model_, spec),
                         factored_layers(model_, spec.parallel, samples, "nets"),
                         trains ? networks_.of(spec.images()) : NetworkMemory(), program_);

@@ -53,12 +53,14 @@ std::size_t loader_bytes(const NetworkMemory& network) {
 }
 
 /// A worker's process; `exchanged`: what it needs to train with others. `updates`: its optimiser is
-/// on its device. `alone`: it trains alone, and still reads batches ahead while it saves.
+/// on its device. `alone`: it trains alone, and still reads batches ahead while it saves. The
+/// memory of a GPU is that of one slot.
 RankMemory trainer(const MemorySpec& spec, const NetworkMemory& network,
                    const ProgramMemory& program, const MemoryUse& exchanged, bool updates,
                    bool alone) {
   RankMemory rank;
   MemoryUse host = exchanged;
+  const std::size_t slots = alone ? 1 : spec.slots();
   const MemoryUse device = on_device(spec, network, updates);
   host[Use::program] = alone ? program.alone : program.works;
   host[Use::code] = network.code;
@@ -71,13 +73,13 @@ RankMemory trainer(const MemorySpec& spec, const NetworkMemory& network,
     rank.device[Use::engines] = GpuSizes::workspace_limit(spec.gpu_bytes);
   } else {
     for (std::size_t use = 0; use < uses; ++use)
-      host[static_cast<Use>(use)] += device[static_cast<Use>(use)];
+      host[static_cast<Use>(use)] += slots * device[static_cast<Use>(use)];
   }
   std::vector<Held> all{{"training", host}};
-  all[0].host[Use::batches] = loader_bytes(network);
+  all[0].host[Use::batches] = slots * loader_bytes(network);
   if (spec.tests) {
     all.push_back({"testing", host});
-    all.back().host[Use::batches] = 2 * loader_bytes(network);
+    all.back().host[Use::batches] = (slots + 1) * loader_bytes(network);
   }
   all.push_back({"saving", host});
   all.back().host[Use::batches] = alone ? loader_bytes(network) : 0;
@@ -157,7 +159,7 @@ std::size_t checkpoint_bytes(const MemorySpec& spec, const net::Topology& topolo
 /// the order in which they are multiplied.
 void add_factors(MemoryUse& use, const MemorySpec& spec, int rank, const net::ShardMap& map,
                  const std::vector<Model::Linear>& factored) {
-  const auto samples = static_cast<std::size_t>(spec.images());
+  const std::size_t samples = static_cast<std::size_t>(spec.images()) * spec.slots();
   const auto workers = static_cast<std::size_t>(spec.workers);
   const auto states = static_cast<std::size_t>(spec.optimiser.states());
   std::size_t whole = 0, factors = 0, most = 0, kept = 0;
@@ -169,7 +171,7 @@ void add_factors(MemoryUse& use, const MemorySpec& spec, int rank, const net::Sh
   }
   for (std::size_t i = 0; i < map.chunks(); ++i)
     if (map[i].owner == rank && is_factored(factored, map[i].parameter)) kept += map[i].bytes();
-  use[Use::host_gradients] += factors - whole;
+  use[Use::host_gradients] += factors - spec.slots() * whole;
   use[Use::owned] += in_pages(whole * states);
   use[Use::received] += 2 * (workers - 1) * factors + workers * most;
   if (spec.checkpoints) use[Use::checkpoint] += kept * (1 + states);
@@ -189,8 +191,21 @@ net::Topology MemorySpec::topology() const {
 std::int64_t MemorySpec::images() const {
   std::int64_t most = 0;
   for (int worker = 0; worker < (parallel.shares.empty() ? 1 : workers); ++worker)
-    most = std::max(most, parallel.share(batch, worker, workers).count);
+    most = std::max(most, images_of(worker) / parallel.slots_of(worker));
   return most;
+}
+
+std::int64_t MemorySpec::images_of(int worker) const {
+  if (parallel.slots.empty() || !parallel.shares.empty() || !parallel.splits())
+    return parallel.share(batch, worker, workers).count;
+  const int all = parallel.all_slots(workers);
+  return (batch + all - 1) / all * parallel.slots_of(worker);
+}
+
+std::size_t MemorySpec::slots() const {
+  int most = 1;
+  for (const int slots : parallel.slots) most = std::max(most, slots);
+  return static_cast<std::size_t>(most);
 }
 
 const char* name_of(Use use) {
@@ -236,7 +251,7 @@ RankMemory memory_of_rank(const MemorySpec& spec, int rank, const net::ShardMap&
       store_memory(map, rank, store_spec(spec, topology, rank, map, factored));
   MemoryUse use;
   use[Use::host_weights] = weights;
-  if (trains) use[Use::host_gradients] = weights;
+  if (trains) use[Use::host_gradients] = spec.slots() * weights;
   use[Use::owned] = in_pages(store.state);
   use[Use::received] = store.received;
   use[Use::wire] = wire_bytes(spec, topology, rank, map) + in_pages(store.packed);

@@ -27,8 +27,14 @@ struct MemorySpec {
   std::size_t gpu_bytes = 0;  ///< Memory of the GPU; 0: it is not known.
 
   net::Topology topology() const;
-  /// The images of a step that the worker with the most of them has.
+  /// The images of a step that a worker has, at most: its slots have as many as one of them, also
+  /// where dist would refuse the batch since they do not share it evenly.
+  std::int64_t images_of(int worker) const;
+  /// The images of a step that each slot of the worker with the most of them has.
   std::int64_t images() const;
+  /// The slots of the worker with the most of them. Each has a network, on a GPU of its own or side
+  /// by side in the host's memory.
+  std::size_t slots() const;
 };
 
 /// What memory is for.

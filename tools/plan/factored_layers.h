@@ -16,6 +16,10 @@ std::vector<Model::Linear> factored_layers(const Model& model, const ParallelSpe
                                            const std::vector<std::size_t>& samples,
                                            const std::string& command);
 
+/// The part of a linear layer's backward that is left where the gradient of its weights is not
+/// computed: that by its input, which is as many multiplications.
+constexpr double factored_backward = 0.5;
+
 /// Returns the layers as an exchange takes them.
 std::vector<net::FactoredLayer> of_exchange(const std::vector<Model::Linear>& layers);
 

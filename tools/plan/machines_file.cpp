@@ -24,6 +24,7 @@ void describe(Fields& f, MeasuredMachine& m) {
   f.unless_zero("cores", m.cores);
   f.field("memory_bytes", m.memory_bytes, Range::not_negative);
   f.field("threads", m.threads, Range::not_negative);
+  f.optional("slots", m.slots);
   f.field("out_bytes_per_s", m.out);
   f.field("in_bytes_per_s", m.in);
   f.field("round_trip_s", m.round_trip);
@@ -52,6 +53,8 @@ void check(const MachinesFile& file) {
     for (const std::vector<double>* list : {&machine.out, &machine.in, &machine.round_trip})
       if (list->size() != file.machines.size())
         throw Error("is damaged: the links of " + machine.address + " are not one a machine");
+    if (machine.slots && (*machine.slots < 1 || *machine.slots > 1024))
+      throw Error("is damaged: " + machine.address + " has no such slots");
     if (!(machine.grad > 0.0) || !(machine.rate() > 0.0) || !(machine.owner_rate > 0.0))
       throw Error("is damaged: what " + machine.address + " has measured is not above zero");
   }

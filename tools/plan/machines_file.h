@@ -25,7 +25,8 @@ struct MeasuredMachine {
   int cores = 0;                           ///< That may be used; 0: a GPU computes, or an older
                                            ///< probe did not tell.
   std::int64_t memory_bytes = 0;           ///< That a program may still have.
-  int threads = 0;                         ///< That computed.
+  int threads = 0;                         ///< That computed, on a slot.
+  std::optional<int> slots;                ///< That computed at the same time; none: one.
   std::vector<double> out, in;             ///< Bytes a second to and from every machine; 0: itself.
   std::vector<double> round_trip;          ///< Seconds, likewise.
 

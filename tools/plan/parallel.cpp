@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "core/error.h"
@@ -14,10 +15,10 @@ const char* on_off(bool on) {
 }
 
 /// "3:2:1".
-std::string join(const std::vector<std::int64_t>& numbers) {
+template <class Number>
+std::string join(const std::vector<Number>& numbers) {
   std::string text;
-  for (const std::int64_t number : numbers)
-    text += (text.empty() ? "" : ":") + std::to_string(number);
+  for (const Number number : numbers) text += (text.empty() ? "" : ":") + std::to_string(number);
   return text;
 }
 
@@ -33,11 +34,38 @@ Factors parse_factors(const std::string& text) {
   throw Error("'" + text + "' is neither off, on nor auto", Exit::usage);
 }
 
+int ParallelSpec::all_slots(int workers) const {
+  int all = 0;
+  for (int worker = 0; worker < workers; ++worker) all += slots_of(worker);
+  return all;
+}
+
 datasets::Share ParallelSpec::share(std::int64_t batch, int worker, int workers) const {
-  if (shares.empty())
-    return splits() ? datasets::split_share(batch, worker, workers)
-                    : datasets::join_share(batch, worker, workers);
-  const std::int64_t total = splits() ? batch : batch * workers;
+  const int own = slots_of(worker), all_of_them = all_slots(workers);
+  if (shares.empty()) {
+    const auto of_slot = [&](int slot) {
+      return splits() ? datasets::split_share(batch, slot, all_of_them)
+                      : datasets::join_share(batch, slot, all_of_them);
+    };
+    const int first_slot = all_slots(worker);
+    datasets::Share together = of_slot(first_slot);
+    const datasets::Share last = of_slot(first_slot + own - 1);
+    if (last.count != together.count)
+      throw Error("the slots of worker " + std::to_string(worker) + " cannot have parts of " +
+                      std::to_string(together.count) + " and " + std::to_string(last.count) +
+                      " samples of a batch of " + std::to_string(batch) +
+                      ": take a batch that is a multiple of the " + std::to_string(all_of_them) +
+                      " slots",
+                  Exit::usage);
+    together.count *= own;
+    return together;
+  }
+  // Shares count groups of samples, one for each slot, of which all workers have as many.
+  if (splits() && batch % own != 0)
+    throw Error("a batch of " + std::to_string(batch) + " cannot be shared out among machines of " +
+                    std::to_string(own) + " slots: take a multiple of that",
+                Exit::usage);
+  const std::int64_t total = (splits() ? batch : batch * all_of_them) / own;
   const auto begin = shares.begin();
   const double all = std::accumulate(begin, begin + workers, 0.0);
   // A worker's share begins where the shares before it end, so that all of them are all samples.
@@ -51,7 +79,16 @@ datasets::Share ParallelSpec::share(std::int64_t batch, int worker, int workers)
                     " none of the " + std::to_string(total) +
                     " samples of a step: give it more, or leave its machine out",
                 Exit::usage);
-  return {static_cast<std::uint64_t>(total), static_cast<std::uint64_t>(first), count};
+  return {static_cast<std::uint64_t>(total * own), static_cast<std::uint64_t>(first * own),
+          count * own};
+}
+
+datasets::Share ParallelSpec::slot_share(std::int64_t batch, int worker, int slot,
+                                         int workers) const {
+  datasets::Share part = share(batch, worker, workers);
+  part.count /= slots_of(worker);
+  part.offset += static_cast<std::uint64_t>(slot * part.count);
+  return part;
 }
 
 std::vector<std::int64_t> proportional_shares(const std::vector<double>& seconds,
@@ -66,7 +103,8 @@ std::vector<std::int64_t> proportional_shares(const std::vector<double>& seconds
 }
 
 std::string ParallelSpec::share_text() const {
-  return shares.empty() ? "" : ", share " + join(shares);
+  return (shares.empty() ? "" : ", share " + join(shares)) +
+         (slots.empty() ? "" : ", slots " + join(slots));
 }
 
 void ParallelSpec::check_shares(int workers, const std::string& command) const {
@@ -74,6 +112,17 @@ void ParallelSpec::check_shares(int workers, const std::string& command) const {
     throw Error(command + ": --share " + join(shares) + " is for " + std::to_string(shares.size()) +
                     " workers, and there are " + std::to_string(workers),
                 Exit::usage);
+  if (slots.empty()) return;
+  if (!takes_slots())
+    throw Error(command +
+                    ": slots go with --sync join and split, without --average, since their "
+                    "gradients are added up: start a rank for each of them",
+                Exit::usage);
+  const bool differ =
+      std::adjacent_find(slots.begin(), slots.end(), std::not_equal_to<>()) != slots.end();
+  if (!differ || (shares.empty() && sharing == Sharing::given)) return;
+  throw Error(command + ": --share goes with as many slots on each machine, not " + join(slots),
+              Exit::usage);
 }
 
 std::string ParallelSpec::settings() const {
@@ -102,6 +151,7 @@ ParallelConfig ParallelSpec::config(const net::Topology& topology, std::int64_t 
     for (int worker = 0; worker < config.workers; ++worker)
       config.samples->push_back(share(batch, worker, config.workers).count);
   }
+  if (!slots.empty()) config.slots = slots;
   return config;
 }
 

@@ -49,6 +49,9 @@ struct ParallelSpec {
   /// How the samples of a step are shared out, by worker, in proportion to these; empty: evenly.
   std::vector<std::int64_t> shares;
   Sharing sharing = Sharing::given;
+  /// Slots of each worker: devices, or parts of the cores, on which it trains a part of its samples
+  /// each. Their gradients are added up before any leaves the machine. Empty: each has one.
+  std::vector<int> slots;
 
   bool central() const { return server == net::ServerMode::central; }
   /// Whether workers overlap computing and sending, shards are even, and there is no semaphore.
@@ -62,10 +65,22 @@ struct ParallelSpec {
     return sync == other.sync && server == other.server && average == other.average &&
            wire == other.wire && factors == other.factors;
   }
+  /// Returns whether a worker may have several slots: all of them wait for the same weights, and
+  /// their gradients can be added up.
+  bool takes_slots() const { return sync != net::Sync::none && average == 0; }
+  int slots_of(int worker) const {
+    return slots.empty() ? 1 : slots[static_cast<std::size_t>(worker)];
+  }
+  /// The slots of the first `workers` workers together.
+  int all_slots(int workers) const;
+  /// Batches that the first `workers` workers together train on in a step.
+  int batches_a_step(int workers) const { return splits() ? 1 : all_slots(workers); }
   bool splits() const { return sync == net::Sync::split; }
-  /// The samples of each step that a worker trains on. Only the first `workers` of `shares` count.
-  /// Throws Error(Exit::usage) where a worker would have none of them.
+  /// The samples of each step that a worker trains on, and those of one of its slots, of which each
+  /// has as many. Only the first `workers` of `shares` count. Throws Error(Exit::usage) where a
+  /// worker would have none of them, or cannot deal them out evenly to its slots.
   datasets::Share share(std::int64_t batch, int worker, int workers) const;
+  datasets::Share slot_share(std::int64_t batch, int worker, int slot, int workers) const;
   /// The central server is rank 0.
   net::Topology topology(int ranks) const { return {server, ranks, 0}; }
 
@@ -73,10 +88,10 @@ struct ParallelSpec {
   /// ", wire bf16" where that is not float32. A training may go on with other shares, which it does
   /// not tell.
   std::string settings() const;
-  /// ", share 3:2:1"; empty where all have the same.
+  /// ", share 3:2:1" and ", slots 4:1"; empty where all have the same, and one slot.
   std::string share_text() const;
   /// Throws Error(Exit::usage), beginning with `command`, if there are shares, and not of so many
-  /// workers.
+  /// workers, or if workers have slots that cannot be.
   void check_shares(int workers, const std::string& command) const;
   /// Its part of config.json. `batch`: as share() takes it.
   ParallelConfig config(const net::Topology& topology, std::int64_t batch) const;

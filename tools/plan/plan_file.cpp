@@ -39,6 +39,11 @@ void check(const PlanFile& plan) {
   if (parallel.samples)
     for (const std::int64_t samples : *parallel.samples)
       if (samples < 1) throw Error("is damaged: a worker has no samples");
+  if (parallel.slots && parallel.slots->size() != static_cast<std::size_t>(parallel.workers))
+    throw Error("is damaged: slots are not one number a worker");
+  if (parallel.slots)
+    for (const int slots : *parallel.slots)
+      if (slots < 1 || slots > 1024) throw Error("is damaged: a worker has no such slots");
   if (parallel.factors) parse_factors(*parallel.factors);
   if (plan.batch < 1) throw Error("is damaged: batch is no number of images");
 }
@@ -62,6 +67,7 @@ ParallelSpec PlanFile::parallel_spec() const {
   spec.wire = parallel.wire;
   spec.factors = parse_factors(parallel.factors.value_or("off"));
   if (parallel.samples) spec.shares = *parallel.samples;
+  if (parallel.slots) spec.slots = *parallel.slots;
   return spec;
 }
 

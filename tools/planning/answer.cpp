@@ -69,9 +69,9 @@ std::string differences(const Situation& situation, const Strategy& strategy) {
       });
   if (!normalises) return "but for rounding";
   const std::int64_t images =
-      strategy.parallel.share(situation.scenario.batch, 0, strategy.workers()).count;
+      strategy.parallel.slot_share(situation.scenario.batch, 0, 0, strategy.workers()).count;
   return "but for rounding and batch normalisation, which is over the " + grouped(images) +
-         " images of each worker";
+         (strategy.parallel.slots.empty() ? " images of each worker" : " images of each slot");
 }
 
 /// The machines that the best strategy leaves out, and what all of them would come to.

@@ -36,7 +36,7 @@ double steps_a_second(const std::vector<std::vector<simulation::StepTimes>>& wor
 std::optional<std::pair<double, double>> equations_of(const Situation& situation,
                                                       const Strategy& strategy) {
   const ParallelSpec& parallel = strategy.parallel;
-  if (parallel.average > 0) return std::nullopt;
+  if (parallel.average > 0 || !parallel.slots.empty()) return std::nullopt;
   const Costs costs = costs_on_wire(situation.scenario, situation.spec_of(strategy, 1));
   const double n = strategy.workers(), batches = 16.0 * n;
   if (const auto between = speedup_between(costs, parallel.sync, parallel.server, n, batches))
@@ -58,11 +58,10 @@ Evaluation evaluate(const Situation& situation, const Strategy& strategy, double
   evaluation.strategy = strategy;
   const auto images = static_cast<double>(situation.scenario.batch);
   const bool asynchronous = strategy.parallel.sync == net::Sync::none;
-  const auto workers = static_cast<double>(strategy.workers());
-  // In a synchronous step all of them do a batch each, or one between them.
+  // In a synchronous step all slots of all workers do a batch each, or one between them.
   const double a_second = asynchronous ? steps_a_second(outcome.steps, skipped)
                                        : steps_a_second({outcome.steps.front()}, skipped) *
-                                             (strategy.parallel.splits() ? 1.0 : workers);
+                                             strategy.parallel.batches_a_step(strategy.workers());
   evaluation.image = 1.0 / (a_second * images);
   evaluation.speedup = alone / evaluation.image;
   const std::vector<simulation::StepTimes>& first = outcome.steps.front();
@@ -77,6 +76,8 @@ Evaluation evaluate(const Situation& situation, const Strategy& strategy, double
 }
 
 double image_alone(const Situation& situation, int machine) {
+  if (situation.machines[static_cast<std::size_t>(machine)].slots > 1)
+    return evaluate(situation, {*situation.on({}, {machine}), {machine}}, 1.0, false).image;
   return situation.scenario.costs.grad * situation.slowness(machine) /
          static_cast<double>(situation.scenario.batch);
 }

@@ -27,7 +27,7 @@ struct Evaluation {
 Evaluation evaluate(const Situation& situation, const Strategy& strategy, double alone,
                     bool exactly);
 
-/// Seconds an image of one machine alone.
+/// Seconds an image of one machine alone, on all of its slots.
 double image_alone(const Situation& situation, int machine);
 
 /// Bytes that a rank sends and receives in a step: a worker's, the most of any, and a central

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <thread>
 
@@ -57,6 +58,9 @@ bool is_faster(const Evaluation& a, const Evaluation& b) {
 /// Shares by speed where the machines of a synchronous strategy differ in it.
 std::vector<std::int64_t> shares_by_speed(const Situation& situation, const Strategy& strategy) {
   if (strategy.parallel.sync == net::Sync::none) return {};
+  const std::vector<int>& slots = strategy.parallel.slots;
+  if (std::adjacent_find(slots.begin(), slots.end(), std::not_equal_to<>()) != slots.end())
+    return {};
   std::vector<double> seconds;
   for (std::size_t i = strategy.parallel.central() ? 1 : 0; i < strategy.machines.size(); ++i)
     seconds.push_back(situation.slowness(strategy.machines[i]));
@@ -66,7 +70,8 @@ std::vector<std::int64_t> shares_by_speed(const Situation& situation, const Stra
 /// Whether every worker has an image of a step.
 bool is_possible(const Situation& situation, const Strategy& strategy) {
   const std::int64_t batch = situation.scenario.batch;
-  if (strategy.parallel.splits() && batch < strategy.workers()) return false;
+  if (strategy.parallel.splits() && batch < strategy.parallel.all_slots(strategy.workers()))
+    return false;
   try {
     for (int worker = 0; worker < strategy.workers(); ++worker)
       strategy.parallel.share(batch, worker, strategy.workers());
@@ -81,7 +86,9 @@ std::vector<Strategy> strategies_of(const Situation& situation, const ParallelSp
                                     int workers) {
   std::vector<Strategy> strategies;
   for (const std::vector<int>& machines : choices(situation, parallel, workers)) {
-    Strategy strategy{parallel, machines};
+    const std::optional<ParallelSpec> on_them = situation.on(parallel, machines);
+    if (!on_them) continue;
+    Strategy strategy{*on_them, machines};
     if (is_possible(situation, strategy)) strategies.push_back(strategy);
     strategy.parallel.shares = shares_by_speed(situation, strategy);
     if (!strategy.parallel.shares.empty() && is_possible(situation, strategy))
@@ -179,7 +186,9 @@ std::vector<std::vector<int>> choices(const Situation& situation, const Parallel
   std::vector<int> all(static_cast<std::size_t>(count));
   std::iota(all.begin(), all.end(), 0);
   std::vector<double> slowness;
-  for (const int machine : all) slowness.push_back(situation.slowness(machine));
+  for (const int machine : all)
+    slowness.push_back(situation.slowness(machine) /
+                       situation.machines[static_cast<std::size_t>(machine)].slots);
   const auto rate = [&](int machine) {
     return situation.machines[static_cast<std::size_t>(machine)].rate;
   };
@@ -210,8 +219,12 @@ SearchResult search(const Situation& situation) {
   const int count = static_cast<int>(situation.machines.size());
   if (count < 2) throw Error("a plan is for two machines at least", Exit::usage);
   SearchResult result;
+  const auto slowness = [&](int machine) {
+    return situation.slowness(machine) /
+           situation.machines[static_cast<std::size_t>(machine)].slots;
+  };
   for (int machine = 0; machine < count; ++machine)
-    if (situation.slowness(machine) < situation.slowness(result.alone)) result.alone = machine;
+    if (slowness(machine) < slowness(result.alone)) result.alone = machine;
   result.image_alone = image_alone(situation, result.alone);
 
   const std::vector<Family> families = all_families();
@@ -237,6 +250,7 @@ SearchResult search(const Situation& situation) {
       if (!family.usual.is_variant_of(parallel)) continue;
       for (ParallelSpec variant : family.variants) {
         variant.shares = parallel.shares;
+        variant.slots = parallel.slots;
         variants.push_back({variant, best.strategy.machines});
       }
     }

@@ -47,9 +47,21 @@ bool Situation::is_uneven() const {
   };
   for (std::size_t i = 1; i < machines.size(); ++i)
     if (differ(machines[i].rate, machines[0].rate) ||
-        differ(slowness(static_cast<int>(i)), slowness(0)))
+        differ(slowness(static_cast<int>(i)), slowness(0)) ||
+        machines[i].slots != machines[0].slots)
       return true;
   return false;
+}
+
+std::optional<ParallelSpec> Situation::on(ParallelSpec parallel,
+                                          const std::vector<int>& ranks) const {
+  std::vector<int> slots;
+  for (std::size_t rank = parallel.central() ? 1 : 0; rank < ranks.size(); ++rank)
+    slots.push_back(machines[static_cast<std::size_t>(ranks[rank])].slots);
+  if (std::all_of(slots.begin(), slots.end(), [](int each) { return each == 1; })) return parallel;
+  if (!parallel.takes_slots()) return std::nullopt;
+  parallel.slots = std::move(slots);
+  return parallel;
 }
 
 simulation::Spec Situation::spec_of(const Strategy& strategy, std::uint64_t steps) const {
@@ -58,7 +70,7 @@ simulation::Spec Situation::spec_of(const Strategy& strategy, std::uint64_t step
   own.workers = strategy.workers();
   own.links.clear();
   own.stragglers.clear();
-  own.batches = static_cast<std::int64_t>(steps) * (own.parallel.splits() ? 1 : own.workers);
+  own.batches = static_cast<std::int64_t>(steps) * own.parallel.batches_a_step(own.workers);
   simulation::Spec spec = tools::spec_of(own, scenario, own.workers);
   if (!spec.cores.empty()) {
     int hosts = 0;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct Machine {
   double speed = 1.0;      ///< Computing takes 1 / speed of what the scenario and stragglers say.
   int host = 0;            ///< Machines of one host share its processors.
   std::size_t memory = 0;  ///< Bytes that it may have; 0: not known.
+  int slots = 1;           ///< On each of them it computes as fast.
 };
 
 struct Situation {
@@ -41,6 +43,9 @@ struct Situation {
   double slowness(int machine) const;
   /// Whether machines compute or send at different speeds.
   bool is_uneven() const;
+  /// The way as it is on these machines, by rank, whose workers have the slots that they have;
+  /// none: it takes no slots, and they have several.
+  std::optional<ParallelSpec> on(ParallelSpec parallel, const std::vector<int>& ranks) const;
   /// The simulation of so many steps of every worker.
   simulation::Spec spec_of(const Strategy& strategy, std::uint64_t steps) const;
 };

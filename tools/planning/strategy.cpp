@@ -22,7 +22,7 @@ std::string Strategy::name() const {
 
 std::string Strategy::result(std::int64_t batch) const {
   if (!exact()) return "";
-  const std::int64_t images = parallel.splits() ? batch : batch * workers();
+  const std::int64_t images = batch * parallel.batches_a_step(workers());
   return "batch " + std::to_string(images);
 }
 

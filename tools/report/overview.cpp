@@ -30,7 +30,7 @@ std::string kind_of(const RunData& run) {
 }
 
 std::string payoff_of(const RunData& run, const Prediction& prediction) {
-  const double part = run.batches_a_step() / run.workers;
+  const double part = run.batches_a_step() / run.all_slots();
   return text_of(Payoff{run.name, "one machine", prediction.measured, run.step.value_or(0.0),
                         run.grad.value_or(0.0), run.grad.value_or(0.0) / (part * prediction.grad)});
 }
@@ -45,7 +45,7 @@ void add_overview(Page& page, const std::vector<RunData>& runs, const Prediction
         {run.name,
          run.title + ", input " + run.input + ", " + std::to_string(run.classes) + " classes",
          mode_of(run), kind_of(run), run.data.empty() ? "none" : run.data,
-         std::to_string(run.workers), std::to_string(run.batch),
+         std::to_string(run.all_slots()), std::to_string(run.batch),
          run.complete
              ? grouped(static_cast<std::int64_t>(run.steps))
              : "!" + grouped(static_cast<std::int64_t>(run.metrics.size())) + ", interrupted"});

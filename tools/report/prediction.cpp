@@ -37,13 +37,16 @@ std::optional<Alone> alone_for(const RunData& run, const std::vector<RunData>& a
                  other.sample_processor.value_or(0.0)};
   }
   if (run.simulated_grad) return Alone{*run.simulated_grad, "what the simulation was given", ""};
+  // Who exchanges factors computes less than one machine does.
+  if (run.factors != Factors::off) return std::nullopt;
   // Where every worker has whole batches, it computes as long as one machine.
   if (run.sync != net::Sync::split && run.samples.empty() && run.grad)
     return Alone{*run.grad, "this run's workers", profile_of(run), 0.0, 0.0, 0.0, true};
   if (run.replayed && run.grad) {
     // The first worker has the largest part of a batch that is split evenly.
-    const auto first =
-        run.samples.empty() ? (run.batch + run.workers - 1) / run.workers : run.samples.front();
+    const auto first = run.samples.empty()
+                           ? (run.batch + run.all_slots() - 1) / run.all_slots()
+                           : run.samples.front() / (run.slots.empty() ? 1 : run.slots.front());
     return Alone{*run.grad * static_cast<double>(run.batch) / static_cast<double>(first),
                  "this run's workers",
                  "",
@@ -86,6 +89,7 @@ double simulated_again(const RunData& run, const Alone& alone, double comm, cons
   request.parallel.wire = run.wire;
   request.parallel.factors = run.factors;
   request.parallel.shares = run.samples;
+  request.parallel.slots = run.slots;
   times.batch = run.batch;
   Scenario scenario = Scenario::with_comm(model, times, comm);
   if (run.threads) {  // A replay computes nothing.
@@ -130,7 +134,7 @@ std::optional<Prediction> prediction_of(const RunData& run, const std::vector<Ru
   }
   prediction.measured = alone->grad * *throughput;
   if (run.averages || (prediction.comm <= 0.0 && run.workers > 1)) return prediction;
-  if (run.factors == Factors::off)
+  if (run.factors == Factors::off && run.slots.empty())
     prediction.equation =
         speedup(coded({prediction.comm, alone->grad}, net::wire_of(run.wire, run.sync)), run.sync,
                 run.server, run.workers,

@@ -27,6 +27,7 @@ void take_parallel(RunData& run, const ParallelConfig& config) {
   run.sync = config.sync;
   run.shards = config.shards;
   if (config.samples) run.samples = *config.samples;
+  if (config.slots) run.slots = *config.slots;
   run.overlap = config.overlap;
   run.semaphore = config.semaphore;
   run.averages = config.average > 0;
@@ -62,6 +63,9 @@ void take_config(RunData& run, const RunConfig& config) {
   run.plan = config.plan;
   if (config.parallel) take_parallel(run, *config.parallel);
   if (run.workers < 1 || run.ranks < run.workers) throw Error(file + " is damaged: no workers");
+  if (!run.slots.empty() && (run.slots.size() != static_cast<std::size_t>(run.workers) ||
+                             *std::min_element(run.slots.begin(), run.slots.end()) < 1))
+    throw Error(file + " is damaged: its slots are not those of its workers");
   if (run.ranks > net::most_ranks)
     throw Error(file + " is damaged: it has " + std::to_string(run.ranks) + " ranks");
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,6 +55,7 @@ struct RunData {
   Factors factors = Factors::off;
   net::Shards shards = net::Shards::even;
   std::vector<std::int64_t> samples;  ///< Of each step, by worker; empty: shared out evenly.
+  std::vector<int> slots;             ///< By worker; empty: each has one.
 
   bool complete = false;  ///< There is a summary. Else what is there is as far as the run came.
   std::vector<StepMetrics> metrics;
@@ -69,6 +71,10 @@ struct RunData {
   bool has_trace() const;
   /// Throws Error where the file is damaged.
   TraceData trace() const;
+  /// The slots of all workers, each of which computes its own batch or part of one.
+  int all_slots() const {
+    return slots.empty() ? workers : std::accumulate(slots.begin(), slots.end(), 0);
+  }
   int first_worker() const { return ranks - workers; }  ///< Its rank.
   models::ModelOptions options() const;                 ///< That build its network.
   std::vector<std::vector<LedgerFrame>> ledgers() const { return read_ledgers(directory); }
@@ -77,7 +83,7 @@ struct RunData {
   /// Seconds of one transfer of all weights over a link that nothing else uses: that of the rank
   /// that had the most of its link. (A central server's is always busy for all its workers.)
   std::optional<RankComm> link_comm() const;
-  double batches_a_step() const { return sync == net::Sync::split ? 1.0 : workers; }
+  double batches_a_step() const { return sync == net::Sync::split ? 1.0 : all_slots(); }
   /// Batches a second of all workers. Asynchronous ones have each a pace of its own; of the others
   /// the first stands for all. None: no step was timed, or not of every worker.
   std::optional<double> throughput() const;

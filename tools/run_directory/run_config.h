@@ -30,6 +30,7 @@ struct ParallelConfig {
   /// Samples of each step, by worker; none: all have the same, or as nearly as a batch that is
   /// split allows.
   std::optional<std::vector<std::int64_t>> samples;
+  std::optional<std::vector<int>> slots;  ///< By worker; none: each has one.
 };
 
 /// What a plan was predicted to come to.

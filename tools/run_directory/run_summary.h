@@ -58,6 +58,7 @@ struct RunSummary {
   std::optional<TrainingResult> training;  ///< Only a rank that trains has it.
   std::optional<int> rank;                 ///< None: local's.
   std::optional<int> workers;
+  std::optional<int> slots;  ///< Of all workers together; none: each has one.
   std::optional<RankMode> mode;
   std::optional<net::TrafficSummary> traffic;  ///< None: local's.
   std::optional<net::FramesKept> ledger;       ///< Frames in its file. None: local's, an old one.

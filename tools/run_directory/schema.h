@@ -34,6 +34,7 @@ void describe(Fields& f, ParallelConfig& c) {
   f.unless_usual("wire", c.wire, net::parse_wire_format);
   f.optional("factors", c.factors);
   f.optional("samples", c.samples);
+  f.optional("slots", c.slots);
 }
 
 template <class Fields>
@@ -201,6 +202,7 @@ void describe(Fields& f, RunSummary& s) {
   f.field("command", s.command);
   f.optional("rank", s.rank);
   f.optional("workers", s.workers);
+  f.optional("slots", s.slots);
   f.group("server", s.mode);
   if (s.rank) {  // Every rank of several has traffic.
     if (!s.traffic) s.traffic.emplace();

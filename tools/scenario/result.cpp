@@ -8,7 +8,10 @@ namespace duplex::tools {
 
 double batches_of(const simulation::Spec& spec) {
   const auto steps = static_cast<double>(spec.steps);
-  return spec.sync == net::Sync::split ? steps : steps * static_cast<double>(spec.part.size());
+  if (spec.sync == net::Sync::split) return steps;
+  double slots = 0.0;
+  for (std::size_t worker = 0; worker < spec.part.size(); ++worker) slots += spec.slots_of(worker);
+  return steps * slots;
 }
 
 double speedup_of(const simulation::Spec& spec, const simulation::Outcome& outcome, double grad) {

@@ -1,6 +1,7 @@
 #include "tools/scenario/run_writer.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "tools/run_directory/dist_report.h"
@@ -58,6 +59,8 @@ RunSummary RunWriter::summary_of(int rank, const simulation::Outcome& outcome,
   summary.command = config_.command;
   summary.rank = rank;
   summary.workers = static_cast<int>(spec_.part.size());
+  if (!spec_.slots.empty())
+    summary.slots = std::accumulate(spec_.slots.begin(), spec_.slots.end(), 0);
   summary.mode = RankMode{spec_.topology.size, parallel_.server, parallel_.sync, true};
   summary.traffic = recorder.ledger(rank).summary(elements * sizeof(float));
   summary.ledger = recorder.ledger(rank).kept();

@@ -18,6 +18,9 @@ constexpr double coarse = 1e-3;
 /// With more ranks than this, shares are all alike.
 constexpr int even_ranks = 128;
 
+/// Operations a second at which a core with AVX2 multiplies factors (bench --codings).
+constexpr double usual_factor_rate = 30e9;
+
 /// The slowest and the fastest of eight workers differ by so much in docs/results/wire.md.
 constexpr double usual_unfairness = 0.08;
 
@@ -104,14 +107,27 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
   std::vector<std::size_t> samples;
   for (int worker = 0; worker < workers; ++worker) {
     const auto count = parallel.share(scenario.batch, worker, workers).count;
-    spec.part.push_back(static_cast<double>(count) / static_cast<double>(scenario.batch));
+    spec.part.push_back(static_cast<double>(count / parallel.slots_of(worker)) /
+                        static_cast<double>(scenario.batch));
     samples.push_back(static_cast<std::size_t>(count));
   }
   const std::vector<Model::Linear> factored =
       factored_layers(scenario.model, parallel, samples, "simulate");
   if (!factored.empty()) spec.factors.emplace(of_exchange(factored), samples);
-  spec.factor_rate = request.factor_rate;
-  const std::int64_t a_step = parallel.splits() ? 1 : workers;
+  // What a rank then multiplies takes its processors' time, where that is known. Where it is not, a
+  // layer's backward stays as long as it was, so that nothing is gained by moving work elsewhere.
+  if (scenario.cores > 0 && scenario.threads > 0)
+    for (const Model::Linear& layer : factored)
+      spec.layers[layer.node].backward *= factored_backward;
+  // All threads of a rank multiply.
+  int slots = parallel.slots_of(0);
+  for (int worker = 1; worker < workers; ++worker)
+    slots = std::min(slots, parallel.slots_of(worker));
+  spec.factor_rate =
+      request.factor_rate.value_or(usual_factor_rate * std::max(scenario.threads, 1) * slots);
+  if (!parallel.slots.empty())
+    spec.slots.assign(parallel.slots.begin(), parallel.slots.begin() + workers);
+  const std::int64_t a_step = parallel.batches_a_step(workers);
   spec.steps = static_cast<std::uint64_t>((request.batches + a_step - 1) / a_step);
 
   spec.rates.assign(static_cast<std::size_t>(request.workers + servers), scenario.rate);
@@ -161,8 +177,8 @@ Costs costs_on_wire(const Scenario& scenario, const simulation::Spec& spec) {
 }
 
 double simulated_speedup(SimulationRequest request, const Scenario& scenario, std::int64_t steps) {
-  const bool split = request.parallel.splits();
-  request.batches = split ? steps : steps * request.workers;
+  const int a_step = request.parallel.batches_a_step(request.workers);
+  request.batches = steps * a_step;
   const simulation::Outcome outcome =
       simulation::simulate(spec_of(request, scenario, request.workers), nullptr);
   const double grad = scenario.costs.grad;
@@ -175,7 +191,7 @@ double simulated_speedup(SimulationRequest request, const Scenario& scenario, st
   std::vector<double> times;
   for (std::size_t i = 2; i < outcome.steps.front().size(); ++i)
     times.push_back(outcome.steps.front()[i].end - outcome.steps.front()[i].begin);
-  return (split ? 1.0 : request.workers) * grad / quartiles_of(times).median;
+  return a_step * grad / quartiles_of(times).median;
 }
 
 }  // namespace duplex::tools

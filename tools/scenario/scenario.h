@@ -45,10 +45,11 @@ struct SimulationRequest {
   int workers = 1;
   std::int64_t batches = 128;
   std::uint64_t seed = 1;
-  double latency = 50e-6;            ///< Seconds.
-  double burst = 0.0, queue = 1e6;   ///< Bytes; see simulation::Spec.
-  net::PackedParts packed;           ///< For --wire lossless.
-  double factor_rate = 0.0;          ///< See simulation::Spec.
+  double latency = 50e-6;           ///< Seconds.
+  double burst = 0.0, queue = 1e6;  ///< Bytes; see simulation::Spec.
+  net::PackedParts packed;          ///< For --wire lossless.
+  /// See simulation::Spec; none: as usual for the threads that a rank has.
+  std::optional<double> factor_rate;
   std::optional<double> unfairness;  ///< See simulation::Spec; none: as usual for so many ranks.
   std::optional<double> resolution;  ///< See simulation::Spec; none: as usual for so many ranks.
   std::vector<Straggler> stragglers;

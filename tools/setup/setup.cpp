@@ -126,9 +126,8 @@ void report_unreadable(const std::vector<datasets::LeftOut>& images) {
   list_left_out(images, "test images left out, as they cannot be read");
 }
 
-void report_replaced(const datasets::BatchLoader& loader) {
-  list_left_out(loader.replaced(),
-                "images could not be decoded and were replaced by the next ones");
+void report_replaced(const std::vector<datasets::LeftOut>& replaced) {
+  list_left_out(replaced, "images could not be decoded and were replaced by the next ones");
 }
 
 }  // namespace duplex::tools

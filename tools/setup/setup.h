@@ -47,6 +47,6 @@ Schedule schedule_of(const TrainingSpec& spec, const datasets::BatchLoader& load
 void report_unreadable(const std::vector<datasets::LeftOut>& images);
 /// Prints images that were replaced while reading, in a line or two on standard error. Only a run
 /// that trains should call it: a loader reads ahead, for a run that then uses no batch of it, too.
-void report_replaced(const datasets::BatchLoader& loader);
+void report_replaced(const std::vector<datasets::LeftOut>& replaced);
 
 }  // namespace duplex::tools

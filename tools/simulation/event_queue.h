@@ -16,6 +16,7 @@ class EventQueue {
     lane,     ///< A connection's turn may have to be given back.
     store,    ///< An owner has added or updated a chunk.
     factors,  ///< A worker has updated a layer by factors.
+    sums,     ///< A worker's slots have added up a gradient.
     loss,     ///< A rank vanishes.
   };
   struct Event {

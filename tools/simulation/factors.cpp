@@ -18,11 +18,9 @@ double factor_bytes(const Spec& spec, int worker) {
   return bytes;
 }
 
-Factors::Factors(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue,
-                 Processors& processors, Wire& wire, Recorder* recorder,
-                 std::function<void(int worker, std::size_t layer)> updated)
+Factors::Factors(const Spec& spec, EventQueue& event_queue, Processors& processors, Wire& wire,
+                 Recorder* recorder, std::function<void(int worker, std::size_t layer)> updated)
     : spec_(spec),
-      map_(map),
       event_queue_(event_queue),
       processors_(processors),
       wire_(wire),
@@ -49,7 +47,7 @@ void Factors::push(int worker, std::size_t layer, std::uint64_t step) {
   const std::vector<int> ranks = spec_.topology.workers();
   const int own = ranks[static_cast<std::size_t>(worker)];
   const std::vector<net::Chunk>& own_pieces = spec_.factors->pieces(layer, worker);
-  const std::size_t priority = map_[map_.first(spec_.factors->layers()[layer].weights)].position;
+  constexpr std::size_t priority = 0;  // See FactorExchange::push().
   for (const net::Chunk& piece : own_pieces)
     for (const int rank : ranks)
       if (rank != own)
@@ -85,7 +83,8 @@ void Factors::advance(int number) {
     takes = OuterProducts(shape.outputs, shape.inputs).flop(samples) / spec_.factor_rate;
   }
   worker.since = event_queue_.now();
-  processors_.take(spec_.topology.workers()[static_cast<std::size_t>(number)], takes);
+  const double threads = spec_.threads * spec_.slots_of(static_cast<std::size_t>(number));
+  processors_.take(spec_.topology.workers()[static_cast<std::size_t>(number)], threads * takes);
   event_queue_.put(event_queue_.now() + takes, EventQueue::Kind::factors,
                    static_cast<std::uint32_t>(number));
 }

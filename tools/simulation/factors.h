@@ -20,9 +20,8 @@ class Factors {
  public:
   /// `updated` is called when a worker's copy of a layer is of the next step. All arguments must
   /// outlive it; `recorder` may be null. Without Spec::factors there are no layers.
-  Factors(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue,
-          Processors& processors, Wire& wire, Recorder* recorder,
-          std::function<void(int worker, std::size_t layer)> updated);
+  Factors(const Spec& spec, EventQueue& event_queue, Processors& processors, Wire& wire,
+          Recorder* recorder, std::function<void(int worker, std::size_t layer)> updated);
 
   /// The worker's own factors of a layer are ready.
   void push(int worker, std::size_t layer, std::uint64_t step);
@@ -49,7 +48,6 @@ class Factors {
   std::size_t pieces(std::size_t layer) const;
 
   const Spec& spec_;
-  const net::ShardMap& map_;
   EventQueue& event_queue_;
   Processors& processors_;
   Wire& wire_;

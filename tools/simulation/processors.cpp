@@ -19,7 +19,10 @@ void Processors::compute(int rank, bool computes) {
     on.computing.push_back(rank);
   else
     on.computing.erase(found);
-  on.busy = static_cast<double>(on.computing.size()) * spec_.threads;
+  on.busy = 0.0;
+  for (const int each : on.computing)
+    on.busy += spec_.threads *
+               spec_.slots_of(static_cast<std::size_t>(spec_.topology.worker_number(each)));
 }
 
 void Processors::read(int rank, double seconds) {

@@ -17,7 +17,7 @@ class Run {
         processors_(spec),
         wire_(spec, map_, event_queue_, processors_, recorder, ends()),
         workers_(spec, map_, event_queue_, processors_, wire_, recorder),
-        factors_(spec, map_, event_queue_, processors_, wire_, recorder,
+        factors_(spec, event_queue_, processors_, wire_, recorder,
                  [this](int worker, std::size_t layer) { workers_.layer_here(worker, layer); }),
         servers_(spec, map_, event_queue_, processors_, wire_, recorder,
                  [this](int worker, std::size_t chunk) { workers_.weights_here(worker, chunk); }) {
@@ -104,6 +104,9 @@ class Run {
         break;
       case EventQueue::Kind::factors:
         factors_.worked(static_cast<int>(event.who));
+        break;
+      case EventQueue::Kind::sums:
+        workers_.summed(static_cast<int>(event.who));
         break;
       case EventQueue::Kind::loss:
         lose(static_cast<int>(event.who));

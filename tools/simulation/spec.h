@@ -53,8 +53,11 @@ struct Spec {
 
   std::vector<std::size_t> counts;  ///< Elements, by parameter.
   std::vector<Layer> layers;
-  std::vector<double> part;  ///< By worker: part of a batch that it computes in a step.
-  std::uint64_t steps = 1;   ///< Steps of every worker.
+  /// By worker: part of a batch that it computes in a step, with several slots each of them.
+  std::vector<double> part;
+  std::vector<int> slots;  ///< By worker; empty: each has one.
+  int slots_of(std::size_t worker) const { return slots.empty() ? 1 : slots[worker]; }
+  std::uint64_t steps = 1;  ///< Steps of every worker.
 
   std::vector<double> rates;  ///< By rank: bytes a second of its link, in each direction.
   double latency = 0.0;       ///< Seconds from a frame's last byte sent to its last byte received.
@@ -71,7 +74,7 @@ struct Spec {
   /// no time from computing.
   std::vector<int> machine_of;  ///< By rank.
   std::vector<double> cores;    ///< By machine.
-  double threads = 1.0;         ///< That compute on a rank.
+  double threads = 1.0;         ///< That compute on a slot.
   Moving moving;
   std::vector<double> reading;  ///< By worker: processor seconds to read a step's images.
   /// The factor by which computing takes longer on a rank in a step; empty: no rank differs.

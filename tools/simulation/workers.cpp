@@ -110,6 +110,10 @@ void Workers::go_on(int number) {
         break;
       case Phase::backward:
         if (!backward(number)) return;
+        worker.phase = Phase::sums;
+        break;
+      case Phase::sums:
+        if (!worker.sums.empty()) return;
         end_step(worker);
         break;
       case Phase::finish:
@@ -252,7 +256,43 @@ void Workers::layer_here(int number, std::size_t layer) {
     for (std::size_t i = map_.first(p); i < map_.first(p + 1); ++i) weights_here(number, i);
 }
 
+/// Processor seconds in which a worker's slots add up a gradient (SlotSums). Factors are not added
+/// up.
+double Workers::summing(std::size_t number, std::size_t parameter) const {
+  const int slots = spec_.slots_of(number);
+  if (slots == 1 || spec_.owner_rate <= 0.0 ||
+      (spec_.factors && spec_.factors->layer_of(parameter)))
+    return 0.0;
+  const double bytes = static_cast<double>(spec_.counts[parameter] * sizeof(float));
+  return (slots - 1) * bytes / spec_.owner_rate;
+}
+
 void Workers::push(int number, std::size_t parameter) {
+  Worker& worker = workers_[static_cast<std::size_t>(number)];
+  const double takes = summing(static_cast<std::size_t>(number), parameter);
+  if (takes <= 0.0 && worker.sums.empty()) return push_sum(number, parameter);
+  worker.sums.push_back(parameter);
+  constexpr int most_threads = 4;
+  worker.sums_until =
+      std::max(worker.sums_until, event_queue_.now()) +
+      takes / std::min(spec_.slots_of(static_cast<std::size_t>(number)), most_threads);
+  processors_.take(worker.rank, takes);
+  event_queue_.put(worker.sums_until, EventQueue::Kind::sums, static_cast<std::uint32_t>(number));
+}
+
+void Workers::summed(int number) {
+  Worker& worker = workers_[static_cast<std::size_t>(number)];
+  if (worker.phase == Phase::ended) return;
+  const std::size_t parameter = worker.sums.front();
+  worker.sums.pop_front();
+  push_sum(number, parameter);
+  if (worker.phase == Phase::sums && worker.sums.empty())
+    event_queue_.put(event_queue_.now(), EventQueue::Kind::worker,
+                     static_cast<std::uint32_t>(number));
+}
+
+/// Hands over the gradient of all slots.
+void Workers::push_sum(int number, std::size_t parameter) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
   if (spec_.factors && spec_.factors->layer_of(parameter)) {
     const std::size_t layer = spec_.factors->layer_of(parameter).value();

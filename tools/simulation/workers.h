@@ -1,6 +1,7 @@
 // The ranks that train in a simulated run: they run the training loop in virtual time.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "tools/simulation/factors.h"
@@ -23,6 +24,8 @@ class Workers {
   void begin();
   /// Handles an event: the worker has computed, or may go on.
   void go_on(int number);
+  /// The slots of the worker have added up their gradients of a parameter.
+  void summed(int number);
   void weights_here(int number, std::size_t chunk);
   /// The worker's own copy of a factored layer is of the next step.
   void layer_here(int number, std::size_t layer);
@@ -40,6 +43,7 @@ class Workers {
     await,     ///< Without overlap: it awaits all weights.
     forward,   ///< It is at `layer`.
     backward,  ///< It has computed all layers from `layer` on.
+    sums,      ///< It awaits the sums of its slots' gradients.
     finish,    ///< Its last step is over; it awaits the last weights.
     idle,      ///< Asynchronous, with a central server: it awaits batches of lost workers.
     part,      ///< Asynchronous: it awaits the owners' last weights.
@@ -58,6 +62,8 @@ class Workers {
     bool waits = false;
     std::size_t awaited = 0;  ///< Parameter that it waits for; `all`: every one.
     double waits_since = 0.0;
+    std::deque<std::size_t> sums;  ///< Parameters whose gradients its slots add up.
+    double sums_until = 0.0;       ///< When the last of them will be done.
     StepTimes times;
     std::vector<StepTimes> steps;
   };
@@ -76,7 +82,9 @@ class Workers {
   void end_step(Worker& worker);
   bool has(const Worker& worker, std::size_t parameter) const;
   bool await(Worker& worker, std::size_t parameter);
+  double summing(std::size_t number, std::size_t parameter) const;
   void push(int number, std::size_t parameter);
+  void push_sum(int number, std::size_t parameter);
   void part(int number);
   void expect_all(Worker& worker);
   void note(const Worker& worker, net::TraceEvent::Kind kind, std::size_t what, double from,

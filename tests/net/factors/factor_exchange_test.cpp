@@ -122,7 +122,7 @@ std::vector<Weights> trained(const Training& run) {
     spec.first_step = run.first;
     if (run.weighted)
       for (const std::size_t each : run.samples)
-        spec.samples.push_back(static_cast<std::int64_t>(each));
+        spec.mean.samples.push_back(static_cast<std::int64_t>(each));
     if (run.factored) {
       spec.factored = layers;
       spec.factor_samples = run.samples;

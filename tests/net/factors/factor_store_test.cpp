@@ -188,7 +188,7 @@ TEST(FactorStore, TrainsAsWholeGradientsDo) {
   for (const OptimiserSpec& optimiser : {OptimiserSpec(), momentum(), adam()}) {
     for (const bool weighted : {false, true}) {
       FactorStoreSpec spec = spec_of(1, optimiser);
-      if (weighted) spec.samples = {4, 3, 5};
+      if (weighted) spec.mean.samples = {4, 3, 5};
       const std::vector<double> parts = weighted ? std::vector<double>{4.0 / 12, 3.0 / 12, 5.0 / 12}
                                                  : std::vector<double>(3, 1.0 / 3);
       Rank rank(map, spec);

@@ -147,7 +147,7 @@ TEST(Store, SamplesWeighTheMean) {
   std::vector<float> weights = initial();
   StoreSpec spec = spec_of(3, {}, 1 << 20);
   spec.sync = Sync::split;
-  spec.samples = {3, 2, 2};
+  spec.mean.samples = {3, 2, 2};
   const auto store = make_store(map, 0, spec, {weights.data()}, [](const Publication&) {});
   std::vector<std::vector<float>> gradients;
   for (int worker = 0; worker < 3; ++worker) gradients.push_back(gradient_of(worker, 0));
@@ -162,6 +162,32 @@ TEST(Store, SamplesWeighTheMean) {
                          std::abs(double{gradients[2][i]}));
     EXPECT_NEAR(double{weights[i]}, double{before[i]} - 0.01 * mean, 1e-6 * (1.0 + size)) << i;
   }
+}
+
+/// A worker's gradient that is a sum over its slots counts for as many.
+TEST(Store, SlotsCountInTheMean) {
+  const ShardMap map = ShardMap::central({count}, 0);
+  const std::vector<float> a = gradient_of(0, 0), b = gradient_of(1, 0), c = gradient_of(2, 0);
+  std::vector<float> sum = a;
+  for (std::size_t i = 0; i < count; ++i) sum[i] += b[i];
+  const auto trained = [&](const MeanSpec& mean, const std::vector<const float*>& gradients) {
+    std::vector<float> weights = initial();
+    StoreSpec spec = spec_of(static_cast<int>(gradients.size()), momentum(), 1 << 20);
+    spec.mean = mean;
+    const auto store = make_store(map, 0, spec, {weights.data()}, [](const Publication&) {});
+    for (std::size_t worker = 0; worker < gradients.size(); ++worker)
+      store->submit(0, static_cast<int>(worker), 0, gradients[worker]);
+    return weights;
+  };
+  EXPECT_TRUE(same_bits(trained({{}, {2, 1}}, {sum.data(), c.data()}),
+                        trained({}, {a.data(), b.data(), c.data()})));
+  // Slots of 4 samples beside one of 2.
+  const MeanSpec uneven{{4, 2}, {2, 1}};
+  EXPECT_EQ(uneven.total(2), 10);
+  const std::vector<float> weights = trained(uneven, {sum.data(), c.data()});
+  const std::vector<float> apart = trained({{4, 4, 2}, {}}, {a.data(), b.data(), c.data()});
+  for (std::size_t i = 0; i < count; ++i)
+    EXPECT_NEAR(weights[i], apart[i], 1e-6F * (1.0F + std::abs(apart[i]))) << i;
 }
 
 TEST(Store, AveragesWeights) {
