@@ -1,10 +1,14 @@
 """make bench ONLY=prediction: how far is the simulation from trainings that really compute? Networks with small inputs
 train on Fashion-MNIST on two hosts of the lab, each a rank with a core of its own. What `simulate` takes is known
-beforehand: the layers by `local --profile` on one core, what moving bytes takes by `transport`, the lab's cables. Writes docs/results/prediction.md.
+beforehand: the layers by `local --profile` on one core, what moving bytes takes by `transport`, the lab's cables. The
+exchanges of fewer bytes (--wire, --factors) come behind them, on a slow link. Writes docs/results/prediction.md.
 Environment: NETWORKS, RATES (Mbit/s; default: some for each network), SERVERS ("central distributed"), OVERLAPS
-("on off"), STEPS (of every worker, default 12), FASHION_MNIST (folder with the IDX files), PAGE (the file to write;
+("on off"), EXCHANGES ("float32 lossless bf16 factors factors-lossless factors-bf16"; float32 is the table above, the
+others the one of fewer bytes), STEPS (of every worker, default 12), FASHION_MNIST (folder with the IDX files), PAGE (the file to write;
 default: docs/results/prediction.md for all points, none for fewer)."""
+import csv
 import os
+import re
 import signal
 import statistics
 import sys
@@ -19,6 +23,11 @@ from lab.probe import Probe  # noqa: E402
 NETWORKS = {"lenet": (28, 64, (50, 100, 200, 800)), "squeezenet": (64, 16, (50, 200, 800)),
             "googlenet": (64, 16, (100, 200, 800)), "resnet34": (64, 16, (200, 400, 800)),
             "vgg16e": (32, 16, (400, 800))}
+# Networks whose exchanges of fewer bytes are tried, and those that change anything of them.
+FEWER = {"resnet34": ("lossless", "bf16"), "vgg16e": ("lossless", "bf16", "factors", "factors-lossless",
+                                                      "factors-bf16")}
+FEWER_MBIT = 100
+EXCHANGES = ("float32", "lossless", "bf16", "factors", "factors-lossless", "factors-bf16")
 ALONE = 20  # Steps of the run on one core.
 SKIPPED = 2  # Steps that carry the first weights and fill the queues.
 BURST = 131072  # Bytes that a token bucket of tools/netlab.sh saves while its cable is idle.
@@ -62,6 +71,24 @@ def step_seconds(logdir):
     return statistics.mean([float(line.split(",")[column]) for line in lines[1:]][SKIPPED:])
 
 
+def packed_parts(logdir):
+    """Returns the parts of float32's bytes that packed weights and gradients came to, as --packed takes them."""
+    with open(os.path.join(logdir, "ledger-0.csv"), encoding="ascii") as file:
+        rows = list(csv.DictReader(file))
+    parts = []
+    for kind in ("weights", "gradient"):
+        these = [row for row in rows if row["kind"] == kind and int(row["step"]) > 0]
+        bytes_of = [sum(int(row[name]) for row in these) for name in ("bytes", "bytes_saved")]
+        parts.append(f"{bytes_of[0] / sum(bytes_of):.3f}")
+    return ":".join(parts)
+
+
+def factor_rate():
+    """Returns the GFLOP/s at which a core multiplies factors here."""
+    text = run(on_core(0, [DUPLEX, "bench", "--codings"]))
+    return re.search(r"([\d.]+) GFLOP/s", text).group(1)
+
+
 class Network:
     """A network with what was measured of it on one core."""
 
@@ -86,13 +113,13 @@ class Network:
             "--other-address", lab.address(1 - host), "--repeats", "3", "--logdir", logdir])
         return logdir
 
-    def simulated(self, link, mbit, way, steps):
+    def simulated(self, link, mbit, way, steps, more=()):
         logdir = folder_for("simulated")
         workers = workers_of(way)
         # What TCP carries of a link: 1,448 of 1,514 bytes.
         run([DUPLEX, "simulate", "--from", self.alone, link, "--rate", f"{mbit * 1448 / 1514:.3f}Mbit/s", "--burst",
-             str(BURST), "--queue", str(0.05 * mbit * 125e3), *way_flags(way), "--workers", str(workers), "--batches",
-             str(steps * workers), "--logdir", logdir])
+             str(BURST), "--queue", str(0.05 * mbit * 125e3), *way_flags(way), *more, "--workers", str(workers),
+             "--batches", str(steps * workers), "--logdir", logdir])
         return step_seconds(logdir)
 
     def measured(self, lab, way, steps):
@@ -103,7 +130,7 @@ class Network:
         on_both(lab, lambda host: [
             "dist", *self.training(), *way_flags(way), "--batches", str(steps * workers_of(way)), "--nodefile", nodes,
             "--index", str(host), "--logdir", logdir])
-        return step_seconds(logdir)
+        return step_seconds(logdir), logdir
 
 
 def workers_of(way):
@@ -111,7 +138,10 @@ def workers_of(way):
 
 
 def way_flags(way):
-    return ["--server", way[0], "--overlap", way[1]]
+    exchange = way[2] if len(way) > 2 else "float32"
+    factors = ["--factors", "on"] if exchange.startswith("factors") else []
+    coding = exchange.replace("factors", "").strip("-")
+    return ["--server", way[0], "--overlap", way[1], *factors, *(["--wire", coding] if coding else [])]
 
 
 def points(network, ways, steps):
@@ -122,12 +152,49 @@ def points(network, ways, steps):
             for way in ways:
                 for _ in range(TRIES):
                     with Probe() as probe:
-                        measured = network.measured(lab, way, steps)
+                        measured, _ = network.measured(lab, way, steps)
                     if probe.stolen <= QUIET:
                         break
                 simulated = network.simulated(link, mbit, way, steps)
                 yield {"network": network.name, "mbit": mbit, "server": way[0], "overlap": way[1], "measured": measured,
                        "simulated": simulated, "error": simulated / measured - 1, "stolen": probe.stolen}
+
+
+def fewer_bytes(network, exchanges, steps):
+    """Measures the exchanges of a network; yields a row of the page for each. How far packing shrinks the values is
+    known from the run itself."""
+    with Lab(2, FEWER_MBIT, "cubic") as lab:
+        link = network.transport(lab)
+        for exchange in exchanges:
+            way = ("distributed", "on", exchange)
+            for _ in range(TRIES):
+                with Probe() as probe:
+                    measured, logdir = network.measured(lab, way, steps)
+                if probe.stolen <= QUIET:
+                    break
+            more = ["--packed", packed_parts(logdir)] if "lossless" in exchange else []
+            if exchange.startswith("factors"):
+                more += ["--factor-rate", factor_rate()]
+            simulated = network.simulated(link, FEWER_MBIT, way, steps, more)
+            yield {"network": network.name, "exchange": exchange, "packed": more[1] if "lossless" in exchange else "",
+                   "measured": measured, "simulated": simulated, "error": simulated / measured - 1,
+                   "stolen": probe.stolen}
+
+
+def fewer_table(rows):
+    errors = sorted(abs(row["error"]) for row in rows)
+    text = ["", "## Fewer bytes", "",
+            f"The same with --wire and --factors, distributed, with overlap, at {FEWER_MBIT} Mbit/s, where the link decides. "
+            "What packing makes of the values is",
+            "the run's own (weights:gradients, as `--packed` takes them), and how fast a core multiplies factors "
+            "`bench --codings` has told.", "",
+            f"**{len(rows)} points: off by {100 * statistics.median(errors):.1f}% in the median, by "
+            f"{100 * errors[-1]:.1f}% at most.**", "",
+            "| network | exchange | packed | measured, s | simulated, s | off by |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        text.append(f"| {row['network']} | {row['exchange']} | {row['packed']} | {row['measured']:.4f} | "
+                    f"{row['simulated']:.4f} | {100 * row['error']:+.1f}% |")
+    return "\n".join(text) + "\n"
 
 
 def page(rows, steps):
@@ -161,24 +228,36 @@ def main():
     unknown = [name for name in asked("NETWORKS", NETWORKS) if name not in NETWORKS]
     if unknown:
         sys.exit(f"bench: NETWORKS={unknown[0]}: there are {' '.join(NETWORKS)}")
-    rows = []
+    exchanges = asked("EXCHANGES", EXCHANGES)
+    unknown = [name for name in exchanges if name not in EXCHANGES]
+    if unknown:
+        sys.exit(f"bench: EXCHANGES={unknown[0]}: there are {' '.join(EXCHANGES)}")
+    rows, fewer = [], []
     for name in asked("NETWORKS", NETWORKS):
         try:
-            for row in points(Network(name, data), ways, steps):
+            network = Network(name, data)
+            for row in points(network, ways, steps) if "float32" in exchanges else ():
                 rows.append(row)
                 print(f"prediction: {name}, {row['mbit']} Mbit/s, {row['server']}, overlap {row['overlap']}: measured "
                       f"{row['measured']:.4f} s, simulated {row['simulated']:.4f} s, {100 * row['error']:+.1f}%"
                       + (f", disturbed: {row['stolen']:.2f} cores stolen" if row["stolen"] > QUIET else ""), flush=True)
+            for row in fewer_bytes(network, [each for each in FEWER.get(name, ()) if each in exchanges], steps):
+                fewer.append(row)
+                print(f"prediction: {name}, {FEWER_MBIT} Mbit/s, {row['exchange']} {row['packed']}: measured "
+                      f"{row['measured']:.4f} s, simulated {row['simulated']:.4f} s, {100 * row['error']:+.1f}%"
+                      + (f", disturbed: {row['stolen']:.2f} cores stolen" if row["stolen"] > QUIET else ""), flush=True)
         except Failed as failure:
             sys.exit(f"prediction: {name}: {failure}")
-    errors = sorted(abs(row["error"]) for row in rows)
-    print(f"prediction: {len(rows)} points: off by {100 * statistics.median(errors):.1f}% in the median, by "
-          f"{100 * errors[-1]:.1f}% at most")
-    chosen = any(os.environ.get(name) for name in ("NETWORKS", "RATES", "SERVERS", "OVERLAPS", "STEPS"))
+    for what, these in (("", rows), (" of fewer bytes", fewer)):
+        errors = sorted(abs(row["error"]) for row in these)
+        if errors:
+            print(f"prediction: {len(these)} points{what}: off by {100 * statistics.median(errors):.1f}% in the median, "
+                  f"by {100 * errors[-1]:.1f}% at most")
+    chosen = any(os.environ.get(name) for name in ("NETWORKS", "RATES", "SERVERS", "OVERLAPS", "EXCHANGES", "STEPS"))
     out = os.environ.get("PAGE", "" if chosen else PAGE)
     if out:
         with open(out, "w", encoding="utf-8") as file:
-            file.write(page(rows, steps))
+            file.write(page(rows, steps) + fewer_table(fewer))
         print(f"prediction: wrote {out}")
 
 
