@@ -6,8 +6,8 @@ hosts are tools/netlab.sh's.
 
 Environment: SECTIONS (link loopback exchange incast replay semaphore trace secure codings coded), REPEATS (2 turns of
 ours and the peer), TRANSFERS (3 in a turn), CONGESTION (the system's; a list: "cubic bbr"), RATE (1000 Mbit/s), SLOW
-("1 2": section 5 as fast as Table 6.1 and half as fast, section 10 the slower), FAST=1 (SLOW=1), PAGE (the file to write;
-empty: none), PYTHON (one that has torch), DUPLEX.
+("1 2": section 5 as fast as Table 6.1 and half as fast, section 10 twice the slower), FAST=1 (SLOW=1), PAGE (the file
+to write; empty: none), PYTHON (one that has torch), DUPLEX.
 """
 import datetime
 import os
