@@ -13,6 +13,8 @@ tests=$(dirname "$STAND_IN")/../tests
 
 logs=$(mktemp -d)
 trap 'rm -r "$logs"' EXIT
+# The tests that run first time engines, and those behind them find their choices there.
+export DUPLEX_CACHE=$logs/cache
 
 # run FOLDER FILTER: runs these tests, and does not print what passed.
 run() {

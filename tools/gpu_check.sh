@@ -37,6 +37,7 @@ logs=$build/logs
 rows=$state/rows.txt tests=$state/tests.md machine=$state/machine.txt
 wrong=$logs/wrong.txt
 mkdir -p "$folder" "$state" "$logs" || exit 1
+export DUPLEX_CACHE=${DUPLEX_CACHE:-$PWD/$build/cache}
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 
 if [ "$resume" ] && [ "$resume" != 1 ] && ! [ "$resume" -ef "$state" ]; then

@@ -1,6 +1,8 @@
 #include "core/cudnn/context.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <utility>
 
 #include "core/error.h"
 
@@ -67,6 +69,8 @@ Context::Context(const GpuOptions& options)
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, index_), "asking for the GPU's properties");
   gpu_ = properties.name;
+  place_ = std::to_string(properties.pciDomainID) + "." + std::to_string(properties.pciBusID) +
+           "." + std::to_string(properties.pciDeviceID);
   memory_bytes_ = properties.totalGlobalMem;
   multiprocessors_ = properties.multiProcessorCount;
   cudaStream_t stream = nullptr;
@@ -121,6 +125,12 @@ std::shared_ptr<void> Context::pin(void* data, std::size_t bytes) const {
   enter();
   if (bytes == 0 || cudaHostRegister(data, bytes, cudaHostRegisterPortable) != cudaSuccess) {
     cudaGetLastError();  // Else the next call would report it.
+    if (bytes > 0 && !std::exchange(refused_pin_, true))
+      std::fprintf(
+          stderr,
+          "cuda: the driver pins no %s of host memory (ulimit -l?); every copy from and to "
+          "it keeps the host waiting\n",
+          mebibytes(bytes).c_str());
     return nullptr;
   }
   return {data, [](void* memory) { cudaHostUnregister(memory); }};

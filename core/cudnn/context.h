@@ -43,7 +43,9 @@ class Context {
 
   int index() const { return index_; }
   const std::string& gpu() const { return gpu_; }  ///< "NVIDIA H200".
-  static std::string cudnn();                      ///< "cuDNN 9.19".
+  /// Tells the GPU from the machine's others, whatever CUDA_VISIBLE_DEVICES makes of their numbers.
+  const std::string& place() const { return place_; }
+  static std::string cudnn();  ///< "cuDNN 9.19".
   std::size_t memory_bytes() const { return memory_bytes_; }
   int multiprocessors() const { return multiprocessors_; }
   /// Convolutions lay out their results in order(). Convolutions and linear layers store theirs in
@@ -107,7 +109,7 @@ class Context {
   /// Bytes allocated. The buffers share this count, since they may outlive the context.
   std::shared_ptr<std::atomic<std::size_t>> allocated_ =
       std::make_shared<std::atomic<std::size_t>>(0);
-  std::string gpu_;
+  std::string gpu_, place_;
   std::size_t memory_bytes_ = 0;
   int multiprocessors_ = 0;
   Order order_ = Order::nchw;
@@ -116,6 +118,7 @@ class Context {
   Handle<cudnnHandle_t> dnn_;
   Handle<cublasHandle_t> blas_;
   Buffer workspace_, staging_;
+  mutable bool refused_pin_ = false;  ///< And that has been said.
 };
 
 using ContextPtr = std::shared_ptr<Context>;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -25,6 +26,7 @@ constexpr const char* h100 = R"({
   "supportCoopLaunch": 1, "isTccDriver": 0})";
 constexpr std::size_t room = std::size_t{5} << 30;
 constexpr std::int64_t batch = 64;
+constexpr std::size_t timed_at_most = 12;
 
 Descriptor described(const std::string& gpu) {
 #if CUDNN_VERSION >= 90800
@@ -58,6 +60,18 @@ class Engines : public ::testing::TestWithParam<Way> {
     Descriptors parts;
     const Descriptor whole = describe(target_, graph, parts);
     return !engines_of(whole, target_, GetParam().precision, room, 1).empty();
+  }
+  /// The engines of a graph that may be used and convert its inputs down, of as many as are timed.
+  std::int64_t converting_down(const ConvGraph& graph) const {
+    Descriptors parts;
+    const Descriptor whole = describe(target_, graph, parts);
+    const std::vector<Engine> engines =
+        engines_of(whole, target_, GetParam().precision, room, timed_at_most);
+    return std::count_if(engines.begin(), engines.end(), [](const Engine& engine) {
+      const auto notes = numerical_notes(engine.configuration);
+      return !notes || std::find(notes->begin(), notes->end(),
+                                 CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) != notes->end();
+    });
   }
 
  private:
@@ -101,6 +115,25 @@ TEST_P(Engines, AreThereForEveryConvolution) {
     }
   }
   EXPECT_GT(asked.size(), 50U);
+}
+
+/// Resnet34 has convolutions of every kind.
+TEST_P(Engines, ConvertNoInputsDown) {
+  const Model model = models::build("resnet34", {});
+  std::set<std::string> asked;
+  for (const Model::Entry& entry : model.nodes()) {
+    const auto* layer = dynamic_cast<const ConvLayer*>(entry.layer.get());
+    if (layer == nullptr) continue;
+    const Shape one = model.input_shapes(entry)[0], x{batch, one.c(), one.h(), one.w()};
+    ConvGraph graph = graph_of(layer->spec(x), x, GetParam());
+    graph.bias = graph.relu = false;
+    if (!asked.insert(graph.key()).second) continue;
+    for (const Direction direction : {Direction::forward, Direction::data, Direction::weights}) {
+      graph.direction = direction;
+      EXPECT_EQ(converting_down(graph), 0) << entry.name;
+    }
+  }
+  EXPECT_GT(asked.size(), 5U);
 }
 
 INSTANTIATE_TEST_SUITE_P(

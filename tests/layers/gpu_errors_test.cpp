@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "tests/layers/devices.h"
 #include "tests/layers/small_networks.h"
+#include "tests/temporary_folder.h"
 
 namespace duplex {
 namespace {
@@ -38,8 +39,13 @@ std::string breakdown(int kernel, bool observed) {
   return "";
 }
 
-/// Its one parameter is the device's description.
-class GpuErrors : public ::testing::TestWithParam<std::string> {};
+/// Its one parameter is the device's description. Every device times engines anew, as these tests
+/// count on.
+class GpuErrors : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { ::setenv("DUPLEX_CACHE", "off", 1); }
+  void TearDown() override { ::unsetenv("DUPLEX_CACHE"); }
+};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GpuErrors);
 
 /// Returns the description of the device, if there is one and it is of the kind asked for.
@@ -113,6 +119,19 @@ TEST_P(GpuErrors, EnginesAreTimedForWhatIsWanted) {
   const int none = kernels_of(Gradients::none), all = kernels_of(Gradients::all);
   EXPECT_GT(none, 1);
   EXPECT_EQ(kernels_of(Gradients::weights) - none, (all - none) / 2);
+}
+
+/// Where a device finds the choices of one before it, it only checks each engine's result.
+TEST_P(GpuErrors, EnginesAreTimedOnce) {
+  const int timed = kernels_of(Gradients::all);
+  const TemporaryFolder folder;
+  ::setenv("DUPLEX_CACHE", folder.path().c_str(), 1);
+  ConvSpec spec;
+  spec.filters = 4;
+  make_cuda_device()->conv(spec, plain_desc({1, 3, 8, 8}));
+  const int checked = kernels_of(Gradients::all);
+  EXPECT_GT(checked, 1);
+  EXPECT_LT(2 * checked, timed);
 }
 
 /// Only a real GPU survives a wild pointer. A process of its own breaks it and asks for the layer.

@@ -1,6 +1,7 @@
 #include "core/cudnn/engines/engines.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,8 @@ namespace {
 /// cuDNN compiles some engines when they are asked for, which takes up to a second each. At most so
 /// many of these are taken.
 constexpr std::size_t compiled_at_most = 2;
+/// cuDNN's lists of proposals: what it recommends, then the rest.
+constexpr std::array<cudnnBackendHeurMode_t, 2> modes{CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
 
 /// Returns the engine configurations that cuDNN proposes, the best first; none where it knows none.
 Descriptors proposals(const Descriptor& graph, const Target& target, cudnnBackendHeurMode_t mode) {
@@ -76,17 +79,23 @@ std::optional<std::vector<Note>> notes_of(const Descriptor& engine,
   return notes;
 }
 
+std::optional<std::vector<cudnnBackendNumericalNote_t>> notes_on(const Descriptor& engine) {
+  return notes_of<cudnnBackendNumericalNote_t>(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                               CUDNN_TYPE_NUMERICAL_NOTE,
+                                               CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+}
+
 /// Returns whether an engine may be used: it gives the same bits every time, rounds no more than a
-/// sum does, and rounds its inputs only as the precision says.
+/// sum does, and rounds its inputs only as the precision says. TF32 has the range of float32; an
+/// engine that converts its inputs down to fp16 keeps as many bits of a number, but loses small
+/// ones, such as gradients.
 bool is_allowed(const Descriptor& engine, Precision precision) {
-  const auto notes = notes_of<cudnnBackendNumericalNote_t>(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                                           CUDNN_TYPE_NUMERICAL_NOTE,
-                                                           CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  const auto notes = notes_on(engine);
   if (!notes) return false;
   const bool strict = precision == Precision::float32;
   return std::none_of(notes->begin(), notes->end(), [&](cudnnBackendNumericalNote_t note) {
-    return (strict && (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE ||
-                       note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) ||
+    return (strict && note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE) ||
+           note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
            note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
            note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC
 #if CUDNN_VERSION >= 8300
@@ -132,25 +141,53 @@ std::optional<std::size_t> workspace_of(const Descriptor& plan) {
   return static_cast<std::size_t>(bytes);
 }
 
+/// Has cuDNN make a plan of a configuration, which is moved from then. Returns nullopt where it
+/// cannot, or needs more workspace.
+std::optional<Engine> made_of(Descriptor& configuration, const Target& target,
+                              std::size_t workspace_limit, const Choice& place) {
+  Descriptor plan = plan_of(configuration, target);
+  const auto workspace = plan ? workspace_of(plan) : std::nullopt;
+  if (!workspace || *workspace > workspace_limit) return std::nullopt;
+  return Engine{std::move(configuration), std::move(plan), *workspace, place.engine, place};
+}
+
 }  // namespace
+
+std::optional<std::vector<cudnnBackendNumericalNote_t>> numerical_notes(
+    const Descriptor& configuration) {
+  const Descriptor engine = engine_of(configuration);
+  return engine ? notes_on(engine) : std::nullopt;
+}
 
 std::vector<Engine> engines_of(const Descriptor& graph, const Target& target, Precision precision,
                                std::size_t workspace_limit, std::size_t at_most) {
   std::vector<Engine> usable;
   std::size_t compiled = 0;
-  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    for (Descriptor& configuration : proposals(graph, target, mode)) {
+  for (std::size_t mode = 0; mode < modes.size(); ++mode) {
+    Choice place{static_cast<int>(mode), -1, Engine::unknown, 0.0F};
+    for (Descriptor& configuration : proposals(graph, target, modes[mode])) {
+      ++place.position;
       if (usable.size() == at_most) return usable;
       const Descriptor engine = engine_of(configuration);
       if (!engine || !is_allowed(engine, precision)) continue;
       if (is_compiled_here(engine) && ++compiled > compiled_at_most) continue;
-      Descriptor plan = plan_of(configuration, target);
-      const auto workspace = plan ? workspace_of(plan) : std::nullopt;
-      if (!workspace || *workspace > workspace_limit) continue;
-      usable.push_back({std::move(configuration), std::move(plan), *workspace, index_of(engine)});
+      place.engine = index_of(engine);
+      if (auto made = made_of(configuration, target, workspace_limit, place))
+        usable.push_back(std::move(*made));
     }
   }
   return usable;
+}
+
+std::optional<Engine> engine_at(const Choice& place, const Descriptor& graph, const Target& target,
+                                Precision precision, std::size_t workspace_limit) {
+  Descriptors all = proposals(graph, target, modes.at(static_cast<std::size_t>(place.mode)));
+  if (static_cast<std::size_t>(place.position) >= all.size()) return std::nullopt;
+  Descriptor& configuration = all[static_cast<std::size_t>(place.position)];
+  const Descriptor engine = engine_of(configuration);
+  if (!engine || index_of(engine) != place.engine || !is_allowed(engine, precision))
+    return std::nullopt;
+  return made_of(configuration, target, workspace_limit, place);
 }
 
 }  // namespace duplex::cudnn

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "core/cudnn/engines/engines.h"
@@ -41,6 +42,12 @@ void Runner::run(const Context& context, const ConvMemory& memory, void* workspa
   check(cudnnBackendExecute(context.dnn(), plan_->plan_.get(), pack_.get()), what);
 }
 
+Plans::Plans(ContextPtr context)
+    : context_(std::move(context)),
+      folder_(cache_folder()),
+      choices_(folder_,
+               context_->gpu() + ", " + Context::cudnn() + ", " + name_of(context_->precision())) {}
+
 void Plans::say_once(const std::string& text, const std::string& more) {
   if (said_.insert(text).second) std::fprintf(stderr, "%s%s\n", text.c_str(), more.c_str());
 }
@@ -65,7 +72,7 @@ std::shared_ptr<const Plan> Plans::fastest_of(const std::vector<std::shared_ptr<
   for (const auto& [took, plan] : timed) {
     const double error = trial.error(plan);
     if (error <= allowed_error(context_->precision())) {
-      plan->milliseconds_ = took;
+      plan->place_.milliseconds = took;
       return plan;
     }
     std::array<char, 32> text{};
@@ -92,15 +99,35 @@ std::shared_ptr<const Plan> Plans::fastest(const ConvGraph& graph) {
     return plans_[key] = nullptr;
   }
   const std::size_t whole = parts->size() - 1;
+  if (auto plan = remembered(graph, target, parts)) return plans_[key] = std::move(plan);
+  const TimingLock alone(folder_, context_->gpu() + " " + context_->place());
   std::vector<std::shared_ptr<Plan>> usable;
   for (Engine& engine : engines_of((*parts)[whole], target, context_->precision(),
                                    workspace_limit(context_->memory_bytes()), timed_at_most)) {
     parts->push_back(std::move(engine.configuration));
     usable.push_back(
-        std::make_shared<Plan>(parts, std::move(engine.plan), engine.workspace, engine.index));
+        std::make_shared<Plan>(parts, std::move(engine.plan), engine.workspace, engine.place));
   }
+  std::shared_ptr<const Plan> fastest = usable.empty() ? nullptr : fastest_of(usable, graph);
+  if (fastest) choices_.keep(key, fastest->place_);
+  return plans_[key] = std::move(fastest);
+}
 
-  return plans_[key] = usable.empty() ? nullptr : fastest_of(usable, graph);
+/// The plan of the engine that was the fastest when it was timed before, if it is still there and
+/// computes the right thing; else null. `parts` ends with the graph.
+std::shared_ptr<const Plan> Plans::remembered(const ConvGraph& graph, const Target& target,
+                                              const std::shared_ptr<Descriptors>& parts) {
+  const std::optional<Choice> choice = choices_.find(graph.key());
+  if (!choice) return nullptr;
+  auto engine = engine_at(*choice, parts->back(), target, context_->precision(),
+                          workspace_limit(context_->memory_bytes()));
+  if (!engine) return nullptr;
+  parts->push_back(std::move(engine->configuration));
+  const auto plan =
+      std::make_shared<Plan>(parts, std::move(engine->plan), engine->workspace, *choice);
+  Trial trial(*context_, graph);
+  trial.prepare(*plan);
+  return trial.error(plan) <= allowed_error(context_->precision()) ? plan : nullptr;
 }
 
 }  // namespace duplex::cudnn

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/cudnn/engines/choices.h"
 #include "core/cudnn/engines/graph.h"
 
 namespace duplex::cudnn {
@@ -15,15 +16,15 @@ namespace duplex::cudnn {
 /// A graph with the engine that has been chosen for it.
 class Plan {
  public:
-  /// `workspace` is what the plan needs, in bytes; `engine` is Engine::index.
+  /// `workspace` is what the plan needs, in bytes; `place` is that of its engine.
   Plan(std::shared_ptr<const Descriptors> graph, Descriptor plan, std::size_t workspace,
-       std::int64_t engine)
-      : graph_(std::move(graph)), plan_(std::move(plan)), workspace_(workspace), engine_(engine) {}
+       const Choice& place)
+      : graph_(std::move(graph)), plan_(std::move(plan)), workspace_(workspace), place_(place) {}
 
   std::size_t workspace() const { return workspace_; }
-  std::int64_t engine() const { return engine_; }
+  std::int64_t engine() const { return place_.engine; }
   /// Returns how long it took when it was tried.
-  float milliseconds() const { return milliseconds_; }
+  float milliseconds() const { return place_.milliseconds; }
 
  private:
   friend class Runner;
@@ -31,8 +32,7 @@ class Plan {
   std::shared_ptr<const Descriptors> graph_;  ///< The plan was made from these.
   Descriptor plan_;
   std::size_t workspace_ = 0;
-  std::int64_t engine_;
-  float milliseconds_ = 0.0F;
+  Choice place_;
 };
 
 /// Runs a plan for one user. It tells cuDNN about the memory (in a variant pack) only where that is
@@ -56,7 +56,7 @@ class Runner {
 /// The plans of a device, each of which is chosen once.
 class Plans {
  public:
-  explicit Plans(ContextPtr context) : context_(std::move(context)) {}
+  explicit Plans(ContextPtr context);
 
   /// Returns the plan of the engine that is fastest on this GPU, among those that compute in the
   /// context's precision, give the same bits every time, stay within a limit of workspace, and turn
@@ -71,7 +71,12 @@ class Plans {
   std::shared_ptr<const Plan> fastest_of(const std::vector<std::shared_ptr<Plan>>& usable,
                                          const ConvGraph& graph);
 
+  std::shared_ptr<const Plan> remembered(const ConvGraph& graph, const Target& target,
+                                         const std::shared_ptr<Descriptors>& parts);
+
   ContextPtr context_;
+  const std::string folder_;  ///< Of what is remembered; empty: nothing is.
+  Choices choices_;
   std::map<std::string, std::shared_ptr<const Plan>> plans_;  ///< By ConvGraph::key().
   std::set<std::string> said_;
 };

@@ -17,8 +17,10 @@ class Trial {
   /// Returns the milliseconds of the fastest of some runs, or infinity where the engine fails.
   /// `best_so_far` is the time of the best engine before it.
   float time(const std::shared_ptr<const Plan>& plan, float best_so_far);
-  /// Returns the error of an engine that has been timed, as far as a sample of its result tells:
-  /// its norm over that of the exact result, or infinity where it is not finite.
+  /// Makes room for an engine that is not timed.
+  void prepare(const Plan& plan) { context_.grow(workspace_, plan.workspace()); }
+  /// Returns the error of an engine that has been timed or prepared, as far as a sample of its
+  /// result tells: its norm over that of the exact result, or infinity where it is not finite.
   double error(const std::shared_ptr<const Plan>& plan);
 
  private:
