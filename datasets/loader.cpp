@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "core/mapped_memory.h"
 #include "core/processor/processor_time.h"
 #include "core/random.h"
 
@@ -76,9 +77,10 @@ BatchLoader::BatchLoader(Subset subset, const LoaderOptions& options)
   grain_ = std::max<std::int64_t>(1, (std::int64_t{1} << 16) / one.elements());
   slots_.resize(batches_held(options_));
   for (Slot& slot : slots_) {
-    slot.pixels.resize(static_cast<std::size_t>(share.count * one.elements()));
+    slot.pixels =
+        map_memory(static_cast<std::size_t>(share.count * one.elements()) * sizeof(float));
     slot.labels.resize(static_cast<std::size_t>(share.count));
-    slot.batch.pixels = slot.pixels.data();
+    slot.batch.pixels = slot.values();
     slot.batch.labels = slot.labels.data();
   }
   try {
@@ -144,8 +146,8 @@ void BatchLoader::open(Slot& slot, std::uint64_t step) {
     slot.batch.count = static_cast<std::int64_t>(slot.positions.size());
     const auto valid = static_cast<std::ptrdiff_t>(slot.positions.size());
     std::fill(slot.labels.begin() + valid, slot.labels.end(), 0);
-    std::fill(slot.pixels.begin() + valid * subset_.data->shape().elements(), slot.pixels.end(),
-              0.0F);
+    const std::int64_t elements = subset_.data->shape().elements();
+    std::fill(slot.values() + valid * elements, slot.values() + share.count * elements, 0.0F);
   }
 }
 
@@ -194,7 +196,7 @@ void BatchLoader::fill(Slot& slot, std::int64_t first, std::int64_t count) {
     const bool mirror =
         options_.mirror && options_.pass == Pass::training && draws.below(number, 2) == 1;
     const auto i = static_cast<std::size_t>(j);
-    slot.labels[i] = read_sample(slot.pixels.data() + j * elements, slot.positions[i], mirror);
+    slot.labels[i] = read_sample(slot.values() + j * elements, slot.positions[i], mirror);
   }
 }
 
@@ -264,8 +266,7 @@ void BatchLoader::work() {
 
 std::vector<BatchLoader::Room> BatchLoader::rooms() {
   std::vector<Room> rooms;
-  for (Slot& slot : slots_)
-    rooms.push_back({slot.pixels.data(), slot.pixels.size() * sizeof(float)});
+  for (Slot& slot : slots_) rooms.push_back({slot.values(), slot.pixels.bytes()});
   return rooms;
 }
 

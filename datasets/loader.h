@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/shape.h"
+#include "core/tensor.h"
 #include "datasets/dataset.h"
 
 namespace duplex::datasets {
@@ -128,7 +129,8 @@ class BatchLoader {
  private:
   struct Slot {
     Batch batch;
-    std::vector<float> pixels;
+    Buffer pixels;  ///< Floats, on pages of their own, since a device may pin them.
+    float* values() const { return static_cast<float*>(pixels.data()); }
     std::vector<std::int32_t> labels;
     std::vector<std::uint32_t> positions;  ///< Positions of this step's samples in the subset.
     std::int64_t taken = 0, done = 0;      ///< Samples begun and finished.

@@ -48,7 +48,7 @@ std::size_t loader_bytes(const NetworkMemory& network) {
   datasets::LoaderOptions options;
   options.threads = loader_threads();
   const std::size_t image = network.pixels / static_cast<std::size_t>(network.batch);
-  return datasets::batches_held(options) * network.pixels +
+  return datasets::batches_held(options) * in_pages(network.pixels) +
          static_cast<std::size_t>(options.threads) * image / sizeof(float);
 }
 

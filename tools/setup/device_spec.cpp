@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "tools/text/quartiles.h"
 
 namespace duplex::tools {
@@ -33,6 +35,28 @@ double step_seconds(const Model& model, Device& device, std::int64_t batch) {
   return best;
 }
 
+/// A layout that was tried.
+struct Trial {
+  std::optional<double> seconds;  ///< Of a step; none: it failed.
+  std::string error;
+
+  std::string text() const {
+    return seconds ? "takes " + duration_text(*seconds) : "fails (" + error + ")";
+  }
+};
+
+/// A layout may fail alone: an older GPU has no engines for one of them, or its memory is too small
+/// for what one of them needs. A GPU that has broken down computes in none.
+Trial tried(const Model& model, Device& device, std::int64_t batch, bool channels_last) {
+  device.choose_channels_last(channels_last);
+  try {
+    return {step_seconds(model, device, batch), ""};
+  } catch (const Error& error) {
+    if (!device.broken_in().empty()) throw;
+    return {std::nullopt, error.what()};
+  }
+}
+
 }  // namespace
 
 Precision precision_of(const std::string& name) {
@@ -51,13 +75,14 @@ std::unique_ptr<Network> DeviceSpec::build(const Model& model, Device& on, std::
                                            bool training, std::string* said) const {
   bool channels_last = layout == "nhwc";
   if (layout == "measured" && training && on.choose_channels_last(false)) {
-    const double planes = step_seconds(model, on, batch);
-    on.choose_channels_last(true);
-    const double side_by_side = step_seconds(model, on, batch);
-    channels_last = side_by_side < planes;
+    const Trial planes = tried(model, on, batch, false);
+    const Trial side_by_side = tried(model, on, batch, true);
+    if (!planes.seconds && !side_by_side.seconds) throw Error(planes.error);
+    channels_last =
+        side_by_side.seconds && (!planes.seconds || *side_by_side.seconds < *planes.seconds);
     if (said != nullptr)
-      *said = "layout " + std::string(channels_last ? "NHWC" : "NCHW") + ": a step takes " +
-              duration_text(side_by_side) + " in NHWC, " + duration_text(planes) + " in NCHW";
+      *said = "layout " + std::string(channels_last ? "NHWC" : "NCHW") + ": a step " +
+              side_by_side.text() + " in NHWC, " + planes.text() + " in NCHW";
   }
   on.choose_channels_last(channels_last);
   return std::make_unique<Network>(model, on, batch, training);

@@ -23,6 +23,12 @@ class GpuLoss : public Loss {
     const auto samples = static_cast<std::size_t>(x.shape.n());
     losses_ = context->allocate(samples * sizeof(float));
     labels_ = context->allocate(samples * sizeof(std::int32_t));
+    void* pinned = nullptr;
+    check(cudaHostAlloc(&pinned, labels_.bytes(), cudaHostAllocDefault), "pinning labels");
+    given_ = Buffer(pinned, labels_.bytes(), [](void* data) { cudaFreeHost(data); });
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+    read_.reset(event);
   }
 
   double value() override {
@@ -50,7 +56,11 @@ class GpuLoss : public Loss {
       throw Error("loss: sample " + std::to_string(n) + " has label " + std::to_string(given[n]) +
                   ", but there are " + std::to_string(x.shape.c()) + " classes");
     }
-    context_->start_copy_in(labels_.data(), given, labels_.bytes());
+    // The caller may have its memory back when this returns, and the GPU reads later.
+    check(cudaEventSynchronize(read_.get()), "waiting for labels");
+    std::copy_n(given, x.shape.n(), static_cast<std::int32_t*>(given_.data()));
+    context_->start_copy_in(labels_.data(), given_.data(), labels_.bytes());
+    check(cudaEventRecord(read_.get(), context_->stream()), "copying labels");
     labelled_ = true;
   }
   /// Returns x as plain float32.
@@ -68,6 +78,8 @@ class GpuLoss : public Loss {
 
  private:
   Buffer losses_, labels_;  ///< By sample, of the last forward that had labels.
+  Buffer given_;            ///< The same labels in pinned host memory.
+  Handle<cudaEvent_t> read_;  ///< Recorded behind the copy of given_.
   bool labelled_ = false;
 };
 
