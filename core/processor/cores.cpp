@@ -7,6 +7,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <system_error>
 #include <thread>
 #include <tuple>
@@ -35,26 +36,31 @@ int node_of(const std::string& core_folder) {
 
 }  // namespace
 
-std::vector<int> cores_in_order(const std::string& system) {
+std::vector<int> own_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0)  // There are more than the set can say.
-    for (unsigned cpu = 0;
-         cpu < std::min(std::thread::hardware_concurrency(), static_cast<unsigned>(CPU_SETSIZE));
-         ++cpu)
-      CPU_SET(cpu, &set);
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) {  // There are more than the set can say.
+    cores.resize(std::min(std::thread::hardware_concurrency(), unsigned{CPU_SETSIZE}));
+    std::iota(cores.begin(), cores.end(), 0);
+  }
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) cores.push_back(cpu);
+  return cores;
+}
+
+std::vector<int> in_order(const std::vector<int>& cores, const std::string& system) {
   std::vector<std::tuple<int, int, int, int>> places;  // Node, socket, core, hardware thread.
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &set)) continue;
+  for (const int cpu : cores) {
     const std::string folder = system + "/cpu/cpu" + std::to_string(cpu);
     const std::string core = folder + "/topology/core_id";
     places.emplace_back(node_of(folder), number_in(folder + "/topology/physical_package_id"),
                         std::filesystem::exists(core) ? number_in(core) : cpu, cpu);
   }
   std::sort(places.begin(), places.end());
-  std::vector<int> cores;
-  for (const auto& place : places) cores.push_back(std::get<3>(place));
-  return cores;
+  std::vector<int> ordered;
+  for (const auto& place : places) ordered.push_back(std::get<3>(place));
+  return ordered;
 }
 
 std::vector<std::vector<int>> core_shares(const std::vector<int>& cores, std::size_t parts) {

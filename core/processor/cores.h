@@ -7,10 +7,14 @@
 namespace duplex {
 
 /// The numbers of the cores that the calling thread may use, as the system counts them (hardware
-/// threads count as cores), in the order in which they lie together: by NUMA node, and within it
-/// the hardware threads of one core side by side. `system` is where the kernel tells of them; what
-/// it does not tell counts as one node, and as one core each.
-std::vector<int> cores_in_order(const std::string& system = "/sys/devices/system");
+/// threads count as cores).
+std::vector<int> own_cores();
+
+/// Returns the cores in the order in which they lie together: by NUMA node, and within it the
+/// hardware threads of one core side by side. `system` is the folder in which the kernel tells of
+/// them; cores of which it tells nothing count as one node, and as one core each.
+std::vector<int> in_order(const std::vector<int>& cores,
+                          const std::string& system = "/sys/devices/system");
 
 /// Deals out `cores` to `parts` parts, each a run of them, as even as can be: the first parts have
 /// one more. There are as many cores as parts at least.

@@ -29,8 +29,8 @@ class SlotSums {
  public:
   /// `inner` is called by the first slot's thread, and push() by any, but by one at a time. `slots`
   /// has the parameters of each slot, whose weights are those of the first. `threads` add large
-  /// gradients. Sums are multiplied by `factor`: where nobody else trains, that makes them the mean.
-  /// All arguments must outlive this object.
+  /// gradients. Sums are multiplied by `factor`: where nobody else trains, that makes them the
+  /// mean. All arguments must outlive this object.
   SlotSums(Exchange& inner, const std::vector<const HostParameters*>& slots, int threads,
            float factor = 1.0F);
   ~SlotSums();
@@ -40,8 +40,8 @@ class SlotSums {
   /// The exchange of a slot, by number from 0, which lives as long as this object.
   Exchange& slot(std::size_t number) { return *slots_[number]; }
 
-  /// For another slot than the first: returns true when the first has begun that step, counted as
-  /// it counts, and false when it trains no more. Throws what fail() was given.
+  /// Another slot than the first calls it: returns true when the first has begun that step, counted
+  /// as it counts, and false when it trains no more. Throws what fail() was given.
   bool await_step(std::uint64_t step);
   /// The first slot trains no more.
   void end();

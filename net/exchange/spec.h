@@ -25,7 +25,8 @@ class ParameterExchange;
 
 struct ExchangeSpec {
   Sync sync = Sync::join;
-  /// What gradients count in the mean; a synchronous exchange's workers may have several slots.
+  /// Weights of the workers' gradients in the mean. Only workers of a synchronous exchange may have
+  /// several slots.
   MeanSpec mean;
   /// Workers push weights, and the new weights are their mean; the optimiser is not used.
   bool average = false;

@@ -148,7 +148,7 @@ TEST_F(SlotSumsTest, EndWhereOneFails) {
   EXPECT_THROW(sums.check(), std::runtime_error);
 }
 
-/// So does an exchange that takes no gradient.
+/// An exchange that takes no gradient ends all slots, too.
 TEST_F(SlotSumsTest, EndWhereTheExchangeFails) {
   Notes notes(first_.spans());
   notes.refuses = true;

@@ -84,7 +84,7 @@ TEST(SimulateCommand, MovesTheFramesOfDist) {
          std::to_string(split ? 4 : 4 * each.workers * slots), "--logdir", folder / "simulated"},
         each.flags));
     ASSERT_EQ(simulated.exit, 0) << simulated.err;
-    // How many bytes are left of a packed frame depends on its values.
+    // The bytes of a packed frame depend on its values.
     const bool sizes = each.flags.back() != "lossless";
     for (int rank = 0; rank < each.ranks; ++rank) {
       const Words expected = frames_of(folder / "real", rank, sizes);

@@ -284,10 +284,15 @@ TEST(Evaluation, IsNotObserved) {
   EXPECT_GT(heard, 0);
 }
 
+/// The addresses of a nodefile whose slots are ranks.
+std::vector<net::Address> slots_of(const std::string& path) {
+  return addresses_of(ranks_of(read_nodes(path), false));
+}
+
 std::string nodefile_error(const std::string& path, const std::string& text) {
   testing::write_text(path, text);
   try {
-    read_nodefile(path);
+    read_nodes(path);
   } catch (const Error& error) {
     EXPECT_EQ(error.code, Exit::usage);
     return error.what();
@@ -299,7 +304,7 @@ TEST(Nodefile, HostsPortsAndComments) {
   const TemporaryFolder folder;
   testing::write_text(folder / "nodes",
                       "# lab\nalpha\n\n beta:9000  # the fast one\nalpha\n[::1]:5\n");
-  const auto nodes = read_nodefile(folder / "nodes");
+  const auto nodes = slots_of(folder / "nodes");
   ASSERT_EQ(nodes.size(), 4U);
   EXPECT_EQ(nodes[0].str(), "alpha:7117");
   EXPECT_EQ(nodes[1].str(), "beta:9000");
@@ -311,7 +316,7 @@ TEST(Nodefile, SlotsRepeatAHost) {
   const TemporaryFolder folder;
   testing::write_text(folder / "nodes", "alpha slots=3\nbeta\t slots=1 # one\nalpha\n");
   std::string all;
-  for (const net::Address& node : read_nodefile(folder / "nodes")) all += node.str() + " ";
+  for (const net::Address& node : slots_of(folder / "nodes")) all += node.str() + " ";
   EXPECT_EQ(all, "alpha:7117 alpha:7118 alpha:7119 beta:7117 alpha:7120 ");
   const auto ranks = [&](bool together, bool central) {
     std::string text;
@@ -345,7 +350,7 @@ TEST(Nodefile, ErrorsNameTheLine) {
             std::string::npos);
   EXPECT_NE(nodefile_error(path, "a:99999\n").find(":1: "), std::string::npos);
   EXPECT_NE(nodefile_error(path, "# nobody\n").find("names no machine"), std::string::npos);
-  EXPECT_THROW(read_nodefile(folder / "none"), Error);
+  EXPECT_THROW(read_nodes(folder / "none"), Error);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ struct DistFlags {
   /// Call it after parsing: checks what CLI11 cannot, and finds rank and addresses. Throws
   /// Error(Exit::usage). Returns a line for the user that says where they come from.
   std::string resolve();
-  /// Whether the slots of a line of the nodefile are one rank's.
+  /// Returns whether the slots of a line of the nodefile are one rank's.
   bool takes_slots() const;
   /// Call it after resolve(). Throws Error if the key cannot be read, and Error(Exit::usage) if
   /// there are too few ranks.

@@ -39,7 +39,7 @@ struct PlanFlags {
   PlanFile plan_of(const Situation& situation, const Evaluation& chosen, double alone) const;
   /// The slots of a machine.
   int slots_of(int machine) const;
-  /// Whether they are a flag's, and not the nodefile's.
+  /// Returns whether --slots gives the slots, and not the nodefile.
   bool gives_slots() const { return slots_ > 0; }
 
  private:

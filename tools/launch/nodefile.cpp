@@ -99,10 +99,6 @@ std::vector<Node> ranks_of(const std::vector<Node>& nodes, bool together, bool c
   return ranks;
 }
 
-std::vector<net::Address> read_nodefile(const std::string& path) {
-  return addresses_of(ranks_of(read_nodes(path), false));
-}
-
 std::vector<net::Address> addresses_of(const std::vector<Node>& ranks) {
   std::vector<net::Address> addresses;
   for (const Node& rank : ranks) addresses.push_back(rank.address);

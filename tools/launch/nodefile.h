@@ -27,8 +27,6 @@ std::vector<Node> read_nodes(const std::string& path);
 /// server, rank 0, is a rank of its own; otherwise each slot is a rank.
 std::vector<Node> ranks_of(const std::vector<Node>& nodes, bool together, bool central = false);
 
-/// The addresses of a nodefile whose slots are ranks.
-std::vector<net::Address> read_nodefile(const std::string& path);
 std::vector<net::Address> addresses_of(const std::vector<Node>& ranks);
 
 }  // namespace duplex::tools

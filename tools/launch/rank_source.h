@@ -39,7 +39,7 @@ struct RankSource {
   /// times as long. `usable`: cores that this process may use. If a launcher has left it only some
   /// of the `online` ones, the others are for other ranks.
   int threads(int usable, int online) const;
-  /// Whether these are not shared with other ranks.
+  /// Returns whether the launcher has given this process cores that other ranks do not use.
   bool has_own_cores(int usable, int online) const { return launched && usable < online; }
 
   std::string str() const;  ///< "rank 2 of 4 (from Slurm: SLURM_PROCID; ...)".

@@ -32,7 +32,7 @@ std::int64_t least_batch_of(const ParallelSpec& parallel, int workers) {
   const std::int64_t all = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
   const std::int64_t least =
       *std::min_element(shares.begin(), shares.end()) * (parallel.splits() ? 1 : workers);
-  // Of a batch that is split, each slot has a part.
+  // Each slot has a part of a batch that is split.
   return (all + least - 1) / least * (parallel.splits() ? parallel.slots_of(0) : 1);
 }
 

@@ -37,7 +37,7 @@ std::optional<Alone> alone_for(const RunData& run, const std::vector<RunData>& a
                  other.sample_processor.value_or(0.0)};
   }
   if (run.simulated_grad) return Alone{*run.simulated_grad, "what the simulation was given", ""};
-  // Who exchanges factors computes less than one machine does.
+  // A worker that exchanges factors computes less than one machine does.
   if (run.factors != Factors::off) return std::nullopt;
   // Where every worker has whole batches, it computes as long as one machine.
   if (run.sync != net::Sync::split && run.samples.empty() && run.grad)

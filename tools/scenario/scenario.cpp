@@ -114,8 +114,8 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
   const std::vector<Model::Linear> factored =
       factored_layers(scenario.model, parallel, samples, "simulate");
   if (!factored.empty()) spec.factors.emplace(of_exchange(factored), samples);
-  // What a rank then multiplies takes its processors' time, where that is known. Where it is not, a
-  // layer's backward stays as long as it was, so that nothing is gained by moving work elsewhere.
+  // The multiplication takes the processors' time in place of this half of backward, where their
+  // number is known. Where it is not, backward stays as it is, so that nothing is gained for free.
   if (scenario.cores > 0 && scenario.threads > 0)
     for (const Model::Linear& layer : factored)
       spec.layers[layer.node].backward *= factored_backward;

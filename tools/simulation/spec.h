@@ -53,7 +53,7 @@ struct Spec {
 
   std::vector<std::size_t> counts;  ///< Elements, by parameter.
   std::vector<Layer> layers;
-  /// By worker: part of a batch that it computes in a step, with several slots each of them.
+  /// The part of a batch that each slot of a worker computes in a step, by worker.
   std::vector<double> part;
   std::vector<int> slots;  ///< By worker; empty: each has one.
   int slots_of(std::size_t worker) const { return slots.empty() ? 1 : slots[worker]; }

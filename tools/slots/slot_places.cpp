@@ -38,7 +38,7 @@ std::vector<SlotPlace> slot_places(const DeviceSpec& spec, int own, int before, 
       places.push_back({"cuda:" + std::to_string(first + slot), {}});
     return places;
   }
-  const std::vector<int> cores = cores_in_order();
+  const std::vector<int> cores = in_order(own_cores());
   const auto all = static_cast<std::size_t>(std::max(here, before + own));
   if (cores.size() < static_cast<std::size_t>(own))
     throw too_many(command, own,

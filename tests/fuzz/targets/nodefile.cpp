@@ -26,7 +26,9 @@ void nodefile(const Bytes& input) {
   file.write(input);
   std::vector<net::Address> nodes;
   // A line of 13 letters may stand for 1,024 ranks, of which each takes some hundred bytes.
-  reads(input, std::size_t{24} << 10, [&] { nodes = tools::read_nodefile(file.path()); });
+  reads(input, std::size_t{24} << 10, [&] {
+    nodes = tools::addresses_of(tools::ranks_of(tools::read_nodes(file.path()), false));
+  });
   std::set<std::string> seen;
   for (const net::Address& node : nodes) {
     require(!node.host.empty() && node.port != 0, "a rank has no address");

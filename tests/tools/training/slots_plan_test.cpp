@@ -42,7 +42,8 @@ TEST_F(SlotsPlan, ComparesWithAMachineOnAllOfItsSlots) {
 
 /// Measures two machines, of which one has two slots, and trains as the plan says.
 TEST_F(SlotsPlan, IsMeasuredAndFollowed) {
-  if (usable_cores() < 2) GTEST_SKIP() << "this machine has fewer than two cores";
+  if (usable_cores() < 2)
+    GTEST_SKIP() << "a slot needs a core of its own, and this process may use one core only";
   write_text(folder_ / "nodes", nodes_here(2, {2}));
   const std::string path = folder_ / "plan.json";
   const Result planned =
@@ -79,7 +80,7 @@ TEST_F(SlotsPlan, IsMeasuredAndFollowed) {
   EXPECT_NE(again.err.find("was measured with 2 slots"), std::string::npos) << again.err;
 }
 
-/// What a flag says of the slots is in the nodefile that belongs to the plan.
+/// The plan's nodefile has the slots that --slots gives.
 TEST_F(SlotsPlan, WritesTheNodefileThatItIsFor) {
   write_text(folder_ / "nodes", "127.0.0.1:7001\n127.0.0.2:7001\n");
   const std::string path = folder_ / "plan.json";

@@ -28,7 +28,8 @@ class SlotsTraining : public TrainingRuns {
   }
 };
 
-constexpr const char* too_few = "this machine has fewer than two cores";
+constexpr const char* too_few =
+    "a slot needs a core of its own, and this process may use one core only";
 
 /// The slots' gradients are added before those of the ranks behind them, in the same order in which
 /// as many ranks' are, so the weights have the same bits.
@@ -111,7 +112,7 @@ TEST_F(SlotsTraining, SendOneGradientFromAMachine) {
   EXPECT_EQ(nlohmann::json::parse(read_text(folder_ / "slots/summary.json")).at("slots"), 8);
 }
 
-/// What ends one slot ends the run.
+/// The run ends when one slot fails.
 TEST_F(SlotsTraining, EndTogetherWhereOneDiverges) {
   if (usable_cores() < 2) GTEST_SKIP() << too_few;
   const Result result =

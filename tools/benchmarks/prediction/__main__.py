@@ -181,24 +181,33 @@ def fewer_bytes(network, exchanges, steps):
                    "stolen": probe.stolen}
 
 
-def fewer_table(rows):
+def off_by(rows):
     errors = sorted(abs(row["error"]) for row in rows)
+    return f"off by {100 * statistics.median(errors):.1f}% in the median, by {100 * errors[-1]:.1f}% at most"
+
+
+def errors_and_table(rows, columns):
+    """Returns lines of the page: the errors in a sentence, and a row for each point."""
+    names = ["Mbit/s" if column == "mbit" else column for column in columns] + ["measured, s", "simulated, s", "off by"]
+    lines = [f"**{len(rows)} points: {off_by(rows)}.**", "", "| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
+    for row in rows:
+        cells = [str(row[column]) for column in columns]
+        cells += [f"{row['measured']:.4f}", f"{row['simulated']:.4f}", f"{100 * row['error']:+.1f}%"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def fewer_table(rows):
     text = ["", "## Fewer bytes", "",
             f"The same with --wire and --factors, distributed, with overlap, at {FEWER_MBIT} Mbit/s, where the link decides. "
             "What packing makes of the values is",
             "the run's own (weights:gradients, as `--packed` takes them), and how fast a core multiplies factors "
             "`bench --codings` has told.", "",
-            f"**{len(rows)} points: off by {100 * statistics.median(errors):.1f}% in the median, by "
-            f"{100 * errors[-1]:.1f}% at most.**", "",
-            "| network | exchange | packed | measured, s | simulated, s | off by |", "|---|---|---|---|---|---|"]
-    for row in rows:
-        text.append(f"| {row['network']} | {row['exchange']} | {row['packed']} | {row['measured']:.4f} | "
-                    f"{row['simulated']:.4f} | {100 * row['error']:+.1f}% |")
+            *errors_and_table(rows, ("network", "exchange", "packed"))]
     return "\n".join(text) + "\n"
 
 
 def page(rows, steps):
-    errors = sorted(abs(row["error"]) for row in rows)
     inputs = ", ".join(f"{name} {side}x{side} in batches of {batch}" for name, (side, batch, _) in NETWORKS.items())
     text = ["# How far is the simulation from trainings that compute?", "",
             f"Written by `make bench ONLY=prediction` at commit {commit()}, on {processor()}. Two hosts of the lab "
@@ -209,12 +218,7 @@ def page(rows, steps):
             "those of [the lab](../decisions/prediction.md#three-constants-are-fitted-to-the-lab),",
             "none of which is fitted to a point of this page. A step's seconds are the mean of those behind the first "
             f"{SKIPPED}.", "",
-            f"**{len(rows)} points: off by {100 * statistics.median(errors):.1f}% in the median, by "
-            f"{100 * errors[-1]:.1f}% at most.**", "",
-            "| network | Mbit/s | server | overlap | measured, s | simulated, s | off by |", "|---|---|---|---|---|---|---|"]
-    for row in rows:
-        text.append(f"| {row['network']} | {row['mbit']} | {row['server']} | {row['overlap']} | {row['measured']:.4f} | "
-                    f"{row['simulated']:.4f} | {100 * row['error']:+.1f}% |")
+            *errors_and_table(rows, ("network", "mbit", "server", "overlap"))]
     return "\n".join(text) + "\n"
 
 
@@ -249,10 +253,8 @@ def main():
         except Failed as failure:
             sys.exit(f"prediction: {name}: {failure}")
     for what, these in (("", rows), (" of fewer bytes", fewer)):
-        errors = sorted(abs(row["error"]) for row in these)
-        if errors:
-            print(f"prediction: {len(these)} points{what}: off by {100 * statistics.median(errors):.1f}% in the median, "
-                  f"by {100 * errors[-1]:.1f}% at most")
+        if these:
+            print(f"prediction: {len(these)} points{what}: {off_by(these)}")
     chosen = any(os.environ.get(name) for name in ("NETWORKS", "RATES", "SERVERS", "OVERLAPS", "EXCHANGES", "STEPS"))
     out = os.environ.get("PAGE", "" if chosen else PAGE)
     if out:
