@@ -261,7 +261,8 @@ uses_datasets := $(core) $(datasets)
 uses_net := $(core) $(net)
 uses_layers := $(core) $(layers)
 uses_models := $(core) $(layers) $(models)
-uses_cudnn := $(uses_models) $(cudnn)
+# The choices of engines need no CUDA, and are tested without it, too.
+uses_cudnn := $(uses_models) $(or $(cudnn),$(call object,core/cudnn/engines/choices.cpp))
 crypto_core := no
 crypto_datasets := no
 crypto_layers := no
