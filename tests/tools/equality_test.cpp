@@ -1,13 +1,13 @@
 // Training with others equals training alone. Losses and weights of N ranks are compared with those
 // of one machine that has the N-fold batch, or that adds up the gradients of N batches, on networks
-// with branches, residual additions, dropout and batch normalisation.
+// with branches, residual additions, dropout, batch normalisation and large linear layers.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <mutex>
 
-#include "core/cuda.h"
 #include "core/device.h"
+#include "core/cuda.h"
 #include "core/random.h"
 #include "layers/exchange/accumulating_exchange.h"
 #include "layers/exchange/host_staging.h"
@@ -17,6 +17,7 @@
 #include "net/exchange/exchange.h"
 #include "tests/layers/train_step.h"
 #include "tests/ranks_in_threads.h"
+#include "tools/plan/factored_layers.h"
 
 namespace duplex::tools {
 namespace {
@@ -30,6 +31,7 @@ using Values = std::vector<std::vector<float>>;
 struct Outcome {
   std::vector<std::vector<double>> losses;
   Values weights, statistics;
+  std::vector<Values> copies;  ///< The weights that each worker has at the end.
 };
 
 /// Resnet34's residual blocks, but few and narrow, with both kinds of shortcut.
@@ -48,6 +50,22 @@ Model small_resnet(bool batch_norm) {
   x = net.add("add3", conv("conv6", x, 16, 2, false), conv("shortcut", x, 16, 2, false), true);
   x = net.average_pool("pool2", x, whole_map());
   net.softmax("softmax", net.linear("classifier", x, 5, false));
+  return net;
+}
+
+/// VGG16E, cut down: pairs of convolutions, and three linear layers with most of the weights.
+Model small_vgg() {
+  Model net("SmallVgg", {1, 3, 16, 16});
+  Model::Node x = net.input();
+  for (const std::int64_t filters : {8, 16}) {
+    const std::string number = std::to_string(filters / 8);
+    x = net.conv("conv" + number + "_1", x, filters, same(3));
+    x = net.conv("conv" + number + "_2", x, filters, same(3));
+    x = net.max_pool("pool" + number, x, valid(2, 2));
+  }
+  x = net.linear("fc6", x, 96, true);
+  x = net.linear("fc7", x, 64, true);
+  net.softmax("softmax", net.linear("fc8", x, 5, false));
   return net;
 }
 
@@ -133,25 +151,30 @@ std::unique_ptr<Device> mixed(int worker) {
 }
 
 /// Trains with three workers, each with its part of the batch; the statistics are the first
-/// worker's.
+/// worker's. With `factors` they exchange those of all linear layers.
 Outcome together(const Model& model, net::ServerMode mode, std::uint64_t updates,
                  std::unique_ptr<Device> (*device_of)(int worker) = cpu, bool overlap = true,
-                 const net::WireFormat& format = {}) {
+                 const net::WireFormat& format = {}, bool factors = false) {
   const net::Topology topology{mode, mode == net::ServerMode::central ? 4 : 3, 0};
   Outcome outcome;
   outcome.losses.assign(updates, std::vector<double>(workers));
+  outcome.copies.resize(workers);
+  const std::vector<Model::Linear> factored =
+      factors ? model.linear_layers() : std::vector<Model::Linear>{};
   std::mutex mutex;
   const auto ends =
       net::run_ranks(topology, [&](int rank, const net::MeshSpec& mesh, net::Listener listener) {
         const bool trains = topology.is_worker(rank);
         const int worker = mode == net::ServerMode::central ? rank - 1 : rank;
-        HostParameters host(model, trains);
+        HostParameters host(model, trains, factored, share);
         host.fill(model, seed, "", [](const ParameterSpec&, const float*) {});
         net::ExchangeSpec spec;
         spec.optimiser = momentum();
         spec.rate = rate();
         spec.wire = format;
         spec.last_step = updates;
+        spec.factored = of_exchange(factored);
+        if (factors) spec.factor_samples.assign(workers, share);
         net::ParameterExchange wire(spec, host.spans(), net::Mesh::join(mesh, std::move(listener)));
         if (!trains) {
           wire.finish();
@@ -172,12 +195,14 @@ Outcome together(const Model& model, net::ServerMode mode, std::uint64_t updates
         const std::lock_guard<std::mutex> lock(mutex);
         for (std::uint64_t step = 0; step < updates; ++step)
           outcome.losses[step][static_cast<std::size_t>(worker)] = losses[step];
-        if (worker != 0) return;
-        outcome.statistics = download(network, network.statistics());
         for (const Span& span : host.spans())
-          outcome.weights.emplace_back(span.weights, span.weights + span.count);
+          outcome.copies[static_cast<std::size_t>(worker)].emplace_back(span.weights,
+                                                                        span.weights + span.count);
+        if (worker == 0) outcome.statistics = download(network, network.statistics());
       });
   for (const net::Outcome& end : ends) EXPECT_TRUE(end.ok) << end.message;
+  for (const Values& copy : outcome.copies) EXPECT_EQ(copy, outcome.copies.front());
+  outcome.weights = outcome.copies.front();
   return outcome;
 }
 
@@ -227,6 +252,24 @@ void compare(const Model& model, double rounding) {
 
 TEST(Equality, Resnet) {
   compare(small_resnet(false), 1e-4);
+}
+
+/// Factors change the order of the sums over samples, and so only the rounding.
+TEST(Equality, VggAlsoWithFactors) {
+  const Model model = small_vgg();
+  compare(model, 1e-4);
+  const Outcome accumulated = alone(model, share, workers, steps);
+  const double way = distance(alone(model, share, 1, 0).weights, accumulated.weights);
+  const auto factored = [&](const net::WireFormat& format) {
+    return together(model, net::ServerMode::distributed, steps, cpu, true, format, true);
+  };
+  const Outcome plain = factored({});
+  EXPECT_LT(distance(plain.weights, accumulated.weights), 1e-5 * way);
+  EXPECT_NE(plain.weights, accumulated.weights) << "factors were off";
+  EXPECT_EQ(factored({}).weights, plain.weights);
+  const Outcome packed = factored({net::Coding::lossless, net::Coding::lossless});
+  EXPECT_EQ(packed.weights, plain.weights);
+  EXPECT_EQ(packed.losses, plain.losses);
 }
 
 TEST(Equality, GoogLeNetWithDropoutAndAuxiliaryClassifiers) {

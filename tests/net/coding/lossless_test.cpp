@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <sstream>
 #include <thread>
 
 #include "core/processor/denormals.h"
 #include "tests/net/coding/packing.h"
 #include "tests/net/coding/reference_decoder.h"
+#include "tests/net/protocol_page.h"
 
 namespace duplex::net {
 namespace {
@@ -78,29 +80,30 @@ Chunk any_bits(std::size_t count) {
   return chunk;
 }
 
-// The examples of PROTOCOL.md.
+/// Reads "3dccccd5 be000000".
+template <class Number>
+std::vector<Number> hexadecimal(const std::string& text) {
+  std::vector<Number> numbers;
+  std::istringstream words(text);
+  for (std::string word; words >> word;)
+    numbers.push_back(static_cast<Number>(std::stoul(word, nullptr, 16)));
+  return numbers;
+}
+
+// PROTOCOL.md has these examples in a table.
 TEST(Lossless, MakesTheBytesOfTheProtocol) {
-  struct Example {
-    Content content;
-    Bits now, before;
-    Packed bytes;
-  };
-  const std::vector<Example> examples{
-      {Content::weights, {0x3DCCCCD5}, {0x3DCCCCCD}, {0x01, 0x80, 0x21}},
-      {Content::weights,
-       {0x3DCCCCD5, 0xBE000000, 0x3DCCCD31},
-       {0x3DCCCCCD, 0xBE000000, 0x3DCCCCCD},
-       {0x01, 0x82, 0x51, 0x08, 0x12}},
-      {Content::gradient,
-       {0x3F800000, 0, 0xBF400000, 0x3E99999A},
-       {},
-       {0x01, 0x7E, 0xB1, 0x00, 0x00, 0x00, 0x01, 0x00, 0x80, 0x69, 0x66, 0x66, 0x00}},
-      {Content::weights, {0x7FC00001}, {0x3F800000}, {0x00, 0x01, 0x00, 0xC0, 0x7F}},
-  };
-  for (const Example& example : examples)
+  int examples = 0;
+  for (const auto& row : table_of("Packed chunks")) {
+    if (row.size() != 4 || (row[0] != "weights" && row[0] != "gradient")) continue;
+    ++examples;
+    const Content content = row[0] == "weights" ? Content::weights : Content::gradient;
+    const Bits now = hexadecimal<std::uint32_t>(row[1]),
+               before = hexadecimal<std::uint32_t>(row[2]);
     for (const LosslessCoder& coder : lossless_coders())
-      EXPECT_EQ(pack(coder, example.content, example.now, example.before), example.bytes)
-          << coder.name;
+      EXPECT_EQ(pack(coder, content, now, before), hexadecimal<std::uint8_t>(row[3]))
+          << coder.name << ": " << row[1];
+  }
+  EXPECT_GE(examples, 4);
 }
 
 TEST(Lossless, KeepsEveryBitOfAnyNumberOfValues) {

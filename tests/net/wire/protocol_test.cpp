@@ -3,11 +3,11 @@
 
 #include <array>
 #include <cstring>
-#include <fstream>
 #include <set>
 
 #include "net/connection/connection.h"
 #include "net/wire/frame.h"
+#include "tests/net/protocol_page.h"
 
 namespace duplex::net {
 namespace {
@@ -78,32 +78,6 @@ TEST(Frame, PayloadsAreCheckedBeforeTheyAreBelieved) {
   std::vector<std::uint8_t> long_text{1, 0, 0, 0, 0x01, 0x04, 0, 0};
   long_text.resize(long_text.size() + 1025, 'x');
   EXPECT_THROW(reads(long_text), ProtocolError);
-}
-
-/// The rows of the table under a heading, split at the bars.
-std::vector<std::vector<std::string>> table_of(const std::string& heading) {
-  std::ifstream page("net/PROTOCOL.md");
-  EXPECT_TRUE(page) << "net/PROTOCOL.md: the tests are to be run from the root of the tree";
-  std::vector<std::vector<std::string>> rows;
-  std::string line;
-  while (std::getline(page, line) && line != "## " + heading) {
-  }
-  while (std::getline(page, line) && line.rfind("## ", 0) != 0) {
-    if (line.rfind("| ", 0) != 0) continue;
-    std::vector<std::string> cells;
-    std::size_t from = 1;
-    for (std::size_t bar = line.find('|', 1); bar != std::string::npos;
-         bar = line.find('|', from)) {
-      std::string cell = line.substr(from, bar - from);
-      cell.erase(0, cell.find_first_not_of(' '));
-      cell.erase(cell.find_last_not_of(' ') + 1);
-      cells.push_back(cell);
-      from = bar + 1;
-    }
-    rows.push_back(cells);
-  }
-  if (!rows.empty()) rows.erase(rows.begin());  // The header row.
-  return rows;
 }
 
 TEST(Protocol, TheHeadersTableIsTheHeader) {
