@@ -35,12 +35,19 @@ std::string SyncCheckpoints::extent() const {
   const std::uint64_t steps = stopped_ ? stopped_->steps : from_.steps;
   std::string text = grouped(static_cast<std::int64_t>(steps)) + " steps";
   const auto ranks = static_cast<std::uint32_t>(spec_.mesh.topology.size);
-  if (stopped_ || from_.ranks == ranks) return text;
-  text +=
-      ", which " + std::to_string(from_.ranks) + " ranks trained, with " + std::to_string(ranks);
-  if (!spec_.parallel.splits())
-    text += ": an update is by " + grouped(static_cast<std::int64_t>(spec_.step_samples())) +
-            " images from here on";
+  if (stopped_) return text;
+  const bool others = from_.ranks != ranks;
+  if (others)
+    text +=
+        ", which " + std::to_string(from_.ranks) + " ranks trained, with " + std::to_string(ranks);
+  // As many ranks with other slots than before have another batch, too.
+  const std::uint64_t batch = spec_.step_samples();
+  if (spec_.parallel.splits() || (!others && from_.samples == from_.steps * batch)) return text;
+  text += ": an update is by " + grouped(static_cast<std::int64_t>(batch)) + " images from here on";
+  if (!others)
+    text += ", and was by " +
+            fixed(static_cast<double>(from_.samples) / static_cast<double>(from_.steps), 0) +
+            " on average";
   return text;
 }
 

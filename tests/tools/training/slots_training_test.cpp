@@ -83,6 +83,15 @@ TEST_F(SlotsTraining, GoOnFromACheckpoint) {
   ASSERT_EQ(rest.exit, 0) << rest.err;
   EXPECT_NE(rest.err.find("goes on after 3 steps"), std::string::npos) << rest.err;
   EXPECT_EQ(weights_of("parts"), weights_of("whole"));
+  EXPECT_EQ(rest.err.find("images from here on"), std::string::npos) << rest.err;
+  // As many ranks with fewer slots have another batch.
+  const Result fewer =
+      launched("parts", nodes_here(2), 8, plus(flags, {"--batches", "9", "--resume"}));
+  ASSERT_EQ(fewer.exit, 0) << fewer.err;
+  EXPECT_NE(fewer.err.find("goes on after 6 steps: an update is by 16 images from here on, "
+                           "and was by 24 on average"),
+            std::string::npos)
+      << fewer.err;
 }
 
 /// Bytes of gradients that a rank has sent in a step, by its ledger.
