@@ -190,6 +190,37 @@ in_roots() {
   return 1
 }
 
+# architectures_of GPU...: sets `architectures`, nvcc's flags for these GPUs (compute capabilities like 90). The newest that
+# nvcc knows also gets code that drivers translate for later ones (PTX); for a GPU that it does not know, there is that of
+# the next older one. GPUs that are older than all that it knows go into cuda_note, and into cuda_lacks if there are no
+# others. Without a GPU here, the flags are for all that nvcc knows.
+architectures_of() {
+  local gpu base listed='' real='' virtual='' old=''
+  architectures='' cuda_note=''
+  if [ $# = 0 ]; then
+    architectures=-arch=all-major
+    kernels "$architectures" || architectures=''  # An old nvcc does not know all-major, but has a default.
+    return
+  fi
+  listed=$($nvcc --list-gpu-arch 2>/dev/null | sed -n 's/^compute_\([0-9]*\)$/\1/p' | sort -n)
+  for gpu; do
+    if kernels "-gencode=arch=compute_$gpu,code=sm_$gpu"; then
+      real+=" $gpu" base=$gpu
+    else
+      base=$(awk -v gpu="$gpu" '$1 + 0 <= gpu + 0 { base = $1 } END { print base }' <<<"$listed")
+      if [ "$base" ]; then virtual+=" $base"; else old+="${old:+, }${gpu%?}.${gpu: -1}"; fi
+    fi
+  done
+  cuda_note=${old:+"; it does not compile for this machine's GPU of compute capability $old"}
+  if [ ! "$real$virtual" ]; then
+    cuda_lacks="compiler for this machine's GPU, whose compute capability is $old (CUDA 11 has 3.5 to 8.9, CUDA 12 has 5.0 to 12.0)"
+    return
+  fi
+  for gpu in $real; do architectures+=" -gencode=arch=compute_$gpu,code=sm_$gpu"; done
+  for gpu in $(printf '%s\n' $virtual ${real##* } | sort -nu); do architectures+=" -gencode=arch=compute_$gpu,code=compute_$gpu"; done
+  architectures=${architectures# }
+}
+
 has_cuda= nvcc= cuda_cppflags= cuda_ldflags= cuda_lacks=
 if [ "$cuda" != 0 ] && [ "$works" ]; then
   mapfile -t roots < <(cuda_roots | grep . ; echo /usr)
@@ -224,32 +255,31 @@ static_assert(CUDART_VERSION >= 11000 && CUDNN_VERSION >= 8300, "too old");
 #include <cstdio>
 int main(int n, char**) {
   const auto major = [](size_t version) { return version / (version < 90000 ? 1000 : 10000); };
-  const bool fits = cudnnGetVersion() >= CUDNN_VERSION && major(cudnnGetVersion()) == major(CUDNN_VERSION);
+  const bool fits = cudnnGetVersion() >= CUDNN_VERSION && major(cudnnGetVersion()) == major(CUDNN_VERSION) &&
+                    cudnnGetCudartVersion() / 1000 == CUDART_VERSION / 1000;
   std::puts(n > 99 && cudaGetLastError() != cudaSuccess ? "" : fits ? "fits" : "differs");
 }' |
     compile - $cuda_cppflags -x none $ldflags $cuda_ldflags -pthread -o "$work/a.out" 2>"$work/errors"; then
     cuda_lacks="version from 11 on, with cuDNN from 8.3 on, that can be linked ($(grep -m1 -i error "$work/errors"))"
   elif [ ! "$cuda_lacks" ] && [ "$("$work/a.out" 2>&1)" != fits ]; then
-    cuda_lacks="cuDNN whose library is of its headers' version or a later one ($cuda_ldflags)"
+    cuda_lacks="cuDNN for this CUDA, whose library is of its headers' version or a later one ($cuda_ldflags)"
   fi
   if [ ! "$cuda_lacks" ]; then
-    # Compile for the GPUs of this machine, or if there are none, for all architectures that this compiler knows.
-    architectures=$({ nvidia-smi --query-gpu=compute_cap --format=csv,noheader || true; } 2>/dev/null |
-      tr -d '. ' | sort -u | sed -n 's/^[0-9]\+$/-gencode=arch=compute_&,code=sm_&/p' | tr '\n' ' ')
     nvcc+=" -std=c++17 -ccbin ${cxx%% *}"
     echo '__global__ void nothing() {} int main() { nothing<<<1, 1>>>(); }' >"$work/a.cu"
     kernels() { $nvcc $1 -c "$work/a.cu" -o "$work/a.o" >"$work/errors" 2>&1; }
-    if kernels "${architectures:=-arch=all-major}"; then
-      nvcc+=" $architectures"
-    elif ! kernels ''; then  # An old nvcc does not know all-major, but has a default.
+    gpus=$({ nvidia-smi --query-gpu=compute_cap --format=csv,noheader || true; } 2>/dev/null | tr -d '. ' | grep -x '[0-9]\+' | sort -un)
+    architectures_of $gpus
+    if [ ! "$cuda_lacks" ] && ! kernels "$architectures"; then
       cuda_lacks="compiler that works ($(grep -m1 -i error "$work/errors"))"
     fi
+    nvcc+=${architectures:+ $architectures}
   fi
   if [ ! "$cuda_lacks" ]; then
     has_cuda=1
     cppflags_before=$cppflags
     cppflags+=$cuda_cppflags
-    found+=("CUDA|$(version cuda_runtime.h CUDART_VERSION | sed 's/0\(.\)0$/.\1/'), cuDNN $(version cudnn.h CUDNN_{MAJOR,MINOR,PATCHLEVEL})")
+    found+=("CUDA|$(version cuda_runtime.h CUDART_VERSION | sed 's/0\(.\)0$/.\1/'), cuDNN $(version cudnn.h CUDNN_{MAJOR,MINOR,PATCHLEVEL})$cuda_note")
     cppflags=$cppflags_before
   elif [ "$cuda" = 1 ]; then
     missing+=("CUDA with cuDNN, which CUDA=1 asks for; it lacks $cuda_lacks (CUDA_HOME says where CUDA is; NVIDIA's packages hold both)||")

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Tests that make/probe.sh declines a oneDNN that cannot be used, and says why and which it wants; the build goes without.
+# Tests that make/probe.sh declines a oneDNN that cannot be used, and says why and which it wants, and that the build goes
+# without; and, where there is CUDA, that kernels are compiled for the GPUs of the machine.
 set -eu
 cd "$(dirname "$0")/.."
 cxx=${CXX:-g++}
@@ -41,3 +42,30 @@ config CONFIG_MISSING "$missing"  # The build goes on.
 probe 9.0.0 2 1
 says 'oneDNN, which ONEDNN=1 asks for; 9.0.0 does not fit ('
 config CONFIG_MISSING "$((missing + 1))"
+
+# gpus CAPABILITY...: runs the probe on a machine with such GPUs.
+gpus() {
+  printf '#!/bin/sh\nprintf "%%s\\n" %s\n' "$*" > "$work/nvidia-smi"
+  chmod +x "$work/nvidia-smi"
+  PATH=$work:$PATH ONEDNN=0 CUDA=auto bash make/probe.sh "$work/out"
+}
+# compiles FLAGS: fails unless kernels are compiled with these architectures.
+compiles() { grep -q -e "^CONFIG_NVCC := .*-ccbin [^ ]* $1\$" "$work/out/config.mk" || { echo "not compiled: $1"; grep NVCC "$work/out/config.mk"; exit 1; }; }
+
+gpus 8.0
+if grep -q '^CONFIG_CUDA := 1' "$work/out/config.mk"; then
+  a=-gencode=arch=compute
+  compiles "${a}_80,code=sm_80 ${a}_80,code=compute_80"
+  gpus 9.0 8.0 9.0
+  compiles "${a}_80,code=sm_80 ${a}_90,code=sm_90 ${a}_90,code=compute_90"
+  gpus 99.0  # It is newer than the compiler, and the driver has to translate.
+  compiles "${a}_[0-9]*,code=compute_[0-9]*"
+  gpus 8.1 8.0  # An unknown one between those that it knows has the code of the next older one translated.
+  compiles "${a}_80,code=sm_80 ${a}_80,code=compute_80"
+  gpus 3.0
+  says "there is no compiler for this machine's GPU, whose compute capability is 3.0 (CUDA 11 has 3.5 to"
+  config CONFIG_CUDA ''
+  gpus 3.0 8.0
+  says "; it does not compile for this machine's GPU of compute capability 3.0"
+  compiles "${a}_80,code=sm_80 ${a}_80,code=compute_80"
+fi
