@@ -1,14 +1,14 @@
 #!/bin/bash
 # One command for a machine with an NVIDIA GPU, CUDA and cuDNN, and perhaps nothing else, not even a network. It builds;
-# runs the tests of core, layers, models and tools on the GPU against the reference, and those of cuDNN's engines; runs
-# a short training under compute-sanitizer if that is there; and times the networks beside PyTorch if python3 has it. It
-# writes the results to a page, anew after every figure. It ends within 9 minutes; the page says what there was no time
-# for, and RESUME goes on with that. The libraries that it builds with (stb, CLI11, json, OpenSSL, GoogleTest) come from
-# the system or from .deps/, which `make carry LIBRARIES=1` fills on a machine that has a network. Without GoogleTest
-# nothing is tested. On a machine without a GPU it builds, and the page says so. Paths are relative to the repository's
-# root.
-# Usage: tools/gpu_check.sh [FOLDER]     folder of the page, gpu-NAME.md, and of RESUME's files: rows.txt, tests.md, and
-#                                        logs.tar.gz (default: the page to docs/results, the rest to BUILD/results)
+# trains LeNet in every precision and layout; runs the tests of core, layers, models and tools on the GPU against the
+# reference, and those of cuDNN's engines; runs short trainings under compute-sanitizer if that is there; times the
+# networks beside PyTorch if python3 has it; and says where their time goes (docs/gpu.md). It writes the results to a
+# page, anew after every figure. It ends within 9 minutes; the page says what there was no time for, and RESUME goes on
+# with that. The libraries that it builds with (stb, CLI11, json, OpenSSL, GoogleTest) come from the system or from
+# .deps/, which `make carry LIBRARIES=1` fills on a machine that has a network. Without GoogleTest nothing is tested. On
+# a machine without a GPU it builds, and the page says so. Paths are relative to the repository's root.
+# Usage: tools/gpu_check.sh [FOLDER]     folder of the page, gpu-NAME.md, and of RESUME's files: rows.txt, tests.md,
+#                                        layers.md and logs.tar.gz (default: the page to docs/results, the rest to BUILD/results)
 # Environment: BUILD (build-gpu), BATCHES ("64 128 32 16"; the first is timed in every way), NETWORKS, PRECISIONS, STEPS
 # (20), PYTHON (python3), SECONDS_LEFT (520: nothing runs longer than that), ITEM_SECONDS (limit for each single
 # command), COMMIT (the page's name for this code if git does not say).
@@ -34,7 +34,7 @@ budget=${SECONDS_LEFT:-520}
 longest=${ITEM_SECONDS:-600}
 duplex=$build/bin/duplex
 logs=$build/logs
-rows=$state/rows.txt tests=$state/tests.md machine=$state/machine.txt
+rows=$state/rows.txt tests=$state/tests.md layers=$state/layers.md machine=$state/machine.txt
 wrong=$logs/wrong.txt
 mkdir -p "$folder" "$state" "$logs" || exit 1
 export DUPLEX_CACHE=${DUPLEX_CACHE:-$PWD/$build/cache}
@@ -42,10 +42,11 @@ export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 
 if [ "$resume" ] && [ "$resume" != 1 ] && ! [ "$resume" -ef "$state" ]; then
   cp "$resume"/{rows.txt,tests.md} "$state" || exit 1
+  [ ! -e "$resume/layers.md" ] || cp "$resume/layers.md" "$state" || exit 1
 fi
-[ "$resume" ] || rm -f "$rows" "$tests"
+[ "$resume" ] || rm -f "$rows" "$tests" "$layers"
 rm -f "$logs"/*
-touch "$rows" "$tests" "$wrong"
+touch "$rows" "$tests" "$layers" "$wrong"
 
 say() { printf 'gpu_check: %3d s: %s\n' "$SECONDS" "$*" >&2; }
 left() { echo $((budget - SECONDS)); }
@@ -136,13 +137,14 @@ keep_tests
 keep_rows
 
 # ---- Tests, then times; the most important come first.
+smoke
 if [ ${#targets[@]} = 1 ]; then
   section suites lacking "- not built: there is no GoogleTest here (make carry LIBRARIES=1 brings it)"
 else
   for folder_of_tests in core layers models tools; do suite "$folder_of_tests" '*cudnn*:Gpu*:*OnAGpu*'; done
   suite cudnn '*'
 fi
-sanitizer
+sanitizers
 page
 timeout "$(cap "$budget")" nvidia-smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw --format=csv,noheader,nounits -l 5 \
   >"$logs/clocks.csv" 2>/dev/null &

@@ -43,6 +43,15 @@ speeds() {
   awk -F', *' '$1 > 0 { if (!n++ || $1 < low) low = $1; if ($1 > high) high = $1; if ($3 > hot) hot = $3; if ($4 > watt) watt = $4 }
     END { if (n) printf "\nWhile timing, every 5 s: %d to %d MHz (idle moments too), at most %d degrees, %d W.\n", low, high, hot, watt }' \
     "$logs/clocks.csv" 2>/dev/null
+  tables_of_layers
   [ -s "$wrong" ] && printf '%s\n' "" "What went wrong while timing:" "" '```' "$(head -c 12000 "$wrong")" '```'
   return 0
+}
+
+# tables_of_layers prints layers.md.
+tables_of_layers() {
+  [ -s "$layers" ] || return
+  printf '%s\n' "" "## Where the time goes" "" \
+    "\`bench --layers\`, which waits for the GPU after every layer, so that a step takes longer than above." \
+    "$(grep -v '^<!-- layers ' "$layers")"
 }

@@ -78,7 +78,7 @@ END {
   each("targets")
   print "\n## Memory of the GPU\n"
   print "MiB. duplex: what it has allocated on the GPU while it trains, in every step: weights, gradients, momentum, activations,"
-  print "images, workspaces (where both layouts were measured, as large as either wants)."
+  print "images, workspaces."
   print "PyTorch: max_memory_allocated, then max_memory_reserved (what its allocator keeps from CUDA), over the steps"
   print "that count and two before them, once cudnn.benchmark and torch.compile have done their trials and the cache was emptied."
   print "CUDA's own context is in none of them.\n"

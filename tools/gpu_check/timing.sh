@@ -1,10 +1,12 @@
-# Part of tools/gpu_check.sh: times training, ours and PyTorch's. Each figure is a line of rows.txt: who, network,
+# Part of tools/gpu_check.sh: times training, ours and PyTorch's, and our layers (layers.md). Each figure is a line of rows.txt: who, network,
 # precision, batch, layout or way, images a second (median, low, high), peak bytes, bytes reserved, mark of what it
 # depends on, number of the run that measured it, remark. A run that goes on does not measure figures again.
 
 keep_rows() {
   awk -F'\t' -v ours="$of_ours" -v theirs="$of_theirs" '$11 "" == ($1 == "duplex" ? ours : theirs)' "$rows" >"$rows.new"
   mv "$rows.new" "$rows"
+  awk -v ours="$of_ours" '/^<!-- layers / { keep = $4 "" == ours } keep' "$layers" >"$layers.new"
+  mv "$layers.new" "$layers"
   call=$(($(cut -f 12 "$rows" | sort -n | tail -n 1) + 1))
 }
 
@@ -127,8 +129,24 @@ at_others() {
   theirs "$1" "$2" "${cells[@]}"
 }
 
+# where_the_time_goes times the layers of the networks at the first batch, in the first of the precisions.
+where_the_time_goes() {
+  local net precision=${precisions%% *} layout table mark
+  for net in $networks; do
+    layout=$(layout_of "$net" "$precision")
+    mark="<!-- layers $net $of_ours $precision $first -->"
+    grep -qx -e "$mark" "$layers" && continue
+    [ "$layout" ] && in_time 15 || continue
+    say "$net, $precision: layers"
+    table=$(attempt "$net $precision layers" 30 "$duplex" bench --net "$net" --precision "$precision" --batch "$first" --layout "$layout" \
+      --steps 10 --device cuda --layers) || continue
+    printf '%s\n' "$mark" "" '```' "$table" '```' >>"$layers"
+  done
+}
+
 time_all() {
   each at_first
+  where_the_time_goes
   compiled_batches=$first
   each compiled
   each at_others
