@@ -134,7 +134,7 @@ report: $(BUILD)/config.mk
 in_room = $(sort $(shell find $1 -name '*.cpp' -o -name '*.cu'))
 core_sources := $(filter-out core/onednn/% core/cudnn/%,$(call in_room,core)) core/cudnn/layout.cpp \
   $(if $(CONFIG_ONEDNN),$(call in_room,core/onednn))
-# These sources make a library beside the program (core/cuda.h).
+# These sources make a library beside the program (core/gpu/cuda.h).
 cudnn_sources := $(if $(CONFIG_CUDA),$(call in_room,core/cudnn))
 layers_sources := $(call in_room,layers)
 models_sources := $(call in_room,models)
@@ -262,7 +262,7 @@ uses_net := $(core) $(net)
 uses_layers := $(core) $(layers)
 uses_models := $(core) $(layers) $(models)
 # The choices of engines need no CUDA, and are tested without it, too.
-uses_cudnn := $(uses_models) $(or $(cudnn),$(call object,core/cudnn/engines/choices.cpp))
+uses_cudnn := $(uses_models) $(or $(cudnn),$(call object,core/cudnn/cache.cpp core/cudnn/engines/choices.cpp))
 crypto_core := no
 crypto_datasets := no
 crypto_layers := no

@@ -7,9 +7,9 @@
 #include <charconv>
 #include <thread>
 
-#include "core/cuda.h"
 #include "core/device_name.h"
 #include "core/error.h"
+#include "core/gpu/cuda.h"
 #include "core/reference/device.h"
 #ifdef DUPLEX_ONEDNN
 #include "core/onednn/device.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/gpu_options.h"
+#include "core/gpu/options.h"
 #include "core/operations.h"
 #include "core/optimiser.h"
 #include "core/tensor.h"

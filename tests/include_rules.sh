@@ -28,9 +28,9 @@ check() (
       room["net/factors"] = "net/coding net/wire net/topology net/ledger net/rendezvous net/store net/connection"
       room["net/exchange"] = "net/factors net/coding net/wire net/topology net/ledger net/rendezvous net/store net/connection"
       room["layers/kinds"] = room["layers/plan"] = room["layers/exchange"] = ""
-      room["core/factors"] = room["core/files"] = room["core/reference"] = room["core/processor"] = ""
+      room["core/gpu"] = room["core/factors"] = room["core/files"] = room["core/reference"] = room["core/processor"] = ""
       room["core/cudnn/kernels"] = ""
-      room["core/cudnn/engines"] = "core/cudnn/kernels"
+      room["core/cudnn/engines"] = "core/gpu core/cudnn/kernels"
       room["core/cudnn/operations"] = "core/cudnn/kernels core/cudnn/engines"
       room["tools/text"] = ""
       room["tools/run_directory"] = room["tools/launch"] = "tools/text"
@@ -98,7 +98,7 @@ check() (
           breach(folder (folder == "tests" ? "/" parts[2] : "") " may include only " allowed)
         } else if ((why = wrong_room(name)) != "") {
           breach(why)
-        } else if (folder == "core" && parts[3] != "" && target[3] != "" && target[2] != parts[2] && target[2] != "processor") {
+        } else if (folder == "core" && parts[3] != "" && target[3] != "" && target[2] != parts[2] && target[2] != "processor" && target[2] != "gpu") {
           breach("one backend does not include another")
         }
       } else {

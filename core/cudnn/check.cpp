@@ -1,5 +1,7 @@
 #include "core/cudnn/check.h"
 
+#include <array>
+
 #include "core/error.h"
 
 namespace duplex::cudnn {
@@ -36,7 +38,16 @@ void check(cublasStatus_t status, const char* what) {
 }
 
 void check(cudnnStatus_t status, const char* what) {
-  if (status != CUDNN_STATUS_SUCCESS) fail(what, cudnnGetErrorString(status));
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  std::string why = cudnnGetErrorString(status);
+#if CUDNN_VERSION >= 90000
+  std::array<char, 512> more{};
+  cudnnGetLastErrorString(more.data(), more.size());
+  for (char& letter : more)
+    if (letter == '\n') letter = ' ';
+  if (more[0] != '\0') why += std::string(": ") + more.data();
+#endif
+  fail(what, why);
 }
 
 }  // namespace duplex::cudnn

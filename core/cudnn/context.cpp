@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "core/cudnn/kernels/readiness.h"
 #include "core/error.h"
 
 namespace duplex::cudnn {
@@ -40,8 +41,13 @@ std::string cudnn_version(std::size_t number) {
 }
 
 /// A library that is older than the headers, or of another major version, may lack what the program
-/// asks for, or answer otherwise.
+/// asks for, or answer otherwise. libcudnn.so.9 is the name of those for CUDA 12 and for CUDA 13.
 void check_cudnn() {
+  constexpr std::size_t cuda = CUDART_VERSION / 1000;
+  if (cudnnGetCudartVersion() / 1000 != cuda)
+    throw Error("cuda: this program was built with CUDA " + std::to_string(cuda) +
+                ", but finds cuDNN for CUDA " + std::to_string(cudnnGetCudartVersion() / 1000) +
+                " here; put the other first in LD_LIBRARY_PATH, or build again (make probe)");
   const std::size_t here = cudnnGetVersion(), built = CUDNN_VERSION;
   if (here >= built && major_of(here) == major_of(built)) return;
   throw Error("cuda: this program was built with cuDNN " + cudnn_version(CUDNN_VERSION) +
@@ -73,6 +79,11 @@ Context::Context(const GpuOptions& options)
            "." + std::to_string(properties.pciDeviceID);
   memory_bytes_ = properties.totalGlobalMem;
   multiprocessors_ = properties.multiProcessorCount;
+  if (!kernels_fit())
+    throw Error("cuda: this program has no code for GPU " + std::to_string(index_) + ", " + gpu_ +
+                ", of compute capability " + std::to_string(properties.major) + "." +
+                std::to_string(properties.minor) +
+                "; build it again on this machine (make probe), with a CUDA that compiles for it");
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
   stream_.reset(stream);
@@ -114,11 +125,20 @@ Buffer Context::allocate(std::size_t bytes) const {
 }
 
 void Context::grow(Buffer& buffer, std::size_t bytes) const {
-  if (bytes <= buffer.bytes()) return;
+  if (bytes > buffer.bytes()) replace(buffer, bytes);
+}
+
+void Context::replace(Buffer& buffer, std::size_t bytes) const {
   enter();
   check(cudaDeviceSynchronize(), "waiting for the GPU");
   buffer = Buffer();
-  buffer = allocate(bytes);
+  if (bytes > 0) buffer = allocate(bytes);
+}
+
+void Context::choose_order(Order order) {
+  order_ = order;
+  workspace_.trim(*this);
+  staging_.trim(*this);
 }
 
 std::shared_ptr<void> Context::pin(void* data, std::size_t bytes) const {

@@ -11,7 +11,8 @@
 
 #include "core/cudnn/check.h"
 #include "core/cudnn/kernels/view.h"
-#include "core/gpu_options.h"
+#include "core/cudnn/shared_memory.h"
+#include "core/gpu/options.h"
 #include "core/tensor.h"
 
 namespace duplex::cudnn {
@@ -33,8 +34,9 @@ using Handle = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroy>;
 
 class Context {
  public:
-  /// Throws Error where there is no driver, no GPU, or none of this number, or where cuDNN is older
-  /// than the headers that this was built with.
+  /// Throws Error where there is no driver, no GPU, or none of this number, where this program has
+  /// no code for the GPU, or where cuDNN is older than the headers that this was built with, or for
+  /// another CUDA.
   explicit Context(const GpuOptions& options);
 
   /// Makes this GPU the calling thread's current one. CUDA keeps that per thread, so every call
@@ -52,7 +54,8 @@ class Context {
   /// type().
   Order order() const { return order_; }
   Type type() const { return precision_ == Precision::bf16 ? Type::bf16 : Type::float32; }
-  void choose_order(Order order) { order_ = order; }
+  /// Also gives back what operations of another order have needed, if these are no more.
+  void choose_order(Order order);
   Precision precision() const { return precision_; }
   /// Sets Device::keep_nan: when on, ReLU runs apart from the operation that cuDNN could fuse it
   /// with.
@@ -67,14 +70,16 @@ class Context {
   /// and how much is free.
   Buffer allocate(std::size_t bytes) const;
   std::size_t allocated_bytes() const { return *allocated_; }
-  /// All operations share the workspace, whose content is valid during one call. An operation that
-  /// needs some reserves it when it is made. Calls follow each other in the stream, and so do their
-  /// uses of the workspace.
-  void reserve(std::size_t bytes) { grow(workspace_, bytes); }
+  /// All operations share the workspace. An operation that needs some reserves it when it is made,
+  /// and keeps the reservation. Calls follow each other in the stream, and so do their uses of the
+  /// workspace.
+  [[nodiscard]] Reservation reserve(std::size_t bytes) { return workspace_.reserve(*this, bytes); }
   void* workspace() const { return workspace_.data(); }
   /// The staging memory is shared in the same way. It holds tensors in the layout or type that an
   /// operation wants, where the caller has them in another.
-  void reserve_staging(std::size_t bytes) { grow(staging_, bytes); }
+  [[nodiscard]] Reservation reserve_staging(std::size_t bytes) {
+    return staging_.reserve(*this, bytes);
+  }
   char* staging() const { return static_cast<char*>(staging_.data()); }
 
   /// Pins host memory while the returned object lives, so that copies from and to it run without
@@ -99,6 +104,8 @@ class Context {
   /// Makes a buffer at least this large. Where it is too small, this waits until nothing uses it
   /// any more and replaces it; its content is lost.
   void grow(Buffer& buffer, std::size_t bytes) const;
+  /// Makes a buffer exactly this large, in the same way.
+  void replace(Buffer& buffer, std::size_t bytes) const;
 
  private:
   friend class StreamInUse;
@@ -117,7 +124,7 @@ class Context {
   cudaStream_t in_use_ = nullptr;
   Handle<cudnnHandle_t> dnn_;
   Handle<cublasHandle_t> blas_;
-  Buffer workspace_, staging_;
+  SharedMemory workspace_, staging_;
   mutable bool refused_pin_ = false;  ///< And that has been said.
 };
 

@@ -4,9 +4,10 @@
 #include <vector>
 
 #include "core/cudnn/breadcrumbs.h"
+#include "core/cudnn/cache.h"
 #include "core/cudnn/kernels/kernels.h"
+#include "core/cudnn/kernels/readiness.h"
 #include "core/cudnn/layout.h"
-#include "core/cudnn/library.h"
 #include "core/cudnn/operations/activation.h"
 #include "core/cudnn/operations/add.h"
 #include "core/cudnn/operations/batch_norm.h"
@@ -18,6 +19,7 @@
 #include "core/cudnn/operations/lrn.h"
 #include "core/cudnn/operations/pool.h"
 #include "core/cudnn/transfers.h"
+#include "core/gpu/library.h"
 
 namespace duplex {
 namespace {
@@ -30,7 +32,8 @@ class CudnnDevice final : public Device {
       : context_(std::make_shared<Context>(options)),
         plans_(std::make_shared<Plans>(context_)),
         transfers_(context_),
-        breadcrumbs_(*context_) {}
+        breadcrumbs_(*context_, cache_file(cache_folder(), "breadcrumbs " + context_->gpu() + " " +
+                                                               context_->place())) {}
 
   std::string name() const override { return "cudnn"; }
   std::string description() const override {
@@ -52,16 +55,20 @@ class CudnnDevice final : public Device {
   void upload(Tensor& to, const float* from) override {
     if (transfers_.take(to, from)) return;
     if (to.desc.plain()) return context_->copy_in(to.data, from, to.desc.bytes);
-    Tensor plain = staging(to.desc);
-    context_->copy_in(plain.data, from, plain.desc.bytes);
-    cudnn::convert(*context_, to, plain);
+    for (Piece& piece : pieces_of(to)) {
+      const Tensor plain = staging(piece.plain);
+      context_->copy_in(plain.data, from + piece.begin, plain.desc.bytes);
+      cudnn::convert(*context_, piece.stored, plain);
+    }
     context_->synchronize();
   }
   void download(float* to, const Tensor& from) override {
     if (from.desc.plain()) return context_->copy_out(to, from.data, from.desc.bytes);
-    Tensor plain = staging(from.desc);
-    cudnn::convert(*context_, plain, from);
-    context_->copy_out(to, plain.data, plain.desc.bytes);
+    for (const Piece& piece : pieces_of(from)) {
+      Tensor plain = staging(piece.plain);
+      cudnn::convert(*context_, plain, piece.stored);
+      context_->copy_out(to + piece.begin, plain.data, plain.desc.bytes);
+    }
   }
   void convert(Tensor& to, const Tensor& from) override { cudnn::convert(*context_, to, from); }
   void fill(Tensor& tensor, float value) override { cudnn::fill(*context_, tensor, value); }
@@ -86,7 +93,10 @@ class CudnnDevice final : public Device {
   std::string broken_in() const override {
     if (!context_->broken()) return "";
     const std::string layer = breadcrumbs_.last();
-    return layer.empty() ? "unknown" : layer;
+    if (!layer.empty()) return layer;
+    if (breadcrumbs_.wanted()) return "unknown";
+    return breadcrumbs_.ask_next() ? "unknown (the next run on this GPU will tell)"
+                                   : "unknown (DUPLEX_BREADCRUMBS=on tells)";
   }
   std::shared_ptr<void> pin(void* data, std::size_t bytes) override {
     return context_->pin(data, bytes);
@@ -138,10 +148,8 @@ class CudnnDevice final : public Device {
   }
 
  private:
-  /// Returns a plain tensor with the extents of `desc`'s layout, in memory that only upload() and
-  /// download() use.
-  Tensor staging(const TensorDesc& desc) {
-    const TensorDesc plain = plain_desc_of(desc);
+  /// Returns a plain tensor in memory that only upload() and download() use.
+  Tensor staging(const TensorDesc& plain) {
     context_->grow(staging_, plain.bytes);
     return {plain, static_cast<float*>(staging_.data())};
   }
@@ -164,8 +172,10 @@ duplex::Device* duplex_make_cudnn_device(const duplex::GpuOptions& options) {
 }
 
 int duplex_count_cudnn_devices() {
-  int count = 0;
-  const bool known = cudaGetDeviceCount(&count) == cudaSuccess;
+  using namespace duplex::cudnn;
+  int count = 0, fit = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) count = 0;
   cudaGetLastError();  // Else the next call would report it.
-  return known ? count : 0;
+  while (fit < count && may_fit(fit)) ++fit;
+  return fit;
 }

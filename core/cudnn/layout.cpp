@@ -40,6 +40,16 @@ TensorDesc laid_out(const Shape& shape, View view, Order order, Type type) {
   return desc;
 }
 
+/// A piece has so many bytes on the host, or one sample: VGG's largest weights would need 400 MB.
+constexpr std::size_t usual_piece_bytes = std::size_t{16} << 20;
+
+/// Returns the most samples that a piece of such a tensor has.
+std::uint32_t samples_of_piece(const View& view) {
+  const std::size_t sample = std::size_t{view.elements()} / std::max(view.n, 1U) * sizeof(float);
+  const std::size_t samples = usual_piece_bytes / std::max<std::size_t>(sample, 1);
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(samples, 1, view.n));
+}
+
 }  // namespace
 
 TensorDesc desc_of(const Shape& shape, Order order, Type type) {
@@ -62,6 +72,31 @@ TensorDesc plain_desc_of(const TensorDesc& desc) {
   const View view = view_of(desc);
   const auto extent = [](std::uint32_t value) { return static_cast<std::int64_t>(value); };
   return plain_desc({extent(view.n), extent(view.c), extent(view.h), extent(view.w)});
+}
+
+std::vector<Piece> pieces_of(const Tensor& tensor) {
+  if (tensor.desc.plain()) return {{tensor, tensor.desc, 0}};
+  const View whole = view_of(tensor.desc);
+  const std::uint32_t most = samples_of_piece(whole);
+  const std::size_t sample = std::size_t{whole.elements()} / whole.n;
+  std::vector<Piece> pieces;
+  for (std::uint32_t first = 0; first < whole.n; first += most) {
+    View view = whole;
+    view.n = std::min(most, whole.n - first);
+    const Shape shape{view.n, view.c, view.h, view.w};
+    char* const data = reinterpret_cast<char*>(tensor.data) + first * (tensor.desc.bytes / whole.n);
+    pieces.push_back(
+        {{laid_out(shape, view, view.order, view.type), reinterpret_cast<float*>(data)},
+         plain_desc(shape),
+         first * sample});
+  }
+  return pieces;
+}
+
+std::size_t piece_bytes(const TensorDesc& desc) {
+  if (desc.plain()) return desc.bytes;
+  const View view = view_of(desc);
+  return std::size_t{view.elements()} / view.n * samples_of_piece(view) * sizeof(float);
 }
 
 View view_like(const TensorDesc& desc, const TensorDesc& other) {

@@ -1,5 +1,8 @@
 // Says how tensors of a GPU lie, behind core's opaque layouts.
 #pragma once
+#include <cstddef>
+#include <vector>
+
 #include "core/cudnn/kernels/view.h"
 #include "core/operations.h"
 #include "core/tensor.h"
@@ -25,6 +28,19 @@ View view_like(const TensorDesc& desc, const TensorDesc& other);
 
 /// Returns the description of a plain tensor with the extents that the layout has.
 TensorDesc plain_desc_of(const TensorDesc& desc);
+
+/// Some samples of a tensor, or rows of weights, as it is stored and as the host has them.
+struct Piece {
+  Tensor stored;
+  TensorDesc plain;
+  std::size_t begin = 0;  ///< Number of the tensor's elements before it.
+};
+
+/// Cuts a tensor into pieces for a copy to or from the host, which needs memory for one piece in
+/// between where the tensor is not plain. A plain tensor is one piece.
+std::vector<Piece> pieces_of(const Tensor& tensor);
+/// Returns the bytes of the largest piece on the host.
+std::size_t piece_bytes(const TensorDesc& desc);
 
 /// Returns the bytes that an engine of cuDNN may take beside the tensors, on a GPU of so much
 /// memory. In NCHW, engines that use tensor cores need room for x and y in another order: more than

@@ -17,7 +17,9 @@ class Staging {
     bytes_ += (desc.bytes + alignment - 1) / alignment * alignment;
     return begin;
   }
-  void reserve(Context& context) const { context.reserve_staging(bytes_); }
+  [[nodiscard]] Reservation reserve(Context& context) const {
+    return context.reserve_staging(bytes_);
+  }
 
  private:
   std::size_t bytes_ = 0;

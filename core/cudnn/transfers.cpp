@@ -42,9 +42,8 @@ class EventTransfer final : public Transfer {
   std::shared_ptr<void> wanted_;
 };
 
-/// Returns a plain tensor for the elements of `tensor`, in the memory of `staging`.
-Tensor plain_in(Context& context, Buffer& staging, const Tensor& tensor) {
-  const TensorDesc plain = plain_desc_of(tensor.desc);
+/// Returns a plain tensor in the memory of `staging`.
+Tensor plain_in(Context& context, Buffer& staging, const TensorDesc& plain) {
   context.grow(staging, plain.bytes);
   return {plain, static_cast<float*>(staging.data())};
 }
@@ -80,25 +79,31 @@ void Transfers::hold_operations(cudaStream_t stream, double CopyWaits::*kind) {
 std::unique_ptr<Transfer> Transfers::download(float* to, const Tensor& from) {
   context_->enter();
   order(out_.get(), context_->stream());
-  Tensor plain = from;
-  if (!from.desc.plain()) {
-    plain = plain_in(*context_, staging_out_, from);
-    const StreamInUse beside(*context_, out_.get());
-    convert(*context_, plain, from);
+  for (const Piece& piece : pieces_of(from)) {
+    Tensor plain = piece.stored;
+    if (!from.desc.plain()) {
+      plain = plain_in(*context_, staging_out_, piece.plain);
+      const StreamInUse beside(*context_, out_.get());
+      convert(*context_, plain, piece.stored);
+    }
+    check(cudaMemcpyAsync(to + piece.begin, plain.data, plain.desc.bytes, cudaMemcpyDeviceToHost,
+                          out_.get()),
+          what_out);
   }
-  check(cudaMemcpyAsync(to, plain.data, plain.desc.bytes, cudaMemcpyDeviceToHost, out_.get()),
-        what_out);
   return std::make_unique<EventTransfer>(context_, recorded(out_.get()), what_out);
 }
 
 void Transfers::upload(Tensor& to, const float* from) {
   context_->enter();
-  Tensor plain = to.desc.plain() ? to : plain_in(*context_, staging_in_, to);
-  check(cudaMemcpyAsync(plain.data, from, plain.desc.bytes, cudaMemcpyHostToDevice, in_.get()),
-        what_in);
-  if (!to.desc.plain()) {
+  for (Piece& piece : pieces_of(to)) {
+    const Tensor plain =
+        to.desc.plain() ? piece.stored : plain_in(*context_, staging_in_, piece.plain);
+    check(cudaMemcpyAsync(plain.data, from + piece.begin, plain.desc.bytes, cudaMemcpyHostToDevice,
+                          in_.get()),
+          what_in);
+    if (to.desc.plain()) break;
     const StreamInUse beside(*context_, in_.get());
-    convert(*context_, to, plain);
+    convert(*context_, piece.stored, plain);
   }
   hold_operations(in_.get(), &CopyWaits::weights);
 }

@@ -40,7 +40,7 @@ class Transfers {
 
   ContextPtr context_;
   Handle<cudaStream_t> in_, out_;
-  Buffer staging_in_, staging_out_;    ///< Plain copies of tensors that have a layout.
+  Buffer staging_in_, staging_out_;    ///< Plain copies of pieces of tensors that have a layout.
   Event taken_;                        ///< Recorded behind the last read of input_.
   Buffer input_;                       ///< The prefetched values.
   const float* input_from_ = nullptr;  ///< The host memory that they were copied from.

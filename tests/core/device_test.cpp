@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "core/cuda.h"
 #include "core/error.h"
+#include "core/gpu/cuda.h"
 #include "tests/core/operations/backends.h"
 #include "tests/core/operations/fixture.h"
 #include "tests/core/operations/values.h"

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <string>
 
+#include "core/cudnn/cache.h"
 #include "tests/temporary_folder.h"
 
 namespace duplex::cudnn {

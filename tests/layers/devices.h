@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cuda.h"
+#include "core/gpu/cuda.h"
 #include "core/reference/device.h"
 #ifdef DUPLEX_ONEDNN
 #include "core/onednn/device.h"

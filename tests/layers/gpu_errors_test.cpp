@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,12 +40,27 @@ std::string breakdown(int kernel, bool observed) {
   return "";
 }
 
+/// A variable of the environment has a value as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* had = std::getenv(name)) had_ = had;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { had_ ? ::setenv(name_, had_->c_str(), 1) : ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> had_;
+};
+
 /// Its one parameter is the device's description. Every device times engines anew, as these tests
-/// count on.
+/// count on, and leaves breadcrumbs.
 class GpuErrors : public ::testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override { ::setenv("DUPLEX_CACHE", "off", 1); }
-  void TearDown() override { ::unsetenv("DUPLEX_CACHE"); }
+  const Variable cache_{"DUPLEX_CACHE", "off"}, breadcrumbs_{"DUPLEX_BREADCRUMBS", "on"};
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GpuErrors);
 
@@ -76,6 +92,50 @@ TEST_P(GpuErrors, NameTheLayer) {
     before = layer;
   }
   EXPECT_GT(layers, 10);
+}
+
+/// Marks cost time, so that a run leaves them only after one that broke down without them.
+TEST_P(GpuErrors, TheNextRunNamesTheLayer) {
+  const TemporaryFolder folder;
+  const Variable cache("DUPLEX_CACHE", folder.path());
+  constexpr int never = 1 << 30, late = 60;
+  EXPECT_EQ(breakdown(never, false), "");  // All engines have been timed then.
+  const std::string named = breakdown(late, false);
+  ASSERT_NE(named, "");
+  ::unsetenv("DUPLEX_BREADCRUMBS");
+  for (int twice = 0; twice < 2; ++twice) {
+    EXPECT_EQ(layer_of(breakdown(late, false)), "unknown (the next run on this GPU will tell)");
+    EXPECT_EQ(layer_of(breakdown(late, false)), layer_of(named));
+  }
+  const Variable no_cache("DUPLEX_CACHE", "off");
+  EXPECT_EQ(layer_of(breakdown(late, false)), "unknown (DUPLEX_BREADCRUMBS=on tells)");
+}
+
+TEST_P(GpuErrors, AGpuWithoutCodeIsRefused) {
+  const Variable unfit("STAND_IN_FITS_NOT", "1");
+  EXPECT_EQ(cuda_devices(), 0);
+  try {
+    make_cuda_device();
+    ADD_FAILURE() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("no code for GPU 0, a stand-in for a GPU, of compute "
+                        "capability 9.0"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+/// Both have the same name, libcudnn.so.9.
+TEST_P(GpuErrors, CudnnForAnotherCudaIsRefused) {
+  const Variable other("STAND_IN_CUDA", "9");
+  try {
+    make_cuda_device();
+    ADD_FAILURE() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("but finds cuDNN for CUDA 9"), std::string::npos)
+        << error.what();
+  }
 }
 
 /// The stand-in's fastest engine is wrong in every direction.
@@ -125,7 +185,7 @@ TEST_P(GpuErrors, EnginesAreTimedForWhatIsWanted) {
 TEST_P(GpuErrors, EnginesAreTimedOnce) {
   const int timed = kernels_of(Gradients::all);
   const TemporaryFolder folder;
-  ::setenv("DUPLEX_CACHE", folder.path().c_str(), 1);
+  const Variable cache("DUPLEX_CACHE", folder.path());
   ConvSpec spec;
   spec.filters = 4;
   make_cuda_device()->conv(spec, plain_desc({1, 3, 8, 8}));
@@ -139,6 +199,7 @@ class BrokenGpu : public ::testing::TestWithParam<std::string> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BrokenGpu);
 
 void break_in_conv7() {
+  ::setenv("DUPLEX_BREADCRUMBS", "on", 1);
   const auto device = make_cuda_device();
   Tensor wild{plain_desc({1 << 20}), nullptr};
   device->begin_layer("conv6");

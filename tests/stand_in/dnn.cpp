@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tests/stand_in/convolution.h"
@@ -56,6 +58,16 @@ bool is_even(const Described& convolution) {
 std::size_t cudnnGetVersion() {
   return CUDNN_VERSION;
 }
+/// STAND_IN_CUDA=12 in the environment makes it the cuDNN for another CUDA.
+std::size_t cudnnGetCudartVersion() {
+  const char* other = std::getenv("STAND_IN_CUDA");
+  return other == nullptr ? CUDART_VERSION : std::stoul(other) * 1000;
+}
+#if CUDNN_VERSION >= 90000
+void cudnnGetLastErrorString(char* message, std::size_t) {
+  message[0] = '\0';
+}
+#endif
 const char* cudnnGetErrorString(cudnnStatus_t) {
   return "an error of the stand-in";
 }

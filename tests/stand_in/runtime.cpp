@@ -166,10 +166,15 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaSetDevice(int device) {
   return failed(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
+  return cudaSuccess;
+}
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   std::strcpy(properties->name, "a stand-in for a GPU");
   properties->multiProcessorCount = 1;
+  properties->major = 9;
   const char* breaks_at = std::getenv("STAND_IN_BREAKS_AT");
   kernels_left = breaks_at == nullptr ? -1 : std::atol(breaks_at);
   broken = false;

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "core/device.h"
-#include "core/cuda.h"
+#include "core/gpu/cuda.h"
 #include "core/random.h"
 #include "layers/exchange/accumulating_exchange.h"
 #include "layers/exchange/host_staging.h"

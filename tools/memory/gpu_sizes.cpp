@@ -245,8 +245,7 @@ class GpuSizes::Sizes final : public Device {
  private:
   void note(std::size_t staged, const TensorDesc& weights) {
     memory_.staging = std::max(memory_.staging, staged);
-    if (!weights.plain())
-      memory_.copies = std::max(memory_.copies, plain_desc(weights.shape).bytes);
+    if (!weights.plain()) memory_.copies = std::max(memory_.copies, cudnn::piece_bytes(weights));
   }
 
   Precision precision_;

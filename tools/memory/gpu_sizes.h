@@ -11,7 +11,8 @@ namespace duplex::tools {
 struct GpuMemory {
   std::size_t kept = 0;     ///< What operations keep from forward to backward.
   std::size_t staging = 0;  ///< Tensors that an operation wants in another layout or type.
-  std::size_t copies = 0;   ///< The largest parameter that is not plain, while it is copied.
+  std::size_t copies =
+      0;  ///< The largest piece of a parameter that is not plain, while it is copied.
 };
 
 /// A device that gives operations the sizes that they have on a GPU in this precision and layout

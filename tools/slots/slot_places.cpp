@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "core/cuda.h"
 #include "core/device_name.h"
 #include "core/error.h"
+#include "core/gpu/cuda.h"
 #include "core/processor/cores.h"
 
 namespace duplex::tools {

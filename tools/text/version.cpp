@@ -1,8 +1,8 @@
 #include "tools/text/version.h"
 
-#include "core/cuda.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "core/gpu/cuda.h"
 #include "net/wire/frame.h"
 
 namespace duplex::tools {

@@ -7,56 +7,21 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <system_error>
+
+#include "core/cudnn/cache.h"
 
 namespace duplex::cudnn {
 namespace {
 
 constexpr int most_proposals = 10000;
 
-/// A name as a file's: letters, digits and dots stay.
-std::string file_name(const std::string& name) {
-  std::string text;
-  for (const char letter : name) {
-    const bool stays = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-                       (letter >= '0' && letter <= '9') || letter == '.';
-    if (stays)
-      text += letter;
-    else if (!text.empty() && text.back() != '-')
-      text += '-';
-  }
-  return text;
-}
-
-std::string value_of(const char* variable) {
-  const char* value = std::getenv(variable);
-  return value == nullptr ? "" : value;
-}
-
-/// Makes the folder, and returns whether it is there.
-bool make_folder(const std::string& folder) {
-  std::error_code none;
-  std::filesystem::create_directories(folder, none);
-  return std::filesystem::is_directory(folder, none);
-}
-
 }  // namespace
 
-std::string cache_folder() {
-  const std::string own = value_of("DUPLEX_CACHE"), cache = value_of("XDG_CACHE_HOME"),
-                    home = value_of("HOME");
-  if (!own.empty()) return own == "off" ? "" : own;
-  if (!cache.empty() && cache.front() == '/') return cache + "/duplex";
-  return home.empty() ? "" : home + "/.cache/duplex";
-}
-
-Choices::Choices(const std::string& folder, const std::string& name) {
-  if (folder.empty() || !make_folder(folder)) return;
-  path_ = folder + "/engines-" + file_name(name) + ".txt";
+Choices::Choices(const std::string& folder, const std::string& name)
+    : path_(cache_file(folder, "engines " + name + ".txt")) {
+  if (path_.empty()) return;
   std::ifstream file(path_);
   for (std::string line; std::getline(file, line) && !file.eof();) {
     const std::size_t tab = line.find('\t');
@@ -92,8 +57,8 @@ void Choices::keep(const std::string& key, const Choice& choice) {
 }
 
 TimingLock::TimingLock(const std::string& folder, const std::string& gpu) {
-  if (folder.empty() || !make_folder(folder)) return;
-  const std::string path = folder + "/" + file_name(gpu) + ".lock";
+  const std::string path = cache_file(folder, gpu + ".lock");
+  if (path.empty()) return;
   file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file_ >= 0) ::flock(file_, LOCK_EX);
 }

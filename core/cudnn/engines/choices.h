@@ -18,16 +18,13 @@ struct Choice {
   float milliseconds = 0.0F;
 };
 
-/// The folder of such files: DUPLEX_CACHE, else duplex in XDG_CACHE_HOME, else .cache/duplex in the
-/// user's home. Empty: DUPLEX_CACHE is "off", or there is no home.
-std::string cache_folder();
-
 /// The choices for one kind of GPU, one version of cuDNN, and one precision. Several processes may
 /// have the same file at once: each reads what there is when it starts, and appends whole lines.
 class Choices {
  public:
   /// `name` tells such a set from all others: "NVIDIA H200, cuDNN 9.19, bf16". A file that cannot
-  /// be read counts as empty, and a line that is damaged as not there.
+  /// be read counts as empty, and a line that is damaged as not there. `folder` is that of
+  /// cache_folder().
   Choices(const std::string& folder, const std::string& name);
 
   /// `key` is ConvGraph::key().

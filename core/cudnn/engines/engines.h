@@ -7,7 +7,7 @@
 
 #include "core/cudnn/engines/choices.h"
 #include "core/cudnn/engines/graph.h"
-#include "core/gpu_options.h"
+#include "core/gpu/options.h"
 
 namespace duplex::cudnn {
 

@@ -60,7 +60,7 @@ class Plans {
 
   /// Returns the plan of the engine that is fastest on this GPU, among those that compute in the
   /// context's precision, give the same bits every time, stay within a limit of workspace, and turn
-  /// out right when they are tried. Reserves that workspace in the context. Returns null where
+  /// out right when they are tried. Whoever runs it reserves its workspace. Returns null where
   /// there is no such engine.
   std::shared_ptr<const Plan> fastest(const ConvGraph& graph);
   /// Prints a line on standard error, the first time for each text; `more` is its end.

@@ -18,7 +18,7 @@ class GpuBatchNorm final : public BatchNorm {
     memory_ = context->allocate(4 * view.c * sizeof(float));
     auto* first = static_cast<float*>(memory_.data());
     moments_ = {first, first + view.c, first + 2 * view.c, first + 3 * view.c};
-    context->reserve(sums_workspace(*context, view));
+    workspace_ = context->reserve(sums_workspace(*context, view));
   }
 
   void forward_training(Tensor& y_out, Tensor& running_mean, Tensor& running_var,
@@ -65,6 +65,7 @@ class GpuBatchNorm final : public BatchNorm {
 
  private:
   ContextPtr context_;
+  Reservation workspace_;
   BatchNormSpec spec_;
   Buffer memory_;
   Moments moments_;  ///< Statistics of the last forward_training.

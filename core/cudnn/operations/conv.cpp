@@ -16,6 +16,7 @@ namespace {
 struct Way {
   Runner runner;
   bool framed = false;
+  Reservation workspace;
 
   explicit operator bool() const { return bool(runner); }
 };
@@ -47,8 +48,8 @@ class GpuConv final : public Conv {
     weights_ = Staged(cast, weights, staging);
     dweights_ = Staged(desc_of(filters, order, dweights_type_), weights, staging);
     if (fused_) bias_ = Staged(desc_of(bias.shape, order, type), bias, staging);
-    staging.reserve(*context_);
-    if (spec.bias) context_->reserve(bias_workspace(*context_, y));
+    staging_ = staging.reserve(*context_);
+    if (spec.bias) bias_workspace_ = context_->reserve(bias_workspace(*context_, y));
   }
 
   void forward(Tensor& y_out, const Tensor& x_in, const Tensor& w, const Tensor& b) override {
@@ -108,8 +109,8 @@ class GpuConv final : public Conv {
     }
     if (spec_.gradients != Gradients::none) {
       graph.direction = Direction::weights;
-      // Engines that round their sums to 16 bits, as PyTorch's autocast does, are 1.5 to 50 times as
-      // fast as those that write float32 (cuDNN 9.19 on an H200, batch 64).
+      // Engines that round their sums to 16 bits, as PyTorch's autocast does, are 1.5 to 50 times
+      // as fast as those that write float32 (cuDNN 9.19 on an H200, batch 64).
       graph.weights.type = dweights_type_ = context_->type();
       by_weights_ = fastest(graph);
       if (!by_weights_ && context_->type() != Type::float32) {
@@ -130,8 +131,8 @@ class GpuConv final : public Conv {
   Way fastest(ConvGraph graph) {
     constexpr float cost_of_frame = 1.2F;
     const auto way = [&](std::shared_ptr<const Plan> plan, bool framed) {
-      if (plan) context_->reserve(plan->workspace());
-      return Way{Runner(std::move(plan)), framed};
+      Reservation workspace = plan ? context_->reserve(plan->workspace()) : nullptr;
+      return Way{Runner(std::move(plan)), framed, std::move(workspace)};
     };
     const auto direct = plans_->fastest(graph);
     if (is_even(spec_.window.padding)) return way(direct, false);
@@ -149,6 +150,7 @@ class GpuConv final : public Conv {
   ConvSpec spec_;
   TensorDesc frame_;  ///< Of x with its padding.
   Staged x_, framed_x_, weights_, bias_, dweights_;
+  Reservation staging_, bias_workspace_;
   Type dweights_type_ = Type::float32;
   bool fused_ = false;
   Way forward_, data_, by_weights_;

@@ -19,12 +19,12 @@ class GpuLinear final : public Linear {
     weights = linear_weights(spec.outputs, x);
     if (spec.bias) {
       bias = plain_desc({spec.outputs});
-      context->reserve(bias_workspace(*context, y));
+      workspace_ = context->reserve(bias_workspace(*context, y));
     }
     Staging staging;
     x_ = Staged(desc_of(x.shape, view_of(x).order, type_), x, staging);
     weights_ = Staged(linear_weights(spec.outputs, x, type_), weights, staging);
-    staging.reserve(*context);
+    staging_ = staging.reserve(*context);
     samples_ = static_cast<int>(x.shape.n());
     inputs_ = static_cast<int>(x.shape.elements() / x.shape.n());
     outputs_ = static_cast<int>(spec.outputs);
@@ -73,6 +73,7 @@ class GpuLinear final : public Linear {
   }
 
   ContextPtr context_;
+  Reservation workspace_, staging_;
   LinearSpec spec_;
   Type type_;
   Staged x_, weights_;

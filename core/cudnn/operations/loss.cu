@@ -19,7 +19,7 @@ class GpuLoss : public Loss {
       throw Error("loss: the input is " + desc.shape.str() + ", not N x classes");
     x = desc;
     y = plain_desc(desc.shape);
-    if (!x.plain()) context->reserve_staging(y.bytes);
+    if (!x.plain()) staging_ = context->reserve_staging(y.bytes);
     const auto samples = static_cast<std::size_t>(x.shape.n());
     losses_ = context->allocate(samples * sizeof(float));
     labels_ = context->allocate(samples * sizeof(std::int32_t));
@@ -75,10 +75,11 @@ class GpuLoss : public Loss {
   const std::int32_t* labels() const { return static_cast<const std::int32_t*>(labels_.data()); }
 
   ContextPtr context_;
+  Reservation staging_;
 
  private:
-  Buffer losses_, labels_;  ///< By sample, of the last forward that had labels.
-  Buffer given_;            ///< The same labels in pinned host memory.
+  Buffer losses_, labels_;    ///< By sample, of the last forward that had labels.
+  Buffer given_;              ///< The same labels in pinned host memory.
   Handle<cudaEvent_t> read_;  ///< Recorded behind the copy of given_.
   bool labelled_ = false;
 };

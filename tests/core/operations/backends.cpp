@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "core/cuda.h"
+#include "core/gpu/cuda.h"
 #include "core/reference/device.h"
 #ifdef DUPLEX_ONEDNN
 #include "core/onednn/device.h"

@@ -3,8 +3,10 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 
 #include "tests/stand_in/stand_in.h"
 
@@ -51,6 +53,23 @@ void call(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t str
           Arguments... arguments) {
   stand_in::enqueue_kernel(
       stream, [=] { stand_in::run_blocks(grid, block, [&] { kernel(arguments...); }); });
+}
+
+/// No kernel fits where STAND_IN_FITS_NOT is in the environment.
+template <class... Parameters>
+cudaError_t load(void (*)(Parameters...)) {
+  return std::getenv("STAND_IN_FITS_NOT") == nullptr ? cudaSuccess
+                                                     : cudaErrorNoKernelImageForDevice;
+}
+
+inline int least_capability() {
+  return std::getenv("STAND_IN_FITS_NOT") == nullptr ? 0 : 1000;
+}
+
+/// Returns the time of a clock that goes on by a lot whenever it is read.
+inline long long ticks() {
+  static std::atomic<long long> now{0};
+  return now += 1000000;
 }
 
 }  // namespace duplex::cudnn

@@ -14,7 +14,8 @@ constexpr const char* library_name = "duplex-cudnn.so";
 /// this number.
 using MakeDevice = Device*(const GpuOptions& options);
 constexpr const char* make_device_name = "duplex_make_cudnn_device";
-/// Returns the number of GPUs that a device can be made for; 0 also where there is no driver.
+/// Returns the number of GPUs from the first on that this program may have code for; 0 also where
+/// there is no driver.
 using CountDevices = int();
 constexpr const char* count_devices_name = "duplex_count_cudnn_devices";
 

@@ -5,14 +5,15 @@
 #include <memory>
 
 #include "core/device.h"
-#include "core/gpu_options.h"
+#include "core/gpu/options.h"
 
 namespace duplex {
 
 /// Throws Error where the library was not built or is not found, and where there is no driver, no
 /// GPU, or none of this number.
 std::unique_ptr<Device> make_cuda_device(const GpuOptions& options = {});
-/// Returns the number of GPUs that make_cuda_device() would take. Loads nothing where there is no
+/// Returns the number of GPUs that make_cuda_device() may take, from the first on up to one that
+/// this program has no code for. Loads nothing where there is no
 /// driver, unless DUPLEX_CUDNN is set.
 int cuda_devices();
 inline bool has_cuda_device() {

@@ -1,4 +1,4 @@
-#include "core/cuda.h"
+#include "core/gpu/cuda.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -8,8 +8,9 @@
 #include <filesystem>
 #include <string>
 
-#include "core/cudnn/library.h"
 #include "core/error.h"
+#include "core/gpu/libraries.h"
+#include "core/gpu/library.h"
 
 namespace duplex {
 namespace {
@@ -37,9 +38,7 @@ void* open_library() {
   if (::access(path.c_str(), R_OK) != 0)
     throw Error("cuda: this build has no " + path + "; make CUDA=1 makes it, or says what it lacks",
                 Exit::usage);
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw Error(std::string("cuda: ") + ::dlerror());
-  return library;
+  return open_with_needed(path, cuda_folders());
 }
 
 template <class Function>
