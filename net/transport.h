@@ -24,7 +24,7 @@ struct TransportTimes {
 };
 
 struct TransportResult {
-  std::size_t bytes = 0;             ///< Bytes of the weights, without headers.
+  std::size_t bytes = 0;  ///< Bytes of the weights, without headers.
   /// Processor seconds of this process for all weights in frames, in one direction alone, by
   /// repetition. The kernel's work for incoming segments is in them only where it is done on this
   /// process's time, as over loopback.

@@ -35,9 +35,10 @@ class SlotTeam {
   SlotTeam(const TrainingSpec& training, const Model& model, std::int64_t batch,
            const std::vector<SlotPlace>& places, HostParameters& first);
 
-  /// Trains all slots, whose gradients are added up for `wire`, and multiplied by `factor`: the first by `lead`, in a thread
-  /// bound to its cores, the others by `others`, each in one of its own. Returns when all have
-  /// ended, which the first decides; throws what the first of them that failed has thrown.
+  /// Trains all slots, whose gradients are added up for `wire`, and multiplied by `factor`: the
+  /// first by `lead`, in a thread bound to its cores, the others by `others`, each in one of its
+  /// own. Returns when all have ended, which the first decides; throws what the first of them that
+  /// failed has thrown.
   void train(Exchange& wire, float factor, const std::function<void(Exchange& inner)>& lead,
              const TrainSlot& others);
 
