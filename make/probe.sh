@@ -205,7 +205,7 @@ architectures_of() {
   listed=$($nvcc --list-gpu-arch 2>/dev/null | sed -n 's/^compute_\([0-9]*\)$/\1/p' | sort -n)
   for gpu; do
     if kernels "-gencode=arch=compute_$gpu,code=sm_$gpu"; then
-      real+=" $gpu" base=$gpu
+      real+=" $gpu"
     else
       base=$(awk -v gpu="$gpu" '$1 + 0 <= gpu + 0 { base = $1 } END { print base }' <<<"$listed")
       if [ "$base" ]; then virtual+=" $base"; else old+="${old:+, }${gpu%?}.${gpu: -1}"; fi
@@ -213,7 +213,7 @@ architectures_of() {
   done
   cuda_note=${old:+"; it does not compile for this machine's GPU of compute capability $old"}
   if [ ! "$real$virtual" ]; then
-    cuda_lacks="compiler for this machine's GPU, whose compute capability is $old (CUDA 11 has 3.5 to 8.9, CUDA 12 has 5.0 to 12.0)"
+    cuda_lacks="compiler for this machine's GPU, whose compute capability is $old (CUDA 11 has 3.5 to 9.0, CUDA 12 has 5.0 to 12.0)"
     return
   fi
   for gpu in $real; do architectures+=" -gencode=arch=compute_$gpu,code=sm_$gpu"; done

@@ -7,7 +7,7 @@
 namespace duplex::cudnn {
 namespace {
 
-/// A name as a file's: letters, digits and dots stay.
+/// Returns a file's name for `name`, of which letters, digits and dots stay.
 std::string file_name(const std::string& name) {
   std::string text;
   for (const char letter : name) {

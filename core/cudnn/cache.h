@@ -4,8 +4,8 @@
 
 namespace duplex::cudnn {
 
-/// The folder: DUPLEX_CACHE, else duplex in XDG_CACHE_HOME, else .cache/duplex in the user's home.
-/// Empty: DUPLEX_CACHE is "off", or there is no home.
+/// Returns the folder: DUPLEX_CACHE, else duplex in XDG_CACHE_HOME, else .cache/duplex in the
+/// user's home. It is empty where DUPLEX_CACHE is "off" and where there is no home.
 std::string cache_folder();
 
 /// Returns the path of a file in such a folder, which is made, for what `name` names; "" where

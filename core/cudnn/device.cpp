@@ -55,20 +55,20 @@ class CudnnDevice final : public Device {
   void upload(Tensor& to, const float* from) override {
     if (transfers_.take(to, from)) return;
     if (to.desc.plain()) return context_->copy_in(to.data, from, to.desc.bytes);
-    for (Piece& piece : pieces_of(to)) {
+    for_each_piece(to, [&](Piece& piece) {
       const Tensor plain = staging(piece.plain);
       context_->copy_in(plain.data, from + piece.begin, plain.desc.bytes);
       cudnn::convert(*context_, piece.stored, plain);
-    }
+    });
     context_->synchronize();
   }
   void download(float* to, const Tensor& from) override {
     if (from.desc.plain()) return context_->copy_out(to, from.data, from.desc.bytes);
-    for (const Piece& piece : pieces_of(from)) {
+    for_each_piece(from, [&](const Piece& piece) {
       Tensor plain = staging(piece.plain);
       cudnn::convert(*context_, plain, piece.stored);
       context_->copy_out(to + piece.begin, plain.data, plain.desc.bytes);
-    }
+    });
   }
   void convert(Tensor& to, const Tensor& from) override { cudnn::convert(*context_, to, from); }
   void fill(Tensor& tensor, float value) override { cudnn::fill(*context_, tensor, value); }

@@ -74,23 +74,16 @@ TensorDesc plain_desc_of(const TensorDesc& desc) {
   return plain_desc({extent(view.n), extent(view.c), extent(view.h), extent(view.w)});
 }
 
-std::vector<Piece> pieces_of(const Tensor& tensor) {
-  if (tensor.desc.plain()) return {{tensor, tensor.desc, 0}};
+Piece piece_from(const Tensor& tensor, std::uint32_t first) {
   const View whole = view_of(tensor.desc);
-  const std::uint32_t most = samples_of_piece(whole);
-  const std::size_t sample = std::size_t{whole.elements()} / whole.n;
-  std::vector<Piece> pieces;
-  for (std::uint32_t first = 0; first < whole.n; first += most) {
-    View view = whole;
-    view.n = std::min(most, whole.n - first);
-    const Shape shape{view.n, view.c, view.h, view.w};
-    char* const data = reinterpret_cast<char*>(tensor.data) + first * (tensor.desc.bytes / whole.n);
-    pieces.push_back(
-        {{laid_out(shape, view, view.order, view.type), reinterpret_cast<float*>(data)},
-         plain_desc(shape),
-         first * sample});
-  }
-  return pieces;
+  View view = whole;
+  if (!tensor.desc.plain()) view.n = std::min(samples_of_piece(whole), whole.n - first);
+  if (view.n == whole.n) return {tensor, plain_desc_of(tensor.desc), 0};
+  const Shape shape{view.n, view.c, view.h, view.w};
+  char* const data = reinterpret_cast<char*>(tensor.data) + first * (tensor.desc.bytes / whole.n);
+  return {{laid_out(shape, view, view.order, view.type), reinterpret_cast<float*>(data)},
+          plain_desc(shape),
+          first * (std::size_t{whole.elements()} / whole.n)};
 }
 
 std::size_t piece_bytes(const TensorDesc& desc) {

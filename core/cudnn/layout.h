@@ -1,7 +1,7 @@
 // Says how tensors of a GPU lie, behind core's opaque layouts.
 #pragma once
 #include <cstddef>
-#include <vector>
+#include <cstdint>
 
 #include "core/cudnn/kernels/view.h"
 #include "core/operations.h"
@@ -29,16 +29,27 @@ View view_like(const TensorDesc& desc, const TensorDesc& other);
 /// Returns the description of a plain tensor with the extents that the layout has.
 TensorDesc plain_desc_of(const TensorDesc& desc);
 
-/// Some samples of a tensor, or rows of weights, as it is stored and as the host has them.
+/// A piece is some samples of a tensor, or some rows of weights.
 struct Piece {
-  Tensor stored;
-  TensorDesc plain;
+  Tensor stored;          ///< A part of the tensor's own memory.
+  TensorDesc plain;       ///< The same elements as the host has them.
   std::size_t begin = 0;  ///< Number of the tensor's elements before it.
 };
 
-/// Cuts a tensor into pieces for a copy to or from the host, which needs memory for one piece in
-/// between where the tensor is not plain. A plain tensor is one piece.
-std::vector<Piece> pieces_of(const Tensor& tensor);
+/// Returns the piece of a tensor from sample `first` on. A plain tensor is one piece.
+Piece piece_from(const Tensor& tensor, std::uint32_t first);
+/// Calls each(piece) for all pieces of a tensor, in order. A copy to or from the host needs memory
+/// for one piece in between where the tensor is not plain.
+template <class Each>
+void for_each_piece(const Tensor& tensor, Each&& each) {
+  const std::uint32_t samples = view_of(tensor.desc).n;
+  std::uint32_t done = 0;
+  do {
+    Piece piece = piece_from(tensor, done);
+    each(piece);
+    done += view_of(piece.stored.desc).n;
+  } while (done < samples);
+}
 /// Returns the bytes of the largest piece on the host.
 std::size_t piece_bytes(const TensorDesc& desc);
 

@@ -10,10 +10,11 @@ namespace duplex::cudnn {
 
 class Context;
 
-/// What an operation has reserved of shared memory; it is given back when the last copy is gone.
+/// A reservation says how much shared memory an operation has reserved. The memory is given back
+/// when the last copy is gone.
 using Reservation = std::shared_ptr<const std::size_t>;
 
-/// As large as the largest reservation. One thread at a time may use it.
+/// It is as large as the largest reservation. One thread at a time may use it.
 class SharedMemory {
  public:
   /// Makes room for so many bytes, which may move the memory.

@@ -79,7 +79,7 @@ void Transfers::hold_operations(cudaStream_t stream, double CopyWaits::*kind) {
 std::unique_ptr<Transfer> Transfers::download(float* to, const Tensor& from) {
   context_->enter();
   order(out_.get(), context_->stream());
-  for (const Piece& piece : pieces_of(from)) {
+  for_each_piece(from, [&](const Piece& piece) {
     Tensor plain = piece.stored;
     if (!from.desc.plain()) {
       plain = plain_in(*context_, staging_out_, piece.plain);
@@ -89,22 +89,22 @@ std::unique_ptr<Transfer> Transfers::download(float* to, const Tensor& from) {
     check(cudaMemcpyAsync(to + piece.begin, plain.data, plain.desc.bytes, cudaMemcpyDeviceToHost,
                           out_.get()),
           what_out);
-  }
+  });
   return std::make_unique<EventTransfer>(context_, recorded(out_.get()), what_out);
 }
 
 void Transfers::upload(Tensor& to, const float* from) {
   context_->enter();
-  for (Piece& piece : pieces_of(to)) {
-    const Tensor plain =
-        to.desc.plain() ? piece.stored : plain_in(*context_, staging_in_, piece.plain);
+  for_each_piece(to, [&](Piece& piece) {
+    const bool as_it_is = piece.stored.desc.plain();
+    const Tensor plain = as_it_is ? piece.stored : plain_in(*context_, staging_in_, piece.plain);
     check(cudaMemcpyAsync(plain.data, from + piece.begin, plain.desc.bytes, cudaMemcpyHostToDevice,
                           in_.get()),
           what_in);
-    if (to.desc.plain()) break;
+    if (as_it_is) return;
     const StreamInUse beside(*context_, in_.get());
     convert(*context_, piece.stored, plain);
-  }
+  });
   hold_operations(in_.get(), &CopyWaits::weights);
 }
 

@@ -13,8 +13,8 @@ namespace duplex {
 /// GPU, or none of this number.
 std::unique_ptr<Device> make_cuda_device(const GpuOptions& options = {});
 /// Returns the number of GPUs that make_cuda_device() may take, from the first on up to one that
-/// this program has no code for. Loads nothing where there is no
-/// driver, unless DUPLEX_CUDNN is set.
+/// this program has no code for. Loads nothing where there is no driver, unless DUPLEX_CUDNN is
+/// set.
 int cuda_devices();
 inline bool has_cuda_device() {
   return cuda_devices() > 0;

@@ -23,7 +23,9 @@
 #define DUPLEX_CLONES
 #endif
 
-#ifdef __clang__
+#if defined(__clang__) && defined(DUPLEX_SANITIZED)
+#define DUPLEX_INDEPENDENT  // Clang would warn that a sanitizer's checks keep it from doing so.
+#elif defined(__clang__)
 #define DUPLEX_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define DUPLEX_INDEPENDENT _Pragma("GCC ivdep")

@@ -48,7 +48,7 @@ TEST_P(GpuMemory, OfALayoutThatIsNotTakenIsGivenBack) {
   ::unsetenv("DUPLEX_CACHE");
 }
 
-/// Weights of a linear layer on such an x, in a device's layout.
+/// These are the weights of a linear layer on such an x, in a device's layout.
 class LargeWeights {
  public:
   static constexpr std::int64_t inputs = 16 * 16 * 16, outputs = 1500;

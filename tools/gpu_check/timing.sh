@@ -1,6 +1,6 @@
-# Part of tools/gpu_check.sh: times training, ours and PyTorch's, and our layers (layers.md). Each figure is a line of rows.txt: who, network,
-# precision, batch, layout or way, images a second (median, low, high), peak bytes, bytes reserved, mark of what it
-# depends on, number of the run that measured it, remark. A run that goes on does not measure figures again.
+# Part of tools/gpu_check.sh: times training, ours and PyTorch's, and our layers (layers.md). Each figure is a line of
+# rows.txt: who, network, precision, batch, layout or way, images a second (median, low, high), peak bytes, bytes reserved,
+# mark of what it depends on, number of the run that measured it, remark. A run that goes on does not measure figures again.
 
 keep_rows() {
   awk -F'\t' -v ours="$of_ours" -v theirs="$of_theirs" '$11 "" == ($1 == "duplex" ? ours : theirs)' "$rows" >"$rows.new"

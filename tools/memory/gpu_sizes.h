@@ -7,15 +7,15 @@
 
 namespace duplex::tools {
 
-/// What the device of GPUs takes for itself beside tensors, as far as it is known without one.
+/// GpuMemory is what the device of GPUs takes for itself beside tensors, as far as it is known
+/// without one.
 struct GpuMemory {
   std::size_t kept = 0;     ///< What operations keep from forward to backward.
   std::size_t staging = 0;  ///< Tensors that an operation wants in another layout or type.
-  std::size_t copies =
-      0;  ///< The largest piece of a parameter that is not plain, while it is copied.
+  std::size_t copies = 0;   ///< The largest piece of a parameter that is copied by pieces.
 };
 
-/// A device that gives operations the sizes that they have on a GPU in this precision and layout
+/// This device gives operations the sizes that they have on a GPU in this precision and layout
 /// (core/cudnn), and cannot run them.
 class GpuSizes {
  public:

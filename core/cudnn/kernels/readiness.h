@@ -1,4 +1,4 @@
-// Whether kernels of this program run on a GPU at all; and a kernel that keeps it busy.
+// Tells whether kernels of this program run on a GPU at all, and has a kernel that keeps it busy.
 #pragma once
 #include "core/cudnn/context.h"
 
