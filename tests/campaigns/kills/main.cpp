@@ -101,6 +101,7 @@ int run(const Words& words) {
   const std::uint64_t runs = std::stoull(words[3]), part = std::stoull(words[5]),
                       parts = std::stoull(words[6]);
   std::filesystem::create_directories(folder);
+  take_ports(static_cast<int>(part), static_cast<int>(parts));
   Campaign campaign(std::filesystem::absolute(folder).string(), words[2], std::stoull(words[4]));
   campaign.prepare(words.size() > 7 ? words[7] : "");
   const std::string csv = words[1] + "/" + words[5] + ".csv";

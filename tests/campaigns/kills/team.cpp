@@ -22,7 +22,16 @@ namespace duplex::campaigns {
 namespace {
 
 constexpr useconds_t look_every_us = 3000;
-constexpr int first_port = 20000, last_port = 32000;
+/// Ports from begin up to end, which belong to this process alone among those of a campaign.
+struct Ports {
+  int begin = 20000, end = 32000;
+  int next = 20000;
+};
+
+Ports& own_ports() {
+  static Ports ports;
+  return ports;
+}
 
 double seconds_between(std::int64_t from, std::int64_t to) {
   return static_cast<double>(to - from) * 1e-9;
@@ -47,12 +56,21 @@ std::int64_t clock_now() {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+void take_ports(int part, int parts) {
+  const Ports all;
+  const int each = (all.end - all.begin) / parts;
+  Ports& own = own_ports();
+  own.begin = all.begin + part * each;
+  own.end = own.begin + each;
+  own.next = own.begin + ::getpid() % each;  // Not those of a campaign that has just ended.
+}
+
 std::vector<int> next_ports(int count) {
-  static int next = first_port + ::getpid() % 1000 * 10;
+  Ports& own = own_ports();
   std::vector<int> ports;
   while (ports.size() < static_cast<std::size_t>(count)) {
-    if (++next > last_port) next = first_port;
-    if (is_free(next)) ports.push_back(next);
+    if (++own.next >= own.end) own.next = own.begin;
+    if (is_free(own.next)) ports.push_back(own.next);
   }
   return ports;
 }

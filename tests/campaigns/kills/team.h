@@ -62,6 +62,9 @@ class Team {
   double gap_ = 0.0;
 };
 
+/// Divides the ports that next_ports() takes into `parts`, of which this process has number `part`:
+/// processes that run side by side must not find the same port free.
+void take_ports(int part, int parts);
 /// Returns ports on loopback that nobody listens on, below those that the kernel hands out.
 std::vector<int> next_ports(int count);
 
