@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "tools/checkpoint/signal_thread.h"
 #include "tools/commands.h"
 #include "tools/dist/rank.h"
 #include "tools/dist/speeds.h"
@@ -23,6 +24,7 @@ int dist(int argc, const char* const* argv) {
   DistFlags flags;
   flags.add_to(app);
   if (const auto done = parse(app, argc, argv)) return *done;
+  const SignalThread signal_thread;
   // A launcher that is killed takes the other end of this rank's output with it. A line that nobody
   // reads must not end the training before its checkpoint.
   std::signal(SIGPIPE, SIG_IGN);

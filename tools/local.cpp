@@ -7,6 +7,7 @@
 #include "layers/exchange/accumulating_exchange.h"
 #include "layers/exchange/local_exchange.h"
 #include "tools/checkpoint/checkpoints.h"
+#include "tools/checkpoint/signal_thread.h"
 #include "tools/checkpoint/stop_signals.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
@@ -210,6 +211,7 @@ int local(int argc, const char* const* argv) {
          "batches whose mean gradient makes one update, as with as many workers (default 1)")
       ->check(between(1, 1 << 20));
   if (const auto done = parse(app, argc, argv)) return *done;
+  const SignalThread signal_thread;
   flags.resolve();
   if (flags.spec.replays()) {
     throw Error("local: --device replay has nothing to wait for alone; it is for dist",

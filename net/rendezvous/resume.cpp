@@ -1,7 +1,6 @@
 #include "net/rendezvous/resume.h"
 
 #include <algorithm>
-#include <limits>
 #include <thread>
 #include <utility>
 
@@ -14,9 +13,6 @@
 
 namespace duplex::net {
 namespace {
-
-/// The position of a worker that no owner has told.
-constexpr std::uint64_t no_position = std::numeric_limits<std::uint64_t>::max();
 
 struct Offer {
   bool any = false, complete = false, never = false, resumes = false;
@@ -139,7 +135,8 @@ bool take_part(const Offer& offer, int rank, Decision& decision) {
   const auto own = std::find(offer.points.begin(), offer.points.end(), point);
   if (own == offer.points.end()) return false;
   if (point.ends.empty()) point.ends = own->ends;
-  point.positions.resize(std::max(point.positions.size(), own->positions.size()), no_position);
+  point.positions.resize(std::max(point.positions.size(), own->positions.size()),
+                         ResumePoint::no_position);
   for (std::size_t worker = 0; worker < own->positions.size(); ++worker)
     point.positions[worker] = std::min(point.positions[worker], own->positions[worker]);
   return true;
@@ -161,6 +158,13 @@ std::optional<std::vector<FileTransfer>> plan_of(const Topology& topology, Decis
   if (plan.missing.empty()) return std::move(plan.transfers);
   if (lack.empty()) lack = lack_text(decision.point, plan.missing);
   return std::nullopt;
+}
+
+/// Returns whether a checkpoint is one that workers kept without their server, of some training.
+bool keeps_training(const ResumePoint& point) {
+  const auto trained = [](std::uint64_t at) { return at != 0 && at != ResumePoint::no_position; };
+  return point.kept && (point.positions.empty() ||
+                        std::any_of(point.positions.begin(), point.positions.end(), trained));
 }
 
 /// `transfers`: takes the files that have to be sent before ranks go on.
@@ -191,8 +195,7 @@ Decision decide(const Topology& topology, Offers& all, const FileSharing* sharin
     return std::any_of(all.offers.begin(), all.offers.end(),
                        [is](const Offer& offer) { return offer.*is; });
   };
-  const bool kept = std::any_of(points.begin(), points.end(),
-                                [](const ResumePoint& point) { return point.kept; });
+  const bool kept = std::any_of(points.begin(), points.end(), keeps_training);
   if (!any(&Offer::complete) || (any(&Offer::never) && !kept)) return {};
   // The others are told no more than a text may have.
   constexpr std::size_t most_listed = 600;
@@ -203,10 +206,6 @@ Decision decide(const Topology& topology, Offers& all, const FileSharing* sharin
                       steps_text(all.offers[rank], all.holding[rank], all.offers.size());
   decision.error += lack;
   return decision;
-}
-
-std::chrono::milliseconds to_report(std::chrono::milliseconds timeout) {
-  return timeout / 10 + std::chrono::milliseconds(200);
 }
 
 /// Waits for the next frame of a link, while it watches all of them.
@@ -286,6 +285,10 @@ Agreement agreed(Mesh& mesh, const Offer& mine, const FileSharing* sharing,
 }
 
 }  // namespace
+
+std::chrono::milliseconds to_report(std::chrono::milliseconds timeout) {
+  return timeout / 10 + std::chrono::milliseconds(200);
+}
 
 std::optional<ResumePoint> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
                                           std::chrono::milliseconds timeout,

@@ -21,8 +21,10 @@ struct ResumePoint {
   /// its own.
   bool kept = false;
   /// By worker of an asynchronous run: the step that it goes on with, as far as an owner's chunks
-  /// tell, or as the ranks have agreed. A rank that owns none has none.
+  /// tell, or as the ranks have agreed. A rank that owns none has none, or its own of what was
+  /// kept.
   std::vector<std::uint64_t> positions{};
+  static constexpr std::uint64_t no_position = ~std::uint64_t{0};  ///< Of a worker not told of.
   /// By worker: the step before which it ends, since others have trained what is behind it; no_end:
   /// at the end of its training. Empty: all end there.
   std::vector<std::uint64_t> ends{};
@@ -61,6 +63,10 @@ struct ResumeOffer {
 /// The most bytes of an offer, and of the answer to it. A link's receive buffer has room for them.
 constexpr std::uint64_t resume_limit = std::uint64_t{1} << 15;
 
+/// How much longer a rank that waits for another rank's word waits than that one does itself, which
+/// so has time to report whom it lacks.
+std::chrono::milliseconds to_report(std::chrono::milliseconds timeout);
+
 struct FileSharing;
 
 /// Returns when every rank has joined the mesh. Before that no rank may send weights: a rank that
@@ -72,7 +78,7 @@ struct FileSharing;
 /// every rank where there are no files to share. Throws Error, on every rank, where there was a
 /// complete checkpoint and there is none that all can have, or if a rank ends the run, and
 /// NetworkError. A checkpoint that workers kept without their server counts as one that there was:
-/// it holds weights that nobody else has.
+/// it holds weights that nobody else has, unless none of them had trained.
 std::optional<ResumePoint> agree_to_begin(Mesh& mesh, const ResumeOffer& own,
                                           std::chrono::milliseconds timeout,
                                           const FileSharing* sharing = nullptr);

@@ -55,6 +55,10 @@ net::ResumePoint AsyncCheckpoints::point_of(const Checkpoint& checkpoint) const 
   point.samples = number_in(checkpoint.metadata, "run");
   point.ranks = static_cast<std::uint32_t>(checkpoint.ranks);
   point.kept = checkpoint.metadata.count(kept_key) != 0;
+  if (point.kept && trains()) {
+    point.positions.assign(workers(), net::ResumePoint::no_position);
+    point.positions[own_number()] = number_in(checkpoint.metadata, "step");
+  }
   if (owns()) {
     const auto records = parse_records(text_in(checkpoint.metadata, "applied"), map_.chunks(),
                                        static_cast<int>(workers()));

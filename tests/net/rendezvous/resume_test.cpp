@@ -174,6 +174,9 @@ TEST(Resume, WhatWorkersKeptHasTheServersNumber) {
             three("--resume: no checkpoint is there on all ranks; steps there are on rank 0: none; "
                   "on rank 1: 1 (kept without the server); on rank 2: none"));
   EXPECT_EQ(agreed(ServerMode::central, {never, offer_of({numbered(1)}), never}), three("begins"));
+  // Nothing is lost where the worker had got the first weights, and no more.
+  const ResumePoint untrained = kept(numbered(1, {0, ResumePoint::no_position}));
+  EXPECT_EQ(agreed(ServerMode::central, {never, offer_of({untrained}), never}), three("begins"));
 }
 
 /// A rank that is connected to all its peers ends the run, or is lost, while another still waits

@@ -102,6 +102,38 @@ TEST_F(Resume, SignalsAskForACheckpoint) {
   expect_the_same("usr1", "whole");
 }
 
+/// Returns how many threads of a process a signal may interrupt, as the kernel tells.
+int threads_open_to(int signal, int process) {
+  int open = 0;
+  const std::string tasks = "/proc/" + std::to_string(process) + "/task";
+  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+    const std::string status = read_text(task.path().string() + "/status");
+    const std::size_t mask = status.find("SigBlk:");
+    if (mask == std::string::npos) continue;  // It has just ended.
+    const auto blocked = std::stoull(status.substr(mask + 7), nullptr, 16);
+    open += (blocked >> (signal - 1) & 1) == 0 ? 1 : 0;
+  }
+  return open;
+}
+
+// A handler on the stack of a thread that is in oneDNN's generated code destroys what lies there.
+TEST_F(Resume, SignalsInterruptNoThreadThatComputes) {
+  const Words length{"--batches", "400", "--optimizer", "adam"};
+  Process training(local("asked", length));
+  await_bytes(folder_ / "asked/metrics.csv", 200);
+  const std::vector<int> processes = processes_with({"local", folder_ / "asked"});
+  ASSERT_EQ(processes.size(), 1U);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1})
+    EXPECT_EQ(threads_open_to(signal, processes.front()), 1) << signal;
+  for (int i = 0; i < 200; ++i) {
+    training.kill(SIGUSR1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const Result ended = training.wait();
+  EXPECT_EQ(ended.exit, 0) << ended.err;
+  EXPECT_NE(ended.err.find("SIGUSR1: checkpoint after "), std::string::npos) << ended.err;
+}
+
 TEST_F(Resume, SurvivesSigkillAndADamagedCheckpoint) {
   const Words length{"--batches", "400", "--momentum", "0.9", "--checkpoint-every", "3"};
   ASSERT_EQ(run(local("whole", length)).exit, 0);
