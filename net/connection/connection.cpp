@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "net/rendezvous/resume.h"
 
 namespace duplex::net {
 namespace {
@@ -23,8 +24,10 @@ Connection::Connection(Link link, ConnectionHandler& owner, Ledger& ledger,
       sent_(ledger.lane()),
       received_(ledger.lane()) {
   // A peer that has no room, since it waits for another rank, is not given up while it gets on.
-  link_.stream.socket().let_writes_wait(
-      [this] { return owner_.progressed(link_.rank) + timeout_; });
+  link_.stream.socket().let_writes_wait([this] {
+    const Deadline later = owner_.progressed(link_.rank) + timeout_;
+    return heard_ ? later : std::max(later, first_word_);
+  });
   for (const FrameRecord& frame : link_.handshake) (frame.sent ? sent_ : received_).add(frame);
 }
 
@@ -41,6 +44,7 @@ void Connection::stop() {
 
 void Connection::start() {
   sending_ = receiving_ = true;
+  first_word_ = Clock::now() + timeout_ + 2 * to_report(timeout_);
   sender_ = std::thread([this] { send_loop(); });
   receiver_ = std::thread([this] { receive_loop(); });
 }
@@ -97,7 +101,8 @@ void Connection::send_urgent(Outgoing frame) {
 }
 
 void Connection::keep_pace(std::uint64_t pace) {
-  if (loopback_ || pace_.exchange(pace) == pace) return;
+  const bool shares = !loopback_ && !link_.stream.socket().bounded();
+  if (!shares || pace_.exchange(pace) == pace) return;
   link_.stream.socket().keep_pace(pace);
 }
 
@@ -235,8 +240,9 @@ void Connection::receive_loop() {
   bool more = true;
   try {
     while (more) {
-      const FrameHeader header =
-          link_.stream.read_header(Clock::now() + timeout_, "waiting for a sign of life");
+      const FrameHeader header = link_.stream.read_header(
+          heard_ ? Clock::now() + timeout_ : first_word_, "waiting for a sign of life");
+      heard_ = true;
       try {
         check_header(header);
         if (is_data(header.kind))

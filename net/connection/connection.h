@@ -127,7 +127,7 @@ class Connection {
   /// Another connection should send weights first.
   void want_weights_turn() { queue_.want_weights_turn(); }
   /// Sends at most so many bytes a second over this connection; 0: as many as it can. Does nothing
-  /// over loopback, where there is no link to share.
+  /// over loopback, where there is no link to share, and where a LinkRate shares it out.
   void keep_pace(std::uint64_t pace);
   std::optional<Flow> flow() const { return link_.stream.socket().flow(); }
   /// Sends a frame of a kind that has no payload, ahead of weights and gradients. PROTOCOL.md says
@@ -184,6 +184,10 @@ class Connection {
   std::chrono::milliseconds timeout_;
   const bool loopback_;
   const Protection protection_;
+  /// The peer may begin later than this side, since it still waits for a rank that it will name if
+  /// that one does not come: it has until then for its first frame.
+  Deadline first_word_;
+  std::atomic<bool> heard_{false};  ///< That frame has come.
   Ledger::Lane& sent_;
   Ledger::Lane& received_;
 

@@ -257,6 +257,7 @@ void Judge::judge_launched(const Cell& cell, const Team& team, const Mark& mark,
     right = {128 + cell.signal, 0, peer_lost, timed_out};
     if (cell.signal == SIGSTOP) right.insert(128 + SIGKILL);  // launch does not wait for it.
     if (lone && !meeting(cell) && cell.signal != SIGSTOP) right = {128 + cell.signal};
+    if (cell.signal == SIGTERM) right.insert(0);  // The worker had done its batches.
   } else if (cell.signal == SIGTERM) {
     right.insert(128 + SIGTERM);
   }
