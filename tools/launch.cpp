@@ -17,6 +17,7 @@
 #include "tools/flags/dist_flags.h"
 #include "tools/launch/children.h"
 #include "tools/launch/hosts.h"
+#include "tools/launch/local_nodes.h"
 #include "tools/launch/lost_machines.h"
 #include "tools/launch/nodefile.h"
 #include "tools/launch/rank_record.h"
@@ -35,6 +36,8 @@ struct Flags {
   std::string action = "start", nodefile, ssh = "ssh", here, plan;
   std::string seconds;  ///< Of --plan auto, as given.
   bool print = false;
+  int local = 0;          ///< Ranks on this machine, without a nodefile of the user's.
+  std::string link_rate;  ///< As given; empty: no limit.
   std::uint64_t restarts = 0;
   std::vector<int> without;  ///< Ranks of the nodefile that are left out.
   std::vector<std::string> dist;
@@ -100,7 +103,8 @@ void require_separator(int argc, const char* const* argv) {
     const std::string word = argv[i], name = word.substr(0, word.find('='));
     if (word.rfind("--", 0) != 0 || name == "--nodefile" || name == "--ssh" || name == "--here" ||
         name == "--print-commands" || name == "--restarts" || name == "--without" ||
-        name == "--plan" || name == "--seconds" || name == "--help")
+        name == "--plan" || name == "--seconds" || name == "--local" || name == "--link-rate" ||
+        name == "--help")
       continue;
     throw Error("launch: " + name + " is for dist: put -- before the flags of dist, as in " +
                     "`duplex launch --nodefile FILE -- --net lenet ...`",
@@ -126,9 +130,10 @@ void make_plan(Flags& flags) {
   std::vector<std::string> words{"plan",    "--nodefile", flags.nodefile,
                                  "--ssh",   flags.ssh,    "--logdir",
                                  directory, "--file",     directory + "/plan.json"};
-  for (const char* flag : {"--net", "--classes", "--input", "--batch", "--device", "--threads",
-                           "--precision", "--layout", "--optimizer", "--momentum", "--key",
-                           "--secure", "--checksum", "--congestion", "--timeout", "--slots"}) {
+  for (const char* flag :
+       {"--net", "--classes", "--input", "--batch", "--device", "--threads", "--precision",
+        "--layout", "--optimizer", "--momentum", "--key", "--secure", "--checksum", "--congestion",
+        "--link-rate", "--timeout", "--slots"}) {
     const std::string value = value_of(flags.dist, flag);
     if (!value.empty()) words.insert(words.end(), {flag, value});
   }
@@ -273,9 +278,14 @@ int launch(int argc, const char* const* argv) {
                              "`duplex launch --nodefile FILE -- --net lenet ...`";
           },
           "start or stop"));
-  app.add_option("--nodefile", flags.nodefile,
-                 "the machines: host or host:port a line, slots=N behind it")
-      ->required();
+  CLI::Option* nodefile = app.add_option(
+      "--nodefile", flags.nodefile, "the machines: host or host:port a line, slots=N behind it");
+  app.add_option("--local", flags.local, "instead of a nodefile: so many ranks on this machine")
+      ->check(between(1, 1024))
+      ->excludes(nodefile);
+  app.add_option("--link-rate", flags.link_rate,
+                 "every rank sends and takes at most so much, such as 100Mbit/s: a slow network on "
+                 "a fast one");
   app.add_option(
       "--plan", flags.plan,
       "plan.json of duplex plan, which every rank follows; the nodefile has its machines in its "
@@ -318,6 +328,18 @@ int launch(int argc, const char* const* argv) {
       throw Error("launch: give " + word + " to launch itself, before --", Exit::usage);
   }
 
+  std::optional<LocalNodes> local;
+  if (flags.local > 0 && flags.action != "stop") flags.nodefile = local.emplace(flags.local).path();
+  if (flags.nodefile.empty())
+    throw Error(flags.action == "stop"
+                    ? "launch: stop needs --nodefile, the one that the ranks were started with"
+                    : "launch: --nodefile is required, or --local with a number of ranks",
+                Exit::usage);
+  if (!flags.link_rate.empty()) {
+    if (!value_of(flags.dist, "--link-rate").empty())
+      throw Error("launch: --link-rate is given to launch and to dist: leave one out", Exit::usage);
+    flags.dist.insert(flags.dist.end(), {"--link-rate", flags.link_rate});
+  }
   if (!flags.seconds.empty() && flags.plan != "auto")
     throw Error("launch: --seconds goes with --plan auto", Exit::usage);
   if (flags.plan == "auto" && flags.action == "start") make_plan(flags);

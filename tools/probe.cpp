@@ -288,6 +288,7 @@ int probe(int argc, const char* const* argv) {
   file.device = device;
   file.precision = flags.computing.precision;
   file.layout = flags.computing.layout;
+  if (!flags.wire.link_rate.empty()) file.link_rate = flags.wire.link_rate;
   const std::vector<std::string> texts =
       net::share_texts(mesh, text_of(machine), flags.wire.timeout());
   for (std::size_t rank = 0; rank < texts.size(); ++rank)

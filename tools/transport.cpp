@@ -122,6 +122,7 @@ int transport(int argc, const char* const* argv) {
   summary.role = flags.role;
   summary.peer = peer;
   summary.congestion = congestion;
+  if (!flags.wire.link_rate.empty()) summary.link_rate = flags.wire.rate();
   summary.round_trip = result.round_trip;
   for (const Direction& direction : directions) {
     const Quartiles framed = quartiles_of(direction.times->framed),

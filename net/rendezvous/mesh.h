@@ -26,6 +26,9 @@ struct MeshSpec {
   Key key;                         ///< Empty: no key; the rank may then listen on loopback alone.
   ProtectionSpec protection;       ///< Of all frames behind the handshake.
   std::chrono::milliseconds timeout{60000};  ///< Time for all ranks to come.
+  /// The link that all connections to ranks share, from the end of the handshake on; none: they go
+  /// as fast as they can.
+  std::shared_ptr<LinkRate> link_rate;
   /// After all have come, the mesh keeps listening, so that lost ranks can come back (Mesh::door).
   bool takes_back = false;
   std::string congestion;  ///< TCP_CONGESTION, such as "cubic"; empty: the

@@ -186,6 +186,7 @@ void Rendezvous::add(HandshakeResult result, FrameStream stream) {
   link.stream = std::move(stream);
   Socket& socket = link.stream.socket();
   socket.name_peer(link.peer);
+  socket.keep_to(spec_.link_rate);
   link.handshake = std::move(result.frames);
   const std::string here = socket.local_address();
   log(link.peer + " is connected (" + socket.congestion() + ", " +

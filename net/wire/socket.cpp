@@ -35,8 +35,19 @@ constexpr std::size_t many_bytes = 256 * 1024;
 constexpr std::size_t worth_waking = 16 * 1024;
 /// A body of fewer bytes is copied: that costs no more than two calls and the handling of pages.
 constexpr std::size_t worth_borrowing = 32 * 1024;
+/// A link that is ready so soon is ready.
+constexpr std::chrono::microseconds not_worth_waiting{50};
 /// Says how long a read waits for many bytes before it takes what there is.
 constexpr std::chrono::milliseconds patience{20};
+
+/// Returns the first `most` bytes of two parts.
+std::array<iovec, 2> first_of(std::array<iovec, 2> parts, std::size_t most) {
+  for (iovec& part : parts) {
+    part.iov_len = std::min(part.iov_len, most);
+    most -= part.iov_len;
+  }
+  return parts;
+}
 
 std::string message_of(const std::string& call, const std::string& peer, const std::string& phase,
                        const std::string& reason, double seconds) {
@@ -72,6 +83,7 @@ void Socket::swap(Socket& other) noexcept {
   std::swap(corked_, other.corked_);
   std::swap(pipe_, other.pipe_);
   std::swap(later_, other.later_);
+  std::swap(link_, other.link_);
 }
 
 Socket Socket::connect(const Address& to, const std::string& congestion, Deadline deadline) {
@@ -168,12 +180,30 @@ void Socket::wait_for_bytes(std::size_t wanted, Clock::time_point since, Deadlin
   wait_for(POLLIN, since, deadline, "recv", phase);
 }
 
+/// Waits until bytes may pass the link, or the connection has ended, which the next call on it then
+/// tells. Returns whether it had to wait, which puts `deadline` off.
+bool Socket::wait_for_link(const TokenBucket& link, Deadline& deadline) const {
+  const Clock::time_point start = Clock::now();
+  for (auto now = start;; now = Clock::now()) {
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(link.ready() - now);
+    if (left < not_worth_waiting) {
+      deadline += now - start;
+      return now != start || left.count() > 0;
+    }
+    const timespec time{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+    pollfd end{fd_, 0, 0};
+    if (::ppoll(&end, 1, &time, nullptr) > 0) return true;
+  }
+}
+
 void Socket::read_exact(void* to, std::size_t size, Deadline deadline, const char* phase) {
   const auto start = Clock::now();
   auto* at = static_cast<char*>(to);
   while (size > 0) {
-    const ssize_t got = ::recv(fd_, at, size, 0);
+    const bool waited = link_ && wait_for_link(link_->in, deadline);
+    const ssize_t got = ::recv(fd_, at, link_ ? std::min(size, link_->in.most()) : size, 0);
     if (got > 0) {
+      if (link_) link_->in.take(static_cast<std::size_t>(got), waited);
       at += got;
       size -= static_cast<std::size_t>(got);
     } else if (got == 0) {
@@ -193,23 +223,23 @@ void Socket::fail_to_send(Clock::time_point since, const char* phase) const {
                      Exit::peer_lost);
 }
 
-void Socket::write_parts(iovec* parts, std::size_t count, int flags, Deadline deadline,
-                         const char* phase) {
+void Socket::write_parts(Parts parts, int flags, Deadline deadline, const char* phase) {
   const auto start = Clock::now();
   msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = count;
-  std::size_t left = 0;
-  for (std::size_t i = 0; i < count; ++i) left += parts[i].iov_len;
+  message.msg_iovlen = parts.size();
+  std::size_t left = parts[0].iov_len + parts[1].iov_len;
   while (left > 0) {
+    const bool waited = link_ && wait_for_link(link_->out, deadline);
+    Parts now = first_of(parts, link_ ? link_->out.most() : left);
+    message.msg_iov = now.data();
     const ssize_t put = ::sendmsg(fd_, &message, flags | MSG_NOSIGNAL);
     if (put >= 0) {
       auto gone = static_cast<std::size_t>(put);
+      if (link_) link_->out.take(gone, waited);
       left -= gone;
-      for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t taken = std::min(gone, parts[i].iov_len);
-        parts[i].iov_base = static_cast<char*>(parts[i].iov_base) + taken;
-        parts[i].iov_len -= taken;
+      for (iovec& part : parts) {
+        const std::size_t taken = std::min(gone, part.iov_len);
+        part = {static_cast<char*>(part.iov_base) + taken, part.iov_len - taken};
         gone -= taken;
       }
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -222,8 +252,8 @@ void Socket::write_parts(iovec* parts, std::size_t count, int flags, Deadline de
 
 void Socket::write_all(const void* head, std::size_t head_size, const void* body,
                        std::size_t body_size, Deadline deadline, const char* phase) {
-  iovec parts[2] = {{const_cast<void*>(head), head_size}, {const_cast<void*>(body), body_size}};
-  write_parts(parts, 2, 0, deadline, phase);
+  write_parts({{{const_cast<void*>(head), head_size}, {const_cast<void*>(body), body_size}}}, 0,
+              deadline, phase);
 }
 
 void Socket::write_borrowed(const void* head, std::size_t head_size, const void* body,
@@ -231,13 +261,16 @@ void Socket::write_borrowed(const void* head, std::size_t head_size, const void*
   std::size_t borrowed = body_size < worth_borrowing ? 0 : pipe_.splice_in(body, body_size);
   if (borrowed == 0) return write_all(head, head_size, body, body_size, deadline, phase);
   const auto start = Clock::now();
-  iovec first{const_cast<void*>(head), head_size};
-  write_parts(&first, 1, MSG_MORE, deadline, phase);
+  write_parts({{{const_cast<void*>(head), head_size}, {}}}, MSG_MORE, deadline, phase);
   const auto* at = static_cast<const char*>(body);
   for (;;) {
     for (std::size_t passed = 0; passed < borrowed;) {
-      const ssize_t put = pipe_.splice_out(fd_, borrowed - passed, borrowed < body_size);
+      const bool waited = link_ && wait_for_link(link_->out, deadline);
+      const std::size_t left = borrowed - passed;
+      const ssize_t put = pipe_.splice_out(fd_, link_ ? std::min(left, link_->out.most()) : left,
+                                           borrowed < body_size);
       if (put > 0) {
+        if (link_) link_->out.take(static_cast<std::size_t>(put), waited);
         passed += static_cast<std::size_t>(put);
       } else if (put == 0 || errno == EINVAL) {  // This kind of socket takes no splice.
         pipe_.give_up();
@@ -291,32 +324,9 @@ void Socket::limit_receiving(std::size_t bytes) {
   set_option(fd_, IPPROTO_TCP, TCP_WINDOW_CLAMP, window_);
 }
 
-std::uint32_t Socket::behind_gaps() {
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
-      size < offsetof(tcp_info, tcpi_rcv_ooopack) + sizeof info.tcpi_rcv_ooopack)
-    return 0;
-  return info.tcpi_rcv_ooopack - std::exchange(gaps_, info.tcpi_rcv_ooopack);
-}
-
 void Socket::acknowledge() {
   const int on = 1;
   ::setsockopt(fd_, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
-}
-
-std::optional<Flow> Socket::flow() const {
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
-      size < offsetof(tcp_info, tcpi_busy_time) + sizeof info.tcpi_busy_time)
-    return std::nullopt;
-  Flow flow;
-  flow.acknowledged = info.tcpi_bytes_acked;
-  flow.busy = std::chrono::microseconds(info.tcpi_busy_time);
-  flow.queued =
-      std::chrono::microseconds(info.tcpi_rtt - std::min(info.tcpi_rtt, info.tcpi_min_rtt));
-  return flow;
 }
 
 void Socket::keep_pace(std::uint64_t pace) {
@@ -334,35 +344,6 @@ void Socket::drain(Deadline deadline) {
     for (;;) read_exact(nowhere, sizeof nowhere, deadline, "closing");
   } catch (const NetworkError&) {  // The peer has closed, or it is too late.
   }
-}
-
-KernelCounters Socket::counters() const {
-  KernelCounters counters;
-  tcp_info info{}, later{};
-  // The kernel reads the state before it locks the connection to read the rest, and a FIN may come
-  // in between. If the state is the same once more, no FIN did.
-  for (;;) {
-    socklen_t size = sizeof info;
-    if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return counters;
-    if (size < offsetof(tcp_info, tcpi_bytes_retrans) + sizeof info.tcpi_bytes_retrans)
-      return counters;  // This kernel counts no retransmissions.
-    if (getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &later, &size) != 0) return counters;
-    if (info.tcpi_state == later.tcpi_state) break;
-  }
-  counters.known = true;
-  // Bytes acknowledged are counted, not bytes sent: a segment that this machine's own queueing
-  // discipline dropped is sent again without counting as retransmitted. The acknowledgement of the
-  // SYN that opened the connection counts as a byte, on the side that sent it first.
-  counters.sent = info.tcpi_bytes_acked - (connected_ && info.tcpi_bytes_acked > 0 ? 1 : 0);
-  counters.retransmitted = info.tcpi_bytes_retrans;
-  // A FIN that has come counts as a byte received.
-  enum { close = 7, close_wait = 8, last_ack = 9, closing = 11 };  // net/tcp_states.h of the kernel
-  const bool fin =
-      info.tcpi_state == close_wait || info.tcpi_state == last_ack || info.tcpi_state == closing;
-  counters.received = info.tcpi_bytes_received - (fin ? 1 : 0);
-  counters.pending = info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0;
-  counters.broken = info.tcpi_state == close;
-  return counters;
 }
 
 }  // namespace duplex::net

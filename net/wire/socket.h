@@ -5,16 +5,19 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "net/wire/address.h"
+#include "net/wire/link_rate.h"
 #include "net/wire/zero_copy_pipe.h"
 
 namespace duplex::net {
@@ -90,6 +93,11 @@ class Socket {
   /// come.
   void let_writes_wait(std::function<Deadline()> later) { later_ = std::move(later); }
 
+  /// Sends and takes over this link from now on, which other sockets may share. Waits for the link
+  /// put deadlines off. None: as fast as it goes.
+  void keep_to(std::shared_ptr<LinkRate> link) { link_ = std::move(link); }
+  bool bounded() const { return link_ != nullptr; }  ///< Whether it keeps to such a link.
+
   /// Copies up to `size` bytes that have come and not been read, without taking them or waiting.
   /// Returns -1 if the connection has ended.
   std::ptrdiff_t peek(void* to, std::size_t size) const;
@@ -129,13 +137,15 @@ class Socket {
   KernelCounters counters() const;
 
  private:
+  using Parts = std::array<iovec, 2>;
+
   void swap(Socket& other) noexcept;
   void wait_for(short events, Clock::time_point since, Deadline deadline, const char* call,
                 const char* phase);
   void wait_for_bytes(std::size_t wanted, Clock::time_point since, Deadline deadline,
                       const char* phase);
-  void write_parts(iovec* parts, std::size_t count, int flags, Deadline deadline,
-                   const char* phase);
+  void write_parts(Parts parts, int flags, Deadline deadline, const char* phase);
+  bool wait_for_link(const TokenBucket& link, Deadline& deadline) const;
   [[noreturn]] void fail_to_send(Clock::time_point since, const char* phase) const;
 
   int fd_ = -1;
@@ -145,6 +155,7 @@ class Socket {
   int buffer_ = 0;          ///< Bytes of memory that the kernel was asked for.
   int room_ = 0;            ///< Bytes of memory that the kernel gave.
   std::function<Deadline()> later_;
+  std::shared_ptr<LinkRate> link_;
   std::uint32_t gaps_ = 0;  ///< Segments that behind_gaps() has told of so far.
   int wakes_at_ = 1;        ///< Bytes that must have come before waiting for some ends.
   bool corked_ = false;     ///< Used by the writing thread.

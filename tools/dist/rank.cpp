@@ -15,6 +15,7 @@
 #include "tools/run_directory/row_file.h"
 #include "tools/run_directory/run_files.h"
 #include "tools/text/peak_memory.h"
+#include "tools/text/rate.h"
 #include "tools/training/divergence.h"
 
 namespace duplex::tools {
@@ -107,6 +108,7 @@ void Rank::write_config() const {
   config.addresses.emplace();
   for (const net::Address& address : spec_.mesh.addresses)
     config.addresses->push_back(address.str());
+  if (spec_.mesh.link_rate) config.link_rate = spec_.mesh.link_rate->out.rate();
   directory_->write(config_file, text_of(config));
 }
 
@@ -132,6 +134,9 @@ std::uint64_t Rank::all_steps() const {
 
 int Rank::run(std::unique_ptr<StopSignals> signals) {
   spec_.mesh.log(device_line());
+  if (spec_.mesh.link_rate)
+    spec_.mesh.log("sends and takes at most " + rate_text(spec_.mesh.link_rate->out.rate()) +
+                   " (--link-rate)");
   if (team_)
     for (const std::string& line : team_->lines()) spec_.mesh.log(line);
   net::ExchangeSpec exchange = spec_.exchange();

@@ -88,6 +88,7 @@ void DistFlags::take_plan() {
   model.options.zero_padded_shortcuts = file.pad_shortcuts;
   training.spec.batch = file.batch;
   parallel = file.parallel_spec();
+  if (file.link_rate) wire.link_rate = *file.link_rate;
   predicted_ = file.predicted;
 }
 

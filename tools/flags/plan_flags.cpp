@@ -48,10 +48,10 @@ void take_model(ScenarioFlags& scenario, const MachinesFile& file, const std::st
   scenario.batch = file.batch;
 }
 
-/// Takes device, precision and layout over from the measurement. A flag that says something else is
-/// refused.
-void take_computing(const CLI::App& app, DeviceSpec& computing, const MachinesFile& file,
-                    const std::string& path) {
+/// Takes device, precision, layout and the links' bound over from the measurement. A flag that says
+/// something else is refused.
+void take_settings(const CLI::App& app, DeviceSpec& computing, WireFlags& wire,
+                   const MachinesFile& file, const std::string& path) {
   const auto take = [&](const std::string& flag, std::string& own,
                         const std::optional<std::string>& measured) {
     if (!measured) return;
@@ -64,6 +64,7 @@ void take_computing(const CLI::App& app, DeviceSpec& computing, const MachinesFi
   take("--device", computing.device, file.device);
   take("--precision", computing.precision, file.precision);
   take("--layout", computing.layout, file.layout);
+  take("--link-rate", wire.link_rate, file.link_rate);
 }
 
 }  // namespace
@@ -125,12 +126,13 @@ void PlanFlags::resolve() {
           "them",
           Exit::usage);
     take_model(scenario, file, measured);
-    take_computing(*app_, computing, file, measured);
+    take_settings(*app_, computing, wire, file, measured);
     nodes_.clear();
     for (const MeasuredMachine& machine : file.machines)
       nodes_.push_back(
           {net::Address::parse(machine.address, default_port), machine.slots.value_or(1)});
   }
+  if (!wire.link_rate.empty() && measures_nothing_of(scenario)) scenario.bound_links(wire.rate());
   scenario.resolve();
   if (computing.threads > 0) scenario.threads = computing.threads;
   if (!nodefile.empty())
@@ -181,6 +183,7 @@ PlanFile PlanFlags::plan_of(const Situation& situation, const Evaluation& chosen
   plan.batch = situation.scenario.batch;
   plan.parallel = strategy.parallel.config(strategy.parallel.topology(ranks), plan.batch);
   plan.machines = strategy.machines;
+  if (!wire.link_rate.empty()) plan.link_rate = wire.link_rate;
   if (!nodes_.empty()) {
     plan.addresses.emplace();
     for (const int machine : strategy.machines)
@@ -213,7 +216,7 @@ std::string PlanFlags::measure() const {
   spec.words = {"--net", scenario.model.net, "--seconds", std::to_string(seconds)};
   for (const char* flag :
        {"--classes", "--input", "--batch", "--device", "--threads", "--precision", "--layout",
-        "--key", "--secure", "--checksum", "--congestion", "--timeout"})
+        "--key", "--secure", "--checksum", "--congestion", "--link-rate", "--timeout"})
     if (app_->count(flag) > 0)
       spec.words.insert(spec.words.end(), {flag, app_->get_option(flag)->results().back()});
   for (const char* flag : {"--auxiliary", "--pad-shortcuts"})
@@ -263,6 +266,7 @@ Situation PlanFlags::measured_situation(const std::string& path,
   found.threads = fastest->threads;
   SimulationRequest request = scenario.request(static_cast<int>(count));
   if (app_->count("--latency") == 0) request.latency = round_trip / 2;
+  if (file.link_rate && app_->count("--burst") == 0) request.burst = net::TokenBucket::burst;
   Situation situation =
       Situation::of(std::move(found), std::move(request), static_cast<int>(count));
   for (std::size_t i = 0; i < count; ++i) {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "net/wire/link_rate.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/model_flags.h"
 #include "tools/run_directory/run_files.h"
@@ -16,7 +17,8 @@ namespace {
 
 /// What the runs of --from have measured, as far as the user has not given it.
 struct Measured {
-  std::optional<double> grad, comm, owner_rate, seal_rate, send_processor, receive_processor;
+  std::optional<double> grad, comm, link_rate, owner_rate, seal_rate, send_processor,
+      receive_processor;
   double frame_processor = 0.0;
   std::optional<double> gradients_down, weights_up, sample_processor;
   std::string profile;
@@ -144,11 +146,27 @@ void ScenarioFlags::resolve() {
   if (comm && !rate.empty()) throw refusal("--t-comm and --rate say the same; give one of them");
 }
 
+void ScenarioFlags::bound_links(double link_rate) {
+  if (!rate.empty() || comm) return;
+  bounded_rate_ = link_rate;
+}
+
+/// Returns whether --link-rate bounds the links that are simulated.
+bool ScenarioFlags::bounded() const {
+  if (bounded_rate_) return true;
+  if (!rate.empty() || comm) return false;
+  for (const std::string& directory : from) {
+    const MeasuredCosts measured = measured_costs(directory);
+    if (measured.link_rate || measured.comm) return measured.link_rate.has_value();
+  }
+  return false;
+}
+
 SimulationRequest ScenarioFlags::request(int ranks) const {
   SimulationRequest request;
   request.seed = seed;
   request.latency = latency;
-  request.burst = burst;
+  request.burst = burst.value_or(bounded() ? net::TokenBucket::burst : 0.0);
   request.packed = packed;
   if (factor_rate) request.factor_rate = *factor_rate * 1e9;
   request.queue = queue;
@@ -168,6 +186,7 @@ Scenario ScenarioFlags::scenario(std::vector<std::string>& notes) const {
   Measured found;
   found.grad = grad;
   found.comm = comm;
+  found.link_rate = bounded_rate_;
   found.profile = profile;
   found.batch = batch;
   found.cores = cores;
@@ -204,7 +223,9 @@ Scenario ScenarioFlags::scenario(std::vector<std::string>& notes) const {
       found.batch = measured.batch;
       take(found.grad, measured.grad, "t_grad " + duration_text(*measured.grad));
     }
-    if (rate.empty() && measured.comm)
+    if (rate.empty() && !found.comm && !found.link_rate && measured.link_rate)
+      take(found.link_rate, measured.link_rate, "links of " + rate_text(*measured.link_rate));
+    if (rate.empty() && !found.link_rate && measured.comm)
       take(found.comm, measured.comm, "t_comm " + duration_text(*measured.comm));
     take(found.owner_rate, measured.owner_rate,
          "owners' " + fixed(measured.owner_rate.value_or(0.0) * 1e-9, 2) + " GB/s");
@@ -241,11 +262,12 @@ Scenario ScenarioFlags::scenario(std::vector<std::string>& notes) const {
                     " and are scaled to the run's t_grad, " + duration_text(*found.profile_grad));
     times.scale(*found.profile_grad / times.sum());
   }
-  if (!found.comm && rate.empty())
+  if (!rate.empty()) found.link_rate = parse_rate(rate);
+  if (!found.comm && !found.link_rate)
     throw refusal("no link; give --rate, --t-comm, or --from a run of transport");
   const double sealed = found.seal_rate.value_or(0.0);
   Scenario scenario = found.comm ? Scenario::with_comm(net, times, *found.comm, sealed)
-                                 : Scenario::with_rate(net, times, parse_rate(rate), sealed);
+                                 : Scenario::with_rate(net, times, *found.link_rate, sealed);
   scenario.owner_rate = found.owner_rate.value_or(0.0);
   scenario.moving = {found.send_processor.value_or(0.0), found.receive_processor.value_or(0.0),
                      found.frame_processor};

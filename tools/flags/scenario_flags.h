@@ -22,7 +22,8 @@ struct ScenarioFlags {
   std::vector<std::string> from, slow, links;
   std::optional<std::int64_t> batch;
   std::uint64_t seed = 1;
-  double latency = 50e-6, burst = 0.0, queue = 1e6;
+  double latency = 50e-6, queue = 1e6;
+  std::optional<double> burst;
   net::PackedParts packed;
   std::optional<double> factor_rate;
   std::optional<double> unfair, resolution;
@@ -33,6 +34,8 @@ struct ScenarioFlags {
   /// Call it after parsing: checks what CLI11 cannot, and takes the network from --from. Throws
   /// Error(Exit::usage).
   void resolve();
+  /// Takes links that --link-rate bounds to so many bytes a second, unless other ones are given.
+  void bound_links(double link_rate);
   /// The scenario; `notes` gets lines for the user on where it comes from. Throws Error.
   Scenario scenario(std::vector<std::string>& notes) const;
   /// The links and stragglers of so many ranks or machines, and all else but how and how many
@@ -40,10 +43,12 @@ struct ScenarioFlags {
   SimulationRequest request(int ranks) const;
 
  private:
+  bool bounded() const;
   Error refusal(const std::string& text) const;
   double processor_seconds(const std::string& text) const;  ///< A part of --moving.
 
   std::string command_;
+  std::optional<double> bounded_rate_;
 };
 
 /// Cuts "WHO:HOW" at its first colon. Throws Error(Exit::usage), beginning with `what`.

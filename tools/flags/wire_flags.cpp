@@ -1,8 +1,12 @@
 #include "tools/flags/wire_flags.h"
 
+#include <memory>
+
+#include "core/error.h"
 #include "net/rendezvous/key.h"
 #include "net/wire/socket_setup.h"
 #include "tools/flags/command_line.h"
+#include "tools/text/rate.h"
 
 namespace duplex::tools {
 
@@ -33,6 +37,9 @@ void WireFlags::add_to(CLI::App& app) {
   add_protection_flags(app, protection);
   app.add_option("--congestion", congestion,
                  "TCP congestion control (default: cubic where allowed; system: the machine's)");
+  app.add_option("--link-rate", link_rate,
+                 "send and take at most so much in each direction, such as 100Mbit/s, over all "
+                 "connections together: a slow network on a fast one");
   app.add_option("--timeout", timeout_s,
                  "seconds that a rank may go without getting on, or a wait may take (default 60)")
       ->transform(as_seconds())
@@ -43,6 +50,16 @@ std::chrono::milliseconds WireFlags::timeout() const {
   return std::chrono::milliseconds(static_cast<std::int64_t>(timeout_s * 1e3));
 }
 
+double WireFlags::rate() const {
+  if (link_rate.empty()) return 0.0;
+  constexpr double least = 1e3 / 8;
+  const double rate = parse_rate(link_rate);
+  if (rate < least)
+    throw Error("--link-rate " + link_rate + " is less than 1 kbit/s, over which ranks cannot meet",
+                Exit::usage);
+  return rate;
+}
+
 void WireFlags::apply_to(net::MeshSpec& spec) const {
   if (!key.empty()) spec.key = net::read_key(key);
   spec.protection = protection;
@@ -51,6 +68,7 @@ void WireFlags::apply_to(net::MeshSpec& spec) const {
   else if (congestion != "system")
     spec.congestion = congestion;
   spec.timeout = timeout();
+  if (!link_rate.empty()) spec.link_rate = std::make_shared<net::LinkRate>(rate());
 }
 
 }  // namespace duplex::tools

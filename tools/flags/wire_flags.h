@@ -11,13 +11,16 @@ namespace duplex::tools {
 
 struct WireFlags {
   std::string key, congestion;
+  std::string link_rate;  ///< As given; empty: no limit.
   double timeout_s = 60.0;
   net::ProtectionSpec protection;
 
   void add_to(CLI::App& app);
   std::chrono::milliseconds timeout() const;
-  /// Sets key, protection of frames, congestion control and timeout. Throws Error if the key cannot
-  /// be read.
+  /// Returns the bytes a second of --link-rate; 0: no limit. Throws Error for a rate that is none.
+  double rate() const;
+  /// Sets key, protection of frames, congestion control, timeout and link. Throws Error if the key
+  /// cannot be read, and for a rate that is none.
   void apply_to(net::MeshSpec& spec) const;
 };
 

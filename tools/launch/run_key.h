@@ -2,21 +2,20 @@
 #pragma once
 #include <string>
 
+#include "tools/launch/private_folder.h"
+
 namespace duplex::tools {
 
-/// Makes a key in a folder that its user alone can enter, and removes both at the end. Throws Error
-/// if it cannot be made.
+/// Makes a key in a folder of its own, which goes with it. Throws Error if it cannot be made.
 class RunKey {
  public:
   RunKey();
-  ~RunKey();
-  RunKey(const RunKey&) = delete;
-  RunKey& operator=(const RunKey&) = delete;
 
   const std::string& path() const { return path_; }
 
  private:
-  std::string folder_, path_;
+  PrivateFolder folder_;
+  std::string path_;
 };
 
 }  // namespace duplex::tools

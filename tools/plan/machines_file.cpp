@@ -44,6 +44,7 @@ void describe(Fields& f, MachinesFile& m) {
   f.optional("device", m.device);
   f.optional("precision", m.precision);
   f.optional("layout", m.layout);
+  f.optional("link_rate", m.link_rate);
   f.field("machines", m.machines);
 }
 

@@ -43,6 +43,7 @@ struct MachinesFile {
   std::int64_t classes = 0, batch = 0;
   /// The values of probe's flags of these names; none: an older probe did not write them.
   std::optional<std::string> device, precision, layout;
+  std::optional<std::string> link_rate;   ///< As --link-rate gave it; none: no limit.
   std::vector<MeasuredMachine> machines;  ///< By rank.
 };
 

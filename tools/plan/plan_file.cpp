@@ -22,6 +22,7 @@ void describe(Fields& f, PlanFile& p) {
   describe(f, p.parallel);
   f.field("machines", p.machines);
   f.optional("addresses", p.addresses);
+  f.optional("link_rate", p.link_rate);
   describe(f, p.predicted);
 }
 
@@ -83,6 +84,7 @@ std::vector<std::pair<std::string, std::string>> PlanFile::flags() const {
       {"--shards", net::name_of(parallel.shards)},
       {"--wire", parallel.wire.str()},
       {"--factors", parallel.factors.value_or("off")}};
+  if (link_rate) flags.emplace_back("--link-rate", *link_rate);
   if (parallel.average > 0) flags.emplace_back("--average", std::to_string(parallel.average));
   return flags;
 }

@@ -21,6 +21,7 @@ struct PlanFile {
   ParallelConfig parallel;
   std::vector<int> machines;                          ///< By rank, as they were numbered.
   std::optional<std::vector<std::string>> addresses;  ///< By rank, where machines were named.
+  std::optional<std::string> link_rate;               ///< As --link-rate gave it; none: no limit.
   PlanConfig predicted;
 
   /// The way to train that it has.

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "models/registry.h"
+#include "net/wire/link_rate.h"
 #include "tools/prediction/equations.h"
 #include "tools/prediction/layer_times.h"
 #include "tools/run_directory/run_files.h"
@@ -90,6 +91,7 @@ double simulated_again(const RunData& run, const Alone& alone, double comm, cons
   request.parallel.factors = run.factors;
   request.parallel.shares = run.samples;
   request.parallel.slots = run.slots;
+  if (run.link_rate) request.burst = net::TokenBucket::burst;
   times.batch = run.batch;
   Scenario scenario = Scenario::with_comm(model, times, comm);
   if (run.threads) {  // A replay computes nothing.
@@ -127,7 +129,7 @@ std::optional<Prediction> prediction_of(const RunData& run, const std::vector<Ru
   }
   const LinkData* link = nullptr;
   for (const LinkData& each : links) {
-    if (each.title != run.title) continue;
+    if (each.title != run.title || each.link_rate != run.link_rate) continue;
     link = &each;
     prediction.comm = each.comm;
     prediction.comm_of = "the link " + each.name;

@@ -50,6 +50,7 @@ void take_config(RunData& run, const RunConfig& config) {
   run.threads = config.threads;
   run.cores = config.cores;
   run.settings = config.settings;
+  run.link_rate = config.link_rate;
   run.auxiliary = config.auxiliary;
   run.padded = config.pad_shortcuts;
   run.replayed = config.replayed;
@@ -143,11 +144,12 @@ LinkData read_link(const std::string& directory) {
   const TransportSummary transport = read_transport(transport_in(directory));
   if (!(transport.comm > 0.0)) throw Error(directory + " (transport) has measured no t_comm");
   const MeasuredCosts costs = measured_costs(directory);
-  LinkData link{name_of_directory(directory), transport.title, transport.comm, {}, {}, {}, {}};
+  LinkData link{name_of_directory(directory), transport.title, transport.comm, {}, {}, {}, {}, {}};
   link.send_processor = costs.send_processor;
   link.receive_processor = costs.receive_processor;
   link.frame_processor = costs.frame_processor;
   link.owner_rate = costs.owner_rate;
+  link.link_rate = transport.link_rate;
   return link;
 }
 

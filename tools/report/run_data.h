@@ -40,6 +40,7 @@ struct RankComm {
 struct RunData {
   std::string directory, name;
   std::string command, network, title, input, device, settings, data;
+  std::optional<double> link_rate;    ///< Bytes a second of --link-rate; none: no limit.
   std::optional<int> threads, cores;  ///< That computed on a rank, of its machine's.
   /// Seconds; see RunSummary.
   std::optional<double> gradients_down, weights_up, sample_processor;
@@ -96,6 +97,7 @@ struct LinkData {
   /// Processor seconds a byte; none: an older transport did not measure them.
   std::optional<double> send_processor, receive_processor, frame_processor;
   std::optional<double> owner_rate;  ///< Bytes a second that an owner adds.
+  std::optional<double> link_rate;   ///< Of --link-rate; none: no limit.
 };
 bool is_link(const std::string& directory);
 LinkData read_link(const std::string& directory);  ///< Throws Error as read_run_data does.

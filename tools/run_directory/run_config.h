@@ -76,6 +76,7 @@ struct RunConfig {
   std::optional<std::uint64_t> accumulate;
   std::optional<ParallelConfig> parallel;
   std::optional<std::vector<std::string>> addresses;  ///< By rank.
+  std::optional<double> link_rate;  ///< Bytes a second of --link-rate; none: no limit.
   std::optional<SimulationConfig> simulation;
   std::optional<PlanConfig> plan;
 };

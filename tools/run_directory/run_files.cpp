@@ -41,6 +41,7 @@ std::optional<double> measured(double number) {
 MeasuredCosts costs_of(const TransportSummary& transport) {
   MeasuredCosts costs;
   costs.comm = measured(transport.comm);
+  costs.link_rate = transport.link_rate;
   if (transport.owner_rate) costs.owner_rate = measured(*transport.owner_rate);
   if (transport.seal_rate) costs.seal_rate = measured(*transport.seal_rate);
   if (transport.send_processor && transport.receive_processor) {
@@ -67,6 +68,7 @@ MeasuredCosts costs_of(const Run& run) {
     costs.threads = run.config.threads;
     costs.cores = run.config.cores;
   }
+  costs.link_rate = run.config.link_rate;
   if (summary.traffic) costs.comm = measured(summary.traffic->t_comm);
   costs.what =
       run.config.command + ", " + run.config.title + ", batch " + std::to_string(run.config.batch);

@@ -73,8 +73,9 @@ struct MeasuredCosts {
   std::optional<int> threads, cores;       ///< That computed, of the cores of its machine.
   std::optional<double> grad;  ///< A batch's gradient; local measures it, and dist but for split.
   std::optional<std::int64_t> batch;  ///< Images of that batch.
-  std::optional<double> comm;  ///< One transfer of all weights; dist and transport measure it.
-  std::string what;            ///< For people: "local, LeNet, batch 64".
+  std::optional<double> comm;       ///< One transfer of all weights; dist and transport measure it.
+  std::optional<double> link_rate;  ///< Bytes a second of --link-rate.
+  std::string what;                 ///< For people: "local, LeNet, batch 64".
 };
 
 /// Throws Error: no run directory, or one whose run has measured neither.

@@ -93,6 +93,7 @@ void describe(Fields& f, RunConfig& c) {
   f.optional("accumulate", c.accumulate);
   f.group("workers", c.parallel);
   f.optional("addresses", c.addresses);
+  f.optional("link_bytes_per_s", c.link_rate, Range::not_negative);
   f.group("t_grad_s", c.simulation);
   f.optional("plan", c.plan);
 }
@@ -256,6 +257,7 @@ void describe(Fields& f, TransportSummary& t) {
   f.optional("owner_bytes_per_s", t.owner_rate);
   f.unless_zero("protection", t.protection);
   f.optional("seal_bytes_per_s", t.seal_rate);
+  f.optional("link_bytes_per_s", t.link_rate, Range::not_negative);
 }
 
 // profile.json.

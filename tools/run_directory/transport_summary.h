@@ -29,6 +29,7 @@ struct TransportSummary {
   std::string protection;                 ///< Frames had it; "": plain.
   /// Bytes a second that all processors together seal or open; none: the frames were not sealed.
   std::optional<double> seal_rate;
+  std::optional<double> link_rate;  ///< Bytes a second of --link-rate; none: no limit.
 };
 
 }  // namespace duplex::tools
