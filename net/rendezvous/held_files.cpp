@@ -28,7 +28,8 @@ void describe_entry(Fields& f, HeldFiles& m, std::uint8_t& flags) {
 void describe(PayloadWriter& f, const HeldMessage& m) {
   f.number(static_cast<std::uint32_t>(m.held.size()));
   for (HeldFiles each : m.held) {
-    auto flags = static_cast<std::uint8_t>((each.copies ? 1 : 0) + (each.partial ? 2 : 0));
+    auto flags = static_cast<std::uint8_t>((each.copies ? 1 : 0) + (each.partial ? 2 : 0) +
+                                           (each.point.kept ? 4 : 0));
     describe_entry(f, each, flags);
   }
 }
@@ -43,7 +44,8 @@ void describe(PayloadReader& f, HeldMessage& m) {
     describe_entry(f, each, flags);
     each.copies = (flags & 1) != 0;
     each.partial = (flags & 2) != 0;
-    if (flags > 3) throw ProtocolError("files of kind " + std::to_string(flags));
+    each.point.kept = (flags & 4) != 0;
+    if (flags > 7) throw ProtocolError("files of kind " + std::to_string(flags));
     if (each.first < 0 || each.last < each.first || each.last >= most_ranks)
       throw ProtocolError("files of ranks " + std::to_string(each.first) + " to " +
                           std::to_string(each.last));

@@ -160,13 +160,6 @@ std::optional<std::vector<FileTransfer>> plan_of(const Topology& topology, Decis
   return std::nullopt;
 }
 
-/// Returns whether a checkpoint is one that workers kept without their server, of some training.
-bool keeps_training(const ResumePoint& point) {
-  const auto trained = [](std::uint64_t at) { return at != 0 && at != ResumePoint::no_position; };
-  return point.kept && (point.positions.empty() ||
-                        std::any_of(point.positions.begin(), point.positions.end(), trained));
-}
-
 /// `transfers`: takes the files that have to be sent before ranks go on.
 Decision decide(const Topology& topology, Offers& all, const FileSharing* sharing,
                 std::vector<FileTransfer>& transfers) {
@@ -186,7 +179,7 @@ Decision decide(const Topology& topology, Offers& all, const FileSharing* sharin
   for (const ResumePoint& point : points) {
     decision.point = point;
     const auto plan = plan_of(topology, decision, all, sharing, lack);
-    decision.found = plan.has_value();
+    decision.found = plan.has_value() && (!point.kept || keeps_training(decision.point));
     if (!decision.found) continue;
     transfers = *plan;
     return decision;
@@ -285,6 +278,12 @@ Agreement agreed(Mesh& mesh, const Offer& mine, const FileSharing* sharing,
 }
 
 }  // namespace
+
+bool keeps_training(const ResumePoint& point) {
+  const auto trained = [](std::uint64_t at) { return at != 0 && at != ResumePoint::no_position; };
+  return point.kept && (point.positions.empty() ||
+                        std::any_of(point.positions.begin(), point.positions.end(), trained));
+}
 
 std::chrono::milliseconds to_report(std::chrono::milliseconds timeout) {
   return timeout / 10 + std::chrono::milliseconds(200);

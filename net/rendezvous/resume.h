@@ -42,6 +42,9 @@ struct ResumePoint {
   }
 };
 
+/// Returns whether a checkpoint is one that workers kept without their server, of some training.
+bool keeps_training(const ResumePoint& point);
+
 /// The checkpoints that one rank can go on from.
 struct ResumeOffer {
   /// At most `most_points`.

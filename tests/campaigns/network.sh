@@ -75,6 +75,7 @@ for host in 0 1 2 3 4; do
   [ $host != 0 ] || ip -n "$sw" link add nowhere type veth peer name no-end
   on $host "$wire" plain eth0 || exit 77
 done
+for ((rank = 0; rank < ranks; rank++)); do ip -n "${NETLAB}4" addr add 10.77.0.$((101 + rank))/24 dev eth0 || exit 77; done
 
 swallow() { # swallow NAMESPACE DEVICE: what comes in there is lost.
   tc -n "$1" qdisc add dev "$2" ingress &&
@@ -227,14 +228,15 @@ go_on() {
   [[ $mode = none* ]] || same_bits || { bits=1 note+="; other bits"; }
 }
 
-# slow_nodes: all that is for or from the victim goes by host 4.
+# slow_nodes: all that is for or from the victim goes by host 4, which has an address for each rank: who keeps copies of whose
+# checkpoints goes by the hosts in the nodefile, and must be the same for all.
 slow_nodes() {
   local other doors=() door=$((port + 2000))
   for ((other = 0; other < ranks; other++)); do
     doors+=("$((door + other))=10.77.0.$((other + 1)):$((port + other))")
     [ $other != "$victim" ] || continue
-    sed -i "$((victim + 1))s/.*/10.77.0.5:$((door + victim))/" "$work/nodes-$other"
-    sed -i "$((other + 1))s/.*/10.77.0.5:$((door + other))/" "$work/nodes-$victim"
+    sed -i "$((victim + 1))s/.*/10.77.0.$((101 + victim)):$((door + victim))/" "$work/nodes-$other"
+    sed -i "$((other + 1))s/.*/10.77.0.$((101 + other)):$((door + other))/" "$work/nodes-$victim"
   done
   rm -f "$work/is-slow"
   ip netns exec "${NETLAB}4" "$slow" "$work/is-slow" "${doors[@]}" >"$work/slow-log" 2>&1 &

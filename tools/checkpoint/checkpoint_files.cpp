@@ -48,13 +48,19 @@ std::optional<std::uint64_t> number_between(const std::string& name, const std::
   return std::stoull(digits);
 }
 
-/// The file's metadata. Throws Error if it is not whole, or not a checkpoint of that many steps.
-std::map<std::string, std::string> metadata_of(const std::string& path, std::uint64_t steps) {
+/// The file's metadata. Throws Error if it is not a whole checkpoint.
+std::map<std::string, std::string> metadata_of(const std::string& path) {
   const SafetensorsFile file(path);
   file.verify();
   std::map<std::string, std::string> metadata = file.metadata();
   if (metadata["checkpoint_version"] != std::to_string(format_version))
     throw Error(path + " is of another version of duplex");
+  return metadata;
+}
+
+/// The same of a checkpoint of that many steps; of others it throws Error, too.
+std::map<std::string, std::string> metadata_of(const std::string& path, std::uint64_t steps) {
+  std::map<std::string, std::string> metadata = metadata_of(path);
   if (metadata["steps"] != std::to_string(steps))
     throw Error(path + " is of " + metadata["steps"] + " steps, which is not what its folder says");
   return metadata;
@@ -188,12 +194,7 @@ std::vector<Checkpoint> CheckpointFiles::of_other_ranks(const std::string& key) 
       if (file.rank == rank_ || file.copy) continue;
       try {
         if (SafetensorsFile(file.path).metadata().count(key) == 0) continue;
-        Checkpoint checkpoint;
-        checkpoint.metadata = metadata_of(file.path, steps);
-        checkpoint.steps = steps;
-        checkpoint.ranks = std::atoi(checkpoint.metadata["ranks"].c_str());
-        checkpoint.files = {{file.rank, file.copy, false, file.path}};
-        checkpoint.rescued = !checkpoint.metadata["rescued"].empty();
+        Checkpoint checkpoint = checkpoint_in(file.path, file.rank, metadata_of(file.path, steps));
         if (checkpoint.ranks == ranks_ && checkpoint.metadata["settings"] == settings_)
           found.push_back(std::move(checkpoint));
       } catch (const Error& error) {
@@ -201,6 +202,24 @@ std::vector<Checkpoint> CheckpointFiles::of_other_ranks(const std::string& key) 
       }
     }
   return found;
+}
+
+Checkpoint CheckpointFiles::checkpoint_in(const std::string& path, int rank,
+                                          Metadata metadata) const {
+  Checkpoint checkpoint;
+  checkpoint.steps = std::strtoull(metadata["steps"].c_str(), nullptr, 10);
+  checkpoint.ranks = std::atoi(metadata["ranks"].c_str());
+  checkpoint.files = {{rank, false, false, path}};
+  checkpoint.rescued = !metadata["rescued"].empty();
+  checkpoint.metadata = std::move(metadata);
+  return checkpoint;
+}
+
+Checkpoint CheckpointFiles::received_from(const std::string& path, int rank) const {
+  Checkpoint checkpoint = checkpoint_in(path, rank, metadata_of(path));
+  if (checkpoint.ranks != ranks_ || checkpoint.metadata["settings"] != settings_)
+    throw Error(path + " has come from another rank and is of another training");
+  return checkpoint;
 }
 
 CheckpointFile CheckpointFiles::received(std::uint64_t steps, int rank) const {

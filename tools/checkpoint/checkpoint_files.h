@@ -67,6 +67,9 @@ class CheckpointFiles {
   /// of this training.
   CheckpointFile received(std::uint64_t steps, int rank) const;
 
+  /// The same of one that lies there under whatever number the other rank gave it.
+  Checkpoint received_from(const std::string& path, int rank) const;
+
   /// The whole files of other ranks, of as many, whose metadata has such a key; newest first.
   std::vector<Checkpoint> of_other_ranks(const std::string& key) const;
 
@@ -102,6 +105,7 @@ class CheckpointFiles {
   bool writes(const File& file) const;
   bool removes(const File& file) const;
   bool has_written(std::uint64_t steps) const;
+  Checkpoint checkpoint_in(const std::string& path, int rank, Metadata metadata) const;
   std::optional<Checkpoint> whole_at(std::uint64_t steps, bool newest) const;
   bool fits(const std::string& path, const std::string& settings, bool newest) const;
   void write_file(const std::string& file, std::uint64_t steps,

@@ -169,41 +169,43 @@ void AsyncCheckpoints::rescue() {
   const std::string error = await_written();
   if (!error.empty()) spec_.mesh.log(error);
   try {
-    const bool kept = trains() ? keep_weights() : keep_chunks();
-    const std::string trouble = kept ? await_written() : "";
-    if (!trouble.empty()) spec_.mesh.log(trouble);
-    if (kept && trouble.empty())
-      spec_.mesh.log(trains() ? "keeps the weights that it got last, after its step " +
-                                    grouped(static_cast<std::int64_t>(steps_))
-                              : "keeps the training as it is");
+    const std::string kept = trains() ? keep_weights() : keep_chunks();
+    const std::string trouble = kept.empty() ? "" : await_written();
+    if (!trouble.empty())
+      spec_.mesh.log(trouble);
+    else if (!kept.empty())
+      spec_.mesh.log("keeps " + kept);
   } catch (const Error& failed) {
     spec_.mesh.log(failed.what());
   }
 }
 
-/// A server that has lost its workers.
-bool AsyncCheckpoints::keep_chunks() {
+/// A server has lost its workers. Returns what it keeps; "": nothing.
+std::string AsyncCheckpoints::keep_chunks() {
   std::vector<net::ChunkRecord> records;
   const std::optional<Arrays> arrays = arrays_of(0, {}, &records);
   const std::vector<std::uint64_t> positions = positions_of(records);
   if (!arrays || !finite(*arrays) ||
       std::all_of(positions.begin(), positions.end(), [](std::uint64_t at) { return at == 0; }))
-    return false;
+    return "";
   std::string all;
   for (const int worker : spec_.mesh.topology.workers())
     all += (all.empty() ? "" : ",") + std::to_string(worker);
   write(std::max(called_, taken_) + 1, {}, all);
-  return true;
+  return "the training as it is";
 }
 
-/// A worker that has lost its server: its gradients up to some step have been answered. Where the
+/// A worker has lost its server: its gradients up to some step have been answered. Where the
 /// server's weights were rounded on the wire these are, too: the server goes on from them, since
-/// that loses less than the steps since the last checkpoint.
-bool AsyncCheckpoints::keep_weights() {
+/// that loses less than the steps since the last checkpoint. A worker that has not even got the
+/// first weights keeps that it has not begun, without which the others' files would be of no use.
+/// Returns what it keeps; "": nothing.
+std::string AsyncCheckpoints::keep_weights() {
   const std::optional<std::uint64_t> answered = wire_->answered_steps();
-  if (!answered || boundaries_.count(*answered) == 0) return false;
+  const std::uint64_t steps = answered.value_or(0);
+  if ((!answered && from_.steps > 0) || boundaries_.count(steps) == 0) return "";
   Arrays arrays;
-  for (std::size_t i = 0; i < map_.chunks(); ++i) {
+  for (std::size_t i = 0; answered && i < map_.chunks(); ++i) {
     const net::Chunk& chunk = map_[i];
     const Span& span = host_.spans()[chunk.parameter];
     const float* from = span.weights + chunk.offset;
@@ -212,16 +214,18 @@ bool AsyncCheckpoints::keep_weights() {
                       [from, &chunk](float* to) { std::copy_n(from, chunk.count, to); },
                       {}});
   }
-  if (!finite(arrays)) return false;
-  steps_ = std::min(*answered, own_end_);
-  for (StateArray& array : boundaries_[*answered]) arrays.push_back(array);
+  if (!finite(arrays)) return "";
+  steps_ = std::min(steps, own_end_);
+  for (StateArray& array : boundaries_[steps]) arrays.push_back(array);
   CheckpointFiles::Metadata said = metadata();
   said["run"] = std::to_string(wire_->epoch_ns());
   said["step"] = std::to_string(steps_);
-  said["kept_at"] = std::to_string(wire_->last_weights_ns());
+  said["kept_at"] = std::to_string(answered ? wire_->last_weights_ns() : 0);
   said["rescued"] = "yes";
   start_writing(taken_ + 1, std::move(arrays), std::move(said));
-  return true;
+  if (!answered) return "that it has not begun to train";
+  return "the weights that it got last, after its step " +
+         grouped(static_cast<std::int64_t>(steps_));
 }
 
 std::string AsyncCheckpoints::extent() const {

@@ -19,6 +19,8 @@ class AsyncCheckpoints final : public RankCheckpoints {
       : RankCheckpoints(spec, std::move(files), host, troubles) {}
 
   net::ResumeOffer offer() override;
+  /// A central server gets the files that workers kept without it.
+  std::optional<net::FileSharing> sharing(bool statistics) override;
   net::ResumePoint go_on_from(const net::ResumePoint& point, net::ExchangeSpec& exchange) override;
   void hook_into(net::ExchangeSpec& exchange) override;
   void attach(net::ParameterExchange& wire) override;
@@ -47,6 +49,7 @@ class AsyncCheckpoints final : public RankCheckpoints {
   void require_as_many_ranks() const;
   net::ResumePoint point_of(const Checkpoint& checkpoint) const;
   std::optional<net::ResumePoint> kept_by_workers();
+  net::ResumePoint kept_point(const Checkpoint& checkpoint) const;
   net::ResumePoint come_back(const net::ResumePoint& point, net::ExchangeSpec& exchange);
   void load(const Checkpoint& checkpoint, net::ExchangeSpec& exchange);
   void load_statistics(const Checkpoint* checkpoint, const net::ResumePoint& point);
@@ -58,17 +61,20 @@ class AsyncCheckpoints final : public RankCheckpoints {
   void snapshot(const net::CheckpointCall& call);
   void write(std::uint64_t number, const Part& part, const std::string& absent);
   void prune(const net::CheckpointCall& call);
-  bool keep_chunks();
-  bool keep_weights();
+  std::string keep_chunks();
+  std::string keep_weights();
   void remember(std::uint64_t steps);
   std::string lost_ranks() const;
 
   /// Names of weights that a worker has kept begin so, in the file of its own part.
   static constexpr const char* kept_prefix = "kept.";
 
-  std::string kept_weights_;  ///< The file of kept_by_workers() with the newest weights.
-  net::ResumePoint from_;     ///< Where this run began.
-  std::uint64_t steps_ = 0;   ///< Steps of its own that this worker has trained.
+  /// What workers kept without this server, as far as it is here, and the files of it that came
+  /// from them.
+  std::vector<Checkpoint> kept_;
+  std::vector<std::string> received_;
+  net::ResumePoint from_;    ///< Where this run began.
+  std::uint64_t steps_ = 0;  ///< Steps of its own that this worker has trained.
   std::uint64_t own_end_ = net::ResumePoint::no_end;  ///< Steps behind it are of lost workers.
   std::map<std::uint64_t, Arrays> boundaries_;        ///< Copies of added_ after so many steps.
 

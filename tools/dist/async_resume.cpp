@@ -1,5 +1,6 @@
 // How a rank of an asynchronous training goes on from a checkpoint.
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "core/error.h"
@@ -35,7 +36,9 @@ net::ResumeOffer AsyncCheckpoints::offer() {
     if (checkpoint.ranks == spec_.mesh.topology.size) offer.points.push_back(point_of(checkpoint));
   if (!trains())
     if (auto kept = kept_by_workers()) offer.points.push_back(std::move(*kept));
-  offer.complete = !offer.points.empty();
+  offer.complete = std::any_of(
+      offer.points.begin(), offer.points.end(),
+      [](const net::ResumePoint& point) { return !point.kept || net::keeps_training(point); });
   return offer;
 }
 
@@ -72,36 +75,66 @@ net::ResumePoint AsyncCheckpoints::point_of(const Checkpoint& checkpoint) const 
   return point;
 }
 
+/// What a worker has kept without its server, as all ranks name it.
+net::ResumePoint AsyncCheckpoints::kept_point(const Checkpoint& checkpoint) const {
+  net::ResumePoint point;
+  point.steps = checkpoint.steps;
+  point.samples = number_in(checkpoint.metadata, "run");
+  point.ranks = static_cast<std::uint32_t>(spec_.mesh.topology.size);
+  point.kept = true;
+  return point;
+}
+
 /// The newest checkpoint that all workers have kept when they lost this server, if their files are
 /// here.
 std::optional<net::ResumePoint> AsyncCheckpoints::kept_by_workers() {
-  std::map<std::uint64_t, std::vector<Checkpoint>> by_run;
-  for (Checkpoint& checkpoint : files_.of_other_ranks(kept_key))
-    by_run[number_in(checkpoint.metadata, "run")].push_back(std::move(checkpoint));
+  kept_ = files_.of_other_ranks(kept_key);
   std::optional<net::ResumePoint> newest;
-  for (const auto& [run, files] : by_run) {
-    net::ResumePoint point;
-    point.samples = run;
-    point.ranks = static_cast<std::uint32_t>(spec_.mesh.topology.size);
-    point.kept = true;
-    const Checkpoint* last = nullptr;
+  for (const Checkpoint& one : kept_) {
+    net::ResumePoint point = kept_point(one);
     for (const int worker : spec_.mesh.topology.workers()) {
       // They come newest first, so that this is the worker's last one.
-      const auto own = std::find_if(files.begin(), files.end(), [&](const Checkpoint& file) {
-        return number_in(file.metadata, "rank") == static_cast<std::uint64_t>(worker);
+      const auto own = std::find_if(kept_.begin(), kept_.end(), [&](const Checkpoint& file) {
+        return kept_point(file) == point && file.files.front().rank == worker;
       });
-      if (own == files.end()) break;
+      if (own == kept_.end()) break;
       point.steps = std::max(point.steps, own->steps);
       point.positions.push_back(number_in(own->metadata, "step"));
-      if (last == nullptr ||
-          number_in(own->metadata, kept_key) > number_in(last->metadata, kept_key))
-        last = &*own;
     }
-    if (point.positions.size() < workers() || (newest && newest->steps >= point.steps)) continue;
-    newest = point;
-    kept_weights_ = last->path();
+    if (point.positions.size() == workers() && (!newest || newest->steps < point.steps))
+      newest = point;
   }
   return newest;
+}
+
+std::optional<net::FileSharing> AsyncCheckpoints::sharing(bool) {
+  if (!spec_.parallel.central()) return std::nullopt;
+  net::FileSharing sharing;
+  const auto hold = [&](const Checkpoint& checkpoint) {
+    const int rank = checkpoint.files.front().rank;
+    sharing.held.push_back({kept_point(checkpoint), rank, rank, false, false});
+  };
+  for (const Checkpoint& each : offered_)
+    if (trains() && each.metadata.count(kept_key) != 0) hold(each);
+  for (const Checkpoint& each : kept_) hold(each);
+  sharing.needs = [this](const net::ResumePoint& point, int rank, const net::IsHeld&) {
+    if (!point.kept || rank != spec_.mesh.topology.server)
+      return std::vector<net::PartNeed>{{rank, true}};
+    std::vector<net::PartNeed> needs;
+    for (const int worker : spec_.mesh.topology.workers()) needs.push_back({worker, true});
+    return needs;
+  };
+  sharing.path = [this](const net::ResumePoint& point, int rank, bool) {
+    for (const Checkpoint& each : offered_)
+      if (trains() && point_of(each) == point) return each.path();
+    return files_.path(point.steps, rank, false);
+  };
+  sharing.received = [this](const net::ResumePoint& point, int rank) {
+    received_.push_back(files_.path(point.steps, rank, false));
+    kept_.push_back(files_.received_from(received_.back(), rank));
+  };
+  sharing.log = spec_.mesh.log;
+  return sharing;
 }
 
 net::ResumePoint AsyncCheckpoints::go_on_from(const net::ResumePoint& point,
@@ -176,7 +209,15 @@ void AsyncCheckpoints::load_statistics(const Checkpoint* own, const net::ResumeP
 /// The server's part where it was lost: the weights that a worker got last. The optimiser begins
 /// anew.
 void AsyncCheckpoints::load_kept(const net::ResumePoint& point, net::ExchangeSpec& exchange) {
-  const StatePieces pieces({kept_weights_});
+  const Checkpoint* newest = nullptr;
+  for (const Checkpoint& each : kept_)
+    if (kept_point(each) == point &&
+        (newest == nullptr ||
+         number_in(each.metadata, kept_key) > number_in(newest->metadata, kept_key)))
+      newest = &each;
+  if (newest == nullptr)
+    throw Error("--resume: this server has none of the weights that its workers kept");
+  const StatePieces pieces({newest->path()});
   net::ChunkRecord record;
   for (const std::uint64_t position : point.positions) record.applied.emplace_back(position);
   exchange.records.assign(map_.chunks(), record);
@@ -190,7 +231,10 @@ void AsyncCheckpoints::load_kept(const net::ResumePoint& point, net::ExchangeSpe
          [&](const float* from) { std::copy_n(from, chunk.count, span.weights + chunk.offset); }});
   }
   spec_.mesh.log("had no time for a checkpoint of its own: takes the weights that " +
-                 kept_weights_ + " has, and the optimiser begins anew");
+                 newest->path() + " has, and the optimiser begins anew");
+  // The workers have these files themselves.
+  for (const std::string& path : received_) std::filesystem::remove(path);
+  received_.clear();
 }
 
 }  // namespace duplex::tools
