@@ -1,6 +1,7 @@
 #include "net/connection/connection.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "core/clock.h"
@@ -278,15 +279,18 @@ void Connection::receive_data(const FrameHeader& header) {
   const std::int64_t ready = clock_ns();  // reserve() may have waited for room.
   const bool weights = header.kind == FrameKind::weights;
   void* to = reservation.to;
-  if (header.coding != Coding::float32) {
+  const bool coded = header.coding != Coding::float32, apart = coded || (weights && whole_weights_);
+  if (apart) {
     coded_.resize(std::max<std::size_t>(coded_.size(), header.length));
     to = coded_.data();
   }
   link_.stream.read_payload(to, header.length, Clock::now() + timeout_,
                             weights ? "receiving weights" : "receiving gradient");
-  if (header.coding != Coding::float32)
+  if (coded)
     decode(header.coding, weights ? Values::weights : Values::gradient, coded_.data(),
            header.length, reservation.count, reservation.to);
+  else if (apart)
+    std::memcpy(reservation.to, coded_.data(), header.length);
   record(header, false, ready, ready, reservation.count);
   owner_.commit(reservation);
 }

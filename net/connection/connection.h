@@ -105,6 +105,10 @@ class Connection {
   /// of weights. Frames of other kinds do not wait. Call it before start().
   void take_turns(bool gradients, std::size_t transfer);
 
+  /// Weights that come are put into their place when all of a frame is there and is the peer's, so
+  /// that a connection which fails leaves those that were there before. Call it before start().
+  void take_whole_weights() { whole_weights_ = true; }
+
   void start();
   /// Ends both threads at once, and joins them.
   void stop();
@@ -191,6 +195,7 @@ class Connection {
   Ledger::Lane& sent_;
   Ledger::Lane& received_;
 
+  bool whole_weights_ = false;  ///< By take_whole_weights().
   ReceiveWindow* window_ = nullptr;
   std::function<void()> window_changed_;
   std::atomic<std::uint64_t> pace_{0};  ///< Bytes a second, by keep_pace(); 0: no limit.
@@ -199,7 +204,8 @@ class Connection {
   std::string report_;             ///< The peer's report so far; the receiving thread uses it.
   std::uint64_t report_left_ = 0;  ///< Bytes of it that are still to come; likewise.
   std::vector<float> filled_;  ///< Values of a frame queued without; the sending thread uses it.
-  /// Payloads that are not float32, of the sending and of the receiving thread.
+  /// Payloads that are not float32, and weights by take_whole_weights(), of the sending and of the
+  /// receiving thread.
   std::vector<std::uint8_t> encoded_, coded_;
 
   std::mutex mutex_;  ///< Guards all below but the threads; any thread takes it, and holds no other

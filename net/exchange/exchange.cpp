@@ -88,6 +88,9 @@ std::unique_ptr<Connection> ParameterExchange::connection_to(Link link) {
   ConnectionHandler& owner = *this;
   auto connection = std::make_unique<Connection>(std::move(link), owner, ledger_, spec_.timeout);
   flow_.attach(*connection);
+  // The weights may be all that is left of a server (AsyncCheckpoints::keep_weights).
+  if (spec_.sync == Sync::none && topology_.mode == ServerMode::central)
+    connection->take_whole_weights();
   if (spec_.semaphore)
     connection->take_turns(topology_.is_owner(connection->peer()), map_.chunks_of(rank_));
   return connection;
