@@ -72,6 +72,7 @@ Context::Context(const GpuOptions& options)
                 Exit::failed);
   check_cudnn();
   enter();
+  sleep_in_waits();
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, index_), "asking for the GPU's properties");
   gpu_ = properties.name;
@@ -139,6 +140,13 @@ void Context::choose_order(Order order) {
   order_ = order;
   workspace_.trim(*this);
   staging_.trim(*this);
+}
+
+Buffer Context::pinned(std::size_t bytes) const {
+  enter();
+  void* data = nullptr;
+  check(cudaHostAlloc(&data, bytes, cudaHostAllocDefault), "pinning memory");
+  return {data, bytes, [](void* memory) { cudaFreeHost(memory); }};
 }
 
 std::shared_ptr<void> Context::pin(void* data, std::size_t bytes) const {

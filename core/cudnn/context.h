@@ -1,36 +1,19 @@
 // The operations of one GPU share a Context: the GPU's number, its stream, the handles of the
 // libraries, and memory that is needed only while a call runs.
 #pragma once
-#include <cudnn_backend.h>
-
 #include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <type_traits>
 
-#include "core/cudnn/check.h"
+#include "core/cudnn/events.h"
+#include "core/cudnn/handle.h"
 #include "core/cudnn/kernels/view.h"
 #include "core/cudnn/shared_memory.h"
 #include "core/gpu/options.h"
 #include "core/tensor.h"
 
 namespace duplex::cudnn {
-
-/// Calls the function of the library that destroys a handle.
-struct Destroy {
-  void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
-  void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
-  void operator()(cudnnHandle_t handle) const { cudnnDestroy(handle); }
-  void operator()(cublasHandle_t handle) const { cublasDestroy(handle); }
-  void operator()(cudnnTensorDescriptor_t tensor) const { cudnnDestroyTensorDescriptor(tensor); }
-  void operator()(cudnnBackendDescriptor_t descriptor) const {
-    cudnnBackendDestroyDescriptor(descriptor);
-  }
-};
-/// Owns a handle, and has the library destroy it.
-template <class Pointer>
-using Handle = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroy>;
 
 class Context {
  public:
@@ -82,6 +65,8 @@ class Context {
   }
   char* staging() const { return static_cast<char*>(staging_.data()); }
 
+  /// Returns pinned host memory. Throws Error where the driver refuses.
+  Buffer pinned(std::size_t bytes) const;
   /// Pins host memory while the returned object lives, so that copies from and to it run without
   /// the host. Returns null where the driver refuses.
   std::shared_ptr<void> pin(void* data, std::size_t bytes) const;
@@ -92,7 +77,9 @@ class Context {
   /// call returns.
   void start_copy_in(void* to, const void* from, std::size_t bytes) const;
   void copy_out(void* to, const void* from, std::size_t bytes) const;
-  void synchronize() const { check(cudaStreamSynchronize(stream()), "waiting for the GPU"); }
+  /// Waits for all operations asked for so far.
+  void synchronize() const { wait_for(stream(), "waiting for the GPU"); }
+  const Events& events() const { return events_; }
 
   /// Returns whether the GPU has broken down. From then on, no call succeeds.
   bool broken() const {
@@ -120,6 +107,7 @@ class Context {
   std::size_t memory_bytes_ = 0;
   int multiprocessors_ = 0;
   Order order_ = Order::nchw;
+  Events events_;
   Handle<cudaStream_t> stream_;
   cudaStream_t in_use_ = nullptr;
   Handle<cudnnHandle_t> dnn_;

@@ -20,7 +20,7 @@ Handle<cudaStream_t> make_stream() {
 class EventTransfer final : public Transfer {
  public:
   /// `wanted` lives as long as this transfer.
-  EventTransfer(ContextPtr context, Handle<cudaEvent_t> done, const char* what,
+  EventTransfer(ContextPtr context, Event done, const char* what,
                 std::shared_ptr<void> wanted = nullptr)
       : context_(std::move(context)),
         done_(std::move(done)),
@@ -32,12 +32,12 @@ class EventTransfer final : public Transfer {
   }
   void wait() override {
     context_->enter();
-    check(cudaEventSynchronize(done_.get()), what_);
+    wait_for(done_.get(), what_);
   }
 
  private:
   ContextPtr context_;
-  Handle<cudaEvent_t> done_;
+  Event done_;
   const char* what_;
   std::shared_ptr<void> wanted_;
 };
@@ -53,25 +53,15 @@ Tensor plain_in(Context& context, Buffer& staging, const TensorDesc& plain) {
 Transfers::Transfers(ContextPtr context)
     : context_(std::move(context)), in_(make_stream()), out_(make_stream()) {}
 
-Transfers::Event Transfers::event(unsigned flags) {
-  cudaEvent_t made = nullptr;
-  check(cudaEventCreateWithFlags(&made, flags), "making an event");
-  return Event(made);
-}
-
-Transfers::Event Transfers::recorded(cudaStream_t stream, unsigned flags) {
-  Event made = event(flags);
-  check(cudaEventRecord(made.get(), stream), "recording an event");
-  return made;
-}
-
-void Transfers::order(cudaStream_t later, cudaStream_t sooner) {
-  check(cudaStreamWaitEvent(later, recorded(sooner).get(), 0), "ordering streams");
+void Transfers::order(cudaStream_t later, cudaStream_t sooner) const {
+  const Event done = context_->events().recorded(sooner);
+  check(cudaStreamWaitEvent(later, done.get(), 0), "ordering streams");
 }
 
 void Transfers::hold_operations(cudaStream_t stream, double CopyWaits::*kind) {
-  Wait wait{recorded(context_->stream(), cudaEventDefault), recorded(stream, cudaEventDefault),
-            kind};
+  const Events& events = context_->events();
+  Wait wait{events.recorded(context_->stream(), Events::Kind::timed),
+            events.recorded(stream, Events::Kind::timed), kind};
   check(cudaStreamWaitEvent(context_->stream(), wait.done.get(), 0), "ordering streams");
   waits_.push_back(std::move(wait));
 }
@@ -90,7 +80,8 @@ std::unique_ptr<Transfer> Transfers::download(float* to, const Tensor& from) {
                           out_.get()),
           what_out);
   });
-  return std::make_unique<EventTransfer>(context_, recorded(out_.get()), what_out);
+  return std::make_unique<EventTransfer>(context_, context_->events().recorded(out_.get()),
+                                         what_out);
 }
 
 void Transfers::upload(Tensor& to, const float* from) {
@@ -117,7 +108,8 @@ std::unique_ptr<Transfer> Transfers::prefetch(const float* from, std::size_t byt
   input_bytes_ = bytes;
   const auto wanted = std::make_shared<char>();
   input_wanted_ = wanted;
-  return std::make_unique<EventTransfer>(context_, recorded(in_.get()), what_in, wanted);
+  return std::make_unique<EventTransfer>(context_, context_->events().recorded(in_.get()), what_in,
+                                         wanted);
 }
 
 bool Transfers::take(Tensor& to, const float* from) {
@@ -127,7 +119,7 @@ bool Transfers::take(Tensor& to, const float* from) {
   context_->enter();
   hold_operations(in_.get(), &CopyWaits::input);
   convert(*context_, to, {plain, static_cast<float*>(input_.data())});
-  taken_ = recorded(context_->stream());
+  taken_ = context_->events().recorded(context_->stream());
   return true;
 }
 
@@ -135,7 +127,7 @@ CopyWaits Transfers::waits() {
   CopyWaits sum;
   for (const Wait& wait : waits_) {
     float late = 0.0F;  // In milliseconds; below zero where nothing had to wait.
-    check(cudaEventSynchronize(wait.done.get()), what_in);
+    wait_for(wait.done.get(), what_in);
     check(cudaEventElapsedTime(&late, wait.reached.get(), wait.done.get()), "timing a copy");
     sum.*wait.kind += std::max(static_cast<double>(late), 0.0) * 1e-3;
   }

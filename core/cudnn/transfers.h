@@ -23,18 +23,14 @@ class Transfers {
   bool take(Tensor& to, const float* from);
 
  private:
-  using Event = Handle<cudaEvent_t>;
-
   /// A place in the operations' stream, and the copy that had to be done before the stream went on.
   struct Wait {
     Event reached, done;
     double CopyWaits::*kind;
   };
 
-  static Event event(unsigned flags);
-  static Event recorded(cudaStream_t stream, unsigned flags = cudaEventDisableTiming);
   /// Makes what is asked of `later` from now on wait for what was asked of `sooner`.
-  static void order(cudaStream_t later, cudaStream_t sooner);
+  void order(cudaStream_t later, cudaStream_t sooner) const;
   /// Makes operations from now on wait for what `stream` has to do, and counts the wait in `kind`.
   void hold_operations(cudaStream_t stream, double CopyWaits::*kind);
 

@@ -20,6 +20,8 @@
 namespace {
 
 std::atomic<bool> broken{false};
+std::atomic<bool> sleeps{false};  ///< The host sleeps in waits that are not for events.
+std::atomic<long> events_made{0}, spinning_waits{0};
 std::atomic<long> kernels_left{-1};  ///< Kernels until the GPU breaks down; below 0, it never does.
 
 }  // namespace
@@ -47,6 +49,10 @@ struct CUstream_st {
   void wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return jobs_.empty() && !busy_; });
+  }
+  bool idle() {
+    const std::lock_guard lock(mutex_);
+    return jobs_.empty() && !busy_;
   }
 
  private:
@@ -82,6 +88,7 @@ struct CUevent_st {
     std::chrono::steady_clock::time_point when;
   };
   std::shared_ptr<Mark> mark;
+  bool sleeps = false;  ///< The host sleeps in waits for it.
 };
 
 namespace {
@@ -146,6 +153,22 @@ void duplex::stand_in::enqueue_kernel(cudaStream_t stream, std::function<void()>
   });
 }
 
+void duplex_stand_in_counts(duplex::stand_in::Counts* counts) {
+  *counts = {events_made, spinning_waits};
+}
+
+/// Has the host wait for a stream.
+static void wait_for(cudaStream_t stream) {
+  if (!sleeps && !stream->idle()) ++spinning_waits;
+  stream->wait();
+}
+
+static bool passed(cudaEvent_t event) {
+  if (!event->mark) return true;
+  const std::lock_guard lock(event->mark->mutex);
+  return event->mark->passed;
+}
+
 /// Returns what calls answer: an error once the GPU has broken down.
 static cudaError_t state() {
   return failed(broken ? cudaErrorIllegalAddress : cudaSuccess);
@@ -165,6 +188,10 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 cudaError_t cudaSetDevice(int device) {
   return failed(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+}
+cudaError_t cudaSetDeviceFlags(unsigned flags) {
+  sleeps = (flags & cudaDeviceScheduleMask) == cudaDeviceScheduleBlockingSync;
+  return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
@@ -248,10 +275,11 @@ cudaError_t cudaDeviceSynchronize() {
   return state();
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  stream->wait();
+  wait_for(stream);
   return state();
 }
-cudaError_t cudaStreamQuery(cudaStream_t) {
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (!broken && !stream->idle()) return failed(cudaErrorNotReady);
   return state();
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
@@ -264,16 +292,15 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   stream->add([=] { std::memcpy(to, from, bytes); });
   const bool waits = (kind == cudaMemcpyHostToDevice && !is_registered(from)) ||
                      (kind == cudaMemcpyDeviceToHost && !is_registered(to));
-  if (waits) stream->wait();
+  if (waits) wait_for(stream);
   return state();
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  ++events_made;
   *event = new CUevent_st;
+  (*event)->sleeps = (flags & cudaEventBlockingSync) != 0;
   return cudaSuccess;
-}
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  return cudaEventCreate(event);
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
@@ -291,7 +318,12 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   });
   return cudaSuccess;
 }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (!broken && !passed(event)) return failed(cudaErrorNotReady);
+  return state();
+}
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (!event->sleeps && !passed(event)) ++spinning_waits;
   if (!broken) wait_for(event->mark);
   return state();
 }

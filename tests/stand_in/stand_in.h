@@ -18,4 +18,13 @@ void enqueue(cudaStream_t stream, std::function<void()> work);
 /// breaks down in its Nth kernel, from 1.
 void enqueue_kernel(cudaStream_t stream, std::function<void()> work);
 
+/// These counts begin when the library is loaded.
+struct Counts {
+  long events;          ///< Events that were made.
+  long spinning_waits;  ///< Waits of the host that kept a core busy, by what was asked of CUDA.
+};
+
 }  // namespace duplex::stand_in
+
+/// Tests look it up in the library.
+extern "C" void duplex_stand_in_counts(duplex::stand_in::Counts* counts);

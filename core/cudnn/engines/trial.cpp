@@ -16,16 +16,9 @@ constexpr float hopeless = 2.0F;
 /// An engine's first run may take so many milliseconds more, for loading its kernels.
 constexpr float loading = 100.0F;
 
-Handle<cudaEvent_t> make_event() {
-  cudaEvent_t made = nullptr;
-  check(cudaEventCreate(&made), "timing an engine");
-  return Handle<cudaEvent_t>(made);
-}
-
 }  // namespace
 
-Trial::Trial(const Context& context, const ConvGraph& graph)
-    : context_(context), graph_(graph), before_(make_event()), after_(make_event()) {
+Trial::Trial(const Context& context, const ConvGraph& graph) : context_(context), graph_(graph) {
   memory_.x = allocate(graph.x);
   memory_.weights = allocate(graph.weights);
   memory_.y = allocate(graph.y);
@@ -45,12 +38,12 @@ float Trial::time(const std::shared_ptr<const Plan>& plan, float best_so_far) {
     context_.grow(workspace_, plan->workspace());
     const auto run = [&](bool behind_others) {
       if (behind_others) keep_busy(context_);
-      check(cudaEventRecord(before_.get(), context_.stream()), "timing an engine");
+      const Event before = context_.events().recorded(context_.stream(), Events::Kind::timed);
       runner.run(context_, memory_, workspace_.data(), "trying an engine");
-      check(cudaEventRecord(after_.get(), context_.stream()), "timing an engine");
-      check(cudaEventSynchronize(after_.get()), "timing an engine");
+      const Event after = context_.events().recorded(context_.stream(), Events::Kind::timed);
+      wait_for(after.get(), "timing an engine");
       float took = 0.0F;
-      check(cudaEventElapsedTime(&took, before_.get(), after_.get()), "timing an engine");
+      check(cudaEventElapsedTime(&took, before.get(), after.get()), "timing an engine");
       return took;
     };
     const float first = run(false);

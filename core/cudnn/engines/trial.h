@@ -31,7 +31,6 @@ class Trial {
   std::vector<Buffer> buffers_;
   Buffer workspace_;
   ConvMemory memory_;
-  Handle<cudaEvent_t> before_, after_;
   std::optional<Sample> sample_;  ///< Made when it is first needed.
 };
 

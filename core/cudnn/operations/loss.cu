@@ -1,7 +1,6 @@
 #include "core/cudnn/operations/loss.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "core/cudnn/kernels/elements.h"
 #include "core/cudnn/kernels/kernels.h"
@@ -23,20 +22,16 @@ class GpuLoss : public Loss {
     const auto samples = static_cast<std::size_t>(x.shape.n());
     losses_ = context->allocate(samples * sizeof(float));
     labels_ = context->allocate(samples * sizeof(std::int32_t));
-    void* pinned = nullptr;
-    check(cudaHostAlloc(&pinned, labels_.bytes(), cudaHostAllocDefault), "pinning labels");
-    given_ = Buffer(pinned, labels_.bytes(), [](void* data) { cudaFreeHost(data); });
-    cudaEvent_t event = nullptr;
-    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
-    read_.reset(event);
+    given_ = context->pinned(labels_.bytes());
+    taken_ = context->pinned(losses_.bytes());
   }
 
   double value() override {
-    std::vector<float> losses(static_cast<std::size_t>(x.shape.n()));
-    context_->copy_out(losses.data(), losses_.data(), losses.size() * sizeof(float));
+    context_->copy_out(taken_.data(), losses_.data(), losses_.bytes());
+    const auto* taken = static_cast<const float*>(taken_.data());
     double sum = 0.0;
-    for (const float loss : losses) sum += static_cast<double>(loss);
-    return sum / static_cast<double>(losses.size());
+    for (std::int64_t n = 0; n < x.shape.n(); ++n) sum += static_cast<double>(taken[n]);
+    return sum / static_cast<double>(x.shape.n());
   }
 
   void backward(Tensor& dx, const Tensor& y_in, float weight) override {
@@ -57,10 +52,10 @@ class GpuLoss : public Loss {
                   ", but there are " + std::to_string(x.shape.c()) + " classes");
     }
     // The caller may have its memory back when this returns, and the GPU reads later.
-    check(cudaEventSynchronize(read_.get()), "waiting for labels");
+    if (read_) wait_for(read_.get(), "waiting for labels");
     std::copy_n(given, x.shape.n(), static_cast<std::int32_t*>(given_.data()));
     context_->start_copy_in(labels_.data(), given_.data(), labels_.bytes());
-    check(cudaEventRecord(read_.get(), context_->stream()), "copying labels");
+    read_ = context_->events().recorded(context_->stream());
     labelled_ = true;
   }
   /// Returns x as plain float32.
@@ -78,9 +73,9 @@ class GpuLoss : public Loss {
   Reservation staging_;
 
  private:
-  Buffer losses_, labels_;    ///< By sample, of the last forward that had labels.
-  Buffer given_;              ///< The same labels in pinned host memory.
-  Handle<cudaEvent_t> read_;  ///< Recorded behind the copy of given_.
+  Buffer losses_, labels_;  ///< By sample, of the last forward that had labels.
+  Buffer taken_, given_;    ///< The same in pinned host memory.
+  Event read_;              ///< Recorded behind the copy of given_.
   bool labelled_ = false;
 };
 
