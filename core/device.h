@@ -51,6 +51,11 @@ class Device {
   /// Does what update() of core/optimiser.h does, on tensors of one description, state included.
   virtual void update(const OptimiserStep& step, Tensor& weights, const Tensor& gradient,
                       std::vector<Tensor>& state) = 0;
+  /// Has operations read weights as they round them from a copy, which follows every change that
+  /// this device makes of them, as long as the returned object lives. `weights` are a plain block,
+  /// in which those of operations lie. Returns null where operations read weights as they are.
+  /// Throws as allocate() does.
+  virtual std::shared_ptr<void> keep_rounded(const Tensor& /*weights*/) { return nullptr; }
   /// Lays out activations and weights of the operations made from now on with their channels side
   /// by side (NHWC), or in planes (NCHW). Returns false where this device leaves no choice.
   virtual bool choose_channels_last(bool) { return false; }

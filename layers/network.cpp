@@ -87,6 +87,13 @@ void Network::allocate_parameters() {
     // Elements between parameters are zero, and gradients of layers on which no loss depends.
     named({}, [&] { device_.fill(*tensor, 0.0F); });
   }
+  if (weights_) {
+    try {
+      rounded_ = device_.keep_rounded(weights_);
+    } catch (const OutOfMemory& error) {
+      throw_no_room(error);
+    }
+  }
 
   std::size_t offset = 0;  // In elements.
   for (std::size_t node = 1; node < bound_.size(); ++node) {
@@ -148,18 +155,22 @@ Buffer Network::allocate(std::size_t bytes) const {
   try {
     return device_.allocate(bytes);
   } catch (const OutOfMemory& error) {
-    // The arena is in proportion to the batch, and is nearly all of a network's memory but the
-    // parameters. Free memory may lie in pieces, so the batch that did not fit is never proposed.
-    const auto arena = static_cast<double>(arena_bytes_);
-    const double left = arena - static_cast<double>(error.asked) + static_cast<double>(error.free);
-    const auto fits =
-        left <= 0 ? 0
-                  : std::min(static_cast<std::int64_t>(left / arena * static_cast<double>(batch_)),
-                             batch_ - 1);
-    throw Error(model_.title() + ", batch " + std::to_string(batch_) + ": " + error.what() +
-                (fits > 0 ? "; a batch of " + std::to_string(fits) + " would fit"
-                          : "; not even a batch of 1 would fit"));
+    throw_no_room(error);
   }
+}
+
+void Network::throw_no_room(const OutOfMemory& error) const {
+  // The arena is in proportion to the batch, and is nearly all of a network's memory but the
+  // parameters. Free memory may lie in pieces, so the batch that did not fit is never proposed.
+  const auto arena = static_cast<double>(arena_bytes_);
+  const double left = arena - static_cast<double>(error.asked) + static_cast<double>(error.free);
+  const auto fits =
+      left <= 0 ? 0
+                : std::min(static_cast<std::int64_t>(left / arena * static_cast<double>(batch_)),
+                           batch_ - 1);
+  throw Error(model_.title() + ", batch " + std::to_string(batch_) + ": " + error.what() +
+              (fits > 0 ? "; a batch of " + std::to_string(fits) + " would fit"
+                        : "; not even a batch of 1 would fit"));
 }
 
 void Network::initialise(std::uint64_t seed) {

@@ -145,6 +145,7 @@ class Network {
   void place_tensors();
   [[noreturn]] void throw_named(std::optional<std::size_t> layer, const Error& error) const;
   void backward_of(std::size_t node);
+  [[noreturn]] void throw_no_room(const OutOfMemory& error) const;
   void notify_observer(std::size_t node, Phase phase, std::int64_t begin);
 
   Model model_;
@@ -156,7 +157,8 @@ class Network {
   std::vector<Parameter> parameters_, statistics_;
   Tensor weights_, gradients_;
   std::vector<Buffer> parameter_memory_;
-  std::size_t arena_bytes_ = 0;  ///< 0 until planned.
+  std::shared_ptr<void> rounded_;  ///< Device::keep_rounded of weights_.
+  std::size_t arena_bytes_ = 0;    ///< 0 until planned.
   Buffer arena_;
   LayerObserver observer_;
   ForwardContext context_;    ///< Context of the last forward.

@@ -9,6 +9,7 @@
 #include "core/cudnn/events.h"
 #include "core/cudnn/handle.h"
 #include "core/cudnn/kernels/view.h"
+#include "core/cudnn/rounded.h"
 #include "core/cudnn/shared_memory.h"
 #include "core/gpu/options.h"
 #include "core/tensor.h"
@@ -80,6 +81,8 @@ class Context {
   /// Waits for all operations asked for so far.
   void synchronize() const { wait_for(stream(), "waiting for the GPU"); }
   const Events& events() const { return events_; }
+  RoundedWeights& rounded() { return rounded_; }
+  const RoundedWeights& rounded() const { return rounded_; }
 
   /// Returns whether the GPU has broken down. From then on, no call succeeds.
   bool broken() const {
@@ -113,6 +116,7 @@ class Context {
   Handle<cudnnHandle_t> dnn_;
   Handle<cublasHandle_t> blas_;
   SharedMemory workspace_, staging_;
+  RoundedWeights rounded_;
   mutable bool refused_pin_ = false;  ///< And that has been said.
 };
 

@@ -54,12 +54,17 @@ class CudnnDevice final : public Device {
 
   void upload(Tensor& to, const float* from) override {
     if (transfers_.take(to, from)) return;
-    if (to.desc.plain()) return context_->copy_in(to.data, from, to.desc.bytes);
+    if (to.desc.plain()) {
+      context_->copy_in(to.data, from, to.desc.bytes);
+      follow(to);
+      return;
+    }
     for_each_piece(to, [&](Piece& piece) {
       const Tensor plain = staging(piece.plain);
       context_->copy_in(plain.data, from + piece.begin, plain.desc.bytes);
       cudnn::convert(*context_, piece.stored, plain);
     });
+    follow(to);
     context_->synchronize();
   }
   void download(float* to, const Tensor& from) override {
@@ -70,18 +75,29 @@ class CudnnDevice final : public Device {
       context_->copy_out(to + piece.begin, plain.data, plain.desc.bytes);
     });
   }
-  void convert(Tensor& to, const Tensor& from) override { cudnn::convert(*context_, to, from); }
-  void fill(Tensor& tensor, float value) override { cudnn::fill(*context_, tensor, value); }
+  void convert(Tensor& to, const Tensor& from) override {
+    cudnn::convert(*context_, to, from);
+    follow(to);
+  }
+  void fill(Tensor& tensor, float value) override {
+    cudnn::fill(*context_, tensor, value);
+    follow(tensor);
+  }
   bool finite(const std::vector<Tensor>& tensors) override {
     return cudnn::finite(*context_, tensors);
   }
   void keep_nan(bool on) override { context_->keep_nan(on); }
   void accumulate(Tensor& to, const Tensor& from) override {
     cudnn::accumulate(*context_, to, from);
+    follow(to);
   }
   void update(const OptimiserStep& step, Tensor& weights, const Tensor& gradient,
               std::vector<Tensor>& state) override {
     cudnn::update(*context_, step, weights, gradient, state);
+  }
+  std::shared_ptr<void> keep_rounded(const Tensor& weights) override {
+    if (context_->type() == Type::float32) return nullptr;
+    return context_->rounded().keep(*context_, weights);
   }
   void synchronize() override {
     context_->enter();
@@ -153,6 +169,10 @@ class CudnnDevice final : public Device {
     context_->grow(staging_, plain.bytes);
     return {plain, static_cast<float*>(staging_.data())};
   }
+
+  /// Every call that writes tensors of the caller, and is no operation, ends with it; update() and
+  /// Transfers do the same themselves.
+  void follow(const Tensor& changed) const { context_->rounded().follow(*context_, changed); }
 
   ContextPtr context_;
   std::shared_ptr<Plans> plans_;

@@ -47,6 +47,13 @@ class Staged {
     if (needed_) move(context, staged, tensor, down, right);
     return staged;
   }
+  /// Returns weights or a bias as they are wanted: the copy that the context keeps of them, where
+  /// it keeps one, else as read() does.
+  Tensor read_weights(const Context& context, const Tensor& weights) const {
+    BFloat16* const kept = needed_ ? context.rounded().of(weights.data) : nullptr;
+    if (kept != nullptr) return {wanted_, reinterpret_cast<float*>(kept)};
+    return read(context, weights);
+  }
   /// Converts back into `tensor` what has been written to room(tensor).
   void write(const Context& context, Tensor& tensor, std::int32_t down = 0,
              std::int32_t right = 0) const {
@@ -66,6 +73,28 @@ class Staged {
   TensorDesc wanted_;
   bool needed_ = false;     ///< The descriptions differ.
   std::size_t offset_ = 0;  ///< Where it is staged, in bytes.
+};
+
+/// Room for what an operation stages in one call. Weights count only once some have come of which
+/// the context keeps no copy.
+class StagingRoom {
+ public:
+  StagingRoom() = default;
+  /// `all` includes the weights, `others` does not.
+  StagingRoom(Context& context, const Staging& all, const Staging& others)
+      : all_(all), reserved_(others.reserve(context)) {}
+
+  /// Call it before anything is staged beside these weights.
+  void expect(Context& context, const Tensor& weights) {
+    if (has_all_ || context.rounded().of(weights.data) != nullptr) return;
+    reserved_ = all_.reserve(context);
+    has_all_ = true;
+  }
+
+ private:
+  Staging all_;
+  Reservation reserved_;
+  bool has_all_ = false;
 };
 
 }  // namespace duplex::cudnn

@@ -92,9 +92,9 @@ void Transfers::upload(Tensor& to, const float* from) {
     check(cudaMemcpyAsync(plain.data, from + piece.begin, plain.desc.bytes, cudaMemcpyHostToDevice,
                           in_.get()),
           what_in);
-    if (as_it_is) return;
     const StreamInUse beside(*context_, in_.get());
-    convert(*context_, piece.stored, plain);
+    if (!as_it_is) convert(*context_, piece.stored, plain);
+    context_->rounded().follow(*context_, piece.stored);
   });
   hold_operations(in_.get(), &CopyWaits::weights);
 }

@@ -136,6 +136,10 @@ class GpuSizes::Sizes final : public Device {
   void update(const OptimiserStep&, Tensor&, const Tensor&, std::vector<Tensor>&) override {
     refuse();
   }
+  std::shared_ptr<void> keep_rounded(const Tensor& weights) override {
+    if (type_ == Type::bf16) memory_.rounded += weights.desc.bytes / 2;
+    return nullptr;
+  }
   bool choose_channels_last(bool last) override {
     order_ = last ? Order::nhwc : Order::nchw;
     return true;
@@ -155,8 +159,9 @@ class GpuSizes::Sizes final : public Device {
     staging.add(desc_of(x.shape, order_, type_), x);
     if (!is_even(spec.window.padding))
       staging.add(desc_of(framed_shape(spec, x.shape), order_, type_), x);
-    staging.add(desc_of(filters, order_, type_), made->weights);
-    if (spec.bias) staging.add(desc_of(made->bias.shape, order_, type_), made->bias);
+    // Gradients of weights are staged, and weights and biases are kept rounded.
+    if (spec.gradients != Gradients::none)
+      staging.add(desc_of(filters, order_, type_), made->weights);
     note(staging.bytes(), made->weights);
     return made;
   }
@@ -168,7 +173,6 @@ class GpuSizes::Sizes final : public Device {
     if (spec.bias) made->bias = plain_desc({spec.outputs});
     Staging staging;
     staging.add(desc_of(x.shape, view_of(x).order, type_), x);
-    staging.add(linear_weights(spec.outputs, x, type_), made->weights);
     note(staging.bytes(), made->weights);
     return made;
   }

@@ -12,6 +12,7 @@ namespace duplex::tools {
 struct GpuMemory {
   std::size_t kept = 0;     ///< What operations keep from forward to backward.
   std::size_t staging = 0;  ///< Tensors that an operation wants in another layout or type.
+  std::size_t rounded = 0;  ///< Copies of weights that operations read rounded.
   std::size_t copies = 0;   ///< The largest piece of a parameter that is copied by pieces.
 };
 

@@ -11,11 +11,14 @@
 namespace duplex::tools {
 namespace {
 
-/// A parameter's gradient takes as much as it; running statistics have none.
-void add_parameters(Network& network, std::vector<LayerMemory>& layers) {
-  for (Parameter* parameter : network.state())
+/// A parameter's gradient takes as much as it, and its rounded copy half of that; running
+/// statistics have neither.
+void add_parameters(Network& network, bool rounded, std::vector<LayerMemory>& layers) {
+  for (Parameter* parameter : network.state()) {
+    const std::size_t bytes = parameter->weights.desc.bytes;
     layers[parameter->node].parameters +=
-        parameter->weights.desc.bytes * (parameter->spec.trained ? 2 : 1);
+        parameter->spec.trained ? 2 * bytes + (rounded ? bytes / 2 : 0) : bytes;
+  }
 }
 
 /// A block of memory that several layers use counts for the first of them in forward order: the
@@ -62,6 +65,7 @@ NetworkMemory network_memory(const Model& model, const DeviceSpec& computing, st
   NetworkMemory memory;
   memory.batch = batch;
   memory.weights = network.weights().desc.bytes;
+  memory.rounded = gpu ? gpu->memory().rounded : 0;
   memory.gradients = network.gradients().desc.bytes;
   for (const Parameter& statistic : network.statistics())
     memory.statistics += statistic.weights.desc.bytes;
@@ -74,7 +78,7 @@ NetworkMemory network_memory(const Model& model, const DeviceSpec& computing, st
     memory.largest = std::max(memory.largest, plain_desc(spec.shape).bytes);
 
   for (const Model::Entry& entry : model.nodes()) memory.layers.push_back({entry.name});
-  add_parameters(network, memory.layers);
+  add_parameters(network, memory.rounded > 0, memory.layers);
   add_activations(network, memory.layers);
   const auto kept = device.kept_by_layer();
   for (std::size_t layer = 0; layer < kept.size(); ++layer)

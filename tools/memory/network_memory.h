@@ -15,7 +15,7 @@ namespace duplex::tools {
 /// more than the network's arena.
 struct LayerMemory {
   std::string name;
-  std::size_t parameters = 0;  ///< Weights, gradients of these, running statistics.
+  std::size_t parameters = 0;  ///< Weights, their copy and gradients, running statistics.
   std::size_t activation = 0;  ///< Its output.
   std::size_t gradient = 0;    ///< What is allocated for the gradients by its output.
   std::size_t kept = 0;        ///< What its operations keep from forward to backward.
@@ -24,6 +24,7 @@ struct LayerMemory {
 /// Bytes of a network that trains. On a GPU all of it but `code` is the GPU's memory.
 struct NetworkMemory {
   std::size_t weights = 0;  ///< With the gaps between parameters, which gradients have, too.
+  std::size_t rounded = 0;  ///< Their copy that operations read rounded (Device::keep_rounded).
   std::size_t gradients = 0;
   std::size_t statistics = 0;  ///< Running statistics.
   std::size_t arena = 0;       ///< Activations, and the gradients by them.

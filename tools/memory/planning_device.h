@@ -32,6 +32,9 @@ class PlanningDevice final : public PassingDevice {
   void update(const OptimiserStep&, Tensor&, const Tensor&, std::vector<Tensor>&) override {
     refuse();
   }
+  std::shared_ptr<void> keep_rounded(const Tensor& weights) override {
+    return inner().keep_rounded(weights);
+  }
   bool choose_channels_last(bool last) override { return inner().choose_channels_last(last); }
   void synchronize() override {}
   void begin_layer(const std::string& name) override;

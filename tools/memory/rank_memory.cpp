@@ -33,7 +33,7 @@ std::size_t states_bytes(const OptimiserSpec& optimiser, std::size_t weights) {
 /// the optimiser.
 MemoryUse on_device(const MemorySpec& spec, const NetworkMemory& network, bool updates) {
   MemoryUse use;
-  use[Use::weights] = in_pages(network.weights) + network.statistics;
+  use[Use::weights] = in_pages(network.weights) + in_pages(network.rounded) + network.statistics;
   use[Use::gradients] = in_pages(network.gradients);
   use[Use::activations] = in_pages(network.arena);
   use[Use::kept] = network.operations.kept;

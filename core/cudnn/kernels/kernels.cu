@@ -74,6 +74,7 @@ void move_map(const Context& context, Tensor& to, const Tensor& from, std::int32
 void update(const Context& context, const OptimiserStep& step, Tensor& weights,
             const Tensor& gradient, std::vector<Tensor>& state) {
   const OptimiserSpec& spec = step.spec;
+  BFloat16* const rounded = context.rounded().of(weights.data);
   if (spec.kind == OptimiserKind::adam) {
     const auto t = static_cast<double>(step.number);
     const auto m_scale =
@@ -82,12 +83,12 @@ void update(const Context& context, const OptimiserStep& step, Tensor& weights,
         static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(spec.beta2), t)));
     for_each_group(context, "updating weights", weights.desc,
                    Adam{weights.data, state[0].data, state[1].data, gradient.data, m_scale, v_scale,
-                        spec.beta1, spec.beta2, spec.epsilon, spec.weight_decay});
+                        spec.beta1, spec.beta2, spec.epsilon, spec.weight_decay, rounded});
   } else {
     float* velocity = spec.states() == 1 ? state[0].data : nullptr;
     for_each_group(context, "updating weights", weights.desc,
                    Sgd{weights.data, velocity, gradient.data, step.rate, spec.momentum,
-                       spec.weight_decay, spec.nesterov});
+                       spec.weight_decay, spec.nesterov, rounded});
   }
 }
 

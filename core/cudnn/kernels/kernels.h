@@ -22,7 +22,8 @@ void convert(const Context& context, Tensor& to, const Tensor& from);
 /// nothing. The two may differ in the extents of their maps, in layout and in type.
 void move_map(const Context& context, Tensor& to, const Tensor& from, std::int32_t down,
               std::int32_t right);
-/// Updates weights as update() of core/optimiser.h does.
+/// Updates weights as update() of core/optimiser.h does, and the copy that the context keeps of
+/// them.
 void update(const Context& context, const OptimiserStep& step, Tensor& weights,
             const Tensor& gradient, std::vector<Tensor>& state);
 

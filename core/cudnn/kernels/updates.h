@@ -14,9 +14,10 @@ struct Sgd {
   const float* gradient;
   float rate, momentum, decay;
   bool nesterov;
+  BFloat16* rounded = nullptr;  ///< Takes the new weights, too, where it is not null.
 
   static constexpr int group = group_of<float>;
-  bool grouped() const { return aligned<group>(weights, velocity, gradient); }
+  bool grouped() const { return aligned<group>(weights, velocity, gradient, rounded); }
   template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     Floats<N> w = load<N>(weights + i), step = load<N>(gradient + i), speed{};
@@ -29,6 +30,7 @@ struct Sgd {
     }
     if (velocity != nullptr) store(velocity + i, speed);
     store(weights + i, w);
+    if (rounded != nullptr) store(rounded + i, w);
   }
 };
 
@@ -37,9 +39,10 @@ struct Adam {
   const float* gradient;
   float m_scale, v_scale;  ///< rate / (1 - beta1^t) and 1 / (1 - beta2^t).
   float beta1, beta2, epsilon, decay;
+  BFloat16* rounded = nullptr;  ///< As for Sgd.
 
   static constexpr int group = group_of<float>;
-  bool grouped() const { return aligned<group>(weights, m, v, gradient); }
+  bool grouped() const { return aligned<group>(weights, m, v, gradient, rounded); }
   template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     Floats<N> w = load<N>(weights + i), mean = load<N>(m + i), square = load<N>(v + i);
@@ -53,6 +56,7 @@ struct Adam {
     store(m + i, mean);
     store(v + i, square);
     store(weights + i, w);
+    if (rounded != nullptr) store(rounded + i, w);
   }
 };
 

@@ -45,29 +45,32 @@ class GpuConv final : public Conv {
     Staging staging;
     x_ = Staged(read, x, staging);
     if (!is_even(spec.window.padding)) framed_x_ = Staged(frame_, x, staging);
-    weights_ = Staged(cast, weights, staging);
     dweights_ = Staged(desc_of(filters, order, dweights_type_), weights, staging);
+    const Staging others = staging;
+    weights_ = Staged(cast, weights, staging);
     if (fused_) bias_ = Staged(desc_of(bias.shape, order, type), bias, staging);
-    staging_ = staging.reserve(*context_);
+    room_ = StagingRoom(*context_, staging, others);
     if (spec.bias) bias_workspace_ = context_->reserve(bias_workspace(*context_, y));
   }
 
   void forward(Tensor& y_out, const Tensor& x_in, const Tensor& w, const Tensor& b) override {
     const Context& context = *context_;
+    room_.expect(*context_, w);
     const bool apart = fused_ && spec_.relu && context.keeps_nan() && bare_;
     Way& way = apart ? bare_ : forward_;
-    ConvMemory memory{read_x(way, x_in), weights_.read(context, w).data, y_out.data};
-    if (fused_ && !apart) memory.bias = bias_.read(context, b).data;
+    ConvMemory memory{read_x(way, x_in), weights_.read_weights(context, w).data, y_out.data};
+    if (fused_ && !apart) memory.bias = bias_.read_weights(context, b).data;
     way.runner.run(context, memory, context.workspace(), "convolution");
     if (!fused_ || apart) add_bias(context, y_out, b, spec_.relu);
   }
 
   void backward_data(Tensor& dx, const Tensor& dy, const Tensor& w) override {
     const Context& context = *context_;
+    room_.expect(*context_, w);
     const Staged& staged = data_.framed ? framed_x_ : x_;
-    data_.runner.run(context,
-                     {staged.room(context, dx).data, weights_.read(context, w).data, dy.data},
-                     context.workspace(), "gradient of a convolution's input");
+    data_.runner.run(
+        context, {staged.room(context, dx).data, weights_.read_weights(context, w).data, dy.data},
+        context.workspace(), "gradient of a convolution's input");
     staged.write(context, dx, data_.framed ? top() : 0, data_.framed ? left() : 0);
   }
 
@@ -150,7 +153,8 @@ class GpuConv final : public Conv {
   ConvSpec spec_;
   TensorDesc frame_;  ///< Of x with its padding.
   Staged x_, framed_x_, weights_, bias_, dweights_;
-  Reservation staging_, bias_workspace_;
+  StagingRoom room_;
+  Reservation bias_workspace_;
   Type dweights_type_ = Type::float32;
   bool fused_ = false;
   Way forward_, data_, by_weights_;

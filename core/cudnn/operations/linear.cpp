@@ -23,8 +23,9 @@ class GpuLinear final : public Linear {
     }
     Staging staging;
     x_ = Staged(desc_of(x.shape, view_of(x).order, type_), x, staging);
+    const Staging others = staging;
     weights_ = Staged(linear_weights(spec.outputs, x, type_), weights, staging);
-    staging_ = staging.reserve(*context);
+    room_ = StagingRoom(*context, staging, others);
     samples_ = static_cast<int>(x.shape.n());
     inputs_ = static_cast<int>(x.shape.elements() / x.shape.n());
     outputs_ = static_cast<int>(spec.outputs);
@@ -32,16 +33,18 @@ class GpuLinear final : public Linear {
 
   void forward(Tensor& y_out, const Tensor& x_in, const Tensor& w, const Tensor& b) override {
     const Context& context = *context_;
+    room_.expect(*context_, w);
     multiply("linear layer", CUBLAS_OP_T, CUBLAS_OP_N, outputs_, samples_, inputs_,
-             weights_.read(context, w), inputs_, x_.read(context, x_in), inputs_, y_out);
+             weights_.read_weights(context, w), inputs_, x_.read(context, x_in), inputs_, y_out);
     add_bias(context, y_out, b, spec_.relu);
   }
 
   void backward_data(Tensor& dx, const Tensor& dy, const Tensor& w) override {
     const Context& context = *context_;
+    room_.expect(*context_, w);
     Tensor to = x_.room(context, dx);
     multiply("gradient of a linear layer's input", CUBLAS_OP_N, CUBLAS_OP_N, inputs_, samples_,
-             outputs_, weights_.read(context, w), inputs_, dy, outputs_, to);
+             outputs_, weights_.read_weights(context, w), inputs_, dy, outputs_, to);
     x_.write(context, dx);
   }
 
@@ -73,7 +76,8 @@ class GpuLinear final : public Linear {
   }
 
   ContextPtr context_;
-  Reservation workspace_, staging_;
+  Reservation workspace_;
+  StagingRoom room_;
   LinearSpec spec_;
   Type type_;
   Staged x_, weights_;

@@ -120,7 +120,8 @@ TEST(Forecast, TakesNoMemoryItself) {
   EXPECT_LT(resident_now(), before + (std::size_t{128} << 20));
 }
 
-/// bf16 halves what a GPU keeps of activations, and nothing else.
+/// bf16 halves what a GPU keeps of activations, and adds a copy of the weights of half their size.
+/// Nothing else of theirs is staged but gradients of convolutions.
 TEST(Forecast, KnowsThePrecisionOfAGpu) {
   const Model model = models::build("vgg16e", {});
   DeviceSpec gpu;
@@ -131,6 +132,10 @@ TEST(Forecast, KnowsThePrecisionOfAGpu) {
   const NetworkMemory half = network_memory(model, gpu, 8);
   EXPECT_EQ(full.weights, half.weights);
   EXPECT_EQ(full.gradients, half.gradients);
+  EXPECT_EQ(full.rounded, 0U);
+  EXPECT_EQ(2 * half.rounded, half.weights);
+  const std::size_t largest_filters = std::size_t{512} * 512 * 3 * 3 * 2;
+  EXPECT_EQ(half.operations.shared, std::vector<std::size_t>{largest_filters});
   EXPECT_NEAR(static_cast<double>(half.arena) / static_cast<double>(full.arena), 0.5, 0.05);
 }
 
