@@ -136,6 +136,13 @@ struct BatchNormSpec {
   bool relu = false;
 };
 
+/// What a forward adds to its result, if anything: a tensor that has the description of its y. ReLU
+/// (2.3) of the sum follows where `relu`.
+struct Addend {
+  const Tensor* tensor = nullptr;
+  bool relu = false;
+};
+
 /// Batch normalisation by channel (2.9)-(2.12). gamma, beta and the running statistics are plain
 /// (C). y takes the biased variance of the batch, running_var the unbiased one (n / (n - 1)), which
 /// is 0 where a channel has one value.
@@ -144,12 +151,15 @@ class BatchNorm {
   virtual ~BatchNorm() = default;
   TensorDesc x, y;
 
+  /// Returns whether forward takes an addend. It does not where the spec says `relu`.
+  virtual bool adds() const { return false; }
   /// Normalises with the batch's own statistics; updates running_mean and running_var in place.
   virtual void forward_training(Tensor& y, Tensor& running_mean, Tensor& running_var,
-                                const Tensor& x, const Tensor& gamma, const Tensor& beta) = 0;
+                                const Tensor& x, const Tensor& gamma, const Tensor& beta,
+                                const Addend& added = {}) = 0;
   virtual void forward_inference(Tensor& y, const Tensor& x, const Tensor& gamma,
                                  const Tensor& beta, const Tensor& running_mean,
-                                 const Tensor& running_var) = 0;
+                                 const Tensor& running_var, const Addend& added = {}) = 0;
   /// Computes the gradients for the last forward_training. Unlike the other operations with `relu`,
   /// it masks dy itself (masking twice does no harm), so no GradientSum is needed for that.
   virtual void backward(Tensor& dx, Tensor& dgamma, Tensor& dbeta, const Tensor& dy,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
+
 namespace duplex {
 
 Initial Initial::he(std::int64_t fan_in, bool relu) {
@@ -19,6 +21,11 @@ void draw_initial(const ParameterSpec& spec, std::uint64_t seed, float* values) 
   RandomStream(seed, stream_of(spec.name)).fill_uniform(values, count);
   for (std::size_t i = 0; i < count; ++i)
     values[i] = (2.0F * values[i] - 1.0F) * spec.initial.bound;
+}
+
+void BoundLayer::forward_into_sum(Tensor&, const Tensor&, bool, const std::vector<Tensor>&,
+                                  std::vector<Tensor>&, const ForwardContext&) {
+  throw Error("a layer that joins no sum was asked to");
 }
 
 }  // namespace duplex

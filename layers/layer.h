@@ -56,6 +56,15 @@ class BoundLayer {
   virtual void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>& p,
                        const ForwardContext& context) = 0;
 
+  /// Returns whether forward_into_sum() is there: an addition of y and of a tensor of this
+  /// description can be computed with this layer's forward. y is not written then.
+  virtual bool joins_sum(const TensorDesc& /*other*/) const { return false; }
+  /// Computes sum = y + other, then ReLU where `relu`, in the place of forward(). Backward is as
+  /// after forward(). Throws Error where joins_sum() is false.
+  virtual void forward_into_sum(Tensor& sum, const Tensor& other, bool relu,
+                                const std::vector<Tensor>& x, std::vector<Tensor>& p,
+                                const ForwardContext& context);
+
   /// Overwrites dp (one gradient for each trained parameter) and dx. Where dp of a linear layer has
   /// no data, none of it is wanted. A dx[i] without data is not wanted; if
   /// traits().writes_every_dx, every dx[i] has data. If traits().relu, dy is already masked by that

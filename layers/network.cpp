@@ -118,10 +118,22 @@ void Network::allocate_parameters() {
   }
 }
 
+/// Finds additions that are computed with one of their inputs.
+std::vector<int> Network::join_sums() {
+  std::vector<int> joins = joined_sums(model_, [this](Model::Node node, Model::Node other) {
+    const auto& layer = bound_[static_cast<std::size_t>(node)].layer;
+    return layer && layer->joins_sum(bound_[static_cast<std::size_t>(other)].y.desc);
+  });
+  for (std::size_t node = 0; node < joins.size(); ++node)
+    if (joins[node] != BackwardPlan::none)
+      bound_[static_cast<std::size_t>(joins[node])].joined = node;
+  return joins;
+}
+
 void Network::place_tensors() {
   std::vector<TensorDesc> y;
   for (const Bound& bound : bound_) y.push_back(bound.y.desc);
-  plan_ = plan_backward(model_, y, training_);
+  plan_ = plan_backward(model_, y, training_, join_sums());
   const MemoryPlan memory = plan_memory(plan_.blocks);
   arena_bytes_ = memory.bytes;
   arena_ = allocate(arena_bytes_);
@@ -209,16 +221,29 @@ void Network::begin_forward(const float* images, const ForwardContext& context) 
 void Network::forward_layer(std::size_t layer) {
   const Model::Entry& entry = model_.nodes()[layer];
   if (entry.layer && (!entry.training_only || context_.training)) {
-    Bound& bound = bound_[layer];
     const std::int64_t begin = clock_ns();
     named(layer, [&] {
       device_.begin_layer(entry.name);
-      bound.layer->forward(bound.y, bound.x, bound.p, context_);
+      forward_of(layer);
     });
     notify_observer(layer, Phase::forward, begin);
   }
   if (layer + 1 == layers())
     may_go_back_ = training_ && context_.training && context_.labels != nullptr;
+}
+
+void Network::forward_of(std::size_t node) {
+  Bound& bound = bound_[node];
+  if (!bound.joined) {
+    if (plan_.nodes[node].joins == BackwardPlan::none)
+      bound.layer->forward(bound.y, bound.x, bound.p, context_);
+    return;
+  }
+  Bound& joined = bound_[*bound.joined];
+  const bool first = static_cast<std::size_t>(model_.nodes()[node].inputs[0]) == *bound.joined;
+  joined.layer->forward_into_sum(bound.y, bound.x[first ? 1 : 0],
+                                 model_.nodes()[node].layer->traits().relu, joined.x, joined.p,
+                                 context_);
 }
 
 void Network::backward() {

@@ -138,12 +138,15 @@ class Network {
     Tensor dy;
     std::vector<Tensor> dx;
     std::unique_ptr<GradientSum> sum;
+    std::optional<std::size_t> joined;  ///< The node that this addition computes with itself.
   };
 
   void bind_layers();
   void allocate_parameters();
+  std::vector<int> join_sums();
   void place_tensors();
   [[noreturn]] void throw_named(std::optional<std::size_t> layer, const Error& error) const;
+  void forward_of(std::size_t node);
   void backward_of(std::size_t node);
   [[noreturn]] void throw_no_room(const OutOfMemory& error) const;
   void notify_observer(std::size_t node, Phase phase, std::int64_t begin);

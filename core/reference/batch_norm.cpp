@@ -27,7 +27,8 @@ class ReferenceBatchNorm : public BatchNorm {
   }
 
   void forward_training(Tensor& y_out, Tensor& running_mean, Tensor& running_var,
-                        const Tensor& x_in, const Tensor& gamma, const Tensor& beta) override {
+                        const Tensor& x_in, const Tensor& gamma, const Tensor& beta,
+                        const Addend&) override {
     const auto count = static_cast<double>(count_);
     const double momentum = double{spec_.momentum};
     for (std::int64_t c = 0; c < x.shape.c(); ++c) {
@@ -59,7 +60,8 @@ class ReferenceBatchNorm : public BatchNorm {
   }
 
   void forward_inference(Tensor& y_out, const Tensor& x_in, const Tensor& gamma, const Tensor& beta,
-                         const Tensor& running_mean, const Tensor& running_var) override {
+                         const Tensor& running_mean, const Tensor& running_var,
+                         const Addend&) override {
     for (std::int64_t c = 0; c < x.shape.c(); ++c) {
       const double var = double{running_var.data[c]};
       normalise(y_out, x_in, c, double{running_mean.data[c]},

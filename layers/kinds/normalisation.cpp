@@ -31,11 +31,14 @@ class BoundBatchNorm : public BoundLayer {
 
   void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>& p,
                const ForwardContext& context) override {
-    if (context.training) {
-      norm_->forward_training(y, p[2], p[3], x[0], p[0], p[1]);
-    } else {
-      norm_->forward_inference(y, x[0], p[0], p[1], p[2], p[3]);
-    }
+    run(y, x, p, context, {});
+  }
+  bool joins_sum(const TensorDesc& other) const override {
+    return norm_->adds() && same_storage(norm_->y, other);
+  }
+  void forward_into_sum(Tensor& sum, const Tensor& other, bool relu, const std::vector<Tensor>& x,
+                        std::vector<Tensor>& p, const ForwardContext& context) override {
+    run(sum, x, p, context, {&other, relu});
   }
   void backward(std::vector<Tensor>& dx, std::vector<Tensor>& dp, const Tensor& dy,
                 const std::vector<Tensor>& x, const Tensor&,
@@ -44,6 +47,15 @@ class BoundBatchNorm : public BoundLayer {
   }
 
  private:
+  void run(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>& p,
+           const ForwardContext& context, const Addend& added) {
+    if (context.training) {
+      norm_->forward_training(y, p[2], p[3], x[0], p[0], p[1], added);
+    } else {
+      norm_->forward_inference(y, x[0], p[0], p[1], p[2], p[3], added);
+    }
+  }
+
   std::unique_ptr<BatchNorm> norm_;
 };
 

@@ -7,13 +7,14 @@ namespace {
 
 class Planner {
  public:
-  Planner(const Model& model, const std::vector<TensorDesc>& y)
+  Planner(const Model& model, const std::vector<TensorDesc>& y, const std::vector<int>& joins)
       : model_(model),
         y_(y),
         count_(static_cast<int>(y.size())),
         wanted_(depends_on_parameters(model)),
         contributions_(y.size()) {
     plan_.nodes.resize(y.size());
+    for (std::size_t node = 0; node < joins.size(); ++node) plan_.nodes[node].joins = joins[node];
   }
 
   BackwardPlan run(bool training) {
@@ -51,10 +52,13 @@ class Planner {
   }
 
   void place_activation(int node, bool training) {
-    at(node).y = new_block(desc(node).bytes, node);
+    const bool joins = at(node).joins != BackwardPlan::none;
+    if (!joins) at(node).y = new_block(desc(node).bytes, node);
+    const int computed = joins ? at(node).joins : node;
     const bool reads_x = traits(node).backward_reads_x;
     for (Model::Node input : model_.entry(node).inputs) {
-      keep(at(input).y, training && reads_x ? backward(node) : node);
+      if (at(input).y == BackwardPlan::none) continue;
+      keep(at(input).y, training && reads_x ? backward(node) : computed);
     }
     if (training && traits(node).backward_reads_y) keep(at(node).y, backward(node));
     if (node == model_.output()) keep(at(node).y, 2 * count_);
@@ -138,8 +142,30 @@ std::vector<bool> depends_on_parameters(const Model& model) {
   return depends;
 }
 
-BackwardPlan plan_backward(const Model& model, const std::vector<TensorDesc>& y, bool training) {
-  return Planner(model, y).run(training);
+std::vector<int> joined_sums(const Model& model,
+                             const std::function<bool(Model::Node, Model::Node other)>& can_join) {
+  const auto size = model.nodes().size();
+  std::vector<int> readers(size, 0), joins(size, BackwardPlan::none);
+  for (const Model::Entry& entry : model.nodes())
+    for (const Model::Node input : entry.inputs) ++readers[static_cast<std::size_t>(input)];
+  for (std::size_t sum = 1; sum < size; ++sum) {
+    const Model::Entry& entry = model.nodes()[sum];
+    if (!entry.layer->traits().gradient_passes || entry.inputs.size() != 2) continue;
+    for (const std::size_t first : {0, 1}) {
+      const Model::Node node = entry.inputs[first], other = entry.inputs[1 - first];
+      if (readers[static_cast<std::size_t>(node)] > 1 ||
+          model.entry(node).training_only != entry.training_only || !can_join(node, other))
+        continue;
+      joins[static_cast<std::size_t>(node)] = static_cast<int>(sum);
+      break;
+    }
+  }
+  return joins;
+}
+
+BackwardPlan plan_backward(const Model& model, const std::vector<TensorDesc>& y, bool training,
+                           const std::vector<int>& joins) {
+  return Planner(model, y, joins).run(training);
 }
 
 }  // namespace duplex

@@ -5,6 +5,7 @@
 // hands to one of its inputs is a contribution; a node's dy is the sum of its contributions, masked
 // by its ReLU. If there is one contribution and nothing to mask, dy is that contribution itself.
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "layers/layer.h"
@@ -17,7 +18,8 @@ struct BackwardPlan {
   static constexpr int none = -1;
 
   struct NodePlan {
-    int y = none;                    ///< Block of the activation.
+    int y = none;                    ///< Block of the activation; none where it joins a sum.
+    int joins = none;                ///< The addition that computes this node with itself.
     bool runs = false;               ///< Whether backward runs for this node.
     std::vector<int> contributions;  ///< Blocks to sum; empty for losses.
     int dy = none;         ///< Block of the sum; one of the contributions where it can be.
@@ -35,8 +37,15 @@ struct BackwardPlan {
 /// by its output is wanted.
 std::vector<bool> depends_on_parameters(const Model& model);
 
+/// Returns for each node the addition that can compute it with itself (BoundLayer::joins_sum), or
+/// BackwardPlan::none. The addition is the only one to read it. `can_join` says whether a node's
+/// layer can, beside which other node.
+std::vector<int> joined_sums(const Model& model,
+                             const std::function<bool(Model::Node, Model::Node other)>& can_join);
+
 /// `y` holds the description of every node's output, as bound. With `training` off, the plan holds
-/// activations only.
-BackwardPlan plan_backward(const Model& model, const std::vector<TensorDesc>& y, bool training);
+/// activations only. `joins` is empty, or has what joined_sums() returns: such nodes have no y.
+BackwardPlan plan_backward(const Model& model, const std::vector<TensorDesc>& y, bool training,
+                           const std::vector<int>& joins = {});
 
 }  // namespace duplex

@@ -90,9 +90,18 @@ class Graph {
     return put(std::make_shared<Traits>(traits, false, 1.0F), {x}, 0);
   }
 
-  std::string run(bool training = true) const {
-    const BackwardPlan plan = plan_backward(model_, y_, training);
+  std::string run(bool training = true, bool joins_sums = false) const {
+    const BackwardPlan plan =
+        plan_backward(model_, y_, training, joins_sums ? joined() : std::vector<int>{});
     return PlanSimulation(model_, plan).run(training);
+  }
+  /// Normalisations join sums with what is laid out alike.
+  std::vector<int> joined() const {
+    return joined_sums(model_, [this](Model::Node node, Model::Node other) {
+      const auto& layer = model_.entry(node).layer;
+      return layer && layer->traits().writes_every_dx &&
+             same_storage(y_[static_cast<std::size_t>(node)], y_[static_cast<std::size_t>(other)]);
+    });
   }
   std::size_t arena_bytes(bool training) const {
     return plan_memory(plan_backward(model_, y_, training).blocks).bytes;
@@ -142,6 +151,24 @@ TEST(BackwardPlan, AnAdditionOfUnlikeLayoutsConverts) {
   EXPECT_EQ(add.dx[0], add.dy);
   EXPECT_NE(add.dx[1], add.dy);
   EXPECT_TRUE(add.convert);
+}
+
+TEST(BackwardPlan, ANormalisationThatOnlyASumReadsJoinsIt) {
+  Graph graph;
+  const auto x = graph.weighted(true, 0);
+  const auto a = graph.add(normalises(), {graph.weighted(false, x)}, 0, true);
+  const auto b = graph.add(normalises(), {graph.weighted(false, x)}, 0, true);
+  const auto sum = graph.add(passes(true), {a, b});
+  const auto c = graph.add(normalises(), {graph.weighted(false, sum)}, 0, true);
+  const auto other = graph.add(passes(true), {sum, c});
+  const auto read_twice = graph.add(normalises(), {graph.weighted(false, other)}, 0, true);
+  graph.loss(graph.add(concatenates(), {graph.add(passes(true), {read_twice, other}), read_twice}));
+  std::vector<int> expected(graph.joined().size(), BackwardPlan::none);
+  expected[static_cast<std::size_t>(a)] = sum;  // Not b: a sum is computed with one of its inputs.
+  expected[static_cast<std::size_t>(c)] = other;
+  EXPECT_EQ(graph.joined(), expected);
+  EXPECT_EQ(graph.run(true, true), "");
+  EXPECT_EQ(graph.run(false, true), "");
 }
 
 TEST(BackwardPlan, ANodeAddedToItselfGetsItsGradientTwice) {
@@ -248,8 +275,10 @@ TEST(BackwardPlan, RandomGraphsReadWhatWasWritten) {
       }
     }
     graph.loss(graph.last());
-    ASSERT_EQ(graph.run(), "") << "graph " << trial;
-    ASSERT_EQ(graph.run(false), "") << "graph " << trial << ", inference";
+    for (const bool joins : {false, true}) {
+      ASSERT_EQ(graph.run(true, joins), "") << "graph " << trial;
+      ASSERT_EQ(graph.run(false, joins), "") << "graph " << trial << ", inference";
+    }
   }
 }
 

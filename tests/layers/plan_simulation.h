@@ -131,8 +131,20 @@ class PlanSimulation {
   }
 
   void forward(std::size_t node) {
+    const std::string here = "forward of " + entry(node).name;
+    if (at(node).joins != BackwardPlan::none) {
+      if (at(node).y != BackwardPlan::none) fail(here + " has memory for what joins a sum");
+      return;
+    }
     write(at(node).y, activation(node));
-    check_inputs(node, "forward of " + entry(node).name);
+    for (int input : entry(node).inputs) {
+      const auto i = static_cast<std::size_t>(input);
+      if (at(i).joins == static_cast<int>(node)) {
+        check_inputs(i, here);
+      } else {
+        check(at(i).y, activation(i), here);
+      }
+    }
   }
 
   void backward(std::size_t node) {

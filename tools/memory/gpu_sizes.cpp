@@ -66,17 +66,22 @@ class SizedReader final : public Operation {
 
 class SizedBatchNorm final : public BatchNorm {
  public:
-  void forward_training(Tensor&, Tensor&, Tensor&, const Tensor&, const Tensor&,
-                        const Tensor&) override {
+  explicit SizedBatchNorm(bool relu) : relu_(relu) {}
+  bool adds() const override { return !relu_; }
+  void forward_training(Tensor&, Tensor&, Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                        const Addend&) override {
     refuse();
   }
   void forward_inference(Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                         const Tensor&) override {
+                         const Tensor&, const Addend&) override {
     refuse();
   }
   void backward(Tensor&, Tensor&, Tensor&, const Tensor&, const Tensor&, const Tensor&) override {
     refuse();
   }
+
+ private:
+  bool relu_;
 };
 
 class SizedDropout final : public Dropout {
@@ -193,8 +198,8 @@ class GpuSizes::Sizes final : public Device {
     memory_.kept += plain_desc(x.shape).bytes;
     return made;
   }
-  std::unique_ptr<BatchNorm> batch_norm(const BatchNormSpec&, const TensorDesc& x) override {
-    auto made = std::make_unique<SizedBatchNorm>();
+  std::unique_ptr<BatchNorm> batch_norm(const BatchNormSpec& spec, const TensorDesc& x) override {
+    auto made = std::make_unique<SizedBatchNorm>(spec.relu);
     made->x = made->y = x;
     memory_.kept += 4 * static_cast<std::size_t>(x.shape.c()) * sizeof(float);
     return made;

@@ -77,6 +77,16 @@ struct BatchSums {
   }
 };
 
+/// Adds the elements of `other` to normalised values, where it is not null, then applies ReLU where
+/// `rectified`.
+template <int N, class Value>
+DUPLEX_PORTABLE Floats<N> joined(const Floats<N>& values, const Value* other, bool rectified) {
+  Floats<N> result = values;
+  if (other != nullptr)
+    result = map([](float value, float more) { return value + more; }, result, load<N>(other));
+  return map([rectified](float value) { return rectified && value < 0.0F ? 0.0F : value; }, result);
+}
+
 template <class Value>
 struct Normalise {
   View view;
@@ -84,22 +94,23 @@ struct Normalise {
   Value* y;
   const Value* x;
   bool rectified;
+  const Value* other = nullptr;  ///< Added to the result, before ReLU, where it is not null.
 
   static constexpr int group = group_of<Value>;
   bool grouped() const {
-    return in_groups<group>(view) && aligned<group>(y, x) &&
+    return in_groups<group>(view) && aligned<group>(y, x, other) &&
            channels_aligned<group>(view, moments.mean, moments.scale, moments.beta);
   }
   template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const std::uint32_t c = view.channel(i);
-    const auto normalised = [this](float value, float mean, float scale, float beta) {
-      const float result = (value - mean) * scale + beta;
-      return rectified && result < 0.0F ? 0.0F : result;
+    const auto normalised = [](float value, float mean, float scale, float beta) {
+      return (value - mean) * scale + beta;
     };
-    store(y + i,
-          map(normalised, load<N>(x + i), of_channels<N>(view, moments.mean, c),
-              of_channels<N>(view, moments.scale, c), of_channels<N>(view, moments.beta, c)));
+    const Floats<N> values =
+        map(normalised, load<N>(x + i), of_channels<N>(view, moments.mean, c),
+            of_channels<N>(view, moments.scale, c), of_channels<N>(view, moments.beta, c));
+    store(y + i, joined(values, other == nullptr ? other : other + i, rectified));
   }
 };
 
@@ -112,10 +123,11 @@ struct NormaliseFixed {
   const float *gamma, *beta, *mean, *var;
   float epsilon;
   bool rectified;
+  const Value* other = nullptr;  ///< As for Normalise.
 
   static constexpr int group = group_of<Value>;
   bool grouped() const {
-    return in_groups<group>(view) && aligned<group>(y, x) &&
+    return in_groups<group>(view) && aligned<group>(y, x, other) &&
            channels_aligned<group>(view, gamma, beta, mean, var);
   }
   template <int N = 1>
@@ -123,12 +135,12 @@ struct NormaliseFixed {
     const std::uint32_t c = view.channel(i);
     const Floats<N> scale = map([this](float g, float v) { return g / sqrtf(v + epsilon); },
                                 of_channels<N>(view, gamma, c), of_channels<N>(view, var, c));
-    const auto normalised = [this](float value, float from, float by, float shift) {
-      const float result = (value - from) * by + shift;
-      return rectified && result < 0.0F ? 0.0F : result;
+    const auto normalised = [](float value, float from, float by, float shift) {
+      return (value - from) * by + shift;
     };
-    store(y + i, map(normalised, load<N>(x + i), of_channels<N>(view, mean, c), scale,
-                     of_channels<N>(view, beta, c)));
+    const Floats<N> values = map(normalised, load<N>(x + i), of_channels<N>(view, mean, c), scale,
+                                 of_channels<N>(view, beta, c));
+    store(y + i, joined(values, other == nullptr ? other : other + i, rectified));
   }
 };
 

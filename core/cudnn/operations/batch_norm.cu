@@ -21,8 +21,11 @@ class GpuBatchNorm final : public BatchNorm {
     workspace_ = context->reserve(sums_workspace(*context, view));
   }
 
+  bool adds() const override { return !spec_.relu; }
+
   void forward_training(Tensor& y_out, Tensor& running_mean, Tensor& running_var,
-                        const Tensor& x_in, const Tensor& gamma, const Tensor& beta) override {
+                        const Tensor& x_in, const Tensor& gamma, const Tensor& beta,
+                        const Addend& added) override {
     const View view = view_of(x);
     with_type(view.type, [&](auto number) {
       using Value = decltype(number);
@@ -31,19 +34,22 @@ class GpuBatchNorm final : public BatchNorm {
                    BatchSums<Value>{view, from, moments_, running_mean.data, running_var.data,
                                     gamma.data, beta.data, spec_.epsilon, spec_.momentum});
       for_each_group(*context_, "batch normalisation", y,
-                     Normalise<Value>{view, moments_, elements<Value>(y_out), from, spec_.relu});
+                     Normalise<Value>{view, moments_, elements<Value>(y_out), from,
+                                      spec_.relu || added.relu, other<Value>(added)});
     });
   }
 
   void forward_inference(Tensor& y_out, const Tensor& x_in, const Tensor& gamma, const Tensor& beta,
-                         const Tensor& running_mean, const Tensor& running_var) override {
+                         const Tensor& running_mean, const Tensor& running_var,
+                         const Addend& added) override {
     const View view = view_of(x);
     with_type(view.type, [&](auto number) {
       using Value = decltype(number);
-      for_each_group(*context_, "batch normalisation", y,
-                     NormaliseFixed<Value>{view, elements<Value>(y_out), elements<Value>(x_in),
-                                           gamma.data, beta.data, running_mean.data,
-                                           running_var.data, spec_.epsilon, spec_.relu});
+      for_each_group(
+          *context_, "batch normalisation", y,
+          NormaliseFixed<Value>{view, elements<Value>(y_out), elements<Value>(x_in), gamma.data,
+                                beta.data, running_mean.data, running_var.data, spec_.epsilon,
+                                spec_.relu || added.relu, other<Value>(added)});
     });
   }
 
@@ -64,6 +70,11 @@ class GpuBatchNorm final : public BatchNorm {
   }
 
  private:
+  template <class Value>
+  static const Value* other(const Addend& added) {
+    return added.tensor == nullptr ? nullptr : elements<Value>(*added.tensor);
+  }
+
   ContextPtr context_;
   Reservation workspace_;
   BatchNormSpec spec_;

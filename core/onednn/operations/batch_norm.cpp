@@ -57,7 +57,8 @@ class OneDnnBatchNorm final : public BatchNorm {
   }
 
   void forward_training(Tensor& y_out, Tensor& running_mean, Tensor& running_var,
-                        const Tensor& x_in, const Tensor& gamma, const Tensor& beta) override {
+                        const Tensor& x_in, const Tensor& gamma, const Tensor& beta,
+                        const Addend&) override {
     training_.run({{DNNL_ARG_SRC, x_in.data},
                    {DNNL_ARG_DST, y_out.data},
                    {arg_scale, scale_data(gamma, beta)},
@@ -78,7 +79,8 @@ class OneDnnBatchNorm final : public BatchNorm {
   }
 
   void forward_inference(Tensor& y_out, const Tensor& x_in, const Tensor& gamma, const Tensor& beta,
-                         const Tensor& running_mean, const Tensor& running_var) override {
+                         const Tensor& running_mean, const Tensor& running_var,
+                         const Addend&) override {
     const bool relu_apart = spec_.relu && context_->keeps_nan();
     BoundPrimitive& run = relu_apart ? linear_inference_ : inference_;
     if (!run) {

@@ -112,6 +112,47 @@ TEST_P(BatchNormTest, TrainingAgreesWithTheEquations) {
   }
 }
 
+/// An addend comes before ReLU, and gives the bits of an addition of its own.
+TEST_P(BatchNormTest, AnAddendIsAnAdditionBehindIt) {
+  bool any = false;
+  for (const Shape& shape : shapes) {
+    for (const bool relu : {false, true}) {
+      for (const bool blocked : {false, true}) {
+        SCOPED_TRACE(shape.str() + (relu ? " relu" : "") + (blocked ? " convolved" : ""));
+        const TensorDesc desc = blocked ? convolved_desc(*device, shape) : plain_desc(shape);
+        const Values x = random_values(shape, 1, -2.0F, 5.0F), more = random_values(shape, 6);
+        const Values gamma = random_values({shape.c()}, 2), beta = random_values({shape.c()}, 3);
+        const Values mean = random_values({shape.c()}, 4);
+        const Values var = random_values({shape.c()}, 5, 0.5F, 2.0F);
+        Normalisation alone(*device, {}, desc, {x, gamma, beta}, mean, var);
+        EXPECT_FALSE(device->batch_norm(batch_norm_spec(true), desc)->adds());
+        if (!alone.norm->adds()) continue;
+        any = true;
+        Normalisation adding(*device, {}, desc, {x, gamma, beta}, mean, var);
+        const auto add = device->add(relu, alone.norm->y, alone.norm->y);
+        const Tensor other = alone.memory.holding(alone.norm->y, more);
+        Tensor sum = alone.memory.poisoned(add->y);
+        const auto compare = [&] {
+          add->forward(sum, alone.y, other);
+          EXPECT_EQ(adding.memory.read(adding.y), alone.memory.read(sum));
+        };
+        alone.norm->forward_training(alone.y, alone.mean, alone.var, alone.x, alone.gamma,
+                                     alone.beta);
+        adding.norm->forward_training(adding.y, adding.mean, adding.var, adding.x, adding.gamma,
+                                      adding.beta, {&other, relu});
+        compare();
+        EXPECT_EQ(adding.memory.read(adding.var), alone.memory.read(alone.var));
+        alone.norm->forward_inference(alone.y, alone.x, alone.gamma, alone.beta, alone.mean,
+                                      alone.var);
+        adding.norm->forward_inference(adding.y, adding.x, adding.gamma, adding.beta, adding.mean,
+                                       adding.var, {&other, relu});
+        compare();
+      }
+    }
+  }
+  EXPECT_EQ(any, device->name() == "cudnn");
+}
+
 TEST_P(BatchNormTest, InferenceAgreesWithTheEquations) {
   for (const Shape& shape : shapes) {
     for (bool relu : {false, true}) {
