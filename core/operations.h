@@ -67,6 +67,7 @@ class Conv {
 
   virtual void forward(Tensor& y, const Tensor& x, const Tensor& weights, const Tensor& bias) = 0;
   virtual void backward_data(Tensor& dx, const Tensor& dy, const Tensor& weights) = 0;
+  /// `x` is the same as in the last forward.
   virtual void backward_weights(Tensor& dweights, Tensor& dbias, const Tensor& dy,
                                 const Tensor& x) = 0;
 };

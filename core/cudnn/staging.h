@@ -33,10 +33,16 @@ class Staged {
       : wanted_(wanted), needed_(!same_storage(wanted, had)) {
     if (needed_) offset_ = staging.add(wanted_);
   }
+  /// The tensor has memory of its own, so that what is read stays there until the next read().
+  Staged(const TensorDesc& wanted, const TensorDesc& had, const Context& context)
+      : wanted_(wanted), needed_(!same_storage(wanted, had)) {
+    if (needed_) own_ = context.allocate(wanted_.bytes);
+  }
 
   /// Returns the memory to write to in the place of `tensor`.
   Tensor room(const Context& context, const Tensor& tensor) const {
     if (!needed_) return tensor;
+    if (own_.data() != nullptr) return {wanted_, static_cast<float*>(own_.data())};
     return {wanted_, reinterpret_cast<float*>(context.staging() + offset_)};
   }
   /// Returns `tensor` as it is wanted; its map begins at row `down`, column `right` of the wanted
@@ -73,6 +79,7 @@ class Staged {
   TensorDesc wanted_;
   bool needed_ = false;     ///< The descriptions differ.
   std::size_t offset_ = 0;  ///< Where it is staged, in bytes.
+  Buffer own_;
 };
 
 /// Room for what an operation stages in one call. Weights count only once some have come of which

@@ -21,7 +21,7 @@ namespace {
 
 std::atomic<bool> broken{false};
 std::atomic<bool> sleeps{false};  ///< The host sleeps in waits that are not for events.
-std::atomic<long> events_made{0}, spinning_waits{0};
+std::atomic<long> events_made{0}, spinning_waits{0}, kernels{0};
 std::atomic<long> kernels_left{-1};  ///< Kernels until the GPU breaks down; below 0, it never does.
 
 }  // namespace
@@ -147,6 +147,7 @@ void duplex::stand_in::enqueue(cudaStream_t stream, std::function<void()> work) 
   stream->add(std::move(work));
 }
 void duplex::stand_in::enqueue_kernel(cudaStream_t stream, std::function<void()> work) {
+  ++kernels;
   stream->add([work = std::move(work)] {
     if (kernels_left > 0 && --kernels_left == 0) broken = true;
     if (!broken) work();
@@ -154,7 +155,7 @@ void duplex::stand_in::enqueue_kernel(cudaStream_t stream, std::function<void()>
 }
 
 void duplex_stand_in_counts(duplex::stand_in::Counts* counts) {
-  *counts = {events_made, spinning_waits};
+  *counts = {events_made, spinning_waits, kernels};
 }
 
 /// Has the host wait for a stream.

@@ -22,6 +22,7 @@ void enqueue_kernel(cudaStream_t stream, std::function<void()> work);
 struct Counts {
   long events;          ///< Events that were made.
   long spinning_waits;  ///< Waits of the host that kept a core busy, by what was asked of CUDA.
+  long kernels;         ///< Kernels of ours that were launched.
 };
 
 }  // namespace duplex::stand_in

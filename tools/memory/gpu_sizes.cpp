@@ -161,9 +161,14 @@ class GpuSizes::Sizes final : public Device {
     if (spec.bias) made->bias = plain_desc({spec.filters});
     made->y = desc_of(output_shape(spec, x.shape), order_, type_);
     Staging staging;
-    staging.add(desc_of(x.shape, order_, type_), x);
-    if (!is_even(spec.window.padding))
-      staging.add(desc_of(framed_shape(spec, x.shape), order_, type_), x);
+    // Where no gradient of x is wanted, what is staged of it is kept, if it has the same frame in
+    // both directions. Engines with a frame and without one may be chosen where padding differs.
+    const bool even = is_even(spec.window.padding), keeps = spec.gradients == Gradients::weights;
+    const TensorDesc read = desc_of(x.shape, order_, type_);
+    const TensorDesc frame = desc_of(framed_shape(spec, x.shape), order_, type_);
+    if (!keeps || !even) staging.add(read, x);
+    if (!even) staging.add(frame, x);
+    if (keeps && !same_storage(even ? read : frame, x)) memory_.kept += (even ? read : frame).bytes;
     // Gradients of weights are staged, and weights and biases are kept rounded.
     if (spec.gradients != Gradients::none)
       staging.add(desc_of(filters, order_, type_), made->weights);

@@ -43,8 +43,15 @@ class GpuConv final : public Conv {
                        (order == Order::nhwc ? ", NHWC," : ", NCHW,") +
                        " that adds the bias to some convolution; a separate pass adds it");
     Staging staging;
-    x_ = Staged(read, x, staging);
-    if (!is_even(spec.window.padding)) framed_x_ = Staged(frame_, x, staging);
+    // Of the network's images no gradient is wanted, so that what forward stages of them can stay.
+    keeps_x_ = spec.gradients == Gradients::weights && forward_.framed == by_weights_.framed &&
+               (!bare_ || bare_.framed == forward_.framed);
+    if (keeps_x_) {
+      (forward_.framed ? framed_x_ : x_) = Staged(forward_.framed ? frame_ : read, x, *context_);
+    } else {
+      x_ = Staged(read, x, staging);
+      if (!is_even(spec.window.padding)) framed_x_ = Staged(frame_, x, staging);
+    }
     dweights_ = Staged(desc_of(filters, order, dweights_type_), weights, staging);
     const Staging others = staging;
     weights_ = Staged(cast, weights, staging);
@@ -76,8 +83,9 @@ class GpuConv final : public Conv {
 
   void backward_weights(Tensor& dw, Tensor& db, const Tensor& dy, const Tensor& x_in) override {
     const Context& context = *context_;
-    by_weights_.runner.run(context,
-                           {read_x(by_weights_, x_in), dweights_.room(context, dw).data, dy.data},
+    float* const x_data = keeps_x_ ? (by_weights_.framed ? framed_x_ : x_).room(context, x_in).data
+                                   : read_x(by_weights_, x_in);
+    by_weights_.runner.run(context, {x_data, dweights_.room(context, dw).data, dy.data},
                            context.workspace(), "gradient of a convolution's weights");
     dweights_.write(context, dw);
     if (spec_.bias) bias_gradient(context, db, dy);
@@ -157,6 +165,7 @@ class GpuConv final : public Conv {
   Reservation bias_workspace_;
   Type dweights_type_ = Type::float32;
   bool fused_ = false;
+  bool keeps_x_ = false;  ///< backward_weights() finds x as the last forward staged it.
   Way forward_, data_, by_weights_;
   /// Forward without bias and ReLU, which run apart where NaN has to be kept. It is chosen with the
   /// others, since trying engines takes memory that a training has given away later.
