@@ -53,7 +53,8 @@ Model small_resnet(bool batch_norm) {
   return net;
 }
 
-/// This is VGG16E, cut down: pairs of convolutions, and three linear layers with most of the weights.
+/// This is VGG16E, cut down: pairs of convolutions, and three linear layers with most of the
+/// weights.
 Model small_vgg() {
   Model net("SmallVgg", {1, 3, 16, 16});
   Model::Node x = net.input();
