@@ -312,7 +312,9 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/targets/%.o $(BUILD)/obj/gen/fuzz-%.o $
 
 .PHONY: fuzz-programs
 fuzz-programs: $(fuzz_targets:%=$(BUILD)/fuzz/%)
-.SECONDARY:
+# Make keeps objects that it made on the way to a program. (.SECONDARY would do so, too, but then an object of a new source
+# that is older than the program is not made at all.)
+.PRECIOUS: $(BUILD)/obj/%.o $(BUILD)/gen/fuzz-%.cpp
 
 .PHONY: have-gtest
 have-gtest:

@@ -137,7 +137,7 @@ struct BatchNormSpec {
   bool relu = false;
 };
 
-/// What a forward adds to its result, if anything: a tensor that has the description of its y. ReLU
+/// A forward adds this tensor to its result, if there is one; it has the description of y. ReLU
 /// (2.3) of the sum follows where `relu`.
 struct Addend {
   const Tensor* tensor = nullptr;

@@ -201,7 +201,8 @@ void Socket::read_exact(void* to, std::size_t size, Deadline deadline, const cha
   auto* at = static_cast<char*>(to);
   while (size > 0) {
     const bool waited = link_ && wait_for_link(link_->in, deadline);
-    const ssize_t got = ::recv(fd_, at, link_ ? std::min(size, link_->in.most()) : size, 0);
+    const std::size_t most = link_ ? std::min(size, link_->in.most()) : size;
+    const ssize_t got = ::recv(fd_, at, most, 0);
     if (got > 0) {
       if (link_) link_->in.take(static_cast<std::size_t>(got), waited);
       at += got;
@@ -210,7 +211,7 @@ void Socket::read_exact(void* to, std::size_t size, Deadline deadline, const cha
       throw NetworkError("recv", peer_, phase, "the connection was closed", seconds_since(start),
                          Exit::peer_lost);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      wait_for_bytes(size, start, deadline, phase);
+      wait_for_bytes(most, start, deadline, phase);
     } else if (errno != EINTR) {
       throw NetworkError("recv", peer_, phase, errno_text(errno), seconds_since(start),
                          Exit::peer_lost);

@@ -69,12 +69,10 @@ class AsyncCheckpoints final : public RankCheckpoints {
   /// Names of weights that a worker has kept begin so, in the file of its own part.
   static constexpr const char* kept_prefix = "kept.";
 
-  /// What workers kept without this server, as far as it is here, and the files of it that came
-  /// from them.
-  std::vector<Checkpoint> kept_;
-  std::vector<std::string> received_;
-  net::ResumePoint from_;    ///< Where this run began.
-  std::uint64_t steps_ = 0;  ///< Steps of its own that this worker has trained.
+  std::vector<Checkpoint> kept_;       ///< Workers kept these without this server; they are here.
+  std::vector<std::string> received_;  ///< Files among them that the workers have sent.
+  net::ResumePoint from_;              ///< Where this run began.
+  std::uint64_t steps_ = 0;            ///< Steps of its own that this worker has trained.
   std::uint64_t own_end_ = net::ResumePoint::no_end;  ///< Steps behind it are of lost workers.
   std::map<std::uint64_t, Arrays> boundaries_;        ///< Copies of added_ after so many steps.
 

@@ -75,7 +75,7 @@ net::ResumePoint AsyncCheckpoints::point_of(const Checkpoint& checkpoint) const 
   return point;
 }
 
-/// What a worker has kept without its server, as all ranks name it.
+/// Returns the name, common to all ranks, of a checkpoint that a worker kept without its server.
 net::ResumePoint AsyncCheckpoints::kept_point(const Checkpoint& checkpoint) const {
   net::ResumePoint point;
   point.steps = checkpoint.steps;

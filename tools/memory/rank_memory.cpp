@@ -216,7 +216,7 @@ const char* name_of(Use use) {
                                    "optimiser's state",
                                    "activations, their gradients",
                                    "kept for backward",
-                                   "workspace",
+                                   "workspace, at most",
                                    "cuDNN's workspace, at most",
                                    "batches read ahead",
                                    "weights to exchange",

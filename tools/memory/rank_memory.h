@@ -46,7 +46,8 @@ enum class Use {
   optimiser,       ///< The state of an optimiser that updates the network's weights.
   activations,     ///< With the gradients by them.
   kept,            ///< What operations keep from forward to backward.
-  workspace,       ///< What operations share, and parameters on their way between layouts.
+  workspace,       ///< Operations share it, and parameters on their way between layouts. oneDNN
+                   ///< may reserve a part that it does not touch.
   engines,         ///< On a GPU: what an engine of cuDNN may take, at most.
   batches,         ///< Images that are read ahead, as floats.
   host_weights,    ///< Those that are exchanged, in host memory.

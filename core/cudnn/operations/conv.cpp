@@ -43,7 +43,8 @@ class GpuConv final : public Conv {
                        (order == Order::nhwc ? ", NHWC," : ", NCHW,") +
                        " that adds the bias to some convolution; a separate pass adds it");
     Staging staging;
-    // Of the network's images no gradient is wanted, so that what forward stages of them can stay.
+    // Nobody overwrites the network's images before their backward, since no gradient of them is
+    // wanted: what forward has staged of them serves once more.
     keeps_x_ = spec.gradients == Gradients::weights && forward_.framed == by_weights_.framed &&
                (!bare_ || bare_.framed == forward_.framed);
     if (keeps_x_) {

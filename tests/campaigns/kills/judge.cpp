@@ -91,8 +91,8 @@ std::string path_of_log(const std::string& folder, int rank, const std::string& 
 
 }  // namespace
 
-Judge::Judge(std::string folder, std::string library)
-    : folder_(std::move(folder)), library_(std::move(library)) {
+Judge::Judge(std::string folder, std::string library, Ports ports)
+    : folder_(std::move(folder)), library_(std::move(library)), ports_(ports) {
   fs::create_directories(folder_ + "/data");
   tools::testing::write_squares(folder_ + "/data", 96, 20);
 }
@@ -110,10 +110,10 @@ Words Judge::dist_words(const Mode& mode, const std::string& job) const {
 
 /// Starts all ranks, by hand or by launch, on ports of their own.
 void Judge::begin(Team& team, const Cell& cell, const Words& settings, bool resume,
-                  const std::string& prefix) const {
+                  const std::string& prefix) {
   const std::string nodefile = run_folder() + "/nodes";
   std::string nodes;
-  const std::vector<int> ports = next_ports(ranks);
+  const std::vector<int> ports = ports_.next(ranks);
   for (const int port : ports) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
   write_text(nodefile, nodes);
   Words dist = dist_words(*cell.mode, "job-" + std::to_string(ports[0]));
@@ -312,7 +312,7 @@ std::uint64_t Judge::newest_complete(const Undisturbed& expected) const {
 }
 
 /// Starts all ranks again where the training has not come to its end, and compares the weights.
-void Judge::go_on(const Cell& cell, const Undisturbed& expected, Outcome& outcome) const {
+void Judge::go_on(const Cell& cell, const Undisturbed& expected, Outcome& outcome) {
   const bool trained = fs::exists(run_folder() + "/out/summary.json");
   if (cell.mode->async) {
     if (trained) compare(cell, expected, outcome);

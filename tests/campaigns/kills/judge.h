@@ -22,8 +22,8 @@ struct Undisturbed {
 
 class Judge {
  public:
-  /// `folder`: for runs and data; `library`: that for LD_PRELOAD.
-  Judge(std::string folder, std::string library);
+  /// `folder`: for runs and data; `library`: that for LD_PRELOAD; `ports`: for all runs.
+  Judge(std::string folder, std::string library, Ports ports);
 
   /// Runs the mode twice without a signal. Throws if that fails, or gives other bits.
   Undisturbed undisturbed(const Mode& mode);
@@ -35,14 +35,15 @@ class Judge {
  private:
   Words dist_words(const Mode& mode, const std::string& job) const;
   void begin(Team& team, const Cell& cell, const Words& settings, bool resume,
-             const std::string& log) const;
+             const std::string& log);
   void judge_by_hand(const Cell& cell, const Team& team, const Mark& mark, Outcome& outcome) const;
   void judge_launched(const Cell& cell, const Team& team, const Mark& mark, Outcome& outcome) const;
-  void go_on(const Cell& cell, const Undisturbed& expected, Outcome& outcome) const;
+  void go_on(const Cell& cell, const Undisturbed& expected, Outcome& outcome);
   void compare(const Cell& cell, const Undisturbed& expected, Outcome& outcome) const;
   std::uint64_t newest_complete(const Undisturbed& expected) const;
 
   std::string folder_, library_;
+  Ports ports_;
 };
 
 }  // namespace duplex::campaigns

@@ -34,8 +34,8 @@ std::string text_of(const Cell& cell) {
 
 class Campaign {
  public:
-  Campaign(const std::string& folder, const std::string& library, std::uint64_t seed)
-      : folder_(folder), judge_(folder, library), seed_(seed) {}
+  Campaign(const std::string& folder, const std::string& library, std::uint64_t seed, Ports ports)
+      : folder_(folder), judge_(folder, library, ports), seed_(seed) {}
 
   void prepare(const std::string& only) {
     for (const Mode& mode : modes()) {
@@ -101,8 +101,8 @@ int run(const Words& words) {
   const std::uint64_t runs = std::stoull(words[3]), part = std::stoull(words[5]),
                       parts = std::stoull(words[6]);
   std::filesystem::create_directories(folder);
-  take_ports(static_cast<int>(part), static_cast<int>(parts));
-  Campaign campaign(std::filesystem::absolute(folder).string(), words[2], std::stoull(words[4]));
+  Campaign campaign(std::filesystem::absolute(folder).string(), words[2], std::stoull(words[4]),
+                    Ports(static_cast<int>(part), static_cast<int>(parts)));
   campaign.prepare(words.size() > 7 ? words[7] : "");
   const std::string csv = words[1] + "/" + words[5] + ".csv";
   const std::vector<std::uint64_t> there = runs_in(csv);

@@ -165,7 +165,14 @@ bool print_tables(const std::vector<std::string>& paths) {
   print_table(rows, {signal, start}, "signal | start");
   print_table(rows, {mode, role}, "mode | role");
   print_table(rows, {phase, signal}, "phase | signal");
-  print_table(rows, {mode, role, signal, phase}, "mode | role | signal | phase");
+  std::vector<Row> broken;
+  for (const Row& row : rows) {
+    Sum one;
+    one.add(row);
+    if (!one.good()) broken.push_back(row);
+  }
+  if (!broken.empty())
+    print_table(broken, {mode, role, signal, phase}, "broken: mode | role | signal | phase");
   return all.good() && all.runs > 0;
 }
 

@@ -22,16 +22,7 @@ namespace duplex::campaigns {
 namespace {
 
 constexpr useconds_t look_every_us = 3000;
-/// Ports from begin up to end, which belong to this process alone among those of a campaign.
-struct Ports {
-  int begin = 20000, end = 32000;
-  int next = 20000;
-};
-
-Ports& own_ports() {
-  static Ports ports;
-  return ports;
-}
+constexpr int first_port = 20000, last_port = 32000;
 
 double seconds_between(std::int64_t from, std::int64_t to) {
   return static_cast<double>(to - from) * 1e-9;
@@ -56,21 +47,18 @@ std::int64_t clock_now() {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-void take_ports(int part, int parts) {
-  const Ports all;
-  const int each = (all.end - all.begin) / parts;
-  Ports& own = own_ports();
-  own.begin = all.begin + part * each;
-  own.end = own.begin + each;
-  own.next = own.begin + ::getpid() % each;  // Not those of a campaign that has just ended.
+Ports::Ports(int part, int parts) {
+  const int each = (last_port - first_port) / parts;
+  begin_ = first_port + part * each;
+  end_ = begin_ + each;
+  last_ = begin_ + ::getpid() % each;  // Those of a campaign that has just ended may not be free.
 }
 
-std::vector<int> next_ports(int count) {
-  Ports& own = own_ports();
+std::vector<int> Ports::next(int count) {
   std::vector<int> ports;
   while (ports.size() < static_cast<std::size_t>(count)) {
-    if (++own.next >= own.end) own.next = own.begin;
-    if (is_free(own.next)) ports.push_back(own.next);
+    if (++last_ >= end_) last_ = begin_;
+    if (is_free(last_)) ports.push_back(last_);
   }
   return ports;
 }

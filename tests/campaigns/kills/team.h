@@ -62,10 +62,17 @@ class Team {
   double gap_ = 0.0;
 };
 
-/// Divides the ports that next_ports() takes into `parts`, of which this process has number `part`:
-/// processes that run side by side must not find the same port free.
-void take_ports(int part, int parts);
-/// Returns ports on loopback that nobody listens on, below those that the kernel hands out.
-std::vector<int> next_ports(int count);
+/// The ports of one of several processes that run side by side, which must not find the same port
+/// free. All are below those that the kernel hands out.
+class Ports {
+ public:
+  /// This is process `part` of `parts`.
+  Ports(int part, int parts);
+  /// Returns ports on loopback that nobody listens on, other ones each time.
+  std::vector<int> next(int count);
+
+ private:
+  int begin_, end_, last_;
+};
 
 }  // namespace duplex::campaigns

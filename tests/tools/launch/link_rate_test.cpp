@@ -33,7 +33,7 @@ TEST_F(LinkRateRuns, BoundTheStepsOfARun) {
   ASSERT_TRUE(summary.traffic.has_value());
   const double bytes = static_cast<double>(config.parameters) * 4.0;
   EXPECT_GE(summary.training->total.median, 0.9 * bytes / 25e6);
-  // What follows from the run is of its link.
+  // simulate takes the rate of the link from the run.
   const Result simulated = run({"simulate", "--from", folder_ / "bound", "--t-grad", "0.001",
                                 "--batch", "32", "--workers", "2", "--batches", "8"});
   EXPECT_EQ(simulated.exit, 0) << simulated.err;
