@@ -32,13 +32,14 @@ struct Parameters {
   std::vector<Span> spans;
 };
 
-/// Processor seconds of the same sleeps with no exchange.
+/// Returns the processor seconds of the same sleeps with no exchange. They count on this thread
+/// alone: others of this process may still meet other ranks.
 double resting(std::size_t parameters) {
   constexpr int steps = 10;
-  const double begin = processor_seconds();
+  const double begin = thread_processor_seconds();
   for (int step = 0; step < steps; ++step)
     for (std::size_t i = 0; i < 2 * parameters; ++i) rest();
-  return (processor_seconds() - begin) / steps;
+  return (thread_processor_seconds() - begin) / steps;
 }
 
 /// Counts a step's frames and bytes of a worker.
