@@ -11,12 +11,13 @@ StragglerTally::StragglerTally(int workers, std::size_t chunks)
 }
 
 std::int64_t StragglerTally::received(const Worker& worker, std::int64_t now) const {
-  return worker.received_ns + (worker.began >= 0 ? now - worker.began : 0);
+  return worker.received_ns + (worker.coming > 0 ? now - worker.began : 0);
 }
 
 void StragglerTally::begins(int worker, std::int64_t now) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  workers_[static_cast<std::size_t>(worker)].began = now;
+  Worker& its = workers_[static_cast<std::size_t>(worker)];
+  if (its.coming++ == 0) its.began = now;
 }
 
 void StragglerTally::complete(int number, std::uint64_t at, std::int64_t now) {
@@ -24,7 +25,8 @@ void StragglerTally::complete(int number, std::uint64_t at, std::int64_t now) {
   const auto index = static_cast<std::size_t>(number);
   Worker& worker = workers_[index];
   worker.received_ns = received(worker, now);
-  worker.began = -1;
+  worker.began = now;
+  if (worker.coming > 0) --worker.coming;
   Step& step = steps_[at];
   if (step.gradients.empty()) {
     step.gradients.resize(workers_.size());

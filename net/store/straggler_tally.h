@@ -36,7 +36,8 @@ class StragglerTally {
 
  private:
   struct Worker {
-    std::int64_t began = -1;       ///< When the gradient that is coming in began; -1: none is.
+    int coming = 0;                ///< Gradients of it that are coming in.
+    std::int64_t began = 0;        ///< When the first of these began.
     std::int64_t received_ns = 0;  ///< Time in which gradients of it were coming in, so far.
     StragglerTime sum;
   };

@@ -41,6 +41,20 @@ TEST(StragglerTally, AGradientThatIsOnItsWayCountsFromTheMomentOfWaiting) {
   EXPECT_EQ(tally.sums()[0].receiving_ns, 20);
 }
 
+/// In a simulation, a worker's frames may share its link.
+TEST(StragglerTally, GradientsOfAWorkerThatComeAtTheSameTimeCountOnce) {
+  StragglerTally tally(2, 2);
+  tally.begins(1, 10);
+  comes(tally, 0, 0, 0, 20);
+  comes(tally, 0, 0, 20, 40);  // From here on worker 1 alone is missing.
+  tally.begins(1, 50);
+  tally.complete(1, 0, 60);
+  tally.complete(1, 0, 70);
+  ASSERT_EQ(tally.sums().size(), 1U);
+  EXPECT_EQ(tally.sums()[0].late_ns, 30);
+  EXPECT_EQ(tally.sums()[0].receiving_ns, 30);
+}
+
 TEST(StragglerTally, StepsMayOverlapAndTheMostExpensiveWorkerComesFirst) {
   StragglerTally tally(2, 2);
   comes(tally, 0, 0, 0, 10);
