@@ -141,8 +141,8 @@ models_sources := $(call in_room,models)
 datasets_sources := $(call in_room,datasets)
 net_sources := $(call in_room,net)
 tools_sources := $(call in_room,tools)
-# Every file of models/ but the registry is a network, named like the file.
-networks := $(sort $(filter-out registry,$(basename $(notdir $(models_sources)))))
+# Every file that lies directly in models/ but the registry is a network, named like the file.
+networks := $(sort $(filter-out registry,$(basename $(notdir $(wildcard models/*.cpp)))))
 
 object = $(patsubst %.cu,$(BUILD)/obj/%.o,$(patsubst %.cpp,$(BUILD)/obj/%.o,$1))
 core := $(call object,$(core_sources))

@@ -1,8 +1,11 @@
 #include "models/registry.h"
 
 #include <cctype>
+#include <filesystem>
+#include <system_error>
 
 #include "core/error.h"
+#include "models/file/reader.h"
 
 namespace duplex::models {
 
@@ -26,7 +29,17 @@ bool begins_alike(const std::string& network, const std::string& name) {
 
 }  // namespace
 
+bool names_file(const std::string& name) {
+  for (const auto& [network, builder] : all())
+    if (network == name) return false;
+  std::error_code ignored;
+  return name.find_first_of("/.") != std::string::npos ||
+         std::filesystem::is_regular_file(name, ignored);
+}
+
 Model build(const std::string& name, const ModelOptions& options) {
+  if (!options.file.empty()) return file::read_network(options.file, name, options);
+  if (names_file(name)) return file::read_network(file::text_of_file(name), name, options);
   std::string known, meant;
   for (const auto& [network, builder] : all()) {
     if (network == name) return builder(options);
@@ -35,7 +48,9 @@ Model build(const std::string& name, const ModelOptions& options) {
     const std::string other = builder({}).known_as();
     meant = " (did you mean " + network + (other.empty() ? "" : ", which is " + other) + "?)";
   }
-  throw Error("unknown network '" + name + "'" + meant + "; known: " + known, Exit::usage);
+  throw Error("unknown network '" + name + "'" + meant + "; known: " + known +
+                  "; or give the path of a network's file, such as ./" + name,
+              Exit::usage);
 }
 
 }  // namespace duplex::models

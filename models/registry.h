@@ -17,6 +17,9 @@ struct ModelOptions {
   std::int64_t channels = 0;           ///< Channels of the input.
   bool auxiliary = false;              ///< Gives GoogLeNet the classifiers of Table 2.3.
   bool zero_padded_shortcuts = false;  ///< Builds Resnet34 by Figure 2.12 instead of 2.11.
+  /// The text of the network's file (docs/network-files.md), whose path is then the network's name;
+  /// empty: the network is compiled.
+  std::string file;
 
   /// Returns (1, channels, input, input), with the defaults filled in.
   Shape sample(std::int64_t default_channels, std::int64_t default_input) const;
@@ -30,8 +33,13 @@ using Builder = Model (*)(const ModelOptions&);
 
 const std::vector<std::pair<std::string, Builder>>& all();
 
-/// Builds the network of this name. Throws Error(Exit::usage) for an unknown name, and lists the
-/// known ones.
+/// Returns whether `name` is the path of a network's file: it is not the name of a compiled
+/// network, and has a '/' or a '.', or is the name of a file.
+bool names_file(const std::string& name);
+
+/// Builds the network of this name, or of the file whose path it is: from options.file, or where
+/// that is empty from what the file has now. Throws Error(Exit::usage) for an unknown name, and
+/// lists the known ones; of a file, Error(Exit::usage) as file::read_network does.
 Model build(const std::string& name, const ModelOptions& options);
 
 }  // namespace duplex::models

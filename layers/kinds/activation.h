@@ -9,6 +9,7 @@ class ActivationLayer : public Layer {
  public:
   explicit ActivationLayer(ActivationKind kind) : kind_(kind) {}
 
+  ActivationKind kind() const { return kind_; }
   std::string type() const override { return kind_ == ActivationKind::relu ? "relu" : "sigmoid"; }
   LayerTraits traits() const override;
   Shape output(const std::vector<Shape>& x) const override { return x[0]; }
@@ -25,6 +26,7 @@ class DropoutLayer : public Layer {
  public:
   explicit DropoutLayer(float rate) : rate_(rate) {}
 
+  float rate() const { return rate_; }
   std::string type() const override { return "dropout"; }
   std::string geometry(const std::vector<Shape>&) const override;
   LayerTraits traits() const override;

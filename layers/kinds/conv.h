@@ -16,6 +16,9 @@ class ConvLayer : public Layer {
   ConvLayer(std::int64_t filters, Geometry geometry, Options options)
       : filters_(filters), geometry_(geometry), options_(options) {}
 
+  std::int64_t filters() const { return filters_; }
+  const Geometry& geometry_as_given() const { return geometry_; }
+  const Options& options() const { return options_; }
   /// Returns the specification of the operation on inputs of this shape.
   ConvSpec spec(const Shape& x) const;
 

@@ -19,6 +19,7 @@ class AddLayer : public Layer {
  public:
   explicit AddLayer(bool relu) : relu_(relu) {}
 
+  bool relu() const { return relu_; }
   std::string type() const override { return "add"; }
   LayerTraits traits() const override;
   Shape output(const std::vector<Shape>& x) const override;
@@ -34,6 +35,7 @@ class PadChannelsLayer : public Layer {
  public:
   explicit PadChannelsLayer(std::int64_t channels) : channels_(channels) {}
 
+  std::int64_t channels() const { return channels_; }
   std::string type() const override { return "pad channels"; }
   Shape output(const std::vector<Shape>& x) const override;
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,

@@ -8,6 +8,7 @@ class LrnLayer : public Layer {
  public:
   explicit LrnLayer(LrnSpec spec) : spec_(spec) {}
 
+  const LrnSpec& spec() const { return spec_; }
   std::string type() const override { return "lrn"; }
   LayerTraits traits() const override;
   Shape output(const std::vector<Shape>& x) const override { return x[0]; }
@@ -24,6 +25,7 @@ class BatchNormLayer : public Layer {
  public:
   explicit BatchNormLayer(BatchNormSpec spec) : spec_(spec) {}
 
+  const BatchNormSpec& spec() const { return spec_; }
   std::string type() const override { return "batch norm"; }
   LayerTraits traits() const override;
   Shape output(const std::vector<Shape>& x) const override { return x[0]; }
