@@ -15,6 +15,7 @@
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/dist_flags.h"
+#include "tools/flags/model_flags.h"
 #include "tools/launch/children.h"
 #include "tools/launch/hosts.h"
 #include "tools/launch/local_nodes.h"
@@ -94,6 +95,14 @@ std::string name_run(std::vector<std::string>& dist, bool create) {
   std::string path = unused_run_path("dist", value_of(dist, "--net"), create);
   dist.insert(dist.end(), {"--logdir", path});
   return path;
+}
+
+/// Gives all ranks what the network's file has now: other machines need not have it, and ranks that
+/// start again train the same. A plan has it, too.
+void carry_network(std::vector<std::string>& words, const DistFlags& dist) {
+  ModelSpec model = dist.training.spec.model;
+  if (dist.training.spec.resume) model.take_resumed(dist.training.spec.logdir);
+  for (const std::string& word : carried(model)) words.push_back(word);
 }
 
 /// Throws if a flag that launch does not know, and which so is dist's, comes without "--" before
@@ -358,6 +367,7 @@ int launch(int argc, const char* const* argv) {
   if (flags.action == "stop") {
     return stop_everywhere(flags.nodefile, nodes, flags.ssh, flags.print);
   }
+  if (dist && flags.plan.empty()) carry_network(flags.dist, *dist);
   const std::string directory = name_run(flags.dist, !flags.print);
   if (flags.print) {
     for (const auto& command :

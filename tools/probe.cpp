@@ -187,7 +187,7 @@ net::MeshSpec mesh_spec(const Flags& flags, const Model& model, const RankSource
   spec.rank = source.rank;
   spec.addresses = source.addresses;
   spec.identity.job = "probe";
-  spec.identity.model = fingerprint_of(model);
+  spec.identity.model = flags.model.fingerprint(model);
   spec.identity.data = net::fingerprint("no images");
   spec.identity.start = net::fingerprint("no weights");
   spec.identity.settings = net::fingerprint("batch " + std::to_string(flags.batch));
@@ -284,6 +284,7 @@ int probe(int argc, const char* const* argv) {
   file.title = config.title;
   file.input = config.input;
   file.classes = config.classes;
+  file.network_file = config.network_file;
   file.batch = flags.batch;
   file.device = device;
   file.precision = flags.computing.precision;

@@ -55,7 +55,7 @@ net::MeshSpec mesh_spec(const Flags& flags, const Model& model) {
   spec.addresses = {net::Address::parse(flags.serves() ? flags.mine : flags.other, default_port),
                     net::Address::parse(flags.serves() ? flags.other : flags.mine, default_port)};
   spec.identity.job = "transport";
-  spec.identity.model = fingerprint_of(model);
+  spec.identity.model = flags.model.fingerprint(model);
   spec.identity.data = net::fingerprint("no images");
   spec.identity.start = net::fingerprint("no weights");
   spec.identity.settings = net::fingerprint("repeats " + std::to_string(flags.repeats));

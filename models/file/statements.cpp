@@ -172,6 +172,9 @@ class Parser {
                                    [](const Word& word) { return word.text == "from"; });
     if (from != words.end()) {
       statement.from.assign(from + 1, words.end() - 1);
+      if (statement.from.size() > most_inputs)
+        throw error_at(path_, statement.from[most_inputs],
+                       "a layer reads at most " + std::to_string(most_inputs) + " others");
       if (statement.from.empty())
         throw error_at(path_, words.back(),
                        "expected the name of a layer behind 'from', but the line ends");

@@ -13,6 +13,7 @@ namespace duplex::models::file {
 /// The most that a file may ask for. Sizes stay so small that no product of them overflows.
 constexpr std::size_t most_bytes = std::size_t{96} << 10;  ///< A command line carries the text.
 constexpr std::size_t most_layers = 4096;
+constexpr std::size_t most_inputs = 256;  ///< Of a layer.
 constexpr int most_nested = 8;
 constexpr std::int64_t largest_number = 1 << 20;   ///< Filters, outputs, channels, classes.
 constexpr std::int64_t largest_window = 4096;      ///< Window, stride, padding, input.

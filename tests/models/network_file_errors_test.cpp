@@ -137,6 +137,9 @@ TEST(NetworkFileErrors, AHostileFileIsRefusedBeforeAnythingOverflows) {
     doubling += "r" + std::to_string(i) + " relu\nc" + std::to_string(i) + " concat from c" +
                 std::to_string(i - 1) + ", r" + std::to_string(i) + "\n";
   expect_refused(with_layers(doubling + tail), "2^31 values");
+  std::string many = "c concat from a";
+  for (int i = 0; i < 300; ++i) many += ", a" + std::to_string(i);
+  expect_refused(with_layers(many + "\n" + tail), "at most 256 others");
   expect_refused(std::string(200000, '#'), "longer than a network's file");
   expect_refused("network N\ninput 8x8x3\nfc linear 99999999999999999999 outputs\nend\n", "3:11");
 }

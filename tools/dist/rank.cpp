@@ -77,7 +77,7 @@ net::Fingerprint Rank::fill_host_parameters() {
 net::Identity Rank::identity(net::Fingerprint start) const {
   net::Identity identity;
   identity.job = spec_.mesh.identity.job;
-  identity.model = fingerprint_of(setup_.model);
+  identity.model = spec_.training.model.fingerprint(setup_.model);
   // Ranks compare what the data set holds, not where it lies, which differs between machines.
   const std::string contents =
       setup_.data ? setup_.data->contents() + ", digest " + std::to_string(setup_.data->digest())

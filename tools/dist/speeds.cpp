@@ -41,7 +41,7 @@ net::MeshSpec mesh_spec(const DistSpec& spec) {
   net::MeshSpec mesh = spec.mesh;
   mesh.topology = {net::ServerMode::distributed, spec.mesh.topology.size, 0};
   mesh.identity.job += ", speeds";
-  mesh.identity.model = net::fingerprint(spec.training.model.net);
+  mesh.identity.model = spec.training.model.fingerprint(spec.training.model.build());
   mesh.identity.data = net::fingerprint("no images");
   mesh.identity.start = net::fingerprint("no weights");
   mesh.identity.settings = net::fingerprint(spec.settings());

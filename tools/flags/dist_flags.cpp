@@ -81,7 +81,7 @@ void DistFlags::take_plan() {
   if (app_->count("--average") > 0 && file.parallel.average == 0)
     throw Error("dist: --average contradicts the plan " + plan + ", which has none", Exit::usage);
   ModelSpec& model = training.spec.model;
-  model.net = file.network;
+  model.take_kept(file.network, file.network_file, plan);
   model.options.classes = file.classes;
   model.set_input(file.input);
   model.options.auxiliary = file.auxiliary;

@@ -8,6 +8,7 @@
 #include "tools/flags/command_line.h"
 #include "tools/flags/device_flags.h"
 #include "tools/flags/memory_flags.h"
+#include "tools/flags/model_flags.h"
 #include "tools/launch/lost_machines.h"
 #include "tools/launch/probing.h"
 #include "tools/memory/network_memory.h"
@@ -42,7 +43,7 @@ void take_model(ScenarioFlags& scenario, const MachinesFile& file, const std::st
                     ": leave --net, --classes and --batch out, or "
                     "measure again",
                 Exit::usage);
-  model.net = file.network;
+  model.take_kept(file.network, file.network_file, path);
   model.options.classes = file.classes;
   model.set_input(file.input);
   scenario.batch = file.batch;
@@ -180,6 +181,7 @@ PlanFile PlanFlags::plan_of(const Situation& situation, const Evaluation& chosen
   plan.parameters = model.parameters;
   plan.auxiliary = model.auxiliary;
   plan.pad_shortcuts = model.pad_shortcuts;
+  plan.network_file = model.network_file;
   plan.batch = situation.scenario.batch;
   plan.parallel = strategy.parallel.config(strategy.parallel.topology(ranks), plan.batch);
   plan.machines = strategy.machines;
@@ -214,6 +216,7 @@ std::string PlanFlags::measure() const {
   spec.has_key = !wire.key.empty();
   spec.output = directory.file(machines_file);
   spec.words = {"--net", scenario.model.net, "--seconds", std::to_string(seconds)};
+  for (const std::string& word : carried(scenario.model)) spec.words.push_back(word);
   for (const char* flag :
        {"--classes", "--input", "--batch", "--device", "--threads", "--precision", "--layout",
         "--key", "--secure", "--checksum", "--congestion", "--link-rate", "--timeout"})

@@ -111,6 +111,7 @@ void TrainingFlags::resolve() {
   if (!checkpoint_every.empty()) spec.checkpoints = parse_checkpoint_every(checkpoint_every);
   if (spec.resume && spec.logdir.empty())
     throw Error("--resume: say which run by --logdir", Exit::usage);
+  if (spec.resume) spec.model.take_resumed(spec.logdir);
   spec.accuracy = spec.accuracy || spec.test_every != 0;
   if (spec.datadir.empty() && !spec.replays()) throw Error("--datadir is required", Exit::usage);
   if (spec.replays()) {

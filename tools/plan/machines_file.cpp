@@ -41,6 +41,7 @@ void describe(Fields& f, MachinesFile& m) {
   f.field("input", m.input);
   f.field("classes", m.classes, Range::not_negative);
   f.field("batch", m.batch, Range::not_negative);
+  f.optional("network_file", m.network_file);
   f.optional("device", m.device);
   f.optional("precision", m.precision);
   f.optional("layout", m.layout);

@@ -41,6 +41,7 @@ struct MeasuredMachine {
 struct MachinesFile {
   std::string network, title, input;
   std::int64_t classes = 0, batch = 0;
+  std::optional<std::string> network_file;  ///< Its text, where `network` is the path of a file.
   /// The values of probe's flags of these names; none: an older probe did not write them.
   std::optional<std::string> device, precision, layout;
   std::optional<std::string> link_rate;   ///< As --link-rate gave it; none: no limit.

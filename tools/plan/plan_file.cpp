@@ -18,6 +18,7 @@ void describe(Fields& f, PlanFile& p) {
   f.field("parameters", p.parameters, Range::not_negative);
   f.field("auxiliary", p.auxiliary);
   f.field("pad_shortcuts", p.pad_shortcuts);
+  f.optional("network_file", p.network_file);
   f.field("batch", p.batch, Range::not_negative);
   describe(f, p.parallel);
   f.field("machines", p.machines);

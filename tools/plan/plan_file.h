@@ -17,6 +17,7 @@ struct PlanFile {
   std::string input;           ///< "1x3x224x224": of one sample.
   std::int64_t classes = 0, parameters = 0;
   bool auxiliary = false, pad_shortcuts = false;
+  std::optional<std::string> network_file;  ///< Its text, where `network` is the path of a file.
   std::int64_t batch = 0;
   ParallelConfig parallel;
   std::vector<int> machines;                          ///< By rank, as they were numbered.

@@ -40,6 +40,7 @@ void take_config(RunData& run, const RunConfig& config) {
   run.command = config.command;
   run.network = config.network;
   run.title = config.title;
+  run.network_file = config.network_file.value_or("");
   run.input = config.input;
   run.height = std::atoll(run.input.substr(run.input.rfind('x') + 1).c_str());
   if (run.input.rfind("1x", 0) == 0) run.input.erase(0, 2);  // One sample.
@@ -157,6 +158,8 @@ models::ModelOptions RunData::options() const {
   models::ModelOptions options;
   options.classes = classes;
   options.input = height;
+  options.channels = std::max(0LL, std::atoll(input.c_str()));  // "3x224x224".
+  options.file = network_file;
   options.auxiliary = auxiliary;
   options.zero_padded_shortcuts = padded;
   return options;

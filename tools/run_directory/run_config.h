@@ -63,6 +63,7 @@ struct RunConfig {
   std::string input;           ///< "1x3x224x224": of one sample.
   std::int64_t classes = 0, parameters = 0;
   bool auxiliary = false, pad_shortcuts = false;
+  std::optional<std::string> network_file;  ///< Its text, where `network` is the path of a file.
   std::optional<std::string> host;
   std::optional<DataConfig> data;
   std::string settings;

@@ -24,7 +24,8 @@ std::string default_path(const std::string& command, const std::string& net) {
   localtime_r(&now, &local);
   char text[32];
   std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local);
-  return "runs/" + command + "-" + net + "-" + text;
+  // A network may be a file's path.
+  return "runs/" + command + "-" + std::filesystem::path(net).stem().string() + "-" + text;
 }
 
 void make_directory(const std::string& path) {

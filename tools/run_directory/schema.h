@@ -78,6 +78,7 @@ void describe(Fields& f, RunConfig& c) {
   f.later("parameters", c.parameters);
   f.later("auxiliary", c.auxiliary);
   f.later("pad_shortcuts", c.pad_shortcuts);
+  f.optional("network_file", c.network_file);
   f.optional("host", c.host);
   f.optional("data", c.data);
   f.later("settings", c.settings);

@@ -2,19 +2,88 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <sstream>
 
+#include "core/error.h"
+#include "models/file/reader.h"
+#include "models/file/writer.h"
+#include "net/crypto/digest.h"
 #include "net/exchange/exchange.h"
 #include "tools/run_directory/run_files.h"
 
 namespace duplex::tools {
+
+namespace {
+
+/// The network of a text, as the program writes it: what two texts have to have in common.
+std::string meaning_of(const std::string& text, const std::string& path) {
+  return models::file::network_text(models::file::read_network(text, path, {}));
+}
+
+/// "line 5 was 'a' and is 'b'"
+std::string first_difference(const std::string& before, const std::string& now) {
+  std::istringstream old_lines(before), new_lines(now);
+  const auto next = [](std::istringstream& lines) -> std::string {
+    constexpr std::size_t longest = 60;
+    std::string line;
+    return std::getline(lines, line) ? "'" + line.substr(0, longest) + "'" : "not there";
+  };
+  for (int number = 1;; ++number) {
+    const std::string was = next(old_lines), is = next(new_lines);
+    if (was != is || !old_lines)
+      return "line " + std::to_string(number) + " was " + was + " and is " + is;
+  }
+}
+
+}  // namespace
+
+void ModelSpec::take(const std::string& value) {
+  net = value;
+  options.file.clear();
+  if (!models::names_file(value)) return;
+  try {
+    options.file = models::file::text_of_file(value);
+  } catch (const Error&) {
+    // A run, a plan or launch may know what it had.
+  }
+}
+
+void ModelSpec::take_kept(const std::string& network, const std::optional<std::string>& text,
+                          const std::string& what) {
+  net = network;
+  if (!text || text == options.file) return;
+  if (!options.file.empty() && meaning_of(*text, what) != meaning_of(options.file, net))
+    throw Error(net + " is another network than in " + what + ": " +
+                    first_difference(*text, options.file) +
+                    "; give it another name, or put back what it was",
+                Exit::usage);
+  options.file = *text;
+}
+
+void ModelSpec::take_resumed(const std::string& directory) {
+  const std::string path = directory + "/" + config_file;
+  if (!models::names_file(net) || !std::filesystem::exists(path)) return;
+  const RunConfig run = read_config(path);
+  if (run.network == net) take_kept(run.network, run.network_file, path);
+}
+
+std::optional<std::string> ModelSpec::file() const {
+  if (options.file.empty()) return std::nullopt;
+  return options.file;
+}
+
+std::string ModelSpec::file_digest(const Model& model) const {
+  if (options.file.empty()) return "";
+  return "; network file " + net::short_hex(net::sha256(models::file::network_text(model)));
+}
 
 void ModelSpec::fill_from(const std::vector<std::string>& directories) {
   for (const std::string& directory : directories) {
     const std::string path = directory + "/" + config_file;
     if (!std::filesystem::exists(path)) continue;  // transport trains no network.
     const RunConfig run = read_config(path);
-    if (net.empty()) net = run.network;
-    if (net != run.network) continue;
+    if (!net.empty() && net != run.network) continue;
+    take_kept(run.network, run.network_file, path);
     if (options.classes == 0) options.classes = run.classes;
     set_input(run.input);
     options.auxiliary = options.auxiliary || run.auxiliary;
@@ -39,15 +108,18 @@ RunConfig ModelSpec::config(const Model& model) const {
   config.parameters = model.trained_parameters();
   config.auxiliary = options.auxiliary;
   config.pad_shortcuts = options.zero_padded_shortcuts;
+  config.network_file = file();
   return config;
 }
 
-net::Fingerprint fingerprint_of(const Model& model) {
+net::Fingerprint ModelSpec::fingerprint(const Model& model) const {
   std::vector<Span> spans;
   for (const ParameterSpec& spec : model.trained())
     spans.push_back({spec.name, static_cast<std::size_t>(spec.shape.elements()), nullptr, nullptr});
-  return net::fingerprint_of(model.title() + ", " + std::to_string(model.classes()) + " classes",
-                             spans);
+  const std::string digest = file_digest(model);
+  if (!digest.empty()) spans.push_back({digest, 0, nullptr, nullptr});
+  return net::fingerprint_of(
+      model.title() + ", " + std::to_string(model.classes()) + " classes" + digest, spans);
 }
 
 }  // namespace duplex::tools

@@ -89,7 +89,8 @@ RunConfig config_of(const TrainingSpec& spec, const std::string& command,
 
 std::string resumable_settings(const TrainingSpec& spec, const TrainingSetup& setup,
                                const std::string& more) {
-  std::string text = setup.model.title() + " of " + setup.model.entry(0).shape.str();
+  std::string text = setup.model.title() + " of " + setup.model.entry(0).shape.str() +
+                     spec.model.file_digest(setup.model);
   if (setup.data)
     text +=
         ", " + setup.data->contents() + " (digest " + std::to_string(setup.data->digest()) + ")";
