@@ -33,6 +33,7 @@ check() (
       room["core/cudnn/engines"] = "core/gpu core/cudnn/kernels"
       room["core/cudnn/operations"] = "core/cudnn/kernels core/cudnn/engines"
       room["tools/text"] = ""
+      room["tools/drawing"] = "tools/text"
       room["tools/run_directory"] = room["tools/launch"] = "tools/text"
       room["tools/plan"] = "tools/run_directory"
       room["tools/prediction"] = "tools/text tools/run_directory"
@@ -46,7 +47,7 @@ check() (
       room["tools/simulation"] = "tools/text tools/tracing"
       room["tools/scenario"] = "tools/text tools/run_directory tools/plan tools/prediction tools/simulation"
       room["tools/planning"] = "tools/text tools/run_directory tools/plan tools/prediction tools/simulation tools/scenario"
-      room["tools/report"] = "tools/text tools/run_directory tools/prediction tools/scenario tools/tracing tools/plan"
+      room["tools/report"] = "tools/text tools/run_directory tools/prediction tools/scenario tools/tracing tools/plan tools/drawing"
       room["tools/flags"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/slots tools/checkpoint tools/dist tools/scenario tools/planning tools/launch tools/memory"
       # The one place where a vendor is known.
       home["dnnl"] = home["oneapi"] = "core/onednn"

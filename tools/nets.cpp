@@ -1,5 +1,5 @@
 // duplex nets [NET] prints the networks, or the thesis's table of one (Tables 2.1-2.5), or the
-// memory that its training takes; or writes it as a file.
+// memory that its training takes; or writes it as a file, or draws it.
 #include <cstdio>
 #include <map>
 #include <set>
@@ -8,6 +8,7 @@
 #include "core/files/output_file.h"
 #include "models/file/writer.h"
 #include "tools/commands.h"
+#include "tools/drawing/network_drawing.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/memory_flags.h"
 #include "tools/flags/model_flags.h"
@@ -105,28 +106,32 @@ void print_memory(const Model& model, const MemoryFlags& flags, bool layers) {
 int nets(int argc, const char* const* argv) {
   CLI::App app{
       "Prints the networks, or one network's table of layers, with a sample's multiply-adds, or "
-      "the memory that its training takes. Writes a network as a file for --net.",
+      "the memory that its training takes. Writes a network as a file for --net, or draws it.",
       "duplex nets"};
   ModelSpec model;
   MemoryFlags memory;
   bool layers = false;
-  std::string output;
+  std::string output, svg, dot;
   add_model_flags(app, model);
   app.get_option("--net")->required(false);
   read_file_of(*app.add_option("NET", model.net, "the same as --net"), model);
   app.add_flag("--layers", layers, "a row for every layer, also inside modules");
   app.add_option("--output", output,
                  "write the network as a text file, which --net takes (docs/network-files.md)");
+  app.add_option("--svg", svg, "draw the network there, as a picture for browsers");
+  app.add_option("--dot", dot, "write the network there as a graph for Graphviz' dot");
   memory.add_to(app);
   if (const auto done = parse(app, argc, argv)) return *done;
   if (memory.wanted && model.net.empty())
     throw Error("nets: say which network's memory, as in duplex nets lenet --memory", Exit::usage);
-  const bool writes = !output.empty();
+  const bool writes = !output.empty() || !svg.empty() || !dot.empty();
   if (writes && model.net.empty())
     throw Error("nets: say which network, as in duplex nets lenet --output lenet.net", Exit::usage);
   if (writes) {
     const Model written = model.build();
-    write_file(output, models::file::network_text(written));
+    if (!output.empty()) write_file(output, models::file::network_text(written));
+    if (!svg.empty()) write_file(svg, svg_of(written));
+    if (!dot.empty()) write_file(dot, dot_of(written));
   } else if (memory.wanted) {
     memory.resolve(app);
     print_memory(model.build(), memory, layers);

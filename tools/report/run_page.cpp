@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
+#include "core/error.h"
+#include "models/registry.h"
+#include "tools/drawing/network_drawing.h"
 #include "tools/report/chart.h"
 #include "tools/report/overview.h"
 #include "tools/report/page.h"
@@ -202,6 +206,27 @@ void add_traffic(Page& page, const RunData& run) {
   if (!left_out.empty()) page.paragraph(left_out);
 }
 
+/// Draws each network of the runs once. One that this version of the program cannot build has no
+/// drawing.
+void add_drawings(Page& page, const std::vector<RunData>& runs) {
+  std::set<std::string> drawn;
+  for (const RunData& run : runs) {
+    if (!drawn.insert(run.title).second) continue;
+    std::string drawing;
+    try {
+      drawing = svg_of(models::build(run.network, run.options()));
+    } catch (const Error&) {
+      continue;
+    }
+    page.begin_fold("The layers of " + run.title);
+    page.figure(drawing,
+                "The network" +
+                    (run.network_file.empty() ? std::string() : " of the file " + run.network) +
+                    ", and the sizes of its maps for one image.");
+    page.end_fold();
+  }
+}
+
 void add_run(Page& page, const RunData& run) {
   page.heading(2, run.name, run.name);
   std::string machines;
@@ -252,6 +277,7 @@ std::string run_page(const std::vector<RunData>& runs, const std::vector<LinkDat
   add_overview(page, runs, predictions);
   add_plans(page, runs);
   add_curves(page, runs);
+  add_drawings(page, runs);
   for (const RunData& run : runs) add_run(page, run);
   return page.str();
 }

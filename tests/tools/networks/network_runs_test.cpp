@@ -103,6 +103,8 @@ TEST_F(NetworkFileRuns, GoOnWithoutTheFileAndNotWithAnother) {
   std::filesystem::remove(path_);
   const Result report = run({"report", folder_ / "run"});
   EXPECT_EQ(report.exit, 0) << report.err;
+  EXPECT_NE(read_text(folder_ / "run/report.html").find("The network of the file"),
+            std::string::npos);
   const Result simulated = run({"simulate", "--from", folder_ / "run", "--rate", "1Gbit/s",
                                 "--workers", "2", "--logdir", folder_ / "simulated"});
   EXPECT_EQ(simulated.exit, 0) << simulated.err;
