@@ -19,9 +19,10 @@ namespace {
 /// The shortest text that reads as a value; `read` makes a value of a text's number.
 template <class Read>
 std::string shortest(double value, float wanted, const Read& read) {
-  constexpr int most_digits = 17;
+  // All decimals of 6 digits come back from a float, and %g writes 100 as such and not as 1e+02.
+  constexpr int fewest_digits = 6, most_digits = 17;
   char text[40];
-  for (int digits = 1; digits <= most_digits; ++digits) {
+  for (int digits = fewest_digits; digits <= most_digits; ++digits) {
     std::snprintf(text, sizeof text, "%.*g", digits, value);
     if (read(decimal_number(text)) == wanted) break;
   }

@@ -13,7 +13,7 @@ namespace {
 
 using Made = std::shared_ptr<const Layer>;
 
-/// What a layer is made of.
+/// A layer is made of these.
 struct Source {
   Cursor& words;
   const std::string& path;
@@ -113,7 +113,12 @@ Made pool(const Source& source, PoolKind kind) {
 Made lrn(const Source& source) {
   LrnSpec spec;
   Cursor& words = source.words;
-  if (words.take("size")) spec.size = words.number(1, largest_window, "how many channels");
+  if (words.take("size")) {
+    const Word place = words.word();
+    spec.size = words.number(1, largest_window, "how many channels");
+    if (spec.size % 2 == 0)
+      throw error_at(source.path, place, "the size has to be odd: as many channels on either side");
+  }
   if (words.take("alpha")) spec.alpha = words.decimal("alpha");
   if (words.take("beta")) spec.beta = words.decimal("beta");
   if (words.take("k")) spec.k = words.decimal("k");
@@ -135,14 +140,14 @@ Made batch_norm(const Source& source) {
 
 Made dropout(const Source& source) {
   const std::string text = source.words.word().text;
-  double percent = -1.0;
+  float rate = -1.0F;
   if (!text.empty() && text.back() == '%')
-    percent = decimal_number(text.substr(0, text.size() - 1));
-  if (!(percent >= 0.0 && percent < 100.0))
+    rate = static_cast<float>(decimal_number(text.substr(0, text.size() - 1)) / 100.0);
+  if (!(rate >= 0.0F && rate < 1.0F))  // 99.99999999% would be rounded up to 1.
     source.words.expected("the part that is dropped, from 0% to below 100%, such as 50%");
   source.words.pass();
   source.words.finish("'from' or the line's end");
-  return std::make_shared<DropoutLayer>(static_cast<float>(percent / 100.0));
+  return std::make_shared<DropoutLayer>(rate);
 }
 
 Made pad_channels(const Source& source) {
