@@ -16,9 +16,9 @@ namespace {
 /// A layer or a block, as it stands in the file.
 struct Item {
   std::string name;
-  std::string what;  ///< All behind the name of a layer, or of a block.
+  std::string what;  ///< It stands behind the name.
   bool block = false;
-  std::vector<Item> items{};  ///< Of a block.
+  std::vector<Item> items{};  ///< A block has them.
 
   bool is_like(const Item& other) const {
     return what == other.what && block == other.block && items.size() == other.items.size() &&
@@ -92,7 +92,7 @@ class Writer {
       for (std::size_t node = i; node < end; ++node)
         block.items.push_back(
             layer(node, node == i ? start_ : static_cast<Model::Node>(node) - 1, training_only));
-      ends_[block_] = static_cast<Model::Node>(end) - 1;
+      ends_[static_cast<Model::Node>(end) - 1] = block_;
       result.push_back(std::move(block));
       i = end;
     }
@@ -124,9 +124,8 @@ class Writer {
   }
 
   std::string outer_name(Model::Node node) const {
-    std::string name = model_.entry(node).name;
-    for (const auto& [block, end] : ends_)
-      if (end == node) name = block;
+    const auto block = ends_.find(node);
+    const std::string& name = block == ends_.end() ? model_.entry(node).name : block->second;
     const bool hidden = !block_.empty() && names_.count(block_ + "/" + name) > 0;
     return hidden ? "/" + name : name;
   }
@@ -191,10 +190,10 @@ class Writer {
 
   const Model& model_;
   std::set<std::string> names_;
-  std::vector<bool> of_classes_;               ///< By node.
-  std::map<std::string, Model::Node> ends_{};  ///< The last layers of the blocks that are written.
-  std::string block_{};                        ///< That is being written, and what it begins from.
-  Model::Node start_ = 0;
+  std::vector<bool> of_classes_;               ///< By node: it has as many outputs as classes.
+  std::map<Model::Node, std::string> ends_{};  ///< The blocks that are written, by their last node.
+  std::string block_{};                        ///< The block that is being written.
+  Model::Node start_ = 0;                      ///< It begins from this node.
 };
 
 /// Returns why two models are not the same; empty: they are.
@@ -212,8 +211,12 @@ std::string difference(const Model& a, const Model& b) {
 
 }  // namespace
 
+std::string canonical_text(const Model& model) {
+  return Writer(model).text();
+}
+
 std::string network_text(const Model& model) {
-  const std::string text = Writer(model).text();
+  const std::string text = canonical_text(model);
   // Names that a file cannot have, and blocks with others between their layers, do not come back.
   std::string differs;
   try {

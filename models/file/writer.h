@@ -12,4 +12,9 @@ namespace duplex::models::file {
 /// Error for a model with a layer of one's own, or with names that a file cannot have.
 std::string network_text(const Model& model);
 
+/// Returns the same text for a model that was read from a file, without a check that it can be read
+/// again: repeats may have made more layers than a file has room for. Two models have the same text
+/// if and only if they are the same, so that it serves to compare them.
+std::string canonical_text(const Model& model);
+
 }  // namespace duplex::models::file

@@ -17,6 +17,7 @@ namespace {
 
 using models::build;
 using models::ModelOptions;
+using models::file::canonical_text;
 using models::file::network_text;
 using models::file::read_network;
 
@@ -238,6 +239,29 @@ end
   // 16 channels, and each norm has 12; fc 38x10 + 10.
   EXPECT_EQ(net.trained_parameters(),
             224 + 292 + 436 + 580 + 170 + 2 * 54 * 12 + 2 * 54 * 16 + 4 * 12 + 390);
+}
+
+TEST(NetworkFile, NumbersAreWrittenAsPeopleWriteThem) {
+  Model net("Numbers", {1, 3, 8, 8});
+  Model::Node x = net.dropout("a", net.input(), 0.4F);
+  x = net.lrn("b", x, {5, 1e-4F, 0.75F, 100.0F});
+  net.softmax("d", net.linear("c", x, 3, false), 20.0F);
+  const std::string text = network_text(net);
+  for (const char* part : {"dropout 40%\n", "alpha 0.0001, beta 0.75, k 100\n", "weight 20\n"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+/// Repeats within repeats are not written again as such, so that the text is too long for a file.
+TEST(NetworkFile, OneThatIsTooLongToBeWrittenCanBeCompared) {
+  const auto network = [&](const char* last) {
+    return read("network Long\ninput 2x2x1\nclasses 2\nrepeat i = 1 to 40\nrepeat k = 1 to 100\n" +
+                std::string(40, 'a') + "{k}_{i} relu\nend\nend\n" + last +
+                "\nfc linear classes outputs\nloss softmax\nend\n");
+  };
+  const Model model = network("s sigmoid");
+  EXPECT_THROW(network_text(model), Error);
+  EXPECT_EQ(canonical_text(model), canonical_text(network("s   sigmoid  # The same.")));
+  EXPECT_NE(canonical_text(model), canonical_text(network("s relu")));
 }
 
 TEST(NetworkFile, ANameIsAFileWhereItLooksLikeOne) {

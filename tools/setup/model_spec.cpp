@@ -2,10 +2,10 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <sstream>
 
 #include "core/error.h"
 #include "models/file/reader.h"
+#include "models/file/words.h"
 #include "models/file/writer.h"
 #include "net/crypto/digest.h"
 #include "net/exchange/exchange.h"
@@ -15,24 +15,35 @@ namespace duplex::tools {
 
 namespace {
 
-/// The network of a text, as the program writes it: what two texts have to have in common.
+/// The network of a text, as the program writes it: two texts of one network have it in common.
 std::string meaning_of(const std::string& text, const std::string& path) {
-  return models::file::network_text(models::file::read_network(text, path, {}));
+  return models::file::canonical_text(models::file::read_network(text, path, {}));
 }
 
-/// "line 5 was 'a' and is 'b'"
-std::string first_difference(const std::string& before, const std::string& now) {
-  std::istringstream old_lines(before), new_lines(now);
-  const auto next = [](std::istringstream& lines) -> std::string {
-    constexpr std::size_t longest = 60;
-    std::string line;
-    return std::getline(lines, line) ? "'" + line.substr(0, longest) + "'" : "not there";
+/// Returns "line 5 was 'a' and is 'b'". Comments and spaces are no difference. `now` counts the
+/// lines.
+std::string first_difference(const std::string& before, const std::string& now,
+                             const std::string& path) {
+  const auto words_of = [](const models::file::Line& line) {
+    std::string words;
+    for (const models::file::Word& word : line.words)
+      words += (words.empty() || word.text.empty() ? "" : " ") + word.text;
+    return words;
   };
-  for (int number = 1;; ++number) {
-    const std::string was = next(old_lines), is = next(new_lines);
-    if (was != is || !old_lines)
-      return "line " + std::to_string(number) + " was " + was + " and is " + is;
-  }
+  const std::vector<models::file::Line> old_lines = models::file::lines_of(before, path),
+                                        new_lines = models::file::lines_of(now, path);
+  const auto told = [&](const std::vector<models::file::Line>& lines, std::size_t i) {
+    constexpr std::size_t longest = 60;
+    return i < lines.size() ? "'" + words_of(lines[i]).substr(0, longest) + "'" : "not there";
+  };
+  std::size_t i = 0;
+  while (i < old_lines.size() && i < new_lines.size() &&
+         words_of(old_lines[i]) == words_of(new_lines[i]))
+    ++i;
+  const auto& lines = i < new_lines.size() ? new_lines : old_lines;
+  const int number = i < lines.size() ? lines[i].words[0].line : 0;
+  return "line " + std::to_string(number) + " was " + told(old_lines, i) + " and is " +
+         told(new_lines, i);
 }
 
 }  // namespace
@@ -54,7 +65,7 @@ void ModelSpec::take_kept(const std::string& network, const std::optional<std::s
   if (!text || text == options.file) return;
   if (!options.file.empty() && meaning_of(*text, what) != meaning_of(options.file, net))
     throw Error(net + " is another network than in " + what + ": " +
-                    first_difference(*text, options.file) +
+                    first_difference(*text, options.file, net) +
                     "; give it another name, or put back what it was",
                 Exit::usage);
   options.file = *text;
@@ -74,7 +85,7 @@ std::optional<std::string> ModelSpec::file() const {
 
 std::string ModelSpec::file_digest(const Model& model) const {
   if (options.file.empty()) return "";
-  return "; network file " + net::short_hex(net::sha256(models::file::network_text(model)));
+  return "; network file " + net::short_hex(net::sha256(models::file::canonical_text(model)));
 }
 
 void ModelSpec::fill_from(const std::vector<std::string>& directories) {
@@ -116,10 +127,11 @@ net::Fingerprint ModelSpec::fingerprint(const Model& model) const {
   std::vector<Span> spans;
   for (const ParameterSpec& spec : model.trained())
     spans.push_back({spec.name, static_cast<std::size_t>(spec.shape.elements()), nullptr, nullptr});
-  const std::string digest = file_digest(model);
-  if (!digest.empty()) spans.push_back({digest, 0, nullptr, nullptr});
+  // The text is for people; ranks compare the spans.
+  if (file()) spans.push_back({models::file::canonical_text(model), 0, nullptr, nullptr});
   return net::fingerprint_of(
-      model.title() + ", " + std::to_string(model.classes()) + " classes" + digest, spans);
+      model.title() + ", " + std::to_string(model.classes()) + " classes" + file_digest(model),
+      spans);
 }
 
 }  // namespace duplex::tools

@@ -85,10 +85,11 @@ TEST_F(NetworkFileRuns, GoOnWithoutTheFileAndNotWithAnother) {
   const std::vector<std::string> words{"--net", path_, "--checkpoint-every", "2", "--batches", "4"};
   ASSERT_EQ(run(arguments("local", "run", 8, words)).exit, 0);
   change("500 outputs", "300 outputs");
+  write_text(path_, "# A comment is no difference.\n" + read_text(path_));
   const Result other = resumed("run", 6);
   EXPECT_EQ(other.exit, 2);
-  EXPECT_NE(other.err.find("line 9 was 'fc1      linear 500 outputs, relu' and is 'fc1      linear "
-                           "300 outputs, relu'"),
+  EXPECT_NE(other.err.find("line 10 was 'fc1 linear 500 outputs relu' and is 'fc1 linear 300 "
+                           "outputs relu'"),
             std::string::npos)
       << other.err;
   write_text(path_, "# The same network.\n" + text_);
