@@ -10,7 +10,7 @@ namespace {
 struct Place {
   std::size_t row = 0;
   double width = Layout::width;
-  bool beside = false;  ///< Of a layer that training alone runs.
+  bool beside = false;  ///< It belongs to a layer that training alone runs.
   double x = 0.0;       ///< Its middle.
   std::vector<std::size_t> above{}, below{};
 };
@@ -94,7 +94,7 @@ class Placing {
   /// that would overlap become a group around the mean of what its members want.
   void spread(const std::vector<std::size_t>& row, const std::map<std::size_t, double>& wanted) {
     struct Group {
-      double sum = 0.0;  ///< Of what members want of the group's first.
+      double sum = 0.0;  ///< Members' wishes for the group's first, added up.
       std::size_t count = 0;
       double mean() const { return sum / static_cast<double>(count); }
     };

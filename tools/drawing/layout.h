@@ -1,5 +1,5 @@
-// Where the layers of a network stand in its drawing: in rows from top to bottom, each below all
-// that it reads.
+// Places the layers of a network in its drawing: in rows from top to bottom, each below all that it
+// reads.
 #pragma once
 #include <cstddef>
 #include <vector>

@@ -5,27 +5,11 @@
 #include <map>
 
 #include "tools/drawing/layout.h"
+#include "tools/text/escape.h"
 #include "tools/text/layer_table.h"
 
 namespace duplex::tools {
 namespace {
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char letter : text) {
-    if (letter == '&')
-      result += "&amp;";
-    else if (letter == '<')
-      result += "&lt;";
-    else if (letter == '>')
-      result += "&gt;";
-    else if (letter == '"')
-      result += "&quot;";
-    else
-      result += letter;
-  }
-  return result;
-}
 
 std::string number(double value) {
   char text[32];
@@ -68,9 +52,9 @@ std::string box(const Model& model, const Model::Entry& entry, const Point& top)
   const auto line = [&](double y, int size, const std::string& text) {
     return "<text x=\"" + number(top.x) + "\" y=\"" + number(top.y + y) +
            "\" text-anchor=\"middle\" style=\"fill:var(--ink,#1b1f24);font:" +
-           std::to_string(size) + "px sans-serif\">" + escaped(text) + "</text>\n";
+           std::to_string(size) + "px sans-serif\">" + escape(text) + "</text>\n";
   };
-  return "<g><title>" + escaped(entry.name + ": " + description(model, entry)) +
+  return "<g><title>" + escape(entry.name + ": " + description(model, entry)) +
          "</title><rect x=\"" + number(left) + "\" y=\"" + number(top.y) + "\" width=\"" +
          number(Layout::width) + "\" height=\"" + number(Layout::height) +
          "\" rx=\"5\" style=\"fill:var(--shade,#f3f5f8);stroke:" + colour(entry) +
@@ -88,9 +72,11 @@ std::string curve(const Layout::Edge& edge) {
                              number(middle) + " ";
     path += number(b.x) + " " + number(b.y);
   }
+  // All edges end downwards. The head is no marker, whose name several drawings in a page would
+  // have in common.
+  path += "m-3 -5l3 5l3 -5";
   return "<path d=\"" + path +
-         "\" style=\"fill:none;stroke:var(--faint,#667080);stroke-width:1.2\" "
-         "marker-end=\"url(#arrow)\"/>\n";
+         "\" style=\"fill:none;stroke:var(--faint,#667080);stroke-width:1.2\"/>\n";
 }
 
 /// A frame around the layers of each block, with its name.
@@ -127,7 +113,7 @@ std::string frames(const Model& model, const Layout& layout) {
             "\" rx=\"8\" style=\"fill:none;stroke:var(--line,#d5dae1)\"/>\n<text x=\"" + x +
             "\" y=\"" + y + "\" transform=\"rotate(90 " + x + " " + y +
             ")\" text-anchor=\"middle\" style=\"fill:var(--faint,#667080);font:10px sans-serif\">" +
-            escaped(name) + "</text>\n";
+            escape(name) + "</text>\n";
   }
   return text;
 }
@@ -148,14 +134,12 @@ std::string svg_of(const Model& model) {
   const Layout layout = layout_of(model);
   const std::string width = number(layout.drawing_width), height = number(layout.drawing_height);
   // A page may have its pictures fill its width, in which a small network would be huge.
-  std::string text = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + width + " " +
-                     height + "\" width=\"" + width + "\" height=\"" + height +
-                     "\" style=\"max-width:" + width + "px\" role=\"img\" aria-label=\"" +
-                     escaped(model.title()) + "\">\n<title>" + escaped(model.title()) +
-                     "</title>\n<defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"7\" "
-                     "refY=\"4\" markerWidth=\"6\" markerHeight=\"6\" orient=\"auto\"><path "
-                     "d=\"M0 0L8 4L0 8z\" style=\"fill:var(--faint,#667080)\"/></marker></defs>\n"
-                     "<rect width=\"100%\" height=\"100%\" style=\"fill:var(--paper,#fff)\"/>\n";
+  std::string text =
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + width + " " + height +
+      "\" width=\"" + width + "\" height=\"" + height + "\" style=\"max-width:" + width +
+      "px\" role=\"img\" aria-label=\"" + escape(model.title()) + "\">\n<title>" +
+      escape(model.title()) +
+      "</title>\n<rect width=\"100%\" height=\"100%\" style=\"fill:var(--paper,#fff)\"/>\n";
   text += frames(model, layout);
   for (const Layout::Edge& edge : layout.edges) text += curve(edge);
   for (std::size_t i = 0; i < layout.tops.size(); ++i)

@@ -49,29 +49,6 @@ std::string cell_class(const std::string& cell, bool text) {
 
 }  // namespace
 
-std::string escape(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
-
 void Page::heading(int level, const std::string& text, const std::string& id) {
   const std::string tag = "h" + std::to_string(level);
   body_ += "<" + tag + (id.empty() ? "" : " id=\"" + escape(id) + "\"") + ">" + escape(text) +

@@ -4,10 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace duplex::tools::reports {
+#include "tools/text/escape.h"
 
-/// Returns the text as HTML has it, fit for attributes in double quotes, too.
-std::string escape(const std::string& text);
+namespace duplex::tools::reports {
 
 class Page {
  public:

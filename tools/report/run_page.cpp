@@ -206,18 +206,18 @@ void add_traffic(Page& page, const RunData& run) {
   if (!left_out.empty()) page.paragraph(left_out);
 }
 
-/// Draws each network of the runs once. One that this version of the program cannot build has no
-/// drawing.
+/// Draws each network of the runs once, in each of its forms. One that this version of the program
+/// cannot build has no drawing.
 void add_drawings(Page& page, const std::vector<RunData>& runs) {
   std::set<std::string> drawn;
   for (const RunData& run : runs) {
-    if (!drawn.insert(run.title).second) continue;
     std::string drawing;
     try {
       drawing = svg_of(models::build(run.network, run.options()));
     } catch (const Error&) {
       continue;
     }
+    if (!drawn.insert(drawing).second) continue;
     page.begin_fold("The layers of " + run.title);
     page.figure(drawing,
                 "The network" +
