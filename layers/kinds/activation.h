@@ -9,7 +9,6 @@ class ActivationLayer : public Layer {
  public:
   explicit ActivationLayer(ActivationKind kind) : kind_(kind) {}
 
-  ActivationKind kind() const { return kind_; }
   std::string type() const override { return kind_ == ActivationKind::relu ? "relu" : "sigmoid"; }
   LayerTraits traits() const override;
   Shape output(const std::vector<Shape>& x) const override { return x[0]; }

@@ -9,7 +9,6 @@ class LossLayer : public Layer {
  public:
   LossLayer(LossKind kind, float weight) : kind_(kind), weight_(weight) {}
 
-  LossKind kind() const { return kind_; }
   std::string type() const override {
     return kind_ == LossKind::softmax_cross_entropy ? "softmax" : "squared error";
   }

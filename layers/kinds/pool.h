@@ -9,7 +9,6 @@ class PoolLayer : public Layer {
  public:
   PoolLayer(PoolKind kind, Geometry geometry) : kind_(kind), geometry_(geometry) {}
 
-  PoolKind kind() const { return kind_; }
   const Geometry& geometry_as_given() const { return geometry_; }
   std::string type() const override { return kind_ == PoolKind::max ? "max pool" : "avg pool"; }
   std::string geometry(const std::vector<Shape>& x) const override { return geometry_.str(x[0]); }

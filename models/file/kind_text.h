@@ -1,4 +1,4 @@
-// What a network's file says of a layer: the inverse of kinds.h.
+// Writes a layer as a network's file has it: the inverse of kinds.h.
 #pragma once
 #include <string>
 

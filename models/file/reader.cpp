@@ -254,10 +254,10 @@ class Builder {
   const Statements& file_;
   std::int64_t classes_;
   Model model_;
-  std::map<std::string, Word> places_;        ///< Of all names.
-  std::map<std::string, Model::Node> nodes_;  ///< Of the layers that are there, and of blocks.
+  std::map<std::string, Word> places_;        ///< All names are in it.
+  std::map<std::string, Model::Node> nodes_;  ///< Layers and blocks that have been added.
   std::string block_;                         ///< Around the layer that is being added.
-  Model::Node start_ = 0, last_;              ///< Of the block; the layer above.
+  Model::Node start_ = 0, last_;              ///< The block begins from it; the layer above.
   std::vector<bool> read_;                    ///< By node; losses count as read.
   std::size_t layers_ = 0, rounds_ = 0;
   double parameters_ = 0.0, macs_ = 0.0;

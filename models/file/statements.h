@@ -1,5 +1,5 @@
 // Makes statements of the lines of a network's file: layers, blocks and repeats, each with its
-// place. What a layer is, and which names there are, comes later.
+// place. They say neither which kinds of layers nor which names there are.
 #pragma once
 #include <string>
 #include <utility>
@@ -13,17 +13,17 @@ struct Statement {
   enum class Kind { layer, block, repeat };
 
   Kind kind = Kind::layer;
-  Word name;                ///< Of a repeat its variable.
-  std::vector<Word> words;  ///< Of a layer: its kind and what belongs to it, then the line's end.
+  Word name;                ///< A repeat has its variable here.
+  std::vector<Word> words;  ///< A layer has its kind and more, then the line's end.
   bool training_only = false;
   std::vector<Word> from;               ///< The names behind `from`.
-  std::int64_t first = 0, last = 0;     ///< Of a repeat.
+  std::int64_t first = 0, last = 0;     ///< A repeat goes from one to the other.
   std::vector<Statement> statements{};  ///< Within a block or a repeat.
 };
 
 struct Header {
   Word title, known_as;                 ///< known_as.text is empty where there is none.
-  std::int64_t side = 0, channels = 0;  ///< Of the input.
+  std::int64_t side = 0, channels = 0;  ///< The input has them.
   std::int64_t classes = 0;             ///< 0: the file does not say.
 };
 

@@ -13,13 +13,13 @@ namespace duplex::models::file {
 /// The most that a file may ask for. Sizes stay so small that no product of them overflows.
 constexpr std::size_t most_bytes = std::size_t{96} << 10;  ///< A command line carries the text.
 constexpr std::size_t most_layers = 4096;
-constexpr std::size_t most_inputs = 256;  ///< Of a layer.
+constexpr std::size_t most_inputs = 256;  ///< A layer reads no more.
 constexpr int most_nested = 8;
 constexpr std::int64_t largest_number = 1 << 20;   ///< Filters, outputs, channels, classes.
 constexpr std::int64_t largest_window = 4096;      ///< Window, stride, padding, input.
-constexpr double most_values = 2147483648.0;       ///< Of a layer's output for one sample: 2^31.
-constexpr double most_parameters = 68719476736.0;  ///< Of a network: 2^36.
-constexpr double most_macs = 9007199254740992.0;   ///< Of a network and one sample: 2^53.
+constexpr double most_values = 2147483648.0;       ///< 2^31 in a layer's output for a sample.
+constexpr double most_parameters = 68719476736.0;  ///< A network has at most 2^36.
+constexpr double most_macs = 9007199254740992.0;   ///< A network takes at most 2^53 for a sample.
 
 struct Word {
   std::string text;

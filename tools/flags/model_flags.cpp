@@ -13,7 +13,7 @@ constexpr const char* carrying = "--net-text";
 
 bool is_plain(unsigned char letter) {
   return std::isalnum(letter) != 0 || letter == '_' || letter == '-' || letter == '.' ||
-         letter == ',' || letter == '/' || letter == '=';
+         letter == ',' || letter == '/';
 }
 
 }  // namespace
