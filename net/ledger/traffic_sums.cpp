@@ -5,6 +5,12 @@
 
 namespace duplex::net {
 
+TrafficSums::TrafficSums(std::uint64_t first_step, Take take)
+    : first_(first_step), take_(std::move(take)) {
+  waits_.reserve(most_waits + 1);
+  sums_.reserve(window + 1);
+}
+
 void TrafficSums::Stretches::add(const Interval& interval) {
   if (list.size() >= join_at) {
     list = merged(std::move(list));
@@ -87,14 +93,20 @@ StepTraffic TrafficSums::sum_of(const Open& open) const {
 TrafficSums::OpenSteps::iterator TrafficSums::close(OpenSteps::iterator open) {
   const StepTraffic sum = sum_of(open->second);
   if (take_) take_(sum);
-  const auto next = open_.erase(open);
-  const auto found = sums_.find(sum.step);
-  if (found != sums_.end())
-    found->second += sum;
-  else if (sums_.size() < window || sum.step > sums_.begin()->first)
-    sums_.emplace(sum.step, sum);
+  keep(sum);
+  return open_.erase(open);
+}
+
+/// Adds it to the window, which loses its lowest step where it is full.
+void TrafficSums::keep(const StepTraffic& sum) {
+  const auto place = std::lower_bound(
+      sums_.begin(), sums_.end(), sum.step,
+      [](const StepTraffic& each, std::uint64_t step) { return each.step < step; });
+  if (place != sums_.end() && place->step == sum.step)
+    *place += sum;
+  else if (sums_.size() < window || place != sums_.begin())
+    sums_.insert(place, sum);
   if (sums_.size() > window) sums_.erase(sums_.begin());
-  return next;
 }
 
 void TrafficSums::close_finished() {
@@ -116,10 +128,11 @@ void TrafficSums::close() {
 }
 
 TrafficSummary TrafficSums::summary(std::uint64_t weight_bytes) const {
-  std::map<std::uint64_t, StepTraffic> all = sums_;
+  std::map<std::uint64_t, StepTraffic> all;
+  for (const StepTraffic& sum : sums_) all.emplace_hint(all.end(), sum.step, sum);
   for (const auto& [round, open] : open_) {
     const StepTraffic sum = sum_of(open);
-    if (sums_.size() == window && sum.step < sums_.begin()->first) continue;
+    if (sums_.size() == window && sum.step < sums_.front().step) continue;
     const auto [found, is_new] = all.emplace(sum.step, sum);
     if (!is_new) found->second += sum;
   }
@@ -131,8 +144,8 @@ TrafficSummary TrafficSums::summary(std::uint64_t weight_bytes) const {
 
 std::size_t TrafficSums::held() const {
   std::size_t bytes = streams_.capacity() * sizeof(std::uint64_t) +
-                      near_.size() * sizeof(*near_.begin()) + waits_.size() * sizeof(Interval) +
-                      sums_.size() * sizeof(*sums_.begin());
+                      near_.size() * sizeof(*near_.begin()) + waits_.capacity() * sizeof(Interval) +
+                      sums_.capacity() * sizeof(StepTraffic);
   for (const auto& [round, open] : open_)
     bytes += sizeof open +
              (open.sending.list.capacity() + open.receiving.list.capacity()) * sizeof(Interval);

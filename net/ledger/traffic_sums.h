@@ -3,7 +3,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <vector>
@@ -39,7 +38,7 @@ class TrafficSums {
 
   /// `first_step`: the step that the run begins with; its weights are the initial ones, which
   /// belong to no step. `take` may be empty.
-  TrafficSums(std::uint64_t first_step, Take take) : first_(first_step), take_(std::move(take)) {}
+  TrafficSums(std::uint64_t first_step, Take take);
 
   /// Frames of other kinds than weights and gradients are left out.
   void add(const FrameRecord& record);
@@ -79,6 +78,7 @@ class TrafficSums {
   bool is_near(std::uint64_t round) const;
   StepTraffic sum_of(const Open& open) const;
   void drop_old_waits();
+  void keep(const StepTraffic& sum);
   OpenSteps::iterator close(OpenSteps::iterator open);
 
   const std::uint64_t first_;
@@ -87,8 +87,11 @@ class TrafficSums {
   std::vector<std::uint64_t>
       streams_;                        ///< By peer, direction and kind: its round + 1; 0: no frame.
   std::map<std::uint64_t, int> near_;  ///< By round: streams that are in it.
-  std::deque<Interval> waits_;         ///< In the order of their ends.
-  std::map<std::uint64_t, StepTraffic> sums_;  ///< By step: the window.
+  // All memory of these two is taken at the start. A small allocation for every step, which lives
+  // for a thousand steps, would keep the large ones of the computing between it from being reused:
+  // the heap of a LeNet grew by 150 MB (a C library before glibc 2.38).
+  std::vector<Interval> waits_;    ///< In the order of their ends.
+  std::vector<StepTraffic> sums_;  ///< By step: the window.
 };
 
 }  // namespace duplex::net
