@@ -7,23 +7,28 @@
 namespace duplex::net {
 namespace {
 
-/// A lane that has so many records flushes the ledger itself. A step, or a twentieth of a second of
-/// waiting, brings fewer; but while a worker of an asynchronous run tests its network, others may
-/// take many steps.
+/// A lane that has so many records flushes the ledger itself, unless another thread is about to. A
+/// step, or a twentieth of a second of waiting, brings fewer; but while a worker of an asynchronous
+/// run tests its network, others may take many steps.
+constexpr std::size_t many = 1024;
+/// A lane that has so many waits for the ledger, which the disk may hold up.
 constexpr std::size_t very_many = 8192;
 
 }  // namespace
 
 void Ledger::Lane::add(const FrameRecord& record) {
-  bool many = false;
+  std::size_t count = 0;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     fresh_.push_back(record);
     (record.sent ? bytes_.sent : bytes_.received) += record.bytes;
     (record.sent ? bytes_.saved_sent : bytes_.saved_received) += record.saved;
-    many = fresh_.size() >= very_many;
+    count = fresh_.size();
   }
-  if (many) ledger_.flush();
+  if (count >= very_many)
+    ledger_.flush();
+  else if (count % many == 0)
+    ledger_.flush_if_free();
 }
 
 FrameBytes Ledger::Lane::bytes() const {
@@ -54,21 +59,39 @@ void Ledger::flush() {
   std::string line;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (const Wait& wait : waits_) sums_.waited(wait.interval, wait.step);
-    waits_.clear();
-    for (Lane& lane : lanes_) {
-      {
-        const std::lock_guard<std::mutex> lane_lock(lane.mutex_);
-        taken_.swap(lane.fresh_);
-      }
-      for (const FrameRecord& record : taken_) book(record);
-      taken_.clear();
-    }
-    sums_.close_finished();
-    if (tells_) line = left_out();
-    tells_ = false;
+    line = take_records();
   }
   if (spec_.log && !line.empty()) spec_.log(line);
+}
+
+void Ledger::flush_if_free() {
+  std::string line;
+  {
+    const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+    if (!lock) return;
+    line = take_records();
+  }
+  if (spec_.log && !line.empty()) spec_.log(line);
+}
+
+/// Does what flush() says, with the mutex held. Returns a line for the user, or nothing.
+std::string Ledger::take_records() {
+  for (const Wait& wait : waits_) sums_.waited(wait.interval, wait.step);
+  waits_.clear();
+  for (Lane& lane : lanes_) {
+    {
+      const std::lock_guard<std::mutex> lane_lock(lane.mutex_);
+      taken_.swap(lane.fresh_);
+    }
+    for (const FrameRecord& record : taken_) book(record);
+    taken_.clear();
+    // The lanes hand this one on to each other, so they would all be as long in the end.
+    if (taken_.capacity() > many) std::vector<FrameRecord>().swap(taken_);
+  }
+  sums_.close_finished();
+  const std::string line = tells_ ? left_out() : "";
+  tells_ = false;
+  return line;
 }
 
 void Ledger::book(const FrameRecord& record) {

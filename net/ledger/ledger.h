@@ -51,7 +51,7 @@ class Ledger {
   class Lane {
    public:
     explicit Lane(Ledger& ledger) : ledger_(ledger) {}
-    /// Flushes the ledger where the lane has very many records, since nobody else does.
+    /// Flushes the ledger where the lane has many records, since nobody else does.
     void add(const FrameRecord& record);
     FrameBytes bytes() const;  ///< The bytes of all frames so far.
 
@@ -100,6 +100,8 @@ class Ledger {
     Interval interval;
     std::uint64_t step = 0;
   };
+  void flush_if_free();  ///< Unless another thread has the ledger.
+  std::string take_records();
   void book(const FrameRecord& record);
   void write(const FrameRecord& record);
   std::string left_out() const;
