@@ -1,10 +1,13 @@
 // bin/duplex COMMAND [flags] runs a command.
+#include <sys/prctl.h>
+
 #include <cstdio>
 #include <cstring>
 #include <exception>
 
 #include "core/error.h"
 #include "core/processor/denormals.h"
+#include "core/program_path.h"
 #include "tools/commands.h"
 #include "tools/text/version.h"
 
@@ -66,6 +69,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   duplex::flush_denormals();
+  // Otherwise ps and pkill would know a bundle's processes by the name of the loader.
+  if (duplex::run_by_loader()) ::prctl(PR_SET_NAME, "duplex");
   try {
     return run(argc, argv);
   } catch (const duplex::Error& error) {

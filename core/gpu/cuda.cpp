@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/gpu/libraries.h"
 #include "core/gpu/library.h"
+#include "core/program_path.h"
 
 namespace duplex {
 namespace {
@@ -24,9 +25,7 @@ const char* other_library() {
 /// test programs find the library.
 std::string library_path() {
   if (other_library() != nullptr) return other_library();
-  std::error_code unreadable;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", unreadable);
-  const auto folder = program.parent_path();
+  const auto folder = std::filesystem::path(program_file()).parent_path();
   const std::string beside = (folder / cudnn::library_name).string();
   const std::string above = (folder.parent_path() / cudnn::library_name).string();
   return ::access(beside.c_str(), R_OK) != 0 && ::access(above.c_str(), R_OK) == 0 ? above : beside;

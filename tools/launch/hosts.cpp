@@ -1,11 +1,9 @@
 #include "tools/launch/hosts.h"
 
-#include <unistd.h>
-
-#include <climits>
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/program_path.h"
 #include "net/wire/listener.h"
 
 namespace duplex::tools {
@@ -31,10 +29,10 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 std::string own_path() {
-  char path[PATH_MAX];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-  if (length <= 0) throw Error("launch: this program's own path is not known");
-  return {path, static_cast<std::size_t>(length)};
+  std::string path = program_path();
+  if (path.empty())
+    throw Error("launch: this program's own path is not known: /proc cannot be read; mount it");
+  return path;
 }
 
 bool is_here(const std::string& host) {
