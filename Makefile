@@ -7,11 +7,13 @@ endif
 .SUFFIXES:
 .DELETE_ON_ERROR:
 
+comma := ,
 SANITIZE ?=
 WERROR ?=
 NATIVE ?=
 ONEDNN ?= auto
 CUDA ?= auto
+GPU ?=
 ONLY ?=
 ifeq ($(SANITIZE),1)
 BUILD ?= build-sanitize
@@ -44,6 +46,8 @@ help:
 	@echo 'make test       sets up, builds, runs every test; ONLY="core net" runs those folders alone'
 	@echo 'make fuzz       gives every reader bytes that nobody wrote for it, for MINUTES=20 together or RUNS= executions each,'
 	@echo '                with clang and libFuzzer in build-fuzz/; ONLY="json gzip" takes those targets of tests/fuzz/ alone'
+	@echo 'make bundle     packs the program with all its libraries into one archive, which runs on any x86-64 Linux'
+	@echo '                (docs/bundle.md; GPU=0 leaves the device of GPUs out)'
 	@echo 'make demo       sets up, builds, trains LeNet on Fashion-MNIST alone and on two workers, compares'
 	@echo 'make bench      times every network, beside its ceiling and PyTorch (ONLY=cpu), and the wire, beside iperf3'
 	@echo '                and Gloo (ONLY=wire; 10 minutes; its hosts need root; writes docs/results/wire.md);'
@@ -85,6 +89,12 @@ demo:
 	@bash make/deps.sh build demo
 	@$(MAKE) --no-print-directory $(BIN)
 	@DUPLEX=$(BIN) bash tools/demo.sh
+
+.PHONY: bundle
+bundle:
+	$(if $(SANITIZE)$(filter 1,$(NATIVE)),$(error make bundle: SANITIZE= and NATIVE=1 are not for other machines; leave them out))
+	@bash make/deps.sh build
+	@$(MAKE) --no-print-directory bundle-archive
 
 .PHONY: bench
 bench_parts = $(or $(ONLY),cpu wire)
@@ -239,6 +249,35 @@ $(BIN): $(everything) $(BUILD)/obj/tools/main.o $(BUILD)/link-flags $(cudnn_libr
 	@$(CONFIG_CXX) $(filter %.o,$^) $(ldflags) $(libraries) -lcrypto -o $@
 	@$(if $(cudnn_library),cp $(cudnn_library) $(dir $@))
 
+# The parts of a bundle (make/bundle/bundle.sh) are linked again from the same objects: without debugging information, and
+# without paths of this machine, so that they are the same wherever they are built.
+bundle_flags = $(subst -Wl$(comma)-rpath$(comma),-Wl$(comma)-rpath-link$(comma),$1) -s -Wl,--build-id=none
+bundle_parts := $(BUILD)/bundle/duplex $(BUILD)/bundle/starter \
+  $(if $(cudnn),$(if $(filter 0,$(GPU)),,$(BUILD)/bundle/duplex-cudnn.so))
+$(BUILD)/bundle/duplex: $(everything) $(BUILD)/obj/tools/main.o $(BUILD)/link-flags
+	@mkdir -p $(dir $@)
+	@echo '  link     $@'
+	@$(CONFIG_CXX) $(filter %.o,$^) $(call bundle_flags,$(ldflags) $(libraries)) -lcrypto -o $@
+
+$(BUILD)/bundle/duplex-cudnn.so: $(cudnn) $(BUILD)/link-flags
+	@mkdir -p $(dir $@)
+	@echo '  link     $@'
+	@$(CONFIG_CXX) -shared $(filter %.o,$^) $(optimise) \
+	  $(call bundle_flags,$(CONFIG_LDFLAGS) $(CONFIG_CUDA_LDFLAGS) $(LDFLAGS)) -o $@
+
+$(BUILD)/bundle/starter: make/bundle/starter.cpp $(BUILD)/compile-flags | report
+	@mkdir -p $(dir $@)
+	@echo '  link     $@'
+	@$(CONFIG_CXX) -std=c++17 -O1 -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror) -ffreestanding -fno-builtin -fno-exceptions \
+	  -fno-rtti -fno-stack-protector -fno-asynchronous-unwind-tables -fcf-protection=none -fno-pie -static -nostdlib -s \
+	  -Wl,--build-id=none $< -o $@
+
+.PHONY: bundle-archive
+bundle-archive: $(BIN) $(bundle_parts)
+	@$(if $(filter %.so,$(bundle_parts)),,rm -f $(BUILD)/bundle/duplex-cudnn.so)
+	@archive=$$(COMMIT=$$(cat $(BUILD)/commit) bash make/bundle/bundle.sh $(BUILD)/bundle $(BIN) $(patsubst %/,%,$(dir $(BIN)))) && \
+	  echo "$$archive: $$(($$(stat -c %s "$$archive") / 1000000)) MB"
+
 # The stand-in library replaces it in tests without a GPU: the C++ compiler compiles all of core/cudnn, and a
 # stand-in for NVIDIA's libraries (tests/stand_in). AddressSanitizer does not know the threads of its kernels as
 # threads, so builds with sanitizers do not have it.
@@ -355,9 +394,11 @@ all_tests := tools $(filter-out tools,$(test_folders)) fuzz
 tests := $(if $(ONLY),$(filter $(ONLY),$(all_tests)),$(all_tests))
 unknown := $(filter-out $(all_tests),$(ONLY))
 $(if $(unknown),$(error ONLY=$(unknown): there are no such tests; there are: $(all_tests)))
-run-tests: $(tests:%=$(BUILD)/tests/%) $(if $(wildcard tools/main.cpp),$(BIN)) $(if $(ONLY),,$(stand_in_library))
-	@SANITIZE='$(SANITIZE)' DUPLEX=$(CURDIR)/$(BIN) STAND_IN=$(if $(stand_in_library),$(CURDIR)/$(stand_in_library)) bash make/test.sh $(tests:%=$(BUILD)/tests/%) \
-	  $(if $(ONLY),,$(filter-out tests/platforms.sh,$(wildcard tests/*.sh)))
+bundle_tested := $(if $(SANITIZE),,$(filter-out %.so,$(bundle_parts)))
+run-tests: $(tests:%=$(BUILD)/tests/%) $(if $(wildcard tools/main.cpp),$(BIN)) $(if $(ONLY),,$(stand_in_library) $(bundle_tested))
+	@SANITIZE='$(SANITIZE)' DUPLEX=$(CURDIR)/$(BIN) STAND_IN=$(if $(stand_in_library),$(CURDIR)/$(stand_in_library)) \
+	  BUNDLE=$(if $(bundle_tested),$(CURDIR)/$(BUILD)/bundle) bash make/test.sh $(tests:%=$(BUILD)/tests/%) \
+	  $(if $(ONLY),,$(filter-out tests/platforms.sh tests/bundle_roots.sh,$(wildcard tests/*.sh)))
 
 # ---- Style. clang-tidy is slow, so it looks at a file that passed again only when the file, a header
 # that it includes, the checks or the flags change.

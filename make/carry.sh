@@ -23,7 +23,10 @@ if ! (cd "$work" && apt-get -q download "${packages[@]}" >log 2>&1); then
 fi
 for file in "$work"/*.deb; do dpkg-deb -x "$file" "$work/files"; done
 cd "$work/files"
-rm -rf usr/share usr/src usr/lib/*/lib{crypto,ssl}.a usr/lib/*/engines-* usr/lib/*/ossl-modules
+# A bundle has the licences (make/bundle/bundle.sh).
+find usr/share -mindepth 1 ! -path 'usr/share/doc' ! -path 'usr/share/doc/*' -delete
+find usr/share \( -type f -o -type l \) ! -name copyright -delete
+rm -rf usr/src usr/lib/*/lib{crypto,ssl}.a usr/lib/*/engines-* usr/lib/*/ossl-modules
 [ "${LIBRARIES:-}" = 1 ] || rm -rf usr/lib
 find . -type f -o -type l >"$work/carried"  # make/deps.sh keeps these when its own unpacking was interrupted.
 cd "$OLDPWD"

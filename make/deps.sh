@@ -5,7 +5,7 @@
 # Usage: make/deps.sh [GROUP]...
 #   build   compiler and libraries
 #   test    GoogleTest; the images of Fashion-MNIST; as root also gnuplot, whose charts a test looks at, chromium and
-#           python3, which open the reports, and tc, which makes the network lab
+#           python3, which open the reports, tc, which makes the network lab, and busybox, which the bundle is tested beside
 #   demo    the images of Fashion-MNIST
 #   bench   iperf3, beside which the wire is timed; as root also python3, and tc, which makes the network lab
 #   torch   as root, python3 and its venv, with which the newest PyTorch is installed (tools/benchmarks/cpu/peer.py), and
@@ -52,6 +52,7 @@ want() { missing+=("$*"); }
 want_python() { [ "$(id -u)" != 0 ] || command -v python3 >/dev/null || unavailable || want 'python3|python3|python3|optional'; }
 want_gnuplot() { [ "$(id -u)" != 0 ] || command -v gnuplot >/dev/null || unavailable || want 'gnuplot|gnuplot-nox|gnuplot|optional'; }
 want_tc() { [ "$(id -u)" != 0 ] || command -v tc >/dev/null || unavailable || want 'tc|iproute2|iproute-tc|optional'; }
+want_busybox() { [ "$(id -u)" != 0 ] || command -v busybox >/dev/null || unavailable || want 'busybox|busybox-static|busybox|optional'; }
 for group in "${@:-build}"; do
   case $group in
     build)
@@ -70,6 +71,7 @@ for group in "${@:-build}"; do
       want_gnuplot
       fashion_mnist || unavailable || want 'Fashion-MNIST|dataset-fashion-mnist||optional'
       want_tc  # The network lab's tests need it.
+      want_busybox  # It is all that the root has in which the bundle is tested.
       # Only root gets chromium, whose hundreds of megabytes are too much to unpack beside a checkout; python3 looks at
       # what it made of a page.
       want_python
