@@ -7,6 +7,7 @@ namespace duplex::tools {
 int local(int argc, const char* const* argv);
 int dist(int argc, const char* const* argv);
 int nets(int argc, const char* const* argv);
+int onnx(int argc, const char* const* argv);
 int pack(int argc, const char* const* argv);
 int keygen(int argc, const char* const* argv);
 int bench(int argc, const char* const* argv);

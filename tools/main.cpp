@@ -32,6 +32,7 @@ constexpr Command commands[] = {
     {"compare", duplex::tools::compare, "run directories side by side: costs, speedup, accuracy"},
     {"bench", duplex::tools::bench, "time a network's training steps, without a data set"},
     {"nets", duplex::tools::nets, "print the networks, or one network's table of layers"},
+    {"onnx", duplex::tools::onnx, "write a network as an ONNX file, or read one"},
     {"pack", duplex::tools::pack, "decode a folder of images once, into a memory-mapped file"},
     {"keygen", duplex::tools::keygen, "make a cluster's key"},
 };
