@@ -126,8 +126,9 @@ ifneq ($(filter-out help deps carry test fuzz demo bench thesis clean,$(or $(MAK
 
 $(shell mkdir -p $(BUILD); settings='$(CXX) $(ONEDNN) $(CUDA) $(CUDA_HOME) $(PYTHON)'; \
   [ "$$(cat $(BUILD)/settings 2>/dev/null)" = "$$settings" ] || echo "$$settings" > $(BUILD)/settings)
-$(BUILD)/config.mk: make/probe.sh make/onednn_probe.cpp core/onednn/compat.h tools/flags/command_line.cpp $(BUILD)/settings \
-    $(wildcard .deps/stamp /var/lib/dpkg/status /var/lib/rpm/rpmdb.sqlite /var/lib/rpm/Packages)
+$(BUILD)/config.mk: make/probe.sh make/distribution.sh make/onednn_probe.cpp core/onednn/compat.h tools/flags/command_line.cpp $(BUILD)/settings \
+    $(wildcard .deps/stamp /var/lib/dpkg/status /var/lib/rpm/rpmdb.sqlite /var/lib/rpm/Packages \
+    /usr/lib/sysimage/rpm/rpmdb.sqlite)
 	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' CUDA='$(CUDA)' PYTHON='$(PYTHON)' bash make/probe.sh $(BUILD)
 
 .PHONY: probe

@@ -12,6 +12,7 @@
 #           Python's headers, which torch.compile needs
 cd "$(dirname "$0")/.." || exit 1
 deps=$PWD/.deps
+. make/distribution.sh
 
 # Do not trust what an interrupted unpacking left; keep what make/carry.sh brought.
 if [ -e "$deps/incomplete" ]; then
@@ -27,10 +28,10 @@ fi
 # have FILE: succeeds if the file is where a compiler, or this project, looks for it.
 have() {
   local folder
-  for folder in / "$deps/" /usr/local/; do [ -e "$folder$1" ] && return; done
+  for folder in "$machine/" "$deps/" "$machine/usr/local/"; do [ -e "$folder$1" ] && return; done
   [ "${1#usr/include/}" = "$1" ] && return 1
   local IFS=:
-  for folder in /usr/local/include ${CPATH:-} ${CPLUS_INCLUDE_PATH:-}; do
+  for folder in "$machine/usr/local/include" ${CPATH:-} ${CPLUS_INCLUDE_PATH:-}; do
     [ -e "$folder/${1#usr/include/}" ] && return
   done
   return 1
@@ -46,7 +47,10 @@ python_of_distribution() { case $(command -v python3) in '' | /usr/bin/python3 |
 python_has() { python3 -c "import $1" 2>/dev/null; }
 python_headers() { [ -e "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null)/Python.h" ]; }
 
-missing=()   # Entries are "what|Debian package|Fedora package|", and end in "optional" if the package is.
+# compiler: succeeds if there is a g++ that is new enough, where make/probe.sh looks for it.
+compiler() { gxx_fits g++ || [ -x "$deps/bin/g++" ] || toolset_of "$machine" >/dev/null; }
+
+missing=()   # Entries are "what|Debian package|Fedora package|optional, or nothing|least version, which dnf is asked for".
 want() { missing+=("$*"); }
 # Only root gets these programs, which would not be found where they are unpacked.
 want_python() { [ "$(id -u)" != 0 ] || command -v python3 >/dev/null || unavailable || want 'python3|python3|python3|optional'; }
@@ -57,17 +61,16 @@ for group in "${@:-build}"; do
   case $group in
     build)
       # A user who names another compiler than g++ installs it.
-      [ "${CXX:-g++}" != g++ ] || command -v g++ >/dev/null || [ -x "$deps/bin/g++" ] ||
-        want 'a C++ compiler|g++|gcc-c++|'
+      [ "${CXX:-g++}" != g++ ] || compiler || want "a C++ compiler from g++ $least_gxx on|g++|gcc-c++|"
       have usr/include/stb/stb_image.h || want 'stb|libstb-dev|stb_image-devel|'
-      have usr/include/CLI/CLI.hpp || want 'CLI11|libcli11-dev|cli11-devel|'
-      have usr/include/nlohmann/json.hpp || want 'json|nlohmann-json3-dev|json-devel|'
-      have usr/include/openssl/hmac.h || want 'OpenSSL|libssl-dev|openssl-devel|'
+      have usr/include/CLI/CLI.hpp || want 'CLI11|libcli11-dev|cli11-devel||2.1'
+      have usr/include/nlohmann/json.hpp || want 'json|nlohmann-json3-dev|json-devel||3.9'
+      have usr/include/openssl/hmac.h || want 'OpenSSL|libssl-dev|openssl-devel||1.1.1'
       have usr/include/zlib.h || want 'zlib|zlib1g-dev|zlib-devel|'
       [ "${ONEDNN:-}" = 0 ] || have usr/include/dnnl.hpp || unavailable ||
-        want 'oneDNN|libdnnl-dev|onednn-devel|optional' ;;
+        want 'oneDNN|libdnnl-dev|onednn-devel|optional|2.0' ;;
     test)
-      have usr/include/gtest/gtest.h || want 'GoogleTest|libgtest-dev|gtest-devel|'
+      have usr/include/gtest/gtest.h || want 'GoogleTest|libgtest-dev|gtest-devel||1.10'
       want_gnuplot
       fashion_mnist || unavailable || want 'Fashion-MNIST|dataset-fashion-mnist||optional'
       want_tc  # The network lab's tests need it.
@@ -97,12 +100,11 @@ done
 # ---- Choose the packages.
 if command -v apt-get >/dev/null; then manager=apt
 elif command -v dnf >/dev/null; then manager=dnf
-elif command -v yum >/dev/null; then manager=yum
 else manager=none; fi
 
 needed=() optional=() names=
 for entry in "${missing[@]}"; do
-  IFS='|' read -r what debian fedora flag <<<"$entry"
+  IFS='|' read -r what debian fedora flag _ <<<"$entry"
   if [ "$manager" = apt ] || [ "$manager" = none ]; then package=$debian; else package=$fedora; fi
   if [ -z "$package" ]; then
     [ -z "$flag" ] || continue
@@ -141,7 +143,8 @@ fail() {
   fi
   exit 1
 }
-[ "$manager" = none ] && fail "This machine has none of apt-get, dnf and yum."
+[ "$manager" = none ] && fail "This machine has neither apt-get nor dnf. CentOS 7 and older systems are too old to build on: run \`make bundle' on another
+machine and bring its archive, which runs here as it is (docs/bundle.md)."
 
 # ---- Debian, Ubuntu.
 apt_options=(-q -o Acquire::Retries=2 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20
@@ -196,57 +199,11 @@ apt_without_root() {
   done
 }
 
-# ---- CentOS, Fedora.
-dnf_enable_more() {
-  # Outside Fedora, the libraries are in EPEL and in the repositories that EPEL needs. If these are
-  # enabled already, or have other names, the commands do nothing; only the install that follows counts.
-  grep -q '^ID="\?fedora' /etc/os-release && return
-  {
-    $manager -q -y install epel-release
-    $manager -q -y install dnf-plugins-core
-    $manager config-manager --set-enabled crb || $manager config-manager --set-enabled powertools
-  } >/dev/null 2>&1
-}
-
-dnf_known_only() {
-  local package known=()
-  for package in "${optional[@]}"; do
-    if $manager -q list "$package" >>"$work/log" 2>&1; then known+=("$package")
-    else go_without "It is in no list of packages" "$package"; fi
-  done
-  optional=("${known[@]}")
-}
-
-dnf_as_root() {
-  dnf_enable_more
-  dnf_known_only
-  [ $((${#needed[@]} + ${#optional[@]})) = 0 ] && return
-  echo "Installing packages:" "${needed[@]}" "${optional[@]}"
-  $manager -q -y install "${needed[@]}" "${optional[@]}" >>"$work/log" 2>&1 ||
-    { tail -n 8 "$work/log" >&2; fail "$manager could not install them (on CentOS: is EPEL enabled?)."; }
-}
-
-dnf_without_root() {
-  dnf_known_only
-  [ $((${#needed[@]} + ${#optional[@]})) = 0 ] && return
-  echo "Unpacking packages into .deps/ (no root here):" "${needed[@]}" "${optional[@]}"
-  local download=(dnf -q -y download --resolve --destdir "$work")
-  [ "$manager" = yum ] && download=(yumdownloader -q --resolve --destdir "$work")
-  "${download[@]}" "${needed[@]}" "${optional[@]}" >>"$work/log" 2>&1 || { tail -n 8 "$work/log" >&2
-    fail "$manager could not download them (on CentOS they are in EPEL, which root has to enable)."; }
-  local file
-  touch "$deps/incomplete"
-  for file in "$work"/*.rpm; do
-    case ${file##*/} in glibc-[0-9]* | glibc-common-[0-9]*) continue ;; esac
-    rpm2cpio "$file" | (cd "$deps" && cpio -idmu --quiet) || fail "Could not unpack ${file##*/} into .deps/."
-  done
-}
-
 # ---- After unpacking: repair files that assume that they lie in /.
 relocate() {
   local link target path script
   # A broken link names an unpacked file from /, or a file that is part of the system; this points it there.
-  find "$deps/usr" -xtype l | while read -r link; do
+  find "$deps/usr" "$deps/opt" -xtype l 2>/dev/null | while read -r link; do
     target=$(readlink "$link")
     case $target in /*) ;; *) target=$(realpath -ms "$(dirname "${link#"$deps"}")/$target") ;; esac
     for path in "$deps$target" "$deps/usr$target" "$target"; do
@@ -257,22 +214,28 @@ relocate() {
     done
   done
   # The linker's scripts name files from / too.
-  find "$deps/usr" -name 'lib*.so' -type f -size -4k | while read -r script; do
+  find "$deps/usr" "$deps/opt" -name 'lib*.so' -type f -size -4k 2>/dev/null | while read -r script; do
     grep -q 'GNU ld script' "$script" || continue
     for target in $(grep -o '/[^ ()]*' "$script" | grep '^/[a-z]'); do
       if [ ! -e "$target" ] && [ -e "$deps$target" ]; then sed -i "s| $target | $deps$target |g" "$script"; fi
     done
   done
   # A compiler in .deps/ has to find its own libraries, the assembler, and the C library's headers.
-  if [ -x "$deps/usr/bin/g++" ] && [ ! -x "$deps/bin/g++" ]; then
+  local bin=usr/bin toolset
+  if toolset=$(toolset_of "$deps"); then bin=${toolset#"$deps"/}/usr/bin; fi
+  if [ -x "$deps/$bin/g++" ] && [ ! -x "$deps/bin/g++" ]; then
+    for path in "$deps/$bin" "$deps/usr/bin"; do
+      # Fedora's packages leave this link to a script that runs when they are installed.
+      if [ -x "$path/ld.bfd" ] && [ ! -e "$path/ld" ]; then ln -sfn ld.bfd "$path/ld"; fi
+    done
     mkdir -p "$deps/bin"
-    cat >"$deps/bin/g++" <<'END'
-#!/bin/bash
+    printf '#!/bin/bash\nbin=%s\n' "$bin" >"$deps/bin/g++"
+    cat >>"$deps/bin/g++" <<'END'
 # Runs the compiler that was unpacked here, and tells it where its parts are.
 deps=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-export PATH=$deps/usr/bin:$PATH
+export PATH=$deps/$bin:$deps/usr/bin:$PATH
 flags=()
-for lib in "$deps"/usr/lib/*-linux-gnu* "$deps/usr/lib64" "$deps/usr/lib"; do
+for lib in "$deps/${bin%/bin}/lib64" "$deps"/usr/lib/*-linux-gnu* "$deps/usr/lib64" "$deps/usr/lib"; do
   [ -d "$lib" ] || continue
   export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$lib
   flags+=("-B$lib/" "-L$lib")
@@ -280,7 +243,7 @@ done
 for include in "$deps/usr/include" "$deps"/usr/include/*-linux-gnu*; do
   [ -d "$include" ] && flags+=(-idirafter "$include")
 done
-exec "$deps/usr/bin/g++" "${flags[@]}" "$@"
+exec "$deps/$bin/g++" "${flags[@]}" "$@"
 END
     chmod +x "$deps/bin/g++"
   fi
@@ -288,13 +251,13 @@ END
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-case $manager in yum) kind=dnf ;; *) kind=$manager ;; esac
+[ $manager != dnf ] || . make/dnf.sh
 if [ "$(id -u)" = 0 ]; then
-  ${kind}_as_root
+  ${manager}_as_root
 else
   mkdir -p "$deps" 2>/dev/null
   [ -w "$deps" ] || fail "$deps/ cannot be written to by $(id -un)."
-  ${kind}_without_root
+  ${manager}_without_root
   relocate
   date >"$deps/stamp"
   rm -f "$deps/incomplete"

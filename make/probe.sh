@@ -10,6 +10,8 @@ mkdir -p "$out"
 work=$(mktemp -d "$out/probe.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
+. make/distribution.sh
+
 onednn=${ONEDNN:-auto}
 cuda=${CUDA:-auto}
 cxx=${CXX:-g++}
@@ -31,7 +33,16 @@ if [ -d "$deps/usr" ]; then
     [ -d "$deps/$folder" ] && ldflags+=" -L$deps/$folder -Wl,-rpath,$deps/$folder"
   done
 fi
-if [ "$cxx" = g++ ] && [ -x "$deps/bin/g++" ]; then cxx=$deps/bin/g++; fi
+if [ "$cxx" = g++ ] && [ -x "$deps/bin/g++" ]; then
+  cxx=$deps/bin/g++
+elif [ "$cxx" = g++ ] && ! gxx_fits g++ && toolset=$(toolset_of "$machine"); then
+  # The assembler and the linker have to be those of the toolset, too; `scl enable' does the same.
+  folder=$(basename "$(dirname "$toolset")")
+  mkdir -p "$out/$folder"
+  cxx=$(cd "$out/$folder" && pwd)/g++
+  printf '#!/bin/bash\nexport PATH=%q:$PATH\nexec %q "$@"\n' "$toolset/usr/bin" "$toolset/usr/bin/g++" >"$cxx"
+  chmod +x "$cxx"
+fi
 
 # ---- Questions to the compiler.
 works=  # Set once it has compiled a program.
@@ -69,11 +80,16 @@ version() {
 # package|Fedora package", and `missing' has "what|Debian package|Fedora package".
 found=() without=() missing=()
 
+gxx_package=gcc-c++
+[ "$(enterprise_linux)" != 8 ] || gxx_package=gcc-toolset-14-gcc-c++
 if ! command -v "${cxx%% *}" >/dev/null 2>&1; then
-  missing+=("a C++17 compiler ($cxx)|g++|gcc-c++")
+  missing+=("a C++17 compiler ($cxx)|g++|$gxx_package")
+elif old=$(printf '#if defined __GNUC__ && !defined __clang__ && __GNUC__ < %s\n__GNUC__\n#endif\n' $least_gxx |
+  compile -E -P - 2>/dev/null | grep -x '[0-9]*'); then
+  missing+=("g++ from $least_gxx on ($cxx is $old)|g++|$gxx_package")
 elif ! printf '#include <cstdlib>\nstatic_assert(__cplusplus >= 201703L, "");\nint main() {}\n' |
   compile - -o "$work/a.out" >"$work/errors" 2>&1; then
-  missing+=("a C++17 compiler that works ($cxx: $(grep -m1 error "$work/errors"))|g++|gcc-c++")
+  missing+=("a C++17 compiler that works ($cxx: $(grep -m1 error "$work/errors"))|g++|$gxx_package")
 else
   works=1
   found+=("compiler|$($cxx --version | head -n1)")
@@ -89,21 +105,27 @@ elif [ "$works" ]; then
 fi
 
 if has stb/stb_image.h; then found+=("stb|"); else missing+=("stb|libstb-dev|stb_image-devel"); fi
+carried="headers alone, \`make carry' on a newer system brings them"
 # first_error: prints the first error of the compiler, cut to fit into a line.
 first_error() { grep -m1 -i error "$work/errors" | sed 's/.*error: //' | cut -c 1-100 | tr '|' '/'; }
 
 if has CLI/CLI.hpp; then
   cli11=$(version CLI/Version.hpp CLI11_VERSION)
   if [ "$works" ] && ! compile -I. -fsyntax-only tools/flags/command_line.cpp 2>"$work/errors"; then
-    missing+=("CLI11 from 2.1 on (with ${cli11:-an unknown version} it does not compile: $(first_error))|libcli11-dev|cli11-devel")
+    missing+=("CLI11 from 2.1 on (with ${cli11:-an unknown version} it does not compile: $(first_error); $carried)||")
   else
     found+=("CLI11|$cli11")
   fi
 else
-  missing+=("CLI11 (2.1 or newer; headers alone, \`make carry' on a newer system brings them)|libcli11-dev|cli11-devel")
+  missing+=("CLI11 (2.1 or newer; $carried)|libcli11-dev|cli11-devel")
 fi
 if has nlohmann/json.hpp; then
-  found+=("json|$(version nlohmann/json.hpp NLOHMANN_JSON_VERSION_{MAJOR,MINOR,PATCH})")
+  json=$(version nlohmann/json.hpp NLOHMANN_JSON_VERSION_{MAJOR,MINOR,PATCH})
+  if [ "$works" ] && ! printf '#include <nlohmann/json.hpp>\nnlohmann::ordered_json json;\n' | compile -fsyntax-only - 2>/dev/null; then
+    missing+=("json from 3.9 on (this is ${json:-an unknown version}; $carried)||")
+  else
+    found+=("json|$json")
+  fi
 else
   missing+=("json|nlohmann-json3-dev|json-devel")
 fi
@@ -121,8 +143,12 @@ fi
 
 gtest=
 if has gtest/gtest.h -lgtest_main -lgtest -pthread; then
-  gtest=1
-  found+=("GoogleTest|")
+  if [ "$works" ] && ! printf '#include <gtest/gtest.h>\n#ifndef INSTANTIATE_TEST_SUITE_P\n#error\n#endif\n' | compile -E - >/dev/null 2>&1; then
+    without+=("GoogleTest|no tests: 1.10 or newer is wanted||")
+  else
+    gtest=1
+    found+=("GoogleTest|")
+  fi
 else
   without+=("GoogleTest|no tests|libgtest-dev|gtest-devel")
 fi
@@ -307,7 +333,7 @@ fi
 } >"$out/config.mk.new"
 
 # package DEBIAN FEDORA: prints the name that this machine's package manager knows.
-package() { if ! command -v apt-get >/dev/null && [ -e /etc/redhat-release ]; then echo "$2"; else echo "$1"; fi; }
+package() { if ! command -v apt-get >/dev/null && [ -e "$machine/etc/redhat-release" ]; then echo "$2"; else echo "$1"; fi; }
 
 {
   for entry in ${found[@]+"${found[@]}"}; do
