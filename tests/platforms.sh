@@ -3,7 +3,9 @@
 # make test), as root and as an ordinary user, on a clone of the committed HEAD; then times the five big networks. Writes
 # docs/platforms.md: a row for each suite and user; rows that were not tried again stay. It is not part of make test: it
 # needs root, debootstrap and Debian's packages, and takes ten to twenty minutes a row.
-# Usage: tests/platforms.sh [SUITE]...     bullseye bookworm trixie (default: all)
+# Usage: tests/platforms.sh [SUITE]...     bullseye bookworm trixie (default: all); with a clang that the suite packages instead
+#                                          of g++, warnings being errors: bookworm-clang-14, ...; clang: all of these,
+#                                          as root alone
 # Environment: ROOTS     a folder that keeps the base systems between runs (default: none is kept); each row starts from a copy
 #              ROWS      a folder that keeps each row's system, too. A row that is there goes on in its checkout as the run before
 #                        left it, brought to HEAD (default: every row is fresh)
@@ -44,10 +46,16 @@ if [ "${1:-}" = inside ]; then
 fi
 
 # ---- Outside.
+# Debian packages no clang 12.
+clangs=(bullseye-clang-{11,13,16} bookworm-clang-{13,14,15,16,19} trixie-clang-{17,18,19})
 suites=("$@")
 [ $# -gt 0 ] || suites=(bullseye bookworm trixie)
+[ "$*" != clang ] || suites=("${clangs[@]}")
 for suite in "${suites[@]}"; do
-  case $suite in bullseye | bookworm | trixie) ;; *) echo "platforms: unknown suite $suite (known: bullseye bookworm trixie)" >&2; exit 2 ;; esac
+  case " bullseye bookworm trixie ${clangs[*]} " in
+    *" $suite "*) ;;
+    *) echo "platforms: unknown suite $suite (known: bullseye bookworm trixie; clang, or of it ${clangs[*]})" >&2; exit 2 ;;
+  esac
 done
 [ "$(id -u)" = 0 ] || { echo "skipped: making systems needs root"; exit 77; }
 for program in debootstrap unshare pivot_root git flock; do
@@ -87,8 +95,9 @@ in_background() {
 # step ROOT USER LOG COMMAND: runs the command inside, with its output in LOG.
 step() { in_background "${own[@]}" bash tests/platforms.sh inside "$1" "$2" "$4" >"$3" 2>&1 </dev/null; }
 
+# base SUITE: makes its system, unless it is there.
 base() {
-  local suite=$1 new
+  local suite=${1%%-*} new
   [ ! -d "$roots/$suite" ] || return 0
   say "$suite: debootstrap"
   new=$(mktemp -d "$roots/new.XXXXXX")
@@ -110,9 +119,10 @@ found() { sed -n "s/^  found    $2 *//p" "$1" 2>/dev/null | head -n 1; }
 
 # row SUITE USER: tries everything there and writes the page's row. Returns 1 if something is not green.
 row() {
-  local suite=$1 user=$2 name=$1-$2 root=${ROWS:-$work}/$1-$2 home=/root passes
+  local suite=$1 user=$2 name=$1-$2 root=${ROWS:-$work}/$1-$2 home=/root passes clang= settings=
   local demo=- test=- counts='- | - | -' ok=1 begin speed= net
   [ "$user" = root ] || home=/home/$user
+  case $suite in *-clang-*) clang=${suite#*-} settings=" CXX=clang++-${suite##*-} WERROR=1" ;; esac
   passes=$(($(passes_of "$suite" "$user") + 1))
   if [ -d "$root" ]; then
     say "$suite, $user: as the run before left it"
@@ -120,23 +130,29 @@ row() {
   else
     say "$suite, $user: a fresh copy"
     rm -rf --one-file-system "$root.new"
-    cp -a "$roots/$suite" "$root.new" && mv "$root.new" "$root" || return 1
+    cp -a "$roots/${suite%%-*}" "$root.new" && mv "$root.new" "$root" || return 1
     cp /etc/resolv.conf "$root/etc/resolv.conf"
     echo '127.0.0.1 localhost' >"$root/etc/hosts"  # debootstrap leaves this file to an installer.
     { [ "$user" = root ] || chroot "$root" useradd -m -s /bin/bash "$user"; } &&
       git clone -q --no-hardlinks . "$root$home/duplex" || { rm -rf --one-file-system "$root"; return 1; }
-    if [ "$suite" = bullseye ]; then
+    if [ "$clang" ] && ! step "$root" root "$logs/$name-clang.log" \
+      "apt-get -q update && apt-get -q install -y --no-install-recommends $clang libomp-${clang#clang-}-dev"; then
+      say "$suite: $clang could not be installed: $(tail -n 1 "$logs/$name-clang.log")"
+      rm -rf --one-file-system "$root"
+      return 1
+    fi
+    if [ "${suite%%-*}" = bullseye ]; then
       carry && cp -a "$work/carry/.deps" "$root$home/duplex/" || say "$suite, $user: make carry failed"
     fi
   fi
   chroot "$root" chown -R "$user:$user" "$home"
 
-  say "$suite, $user: make demo"
+  say "$suite, $user: make demo$settings"
   begin=$SECONDS
-  step "$root" "$user" "$logs/$name-demo.log" 'make demo' && demo="$((SECONDS - begin)) s" || { demo=failed ok=; }
+  step "$root" "$user" "$logs/$name-demo.log" "make demo$settings" && demo="$((SECONDS - begin)) s" || { demo=failed ok=; }
   say "$suite, $user: make demo: $demo; make test"
   begin=$SECONDS
-  step "$root" "$user" "$logs/$name-test.log" 'make test' && test="$((SECONDS - begin)) s" || { test=failed ok=; }
+  step "$root" "$user" "$logs/$name-test.log" "make test$settings" && test="$((SECONDS - begin)) s" || { test=failed ok=; }
   local last
   last=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$logs/$name-test.log" | tail -n 1)
   [ -z "$last" ] || counts=$(echo "$last" | sed 's/ passed, / | /; s/ failed, / | /; s/ skipped//')
@@ -151,7 +167,7 @@ row() {
 
   [ "$ok" ] || passes=0
   local config=$root$home/duplex/build/config.txt compiler onednn
-  compiler=$(found "$config" compiler | sed -E 's/^([^ ]+).*\) ([0-9.]+).*/\1 \2/')
+  compiler=$(found "$config" compiler | sed -E 's/.*clang version ([0-9.]+).*/clang \1/; s/^([^ ]+).*\) ([0-9.]+).*/\1 \2/')
   onednn=$(found "$config" oneDNN)
   record "$suite" "$user" "| $(date -u +%F) | $suite | $user | ${compiler:--} | ${onednn:-none} | $sources | $passes | $demo | $test | $counts$speed |" \
     "$(reasons "$logs/$name-test.log" | sed "s/^/- $suite, $user: /")"
@@ -173,12 +189,13 @@ reasons() {
        { skipped = 0 }' "$1"
 }
 
-# record SUITE USER ROW REASONS: puts row and reasons on the page in place of the former ones.
+# record SUITE USER ROW REASONS: puts row and reasons on the page in place of the former ones. What follows on the page from
+# its first second-level heading on stays.
 record() {
   (
     flock 9
     local old=$work/old
-    cat "$page" >"$old" 2>/dev/null || : >"$old"
+    sed '/^## /,$d' "$page" >"$old" 2>/dev/null || : >"$old"
     {
       echo "# Platforms"
       echo
@@ -186,15 +203,19 @@ record() {
       echo "ca-certificates), as root and as an ordinary user without root. Debian 11 has no CLI11: \`make carry\` brought its headers."
       echo "sources: a digest of all files of the commit but docs/; green: how often in a row with these sources."
       echo "demo and test: with all that had to be installed and compiled; the networks: images a second in training at batch 8."
-      echo "A dash was not tried yet. These times are of a shared machine ($(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)): they show what works, not what is fast."
+      echo "In a suite with a clang, this compiles everything, warnings being errors. A dash was not tried yet. These times are of a shared machine ($(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)): they show what works, not what is fast."
       echo
       echo "| date | suite | user | compiler | oneDNN | sources | green | demo | test | passed | failed | skipped | ${networks// / | } |"
       echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
-      { grep '^| 2' "$old" | grep -v "| $1 | $2 |"; echo "$3"; } | sort -t '|' -k 3,3 -k 4,4
+      { grep '^| 2' "$old" | grep -v "| $1 | $2 |"; echo "$3"; } | sort -t '|' -k 3,3V -k 4,4
       echo
       echo "Skipped:"
       echo
       { grep '^- ' "$old" | grep -v "^- $1, $2: "; [ -z "$4" ] || echo "$4"; } | sort
+      if grep -q '^## ' "$page"; then
+        echo
+        sed -n '/^## /,$p' "$page"
+      fi
     } >"$work/page"
     cp "$work/page" "$page"
   ) 9>"$logs/lock"
@@ -203,11 +224,13 @@ record() {
 bad=0
 for suite in "${suites[@]}"; do
   if ! base "$suite"; then
-    say "$suite: debootstrap failed: $(tail -n 1 "$logs/$suite-debootstrap.log")"
+    say "$suite: debootstrap failed: $(tail -n 1 "$logs/${suite%%-*}-debootstrap.log")"
     bad=1
     continue
   fi
-  for user in ${WHO:-root user}; do row "$suite" "$user" || bad=1; done
+  users=${WHO:-root user}
+  case $suite in *-clang-*) users=root ;; esac
+  for user in $users; do row "$suite" "$user" || bad=1; done
 done
 say "$([ $bad = 0 ] && echo 'all green' || echo 'NOT all green'); the table is in $page"
 exit $bad
