@@ -35,6 +35,7 @@ check() (
       room["tools/text"] = ""
       room["tools/drawing"] = "tools/text"
       room["tools/run_directory"] = room["tools/launch"] = "tools/text"
+      room["tools/deploy"] = "tools/text tools/launch"
       room["tools/plan"] = "tools/run_directory"
       room["tools/prediction"] = "tools/text tools/run_directory"
       room["tools/tracing"] = "tools/text tools/run_directory"
@@ -48,7 +49,7 @@ check() (
       room["tools/scenario"] = "tools/text tools/run_directory tools/plan tools/prediction tools/simulation"
       room["tools/planning"] = "tools/text tools/run_directory tools/plan tools/prediction tools/simulation tools/scenario"
       room["tools/report"] = "tools/text tools/run_directory tools/prediction tools/scenario tools/tracing tools/plan tools/drawing"
-      room["tools/flags"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/slots tools/checkpoint tools/dist tools/scenario tools/planning tools/launch tools/memory"
+      room["tools/flags"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/slots tools/checkpoint tools/dist tools/scenario tools/planning tools/launch tools/deploy tools/memory"
       # The one place where a vendor is known.
       home["dnnl"] = home["oneapi"] = "core/onednn"
       home["cudnn"] = home["cuda"] = home["cublas"] = home["nvml"] = "core/cudnn"

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -13,8 +12,10 @@
 #include "core/error.h"
 #include "net/topology/keepers.h"
 #include "tools/commands.h"
+#include "tools/deploy/deployment.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/dist_flags.h"
+#include "tools/flags/launch_flags.h"
 #include "tools/flags/model_flags.h"
 #include "tools/launch/children.h"
 #include "tools/launch/hosts.h"
@@ -24,6 +25,7 @@
 #include "tools/launch/rank_record.h"
 #include "tools/launch/run_key.h"
 #include "tools/launch/stop.h"
+#include "tools/launch/words.h"
 #include "tools/plan/plan_file.h"
 #include "tools/run_directory/run_directory.h"
 
@@ -33,15 +35,14 @@ namespace {
 /// The longest pause before ranks start again, in seconds: a machine may be starting, too.
 constexpr double longest_pause = 60.0;
 
-struct Flags {
-  std::string action = "start", nodefile, ssh = "ssh", here, plan;
-  std::string seconds;  ///< Of --plan auto, as given.
-  bool print = false;
-  int local = 0;          ///< Ranks on this machine, without a nodefile of the user's.
-  std::string link_rate;  ///< As given; empty: no limit.
-  std::uint64_t restarts = 0;
-  std::vector<int> without;  ///< Ranks of the nodefile that are left out.
-  std::vector<std::string> dist;
+struct Flags : LaunchFlags {
+  std::optional<Deployment> deployment;  ///< With --deploy.
+
+  Place place() const { return deployment ? deployment->place() : same_place(); }
+  /// How the ranks of the nodefile are ended.
+  StopSpec stop() const {
+    return {nodefile, deployment ? deployment->there("--nodefile") : nodefile, ssh, place(), print};
+  }
 };
 
 /// The command of one rank.
@@ -51,7 +52,9 @@ std::vector<std::string> command_of(const Flags& flags, const net::Address& node
   dist.insert(dist.end(), flags.dist.begin(), flags.dist.end());
   dist.insert(dist.end(), {"--nodefile", flags.nodefile, "--index", std::to_string(rank)});
   if (!flags.without.empty()) dist.insert(dist.end(), {"--without", listed(flags.without)});
-  return command_on(node.host, flags.ssh, std::move(dist));
+  if (flags.deployment && !is_here(node.host))
+    dist = flags.deployment->words_there(std::move(dist));
+  return command_on(node.host, flags.ssh, std::move(dist), flags.place());
 }
 
 /// The flags of dist among the words of a command line; none: dist says what is wrong with them.
@@ -65,26 +68,6 @@ std::optional<DistFlags> flags_of(const std::vector<std::string>& words) {
     return std::nullopt;
   }
   return dist;
-}
-
-/// The value of a flag among the words of a command line; "" if it is not there.
-std::string value_of(const std::vector<std::string>& words, const std::string& flag) {
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == flag && i + 1 < words.size()) return words[i + 1];
-    if (words[i].rfind(flag + "=", 0) == 0) return words[i].substr(flag.size() + 1);
-  }
-  return "";
-}
-
-/// Removes a flag with its value from the words of a command line.
-void remove_flag(std::vector<std::string>& words, const std::string& flag) {
-  for (auto word = words.begin(); word != words.end();)
-    if (*word == flag && word + 1 != words.end())
-      word = words.erase(word, word + 2);
-    else if (word->rfind(flag + "=", 0) == 0)
-      word = words.erase(word);
-    else
-      ++word;
 }
 
 /// Gives all ranks one run directory where the user has not named it: each would take the time of
@@ -103,22 +86,6 @@ void carry_network(std::vector<std::string>& words, const DistFlags& dist) {
   ModelSpec model = dist.training.spec.model;
   if (dist.training.spec.resume) model.take_resumed(dist.training.spec.logdir);
   for (const std::string& word : carried(model)) words.push_back(word);
-}
-
-/// Throws if a flag that launch does not know, and which so is dist's, comes without "--" before
-/// it.
-void require_separator(int argc, const char* const* argv) {
-  for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
-    const std::string word = argv[i], name = word.substr(0, word.find('='));
-    if (word.rfind("--", 0) != 0 || name == "--nodefile" || name == "--ssh" || name == "--here" ||
-        name == "--print-commands" || name == "--restarts" || name == "--without" ||
-        name == "--plan" || name == "--seconds" || name == "--local" || name == "--link-rate" ||
-        name == "--help")
-      continue;
-    throw Error("launch: " + name + " is for dist: put -- before the flags of dist, as in " +
-                    "`duplex launch --nodefile FILE -- --net lenet ...`",
-                Exit::usage);
-  }
 }
 
 /// Gives dist the plan, and what launch itself has to know of it.
@@ -150,6 +117,8 @@ void make_plan(Flags& flags) {
     if (std::find(flags.dist.begin(), flags.dist.end(), flag) != flags.dist.end())
       words.emplace_back(flag);
   if (!flags.seconds.empty()) words.insert(words.end(), {"--seconds", flags.seconds});
+  if (flags.deployment)
+    words.insert(words.end(), {"--deployed", flags.deployment->target().folder});
   std::vector<const char*> argv;
   for (const std::string& word : words) argv.push_back(word.c_str());
   if (const int code = plan(static_cast<int>(argv.size()), argv.data()))
@@ -257,116 +226,98 @@ int start(Flags flags, const std::vector<net::Address>& all) {
     if (const int code = pause_together(pause)) return code;
     pause = std::min(longest_pause, std::max(1.0, 2.0 * pause));
     // A rank whose link to this machine is broken may still run.
-    if (elsewhere) stop_everywhere(flags.nodefile, nodes, flags.ssh, false);
+    if (elsewhere) stop_everywhere(flags.stop(), nodes);
     if (std::find(flags.dist.begin(), flags.dist.end(), "--resume") == flags.dist.end())
       flags.dist.emplace_back("--resume");
   }
 }
 
+/// The hosts of a nodefile's ranks, each once, without those that are left out.
+std::vector<std::string> hosts_of(const Flags& flags, const std::vector<net::Address>& nodes) {
+  std::vector<std::string> hosts;
+  for (const net::Address& node : without(nodes, flags.without, "nodefile " + flags.nodefile))
+    if (std::find(hosts.begin(), hosts.end(), node.host) == hosts.end()) hosts.push_back(node.host);
+  return hosts;
+}
+
+/// The ranks of the nodefile.
+std::vector<net::Address> ranks_in(const Flags& flags, const std::optional<DistFlags>& dist) {
+  return addresses_of(ranks_of(read_nodes(flags.nodefile), dist && dist->takes_slots(),
+                               dist && dist->parallel.central()));
+}
+
+/// Puts the program, and what the ranks will need, onto the machines.
+void deploy_first(Flags& flags, std::optional<RunKey>& key) {
+  const std::optional<DistFlags> dist = flags_of(flags.dist);
+  const std::vector<std::string> hosts = hosts_of(flags, ranks_in(flags, dist));
+  Deployment& deployment =
+      flags.deployment.emplace(deployed_in("--deploy", flags.deploy), Machines{flags.ssh, hosts});
+  deployment.take_text("--nodefile", flags.nodefile);
+  if (flags.action == "stop") return;
+  if (!flags.only_deploys() && value_of(flags.dist, "--key").empty() && !flags.print) {
+    key.emplace();
+    flags.dist.insert(flags.dist.end(), {"--key", key->path()});
+  }
+  deployment.take(flags.dist, flags.deploy_data());
+  if (flags.print) return;
+  const Bundle bundle = Bundle::open(flags.bundle);
+  deployment.send(&bundle, value_of(flags.dist, "--logdir"));
+}
+
+/// Sends the plan, and the nodefile that it may have made.
+void deploy_plan(Flags& flags) {
+  flags.deployment->take_text("--nodefile", flags.nodefile);
+  if (!flags.plan.empty()) flags.deployment->take_text("--plan", flags.plan);
+  if (!flags.print) flags.deployment->send(nullptr, "");
+}
+
+/// Brings the results home. Returns the command's exit code, where the run has ended with `code`.
+int come_home(const Flags& flags, bool own_key, int code) {
+  try {
+    flags.deployment->end(flags.dist, own_key, code == 0);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return code == 0 ? static_cast<int>(Exit::failed) : code;
+  }
+  if (code == 0) {
+    const std::string path = value_of(flags.dist, "--logdir");
+    std::fprintf(stderr, "launch: the results are in %s; duplex report %s makes a page of them\n",
+                 path.c_str(), path.c_str());
+  }
+  return code;
+}
+
 }  // namespace
 
 int launch(int argc, const char* const* argv) {
-  CLI::App app{
-      "Starts every rank of a nodefile: here where a line names this machine, else by ssh, in the "
-      "same folder and from the same path. What follows -- goes to dist. Ctrl-C ends all; the "
-      "first rank that fails ends the others, and with --restarts all start again. With --sync "
-      "none "
-      "and a central server the others go on, and the worker alone starts again.",
-      "duplex launch"};
   Flags flags;
-  app.add_option(
-         "ACTION", flags.action,
-         "start (default), or stop: ends all ranks of yours that run with the nodefile, however "
-         "they were started, and waits for their end")
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            return text == "start" || text == "stop"
-                       ? std::string()
-                       : "'" + text +
-                             "' is neither start nor stop; what is for dist comes behind --, as in "
-                             "`duplex launch --nodefile FILE -- --net lenet ...`";
-          },
-          "start or stop"));
-  CLI::Option* nodefile = app.add_option(
-      "--nodefile", flags.nodefile, "the machines: host or host:port a line, slots=N behind it");
-  app.add_option("--local", flags.local, "instead of a nodefile: so many ranks on this machine")
-      ->check(between(1, 1024))
-      ->excludes(nodefile);
-  app.add_option("--link-rate", flags.link_rate,
-                 "every rank sends and takes at most so much, such as 100Mbit/s: a slow network on "
-                 "a fast one");
-  app.add_option(
-      "--plan", flags.plan,
-      "plan.json of duplex plan, which every rank follows; the nodefile has its machines in its "
-      "order. auto: measure the machines, plan, and train on the best of them, if that "
-      "pays");
-  app.add_option("--seconds", flags.seconds,
-                 "with --plan auto: seconds of computing that are measured on every machine "
-                 "(default 10)");
-  app.add_option("--ssh", flags.ssh, "the program that reaches other machines (default ssh)");
-  CLI::Option* print =
-      app.add_flag("--print-commands", flags.print, "only say what would be started");
-  app.add_option("--here", flags.here,
-                 "with stop: end this machine's ranks alone, and call it so in messages; what stop "
-                 "runs on the other machines")
-      ->excludes(print);
-  app.add_option(
-         "--restarts", flags.restarts,
-         "when a rank is killed, lost or hangs, start all again, so many times at most: they "
-         "go on from the newest checkpoint (goes with dist's --checkpoint-every); without a "
-         "machine that cannot be reached twice in a row. Where the others can go on without it, "
-         "only "
-         "it starts again")
-      ->check(between(1, 1 << 30));
-  app.add_option("--without", flags.without,
-                 "ranks of the nodefile that are left out, as in 2 or 2,3: machines that are lost; "
-                 "--restarts finds them by itself")
-      ->delimiter(',')
-      ->check(at_least(0));
-  // The arguments behind "--" are dist's.
-  int own = 1;
-  while (own < argc && std::strcmp(argv[own], "--") != 0) ++own;
-  for (int i = own + 1; i < argc; ++i) flags.dist.emplace_back(argv[i]);
-  require_separator(argc, argv);
-  if (const auto done = parse(app, own, argv)) return *done;
-  for (const std::string& word : flags.dist) {
-    if (word.rfind("--nodefile", 0) == 0 || word.rfind("--index", 0) == 0) {
-      throw Error("launch: " + word + " is given to every rank by launch itself", Exit::usage);
-    }
-    if (word.rfind("--without", 0) == 0)
-      throw Error("launch: give " + word + " to launch itself, before --", Exit::usage);
-  }
-
+  if (const auto done = flags.parse(argc, argv)) return *done;
   std::optional<LocalNodes> local;
   if (flags.local > 0 && flags.action != "stop") flags.nodefile = local.emplace(flags.local).path();
-  if (flags.nodefile.empty())
-    throw Error(flags.action == "stop"
-                    ? "launch: stop needs --nodefile, the one that the ranks were started with"
-                    : "launch: --nodefile is required, or --local with a number of ranks",
-                Exit::usage);
-  if (!flags.link_rate.empty()) {
-    if (!value_of(flags.dist, "--link-rate").empty())
-      throw Error("launch: --link-rate is given to launch and to dist: leave one out", Exit::usage);
+  if (!flags.link_rate.empty())
     flags.dist.insert(flags.dist.end(), {"--link-rate", flags.link_rate});
+  if (!flags.here.empty()) return stop_here(record_name(flags.nodefile), flags.here);
+  if (!flags.undeploy.empty()) {
+    undeploy(deployed_in("--undeploy", flags.undeploy),
+             {flags.ssh, hosts_of(flags, ranks_in(flags, std::nullopt))});
+    return 0;
   }
-  if (!flags.seconds.empty() && flags.plan != "auto")
-    throw Error("launch: --seconds goes with --plan auto", Exit::usage);
+  std::optional<RunKey> key;
+  if (!flags.deploy.empty()) {
+    flags.nodefile = record_name(flags.nodefile);
+    deploy_first(flags, key);
+    if (flags.only_deploys()) return 0;
+  }
   if (flags.plan == "auto" && flags.action == "start") make_plan(flags);
   if (!flags.plan.empty()) follow_plan(flags.dist, flags.plan);
   if (flags.restarts > 0 && value_of(flags.dist, "--checkpoint-every").empty())
     throw Error("launch: --restarts goes on from checkpoints: give dist --checkpoint-every",
                 Exit::usage);
-  if (!flags.here.empty()) {
-    if (flags.action == "stop") return stop_here(record_name(flags.nodefile), flags.here);
-    throw Error("launch: --here goes with stop", Exit::usage);
-  }
   const std::optional<DistFlags> dist = flags_of(flags.dist);
-  const std::vector<net::Address> nodes = addresses_of(ranks_of(
-      read_nodes(flags.nodefile), dist && dist->takes_slots(), dist && dist->parallel.central()));
+  const std::vector<net::Address> nodes = ranks_in(flags, dist);
   flags.nodefile = record_name(flags.nodefile);
-  if (flags.action == "stop") {
-    return stop_everywhere(flags.nodefile, nodes, flags.ssh, flags.print);
-  }
+  if (flags.action == "stop") return stop_everywhere(flags.stop(), nodes);
+  if (flags.deployment && !flags.plan.empty()) deploy_plan(flags);
   if (dist && flags.plan.empty()) carry_network(flags.dist, *dist);
   const std::string directory = name_run(flags.dist, !flags.print);
   if (flags.print) {
@@ -375,7 +326,11 @@ int launch(int argc, const char* const* argv) {
       std::printf("%s\n", joined(command).c_str());
     return 0;
   }
-  const int code = start(flags, nodes);
+  // Other machines save the weights in the run's folder, which has to be there before they start.
+  if (flags.deployment && !value_of(flags.dist, "--save").empty())
+    flags.deployment->send(nullptr, value_of(flags.dist, "--logdir"));
+  int code = start(flags, nodes);
+  if (flags.deployment) code = come_home(flags, key.has_value(), code);
   // An empty directory is of ranks that never began; any other stays.
   std::error_code ignored;
   if (!directory.empty()) std::filesystem::remove(directory, ignored);

@@ -5,12 +5,12 @@
 #include <memory>
 
 #include "core/device_name.h"
+#include "tools/deploy/deploy.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/device_flags.h"
 #include "tools/flags/memory_flags.h"
 #include "tools/flags/model_flags.h"
 #include "tools/launch/lost_machines.h"
-#include "tools/launch/probing.h"
 #include "tools/memory/network_memory.h"
 #include "tools/plan/machines_file.h"
 #include "tools/run_directory/run_directory.h"
@@ -98,6 +98,10 @@ void PlanFlags::add_to(CLI::App& app) {
   app.add_option("--logdir", logdir,
                  "directory for what is measured (default: runs/, named by command, net and time)");
   app.add_option("--ssh", ssh, "the program that reaches other machines (default ssh)");
+  app.add_option("--deployed", deployed,
+                 "the folder that launch --deploy has put this program in, on every machine "
+                 "(default: machines have the same folders as this one)")
+      ->needs("--nodefile");
   app.add_option("--fits", fits,
                  "memory of each machine, such as 8GiB; of its GPU with --device cuda: ways that "
                  "need more are left out (default: what was measured of the one that has least)");
@@ -200,6 +204,24 @@ bool PlanFlags::measures() const {
   return !nodefile.empty() && measured.empty() && !measures_nothing_of(scenario);
 }
 
+/// Gives the machines that have the program by launch --deploy the nodefile and the key.
+void PlanFlags::deploy_files(ProbeSpec& spec) const {
+  const Deployed target = deployed_in("--deployed", deployed);
+  Cargo cargo;
+  cargo.texts.push_back(deployed_file(spec.nodefile));
+  if (!wire.key.empty()) cargo.texts.push_back(deployed_file(wire.key));
+  Machines others{ssh, {}};
+  for (const Node& node : nodes_) {
+    const std::string& host = node.address.host;
+    if (std::find(others.hosts.begin(), others.hosts.end(), host) == others.hosts.end() &&
+        !is_here(host))
+      others.hosts.push_back(host);
+  }
+  deploy(target, others, cargo);
+  for (const DeployedFile& file : cargo.texts) spec.there[file.path] = target.path_of(file);
+  spec.place = target.place();
+}
+
 /// Runs probe on all machines; returns the path of machines.json.
 std::string PlanFlags::measure() const {
   RunDirectory directory(logdir, "plan", scenario.model.net, {machines_file});
@@ -224,6 +246,8 @@ std::string PlanFlags::measure() const {
       spec.words.insert(spec.words.end(), {flag, app_->get_option(flag)->results().back()});
   for (const char* flag : {"--auxiliary", "--pad-shortcuts"})
     if (app_->count(flag) > 0) spec.words.emplace_back(flag);
+  spec.place = same_place();
+  if (!deployed.empty()) deploy_files(spec);
   probe_machines(spec);
   return spec.output;
 }

@@ -8,6 +8,7 @@
 #include "tools/flags/scenario_flags.h"
 #include "tools/flags/wire_flags.h"
 #include "tools/launch/nodefile.h"
+#include "tools/launch/probing.h"
 #include "tools/memory/rank_memory.h"
 #include "tools/plan/plan_file.h"
 #include "tools/planning/evaluation.h"
@@ -20,7 +21,7 @@ struct PlanFlags {
   WireFlags wire;
   DeviceSpec computing;
   double seconds = 10.0;
-  std::string ssh = "ssh", logdir, measured;
+  std::string ssh = "ssh", logdir, measured, deployed;
   std::vector<int> without;
   int machines = 0;
   std::string nodefile, file, way;
@@ -45,6 +46,7 @@ struct PlanFlags {
  private:
   bool measures() const;
   std::string measure() const;
+  void deploy_files(ProbeSpec& spec) const;
   Situation measured_situation(const std::string& path, std::vector<std::string>& notes) const;
   void ask_for_memory(Situation& situation) const;
 

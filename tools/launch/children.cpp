@@ -26,11 +26,11 @@ constexpr double grace_seconds = 4.0;
 /// The longest pause before a process is started again, in seconds.
 constexpr double longest_pause = 60.0;
 
-volatile sig_atomic_t interrupted = 0;   ///< How often.
-volatile sig_atomic_t interruption = 0;  ///< The first SIGINT or SIGTERM.
+volatile sig_atomic_t interrupted = 0;      ///< How often.
+volatile sig_atomic_t first_interrupt = 0;  ///< The first SIGINT or SIGTERM.
 
 void on_interrupt(int signal) {
-  if (interrupted == 0) interruption = signal;
+  if (interrupted == 0) first_interrupt = signal;
   interrupted = interrupted + 1;
 }
 
@@ -151,7 +151,7 @@ class Launch {
       end_those_that_wait();
     }
     TogetherResult result{code_, code_ != 0 && !asked_ && !refused_, {}};
-    if (interrupted != 0) result = {128 + interruption, false, {}};
+    if (interrupted != 0) result = {128 + first_interrupt, false, {}};
     for (const auto& child : children_) result.ends.push_back({child->code(), child->began()});
     return result;
   }
@@ -299,19 +299,31 @@ class Launch {
 
 }  // namespace
 
-TogetherResult run_together(const std::vector<std::vector<std::string>>& commands,
-                            const TogetherRules& rules) {
+void note_interrupts() {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+}
+
+int interrupts() {
+  return interrupted;
+}
+
+int interruption() {
+  return first_interrupt;
+}
+
+TogetherResult run_together(const std::vector<std::vector<std::string>>& commands,
+                            const TogetherRules& rules) {
+  note_interrupts();
   return Launch(commands, rules).run();
 }
 
 int pause_together(double seconds) {
   const std::int64_t end = clock_ns() + static_cast<std::int64_t>(seconds * 1e9);
   while (interrupted == 0 && clock_ns() < end) ::poll(nullptr, 0, 50);
-  return interrupted == 0 ? 0 : 128 + interruption;
+  return interrupted == 0 ? 0 : 128 + first_interrupt;
 }
 
 }  // namespace duplex::tools

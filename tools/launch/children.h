@@ -40,6 +40,12 @@ struct TogetherRules {
 TogetherResult run_together(const std::vector<std::vector<std::string>>& commands,
                             const TogetherRules& rules);
 
+/// Has SIGINT and SIGTERM noted from now on, instead of ending this program.
+void note_interrupts();
+/// How often they have come, and which of them was first; 0: none.
+int interrupts();
+int interruption();
+
 /// Waits for so long, and returns 0. When SIGINT or SIGTERM has come it returns 130 or 143 at once.
 int pause_together(double seconds);
 

@@ -44,19 +44,24 @@ bool is_here(const std::string& host) {
   }
 }
 
+Place same_place() {
+  return {own_path(), std::filesystem::current_path().string()};
+}
+
 std::vector<std::string> ssh_command(const std::string& ssh, const std::string& host,
-                                     const std::string& script) {
-  const std::string folder = quoted(std::filesystem::current_path().string());
-  return {ssh, "-o", "BatchMode=yes", host, "sh -c " + quoted("cd " + folder + " && " + script)};
+                                     const std::string& script, const std::string& folder) {
+  return {ssh, "-o", "BatchMode=yes", host,
+          "sh -c " + quoted("cd " + quoted(folder) + " && " + script)};
 }
 
 std::vector<std::string> command_on(const std::string& host, const std::string& ssh,
-                                    std::vector<std::string> words) {
-  words.insert(words.begin(), own_path());
+                                    std::vector<std::string> words, const Place& place) {
+  words.insert(words.begin(), place.program);
   if (is_here(host)) return words;
   return ssh_command(ssh, host,
                      "exec 3<&0 && { (cat <&3; kill $$) > /dev/null 2>&1 & exec " + joined(words) +
-                         " 3<&- < /dev/null; }");
+                         " 3<&- < /dev/null; }",
+                     place.folder);
 }
 
 }  // namespace duplex::tools

@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "tools/launch/children.h"
-#include "tools/launch/hosts.h"
 #include "tools/launch/run_key.h"
 
 namespace duplex::tools {
@@ -30,7 +29,11 @@ void probe_machines(const ProbeSpec& spec) {
     probe.insert(probe.end(), {"--nodefile", spec.nodefile, "--index", std::to_string(rank)});
     if (static_cast<std::ptrdiff_t>(rank) == first - here.begin())
       probe.insert(probe.end(), {"--output", spec.output});
-    commands.push_back(command_on(spec.nodes[rank].host, spec.ssh, std::move(probe)));
+    if (!here[rank])
+      for (std::string& word : probe)
+        if (const auto other = spec.there.find(word); other != spec.there.end())
+          word = other->second;
+    commands.push_back(command_on(spec.nodes[rank].host, spec.ssh, std::move(probe), spec.place));
   }
   TogetherRules rules;
   rules.needed = [](std::size_t) { return true; };

@@ -1,19 +1,23 @@
 // Runs `duplex probe` on the machines of a nodefile.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
 #include "net/wire/address.h"
+#include "tools/launch/hosts.h"
 
 namespace duplex::tools {
 
 struct ProbeSpec {
-  std::string nodefile;             ///< Its path, which is the same on every machine.
+  std::string nodefile;             ///< Its path here.
   std::vector<net::Address> nodes;  ///< What it has.
   std::string ssh = "ssh";
-  bool has_key = false;            ///< Whether `words` have --key.
-  std::vector<std::string> words;  ///< probe's flags: network, batch, device and so on.
-  std::string output;              ///< A rank on this machine writes machines.json there.
+  Place place;                               ///< Where the machines have this program.
+  std::map<std::string, std::string> there;  ///< Files' paths on other machines, where they differ.
+  bool has_key = false;                      ///< Whether `words` have --key.
+  std::vector<std::string> words;            ///< probe's flags: network, batch, device and so on.
+  std::string output;                        ///< A rank on this machine writes machines.json there.
 };
 
 /// Runs it on all machines to the end, and passes on what it says. Throws Error that names the

@@ -147,8 +147,7 @@ int stop_here(const std::string& nodefile, const std::string& host) {
   return static_cast<int>(left.empty() ? Exit::ok : Exit::failed);
 }
 
-int stop_everywhere(const std::string& nodefile, const std::vector<net::Address>& nodes,
-                    const std::string& ssh, bool only_print) {
+int stop_everywhere(const StopSpec& spec, const std::vector<net::Address>& nodes) {
   struct Host {
     std::string name;
     std::vector<std::string> command;
@@ -159,16 +158,24 @@ int stop_everywhere(const std::string& nodefile, const std::vector<net::Address>
   for (const net::Address& node : nodes) {
     const auto same = [&node](const Host& host) { return host.name == node.host; };
     if (std::any_of(hosts.begin(), hosts.end(), same)) continue;
-    const std::vector<std::string> stop{own_path(), "launch",     "stop",  "--here",
-                                        node.host,  "--nodefile", nodefile};
-    if (!is_here(node.host)) {
-      hosts.push_back({node.host, ssh_command(ssh, node.host, "exec " + joined(stop)), -1});
+    const bool elsewhere = !is_here(node.host);
+    const std::vector<std::string> stop{spec.place.program,
+                                        "launch",
+                                        "stop",
+                                        "--here",
+                                        node.host,
+                                        "--nodefile",
+                                        elsewhere ? spec.there : spec.nodefile};
+    if (elsewhere) {
+      hosts.push_back({node.host,
+                       ssh_command(spec.ssh, node.host, "exec " + joined(stop), spec.place.folder),
+                       -1});
     } else if (!here) {  // This machine may have several names.
       hosts.push_back({node.host, stop, -1});
       here = true;
     }
   }
-  if (only_print) {
+  if (spec.only_print) {
     for (const Host& host : hosts) std::printf("%s\n", joined(host.command).c_str());
     return 0;
   }

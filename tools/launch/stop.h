@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "net/wire/address.h"
+#include "tools/launch/hosts.h"
 
 namespace duplex::tools {
 
@@ -20,9 +21,17 @@ bool is_stopped(int process);
 /// run.
 int stop_here(const std::string& nodefile, const std::string& host);
 
+/// How the machines of a nodefile are told to end its ranks.
+struct StopSpec {
+  std::string nodefile;  ///< Its name in records here.
+  std::string there;     ///< And on other machines.
+  std::string ssh = "ssh";
+  Place place;
+  bool only_print = false;
+};
+
 /// Does the same on all machines of the nodefile at once. Returns exit code 1 if one could not be
 /// reached, or ranks still run.
-int stop_everywhere(const std::string& nodefile, const std::vector<net::Address>& nodes,
-                    const std::string& ssh, bool only_print);
+int stop_everywhere(const StopSpec& spec, const std::vector<net::Address>& nodes);
 
 }  // namespace duplex::tools

@@ -1,0 +1,51 @@
+// Puts the bundle and a run's files onto many machines at once, and takes them away again.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tools/deploy/bundle.h"
+#include "tools/deploy/deployed.h"
+
+namespace duplex::tools {
+
+/// How machines are reached, and which.
+struct Machines {
+  std::string ssh = "ssh";
+  std::vector<std::string> hosts;  ///< Each once. This machine may be among them.
+};
+
+/// What machines are to have.
+struct Cargo {
+  const Bundle* bundle = nullptr;   ///< None: only the files below.
+  std::vector<DeployedFile> texts;  ///< Small files of lines, such as the key.
+  std::vector<DeployedFile> files;  ///< Large ones: what a cut transfer has left is kept.
+  std::string run;                  ///< The logdir of a run that begins; empty: none does.
+};
+
+/// Gives all machines what they lack of it, checked by digests, and says a line for each. This
+/// machine gets the bundle alone, since it has the files. Where some fail the others are finished;
+/// then it throws Error that names those that have failed.
+void deploy(const Deployed& target, const Machines& machines, const Cargo& cargo);
+
+/// Removes from all machines what deploy() has put there. Results of runs that are not at home yet
+/// stay. Throws Error that names the machines where that failed.
+void undeploy(const Deployed& target, const Machines& machines);
+
+/// A run whose results come home.
+struct EndedRun {
+  std::string logdir;    ///< Here.
+  std::string nodefile;  ///< Its path on the other machines.
+  std::string key;       ///< The name of the key's file there, if it was for this run alone.
+  bool well = false;     ///< It has ended well, and undeploy() may remove what is there of it.
+};
+
+/// Copies the files of a run from the other machines, once its ranks there have ended, into its
+/// logdir, where they are not or are older; checkpoints stay there. Removes its own key from them.
+/// Throws Error if that failed on a machine.
+void bring_home(const Deployed& target, const Machines& machines, const EndedRun& run);
+
+/// The command that makes a machine run a script of scripts.h: by ssh, or here.
+std::vector<std::string> script_command(const std::string& ssh, const std::string& host,
+                                        const std::vector<std::string>& script);
+
+}  // namespace duplex::tools

@@ -1,0 +1,103 @@
+#include "tools/deploy/deployment.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "core/error.h"
+#include "tools/launch/words.h"
+
+namespace duplex::tools {
+namespace fs = std::filesystem;
+namespace {
+
+const std::string replay = "replay:";
+
+std::string absolute(const std::string& path) {
+  return fs::absolute(path).lexically_normal().string();
+}
+
+bool is_file(const std::string& path) {
+  std::error_code none;
+  return fs::is_regular_file(path, none);
+}
+
+/// Where other machines write what --save asks for, until it is brought home.
+std::string saved_name(const std::string& save) {
+  return "saved-" + fs::path(save).filename().string();
+}
+
+}  // namespace
+
+void Deployment::take(const std::vector<std::string>& dist, std::optional<bool> data) {
+  const std::string key = value_of(dist, "--key"), weights = value_of(dist, "--weights");
+  if (!key.empty()) take_text("--key", key);
+  if (!weights.empty()) {
+    cargo_.files.push_back(deployed_file(weights));
+    there_["--weights"] = target_.path_of(cargo_.files.back());
+  }
+  const std::string device = value_of(dist, "--device");
+  if (device.rfind(replay, 0) == 0 && is_file(device.substr(replay.size()))) {
+    take_text("--device", device.substr(replay.size()));
+    there_["--device"] = replay + there_["--device"];
+  }
+  const std::string path = value_of(dist, "--datadir");
+  if (!path.empty())
+    take_data(path, data);
+  else if (data.value_or(false))
+    throw Error("launch: --deploy-data sends the data set of --datadir, which is not given",
+                Exit::usage);
+}
+
+void Deployment::take_data(const std::string& path, std::optional<bool> data) {
+  const std::string pack = "`duplex pack --datadir " + path + " --output FILE`";
+  if (data.value_or(true) && is_file(path)) {
+    cargo_.files.push_back(deployed_file(path));
+    there_["--datadir"] = target_.path_of(cargo_.files.back());
+    return;
+  }
+  const bool folder = fs::is_directory(path);
+  if (data.value_or(false))
+    throw Error("launch: --deploy-data: " + path +
+                    (folder ? " is a folder: " + pack + " makes a file of it, which can be sent"
+                            : std::string(" is no file on this machine")),
+                Exit::usage);
+  there_["--datadir"] = absolute(path);
+  if (!data && folder)
+    std::fprintf(stderr,
+                 "launch: %s is a folder, which is not sent: every machine has to have it there "
+                 "(%s makes a file of it, which is sent)\n",
+                 absolute(path).c_str(), pack.c_str());
+}
+
+void Deployment::take_text(const std::string& flag, const std::string& path) {
+  cargo_.texts.push_back(deployed_file(path));
+  there_[flag] = target_.path_of(cargo_.texts.back());
+}
+
+void Deployment::send(const Bundle* bundle, const std::string& run) {
+  cargo_.bundle = bundle;
+  cargo_.run = run;
+  deploy(target_, machines_, cargo_);
+  cargo_ = {};
+}
+
+std::vector<std::string> Deployment::words_there(std::vector<std::string> words) const {
+  for (const auto& [flag, value] : there_) replace_value(words, flag, value);
+  const std::string run = target_.run_path(value_of(words, "--logdir"));
+  const std::string save = value_of(words, "--save");
+  if (!save.empty()) replace_value(words, "--save", run + "/" + saved_name(save));
+  replace_value(words, "--logdir", run);
+  return words;
+}
+
+void Deployment::end(const std::vector<std::string>& dist, bool own_key, bool ended_well) const {
+  const std::string logdir = value_of(dist, "--logdir"), save = value_of(dist, "--save");
+  const std::string key = own_key ? fs::path(there("--key")).filename().string() : std::string();
+  bring_home(target_, machines_, {logdir, there("--nodefile"), key, ended_well});
+  std::error_code none;
+  if (!save.empty() && fs::exists(logdir + "/" + saved_name(save), none))
+    fs::rename(logdir + "/" + saved_name(save), save);
+}
+
+}  // namespace duplex::tools
