@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "net/wire/network_reason.h"
 #include "net/wire/socket_setup.h"
 
 namespace duplex::net {
@@ -57,6 +58,14 @@ std::string message_of(const std::string& call, const std::string& peer, const s
 }
 
 }  // namespace
+
+/// It is what message_of() has put between the peer and the phase.
+std::string bare_reason(const NetworkError& error) {
+  const std::string text = error.what();
+  const std::size_t begin = error.peer.size() + 2;
+  const std::size_t end = text.rfind(" while " + error.phase);
+  return end == std::string::npos || end < begin ? text : text.substr(begin, end - begin);
+}
 
 NetworkError::NetworkError(const std::string& call, const std::string& peer,
                            const std::string& phase, const std::string& reason, double seconds,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/mapped_memory.h"
+#include "net/wire/network_reason.h"
 #include "net/wire/socket_setup.h"
 #include "tests/net/wire/socket_pair.h"
 
@@ -150,6 +151,7 @@ TEST(Socket, AnEndedConnectionIsALostPeer) {
     ADD_FAILURE();
   } catch (const NetworkError& error) {
     EXPECT_EQ(error.code, Exit::peer_lost);
+    EXPECT_EQ(bare_reason(error), "the connection was closed");
   }
 }
 
@@ -174,6 +176,7 @@ TEST(Socket, NobodyListening) {
     EXPECT_EQ(error.code, Exit::peer_lost);
     EXPECT_NE(std::string(error.what()).find("127.0.0.1:" + std::to_string(port)),
               std::string::npos);
+    EXPECT_EQ(bare_reason(error), "Connection refused");
   }
 }
 
