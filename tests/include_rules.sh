@@ -36,6 +36,8 @@ check() (
       room["tools/drawing"] = "tools/text"
       room["tools/run_directory"] = room["tools/launch"] = "tools/text"
       room["tools/deploy"] = "tools/text tools/launch"
+      room["tools/check"] = "tools/text tools/run_directory tools/launch tools/check/machine"
+      room["tools/check/machine"] = "tools/text tools/run_directory"
       room["tools/plan"] = "tools/run_directory"
       room["tools/prediction"] = "tools/text tools/run_directory"
       room["tools/tracing"] = "tools/text tools/run_directory"

@@ -12,6 +12,7 @@ int pack(int argc, const char* const* argv);
 int keygen(int argc, const char* const* argv);
 int bench(int argc, const char* const* argv);
 int launch(int argc, const char* const* argv);
+int check(int argc, const char* const* argv);
 int transport(int argc, const char* const* argv);
 int probe(int argc, const char* const* argv);
 int plan(int argc, const char* const* argv);

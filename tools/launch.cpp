@@ -22,6 +22,7 @@
 #include "tools/launch/local_nodes.h"
 #include "tools/launch/lost_machines.h"
 #include "tools/launch/nodefile.h"
+#include "tools/launch/probing.h"
 #include "tools/launch/rank_record.h"
 #include "tools/launch/run_key.h"
 #include "tools/launch/stop.h"
@@ -214,7 +215,12 @@ int start(Flags flags, const std::vector<net::Address>& all) {
   for (;; ++restart) {
     const std::int64_t begin = clock_ns();
     const TogetherResult result = run_together(commands_of(flags, nodes), rules);
-    if (!result.lost || restart > flags.restarts) return result.code;
+    if (!result.lost || restart > flags.restarts) {
+      const std::string advice =
+          flags.local > 0 ? "" : check_advice(result, flags.nodefile, flags.ssh);
+      if (!advice.empty()) std::fprintf(stderr, "launch: %s\n", advice.c_str());
+      return result.code;
+    }
     // A failure soon after the start may have a cause that lasts, such as a machine that is off.
     pause = seconds(clock_ns() - begin) > longest_pause ? 0.0 : pause;
     const std::string line = leave_out(flags, all, nodes, machines.note(nodes, result.ends));

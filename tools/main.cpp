@@ -23,6 +23,7 @@ constexpr Command commands[] = {
     {"local", duplex::tools::local, "train on this machine; measure t_grad, layer by layer"},
     {"dist", duplex::tools::dist, "be one rank of distributed training"},
     {"launch", duplex::tools::launch, "start dist on every machine of a nodefile, and end it"},
+    {"check", duplex::tools::check, "what would spoil a run on these machines, and the remedy"},
     {"transport", duplex::tools::transport, "measure t_comm between this machine and another"},
     {"plan", duplex::tools::plan, "does it pay to train on several machines, and how?"},
     {"probe", duplex::tools::probe, "measure a machine and its links, as plan asks for it"},

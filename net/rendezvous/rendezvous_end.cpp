@@ -7,6 +7,7 @@
 #include "net/rendezvous/link_watch.h"
 #include "net/rendezvous/refusal.h"
 #include "net/rendezvous/rendezvous.h"
+#include "net/rendezvous/waiting.h"
 
 namespace duplex::net {
 namespace {
@@ -62,7 +63,7 @@ Error Rendezvous::missing() const {
       if (!address.host.empty()) text += " (" + address.str() + ")";
     }
   text = "rank " + std::to_string(spec_.rank) + " waited " + seconds_text(spec_.timeout) +
-         " in vain for " + text;
+         waited_in_vain + text;
   for (const auto& [rank, refusal] : refusals_) text += "; last: " + refusal;
   for (const std::string& line : turned_away_) text += "; turned away: " + line;
   return Error(text, Exit::timed_out);

@@ -16,6 +16,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "net/rendezvous/waiting.h"
 #include "tools/launch/stop.h"
 
 namespace duplex::tools {
@@ -86,8 +87,10 @@ class Child {
     if (got > 0) stream.line.append(bytes, static_cast<std::size_t>(got));
     if (got <= 0 && !stream.line.empty()) stream.line += '\n';
     for (std::size_t end; (end = stream.line.find('\n')) != std::string::npos;) {
-      began_ = began_ || stream.line.rfind("rank ", 0) == 0;
-      std::fprintf(stream.to, "[%zu] %s\n", rank_, stream.line.substr(0, end).c_str());
+      const std::string line = stream.line.substr(0, end);
+      began_ = began_ || line.rfind("rank ", 0) == 0;
+      alone_ = alone_ || line.find(net::waited_in_vain) != std::string::npos;
+      std::fprintf(stream.to, "[%zu] %s\n", rank_, line.c_str());
       stream.line.erase(0, end + 1);
     }
     std::fflush(stream.to);
@@ -106,7 +109,7 @@ class Child {
     return true;
   }
   int code() const { return code_; }
-  bool began() const { return began_; }
+  RankEnd end() const { return {code_, began_, alone_}; }
   double lived() const { return seconds(clock_ns() - made_); }
   bool cannot_obey() const { return code_ < 0 && is_stopped(pid_); }
   std::size_t rank() const { return rank_; }
@@ -127,7 +130,7 @@ class Child {
   std::size_t rank_;
   pid_t pid_ = -1;
   int input_ = -1, code_ = -1;
-  bool began_ = false;
+  bool began_ = false, alone_ = false;
   const std::int64_t made_ = clock_ns();
   Stream streams_[2];
 };
@@ -152,7 +155,7 @@ class Launch {
     }
     TogetherResult result{code_, code_ != 0 && !asked_ && !refused_, {}};
     if (interrupted != 0) result = {128 + first_interrupt, false, {}};
-    for (const auto& child : children_) result.ends.push_back({child->code(), child->began()});
+    for (const auto& child : children_) result.ends.push_back(child->end());
     return result;
   }
 

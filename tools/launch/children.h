@@ -12,6 +12,7 @@ namespace duplex::tools {
 struct RankEnd {
   int code = 0;
   bool began = false;  ///< It said which rank it is, as a rank does first of all.
+  bool alone = false;  ///< It said that it waited for others in vain.
 };
 
 /// Says how processes that ran together have ended.

@@ -5,9 +5,22 @@
 
 #include "core/error.h"
 #include "tools/launch/children.h"
+#include "tools/launch/hosts.h"
 #include "tools/launch/run_key.h"
 
 namespace duplex::tools {
+
+std::string check_advice(const TogetherResult& result, const std::string& nodefile,
+                         const std::string& ssh) {
+  constexpr int no_way = 255;  // ssh's exit code.
+  const bool apart = std::any_of(result.ends.begin(), result.ends.end(), [](const RankEnd& end) {
+    return end.alone || (!end.began && end.code == no_way);
+  });
+  if (!apart) return "";
+  std::vector<std::string> words{"duplex", "check", "--nodefile", nodefile};
+  if (ssh != "ssh") words.insert(words.end(), {"--ssh", ssh});
+  return "`" + joined(words) + "` looks for what keeps the machines apart";
+}
 
 void probe_machines(const ProbeSpec& spec) {
   std::vector<bool> here;
@@ -39,6 +52,7 @@ void probe_machines(const ProbeSpec& spec) {
   rules.needed = [](std::size_t) { return true; };
   const TogetherResult result = run_together(commands, rules);
   if (result.code == 0) return;
+  const std::string advice = check_advice(result, spec.nodefile, spec.ssh);
   std::string lost, numbers;
   for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
     if (result.ends[rank].code == 0 || result.ends[rank].began) continue;
@@ -48,7 +62,8 @@ void probe_machines(const ProbeSpec& spec) {
   throw Error("plan: the machines could not be measured" +
                   (lost.empty() ? std::string(", for the reason above")
                                 : ": " + lost + " did not start; --without " + numbers +
-                                      " plans for the others"),
+                                      " plans for the others") +
+                  (advice.empty() ? "" : "; " + advice),
               static_cast<Exit>(result.code >= 1 && result.code <= 4 ? result.code : 1));
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "net/wire/address.h"
+#include "tools/launch/children.h"
 #include "tools/launch/hosts.h"
 
 namespace duplex::tools {
@@ -19,6 +20,11 @@ struct ProbeSpec {
   std::vector<std::string> words;            ///< probe's flags: network, batch, device and so on.
   std::string output;                        ///< A rank on this machine writes machines.json there.
 };
+
+/// Where ranks did not meet, or ssh reached a machine not at all: says which command looks for the
+/// cause. Empty otherwise.
+std::string check_advice(const TogetherResult& result, const std::string& nodefile,
+                         const std::string& ssh);
 
 /// Runs it on all machines to the end, and passes on what it says. Throws Error that names the
 /// machines which could not be measured, and Error(Exit::usage) if none of them is this one.

@@ -1,0 +1,10 @@
+// What this program is on a machine: its version, and what it computes on.
+#pragma once
+#include "tools/check/machine/facts.h"
+
+namespace duplex::tools {
+
+/// Fills in version, backend, and GPUs. `root`: where /proc is.
+void add_program_facts(MachineFacts& facts, const std::string& root = "");
+
+}  // namespace duplex::tools
