@@ -100,7 +100,7 @@ ends short 2 'of 1 rank and SLURM_STEP_NUM_TASKS=2 contradict each other'
 # Inside an allocation the user starts ranks by other means; nothing that Slurm's variables say there contradicts them.
 cat > "$work/batch" << EOF
 #!/bin/bash
-"$duplex" launch --nodefile "$work/three" -- ${training[*]} --logdir "$work/launched"
+"$duplex" launch --nodefile "$work/three" -- ${training[*]} --logdir "\$1.run"
 echo \$? > "\$1"
 EOF
 # (sbatch's own --wait looks only every few seconds.)
