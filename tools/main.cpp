@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "core/error.h"
+#include "core/first_process.h"
 #include "core/processor/denormals.h"
 #include "core/program_path.h"
 #include "tools/commands.h"
@@ -70,6 +71,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  duplex::leave_first_process();
   duplex::flush_denormals();
   // Otherwise ps and pkill would know a bundle's processes by the name of the loader.
   if (duplex::run_by_loader()) ::prctl(PR_SET_NAME, "duplex");
