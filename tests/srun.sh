@@ -100,7 +100,7 @@ ends short 2 'of 1 rank and SLURM_STEP_NUM_TASKS=2 contradict each other'
 # Inside an allocation the user starts ranks by other means; nothing that Slurm's variables say there contradicts them.
 cat > "$work/batch" << EOF
 #!/bin/bash
-"$duplex" launch --nodefile "$work/three" -- ${training[*]} --logdir "\$1.run"
+"$duplex" launch --nodefile "$work/three" -- ${training[*]} --logdir "\$1-run"
 echo \$? > "\$1"
 EOF
 # (sbatch's own --wait looks only every few seconds.)
@@ -120,3 +120,40 @@ if mpirun --version 2> /dev/null | grep -q 'Open MPI'; then
     > "$work/log-mpirun" 2>&1 || fail "mpirun in salloc: exit code $?"
   grep -q '^rank 5 of 6 (from Open MPI' "$work/log-mpirun" || fail "rank 5 of mpirun in salloc is not told"
 fi
+
+# The batch script of docs/clusters/: its ranks get SIGTERM, as before the end of its time, and write a checkpoint; the job
+# goes into the queue by itself, starts again, and goes on to its end.
+# big_endian NUMBER, images NAME COUNT: so many images of 28x28 with their labels, as IDX files have them.
+big_endian() { printf "\\x$(printf %02x $(($1 >> 8)))\\x$(printf %02x $(($1 & 255)))"; }
+images() {
+  { printf '\0\0\10\3\0\0'; big_endian "$2"; printf '\0\0\0\34\0\0\0\34'; head -c $(($2 * 784)) "$duplex"; } > "$1-images-idx3-ubyte"
+  { printf '\0\0\10\1\0\0'; big_endian "$2"; head -c "$2" /dev/zero; } > "$1-labels-idx1-ubyte"
+}
+mkdir "$work/data" "$work/lab"
+images "$work/data/train" 600
+images "$work/data/t10k" 20
+"$duplex" keygen "$work/lab/cluster.key" > /dev/null
+cp docs/clusters/duplex.sbatch "$work/lab"
+job=$(cd "$work/lab" && DUPLEX=$(realpath "$OLDPWD/$duplex" 2> /dev/null || realpath "$duplex") timeout 5 sbatch --parsable -N 3 -o "$work/log-requeued" \
+  duplex.sbatch --net lenet --datadir "$work/data" --batch 4 --threads 1 --epochs 8 --timeout 10) || fail "sbatch: exit code $?"
+run=$work/lab/runs/slurm-$job
+# until TEXT FILE SECONDS: waits for a text in a file.
+until_said() {
+  SECONDS=0
+  until grep -qsF -- "$1" "$2"; do
+    ((SECONDS < $3)) || fail "after $3 s no word of '$1': $(timeout 1 squeue)"
+    sleep 0.1
+  done
+}
+until_said , "$run/metrics.csv" 30
+scancel --signal=TERM "$job"
+until_said 'the job goes back into the queue' "$work/log-requeued" 30
+# Slurm lets a job wait for two minutes before it starts again; the test does not.
+SECONDS=0
+until [ "$(timeout 1 squeue -h -j "$job" -o %T)" = PENDING ]; do
+  ((SECONDS < 30)) || fail "the job is not in the queue: $(timeout 1 squeue)"
+  sleep 0.1
+done
+scontrol update JobId="$job" StartTime=now
+until_said 'rank 0: goes on after' "$work/log-requeued" 60
+until_said '' "$run/checkpoint.safetensors" 60
