@@ -3,7 +3,7 @@
 # 12 and 13 (debootstrap's minbase, nothing added) and one that has busybox and nothing else. Compares their weights with
 # those of the ordinary program, to the bit, and then the speed of the big networks, in turns. Writes
 # docs/results/bundle.md. It is not part of make test: it needs root, debootstrap and Debian's packages, and half an hour.
-# Usage: tests/bundle_roots.sh [ROOT]...     bullseye bookworm trixie busybox (default: all)
+# Usage: tests/campaigns/bundle_roots.sh [ROOT]...     bullseye bookworm trixie busybox (default: all)
 # Environment: ROOTS     a folder that keeps the base systems between runs (default: none is kept), as tests/platforms.sh has it
 #              DUPLEX    the ordinary program (default bin/duplex); its bundle lies beside it
 #              EPOCHS    of each training (default 3, as make demo)
@@ -11,7 +11,7 @@
 #              MIRROR    Debian's mirror, for debootstrap
 # Exit code: 0 if all weights agree and no network is more than 2% slower from the bundle, 1 if not, 2 usage, 77 skipped.
 set -u
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 
 # ---- The trainings of tools/demo.sh, for a shell that has no more than POSIX asks. Usage: trainings DUPLEX DATA EPOCHS RUNS
 trainings='set -e
@@ -95,7 +95,7 @@ run() {
   local system=$1 command=$2
   shift 2
   if [ "$system" = native ]; then (cd "$work/runs/native" && OMP_WAIT_POLICY=passive sh -c "$command" sh "$@")
-  else in_background "${own[@]}" bash tests/bundle_roots.sh inside "$roots/$system" "$work/bundle" "$data" "$work/runs/$system" "$command" "$@"; fi
+  else in_background "${own[@]}" bash tests/campaigns/bundle_roots.sh inside "$roots/$system" "$work/bundle" "$data" "$work/runs/$system" "$command" "$@"; fi
 }
 # in_it SYSTEM: sets program, images and folder to the paths that a system sees.
 in_it() {
@@ -162,7 +162,7 @@ done
 {
   echo '# The bundle in other roots'
   echo
-  echo "Written by \`tests/bundle_roots.sh\` on $(date -u +%F), commit $commit; $(stat -c %s "$archive" | awk '{ printf "%.1f MB", $1 / 1e6 }'), $(nproc) cores,"
+  echo "Written by \`tests/campaigns/bundle_roots.sh\` on $(date -u +%F), commit $commit; $(stat -c %s "$archive" | awk '{ printf "%.1f MB", $1 / 1e6 }'), $(nproc) cores,"
   echo "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1). native is bin/duplex on the machine that it was built on; the others are the bundle, started by an"
   echo 'ordinary user in a minimal root: Debian 11, 12 and 13 by debootstrap, nothing added, and one with busybox alone.'
   echo
