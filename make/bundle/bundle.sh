@@ -109,7 +109,7 @@ done
 unknown=
 {
   echo 'What the files of this bundle come from: file, package, version. The texts of the licences lie here under the name of'
-  echo 'the package. Debian keeps the sources of every version at https://snapshot.debian.org/.'
+  echo 'the package. Debian keeps the sources of every version.'
   echo
   for file in "${libraries[@]}" ${headers+"${headers[@]}"}; do
     if [[ $file == "$project/.deps"/* ]]; then
