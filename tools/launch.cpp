@@ -127,6 +127,9 @@ void make_plan(Flags& flags) {
   std::fflush(stdout);
   flags.plan = directory + "/plan.json";
   remove_flag(flags.dist, "--slots");  // The plan's nodefile has them.
+  remove_flag(flags.dist, "--input");  // The plan itself has these.
+  for (const char* flag : {"--auxiliary", "--pad-shortcuts"})
+    flags.dist.erase(std::remove(flags.dist.begin(), flags.dist.end(), flag), flags.dist.end());
   if (std::filesystem::exists(flags.plan + ".nodes")) flags.nodefile = flags.plan + ".nodes";
   if (read_plan(flags.plan).predicted.speedup <= 1.0)
     throw Error(
