@@ -3,7 +3,7 @@
 
 namespace duplex {
 
-/// Where this process is number 1, goes on in a child, and waits for it here. The kernel keeps
+/// Goes on in a child where this process is number 1, and waits for it here. The kernel keeps
 /// those signals from process 1 that it has no handler for, so SIGTERM and Ctrl-C would do nothing
 /// until a training begins, and a container's end would wait until it is killed. The process that
 /// stays passes signals on, collects the processes that have lost their parents, and ends with the

@@ -1,4 +1,4 @@
-// Where this program lies, and how it is started again. In a bundle (docs/bundle.md) the C
+// Finds where this program lies, and how it is started again. In a bundle (docs/bundle.md) the C
 // library's loader runs the program, so that /proc/self/exe is the loader.
 #pragma once
 #include <string>

@@ -143,7 +143,7 @@ ran 'dnf config-manager --set-enabled ol9_codeready_builder' 'dnf -y install ora
 machine el9 0 'baseos appstream extras CRB epel' 'epel-testing' "${rocky9[@]}"
 deps 0 build
 ran 'dnf -q -y install gcc-c++ stb_image-devel cli11-devel json-devel openssl-devel zlib-devel onednn-devel'
-# What root could not do is said, and what is left to do.
+# The program says what root could not do, and what is left to do.
 machine el9 0 'baseos appstream extras epel' 'crb' "${rocky9[@]}"
 echo install >"$STATE/broken"
 deps 1 build

@@ -40,7 +40,7 @@ struct Flags : LaunchFlags {
   std::optional<Deployment> deployment;  ///< With --deploy.
 
   Place place() const { return deployment ? deployment->place() : same_place(); }
-  /// How the ranks of the nodefile are ended.
+  /// Returns how the ranks of the nodefile are ended.
   StopSpec stop() const {
     return {nodefile, deployment ? deployment->there("--nodefile") : nodefile, ssh, place(), print};
   }

@@ -98,7 +98,7 @@ if [ -e "$top/bin/duplex-cudnn.so" ]; then
   echo 'duplex-cudnn.so contains parts of the CUDA Toolkit (libcudart_static), Copyright NVIDIA Corporation, which may be' >"$top/licences/cuda"
   echo 'redistributed under its licence agreement, Attachment A: https://docs.nvidia.com/cuda/eula/' >>"$top/licences/cuda"
 fi
-# What lies in .deps/ was unpacked there together; no list says which package brought which file.
+# All of .deps/ was unpacked together; no list says which package brought which file.
 texts=0
 for text in "$project"/.deps/usr/share/doc/*/copyright "$project"/.deps/usr/share/licenses/*/*; do
   [ -s "$text" ] || continue

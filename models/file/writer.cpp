@@ -130,7 +130,8 @@ class Writer {
     return hidden ? "/" + name : name;
   }
 
-  /// How many items from `at` on differ only in the number at the end of their names, which counts.
+  /// Returns how many items from `at` on differ only in the number at the end of their names, which
+  /// counts up.
   static std::size_t run_of(const std::vector<Item>& items, std::size_t at) {
     const auto [stem, first] = parts(items[at].name);
     std::size_t count = 1;

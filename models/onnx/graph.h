@@ -1,6 +1,6 @@
-// A network as ONNX has it: a list of operations ("nodes") that name the tensors which they read
-// and make. Numbers behind names are those of opset 13, which is written; others are read where
-// they mean the same. https://onnx.ai/onnx/operators/
+// Holds a network as ONNX has it: a list of operations ("nodes") that name the tensors which they
+// read and make. Numbers behind names are those of opset 13, which is written; others are read
+// where they mean the same. https://onnx.ai/onnx/operators/
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -42,7 +42,7 @@ struct Constant {
   std::int64_t elements() const;
 };
 
-/// What goes in, or comes out. An extent that is not fixed, such as the batch, is 0.
+/// An input or an output of the graph. An extent that is not fixed, such as the batch, is 0.
 struct Value {
   std::string name;
   std::vector<std::int64_t> extents;

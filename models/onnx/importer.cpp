@@ -122,7 +122,7 @@ class Importer {
     return *found->second;
   }
 
-  /// Whether the node's output goes to a ReLU and to nothing else.
+  /// Returns whether the node's output goes to a ReLU and to nothing else.
   bool relu_follows() const {
     const auto readers = readers_.find(node_->outputs[0]);
     return readers != readers_.end() && readers->second.size() == 1 &&

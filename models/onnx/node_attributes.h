@@ -1,4 +1,4 @@
-// What a node of an ONNX graph says of its window and of its constants.
+// Reads the attributes of a node of an ONNX graph: its window and its constants.
 #pragma once
 #include <cstdint>
 #include <string>

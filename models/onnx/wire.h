@@ -47,7 +47,7 @@ class MessageReader {
   std::int64_t number();
   float decimal();
   Span bytes();
-  /// Whether the value is some bytes: numbers that are repeated may be so, one behind another.
+  /// Returns whether the value is some bytes: repeated numbers may be packed into such.
   bool has_bytes() const;
 
   // Values one behind another in such bytes, without fields.

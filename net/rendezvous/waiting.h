@@ -1,4 +1,4 @@
-// How a rank says that others did not come.
+// Has the words by which a rank says that others did not come.
 #pragma once
 
 namespace duplex::net {

@@ -128,7 +128,7 @@ TEST_P(OnnxFile, ReadAgainIsTheSame) {
   const Graph graph = models::onnx::read_graph({file.data(), file.size()});
   const Imported read = models::onnx::network_of(graph, true);
 
-  std::vector<const Model::Entry*> layers;  // What only training runs is not in the file.
+  std::vector<const Model::Entry*> layers;  // The file lacks layers that only training runs.
   for (const Model::Entry& entry : model.nodes())
     if (!entry.training_only) layers.push_back(&entry);
   ASSERT_EQ(read.model.nodes().size(), layers.size());

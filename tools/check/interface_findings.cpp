@@ -120,7 +120,7 @@ void judge_mtu(const Survey& survey, const std::vector<Used>& all, std::vector<F
   if (sizes.empty()) return;
   Finding finding{"MTU", Verdict::ok, listing.str(survey), machines_in(all), ""};
   if (sizes.size() > 1 || *sizes.begin() < usual) {
-    // What most have, unless that is little, too.
+    // The usual value is that of most machines, unless it is small itself.
     const std::int64_t most = std::strtoll(listing.groups().front().value.c_str(), nullptr, 10);
     const std::string aim = std::to_string(std::max(usual, most));
     const bool differ = sizes.size() > 1;
@@ -141,7 +141,7 @@ void judge_mtu(const Survey& survey, const std::vector<Used>& all, std::vector<F
   findings.push_back(finding);
 }
 
-/// Whether a queue discipline serves connections in turn, or holds nothing.
+/// Returns whether a queue discipline serves connections in turn, or holds nothing.
 bool serves_in_turn(const std::string& queue) {
   static const std::set<std::string> good{"fq_codel", "fq", "cake", "sfq", "fq_pie", "noqueue"};
   const std::string prefix = "mq of ";

@@ -246,7 +246,7 @@ void judge_gpus(const Survey& survey, std::vector<Finding>& findings) {
                         "without."});
 }
 
-/// What is wrong with a machine that has not answered, by how the command there has ended.
+/// Returns the remedy for a machine that has not answered, by how the command there has ended.
 std::string absence_remedy(const Absence& absence, const std::string& host) {
   switch (absence.code) {
     case 255:

@@ -20,8 +20,8 @@
 namespace duplex::tools {
 namespace {
 
-/// What a machine may have said and nobody has read yet; the facts of one that knows a thousand
-/// others take less.
+/// The most that a machine may have said and nobody has read yet; facts of one that knows a
+/// thousand others take less.
 constexpr std::size_t most_text = std::size_t{1} << 20U;
 constexpr std::size_t longest_words = 300;
 /// Time that a process has to end when its input has ended.
@@ -83,7 +83,7 @@ Remote::Remote(const std::vector<std::string>& command) : program_(command.at(0)
   input_ = input.take(1);
   streams_[0].from = output.take(0);
   streams_[1].from = errors.take(0);
-  // Whoever takes nothing must not hold up the others.
+  // A machine that takes nothing must not hold up the others.
   for (const int end : {input_, streams_[0].from, streams_[1].from})
     ::fcntl(end, F_SETFL, O_NONBLOCK);
 }
@@ -134,7 +134,7 @@ void Remote::read() {
     for (int pieces = 0; pieces < 64 && stream.from >= 0; ++pieces) {
       const ssize_t got = ::read(stream.from, piece, sizeof piece);
       if (got > 0) {
-        // What is too much is dropped.
+        // Bytes beyond the most are dropped.
         if (stream.text.size() < most_text)
           stream.text.append(piece, static_cast<std::size_t>(got));
         continue;

@@ -25,14 +25,14 @@ class Remote {
   /// Lets the process end by itself.
   void close_input();
 
-  /// What can be polled for input; -1: that stream has ended.
+  /// Returns the descriptor that can be polled for input; -1: that stream has ended.
   int output() const { return streams_[0].from; }
   int errors() const { return streams_[1].from; }
   /// Reads what has come on both. Call it when either can be read.
   void read();
   /// The next line of its output that is an answer, if it has come.
   std::optional<std::string> next_answer();
-  /// Whether the process has ended.
+  /// Returns whether the process has ended.
   bool ended();
   /// Ends it, and says why it has ended, in a line that can be shown: the last one of its errors,
   /// or its exit code.

@@ -46,7 +46,7 @@ std::string check_table(const Survey& survey, const std::vector<Finding>& findin
   for (std::size_t i = 0; i < findings.size(); ++i) {
     const Finding& finding = findings[i];
     std::string text = net::printable(finding.text);
-    // What helps several that follow each other is said once.
+    // A remedy of several findings in a row is said once.
     const bool again = i + 1 < findings.size() && findings[i + 1].subject == finding.subject &&
                        findings[i + 1].remedy == finding.remedy;
     if (!finding.remedy.empty() && !again) text += "\n-> " + net::printable(finding.remedy);

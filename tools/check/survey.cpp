@@ -76,7 +76,7 @@ class Surveyor {
   const SurveySettings& settings_;
   Survey survey_;
   std::vector<std::unique_ptr<Remote>> remotes_;  ///< By machine; null: it is absent.
-  std::map<std::size_t, std::string> awaited_;    ///< What each machine owes.
+  std::map<std::size_t, std::string> awaited_;    ///< The answer that each machine owes.
   std::map<std::size_t, RateFacts> measured_;     ///< By lower machine, until its peer is done.
 };
 
@@ -190,7 +190,7 @@ void Surveyor::await_all(milliseconds limit, const char* what) {
          0);
 }
 
-/// Whether one has called the other at its first port, the connection to which stays.
+/// Returns whether one has called the other at its first port, the connection to which stays.
 bool Surveyor::met(std::size_t from, std::size_t to) const {
   const auto& calls = survey_.calls[from];
   const std::int64_t port = survey_.machines[to].ports.front();

@@ -1,4 +1,4 @@
-// What `duplex check` finds out on the machines of a nodefile, before anybody judges it.
+// Collects the facts of a nodefile's machines for `duplex check`, before anybody judges them.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -17,7 +17,7 @@ struct Absence {
   int code = 0;        ///< Exit code of ssh, or of the program there; 0: it did not end.
 };
 
-/// What a pair of machines measured, at the lower index.
+/// The rates that a pair of machines measured, at the lower index.
 struct PairRates {
   std::size_t low = 0, high = 0;  ///< Machines.
   double up = 0.0, down = 0.0;    ///< Bytes a second, from the lower one and to it; 0: none.
@@ -29,14 +29,14 @@ struct PairRates {
 struct Survey {
   std::vector<CheckedMachine> machines;
   std::vector<std::optional<Absence>> absent;  ///< None: it has answered.
-  std::vector<MachineFacts> facts;             ///< Of those that have answered.
-  std::vector<std::vector<CallFacts>> calls;   ///< Of each machine that called others.
+  std::vector<MachineFacts> facts;             ///< They are of those that have answered.
+  std::vector<std::vector<CallFacts>> calls;   ///< By machine that called others.
   std::vector<PairRates> rates;
   std::size_t unmeasured = 0;  ///< Pairs that the time did not suffice for.
 
   bool present(std::size_t machine) const { return !absent[machine]; }
   std::vector<std::size_t> all_present() const;
-  /// How the call between two went, which is the worst of all ports; null: there was none.
+  /// Returns the call between two, which is the worst of all ports; null: there was none.
   const CallFacts* call(std::size_t from, std::size_t to) const;
 };
 
@@ -45,7 +45,7 @@ std::vector<CheckedMachine> machines_of(const std::vector<Node>& nodes);
 
 struct SurveySettings {
   std::string ssh = "ssh";
-  double seconds = 0.2;  ///< Of each transfer that counts, about.
+  double seconds = 0.2;  ///< Each transfer that counts takes so long, about.
   /// Takes a line for the user, about what is being done.
   std::function<void(const std::string&)> log;
 };

@@ -13,7 +13,7 @@ std::vector<Finding> findings_of(const Survey& survey) {
     std::vector<Finding> some = judge(survey);
     std::move(some.begin(), some.end(), std::back_inserter(all));
   }
-  // Where no machine has answered there is nothing to say of any.
+  // A subject of which no machine has said anything has no finding.
   all.erase(std::remove_if(all.begin(), all.end(),
                            [](const Finding& finding) { return finding.text.empty(); }),
             all.end());

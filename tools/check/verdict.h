@@ -1,4 +1,4 @@
-// What is judged of machines: findings, each with a verdict.
+// Judges machines: findings, each with a verdict.
 #pragma once
 #include <string>
 #include <vector>
@@ -31,7 +31,7 @@ inline std::string name_of(Verdict verdict) {
 struct Finding {
   std::string subject;  ///< "memory".
   Verdict verdict = Verdict::ok;
-  std::string text;                   ///< What was found, and on which machines.
+  std::string text;                   ///< It says what was found, and on which machines.
   std::vector<std::size_t> machines;  ///< Which it is about.
   std::string remedy;                 ///< In a sentence; empty where there is nothing to mend.
 };

@@ -100,7 +100,8 @@ std::string call_text(const Survey& survey, const Blocked& blocked) {
          std::to_string(blocked.port) + ": " + trouble;
 }
 
-/// Whether a name means loopback where it is listened at or called, which is said of names.
+/// Returns whether a name means loopback where it is listened at or called, which is a finding of
+/// its own.
 bool is_misled(const Survey& survey, std::size_t from, std::size_t to) {
   const auto loops = [&](std::size_t on) {
     return net::means_loopback(survey.facts[on].routes[to].address);
@@ -172,7 +173,7 @@ struct TimeOffset {
   double ahead = 0.0, error = 0.0;
 };
 
-/// By machine; none: it is not known.
+/// Returns offsets by machine; none: it is not known.
 std::vector<std::optional<TimeOffset>> time_offsets(const Survey& survey) {
   std::vector<std::optional<TimeOffset>> offsets(survey.machines.size());
   const std::vector<std::size_t> present = survey.all_present();
@@ -209,7 +210,7 @@ void judge_clocks(const Survey& survey, std::vector<Finding>& findings) {
   std::vector<double> known;
   for (const std::size_t machine : present)
     if (offsets[machine]) known.push_back(offsets[machine]->ahead);
-  // What most have is right, or as good as right.
+  // Most clocks are right, or as good as right.
   const double middle = quartiles_of(known).median;
   std::vector<std::size_t> wrong;
   std::string text;

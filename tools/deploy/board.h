@@ -17,7 +17,7 @@ class Board {
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
 
-  /// Says what is being done with a machine, for now.
+  /// Says what is being done with a machine; the next call for it takes the line's place.
   void show(std::size_t machine, const std::string& text);
   /// Says for good what has become of a machine: "launch: MACHINE: TEXT".
   void done(std::size_t machine, const std::string& text);

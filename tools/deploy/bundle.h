@@ -38,7 +38,7 @@ class Bundle {
 
   std::string folder_;
   std::vector<BundleFile> files_;
-  std::unique_ptr<PrivateFolder> unpacked_;  ///< Of an archive.
+  std::unique_ptr<PrivateFolder> unpacked_;  ///< An archive is unpacked there.
 };
 
 /// "duplex-VERSION": the name of a bundle's folder.

@@ -47,7 +47,7 @@ struct Pipe {
   }
 };
 
-/// What is to be fed, piece by piece.
+/// The input of a command, which is fed piece by piece.
 class Feed {
  public:
   explicit Feed(const CallInput& input) : input_(input), offset_(input.offset) {}
@@ -144,7 +144,7 @@ std::string CallResult::reason() const {
   std::istringstream text(err);
   for (std::string line; std::getline(text, line);) {
     line = printable(line);
-    // Where a host's key has changed, ssh says here which line of which file has the old one.
+    // ssh says here which line of which file has the old key of a host whose key has changed.
     if (line.rfind("Offending", 0) == 0) offending = " (" + line + ")";
     if (line.find_first_not_of(' ') != std::string::npos) last = line;
   }
@@ -170,7 +170,8 @@ CallResult call(const std::vector<std::string>& command, const CallInput& input,
     ending = ending || stop;
     pollfd polled[] = {{out.read, POLLIN, 0}, {err.read, POLLIN, 0}, {in.write, POLLOUT, 0}};
     if (::poll(polled, 3, 100) <= 0) {
-      // What it has left running may hold its output open, as a connection that ssh keeps does.
+      // A process that it has left running may hold its output open, as a connection that ssh keeps
+      // does.
       if (::waitpid(process, &status, WNOHANG) == process) {
         ended = true;
         break;

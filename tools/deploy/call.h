@@ -24,7 +24,7 @@ struct CallResult {
   std::string reason() const;
 };
 
-/// Where the scripts' own lines begin; a machine's shell may say other things at its start.
+/// The scripts' own lines begin so; a machine's shell may say other things at its start.
 constexpr const char* script_line = "duplex-deploy ";
 
 /// The lines that a script wrote behind script_line.

@@ -58,7 +58,7 @@ class Archives {
   std::map<std::string, std::string> paths_;
 };
 
-/// What a machine has said about itself.
+/// The answers of a machine about itself.
 struct Found {
   std::set<std::string> have;                  ///< "DIGEST PATH" of the bundle's files.
   std::map<std::string, std::string> files;    ///< Digests, by name.
@@ -115,7 +115,7 @@ std::string questions(const Cargo& cargo, bool here) {
   return text;
 }
 
-/// What all machines have in common.
+/// The part of the work that all machines have in common.
 struct Errand {
   const Deployed& target;
   const Machines& machines;
@@ -168,7 +168,7 @@ class Delivery {
         lacking_.push_back(file);
         need_ += file.bytes;
       }
-    // Where all is there, but without its name, an archive of one file ends what was begun.
+    // If all is there but without its name, an archive of one file ends what was begun.
     if (errand_.cargo.bundle != nullptr && !found.whole && lacking_.empty())
       lacking_.push_back(errand_.cargo.bundle->files().front());
     if (here_) return;
@@ -226,7 +226,7 @@ class Delivery {
   const std::size_t machine_;
   Board& board_;
   const std::atomic<bool>& stop_;
-  std::vector<BundleFile> lacking_;                                   ///< Of the bundle.
+  std::vector<BundleFile> lacking_;                                   ///< The bundle's files.
   std::vector<std::pair<const DeployedFile*, std::uint64_t>> files_;  ///< And from which byte on.
   std::uint64_t need_ = 0, sent_ = 0;
 };

@@ -8,13 +8,13 @@
 
 namespace duplex::tools {
 
-/// How machines are reached, and which.
+/// The machines, and how they are reached.
 struct Machines {
   std::string ssh = "ssh";
   std::vector<std::string> hosts;  ///< Each once. This machine may be among them.
 };
 
-/// What machines are to have.
+/// The files that machines are to have.
 struct Cargo {
   const Bundle* bundle = nullptr;   ///< None: only the files below.
   std::vector<DeployedFile> texts;  ///< Small files of lines, such as the key.

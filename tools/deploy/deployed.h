@@ -1,4 +1,4 @@
-// What launch --deploy has put onto machines, by path.
+// Names the paths of all that launch --deploy puts onto machines.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -26,7 +26,7 @@ DeployedFile deployed_file(const std::string& path);
 struct Deployed {
   std::string folder;  ///< An absolute path.
 
-  /// Where machines have the program.
+  /// Returns where machines have the program.
   Place place() const { return {folder + "/" + bundle_name() + "/duplex", folder}; }
   std::string path_of(const DeployedFile& file) const { return folder + "/files/" + file.name(); }
   /// The name of a run directory there; `logdir` is the one here.

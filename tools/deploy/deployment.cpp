@@ -22,7 +22,7 @@ bool is_file(const std::string& path) {
   return fs::is_regular_file(path, none);
 }
 
-/// Where other machines write what --save asks for, until it is brought home.
+/// Returns the file in which other machines write what --save asks for, until it is brought home.
 std::string saved_name(const std::string& save) {
   return "saved-" + fs::path(save).filename().string();
 }

@@ -8,7 +8,7 @@
 
 namespace duplex::tools {
 
-/// What a folder of launch --deploy has in it.
+/// Every folder of launch --deploy has a file of this name in it.
 constexpr const char* deploy_marker = ".duplex-deploy";
 
 /// Each returns the words of a command: sh -c SCRIPT sh ARGUMENTS.

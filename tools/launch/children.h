@@ -43,7 +43,7 @@ TogetherResult run_together(const std::vector<std::vector<std::string>>& command
 
 /// Has SIGINT and SIGTERM noted from now on, instead of ending this program.
 void note_interrupts();
-/// How often they have come, and which of them was first; 0: none.
+/// Return how often they have come, and which of them was first; 0: none.
 int interrupts();
 int interruption();
 

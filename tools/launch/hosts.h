@@ -11,7 +11,7 @@ std::string joined(const std::vector<std::string>& words);
 /// This program's own path.
 std::string own_path();
 
-/// Where the machines of a run have this program, and where other machines run it.
+/// The path at which the machines of a run have this program, and the folder in which they run it.
 struct Place {
   std::string program;  ///< The program's path.
   std::string folder;   ///< The folder that other machines run it in.

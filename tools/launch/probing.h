@@ -16,13 +16,13 @@ struct ProbeSpec {
   std::string ssh = "ssh";
   Place place;                               ///< Where the machines have this program.
   std::map<std::string, std::string> there;  ///< Files' paths on other machines, where they differ.
-  bool has_key = false;                      ///< Whether `words` have --key.
+  bool has_key = false;                      ///< Says whether `words` have --key.
   std::vector<std::string> words;            ///< probe's flags: network, batch, device and so on.
   std::string output;                        ///< A rank on this machine writes machines.json there.
 };
 
-/// Where ranks did not meet, or ssh reached a machine not at all: says which command looks for the
-/// cause. Empty otherwise.
+/// Returns which command looks for the cause, if ranks did not meet or ssh did not reach a machine;
+/// empty otherwise.
 std::string check_advice(const TogetherResult& result, const std::string& nodefile,
                          const std::string& ssh);
 

@@ -21,7 +21,7 @@ bool is_stopped(int process);
 /// run.
 int stop_here(const std::string& nodefile, const std::string& host);
 
-/// How the machines of a nodefile are told to end its ranks.
+/// The way in which the machines of a nodefile are told to end its ranks.
 struct StopSpec {
   std::string nodefile;  ///< Its name in records here.
   std::string there;     ///< And on other machines.

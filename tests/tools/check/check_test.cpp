@@ -165,7 +165,7 @@ TEST_F(Check, IsWhatLaunchPointsToWhereRanksDoNotMeet) {
         << script << "\n"
         << result.err;
   }
-  // Where a rank says that it fails for a reason of its own, nothing is to be looked for.
+  // A rank that fails for a reason of its own gives no cause to look for another.
   write_text(folder_ / "nodes", node(0) + node(1));
   const Result own = run({"launch", "--nodefile", folder_ / "nodes", "--", "--net", "lenet",
                           "--datadir", folder_ / "nowhere", "--logdir", folder_ / "other"});
@@ -204,7 +204,7 @@ TEST_F(Check, RefusesQuestionsThatAreNone) {
 }
 
 TEST_F(Check, LetsNobodyElseIn) {
-  // Who has another secret is a stranger, as another program at the ranks' ports is.
+  // A caller with another secret is a stranger, as another program at the ranks' ports is.
   CheckTask task;
   task.machines = {{"127.0.0.1", {ports_[0]}}, {"127.0.0.2", {ports_[1]}}};
   task.secret = "secret";

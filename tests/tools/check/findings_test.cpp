@@ -67,7 +67,7 @@ CallFacts& call(Survey& survey, std::size_t from, std::size_t to) {
   throw std::runtime_error("there is no such call");
 }
 
-/// What was found that is worse than ok.
+/// Returns the findings that are worse than ok.
 std::vector<Finding> troubles(const Survey& survey) {
   std::vector<Finding> found;
   for (const Finding& finding : findings_of(survey))

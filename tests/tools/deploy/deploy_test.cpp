@@ -73,7 +73,7 @@ TEST_F(Deploying, GoesOnWhereItWasCutOff) {
   fs::remove(folder_ / "cut-198.51.100.2");
   const Result whole = deploy();
   EXPECT_EQ(whole.exit, 0) << whole.err;
-  expect_says(whole, "launch: 198.51.100.2: ready: 1.0 MB sent");  // Of 2.0.
+  expect_says(whole, "launch: 198.51.100.2: ready: 1.0 MB sent");  // The whole has 2.0 MB.
   EXPECT_EQ(read_text(on("198.51.100.2", "duplex-1.0/lib/b.so")), read_text(bundle_ + "/lib/b.so"));
 }
 
@@ -104,7 +104,7 @@ TEST_F(Deploying, ALargeFileGoesOnFromTheBytesThatAreThere) {
   write_text(there, read_text(data).replace(500, 1, "x"));
   send();
   EXPECT_EQ(read_text(there), read_text(data));
-  // What was left of the beginning is not the file's.
+  // The part that is left there is of another file.
   fs::remove(there);
   write_text(there + ".part", "something else");  // It is appended to, and then dropped.
   EXPECT_THROW(send(), Error);
@@ -219,7 +219,7 @@ TEST_F(Deploying, RemovesWhatItHasMadeAndNothingElse) {
   EXPECT_EQ(read_text(on(other, "mine")), "mine");
   EXPECT_FALSE(fs::exists(on(other, ".duplex-deploy")));
 
-  // What is left there is no deploy's any more.
+  // The folder that is left is no deploy's any more.
   const Result again = launch({"--undeploy", there_});
   EXPECT_EQ(again.exit, 1);
   expect_says(again, "launch: " + other + ": ");

@@ -89,7 +89,7 @@ class Deploying : public ::testing::Test {
     return folder_ / host + "/duplex/" + path;
   }
 
-  /// How often ssh was called for each host since this was last asked.
+  /// Returns how often ssh was called for each host since this was last asked.
   std::string calls() const {
     const std::string text = read_text(folder_ / "calls");
     std::filesystem::remove(folder_ / "calls");

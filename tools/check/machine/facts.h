@@ -1,4 +1,4 @@
-// What a machine tells of itself, as `duplex check` asks for it.
+// Defines the facts that a machine tells of itself, as `duplex check` asks for them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -24,7 +24,7 @@ struct InterfaceFacts {
   std::uint64_t errors = 0;   ///< Those among them that were damaged.
 };
 
-/// How a machine sees another one of the nodefile, or itself.
+/// A machine's view of another one of the nodefile, or of itself.
 struct RouteFacts {
   std::string address;    ///< Which its name stands for here; empty: for none.
   std::string trouble;    ///< Why the name stands for none; empty: it does.
@@ -32,10 +32,10 @@ struct RouteFacts {
 };
 
 struct MachineFacts {
-  std::string name;  ///< As the machine calls itself.
+  std::string name;  ///< The machine calls itself so.
 
-  std::string version, commit;  ///< Of this program.
-  std::string backend;          ///< What computes: "oneDNN 2.6.3, avx2, 4 threads".
+  std::string version, commit;  ///< They are this program's.
+  std::string backend;          ///< It computes: "oneDNN 2.6.3, avx2, 4 threads".
   std::int64_t protocol = 0;
   std::string kernel, system, architecture;
 
@@ -43,7 +43,7 @@ struct MachineFacts {
   bool synchronised = false;        ///< The time of day follows other clocks, by NTP or the like.
 
   std::string processor;
-  std::int64_t cores = 0;       ///< Of the machine that are switched on.
+  std::int64_t cores = 0;       ///< The machine's, as far as they are switched on.
   std::int64_t usable = 0;      ///< Cores that a process started in this way may use.
   std::optional<double> quota;  ///< Cores' worth of time that its control group may have.
   double busy = 0.0;            ///< Cores that others keep busy.

@@ -72,7 +72,7 @@ std::optional<std::uint64_t> memory_left(const std::string& root) {
   const auto take = [&](const std::string& group, const char* limit, const char* usage) {
     const auto most = number_in(group + limit), used = number_in(group + usage);
     if (!most || !used) return;
-    // What the kernel keeps of files counts as used, and is given back when it is wanted.
+    // Files that the kernel keeps in memory count as used, and are given back when it is wanted.
     std::istringstream statistics(text_in(group + "/memory.stat"));
     std::int64_t files = 0, number = 0;
     for (std::string name; statistics >> name >> number;)

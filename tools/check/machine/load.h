@@ -1,4 +1,4 @@
-// How busy a machine is with the work of others.
+// Measures how busy a machine is with the work of others.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -8,7 +8,7 @@
 
 namespace duplex::tools {
 
-/// What /proc has counted so far, in clock ticks.
+/// Counts of /proc so far, in clock ticks.
 class LoadCount {
  public:
   /// Reads /proc below `root`.

@@ -1,4 +1,4 @@
-// What `duplex check` and the part of it on each machine tell each other, over ssh's input and
+// Defines what `duplex check` and its part on each machine tell each other, over ssh's input and
 // output: lines of JSON.
 #pragma once
 #include <cstdint>
@@ -20,7 +20,7 @@ struct CheckTask {
   std::int64_t index = 0;  ///< Which of the machines this is.
   std::vector<CheckedMachine> machines;
   std::string secret;    ///< All machines of one check have it, and nobody else.
-  double seconds = 0.2;  ///< Of each transfer that counts, about.
+  double seconds = 0.2;  ///< Each transfer that counts takes so long, about.
 };
 
 /// The later lines to a machine, by `what`: "meet" it calls the `peers`, by index; "rate" it
@@ -31,7 +31,7 @@ struct CheckRequest {
   bool called = false;  ///< For "rate": over the connection that it has opened itself.
 };
 
-/// How a call went.
+/// The result of a call.
 enum class Call { met, refused, unreachable, unanswered, strange };
 std::string name_of(Call call);
 /// Throws Error.
@@ -40,7 +40,7 @@ Call parse_call(const std::string& name);
 struct CallFacts {
   std::int64_t peer = 0, port = 0;
   Call call = Call::met;
-  std::string trouble;         ///< What has failed; empty: they met.
+  std::string trouble;         ///< The failure; empty: they met.
   std::int64_t offset_ns = 0;  ///< The peer's monotonic clock less this machine's ...
   std::int64_t error_ns = 0;   ///< ... which is wrong by so much at most.
 };
@@ -69,6 +69,6 @@ std::string line_of(CheckAnswer answer);
 CheckTask parse_task(const std::string& line);
 CheckRequest parse_request(const std::string& line);
 CheckAnswer parse_answer(const std::string& line);
-bool is_answer(const std::string& line);  ///< Whether it begins as a machine's lines do.
+bool is_answer(const std::string& line);  ///< Returns whether it begins as a machine's lines do.
 
 }  // namespace duplex::tools

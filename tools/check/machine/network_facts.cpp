@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a name stands for, by the thread that looks it up.
+/// The result of looking up a name, which a thread fills in.
 struct Lookup {
   bool done = false;
   std::string trouble;

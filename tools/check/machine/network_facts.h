@@ -1,5 +1,5 @@
-// How a machine sees the others of a nodefile: what their names stand for, and the interfaces over
-// which it reaches them.
+// Finds out how a machine sees the others of a nodefile: what their names stand for, and the
+// interfaces over which it reaches them.
 #pragma once
 #include <chrono>
 #include <string>
@@ -15,7 +15,7 @@ namespace duplex::tools {
 void add_network_facts(MachineFacts& facts, const std::vector<CheckedMachine>& machines,
                        std::chrono::milliseconds limit);
 
-/// What the files in `folder` (/sys/class/net/NAME) say of an interface; all but the queue.
+/// Returns what the files in `folder` (/sys/class/net/NAME) say of an interface: all but the queue.
 InterfaceFacts interface_facts(const std::string& name, const std::string& folder);
 
 }  // namespace duplex::tools

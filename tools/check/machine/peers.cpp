@@ -28,7 +28,7 @@ constexpr milliseconds silence_limit{4000}, rate_limit{7000};
 /// Connections that may shake hands at one time, beyond those of the check.
 constexpr std::size_t strangers_limit = 32;
 
-/// What a failed connect says of the way there.
+/// Returns what a failed connect says of the way there.
 Call call_of(const net::NetworkError& error) {
   const std::string reason = net::bare_reason(error);
   const auto is = [&](int code) { return reason == net::errno_text(code); };

@@ -1,4 +1,4 @@
-// What this program is on a machine: its version, and what it computes on.
+// Finds out this program's version on a machine, and what it computes on.
 #pragma once
 #include "tools/check/machine/facts.h"
 

@@ -33,7 +33,7 @@ inline std::optional<std::int64_t> number_in(const std::string& path) {
   return std::nullopt;
 }
 
-/// What stands behind "NAME:" in the first line that begins so, without spaces around it.
+/// Returns what stands behind "NAME:" in the first line that begins so, without spaces around it.
 inline std::string value_in(const std::string& path, const std::string& name) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
