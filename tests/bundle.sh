@@ -93,7 +93,9 @@ said=$(inside 'duplex bench --net lenet --steps 1 --device cuda' 2>&1) && fail "
 printf '#!/bin/sh\n{ echo "$@"; env; cat /proc/$PPID/comm; } >/tmp/said\nexit 255\n' >"$root/bin/other-ssh"
 chmod +x "$root/bin/other-ssh"
 echo 203.0.113.7 >"$root/try/far"
-inside 'cd /try && duplex launch --nodefile far --ssh other-ssh -- --net lenet' >/dev/null 2>&1 || true
+if inside 'cd /try && duplex launch --nodefile far --ssh other-ssh -- --net lenet' >/dev/null 2>&1; then
+  fail "launch reached a machine by an ssh that fails"
+fi
 for said in "/opt/my lab/$name/duplex" 'LD_LIBRARY_PATH=/nowhere'; do
   grep -qF "$said" "$root/tmp/said" || fail "launch does not give its children $said: $(cat "$root/tmp/said")"
 done

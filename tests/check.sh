@@ -96,8 +96,8 @@ says 'names spoils lab5 is 127.0.1.1 on lab5'
 says 'ports spoils lab8: cannot listen on lab8:7117: Address already in use'
 says 'firewall spoils lab7 to lab2, port 7117: No route to host'
 says 'note lab2 to lab7, port 7117: no answer'
-kill $old 2> /dev/null || true
-wait $old || true
+kill $old || fail "the old run ended by itself: $(cat "$work/log-old")"
+if wait $old; then fail "the old run, which was killed, ended well: $(cat "$work/log-old")"; fi
 
 trap 'rm -rf "$work"' EXIT
 bash tools/netlab.sh down --kill

@@ -113,7 +113,8 @@ compgen -G "$disk/duplex/files/*images.pack" > /dev/null && fail "this machine h
 cmp "$work/home/runs/first/checkpoint.safetensors" "$work/common/checkpoint.safetensors" || fail "other weights"
 
 # ---- The user's own key stays, unreadable to others, and nothing else is sent again. Ranks are stopped by their nodefile.
-launch second "${deploy[@]}" -- "${flags[@]}" --datadir images.pack --batches 1000000 --key "$work/key" --logdir runs/second &
+(launch second "${deploy[@]}" -- "${flags[@]}" --datadir images.pack --batches 1000000 --key "$work/key" --logdir runs/second
+exit $code) &
 running=$!
 SECONDS=0
 until there 1 "[ -s '$disk'/duplex/runs/second-*/rank-1.json ] || ls '$disk'/duplex/runs/second-*/ledger-1.csv" > /dev/null 2>&1; do
@@ -124,7 +125,7 @@ there 1 "ls -l '$disk/duplex/files'" | grep -q -e '^-rw------- .*-key$' || fail 
 says second '^launch: 10\.77\.0\.2: has all'
 launch stop "${deploy[@]:0:4}" stop
 [ $code = 0 ] || fail "stop ended with exit code $code"
-wait $running || true
+if wait $running; then fail "a run that was stopped ended well: $(cat "$work/log-second")"; fi
 says stop '^launch: stopped [12] ranks\? on 10\.77\.0\.[123]$'  # A rank ends with its peers.
 [ -s "$work/home/runs/second/ledger-2.csv" ] || fail "the results of a run that was stopped are not at home"
 

@@ -93,6 +93,22 @@ Model mixed() {
   return model;
 }
 
+/// Puts a network's file, its images and its outputs into the folder ONNX_OUT, where there is one:
+/// tests/onnx.sh gives them to onnxruntime.
+void keep_for_onnxruntime(const std::string& name, const std::vector<std::uint8_t>& file,
+                          const std::vector<float>& images, const std::vector<float>& outputs) {
+  const char* folder = std::getenv("ONNX_OUT");
+  if (folder == nullptr) return;
+  const auto write = [&](const char* end, const void* data, std::size_t bytes) {
+    std::ofstream to(std::string(folder) + "/" + name + end, std::ios::binary);
+    to.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+    ASSERT_TRUE(to.good());
+  };
+  write(".onnx", file.data(), file.size());
+  write(".images", images.data(), images.size() * sizeof(float));
+  write(".outputs", outputs.data(), outputs.size() * sizeof(float));
+}
+
 struct Form {
   std::string net;
   std::int64_t input = 0;
@@ -161,23 +177,7 @@ TEST_P(OnnxFile, ReadAgainIsTheSame) {
       outputs_of(read.model, *device,
                  [&](const ParameterSpec& spec, float* to) { arrays.at(spec.name)->values(to); });
   EXPECT_EQ(wanted, found);
-}
-
-/// tests/onnx.sh runs it: ONNX_OUT=folder gets file, images and outputs, for onnxruntime.
-TEST_P(OnnxFile, DISABLED_IsWrittenForOthers) {
-  const char* out = std::getenv("ONNX_OUT");
-  ASSERT_NE(out, nullptr);
-  const Model model = GetParam().model();
-  const std::string stem = std::string(out) + "/" + GetParam().net;
-  models::onnx::write_graph(stem + ".onnx", models::onnx::graph_of(model, draw));
-  const auto write = [&](const std::string& end, const std::vector<float>& values) {
-    std::ofstream file(stem + end, std::ios::binary);
-    file.write(reinterpret_cast<const char*>(values.data()),
-               static_cast<std::streamsize>(values.size() * sizeof(float)));
-    ASSERT_TRUE(file.good());
-  };
-  write(".images", images_for(model, 2));
-  write(".outputs", outputs_of(model, *device, draw));
+  keep_for_onnxruntime(GetParam().net, file, images_for(model, 2), wanted);
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, OnnxFile, ::testing::ValuesIn(forms),
