@@ -16,7 +16,7 @@ case ${SANITIZE:-} in
   # what it keeps: what libraries that it did not compile do is left out.
   thread) export OMP_THREAD_LIMIT=1 TSAN_OPTIONS="halt_on_error=1:exitcode=66:ignore_noninstrumented_modules=1" ;;
 esac
-limit=${TEST_TIMEOUT:-$([ "${SANITIZE:-}" ] && echo 3600 || echo 900)}  # Seconds a program may take.
+limit=${TEST_TIMEOUT:-$([ "${SANITIZE:-}" ] && echo 3600 || echo 1800)}  # Seconds a program may take.
 alone=' netlab.sh check.sh '
 
 # lines PATTERN: prints how many lines of the log match.
