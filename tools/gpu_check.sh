@@ -9,8 +9,8 @@
 # a machine without a GPU it builds, and the page says so. Paths are relative to the repository's root.
 # Usage: tools/gpu_check.sh [FOLDER]     folder of the page, gpu-NAME.md, and of RESUME's files: rows.txt, tests.md,
 #                                        layers.md and logs.tar.gz (default: the page to docs/results, the rest to BUILD/results)
-# Environment: BUILD (build-gpu), BATCHES ("64 128 32 16"; the first is timed in every way), NETWORKS, PRECISIONS, STEPS
-# (20), PYTHON (python3), SECONDS_LEFT (520: nothing runs longer than that), ITEM_SECONDS (limit for each single
+# Environment: BUILD (build-gpu), BATCHES ("64 128 32 16"; the first is timed in every way), NETWORKS (compiled ones, and
+# those of models/*.net), PRECISIONS, STEPS (20), PYTHON (python3), SECONDS_LEFT (520: nothing runs longer than that), ITEM_SECONDS (limit for each single
 # command), COMMIT (the page's name for this code if git does not say).
 # RESUME=1 goes on with the files in FOLDER; RESUME=OTHER with a copy of those in OTHER, for example files that were
 # brought back from the machine (OUT=...; RESUME=brought/back tools/gpu_check.sh "$OUT"). Results of other sources,
@@ -25,7 +25,7 @@ folder=${1:-docs/results}
 state=${1:-$build/results}
 batches=${BATCHES:-64 128 32 16}
 first=${batches%% *}
-networks=${NETWORKS:-squeezenet googlenet resnet34 vgg16e}
+networks=${NETWORKS:-squeezenet googlenet resnet34 resnet50 vgg16e}
 precisions=${PRECISIONS:-float32 bf16 tf32}
 resume=${RESUME:-}
 steps=${STEPS:-20}

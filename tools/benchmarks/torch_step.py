@@ -125,6 +125,34 @@ def resnet34(classes):
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, classes))
 
 
+class Bottleneck(nn.Module):
+    def __init__(self, inputs, filters, stride):
+        super().__init__()
+        convolution = lambda inputs, outputs, kernel, stride=1: nn.Conv2d(
+            inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+        outputs = 4 * filters
+        self.body = nn.Sequential(
+            convolution(inputs, filters, 1), nn.BatchNorm2d(filters), nn.ReLU(inplace=True),
+            convolution(filters, filters, 3, stride), nn.BatchNorm2d(filters), nn.ReLU(inplace=True),
+            convolution(filters, outputs, 1), nn.BatchNorm2d(outputs))
+        self.shortcut = nn.Sequential() if inputs == outputs else nn.Sequential(
+            convolution(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        return F.relu(self.body(x) + self.shortcut(x), inplace=True)
+
+
+def resnet50(classes):
+    """Like models/resnet50.net, with the paddings of PyTorch's own networks."""
+    layers, inputs = [nn.Conv2d(3, 64, 7, 2, padding=3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True),
+                      nn.MaxPool2d(3, 2, padding=1)], 64
+    for stage, (filters, count) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3))):
+        for block in range(count):
+            layers.append(Bottleneck(inputs, filters, 2 if stage > 0 and block == 0 else 1))
+            inputs = 4 * filters
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, classes))
+
+
 def alexnet(classes):
     lrn = lambda: nn.LocalResponseNorm(5, 5e-4, 0.75, 2.0)
     return nn.Sequential(
@@ -134,7 +162,7 @@ def alexnet(classes):
         nn.Dropout(0.5), nn.Linear(4096, classes))
 
 
-NETWORKS = {f.__name__: f for f in (alexnet, googlenet, resnet34, squeezenet, vgg16e)}
+NETWORKS = {f.__name__: f for f in (alexnet, googlenet, resnet34, resnet50, squeezenet, vgg16e)}
 
 
 WARM_UP = 2

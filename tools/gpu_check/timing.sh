@@ -40,15 +40,18 @@ attempt() {
   return $status
 }
 
+# file_of NET prints what `--net` takes: the path of the network's file, if it has one, else its name.
+file_of() { if [ -e "models/$1.net" ]; then echo "models/$1.net"; else echo "$1"; fi; }
+
 # ours_in LAYOUT REMARK NET PRECISION BATCH times Duplex in one layout.
 ours_in() {
   local most=60
   [ "$1" = measured ] && most=90  # It makes three networks, with all their engines.
-  attempt "$3 $4 $5 duplex, layout $1" $most "$duplex" bench --net "$3" --precision "$4" --batch "$5" --layout "$1" \
+  attempt "$3 $4 $5 duplex, layout $1" $most "$duplex" bench --net "$(file_of "$3")" --precision "$4" --batch "$5" --layout "$1" \
     --steps "$steps" --device cuda --row |
-    awk -F'\t' -v OFS='\t' -v precision="$4" -v layout="$1" -v rest="$of_ours	$call	$2" '{
+    awk -F'\t' -v OFS='\t' -v net="$3" -v precision="$4" -v layout="$1" -v rest="$of_ours	$call	$2" '{
       split($10, word, "[ :]")
-      print "duplex", $1, precision, $2, word[2] != "" ? word[2] : toupper(layout), $3, $4, $5, $9, 0, rest }' | put
+      print "duplex", net, precision, $2, word[2] != "" ? word[2] : toupper(layout), $3, $4, $5, $9, 0, rest }' | put
   return "${PIPESTATUS[0]}"
 }
 
@@ -138,8 +141,8 @@ where_the_time_goes() {
     grep -qx -e "$mark" "$layers" && continue
     [ "$layout" ] && in_time 15 || continue
     say "$net, $precision: layers"
-    table=$(attempt "$net $precision layers" 30 "$duplex" bench --net "$net" --precision "$precision" --batch "$first" --layout "$layout" \
-      --steps 10 --device cuda --layers) || continue
+    table=$(attempt "$net $precision layers" 30 "$duplex" bench --net "$(file_of "$net")" --precision "$precision" --batch "$first" \
+      --layout "$layout" --steps 10 --device cuda --layers) || continue
     printf '%s\n' "$mark" "" '```' "$table" '```' >>"$layers"
   done
 }
