@@ -1,5 +1,6 @@
 #include "tools/checkpoint/signal_thread.h"
 
+#include <initializer_list>
 #include <signal.h>
 
 namespace duplex::tools {
