@@ -267,7 +267,11 @@ class Importer {
         throw Error("only the shape (N, " + std::to_string(all) + ") of all values is known");
       pass();
     } else if (type == "Identity") {
-      pass();
+      const auto constant = constants_.find(input(0));
+      if (constant != constants_.end())  // PyTorch writes weights that are alike only once.
+        constants_[node_->outputs[0]] = constant->second;
+      else
+        pass();
     } else {
       throw Error("the program has no such layer (docs/onnx.md lists those that it has)");
     }

@@ -273,8 +273,11 @@ TEST(OnnxImport, RefusesWhatItsLayersDoNotCompute) {
 
 TEST(OnnxImport, TakesWhatOthersWrite) {
   // Weights of a linear layer the other way round, without a bias; no softmax at the end; a name
-  // that cannot be one here; constants that are named as inputs.
+  // that cannot be one here; constants that are named as inputs; a constant by another name.
   Graph graph = models::onnx::graph_of(Form{"lenet"}.model(), draw);
+  node(graph, "conv1").inputs[2] = "shared";
+  graph.nodes.insert(graph.nodes.begin(),
+                     {"Identity_0", "Identity", {"conv1.bias"}, {"shared"}, {}});
   models::onnx::Node& fc2 = node(graph, "fc2");
   fc2.name = "/classifier/1/fc2.Gemm";
   fc2.attributes.clear();

@@ -1,7 +1,7 @@
 #include "tools/checkpoint/signal_thread.h"
 
-#include <initializer_list>
 #include <signal.h>
+#include <initializer_list>
 
 namespace duplex::tools {
 
