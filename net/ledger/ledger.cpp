@@ -10,7 +10,7 @@ namespace {
 /// A lane that has so many records flushes the ledger itself, unless another thread is about to. A
 /// step, or a twentieth of a second of waiting, brings fewer; but while a worker of an asynchronous
 /// run tests its network, others may take many steps.
-constexpr std::size_t many = 1024;
+constexpr std::size_t many = 256;
 /// A lane that has so many waits for the ledger, which the disk may hold up.
 constexpr std::size_t very_many = 8192;
 

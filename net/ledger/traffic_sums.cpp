@@ -7,8 +7,11 @@ namespace duplex::net {
 
 TrafficSums::TrafficSums(std::uint64_t first_step, Take take)
     : first_(first_step), take_(std::move(take)) {
-  waits_.reserve(most_waits + 1);
-  sums_.reserve(window + 1);
+  // Resizing touches the memory, so that it does not grow later either.
+  waits_.resize(most_waits + 1);
+  waits_.clear();
+  sums_.resize(window + 1);
+  sums_.clear();
 }
 
 void TrafficSums::Stretches::add(const Interval& interval) {

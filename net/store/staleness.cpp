@@ -3,52 +3,50 @@
 #include <algorithm>
 
 namespace duplex::net {
-namespace {
-
-void count(Staleness& row, std::uint64_t chunks, std::uint64_t sum, std::uint64_t most) {
-  row.chunks += chunks;
-  row.sum += sum;
-  row.most = std::max(row.most, most);
-}
-
-}  // namespace
 
 void StalenessTally::add(int worker, std::uint64_t step, std::uint64_t behind) {
-  count(at(worker, step), 1, behind, behind);
+  add({step, worker, 1, behind, behind, 1});
 }
 
-void StalenessTally::add(const Staleness& row) {
-  while (width_ < row.steps) widen();
-  count(at(row.worker, row.step), row.chunks, row.sum, row.most);
+void StalenessTally::add(const Staleness& more) {
+  while (width_ < more.steps) widen();
+  Row& row = at(more.worker, more.step);
+  row.chunks += more.chunks;
+  row.sum += more.sum;
+  row.most = std::max(row.most, more.most);
 }
 
 std::vector<Staleness> StalenessTally::rows() const {
   std::vector<Staleness> all;
-  for (const std::vector<Staleness>& rows : rows_) all.insert(all.end(), rows.begin(), rows.end());
+  for (std::size_t worker = 0; worker < workers_.size(); ++worker)
+    for (std::size_t i = 0; i < workers_[worker].used; ++i) {
+      const Row& row = workers_[worker].rows[i];
+      all.push_back({i * width_, static_cast<int>(worker), row.chunks, row.sum, row.most, width_});
+    }
   return all;
 }
 
-Staleness& StalenessTally::at(int worker, std::uint64_t step) {
+StalenessTally::Row& StalenessTally::at(int worker, std::uint64_t step) {
   while (step / width_ >= most_rows) widen();
-  std::vector<Staleness>& rows = rows_[static_cast<std::size_t>(worker)];
-  while (rows.size() <= step / width_)
-    rows.push_back({rows.size() * width_, worker, 0, 0, 0, width_});
-  return rows[step / width_];
+  Worker& own = workers_[static_cast<std::size_t>(worker)];
+  own.rows.resize(most_rows);
+  const std::size_t i = step / width_;
+  own.used = std::max(own.used, i + 1);
+  return own.rows[i];
 }
 
 /// Makes one row of each two.
 void StalenessTally::widen() {
   width_ *= 2;
-  for (std::vector<Staleness>& rows : rows_) {
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const Staleness row = rows[i];
-      if (i % 2 == 0)
-        rows[i / 2] = row;
-      else
-        count(rows[i / 2], row.chunks, row.sum, row.most);
-      rows[i / 2].steps = width_;
+  for (Worker& worker : workers_) {
+    if (worker.used == 0) continue;
+    for (std::size_t i = 0; i < most_rows / 2; ++i) {
+      const Row &first = worker.rows[2 * i], &second = worker.rows[2 * i + 1];
+      worker.rows[i] = {first.chunks + second.chunks, first.sum + second.sum,
+                        std::max(first.most, second.most)};
     }
-    rows.resize((rows.size() + 1) / 2);
+    std::fill(worker.rows.begin() + most_rows / 2, worker.rows.end(), Row{});
+    worker.used = (worker.used + 1) / 2;
   }
 }
 

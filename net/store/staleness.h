@@ -21,7 +21,7 @@ class StalenessTally {
   /// Rows of a worker. A training with more steps has a row for two of them, or four, and so on.
   static constexpr std::size_t most_rows = 4096;
 
-  explicit StalenessTally(int workers) : rows_(static_cast<std::size_t>(workers)) {}
+  explicit StalenessTally(int workers) : workers_(static_cast<std::size_t>(workers)) {}
 
   /// One chunk of the step's gradient was `behind` updates by others behind.
   void add(int worker, std::uint64_t step, std::uint64_t behind);
@@ -31,11 +31,21 @@ class StalenessTally {
   std::vector<Staleness> rows() const;
 
  private:
-  Staleness& at(int worker, std::uint64_t step);
+  struct Row {
+    std::uint64_t chunks = 0, sum = 0, most = 0;
+  };
+  struct Worker {
+    /// Either empty or most_rows long: all memory is taken, and touched, at the worker's first
+    /// gradient, so that a training does not grow while it runs.
+    std::vector<Row> rows;
+    std::size_t used = 0;  ///< So many rows have begun.
+  };
+
+  Row& at(int worker, std::uint64_t step);
   void widen();
 
-  std::vector<std::vector<Staleness>> rows_;  ///< By worker, by step over width_.
-  std::uint64_t width_ = 1;                   ///< Steps of a row.
+  std::vector<Worker> workers_;
+  std::uint64_t width_ = 1;  ///< Steps of a row.
 };
 
 }  // namespace duplex::net
