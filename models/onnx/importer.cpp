@@ -230,6 +230,8 @@ class Importer {
     } else if (type == "GlobalMaxPool" || type == "GlobalAveragePool") {
       const PoolKind kind = type == "GlobalMaxPool" ? PoolKind::max : PoolKind::average;
       add(std::make_shared<PoolLayer>(kind, whole_map()), {x()});
+    } else if (type == "ReduceMean") {
+      add_mean(attributes);
     } else if (type == "LRN") {
       add(std::make_shared<LrnLayer>(attributes.lrn()), {x()});
     } else if (type == "BatchNormalization") {
@@ -275,6 +277,17 @@ class Importer {
     } else {
       throw Error("the program has no such layer (docs/onnx.md lists those that it has)");
     }
+  }
+
+  /// PyTorch's newer exporter writes a pooling of the whole map as the mean over rows and columns.
+  void add_mean(const NodeAttributes& attributes) {
+    std::vector<std::int64_t> axes = attributes.numbers("axes");
+    if (has(1)) axes = constant(1, Constant::Type::int64).numbers;
+    for (std::int64_t& axis : axes) axis += axis < 0 ? 4 : 0;
+    std::sort(axes.begin(), axes.end());
+    if (axes != std::vector<std::int64_t>{2, 3})
+      throw Error("only the axes 2 and 3, rows and columns, are known");
+    add(std::make_shared<PoolLayer>(PoolKind::average, whole_map()), {x()});
   }
 
   void add_conv(const NodeAttributes& attributes) {

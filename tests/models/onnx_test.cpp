@@ -330,6 +330,23 @@ TEST(OnnxImport, KnowsCeilMode) {
   EXPECT_THROW(pooled(12, {1, 1, 0, 0}), Error);
 }
 
+/// PyTorch's newer exporter writes so what the older one wrote as a GlobalAveragePool.
+TEST(OnnxImport, KnowsTheMeanOfAMap) {
+  const auto pooled = [](std::vector<std::int64_t> axes) {
+    Graph graph;
+    graph.name = "mean";
+    graph.inputs = {{"images", {0, 3, 12, 12}}};
+    graph.nodes = {
+        {"mean", "ReduceMean", {"images"}, {"mean"}, {{"axes", numbers(std::move(axes))}}}};
+    graph.outputs = {{"mean", {}}};
+    return models::onnx::network_of(graph, true).model.nodes()[1].shape;
+  };
+  EXPECT_EQ(pooled({-1, -2}), (Shape{1, 3, 1, 1}));
+  EXPECT_EQ(pooled({2, 3}), (Shape{1, 3, 1, 1}));
+  EXPECT_THROW(pooled({1}), Error);
+  EXPECT_THROW(pooled({}), Error);
+}
+
 TEST(OnnxReader, RefusesEveryBeginningOfAFile) {
   const TemporaryFolder folder;
   const std::string path = folder / "net.onnx";
