@@ -85,7 +85,7 @@ gxx_package=gcc-c++
 if ! command -v "${cxx%% *}" >/dev/null 2>&1; then
   missing+=("a C++17 compiler ($cxx)|g++|$gxx_package")
 elif old=$(printf '#if defined __GNUC__ && !defined __clang__ && __GNUC__ < %s\n__GNUC__\n#endif\n' $least_gxx |
-  compile -E -P - 2>/dev/null | grep -x '[0-9]*'); then
+  compile -E -P - 2>/dev/null | grep -x '[0-9][0-9]*'); then
   missing+=("g++ from $least_gxx on ($cxx is $old)|g++|$gxx_package")
 elif ! printf '#include <cstdlib>\nstatic_assert(__cplusplus >= 201703L, "");\nint main() {}\n' |
   compile - -o "$work/a.out" >"$work/errors" 2>&1; then

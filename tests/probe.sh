@@ -25,6 +25,12 @@ says() { grep -qF -e "$1" "$work/out/config.txt" || { echo "not said: $1"; cat "
 # config NAME VALUE: fails unless the make variable has this value.
 config() { grep -qx "$1 := \?$2" "$work/out/config.mk" || { echo "$1 is not '$2'"; grep "$1" "$work/out/config.mk"; exit 1; }; }
 
+# A compiler whose preprocessor leaves an empty line where nothing is left, as clang's does, is not taken for an old g++.
+printf '#!/bin/bash\n[[ " $* " != *" -E "* ]] || echo\nexec %s "$@"\n' "$cxx" > "$work/cxx"
+chmod +x "$work/cxx"
+CXX=$work/cxx ONEDNN=0 CUDA=0 bash make/probe.sh "$work/out"
+says 'found    compiler'
+
 probe 1.8.0 2 auto
 says 'without  oneDNN      1.8.0 is too old: 2.0 or newer is wanted; training runs on the slow reference loops'
 config CONFIG_ONEDNN ''
