@@ -26,6 +26,9 @@ struct MeshSpec {
   Key key;                         ///< Empty: no key; the rank may then listen on loopback alone.
   ProtectionSpec protection;       ///< Of all frames behind the handshake.
   std::chrono::milliseconds timeout{60000};  ///< Time for all ranks to come.
+  /// So long a rank is tried again whose host's name has no address: the names of containers
+  /// come to the name server one after the other, when they start.
+  std::chrono::milliseconds name_limit{20000};
   /// The link that all connections to ranks share, from the end of the handshake on; none: they go
   /// as fast as they can.
   std::shared_ptr<LinkRate> link_rate;

@@ -49,7 +49,9 @@ void tell(const MeshSpec& spec, const Self& self, int peer, Deadline deadline) n
       std::this_thread::sleep_for(pause);
     } catch (const ProtocolError&) {
       std::this_thread::sleep_for(pause);
-    } catch (...) {  // Its host has no address, for instance; others that are told tell it.
+    } catch (const UnknownHost&) {
+      std::this_thread::sleep_for(pause);
+    } catch (...) {  // Others that are told tell it.
       return;
     }
   }

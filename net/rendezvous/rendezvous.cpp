@@ -337,6 +337,7 @@ void Rendezvous::receive(PendingPeer& peer) {
 void Rendezvous::call(int rank) {
   milliseconds pause{10};
   bool answered = false;  // Somebody has said why this rank does not fit.
+  const Deadline name_deadline = std::min(deadline_, Clock::now() + spec_.name_limit);
   for (;;) {
     std::string here;
     try {
@@ -365,6 +366,11 @@ void Rendezvous::call(int rank) {
         coordinator_time_ = {result.clock.offset_ns, result.clock.epoch_ns, result.clock.error_ns};
       add(std::move(result), std::move(stream));
       return;
+    } catch (const UnknownHost& error) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (Clock::now() >= name_deadline) fail(std::current_exception());
+      if (refusals_[rank] != error.what()) log(std::string("tries again: ") + error.what());
+      refusals_[rank] = error.what();
     } catch (const NetworkError& error) {
       // It is not up yet, or down again: the watching thread ends this at the deadline.
       const std::lock_guard<std::mutex> lock(mutex_);

@@ -3,7 +3,15 @@
 #include <cstdint>
 #include <string>
 
+#include "core/error.h"
+
 namespace duplex::net {
+
+/// A host's name has no address: it is wrong, or name servers do not know it yet.
+class UnknownHost : public Error {
+ public:
+  using Error::Error;
+};
 
 /// "host:port", with IPv6 addresses in brackets.
 struct Address {

@@ -64,8 +64,8 @@ class Socket {
   }
   ~Socket();
 
-  /// `congestion`: TCP_CONGESTION; empty: the system's. Throws NetworkError, and Error if the
-  /// host's name or the congestion control is not known here.
+  /// `congestion`: TCP_CONGESTION; empty: the system's. Throws NetworkError,
+  /// UnknownHost, and Error if the congestion control is not known here.
   static Socket connect(const Address& to, const std::string& congestion, Deadline deadline);
 
   explicit operator bool() const { return fd_ >= 0; }

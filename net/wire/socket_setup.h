@@ -17,7 +17,7 @@ struct FreeAddresses {
 };
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
-/// `flags` are getaddrinfo's. Throws Error naming the host.
+/// `flags` are getaddrinfo's. Throws UnknownHost.
 Addresses resolve(const Address& address, int flags);
 std::string text_of(const sockaddr_storage& address);  ///< "host:port" in numbers.
 sockaddr_storage local_of(int fd);                     ///< This side's address.

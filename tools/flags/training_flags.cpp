@@ -35,11 +35,11 @@ void TrainingFlags::add_to(CLI::App& app) {
   const CLI::Validator count = between(0, 1 << 30);
   add_model_flags(app, spec.model);
   app.footer(
-      "A pixel is (value / 255 - mean) / stddev: for colour, mean 0.485, 0.456, 0.406 and\n"
-      "stddev 0.229, 0.224, 0.225; for grey, 0.2860 and 0.3530. Batch normalisation has epsilon\n"
-      "1e-5 and momentum 0.1. GoogLeNet's training loss includes its auxiliary classifiers if "
-      "they\n"
-      "are asked for; the loss of dist is over the first worker's samples.");
+      "A pixel is (value / 255 - mean) / stddev: for colour, mean 0.485, 0.456, 0.406\n"
+      "and stddev 0.229, 0.224, 0.225; for grey, 0.2860 and 0.3530. Batch normalisation\n"
+      "has epsilon 1e-5 and momentum 0.1. GoogLeNet's training loss includes its\n"
+      "auxiliary classifiers if they are asked for; the loss of dist is over the first\n"
+      "worker's samples.");
   app.add_option(
       "--datadir", spec.datadir,
       "folder of images (a folder a class), packed file, or folder of IDX files; images are "

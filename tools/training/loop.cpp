@@ -31,7 +31,7 @@ TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& 
                      Troubles& troubles) {
   TimedExchange exchange(inner);
   Metrics metrics(spec.schedule, spec.rate, spec.metrics_path, spec.first, troubles);
-  ProgressLine progress(spec.schedule, spec.batch, spec.show);
+  ProgressLine progress(spec.schedule, spec.first, spec.batch, spec.show);
   std::int64_t start = clock_ns(), begin = start;  // Tests move `start` on.
   for (std::uint64_t step = spec.first; step < std::min(spec.schedule.steps, spec.end); ++step) {
     if (spec.beginning) spec.beginning(step);

@@ -51,6 +51,22 @@ TEST(Mesh, StrangersCostNothing) {
   EXPECT_EQ(zero.mesh.links().size(), 2U);
 }
 
+/// A name server may learn a host's name later, so the rank tries again before it gives up.
+TEST(Mesh, AnUnknownNameIsTriedAgainForATime) {
+  RankZero zero(2, milliseconds(2000));
+  std::string log;
+  const auto begin = Clock::now();
+  const std::string said = zero.join(1, [&](MeshSpec& spec) {
+    spec.addresses[0].host = "no.such.host.invalid";
+    spec.name_limit = milliseconds(500);
+    spec.log = [&](const std::string& line) { log += line + "\n"; };
+  });
+  expect_in(said, {"'no.such.host.invalid' cannot be resolved"});
+  EXPECT_GE(Clock::now() - begin, milliseconds(500));
+  expect_in(log, {"tries again: host name 'no.such.host.invalid' cannot be resolved"});
+  EXPECT_EQ(log.find("tries again"), log.rfind("tries again"));  // It is said once.
+}
+
 /// A host that only opens connections, far more than shake hands at one time, delays no rank.
 TEST(Mesh, SilentConnectionsKeepNobodyOut) {
   RankZero zero(2, milliseconds(9000));  // Shorter than what a silent connection is waited for.
