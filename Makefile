@@ -390,8 +390,8 @@ campaigns: $(BIN) $(BUILD)/campaigns/at_call.so $(addprefix $(BUILD)/campaigns/,
 objects: $(everything) $(cudnn)
 test-programs: $(test_folders:%=$(BUILD)/tests/%) $(BUILD)/tests/fuzz
 
-# The longest comes first, since two run at a time.
-all_tests := tools $(filter-out tools,$(test_folders)) fuzz
+# make/test.sh says what runs first, and what in parts.
+all_tests := $(test_folders) fuzz
 tests := $(if $(ONLY),$(filter $(ONLY),$(all_tests)),$(all_tests))
 unknown := $(filter-out $(all_tests),$(ONLY))
 $(if $(unknown),$(error ONLY=$(unknown): there are no such tests; there are: $(all_tests)))

@@ -4,8 +4,9 @@
 # hangs, or ends before GoogleTest's summary counts as one failure.
 # Usage: make/test.sh PROGRAM...    A program ending in .sh is one test: exit code 0 passes, 77 is skipped, with
 # the reason as its last line.
-# Two programs run at a time where there are two cores, since many tests wait for deadlines and for each other's ranks
-# (TEST_JOBS= another number); those that measure a network run alone, behind the others.
+# Long programs run in parts (GTEST_TOTAL_SHARDS), so that none is left over at the end, when the others are done; the longest
+# come first. Three run at a time on two cores (TEST_JOBS= another number), since many tests wait for deadlines and for each
+# other's ranks; those that measure a network run alone, behind the others.
 set -u
 # Threads that wait for work give their core away, since tests share it with ranks and with other programs.
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
@@ -18,13 +19,22 @@ case ${SANITIZE:-} in
 esac
 limit=${TEST_TIMEOUT:-$([ "${SANITIZE:-}" ] && echo 3600 || echo 1800)}  # Seconds a program may take.
 alone=' netlab.sh check.sh '
+longest=' stand_in.sh async_accuracy.sh probe.sh lost_machine.sh report.sh '
+
+# parts_of PROGRAM: prints in how many parts it runs.
+parts_of() { case ${1##*/} in tools) echo 8 ;; models | net) echo 4 ;; *) echo 1 ;; esac; }
 
 # lines PATTERN: prints how many lines of the log match.
 lines() { grep -c -e "$1" "$log"; }
 
-# run_one PROGRAM: runs it and prints what there is to say of it. Sets `ok`, `bad` and `skip`.
+# run_one PROGRAM PART PARTS: runs it, or a part from 1 on, and prints what there is to say of it. Sets `ok`, `bad` and
+# `skip`.
 run_one() {
   local program=$1 name=${1##*/} script start code seconds last
+  if (($3 > 1)); then
+    name+=:$2/$3
+    export GTEST_TOTAL_SHARDS=$3 GTEST_SHARD_INDEX=$(($2 - 1))
+  fi
   script=$([[ $program == *.sh ]] && echo yes)
   start=$(date +%s%N)
   # The redirection of the group drops the shell's own notice of a crash.
@@ -73,11 +83,11 @@ run_one() {
   fi
 }
 
-# The script calls itself for each program: test.sh --one RESULTS PROGRAM.
+# The script calls itself for each program, or part of one: test.sh --one RESULTS PROGRAM PART PARTS.
 if [ "${1:-}" = --one ]; then
   results=$2
   log=$(mktemp -p "$results")
-  text=$(run_one "$3"; echo "$ok $bad $skip" >"$log.counts")
+  text=$(run_one "${@:3}"; echo "$ok $bad $skip" >"$log.counts")
   # The output of two programs does not mix.
   flock "$results/said" printf '%s\n' "$text"
   exit 0
@@ -85,17 +95,34 @@ fi
 
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
-together=() behind=()
+# Each is three words: program, part, parts.
+long=() parted=() short=() behind=()
 for program; do
-  case $alone in *" ${program##*/} "*) behind+=("$program") ;; *) together+=("$program") ;; esac
+  word=" ${program##*/} "
+  parts=$(parts_of "$program")
+  for ((part = 1; part <= parts; part++)); do
+    one=("$program" "$part" "$parts")
+    if [[ $alone = *$word* ]]; then
+      behind+=("${one[@]}")
+    elif [[ $longest = *$word* ]]; then
+      long+=("${one[@]}")
+    elif ((parts > 1)); then
+      parted+=("${one[@]}")
+    else
+      short+=("${one[@]}")
+    fi
+  done
 done
-# run JOBS PROGRAM...: runs them, so many at a time.
-run() { [ $# = 1 ] || printf '%s\0' "${@:2}" | xargs -0 -n 1 -P "$1" bash "$0" --one "$results"; }
+# run JOBS [PROGRAM PART PARTS]...: runs them, so many at a time.
+run() { [ $# = 1 ] || printf '%s\0' "${@:2}" | xargs -0 -n 3 -P "$1" bash "$0" --one "$results"; }
+jobs=1
+if (($(nproc) > 1)); then jobs=$([ "${SANITIZE:-}" ] && echo 2 || echo 3); fi
 # Bash before 4.4 takes an empty array for one that is not set.
-run "${TEST_JOBS:-$(($(nproc) > 1 ? 2 : 1))}" ${together+"${together[@]}"}
+run "${TEST_JOBS:-$jobs}" ${long+"${long[@]}"} ${parted+"${parted[@]}"} ${short+"${short[@]}"}
 run 1 ${behind+"${behind[@]}"}
+all=$(((${#long[@]} + ${#parted[@]} + ${#short[@]} + ${#behind[@]}) / 3))
 # A program without counts was killed together with the script that ran it.
-read -r passed failed skipped <<<"$(find "$results" -name '*.counts' -exec cat {} + | awk -v programs=$# '
+read -r passed failed skipped <<<"$(find "$results" -name '*.counts' -exec cat {} + | awk -v programs="$all" '
   { p += $1; f += $2; s += $3 } END { print p + 0, f + programs - NR, s + 0 }')"
 echo "$passed passed, $failed failed, $skipped skipped"
 ((failed == 0 && passed > 0))
