@@ -57,7 +57,7 @@ check() (
       home["cudnn"] = home["cuda"] = home["cublas"] = home["nvml"] = "core/cudnn"
       home["stb"] = home["zlib"] = "datasets"
       home["openssl"] = "net"
-      home["CLI"] = "tools"
+      home["CLI"] = "tools/flags"
     }
     function breach(why) { printf "%s:%d: #include %s: %s\n", FILENAME, FNR, written, why; broken = 1 }
     # room_of(PATH): the room with rules that it lies in; nothing where it lies flat.
@@ -182,6 +182,7 @@ expect tools/pack.cpp '<stb/stb_image.h>'
 expect tools/pack.cpp '<zlib.h>'
 expect core/random.cpp '<openssl/evp.h>'
 expect net/rendezvous/key.cpp '<CLI/CLI.hpp>'
+expect tools/local.cpp '<CLI/CLI.hpp>'
 expect core/device.h '<nlohmann/json.hpp>'
 expect tools/local.cpp '<core/shape.h>'
 expect tools/training/loop.cpp '"tools/flags/training_flags.h"'

@@ -106,18 +106,18 @@ void print_codings() {
 }  // namespace
 
 int bench(int argc, const char* const* argv) {
-  CLI::App app{
+  CommandLine app{
       "Times training steps (forward, loss, backward, SGD with momentum) on random images.",
       "duplex bench"};
   Flags flags;
   add_model_flags(app, flags.model, false);
-  app.add_option("--batch", flags.batch, "images a batch (default 8)")->check(positive());
-  app.add_option("--steps", flags.steps, "steps that count (default 9)")->check(positive());
+  app.add_option("--batch", flags.batch, "images a batch (default 8)").check(positive());
+  app.add_option("--steps", flags.steps, "steps that count (default 9)").check(positive());
   add_device_flags(app, flags.computing);
 #ifdef DUPLEX_ONEDNN
   app.add_option("--ceiling", flags.ceiling,
                  "also measure the ceiling: seconds to spend on each primitive (0.05 is enough)")
-      ->check(at_least(0));
+      .check(at_least(0));
 #endif
   app.add_flag("--layers", flags.layers, "print the table of layers");
   app.add_flag("--codings", flags.codings,

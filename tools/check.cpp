@@ -16,7 +16,7 @@
 namespace duplex::tools {
 
 int check(int argc, const char* const* argv) {
-  CLI::App app{
+  CommandLine app{
       "Looks for what would spoil a run on the machines of a nodefile, or make it slower: "
       "versions, "
       "clocks, cores and their load, memory, disks, GPUs, links, TCP's settings, names, firewalls, "
@@ -26,20 +26,20 @@ int check(int argc, const char* const* argv) {
       "duplex check"};
   SurveySettings settings;
   std::string nodefile, output = "table", here;
-  CLI::Option* nodes = app.add_option("--nodefile", nodefile,
-                                      "the machines: host or host:port a line, slots=N behind it");
+  const Flag nodes = app.add_option("--nodefile", nodefile,
+                                    "the machines: host or host:port a line, slots=N behind it");
   app.add_option("--ssh", settings.ssh, "the program that reaches other machines (default ssh)");
   app.add_option("--seconds", settings.seconds,
                  "seconds that each link is measured each way, about (default 0.2)")
-      ->transform(as_seconds())
-      ->check(between(0.01, 10.0));
+      .transform(as_seconds())
+      .check(between(0.01, 10.0));
   app.add_option("--output", output, "table (default) or json, which has every fact")
-      ->check(CLI::IsMember({"table", "json"}));
+      .check(one_of({"table", "json"}));
   app.add_option(
          "--here", here,
          "look at this machine, which the nodefile calls so, and answer what standard input "
          "asks: what check runs on every machine")
-      ->excludes(nodes);
+      .excludes(nodes);
   if (const auto done = parse(app, argc, argv)) return *done;
   std::signal(SIGPIPE, SIG_IGN);
   if (!here.empty()) {

@@ -79,7 +79,7 @@ std::string bytes_cell(double bytes) {
 }  // namespace
 
 int compare(int argc, const char* const* argv) {
-  CLI::App app{
+  CommandLine app{
       "Puts runs side by side. The first that has ended, of one machine, is what speedup is "
       "measured "
       "against.",
@@ -88,7 +88,7 @@ int compare(int argc, const char* const* argv) {
   app.add_option("RUN", directories,
                  "run directories; one of transport gives t_comm, and what moving bytes takes of "
                  "the processors")
-      ->required();
+      .required();
   if (const auto done = parse(app, argc, argv)) return *done;
 
   std::vector<Row> rows;

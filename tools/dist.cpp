@@ -17,7 +17,7 @@
 namespace duplex::tools {
 
 int dist(int argc, const char* const* argv) {
-  CLI::App app{
+  CommandLine app{
       "Trains a network as one rank of several; start one on every machine, by hand or with duplex "
       "launch, srun or mpirun.",
       "duplex dist"};

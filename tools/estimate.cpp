@@ -29,7 +29,7 @@ struct Flags {
   int workers = 0, batches = 128;
   bool advise = false;
 
-  void add_to(CLI::App& app);
+  void add_to(CommandLine& app);
   /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
   void resolve();
 
@@ -38,13 +38,13 @@ struct Flags {
   }
 };
 
-void Flags::add_to(CLI::App& app) {
+void Flags::add_to(CommandLine& app) {
   app.add_option("--t-grad", grad, "seconds for the gradient of a batch on one machine")
-      ->transform(as_seconds())
-      ->check(positive());
+      .transform(as_seconds())
+      .check(positive());
   app.add_option("--t-comm", comm, "seconds for one transfer of all weights over a link")
-      ->transform(as_seconds())
-      ->check(positive());
+      .transform(as_seconds())
+      .check(positive());
   app.add_option("--rate", rate,
                  "instead of --t-comm: the link's rate, such as 1Gbit/s; goes with --net, whose "
                  "weights it carries");
@@ -53,20 +53,20 @@ void Flags::add_to(CLI::App& app) {
                  "run directories of local, transport or dist: t_grad and t_comm as measured in "
                  "the first that has them, unless given");
   app.add_option("--type", type, "sync-join (default), sync-split or async")
-      ->check(CLI::IsMember({"async", "sync-join", "sync-split"}));
+      .check(one_of({"async", "sync-join", "sync-split"}));
   app.add_option("--server", server, "distributed (default) or central")
-      ->check(CLI::IsMember({"central", "distributed"}));
+      .check(one_of({"central", "distributed"}));
   app.add_option("--workers", workers, "number of workers, N; csv and plot: from 1 to N")
-      ->required()
-      ->check(between(1, 100000));
+      .required()
+      .check(between(1, 100000));
   app.add_option("--batches", batches, "batches of the whole training, D (default 128)")
-      ->check(between(1, 1000000000));
+      .check(between(1, 1000000000));
   app.add_option(
          "--output", output,
          "single: the speedup (default); csv: the speedups of 1 to N workers, between "
          "semicolons; plot: a chart by gnuplot. With a central server, worst and best case, "
          "too: on standard error, or in the chart")
-      ->check(CLI::IsMember({"single", "csv", "plot"}));
+      .check(one_of({"single", "csv", "plot"}));
   app.add_option("--file", file, "where the plot goes, .png or .svg (default: a window, or text)");
   app.add_flag("--advise", advise,
                "say what duplex plan does of as many machines: every way simulated, and whether "
@@ -226,7 +226,7 @@ void draw(const Flags& flags, const Costs& costs) {
 }  // namespace
 
 int estimate(int argc, const char* const* argv) {
-  CLI::App app{
+  CommandLine app{
       "Predicts the speedup of training on N machines from t_grad and t_comm, by the thesis's "
       "equations (4.4) to (4.23).",
       "duplex estimate"};

@@ -8,13 +8,13 @@
 namespace duplex::tools {
 
 int keygen(int argc, const char* const* argv) {
-  CLI::App app{
+  CommandLine app{
       "Makes a cluster key: ranks of a run that is not on one machine alone prove to each other "
       "that they know it.",
       "duplex keygen"};
   std::string file;
   app.add_option("FILE", file, "where to write it; an existing file is never overwritten")
-      ->required();
+      .required();
   if (const auto done = parse(app, argc, argv)) return *done;
   net::create_key(file);
   std::printf("key      %s\ncopy it to every machine (scp -p keeps its mode), then dist --key\n",

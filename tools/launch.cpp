@@ -61,13 +61,9 @@ std::vector<std::string> command_of(const Flags& flags, const net::Address& node
 /// The flags of dist among the words of a command line; none: dist says what is wrong with them.
 std::optional<DistFlags> flags_of(const std::vector<std::string>& words) {
   DistFlags dist;
-  CLI::App app;
+  CommandLine app;
   dist.add_to(app);
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::Error&) {
-    return std::nullopt;
-  }
+  if (!app.fits(words)) return std::nullopt;
   return dist;
 }
 

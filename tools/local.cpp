@@ -201,15 +201,15 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
 }  // namespace
 
 int local(int argc, const char* const* argv) {
-  CLI::App app{"Trains a network on this machine; measures t_grad, layer by layer if asked.",
-               "duplex local"};
+  CommandLine app{"Trains a network on this machine; measures t_grad, layer by layer if asked.",
+                  "duplex local"};
   TrainingFlags flags;
   flags.add_to(app);
   std::uint64_t accumulate = 1;
   app.add_option(
          "--accumulate", accumulate,
          "batches whose mean gradient makes one update, as with as many workers (default 1)")
-      ->check(between(1, 1 << 20));
+      .check(between(1, 1 << 20));
   if (const auto done = parse(app, argc, argv)) return *done;
   const SignalThread signal_thread;
   flags.resolve();

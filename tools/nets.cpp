@@ -104,7 +104,7 @@ void print_memory(const Model& model, const MemoryFlags& flags, bool layers) {
 }  // namespace
 
 int nets(int argc, const char* const* argv) {
-  CLI::App app{
+  CommandLine app{
       "Prints the networks, or one network's table of layers, with a sample's multiply-adds, or "
       "the memory that its training takes. Writes a network as a file for --net, or draws it.",
       "duplex nets"};
@@ -113,8 +113,8 @@ int nets(int argc, const char* const* argv) {
   bool layers = false;
   std::string output, svg, dot;
   add_model_flags(app, model);
-  app.get_option("--net")->required(false);
-  read_file_of(*app.add_option("NET", model.net, "the same as --net"), model);
+  app.flag("--net").required(false);
+  read_file_of(app.add_option("NET", model.net, "the same as --net"), model);
   app.add_flag("--layers", layers, "a row for every layer, also inside modules");
   app.add_option("--output", output,
                  "write the network as a text file, which --net takes (docs/network-files.md)");

@@ -97,26 +97,26 @@ void import_network(const ImportFlags& flags) {
 }  // namespace
 
 int onnx(int argc, const char* const* argv) {
-  CLI::App app{
+  CommandLine app{
       "Writes a network and its weights as an ONNX file, which other programs run, or makes a "
       "network's file and its weights of an ONNX file.",
       "duplex onnx"};
   ExportFlags out;
   ImportFlags in;
-  CLI::App& exporting = *app.add_subcommand("export", "write an ONNX file");
+  CommandLine& exporting = app.add_subcommand("export", "write an ONNX file");
   add_model_flags(exporting, out.model);
   exporting.add_option("--weights", out.weights,
                        "the trained weights, such as RUN/checkpoint.safetensors; without them the "
                        "file has those that a training starts with");
   exporting.add_option("--seed", out.seed, "the seed of these (default 1)");
-  exporting.add_option("--output", out.output, "the file to write")->required();
-  CLI::App& importing = *app.add_subcommand("import", "read an ONNX file");
-  importing.add_option("FILE", in.file, "the ONNX file")->required();
-  importing.add_option("--output", in.output, "write the network there, for --net")->required();
+  exporting.add_option("--output", out.output, "the file to write").required();
+  CommandLine& importing = app.add_subcommand("import", "read an ONNX file");
+  importing.add_option("FILE", in.file, "the ONNX file").required();
+  importing.add_option("--output", in.output, "write the network there, for --net").required();
   importing.add_option("--save", in.weights, "write the weights there, for --weights");
-  app.require_subcommand(1);
+  app.require_subcommand();
   if (const auto done = parse(app, argc, argv)) return *done;
-  if (exporting.parsed())
+  if (exporting.taken())
     export_network(out);
   else
     import_network(in);

@@ -58,7 +58,7 @@ struct Flags {
 
 int pack(int argc, const char* const* argv) {
   Flags flags;
-  CLI::App app(
+  CommandLine app(
       "Decodes and scales a data set once, into one file that later runs read at memory "
       "speed: give it to them as --datadir. Images are squashed to the size, whatever EXIF says "
       "of their orientation, without alpha.",
@@ -66,15 +66,15 @@ int pack(int argc, const char* const* argv) {
   app.add_option("--datadir", flags.folder,
                  "a folder with a folder of JPEG or PNG images for each class, or a folder with "
                  "IDX files")
-      ->required();
-  app.add_option("--output", flags.output, "the file to write")->required();
+      .required();
+  app.add_option("--output", flags.output, "the file to write").required();
   app.add_option("--input", flags.input,
                  "width and height to scale to (default: 224 for images, IDX as it is)")
-      ->check(between(1, 16384));
+      .check(between(1, 16384));
   app.add_flag("--grey", flags.grey, "one channel instead of three");
   app.add_flag("--strict", flags.strict, "an image that cannot be read ends the work");
   app.add_option("--threads", flags.threads, "threads that decode (default: one a core)")
-      ->check(between(1, 1024));
+      .check(between(1, 1024));
   if (const auto done = parse(app, argc, argv)) return *done;
 
   datasets::DatasetOptions options;

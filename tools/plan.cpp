@@ -66,7 +66,7 @@ std::string write_plan(const PlanFlags& flags, const Situation& situation,
 }  // namespace
 
 int plan(int argc, const char* const* argv) {
-  CLI::App app{
+  CommandLine app{
       "Finds the best way to train a network on several machines: simulates every way that dist "
       "knows, and says whether it pays, and why.",
       "duplex plan"};

@@ -49,18 +49,18 @@ struct Flags {
   std::string nodefile, output;
   int index = -1;
 
-  void add_to(CLI::App& app);
+  void add_to(CommandLine& app);
 };
 
-void Flags::add_to(CLI::App& app) {
+void Flags::add_to(CommandLine& app) {
   add_model_flags(app, model);
-  app.add_option("--batch", batch, "images a batch (default 32)")->check(positive());
+  app.add_option("--batch", batch, "images a batch (default 32)").check(positive());
   add_device_flags(app, computing);
-  app.add_option("--nodefile", nodefile, "the machines, in the order of the ranks")->required();
-  app.add_option("--index", index, "this process's rank, from 0")->required()->check(at_least(0));
+  app.add_option("--nodefile", nodefile, "the machines, in the order of the ranks").required();
+  app.add_option("--index", index, "this process's rank, from 0").required().check(at_least(0));
   app.add_option("--seconds", seconds, "seconds of computing that are timed (default 10)")
-      ->transform(as_seconds())
-      ->check(between(0.01, 3600.0));
+      .transform(as_seconds())
+      .check(between(0.01, 3600.0));
   app.add_option("--output", output, "write what all ranks have measured there, machines.json");
   wire.add_to(app);
 }
@@ -224,7 +224,7 @@ std::optional<double> dearest(const std::vector<double>& seconds) {
 }  // namespace
 
 int probe(int argc, const char* const* argv) {
-  CLI::App app{
+  CommandLine app{
       "Measures this machine and its links for duplex plan, which starts it on every machine of a "
       "nodefile.",
       "duplex probe"};

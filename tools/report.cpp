@@ -11,7 +11,7 @@
 namespace duplex::tools {
 
 int report(int argc, const char* const* argv) {
-  CLI::App app{
+  CommandLine app{
       "Makes one HTML page, which needs nothing beside it, of run directories, or of what make "
       "thesis "
       "has left.",
@@ -21,7 +21,7 @@ int report(int argc, const char* const* argv) {
   app.add_option(
          "RUN", directories,
          "run directories of local, dist or simulate, and of transport; or one of make thesis")
-      ->required();
+      .required();
   app.add_option("--output", output, "the page (default: report.html in the first directory)");
   if (const auto done = parse(app, argc, argv)) return *done;
   if (output.empty()) output = directories.front() + "/report.html";

@@ -77,7 +77,7 @@ void print(const SimulateFlags& flags, const Scenario& scenario, const Spec& spe
 }  // namespace
 
 int simulate(int argc, const char* const* argv) {
-  CLI::App app{
+  CommandLine app{
       "Plays a run of dist in virtual time: its schedule of layers, chunks, priorities and turns, "
       "over links that are shared fairly.",
       "duplex simulate"};

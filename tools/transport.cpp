@@ -30,20 +30,20 @@ struct Flags {
   int repeats = 5;
 
   bool serves() const { return role == "ps"; }
-  void add_to(CLI::App& app);
+  void add_to(CommandLine& app);
 };
 
-void Flags::add_to(CLI::App& app) {
+void Flags::add_to(CommandLine& app) {
   add_model_flags(app, model);
   app.add_option("--logdir", logdir,
                  "run directory (default: runs/, named by command, net and time)");
-  app.add_option("--my-address", mine, "this machine's address, host or host:port")->required();
-  app.add_option("--other-address", other, "the other machine's address")->required();
+  app.add_option("--my-address", mine, "this machine's address, host or host:port").required();
+  app.add_option("--other-address", other, "the other machine's address").required();
   app.add_option("--my-role", role, "ps: listens, stands for the server; worker: connects to it")
-      ->required()
-      ->check(CLI::IsMember({"ps", "worker"}));
+      .required()
+      .check(one_of({"ps", "worker"}));
   app.add_option("--repeats", repeats, "transfers of every kind that count (default 5)")
-      ->check(between(1, 10000));
+      .check(between(1, 10000));
   wire.add_to(app);
 }
 
@@ -77,7 +77,7 @@ double gigabits(std::size_t bytes, double seconds) {
 }  // namespace
 
 int transport(int argc, const char* const* argv) {
-  CLI::App app{
+  CommandLine app{
       "Measures t_comm, the time for all weights of a network, between two machines: start it on "
       "both, as ps and as worker.",
       "duplex transport"};

@@ -4,22 +4,22 @@
 
 namespace duplex::tools {
 
-void add_device_flags(CLI::App& app, DeviceSpec& spec, const std::string& more) {
+void add_device_flags(CommandLine& app, DeviceSpec& spec, const std::string& more) {
   std::string devices;
   for (const std::string& name : device_names()) devices += (devices.empty() ? "" : ", ") + name;
   app.add_option("--device", spec.device, "what computes: " + devices + " (default auto)" + more);
   app.add_option("--threads", spec.threads,
                  "threads that compute (default: one a core; dist: a machine's cores, shared out "
                  "among its slots)")
-      ->check(between(0, 1024));
+      .check(between(0, 1024));
   app.add_option("--precision", spec.precision,
                  "on a GPU: float32; tf32, whose products round to ten bits; bf16, which stores "
                  "activations in half the memory (default float32)")
-      ->check(CLI::IsMember({"float32", "tf32", "bf16"}));
+      .check(one_of({"float32", "tf32", "bf16"}));
   app.add_option("--layout", spec.layout,
                  "on a GPU, the layout of activations: nchw, nhwc, or measured, the faster one for "
                  "this network and batch (default measured)")
-      ->check(CLI::IsMember({"measured", "nchw", "nhwc"}));
+      .check(one_of({"measured", "nchw", "nhwc"}));
 }
 
 }  // namespace duplex::tools

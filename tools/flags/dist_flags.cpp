@@ -17,10 +17,10 @@
 
 namespace duplex::tools {
 
-void DistFlags::add_to(CLI::App& app) {
+void DistFlags::add_to(CommandLine& app) {
   app_ = &app;
   training.add_to(app);
-  app.get_option("--net")->required(false);
+  app.flag("--net").required(false);
   app.add_option("--plan", plan,
                  "plan.json of duplex plan: network, batch and how the workers train together are "
                  "its own; the nodefile has its machines in its order");
@@ -32,23 +32,23 @@ void DistFlags::add_to(CLI::App& app) {
   app.add_option("--index", index,
                  "this process's rank: its line in the nodefile, from 0 (default: what srun or "
                  "mpirun says, or RANK of WORLD_SIZE)")
-      ->check(at_least(0));
+      .check(at_least(0));
   app.add_option("--slots", slots,
                  "GPUs, or parts of its cores, on which each worker trains a batch of its own; "
                  "their gradients are added up before any leaves the machine (default: what the "
                  "nodefile says, or 1)")
-      ->check(between(1, 1024));
+      .check(between(1, 1024));
   app.add_option(
          "--without", without,
          "ranks of the nodefile that are left out, as in 2 or 2,3, since their machines are "
          "lost; --index counts the others")
-      ->delimiter(',')
-      ->check(at_least(0));
+      .delimiter(',')
+      .check(at_least(0));
   add_parallel_flags(app, parallel);
   app.add_option("--reshare", reshare,
                  "with --share speeds or auto: after every so many epochs the ranks pause with a "
                  "checkpoint and share the samples of a step out anew, by how fast they have been")
-      ->check(between(1, 1 << 30));
+      .check(between(1, 1 << 30));
   app.add_option("--job", job, "name of the run; ranks of different jobs do not meet");
   app.add_flag(
       "--trace", trace,
@@ -57,9 +57,9 @@ void DistFlags::add_to(CLI::App& app) {
   app.add_option("--factor-rate", factor_rate,
                  "GFLOP/s at which a replay with --factors waits for the multiplications (default: "
                  "what --threads have, as measured at the start)")
-      ->check(between(0.0, 1e9));
+      .check(between(0.0, 1e9));
   app.add_option("--trace-steps", trace_steps, "number of steps that --trace shows (default 10)")
-      ->check(between(1, 100));
+      .check(between(1, 100));
   add_ledger_flag(app, ledger);
   wire.add_to(app);
 }
@@ -69,7 +69,7 @@ void DistFlags::take_plan() {
   const PlanFile file = read_plan(plan);
   for (const auto& [flag, value] : file.flags()) {
     if (app_->count(flag) == 0) continue;
-    const std::string given = app_->get_option(flag)->results().back();
+    const std::string given = app_->text_of(flag);
     if (given != value)
       throw Error("dist: " + flag + " " + given + " contradicts the plan " + plan + ", which has " +
                       value + ": leave the flag out, or make another plan",

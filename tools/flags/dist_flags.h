@@ -1,13 +1,12 @@
 // The flags of dist (Appendix C.3).
 #pragma once
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tools/dist/dist_spec.h"
+#include "tools/flags/command_line.h"
 #include "tools/flags/training_flags.h"
 #include "tools/flags/wire_flags.h"
 #include "tools/launch/rank_source.h"
@@ -31,7 +30,7 @@ struct DistFlags {
   bool trace = false;
   net::FrameSample ledger;
 
-  void add_to(CLI::App& app);
+  void add_to(CommandLine& app);
   /// Call it after parsing: checks what CLI11 cannot, and finds rank and addresses. Throws
   /// Error(Exit::usage). Returns a line for the user that says where they come from.
   std::string resolve();
@@ -45,7 +44,7 @@ struct DistFlags {
   void take_plan();
   void take_slots(const RankSource& source);
 
-  CLI::App* app_ = nullptr;
+  CommandLine* app_ = nullptr;
   std::optional<PlanConfig> predicted_;
   int slots_here_ = 1, slots_before_ = 0;
 };

@@ -11,10 +11,10 @@ namespace {
 
 /// Throws if a flag that launch does not know, and which so is dist's, comes without "--" before
 /// it.
-void require_separator(const CLI::App& app, int argc, const char* const* argv) {
+void require_separator(const CommandLine& app, int argc, const char* const* argv) {
   for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
     const std::string word = argv[i], name = word.substr(0, word.find('='));
-    if (word.rfind("--", 0) != 0 || app.get_option_no_throw(name) != nullptr) continue;
+    if (word.rfind("--", 0) != 0 || app.knows(name)) continue;
     throw Error("launch: " + name + " is for dist: put -- before the flags of dist, as in " +
                     "`duplex launch --nodefile FILE -- --net lenet ...`",
                 Exit::usage);
@@ -23,12 +23,12 @@ void require_separator(const CLI::App& app, int argc, const char* const* argv) {
 
 }  // namespace
 
-void LaunchFlags::add_to(CLI::App& app) {
+void LaunchFlags::add_to(CommandLine& app) {
   app.add_option(
          "ACTION", action,
          "start (default), or stop: ends all ranks of yours that run with the nodefile, however "
          "they were started, and waits for their end")
-      ->check(CLI::Validator(
+      .check(Rule(
           [](const std::string& text) {
             return text == "start" || text == "stop"
                        ? std::string()
@@ -37,11 +37,11 @@ void LaunchFlags::add_to(CLI::App& app) {
                              "`duplex launch --nodefile FILE -- --net lenet ...`";
           },
           "start or stop"));
-  CLI::Option* nodes = app.add_option("--nodefile", nodefile,
-                                      "the machines: host or host:port a line, slots=N behind it");
+  const Flag nodes = app.add_option("--nodefile", nodefile,
+                                    "the machines: host or host:port a line, slots=N behind it");
   app.add_option("--local", local, "instead of a nodefile: so many ranks on this machine")
-      ->check(between(1, 1024))
-      ->excludes(nodes);
+      .check(between(1, 1024))
+      .excludes(nodes);
   app.add_option("--link-rate", link_rate,
                  "every rank sends and takes at most so much, such as 100Mbit/s: a slow network on "
                  "a fast one");
@@ -54,12 +54,11 @@ void LaunchFlags::add_to(CLI::App& app) {
                  "with --plan auto: seconds of computing that are measured on every machine "
                  "(default 10)");
   app.add_option("--ssh", ssh, "the program that reaches other machines (default ssh)");
-  CLI::Option* only_print =
-      app.add_flag("--print-commands", print, "only say what would be started");
+  const Flag only_print = app.add_flag("--print-commands", print, "only say what would be started");
   app.add_option("--here", here,
                  "with stop: end this machine's ranks alone, and call it so in messages; what stop "
                  "runs on the other machines")
-      ->excludes(only_print);
+      .excludes(only_print);
   app.add_option(
          "--restarts", restarts,
          "when a rank is killed, lost or hangs, start all again, so many times at most: they "
@@ -67,17 +66,17 @@ void LaunchFlags::add_to(CLI::App& app) {
          "machine that cannot be reached twice in a row. Where the others can go on without it, "
          "only "
          "it starts again")
-      ->check(between(1, 1 << 30));
+      .check(between(1, 1 << 30));
   app.add_option("--without", without,
                  "ranks of the nodefile that are left out, as in 2 or 2,3: machines that are lost; "
                  "--restarts finds them by itself")
-      ->delimiter(',')
-      ->check(at_least(0));
+      .delimiter(',')
+      .check(at_least(0));
   add_deploy_to(app);
 }
 
-void LaunchFlags::add_deploy_to(CLI::App& app) {
-  CLI::Option* folder = app.add_option(
+void LaunchFlags::add_deploy_to(CommandLine& app) {
+  const Flag folder = app.add_option(
       "--deploy", deploy,
       "first put this program, the key and the data set into this folder of every machine, by ssh; "
       "only what differs is sent. Without flags of dist it starts nothing. Ranks run what is "
@@ -86,19 +85,19 @@ void LaunchFlags::add_deploy_to(CLI::App& app) {
                  "with --deploy: the bundle to put there, an archive that `make bundle` makes, or "
                  "its unpacked folder (default: that which this program runs from, or the "
                  "archive beside it)")
-      ->needs(folder);
+      .needs(folder);
   app.add_flag("--deploy-data,!--no-deploy-data", data_,
                "with --deploy: send the file of --datadir, which is done by default where it is "
                "a file; or do not, since every machine has it at the same path")
-      ->needs(folder);
+      .needs(folder);
   app.add_option("--undeploy", undeploy,
                  "remove what --deploy has put into this folder of every machine, and start "
                  "nothing; results that are not at home stay")
-      ->excludes(folder);
+      .excludes(folder);
 }
 
 std::optional<int> LaunchFlags::parse(int argc, const char* const* argv) {
-  CLI::App app{
+  CommandLine app{
       "Starts every rank of a nodefile: here where a line names this machine, else by ssh, in the "
       "same folder and from the same path, or from where --deploy has put the program. What "
       "follows -- goes to dist. Ctrl-C ends all; the "

@@ -1,11 +1,11 @@
 // The flags of launch.
 #pragma once
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "tools/flags/command_line.h"
 
 namespace duplex::tools {
 
@@ -32,8 +32,8 @@ struct LaunchFlags {
   }
 
  private:
-  void add_to(CLI::App& app);
-  void add_deploy_to(CLI::App& app);
+  void add_to(CommandLine& app);
+  void add_deploy_to(CommandLine& app);
   void check() const;
 
   bool data_ = true, data_given_ = false;  ///< --deploy-data.

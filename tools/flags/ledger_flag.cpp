@@ -23,13 +23,13 @@ std::optional<net::FrameSample> parse(const std::string& text) {
 
 }  // namespace
 
-void add_ledger_flag(CLI::App& app, net::FrameSample& sample) {
-  app.add_option_function<std::string>(
+void add_ledger_flag(CommandLine& app, net::FrameSample& sample) {
+  app.add_option_function(
          "--ledger", [&sample](const std::string& text) { sample = *parse(text); },
          "frames in ledger-RANK.csv: all; sample:K, those of every K-th step; sums, none; auto: "
          "all, and from 64 MiB on those of ever fewer steps, 384 MiB at most (default); "
          "traffic-RANK.csv has the sums of every step in any case")
-      ->check(CLI::Validator(
+      .check(Rule(
           [](std::string& text) -> std::string {
             if (parse(text)) return "";
             return "'" + text + "' is none of auto, all, sums and sample:K, where K is 1 or more";

@@ -10,13 +10,14 @@
 
 namespace duplex::tools {
 
-void add_optimiser_flags(CLI::App& app, std::string& kind, OptimiserSpec& spec, CLI::Option* with) {
-  CLI::Option* const options[] = {
+void add_optimiser_flags(CommandLine& app, std::string& kind, OptimiserSpec& spec,
+                         const Flag* with) {
+  const Flag options[] = {
       app.add_option("--optimizer", kind, "sgd or adam (default sgd)")
-          ->check(CLI::IsMember({"sgd", "adam"})),
-      app.add_option("--momentum", spec.momentum, "sgd (default 0)")->check(between(0.0, 1.0))};
-  for (CLI::Option* option : options)
-    if (with != nullptr) option->needs(with);
+          .check(one_of({"sgd", "adam"})),
+      app.add_option("--momentum", spec.momentum, "sgd (default 0)").check(between(0.0, 1.0))};
+  for (const Flag& option : options)
+    if (with != nullptr) option.needs(*with);
 }
 
 OptimiserSpec checked_optimiser(const std::string& command, const std::string& kind,
@@ -27,19 +28,19 @@ OptimiserSpec checked_optimiser(const std::string& command, const std::string& k
   return spec;
 }
 
-void MemoryFlags::add_to(CLI::App& app) {
+void MemoryFlags::add_to(CommandLine& app) {
   MemorySpec& memory = spec.memory;
-  const std::size_t before = app.get_options().size();
-  CLI::Option* const wants = app.add_flag(
+  const std::size_t before = app.flags().size();
+  const Flag wants = app.add_flag(
       "--memory", wanted,
       "the memory that training takes: alone, on a worker, on one that owns weights, on a central "
       "server; without the data set's, where that lies in memory (IDX files)");
-  app.add_option("--batch", memory.batch, "images a batch (default 32)")->check(positive());
-  add_optimiser_flags(app, optimiser_, memory.optimiser, wants);
+  app.add_option("--batch", memory.batch, "images a batch (default 32)").check(positive());
+  add_optimiser_flags(app, optimiser_, memory.optimiser, &wants);
   app.add_option("--workers", memory.workers, "workers that train together (default 2)")
-      ->check(between(1, net::most_ranks - 1));
+      .check(between(1, net::most_ranks - 1));
   app.add_option("--slots", slots_, "slots of each worker, as dist has them (default 1)")
-      ->check(between(1, 1024));
+      .check(between(1, 1024));
   app.add_flag("--accuracy", memory.tests, "the network is tested, too, on images of its own");
   app.add_flag("--checkpoints", memory.checkpoints,
                "checkpoints are written while the training goes on (--checkpoint-every of dist)");
@@ -48,12 +49,12 @@ void MemoryFlags::add_to(CLI::App& app) {
                  "is the largest batch that fits?");
   add_device_flags(app, memory.computing);
   add_parallel_flags(app, memory.parallel);
-  const auto options = app.get_options();
+  const auto options = app.flags();
   for (std::size_t i = before; i < options.size(); ++i)
-    if (options[i] != wants) options[i]->needs(wants);
+    if (options[i] != wants) options[i].needs(wants);
 }
 
-void MemoryFlags::resolve(const CLI::App& app) {
+void MemoryFlags::resolve(const CommandLine& app) {
   MemorySpec& memory = spec.memory;
   memory.optimiser = checked_optimiser("nets", optimiser_, memory.optimiser);
   check_parallel_flags(memory.parallel, "nets");

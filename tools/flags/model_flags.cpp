@@ -18,22 +18,22 @@ bool is_plain(unsigned char letter) {
 
 }  // namespace
 
-void add_model_flags(CLI::App& app, ModelSpec& spec, bool required) {
+void add_model_flags(CommandLine& app, ModelSpec& spec, bool required) {
   std::string known;
   for (const auto& [name, builder] : models::all()) known += (known.empty() ? "" : ", ") + name;
-  CLI::Option* net =
+  const Flag net =
       app.add_option("--net", spec.net, "network: " + known + "; or the path of a network's file");
-  read_file_of(*net->required(required), spec);
-  app.add_option_function<std::string>(
+  read_file_of(net.required(required), spec);
+  app.add_option_function(
          carrying, [&spec](const std::string& word) { spec.options.file = from_word(word); },
          "what the file of --net has, as launch and plan carry it to other machines")
-      ->group("");
+      .hidden();
   app.add_option("--classes", spec.options.classes,
                  "classes (default: the data set's, else the network's)")
-      ->check(positive());
+      .check(positive());
   app.add_option("--input", spec.options.input,
                  "height and width of the input (default: the network's)")
-      ->check(between(1, 4096));
+      .check(between(1, 4096));
   app.add_flag(
       "--auxiliary", spec.options.auxiliary,
       "googlenet: train with the auxiliary classifiers, whose losses the training loss then "
@@ -42,7 +42,7 @@ void add_model_flags(CLI::App& app, ModelSpec& spec, bool required) {
                "resnet34: zero-padded channels instead of 1x1 convolutions");
 }
 
-void read_file_of(CLI::Option& option, ModelSpec& spec) {
+void read_file_of(Flag option, ModelSpec& spec) {
   option.each([&spec](const std::string& value) { spec.take(value); });
 }
 

@@ -1,17 +1,16 @@
 // Flags that choose a network; the same for every command that takes one.
 #pragma once
-#include <CLI/CLI.hpp>
-
+#include "tools/flags/command_line.h"
 #include "tools/setup/model_spec.h"
 
 namespace duplex::tools {
 
 /// They fill in `spec`, which must outlive `app`. `required`: whether --net has to be given.
-void add_model_flags(CLI::App& app, ModelSpec& spec, bool required = true);
+void add_model_flags(CommandLine& app, ModelSpec& spec, bool required = true);
 
 /// Another option that takes the same as --net, such as a positional one, needs this too: it reads
 /// the file that is named.
-void read_file_of(CLI::Option& option, ModelSpec& spec);
+void read_file_of(Flag option, ModelSpec& spec);
 
 /// A text as one word of a command line that every shell leaves alone, and back. --net-text has a
 /// network's file so, from launch or plan for ranks of machines that do not have the file.

@@ -28,11 +28,10 @@ std::optional<std::vector<std::int64_t>> parse_list(const std::string& text,
 std::vector<std::int64_t> parse_shares(const std::string& text) {
   const auto shares = parse_list(text, 6);
   if (!shares)
-    throw CLI::ValidationError(
-        "--share",
-        "'" + text +
-            "' is neither even, speeds nor auto, and not of numbers from 1 to 999999 between "
-            "colons, one for each worker");
+    refuse("--share",
+           "'" + text +
+               "' is neither even, speeds nor auto, and not of numbers from 1 to 999999 between "
+               "colons, one for each worker");
   return *shares;
 }
 
@@ -41,14 +40,13 @@ std::vector<std::int64_t> parse_shares(const std::string& text) {
 std::vector<int> parse_slots(const std::string& text) {
   const auto slots = parse_list(text, 4);
   if (!slots || *std::max_element(slots->begin(), slots->end()) > 1024)
-    throw CLI::ValidationError(
-        "--slots", "'" + text +
-                       "' is no number from 1 to 1024, nor some of them between colons, "
-                       "one for each worker");
+    refuse("--slots", "'" + text +
+                          "' is no number from 1 to 1024, nor some of them between colons, "
+                          "one for each worker");
   return {slots->begin(), slots->end()};
 }
 
-void add_parallel_flags(CLI::App& app, ParallelSpec& spec) {
+void add_parallel_flags(CommandLine& app, ParallelSpec& spec) {
   add_choice(app, "--sync", {"join", "split", "none"},
              "join: one update by the mean gradient of every worker's batch (default); split: the "
              "workers share one batch (batch normalisation is over each worker's part); none: "
@@ -57,7 +55,7 @@ void add_parallel_flags(CLI::App& app, ParallelSpec& spec) {
   app.add_option("--average", spec.average,
                  "workers update weights of their own and go on with the mean of them after every "
                  "so many batches")
-      ->check(between(1, 1 << 30));
+      .check(between(1, 1 << 30));
   add_choice(app, "--overlap", {"on", "off"},
              "on: gradients leave during the backward pass, weights come during the forward pass "
              "(default); off: receive all, compute, send all",
@@ -73,13 +71,13 @@ void add_parallel_flags(CLI::App& app, ParallelSpec& spec) {
   add_choice(app, "--shards", {"even", "tensors"},
              "distributed server: even shares (default) or whole tensors (Algorithm 3.7)",
              [&spec](const std::string& word) { spec.shards = net::parse_shards(word); });
-  app.add_option_function<std::string>(
+  app.add_option_function(
       "--wire",
       [&spec](const std::string& text) {
         try {
           spec.wire = net::parse_wire_format(text);
         } catch (const Error& error) {
-          throw CLI::ValidationError("--wire", error.what());
+          refuse("--wire", error.what());
         }
       },
       "coding of weights and gradients on the wire: float32 (default); lossless, packed, exact to "
@@ -90,7 +88,7 @@ void add_parallel_flags(CLI::App& app, ParallelSpec& spec) {
              "its own copy of the layer; auto: where these are fewer bytes; off (default): owners "
              "update all layers. It goes with --server distributed and --sync join or split",
              [&spec](const std::string& word) { spec.factors = parse_factors(word); });
-  app.add_option_function<std::string>(
+  app.add_option_function(
       "--share",
       [&spec](const std::string& text) {
         spec.sharing = text == "speeds" ? Sharing::by_speed

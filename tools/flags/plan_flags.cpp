@@ -51,7 +51,7 @@ void take_model(ScenarioFlags& scenario, const MachinesFile& file, const std::st
 
 /// Takes device, precision, layout and the links' bound over from the measurement. A flag that says
 /// something else is refused.
-void take_settings(const CLI::App& app, DeviceSpec& computing, WireFlags& wire,
+void take_settings(const CommandLine& app, DeviceSpec& computing, WireFlags& wire,
                    const MachinesFile& file, const std::string& path) {
   const auto take = [&](const std::string& flag, std::string& own,
                         const std::optional<std::string>& measured) {
@@ -70,13 +70,13 @@ void take_settings(const CLI::App& app, DeviceSpec& computing, WireFlags& wire,
 
 }  // namespace
 
-void PlanFlags::add_to(CLI::App& app) {
+void PlanFlags::add_to(CommandLine& app) {
   app_ = &app;
   scenario.add_to(app, "plan", "machines");
   app.add_option("--machines,--workers", machines,
                  "number of machines; a central server takes one of them (default: those of "
                  "--nodefile)")
-      ->check(between(2, 128));
+      .check(between(2, 128));
   app.add_option(
       "--nodefile", nodefile,
       "the machines, host or host:port a line, slots=N behind it, numbered from 0; without "
@@ -85,14 +85,14 @@ void PlanFlags::add_to(CLI::App& app) {
          "--slots", slots_,
          "slots of each machine: GPUs, or parts of its cores; --t-grad and --profile are of "
          "one of them (default: what the nodefile says, or 1)")
-      ->check(between(1, 1024));
+      .check(between(1, 1024));
   app.add_option("--without", without, "machines of the nodefile that are left out, as in 2 or 2,3")
-      ->delimiter(',')
-      ->check(at_least(0))
-      ->needs("--nodefile");
+      .delimiter(',')
+      .check(at_least(0))
+      .needs(app.flag("--nodefile"));
   app.add_option("--seconds", seconds, "seconds of computing that are measured (default 10)")
-      ->transform(as_seconds())
-      ->check(between(0.01, 3600.0));
+      .transform(as_seconds())
+      .check(between(0.01, 3600.0));
   app.add_option("--measured", measured,
                  "take what an earlier plan has measured, its machines.json, instead");
   app.add_option("--logdir", logdir,
@@ -101,7 +101,7 @@ void PlanFlags::add_to(CLI::App& app) {
   app.add_option("--deployed", deployed,
                  "the folder that launch --deploy has put this program in, on every machine "
                  "(default: machines have the same folders as this one)")
-      ->needs("--nodefile");
+      .needs(app.flag("--nodefile"));
   app.add_option("--fits", fits,
                  "memory of each machine, such as 8GiB; of its GPU with --device cuda: ways that "
                  "need more are left out (default: what was measured of the one that has least)");
@@ -112,14 +112,14 @@ void PlanFlags::add_to(CLI::App& app) {
                  "write the best way there, plan.json, for launch --plan and dist --plan");
   app.add_option("--way", way,
                  "write this way instead, such as average8-distributed or join-central@3")
-      ->needs("--file");
+      .needs(app.flag("--file"));
   app.add_option("--output", output,
                  "report (default): the verdict and the best ways; csv, json: all of every way")
-      ->check(CLI::IsMember({"report", "csv", "json"}));
+      .check(one_of({"report", "csv", "json"}));
   app.add_flag("--all", all, "list every way, also those that a variant makes slower");
   app.add_option("--why", why,
                  "two ways, such as join-distributed split-central@3, to compare term by term")
-      ->expected(2);
+      .expected(2);
 }
 
 void PlanFlags::resolve() {
@@ -242,8 +242,7 @@ std::string PlanFlags::measure() const {
   for (const char* flag :
        {"--classes", "--input", "--batch", "--device", "--threads", "--precision", "--layout",
         "--key", "--secure", "--checksum", "--congestion", "--link-rate", "--timeout"})
-    if (app_->count(flag) > 0)
-      spec.words.insert(spec.words.end(), {flag, app_->get_option(flag)->results().back()});
+    if (app_->count(flag) > 0) spec.words.insert(spec.words.end(), {flag, app_->text_of(flag)});
   for (const char* flag : {"--auxiliary", "--pad-shortcuts"})
     if (app_->count(flag) > 0) spec.words.emplace_back(flag);
   spec.place = same_place();

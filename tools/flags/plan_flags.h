@@ -1,10 +1,9 @@
 // The flags of plan, and the situation that they describe.
 #pragma once
-#include <CLI/CLI.hpp>
-
 #include <string>
 #include <vector>
 
+#include "tools/flags/command_line.h"
 #include "tools/flags/scenario_flags.h"
 #include "tools/flags/wire_flags.h"
 #include "tools/launch/nodefile.h"
@@ -31,7 +30,7 @@ struct PlanFlags {
   MemorySpec memory;  ///< For --fits.
   std::string fits, optimiser = "sgd";
 
-  void add_to(CLI::App& app);
+  void add_to(CommandLine& app);
   /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
   void resolve();
   /// Measures the machines first, if no figures were given. Throws Error.
@@ -50,7 +49,7 @@ struct PlanFlags {
   Situation measured_situation(const std::string& path, std::vector<std::string>& notes) const;
   void ask_for_memory(Situation& situation) const;
 
-  CLI::App* app_ = nullptr;
+  CommandLine* app_ = nullptr;
   std::vector<Node> nodes_;  ///< Of the nodefile, if it was given.
   int slots_ = 0;            ///< Of each machine; 0: as the nodefile says, or one.
 };

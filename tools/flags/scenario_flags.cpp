@@ -27,16 +27,16 @@ struct Measured {
   std::optional<int> cores, threads;
 };
 
-/// Reads "0.53:0.81". Throws CLI::ValidationError.
+/// Reads "0.53:0.81". Calls refuse().
 net::PackedParts parse_packed(const std::string& text) {
   const std::size_t colon = text.find(':');
   const auto part = [&](const std::string& number) {
     char* end = nullptr;
     const double value = std::strtod(number.c_str(), &end);
     if (number.empty() || *end != '\0' || !(value > 0.0 && value <= 1.0))
-      throw CLI::ValidationError("--packed", "'" + text +
-                                                 "' is not two numbers above 0 and at most 1 with "
-                                                 "a colon between them, as in 0.53:0.81");
+      refuse("--packed", "'" + text +
+                             "' is not two numbers above 0 and at most 1 with "
+                             "a colon between them, as in 0.53:0.81");
     return value;
   };
   if (colon == std::string::npos) part("");
@@ -52,7 +52,7 @@ std::pair<std::string, std::string> at_colon(const std::string& text, const std:
   return {text.substr(0, colon), text.substr(colon + 1)};
 }
 
-void ScenarioFlags::add_to(CLI::App& app, const std::string& command, const std::string& who) {
+void ScenarioFlags::add_to(CommandLine& app, const std::string& command, const std::string& who) {
   command_ = command;
   add_model_flags(app, model, false);
   app.add_option("--profile", profile,
@@ -60,25 +60,25 @@ void ScenarioFlags::add_to(CLI::App& app, const std::string& command, const std:
   app.add_option("--t-grad", grad,
                  "instead of --profile: seconds for the gradient of a batch, shared out by "
                  "multiply-adds")
-      ->transform(as_seconds())
-      ->check(positive());
+      .transform(as_seconds())
+      .check(positive());
   app.add_option("--rate", rate, "rate of every machine's link in each direction, such as 1Gbit/s");
   app.add_option("--t-comm", comm,
                  "instead of --rate: seconds for one transfer of all weights, as transport "
                  "measures it")
-      ->transform(as_seconds())
-      ->check(positive());
+      .transform(as_seconds())
+      .check(positive());
   app.add_option("--from", from,
                  "run directories of local, transport or dist: network, profile or t_grad, t_comm "
                  "and the owners' rate, of the first that has them, unless given");
   app.add_option("--latency", latency, "seconds from one rank to another (default 0.00005)")
-      ->transform(as_seconds())
-      ->check(between(0.0, 60.0));
+      .transform(as_seconds())
+      .check(between(0.0, 60.0));
   app.add_option("--link", links, "WHO:RATE, links that differ; WHO: " + who + " 3, 0-7 or all");
   app.add_option(
          "--batch", batch,
          "images a batch, which split shares out (default: those of --profile or --from, else 32)")
-      ->check(between(1, 1e9));
+      .check(between(1, 1e9));
   app.add_option("--slow", slow,
                  "WHO:HOW, stragglers: the factor that computing takes longer by in every step, "
                  "such as 3:1.5, all:lognormal:0.1, 0-3:uniform:1:2 or 7:exponential:0.3");
@@ -96,12 +96,12 @@ void ScenarioFlags::add_to(CLI::App& app, const std::string& command, const std:
   app.add_option("--cores", cores,
                  "cores of a machine (default: as --from has it of local); where all of them "
                  "compute, what --moving and owners take makes computing longer")
-      ->check(between(1, 1024));
+      .check(between(1, 1024));
   app.add_option("--burst", burst,
                  "bytes that a link which was idle lets pass at once, as the token bucket of a "
                  "shaped link does (default 0; tools/netlab.sh: 131072)")
-      ->check(between(0.0, 1e9));
-  app.add_option_function<std::string>(
+      .check(between(0.0, 1e9));
+  app.add_option_function(
       "--packed", [this](const std::string& text) { packed = parse_packed(text); },
       "WEIGHTS:GRADIENTS, the parts of float32's bytes that they come to with --wire lossless, as "
       "dist has measured them (default 0.53:0.81)");
@@ -109,26 +109,26 @@ void ScenarioFlags::add_to(CLI::App& app, const std::string& command, const std:
          "--factor-rate", factor_rate,
          "GFLOP/s at which a rank multiplies factors with --factors (default 30 for each of its "
          "threads, as a core with AVX2 has; bench --codings tells; 0: that takes no time)")
-      ->check(between(0.0, 1e9));
+      .check(between(0.0, 1e9));
   app.add_option("--queue", queue,
                  "bytes that wait at a port of the switch while more comes than goes (default "
                  "1000000)")
-      ->check(between(0.0, 1e9));
+      .check(between(0.0, 1e9));
   app.add_option("--unfair", unfair,
                  "standard deviation of the logarithm of a connection's share of a switch's port, "
                  "as TCP's differ "
                  "(default 0.08; for more than 128 ranks 0: all alike)")
-      ->check(between(0.0, 2.0));
+      .check(between(0.0, 2.0));
   app.add_option("--seed", seed, "seed of all that is drawn (default 1)");
   app.add_option("--resolution", resolution,
                  "seconds within which events count as one moment (default: a nanosecond; for "
                  "more than 32 ranks a thousandth of t_grad)")
-      ->check(between(1e-12, 1e6));
+      .check(between(1e-12, 1e6));
 }
 
 double ScenarioFlags::processor_seconds(const std::string& text) const {
   double seconds = -1.0;
-  if (!CLI::detail::lexical_cast(text, seconds) || !(seconds >= 0.0 && seconds <= 1e3))
+  if (!read_number(text, seconds) || !(seconds >= 0.0 && seconds <= 1e3))
     throw refusal("--moving '" + moving +
                   "' is not SEND:RECEIVE or SEND:RECEIVE:FRAME, numbers of seconds");
   return seconds;

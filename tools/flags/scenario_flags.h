@@ -1,14 +1,13 @@
 // The flags that describe a scenario: network, seconds of computing, links, stragglers. simulate
 // and plan have them in common.
 #pragma once
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
+#include "tools/flags/command_line.h"
 #include "tools/scenario/scenario.h"
 #include "tools/setup/model_spec.h"
 
@@ -30,7 +29,7 @@ struct ScenarioFlags {
 
   /// `command` begins the messages of errors; `who`: what the numbers in --slow and --link stand
   /// for, as "ranks".
-  void add_to(CLI::App& app, const std::string& command, const std::string& who);
+  void add_to(CommandLine& app, const std::string& command, const std::string& who);
   /// Call it after parsing: checks what CLI11 cannot, and takes the network from --from. Throws
   /// Error(Exit::usage).
   void resolve();

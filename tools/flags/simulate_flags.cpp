@@ -9,33 +9,33 @@
 
 namespace duplex::tools {
 
-void SimulateFlags::add_to(CLI::App& app) {
+void SimulateFlags::add_to(CommandLine& app) {
   scenario.add_to(app, "simulate", "ranks");
   app.add_option("--workers", workers, "number of workers, N; csv: from 1 to N")
-      ->required()
-      ->check(between(1, 8192));
+      .required()
+      .check(between(1, 8192));
   app.add_option("--batches", batches, "batches of the whole training, D (default 128)")
-      ->check(between(1, 1e9));
+      .check(between(1, 1e9));
   add_parallel_flags(app, parallel);
-  app.add_option_function<std::string>(
+  app.add_option_function(
       "--slots", [this](const std::string& text) { slots = parse_slots(text); },
       "slots of each worker, as dist has them, or A:B:C, by worker (default 1)");
   app.add_option("--threads", scenario.threads,
                  "threads that compute on a slot (default: as --from has it of local)")
-      ->check(between(1, 1024));
+      .check(between(1, 1024));
   app.add_option("--together", together, "ranks that share a machine (default 1)")
-      ->check(between(1, 8192));
+      .check(between(1, 8192));
   app.add_option("--lose", lose, "RANK:SECONDS, a rank that vanishes");
   app.add_option("--output", output,
                  "report (default), or csv: the speedups of 1 to N workers, between semicolons")
-      ->check(CLI::IsMember({"report", "csv"}));
+      .check(one_of({"report", "csv"}));
   app.add_option("--logdir", logdir, "write the run directory that dist would");
   app.add_option("--records", records, "ranks whose ledgers and trace are kept (default 32)")
-      ->check(between(1, 8192));
+      .check(between(1, 8192));
   add_ledger_flag(app, ledger);
   app.add_flag("--trace", trace, "write trace.json, as dist does");
   app.add_option("--trace-steps", trace_steps, "number of steps that --trace shows (default 10)")
-      ->check(between(1, 100));
+      .check(between(1, 100));
 }
 
 void SimulateFlags::resolve() {
@@ -91,7 +91,7 @@ SimulationRequest SimulateFlags::request() const {
     const auto [who, when] = at_colon(text, "simulate: --lose");
     const Ranks these = parse_ranks(who, ranks, "simulate: --lose '" + text + "'");
     double at = -1.0;
-    if (!CLI::detail::lexical_cast(when, at) || !(at >= 0.0) || these.first != these.last)
+    if (!read_number(when, at) || !(at >= 0.0) || these.first != these.last)
       throw Error("simulate: --lose '" + text + "' is not RANK:SECONDS", Exit::usage);
     request.losses.push_back({these.first, at});
   }

@@ -1,12 +1,11 @@
 // The flags of simulate, and what they mean for the simulation.
 #pragma once
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "net/ledger/sampled_steps.h"
+#include "tools/flags/command_line.h"
 #include "tools/flags/scenario_flags.h"
 #include "tools/scenario/scenario.h"
 
@@ -24,7 +23,7 @@ struct SimulateFlags {
   bool trace = false;
   net::FrameSample ledger;
 
-  void add_to(CLI::App& app);
+  void add_to(CommandLine& app);
   /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
   void resolve();
   SimulationRequest request() const;

@@ -12,12 +12,12 @@ namespace {
 CheckpointPlan parse_checkpoint_every(const std::string& text) {
   const std::pair<char, double> units[] = {{'s', 1.0}, {'m', 60.0}, {'h', 3600.0}};
   CheckpointPlan plan;
-  if (CLI::detail::lexical_cast(text, plan.steps) && plan.steps > 0 && text[0] != '-') return plan;
+  if (read_number(text, plan.steps) && plan.steps > 0 && text[0] != '-') return plan;
   plan.steps = 0;
   for (const auto& [unit, factor] : units) {
     double value = 0.0;
     if (text.size() < 2 || text.back() != unit ||
-        !CLI::detail::lexical_cast(text.substr(0, text.size() - 1), value) ||
+        !read_number(text.substr(0, text.size() - 1), value) ||
         !(value * factor >= 1.0 && value * factor <= 1e8))
       continue;
     plan.seconds = value * factor;
@@ -31,8 +31,8 @@ CheckpointPlan parse_checkpoint_every(const std::string& text) {
 
 }  // namespace
 
-void TrainingFlags::add_to(CLI::App& app) {
-  const CLI::Validator count = between(0, 1 << 30);
+void TrainingFlags::add_to(CommandLine& app) {
+  const Rule count = between(0, 1 << 30);
   add_model_flags(app, spec.model);
   app.footer(
       "A pixel is (value / 255 - mean) / stddev: for colour, mean 0.485, 0.456, 0.406\n"
@@ -56,43 +56,42 @@ void TrainingFlags::add_to(CLI::App& app) {
                  "test every so many epochs too, for accuracy.csv; no step's time counts it (with "
                  "--sync none the other workers go on meanwhile, with --average the test is of the "
                  "next mean)")
-      ->check(between(1, 1 << 30));
+      .check(between(1, 1 << 30));
   app.add_option(
          "--epochs", spec.epochs,
          "times through the training part (default 1, unless --batches are given); the run ends "
          "with the last whole batch")
-      ->check(count);
+      .check(count);
   app.add_option("--batches", spec.batches,
                  "how many batches, however many epochs that is; with --epochs, whichever ends "
                  "first")
-      ->check(count);
-  app.add_option("--batch", spec.batch, "images a batch (default 32)")->check(positive());
+      .check(count);
+  app.add_option("--batch", spec.batch, "images a batch (default 32)").check(positive());
   app.add_option("--optimizer", optimiser, "sgd or adam (default sgd)")
-      ->check(CLI::IsMember({"sgd", "adam"}));
+      .check(one_of({"sgd", "adam"}));
   app.add_option("--lr", spec.rate.base, "learning rate (default 0.01; adam 0.001)")
-      ->check(at_least(0));
+      .check(at_least(0));
   app.add_option("--lr-steps", spec.rate.boundaries,
                  "updates (with --sync none: of each worker) after which the learning rate drops")
-      ->delimiter(',')
-      ->check(count);
+      .delimiter(',')
+      .check(count);
   app.add_option("--lr-factor", spec.rate.factor, "factor by which it drops (default 0.1)")
-      ->check(at_least(0));
+      .check(at_least(0));
   app.add_option("--warmup", spec.rate.warmup,
                  "updates over which the learning rate rises to its value")
-      ->check(count);
-  app.add_option("--momentum", spec.optimiser.momentum, "sgd (default 0)")
-      ->check(between(0.0, 1.0));
+      .check(count);
+  app.add_option("--momentum", spec.optimiser.momentum, "sgd (default 0)").check(between(0.0, 1.0));
   app.add_flag("--nesterov", spec.optimiser.nesterov, "sgd: Nesterov's momentum");
   app.add_option("--weight-decay", spec.optimiser.weight_decay, "L2 (default 0)")
-      ->check(at_least(0));
+      .check(at_least(0));
   app.add_flag("--mirror", spec.mirror, "mirror half of the training images");
   app.add_option(
          "--test-fraction", spec.test_fraction,
          "part of each class kept for testing, where the data set does not say (default 0.2)")
-      ->check(between(0.0, 0.9));
+      .check(between(0.0, 0.9));
   app.add_flag("--strict", spec.strict, "an image that cannot be read ends the run, in tests too");
   app.add_option("--seed", spec.seed, "seed of weights, shuffling, dropout, mirroring (default 1)")
-      ->check(at_least(0));
+      .check(at_least(0));
   add_device_flags(app, spec.computing,
                    "; or replay:PROFILE, which waits as long as each layer of profile.json took, "
                    "or replay:SECONDS, a t_grad shared out by multiply-adds");
@@ -102,7 +101,7 @@ void TrainingFlags::add_to(CLI::App& app) {
                  "SIGINT and SIGTERM end the training with one");
   app.add_flag("--resume", spec.resume,
                "go on from the newest checkpoint in --logdir, or begin where there is none");
-  app.parse_complete_callback([&app, this] {
+  app.when_parsed([&app, this] {
     if (optimiser == "adam" && app.count("--lr") == 0) spec.rate.base = 0.001;
   });
 }

@@ -1,9 +1,8 @@
 // Flags that local and dist share: those of Appendix C.1, and what training needs beyond them.
 #pragma once
-#include <CLI/CLI.hpp>
-
 #include <string>
 
+#include "tools/flags/command_line.h"
 #include "tools/setup/training_spec.h"
 
 namespace duplex::tools {
@@ -13,7 +12,7 @@ struct TrainingFlags {
   std::string optimiser = "sgd";  ///< resolve() makes `spec` of it.
   std::string checkpoint_every;   ///< Likewise.
 
-  void add_to(CLI::App& app);
+  void add_to(CommandLine& app);
   /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
   void resolve();
 };

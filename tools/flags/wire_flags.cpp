@@ -12,7 +12,7 @@ namespace duplex::tools {
 
 namespace {
 
-void add_protection_flags(CLI::App& app, net::ProtectionSpec& spec) {
+void add_protection_flags(CommandLine& app, net::ProtectionSpec& spec) {
   using Seal = net::ProtectionSpec::Seal;
   add_choice(
       app, "--secure", {"auto", "on", "off"},
@@ -32,7 +32,7 @@ void add_protection_flags(CLI::App& app, net::ProtectionSpec& spec) {
 
 }  // namespace
 
-void WireFlags::add_to(CLI::App& app) {
+void WireFlags::add_to(CommandLine& app) {
   app.add_option("--key", key, "the cluster's key file (duplex keygen); needed beyond loopback");
   add_protection_flags(app, protection);
   app.add_option("--congestion", congestion,
@@ -42,8 +42,8 @@ void WireFlags::add_to(CLI::App& app) {
                  "connections together: a slow network on a fast one");
   app.add_option("--timeout", timeout_s,
                  "seconds that a rank may go without getting on, or a wait may take (default 60)")
-      ->transform(as_seconds())
-      ->check(between(0.1, 86400.0));
+      .transform(as_seconds())
+      .check(between(0.1, 86400.0));
 }
 
 std::chrono::milliseconds WireFlags::timeout() const {

@@ -1,11 +1,10 @@
 // Flags of the commands that open connections to other machines.
 #pragma once
-#include <CLI/CLI.hpp>
-
 #include <chrono>
 #include <string>
 
 #include "net/rendezvous/mesh.h"
+#include "tools/flags/command_line.h"
 
 namespace duplex::tools {
 
@@ -15,7 +14,7 @@ struct WireFlags {
   double timeout_s = 60.0;
   net::ProtectionSpec protection;
 
-  void add_to(CLI::App& app);
+  void add_to(CommandLine& app);
   std::chrono::milliseconds timeout() const;
   /// Returns the bytes a second of --link-rate; 0: no limit. Throws Error for a rate that is none.
   double rate() const;
