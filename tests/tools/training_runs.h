@@ -84,6 +84,18 @@ class TrainingRuns : public ::testing::Test {
     return read_weights(folder_ / (name + "/checkpoint.safetensors"));
   }
 
+  /// Writes a small network with batch normalisation, and returns the path: its running statistics
+  /// are as good as those of the large ones.
+  std::string network_with_statistics() const {
+    const std::string path = folder_ / "statistics.net";
+    write_text(path,
+               "network Statistics\ninput 28x28x1\nclasses 10\n"
+               "conv1 conv 5x5/2 same, 8 filters, no bias\nnorm1 batch norm, relu\n"
+               "conv2 conv 3x3/2 same, 16 filters, no bias\nnorm2 batch norm, relu\n"
+               "pool avg pool whole map\nfc linear classes outputs\nsoftmax softmax\nend\n");
+    return path;
+  }
+
   /// Writes a nodefile for two ranks, "nodes".
   void write_two_nodes() const { write_text(folder_ / "nodes", nodes_here(2)); }
 

@@ -125,8 +125,8 @@ TEST_F(AsyncResume, OneWorkerGoesOnToTheSameBits) {
 }
 
 TEST_F(AsyncResume, RunningStatisticsOfOneWorkerGoOn) {
-  const Words flags{"--net", "resnet34", "--input", "32",      "--momentum",
-                    "0.9",   "--server", "central", "--resume"};
+  const Words flags{
+      "--net", network_with_statistics(), "--momentum", "0.9", "--server", "central", "--resume"};
   for (const auto& [name, batches] : {std::pair{"whole", "4"}, std::pair{"parts", "2"}})
     train(name, 2, plus(flags, {"--batches", batches}), 0, 2);
   train("parts", 2, plus(flags, {"--batches", "4"}), 0, 2);
@@ -233,16 +233,16 @@ TEST_F(AsyncResume, ARankThatIsKilledCostsNoBatch) {
       const std::string name = server + std::to_string(rank);
       SCOPED_TRACE(name);
       const Words flags{"--server",  server, "--momentum",         "0.9",
-                        "--batches", "300",  "--checkpoint-every", "20"};
+                        "--batches", "150",  "--checkpoint-every", "10"};
       std::vector<Process> ranks = begin(name, 3, flags);
       for (const int each : {0, 1, 2}) await_checkpoint(name, 2, each);
       ranks[static_cast<std::size_t>(rank)].kill(SIGKILL);
       for (Process& each : ranks) each.wait();
       train(name, 3, plus(flags, {"--resume"}));
       for (int owner = 0; owner < (central ? 1 : 3); ++owner)
-        expect_each_step_once(name, owner, central ? 2 : 3, 300);
+        expect_each_step_once(name, owner, central ? 2 : 3, 150);
       // The optimiser of a server that was killed has begun anew.
-      if (!central || rank != 0) expect_all_applied(name, 0, central ? 2 : 3, 300);
+      if (!central || rank != 0) expect_all_applied(name, 0, central ? 2 : 3, 150);
     }
 }
 

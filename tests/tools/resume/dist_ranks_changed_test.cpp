@@ -114,7 +114,7 @@ TEST_F(RanksChanged, AveragedWeightsAloneCanBeSharedOutAnew) {
 
 /// Workers take over the running statistics of the first one.
 TEST_F(RanksChanged, ANetworkWithRunningStatisticsGoesOn) {
-  const Words flags{"--net", "resnet34", "--input", "32", "--checkpoint-every", "2"};
+  const Words flags{"--net", network_with_statistics(), "--checkpoint-every", "2"};
   train("run", 2, plus(flags, {"--batches", "2"}));
   train("run", 3, plus(flags, {"--batches", "4", "--resume"}));
   EXPECT_FALSE(trained("run").empty());

@@ -78,7 +78,7 @@ TEST_F(DistResume, GoesOnToTheSameBits) {
 
 /// A network with batch normalisation: each worker's running statistics go on, too.
 TEST_F(DistResume, RunningStatisticsGoOn) {
-  const Words net{"--net", "resnet34", "--input", "32", "--momentum", "0.9"};
+  const Words net{"--net", network_with_statistics(), "--momentum", "0.9"};
   for (const auto& [name, batches] : {std::pair{"whole", "4"}, std::pair{"parts", "2"}})
     train(name, 2, plus(net, {"--batches", batches, "--checkpoint-every", "2"}), 0, 2);
   train("parts", 2, plus(net, {"--batches", "4", "--resume"}), 0, 2);
@@ -87,7 +87,7 @@ TEST_F(DistResume, RunningStatisticsGoOn) {
 
 TEST_F(DistResume, ASignalToAnyRankEndsAllWithACheckpoint) {
   for (const char* server : {"distributed", "central"}) {
-    const Words flags{"--server", server, "--momentum", "0.9", "--batches", "120"};
+    const Words flags{"--server", server, "--momentum", "0.9", "--batches", "70"};
     const std::string whole = std::string(server) + "-whole";
     train(whole, 3, flags);
     for (const int rank : {0, 1, 2}) {

@@ -183,8 +183,8 @@ TEST_F(LostMachine, ANewDiskGetsItsPartBack) {
 
 /// A network with running statistics, of which each worker has its own.
 TEST_F(LostMachine, RunningStatisticsComeBack) {
-  const Words net{"--net", "resnet34",           "--input", "32", "--momentum",
-                  "0.9",   "--checkpoint-every", "2"};
+  const Words net{"--net", network_with_statistics(), "--momentum",
+                  "0.9",   "--checkpoint-every",      "2"};
   train_together("whole", 2, plus(net, {"--batches", "4"}), 2);
   train("parts", {0, 1}, plus(net, {"--batches", "2"}), 0, 2);
   fs::remove_all(disk("parts", 0));
