@@ -44,6 +44,7 @@ help:
 	@echo 'make carry      gets the headers that an older distribution does not have, into .deps/, to be copied there'
 	@echo '                (LIBRARIES=1: OpenSSL, zlib and GoogleTest too, for a machine like this one without a network)'
 	@echo 'make test       sets up, builds, runs every test; ONLY="core net" runs those folders alone'
+	@echo '                (FULL=1: with trainings of ten steps where others do with fewer)'
 	@echo 'make fuzz       gives every reader bytes that nobody wrote for it, for MINUTES=20 together or RUNS= executions each,'
 	@echo '                with clang and libFuzzer in build-fuzz/; ONLY="json gzip" takes those targets of tests/fuzz/ alone'
 	@echo 'make bundle     packs the program with all its libraries into one archive, which runs on any x86-64 Linux'
@@ -397,7 +398,7 @@ unknown := $(filter-out $(all_tests),$(ONLY))
 $(if $(unknown),$(error ONLY=$(unknown): there are no such tests; there are: $(all_tests)))
 bundle_tested := $(if $(SANITIZE),,$(filter-out %.so,$(bundle_parts)))
 run-tests: $(tests:%=$(BUILD)/tests/%) $(if $(wildcard tools/main.cpp),$(BIN)) $(if $(ONLY),,$(stand_in_library) $(bundle_tested))
-	@SANITIZE='$(SANITIZE)' DUPLEX=$(CURDIR)/$(BIN) STAND_IN=$(if $(stand_in_library),$(CURDIR)/$(stand_in_library)) \
+	@SANITIZE='$(SANITIZE)' FULL='$(FULL)' DUPLEX=$(CURDIR)/$(BIN) STAND_IN=$(if $(stand_in_library),$(CURDIR)/$(stand_in_library)) \
 	  BUNDLE=$(if $(bundle_tested),$(CURDIR)/$(BUILD)/bundle) bash make/test.sh $(tests:%=$(BUILD)/tests/%) \
 	  $(if $(ONLY),,$(filter-out tests/platforms.sh,$(wildcard tests/*.sh)))
 
