@@ -25,6 +25,8 @@ namespace {
 
 void leave_first_process() {
   if (::getpid() != 1) return;
+  // Where the caller ignores this signal, the kernel tells nobody that a child has ended.
+  ::signal(SIGCHLD, SIG_DFL);
   sigset_t all, before;
   ::sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, &before);
