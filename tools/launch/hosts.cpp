@@ -14,9 +14,11 @@ std::string quoted(const std::string& text) {
                                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                           "0123456789_-+=./:,@%") == std::string::npos;
   if (plain) return text;
+  // csh, which is a login shell at some places, reads "!" even between quotes as its own.
   std::string result = "'";
   for (const char letter : text)
-    result += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+    result += letter == '\'' || letter == '!' ? std::string("'\\") + letter + "'"
+                                              : std::string(1, letter);
   return result + "'";
 }
 
