@@ -185,9 +185,10 @@ int stop_everywhere(const StopSpec& spec, const std::vector<net::Address>& nodes
     const int ended = host.process < 0 ? 127 : code_of(host.process);
     if (ended == 0) continue;
     code = static_cast<int>(Exit::failed);
-    // ssh gives this program's exit code from there, or 255 if there is none.
+    // ssh gives the exit code of the shell there, or 255 if there is none.
+    constexpr int no_way = 255;
     std::fprintf(stderr, "launch: %s %s: %s ended with exit code %d\n", host.name.c_str(),
-                 ended == code ? "is not done" : "could not be reached", host.command[0].c_str(),
+                 ended == no_way ? "could not be reached" : "is not done", host.command[0].c_str(),
                  ended);
   }
   return code;
