@@ -216,7 +216,7 @@ int start(Flags flags, const std::vector<net::Address>& all) {
     const TogetherResult result = run_together(commands_of(flags, nodes), rules);
     if (!result.lost || restart > flags.restarts) {
       const std::string advice =
-          flags.local > 0 ? "" : check_advice(result, flags.nodefile, flags.ssh);
+          flags.local > 0 ? "" : check_advice(result, flags.nodefile, flags.ssh, flags.place());
       if (!advice.empty()) std::fprintf(stderr, "launch: %s\n", advice.c_str());
       return result.code;
     }

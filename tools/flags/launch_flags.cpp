@@ -139,6 +139,8 @@ void LaunchFlags::check() const {
                             : "--nodefile is required, or --local with a number of ranks");
   if (!link_rate.empty() && !value_of(dist, "--link-rate").empty())
     refuse("--link-rate is given to launch and to dist: leave one out");
+  if (!link_rate.empty() && (only_deploys() || !undeploy.empty()))
+    refuse("--link-rate is for ranks, and none is started here: leave it out");
   if (!seconds.empty() && plan != "auto") refuse("--seconds goes with --plan auto");
   if (!here.empty() && action != "stop") refuse("--here goes with stop");
   if (local > 0 && !(deploy + undeploy).empty())

@@ -1,6 +1,7 @@
 #include "tools/launch/probing.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include "core/error.h"
@@ -11,15 +12,22 @@
 namespace duplex::tools {
 
 std::string check_advice(const TogetherResult& result, const std::string& nodefile,
-                         const std::string& ssh) {
+                         const std::string& ssh, const Place& place) {
   constexpr int no_way = 255;  // ssh's exit code.
   const bool apart = std::any_of(result.ends.begin(), result.ends.end(), [](const RankEnd& end) {
     return end.alone || (!end.began && end.code == no_way);
   });
   if (!apart) return "";
-  std::vector<std::string> words{"duplex", "check", "--nodefile", nodefile};
+  // check starts itself at the same path and in the same folder everywhere, which is where
+  // launch --deploy has put it.
+  const bool deployed =
+      place.folder != same_place().folder && std::filesystem::exists(place.program);
+  const std::string folder = deployed ? "cd " + joined({place.folder}) + " && " : "";
+  std::vector<std::string> words{
+      deployed ? place.program : "duplex", "check", "--nodefile",
+      deployed ? std::filesystem::absolute(nodefile).string() : nodefile};
   if (ssh != "ssh") words.insert(words.end(), {"--ssh", ssh});
-  return "`" + joined(words) + "` looks for what keeps the machines apart";
+  return "`" + folder + joined(words) + "` looks for what keeps the machines apart";
 }
 
 void probe_machines(const ProbeSpec& spec) {
@@ -52,7 +60,7 @@ void probe_machines(const ProbeSpec& spec) {
   rules.needed = [](std::size_t) { return true; };
   const TogetherResult result = run_together(commands, rules);
   if (result.code == 0) return;
-  const std::string advice = check_advice(result, spec.nodefile, spec.ssh);
+  const std::string advice = check_advice(result, spec.nodefile, spec.ssh, spec.place);
   std::string lost, numbers;
   for (std::size_t rank = 0; rank < result.ends.size(); ++rank) {
     if (result.ends[rank].code == 0 || result.ends[rank].began) continue;

@@ -22,9 +22,9 @@ struct ProbeSpec {
 };
 
 /// Returns which command looks for the cause, if ranks did not meet or ssh did not reach a machine;
-/// empty otherwise.
+/// empty otherwise. `place`: where the machines have the program.
 std::string check_advice(const TogetherResult& result, const std::string& nodefile,
-                         const std::string& ssh);
+                         const std::string& ssh, const Place& place);
 
 /// Runs it on all machines to the end, and passes on what it says. Throws Error that names the
 /// machines which could not be measured, and Error(Exit::usage) if none of them is this one.
