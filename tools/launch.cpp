@@ -263,7 +263,7 @@ void deploy_first(Flags& flags, std::optional<RunKey>& key) {
     key.emplace();
     flags.dist.insert(flags.dist.end(), {"--key", key->path()});
   }
-  deployment.take(flags.dist, flags.deploy_data());
+  deployment.take(flags.dist, flags.deploy_data(), key.has_value());
   if (flags.print) return;
   const Bundle bundle = Bundle::open(flags.bundle);
   deployment.send(&bundle, value_of(flags.dist, "--logdir"));
@@ -277,9 +277,9 @@ void deploy_plan(Flags& flags) {
 }
 
 /// Brings the results home. Returns the command's exit code, where the run has ended with `code`.
-int come_home(const Flags& flags, bool own_key, int code) {
+int come_home(const Flags& flags, int code) {
   try {
-    flags.deployment->end(flags.dist, own_key, code == 0);
+    flags.deployment->end(flags.dist, code == 0);
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return code == 0 ? static_cast<int>(Exit::failed) : code;
@@ -292,22 +292,9 @@ int come_home(const Flags& flags, bool own_key, int code) {
   return code;
 }
 
-}  // namespace
-
-int launch(int argc, const char* const* argv) {
-  Flags flags;
-  if (const auto done = flags.parse(argc, argv)) return *done;
-  std::optional<LocalNodes> local;
-  if (flags.local > 0 && flags.action != "stop") flags.nodefile = local.emplace(flags.local).path();
-  if (!flags.link_rate.empty())
-    flags.dist.insert(flags.dist.end(), {"--link-rate", flags.link_rate});
-  if (!flags.here.empty()) return stop_here(record_name(flags.nodefile), flags.here);
-  if (!flags.undeploy.empty()) {
-    undeploy(deployed_in("--undeploy", flags.undeploy),
-             {flags.ssh, hosts_of(flags, ranks_in(flags, std::nullopt))});
-    return 0;
-  }
-  std::optional<RunKey> key;
+/// Does what is asked with the machines of the nodefile; `key` is the run's own, where it gets one.
+/// Returns the exit code.
+int go(Flags& flags, std::optional<RunKey>& key) {
   if (!flags.deploy.empty()) {
     flags.nodefile = record_name(flags.nodefile);
     deploy_first(flags, key);
@@ -335,11 +322,37 @@ int launch(int argc, const char* const* argv) {
   if (flags.deployment && !value_of(flags.dist, "--save").empty())
     flags.deployment->send(nullptr, value_of(flags.dist, "--logdir"));
   int code = start(flags, nodes);
-  if (flags.deployment) code = come_home(flags, key.has_value(), code);
+  if (flags.deployment) code = come_home(flags, code);
   // An empty directory is of ranks that never began; any other stays.
   std::error_code ignored;
   if (!directory.empty()) std::filesystem::remove(directory, ignored);
   return code;
+}
+
+}  // namespace
+
+int launch(int argc, const char* const* argv) {
+  Flags flags;
+  if (const auto done = flags.parse(argc, argv)) return *done;
+  // Folders with a key, a nodefile or an unpacked bundle go away again when this is interrupted.
+  if (flags.action == "start" && flags.undeploy.empty()) note_interrupts();
+  std::optional<LocalNodes> local;
+  if (flags.local > 0 && flags.action != "stop") flags.nodefile = local.emplace(flags.local).path();
+  if (!flags.link_rate.empty())
+    flags.dist.insert(flags.dist.end(), {"--link-rate", flags.link_rate});
+  if (!flags.here.empty()) return stop_here(record_name(flags.nodefile), flags.here);
+  if (!flags.undeploy.empty()) {
+    undeploy(deployed_in("--undeploy", flags.undeploy),
+             {flags.ssh, hosts_of(flags, ranks_in(flags, flags_of(flags.dist)))});
+    return 0;
+  }
+  std::optional<RunKey> key;
+  try {
+    return go(flags, key);
+  } catch (...) {
+    if (flags.deployment) flags.deployment->give_up();
+    throw;
+  }
 }
 
 }  // namespace duplex::tools

@@ -2,8 +2,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "core/error.h"
 #include "datasets/file.h"
@@ -17,19 +20,6 @@ namespace duplex::tools {
 namespace fs = std::filesystem;
 namespace {
 
-/// Moves a file, or copies it to another file system.
-void move_file(const fs::path& from, const fs::path& to) {
-  std::error_code other;
-  fs::rename(from, to, other);
-  if (!other) return;
-  const fs::file_time_type time = fs::last_write_time(from);
-  fs::path whole = to;
-  whole += ".new";
-  fs::copy_file(from, whole, fs::copy_options::overwrite_existing);
-  fs::last_write_time(whole, time);
-  fs::rename(whole, to);
-}
-
 /// Takes what has come where it is not here, or is older here. A file of a run is one rank's, so
 /// only a rank that has moved to another machine leaves two of a name.
 void take_files(const fs::path& from, const fs::path& to) {
@@ -42,6 +32,22 @@ void take_files(const fs::path& from, const fs::path& to) {
   }
 }
 
+/// Where the archive begins in what a machine has sent: behind a line that the script has written,
+/// since a login shell may say other things first, though not as much as a megabyte. None: the
+/// machine has had no part in the run.
+std::optional<std::uint64_t> archive_in(const std::string& path) {
+  const datasets::ReadFile sent(path);
+  std::string text(
+      static_cast<std::size_t>(std::min<std::uint64_t>(sent.bytes(), std::uint64_t{1} << 20)),
+      '\0');
+  sent.read(0, text.data(), text.size());
+  const std::string line = std::string(script_line) + "archive\n";
+  const std::size_t at = text.find(line);
+  if (at == std::string::npos) return std::nullopt;
+  return at + line.size();
+}
+
+/// Throws Error with the reason alone. Files that could be read there have come all the same.
 void bring_from(const std::vector<std::string>& command, const std::string& logdir,
                 const std::atomic<bool>& stop) {
   const PrivateFolder folder("results");
@@ -50,18 +56,41 @@ void bring_from(const std::vector<std::string>& command, const std::string& logd
       ::open(archive.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
   if (to.number() < 0) throw Error(archive + ": " + datasets::error_text(errno));
   const CallResult sent = call(command, {}, stop, {}, to.number());
-  if (sent.code != 0) throw Error(sent.reason());
-  if (datasets::ReadFile(archive).bytes() == 0) return;  // It has had no part in the run.
+  const std::optional<std::uint64_t> begin = archive_in(archive);
+  if (!begin) {
+    if (sent.code != 0) throw Error(sent.reason());
+    return;
+  }
   fs::create_directory(files);
   CallInput input;
   input.file = to.number();
+  input.offset = *begin;
   const CallResult unpacked =
       call({"sh", "-c", "gzip -dc | tar -xof - -C \"$1\"", "sh", files}, input, stop);
-  if (unpacked.code != 0) throw Error(unpacked.reason());
+  if (unpacked.code != 0) throw Error(sent.code != 0 ? sent.reason() : unpacked.reason());
   take_files(files, logdir);
+  if (sent.code != 0) throw Error(sent.reason());
 }
 
 }  // namespace
+
+void move_file(const fs::path& from, const fs::path& to) {
+  std::error_code other;
+  fs::rename(from, to, other);
+  if (!other) return;
+  const fs::file_time_type time = fs::last_write_time(from);
+  fs::path whole = to;
+  whole += ".new";
+  try {
+    fs::copy_file(from, whole, fs::copy_options::overwrite_existing);
+    fs::last_write_time(whole, time);
+    fs::rename(whole, to);
+  } catch (const fs::filesystem_error&) {
+    fs::remove(whole, other);
+    throw;
+  }
+  fs::remove(from, other);
+}
 
 void bring_home(const Deployed& target, const Machines& machines, const EndedRun& run) {
   Machines others{machines.ssh, {}};

@@ -13,6 +13,7 @@
 #include "datasets/file.h"
 #include "net/crypto/digest.h"
 #include "tools/deploy/call.h"
+#include "tools/launch/children.h"
 #include "tools/launch/hosts.h"
 #include "tools/text/version.h"
 
@@ -66,22 +67,24 @@ std::string bundle_name() {
 }
 
 std::pair<std::string, std::uint64_t> digest_of(const std::string& path) {
+  std::uint64_t bytes = 0;
+  net::Sha256 sum;
   try {
     const datasets::ReadFile file(path);
+    bytes = file.bytes();
     std::vector<char> piece(std::size_t{1} << 20);
-    net::Sha256 sum;
-    for (std::uint64_t at = 0; at < file.bytes();) {
-      const auto size =
-          static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), file.bytes() - at));
+    for (std::uint64_t at = 0; at < bytes && interrupts() == 0;) {
+      const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), bytes - at));
       file.read(at, piece.data(), size);
       sum.add({piece.data(), size});
       at += size;
     }
-    const net::Digest digest = sum.digest();
-    return {net::hex(digest.data(), digest.size()), file.bytes()};
   } catch (const Error& error) {
     throw Error("launch: " + path + " cannot be read: " + error.what());
   }
+  if (interrupts() > 0) throw Error("launch: interrupted", static_cast<Exit>(128 + interruption()));
+  const net::Digest digest = sum.digest();
+  return {net::hex(digest.data(), digest.size()), bytes};
 }
 
 Bundle Bundle::open(const std::string& asked) {

@@ -44,7 +44,8 @@ class Bundle {
 /// "duplex-VERSION": the name of a bundle's folder.
 std::string bundle_name();
 
-/// The SHA-256 of a file, in hexadecimal, and its size. Throws Error that names the file.
+/// The SHA-256 of a file, in hexadecimal, and its size. Throws Error that names the file, and where
+/// SIGINT or SIGTERM has been noted (note_interrupts()).
 std::pair<std::string, std::uint64_t> digest_of(const std::string& path);
 
 }  // namespace duplex::tools

@@ -95,7 +95,10 @@ pid_t start(const std::vector<std::string>& command, const Pipe& input, const Pi
   arguments.push_back(nullptr);
   const pid_t process = ::fork();
   if (process < 0) fail("fork");
-  if (process > 0) return process;
+  if (process > 0) {
+    ::setpgid(process, process);  // The child does so, too: whoever is first.
+    return process;
+  }
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   ::setpgid(0, 0);  // Ctrl-C reaches this program alone, which then ends the group.
   ::signal(SIGPIPE, SIG_DFL);
@@ -132,14 +135,15 @@ std::vector<std::string> script_lines(const std::string& out) {
   std::vector<std::string> lines;
   std::istringstream text(out);
   for (std::string line; std::getline(text, line);)
-    if (line.rfind(script_line, 0) == 0) lines.push_back(line.substr(std::strlen(script_line)));
+    if (line.rfind(script_line, 0) == 0)
+      lines.push_back(printable(line.substr(std::strlen(script_line))));
   return lines;
 }
 
 std::string CallResult::reason() const {
   const std::string problem = "problem ";
   for (const std::string& line : script_lines(out))
-    if (line.rfind(problem, 0) == 0) return printable(line.substr(problem.size()));
+    if (line.rfind(problem, 0) == 0) return line.substr(problem.size());
   std::string last, offending;
   std::istringstream text(err);
   for (std::string line; std::getline(text, line);) {

@@ -27,7 +27,7 @@ struct CallResult {
 /// The scripts' own lines begin so; a machine's shell may say other things at its start.
 constexpr const char* script_line = "duplex-deploy ";
 
-/// The lines that a script wrote behind script_line.
+/// The lines that a script wrote behind script_line, without what could move a terminal's cursor.
 std::vector<std::string> script_lines(const std::string& out);
 
 /// Runs a command in a process group of its own, which is ended when `stop` becomes true. `fed` is

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <deque>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -134,8 +135,8 @@ class Delivery {
         board_(board),
         stop_(stop) {}
 
-  /// Throws Error with the reason alone.
-  void run() {
+  /// Throws Error with the reason alone. `answered` becomes true when it has the small files.
+  void run(bool& answered) {
     const std::int64_t begin = clock_ns();
     board_.show(machine_, "looks what is there");
     utsname system{};
@@ -144,6 +145,8 @@ class Delivery {
                                   {questions(errand_.cargo, here_)}, {});
     const Found found = found_of(looked);
     if (looked.code != 0 || !found.ended) throw Error(looked.reason());
+    answered = !here_;
+    was_whole_ = found.whole;
     plan(found);
     if (need_ > 0 && need_ + spare > found.free)
       throw Error("its disk is too full for " + errand_.target.folder + ": " +
@@ -190,7 +193,7 @@ class Delivery {
     if (files.front().path != manifest.path) files.insert(files.begin(), manifest);
     board_.show(machine_, "packs the program");
     send("the program", errand_.archives->of(files), 0,
-         program_script(errand_.target.folder, bundle_name(), manifest.digest));
+         program_script(errand_.target.folder, bundle_name(), manifest.digest, was_whole_));
   }
 
   void send_file(const DeployedFile& file, std::uint64_t offset) {
@@ -229,6 +232,7 @@ class Delivery {
   std::vector<BundleFile> lacking_;                                   ///< The bundle's files.
   std::vector<std::pair<const DeployedFile*, std::uint64_t>> files_;  ///< And from which byte on.
   std::uint64_t need_ = 0, sent_ = 0;
+  bool was_whole_ = false;  ///< The bundle's folder had its name.
 };
 
 /// Throws Error that names the machines which have failed.
@@ -250,16 +254,41 @@ std::vector<std::string> script_command(const std::string& ssh, const std::strin
   return {ssh, "-o", "BatchMode=yes", host, joined(script)};
 }
 
-void deploy(const Deployed& target, const Machines& machines, const Cargo& cargo) {
+void deploy(const Deployed& target, const Machines& machines, const Cargo& cargo,
+            std::vector<std::string>* answered) {
   std::optional<Archives> archives;
   if (cargo.bundle != nullptr) archives.emplace(*cargo.bundle);
   const Errand errand{target, machines, cargo, archives ? &*archives : nullptr};
-  const auto failed =
-      for_all(machines.hosts, [&](std::size_t machine, Board& board, const auto& stop) {
-        Delivery(errand, machine, board, stop).run();
-      });
+  std::deque<bool> has(machines.hosts.size());  // A thread writes to its machine's.
+  const auto note = [&] {
+    for (std::size_t i = 0; answered != nullptr && i < has.size(); ++i)
+      if (has[i]) answered->push_back(machines.hosts[i]);
+  };
+  std::vector<std::size_t> failed;
+  try {
+    failed = for_all(machines.hosts, [&](std::size_t machine, Board& board, const auto& stop) {
+      Delivery(errand, machine, board, stop).run(has[machine]);
+    });
+  } catch (const Error&) {
+    note();
+    throw;
+  }
+  note();
   require_all(machines, failed,
               "could not be made ready, for the reasons above; nothing was started");
+}
+
+void remove_key(const Deployed& target, const Machines& machines, const std::string& key) {
+  if (machines.hosts.empty() || key.empty()) return;
+  try {
+    for_all(machines.hosts, [&](std::size_t machine, Board&, const std::atomic<bool>& stop) {
+      call(script_command(machines.ssh, machines.hosts[machine],
+                          end_script(target.folder, "", key, false)),
+           {}, stop);
+    });
+  } catch (const Error&) {
+    // It was interrupted. Nothing can be joined with the key any more.
+  }
 }
 
 void undeploy(const Deployed& target, const Machines& machines) {

@@ -1,5 +1,6 @@
 // Puts the bundle and a run's files onto many machines at once, and takes them away again.
 #pragma once
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,14 @@ struct Cargo {
 
 /// Gives all machines what they lack of it, checked by digests, and says a line for each. This
 /// machine gets the bundle alone, since it has the files. Where some fail the others are finished;
-/// then it throws Error that names those that have failed.
-void deploy(const Deployed& target, const Machines& machines, const Cargo& cargo);
+/// then it throws Error that names those that have failed. `answered`, which may be null, gets the
+/// other machines that have the small files now, also where it throws.
+void deploy(const Deployed& target, const Machines& machines, const Cargo& cargo,
+            std::vector<std::string>* answered = nullptr);
+
+/// Removes a key that was for one run alone, by its name there, from machines other than this one.
+/// It says nothing of those where that fails.
+void remove_key(const Deployed& target, const Machines& machines, const std::string& key);
 
 /// Removes from all machines what deploy() has put there. Results of runs that are not at home yet
 /// stay. Throws Error that names the machines where that failed.
@@ -43,6 +50,10 @@ struct EndedRun {
 /// logdir, where they are not or are older; checkpoints stay there. Removes its own key from them.
 /// Throws Error if that failed on a machine.
 void bring_home(const Deployed& target, const Machines& machines, const EndedRun& run);
+
+/// Moves a file, or copies it where it comes to another file system: `to` is whole or not there.
+/// Throws fs::filesystem_error.
+void move_file(const std::filesystem::path& from, const std::filesystem::path& to);
 
 /// The command that makes a machine run a script of scripts.h: by ssh, or here.
 std::vector<std::string> script_command(const std::string& ssh, const std::string& host,

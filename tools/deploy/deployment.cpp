@@ -29,9 +29,11 @@ std::string saved_name(const std::string& save) {
 
 }  // namespace
 
-void Deployment::take(const std::vector<std::string>& dist, std::optional<bool> data) {
+void Deployment::take(const std::vector<std::string>& dist, std::optional<bool> data,
+                      bool own_key) {
   const std::string key = value_of(dist, "--key"), weights = value_of(dist, "--weights");
   if (!key.empty()) take_text("--key", key);
+  if (own_key) own_key_ = cargo_.texts.back().name();
   if (!weights.empty()) {
     cargo_.files.push_back(deployed_file(weights));
     there_["--weights"] = target_.path_of(cargo_.files.back());
@@ -78,7 +80,7 @@ void Deployment::take_text(const std::string& flag, const std::string& path) {
 void Deployment::send(const Bundle* bundle, const std::string& run) {
   cargo_.bundle = bundle;
   cargo_.run = run;
-  deploy(target_, machines_, cargo_);
+  deploy(target_, machines_, cargo_, own_key_.empty() ? nullptr : &has_key_);
   cargo_ = {};
 }
 
@@ -91,13 +93,30 @@ std::vector<std::string> Deployment::words_there(std::vector<std::string> words)
   return words;
 }
 
-void Deployment::end(const std::vector<std::string>& dist, bool own_key, bool ended_well) const {
+void Deployment::end(const std::vector<std::string>& dist, bool ended_well) const {
   const std::string logdir = value_of(dist, "--logdir"), save = value_of(dist, "--save");
-  const std::string key = own_key ? fs::path(there("--key")).filename().string() : std::string();
-  bring_home(target_, machines_, {logdir, there("--nodefile"), key, ended_well});
-  std::error_code none;
-  if (!save.empty() && fs::exists(logdir + "/" + saved_name(save), none))
-    fs::rename(logdir + "/" + saved_name(save), save);
+  const auto move_saved = [&] {
+    const std::string saved = logdir + "/" + saved_name(save);
+    std::error_code none;
+    if (save.empty() || !fs::exists(saved, none)) return;
+    try {
+      move_file(saved, save);
+    } catch (const fs::filesystem_error& error) {
+      throw Error("launch: the trained weights are in " + saved + ", and cannot be moved to " +
+                  save + ": " + error.code().message());
+    }
+  };
+  try {
+    bring_home(target_, machines_, {logdir, there("--nodefile"), own_key_, ended_well});
+  } catch (const Error&) {
+    move_saved();  // The machine that has saved them may be one of those that went well.
+    throw;
+  }
+  move_saved();
+}
+
+void Deployment::give_up() const {
+  remove_key(target_, {machines_.ssh, has_key_}, own_key_);
 }
 
 }  // namespace duplex::tools

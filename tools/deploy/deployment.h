@@ -18,7 +18,8 @@ class Deployment {
   /// Takes the files that flags of dist name: key, weights, the profile of a replay, and the data
   /// set where it is a file. `data`: the data set has to be sent (throws Error(Exit::usage) where
   /// it is no file), or must not be. What is not sent machines have at the same path as this one.
-  void take(const std::vector<std::string>& dist, std::optional<bool> data);
+  /// `own_key`: the key is for this run alone, and goes from the machines when it has ended.
+  void take(const std::vector<std::string>& dist, std::optional<bool> data, bool own_key);
   /// Takes a small file that `flag` of dist names, such as --nodefile or --plan.
   void take_text(const std::string& flag, const std::string& path);
 
@@ -33,9 +34,11 @@ class Deployment {
   const Deployed& target() const { return target_; }
   Place place() const { return target_.place(); }
 
-  /// Brings the results of a run home; `own_key`: its key was for it alone. Throws as bring_home()
-  /// does.
-  void end(const std::vector<std::string>& dist, bool own_key, bool ended_well) const;
+  /// Brings the results of a run home. Throws as bring_home() does, and Error where the trained
+  /// weights cannot be moved to the file of --save.
+  void end(const std::vector<std::string>& dist, bool ended_well) const;
+  /// Removes the run's own key from the machines, where the run does not begin after all.
+  void give_up() const;
 
  private:
   void take_data(const std::string& path, std::optional<bool> data);
@@ -43,6 +46,8 @@ class Deployment {
   Deployed target_;
   Machines machines_;
   Cargo cargo_;
+  std::string own_key_;                       ///< Its name on other machines; empty: none.
+  std::vector<std::string> has_key_;          ///< The machines that have got it.
   std::map<std::string, std::string> there_;  ///< Values of dist's flags on other machines.
 };
 

@@ -5,24 +5,30 @@
 namespace duplex::tools {
 namespace {
 
-/// Functions of all scripts. Files that they make are the user's alone.
+/// Functions of all scripts. Files that they make are the user's alone. $s is no other script's, on
+/// no machine that has the same folder. A login shell may have begun a line.
 constexpr const char* beginning = R"sh(
-d=$1; umask 077; LC_ALL=C; export LC_ALL;
+d=$1; umask 077; LC_ALL=C; export LC_ALL; h0=$(uname -n); s=$h0-$$; echo;
 say() { printf '%s\n' "duplex-deploy $*"; };
 no() { say "problem $*"; exit 1; };
 )sh";
 
-/// One script at a time changes files. A lock whose process is gone is taken over.
+/// One script at a time changes files. A lock whose process is gone is taken over; of a process on
+/// another machine, which has the same folder, nobody knows here. An empty one may just be made, or
+/// be gone by now.
 constexpr const char* locking = R"sh(
-l="$d/.duplex-lock"; i=0;
-until (set -C; echo $$ > "$l") 2> /dev/null; do
-  i=$((i + 1)); o=; { read -r o < "$l"; } 2> /dev/null;
-  if [ "$o" ] && kill -0 "$o" 2> /dev/null; then
-    [ $i -le 60 ] || no "another deploy works in $d (process $o there): wait for it, or end it";
+l="$d/.duplex-lock"; i=0; k=0;
+until (set -C; echo "$$ $h0" > "$l") 2> /dev/null; do
+  o=; w=; { read -r o w < "$l"; } 2> /dev/null;
+  if [ "$o" ] && { [ "${w:-$h0}" != "$h0" ] || kill -0 "$o" 2> /dev/null; }; then
+    i=$((i + 1)); k=0;
+    [ $i -le 60 ] || { [ "${w:-$h0}" = "$h0" ] &&
+      no "another deploy works in $d (process $o there): wait for it, or end it"; } ||
+      no "a deploy works in $d on $w, which has the same folder: wait for it, or remove $l";
     sleep 1;
   else
-    [ $i -le 3 ] || no "$l cannot be made";
-    rm -f "$l";
+    k=$((k + 1)); [ $k -le 5 ] || no "$l cannot be made";
+    if [ -z "$o" ] && [ $k -le 2 ]; then sleep 1; else rm -f "$l"; fi;
   fi;
 done;
 trap 'rm -f "$l"' EXIT;
@@ -36,26 +42,30 @@ r=$(uname -r); x=${r%%.*}; y=${r#*.}; y=${y%%[!0-9]*};
 [ "$x" -gt 3 ] || { [ "$x" -eq 3 ] && [ "${y:-0}" -ge 10 ]; } ||
   no "its Linux is $r, and the bundle needs 3.10 or newer";
 for t in tar gzip sha256sum df; do command -v "$t" > /dev/null || no "it has no $t"; done;
+only_ours() {
+  for f in "$d"/* "$d"/.*; do
+    case "${f##*/}" in
+      .|..|.duplex-try*|.duplex-new*) ;;
+      *) { [ ! -e "$f" ] && [ ! -h "$f" ]; } || [ -e "$d/.duplex-deploy" ] ||
+           no "$d has other files in it, and launch --deploy has not made it: name a new folder";;
+    esac;
+  done;
+};
 if [ -e "$d" ]; then
   [ -d "$d" ] || no "$d is no folder: name another";
   [ -O "$d" ] || no "$d belongs to another user: name another folder";
   if [ ! -e "$d/.duplex-deploy" ]; then
-    for f in "$d"/* "$d"/.*; do
-      case "${f##*/}" in
-        .|..|.duplex-try|.duplex-new) ;;
-        *) { [ ! -e "$f" ] && [ ! -h "$f" ]; } ||
-             no "$d has other files in it, and launch --deploy has not made it: name a new folder";;
-      esac;
-    done;
+    only_ours; chmod 700 "$d" || exit 1; only_ours;
   fi;
 else
   mkdir -p "$d" || exit 1;
 fi;
-{ echo try > "$d/.duplex-try" && rm -f "$d/.duplex-try"; } || { rm -f "$d/.duplex-try"; exit 1; };
+t="$d/.duplex-try-$s"; { echo try > "$t" && rm -f "$t"; } || { rm -f "$t"; exit 1; };
 if [ ! -e "$d/.duplex-deploy" ]; then
+  t="$d/.duplex-new-$s";
   { printf '%s\n' "duplex launch --deploy made what is named here; --undeploy removes it."
-      "made files" "made runs" "made .duplex-part" "made .duplex-lock" > "$d/.duplex-new" &&
-    mv "$d/.duplex-new" "$d/.duplex-deploy"; } || { rm -f "$d/.duplex-new"; exit 1; };
+      "made files" "made runs" "made .duplex-part" "made .duplex-lock" > "$t" &&
+    mv "$t" "$d/.duplex-deploy"; } || { rm -f "$t"; exit 1; };
 fi;
 mkdir -p "$d/files" "$d/runs" || exit 1;
 p="$d/$b"; [ -d "$p" ] || p="$d/.duplex-part/$b";
@@ -74,7 +84,7 @@ while read -r k n; do
       c=${n#* }; n="$d/files/${n%% *}"; i=0;
       while [ $i -lt $c ]; do
         IFS= read -r h || exit 1; printf '%s\n' "$h" || exit 1; i=$((i + 1));
-      done > "$n.$$" && mv "$n.$$" "$n" || { rm -f "$n.$$"; exit 1; };;
+      done > "$n.$s" && mv "$n.$s" "$n" || { rm -f "$n.$s"; exit 1; };;
     r) mkdir -p "$d/runs/$n" && rm -f "$d/runs/$n/.brought-home" || exit 1;;
     v) v=1;;
   esac;
@@ -92,8 +102,16 @@ df -Pk "$d" | while read -r x u v w y; do say "free $w"; done;
 say end;
 )sh";
 
+/// Another deploy may have done the same since this machine was looked at; its program is in use.
 constexpr const char* program = R"sh(
 b=$2; want=$3; p="$d/.duplex-part"; f=;
+whole() {
+  h=$(sha256sum < "$d/$b/MANIFEST") && [ "${h%% *}" = "$want" ] && [ -x "$d/$b/duplex" ] &&
+    while read -r h n; do
+      g=$(sha256sum < "$d/$b/$n") && [ "${g%% *}" = "$h" ] || return 1;
+    done < "$d/$b/MANIFEST";
+};
+[ "$4" ] || ! whole 2> /dev/null || exit 0;
 while read -r k n; do [ "$k $n" = "made $b" ] && f=1; done < "$d/.duplex-deploy";
 [ "$f" ] || echo "made $b" >> "$d/.duplex-deploy" || exit 1;
 if [ -d "$d/$b" ]; then
@@ -125,6 +143,7 @@ e=$("$d/$b/duplex" --version 2>&1 > /dev/null < /dev/null) ||
 
 constexpr const char* file = R"sh(
 f="$d/files/$2"; want=$3; z=;
+[ ! -e "$f" ] || { h=$(sha256sum < "$f") && [ "${h%% *}" = "$want" ] && exit 0; };
 if [ "$4" = 0 ]; then
   rm -f "$f" "$f.part";
 else
@@ -137,6 +156,7 @@ h=$(sha256sum < "$f.part") || exit 1;
 mv "$f.part" "$f" || exit 1;
 )sh";
 
+/// The archive begins behind a line, since a machine's shell may say other things at its start.
 constexpr const char* results = R"sh(
 "$d/$2/duplex" launch stop --here here --nodefile "$3" > /dev/null 2>&1 < /dev/null;
 cd "$d/runs/$4" 2> /dev/null || exit 0;
@@ -147,7 +167,10 @@ for f in *; do
     *) [ -e "$f" ] && set -- "$@" "./$f";;
   esac;
 done;
-[ $# -eq 0 ] || tar -cf - "$@" | gzip -1;
+[ $# -eq 0 ] && exit 0;
+say archive;
+{ r=$({ { tar -cf - "$@" 4>&-; echo $? >&3; } | gzip -1 3>&- >&4; } 3>&1); } 4>&1;
+[ "$r" = 0 ] || exit 1;
 )sh";
 
 constexpr const char* end = R"sh(
@@ -168,6 +191,8 @@ while read -r k n; do
       for f in "$d"/runs/*; do
         if [ -e "$f/.brought-home" ]; then
           rm -rf "$f" || exit 1;
+        elif [ -d "$f" ] && rmdir "$f" 2> /dev/null; then
+          continue;
         elif [ -e "$f" ]; then
           say "kept $f"; left=1;
         fi;
@@ -177,8 +202,8 @@ while read -r k n; do
   esac;
 done < "$d/.duplex-deploy";
 [ -z "$left" ] || exit 0;
-rm -f "$d/.duplex-deploy" || exit 1;
-rmdir "$d" 2> /dev/null || say others;
+rm -f "$d/.duplex-deploy" "$d"/.duplex-try-* "$d"/.duplex-new-* || exit 1;
+rmdir "$d" 2> /dev/null || [ ! -e "$d" ] || say others;
 )sh";
 
 /// The script in one line, since some login shells take no line ends in a quoted word.
@@ -208,8 +233,9 @@ std::vector<std::string> look_script(const std::string& folder, const std::strin
 }
 
 std::vector<std::string> program_script(const std::string& folder, const std::string& bundle,
-                                        const std::string& manifest_digest) {
-  return command(std::string(locking) + program, {folder, bundle, manifest_digest});
+                                        const std::string& manifest_digest, bool was_whole) {
+  return command(std::string(locking) + program,
+                 {folder, bundle, manifest_digest, was_whole ? "1" : ""});
 }
 
 std::vector<std::string> file_script(const std::string& folder, const std::string& name,

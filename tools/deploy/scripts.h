@@ -26,9 +26,10 @@ std::vector<std::string> look_script(const std::string& folder, const std::strin
                                      const std::string& machine);
 
 /// Unpacks an archive of the bundle's files, from the input, beside what is there of them; checks
-/// all, and gives the folder its name.
+/// all, and gives the folder its name. `was_whole`: the machine has said so; otherwise nothing is
+/// done where all is there meanwhile.
 std::vector<std::string> program_script(const std::string& folder, const std::string& bundle,
-                                        const std::string& manifest_digest);
+                                        const std::string& manifest_digest, bool was_whole);
 
 /// Appends the input to a file, of which `offset` bytes are there, and gives it its name when it
 /// has all `bytes` and the digest.
@@ -37,8 +38,9 @@ std::vector<std::string> file_script(const std::string& folder, const std::strin
                                      std::uint64_t bytes);
 
 /// Waits until the ranks of `nodefile`, a file there, have ended, and ends them if they do not.
-/// Then writes an archive of a run's files, without its checkpoints, to the output; nothing where
-/// there is no such run.
+/// Then says `archive`, and writes an archive of a run's files, without its checkpoints, to the
+/// output behind that line; nothing where there is no such run. It fails where a file cannot be
+/// read, and the archive has the others.
 std::vector<std::string> results_script(const std::string& folder, const std::string& bundle,
                                         const std::string& nodefile, const std::string& run);
 
@@ -47,8 +49,8 @@ std::vector<std::string> results_script(const std::string& folder, const std::st
 std::vector<std::string> end_script(const std::string& folder, const std::string& run,
                                     const std::string& key, bool home);
 
-/// Removes what deploy has made. Says `kept PATH` of a run whose results are not at home, `others`
-/// where there are other files, and `nothing` where there is no such folder.
+/// Removes what deploy has made. Says `kept PATH` of a run whose results are not at home, if it has
+/// any, `others` where there are other files, and `nothing` where there is no such folder.
 std::vector<std::string> remove_script(const std::string& folder);
 
 }  // namespace duplex::tools

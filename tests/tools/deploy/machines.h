@@ -28,6 +28,8 @@ class Deploying : public ::testing::Test {
                       "; own=$all/$host; shift\n"
                       "echo \"$host\" >> $all/calls\n"
                       "if [ -e $all/down-$host ]; then cat $all/down-$host >&2; exit 255; fi\n"
+                      "[ ! -e $all/greeting ] || cat $all/greeting\n"
+                      "[ ! -e $all/shared ] || own=$all/shared\n"
                       "PATH=$all/bin-$host:$PATH; mkdir -p $own\n"
                       "words=$(printf '%s' \"$*\" | sed \"s#$all/there#$own#g\")\n"
                       "if [ -e $all/cut-$host ]; then\n"
