@@ -13,6 +13,7 @@ WERROR ?=
 NATIVE ?=
 ONEDNN ?= auto
 CUDA ?= auto
+CUDA_ARCH ?=
 GPU ?=
 ONLY ?=
 ifeq ($(SANITIZE),1)
@@ -65,6 +66,7 @@ help:
 	@echo 'make clean      removes what was built'
 	@echo
 	@echo 'Settings: BUILD=folder CXX=clang++ WERROR=1 NATIVE=1 (-march=native) ONEDNN=0|1 CUDA=0|1 CXXFLAGS= LDFLAGS='
+	@echo '          CUDA_ARCH="80 90" (kernels for GPUs of these compute capabilities; default: for those that are here, else for all)'
 	@echo '          SANITIZE=1 (AddressSanitizer, LeakSanitizer and UBSan, in build-sanitize/)'
 	@echo '          SANITIZE=thread (ThreadSanitizer, in build-thread/; tests of net and tools unless ONLY= names others)'
 
@@ -125,16 +127,16 @@ ifneq ($(filter-out help deps carry test fuzz demo bench thesis clean,$(or $(MAK
 # ---- make/probe.sh finds out what the machine has: once, and again when packages or settings change.
 -include $(BUILD)/config.mk
 
-$(shell mkdir -p $(BUILD); settings='$(CXX) $(ONEDNN) $(CUDA) $(CUDA_HOME) $(PYTHON)'; \
+$(shell mkdir -p $(BUILD); settings='$(CXX) $(ONEDNN) $(CUDA) $(CUDA_HOME) $(CUDA_ARCH) $(PYTHON)'; \
   [ "$$(cat $(BUILD)/settings 2>/dev/null)" = "$$settings" ] || echo "$$settings" > $(BUILD)/settings)
 $(BUILD)/config.mk: make/probe.sh make/distribution.sh make/onednn_probe.cpp core/onednn/compat.h tools/flags/command_line.cpp $(BUILD)/settings \
     $(wildcard .deps/stamp /var/lib/dpkg/status /var/lib/rpm/rpmdb.sqlite /var/lib/rpm/Packages \
     /usr/lib/sysimage/rpm/rpmdb.sqlite)
-	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' CUDA='$(CUDA)' PYTHON='$(PYTHON)' bash make/probe.sh $(BUILD)
+	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' CUDA='$(CUDA)' CUDA_ARCH='$(CUDA_ARCH)' PYTHON='$(PYTHON)' bash make/probe.sh $(BUILD)
 
 .PHONY: probe
 probe:
-	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' CUDA='$(CUDA)' PYTHON='$(PYTHON)' bash make/probe.sh $(BUILD)
+	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' CUDA='$(CUDA)' CUDA_ARCH='$(CUDA_ARCH)' PYTHON='$(PYTHON)' bash make/probe.sh $(BUILD)
 	@cat $(BUILD)/config.txt
 
 # This says what was found before anything is compiled, and fails if something needed is missing.

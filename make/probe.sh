@@ -1,7 +1,7 @@
 #!/bin/bash
 # Finds out what this machine has, and writes it as make variables to OUT/config.mk and for people to
-# OUT/config.txt. Settings come from the environment: CXX, ONEDNN and CUDA (auto, 0, 1), CUDA_HOME, PYTHON (whose packages
-# may hold CUDA).
+# OUT/config.txt. Settings come from the environment: CXX, ONEDNN and CUDA (auto, 0, 1), CUDA_HOME, CUDA_ARCH
+# (compute capabilities like 90, in place of those of the machine's GPUs), PYTHON (whose packages may hold CUDA).
 # Usage: make/probe.sh OUT
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -294,7 +294,7 @@ int main(int n, char**) {
     nvcc+=" -std=c++17 -ccbin ${cxx%% *}"
     echo '__global__ void nothing() {} int main() { nothing<<<1, 1>>>(); }' >"$work/a.cu"
     kernels() { $nvcc $1 -c "$work/a.cu" -o "$work/a.o" >"$work/errors" 2>&1; }
-    gpus=$({ nvidia-smi --query-gpu=compute_cap --format=csv,noheader || true; } 2>/dev/null | tr -d '. ' | grep -x '[0-9]\+' | sort -un)
+    gpus=${CUDA_ARCH:-$({ nvidia-smi --query-gpu=compute_cap --format=csv,noheader || true; } 2>/dev/null | tr -d '. ' | grep -x '[0-9]\+' | sort -un)}
     architectures_of $gpus
     if [ ! "$cuda_lacks" ] && ! kernels "$architectures"; then
       cuda_lacks="compiler that works ($(grep -m1 -i error "$work/errors"))"

@@ -9,6 +9,7 @@ cxx=${CXX:-g++}
 command -v "${cxx%% *}" > /dev/null || { echo "skipped: needs $cxx"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+unset CUDA_ARCH
 mkdir -p "$work/include/oneapi/dnnl" "$work/lib"
 # Nothing here is about these, and the compiler takes seconds for the true ones, each time.
 mkdir -p "$work/include"/{CLI,nlohmann}
@@ -69,6 +70,8 @@ if grep -q '^CONFIG_CUDA := 1' "$work/out/config.mk"; then
   compiles "${a}_80,code=sm_80 ${a}_80,code=compute_80"
   gpus 9.0 8.0 9.0
   compiles "${a}_80,code=sm_80 ${a}_90,code=sm_90 ${a}_90,code=compute_90"
+  CUDA_ARCH=80 gpus 9.0  # As told, whatever is there.
+  compiles "${a}_80,code=sm_80 ${a}_80,code=compute_80"
   gpus 99.0  # It is newer than the compiler, and the driver has to translate.
   compiles "${a}_[0-9]*,code=compute_[0-9]*"
   gpus 8.1 8.0  # An unknown one between those that it knows has the code of the next older one translated.
