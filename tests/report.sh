@@ -15,13 +15,13 @@ command -v python3 > /dev/null || { echo "skipped: no python3 here (make deps as
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# look PAGE WIDTH CHARTS: opens the page at this width in pixels; fails, and prints why, if something is wrong or fewer
-# charts are drawn.
+# look PAGE CHARTS: opens the page 400 and 1200 pixels wide; fails, and prints why, if something is wrong or fewer charts are
+# drawn.
 look() {
-  python3 - "$1" "$work/looked.html" "$2" << 'PYTHON'
+  python3 - "$1" "$work/looked.html" 400 1200 << 'PYTHON'
 import html
 import sys
-page, out, width = sys.argv[1:]
+page, out, *widths = sys.argv[1:]
 with open(page, encoding="utf-8") as file:
     text = file.read()
 for outside in ("http://", "https://", " src=", "@import", "<link"):
@@ -50,35 +50,37 @@ look = """<script>window.addEventListener('load', function () { setTimeout(funct
     if (!(+canvas.dataset.drawn > 0) || colours.size < 4) wrong.push('timeline not drawn'); else ++drawn;
   });
   var root = document.documentElement;
-  if (root.scrollWidth > WIDTH) wrong.push('scrolls sideways: ' + root.scrollWidth + ' of ' + WIDTH);
-  if (root.clientWidth > WIDTH) wrong.push('the window is ' + root.clientWidth + ' wide');
+  if (root.scrollWidth > @WIDTH@) wrong.push('scrolls sideways: ' + root.scrollWidth + ' of ' + @WIDTH@);
+  if (root.clientWidth > @WIDTH@) wrong.push('the window is ' + root.clientWidth + ' wide');
   var pre = parent.document.createElement('pre');
-  pre.id = 'looked'; pre.textContent = JSON.stringify({ wrong: wrong, drawn: drawn });
+  pre.className = 'looked'; pre.textContent = JSON.stringify({ width: @WIDTH@, wrong: wrong, drawn: drawn });
   parent.document.body.appendChild(pre);
-}, 300); });</script>""".replace("WIDTH", width)
+}, 300); });</script>"""
 text = text.replace("<head>", "<head>" + catch, 1).replace("</body>", look + "</body>", 1)
-# The page is shown in a frame, since a window has a least width.
-frame = f'<iframe style="width:{width}px;height:900px;border:0" srcdoc="{html.escape(text)}"></iframe>'
+# The page is shown in frames, since a window has a least width.
+frames = "".join(f'<iframe style="width:{width}px;height:900px;border:0" srcdoc="{html.escape(text.replace("@WIDTH@", width))}"></iframe>'
+                 for width in widths)
 with open(out, "w", encoding="utf-8") as file:
-    file.write(f'<!DOCTYPE html><html><head><meta charset="utf-8"></head><body>{frame}</body></html>')
+    file.write(f'<!DOCTYPE html><html><head><meta charset="utf-8"></head><body style="white-space:nowrap">{frames}</body></html>')
 PYTHON
   timeout -k 2 60 "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$work/profile" \
-    --window-size=1400,1000 --virtual-time-budget=3000 --dump-dom "file://$work/looked.html" \
+    --window-size=1700,1000 --virtual-time-budget=3000 --dump-dom "file://$work/looked.html" \
     > "$work/dom.html" 2> "$work/log" || { echo "$browser failed: $(tail -1 "$work/log")"; return 1; }
-  python3 - "$work/dom.html" "$1" "$3" << 'PYTHON'
+  python3 - "$work/dom.html" "$1" "$2" << 'PYTHON'
 import html
 import json
 import re
 import sys
 with open(sys.argv[1], encoding="utf-8") as file:
-    found = re.search(r'<pre id="looked">(.*?)</pre>', file.read(), re.S)
-if not found:
+    found = re.findall(r'<pre class="looked">(.*?)</pre>', file.read(), re.S)
+if len(found) != 2:
     sys.exit(f"{sys.argv[2]}: the page did not get as far as being looked at")
-result = json.loads(html.unescape(found.group(1)))
-if result["wrong"]:
-    sys.exit(f"{sys.argv[2]}: " + "; ".join(result["wrong"][:5]))
-if result["drawn"] < int(sys.argv[3]):
-    sys.exit(f"{sys.argv[2]}: {result['drawn']} charts, where there should be {sys.argv[3]}")
+for result in (json.loads(html.unescape(text)) for text in found):
+    page = f"{sys.argv[2]}, {result['width']} pixels wide"
+    if result["wrong"]:
+        sys.exit(f"{page}: " + "; ".join(result["wrong"][:5]))
+    if result["drawn"] < int(sys.argv[3]):
+        sys.exit(f"{page}: {result['drawn']} charts, where there should be {sys.argv[3]}")
 PYTHON
 }
 
@@ -126,8 +128,6 @@ grep -q 'was interrupted' "$work/interrupted.html" || { echo "its page does not 
 OUT=$work/thesis PAGE=$work/thesis.html DUPLEX=$DUPLEX SIMULATE_ONLY=1 FIGURES='6.3 6.8' python3 tools/thesis > /dev/null 2>&1 ||
   { echo "tools/thesis failed"; exit 1; }
 
-for width in 400 1200; do
-  look "$work/runs.html" $width 9
-  look "$work/interrupted.html" $width 2
-  look "$work/thesis.html" $width 22
-done
+look "$work/runs.html" 9
+look "$work/interrupted.html" 2
+look "$work/thesis.html" 22
