@@ -50,7 +50,8 @@ struct Value {
 
 struct Graph {
   std::string name;
-  std::string about{};  ///< A few sentences for people.
+  std::string about{};      ///< A few sentences for people.
+  std::int64_t opset = 13;  ///< The version of the operations.
   std::vector<Node> nodes{};
   std::vector<Constant> constants{};
   std::vector<Value> inputs{}, outputs{};

@@ -190,11 +190,22 @@ std::int64_t Constant::elements() const {
 
 Graph read_graph(Span file) {
   Span graph;
+  std::int64_t opset = 0;
   try {
     MessageReader reader(file);
     while (const int number = reader.next()) {
       if (number == field::model::graph) graph = reader.bytes();
       if (number == field::model::functions) throw Error("it has functions");
+      if (number == field::model::opset) {
+        std::string domain;
+        std::int64_t version = 0;
+        MessageReader import(reader.bytes());
+        while (const int part = import.next()) {
+          if (part == field::opset::domain) domain = import.bytes().text();
+          if (part == field::opset::version) version = import.number();
+        }
+        if (domain.empty() || domain == "ai.onnx") opset = version;
+      }
     }
     if (graph.data == nullptr) throw Error("it has no graph");
   } catch (const Error& error) {
@@ -202,7 +213,9 @@ Graph read_graph(Span file) {
         std::string("it is no ONNX file, was cut short, or has what no network here needs: ") +
         error.what());
   }
-  return GraphReader().read(graph);
+  Graph read = GraphReader().read(graph);
+  if (opset > 0) read.opset = opset;
+  return read;
 }
 
 }  // namespace duplex::models::onnx

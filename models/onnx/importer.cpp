@@ -1,7 +1,6 @@
 #include "models/onnx/importer.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <utility>
 
@@ -13,6 +12,8 @@
 #include "layers/kinds/normalisation.h"
 #include "layers/kinds/pool.h"
 #include "models/file/words.h"
+#include "models/onnx/graph_head.h"
+#include "models/onnx/layer_names.h"
 #include "models/onnx/node_attributes.h"
 
 namespace duplex::models::onnx {
@@ -21,12 +22,13 @@ namespace {
 class Importer {
  public:
   Importer(const Graph& graph, bool blocks)
-      : graph_(graph),
-        blocks_wanted_(blocks),
-        imported_{Model(title_of(graph), sample_of(graph)), {}} {
+      : graph_(graph), names_(blocks), imported_{Model(title_of(graph), sample_of(graph)), {}} {
     for (const Constant& constant : graph.constants) constants_[constant.name] = &constant;
     for (const Value& value : graph.inputs)
-      if (constants_.count(value.name) == 0) places_[value.name] = model().input();
+      if (constants_.count(value.name) == 0) {
+        places_[value.name] = model().input();
+        batch_ = value.extents[0];
+      }
     for (const Node& node : graph.nodes)
       for (const std::string& input : node.inputs) readers_[input].push_back(&node);
     if (graph.outputs.size() != 1)
@@ -41,11 +43,15 @@ class Importer {
                   std::to_string(file::most_layers) + " are the most");
     for (const Node& node : graph_.nodes) {
       node_ = &node;
-      if (joined_.count(&node) > 0) continue;
+      if (joined_.count(&node) > 0) {
+        if (rows_.count(node.inputs[0]) > 0) rows_.insert(node.outputs[0]);
+        continue;
+      }
       try {
         if (places_.count(node.outputs[0]) > 0)
           throw Error("another node makes '" + node.outputs[0] + "', too");
         add_node();
+        if (makes_row()) rows_.insert(node.outputs[0]);
       } catch (const Error& error) {
         const std::string named = node.name.empty() ? node.outputs[0] : node.name;
         throw Error("node '" + named + "' (" + node.type + "): " + error.what());
@@ -53,12 +59,11 @@ class Importer {
     }
     const auto end = places_.find(graph_.outputs[0].name);
     if (end == places_.end()) throw Error("no node makes its output");
-    if (end->second != model().output())
-      throw Error("node '" + model().entry(model().output()).name + "' leads to no output");
-    if (model().output() == model().input()) throw Error("it has no layers");
-    if (!model().entry(model().output()).layer->loss_kind()) {
-      block("");
-      model().softmax(free_name("softmax"), model().output());
+    check_ends(end->second);
+    if (!model().entry(end->second).layer->loss_kind()) {
+      const LayerNames::Name name = names_.own("softmax");
+      model().block(name.block);
+      model().softmax(name.layer, end->second);
     }
     return std::move(imported_);
   }
@@ -66,33 +71,20 @@ class Importer {
  private:
   Model& model() { return imported_.model; }
 
-  static std::string title_of(const Graph& graph) {
-    std::string title;
-    for (const char letter : graph.name)
-      if (letter >= ' ' && letter <= '~' && letter != '#' && title.size() < 64) title += letter;
-    return title.find_first_not_of(' ') == std::string::npos ? "network" : title;
-  }
-
-  static Shape sample_of(const Graph& graph) {
-    std::set<std::string> constants;
-    for (const Constant& constant : graph.constants) constants.insert(constant.name);
-    const Value* found = nullptr;
-    for (const Value& input : graph.inputs) {
-      if (constants.count(input.name) > 0) continue;  // Older files name all weights as inputs.
-      if (found != nullptr) throw Error("it has several inputs; a network here has one");
-      found = &input;
-    }
-    if (found == nullptr) throw Error("it has no input");
-    const std::vector<std::int64_t>& extents = found->extents;
-    const bool image =
-        extents.size() == 4 && std::all_of(extents.begin() + 1, extents.end(), [](std::int64_t e) {
-          return e >= 1 && e <= file::largest_window;
-        });
-    if (!image || extents[2] != extents[3])
-      throw Error("its input '" + found->name +
-                  "' has to be (N, channels, height, width) with a fixed square of at most " +
-                  std::to_string(file::largest_window) + " pixels");
-    return {1, extents[1], extents[2], extents[3]};
+  /// Every layer leads to the output, which is a loss or can be given to one.
+  void check_ends(Model::Node end) {
+    if (end == model().input()) throw Error("it has no layers");
+    std::set<Model::Node> read{end};
+    for (const Model::Entry& entry : model().nodes())
+      read.insert(entry.inputs.begin(), entry.inputs.end());
+    for (Model::Node node = 1; node <= model().output(); ++node)
+      if (read.count(node) == 0)
+        throw Error("node '" + model().entry(node).name + "' leads to no output");
+    const Shape& shape = model().shape(end);
+    if (shape.h() != 1 || shape.w() != 1)
+      throw Error("its output '" + graph_.outputs[0].name + "', which node '" +
+                  model().entry(end).name + "' makes, is a map of " + std::to_string(shape.h()) +
+                  "x" + std::to_string(shape.w()) + " and not one value for each class");
   }
 
   const std::string& input(std::size_t which) const {
@@ -126,55 +118,22 @@ class Importer {
   bool relu_follows() const {
     const auto readers = readers_.find(node_->outputs[0]);
     return readers != readers_.end() && readers->second.size() == 1 &&
-           readers->second[0] != nullptr && readers->second[0]->type == "Relu";
-  }
-
-  // ---- Names.
-  static std::string cleaned(const std::string& name) {
-    std::string result;
-    for (const char letter : name)
-      result += std::isalnum(static_cast<unsigned char>(letter)) != 0 && (letter & 0x80) == 0
-                    ? letter
-                    : '_';
-    constexpr std::size_t longest = 56;
-    result = result.substr(0, longest);
-    static const std::set<std::string> others{"network", "known", "input", "classes", "block",
-                                              "repeat",  "end",   "start", "from",    "training"};
-    if (result.empty() || others.count(result) > 0) result += "_";
-    return result;
-  }
-
-  /// Returns the name, with a number behind it where a layer has it already.
-  std::string free_name(const std::string& name) {
-    std::string free = name;
-    for (int number = 2; !names_.insert(block_ + "/" + free).second; ++number)
-      free = name + "_" + std::to_string(number);
-    return free;
-  }
-
-  void block(const std::string& name) {
-    block_ = name;
-    model().block(name);
-    if (!name.empty() && blocks_.insert(name).second) names_.insert("/" + name);
-  }
-
-  /// Returns the layer's name. One such as "inception_3a/5x5" lies in a block, as long as the block
-  /// goes on.
-  std::string layer_name() {
-    std::string name = node_->name.empty() ? node_->type : node_->name;
-    const auto slash = name.find('/');
-    const std::string first = slash == std::string::npos ? "" : cleaned(name.substr(0, slash));
-    const bool in_block = blocks_wanted_ && slash != std::string::npos && slash > 0 &&
-                          slash + 1 < name.size() &&
-                          name.find('/', slash + 1) == std::string::npos &&
-                          (first == block_ || names_.count("/" + first) == 0);
-    block(in_block ? first : "");
-    return free_name(cleaned(in_block ? name.substr(slash + 1) : name));
+           readers->second[0] != nullptr && readers->second[0]->type == "Relu" &&
+           readers->second[0]->inputs.size() == 1;
   }
 
   // ---- Layers.
   void add(std::shared_ptr<const Layer> layer, std::vector<Model::Node> inputs, bool relu = false) {
-    const Model::Node made = model().layer(layer_name(), std::move(layer), std::move(inputs));
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (std::count(inputs.begin(), inputs.end(), inputs[i]) > 1)
+        throw Error("it reads '" + input(i) + "' twice");
+      const auto& from = model().entry(inputs[i]).layer;
+      if (from && from->loss_kind())
+        throw Error("it reads the output of a softmax, with which a network here ends");
+    }
+    const LayerNames::Name name = names_.of(node_->name.empty() ? node_->type : node_->name);
+    model().block(name.block);
+    const Model::Node made = model().layer(name.layer, std::move(layer), std::move(inputs));
     if (static_cast<double>(model().shape(made).elements()) > file::most_values)
       throw Error("its output would have more than 2^31 values for an image");
     places_[node_->outputs[0]] = made;
@@ -183,6 +142,14 @@ class Importer {
     if (!places_.emplace(follower->outputs[0], made).second)
       throw Error("another node makes '" + follower->outputs[0] + "', too");
     joined_.insert(follower);
+  }
+
+  /// Returns whether ONNX has the node's output as (N, values) and not as a map.
+  bool makes_row() const {
+    const std::string& type = node_->type;
+    if (type == "ReduceMean") return NodeAttributes(*node_).number("keepdims", 1) == 0;
+    return type == "Flatten" || type == "Reshape" || type == "Gemm" ||
+           (!node_->inputs.empty() && rows_.count(node_->inputs[0]) > 0);
   }
 
   /// The node's output is what it reads: a linear layer, or a softmax, takes a map as it is.
@@ -245,28 +212,32 @@ class Importer {
       if (attributes.number("axis", 1) != 1) throw Error("only axis 1, the channels, is known");
       std::vector<Model::Node> inputs;
       for (std::size_t i = 0; i < node_->inputs.size(); ++i) inputs.push_back(x(i));
-      if (inputs.size() < 2 || inputs.size() > file::most_inputs)
-        throw Error("it has to have 2 to " + std::to_string(file::most_inputs) + " inputs");
-      add(std::make_shared<ConcatLayer>(), inputs);
+      if (inputs.empty() || inputs.size() > file::most_inputs)
+        throw Error("it has to have 1 to " + std::to_string(file::most_inputs) + " inputs");
+      if (inputs.size() == 1)  // DenseNet begins its blocks so.
+        pass();
+      else
+        add(std::make_shared<ConcatLayer>(), inputs);
     } else if (type == "Add") {
       if (node_->inputs.size() != 2) throw Error("it has to have two inputs");
+      const std::vector<Model::Node> inputs{x(0), x(1)};
+      if (rows_.count(input(0)) != rows_.count(input(1)))
+        throw Error("it adds a map and what is none");
       const bool relu = relu_follows();
-      add(std::make_shared<AddLayer>(relu), {x(0), x(1)}, relu);
+      add(std::make_shared<AddLayer>(relu), inputs, relu);
     } else if (type == "Pad") {
       add_padding(attributes);
     } else if (type == "Softmax" || type == "LogSoftmax") {
-      const std::int64_t axis = attributes.number("axis", 1);
-      if (axis != 1 && axis != -1) throw Error("only axis 1, the classes, is known");
+      // The last axis is that of the classes where there are but two. Opset 13 made it the usual.
+      const bool row = rows_.count(input(0)) > 0;
+      const std::int64_t axis = attributes.number("axis", graph_.opset < 13 ? 1 : -1);
+      if (axis != 1 && !(row && axis == -1)) throw Error("only axis 1, the classes, is known");
       add(std::make_shared<LossLayer>(LossKind::softmax_cross_entropy, 1.0F), {x()});
     } else if (type == "Flatten") {
       if (attributes.number("axis", 1) != 1) throw Error("only axis 1 is known");
       pass();
     } else if (type == "Reshape") {
-      const Constant& to = constant(1, Constant::Type::int64);
-      const std::int64_t all = model().shape(x()).elements();
-      const std::vector<std::int64_t>& extents = to.numbers;
-      if (extents.size() != 2 || (extents[1] != -1 && extents[1] != all))
-        throw Error("only the shape (N, " + std::to_string(all) + ") of all values is known");
+      check_reshape(constant(1, Constant::Type::int64).numbers);
       pass();
     } else if (type == "Identity") {
       const auto constant = constants_.find(input(0));
@@ -277,6 +248,17 @@ class Importer {
     } else {
       throw Error("the program has no such layer (docs/onnx.md lists those that it has)");
     }
+  }
+
+  /// A shape of one row for each image. 0 stands for the extent that comes, -1 for all that is
+  /// left.
+  void check_reshape(const std::vector<std::int64_t>& extents) {
+    const std::int64_t all = model().shape(x()).elements(), images = batch_ > 0 ? batch_ : 1;
+    const bool fits =
+        extents.size() == 2 &&
+        (extents[1] == all || (extents[1] == -1 && (extents[0] == 0 || extents[0] == images)));
+    if (!fits)
+      throw Error("only the shape (N, " + std::to_string(all) + ") of all values is known");
   }
 
   /// PyTorch's newer exporter writes a pooling of the whole map as the mean over rows and columns.
@@ -336,7 +318,10 @@ class Importer {
   }
 
   void add_batch_norm(const NodeAttributes& attributes) {
-    if (node_->outputs.size() > 1 && attributes.number("training_mode", 0) != 0)
+    // Before opset 14 it was set to training by having outputs for the statistics.
+    const bool several = std::any_of(node_->outputs.begin() + 1, node_->outputs.end(),
+                                     [](const std::string& name) { return !name.empty(); });
+    if (several || attributes.number("training_mode", 0) != 0)
       throw Error("it is set to training; export the network for evaluation");
     BatchNormSpec spec = attributes.batch_norm();
     spec.relu = relu_follows();
@@ -359,29 +344,36 @@ class Importer {
   void add_padding(const NodeAttributes& attributes) {
     std::vector<std::int64_t> pads = attributes.numbers("pads");
     if (has(1)) pads = constant(1, Constant::Type::int64).numbers;
-    const bool channels_only =
-        pads.size() == 8 && std::count(pads.begin(), pads.end(), 0) >= 7 && pads[5] >= 0;
-    if (!channels_only || pads[5] > file::largest_number || attributes.text("mode") != "" || has(2))
-      throw Error("only zeros behind the channels are known");
-    if (pads[5] == 0) {
-      pass();
-      return;
+    float value = attributes.decimal("value", 0);
+    if (has(2)) {
+      const Constant& given = constant(2, Constant::Type::float32);
+      if (given.elements() != 1) throw Error("its value has to be one number");
+      given.values(&value);
     }
-    add(std::make_shared<PadChannelsLayer>(model().shape(x()).c() + pads[5]), {x()});
+    constexpr std::size_t behind_channels = 5;
+    bool known = pads.size() == 8 && value == 0 && attributes.text("mode").empty() && !has(3);
+    for (std::size_t i = 0; known && i < pads.size(); ++i)
+      known = pads[i] == 0 || (i == behind_channels && pads[i] > 0);
+    if (!known || pads[behind_channels] > file::largest_number)
+      throw Error("only zeros behind the channels are known");
+    if (pads[behind_channels] == 0)
+      pass();
+    else
+      add(std::make_shared<PadChannelsLayer>(model().shape(x()).c() + pads[behind_channels]),
+          {x()});
   }
 
   const Graph& graph_;
-  const bool blocks_wanted_;
+  LayerNames names_;
   Imported imported_;
   std::map<std::string, const Constant*> constants_{};
   std::map<std::string, Model::Node> places_{};  ///< By the name of a tensor: what makes it.
   /// By the name of a tensor: the nodes that read it; null stands for the graph's output.
   std::map<std::string, std::vector<const Node*>> readers_{};
   const Node* node_ = nullptr;
+  std::set<std::string> rows_{};    ///< Tensors that ONNX has as (N, values) and not as maps.
+  std::int64_t batch_ = 0;          ///< Images that the file is for; 0: any number.
   std::set<const Node*> joined_{};  ///< ReLUs that the layer before them computes.
-  std::set<std::string> names_{};   ///< "BLOCK/NAME"; "/NAME" of blocks and of other layers.
-  std::set<std::string> blocks_{};
-  std::string block_{};
 };
 
 }  // namespace

@@ -43,6 +43,14 @@ float NodeAttributes::decimal(const std::string& name, float otherwise) const {
   return found->decimal;
 }
 
+float NodeAttributes::decimal(const std::string& name, float otherwise, float most) const {
+  const float value = decimal(name, otherwise);
+  if (!(value >= 0.0F && value <= most))
+    throw Error("its attribute '" + name + "' has to be from 0 to " +
+                std::to_string(static_cast<std::int64_t>(most)));
+  return value;
+}
+
 std::vector<std::int64_t> NodeAttributes::numbers(const std::string& name) const {
   const Attribute* found = find(name, Attribute::Type::numbers);
   return found != nullptr ? found->numbers : std::vector<std::int64_t>{};
@@ -63,6 +71,10 @@ Geometry NodeAttributes::geometry(const Shape& x, bool average) const {
 }
 
 Geometry NodeAttributes::geometry(const Shape& x, const Constant& weights) const {
+  const std::vector<std::int64_t> kernel = numbers("kernel_shape");
+  if (!kernel.empty() &&
+      kernel != std::vector<std::int64_t>{weights.extents[2], weights.extents[3]})
+    throw Error("its kernel_shape is not that of its weights");
   return window(x, {weights.extents[2], weights.extents[3]});
 }
 
@@ -106,16 +118,17 @@ LrnSpec NodeAttributes::lrn() const {
   spec.size = number("size", 0);
   if (spec.size < 1 || spec.size > largest_window || spec.size % 2 == 0)
     throw Error("its size has to be odd");
-  spec.alpha = decimal("alpha", 1e-4F);
-  spec.beta = decimal("beta", 0.75F);
-  spec.k = decimal("bias", 1.0F);
+  constexpr float most = 1e6F;  // A network's file has no larger ones.
+  spec.alpha = decimal("alpha", 1e-4F, most);
+  spec.beta = decimal("beta", 0.75F, most);
+  spec.k = decimal("bias", 1.0F, most);
   return spec;
 }
 
 BatchNormSpec NodeAttributes::batch_norm() const {
   BatchNormSpec spec;
-  spec.epsilon = decimal("epsilon", 1e-5F);
-  spec.momentum = 1.0F - decimal("momentum", 0.9F);
+  spec.epsilon = decimal("epsilon", 1e-5F, 1.0F);
+  spec.momentum = 1.0F - decimal("momentum", 0.9F, 1.0F);
   return spec;
 }
 

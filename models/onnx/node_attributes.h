@@ -17,6 +17,8 @@ class NodeAttributes {
 
   std::int64_t number(const std::string& name, std::int64_t otherwise) const;
   float decimal(const std::string& name, float otherwise) const;
+  /// One from 0 to `most`.
+  float decimal(const std::string& name, float otherwise, float most) const;
   std::vector<std::int64_t> numbers(const std::string& name) const;
   std::string text(const std::string& name) const;
 

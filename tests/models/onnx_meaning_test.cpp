@@ -1,0 +1,209 @@
+// What an ONNX file means is what comes of it, or it is refused in one line that names the node:
+// nothing is left out or taken for something else.
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "models/onnx/importer.h"
+
+namespace duplex {
+namespace {
+
+using models::onnx::Attribute;
+using models::onnx::Constant;
+using models::onnx::Graph;
+using models::onnx::Imported;
+using models::onnx::Node;
+
+Attribute number(std::int64_t value) {
+  Attribute attribute;
+  attribute.type = Attribute::Type::number;
+  attribute.number = value;
+  return attribute;
+}
+
+Attribute decimal(float value) {
+  Attribute attribute;
+  attribute.type = Attribute::Type::decimal;
+  attribute.decimal = value;
+  return attribute;
+}
+
+Attribute numbers(std::vector<std::int64_t> values) {
+  Attribute attribute;
+  attribute.type = Attribute::Type::numbers;
+  attribute.numbers = std::move(values);
+  return attribute;
+}
+
+Constant floats(const std::string& name, std::vector<std::int64_t> extents, float value = 0.5F) {
+  Constant constant{name, std::move(extents)};
+  constant.values = [count = constant.elements(), value](float* to) {
+    std::fill_n(to, count, value);
+  };
+  return constant;
+}
+
+Constant integers(const std::string& name, std::vector<std::int64_t> values) {
+  Constant constant{name, {static_cast<std::int64_t>(values.size())}, Constant::Type::int64};
+  constant.numbers = std::move(values);
+  return constant;
+}
+
+/// A graph of images of 3 channels, 8 by 8, whose last node makes the output.
+Graph graph_of(std::vector<Node> nodes, std::vector<Constant> constants, std::int64_t images = 0) {
+  Graph graph;
+  graph.name = "net";
+  graph.inputs = {{"images", {images, 3, 8, 8}}};
+  graph.outputs = {{nodes.back().outputs[0], {}}};
+  graph.nodes = std::move(nodes);
+  graph.constants = std::move(constants);
+  return graph;
+}
+
+/// Layers that make 10 values of a map "x" of so many channels.
+std::vector<Node> with_end(std::vector<Node> nodes) {
+  nodes.push_back({"conv", "Conv", {nodes.back().outputs[0], "w"}, {"conv"}});
+  nodes.push_back({"all", "GlobalAveragePool", {"conv"}, {"all"}});
+  nodes.push_back({"flat", "Flatten", {"all"}, {"flat"}});
+  return nodes;
+}
+
+/// Returns what is said of a graph; nothing: it is taken.
+std::string refusal(const Graph& graph) {
+  try {
+    models::onnx::network_of(graph, true);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void expect_refused(const Graph& graph, const std::string& wanted) {
+  const std::string said = refusal(graph);
+  EXPECT_NE(said.find(wanted), std::string::npos) << "wanted: " << wanted << "\nsaid: " << said;
+}
+
+TEST(OnnxMeaning, PaddingOfRowsColumnsOrImagesIsRefused) {
+  const auto padded = [](std::vector<std::int64_t> pads, std::int64_t channels) {
+    return graph_of(with_end({{"pad", "Pad", {"images", "pads"}, {"pad"}}}),
+                    {integers("pads", std::move(pads)), floats("w", {10, channels, 3, 3})});
+  };
+  for (std::size_t side = 0; side < 8; ++side)
+    for (const std::int64_t by : {1, -1}) {
+      std::vector<std::int64_t> pads(8, 0);
+      pads[side] = by;
+      const Graph graph = padded(pads, 4);
+      if (side == 5 && by == 1)
+        EXPECT_EQ(refusal(graph), "");
+      else
+        expect_refused(graph, "node 'pad' (Pad): only zeros behind the channels are known");
+    }
+  EXPECT_EQ(refusal(padded(std::vector<std::int64_t>(8, 0), 3)), "");
+
+  // PyTorch may say the value; axes may be named in another order.
+  Graph valued = padded({0, 0, 0, 0, 0, 2, 0, 0}, 5);
+  valued.constants.push_back(floats("zero", {}, 0.0F));
+  valued.constants.push_back(floats("one", {}, 1.0F));
+  valued.constants.push_back(integers("axes", {1, 2, 3, 0}));
+  valued.nodes[0].inputs.push_back("zero");
+  EXPECT_EQ(refusal(valued), "");
+  valued.nodes[0].inputs[2] = "one";
+  expect_refused(valued, "only zeros behind the channels");
+  valued.nodes[0].inputs[2].clear();
+  valued.nodes[0].inputs.push_back("axes");
+  expect_refused(valued, "only zeros behind the channels");
+}
+
+TEST(OnnxMeaning, ASoftmaxIsOverTheClasses) {
+  const auto ended = [](bool flat, const Attribute* axis) {
+    std::vector<Node> nodes{{"conv", "Conv", {"images", "w"}, {"conv"}}};
+    if (flat) nodes.push_back({"flat", "Flatten", {"conv"}, {"flat"}});
+    nodes.push_back({"softmax", "Softmax", {nodes.back().outputs[0]}, {"softmax"}});
+    if (axis != nullptr) nodes.back().attributes["axis"] = *axis;
+    return graph_of(nodes, {floats("w", {10, 3, 8, 8})});
+  };
+  const Attribute last = number(-1), classes = number(1), rows = number(2);
+  for (const bool flat : {false, true}) {
+    EXPECT_EQ(refusal(ended(flat, &classes)), "");
+    expect_refused(ended(flat, &rows), "node 'softmax' (Softmax): only axis 1");
+  }
+  // Of a map of one pixel, the last axis is that of its only column.
+  EXPECT_EQ(refusal(ended(true, &last)), "");
+  EXPECT_EQ(refusal(ended(true, nullptr)), "");
+  expect_refused(ended(false, &last), "node 'softmax' (Softmax): only axis 1");
+  expect_refused(ended(false, nullptr), "node 'softmax' (Softmax): only axis 1");
+  Graph older = ended(false, nullptr);  // Before opset 13 it was axis 1 where none is named.
+  older.opset = 12;
+  EXPECT_EQ(refusal(older), "");
+}
+
+TEST(OnnxMeaning, BatchNormalisationIsThatOfAnEvaluation) {
+  Graph graph =
+      graph_of(with_end({{"bn", "BatchNormalization", {"images", "s", "b", "m", "v"}, {"bn"}}}),
+               {floats("s", {3}), floats("b", {3}), floats("m", {3}), floats("v", {3}),
+                floats("w", {10, 3, 3, 3})});
+  EXPECT_EQ(refusal(graph), "");
+  Node& norm = graph.nodes[0];
+  norm.outputs = {"bn", "mean", "variance"};
+  expect_refused(graph, "node 'bn' (BatchNormalization): it is set to training");
+  norm.outputs = {"bn", ""};
+  EXPECT_EQ(refusal(graph), "");
+  norm.attributes["training_mode"] = number(1);
+  expect_refused(graph, "it is set to training");
+  norm.attributes = {{"epsilon", decimal(-1e-3F)}};
+  expect_refused(graph, "node 'bn' (BatchNormalization): its attribute 'epsilon' has to be from");
+  norm.attributes = {{"momentum", decimal(2.0F)}};
+  expect_refused(graph, "node 'bn' (BatchNormalization): its attribute 'momentum' has to be from");
+}
+
+TEST(OnnxMeaning, AReshapeMakesOneRowOfEachImage) {
+  const auto shaped = [](std::vector<std::int64_t> extents, std::int64_t images) {
+    return graph_of({{"conv", "Conv", {"images", "w"}, {"conv"}},
+                     {"row", "Reshape", {"conv", "extents"}, {"row"}}},
+                    {floats("w", {10, 3, 8, 8}), integers("extents", std::move(extents))}, images);
+  };
+  for (const auto& extents : {std::vector<std::int64_t>{1, -1}, {0, -1}, {-1, 10}, {1, 10}})
+    EXPECT_EQ(refusal(shaped(extents, 0)), "") << extents[0] << " " << extents[1];
+  EXPECT_EQ(refusal(shaped({4, -1}, 4)), "");
+  expect_refused(shaped({2, -1}, 0), "node 'row' (Reshape): only the shape (N, 10)");
+  expect_refused(shaped({1, -1}, 4), "only the shape (N, 10)");
+  expect_refused(shaped({-1, -1}, 0), "only the shape (N, 10)");
+}
+
+TEST(OnnxMeaning, AConcatOfOneIsThat) {
+  const Graph graph =
+      graph_of(with_end({{"one", "Concat", {"images"}, {"one"}, {{"axis", number(1)}}}}),
+               {floats("w", {10, 3, 3, 3})});
+  ASSERT_EQ(refusal(graph), "");
+  const Imported read = models::onnx::network_of(graph, true);
+  EXPECT_EQ(read.model.nodes()[1].name, "conv");
+  EXPECT_EQ(read.model.nodes()[1].inputs, std::vector<Model::Node>{read.model.input()});
+}
+
+TEST(OnnxMeaning, RefusalsNameTheNode) {
+  const Constant weights = floats("w", {10, 3, 3, 3});
+  expect_refused(graph_of(with_end({{"sum", "Add", {"images", "images"}, {"sum"}}}), {weights}),
+                 "node 'sum' (Add): it reads 'images' twice");
+  expect_refused(
+      graph_of({{"conv", "Conv", {"images", "w"}, {"conv"}, {{"kernel_shape", numbers({5, 5})}}}},
+               {weights}),
+      "node 'conv' (Conv): its kernel_shape is not that of its weights");
+  expect_refused(graph_of({{"conv", "Conv", {"images", "w"}, {"conv"}}}, {weights}),
+                 "its output 'conv', which node 'conv' makes, is a map of 6x6");
+  expect_refused(
+      graph_of(
+          {{"lrn", "LRN", {"images"}, {"lrn"}, {{"size", number(3)}, {"alpha", decimal(-1.0F)}}}},
+          {}),
+      "node 'lrn' (LRN): its attribute 'alpha' has to be from 0");
+  Graph graph = graph_of(with_end({{"relu", "Relu", {"images"}, {"relu"}}}), {weights});
+  graph.nodes.insert(graph.nodes.begin() + 2, Node{"dead", "Sigmoid", {"conv"}, {"dead"}});
+  expect_refused(graph, "node 'dead' leads to no output");
+  graph = graph_of(with_end({{"relu", "Relu", {"images"}, {"relu"}}}), {weights});
+  graph.nodes.push_back({"softmax", "Softmax", {"flat"}, {"softmax"}, {{"axis", number(1)}}});
+  graph.nodes.push_back({"end", "Sigmoid", {"softmax"}, {"end"}});
+  graph.outputs[0].name = "end";
+  expect_refused(graph, "node 'end' (Sigmoid): it reads the output of a softmax");
+}
+
+}  // namespace
+}  // namespace duplex
