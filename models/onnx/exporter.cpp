@@ -1,5 +1,6 @@
 #include "models/onnx/exporter.h"
 
+#include <set>
 #include <utility>
 
 #include "core/error.h"
@@ -59,8 +60,12 @@ class Exporter {
       entry_ = &model_.nodes()[i];
       if (entry_->training_only) continue;
       names_[i] = entry_->name;
+      // The file's input and output have these names, which a layer may have, too.
+      static const std::set<std::string> taken{"images", "probabilities", "values"};
+      if (taken.count(names_[i]) > 0) names_[i] += "/out";
       add_constants();
       add_layer();
+      graph_.nodes.back().outputs = {names_[i]};
     }
     const bool squared = entry_->layer->loss_kind() == LossKind::squared_error;
     const std::string output = squared ? "values" : "probabilities";

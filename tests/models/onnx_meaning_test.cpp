@@ -2,7 +2,10 @@
 // nothing is left out or taken for something else.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "core/error.h"
+#include "models/onnx/exporter.h"
 #include "models/onnx/importer.h"
 
 namespace duplex {
@@ -203,6 +206,24 @@ TEST(OnnxMeaning, RefusalsNameTheNode) {
   graph.nodes.push_back({"end", "Sigmoid", {"softmax"}, {"end"}});
   graph.outputs[0].name = "end";
   expect_refused(graph, "node 'end' (Sigmoid): it reads the output of a softmax");
+}
+
+/// The file's own input and output have names that layers may have, too.
+TEST(OnnxMeaning, EveryTensorOfAFileHasANameOfItsOwn) {
+  Model model("Names", {1, 3, 8, 8});
+  Model::Node x = model.conv("images", model.input(), 4, valid(3, 1));
+  x = model.sigmoid("probabilities", x);
+  x = model.linear("values", x, 10, true);
+  model.softmax("softmax", x);
+  const Graph graph = models::onnx::graph_of(model, [](const ParameterSpec&, float*) {});
+  std::set<std::string> made{graph.inputs[0].name};
+  for (const Node& node : graph.nodes)
+    for (const std::string& output : node.outputs)
+      EXPECT_TRUE(made.insert(output).second) << output;
+  const Imported read = models::onnx::network_of(graph, true);
+  ASSERT_EQ(read.model.nodes().size(), model.nodes().size());
+  for (std::size_t i = 1; i < model.nodes().size(); ++i)
+    EXPECT_EQ(read.model.nodes()[i].name, model.nodes()[i].name);
 }
 
 }  // namespace
