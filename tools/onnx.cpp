@@ -10,6 +10,7 @@
 #include "models/file/writer.h"
 #include "models/onnx/exporter.h"
 #include "models/onnx/importer.h"
+#include "net/wire/frame.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/model_flags.h"
@@ -71,26 +72,32 @@ models::onnx::Imported read_network(const models::onnx::Graph& graph, std::strin
 
 void import_network(const ImportFlags& flags) {
   constexpr std::size_t most_bytes = std::size_t{1} << 31;
+  if (flags.output == flags.weights)
+    throw Error("onnx: " + flags.output + ": the network and its weights need a file each",
+                Exit::usage);
   std::vector<std::uint8_t> bytes;
   std::string text;
   try {
     bytes = datasets::read_file(flags.file, most_bytes);
     const models::onnx::Graph graph = models::onnx::read_graph({bytes.data(), bytes.size()});
     const models::onnx::Imported network = read_network(graph, text);
+    OutputFile file(flags.output);  // Without room for it there are no weights, either.
+    file.write(text);
     if (!flags.weights.empty()) {
       std::vector<SafetensorsEntry> entries;
       for (const auto& array : network.arrays) entries.push_back({array.name, array.shape});
       save_safetensors(flags.weights, entries, {{"network", network.model.title()}},
                        [&](std::size_t i, float* to) { network.arrays[i].values(to); });
     }
-    write_file(flags.output, text);
+    file.commit();
     std::printf("%s: %s, input %s, %lld classes, %s parameters; duplex nets %s shows it\n",
                 flags.output.c_str(), network.model.title().c_str(),
                 map_size(network.model.entry(0).shape).c_str(),
                 static_cast<long long>(network.model.classes()),
                 grouped(network.model.trained_parameters()).c_str(), flags.output.c_str());
   } catch (const Error& error) {
-    throw Error("onnx: " + flags.file + ": " + error.what(), error.code);
+    // Names of nodes and tensors may have any bytes.
+    throw Error("onnx: " + net::printable(flags.file + ": " + error.what()), error.code);
   }
 }
 
