@@ -12,7 +12,6 @@
 #include <system_error>
 #include <thread>
 
-#include "core/clock.h"
 #include "core/error.h"
 #include "net/wire/frame.h"
 #include "tools/check/machine/messages.h"
@@ -103,17 +102,18 @@ bool Remote::ended() {
 
 void Remote::end() {
   close_input();
-  const Deadline deadline = Clock::now() + patience;
   bool killed = false;
   while (!ended()) {
-    if (!killed && Clock::now() >= deadline) killed = ::kill(-pid_, SIGKILL) == 0;
+    if (!killed && Clock::now() >= last_) killed = ::kill(-pid_, SIGKILL) == 0;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }
 
 void Remote::close_input() {
-  if (input_ >= 0) ::close(input_);
+  if (input_ < 0) return;
+  ::close(input_);
   input_ = -1;
+  last_ = Clock::now() + patience;
 }
 
 void Remote::send(const std::string& line) {

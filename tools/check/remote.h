@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.h"
+
 namespace duplex::tools {
 
 /// While there is one, SIGPIPE must be ignored.
@@ -22,7 +24,7 @@ class Remote {
 
   /// Sends a line. Does nothing if it does not run any more.
   void send(const std::string& line);
-  /// Lets the process end by itself.
+  /// Lets the process end by itself, for which it has a moment from now on.
   void close_input();
 
   /// Returns the descriptor that can be polled for input; -1: that stream has ended.
@@ -50,6 +52,7 @@ class Remote {
   std::string program_;
   pid_t pid_ = -1;
   int input_ = -1, code_ = -1;
+  Deadline last_{};    ///< A process whose input has ended is killed then.
   Stream streams_[2];  ///< Output, errors.
 };
 

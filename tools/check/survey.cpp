@@ -184,6 +184,8 @@ void Surveyor::await_all(milliseconds limit, const char* what) {
   const Deadline until = Clock::now() + limit;
   while (!awaited_.empty() && Clock::now() < until) step();
   const auto late = awaited_;
+  // They end together, not one after the other.
+  for (const auto& [machine, owed] : late) remotes_[machine]->close_input();
   for (const auto& [machine, owed] : late)
     lose(machine,
          "it has not answered within " + std::to_string(limit.count() / 1000) + " s (" + what + ")",

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "tests/temporary_folder.h"
 #include "tests/tools/program.h"
 #include "tools/check/machine/messages.h"
+#include "tools/check/remote.h"
 
 namespace duplex::tools::testing {
 namespace {
@@ -114,6 +116,21 @@ TEST_F(Check, GoesOnWithoutMachinesThatCannotBeReached) {
   EXPECT_NE(lost[3].find("198.51.100.4: it has not answered within"), std::string::npos) << lost[3];
   EXPECT_EQ(texts(found, "reached", "ok"), std::vector<std::string>{"the other 2"});
   EXPECT_EQ(found["rates"].size(), 1U);
+}
+
+/// Each has a second to end by itself, and they have it at the same time.
+TEST(CheckRemote, SeveralThatHangAreEndedTogether) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int count = 12;
+  Clock::time_point begin;
+  {
+    std::vector<std::unique_ptr<Remote>> remotes;
+    for (int i = 0; i < count; ++i)
+      remotes.push_back(std::make_unique<Remote>(std::vector<std::string>{"sleep", "60"}));
+    begin = Clock::now();
+    for (const auto& remote : remotes) remote->close_input();
+  }
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(count / 2));
 }
 
 TEST_F(Check, PassesOnNoWordOfANodefileToAShell) {
