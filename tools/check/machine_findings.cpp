@@ -249,6 +249,9 @@ void judge_gpus(const Survey& survey, std::vector<Finding>& findings) {
 /// Returns the remedy for a machine that has not answered, by how the command there has ended.
 std::string absence_remedy(const Absence& absence, const std::string& host) {
   switch (absence.code) {
+    case -1:
+      return "Install ssh on this machine (package openssh-client or openssh-clients), or say with "
+             "--ssh where it is.";
     case 255:
       return "`ssh -o BatchMode=yes " + joined({host}) +
              " true` must succeed: switch the machine on, mend its name or network, or let it take "

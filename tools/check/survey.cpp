@@ -102,7 +102,7 @@ void Surveyor::start() {
     try {
       remotes_.back() = std::make_unique<Remote>(command);
     } catch (const Error& error) {
-      lose(machine, error.what(), 0);
+      lose(machine, error.what(), -1);
       continue;
     }
     task.index = static_cast<std::int64_t>(machine);

@@ -14,7 +14,8 @@ namespace duplex::tools {
 /// Why a machine could not be asked.
 struct Absence {
   std::string reason;  ///< In a line that can be shown.
-  int code = 0;        ///< Exit code of ssh, or of the program there; 0: it did not end.
+  /// Exit code of ssh, or of the program there; 0: it did not end; -1: it could not be started.
+  int code = 0;
 };
 
 /// The rates that a pair of machines measured, at the lower index.

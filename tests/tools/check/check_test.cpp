@@ -133,6 +133,18 @@ TEST(CheckRemote, SeveralThatHangAreEndedTogether) {
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(count / 2));
 }
 
+TEST_F(Check, SaysWhatToDoWithoutSsh) {
+  write_text(folder_ / "nodes", node(0) + "198.51.100.1\n");
+  const Result result = run(
+      {"check", "--nodefile", folder_ / "nodes", "--ssh", folder_ / "nowhere", "--output", "json"});
+  EXPECT_EQ(result.exit, 1) << result.err;
+  const Json finding = Json::parse(result.out)["findings"][0];
+  EXPECT_EQ(finding["subject"], "reached");
+  EXPECT_NE(finding["text"].get<std::string>().find("cannot be run"), std::string::npos) << finding;
+  EXPECT_EQ(finding["remedy"].get<std::string>().find("Install ssh on this machine"), 0U)
+      << finding;
+}
+
 TEST_F(Check, PassesOnNoWordOfANodefileToAShell) {
   write_text(folder_ / "nodes", "$(touch " + folder_ / "made" + ")\n");
   EXPECT_EQ(check({}).exit, 2);
