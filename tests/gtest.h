@@ -1,0 +1,2 @@
+// The Makefile precompiles this for all tests.
+#include <gtest/gtest.h>
