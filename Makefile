@@ -330,7 +330,7 @@ $(foreach folder,$(test_folders),$(eval $(call test_program,$(folder))))
 gtest_header := $(BUILD)/gtest/gtest.h
 with_gtest := $(if $(findstring clang,$(CONFIG_CXX)),,$(call object,$(filter-out tests/cudnn/%,$(filter %_test.cpp,$(call in_room,tests)))))
 $(with_gtest): $(gtest_header).gch
-$(gtest_header).gch: tests/gtest.h $(BUILD)/compile-flags | report have-gtest
+$(gtest_header).gch: make/gtest.h $(BUILD)/compile-flags | report have-gtest
 	@mkdir -p $(dir $@)
 	@echo '  compile  $<'
 	@cp $< $(gtest_header)

@@ -337,9 +337,8 @@ void Rendezvous::receive(PendingPeer& peer) {
 void Rendezvous::call(int rank) {
   milliseconds pause{10};
   bool answered = false;  // Somebody has said why this rank does not fit.
-  const Deadline name_deadline = std::min(deadline_, Clock::now() + spec_.name_limit);
-  for (;;) {
-    std::string here;
+  const Deadline name_deadline = Clock::now() + spec_.name_limit;
+  for (std::string here;; here.clear()) {
     try {
       // A failure cannot interrupt connecting; it is seen between two attempts.
       FrameStream stream(Socket::connect(spec_.addresses[static_cast<std::size_t>(rank)],
@@ -369,8 +368,8 @@ void Rendezvous::call(int rank) {
     } catch (const UnknownHost& error) {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (Clock::now() >= name_deadline) fail(std::current_exception());
-      if (refusals_[rank] != error.what()) log(std::string("tries again: ") + error.what());
-      refusals_[rank] = error.what();
+      if (std::exchange(refusals_[rank], error.what()) != error.what())
+        log(std::string("tries again: ") + error.what());
     } catch (const NetworkError& error) {
       // It is not up yet, or down again: the watching thread ends this at the deadline.
       const std::lock_guard<std::mutex> lock(mutex_);
