@@ -13,19 +13,18 @@
 #include "layers/kinds/pool.h"
 
 namespace duplex::models::onnx {
-namespace {
-
-Attribute number(std::int64_t value) {
-  Attribute attribute;
-  attribute.type = Attribute::Type::number;
-  attribute.number = value;
-  return attribute;
-}
 
 Attribute decimal(float value) {
   Attribute attribute;
   attribute.type = Attribute::Type::decimal;
   attribute.decimal = value;
+  return attribute;
+}
+
+Attribute number(std::int64_t value) {
+  Attribute attribute;
+  attribute.type = Attribute::Type::number;
+  attribute.number = value;
   return attribute;
 }
 
@@ -35,6 +34,8 @@ Attribute numbers(std::vector<std::int64_t> values) {
   attribute.numbers = std::move(values);
   return attribute;
 }
+
+namespace {
 
 using Attributes = std::map<std::string, Attribute>;
 

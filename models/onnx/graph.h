@@ -22,6 +22,10 @@ struct Attribute {
   std::vector<std::int64_t> numbers{};
 };
 
+Attribute decimal(float value);
+Attribute number(std::int64_t value);
+Attribute numbers(std::vector<std::int64_t> values);
+
 struct Node {
   std::string name, type;
   std::vector<std::string> inputs, outputs;  ///< Names of tensors; an input that is left out is "".

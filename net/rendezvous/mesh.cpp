@@ -43,6 +43,17 @@ void check(const MeshSpec& spec) {
 
 }  // namespace
 
+Self self_of(const MeshSpec& spec) {
+  Self self;
+  self.rank = spec.rank;
+  self.size = spec.topology.size;
+  self.identity = spec.identity;
+  self.key = spec.key;
+  self.protection = spec.protection;
+  self.epoch_ns = clock_ns();
+  return self;
+}
+
 Mesh Mesh::join(MeshSpec spec, Listener listener) {
   check(spec);
   Mesh mesh;

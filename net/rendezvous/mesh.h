@@ -42,6 +42,9 @@ struct MeshSpec {
   std::function<void(const std::string&)> log;
 };
 
+/// This rank as its handshakes present it, with a clock that begins now.
+Self self_of(const MeshSpec& spec);
+
 /// An open connection to a rank, after the handshake.
 struct Link {
   int rank = -1;

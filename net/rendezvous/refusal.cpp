@@ -18,17 +18,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds one_handshake{1000};
 constexpr milliseconds pause{50};
 
-Self self_of(const MeshSpec& spec, const AbortReason& reason) {
-  Self self;
-  self.rank = spec.rank;
-  self.size = spec.topology.size;
-  self.identity = refusal(spec.identity.job, reason);
-  self.key = spec.key;
-  self.protection = spec.protection;
-  self.epoch_ns = clock_ns();
-  return self;
-}
-
 Deadline soon(Deadline deadline) {
   return std::min(deadline, Clock::now() + one_handshake);
 }
@@ -92,7 +81,8 @@ void tell_refusal(const MeshSpec& spec, const AbortReason& reason, const std::ve
                   Listener& listener, Deadline deadline) noexcept {
   std::vector<std::thread> telling;
   try {
-    const Self self = self_of(spec, reason);
+    Self self = self_of(spec);
+    self.identity = refusal(spec.identity.job, reason);
     std::set<int> awaited;
     for (const int peer : peers)
       if (spec.topology.listens(spec.rank, peer)) awaited.insert(peer);

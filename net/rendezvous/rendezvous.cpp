@@ -36,25 +36,21 @@ constexpr milliseconds longest_pause{500};
 }  // namespace
 
 Rendezvous::Rendezvous(MeshSpec& spec, Listener& listener)
-    : spec_(spec), listener_(listener), deadline_(Clock::now() + spec.timeout) {
-  self_.rank = spec.rank;
-  self_.size = spec.topology.size;
-  self_.identity = spec.identity;
-  self_.key = spec.key;
-  self_.protection = spec.protection;
-  self_.epoch_ns = clock_ns();
+    : spec_(spec),
+      listener_(listener),
+      deadline_(Clock::now() + spec.timeout),
+      self_(self_of(spec)) {
   coordinator_time_.epoch_ns = self_.epoch_ns;
   for (const int peer : spec.topology.peers_of(spec.rank))
     (spec.topology.listens(spec.rank, peer) ? awaited_ : called_).insert(peer);
 }
 
 Rendezvous::Rendezvous(MeshSpec& spec, Listener& listener, LateRanks late)
-    : spec_(spec), listener_(listener), deadline_(Deadline::max()), late_(std::move(late)) {
-  self_.rank = spec.rank;
-  self_.size = spec.topology.size;
-  self_.identity = spec.identity;
-  self_.key = spec.key;
-  self_.protection = spec.protection;
+    : spec_(spec),
+      listener_(listener),
+      deadline_(Deadline::max()),
+      self_(self_of(spec)),
+      late_(std::move(late)) {
   self_.epoch_ns = late_->epoch_ns;
   for (const int peer : spec.topology.peers_of(spec.rank)) awaited_.insert(peer);
 }
@@ -338,7 +334,8 @@ void Rendezvous::call(int rank) {
   milliseconds pause{10};
   bool answered = false;  // Somebody has said why this rank does not fit.
   const Deadline name_deadline = Clock::now() + spec_.name_limit;
-  for (std::string here;; here.clear()) {
+  for (;;) {
+    std::string here;
     try {
       // A failure cannot interrupt connecting; it is seen between two attempts.
       FrameStream stream(Socket::connect(spec_.addresses[static_cast<std::size_t>(rank)],

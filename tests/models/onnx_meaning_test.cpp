@@ -1,5 +1,5 @@
-// What an ONNX file means is what comes of it, or it is refused in one line that names the node:
-// nothing is left out or taken for something else.
+// An imported network computes what its ONNX file means. A file that the program's layers cannot
+// compute is refused in one line that names the node; nothing of it is left out.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -13,30 +13,12 @@ namespace {
 
 using models::onnx::Attribute;
 using models::onnx::Constant;
+using models::onnx::decimal;
 using models::onnx::Graph;
 using models::onnx::Imported;
 using models::onnx::Node;
-
-Attribute number(std::int64_t value) {
-  Attribute attribute;
-  attribute.type = Attribute::Type::number;
-  attribute.number = value;
-  return attribute;
-}
-
-Attribute decimal(float value) {
-  Attribute attribute;
-  attribute.type = Attribute::Type::decimal;
-  attribute.decimal = value;
-  return attribute;
-}
-
-Attribute numbers(std::vector<std::int64_t> values) {
-  Attribute attribute;
-  attribute.type = Attribute::Type::numbers;
-  attribute.numbers = std::move(values);
-  return attribute;
-}
+using models::onnx::number;
+using models::onnx::numbers;
 
 Constant floats(const std::string& name, std::vector<std::int64_t> extents, float value = 0.5F) {
   Constant constant{name, std::move(extents)};
@@ -130,7 +112,7 @@ TEST(OnnxMeaning, ASoftmaxIsOverTheClasses) {
     EXPECT_EQ(refusal(ended(flat, &classes)), "");
     expect_refused(ended(flat, &rows), "node 'softmax' (Softmax): only axis 1");
   }
-  // Of a map of one pixel, the last axis is that of its only column.
+  // The last axis is that of the classes in a row, and that of the only column in a map of 1x1.
   EXPECT_EQ(refusal(ended(true, &last)), "");
   EXPECT_EQ(refusal(ended(true, nullptr)), "");
   expect_refused(ended(false, &last), "node 'softmax' (Softmax): only axis 1");

@@ -23,6 +23,7 @@ namespace {
 using models::onnx::Attribute;
 using models::onnx::Graph;
 using models::onnx::Imported;
+using models::onnx::numbers;
 
 constexpr std::uint64_t seed = 7;
 
@@ -199,13 +200,6 @@ models::onnx::Node& node(Graph& graph, const std::string& name) {
   for (models::onnx::Node& each : graph.nodes)
     if (each.name == name) return each;
   throw Error("no node " + name);
-}
-
-Attribute numbers(std::vector<std::int64_t> values) {
-  Attribute attribute;
-  attribute.type = Attribute::Type::numbers;
-  attribute.numbers = std::move(values);
-  return attribute;
 }
 
 TEST(OnnxImport, RefusesWhatItsLayersDoNotCompute) {

@@ -27,7 +27,7 @@ constexpr double grace_seconds = 4.0;
 /// The longest pause before a process is started again, in seconds.
 constexpr double longest_pause = 60.0;
 
-volatile sig_atomic_t interrupted = 0;      ///< It counts them.
+volatile sig_atomic_t interrupted = 0;      ///< So many have come.
 volatile sig_atomic_t first_interrupt = 0;  ///< The first SIGINT or SIGTERM.
 
 void on_interrupt(int signal) {

@@ -133,7 +133,7 @@ TEST(CheckRemote, SeveralThatHangAreEndedTogether) {
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(count / 2));
 }
 
-TEST_F(Check, SaysWhatToDoWithoutSsh) {
+TEST_F(Check, NamesARemedyWhereSshIsMissing) {
   write_text(folder_ / "nodes", node(0) + "198.51.100.1\n");
   const Result result = run(
       {"check", "--nodefile", folder_ / "nodes", "--ssh", folder_ / "nowhere", "--output", "json"});

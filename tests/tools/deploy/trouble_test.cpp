@@ -137,7 +137,9 @@ TEST_F(DeployTrouble, SavedWeightsGoToAnotherFileSystem) {
   }, there{};
   if (::stat("/dev/shm", &there) != 0 || ::stat(folder_.path().c_str(), &here) != 0 ||
       here.st_dev == there.st_dev || ::access("/dev/shm", W_OK) != 0)
-    GTEST_SKIP() << "needs /dev/shm, beside another file system";
+    GTEST_SKIP()
+        << "/dev/shm is no writable file system of its own here, so there is none to which "
+           "the weights could be moved";
   const std::string saved = "/dev/shm/duplex-test-" + std::to_string(::getpid()) + ".safetensors";
   ASSERT_EQ(deploy().exit, 0);
   with_result(here_, "saved-" + saved.substr(9));
