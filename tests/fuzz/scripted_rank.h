@@ -28,8 +28,9 @@ class ScriptedRank {
   ScriptedRank(const ScriptedSetting& setting, std::vector<net::Link> links);
 
   net::ParameterExchange& exchange() { return *exchange_; }
-  bool ended() const {
-    return ended_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  /// Waits that long for its end, and returns whether it has come.
+  bool ended_within(std::chrono::milliseconds time) const {
+    return ended_.wait_for(time) == std::future_status::ready;
   }
   /// Call it when it has ended.
   void destroy() { exchange_.reset(); }

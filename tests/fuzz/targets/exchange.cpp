@@ -26,7 +26,7 @@ using net::FrameKind;
 
 /// A rank that has something to say mostly says it within this time, also where it was asked for
 /// nothing.
-constexpr int longest_answer_ms = 10, longest_pause_ms = 1;
+constexpr int longest_answer_ms = 2, longest_pause_ms = 1;
 /// A run has to end within this time, which is shorter than its time-outs.
 constexpr std::chrono::seconds longest_end{20};
 const std::string own_reason = "the rank gives up";
@@ -53,7 +53,8 @@ class Play {
     for (const auto& peer : peers_)
       if (peer->misbehaves()) peer->close();
     const auto deadline = Clock::now() + longest_end;
-    while (!rank.ended()) {
+    while (!rank.ended_within(none_is_open() ? std::chrono::milliseconds(longest_pause_ms)
+                                             : std::chrono::milliseconds(0))) {
       require(Clock::now() < deadline,
               "a run does not end, though all do what they should or left");
       round(true);
@@ -135,11 +136,14 @@ class Play {
     }
     return wait(asked ? longest_answer_ms : longest_pause_ms);
   }
+  bool none_is_open() const {
+    return std::all_of(peers_.begin(), peers_.end(),
+                       [](const auto& peer) { return peer->descriptor() < 0; });
+  }
   bool wait(int milliseconds) {
+    if (none_is_open()) return false;
     std::array<pollfd, 2> all{{{-1, 0, 0}, {-1, 0, 0}}};
     for (std::size_t i = 0; i < peers_.size(); ++i) all[i] = {peers_[i]->descriptor(), POLLIN, 0};
-    if (std::all_of(all.begin(), all.end(), [](const pollfd& each) { return each.fd < 0; }))
-      return false;
     ::poll(all.data(), peers_.size(), milliseconds);
     bool heard = false;
     for (const auto& peer : peers_) heard = peer->hear() || heard;
