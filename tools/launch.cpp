@@ -77,12 +77,23 @@ std::string name_run(std::vector<std::string>& dist, bool create) {
   return path;
 }
 
+bool any_elsewhere(const std::vector<net::Address>& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const net::Address& node) { return !is_here(node.host); });
+}
+
 /// Gives all ranks what the network's file has now: other machines need not have it, and ranks that
 /// start again train the same. A plan has it, too.
-void carry_network(std::vector<std::string>& words, const DistFlags& dist) {
+void carry_network(std::vector<std::string>& words, const DistFlags& dist,
+                   const std::vector<net::Address>& nodes) {
   ModelSpec model = dist.training.spec.model;
   if (dist.training.spec.resume) model.take_resumed(dist.training.spec.logdir);
-  for (const std::string& word : carried(model)) words.push_back(word);
+  const std::vector<std::string> words_of_file = carried(model);
+  if (model.file() && words_of_file.empty() && any_elsewhere(nodes))
+    std::fprintf(stderr,
+                 "launch: %s is too long to be handed to the ranks: every machine needs it there\n",
+                 model.net.c_str());
+  words.insert(words.end(), words_of_file.begin(), words_of_file.end());
 }
 
 /// Gives dist the plan, and what launch itself has to know of it.
@@ -184,8 +195,9 @@ std::string leave_out(Flags& flags, const std::vector<net::Address>& all,
          listed(flags.without) + ")";
 }
 
-/// Runs all ranks, again and again if the user wants that. Returns the last exit code.
-int start(Flags flags, const std::vector<net::Address>& all) {
+/// Runs all ranks, again and again if the user wants that. Returns the last exit code. Adds to
+/// `lost` the hosts that the run has gone on without.
+int start(Flags flags, const std::vector<net::Address>& all, std::vector<std::string>& lost) {
   std::vector<net::Address> nodes = without(all, flags.without, "nodefile " + flags.nodefile);
   LostMachines machines(is_here);
   const bool async = value_of(flags.dist, "--sync") == "none";
@@ -194,8 +206,7 @@ int start(Flags flags, const std::vector<net::Address>& all) {
   // back.
   TogetherRules rules;
   rules.needed = [&](std::size_t rank) { return !async || !central || rank == 0; };
-  const bool elsewhere = std::any_of(nodes.begin(), nodes.end(),
-                                     [](const net::Address& node) { return !is_here(node.host); });
+  const bool elsewhere = any_elsewhere(nodes);
   std::optional<RunKey> key;
   if (!elsewhere && value_of(flags.dist, "--key").empty()) {
     key.emplace();
@@ -222,9 +233,12 @@ int start(Flags flags, const std::vector<net::Address>& all) {
     }
     // A failure soon after the start may have a cause that lasts, such as a machine that is off.
     pause = seconds(clock_ns() - begin) > longest_pause ? 0.0 : pause;
-    const std::string line = leave_out(flags, all, nodes, machines.note(nodes, result.ends));
+    const std::vector<std::string> gone = machines.note(nodes, result.ends);
+    const std::string line = leave_out(flags, all, nodes, gone);
     if (!line.empty()) std::fprintf(stderr, "%s\n", line.c_str());
+    const std::size_t had = nodes.size();
     nodes = without(all, flags.without, "nodefile " + flags.nodefile);
+    if (nodes.size() < had) lost.insert(lost.end(), gone.begin(), gone.end());
     std::fprintf(
         stderr, "launch: starts all ranks again from the newest checkpoint (%llu of %llu)\n",
         static_cast<unsigned long long>(restart), static_cast<unsigned long long>(flags.restarts));
@@ -276,10 +290,11 @@ void deploy_plan(Flags& flags) {
   if (!flags.print) flags.deployment->send(nullptr, "");
 }
 
-/// Brings the results home. Returns the command's exit code, where the run has ended with `code`.
-int come_home(const Flags& flags, int code) {
+/// Brings the results home; those of `lost` hosts only if that is possible. Returns the command's
+/// exit code, where the run has ended with `code`.
+int come_home(const Flags& flags, int code, const std::vector<std::string>& lost) {
   try {
-    flags.deployment->end(flags.dist, code == 0);
+    flags.deployment->end(flags.dist, code == 0, lost);
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return code == 0 ? static_cast<int>(Exit::failed) : code;
@@ -310,7 +325,7 @@ int go(Flags& flags, std::optional<RunKey>& key) {
   flags.nodefile = record_name(flags.nodefile);
   if (flags.action == "stop") return stop_everywhere(flags.stop(), nodes);
   if (flags.deployment && !flags.plan.empty()) deploy_plan(flags);
-  if (dist && flags.plan.empty()) carry_network(flags.dist, *dist);
+  if (dist && flags.plan.empty()) carry_network(flags.dist, *dist, nodes);
   const std::string directory = name_run(flags.dist, !flags.print);
   if (flags.print) {
     for (const auto& command :
@@ -321,8 +336,9 @@ int go(Flags& flags, std::optional<RunKey>& key) {
   // Other machines save the weights in the run's folder, which has to be there before they start.
   if (flags.deployment && !value_of(flags.dist, "--save").empty())
     flags.deployment->send(nullptr, value_of(flags.dist, "--logdir"));
-  int code = start(flags, nodes);
-  if (flags.deployment) code = come_home(flags, code);
+  std::vector<std::string> lost;
+  int code = start(flags, nodes, lost);
+  if (flags.deployment) code = come_home(flags, code, lost);
   // An empty directory is of ranks that never began; any other stays.
   std::error_code ignored;
   if (!directory.empty()) std::filesystem::remove(directory, ignored);
@@ -346,6 +362,8 @@ int launch(int argc, const char* const* argv) {
              {flags.ssh, hosts_of(flags, ranks_in(flags, flags_of(flags.dist)))});
     return 0;
   }
+  // Here it is refused once, and not by every rank.
+  if (const auto dist = flags_of(flags.dist)) dist->wire.rate();
   std::optional<RunKey> key;
   try {
     return go(flags, key);

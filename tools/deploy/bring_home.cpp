@@ -98,7 +98,7 @@ void bring_home(const Deployed& target, const Machines& machines, const EndedRun
     if (!is_here(host)) others.hosts.push_back(host);
   if (others.hosts.empty()) return;
   const std::string name = Deployed::run_name(run.logdir);
-  const auto failed =
+  auto failed =
       for_all(others.hosts, [&](std::size_t machine, Board& board, const std::atomic<bool>& stop) {
         const std::string& host = others.hosts[machine];
         board.show(machine, "brings its results home");
@@ -114,6 +114,10 @@ void bring_home(const Deployed& target, const Machines& machines, const EndedRun
         }
         board.show(machine, "");
       });
+  const auto is_lost = [&](std::size_t machine) {
+    return std::find(run.lost.begin(), run.lost.end(), others.hosts[machine]) != run.lost.end();
+  };
+  failed.erase(std::remove_if(failed.begin(), failed.end(), is_lost), failed.end());
   if (!failed.empty())
     throw Error("launch: the results of " + std::to_string(failed.size()) + " of " +
                 std::to_string(others.hosts.size()) +

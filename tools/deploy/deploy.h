@@ -44,11 +44,12 @@ struct EndedRun {
   std::string nodefile;  ///< Its path on the other machines.
   std::string key;       ///< The name of the key's file there, if it was for this run alone.
   bool well = false;     ///< It has ended well, and undeploy() may remove what is there of it.
+  std::vector<std::string> lost;  ///< Hosts that it has gone on without: they may be off.
 };
 
 /// Copies the files of a run from the other machines, once its ranks there have ended, into its
 /// logdir, where they are not or are older; checkpoints stay there. Removes its own key from them.
-/// Throws Error if that failed on a machine.
+/// Throws Error if that failed on a machine that is not lost.
 void bring_home(const Deployed& target, const Machines& machines, const EndedRun& run);
 
 /// Moves a file, or copies it where it comes to another file system: `to` is whole or not there.

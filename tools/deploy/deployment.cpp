@@ -93,7 +93,8 @@ std::vector<std::string> Deployment::words_there(std::vector<std::string> words)
   return words;
 }
 
-void Deployment::end(const std::vector<std::string>& dist, bool ended_well) const {
+void Deployment::end(const std::vector<std::string>& dist, bool ended_well,
+                     const std::vector<std::string>& lost) const {
   const std::string logdir = value_of(dist, "--logdir"), save = value_of(dist, "--save");
   const auto move_saved = [&] {
     const std::string saved = logdir + "/" + saved_name(save);
@@ -107,7 +108,7 @@ void Deployment::end(const std::vector<std::string>& dist, bool ended_well) cons
     }
   };
   try {
-    bring_home(target_, machines_, {logdir, there("--nodefile"), own_key_, ended_well});
+    bring_home(target_, machines_, {logdir, there("--nodefile"), own_key_, ended_well, lost});
   } catch (const Error&) {
     move_saved();  // The machine that has saved them may be one of those that went well.
     throw;

@@ -34,9 +34,10 @@ class Deployment {
   const Deployed& target() const { return target_; }
   Place place() const { return target_.place(); }
 
-  /// Brings the results of a run home. Throws as bring_home() does, and Error where the trained
-  /// weights cannot be moved to the file of --save.
-  void end(const std::vector<std::string>& dist, bool ended_well) const;
+  /// Brings the results of a run home, those of `lost` hosts only if that is possible. Throws as
+  /// bring_home() does, and Error where the trained weights cannot be moved to the file of --save.
+  void end(const std::vector<std::string>& dist, bool ended_well,
+           const std::vector<std::string>& lost) const;
   /// Removes the run's own key from the machines, where the run does not begin after all.
   void give_up() const;
 

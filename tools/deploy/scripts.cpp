@@ -182,6 +182,9 @@ constexpr const char* removal = R"sh(
 [ -e "$d" ] || { say nothing; exit 0; };
 { [ -f "$d/.duplex-deploy" ] && [ -O "$d" ]; } ||
   no "$d stays: there is no .duplex-deploy of yours in it, so launch --deploy has not made it";
+r=$(cd "$d" && pwd -P) || exit 1;
+! ls -l /proc/[0-9]*/exe 2> /dev/null | grep -qF " -> $r/" ||
+  no "$d stays: its program is running (launch stop ends the ranks of a nodefile)";
 left=;
 while read -r k n; do
   [ "$k" = made ] || continue;

@@ -1,7 +1,10 @@
 // Tests launch --deploy where machines share a folder or are one, where runs do not begin, and
 // where results come home with trouble.
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
 
 #include "tests/tools/deploy/machines.h"
 #include "tools/deploy/deployed.h"
@@ -106,6 +109,28 @@ TEST_F(DeployTrouble, LeavesOutTheSameMachinesWhenItRemoves) {
   EXPECT_EQ(calls(), "100");
 }
 
+TEST_F(DeployTrouble, AProgramThatIsRunningIsNotRemoved) {
+  write_text(nodes_, here_ + "\n");
+  ASSERT_EQ(deploy().exit, 0);
+  fs::copy_file("/bin/sleep", on(here_, "duplex-1.0/sleep"));
+  const pid_t program = ::fork();
+  if (program == 0) {
+    ::execl(on(here_, "duplex-1.0/sleep").c_str(), "sleep", "60", nullptr);
+    ::_exit(127);
+  }
+  // Until then the process is still this program's.
+  std::error_code none;
+  const std::string link = "/proc/" + std::to_string(program) + "/exe";
+  while (fs::read_symlink(link, none).filename() != "sleep") ::usleep(1000);
+  const Result refused = launch({"--undeploy", there_});
+  EXPECT_EQ(refused.exit, 1);
+  expect_says(refused, "stays: its program is running");
+  EXPECT_TRUE(fs::exists(on(here_, "duplex-1.0/lib/a.so")));
+  ::kill(program, SIGKILL);
+  ::waitpid(program, nullptr, 0);
+  EXPECT_EQ(launch({"--undeploy", there_}).exit, 0);
+}
+
 TEST_F(DeployTrouble, ALoginShellMayGreet) {
   write_text(folder_ / "greeting", "Welcome to the lab\n\x1b]0;title\x07");  // No line end.
   ASSERT_EQ(deploy().exit, 0);
@@ -130,6 +155,19 @@ TEST_F(DeployTrouble, WhatCannotBePackedThereIsNotTakenForBroughtHome) {
   expect_says(result, "tar: x: Read error");
   EXPECT_EQ(read_text(logdir_ + "/ledger-0.csv"), "12\n");  // The others have come.
   EXPECT_FALSE(fs::exists(run + "/.brought-home"));
+}
+
+TEST_F(DeployTrouble, AMachineThatTheRunWentOnWithoutMayBeOff) {
+  with_result(here_, "ledger-0.csv");
+  write_text(folder_ / ("down-" + other_), "no route to host\n");
+  const Deployed target = deployed_in("--deploy", there_);
+  const Machines machines{folder_ / "ssh", {here_, other_}};
+  EndedRun run{logdir_, "nodes", "", true, {}};
+  EXPECT_THROW(bring_home(target, machines, run), Error);
+  fs::remove_all(logdir_);
+  run.lost = {other_};
+  EXPECT_NO_THROW(bring_home(target, machines, run));
+  EXPECT_EQ(read_text(logdir_ + "/ledger-0.csv"), "12\n");
 }
 
 TEST_F(DeployTrouble, SavedWeightsGoToAnotherFileSystem) {

@@ -54,6 +54,7 @@ TEST_F(LinkRateRuns, RefuseWhatIsNone) {
     const Result refused = launch(flags, "refused");
     EXPECT_EQ(refused.exit, 2) << says << refused.err;
     EXPECT_NE(refused.err.find(says), std::string::npos) << refused.err;
+    EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
   }
   const Result stop = run({"launch", "stop", "--local", "2"});
   EXPECT_EQ(stop.exit, 2);

@@ -133,6 +133,16 @@ TEST_F(NetworkFileRuns, LaunchGivesTheFileToRanksThatDoNotHaveIt) {
   const Result elsewhere = run(
       arguments("local", "elsewhere", 8, {"--net", path_, "--net-text", word, "--batches", "1"}));
   EXPECT_EQ(elsewhere.exit, 0) << elsewhere.err;
+
+  // No command line has room for such a text.
+  write_text(path_, text_ + "# " + std::string(60000, '%') + "\n");
+  for (const auto& [host, says] : {std::pair{"198.51.100.1", true}, {"127.0.0.1", false}}) {
+    write_text(folder_ / "one", host);
+    const Result long_one = run(plus(words, dist));
+    EXPECT_EQ(long_one.exit, 0) << long_one.err;
+    EXPECT_EQ(long_one.err.find("too long to be handed") != std::string::npos, says)
+        << long_one.err;
+  }
 }
 
 TEST_F(NetworkFileRuns, APlanHasTheFile) {
