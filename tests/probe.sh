@@ -68,6 +68,12 @@ gpus 8.0
 if grep -q '^CONFIG_CUDA := 1' "$work/out/config.mk"; then
   a=-gencode=arch=compute
   compiles "${a}_80,code=sm_80 ${a}_80,code=compute_80"
+  # From here on nvcc says what it would do, in a hundredth of the time.
+  nvcc=$(sed -n 's/^CONFIG_NVCC := \([^ ]*\).*/\1/p' "$work/out/config.mk")
+  mkdir -p "$work/cuda/bin"
+  printf '#!/bin/sh\nexec %s --dryrun "$@" 2>&1\n' "$nvcc" > "$work/cuda/bin/nvcc"
+  chmod +x "$work/cuda/bin/nvcc"
+  export CUDA_HOME=$work/cuda
   gpus 9.0 8.0 9.0
   compiles "${a}_80,code=sm_80 ${a}_90,code=sm_90 ${a}_90,code=compute_90"
   CUDA_ARCH=80 gpus 9.0  # As told, whatever is there.

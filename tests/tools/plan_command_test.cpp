@@ -95,7 +95,7 @@ TEST_F(PlanCommand, BeginsWithTheVerdictAndFitsATerminal) {
   std::istringstream lines(result.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
   const Result none =
-      run({"plan", "--net", "vgg16e", "--t-grad", "0.1", "--rate", "10Mbit/s", "--machines", "2"});
+      run({"plan", "--net", "lenet", "--t-grad", "0.01", "--rate", "1Mbit/s", "--machines", "2"});
   EXPECT_EQ(none.out.rfind("Does not pay: ", 0), 0U) << none.out;
 }
 

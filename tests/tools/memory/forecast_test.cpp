@@ -207,7 +207,7 @@ class ForecastOfRuns : public ::testing::Test {
 
   std::vector<std::string> training(const std::vector<std::string>& more) const {
     return testing::plus(testing::plus({"--datadir", data_.path(), "--threads", "1", "--batches",
-                                        "4", "--logdir", folder_ / "run"},
+                                        "3", "--logdir", folder_ / "run"},
                                        network_),
                          more);
   }
@@ -255,7 +255,7 @@ class ForecastOfRuns : public ::testing::Test {
 
   TemporaryFolder data_, folder_;
   /// Its parameters take most of the memory, so that a copy of them that is forgotten shows.
-  std::vector<std::string> network_{"--net", "resnet34", "--input", "64", "--batch", "4"};
+  std::vector<std::string> network_{"--net", "resnet34", "--input", "32", "--batch", "4"};
 };
 
 TEST_F(ForecastOfRuns, AloneIsWhatItTakes) {

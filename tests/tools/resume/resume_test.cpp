@@ -77,7 +77,7 @@ TEST_F(Resume, GoesOnToTheSameBits) {
 }
 
 TEST_F(Resume, SignalsAskForACheckpoint) {
-  const Words length{"--batches", "400", "--optimizer", "adam"};
+  const Words length{"--batches", "150", "--optimizer", "adam"};
   ASSERT_EQ(run(local("whole", length)).exit, 0);
   for (const auto& [signal, code] : {std::pair{SIGTERM, 143}, std::pair{SIGINT, 130}}) {
     const std::string name = "signal" + std::to_string(signal);
