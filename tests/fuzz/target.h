@@ -40,6 +40,10 @@ void require(bool condition, const char* what);
 /// Reads bytes that nothing else reads, so that a sanitizer sees them.
 void touch(const std::uint8_t* data, std::size_t bytes);
 
+/// Returns true for one input in sixteen: a target reads those of a kind that takes milliseconds.
+/// All bytes decide, so that no change of one makes many such inputs.
+bool is_sampled(const Bytes& input);
+
 /// The bytes as text.
 std::string text_of(const Bytes& bytes);
 

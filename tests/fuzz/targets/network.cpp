@@ -23,9 +23,8 @@ bool is_long(const std::string& text) {
 
 void network(const Bytes& input) {
   const std::string text = text_of(input);
-  // Thousands of layers take milliseconds, and there are few ways to write them: of sixteen such
-  // inputs, one is read.
-  if (is_long(text) && input.size() % 16 != 0) return;
+  // Thousands of layers take milliseconds, and there are few ways to write them.
+  if (is_long(text) && !is_sampled(input)) return;
   // A line of seven letters is a layer, which with its name and place takes two KiB; repeats make
   // 4,096 of a few lines.
   constexpr std::size_t layers = 4096, layer = 8192, line = 7;

@@ -1,6 +1,7 @@
 // Nodefiles.
 #include "tools/launch/nodefile.h"
 
+#include <algorithm>
 #include <set>
 
 #include "tests/fuzz/memory_file.h"
@@ -8,20 +9,21 @@
 namespace duplex::fuzz {
 namespace {
 
-/// Returns whether many lines have slots, and perhaps a thousand each.
+/// Returns whether it may have more than 200 ranks.
 bool is_long(const std::string& text) {
   int lines = 0;
-  for (auto at = text.find("slots="); at != std::string::npos; at = text.find("slots=", at + 1))
-    ++lines;
-  return lines > 2;
+  for (auto at = text.find("slots="); at != std::string::npos; at = text.find("slots=", at + 1)) {
+    const std::size_t end = std::min(text.find_first_not_of("0123456789", at + 6), text.size());
+    if (++lines > 2 || end - at > 8) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 void nodefile(const Bytes& input) {
-  // Thousands of ranks take milliseconds, and there are few ways to write them: of sixteen such
-  // inputs, one is read.
-  if (is_long(text_of(input)) && input.size() % 16 != 0) return;
+  // Thousands of ranks take milliseconds, and there are few ways to write them.
+  if (is_long(text_of(input)) && !is_sampled(input)) return;
   static MemoryFile file;
   file.write(input);
   std::vector<net::Address> nodes;
