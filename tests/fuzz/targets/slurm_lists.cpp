@@ -9,8 +9,10 @@
 namespace duplex::fuzz {
 namespace {
 
-/// Returns whether the list has a number of four digits, and so perhaps thousands of hosts.
+/// Returns whether the list has a number of four digits, or several ranges, and so perhaps
+/// thousands of hosts.
 bool is_long(const std::string& list) {
+  if (std::count(list.begin(), list.end(), '-') > 2) return true;
   int digits = 0;
   return std::any_of(list.begin(), list.end(), [&](unsigned char letter) {
     digits = std::isdigit(letter) != 0 ? digits + 1 : 0;
