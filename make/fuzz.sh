@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs fuzz targets (tests/fuzz/targets) under libFuzzer, AddressSanitizer and UBSan, one after the other, each in a process
-# per core, then gives what they found to the targets of an ordinary build. Corpora are kept in build-fuzz/corpus/NAME and grow from run to run; an
-# input that ends a target lies in build-fuzz/finds/ afterwards. Prints a table of Markdown.
+# per core, then gives what they found to the targets of an ordinary build. Corpora are kept in build-fuzz/corpus/NAME and
+# grow from run to run; an input that ends a target lies in build-fuzz/finds/ afterwards. Prints a table of Markdown.
 # Usage: make fuzz [MINUTES=20] [RUNS=N] [ONLY="NAME..."]
 #   MINUTES   of all targets together
 #   RUNS      executions of each, of all its processes together, however long they take

@@ -20,8 +20,11 @@ done
 mkdir -p "$out" || exit 1
 rows=$out/rows  # A line a target, as make/fuzz.sh prints it.
 touch "$rows"
+# enough: prints the targets that have had RUNS executions.
+enough() { awk -F'|' -v runs="$runs" '$3 + 0 >= runs + 0 { gsub(/ /, "", $2); print $2 }' "$rows"; }
 for target in "${targets[@]}"; do
-  grep -q "^| $target " "$rows" && continue
+  enough | grep -qx "$target" && continue
+  sed -i "/^| $target /d" "$rows"
   make fuzz RUNS="$runs" ONLY="$target" >"$out/$target.log" 2>&1
   if grep -q 'skipped, since' "$out/$target.log"; then
     tail -n 1 "$out/$target.log"
@@ -37,4 +40,6 @@ done
   echo "|---|---|---|---|---|---|"
   sed 's/  */ /g' "$rows" | sort
 } | section Bytes
+short=$(grep -vxF -f <(enough) < <(printf '%s\n' "${targets[@]}"))
+[ -z "$short" ] || { echo "fuzz: fewer than $runs executions of" $short >&2; exit 1; }
 ! grep -qv '| clean *|$' "$rows"

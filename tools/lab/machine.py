@@ -31,7 +31,7 @@ WORK = work_folder()
 
 def words(command):
     """Returns a command as a reader types it."""
-    text = " ".join(shlex.quote(word) for word in command)
+    text = " ".join("python3" if os.path.basename(word).startswith("python") else shlex.quote(word) for word in command)
     return text.replace("bash tools/netlab.sh", "tools/netlab.sh").replace(WORK, "RUN").replace(DUPLEX, "bin/duplex")
 
 

@@ -121,7 +121,9 @@ TEST_F(DeployTrouble, AProgramThatIsRunningIsNotRemoved) {
   // Until then the process is still this program's.
   std::error_code none;
   const std::string link = "/proc/" + std::to_string(program) + "/exe";
-  while (fs::read_symlink(link, none).filename() != "sleep") ::usleep(1000);
+  for (int i = 0; i < 10000 && fs::read_symlink(link, none).filename() != "sleep"; ++i)
+    ::usleep(1000);
+  ASSERT_EQ(fs::read_symlink(link, none).filename(), "sleep");
   const Result refused = launch({"--undeploy", there_});
   EXPECT_EQ(refused.exit, 1);
   expect_says(refused, "stays: its program is running");
