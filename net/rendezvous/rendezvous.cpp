@@ -248,8 +248,7 @@ void Rendezvous::make_room() {
                        [](const auto& a, const auto& b) { return a.second < b.second; });
   for (PendingPeer& peer : pending_)
     if (!peer.done && !peer.given_up && peer.host == most->first) {
-      peer.given_up = true;
-      peer.stream.socket().shut_down();
+      peer.cut_off();
       return;
     }
 }
@@ -257,7 +256,7 @@ void Rendezvous::make_room() {
 void Rendezvous::reap(std::unique_lock<std::mutex>& lock, bool all) {
   if (all)
     for (PendingPeer& peer : pending_)
-      if (!peer.done) peer.stream.socket().shut_down();
+      if (!peer.done) peer.cut_off();
   for (auto peer = pending_.begin(); peer != pending_.end();) {
     if (!all && !peer->done) {
       ++peer;
@@ -300,6 +299,7 @@ void Rendezvous::receive(PendingPeer& peer) {
     };
     HandshakeResult result = server_handshake(peer.stream, self_, welcome, limit);
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (peer.given_up) throw ProtocolError(address + " came too late, or made room for others");
     peer.done = true;
     add(std::move(result), std::move(peer.stream));
     return;
@@ -357,6 +357,7 @@ void Rendezvous::call(int rank) {
       }
       const std::lock_guard<std::mutex> lock(mutex_);
       calling_.erase(rank);
+      if (failure_) return;  // It was cut off; as no link, the rank is told the reason anew.
       refusals_.erase(rank);
       if (rank == spec_.topology.coordinator())
         coordinator_time_ = {result.clock.offset_ns, result.clock.epoch_ns, result.clock.error_ns};

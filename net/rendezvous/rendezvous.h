@@ -47,7 +47,12 @@ class Rendezvous {
     std::string host;  ///< Where it connects from.
     std::thread thread;
     bool done = false;      ///< Under the mutex. The stream has moved on or is of no more use.
-    bool given_up = false;  ///< Its place is another's; its thread ends soon.
+    bool given_up = false;  ///< Under the mutex. It is cut off and becomes no link.
+
+    void cut_off() {
+      given_up = true;
+      stream.socket().shut_down();
+    }
   };
 
   std::vector<Link> meet();
