@@ -15,9 +15,11 @@ using factors::tile_height, factors::tile_width;
 factors::Tile tile_here() {
 #ifdef __x86_64__
   if (__builtin_cpu_supports("avx512f")) return factors::avx512_tile;
-  if (__builtin_cpu_supports("avx2")) return factors::avx2_tile;
-#endif
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return factors::avx2_tile;
+  return factors::sse2_tile;
+#else
   return factors::plain_tile;
+#endif
 }
 
 /// Copies the values `from`, (samples, count), each times `factor`, to columns that begin at sample
@@ -54,26 +56,24 @@ void OuterProducts::take(const std::vector<FactorBlock>& blocks) {
 
 void OuterProducts::rows(std::size_t first, std::size_t end, float* to) const {
   static const factors::Tile compute = tile_here();
-  // Rows that begin within a group are computed with it, and left out.
-  std::vector<float> group;
-  for (std::size_t row = first; row < end;) {
-    const std::size_t begin = row / tile_height * tile_height,
-                      last = std::min(begin + tile_height, end);
-    const float* dy = dy_.data() + begin * samples_;
-    float* out = to + (row - first) * inputs_;
-    if (row != begin) {
-      group.resize(tile_height * inputs_);
-      out = group.data();
-    }
+  const auto groups = [&](std::size_t begin, std::size_t last, float* out) {
+    // A tile's x stays in the cache for all groups of rows.
     for (std::size_t column = 0; column < inputs_; column += tile_width)
-      compute(dy, x_.data() + column * samples_, samples_, out + column, inputs_, last - begin,
-              std::min(tile_width, inputs_ - column));
-    if (row != begin)
-      std::copy(group.begin() + static_cast<std::ptrdiff_t>((row - begin) * inputs_),
-                group.begin() + static_cast<std::ptrdiff_t>((last - begin) * inputs_),
-                to + (row - first) * inputs_);
-    row = last;
+      for (std::size_t row = begin; row < last; row += tile_height)
+        compute(dy_.data() + row * samples_, x_.data() + column * samples_, samples_,
+                out + (row - begin) * inputs_ + column, inputs_, std::min(tile_height, last - row),
+                std::min(tile_width, inputs_ - column));
+  };
+  const std::size_t before = first % tile_height, begin = first - before;
+  if (before != 0) {  // Rows that begin within a group are computed with it, and left out.
+    const std::size_t last = std::min(begin + tile_height, end);
+    std::vector<float> group((last - begin) * inputs_);
+    groups(begin, last, group.data());
+    std::copy(group.begin() + static_cast<std::ptrdiff_t>(before * inputs_), group.end(), to);
+    to += (last - first) * inputs_;
+    first = last;
   }
+  groups(first, end, to);
 }
 
 void OuterProducts::bias(float* to) const {

@@ -19,9 +19,9 @@ struct FactorBlock {
 };
 
 /// The sum over all samples of all blocks, in their order, of dy x^T, for layers of `outputs` and
-/// `inputs`. It is computed in float32, and every element is added up in the order of the samples
-/// with a rounding after each product and each sum, so that its bits do not depend on the
-/// processor, on the number of threads, or on how rows are shared out.
+/// `inputs`. It is computed in float32, and every element is added up in the order of the samples,
+/// each product and sum with one rounding (fma), so that its bits do not depend on the processor,
+/// on the number of threads, or on how rows are shared out.
 class OuterProducts {
  public:
   OuterProducts(std::size_t outputs, std::size_t inputs) : outputs_(outputs), inputs_(inputs) {}

@@ -1,5 +1,4 @@
-// A tile of a sum of outer products, which tile_*.cpp compile for several processors. Compilers
-// turn its vectors into a processor's where that is the target at this place.
+// A tile of a sum of outer products, which tile_*.cpp compile for several processors.
 #pragma once
 #include <cstddef>
 #include <cstring>
@@ -9,31 +8,28 @@
 namespace duplex::factors {
 namespace {
 
-template <int lanes>
-struct Vector {
-  typedef float Type __attribute__((vector_size(lanes * sizeof(float))));
-};
-
-/// Computes a tile of tile_height rows and tile_width columns, in pieces of two vectors of `lanes`
-/// columns, whose sums a processor keeps in its registers. `dy` is (samples, tile_height), `x`
-/// (samples, tile_width); rows of `to` are `stride` apart, and `here` columns of `rows` of them are
-/// written.
-template <int lanes>
+/// Computes a tile of tile_height rows and tile_width columns, in pieces of two vectors of columns,
+/// whose sums a processor keeps in its registers. `dy` is (samples, tile_height), `x` (samples,
+/// tile_width); rows of `to` are `stride` apart, and `here` columns of `rows` of them are written.
+/// `Lanes` is how a processor computes: a type Vector of float32 values that begins as zeros, and
+/// add_product(sum, factor, vector), with one rounding.
+template <class Lanes>
 [[gnu::always_inline]] inline void tile(const float* dy, const float* x, std::size_t samples,
                                         float* to, std::size_t stride, std::size_t rows,
                                         std::size_t here) {
-  using Lanes = typename Vector<lanes>::Type;
+  using Vector = typename Lanes::Vector;
+  constexpr std::size_t lanes = sizeof(Vector) / sizeof(float);
   for (std::size_t begin = 0; begin < here; begin += 2 * lanes) {
-    Lanes low[tile_height] = {}, high[tile_height] = {};
+    Vector low[tile_height] = {}, high[tile_height] = {};
     for (std::size_t k = 0; k < samples; ++k) {
-      Lanes left, right;
+      Vector left, right;
       std::memcpy(&left, x + k * tile_width + begin, sizeof left);
       std::memcpy(&right, x + k * tile_width + begin + lanes, sizeof right);
 #pragma GCC unroll 6
       for (std::size_t r = 0; r < tile_height; ++r) {
         const float factor = dy[k * tile_height + r];
-        low[r] += factor * left;
-        high[r] += factor * right;
+        Lanes::add_product(low[r], factor, left);
+        Lanes::add_product(high[r], factor, right);
       }
     }
     for (std::size_t r = 0; r < rows; ++r) {

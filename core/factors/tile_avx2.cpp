@@ -1,20 +1,32 @@
 #ifdef __x86_64__
+#include <immintrin.h>
+
 #include <cstddef>
 #include <cstring>
 
 #include "core/factors/tiles.h"
-#ifndef __clang__  // g++ breaks vectors up before it inlines the function that has them.
-#pragma GCC target("avx2")
+// All that follows is for processors with these: compilers keep a vector whole only in a function
+// that has them.
+#ifdef __clang__
+#pragma clang attribute push([[gnu::target("avx2,fma")]], apply_to = function)
+#else
+#pragma GCC target("avx2,fma")
 #endif
 #include "core/factors/tile.h"
 
 namespace duplex::factors {
 namespace {
 
-[[gnu::target("avx2")]] void compute(const float* dy, const float* x, std::size_t samples,
-                                     float* to, std::size_t stride, std::size_t rows,
-                                     std::size_t here) {
-  tile<8>(dy, x, samples, to, stride, rows, here);
+struct Lanes {
+  using Vector = __m256;
+  [[gnu::always_inline]] static void add_product(Vector& sum, float factor, Vector vector) {
+    sum = _mm256_fmadd_ps(_mm256_set1_ps(factor), vector, sum);
+  }
+};
+
+void compute(const float* dy, const float* x, std::size_t samples, float* to, std::size_t stride,
+             std::size_t rows, std::size_t here) {
+  tile<Lanes>(dy, x, samples, to, stride, rows, here);
 }
 
 }  // namespace
@@ -22,4 +34,7 @@ namespace {
 const Tile avx2_tile = compute;
 
 }  // namespace duplex::factors
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
 #endif

@@ -7,13 +7,15 @@ namespace duplex::factors {
 constexpr std::size_t tile_height = 6, tile_width = 32;  ///< Rows and columns.
 
 /// Overwrites `rows` rows of `here` values at `to`, which lie `stride` apart, with the sums over
-/// the samples of dy x^T. `dy` is (samples, tile_height), `x` (samples, tile_width).
+/// the samples of dy x^T, with one rounding of each product and sum (fma). `dy` is (samples,
+/// tile_height), `x` (samples, tile_width).
 using Tile = void (*)(const float* dy, const float* x, std::size_t samples, float* to,
                       std::size_t stride, std::size_t rows, std::size_t here);
 
 extern const Tile plain_tile;
 #ifdef __x86_64__
-extern const Tile avx2_tile;    ///< Needs AVX2.
+extern const Tile sse2_tile;    ///< Runs on every x86-64, and is slow.
+extern const Tile avx2_tile;    ///< Needs AVX2 and FMA.
 extern const Tile avx512_tile;  ///< Needs AVX-512.
 #endif
 

@@ -1,14 +1,18 @@
 // Tests sums of outer products against the sum in double precision, that they have the bits of
-// plain loops, and that no cut of rows or blocks changes one.
+// plain loops on every processor, and that no cut of rows or blocks changes one.
 #include "core/factors/outer_products.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
-#include <tuple>
+#include <limits>
+#include <random>
+#include <string>
 #include <vector>
 
+#include "core/factors/fused.h"
 #include "core/random.h"
 
 namespace duplex {
@@ -50,7 +54,7 @@ std::vector<float> plain(const Case& c, const Drawn& from) {
       for (std::size_t r = 0; r < c.outputs; ++r) {
         const float dy = block.dy[k * c.outputs + r] * block.weight;
         for (std::size_t i = 0; i < c.inputs; ++i)
-          sums[r * c.inputs + i] += dy * block.x[k * c.inputs + i];
+          sums[r * c.inputs + i] = std::fma(dy, block.x[k * c.inputs + i], sums[r * c.inputs + i]);
       }
   return sums;
 }
@@ -108,6 +112,99 @@ INSTANTIATE_TEST_SUITE_P(Sizes, OuterProductsOf,
                          testing::Values(Case{1, 1, {1}}, Case{6, 32, {2}}, Case{7, 33, {1, 2, 3}},
                                          Case{10, 500, {4, 4}}, Case{13, 31, {5}},
                                          Case{64, 100, {16, 16, 15}}, Case{5, 70, {0, 3}}));
+
+float of_bits(std::uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/// Returns whether it is what fma of C returns; one NaN is like another.
+bool is_fma(float result, float a, float b, float c) {
+  const float due = std::fma(a, b, c);
+  return std::memcmp(&result, &due, sizeof due) == 0 || (std::isnan(result) && std::isnan(due));
+}
+
+/// Draws operands of which many have products and sums half way between two values, small ones,
+/// or none at all.
+struct Operands {
+  std::mt19937_64 bits{5};
+
+  float next() {
+    const std::uint64_t drawn = bits();
+    const auto value = static_cast<std::uint32_t>(drawn);
+    switch (drawn >> 61) {
+      case 0:
+        return of_bits(value);
+      case 1:
+        return of_bits(value & 0x807fffffU);  // Small.
+      case 2:
+        return of_bits((value & 0x80000000U) | 0x7f800000U);  // Infinite.
+      case 3:
+        return of_bits(value & 0x80000000U);  // Zero.
+      default:
+        return of_bits((value & 0x83fff000U) | (drawn & 1 ? 0x3c000000U : 0x3c000001U));
+    }
+  }
+};
+
+TEST(Fused, IsFma) {
+  Operands operands;
+  for (int i = 0; i < 2000000; ++i) {
+    const float a = operands.next(), b = operands.next(), c = operands.next();
+    ASSERT_TRUE(is_fma(factors::fused(a, b, c), a, b, c)) << a << " * " << b << " + " << c;
+  }
+  // Half way between 1 and the next value, but for the last bit of the product.
+  const float one = 1.0F, tiny = std::ldexp(1.0F, -24), more = 1.0F + std::ldexp(1.0F, -23);
+  EXPECT_EQ(factors::fused(tiny, one, one), one);
+  EXPECT_GT(factors::fused(tiny, more, one), one);
+}
+
+TEST(Tiles, AllComputeTheSameBits) {
+  using factors::tile_height, factors::tile_width;
+  struct Named {
+    std::string name;
+    factors::Tile compute;
+  };
+  std::vector<Named> tiles{{"plain", factors::plain_tile}};
+#ifdef __x86_64__
+  tiles.push_back({"SSE2", factors::sse2_tile});
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    tiles.push_back({"AVX2", factors::avx2_tile});
+  if (__builtin_cpu_supports("avx512f")) tiles.push_back({"AVX-512", factors::avx512_tile});
+#endif
+  Operands operands;
+  for (int attempt = 0; attempt < 2000; ++attempt) {
+    constexpr std::size_t samples = 3;
+    float dy[samples * tile_height], x[samples * tile_width], due[tile_height * tile_width];
+    for (float& value : dy) value = operands.next();
+    for (float& value : x) value = operands.next();
+    if (attempt == 0) {  // A sum among the smallest values, nearly half way between two of them.
+      dy[0] = std::ldexp(1.0F, -127) + std::ldexp(1.0F, -149);
+      dy[tile_height] = std::ldexp(1.0F + std::ldexp(1.0F, -23), -75);
+      x[0] = 1.0F;
+      x[tile_width] = std::ldexp(1.0F - std::ldexp(1.0F, -23), -75);
+      dy[2 * tile_height] = x[2 * tile_width] = 0.0F;
+      std::fill(x + 1, x + 4, 1.0F);  // Nothing else of the vector takes the slow way.
+      std::fill(x + tile_width + 1, x + tile_width + 4, 1.0F);
+      std::fill(x + 2 * tile_width + 1, x + 2 * tile_width + 4, 1.0F);
+    }
+    for (std::size_t i = 0; i < tile_height * tile_width; ++i) {
+      due[i] = 0.0F;
+      for (std::size_t k = 0; k < samples; ++k)
+        due[i] = std::fma(dy[k * tile_height + i / tile_width], x[k * tile_width + i % tile_width],
+                          due[i]);
+    }
+    for (const Named& tile : tiles) {
+      float sums[tile_height * tile_width];
+      tile.compute(dy, x, samples, sums, tile_width, tile_height, tile_width);
+      for (std::size_t i = 0; i < tile_height * tile_width; ++i)
+        ASSERT_TRUE(std::memcmp(&sums[i], &due[i], sizeof(float)) == 0 ||
+                    (std::isnan(sums[i]) && std::isnan(due[i])))
+            << tile.name << ": " << sums[i] << " is due as " << due[i];
+    }
+  }
+}
 
 /// Taking other samples leaves nothing of those before.
 TEST(OuterProducts, TakesOthersAnew) {
