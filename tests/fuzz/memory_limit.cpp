@@ -20,7 +20,13 @@
 #endif
 
 #ifdef DUPLEX_ADDRESS_SANITIZER
-#include <sanitizer/allocator_interface.h>
+// From sanitizer/allocator_interface.h, which GCC does not install.
+extern "C" {
+int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void*,
+                                                                  std::size_t),
+                                              void (*free_hook)(const volatile void*));
+std::size_t __sanitizer_get_allocated_size(const volatile void* memory);
+}
 #endif
 
 namespace duplex::fuzz {
@@ -61,9 +67,7 @@ void allocated(const volatile void* /*memory*/, std::size_t bytes) {
 }
 
 void given_back(const volatile void* memory) {
-  if (memory != nullptr)
-    held -=
-        static_cast<std::int64_t>(__sanitizer_get_allocated_size(const_cast<const void*>(memory)));
+  if (memory != nullptr) held -= static_cast<std::int64_t>(__sanitizer_get_allocated_size(memory));
 }
 
 const int installed = __sanitizer_install_malloc_and_free_hooks(allocated, given_back);
