@@ -12,6 +12,7 @@
 #include "layers/kinds/normalisation.h"
 #include "layers/kinds/pool.h"
 #include "models/file/words.h"
+#include "models/onnx/constants.h"
 #include "models/onnx/graph_head.h"
 #include "models/onnx/layer_names.h"
 #include "models/onnx/node_attributes.h"
@@ -22,10 +23,12 @@ namespace {
 class Importer {
  public:
   Importer(const Graph& graph, bool blocks)
-      : graph_(graph), names_(blocks), imported_{Model(title_of(graph), sample_of(graph)), {}} {
-    for (const Constant& constant : graph.constants) constants_[constant.name] = &constant;
+      : graph_(graph),
+        names_(blocks),
+        imported_{Model(title_of(graph), sample_of(graph)), {}},
+        constants_(graph) {
     for (const Value& value : graph.inputs)
-      if (constants_.count(value.name) == 0) {
+      if (constants_.find(value.name) == nullptr) {
         places_[value.name] = model().input();
         batch_ = value.extents[0];
       }
@@ -44,7 +47,7 @@ class Importer {
     for (const Node& node : graph_.nodes) {
       node_ = &node;
       if (joined_.count(&node) > 0) {
-        if (rows_.count(node.inputs[0]) > 0) rows_.insert(node.outputs[0]);
+        if (reads_row()) rows_.insert(node.outputs[0]);
         continue;
       }
       try {
@@ -105,25 +108,29 @@ class Importer {
   }
 
   const Constant& constant(std::size_t which, Constant::Type type) const {
-    const auto found = constants_.find(input(which));
-    if (found == constants_.end())
-      throw Error("'" + input(which) + "' has to be a constant of the file");
-    if (found->second->type != type)
-      throw Error("'" + input(which) + "' has to be of " +
-                  (type == Constant::Type::float32 ? "float32" : "int64"));
-    return *found->second;
+    return constants_.get(input(which), type);
   }
 
-  /// Returns whether the node's output goes to a ReLU and to nothing else.
-  bool relu_follows() const {
-    const auto readers = readers_.find(node_->outputs[0]);
-    return readers != readers_.end() && readers->second.size() == 1 &&
-           readers->second[0] != nullptr && readers->second[0]->type == "Relu" &&
-           readers->second[0]->inputs.size() == 1;
+  /// Returns the node of that type which the tensor goes to, if it goes to no other; else null.
+  const Node* follower(const std::string& tensor, const char* type, std::size_t inputs) const {
+    const auto readers = readers_.find(tensor);
+    if (readers == readers_.end() || readers->second.size() != 1) return nullptr;
+    const Node* reader = readers->second[0];
+    return reader != nullptr && reader->type == type && reader->inputs.size() == inputs ? reader
+                                                                                        : nullptr;
+  }
+
+  /// Returns the ReLU that the layer of this node computes, too, as a list: empty if there is none.
+  std::vector<const Node*> relu() const { return relu_behind(node_->outputs[0]); }
+  std::vector<const Node*> relu_behind(const std::string& tensor) const {
+    const Node* relu = follower(tensor, "Relu", 1);
+    return relu != nullptr ? std::vector<const Node*>{relu} : std::vector<const Node*>{};
   }
 
   // ---- Layers.
-  void add(std::shared_ptr<const Layer> layer, std::vector<Model::Node> inputs, bool relu = false) {
+  /// `joined` are nodes behind this one, in order, which the layer computes, too.
+  void add(std::shared_ptr<const Layer> layer, std::vector<Model::Node> inputs,
+           const std::vector<const Node*>& joined = {}) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (std::count(inputs.begin(), inputs.end(), inputs[i]) > 1)
         throw Error("it reads '" + input(i) + "' twice");
@@ -137,19 +144,23 @@ class Importer {
     if (static_cast<double>(model().shape(made).elements()) > file::most_values)
       throw Error("its output would have more than 2^31 values for an image");
     places_[node_->outputs[0]] = made;
-    if (!relu) return;
-    const Node* follower = readers_.at(node_->outputs[0])[0];
-    if (!places_.emplace(follower->outputs[0], made).second)
-      throw Error("another node makes '" + follower->outputs[0] + "', too");
-    joined_.insert(follower);
+    for (const Node* node : joined) {
+      if (!places_.emplace(node->outputs[0], made).second)
+        throw Error("another node makes '" + node->outputs[0] + "', too");
+      joined_.insert(node);
+    }
   }
 
   /// Returns whether ONNX has the node's output as (N, values) and not as a map.
   bool makes_row() const {
     const std::string& type = node_->type;
     if (type == "ReduceMean") return NodeAttributes(*node_).number("keepdims", 1) == 0;
-    return type == "Flatten" || type == "Reshape" || type == "Gemm" ||
-           (!node_->inputs.empty() && rows_.count(node_->inputs[0]) > 0);
+    return type == "Flatten" || type == "Reshape" || type == "Gemm" || reads_row();
+  }
+
+  bool reads_row() const {
+    return std::any_of(node_->inputs.begin(), node_->inputs.end(),
+                       [this](const std::string& input) { return rows_.count(input) > 0; });
   }
 
   /// The node's output is what it reads: a linear layer, or a softmax, takes a map as it is.
@@ -174,21 +185,15 @@ class Importer {
     fill(which, from.values);
   }
 
-  std::int64_t extent(const Constant& constant, std::size_t axis, std::size_t rank) const {
-    if (constant.extents.size() != rank || constant.extents[axis] < 1 ||
-        constant.extents[axis] > file::largest_number)
-      throw Error("'" + constant.name + "' has to have " + std::to_string(rank) +
-                  " extents, of at most " + std::to_string(file::largest_number));
-    return constant.extents[axis];
-  }
-
   void add_node() {
     const std::string& type = node_->type;
     const NodeAttributes attributes(*node_);
     if (type == "Conv") {
       add_conv(attributes);
     } else if (type == "Gemm") {
-      add_linear(attributes);
+      add_gemm(attributes);
+    } else if (type == "MatMul") {
+      add_product();
     } else if (type == "MaxPool" || type == "AveragePool") {
       const Geometry geometry = attributes.geometry(model().shape(x()), type == "AveragePool");
       add(std::make_shared<PoolLayer>(type == "MaxPool" ? PoolKind::max : PoolKind::average,
@@ -223,8 +228,7 @@ class Importer {
       const std::vector<Model::Node> inputs{x(0), x(1)};
       if (rows_.count(input(0)) != rows_.count(input(1)))
         throw Error("it adds a map and what is none");
-      const bool relu = relu_follows();
-      add(std::make_shared<AddLayer>(relu), inputs, relu);
+      add(std::make_shared<AddLayer>(!relu().empty()), inputs, relu());
     } else if (type == "Pad") {
       add_padding(attributes);
     } else if (type == "Softmax" || type == "LogSoftmax") {
@@ -240,9 +244,8 @@ class Importer {
       check_reshape(constant(1, Constant::Type::int64).numbers);
       pass();
     } else if (type == "Identity") {
-      const auto constant = constants_.find(input(0));
-      if (constant != constants_.end())  // PyTorch writes weights that are alike only once.
-        constants_[node_->outputs[0]] = constant->second;
+      if (const Constant* constant = constants_.find(input(0)))
+        constants_.alias(node_->outputs[0], constant);  // PyTorch writes equal weights once.
       else
         pass();
     } else {
@@ -277,42 +280,53 @@ class Importer {
     ConvLayer::Options options;
     options.groups = attributes.number("group", 1);
     options.bias = has(2);
-    options.relu = relu_follows();
+    options.relu = !relu().empty();
     const std::int64_t filters = extent(weights, 0, 4);
     const Geometry geometry = attributes.geometry(model().shape(x()), weights);
     if (options.groups < 1 || options.groups > file::largest_number)
       throw Error("group has to be 1 or more");
-    add(std::make_shared<ConvLayer>(filters, geometry, options), {x()}, options.relu);
+    add(std::make_shared<ConvLayer>(filters, geometry, options), {x()}, relu());
     fill(0, weights);
     if (options.bias) fill(1, constant(2, Constant::Type::float32));
   }
 
-  void add_linear(const NodeAttributes& attributes) {
-    const Constant& weights = constant(1, Constant::Type::float32);
+  void add_gemm(const NodeAttributes& attributes) {
     if (attributes.decimal("alpha", 1) != 1 || attributes.decimal("beta", 1) != 1 ||
         attributes.number("transA", 0) != 0)
       throw Error("only alpha 1, beta 1 and transA 0 are known");
-    const bool usual = attributes.number("transB", 0) == 1;
-    const std::int64_t outputs = extent(weights, usual ? 0 : 1, 2);
-    const std::int64_t inputs = weights.extents[usual ? 1 : 0];
-    const bool relu = relu_follows();
-    add(std::make_shared<LinearLayer>(outputs, relu), {x()}, relu);
-    if (usual) {
-      fill(0, weights);
-    } else {
-      if (inputs != model().shape(x()).elements())
-        throw Error("'" + weights.name + "' has " + std::to_string(inputs) + " inputs, and " +
-                    std::to_string(model().shape(x()).elements()) + " come");
-      fill(0, [&weights, outputs, inputs](float* to) {
-        std::vector<float> turned(static_cast<std::size_t>(outputs * inputs));
-        weights.values(turned.data());
-        for (std::int64_t i = 0; i < inputs; ++i)
-          for (std::int64_t o = 0; o < outputs; ++o)
-            to[o * inputs + i] = turned[static_cast<std::size_t>(i * outputs + o)];
-      });
+    const Constant* bias = has(2) ? &constant(2, Constant::Type::float32) : nullptr;
+    add_linear(attributes.number("transB", 0) == 1, bias, relu());
+  }
+
+  /// A product of rows with weights, and the bias that is added to nothing but it.
+  void add_product() {
+    if (rows_.count(input(0)) == 0) throw Error("it multiplies a map; only (N, values) is known");
+    const Constant* bias = nullptr;
+    std::vector<const Node*> joined = relu();
+    if (const Node* sum = follower(node_->outputs[0], "Add", 2)) {
+      const std::string& other = sum->inputs[sum->inputs[0] == node_->outputs[0] ? 1 : 0];
+      if (constants_.find(other) != nullptr) {
+        bias = &constants_.get(other, Constant::Type::float32);
+        joined = relu_behind(sum->outputs[0]);
+        joined.insert(joined.begin(), sum);
+      }
     }
-    if (has(2))
-      fill(1, constant(2, Constant::Type::float32));
+    add_linear(false, bias, joined);
+  }
+
+  /// `turned`: the weights are (outputs, inputs), as they are here, and not (inputs, outputs).
+  void add_linear(bool turned, const Constant* bias, const std::vector<const Node*>& joined) {
+    const bool relu = !joined.empty() && joined.back()->type == "Relu";
+    const Constant& weights = constant(1, Constant::Type::float32);
+    const std::int64_t outputs = extent(weights, turned ? 0 : 1, 2);
+    const std::int64_t inputs = extent(weights, turned ? 1 : 0, 2);
+    add(std::make_shared<LinearLayer>(outputs, relu), {x()}, joined);
+    if (inputs != model().shape(x()).elements())
+      throw Error("'" + weights.name + "' has " + std::to_string(inputs) + " inputs, and " +
+                  std::to_string(model().shape(x()).elements()) + " come");
+    fill(0, turned ? weights.values : transposed(weights));
+    if (bias != nullptr)
+      fill(1, *bias);
     else
       fill(1, [outputs](float* to) { std::fill_n(to, outputs, 0.0F); });
   }
@@ -324,8 +338,8 @@ class Importer {
     if (several || attributes.number("training_mode", 0) != 0)
       throw Error("it is set to training; export the network for evaluation");
     BatchNormSpec spec = attributes.batch_norm();
-    spec.relu = relu_follows();
-    add(std::make_shared<BatchNormLayer>(spec), {x()}, spec.relu);
+    spec.relu = !relu().empty();
+    add(std::make_shared<BatchNormLayer>(spec), {x()}, relu());
     for (std::size_t which = 0; which < 4; ++which)
       fill(which, constant(which + 1, Constant::Type::float32));
   }
@@ -366,7 +380,7 @@ class Importer {
   const Graph& graph_;
   LayerNames names_;
   Imported imported_;
-  std::map<std::string, const Constant*> constants_{};
+  Constants constants_;
   std::map<std::string, Model::Node> places_{};  ///< By the name of a tensor: what makes it.
   /// By the name of a tensor: the nodes that read it; null stands for the graph's output.
   std::map<std::string, std::vector<const Node*>> readers_{};

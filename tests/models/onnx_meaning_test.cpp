@@ -165,6 +165,74 @@ TEST(OnnxMeaning, AConcatOfOneIsThat) {
   EXPECT_EQ(read.model.nodes()[1].inputs, std::vector<Model::Node>{read.model.input()});
 }
 
+/// A file's values that differ: 0, 1, 2, and so on.
+Constant counted(const std::string& name, std::vector<std::int64_t> extents) {
+  Constant constant{name, std::move(extents)};
+  constant.values = [count = constant.elements()](float* to) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(i);
+  };
+  return constant;
+}
+
+/// A map that becomes a row, is multiplied with weights m, and goes on.
+Graph multiplied(const std::vector<Node>& behind, std::vector<Constant> constants) {
+  std::vector<Node> nodes = with_end({{"relu", "Relu", {"images"}, {"relu"}}});
+  nodes.push_back({"fc", "MatMul", {"flat", "m"}, {"product"}});
+  nodes.insert(nodes.end(), behind.begin(), behind.end());
+  constants.push_back(floats("w", {10, 3, 3, 3}));
+  constants.push_back(counted("m", {10, 4}));
+  return graph_of(nodes, constants);
+}
+
+TEST(OnnxMeaning, AProductWithWeightsIsALinearLayer) {
+  const Node sum{"sum", "Add", {"product", "b"}, {"sum"}},
+      turned{"sum", "Add", {"b", "product"}, {"sum"}}, relu{"act", "Relu", {"sum"}, {"act"}};
+  struct Case {
+    std::vector<Node> behind;
+    bool bias, relu;
+  };
+  const Case cases[] = {{{}, false, false},
+                        {{sum}, true, false},
+                        {{turned, relu}, true, true},
+                        {{{"act", "Relu", {"product"}, {"act"}}}, false, true}};
+  for (const Case& c : cases) {
+    const Graph graph = multiplied(c.behind, {counted("b", {4})});
+    ASSERT_EQ(refusal(graph), "");
+    const Imported read = models::onnx::network_of(graph, true);
+    const auto& nodes = read.model.nodes();
+    // Behind it comes the softmax alone, and no activation.
+    const Model::Entry& layer = nodes[nodes.size() - 2];
+    EXPECT_EQ(layer.name, "fc");
+    EXPECT_EQ(layer.layer->type(), "linear");
+    EXPECT_EQ(layer.layer->traits().relu, c.relu);
+    std::vector<float> weights(40), bias(4, -1.0F);
+    read.arrays[read.arrays.size() - 2].values(weights.data());
+    read.arrays.back().values(bias.data());
+    for (std::size_t o = 0; o < 4; ++o) {
+      EXPECT_EQ(bias[o], c.bias ? static_cast<float>(o) : 0.0F);
+      for (std::size_t i = 0; i < 10; ++i)
+        EXPECT_EQ(weights[o * 10 + i], static_cast<float>(i * 4 + o));
+    }
+  }
+}
+
+TEST(OnnxMeaning, AProductThatIsNoLinearLayerIsRefused) {
+  const Node sum{"sum", "Add", {"product", "b"}, {"sum"}};
+  expect_refused(multiplied({sum}, {floats("b", {1})}), "node 'fc' (MatMul): 'b' is not 4,");
+  expect_refused(multiplied({sum}, {integers("b", {1, 2, 3, 4})}), "'b' has to be of float32");
+  // The product is read twice, so that the sum is a layer of its own, which adds no constant.
+  expect_refused(multiplied({{"act", "Relu", {"product"}, {"act"}},
+                             {"sum", "Add", {"product", "b"}, {"sum"}},
+                             {"both", "Add", {"act", "sum"}, {"both"}}},
+                            {floats("b", {4})}),
+                 "node 'sum' (Add): it reads 'b', which is no output of a layer above it");
+  expect_refused(graph_of({{"fc", "MatMul", {"images", "m"}, {"product"}}}, {floats("m", {8, 4})}),
+                 "node 'fc' (MatMul): it multiplies a map; only (N, values) is known");
+  Graph graph = multiplied({}, {});
+  graph.constants.back() = floats("m", {9, 4});
+  expect_refused(graph, "node 'fc' (MatMul): 'm' has 9 inputs, and 10 come");
+}
+
 TEST(OnnxMeaning, RefusalsNameTheNode) {
   const Constant weights = floats("w", {10, 3, 3, 3});
   expect_refused(graph_of(with_end({{"sum", "Add", {"images", "images"}, {"sum"}}}), {weights}),
