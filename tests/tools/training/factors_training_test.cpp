@@ -54,7 +54,7 @@ TEST_F(FactorsTraining, RefusesWhatDoesNotGoTogether) {
   const auto refused = [&](const Words& flags, const std::string& says) {
     const Result result =
         run(plus({"dist", "--datadir", data_.path(), "--nodefile", folder_ / "nodes", "--index",
-                  "0", "--batches", "2", "--factors", "on"},
+                  "0", "--batches", "2", "--factors", "on", "--timeout", "1"},
                  flags));
     EXPECT_EQ(result.exit, 2) << result.err;
     EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
