@@ -238,7 +238,7 @@ void Rendezvous::make_room() {
   std::map<std::string, std::size_t> by_host;
   std::size_t shaking = 0;
   for (const PendingPeer& peer : pending_)
-    if (!peer.done && !peer.given_up) {
+    if (!peer.done && !peer.given_up && !peer.accepted) {
       ++by_host[peer.host];
       ++shaking;
     }
@@ -247,26 +247,10 @@ void Rendezvous::make_room() {
       std::max_element(by_host.begin(), by_host.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
   for (PendingPeer& peer : pending_)
-    if (!peer.done && !peer.given_up && peer.host == most->first) {
+    if (!peer.done && !peer.given_up && !peer.accepted && peer.host == most->first) {
       peer.cut_off();
       return;
     }
-}
-
-void Rendezvous::reap(std::unique_lock<std::mutex>& lock, bool all) {
-  if (all)
-    for (PendingPeer& peer : pending_)
-      if (!peer.done) peer.cut_off();
-  for (auto peer = pending_.begin(); peer != pending_.end();) {
-    if (!all && !peer->done) {
-      ++peer;
-      continue;
-    }
-    lock.unlock();
-    peer->thread.join();
-    lock.lock();
-    peer = pending_.erase(peer);
-  }
 }
 
 void Rendezvous::receive(PendingPeer& peer) {
@@ -296,6 +280,7 @@ void Rendezvous::receive(PendingPeer& peer) {
             true);
       claims_[rank] = address;
       claimed = rank;
+      peer.accepted = true;
     };
     HandshakeResult result = server_handshake(peer.stream, self_, welcome, limit);
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -47,6 +47,7 @@ class Rendezvous {
     std::string host;  ///< Where it connects from.
     std::thread thread;
     bool done = false;      ///< Under the mutex. The stream has moved on or is of no more use.
+    bool accepted = false;  ///< Under the mutex. It has proved to be an awaited rank.
     bool given_up = false;  ///< Under the mutex. It is cut off and becomes no link.
 
     void cut_off() {
@@ -71,8 +72,9 @@ class Rendezvous {
                  ///< done.
   void accept_peers();
   void make_room();
-  /// Joins the threads of peers that are done, or, with `all`, of every peer. Releases the lock
-  /// while it waits.
+  /// Joins the threads of peers that are done, or, with `all`, of every peer: it cuts off those
+  /// that still shake hands, but gives ranks that have been accepted a moment to finish, since
+  /// these would not come again to be told why. Releases the lock while it waits.
   void reap(std::unique_lock<std::mutex>& lock, bool all);
   void receive(PendingPeer& peer);
   void await_loss(std::unique_lock<std::mutex>& lock, int rank, Deadline limit);

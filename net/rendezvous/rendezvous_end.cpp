@@ -1,4 +1,5 @@
-// How a rendezvous fails: what the error says, and how the other ranks are told.
+// How a rendezvous ends: what becomes of handshakes, what an error says, and how other ranks are
+// told.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -17,6 +18,8 @@ using std::chrono::milliseconds;
 /// Time that it stays for peers which have not come yet, where another rank has told it the reason
 /// and tells others, too.
 constexpr milliseconds passed_on{1000};
+/// A handshake that is nearly over when its rank fails may take so long more.
+constexpr milliseconds last_handshake{1000};
 /// A rank whose connection has ended may come once more to say why, if it learned the reason while
 /// it shook hands.
 constexpr milliseconds last_word_limit{1500};
@@ -32,6 +35,27 @@ std::string seconds_text(milliseconds time) {
 }
 
 }  // namespace
+
+void Rendezvous::reap(std::unique_lock<std::mutex>& lock, bool all) {
+  if (all) {
+    changed_.wait_for(lock, last_handshake, [this] {
+      return std::none_of(pending_.begin(), pending_.end(),
+                          [](const PendingPeer& peer) { return peer.accepted && !peer.done; });
+    });
+    for (PendingPeer& peer : pending_)
+      if (!peer.done) peer.cut_off();
+  }
+  for (auto peer = pending_.begin(); peer != pending_.end();) {
+    if (!all && !peer->done) {
+      ++peer;
+      continue;
+    }
+    lock.unlock();
+    peer->thread.join();
+    lock.lock();
+    peer = pending_.erase(peer);
+  }
+}
 
 void Rendezvous::watch_links() {
   try {

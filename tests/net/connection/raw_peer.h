@@ -2,6 +2,7 @@
 // encoders. Tests let ranks meet it.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -93,9 +94,11 @@ inline std::string raw_text(const Bytes& payload, std::size_t at = 0) {
                      payload.begin() + static_cast<std::ptrdiff_t>(at + 4 + size));
 }
 
-/// Shakes hands as the connecting side. Returns "" if it was accepted, else the reason of the
-/// reject.
-inline std::string raw_handshake(Socket& socket, const RawSelf& self) {
+/// Shakes hands as the connecting side; calls `accepted`, if it is given, when the other side has
+/// accepted it, which still waits for its pings. Returns "" if it was accepted, else the reason of
+/// the reject.
+inline std::string raw_handshake(Socket& socket, const RawSelf& self,
+                                 const std::function<void()>& accepted = {}) {
   const auto mac = [&](const std::string& side, const Bytes& a, const Bytes& b, const Bytes& c) {
     std::string text = "duplex 6 " + side + '\0';
     for (const Bytes* part : {&a, &b, &c}) text.append(part->begin(), part->end());
@@ -134,6 +137,7 @@ inline std::string raw_handshake(Socket& socket, const RawSelf& self) {
   const Digest proof = mac("listens", hello.payload, challenge.payload, said);
   if (accept.kind != 4 || !std::equal(proof.begin(), proof.end(), accept.payload.end() - 32))
     return "the listening side's proof is wrong";
+  if (accepted) accepted();
   for (std::uint64_t i = 0; i < 8; ++i) {
     RawFrame ping;
     ping.kind = 6;
