@@ -8,7 +8,8 @@ namespace duplex::factors {
 /// Returns a * b + c, rounded once, to the nearest float32 and to even: what fma(3) of C returns,
 /// and several times as fast where the processor has no such instruction.
 inline float fused(float a, float b, float c) {
-#ifdef __FP_FAST_FMAF
+// Not every clang defines the first where the processor has the instruction.
+#if defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
   return __builtin_fmaf(a, b, c);
 #else
   // The product is exact in float64. The sum is rounded to odd there, which float32's rounding

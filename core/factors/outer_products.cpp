@@ -15,7 +15,7 @@ using factors::tile_height, factors::tile_width;
 factors::Tile tile_here() {
 #ifdef __x86_64__
   if (__builtin_cpu_supports("avx512f")) return factors::avx512_tile;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return factors::avx2_tile;
+  if (__builtin_cpu_supports("fma")) return factors::fma_tile;
   return factors::sse2_tile;
 #else
   return factors::plain_tile;

@@ -24,6 +24,9 @@ struct FactorBlock {
 /// on the number of threads, or on how rows are shared out.
 class OuterProducts {
  public:
+  /// How sums are rounded, for ranks to compare: copies by another rule would drift apart.
+  static constexpr const char* rounding = "fma";
+
   OuterProducts(std::size_t outputs, std::size_t inputs) : outputs_(outputs), inputs_(inputs) {}
 
   /// Copies the blocks into the order in which rows() reads them. What rows() has returned before
@@ -43,7 +46,7 @@ class OuterProducts {
   }
 
   /// Measures how many operations a second one processor computes in rows(), with 128 samples. It
-  /// takes some hundredths of a second.
+  /// takes some hundredths of a second, and without FMA half a second.
   static double operations_a_second();
 
   /// rows() takes so many rows at once; a share of rows is best a multiple of it.

@@ -8,9 +8,9 @@
 // All that follows is for processors with these: compilers keep a vector whole only in a function
 // that has them.
 #ifdef __clang__
-#pragma clang attribute push([[gnu::target("avx2,fma")]], apply_to = function)
+#pragma clang attribute push([[gnu::target("avx,fma")]], apply_to = function)
 #else
-#pragma GCC target("avx2,fma")
+#pragma GCC target("avx,fma")
 #endif
 #include "core/factors/tile.h"
 
@@ -31,7 +31,7 @@ void compute(const float* dy, const float* x, std::size_t samples, float* to, st
 
 }  // namespace
 
-const Tile avx2_tile = compute;
+const Tile fma_tile = compute;
 
 }  // namespace duplex::factors
 #ifdef __clang__

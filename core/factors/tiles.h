@@ -15,7 +15,7 @@ using Tile = void (*)(const float* dy, const float* x, std::size_t samples, floa
 extern const Tile plain_tile;
 #ifdef __x86_64__
 extern const Tile sse2_tile;    ///< Runs on every x86-64, and is slow.
-extern const Tile avx2_tile;    ///< Needs AVX2 and FMA.
+extern const Tile fma_tile;     ///< Needs AVX and FMA.
 extern const Tile avx512_tile;  ///< Needs AVX-512.
 #endif
 

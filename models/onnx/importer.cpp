@@ -32,8 +32,12 @@ class Importer {
         places_[value.name] = model().input();
         batch_ = value.extents[0];
       }
-    for (const Node& node : graph.nodes)
+    for (const Node& node : graph.nodes) {
       for (const std::string& input : node.inputs) readers_[input].push_back(&node);
+      if (node.type == "Identity" && node.inputs.size() == 1)  // PyTorch writes equal weights once.
+        if (const Constant* constant = constants_.find(node.inputs[0]))
+          constants_.alias(node.outputs[0], constant);
+    }
     if (graph.outputs.size() != 1)
       throw Error("it has " + std::to_string(graph.outputs.size()) +
                   " outputs; a network here has one");
@@ -244,10 +248,7 @@ class Importer {
       check_reshape(constant(1, Constant::Type::int64).numbers);
       pass();
     } else if (type == "Identity") {
-      if (const Constant* constant = constants_.find(input(0)))
-        constants_.alias(node_->outputs[0], constant);  // PyTorch writes equal weights once.
-      else
-        pass();
+      if (constants_.find(input(0)) == nullptr) pass();
     } else {
       throw Error("the program has no such layer (docs/onnx.md lists those that it has)");
     }
@@ -305,7 +306,7 @@ class Importer {
     std::vector<const Node*> joined = relu();
     if (const Node* sum = follower(node_->outputs[0], "Add", 2)) {
       const std::string& other = sum->inputs[sum->inputs[0] == node_->outputs[0] ? 1 : 0];
-      if (constants_.find(other) != nullptr) {
+      if (constants_.find(other) != nullptr && sum->attributes.empty()) {
         bias = &constants_.get(other, Constant::Type::float32);
         joined = relu_behind(sum->outputs[0]);
         joined.insert(joined.begin(), sum);
@@ -387,7 +388,7 @@ class Importer {
   const Node* node_ = nullptr;
   std::set<std::string> rows_{};    ///< Tensors that ONNX has as (N, values) and not as maps.
   std::int64_t batch_ = 0;          ///< Images that the file is for; 0: any number.
-  std::set<const Node*> joined_{};  ///< ReLUs that the layer before them computes.
+  std::set<const Node*> joined_{};  ///< Nodes that the layer before them computes, too.
 };
 
 }  // namespace

@@ -7,8 +7,9 @@
 # The hosts share this machine's cores, so each computes on one thread, and on small images.
 set -eu
 if [ "${1:-}" != inside ]; then
+  given=${1:+$(realpath "$1")}
   cd "$(dirname "$0")/../.."
-  bundle=${1:-$(ls -t bin/duplex-*-linux-*.tar.gz 2> /dev/null | head -n1)}
+  bundle=${given:-$(ls -t bin/duplex-*-linux-*.tar.gz 2> /dev/null | head -n1)}
   [ -s "$bundle" ] || { echo "there is no bundle: make bundle, or give one"; exit 1; }
   for program in busybox dropbear dropbearkey ssh ssh-keygen ip tc; do
     PATH=$PATH:/usr/sbin command -v $program > /dev/null || { echo "needs $program"; exit 1; }
@@ -101,8 +102,8 @@ newest() { ls -d "$first"/root/runs/dist-* 2> /dev/null | tail -n1; }
 begin=$(now)
 on_first "$command" > "$work/log-first" 2>&1 &
 running=$!
-until grep -q '^launch: 10.*: \(ready\|has\)' "$work/log-first" && [ "$(grep -c '^launch: 10.*: \(ready\|has\)' "$work/log-first")" = "$hosts" ]; do
-  kill -0 $running 2> /dev/null || break
+until [ "$(grep -c '^launch: 10.*: \(ready\|has\)' "$work/log-first")" = "$hosts" ]; do
+  kill -0 $running 2> /dev/null || fail "the command ended before all hosts had the program"
   sleep 0.1
 done
 echo "deployed on $hosts hosts after $(since "$begin") s"
