@@ -117,7 +117,7 @@ void make_plan(Flags& flags) {
   for (const char* flag :
        {"--net", "--classes", "--input", "--batch", "--device", "--threads", "--precision",
         "--layout", "--optimizer", "--momentum", "--key", "--secure", "--checksum", "--congestion",
-        "--link-rate", "--timeout", "--slots"}) {
+        "--link-rate", "--timeout", "--slots", "--datadir"}) {
     const std::string value = value_of(flags.dist, flag);
     if (!value.empty()) words.insert(words.end(), {flag, value});
   }
@@ -127,6 +127,8 @@ void make_plan(Flags& flags) {
   if (!flags.seconds.empty()) words.insert(words.end(), {"--seconds", flags.seconds});
   if (flags.deployment)
     words.insert(words.end(), {"--deployed", flags.deployment->target().folder});
+  if (flags.deployment && !value_of(flags.dist, "--datadir").empty())
+    words.insert(words.end(), {"--deployed-data", flags.deployment->there("--datadir")});
   std::vector<const char*> argv;
   for (const std::string& word : words) argv.push_back(word.c_str());
   if (const int code = plan(static_cast<int>(argv.size()), argv.data()))

@@ -16,8 +16,10 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/factors/outer_products.h"
 #include "core/files/output_file.h"
 #include "core/processor/cores.h"
+#include "datasets/loader.h"
 #include "net/crypto/seal_rate.h"
 #include "net/exchange_cost.h"
 #include "net/link_survey.h"
@@ -29,6 +31,7 @@
 #include "tools/flags/wire_flags.h"
 #include "tools/launch/rank_source.h"
 #include "tools/plan/machines_file.h"
+#include "tools/setup/setup.h"
 #include "tools/slots/slot_places.h"
 #include "tools/text/host_name.h"
 #include "tools/text/quartiles.h"
@@ -46,7 +49,7 @@ struct Flags {
   WireFlags wire;
   std::int64_t batch = 32;
   double seconds = 10.0;
-  std::string nodefile, output;
+  std::string nodefile, output, datadir;
   int index = -1;
 
   void add_to(CommandLine& app);
@@ -61,6 +64,9 @@ void Flags::add_to(CommandLine& app) {
   app.add_option("--seconds", seconds, "seconds of computing that are timed (default 10)")
       .transform(as_seconds())
       .check(between(0.01, 3600.0));
+  app.add_option("--datadir", datadir,
+                 "the data set that will be trained with: what reading its images takes is "
+                 "measured, too");
   app.add_option("--output", output, "write what all ranks have measured there, machines.json");
   wire.add_to(app);
 }
@@ -181,6 +187,22 @@ void measure_computing(Flags flags, const Model& model, const RankSource& source
   others.end();
 }
 
+/// Measures the processor seconds that reading an image takes, as dist reads them.
+double measure_reading(const Flags& flags) {
+  constexpr double most_seconds = 1.0;
+  TrainingSpec spec;
+  spec.model = flags.model;
+  spec.datadir = flags.datadir;
+  const datasets::Subset train = open_training(spec).split.train;
+  const auto all = static_cast<std::int64_t>(train.size());
+  datasets::BatchLoader loader(
+      train, loader_options(spec, datasets::join_share(std::min(flags.batch, all))));
+  const std::int64_t begin = clock_ns();
+  do loader.next();
+  while (seconds(clock_ns() - begin) < most_seconds);
+  return loader.processor_seconds_a_sample();
+}
+
 net::MeshSpec mesh_spec(const Flags& flags, const Model& model, const RankSource& source) {
   net::MeshSpec spec;
   spec.topology = {net::ServerMode::distributed, static_cast<int>(source.addresses.size()), 0};
@@ -254,7 +276,10 @@ int probe(int argc, const char* const* argv) {
   machine.host = host_name();
   machine.memory_bytes = memory_available();
   measure_computing(flags, model, source, machine);
+  if (!flags.datadir.empty() && machine.cores > 0)
+    machine.sample_processor = measure_reading(flags);
   machine.owner_rate = net::owner_rate(counts_of(model));
+  machine.factor_rate = OuterProducts::operations_a_second();
   const int all_threads = flags.computing.threads * machine.slots.value_or(1);
   for (const net::Link& link : mesh.links())
     if (link.stream.protection() == net::Protection::sealed && !machine.seal_rate)

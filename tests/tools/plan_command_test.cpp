@@ -186,14 +186,17 @@ TEST_F(PlanCommand, WhatContradictsAPlanIsNamed) {
 
 /// Without figures it measures the machines, and keeps what it has measured.
 TEST_F(PlanCommand, MeasuresTheMachines) {
+  std::filesystem::create_directories(folder_ / "data");
+  write_squares(folder_ / "data", 96, 20);
   std::string nodes;
   for (const int port : free_ports(2)) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
   write_text(folder_ / "nodes", nodes);
-  const Result result =
-      run({"plan", "--net", "lenet", "--batch", "6", "--threads", "1", "--seconds", "0.1",
-           "--nodefile", folder_ / "nodes", "--logdir", folder_ / "measured"});
+  const Result result = run({"plan", "--net", "lenet", "--batch", "6", "--threads", "1",
+                             "--seconds", "0.1", "--nodefile", folder_ / "nodes", "--logdir",
+                             folder_ / "measured", "--datadir", folder_ / "data"});
   ASSERT_EQ(result.exit, 0) << result.err;
   EXPECT_NE(result.err.find("machine 1 (127.0.0.1:"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find(" GB/s, reading "), std::string::npos) << result.err;
   const std::string path = folder_ / "measured/machines.json";
   const MachinesFile file = read_machines(path);
   EXPECT_EQ(text_of(file), read_text(path));
@@ -205,6 +208,10 @@ TEST_F(PlanCommand, MeasuresTheMachines) {
     EXPECT_GT(machine.memory_bytes, 1 << 20);
     EXPECT_TRUE(machine.computes_on);
     EXPECT_TRUE(machine.frame_processor && machine.gradients_down && machine.weights_up);
+    EXPECT_GT(machine.factor_rate.value_or(0.0), 1e7);
+    EXPECT_LT(machine.factor_rate.value_or(0.0), 1e13);
+    EXPECT_GT(machine.sample_processor.value_or(0.0), 1e-8);
+    EXPECT_LT(machine.sample_processor.value_or(0.0), 1e-2);
   }
   const Result again = run({"plan", "--measured", path});
   EXPECT_EQ(until_table(again.out), until_table(result.out)) << again.err;
@@ -217,6 +224,53 @@ TEST_F(PlanCommand, MeasuresTheMachines) {
   const Result other = run({"plan", "--measured", path, "--nodefile", folder_ / "one"});
   EXPECT_EQ(other.exit, 2);
   EXPECT_NE(other.err.find("is of 2 machines, and there are 1"), std::string::npos) << other.err;
+}
+
+/// Both machines are this one: reading takes the processors on which they compute.
+TEST_F(PlanCommand, ReadingImagesTakesProcessors) {
+  std::string nodes;
+  for (const int port : free_ports(2)) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
+  write_text(folder_ / "nodes", nodes);
+  const Words words{
+      "plan",      "--net", "lenet",      "--batch",         "6",        "--threads",         "1",
+      "--seconds", "0.1",   "--nodefile", folder_ / "nodes", "--logdir", folder_ / "measured"};
+  ASSERT_EQ(run(words).exit, 0);
+  MachinesFile file = read_machines(folder_ / "measured/machines.json");
+  const auto seconds = [&](std::optional<double> reading) {
+    for (MeasuredMachine& machine : file.machines) machine.sample_processor = reading;
+    write_text(folder_ / "machines.json", text_of(file));
+    const Result result =
+        run({"plan", "--measured", folder_ / "machines.json", "--output", "json"});
+    EXPECT_EQ(result.exit, 0) << result.err;
+    const auto json = nlohmann::json::parse(result.out);
+    double least = 1e9;
+    for (const auto& way : json["ways"]) least = std::min(least, way["image_s"].get<double>());
+    return std::pair(json["image_s_alone"].get<double>(), least);
+  };
+  EXPECT_EQ(file.machines[0].sample_processor, std::nullopt);
+  const auto [alone, together] = seconds({});
+  EXPECT_LT(alone, 0.1);
+  EXPECT_LT(together, 0.1);
+  // An image takes 0.1 s of the processors, whoever reads it, and some for computing.
+  const auto [alone_reads, together_read] = seconds(0.1);
+  const double cores = file.machines[0].cores;
+  EXPECT_GT(alone_reads, 0.1 / cores);
+  EXPECT_NEAR(alone_reads, 0.1 / cores + alone / cores, 0.1 * alone_reads);
+  EXPECT_GT(together_read, 0.1 / cores);
+}
+
+TEST_F(PlanCommand, RefusesADataSetThatIsNotThere) {
+  std::string nodes;
+  for (const int port : free_ports(2)) nodes += "127.0.0.1:" + std::to_string(port) + "\n";
+  write_text(folder_ / "nodes", nodes);
+  const Words words{
+      "plan", "--net", "lenet", "--nodefile", folder_ / "nodes", "--datadir", folder_ / "nowhere"};
+  const Result result =
+      run(plus(words, {"--seconds", "0.1", "--timeout", "20", "--logdir", folder_ / "measured"}));
+  EXPECT_EQ(result.exit, 1) << result.err;
+  EXPECT_NE(result.err.find("nowhere"), std::string::npos) << result.err;
+  const Result measured = run(plus(words, {"--measured", folder_ / "machines.json"}));
+  EXPECT_EQ(measured.exit, 2) << measured.err;
 }
 
 TEST_F(PlanCommand, NamesMachinesThatCannotBeReached) {

@@ -52,6 +52,26 @@ TEST(Processors, ThreadsOfARankShareWhatItOwes) {
   EXPECT_DOUBLE_EQ(processors.owed(0), 0.25);
 }
 
+TEST(Processors, IdleCoresReadImagesFirst) {
+  // A step of 2 s on 2 of 4 cores leaves 4 processor seconds for reading.
+  EXPECT_EQ(delay_by_reading(4.0, 2.0, 2.0, 4.0), 0.0);
+  // With 8 it is all cores' work: 2 * 2 + 8 seconds on 4 cores take 3.
+  EXPECT_DOUBLE_EQ(delay_by_reading(8.0, 2.0, 2.0, 4.0), 1.0);
+  // Where all cores compute, reading delays it at once.
+  EXPECT_DOUBLE_EQ(delay_by_reading(1.0, 2.0, 4.0, 4.0), 0.25);
+  EXPECT_DOUBLE_EQ(delay_by_reading(1.0, 2.0, 8.0, 4.0), 0.25);
+}
+
+/// Two workers on one machine of 2 cores, which compute 1 s and read for 3 s each: that is 8
+/// processor seconds for both, and so 4 s a step.
+TEST(Processors, WorkersOfAMachineReadWithTheSameCores) {
+  Spec spec = on_machines({0, 0}, 2.0, 1.0);
+  spec.topology = {net::ServerMode::distributed, 2, 0};
+  Processors processors(spec);
+  for (int rank = 0; rank < 2; ++rank) processors.read(rank, 3.0, 1.0);
+  for (int rank = 0; rank < 2; ++rank) EXPECT_DOUBLE_EQ(1.0 + processors.owed(rank), 4.0);
+}
+
 /// A worker computes 0.6 s a step; its weights come while it computes the first layer forward, and
 /// its gradient leaves while it computes that layer backward.
 TEST(Processors, AStepTakesLongerByWhatIsMovedMeanwhile) {

@@ -93,8 +93,13 @@ void PlanFlags::add_to(CommandLine& app) {
   app.add_option("--seconds", seconds, "seconds of computing that are measured (default 10)")
       .transform(as_seconds())
       .check(between(0.01, 3600.0));
+  app.add_option("--datadir", datadir,
+                 "the data set that will be trained with: what reading its images takes is "
+                 "measured, too")
+      .needs(app.flag("--nodefile"));
   app.add_option("--measured", measured,
-                 "take what an earlier plan has measured, its machines.json, instead");
+                 "take what an earlier plan has measured, its machines.json, instead")
+      .excludes(app.flag("--datadir"));
   app.add_option("--logdir", logdir,
                  "directory for what is measured (default: runs/, named by command, net and time)");
   app.add_option("--ssh", ssh, "the program that reaches other machines (default ssh)");
@@ -102,6 +107,9 @@ void PlanFlags::add_to(CommandLine& app) {
                  "the folder that launch --deploy has put this program in, on every machine "
                  "(default: machines have the same folders as this one)")
       .needs(app.flag("--nodefile"));
+  app.add_option("--deployed-data", deployed_data,
+                 "where the other machines have the data set (default: where --datadir says)")
+      .needs(app.flag("--datadir"));
   app.add_option("--fits", fits,
                  "memory of each machine, such as 8GiB; of its GPU with --device cuda: ways that "
                  "need more are left out (default: what was measured of the one that has least)");
@@ -245,6 +253,11 @@ std::string PlanFlags::measure() const {
     if (app_->count(flag) > 0) spec.words.insert(spec.words.end(), {flag, app_->text_of(flag)});
   for (const char* flag : {"--auxiliary", "--pad-shortcuts"})
     if (app_->count(flag) > 0) spec.words.emplace_back(flag);
+  if (!datadir.empty()) {
+    const std::string path = std::filesystem::absolute(datadir).string();
+    spec.words.insert(spec.words.end(), {"--datadir", path});
+    if (!deployed_data.empty()) spec.there[path] = deployed_data;
+  }
   spec.place = same_place();
   if (!deployed.empty()) deploy_files(spec);
   probe_machines(spec);
@@ -273,8 +286,12 @@ Situation PlanFlags::measured_situation(const std::string& path,
   LayerTimes times = times_of(fastest->profile, path, model, file.batch);
   times.batch = file.batch;
   double rate = 0.0, owner_rate = fastest->owner_rate, round_trip = 60.0;
-  std::optional<double> seal_rate;
+  std::optional<double> seal_rate, factor_rate;
+  double reading = 0.0;
   for (const MeasuredMachine& machine : file.machines) {
+    reading = std::max(reading, machine.sample_processor.value_or(0.0));
+    if (machine.factor_rate)
+      factor_rate = std::min(factor_rate.value_or(*machine.factor_rate), *machine.factor_rate);
     rate = std::max(rate, machine.rate());
     owner_rate = std::min(owner_rate, machine.owner_rate);
     if (machine.seal_rate)
@@ -288,6 +305,8 @@ Situation PlanFlags::measured_situation(const std::string& path,
                   fastest->frame_processor.value_or(0.0)};
   found.gradients_down = fastest->gradients_down.value_or(0.0);
   found.weights_up = fastest->weights_up.value_or(0.0);
+  found.sample_processor = reading;
+  found.factor_rate = factor_rate.value_or(0.0);
   found.cores = fastest->cores;
   found.threads = fastest->threads;
   SimulationRequest request = scenario.request(static_cast<int>(count));
@@ -315,7 +334,10 @@ Situation PlanFlags::measured_situation(const std::string& path,
                     (machine.slots ? " on each of " + std::to_string(*machine.slots) + " slots"
                                    : std::string()) +
                     ", link " + rate_text(machine.rate()) + ", owner " +
-                    fixed(machine.owner_rate * 1e-9, 2) + " GB/s");
+                    fixed(machine.owner_rate * 1e-9, 2) + " GB/s" +
+                    (machine.sample_processor
+                         ? ", reading " + duration_text(*machine.sample_processor) + " an image"
+                         : std::string()));
   }
   return situation;
 }

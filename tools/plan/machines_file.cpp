@@ -15,11 +15,13 @@ void describe(Fields& f, MeasuredMachine& m) {
   f.field("t_grad_s", m.grad, Range::not_negative);
   f.field("owner_bytes_per_s", m.owner_rate, Range::not_negative);
   f.optional("seal_bytes_per_s", m.seal_rate, Range::not_negative);
+  f.optional("factor_operations_per_s", m.factor_rate, Range::not_negative);
   f.optional("send_processor_s_per_byte", m.send_processor, Range::not_negative);
   f.optional("receive_processor_s_per_byte", m.receive_processor, Range::not_negative);
   f.optional("frame_processor_s", m.frame_processor, Range::not_negative);
   f.optional("gradients_down_s", m.gradients_down, Range::not_negative);
   f.optional("weights_up_s", m.weights_up, Range::not_negative);
+  f.optional("sample_processor_s", m.sample_processor, Range::not_negative);
   f.optional("computes_on", m.computes_on);
   f.unless_zero("cores", m.cores);
   f.field("memory_bytes", m.memory_bytes, Range::not_negative);

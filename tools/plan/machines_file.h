@@ -15,12 +15,18 @@ struct MeasuredMachine {
   double grad = 0.0;                ///< Seconds of a batch's gradient: the layers together.
   double owner_rate = 0.0;          ///< Bytes a second; see transport.
   std::optional<double> seal_rate;  ///< Bytes a second of all processors, where frames are sealed.
+  /// Operations a second at which one processor multiplies factors; none: an older probe did not
+  /// measure it.
+  std::optional<double> factor_rate;
   /// Processor seconds a byte to send, and to receive, and a frame beside its bytes; none: an older
   /// probe did not measure them, or there was no other machine.
   std::optional<double> send_processor, receive_processor, frame_processor;
   /// Seconds to bring all gradients into plain memory, and all weights back; none: a GPU computes,
   /// or an older probe did not measure them.
   std::optional<double> gradients_down, weights_up;
+  /// Processor seconds to read an image; none: no data set was given, a GPU computes, or an older
+  /// probe did not measure it.
+  std::optional<double> sample_processor;
   std::optional<std::string> computes_on;  ///< Device::description().
   int cores = 0;                           ///< That may be used; 0: a GPU computes, or an older
                                            ///< probe did not tell.

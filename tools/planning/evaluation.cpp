@@ -6,6 +6,7 @@
 
 #include "tools/prediction/equations.h"
 #include "tools/simulation/factors.h"
+#include "tools/simulation/processors.h"
 #include "tools/simulation/simulation.h"
 
 namespace duplex::tools {
@@ -78,8 +79,13 @@ Evaluation evaluate(const Situation& situation, const Strategy& strategy, double
 double image_alone(const Situation& situation, int machine) {
   if (situation.machines[static_cast<std::size_t>(machine)].slots > 1)
     return evaluate(situation, {*situation.on({}, {machine}), {machine}}, 1.0, false).image;
-  return situation.scenario.costs.grad * situation.slowness(machine) /
-         static_cast<double>(situation.scenario.batch);
+  const Scenario& scenario = situation.scenario;
+  const auto batch = static_cast<double>(scenario.batch);
+  double step = scenario.costs.grad * situation.slowness(machine);
+  if (scenario.cores > 0 && scenario.threads > 0)
+    step += simulation::delay_by_reading(scenario.sample_processor * batch, step, scenario.threads,
+                                         scenario.cores);
+  return step / batch;
 }
 
 StepBytes step_bytes(const Situation& situation, const Strategy& strategy) {

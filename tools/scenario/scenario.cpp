@@ -75,6 +75,7 @@ Scenario Scenario::with_rate(Model model, LayerTimes times, double rate, double 
           rate,
           0.0,
           seal_rate,
+          0.0,
           {},
           0,
           0,
@@ -123,8 +124,9 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
   int slots = parallel.slots_of(0);
   for (int worker = 1; worker < workers; ++worker)
     slots = std::min(slots, parallel.slots_of(worker));
-  spec.factor_rate =
-      request.factor_rate.value_or(usual_factor_rate * std::max(scenario.threads, 1) * slots);
+  spec.factor_rate = request.factor_rate.value_or(
+      (scenario.factor_rate > 0.0 ? scenario.factor_rate : usual_factor_rate) *
+      std::max(scenario.threads, 1) * slots);
   if (!parallel.slots.empty())
     spec.slots.assign(parallel.slots.begin(), parallel.slots.begin() + workers);
   const std::int64_t a_step = parallel.batches_a_step(workers);

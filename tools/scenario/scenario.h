@@ -23,6 +23,7 @@ struct Scenario {
   double rate = 0.0;          ///< Bytes a second of a link, in each direction.
   double owner_rate = 0.0;    ///< Bytes a second of an owner's work; 0: it takes no time.
   double seal_rate = 0.0;     ///< See simulation::Spec; 0: frames are plain.
+  double factor_rate = 0.0;   ///< Operations a second of a thread; 0: those of a core with AVX2.
   simulation::Moving moving;  ///< What moving bytes takes of the processors.
   int cores = 0;    ///< Of a machine; 0: what is moved and added takes none from computing.
   int threads = 0;  ///< That compute on a rank, on these cores.

@@ -5,8 +5,18 @@
 
 namespace duplex::tools::simulation {
 
+double delay_by_reading(double reading, double computing, double threads, double cores) {
+  const double idle = std::max(0.0, cores - threads);
+  return std::max(0.0, reading - idle * computing) / cores;
+}
+
 Processors::Processors(const Spec& spec) : spec_(spec) {
-  for (const double cores : spec.cores) machines_.push_back({cores, 0.0, {}});
+  for (const double cores : spec.cores) machines_.push_back({cores, 0.0, 0.0, 0, {}});
+  if (!machines_.empty())
+    for (const int rank : spec.topology.workers()) {
+      ++machine(rank).workers;
+      machine(rank).threads += threads_of(rank);
+    }
   owed_.assign(spec.machine_of.size(), 0.0);
 }
 
@@ -20,15 +30,21 @@ void Processors::compute(int rank, bool computes) {
   else
     on.computing.erase(found);
   on.busy = 0.0;
-  for (const int each : on.computing)
-    on.busy += spec_.threads *
-               spec_.slots_of(static_cast<std::size_t>(spec_.topology.worker_number(each)));
+  for (const int each : on.computing) on.busy += threads_of(each);
 }
 
-void Processors::read(int rank, double seconds) {
-  compute(rank, true);
-  take(rank, seconds);
-  compute(rank, false);
+double Processors::threads_of(int rank) const {
+  return spec_.threads *
+         spec_.slots_of(static_cast<std::size_t>(spec_.topology.worker_number(rank)));
+}
+
+void Processors::read(int rank, double seconds, double computing) {
+  if (machines_.empty()) return;
+  // Whether the machine's other workers compute at this moment is chance; in every step they do,
+  // and have images of their own to read.
+  const Machine& on = machine(rank);
+  owed_[static_cast<std::size_t>(rank)] +=
+      delay_by_reading(seconds * on.workers, computing, on.threads, on.cores);
 }
 
 void Processors::take(int rank, double seconds) {

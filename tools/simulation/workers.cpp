@@ -139,9 +139,13 @@ void Workers::begin_step(Worker& worker) {
   worker.slowdown =
       worker.sealing_factor *
       (spec_.straggler_factor ? spec_.straggler_factor(worker.rank, worker.step) : 1.0);
-  if (!spec_.reading.empty())
-    processors_.read(worker.rank,
-                     spec_.reading[static_cast<std::size_t>(&worker - workers_.data())]);
+  if (!spec_.reading.empty()) {
+    const auto number = static_cast<std::size_t>(&worker - workers_.data());
+    double computing = 0.0;
+    for (const Layer& layer : spec_.layers) computing += layer.forward + layer.backward;
+    processors_.read(worker.rank, spec_.reading[number],
+                     computing * spec_.part[number] * worker.slowdown);
+  }
   worker.layer = 0;
   worker.phase = spec_.overlap ? Phase::forward : Phase::await;
 }
