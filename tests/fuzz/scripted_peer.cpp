@@ -140,7 +140,7 @@ void ScriptedPeer::hear_frame(const FrameHeader& header) {
       // Between weights and gradients of a chunk there is always a frame that comes from here.
       const std::uint64_t answered =
           header.kind == FrameKind::weights ? chunks_[chunk].pushed + 1 : chunks_[chunk].sent;
-      require(header.step == chunks_[chunk].received && (done_ || header.step < answered),
+      require(header.step == chunks_[chunk].received && (done() || header.step < answered),
               "a rank sends weights or a gradient of another step");
       ++chunks_[chunk].received;
       break;
@@ -157,7 +157,7 @@ void ScriptedPeer::hear_frame(const FrameHeader& header) {
       break;
     case FrameKind::lease:
       steps_ += header.chunk;
-      if (header.chunk > 0) done_ = false;
+      if (header.chunk > 0) ++leases_;
       break;
     case FrameKind::goodbye:
       rank_parted_ = true;
@@ -245,7 +245,7 @@ bool ScriptedPeer::finish() {
   } else {
     if (!has_ended(steps_ + 1)) return false;
     const bool async = run_.sync == net::Sync::none;
-    if (async && run_.topology.is_owner(run_.rank) && !done_) {
+    if (async && run_.topology.is_owner(run_.rank) && !done()) {
       send(frame_bytes(header_of(FrameKind::done, run_.steps)));
       return true;
     }
@@ -311,7 +311,7 @@ void ScriptedPeer::count(const FrameHeader& header, const std::uint8_t* payload)
       grants_ -= std::min<std::uint64_t>(grants_, 1);
       break;
     case FrameKind::done:
-      done_ = true;
+      ++dones_;
       break;
     case FrameKind::lease:
       last_lease_ = true;

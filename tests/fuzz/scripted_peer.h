@@ -107,7 +107,11 @@ class ScriptedPeer {
   bool last_lease_ = false;   ///< It has told the rank that there are no more batches.
   bool rank_done_ = false, rank_parted_ = false, rank_ended_ = false;
   bool misbehaves_ = false, refused_ = false, odd_ = false, closed_ = false;
-  bool done_ = false, finished_ = false;
+  bool finished_ = false;
+  /// Frames that said that it has trained all it had, and leases of more that answered them. Where
+  /// it misbehaves, it may have said so again before such an answer comes.
+  unsigned dones_ = 0, leases_ = 0;
+  bool done() const { return dones_ > leases_; }
 };
 
 }  // namespace duplex::fuzz
