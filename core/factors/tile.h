@@ -14,9 +14,8 @@ namespace {
 /// `Lanes` is how a processor computes: a type Vector of float32 values that begins as zeros, and
 /// add_product(sum, factor, vector), with one rounding.
 template <class Lanes>
-[[gnu::always_inline]] inline void tile(const float* dy, const float* x, std::size_t samples,
-                                        float* to, std::size_t stride, std::size_t rows,
-                                        std::size_t here) {
+void tile(const float* dy, const float* x, std::size_t samples, float* to, std::size_t stride,
+          std::size_t rows, std::size_t here) {
   using Vector = typename Lanes::Vector;
   constexpr std::size_t lanes = sizeof(Vector) / sizeof(float);
   for (std::size_t begin = 0; begin < here; begin += 2 * lanes) {

@@ -43,14 +43,9 @@ struct Lanes {
   }
 };
 
-void compute(const float* dy, const float* x, std::size_t samples, float* to, std::size_t stride,
-             std::size_t rows, std::size_t here) {
-  tile<Lanes>(dy, x, samples, to, stride, rows, here);
-}
-
 }  // namespace
 
-const Tile sse2_tile = compute;
+const Tile sse2_tile = tile<Lanes>;
 
 }  // namespace duplex::factors
 #endif

@@ -24,10 +24,10 @@ struct Imported {
 /// normalisation, ReLU, sigmoid, dropout, concatenation, addition, padding of channels, softmax. A
 /// graph that ends without a softmax gets one, since a network here ends in a loss. A ReLU becomes
 /// part of the layer before it where that is the only one that it is read by, and so does the sum
-/// of a MatMul and a constant. Layers get the names
-/// of their nodes; what the name of a layer cannot have becomes '_'. With `blocks`, nodes that are
-/// named "inception_3a/5x5" become layers of a block. The graph must outlive the arrays. Throws
-/// Error with the reason alone, which names the node, for what the program's layers do not compute.
+/// of a MatMul and a constant. Layers get the names of their nodes; what the name of a layer cannot
+/// have becomes '_'. With `blocks`, nodes that are named "inception_3a/5x5" become layers of a
+/// block. The graph must outlive the arrays. Throws Error with the reason alone, which names the
+/// node, for what the program's layers do not compute.
 Imported network_of(const Graph& graph, bool blocks);
 
 }  // namespace duplex::models::onnx

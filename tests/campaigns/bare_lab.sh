@@ -22,8 +22,9 @@ fi
 
 work=$2
 hosts=${HOSTS:-8}
+deployed=/srv/duplex  # On each host.
 export PATH=$PATH:/usr/sbin NETLAB=dxb
-fail() { echo "$*"; tail -n 30 "$work"/log* || true; exit 1; }
+fail() { echo "$*"; tail -n 30 "$work"/log*; exit 1; }
 mount -t tmpfs tmpfs /run  # ip makes a folder here.
 mount -t tmpfs -o size=8g tmpfs "$work"
 bash tools/netlab.sh up "$hosts" "${RATE:-984mbit}"
@@ -38,7 +39,7 @@ carry() {
 }
 for ((i = 0; i < hosts; i++)); do
   root=$work/root-$i
-  mkdir -p "$root"/{bin,dev,etc,proc,root/.ssh,tmp}
+  mkdir -p "$root"/{bin,dev,etc,proc,root/.ssh,srv,tmp}
   cp "$(command -v busybox)" "$root/bin/busybox"
   chroot "$root" /bin/busybox --install -s /bin
   for device in null zero random urandom; do cp -a /dev/$device "$root/dev/"; done
@@ -92,7 +93,7 @@ echo "data: $(find "$first/root/images" -name '*.jpg' | wc -l) JPEG files, packe
 echo "bundle: $(stat -c %s "$BUNDLE") bytes, unpacked: $(du -sb "$first/root/bundle" | cut -f1)"
 
 flags="--net resnet34 --datadir caltech256.pack --input 112 --batch 4 --threads 1 --epochs 1"
-command="bundle/duplex launch --nodefile nodes --deploy /tmp/duplex --plan auto -- $flags"
+command="bundle/duplex launch --nodefile nodes --deploy $deployed --plan auto -- $flags"
 echo "command: $command"
 now() { date +%s.%N; }
 since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.1f", b - a }'; }
@@ -128,8 +129,8 @@ grep -q '^launch: 10\.77\.0\.2: has all' "$work/log-second" || fail "something w
 echo "a second time, to the first step: $again s (at most 20)"
 wait $running || fail "the second command ended with exit code $?"
 
-on_first "bundle/duplex launch --nodefile nodes --undeploy /tmp/duplex" > "$work/log-undeploy" 2>&1 || fail "undeploy"
-for ((i = 0; i < hosts; i++)); do [ ! -e "$work/root-$i/tmp/duplex" ] || fail "host $i still has /tmp/duplex"; done
-echo "removed: /tmp/duplex on $hosts hosts"
+on_first "bundle/duplex launch --nodefile nodes --undeploy $deployed" > "$work/log-undeploy" 2>&1 || fail "undeploy"
+for ((i = 0; i < hosts; i++)); do [ ! -e "$work/root-$i$deployed" ] || fail "host $i still has $deployed"; done
+echo "removed: $deployed on $hosts hosts"
 bash tools/netlab.sh down --kill
 awk -v a="$whole" -v b="$again" 'BEGIN { exit a > 120 || b > 20 }' || { echo "too slow"; exit 1; }

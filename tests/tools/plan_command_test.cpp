@@ -271,6 +271,9 @@ TEST_F(PlanCommand, RefusesADataSetThatIsNotThere) {
   EXPECT_NE(result.err.find("nowhere"), std::string::npos) << result.err;
   const Result measured = run(plus(words, {"--measured", folder_ / "machines.json"}));
   EXPECT_EQ(measured.exit, 2) << measured.err;
+  const Result figures = run(plan({"--nodefile", folder_ / "nodes", "--datadir", folder_.path()}));
+  EXPECT_EQ(figures.exit, 2) << figures.err;
+  EXPECT_NE(figures.err.find("--datadir is for machines that are measured"), std::string::npos);
 }
 
 TEST_F(PlanCommand, NamesMachinesThatCannotBeReached) {

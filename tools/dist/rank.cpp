@@ -87,8 +87,12 @@ net::Identity Rank::identity(net::Fingerprint start) const {
   // Whoever keeps copies, and whose, goes by the hosts in the nodefile.
   std::string copies = spec_.parallel.sync == net::Sync::none ? "" : keepers_of(spec_).str();
   if (!copies.empty()) copies = ", " + copies;
+  // Copies of a layer whose sums are rounded by another rule would drift apart.
+  const bool factors = spec_.parallel.factors != Factors::off;
+  const std::string sums =
+      factors ? std::string(", sums of factors by ") + OuterProducts::rounding : "";
   // Ranks that wait for different times would give each other up.
-  identity.settings = net::fingerprint(spec_.settings() + ", timeout " +
+  identity.settings = net::fingerprint(spec_.settings() + sums + ", timeout " +
                                        std::to_string(spec_.mesh.timeout.count()) + " ms" + copies);
   identity.start = std::move(start);
   return identity;

@@ -145,6 +145,11 @@ void PlanFlags::resolve() {
       nodes_.push_back(
           {net::Address::parse(machine.address, default_port), machine.slots.value_or(1)});
   }
+  if (!datadir.empty() && measures_nothing_of(scenario))
+    throw Error(
+        "plan: --datadir is for machines that are measured: leave it out, or the figures of "
+        "computing and links",
+        Exit::usage);
   if (!wire.link_rate.empty() && measures_nothing_of(scenario)) scenario.bound_links(wire.rate());
   scenario.resolve();
   if (computing.threads > 0) scenario.threads = computing.threads;

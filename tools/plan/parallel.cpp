@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "core/factors/outer_products.h"
 
 namespace duplex::tools {
 namespace {
@@ -132,9 +131,7 @@ std::string ParallelSpec::settings() const {
          on_off(overlap) + ", semaphore " + on_off(semaphore) + ", server " + net::name_of(server) +
          (central() ? "" : std::string(", shards ") + net::name_of(shards)) +
          (wire == net::WireFormat() ? "" : ", wire " + wire.str()) +
-         (factors == Factors::off ? ""
-                                  : std::string(", factors ") + name_of(factors) + " (" +
-                                        OuterProducts::rounding + ")");
+         (factors == Factors::off ? "" : std::string(", factors ") + name_of(factors));
 }
 
 ParallelConfig ParallelSpec::config(const net::Topology& topology, std::int64_t batch) const {

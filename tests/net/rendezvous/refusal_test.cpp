@@ -1,4 +1,4 @@
-// What a rank tells the others when it cannot take part.
+// Tests that a rank which cannot take part in a run tells the others the reason.
 #include <gtest/gtest.h>
 
 #include <atomic>
