@@ -1,6 +1,7 @@
 #!/bin/bash
 # netlab.sh makes N hosts, joined by a full-duplex switch, on one machine: each host is a network namespace, a bridge in
-# one more is the switch, and a token bucket is at both ends of every cable. Needs root, ip and tc (package iproute2).
+# one more is the switch, and a token bucket is at both ends of every cable. Needs ip and tc (package iproute2), and root
+# or a kernel that lets users make namespaces of their own (package util-linux).
 #
 #   netlab.sh up N RATE     makes the hosts 0 .. N-1, each with a cable of RATE (as tc writes it: 1gbit, 100mbit;
 #                           none: as fast as the machine is) and the address 10.77.0.(I+1)
@@ -18,6 +19,9 @@
 # 300), NETLAB_BUFFER (size of the queue of each of the switch's ports, which drops packets beyond it, as tc writes
 # sizes: 500kb; default: as much as leaves it in 50 ms), NETLAB_DELAY and NETLAB_LOSS (one way, as netem takes them:
 # 1ms, 0.1%; the kernel must have netem).
+# Without root the lab lies in a user's own namespaces, which a process called netlab-dxl holds until the lab is down. There
+# commands run as root of the namespaces, /run is empty, congestion control is one of those that the machine allows to
+# everyone, and packets may overtake one another at high rates, since receiving processors are root's to choose.
 # A token bucket counts 1,514 bytes for 1,448 of payload; real Gigabit Ethernet takes 1,538: 984mbit equals it.
 set -eu
 
@@ -29,12 +33,62 @@ manual() { sed -n '2,/^set -eu/p' "$0" | sed '$d; s/^# \{0,1\}//'; }
 fail() { echo "netlab: $*" >&2; exit 1; }
 namespaces() { ip netns list | awk '{print $1}' | grep -xE "$lab([0-9]+|sw)" | sort -V || true; }
 
+# require WORDS makes sure that namespaces may be made and changed: without root, this script begins again, with these
+# words, in the user's own.
 require() {
-  [ "$(id -u)" = 0 ] || fail "needs root: network namespaces and traffic shaping belong to it"
   for program in ip tc; do
     command -v $program > /dev/null || fail "needs $program (package iproute2)"
   done
+  [ "$(id -u)" = 0 ] || enter "$@"
 }
+
+# holder prints the process that holds the namespaces of this user's lab, if there is one.
+holder() {
+  local process
+  for process in /proc/[0-9]*; do
+    if [ -O "$process" ] && [ "$(tr '\0' ' ' < "$process/cmdline" 2> /dev/null)" = "netlab-$lab -c $hold " ]; then
+      echo "${process#/proc/}"
+      return
+    fi
+  done
+}
+# This reads from a pipe that nobody writes to, and so waits until it is ended, without a further process.
+hold='read -r <> <(:)'
+
+# begin makes namespaces for this user's lab, with a process that holds them, and prints the process.
+begin() {
+  local process i
+  command -v nsenter > /dev/null || fail "needs unshare and nsenter (package util-linux), or root"
+  # shellcheck disable=SC2016  # The inner shell expands it.
+  setsid unshare --user --map-root-user --net --mount bash -c '
+    mount -t tmpfs netlab /run && mkdir -p /run/netns && exec -a "$0" bash -c "$1"' "netlab-$lab" "$hold" \
+    < /dev/null > /dev/null 2>&1 &
+  for ((i = 0; i < 100; i++)); do
+    process=$(holder)
+    [ -z "$process" ] || { echo "$process"; return; }
+    kill -0 $! 2> /dev/null || break
+    sleep 0.05
+  done
+  fail "needs root, since this kernel lets no user make namespaces of his own (sysctl user.max_user_namespaces," \
+    "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)"
+}
+
+# enter WORDS replaces this process by one that runs the script in the namespaces of this user's lab; `up` makes them.
+enter() {
+  local process
+  process=$(holder)
+  if [ -z "$process" ]; then
+    case $1 in
+    up) process=$(begin) ;;
+    exec) fail "there is no host ${2:-} in lab '$lab'; netlab.sh up makes it" ;;
+    *) exit 0 ;;
+    esac
+  fi
+  # shellcheck disable=SC2016  # The inner shell expands it.
+  NETLAB_HOLDER=$process exec nsenter --target "$process" --user --net --mount --preserve-credentials \
+    bash -c 'cd "$0" && exec bash "$@"' "$PWD" "$(readlink -f "$script")" "$@"
+}
+script=$0
 
 # shape NAMESPACE DEVICE RATE QUEUE adds a token bucket, and delay and loss if asked for.
 shape() {
@@ -68,7 +122,6 @@ tcp() { ip netns exec "$1" sh -c 'echo "$2" > "/proc/sys/net/ipv4/tcp_$1"' sh "$
 up() {
   local hosts=$1 rate=$2 mtu=${NETLAB_MTU:-1500} buffer="latency 50ms" i host
   [ -z "${NETLAB_BUFFER:-}" ] || buffer="limit $NETLAB_BUFFER"
-  [[ $hosts =~ ^[0-9]+$ ]] && ((hosts >= 1 && hosts <= 250)) || fail "$hosts is no number of hosts: 1 to 250"
   [ -z "$(namespaces)" ] || fail "lab '$lab' is up already; netlab.sh down first, or set NETLAB to another name"
   trap 'down --quiet' EXIT  # A failure leaves no incomplete lab behind.
   ip netns add "$switch"
@@ -119,6 +172,9 @@ down() {
     fi
     ip netns del "$ns"
   done
+  if [ -n "${NETLAB_HOLDER:-}" ] && kill "$NETLAB_HOLDER" 2> /dev/null; then
+    while [ -n "$(holder)" ]; do sleep 0.02; done
+  fi
 }
 
 need_host() {
@@ -126,25 +182,29 @@ need_host() {
   ip netns list | awk '{print $1}' | grep -qx "$lab$1" || fail "there is no host $1 in lab '$lab'; netlab.sh up makes it"
 }
 
+[[ $lab =~ ^[A-Za-z0-9]+$ ]] || fail "NETLAB=$lab: a lab's name has letters and digits only"
 case "${1:-}" in
 up)
   [ $# = 3 ] || { echo "usage: netlab.sh up N RATE" >&2; exit 2; }
-  require
+  [[ $2 =~ ^[0-9]+$ ]] && (($2 >= 1 && $2 <= 250)) || fail "$2 is no number of hosts: 1 to 250"
+  require "$@"
   up "$2" "$3"
   ;;
 exec)
   [ $# -ge 3 ] || { echo "usage: netlab.sh exec I CMD..." >&2; exit 2; }
-  require
+  require "$@"
   need_host "$2"
   host=$lab$2
   shift 2
+  unset NETLAB_HOLDER  # The command's own labs have others.
   exec ip netns exec "$host" "$@"
   ;;
 nodefile)
+  require "$@"
   for ns in $(namespaces | grep -v "$switch"); do echo "$network.$((${ns#"$lab"} + 1))"; done
   ;;
 counters)
-  require
+  require "$@"
   for ns in $(namespaces); do
     ip netns exec "$ns" tc -s qdisc show | awk -v host="${ns#"$lab"}" '
       /^qdisc tbf/ { device = $5 }
@@ -152,7 +212,7 @@ counters)
   done
   ;;
 down)
-  require
+  require "$@"
   down "${2:-}"
   ;;
 --help | -h)
