@@ -53,7 +53,7 @@ help:
 	@echo 'make demo       sets up, builds, trains LeNet on Fashion-MNIST alone and on two workers, compares'
 	@echo 'make bench      times every network, beside its ceiling and PyTorch (ONLY=cpu), and the wire, beside iperf3'
 	@echo '                and Gloo (ONLY=wire; 10 minutes; its hosts need root; writes docs/results/wire.md);'
-	@echo '                ONLY=plan: whether plan names the best way (CASES=12, SEED=; root; docs/results/plan.md);'
+	@echo '                ONLY=plan: whether plan names the best way (CASES=12, SEED=, OUT=; root; docs/results/plan.md);'
 	@echo '                ONLY=prediction: how far the simulation is from trainings on the lab (root;'
 	@echo '                docs/results/prediction.md);'
 	@echo '                ONLY=accuracy: what 16 bits on the wire do to trainings (docs/results/accuracy.md);'

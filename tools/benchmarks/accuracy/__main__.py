@@ -1,19 +1,20 @@
 """make bench ONLY=accuracy: what does rounding to 16 bits on the wire do to a training? Networks train on Fashion-MNIST
 on two ranks of this machine, with every coding of `--wire` from the same seeds. Writes docs/results/accuracy.md.
 Environment: NETWORKS ("lenet squeezenet resnet34"), WIRES ("float32 bf16 fp16"), SEEDS (5), FASHION_MNIST (folder with
-the IDX files), OUT (keeps what was trained, so that the same command goes on where it was interrupted; default
-runs/accuracy), PAGE (the file to write; default: docs/results/accuracy.md for everything, none for less)."""
+the IDX files), OUT (folder that keeps a line for each training, so that the same command goes on where it was
+interrupted, and with more SEEDS adds to them; default runs/accuracy), PAGE (the file to write; default: docs/results/accuracy.md for everything, none for less)."""
 import json
 import os
 import shutil
 import socket
 import statistics
 import sys
-import zlib
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 
-from lab.machine import DUPLEX, Failed, commit, data_folder, processor, run  # noqa: E402
+from lab.kept import Kept  # noqa: E402
+from lab.machine import DUPLEX, WORK, Failed, commit, data_folder, processor, run  # noqa: E402
 
 # Flags of each training: SqueezeNet and Resnet34 take smaller maps and fewer images, so that a seed takes minutes. The
 # learning rate drops towards the end, and SqueezeNet takes Adam: with plain SGD some seeds learn nothing in that time,
@@ -47,24 +48,34 @@ def nodefile(out):
     return path
 
 
-def train(network, wire, seed, data, out):
-    """Returns the test's top-1 in per cent and its loss."""
-    flags = zlib.crc32(" ".join(NETWORKS[network]).encode())  # Those of other flags do not count.
-    logdir = os.path.join(out, f"{network}-{flags:08x}-{wire}-{seed}")
-    summary = os.path.join(logdir, "summary.json")
-    if not os.path.exists(summary):
-        shutil.rmtree(logdir, ignore_errors=True)
-        run([DUPLEX, "launch", "--nodefile", nodefile(out), "--", "--net", network, "--datadir", data,
-             *NETWORKS[network], "--threads", "1", "--seed", str(seed), "--wire", wire, "--accuracy", "--logdir",
-             logdir], limit=LIMIT)
-    with open(summary, encoding="utf-8") as file:
+def train(network, wire, seed, data):
+    """Returns the test's top-1 in per cent and its loss, as a row of what is kept."""
+    logdir = tempfile.mkdtemp(prefix="accuracy-", dir=WORK)
+    run([DUPLEX, "launch", "--nodefile", nodefile(logdir), "--", "--net", network, "--datadir", data,
+         *NETWORKS[network], "--threads", "1", "--seed", str(seed), "--wire", wire, "--accuracy", "--logdir",
+         os.path.join(logdir, "run")], limit=LIMIT)
+    with open(os.path.join(logdir, "run", "summary.json"), encoding="utf-8") as file:
         accuracy = json.load(file)["accuracy"]
-    return 100 * accuracy["top1"], accuracy["loss"]
+    shutil.rmtree(logdir)
+    return {"network": network, "flags": " ".join(NETWORKS[network]), "wire": wire, "seed": seed,
+            "top1": 100 * accuracy["top1"], "loss": accuracy["loss"], "commit": commit(), "processor": processor()}
 
 
-def page(rows, seeds):
+def trained(kept, network, wire, seed, data):
+    """Returns the row of a training: a kept one of the same flags, or a new one."""
+    same = {"network": network, "flags": " ".join(NETWORKS[network]), "wire": wire, "seed": seed}
+    for row in kept.rows:
+        if same.items() <= row.items():
+            return row
+    row = train(network, wire, seed, data)
+    kept.add(row)
+    print(f"accuracy: {network}, {wire}, seed {seed}: top-1 {row['top1']:.2f}, loss {row['loss']:.3f}", flush=True)
+    return row
+
+
+def page(rows, seeds, kept):
     text = ["# What 16 bits on the wire do to a training", "",
-            f"Written by `make bench ONLY=accuracy` at commit {commit()}, on {processor()}. Two ranks that train and own "
+            f"Written by `make bench ONLY=accuracy` at commit {kept.every('commit')}, on {kept.every('processor')}. Two ranks that train and own "
             f"half of the weights each, on", f"Fashion-MNIST, {seeds} seeds, the same for every coding. Figures are of "
             "all 10,000 test images, mean and standard deviation over the seeds. difference: to float32 with the",
             f"same seed; its mean is to be within {TARGET} points.", "",
@@ -82,10 +93,10 @@ def spread(values):
 
 
 def main():
-    data, out = data_folder(), os.environ.get("OUT") or "runs/accuracy"
+    data = data_folder()
     networks, wires = asked("NETWORKS", NETWORKS), asked("WIRES", WIRES)
     seeds = int(os.environ.get("SEEDS") or SEEDS)
-    os.makedirs(out, exist_ok=True)
+    kept = Kept(os.path.join(os.environ.get("OUT") or "runs/accuracy", "trainings.jsonl"), {"ranks": RANKS})
     os.environ["OMP_WAIT_POLICY"] = "passive"  # Two ranks may share a core.
     rows = []
     for network in networks:
@@ -94,10 +105,10 @@ def main():
         base = None
         for wire in wires:
             try:
-                results = [train(network, wire, seed, data, out) for seed in range(1, seeds + 1)]
+                results = [trained(kept, network, wire, seed, data) for seed in range(1, seeds + 1)]
             except Failed as failure:
                 sys.exit(f"accuracy: {network}, {wire}: {failure}")
-            top1, loss = [each[0] for each in results], [each[1] for each in results]
+            top1, loss = [row["top1"] for row in results], [row["loss"] for row in results]
             base = base or top1
             differences = [own - other for own, other in zip(top1, base)]
             mean = statistics.mean(differences)
@@ -111,7 +122,7 @@ def main():
     path = os.environ.get("PAGE", "" if chosen else PAGE)
     if path:
         with open(path, "w", encoding="utf-8") as file:
-            file.write(page(rows, seeds))
+            file.write(page(rows, seeds, kept))
         print(f"accuracy: wrote {path}")
 
 

@@ -1,6 +1,8 @@
 """make bench ONLY=plan: does duplex plan name the best way? Draws cases at random, asks plan, runs the ways that come
 into question on the lab with replayed computing, and compares. Writes docs/results/plan.md.
-Environment: CASES (default 12), SEED (default: drawn, and printed), ROUNDS (steps of every worker, default 8)."""
+Environment: CASES (default 12), SEED (default: that of OUT, or else drawn, and printed), ROUNDS (steps of every worker,
+default 8), OUT (folder that keeps a line for each case, so that the same command goes on where it was interrupted, and
+with more CASES adds to them; default runs/plan)."""
 import json
 import math
 import os
@@ -12,6 +14,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 
+from lab.kept import Kept  # noqa: E402
 from lab.machine import DUPLEX, WORK, Failed, Lab, commit, key_file, processor, run, start, stop, wait  # noqa: E402
 from lab.probe import Probe  # noqa: E402
 
@@ -57,7 +60,7 @@ class Case:
         """Returns the ways that may be the best: plan's own, every usual one, and variants that come close to it. All
         of them have the result of one machine."""
         exact = [way for way in plan["ways"] if way["result"]]
-        own = next(way for way in exact if f"{way['way']}@{way['workers']}" == plan["best"])
+        own = next(way for way in exact if name(way) == plan["best"])
         usual = [way for way in exact if not {"strict", "semaphore", "tensors"} & set(way["way"].split("-"))]
         close = [way for way in exact if way["image_s"] < 1.1 * own["image_s"] and way not in usual][:3]
         return [own] + [way for way in usual + close if way is not own]
@@ -103,18 +106,31 @@ def judge(case, rounds):
     alone = case.t_grad * min(case.slow.get(machine, 1) for machine in range(case.machines)) / BATCH
     speedup = alone / own
     clear = not 1 / PAYS_CLOSE < alone / least < PAYS_CLOSE
-    return {"case": case, "own": results[0][0], "best": best, "ratio": own / least, "predicted": results[0][0]["speedup"],
-            "measured": speedup, "named": own <= CLOSE * least, "clear": clear,
-            "pays": plan["pays"] == (alone / least > 1), "stolen": probe.stolen, "count": len(results)}
+    return {"number": case.number, "case": str(case), "own": name(results[0][0]), "best": name(best), "ratio": own / least,
+            "predicted": results[0][0]["speedup"], "measured": speedup, "named": own <= CLOSE * least, "clear": clear,
+            "pays": plan["pays"] == (alone / least > 1), "stolen": probe.stolen, "count": len(results),
+            "commit": commit(), "processor": processor()}
 
 
-def page(rows, seed, rounds):
+def name(way):
+    return f"{way['way']}@{way['workers']}"
+
+
+def kept_cases():
+    """Returns the cases that have run. Draws a seed where the environment has none and no case was kept."""
+    asked = {word: int(os.environ[word.upper()]) for word in ("seed", "rounds") if os.environ.get(word.upper())}
+    settings = {"seed": random.SystemRandom().randrange(1 << 31), "rounds": 8, **asked}
+    return Kept(os.path.join(os.environ.get("OUT") or "runs/plan", "cases.jsonl"), settings, asked)
+
+
+def page(kept):
+    rows = kept.rows
     named = sum(row["named"] for row in rows)
     clear = [row for row in rows if row["clear"]]
     errors = sorted(abs(row["predicted"] / row["measured"] - 1) for row in rows)
     text = ["# Does `plan` name the best way?", "",
-            f"Written by `SEED={seed} CASES={len(rows)} make bench ONLY=plan` at commit {commit()}, on {processor()}.",
-            f"Each case is drawn at random. The ways that come into question ran on the lab, {rounds} steps each, with",
+            f"Written by `SEED={kept.settings['seed']} CASES={len(rows)} make bench ONLY=plan` at commit "
+            f"{kept.every('commit')}, on {kept.every('processor')}. Each case is drawn at random. The ways that come into question ran on the lab, {kept.settings['rounds']} steps each, with",
             "replayed computing: plan's own, the best number of workers of every usual way, and variants that plan has",
             "within a tenth of its own. All have the result of one machine.", "",
             f"- The way that plan names is the fastest, or within 3% of it, in **{named} of {len(rows)}** cases.",
@@ -124,8 +140,8 @@ def page(rows, seed, rounds):
             f"{100 * errors[-1]:.1f}% at most.", "",
             "| case | plan's way | S foreseen | S measured | the fastest | plan's / fastest |", "|---|---|---|---|---|---|"]
     for row in rows:
-        text.append(f"| {row['case']} | {row['own']['way']}@{row['own']['workers']} | {row['predicted']:.2f} | "
-                    f"{row['measured']:.2f} | {row['best']['way']}@{row['best']['workers']} | {row['ratio']:.3f} |")
+        text.append(f"| {row['case']} | {row['own']} | {row['predicted']:.2f} | {row['measured']:.2f} | {row['best']} | "
+                    f"{row['ratio']:.3f} |")
     return "\n".join(text) + "\n"
 
 
@@ -133,22 +149,23 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if os.geteuid() != 0:
         sys.exit("bench: the lab's hosts need root")
-    seed = int(os.environ.get("SEED") or random.SystemRandom().randrange(1 << 31))
-    cases, rounds = int(os.environ.get("CASES") or 12), int(os.environ.get("ROUNDS") or 8)
-    print(f"plan: SEED={seed}, {cases} cases", flush=True)
-    draw, rows = random.Random(seed), []
+    cases, kept = int(os.environ.get("CASES") or 12), kept_cases()
+    print(f"plan: SEED={kept.settings['seed']}, {cases} cases, of which {kept.path} has {len(kept.rows)}", flush=True)
+    draw, done = random.Random(kept.settings["seed"]), {row["number"] for row in kept.rows}
     for number in range(cases):
         case = Case(draw, number)
+        if number in done:
+            continue
         try:
-            rows.append(judge(case, rounds))
+            row = judge(case, kept.settings["rounds"])
         except Failed as failure:
             sys.exit(f"plan: case {number} ({case}): {failure}")
-        row = rows[-1]
-        print(f"plan: {number}: {case}: {row['own']['way']}@{row['own']['workers']} {row['ratio']:.3f} of the fastest "
-              f"of {row['count']}, foreseen {row['predicted']:.2f}, measured {row['measured']:.2f}", flush=True)
+        kept.add(row)
+        print(f"plan: {number}: {case}: {row['own']} {row['ratio']:.3f} of the fastest of {row['count']}, foreseen "
+              f"{row['predicted']:.2f}, measured {row['measured']:.2f}", flush=True)
     with open(PAGE, "w", encoding="utf-8") as file:
-        file.write(page(rows, seed, rounds))
-    print(f"plan: {PAGE}: {sum(row['named'] for row in rows)} of {len(rows)} within 3% of the fastest")
+        file.write(page(kept))
+    print(f"plan: {PAGE}: {sum(row['named'] for row in kept.rows)} of {len(kept.rows)} within 3% of the fastest")
 
 
 if __name__ == "__main__":
