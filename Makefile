@@ -46,6 +46,7 @@ help:
 	@echo '                (LIBRARIES=1: OpenSSL, zlib and GoogleTest too, for a machine like this one without a network)'
 	@echo 'make test       sets up, builds, runs every test; ONLY="core net" runs those folders alone'
 	@echo '                (FULL=1: with trainings of ten steps where others do with fewer)'
+	@echo 'make exercise   checks an exercise of the course (docs/course): N=3; make exercises lists them all (FORMAT=csv)'
 	@echo 'make fuzz       gives every reader bytes that nobody wrote for it, for MINUTES=20 together or RUNS= executions each,'
 	@echo '                with clang and libFuzzer in build-fuzz/; ONLY="json gzip" takes those targets of tests/fuzz/ alone'
 	@echo 'make bundle     packs the program with all its libraries into one archive, which runs on any x86-64 Linux'
@@ -93,6 +94,11 @@ demo:
 	@$(MAKE) --no-print-directory $(BIN)
 	@DUPLEX=$(BIN) bash tools/demo.sh
 
+.PHONY: exercise exercises
+exercise exercises:
+	@bash make/deps.sh build
+	@BUILD=$(BUILD) FORMAT='$(FORMAT)' bash make/exercise.sh $(if $(filter exercises,$@),--all,'$(N)')
+
 .PHONY: bundle
 bundle:
 	$(if $(SANITIZE)$(filter 1,$(NATIVE)),$(error make bundle: SANITIZE= and NATIVE=1 are not for other machines; leave them out))
@@ -122,7 +128,7 @@ thesis:
 clean:
 	rm -rf build build-sanitize build-thread build-fuzz bin
 
-ifneq ($(filter-out help deps carry test fuzz demo bench thesis clean,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help deps carry test fuzz demo exercise exercises bench thesis clean,$(or $(MAKECMDGOALS),all)),)
 
 # ---- make/probe.sh finds out what the machine has: once, and again when packages or settings change.
 -include $(BUILD)/config.mk
@@ -303,11 +309,14 @@ test_folders := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/*_test.cpp
 uses_core := $(core)
 uses_datasets := $(core) $(datasets)
 uses_net := $(core) $(net)
+# The stubs of the course are part of its tests.
+uses_course := $(core) $(call object,$(filter-out %/main.cpp,$(call in_room,course)))
 uses_layers := $(core) $(layers)
 uses_models := $(core) $(layers) $(models)
 # The choices of engines need no CUDA, and are tested without it, too.
 uses_cudnn := $(uses_models) $(or $(cudnn),$(call object,core/cudnn/cache.cpp core/cudnn/engines/choices.cpp))
 crypto_core := no
+crypto_course := no
 crypto_datasets := no
 crypto_layers := no
 crypto_models := no
@@ -377,6 +386,20 @@ fuzz-programs: $(fuzz_targets:%=$(BUILD)/fuzz/%)
 have-gtest:
 	@[ '$(CONFIG_GTEST)' ] || { echo 'The tests need GoogleTest: make deps installs it.' >&2; exit 1; }
 
+# ---- The course: a program for each exercise, of the student's file, its check, and what all of them share.
+course_names := $(sort $(notdir $(wildcard course/[0-9]*)))
+course_shared := $(call object,$(wildcard course/harness/*.cpp) $(addprefix core/,operations.cpp optimiser.cpp random.cpp \
+  shape.cpp reference/conv.cpp reference/pool.cpp))
+define exercise_program
+$(BUILD)/course/$1: $(call object,$(wildcard course/$1/*.cpp)) $(course_shared) $(BUILD)/link-flags
+	@mkdir -p $$(dir $$@)
+	@$$(CONFIG_CXX) $$(filter %.o,$$^) $$(optimise) -pthread $$(LDFLAGS) -o $$@
+
+.PHONY: $(BUILD)/course/$1.parts
+$(BUILD)/course/$1.parts: $(call object,course/$1/check.cpp course/$1/main.cpp) $(course_shared)
+endef
+$(foreach name,$(course_names),$(eval $(call exercise_program,$(name))))
+
 # ---- Campaigns (tests/campaigns/*.sh), which take hours and are no part of `make test'. The library is for LD_PRELOAD:
 # it stands before the C library's functions, and needs nothing of ours but headers.
 campaign_kills := $(call object,$(wildcard tests/campaigns/kills/*.cpp) tests/tools/program.cpp)
@@ -416,11 +439,11 @@ bundle_tested := $(if $(SANITIZE),,$(filter-out %.so,$(bundle_parts)))
 run-tests: $(tests:%=$(BUILD)/tests/%) $(if $(wildcard tools/main.cpp),$(BIN)) $(if $(ONLY),,$(stand_in_library) $(bundle_tested))
 	@SANITIZE='$(SANITIZE)' FULL='$(FULL)' DUPLEX=$(CURDIR)/$(BIN) STAND_IN=$(if $(stand_in_library),$(CURDIR)/$(stand_in_library)) \
 	  BUNDLE=$(if $(bundle_tested),$(CURDIR)/$(BUILD)/bundle) bash make/test.sh $(tests:%=$(BUILD)/tests/%) \
-	  $(if $(ONLY),,$(filter-out tests/platforms.sh,$(wildcard tests/*.sh)))
+	  $(if $(ONLY),,$(filter-out tests/platforms.sh,$(wildcard tests/*.sh tests/course/*.sh)))
 
 # ---- Style. clang-tidy is slow, so it looks at a file that passed again only when the file, a header
 # that it includes, the checks or the flags change.
-source_folders := core layers models datasets net tools tests
+source_folders := core layers models datasets net tools course tests
 sources := $(shell find $(source_folders) -name '*.cpp' 2>/dev/null)
 kernels := $(shell find $(source_folders) -name '*.cu' 2>/dev/null)
 headers := $(shell find $(source_folders) -name '*.h' 2>/dev/null)

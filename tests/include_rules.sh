@@ -7,7 +7,7 @@ set -eu
 # check ROOT: exit code 1 where a rule is broken.
 check() (
   cd "$1"
-  find core layers models datasets net tools tests \( -name '*.h' -o -name '*.hpp' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.cc' -o -name '*.cu' \) \
+  find core layers models datasets net tools course tests \( -name '*.h' -o -name '*.hpp' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.cc' -o -name '*.cu' \) \
     2>/dev/null | sort | xargs -r awk '
     BEGIN {
       # Which of our folders a folder may include.
@@ -15,6 +15,7 @@ check() (
       may["datasets"] = "core datasets"
       may["net"] = "core net"
       may["layers"] = "core layers"
+      may["course"] = "core course"
       may["models"] = "core layers models"
       may["tools"] = "core layers models datasets net tools"
       # Which rooms of a folder a room may include beside itself. What lies flat may include all. All
@@ -192,6 +193,7 @@ expect net/store/store.cpp '"net/connection/connection.h"'
 expect core/cudnn/kernels/sums.h '"core/cudnn/engines/plan.h"'
 expect core/device.cpp '"core/../net/wire/frame.h"'
 expect tools/training/loop.hpp '"tools/flags/training_flags.h"'
+expect course/01_convolution/check.cpp '"layers/network.h"'
 expect tools/new_room/file.h '"tools/text/table.h"'
 allow tools/flags/dist_flags.cpp '"tools/setup/setup.h"'
 allow net/exchange/exchange.cpp '"net/store/store.h"'

@@ -8,7 +8,7 @@ median=80    # Lines of the file in the middle.
 flat=26      # Files of a folder: about twenty.
 largest=25   # Percent of the code in one room, the tests' left out.
 
-sources() { find core layers models datasets net tools tests \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' \) 2>/dev/null | sort; }
+sources() { find core layers models datasets net tools course tests \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' \) 2>/dev/null | sort; }
 programs() { sources; find tools tests make \( -name '*.py' -o -name '*.sh' \) 2>/dev/null | sort; }
 
 # circles: the headers that lead back to themselves.

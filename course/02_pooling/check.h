@@ -1,0 +1,12 @@
+// The check of exercise 2.
+#pragma once
+#include "course/02_pooling/pooling.h"
+#include "course/harness/exercise.h"
+
+namespace duplex::course {
+
+using MaxPoolBackward = decltype(exercise::max_pool_backward);
+
+Exercise pooling_exercise(MaxPoolBackward* solution);
+
+}  // namespace duplex::course
