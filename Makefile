@@ -310,13 +310,12 @@ uses_core := $(core)
 uses_datasets := $(core) $(datasets)
 uses_net := $(core) $(net)
 # The stubs of the course are part of its tests.
-uses_course := $(core) $(call object,$(filter-out %/main.cpp,$(call in_room,course)))
+uses_course := $(core) $(net) $(call object,tools/prediction/equations.cpp) $(call object,$(filter-out %/main.cpp,$(call in_room,course)))
 uses_layers := $(core) $(layers)
 uses_models := $(core) $(layers) $(models)
 # The choices of engines need no CUDA, and are tested without it, too.
 uses_cudnn := $(uses_models) $(or $(cudnn),$(call object,core/cudnn/cache.cpp core/cudnn/engines/choices.cpp))
 crypto_core := no
-crypto_course := no
 crypto_datasets := no
 crypto_layers := no
 crypto_models := no
@@ -388,15 +387,23 @@ have-gtest:
 
 # ---- The course: a program for each exercise, of the student's file, its check, and what all of them share.
 course_names := $(sort $(notdir $(wildcard course/[0-9]*)))
-course_shared := $(call object,$(wildcard course/harness/*.cpp) $(addprefix core/,operations.cpp optimiser.cpp random.cpp \
-  shape.cpp reference/conv.cpp reference/pool.cpp))
+course_shared := $(call object,$(wildcard course/harness/*.cpp))
+course_01_convolution := core/operations.cpp core/random.cpp core/shape.cpp core/reference/conv.cpp
+course_02_pooling := core/operations.cpp core/random.cpp core/shape.cpp core/reference/pool.cpp
+course_03_gradient_check := core/random.cpp
+course_04_optimisers := core/random.cpp core/optimiser.cpp
+course_05_transfer := core/random.cpp
+course_07_shares := core/random.cpp net/topology/shard_map.cpp
+course_08_schedules := core/random.cpp tools/prediction/equations.cpp $(wildcard net/coding/*.cpp core/processor/*.cpp) \
+  core/files/crc32c.cpp
 define exercise_program
-$(BUILD)/course/$1: $(call object,$(wildcard course/$1/*.cpp)) $(course_shared) $(BUILD)/link-flags
+course_parts_$1 := $(course_shared) $(call object,course/$1/check.cpp course/$1/main.cpp $(course_$1))
+$(BUILD)/course/$1: $(call object,$(wildcard course/$1/*.cpp)) $$(course_parts_$1) $(BUILD)/link-flags
 	@mkdir -p $$(dir $$@)
-	@$$(CONFIG_CXX) $$(filter %.o,$$^) $$(optimise) -pthread $$(LDFLAGS) -o $$@
+	@$$(CONFIG_CXX) $$(sort $$(filter %.o,$$^)) $$(optimise) -pthread $$(LDFLAGS) -o $$@
 
 .PHONY: $(BUILD)/course/$1.parts
-$(BUILD)/course/$1.parts: $(call object,course/$1/check.cpp course/$1/main.cpp) $(course_shared)
+$(BUILD)/course/$1.parts: $$(course_parts_$1)
 endef
 $(foreach name,$(course_names),$(eval $(call exercise_program,$(name))))
 

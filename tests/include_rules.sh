@@ -15,7 +15,7 @@ check() (
       may["datasets"] = "core datasets"
       may["net"] = "core net"
       may["layers"] = "core layers"
-      may["course"] = "core course"
+      may["course"] = "core net tools course"
       may["models"] = "core layers models"
       may["tools"] = "core layers models datasets net tools"
       # Which rooms of a folder a room may include beside itself. What lies flat may include all. All

@@ -45,6 +45,11 @@ Guarded::Guarded(std::string name, const std::vector<float>& values)
   std::copy(values.begin(), values.end(), data_);
 }
 
+Guarded::Guarded(std::string name, const std::int32_t* values, std::size_t count)
+    : Guarded(std::move(name), count, 0.0F) {
+  std::memcpy(data_, values, count * sizeof(*values));
+}
+
 Guarded::~Guarded() {
   ::munmap(mapping_, inner_ + 2 * page_);
 }

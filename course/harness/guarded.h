@@ -1,6 +1,7 @@
 // Memory that is handed to a student's function, and that notices what is written beside it.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ class Guarded {
   /// where the system has no memory.
   Guarded(std::string name, std::size_t count, float fill);
   Guarded(std::string name, const std::vector<float>& values);
+  /// Here the values are a copy of `count` integers of as many bytes.
+  Guarded(std::string name, const std::int32_t* values, std::size_t count);
   ~Guarded();
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;
