@@ -396,6 +396,7 @@ course_05_transfer := core/random.cpp
 course_07_shares := core/random.cpp net/topology/shard_map.cpp
 course_08_schedules := core/random.cpp tools/prediction/equations.cpp $(wildcard net/coding/*.cpp core/processor/*.cpp) \
   core/files/crc32c.cpp
+course_09_fewer_bytes := core/random.cpp course/09_fewer_bytes/training.cpp
 define exercise_program
 course_parts_$1 := $(course_shared) $(call object,course/$1/check.cpp course/$1/main.cpp $(course_$1))
 $(BUILD)/course/$1: $(call object,$(wildcard course/$1/*.cpp)) $$(course_parts_$1) $(BUILD)/link-flags
