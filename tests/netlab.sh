@@ -34,6 +34,7 @@ users_lab() {
     # Rank 1 sends 1.7 MB of gradients a step, of which the bucket lets 10 MB a second pass.
     "${user[@]}" "$duplex" launch --nodefile nodes --ssh tools/lab/netlab-ssh.sh -- --net lenet --device replay:0.000001 --batches 6 \
       --server central --key key --logdir run --timeout 20 || fail "a user's ranks"
+    [ "$(stat -c %u /tmp/duplex-0 2> /dev/null || echo 0)" = 0 ] || fail "ranks in a user's lab took root's folder of records"
     found=$("${user[@]}" bash tools/netlab.sh counters)
     echo "$found"
     awk '$1 == 1 && $2 == "eth0:" { exit $3 < 6 * 1.7e6 }' <<< "$found" || fail "a user's ranks met outside of his lab"

@@ -1,4 +1,4 @@
-// The check of exercise 1.
+// This is the check of exercise 1.
 #pragma once
 #include "course/01_convolution/convolution.h"
 #include "course/harness/exercise.h"

@@ -6,7 +6,7 @@ namespace exercise {
 
 /// The sizes of a convolution (2.7).
 struct ConvShape {
-  std::int64_t images = 1, channels = 1, height = 1, width = 1;  ///< Of x.
+  std::int64_t images = 1, channels = 1, height = 1, width = 1;  ///< These are the sizes of x.
   std::int64_t filters = 1;
   std::int64_t window = 1;   ///< Rows and columns that a filter looks at.
   std::int64_t stride = 1;   ///< Rows or columns of x from one output to the next.

@@ -58,13 +58,13 @@ std::string complaint_of(MaxPoolBackward* solution, const PoolShape& s,
   });
 }
 
-/// As behind ReLU (2.3): most of the values are 0.
+/// Makes most of the values 0, as ReLU (2.3) does.
 std::vector<float> rectified(std::vector<float> values) {
   for (float& value : values) value = std::max(value - 0.5F, 0.0F);
   return values;
 }
 std::vector<float> negative(std::vector<float> values) {
-  for (float& value : values) value -= 2.0F;
+  for (float& value : values) value = -1e30F * (2.0F + value);
   return values;
 }
 
@@ -107,7 +107,7 @@ Exercise pooling_exercise(MaxPoolBackward* solution) {
       {"share_2x2",
        "share of the inputs whose gradient is not 0, windows of 2x2 with a stride of 2, random "
        "values",
-       "It is exact.",
+       "A right share is exact.",
        [solution] {
          return share_of(solution, {64, 112, 112, 2, 2});
        }},

@@ -1,4 +1,4 @@
-// The check of exercise 2.
+// This is the check of exercise 2.
 #pragma once
 #include "course/02_pooling/pooling.h"
 #include "course/harness/exercise.h"

@@ -2,8 +2,10 @@
 // double, whose error is a millionth of that in float32.
 #include "course/03_gradient_check/check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <vector>
 
 #include "core/error.h"
@@ -14,6 +16,8 @@ namespace {
 
 constexpr std::size_t samples = 8, inputs = 5, hidden = 6, classes = 3;
 constexpr std::size_t weight_count = hidden * (inputs + 1) + classes * (hidden + 1);
+// Each case tries eight networks.
+constexpr std::uint64_t first_seed = 10, last_seed = 18;
 
 /// Two linear layers (2.2) with a sigmoid (2.4) between them, softmax (2.13) and cross-entropy, the
 /// mean over the samples. Each neuron's weights are followed by its bias.
@@ -55,18 +59,25 @@ struct Problem {
       gradient.push_back(static_cast<float>((above - below) / (2.0 * step)));
     }
   }
-  /// Returns the element whose size is nearest to `part` of the largest one's.
+  /// Returns the smallest element that has at least `part` of the largest one's size.
   std::size_t element_of_size(float part) const {
-    float largest = 0.0F;
-    for (const float value : gradient) largest = std::max(largest, std::fabs(value));
-    std::size_t nearest = 0;
-    const auto distance = [&](std::size_t i) {
-      return std::fabs(std::log(std::fabs(gradient[i]) / (part * largest)));
-    };
-    for (std::size_t i = 1; i < gradient.size(); ++i)
-      if (distance(i) < distance(nearest)) nearest = i;
-    return nearest;
+    std::size_t smallest = element_beyond(0);
+    for (std::size_t i = 0; i < gradient.size(); ++i)
+      if (size(i) >= part * largest() && size(i) < size(smallest)) smallest = i;
+    return smallest;
   }
+  /// Returns the largest element where `from` is 0, else one from there on that may be wrong.
+  std::size_t element_beyond(std::size_t from) const {
+    if (from == 0)
+      return static_cast<std::size_t>(
+          std::max_element(gradient.begin(), gradient.end(),
+                           [](float a, float b) { return std::fabs(a) < std::fabs(b); }) -
+          gradient.begin());
+    while (size(from % weight_count) < 0.011F * largest()) ++from;
+    return from % weight_count;
+  }
+  float size(std::size_t i) const { return std::fabs(gradient[i]); }
+  float largest() const { return size(element_beyond(0)); }
   std::vector<float> weights, x, gradient;
 };
 
@@ -90,9 +101,11 @@ Answer answer_of(FindWrong* solution, const Problem& problem, const std::vector<
     result.data()[0] =
         static_cast<float>(solution(loss, weight_count, weights.data(), claimed.data()));
   });
-  if (answer.complaint.empty() &&
-      std::memcmp(weights.data(), problem.weights.data(), weight_count * sizeof(float)) != 0)
-    answer.complaint = "find_wrong() left weights that are not those from before, to the bit";
+  for (std::size_t i = 0; i < weight_count && answer.complaint.empty(); ++i)
+    if (std::memcmp(&weights.data()[i], &problem.weights[i], sizeof(float)) != 0)
+      answer.complaint = "find_wrong() changed weights[" + std::to_string(i) + "]: it was " +
+                         number_text(static_cast<double>(problem.weights[i]), 9) + ", and is " +
+                         number_text(static_cast<double>(weights.data()[i]), 9) + " now";
   answer.index = static_cast<std::ptrdiff_t>(result.data()[0]);
   answer.evaluations = static_cast<double>(result.data()[1]);
   return answer;
@@ -102,21 +115,34 @@ std::string in_words(std::ptrdiff_t index) {
   return index < 0 ? std::to_string(index) + " (none is wrong)" : std::to_string(index);
 }
 
-/// Multiplies an element, of this size beside the largest, by `factor`. No error: a factor of 1.
-std::string complaint_of(FindWrong* solution, float size, float factor) {
-  for (std::uint64_t seed = 10; seed < 18; ++seed) {
+/// Returns a complaint about a number that is not the one that was planted.
+std::string complaint_of_index(const Problem& problem, const std::vector<float>& gradient,
+                               std::ptrdiff_t got, std::ptrdiff_t expected) {
+  const std::string returned =
+      "find_wrong() returned " + in_words(got) + ", expected " + in_words(expected);
+  const std::ptrdiff_t named = expected >= 0 ? expected : got;
+  if (named < 0 || named >= static_cast<std::ptrdiff_t>(weight_count)) return returned;
+  const auto at = static_cast<std::size_t>(named);
+  return returned + "; element " + std::to_string(named) + " is given as " +
+         number_text(static_cast<double>(gradient[at])) + ", and its true value is " +
+         number_text(static_cast<double>(problem.gradient[at]));
+}
+
+/// Says which element of a problem is to be wrong.
+using Where = std::function<std::size_t(const Problem& problem, std::uint64_t seed)>;
+
+/// Multiplies an element by `factor`, in each of the networks. With a factor of 1 none is wrong.
+std::string complaint_of(FindWrong* solution, const Where& where, float factor) {
+  for (std::uint64_t seed = first_seed; seed < last_seed; ++seed) {
     const Problem problem(seed);
-    const std::size_t planted = problem.element_of_size(size);
+    const std::size_t planted = where(problem, seed);
     std::vector<float> gradient = problem.gradient;
     gradient[planted] *= factor;
     const Answer answer = answer_of(solution, problem, gradient);
     if (!answer.complaint.empty()) return answer.complaint;
     const std::ptrdiff_t expected = factor == 1.0F ? -1 : static_cast<std::ptrdiff_t>(planted);
     if (answer.index != expected)
-      return "find_wrong() returned " + in_words(answer.index) + ", expected " +
-             in_words(expected) + "; element " + std::to_string(planted) + " is " +
-             number_text(static_cast<double>(gradient[planted])) + ", its true value " +
-             number_text(static_cast<double>(problem.gradient[planted]));
+      return complaint_of_index(problem, gradient, answer.index, expected);
   }
   return "";
 }
@@ -125,10 +151,11 @@ std::string complaint_of(FindWrong* solution, float size, float factor) {
 /// over all weights.
 double best_step() {
   double best = 0.0, least = 1e30;
-  for (int power = 2; power <= 24; ++power) {  // A tenth of a decade from one to the next two.
+  // Each step is the fourth root of ten, 1.8, times smaller than the one before.
+  for (int power = 2; power <= 24; ++power) {
     const double step = std::pow(10.0, -power / 4.0);
     double error = 0.0;
-    for (std::uint64_t seed = 10; seed < 18; ++seed) {
+    for (std::uint64_t seed = first_seed; seed < last_seed; ++seed) {
       const Problem problem(seed);
       std::vector<float> w = problem.weights;
       for (std::size_t i = 0; i < weight_count; ++i) {
@@ -157,7 +184,13 @@ Exercise gradient_check_exercise(FindWrong* solution) {
   exercise.file = "gradient_check.cpp";
   exercise.check = [solution] {
     const auto tries = [solution](float size, float factor) {
-      return [=] { return complaint_of(solution, size, factor); };
+      const Where where = [size](const Problem& problem, std::uint64_t) {
+        return problem.element_of_size(size);
+      };
+      return [=] { return complaint_of(solution, where, factor); };
+    };
+    const Where anywhere = [](const Problem& problem, std::uint64_t seed) {
+      return problem.element_beyond(7 * seed);
     };
     return check_cases({
         {"the largest element has the wrong sign", tries(1.0F, -1.0F)},
@@ -165,17 +198,27 @@ Exercise gradient_check_exercise(FindWrong* solution) {
         {"an element is twice as large as it should be", tries(0.3F, 2.0F)},
         {"an element is 0", tries(0.3F, 0.0F)},
         {"an element is larger by 12 %", tries(0.7F, 1.12F)},
-        {"an element of a hundredth of the largest has the wrong sign", tries(0.01F, -1.0F)},
+        {"an element of a hundredth of the largest has the wrong sign", tries(0.011F, -1.0F)},
+        {"an element of a twentieth of the largest is larger by 12 %", tries(0.05F, 1.12F)},
+        {"an element anywhere is larger by a fifth",
+         [=] { return complaint_of(solution, anywhere, 1.2F); }},
     });
   };
   exercise.known = [] {
-    return "the network has " + std::to_string(weight_count) +
-           " weights, its loss is about 1, and the largest element of its gradient about 0.1";
+    double loss = 0.0, largest = 0.0;
+    for (std::uint64_t seed = first_seed; seed < last_seed; ++seed) {
+      const Problem problem(seed);
+      loss += static_cast<double>(loss_of(problem.weights.data(), problem.x)) / 8;
+      largest += static_cast<double>(problem.largest()) / 8;
+    }
+    return "each of eight networks has " + std::to_string(weight_count) +
+           " weights; in the mean the loss is " + number_text(loss, 2) +
+           ", and the largest element of the gradient " + number_text(largest, 2);
   };
   exercise.figures = {
       {"evaluations",
        "evaluations of the loss by one call of your find_wrong(), where no element is wrong",
-       "It is exact: count them.",
+       "A right count is exact.",
        [solution] {
          const Problem problem(10);
          const Answer answer = answer_of(solution, problem, problem.gradient);
@@ -183,7 +226,7 @@ Exercise gradient_check_exercise(FindWrong* solution) {
          return answer.evaluations;
        }},
       {"best_step", "step of a central difference in float32 that has the least error here",
-       "The page's formula gives its order: within three times.", best_step},
+       "The page's formula comes within a factor of four.", best_step},
   };
   return exercise;
 }

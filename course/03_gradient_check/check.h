@@ -1,4 +1,4 @@
-// The check of exercise 3.
+// This is the check of exercise 3.
 #pragma once
 #include "course/03_gradient_check/gradient_check.h"
 #include "course/harness/exercise.h"

@@ -9,10 +9,10 @@ namespace exercise {
 using Loss = std::function<float(const float* weights)>;
 
 /// Compares every element of `gradient` with a numeric derivative of the loss. At most one element
-/// is wrong: by a tenth of its value or more, and it is not smaller than a hundredth of the largest
-/// one. Returns its index, or -1 where none is.
+/// is wrong: it is off by a tenth of its true value or more, and the true value is at least a
+/// hundredth of the largest one. Returns its index, or -1 where none is.
 /// weights [count] may be changed meanwhile, and are in the end to the bit what they were.
-/// gradient [count].
+/// gradient [count] is what somebody claims.
 std::ptrdiff_t find_wrong(const Loss& loss, std::size_t count, float* weights,
                           const float* gradient);
 

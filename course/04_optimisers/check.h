@@ -1,4 +1,4 @@
-// The check of exercise 4.
+// This is the check of exercise 4.
 #pragma once
 #include "course/04_optimisers/optimisers.h"
 #include "course/harness/exercise.h"

@@ -10,6 +10,7 @@ namespace exercise {
 void momentum_step(float rate, float momentum, std::size_t count, float* weights,
                    const float* gradient, float* velocity);
 
+/// These are the rates of Adam, as Algorithm 3.2 has them.
 struct AdamSettings {
   float rate = 0.001F, beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-8F;
 };

@@ -1,4 +1,4 @@
-// The check of exercise 5.
+// This is the check of exercise 5.
 #pragma once
 #include "course/05_transfer/transfer.h"
 #include "course/harness/exercise.h"

@@ -1,4 +1,4 @@
-// The check of exercise 7.
+// This is the check of exercise 7.
 #pragma once
 #include "course/07_shares/shares.h"
 #include "course/harness/exercise.h"

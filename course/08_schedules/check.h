@@ -1,4 +1,4 @@
-// The check of exercise 8.
+// This is the check of exercise 8.
 #pragma once
 #include "course/08_schedules/schedules.h"
 #include "course/harness/exercise.h"

@@ -1,4 +1,4 @@
-// The check of exercise 9.
+// This is the check of exercise 9.
 #pragma once
 #include "course/09_fewer_bytes/fewer_bytes.h"
 #include "course/harness/exercise.h"

@@ -11,17 +11,18 @@ namespace duplex::course {
 struct Outcome {
   enum class How {
     finished,
-    threw,    ///< An exception; `what` is its text.
-    touched,  ///< Memory that it may not touch, at `address`.
-    killed,   ///< By `signal`.
+    threw,    ///< It threw an exception; `what` is its text.
+    touched,  ///< It touched memory that it may not touch, at `address`.
+    killed,   ///< It was ended by `signal`.
     timed_out,
-    left,  ///< The process ended itself (exit()).
+    left,  ///< It ended the process itself (exit()).
   };
   How how = How::finished;
   std::string what;
   int signal = 0;
   const void* address = nullptr;
-  double seconds = 0.0;  ///< From the beginning of the work to its end, where it finished.
+  bool nowhere = false;  ///< The address is none that a program can have, and is not known.
+  double seconds = 0.0;  ///< The work took so much processor time, where it finished.
 };
 
 struct Limits {

@@ -46,17 +46,26 @@ void ask_for(const Exercise& exercise, const Predictions& predictions) {
       std::printf("            %s = %s\n", figure.name.c_str(), figure.meaning.c_str());
 }
 
+/// Says how far a prediction is from what was measured.
+std::string difference_of(const Figure& figure, double predicted, double measured) {
+  if (predicted == measured) return "exact";
+  if (std::fabs(measured) <= figure.nothing)
+    return std::fabs(predicted) <= figure.nothing ? "right: 0" : "wrong: 0";
+  const double ratio = predicted / measured;
+  if (ratio > 2.0 || ratio < 0.5) return ratio > 0.0 ? number_text(ratio, 2) + " times" : "-";
+  char text[32];
+  std::snprintf(text, sizeof(text), "%+.1f %%", 100.0 * (ratio - 1.0));
+  return text;
+}
+
 void print_figures(const Exercise& exercise, const Predictions& predictions) {
   std::printf("%-20s %12s %12s %11s\n", "figure", "predicted", "measured", "difference");
   for (const Figure& figure : exercise.figures) {
     const double predicted = *predictions.at(figure.name), measured = figure.measure();
-    char difference[32] = "-";
-    if (measured != 0.0)
-      std::snprintf(difference, sizeof(difference), "%+.1f %%",
-                    100.0 * (predicted - measured) / std::fabs(measured));
     std::printf("%-20s %12s %12s %11s\n  %s\n  %s\n", figure.name.c_str(),
-                number_text(predicted).c_str(), number_text(measured).c_str(), difference,
-                figure.meaning.c_str(), figure.accuracy.c_str());
+                number_text(predicted).c_str(), number_text(measured).c_str(),
+                difference_of(figure, predicted, measured).c_str(), figure.meaning.c_str(),
+                figure.accuracy.c_str());
   }
 }
 
@@ -72,15 +81,16 @@ int print_line(const Exercise& exercise, const Report& report) {
   return report.ok() ? 0 : 1;
 }
 
-int print_all(const Exercise& exercise, const Report& report) {
+int print_all(const Exercise& exercise) {
   std::printf("exercise    %s\n", exercise.folder.c_str());
+  const Report report = exercise.check();
   print_check(report);
   if (!report.ok()) {
     std::printf("file        %s\n", path_of(exercise, exercise.file).c_str());
     return 1;
   }
-  if (exercise.known) std::printf("known       %s\n", exercise.known().c_str());
   const Predictions predictions = predictions_of(exercise);
+  if (exercise.known) std::printf("known       %s\n", exercise.known().c_str());
   if (all_are_there(predictions))
     print_figures(exercise, predictions);
   else
@@ -97,8 +107,7 @@ int run_exercise(const Exercise& exercise, int argc, char** argv) {
     return 2;
   }
   try {
-    const Report report = exercise.check();
-    return line ? print_line(exercise, report) : print_all(exercise, report);
+    return line ? print_line(exercise, exercise.check()) : print_all(exercise);
   } catch (const Error& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 1;

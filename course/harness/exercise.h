@@ -10,17 +10,18 @@ namespace duplex::course {
 
 /// A figure that the student writes down before it is measured.
 struct Figure {
-  std::string name;      ///< Its word in prediction.txt.
-  std::string meaning;   ///< What it is, with its unit.
-  std::string accuracy;  ///< How near a prediction by the page's formula comes.
+  std::string name;      ///< This is its word in prediction.txt.
+  std::string meaning;   ///< This says what it is, with its unit.
+  std::string accuracy;  ///< This says how near a prediction by the page's formula comes.
   std::function<double()> measure;
+  double nothing = 0.0;  ///< Up to this the figure is 0 but for rounding.
 };
 
 struct Exercise {
-  std::string folder;  ///< Of course/: "01_convolution".
-  std::string file;    ///< What the student writes, in that folder.
+  std::string folder;  ///< The exercise's folder in course/, such as "01_convolution".
+  std::string file;    ///< The student writes this file, in that folder.
   std::function<Report()> check;
-  /// Says what the student needs in order to predict; runs behind a check that passed.
+  /// Says what the student needs in order to predict; it runs after a check that passed.
   std::function<std::string()> known;
   std::vector<Figure> figures;
 };

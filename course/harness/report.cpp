@@ -7,10 +7,16 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "core/error.h"
+
 namespace duplex::course {
 namespace {
 
-std::string complaint_of_address(const void* address, const std::vector<Guarded*>& memory) {
+std::string complaint_of_fault(const Outcome& outcome, const std::vector<Guarded*>& memory) {
+  // An address that no program can have is not told.
+  if (outcome.nowhere)
+    return "followed a pointer that leads nowhere: it was never set, or an index is far outside";
+  const void* address = outcome.address;
   for (const Guarded* each : memory)
     if (const std::string place = each->place(address); !place.empty())
       return "touched memory " + place;
@@ -23,6 +29,9 @@ std::string complaint_of_signal(int signal) {
   switch (signal) {
     case SIGFPE:
       return "divided an integer by zero";
+    case SIGILL:
+      return "did what C++ does not define, such as a division by zero, or a loop that does "
+             "nothing";
     case SIGABRT:
       return "was aborted: an assertion failed, or the heap is damaged";
     case SIGXCPU:
@@ -42,7 +51,7 @@ std::string complaint_of_outcome(const Outcome& outcome, const std::vector<Guard
     case Outcome::How::threw:
       return "threw an exception: " + outcome.what;
     case Outcome::How::touched:
-      return complaint_of_address(outcome.address, memory);
+      return complaint_of_fault(outcome, memory);
     case Outcome::How::killed:
       return complaint_of_signal(outcome.signal);
     case Outcome::How::timed_out:
@@ -51,6 +60,20 @@ std::string complaint_of_outcome(const Outcome& outcome, const std::vector<Guard
     case Outcome::How::left:
       return "ended the program (exit()) instead of returning";
   }
+  return "";
+}
+
+/// Returns a complaint about a call that ended so.
+std::string complaint_of_end(const std::string& function, const std::vector<Guarded*>& memory,
+                             const Outcome& outcome, const Limits& limits) {
+  const std::string complaint = complaint_of_outcome(outcome, memory, limits);
+  if (!complaint.empty()) {
+    if (outcome.how == Outcome::How::threw && outcome.what.rfind(function + "() is not", 0) == 0)
+      return outcome.what;
+    return function + "() " + complaint;
+  }
+  for (const Guarded* each : memory)
+    if (!each->intact()) return function + "() wrote before the beginning of " + each->name();
   return "";
 }
 
@@ -72,16 +95,15 @@ Report check_cases(const std::vector<Case>& cases) {
 
 std::string complaint_of_call(const std::string& function, const std::vector<Guarded*>& memory,
                               const std::function<void()>& call, const Limits& limits) {
+  return complaint_of_end(function, memory, run_in_child(call, limits), limits);
+}
+
+double seconds_of_call(const std::string& function, const std::vector<Guarded*>& memory,
+                       const std::function<void()>& call, const Limits& limits) {
   const Outcome outcome = run_in_child(call, limits);
-  const std::string complaint = complaint_of_outcome(outcome, memory, limits);
-  if (!complaint.empty()) {
-    if (outcome.how == Outcome::How::threw && outcome.what.rfind(function + "() is not", 0) == 0)
-      return outcome.what;
-    return function + "() " + complaint;
-  }
-  for (const Guarded* each : memory)
-    if (!each->intact()) return function + "() wrote before the beginning of " + each->name();
-  return "";
+  const std::string complaint = complaint_of_end(function, memory, outcome, limits);
+  if (!complaint.empty()) throw Error(complaint);
+  return outcome.seconds;
 }
 
 std::string complaint_of_values(const float* got, const std::vector<float>& expected,
@@ -98,16 +120,19 @@ std::string complaint_of_values(const float* got, const std::vector<float>& expe
   if (wrong == 0) return "";
   return place(first) + " is " + number_text(static_cast<double>(got[first])) + ", expected " +
          number_text(static_cast<double>(expected[first])) + "; " + std::to_string(wrong) + " of " +
-         std::to_string(expected.size()) + " values are wrong";
+         std::to_string(expected.size()) + " values are wrong" +
+         (std::isnan(got[first]) ? " (outputs are nan until they are set)" : "");
 }
 
 void not_written(const char* function) {
   throw std::logic_error(std::string(function) + "() is not written yet");
 }
 
-std::string number_text(double value) {
+std::string number_text(double value, int digits) {
+  if (std::isnan(value)) return "nan";
   char text[40];
-  std::snprintf(text, sizeof(text), "%.6g", value);
+  const bool whole = value == std::floor(value) && std::fabs(value) < 1e15;
+  std::snprintf(text, sizeof(text), "%.*g", whole ? 15 : digits, value);
   return text;
 }
 

@@ -43,7 +43,12 @@ std::string complaint_of_values(const float* got, const std::vector<float>& expe
 /// The stub of an exercise calls it in place of what is to be written. Throws.
 [[noreturn]] void not_written(const char* function);
 
-/// A number as messages have it: six digits.
-std::string number_text(double value);
+/// Returns the processor seconds that a call of a student's function takes. Throws Error where
+/// complaint_of_call() would complain.
+double seconds_of_call(const std::string& function, const std::vector<Guarded*>& memory,
+                       const std::function<void()>& call, const Limits& limits = {});
+
+/// Returns a number as messages have it: whole ones in full, others with so many digits.
+std::string number_text(double value, int digits = 6);
 
 }  // namespace duplex::course

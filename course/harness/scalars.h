@@ -1,4 +1,4 @@
-// Checks of functions that return one number.
+// Functions that return one number are checked here.
 #pragma once
 #include <functional>
 #include <string>

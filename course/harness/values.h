@@ -1,4 +1,4 @@
-// Values for checks, and their places in words.
+// Checks draw their values here, and say in words where one lies.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -43,7 +43,7 @@ TEST(CourseTransfer, StubsAreNotWritten) {
 TEST(CourseTransfer, HeadersCount) {
   const auto all = [](double bits, double) { return bits; };
   expect_wrong(transfer_exercise(all, right_transfer), "the payload of Gigabit",
-               "payload_rate() returned 1e+09, expected 9.41482e+08");
+               "payload_rate() returned 1000000000, expected 9.41482e+08");
   const auto no_gap = [](double bits, double mtu) { return bits * (mtu - 52) / (mtu + 14); };
   expect_wrong(transfer_exercise(no_gap, right_transfer), "the payload of Gigabit", "expected");
 }

@@ -24,7 +24,7 @@ has() { grep -qF -- "$1" log || fail "no \"$1\" in:"; }
 exercise 1 exercise N=1
 has "check       failed in case 1 of 7: one weight on a map of 3x4"
 has "convolve() is not written yet"
-for wrong in N= N=x N=99 "N=1 2"; do
+for wrong in N= N=x N=99 "N=1 2" N=convolution; do
   exercise 1 exercise "$wrong"
   has "there is no such exercise; there are: 01_convolution"
 done
@@ -36,10 +36,16 @@ grep -qE "^$student:[0-9]+:[0-9]+: error: " log || fail "where the error is:"
 [ "$(wc -l < log)" -le 8 ] || fail "too much is said of an error:"
 sed 's/void convolve/void fold/' stub > $student
 exercise 1 exercise N=1
-has "the program needs a function that is not there: "
-has "exercise::convolve("
+has "the program needs exercise::convolve("
+has "has your function the name and the parameters"
 
-# The program's own convolution, as a student's.
+cp $student other.cpp
+mv other.cpp course/01_convolution/convolution_before.cpp
+rm $student
+exercise 1 exercise N=01_convolution
+has "$student is missing; git checkout $student brings the stub back"
+
+# The program's own convolution, as a student's. A copy of what was there before does no harm.
 cat > $student << 'END'
 #include "course/01_convolution/convolution.h"
 
@@ -48,6 +54,7 @@ cat > $student << 'END'
 namespace exercise {
 
 void convolve(const ConvShape& s, const float* x, const float* w, const float* b, float* y) {
+  int nine;
   duplex::ConvSpec spec;
   spec.filters = s.filters;
   spec.window = {s.window, s.window, s.stride, s.stride, {s.padding, s.padding, s.padding, s.padding}};
@@ -61,6 +68,7 @@ void convolve(const ConvShape& s, const float* x, const float* w, const float* b
 END
 exercise 0 exercise N=1
 has "check       passed: 7 of 7 cases"
+has "warning: unused variable"
 has "multiply-adds a second on 16 channels"
 has "Before this is measured, write into $prediction:"
 printf 'multiply_adds = 115605504\nseconds = soon\n' > $prediction
@@ -68,15 +76,15 @@ exercise 1 exercise N=1
 has "error: $prediction, line 2: \"soon\" is no number"
 printf 'multiply_adds = 115605504\nseconds = 0.1\n' > $prediction
 exercise 0 exercise N=1
-grep -qE '^multiply_adds +1\.15606e\+08 +1\.15606e\+08 +\+0\.0 %$' log || fail "the figures:"
-grep -qE '^seconds +0\.1 +[0-9.e-]+ +[+-][0-9.]+ %$' log || fail "the figures:"
+grep -qE '^multiply_adds +115605504 +115605504 +exact$' log || fail "the figures:"
+grep -qE '^seconds +0\.1 +[0-9.e-]+ +([+-][0-9.]+ %|[0-9.e+]+ times)$' log || fail "the figures:"
 
 printf 'int' > course/02_pooling/pooling.cpp
 exercise 0 exercises FORMAT=csv
 has "exercise,check,passed,cases,predicted"
 has "01_convolution,passed,7,7,yes"
 has "02_pooling,does not compile,0,0,-"
-has "03_gradient_check,failed,0,6,no"
+has "03_gradient_check,failed,0,8,no"
 has "08_schedules,failed,0,7,no"
 exercise 0 exercises
 grep -qE '^04_optimisers +failed +0 of 6 +no$' log || fail "the table:"

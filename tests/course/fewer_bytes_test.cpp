@@ -89,7 +89,7 @@ TEST(CourseFewerBytes, ThereAreAsManyAsAsked) {
   expect_wrong(fewer_bytes_exercise(select<Mistake::too_few>), "largest of three",
                "index[0] is -1, but there are 3 elements");
   expect_wrong(fewer_bytes_exercise(select<Mistake::by_threshold>), "equal magnitudes",
-               "behind the end of index");
+               "beyond the end of index");
 }
 
 TEST(CourseFewerBytes, TheResidualIsAddedKeptAndCleared) {

@@ -60,7 +60,7 @@ TEST(CourseOptimisers, MomentumIsNotDampened) {
     }
   };
   expect_wrong(optimisers_exercise(dampened, right_adam), "one step of momentum",
-               "behind step 1, velocity[0] is");
+               "after step 1, velocity[0] is");
 }
 
 TEST(CourseOptimisers, TheVelocityComesFirst) {
@@ -81,7 +81,7 @@ TEST(CourseOptimisers, TheVelocityIsKept) {
     for (std::size_t i = 0; i < count; ++i) w[i] -= rate * (velocity[i] = g[i]);
   };
   expect_wrong(optimisers_exercise(forgets, right_adam), "four steps of momentum",
-               "behind step 2, velocity");
+               "after step 2, velocity");
 }
 
 /// Adam with one thing that students get wrong.
@@ -110,7 +110,7 @@ TEST(CourseOptimisers, AdamInPlainLoopsIsRight) {
 
 TEST(CourseOptimisers, AdamsMeansAreCorrectedForTheirStart) {
   expect_wrong(optimisers_exercise(right_momentum, adam<Mistake::uncorrected>), "one step of Adam",
-               "behind step 1, weights");
+               "after step 1, weights");
   expect_wrong(optimisers_exercise(right_momentum, adam<Mistake::from_zero>), "one step of Adam",
                "weights[0] is");
 }

@@ -24,7 +24,7 @@ std::string statistics_text(Network& network) {
 }
 
 std::vector<float> take_statistics(std::string& report, std::size_t count) {
-  if (report.size() < count * sizeof(float)) return {};
+  if (count == 0 || report.size() < count * sizeof(float)) return {};
   std::vector<float> values(count);
   std::memcpy(values.data(), report.data(), count * sizeof(float));
   report.erase(0, count * sizeof(float));

@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 
@@ -93,10 +95,20 @@ std::string text_of(const Descriptor& file) {
   return text;
 }
 
+/// Returns the number that this user has outside of the user namespace that it may be in. Root of a
+/// namespace (a container without root, tools/netlab.sh) may share /tmp with root itself.
+std::uint64_t user_outside() {
+  const std::uint64_t user = ::geteuid();
+  std::ifstream map("/proc/self/uid_map");
+  for (std::uint64_t inside = 0, outside = 0, count = 0; map >> inside >> outside >> count;)
+    if (user >= inside && user - inside < count) return outside + (user - inside);
+  return user;
+}
+
 }  // namespace
 
 std::string record_folder() {
-  return "/tmp/duplex-" + std::to_string(::geteuid());
+  return "/tmp/duplex-" + std::to_string(user_outside());
 }
 
 std::string record_name(const std::string& nodefile) {

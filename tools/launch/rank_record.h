@@ -11,7 +11,8 @@
 
 namespace duplex::tools {
 
-/// The folder of this user's records: /tmp/duplex-UID. It is not in the home folder, which several
+/// The folder of this user's records: /tmp/duplex-UID, with the user's number outside of any user
+/// namespace. It is not in the home folder, which several
 /// machines may share, and does not go by TMPDIR, which may differ between a rank and who stops it.
 std::string record_folder();
 

@@ -256,15 +256,16 @@ TEST_F(Launch, StopRunsThisProgramOnOtherMachines) {
 TEST_F(Launch, ARankWithoutARecordTrainsAndSaysSo) {
   // Runs in a mount namespace of its own, with a /tmp that is made here, in which the folder is
   // open to all.
-  const std::string own = folder_ / "tmp", records = "/tmp/duplex-0";
+  const std::string name = "/duplex-" + std::to_string(::geteuid());
+  const std::string own = folder_ / "tmp", records = "/tmp" + name;
   const auto in_own = [&](const std::string& script, const std::vector<std::string>& words) {
     const std::string mounted = "exec 3< \"$DUPLEX\" && mount --bind \"$0\" /tmp && " + script;
     return Process(plus({"-r", "-m", "sh", "-c", mounted, own}, words), "unshare").wait();
   };
   const std::string program = "exec /proc/self/fd/3 \"$@\"";
-  std::filesystem::create_directories(own + "/duplex-0");
+  std::filesystem::create_directories(own + name);
   if (in_own("true", {}).exit != 0) GTEST_SKIP() << "mount namespaces may not be made here";
-  ASSERT_EQ(::chmod((own + "/duplex-0").c_str(), 0755), 0);
+  ASSERT_EQ(::chmod((own + name).c_str(), 0755), 0);
   write_text(own + "/nodes", "127.0.0.1:" + std::to_string(free_ports(1)[0]) + "\n");
   std::vector<std::string> words = rank_words("/tmp/nodes", 0, "/tmp/run");
   *std::find(words.begin(), words.end(), "3000") = "5";
