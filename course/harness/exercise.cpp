@@ -54,7 +54,8 @@ std::string difference_of(const Figure& figure, double predicted, double measure
   const double ratio = predicted / measured;
   if (ratio > 2.0 || ratio < 0.5) return ratio > 0.0 ? number_text(ratio, 2) + " times" : "-";
   char text[32];
-  std::snprintf(text, sizeof(text), "%+.1f %%", 100.0 * (ratio - 1.0));
+  const double percent = 100.0 * (ratio - 1.0);
+  std::snprintf(text, sizeof(text), "%+.1f %%", std::fabs(percent) < 0.05 ? 0.0 : percent);
   return text;
 }
 
