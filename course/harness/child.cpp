@@ -22,15 +22,6 @@
 namespace duplex::course {
 namespace {
 
-// Sanitizers need more address space than any limit.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#elif defined(__has_feature)
-constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool sanitized = false;
-#endif
-
 /// The child leaves this behind in memory that both see.
 struct Note {
   bool finished = false, threw = false;
@@ -83,11 +74,12 @@ void prepare_child(const Limits& limits) {
   for (const int signal : {SIGSEGV, SIGBUS}) ::sigaction(signal, &action, nullptr);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // A crash loses no line that was printed before it.
   limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_NOFILE, 16);
   limit(RLIMIT_FSIZE, rlim_t{16} << 20);
   // A parent that is killed leaves no child that runs for ever.
   limit(RLIMIT_CPU, static_cast<rlim_t>(limits.time.count() / 1000 + 2));
-  if (!sanitized) limit(RLIMIT_AS, bytes_in_use() + limits.memory);
+  if (built_with_sanitizer) return;
+  limit(RLIMIT_NOFILE, 16);
+  limit(RLIMIT_AS, bytes_in_use() + limits.memory);
 }
 
 [[noreturn]] void be_child(const std::function<void()>& work, const Limits& limits) {

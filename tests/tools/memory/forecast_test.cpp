@@ -51,10 +51,13 @@ void train_a_step(Network& network, bool looks) {
   const std::vector<std::int32_t> labels(batch);
   ForwardContext context;
   context.labels = labels.data();
-  std::optional<KeepingNan> keeping;
-  if (looks) keeping.emplace(network.device());
-  network.forward(images.data(), context);
-  keeping.reset();
+  const auto forward = [&] { network.forward(images.data(), context); };
+  if (looks) {
+    const KeepingNan keeping(network.device());
+    forward();
+  } else {
+    forward();
+  }
   network.backward();
 }
 
@@ -308,24 +311,27 @@ TEST_F(ForecastOfRuns, CheckpointsAreWhatTheyTake) {
 
 TEST(NetsMemory, SaysWhichBatchFits) {
   if (!has_onednn()) GTEST_SKIP() << without_onednn;
-  const testing::Result result =
-      run({"nets", "lenet", "--memory", "--fits", "100MiB", "--threads", "1"});
-  EXPECT_EQ(result.exit, 0) << result.err;
-  const std::string key = "alone";
-  const std::size_t at = result.out.rfind(key);
-  ASSERT_NE(at, std::string::npos);
-  const int batch = std::atoi(result.out.c_str() + at + key.size());
-  EXPECT_GT(batch, 50);
-  // That batch needs 100 MiB at most, and one that is larger by a tenth needs more.
   const auto sum_of = [](int images) {
     const testing::Result table = run({"nets", "lenet", "--memory", "--threads", "1", "--server",
                                        "central", "--batch", std::to_string(images)});
     const std::size_t row = table.out.find("\nsum");
     return row == std::string::npos ? 0.0 : std::atof(table.out.c_str() + row + 4);
   };
-  // Every call measures the program's own memory anew, which differs by a MiB or two.
-  EXPECT_LE(sum_of(batch), 100.0 + 3.0);
-  EXPECT_GT(sum_of(batch + batch / 10), 100.0);
+  // The program itself takes more where a sanitizer is in it.
+  const double room = std::ceil(sum_of(1)) + 50.0;
+  const testing::Result result =
+      run({"nets", "lenet", "--memory", "--fits", std::to_string(static_cast<int>(room)) + "MiB",
+           "--threads", "1"});
+  EXPECT_EQ(result.exit, 0) << result.err;
+  const std::string key = "alone";
+  const std::size_t at = result.out.rfind(key);
+  ASSERT_NE(at, std::string::npos);
+  const int batch = std::atoi(result.out.c_str() + at + key.size());
+  EXPECT_GT(batch, 50);
+  // That batch has room, and one that is larger by a tenth has not. Every call measures the
+  // program's own memory anew, which differs by a MiB or two.
+  EXPECT_LE(sum_of(batch), room + 3.0);
+  EXPECT_GT(sum_of(batch + batch / 10), room);
 }
 
 /// The least batch is one of which every worker has an image.
