@@ -64,6 +64,7 @@ std::unique_ptr<Device> make_device(const std::string& which, int threads, GpuOp
   }
   if (is_gpu(which)) {
     gpu.index = gpu_of(which);
+    gpu.threads = threads;
     return make_cuda_device(gpu);
   }
   if (gpu.precision != Precision::float32) {

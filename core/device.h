@@ -96,6 +96,9 @@ class Device {
   /// synchronize().
   virtual CopyWaits copy_waits() { return {}; }
 
+  /// Says which convolutions conv() will be asked for, so that a device which has to compile them
+  /// can do so for several at once. conv() gives the same without, and throws what went wrong here.
+  virtual void announce(const std::vector<ConvOn>& /*convs*/) {}
   virtual std::unique_ptr<Conv> conv(const ConvSpec& spec, const TensorDesc& x) = 0;
   virtual std::unique_ptr<Linear> linear(const LinearSpec& spec, const TensorDesc& x) = 0;
   virtual std::unique_ptr<Pool> pool(const PoolSpec& spec, const TensorDesc& x) = 0;
@@ -128,10 +131,10 @@ int usable_cores();
 
 /// `which` is auto | cpu | cuda[:I] | reference. cpu is oneDNN where that was built in, else
 /// reference; auto is the same, so that a GPU is used only when it is asked for; cuda:I is GPU I,
-/// from 0. `threads` 0 takes one for each core that this process may use. `which` gives the GPU's
-/// index, not `gpu`. Throws Error(Exit::usage) for an unknown name, listing the known ones, for a
-/// backend that was not built in, saying what to install, and for a precision that the device does
-/// not have.
+/// from 0. `threads` 0 takes one for each core that this process may use. `which` and `threads`
+/// give the GPU's index and threads, not `gpu`. Throws Error(Exit::usage) for an unknown name,
+/// listing the known ones, for a backend that was not built in, saying what to install, and for a
+/// precision that the device does not have.
 std::unique_ptr<Device> make_device(const std::string& which, int threads, GpuOptions gpu = {});
 
 /// Returns the names that make_device takes in this build, for help texts.

@@ -57,6 +57,12 @@ struct ConvSpec {
   Gradients gradients = Gradients::all;  ///< A device need not be prepared for others.
 };
 
+/// A convolution on an x of this shape.
+struct ConvOn {
+  ConvSpec spec;
+  Shape x;
+};
+
 /// Convolution (2.7). x is (N, C, H, W), weights are (filters, C / groups, kh, kw), bias is
 /// (filters).
 class Conv {

@@ -18,6 +18,7 @@ class PassingDevice : public Device {
   std::string name() const override { return inner_.name(); }
   std::string description() const override { return inner_.description(); }
 
+  void announce(const std::vector<ConvOn>& convs) override { inner_.announce(convs); }
   std::unique_ptr<Conv> conv(const ConvSpec& spec, const TensorDesc& x) override {
     return inner_.conv(spec, x);
   }

@@ -113,6 +113,12 @@ class Layer {
   /// Returns the factor of the loss in the network's sum; 0 for layers that are no loss.
   virtual float loss_weight() const { return 0.0F; }
 
+  /// Returns the convolution that bind() asks the device for, except which gradients; none for
+  /// other layers.
+  virtual std::optional<ConvSpec> convolution(const std::vector<Shape>& /*x*/) const {
+    return std::nullopt;
+  }
+
   /// Makes the layer's operations on a device. `name` is the layer's name in the network, from
   /// which dropout takes its random stream.
   virtual std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,

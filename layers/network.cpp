@@ -50,19 +50,42 @@ void Network::synchronize() const {
   named({}, [&] { device_.synchronize(); });
 }
 
+std::vector<Gradients> Network::wanted_gradients() const {
+  std::vector<Gradients> wanted(bound_.size(), training_ ? Gradients::weights : Gradients::none);
+  if (!training_) return wanted;
+  const std::vector<bool> depends = depends_on_parameters(model_);
+  for (std::size_t node = 1; node < bound_.size(); ++node)
+    for (Model::Node input : model_.nodes()[node].inputs)
+      if (depends[static_cast<std::size_t>(input)]) wanted[node] = Gradients::all;
+  return wanted;
+}
+
+void Network::announce_convolutions(const std::vector<Gradients>& wanted) {
+  std::vector<ConvOn> convs;
+  for (std::size_t node = 1; node < bound_.size(); ++node) {
+    const Model::Entry& entry = model_.nodes()[node];
+    std::vector<Shape> x = model_.input_shapes(entry);
+    std::optional<ConvSpec> spec = entry.layer->convolution(x);
+    if (!spec) continue;
+    spec->gradients = wanted[node];
+    convs.push_back({*spec, with_batch(x[0], batch_)});
+  }
+  named({}, [&] { device_.announce(convs); });
+}
+
 void Network::bind_layers() {
   bound_[0].y.desc = plain_desc(with_batch(model_.entry(0).shape, batch_));
-  const std::vector<bool> depends = depends_on_parameters(model_);
+  const std::vector<Gradients> wanted = wanted_gradients();
+  announce_convolutions(wanted);
   for (std::size_t node = 1; node < bound_.size(); ++node) {
     const Model::Entry& entry = model_.nodes()[node];
     std::vector<TensorDesc> x;
     BindContext context;
-    context.wanted = training_ ? Gradients::weights : Gradients::none;
+    context.wanted = wanted[node];
     for (Model::Node input : entry.inputs) {
       x.push_back(bound_[static_cast<std::size_t>(input)].y.desc);
       const auto& maker = model_.entry(input).layer;
       context.relu_x.push_back(maker && maker->traits().relu);
-      if (training_ && depends[static_cast<std::size_t>(input)]) context.wanted = Gradients::all;
     }
     named(node, [&] {
       device_.begin_layer(entry.name);

@@ -141,6 +141,10 @@ class Network {
     std::optional<std::size_t> joined;  ///< The node that this addition computes with itself.
   };
 
+  /// Returns which gradients backward wants of each node's layer.
+  std::vector<Gradients> wanted_gradients() const;
+  /// Tells the device of all convolutions before it is asked for the first.
+  void announce_convolutions(const std::vector<Gradients>& wanted);
   void bind_layers();
   void allocate_parameters();
   std::vector<int> join_sums();

@@ -30,7 +30,7 @@ class CudnnDevice final : public Device {
  public:
   explicit CudnnDevice(const GpuOptions& options)
       : context_(std::make_shared<Context>(options)),
-        plans_(std::make_shared<Plans>(context_)),
+        plans_(std::make_shared<Plans>(context_, options.threads)),
         transfers_(context_),
         breadcrumbs_(*context_, cache_file(cache_folder(), "breadcrumbs " + context_->gpu() + " " +
                                                                context_->place())) {}
@@ -126,6 +126,9 @@ class CudnnDevice final : public Device {
   }
   CopyWaits copy_waits() override { return transfers_.waits(); }
 
+  void announce(const std::vector<ConvOn>& convs) override {
+    plans_->prepare(conv_graphs(*context_, convs));
+  }
   std::unique_ptr<Conv> conv(const ConvSpec& spec, const TensorDesc& x) override {
     return make_conv(plans_, spec, x);
   }

@@ -29,6 +29,8 @@ struct GpuOptions {
   int index = 0;
   Precision precision = Precision::float32;
   bool channels_last = false;  ///< Activations and weights lie NHWC, not NCHW.
+  /// Threads that have engines compiled at once; 0: one for each core that this process may use.
+  int threads = 0;
 };
 
 }  // namespace duplex

@@ -28,6 +28,9 @@ class ConvLayer : public Layer {
   Shape output(const std::vector<Shape>& x) const override;
   std::vector<ParameterSpec> parameters(const std::vector<Shape>& x) const override;
   std::int64_t macs(const std::vector<Shape>& x) const override;
+  std::optional<ConvSpec> convolution(const std::vector<Shape>& x) const override {
+    return spec(x[0]);
+  }
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
                                    const BindContext& context) const override;

@@ -8,8 +8,13 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "core/cudnn/engines/candidates.h"
+#include "core/cudnn/engines/plan.h"
 #include "core/cudnn/layout.h"
+#include "core/error.h"
 #include "models/registry.h"
 
 namespace duplex::cudnn {
@@ -141,6 +146,67 @@ TEST_P(Engines, ConvertNoInputsDown) {
     }
   }
   EXPECT_GT(asked.size(), 5U);
+}
+
+/// Graphs of a 3x3 convolution whose engines cuDNN compiles, among others.
+std::vector<ConvGraph> some_graphs() {
+  ConvSpec spec;
+  spec.filters = 64;
+  spec.window = {3, 3, 1, 1, {1, 1, 1, 1}};
+  spec.relu = true;
+  std::vector<ConvGraph> graphs;
+  for (const std::int64_t channels : {64, 128})
+    graphs.push_back(graph_of(spec, {batch, channels, 28, 28}, {Precision::bf16, Order::nhwc}));
+  for (const Direction direction : {Direction::forward, Direction::data, Direction::weights}) {
+    graphs.push_back(graphs[0]);
+    graphs.back().bias = graphs.back().relu = false;
+    graphs.back().direction = direction;
+  }
+  return graphs;
+}
+
+TEST(Candidates, OfSeveralThreadsAreThoseOfOne) {
+  if (!described(h100)) GTEST_SKIP() << "cuDNN before 9.8 does not answer without a GPU";
+  const std::vector<ConvGraph> graphs = some_graphs();
+  const auto made = [&](std::size_t threads) {
+    std::vector<Target> targets(threads);
+    for (Target& target : targets) target.described = described(h100);
+    auto candidates = made_by_threads(graphs.size(), targets, [&](std::size_t i, const Target& to) {
+      return candidates_for(graphs[i], to, {Precision::bf16, room}, {});
+    });
+    std::vector<std::vector<std::pair<std::int64_t, std::size_t>>> engines;
+    for (auto& of_graph : candidates) {
+      engines.emplace_back();
+      for (const auto& plan : of_graph.get().plans)
+        engines.back().emplace_back(plan->engine(), plan->workspace());
+    }
+    return engines;
+  };
+  const auto expected = made(1);
+  ASSERT_EQ(expected.size(), graphs.size());
+  for (const auto& engines : expected) EXPECT_FALSE(engines.empty());
+  EXPECT_EQ(made(3), expected);
+}
+
+/// What one graph's candidates throw is thrown where they are asked for, and the others are there.
+TEST(Candidates, ThatFailAreToldApart) {
+  for (const std::size_t threads : {1, 4}) {
+    auto made = made_by_threads(10, std::vector<Target>(threads),
+                                [](std::size_t i, const Target&) -> Candidates {
+                                  if (i % 3 == 1) throw Error(std::to_string(i));
+                                  return {{}, i % 2 == 0};
+                                });
+    ASSERT_EQ(made.size(), 10U);
+    for (std::size_t i = made.size(); i-- > 0;) {
+      std::string message = "none";
+      try {
+        EXPECT_EQ(made[i].get().remembered, i % 2 == 0);
+      } catch (const Error& error) {
+        message = error.what();
+      }
+      EXPECT_EQ(message, i % 3 == 1 ? std::to_string(i) : "none");
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

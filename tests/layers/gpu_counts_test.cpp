@@ -1,35 +1,23 @@
 // Tests what the stand-in for a GPU counts: that the host sleeps where it waits for the GPU, that
 // copies do not make events anew, and that tensors are not converted more often than they change.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "layers/exchange/host_staging.h"
 #include "tests/layers/devices.h"
 #include "tests/layers/small_networks.h"
+#include "tests/layers/stand_in_counts.h"
 #include "tests/layers/train_step.h"
 
 namespace duplex {
 namespace {
 
+using test::Counts;
+using test::counts;
+
 constexpr std::int64_t batch_size = 4;
-
-/// The stand-in's own counts (tests/stand_in/stand_in.h).
-struct Counts {
-  long events = 0, spinning_waits = 0, kernels = 0;
-};
-
-Counts counts() {
-  void* library = ::dlopen(std::getenv("DUPLEX_CUDNN"), RTLD_NOW | RTLD_NOLOAD);
-  auto* count = reinterpret_cast<void (*)(Counts*)>(::dlsym(library, "duplex_stand_in_counts"));
-  Counts result;
-  count(&result);
-  ::dlclose(library);
-  return result;
-}
 
 /// The rest of the wire: gradients come, and the weights stay.
 struct Unchanged final : Exchange {
@@ -143,14 +131,7 @@ TEST_P(GpuCounts, ImagesAreStagedOnce) {
   }
 }
 
-std::vector<std::string> stand_ins() {
-  if (!has_cuda_device()) return {};
-  const std::string description = make_cuda_device()->description();
-  if (description.find("stand-in") == std::string::npos) return {};
-  return {description};
-}
-
-INSTANTIATE_TEST_SUITE_P(StandIn, GpuCounts, ::testing::ValuesIn(stand_ins()),
+INSTANTIATE_TEST_SUITE_P(StandIn, GpuCounts, ::testing::ValuesIn(test::stand_ins()),
                          [](const auto&) { return "cuda"; });
 
 }  // namespace

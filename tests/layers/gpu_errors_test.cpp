@@ -12,10 +12,13 @@
 #include "core/error.h"
 #include "tests/layers/devices.h"
 #include "tests/layers/small_networks.h"
+#include "tests/layers/variable.h"
 #include "tests/temporary_folder.h"
 
 namespace duplex {
 namespace {
+
+using test::Variable;
 
 constexpr std::int64_t batch_size = 4;
 
@@ -39,22 +42,6 @@ std::string breakdown(int kernel, bool observed) {
   }
   return "";
 }
-
-/// A variable of the environment has a value as long as it lives.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* had = std::getenv(name)) had_ = had;
-    ::setenv(name, value.c_str(), 1);
-  }
-  ~Variable() { had_ ? ::setenv(name_, had_->c_str(), 1) : ::unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> had_;
-};
 
 /// Its one parameter is the device's description. Every device times engines anew, as these tests
 /// count on, and leaves breadcrumbs.

@@ -194,5 +194,32 @@ TEST(NetworkGradients, NoDeviceIsPreparedForThoseThatNobodyWants) {
   EXPECT_EQ(wanted(test::by_sample(), true), std::vector<Gradients>{Gradients::weights});
 }
 
+TEST(NetworkGradients, EveryConvolutionIsAnnouncedAsItIsMade) {
+  const auto device = make_reference_device();
+  for (const bool training : {true, false}) {
+    for (const Model& model : {test::all_kinds(), test::by_sample()}) {
+      test::RememberingDevice remembering(*device);
+      const Network network(model, remembering, batch_size, training);
+      const auto text = [](const ConvSpec& of, const Shape& x) {
+        const Window& window = of.window;
+        std::string words = x.str();
+        for (const std::int64_t number :
+             {of.filters, window.height, window.width, window.stride_y, window.stride_x,
+              window.padding.top, window.padding.left, window.padding.bottom, window.padding.right,
+              of.groups, std::int64_t{of.bias}, std::int64_t{of.relu},
+              static_cast<std::int64_t>(of.gradients)})
+          words += ' ' + std::to_string(number);
+        return words;
+      };
+      std::vector<std::string> announced, made;
+      for (const auto& [spec, x] : remembering.announced()) announced.push_back(text(spec, x));
+      for (std::size_t i = 0; i < remembering.convolutions().size(); ++i)
+        made.push_back(text(remembering.convolutions()[i], remembering.convolved()[i]));
+      EXPECT_FALSE(made.empty());
+      EXPECT_EQ(announced, made);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace duplex

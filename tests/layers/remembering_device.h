@@ -28,6 +28,11 @@ class RememberingDevice final : public PassingDevice {
   /// Returns the specs of the convolutions, in the order in which they were made.
   const std::vector<ConvSpec>& convolutions() const { return convolutions_; }
 
+  /// Returns the convolutions that were announced before the first of them.
+  const std::vector<ConvOn>& announced() const { return announced_; }
+  /// Returns the shapes of the convolutions' x.
+  const std::vector<Shape>& convolved() const { return convolved_; }
+
   /// From now on, an allocation of more bytes fails.
   void limit(std::size_t bytes) { limit_ = bytes; }
 
@@ -52,8 +57,12 @@ class RememberingDevice final : public PassingDevice {
   }
   void synchronize() override { inner().synchronize(); }
 
+  void announce(const std::vector<ConvOn>& convs) override {
+    if (convolutions_.empty()) announced_.insert(announced_.end(), convs.begin(), convs.end());
+  }
   std::unique_ptr<Conv> conv(const ConvSpec& spec, const TensorDesc& x) override {
     convolutions_.push_back(spec);
+    convolved_.push_back(x.shape);
     return inner().conv(spec, x);
   }
 
@@ -61,6 +70,8 @@ class RememberingDevice final : public PassingDevice {
   std::size_t limit_ = std::numeric_limits<std::size_t>::max();
   std::vector<Tensor> allocations_;
   std::vector<ConvSpec> convolutions_;
+  std::vector<Shape> convolved_;
+  std::vector<ConvOn> announced_;
 };
 
 }  // namespace duplex::test

@@ -3,12 +3,15 @@
 #include <cudnn_backend.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/stand_in/convolution.h"
@@ -17,6 +20,7 @@
 
 struct cudnnContext {
   cudaStream_t stream = nullptr;
+  std::atomic<bool> in_use{false};
 };
 struct cudnnTensorStruct {
   int samples = 0, channels = 0;
@@ -48,12 +52,63 @@ Described& described(cudnnBackendDescriptor_t descriptor) {
   return *static_cast<Described*>(descriptor);
 }
 
+std::atomic<long> plans{0}, plans_now{0}, plans_at_once{0}, shared_handles{0};
+
+/// A handle that one thread uses for the time of a call. cuDNN forbids two at once.
+class InUse {
+ public:
+  explicit InUse(cudnnHandle_t handle) : handle_(handle) {
+    if (handle_ != nullptr && handle_->in_use.exchange(true)) ++shared_handles;
+  }
+  ~InUse() {
+    if (handle_ != nullptr) handle_->in_use = false;
+  }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  cudnnHandle_t handle_;
+};
+
+/// Returns the handle that a descriptor was given, or null where it has none of its own.
+cudnnHandle_t handle_of(const Described& it) {
+  for (const auto name : {CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_ATTR_EXECUTION_PLAN_HANDLE})
+    if (it.attributes.count(name) != 0) return it.one<cudnnHandle_t>(name);
+  return it.type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR
+             ? handle_of(it.part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH))
+             : nullptr;
+}
+
+/// Takes the time in which threads that ask for plans side by side meet. STAND_IN_MEETS=N in the
+/// environment has each wait for N of them, once, and at most for some seconds.
+void take_time_for_a_plan() {
+  static std::atomic<bool> met{false};
+  const char* meets = std::getenv("STAND_IN_MEETS");
+  if (meets == nullptr) met = false;
+  ++plans;
+  const long now = ++plans_now;
+  for (long most = plans_at_once; now > most && !plans_at_once.compare_exchange_weak(most, now);) {
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (meets != nullptr && !met) {
+    met = met || plans_now >= std::atol(meets) || std::chrono::steady_clock::now() > end;
+    std::this_thread::yield();
+  }
+  --plans_now;
+}
+
 bool is_even(const Described& convolution) {
   return convolution.all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS) ==
          convolution.all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
 }
 
 }  // namespace
+
+void duplex::stand_in::count_plans(Counts& counts) {
+  counts.plans = plans;
+  counts.plans_at_once = plans_at_once;
+  counts.shared_handles = shared_handles;
+}
 
 std::size_t cudnnGetVersion() {
   return CUDNN_VERSION;
@@ -120,8 +175,12 @@ cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t 
   return CUDNN_STATUS_SUCCESS;
 }
 
+/// STAND_IN_PROPOSES_NOT in the environment has it fail where engines are asked for.
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
                                            cudnnBackendDescriptor_t* descriptor) {
+  if (type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR &&
+      std::getenv("STAND_IN_PROPOSES_NOT") != nullptr)
+    return CUDNN_STATUS_ALLOC_FAILED;
   auto made = std::make_unique<Described>();
   made->type = type;
   *descriptor = made.release();
@@ -145,11 +204,13 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
 /// Refuses what engines of the real cuDNN refuse as well.
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   const Described& it = described(descriptor);
+  const InUse handle(handle_of(it));
   if (it.type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR) {
     const Described& node = *nodes_of(it.part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)).at(0);
     if (!is_even(node.part(names_of(node.type).convolution))) return CUDNN_STATUS_NOT_SUPPORTED;
   }
   if (it.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
+    take_time_for_a_plan();
     const Described& configuration = it.part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
     if (!engines().at(static_cast<std::size_t>(configuration.engine)).has_plan)
       return CUDNN_STATUS_NOT_SUPPORTED;
@@ -209,6 +270,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
                                   cudnnBackendDescriptor_t pack) {
+  const InUse used(handle);
   const Described& configuration = described(plan).part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   const Engine& engine = engines().at(static_cast<std::size_t>(configuration.engine));
   const auto nodes = nodes_of(configuration.part(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH));

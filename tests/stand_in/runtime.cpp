@@ -155,7 +155,8 @@ void duplex::stand_in::enqueue_kernel(cudaStream_t stream, std::function<void()>
 }
 
 void duplex_stand_in_counts(duplex::stand_in::Counts* counts) {
-  *counts = {events_made, spinning_waits, kernels};
+  *counts = {events_made, spinning_waits, kernels, 0, 0, 0};
+  duplex::stand_in::count_plans(*counts);
 }
 
 /// Has the host wait for a stream.

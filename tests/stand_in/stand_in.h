@@ -18,12 +18,19 @@ void enqueue(cudaStream_t stream, std::function<void()> work);
 /// breaks down in its Nth kernel, from 1.
 void enqueue_kernel(cudaStream_t stream, std::function<void()> work);
 
-/// These counts begin when the library is loaded.
+/// These counts begin when the library is loaded. A test has them in the same order
+/// (tests/layers/stand_in_counts.h).
 struct Counts {
   long events;          ///< Events that were made.
   long spinning_waits;  ///< Waits of the host that kept a core busy, by what was asked of CUDA.
   long kernels;         ///< Kernels of ours that were launched.
+  long plans;           ///< Plans of cuDNN that were asked for, made or not.
+  long plans_at_once;   ///< The most that were asked for at once.
+  long shared_handles;  ///< Uses of a handle of cuDNN while another thread used it.
 };
+
+/// Adds what cuDNN's stand-in counts.
+void count_plans(Counts& counts);
 
 }  // namespace duplex::stand_in
 

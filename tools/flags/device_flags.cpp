@@ -9,8 +9,8 @@ void add_device_flags(CommandLine& app, DeviceSpec& spec, const std::string& mor
   for (const std::string& name : device_names()) devices += (devices.empty() ? "" : ", ") + name;
   app.add_option("--device", spec.device, "what computes: " + devices + " (default auto)" + more);
   app.add_option("--threads", spec.threads,
-                 "threads that compute (default: one a core; dist: a machine's cores, shared out "
-                 "among its slots)")
+                 "threads that compute, or for a GPU compile engines (default: one a core; dist: a "
+                 "machine's cores, shared out among its slots)")
       .check(between(0, 1024));
   app.add_option("--precision", spec.precision,
                  "on a GPU: float32; tf32, whose products round to ten bits; bf16, which stores "

@@ -11,17 +11,19 @@
 #include "core/cudnn/engines/engines.h"
 #include "core/cudnn/engines/trial.h"
 #include "core/cudnn/layout.h"
+#include "core/device.h"
 #include "core/error.h"
 
 namespace duplex::cudnn {
 namespace {
 
-/// At most so many engines are timed, those that come first in cuDNN's own estimate.
-constexpr std::size_t timed_at_most = 12;
 /// cuDNN proposes an engine in several configurations. If one takes this many times as long as the
 /// fastest so far, the others are not tried: in float32 a large network would wait minutes for
 /// them.
 constexpr float far_slower = 8.0F;
+/// Each thread that has engines compiled takes memory of the host for cuDNN's compiler, and some of
+/// the GPU for its handle.
+constexpr std::size_t threads_at_most = 16;
 
 }  // namespace
 
@@ -43,11 +45,13 @@ void Runner::run(const Context& context, const ConvMemory& memory, void* workspa
   check(cudnnBackendExecute(context.dnn(), plan_->plan_.get(), pack_.get()), what);
 }
 
-Plans::Plans(ContextPtr context)
+Plans::Plans(ContextPtr context, int threads)
     : context_(std::move(context)),
       folder_(cache_folder()),
       choices_(folder_,
-               context_->gpu() + ", " + Context::cudnn() + ", " + name_of(context_->precision())) {}
+               context_->gpu() + ", " + Context::cudnn() + ", " + name_of(context_->precision())),
+      limits_{context_->precision(), workspace_limit(context_->memory_bytes())},
+      threads_(static_cast<std::size_t>(threads > 0 ? threads : usable_cores())) {}
 
 void Plans::say_once(const std::string& text, const std::string& more) {
   if (said_.insert(text).second) std::fprintf(stderr, "%s%s\n", text.c_str(), more.c_str());
@@ -92,50 +96,81 @@ std::shared_ptr<const Plan> Plans::fastest_of(const std::vector<std::shared_ptr<
   return nullptr;
 }
 
+void Plans::prepare(const std::vector<ConvGraph>& graphs) {
+  prepared_.clear();
+  std::vector<std::pair<std::string, const ConvGraph*>> unknown;
+  std::set<std::string> seen;
+  for (const ConvGraph& graph : graphs) {
+    std::string key = graph.key();
+    if (plans_.count(key) == 0 && seen.insert(key).second)
+      unknown.emplace_back(std::move(key), &graph);
+  }
+  if (unknown.empty()) return;
+  context_->enter();
+  auto made = made_by_threads(unknown.size(), targets(unknown.size()),
+                              [&](std::size_t i, const Target& target) {
+                                context_->enter();
+                                const auto& [key, graph] = unknown[i];
+                                return candidates_for(*graph, target, limits_, choices_.find(key));
+                              });
+  for (std::size_t i = 0; i < made.size(); ++i) prepared_[unknown[i].first] = std::move(made[i]);
+}
+
+std::vector<Target> Plans::targets(std::size_t at_most) {
+  const std::size_t wanted = std::min({at_most, threads_, threads_at_most});
+  while (handles_.size() + 1 < wanted) {
+    cudnnHandle_t handle = nullptr;
+    if (cudnnCreate(&handle) != CUDNN_STATUS_SUCCESS) {
+      cudaGetLastError();  // Else the next call would report it.
+      break;
+    }
+    handles_.emplace_back(handle);
+  }
+  std::vector<Target> targets(1);
+  targets[0].handle = context_->dnn();
+  for (const Handle<cudnnHandle_t>& handle : handles_) {
+    if (targets.size() == wanted) break;
+    targets.emplace_back();
+    targets.back().handle = handle.get();
+  }
+  return targets;
+}
+
+Candidates Plans::candidates(const ConvGraph& graph, const std::string& key) {
+  const auto prepared = prepared_.find(key);
+  if (prepared == prepared_.end()) return made_anew(graph, choices_.find(key));
+  std::future<Candidates> made = std::move(prepared->second);
+  prepared_.erase(prepared);
+  return made.get();
+}
+
+Candidates Plans::made_anew(const ConvGraph& graph, const std::optional<Choice>& before) const {
+  Target target;
+  target.handle = context_->dnn();
+  return candidates_for(graph, target, limits_, before);
+}
+
 std::shared_ptr<const Plan> Plans::fastest(const ConvGraph& graph) {
   const std::string key = graph.key();
   const auto known = plans_.find(key);
   if (known != plans_.end()) return known->second;
 
-  Target target;
-  target.handle = context_->dnn();
-  auto parts = std::make_shared<Descriptors>();
-  try {
-    Descriptor described = describe(target, graph, *parts);
-    parts->push_back(std::move(described));
-  } catch (const Error&) {  // Some versions refuse here what others find no engine for.
-    return plans_[key] = nullptr;
+  Candidates usable = candidates(graph, key);
+  if (usable.remembered) {
+    if (is_right(usable.plans[0], graph)) return plans_[key] = usable.plans[0];
+    usable = made_anew(graph, {});
   }
-  const std::size_t whole = parts->size() - 1;
-  if (auto plan = remembered(graph, target, parts)) return plans_[key] = std::move(plan);
+  if (usable.plans.empty()) return plans_[key] = nullptr;
   const TimingLock alone(folder_, context_->gpu() + " " + context_->place());
-  std::vector<std::shared_ptr<Plan>> usable;
-  for (Engine& engine : engines_of((*parts)[whole], target, context_->precision(),
-                                   workspace_limit(context_->memory_bytes()), timed_at_most)) {
-    parts->push_back(std::move(engine.configuration));
-    usable.push_back(
-        std::make_shared<Plan>(parts, std::move(engine.plan), engine.workspace, engine.place));
-  }
-  std::shared_ptr<const Plan> fastest = usable.empty() ? nullptr : fastest_of(usable, graph);
+  std::shared_ptr<const Plan> fastest = fastest_of(usable.plans, graph);
   if (fastest) choices_.keep(key, fastest->place_);
   return plans_[key] = std::move(fastest);
 }
 
-/// The plan of the engine that was the fastest when it was timed before, if it is still there and
-/// computes the right thing; else null. `parts` ends with the graph.
-std::shared_ptr<const Plan> Plans::remembered(const ConvGraph& graph, const Target& target,
-                                              const std::shared_ptr<Descriptors>& parts) {
-  const std::optional<Choice> choice = choices_.find(graph.key());
-  if (!choice) return nullptr;
-  auto engine = engine_at(*choice, parts->back(), target, context_->precision(),
-                          workspace_limit(context_->memory_bytes()));
-  if (!engine) return nullptr;
-  parts->push_back(std::move(engine->configuration));
-  const auto plan =
-      std::make_shared<Plan>(parts, std::move(engine->plan), engine->workspace, *choice);
+bool Plans::is_right(const std::shared_ptr<const Plan>& plan, const ConvGraph& graph) const {
   Trial trial(*context_, graph);
   trial.prepare(*plan);
-  return trial.error(plan) <= allowed_error(context_->precision()) ? plan : nullptr;
+  return trial.error(plan) <= allowed_error(context_->precision());
 }
 
 }  // namespace duplex::cudnn

@@ -1,13 +1,17 @@
 // Chooses the engine of cuDNN that computes a graph: the library proposes some, those that may be
 // used are timed, and the fastest that computes the right thing becomes a plan.
 #pragma once
+#include <cstddef>
+#include <future>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/cudnn/engines/candidates.h"
 #include "core/cudnn/engines/choices.h"
 #include "core/cudnn/engines/graph.h"
 
@@ -56,7 +60,13 @@ class Runner {
 /// The plans of a device, each of which is chosen once.
 class Plans {
  public:
-  explicit Plans(ContextPtr context);
+  /// `threads` may have engines compiled at once; 0 takes one for each core that may be used.
+  Plans(ContextPtr context, int threads);
+
+  /// Has cuDNN make the plans of these graphs side by side, for fastest() to choose from. What it
+  /// chooses, says and remembers is the same without. An error is thrown by the fastest() of its
+  /// graph. Plans that nobody has asked for by the next call are dropped.
+  void prepare(const std::vector<ConvGraph>& graphs);
 
   /// Returns the plan of the engine that is fastest on this GPU, among those that compute in the
   /// context's precision, give the same bits every time, stay within a limit of workspace, and turn
@@ -68,16 +78,25 @@ class Plans {
   const ContextPtr& context() const { return context_; }
 
  private:
+  /// Returns one handle for each thread that is worth it where so many graphs are prepared.
+  std::vector<Target> targets(std::size_t at_most);
+  /// Returns what has been prepared for a graph, or makes it now.
+  Candidates candidates(const ConvGraph& graph, const std::string& key);
+  Candidates made_anew(const ConvGraph& graph, const std::optional<Choice>& before) const;
   std::shared_ptr<const Plan> fastest_of(const std::vector<std::shared_ptr<Plan>>& usable,
                                          const ConvGraph& graph);
-
-  std::shared_ptr<const Plan> remembered(const ConvGraph& graph, const Target& target,
-                                         const std::shared_ptr<Descriptors>& parts);
+  bool is_right(const std::shared_ptr<const Plan>& plan, const ConvGraph& graph) const;
 
   ContextPtr context_;
   const std::string folder_;  ///< Of what is remembered; empty: nothing is.
   Choices choices_;
-  std::map<std::string, std::shared_ptr<const Plan>> plans_;  ///< By ConvGraph::key().
+  const EngineLimits limits_;
+  const std::size_t threads_;
+  /// Handles of the threads beside the calling one: two threads may not use one at once. A plan
+  /// refers to the handle that it was made with, so they live as long as the plans.
+  std::vector<Handle<cudnnHandle_t>> handles_;
+  std::map<std::string, std::future<Candidates>> prepared_;   ///< By ConvGraph::key().
+  std::map<std::string, std::shared_ptr<const Plan>> plans_;  ///< Likewise.
   std::set<std::string> said_;
 };
 

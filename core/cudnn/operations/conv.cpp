@@ -21,6 +21,33 @@ struct Way {
   explicit operator bool() const { return bool(runner); }
 };
 
+/// Returns the graph of a convolution's forward, with its bias and ReLU.
+ConvGraph forward_graph(const Context& context, const ConvSpec& spec, const Shape& x) {
+  const auto view = [&](const Shape& shape) {
+    View it = view_of(desc_of(shape, context.order(), context.type()));
+    it.order = context.order();
+    return it;
+  };
+  return {Direction::forward,          spec.window, view(x),  view(weights_shape(spec, x)),
+          view(output_shape(spec, x)), spec.bias,   spec.relu};
+}
+
+/// Returns the graph of a direction alone, without bias and ReLU.
+ConvGraph bare_graph(ConvGraph graph, Direction direction) {
+  graph.bias = graph.relu = false;
+  graph.direction = direction;
+  return graph;
+}
+
+/// Returns the graph without padding for x in a frame of zeros.
+ConvGraph framed_graph(ConvGraph graph) {
+  const Padding& padding = graph.window.padding;
+  graph.x.h += static_cast<std::uint32_t>(padding.top + padding.bottom);
+  graph.x.w += static_cast<std::uint32_t>(padding.left + padding.right);
+  graph.window.padding = {};
+  return graph;
+}
+
 /// Engines read and write x, weights and y in the context's order and type. Callers keep weights in
 /// float32, and may have x in another order or type; such tensors are staged.
 class GpuConv final : public Conv {
@@ -36,7 +63,7 @@ class GpuConv final : public Conv {
     y = desc_of(output_shape(spec, x.shape), order, type);
     const TensorDesc read = desc_of(x.shape, order, type), cast = desc_of(filters, order, type);
     frame_ = desc_of(framed_shape(spec, x.shape), order, type);
-    choose(read, cast);
+    choose();
     if (spec.bias && !fused_)
       plans_->say_once(std::string("cuda: cuDNN has no engine in ") +
                        name_of(context_->precision()) +
@@ -103,27 +130,22 @@ class GpuConv final : public Conv {
   }
 
   /// Chooses engines for the directions that are asked for. Throws Error where one has none.
-  void choose(const TensorDesc& read, const TensorDesc& cast) {
-    ConvGraph graph{Direction::forward, spec_.window, view_of(read), view_of(cast),
-                    view_of(y),         spec_.bias,   spec_.relu};
-    for (View* view : {&graph.x, &graph.weights, &graph.y}) view->order = context_->order();
+  void choose() {
+    const ConvGraph whole = forward_graph(*context_, spec_, x.shape);
+    const ConvGraph bare = bare_graph(whole, Direction::forward);
     fused_ = spec_.bias;
-    if (fused_) forward_ = fastest(graph);
-    graph.bias = graph.relu = false;
-    if (fused_ && forward_ && spec_.relu) bare_ = fastest(graph);
+    if (fused_) forward_ = fastest(whole);
+    if (fused_ && forward_ && spec_.relu) bare_ = fastest(bare);
     if (!forward_) {
       fused_ = false;
-      forward_ = fastest(graph);
+      forward_ = fastest(bare);
     }
-    if (spec_.gradients == Gradients::all) {
-      graph.direction = Direction::data;
-      data_ = fastest(graph);
-    }
+    if (spec_.gradients == Gradients::all) data_ = fastest(bare_graph(whole, Direction::data));
     if (spec_.gradients != Gradients::none) {
-      graph.direction = Direction::weights;
       // Engines that round their sums to 16 bits, as PyTorch's autocast does, are 1.5 to 50 times
       // as fast as those that write float32 (cuDNN 9.19 on an H200, batch 64).
-      graph.weights.type = dweights_type_ = context_->type();
+      ConvGraph graph = bare_graph(whole, Direction::weights);
+      dweights_type_ = context_->type();
       by_weights_ = fastest(graph);
       if (!by_weights_ && context_->type() != Type::float32) {
         graph.weights.type = dweights_type_ = Type::float32;
@@ -140,7 +162,7 @@ class GpuConv final : public Conv {
   /// Returns the fastest way to compute a graph. Where padding differs on opposite sides, cuDNN may
   /// have only slow engines, or none that is right; one without padding may be faster, and the copy
   /// of x into a frame is cheap beside them.
-  Way fastest(ConvGraph graph) {
+  Way fastest(const ConvGraph& graph) {
     constexpr float cost_of_frame = 1.2F;
     const auto way = [&](std::shared_ptr<const Plan> plan, bool framed) {
       Reservation workspace = plan ? context_->reserve(plan->workspace()) : nullptr;
@@ -148,10 +170,7 @@ class GpuConv final : public Conv {
     };
     const auto direct = plans_->fastest(graph);
     if (is_even(spec_.window.padding)) return way(direct, false);
-    graph.window.padding = {};
-    graph.x = view_of(frame_);
-    graph.x.order = context_->order();
-    const auto framed = plans_->fastest(graph);
+    const auto framed = plans_->fastest(framed_graph(graph));
     const bool faster =
         framed && (!direct || cost_of_frame * framed->milliseconds() < direct->milliseconds());
     return way(faster ? framed : direct, faster);
@@ -174,6 +193,25 @@ class GpuConv final : public Conv {
 };
 
 }  // namespace
+
+std::vector<ConvGraph> conv_graphs(const Context& context, const std::vector<ConvOn>& convs) {
+  std::vector<ConvGraph> graphs;
+  const auto add = [&](const ConvSpec& spec, const ConvGraph& graph) {
+    graphs.push_back(graph);
+    if (!is_even(spec.window.padding)) graphs.push_back(framed_graph(graph));
+  };
+  for (const auto& [spec, x] : convs) {
+    try {
+      const ConvGraph whole = forward_graph(context, spec, x);
+      if (spec.bias) add(spec, whole);
+      if (!spec.bias || spec.relu) add(spec, bare_graph(whole, Direction::forward));
+      if (spec.gradients == Gradients::all) add(spec, bare_graph(whole, Direction::data));
+      if (spec.gradients != Gradients::none) add(spec, bare_graph(whole, Direction::weights));
+    } catch (const Error&) {  // make_conv() throws it again.
+    }
+  }
+  return graphs;
+}
 
 std::unique_ptr<Conv> make_conv(const std::shared_ptr<Plans>& plans, const ConvSpec& spec,
                                 const TensorDesc& x) {
