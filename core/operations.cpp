@@ -1,4 +1,5 @@
-// Computes the shapes that follow from an operation's spec, with checks that hold for all backends.
+// Computes the shapes that follow from an operation's spec, with checks that hold for all backends,
+// and what a backend need not have.
 #include "core/operations.h"
 
 #include <string>
@@ -91,6 +92,11 @@ Shape pad_channels_shape(std::int64_t channels, const Shape& x) {
                 std::to_string(channels) + " channels");
   }
   return with_channels(x, channels);
+}
+
+void BatchNorm::backward_sum(Tensor&, Tensor&, Tensor&, const std::vector<Tensor>&, const Tensor*,
+                             const Tensor&) {
+  throw Error("a batch normalisation that adds nothing was asked for a sum's gradients");
 }
 
 Shape with_channels(const Shape& shape, std::int64_t channels) {

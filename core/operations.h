@@ -158,7 +158,8 @@ class BatchNorm {
   virtual ~BatchNorm() = default;
   TensorDesc x, y;
 
-  /// Returns whether forward takes an addend. It does not where the spec says `relu`.
+  /// Returns whether forward takes an addend, and backward_sum() is there. Neither is where the
+  /// spec says `relu`.
   virtual bool adds() const { return false; }
   /// Normalises with the batch's own statistics; updates running_mean and running_var in place.
   virtual void forward_training(Tensor& y, Tensor& running_mean, Tensor& running_var,
@@ -167,6 +168,11 @@ class BatchNorm {
   virtual void forward_inference(Tensor& y, const Tensor& x, const Tensor& gamma,
                                  const Tensor& beta, const Tensor& running_mean,
                                  const Tensor& running_var, const Addend& added = {}) = 0;
+  /// Overwrites dy as GradientSum::run(dy, inputs, y) does, and dgamma and dbeta as backward() with
+  /// this dy does. The backward() that comes next, with the same, leaves dgamma and dbeta as they
+  /// are. Throws Error where adds() is false.
+  virtual void backward_sum(Tensor& dy, Tensor& dgamma, Tensor& dbeta,
+                            const std::vector<Tensor>& inputs, const Tensor* y, const Tensor& x);
   /// Computes the gradients for the last forward_training. Unlike the other operations with `relu`,
   /// it masks dy itself (masking twice does no harm), so no GradientSum is needed for that.
   virtual void backward(Tensor& dx, Tensor& dgamma, Tensor& dbeta, const Tensor& dy,

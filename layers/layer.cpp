@@ -28,4 +28,9 @@ void BoundLayer::forward_into_sum(Tensor&, const Tensor&, bool, const std::vecto
   throw Error("a layer that joins no sum was asked to");
 }
 
+void BoundLayer::sum_gradients(Tensor&, const std::vector<Tensor>&, const Tensor*,
+                               std::vector<Tensor>&, const std::vector<Tensor>&) {
+  throw Error("a layer that joins no sum was asked to sum its gradients");
+}
+
 }  // namespace duplex

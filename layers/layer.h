@@ -64,6 +64,11 @@ class BoundLayer {
   virtual void forward_into_sum(Tensor& sum, const Tensor& other, bool relu,
                                 const std::vector<Tensor>& x, std::vector<Tensor>& p,
                                 const ForwardContext& context);
+  /// Overwrites the sum's gradient as GradientSum::run(dy, inputs, sum) does, and begins the
+  /// backward() that this layer does next with it: it may overwrite dp. Throws Error where
+  /// joins_sum() is false.
+  virtual void sum_gradients(Tensor& dy, const std::vector<Tensor>& inputs, const Tensor* sum,
+                             std::vector<Tensor>& dp, const std::vector<Tensor>& x);
 
   /// Overwrites dp (one gradient for each trained parameter) and dx. Where dp of a linear layer has
   /// no data, none of it is wanted. A dx[i] without data is not wanted; if

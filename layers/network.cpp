@@ -296,7 +296,7 @@ void Network::backward_layer(std::size_t layer) {
 void Network::backward_of(std::size_t node) {
   Bound& bound = bound_[node];
   const BackwardPlan::NodePlan& plan = plan_.nodes[node];
-  if (plan.sum) bound.sum->run(bound.dy, bound.contributions, plan.mask ? &bound.y : nullptr);
+  if (plan.sum) sum_contributions(node);
   if (plan.convert) {
     for (Tensor& dx : bound.dx) {
       if (dx && dx.data != bound.dy.data) device_.convert(dx, bound.dy);
@@ -304,6 +304,19 @@ void Network::backward_of(std::size_t node) {
   }
   if (!model_.nodes()[node].layer->traits().gradient_passes) {
     bound.layer->backward(bound.dx, bound.dp, bound.dy, bound.x, bound.y, bound.p);
+  }
+}
+
+void Network::sum_contributions(std::size_t node) {
+  Bound& bound = bound_[node];
+  const Tensor* y = plan_.nodes[node].mask ? &bound.y : nullptr;
+  // An addition's gradient is also that of the node which it computes with itself, unless that one
+  // has it in another layout.
+  Bound* const joined = bound.joined ? &bound_[*bound.joined] : nullptr;
+  if (joined != nullptr && joined->dy.data == bound.dy.data) {
+    joined->layer->sum_gradients(bound.dy, bound.contributions, y, joined->dp, joined->x);
+  } else {
+    bound.sum->run(bound.dy, bound.contributions, y);
   }
 }
 

@@ -152,6 +152,7 @@ class Network {
   [[noreturn]] void throw_named(std::optional<std::size_t> layer, const Error& error) const;
   void forward_of(std::size_t node);
   void backward_of(std::size_t node);
+  void sum_contributions(std::size_t node);
   [[noreturn]] void throw_no_room(const OutOfMemory& error) const;
   void notify_observer(std::size_t node, Phase phase, std::int64_t begin);
 

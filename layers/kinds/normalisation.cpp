@@ -40,6 +40,10 @@ class BoundBatchNorm : public BoundLayer {
                         std::vector<Tensor>& p, const ForwardContext& context) override {
     run(sum, x, p, context, {&other, relu});
   }
+  void sum_gradients(Tensor& dy, const std::vector<Tensor>& inputs, const Tensor* sum,
+                     std::vector<Tensor>& dp, const std::vector<Tensor>& x) override {
+    norm_->backward_sum(dy, dp[0], dp[1], inputs, sum, x[0]);
+  }
   void backward(std::vector<Tensor>& dx, std::vector<Tensor>& dp, const Tensor& dy,
                 const std::vector<Tensor>& x, const Tensor&,
                 const std::vector<Tensor>& p) override {

@@ -9,6 +9,7 @@
 
 #include "core/cudnn/kernels/elements.h"
 #include "core/cudnn/kernels/statistics.h"
+#include "core/cudnn/kernels/summed_gradients.h"
 #include "core/cudnn/kernels/updates.h"
 #include "core/cudnn/kernels/windows.h"
 #include "tests/core/operations/values.h"
@@ -205,6 +206,12 @@ TYPED_TEST(GpuGroups, OfSums) {
     expect_pairs_like_elements(cudnn::BiasSums<Value>{view, dy.data(), nullptr});
     expect_pairs_like_elements(cudnn::BatchSums<Value>{
         view, x.data(), {}, nullptr, nullptr, nullptr, nullptr, 0.0F, 0.0F});
+    std::vector<Value> sum(view.elements());
+    for (const Value* mask : {static_cast<const Value*>(nullptr), x.data()})
+      expect_pairs_like_elements(cudnn::SummedGradients<Value>{
+          view,
+          {sum.data(), mask, {x.data(), dy.data()}, 2},
+          {view, channels.moments(), sum.data(), x.data(), false, nullptr, nullptr}});
     for (const bool relu : {false, true})
       expect_pairs_like_elements(cudnn::GradientSums<Value>{view, channels.moments(), dy.data(),
                                                             x.data(), relu, nullptr, nullptr});

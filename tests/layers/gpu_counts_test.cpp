@@ -2,6 +2,7 @@
 // copies do not make events anew, and that tensors are not converted more often than they change.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -129,6 +130,27 @@ TEST_P(GpuCounts, ImagesAreStagedOnce) {
     EXPECT_EQ(forward, other_forward + 1);
     EXPECT_EQ(backward, other_backward);
   }
+}
+
+/// The sum of an addition's gradients also begins the backward of the normalisation before it,
+/// which has one kernel left.
+TEST_P(GpuCounts, ASumOfGradientsSumsForTheNormalisation) {
+  const auto device = make_cuda_device();
+  Network network(test::all_kinds(), *device, batch_size);
+  network.initialise(1);
+  std::map<std::string, long> of;
+  long before = 0;
+  network.observe([&](std::size_t node, Phase phase, std::int64_t, std::int64_t) {
+    const long now = counts().kernels;
+    if (phase == Phase::backward) of[network.model().nodes()[node].name] = now - before;
+    before = now;
+  });
+  const test::Batch batch(network.model(), batch_size);
+  network.forward(batch.images.data(), batch.training());
+  network.backward();
+  EXPECT_EQ(of.at("sum4"), 2);  // It sums parts of channels, then the parts.
+  EXPECT_EQ(of.at("down_bn"), 1);
+  EXPECT_EQ(of.at("bn2"), 3);  // It has no addition behind it.
 }
 
 INSTANTIATE_TEST_SUITE_P(StandIn, GpuCounts, ::testing::ValuesIn(test::stand_ins()),

@@ -224,6 +224,11 @@ struct MaskedSum {
   }
   template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
+    store(out + i, values<N>(i));
+  }
+  /// Returns what is stored, before it is rounded.
+  template <int N>
+  DUPLEX_PORTABLE Floats<N> values(std::uint32_t i) const {
     AlignedVector<Value, N> mask{}, one[most]{};
     // All reads are under way before the first value is waited for.
     if (y != nullptr) mask = read<N>(y + i);
@@ -236,7 +241,7 @@ struct MaskedSum {
     const auto kept = [masked](float value, float by) {
       return !masked || by > 0.0F ? value : 0.0F;
     };
-    store(out + i, map(kept, sum, floats(mask)));
+    return map(kept, sum, floats(mask));
   }
 };
 

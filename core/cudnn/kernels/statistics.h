@@ -162,7 +162,12 @@ struct GradientSums {
   /// Returns dy where it counts (a) and xhat (b). No read waits for another.
   template <int N>
   DUPLEX_PORTABLE Pairs<N> masked(std::uint32_t i, std::uint32_t c) const {
-    const Floats<N> given = load<N>(dy + i), value = load<N>(x + i);
+    return masked(load<N>(dy + i), load<N>(x + i), c);
+  }
+  /// Does the same for a dy and an x that have been read.
+  template <int N>
+  DUPLEX_PORTABLE Pairs<N> masked(const Floats<N>& given, const Floats<N>& value,
+                                  std::uint32_t c) const {
     const Floats<N> mean = of_channels<N>(view, moments.mean, c);
     const Floats<N> inverse_stddev = of_channels<N>(view, moments.inverse_stddev, c);
     const Floats<N> scale = of_channels<N>(view, moments.scale, c);
@@ -178,7 +183,12 @@ struct GradientSums {
   }
   template <int N>
   DUPLEX_PORTABLE Pairs<N> terms(std::uint32_t i, std::uint32_t c) const {
-    Pairs<N> result = masked<N>(i, c);
+    return terms(load<N>(dy + i), load<N>(x + i), c);
+  }
+  template <int N>
+  DUPLEX_PORTABLE Pairs<N> terms(const Floats<N>& given, const Floats<N>& value,
+                                 std::uint32_t c) const {
+    Pairs<N> result = masked(given, value, c);
     result.b = map([](float g, float xhat) { return g * xhat; }, result.a, result.b);
     return result;
   }

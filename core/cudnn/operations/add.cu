@@ -3,6 +3,7 @@
 #include "core/cudnn/kernels/elements.h"
 #include "core/cudnn/kernels/launch.h"
 #include "core/cudnn/layout.h"
+#include "core/cudnn/operations/gradient_sum.h"
 #include "core/error.h"
 
 namespace duplex::cudnn {
@@ -38,17 +39,9 @@ class GpuGradientSum final : public GradientSum {
   explicit GpuGradientSum(const ContextPtr& context) : context_(context) {}
 
   void run(Tensor& out, const std::vector<Tensor>& inputs, const Tensor* y) override {
-    if (inputs.size() > most_summed)
-      throw Error("cuda: cannot sum " + std::to_string(inputs.size()) + " gradients at once; " +
-                  std::to_string(most_summed) + " is the limit");
     with_type(view_of(out.desc).type, [&](auto number) {
       using Value = decltype(number);
-      MaskedSum<Value> sum{elements<Value>(out),
-                           y == nullptr ? nullptr : elements<Value>(*y),
-                           {},
-                           static_cast<int>(inputs.size())};
-      for (std::size_t i = 0; i < inputs.size(); ++i) sum.inputs[i] = elements<Value>(inputs[i]);
-      for_each_group(*context_, "sum of gradients", out.desc, sum);
+      for_each_group(*context_, "sum of gradients", out.desc, masked_sum<Value>(out, inputs, y));
     });
   }
 

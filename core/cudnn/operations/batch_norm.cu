@@ -2,9 +2,13 @@
 // unfused ReLU costs two more passes over the activations.
 #include "core/cudnn/operations/batch_norm.h"
 
+#include <utility>
+
 #include "core/cudnn/kernels/statistics.h"
+#include "core/cudnn/kernels/summed_gradients.h"
 #include "core/cudnn/kernels/sums.h"
 #include "core/cudnn/layout.h"
+#include "core/cudnn/operations/gradient_sum.h"
 
 namespace duplex::cudnn {
 namespace {
@@ -27,6 +31,7 @@ class GpuBatchNorm final : public BatchNorm {
                         const Tensor& x_in, const Tensor& gamma, const Tensor& beta,
                         const Addend& added) override {
     const View view = view_of(x);
+    dy_summed_ = nullptr;
     with_type(view.type, [&](auto number) {
       using Value = decltype(number);
       const Value* from = elements<Value>(x_in);
@@ -53,16 +58,26 @@ class GpuBatchNorm final : public BatchNorm {
     });
   }
 
+  void backward_sum(Tensor& dy, Tensor& dgamma, Tensor& dbeta, const std::vector<Tensor>& inputs,
+                    const Tensor* y_in, const Tensor& x_in) override {
+    with_type(view_of(x).type, [&](auto number) {
+      using Value = decltype(number);
+      sum_channels(*context_, "sum of gradients",
+                   SummedGradients<Value>{view_of(x), masked_sum<Value>(dy, inputs, y_in),
+                                          gradient_sums<Value>(dy, dgamma, dbeta, x_in)});
+    });
+    dy_summed_ = dy.data;
+  }
+
   void backward(Tensor& dx, Tensor& dgamma, Tensor& dbeta, const Tensor& dy, const Tensor& x_in,
                 const Tensor&) override {
     const View view = view_of(x);
     const double count = static_cast<double>(view.n) * view.map();
+    const bool summed = std::exchange(dy_summed_, nullptr) == dy.data;
     with_type(view.type, [&](auto number) {
       using Value = decltype(number);
-      const GradientSums<Value> sums{
-          view,       moments_,    elements<Value>(dy), elements<Value>(x_in),
-          spec_.relu, dgamma.data, dbeta.data};
-      sum_channels(*context_, "gradients of batch normalisation", sums);
+      const auto sums = gradient_sums<Value>(dy, dgamma, dbeta, x_in);
+      if (!summed) sum_channels(*context_, "gradients of batch normalisation", sums);
       for_each_group(
           *context_, "gradient of batch normalisation", x,
           NormaliseBackward<Value>{sums, elements<Value>(dx), static_cast<float>(1.0 / count)});
@@ -70,6 +85,12 @@ class GpuBatchNorm final : public BatchNorm {
   }
 
  private:
+  template <class Value>
+  GradientSums<Value> gradient_sums(const Tensor& dy, const Tensor& dgamma, const Tensor& dbeta,
+                                    const Tensor& x_in) const {
+    return {view_of(x), moments_,    elements<Value>(dy), elements<Value>(x_in),
+            spec_.relu, dgamma.data, dbeta.data};
+  }
   template <class Value>
   static const Value* other(const Addend& added) {
     return added.tensor == nullptr ? nullptr : elements<Value>(*added.tensor);
@@ -79,7 +100,8 @@ class GpuBatchNorm final : public BatchNorm {
   Reservation workspace_;
   BatchNormSpec spec_;
   Buffer memory_;
-  Moments moments_;  ///< Statistics of the last forward_training.
+  Moments moments_;                   ///< Statistics of the last forward_training.
+  const float* dy_summed_ = nullptr;  ///< The dy of which the next backward() finds the sums.
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "tests/core/operations/gradient_check.h"
 #include "tests/core/operations/ops.h"
 #include "tests/core/operations/values.h"
@@ -153,6 +154,67 @@ TEST_P(BatchNormTest, AnAddendIsAnAdditionBehindIt) {
   EXPECT_EQ(any, device->name() == "cudnn");
 }
 
+/// Gradients of an addition behind it, summed by backward_sum() or before backward(), have the same
+/// bits, and so have all gradients of the normalisation.
+void compare_sums(Device& device, const Shape& shape, bool masked, bool blocked) {
+  const TensorDesc desc = blocked ? convolved_desc(device, shape) : plain_desc(shape);
+  const std::vector<Values> of_x = {random_values(shape, 1, -2.0F, 5.0F),
+                                    random_values({shape.c()}, 2), random_values({shape.c()}, 3)};
+  const Values mean = random_values({shape.c()}, 4),
+               var = random_values({shape.c()}, 5, 0.5F, 2.0F);
+  Normalisation one(device, {}, desc, of_x, mean, var);
+  if (!one.norm->adds()) return;
+  one.norm->forward_training(one.y, one.mean, one.var, one.x, one.gamma, one.beta);
+  Memory& memory = one.memory;
+  const TensorDesc channels = plain_desc({shape.c()});
+  const Tensor y = memory.holding(one.norm->y, random_values(shape, 6));
+  std::vector<Tensor> parts;
+  for (const std::uint64_t seed : {7, 8, 9})
+    parts.push_back(memory.holding(one.norm->y, random_values(shape, seed)));
+  const auto gradients = [&](bool at_once) {
+    Tensor dy = memory.poisoned(one.norm->y), dx = memory.poisoned(one.norm->x);
+    Tensor dgamma = memory.poisoned(channels), dbeta = memory.poisoned(channels);
+    const Tensor* mask = masked ? &y : nullptr;
+    if (at_once) {
+      one.norm->backward_sum(dy, dgamma, dbeta, parts, mask, one.x);
+    } else {
+      device.gradient_sum(one.norm->y)->run(dy, parts, mask);
+    }
+    one.norm->backward(dx, dgamma, dbeta, dy, one.x, one.gamma);
+    return std::vector<Values>{memory.read(dy), memory.read(dgamma), memory.read(dbeta),
+                               memory.read(dx)};
+  };
+  const std::vector<Values> expected = gradients(false);
+  EXPECT_EQ(gradients(true), expected);
+  // Nothing is left of it for the backward that follows, and dy may be one of what it is the sum
+  // of.
+  EXPECT_EQ(gradients(false), expected);
+  Tensor dgamma = memory.poisoned(channels), dbeta = memory.poisoned(channels);
+  one.norm->backward_sum(parts[1], dgamma, dbeta, parts, masked ? &y : nullptr, one.x);
+  EXPECT_EQ((std::vector<Values>{memory.read(parts[1]), memory.read(dgamma), memory.read(dbeta)}),
+            (std::vector<Values>(expected.begin(), expected.end() - 1)));
+}
+
+using SummedGradientsTest = BackendTest;
+
+TEST_P(SummedGradientsTest, AreThoseOfASumBeforeIt) {
+  for (const Shape& shape : {Shape{2, 3, 2, 4}, Shape{5, 2, 1, 1}, Shape{3, 16, 4, 4}})
+    for (const bool masked : {false, true})
+      for (const bool blocked : {false, true}) {
+        SCOPED_TRACE(shape.str() + (masked ? " masked" : "") + (blocked ? " convolved" : ""));
+        compare_sums(*device, shape, masked, blocked);
+      }
+}
+
+TEST_P(SummedGradientsTest, AreRefusedWhereNothingIsAdded) {
+  const Shape shape{2, 3, 2, 4};
+  const auto norm = device->batch_norm(batch_norm_spec(false), plain_desc(shape));
+  if (norm->adds()) return;
+  Memory memory(*device);
+  Tensor dy = memory.poisoned(norm->y), channels = memory.poisoned(plain_desc({3}));
+  EXPECT_THROW(norm->backward_sum(dy, channels, channels, {dy}, nullptr, dy), Error);
+}
+
 TEST_P(BatchNormTest, InferenceAgreesWithTheEquations) {
   for (const Shape& shape : shapes) {
     for (bool relu : {false, true}) {
@@ -253,6 +315,9 @@ TEST_P(BatchNormTest, MaskingTwiceDoesNoHarm) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, BatchNormTest, ::testing::ValuesIn(backends()), backend_label);
+
+INSTANTIATE_TEST_SUITE_P(Backends, SummedGradientsTest, ::testing::ValuesIn(rounding_backends()),
+                         backend_label);
 
 using BatchNormComparisonTest = ComparisonTest;
 
