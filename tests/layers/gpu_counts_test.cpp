@@ -67,6 +67,27 @@ TEST_P(GpuCounts, SleepAndTakeEventsFromAPool) {
   EXPECT_LE(after.events - before.events, 2 * copies + 10);
 }
 
+/// The stand-in's times are its own (tests/stand_in/clock.h): a busy machine makes them no longer.
+TEST_P(GpuCounts, CopiesWaitAsLongInEveryRun) {
+  std::vector<double> waits;
+  for (int run = 0; run < 3; ++run) {
+    const auto device = make_cuda_device();
+    Network network(test::all_kinds(), *device, batch_size);
+    network.initialise(1);
+    test::Batch batch(network.model(), batch_size);
+    const std::size_t bytes = batch.images.size() * sizeof(float);
+    const auto pinned = device->pin(batch.images.data(), bytes);  // Else the host would wait.
+    network.synchronize();
+    const auto copy = device->prefetch(batch.images.data(), bytes);
+    network.forward(batch.images.data(), batch.training());
+    network.synchronize();
+    waits.push_back(device->copy_waits().input);
+  }
+  EXPECT_GT(waits[0], 0.0);
+  EXPECT_EQ(waits[1], waits[0]);
+  EXPECT_EQ(waits[2], waits[0]);
+}
+
 /// A convolution with the tensors of its forward and of its gradient by weights, as a network's
 /// first layer has them.
 class FirstLayer {

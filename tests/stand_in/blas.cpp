@@ -1,6 +1,8 @@
 // The stand-in for cuBLAS, whose matrices are stored by columns.
 #include <cublas_v2.h>
 
+#include <cstdint>
+
 #include "core/cudnn/kernels/bfloat16.h"
 #include "tests/stand_in/stand_in.h"
 
@@ -33,7 +35,8 @@ template <class From, class To>
 void multiply(cudaStream_t stream, cublasOperation_t on_a, cublasOperation_t on_b, int m, int n,
               int k, const void* a, int stride_a, const void* b, int stride_b, void* c,
               int stride_c) {
-  duplex::stand_in::enqueue_kernel(stream, [=] {
+  const std::int64_t macs = std::int64_t{m} * n * k;
+  duplex::stand_in::enqueue_kernel(stream, duplex::stand_in::time_of_kernel(macs), [=] {
     const auto at = [](const void* matrix, cublasOperation_t operation, int stride, int row,
                        int column) -> float {
       return static_cast<const From*>(

@@ -129,14 +129,23 @@ const std::vector<Engine>& engines() {
     compiled = cannot;
     compiled.compiled = true;
     one_too_many.compiled = true;
-    one_too_many.computes = false;  // So it would be the fastest.
-    wrong.errs = true;              // And is the fastest.
+    one_too_many.computes = false;
+    one_too_many.slowness = 1;  // It would be the first of the fastest.
+    wrong.errs = true;
+    wrong.slowness = 1;
     slow.workspace = 4096;
     slow.proposed = false;
     return std::vector{rounds,   differs,      wants_too_much, cannot, compiled,
                        compiled, one_too_many, wrong,          slow};
   }();
   return all;
+}
+
+Time time_of_graph(const std::vector<const Described*>& nodes, const Engine& engine) {
+  const Names names = names_of(nodes[0]->type);
+  const Shape weights = Lying(nodes[0]->part(names.weights)).shape();
+  const Shape y = Lying(nodes[0]->part(names.y)).shape();
+  return engine.slowness * time_of_kernel(y.elements() * weights.c() * weights.h() * weights.w());
 }
 
 void run_graph(const std::vector<const Described*>& nodes, const Engine& engine,

@@ -160,7 +160,7 @@ cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t 
   if (algorithm != CUDNN_SOFTMAX_LOG) return CUDNN_STATUS_NOT_SUPPORTED;
   const auto samples = static_cast<std::size_t>(shape->samples);
   const auto channels = static_cast<std::size_t>(shape->channels);
-  duplex::stand_in::enqueue_kernel(handle->stream, [=] {
+  enqueue_kernel(handle->stream, time_of_copy(8 * shape->samples * shape->channels), [=] {
     for (std::size_t n = 0; n < samples; ++n) {
       const float* x = static_cast<const float*>(from) + n * channels;
       float* y = static_cast<float*>(to) + n * channels;
@@ -279,7 +279,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   auto* workspace = described(pack).one<char*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
   std::map<std::int64_t, void*> memory;
   for (std::size_t i = 0; i < numbers.size(); ++i) memory[numbers[i]] = pointers[i];
-  duplex::stand_in::enqueue_kernel(handle->stream, [=, &engine] {
+  enqueue_kernel(handle->stream, time_of_graph(nodes, engine), [=, &engine] {
     std::memset(workspace, 0xFF, static_cast<std::size_t>(engine.workspace));
     if (engine.computes) run_graph(nodes, engine, memory);
   });

@@ -1,97 +1,29 @@
-// The stand-in for CUDA's runtime: memory, streams, events.
+// The stand-in for CUDA's runtime: memory, and what is called of streams and events
+// (stream.h).
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "tests/stand_in/stand_in.h"
+#include "tests/stand_in/stream.h"
 
 namespace {
 
-std::atomic<bool> broken{false};
+using duplex::stand_in::broken;
+using duplex::stand_in::host_time;
+using duplex::stand_in::Mark;
+
 std::atomic<bool> sleeps{false};  ///< The host sleeps in waits that are not for events.
 std::atomic<long> events_made{0}, spinning_waits{0}, kernels{0};
 std::atomic<long> kernels_left{-1};  ///< Kernels until the GPU breaks down; below 0, it never does.
-
-}  // namespace
-
-struct CUstream_st {
-  CUstream_st() : worker_([this] { work(); }) {}
-  ~CUstream_st() {
-    {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
-    }
-    changed_.notify_all();
-    worker_.join();
-  }
-  CUstream_st(const CUstream_st&) = delete;
-  CUstream_st& operator=(const CUstream_st&) = delete;
-
-  void add(std::function<void()> job) {
-    {
-      const std::lock_guard lock(mutex_);
-      jobs_.push_back(std::move(job));
-    }
-    changed_.notify_all();
-  }
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return jobs_.empty() && !busy_; });
-  }
-  bool idle() {
-    const std::lock_guard lock(mutex_);
-    return jobs_.empty() && !busy_;
-  }
-
- private:
-  void work() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
-      if (jobs_.empty()) return;
-      const std::function<void()> job = std::move(jobs_.front());
-      jobs_.pop_front();
-      busy_ = true;
-      lock.unlock();
-      if (!broken) job();
-      lock.lock();
-      busy_ = false;
-      changed_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> jobs_;
-  bool busy_ = false, ending_ = false;
-  std::thread worker_;
-};
-
-/// An event that is recorded anew forgets its old mark; whoever waits already waits for that one.
-struct CUevent_st {
-  struct Mark {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool passed = false;
-    std::chrono::steady_clock::time_point when;
-  };
-  std::shared_ptr<Mark> mark;
-  bool sleeps = false;  ///< The host sleeps in waits for it.
-};
-
-namespace {
 
 constexpr std::size_t all_memory = std::size_t{2} << 30;
 
@@ -135,20 +67,14 @@ cudaError_t failed(cudaError_t status) {
   return status;
 }
 
-void wait_for(const std::shared_ptr<CUevent_st::Mark>& mark) {
-  if (!mark) return;
-  std::unique_lock lock(mark->mutex);
-  while (!mark->passed && !broken) mark->changed.wait_for(lock, std::chrono::milliseconds(10));
-}
-
 }  // namespace
 
 void duplex::stand_in::enqueue(cudaStream_t stream, std::function<void()> work) {
-  stream->add(std::move(work));
+  stream->add(0, std::move(work));
 }
-void duplex::stand_in::enqueue_kernel(cudaStream_t stream, std::function<void()> work) {
+void duplex::stand_in::enqueue_kernel(cudaStream_t stream, Time takes, std::function<void()> work) {
   ++kernels;
-  stream->add([work = std::move(work)] {
+  stream->add(takes, [work = std::move(work)] {
     if (kernels_left > 0 && --kernels_left == 0) broken = true;
     if (!broken) work();
   });
@@ -165,10 +91,12 @@ static void wait_for(cudaStream_t stream) {
   stream->wait();
 }
 
+/// Returns whether an event's stream has come to it. The calling thread has waited for it then.
 static bool passed(cudaEvent_t event) {
   if (!event->mark) return true;
-  const std::lock_guard lock(event->mark->mutex);
-  return event->mark->passed;
+  if (!event->mark->passed()) return false;
+  host_time = std::max(host_time, event->mark->wait());
+  return true;
 }
 
 /// Returns what calls answer: an error once the GPU has broken down.
@@ -285,13 +213,14 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return state();
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  stream->add([mark = event->mark] { wait_for(mark); });
+  stream->add_wait(event->mark);
   return cudaSuccess;
 }
 /// A copy from or to pageable memory of the host is done before the call returns.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  stream->add([=] { std::memcpy(to, from, bytes); });
+  stream->add(duplex::stand_in::time_of_copy(static_cast<std::int64_t>(bytes)),
+              [=] { std::memcpy(to, from, bytes); });
   const bool waits = (kind == cudaMemcpyHostToDevice && !is_registered(from)) ||
                      (kind == cudaMemcpyDeviceToHost && !is_registered(to));
   if (waits) wait_for(stream);
@@ -302,6 +231,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   ++events_made;
   *event = new CUevent_st;
   (*event)->sleeps = (flags & cudaEventBlockingSync) != 0;
+  (*event)->timed = (flags & cudaEventDisableTiming) == 0;
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -309,15 +239,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  event->mark = std::make_shared<CUevent_st::Mark>();
-  stream->add([mark = event->mark] {
-    {
-      const std::lock_guard lock(mark->mutex);
-      mark->passed = true;
-      mark->when = std::chrono::steady_clock::now();
-    }
-    mark->changed.notify_all();
-  });
+  event->mark = std::make_shared<Mark>();
+  stream->add_mark(event->mark);
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
@@ -326,11 +249,14 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (!event->sleeps && !passed(event)) ++spinning_waits;
-  if (!broken) wait_for(event->mark);
+  if (event->mark) host_time = std::max(host_time, event->mark->wait());
   return state();
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  *milliseconds =
-      std::chrono::duration<float, std::milli>(end->mark->when - begin->mark->when).count();
-  return cudaSuccess;
+  for (const CUevent_st* event : {begin, end}) {
+    if (!event->timed || !event->mark) return failed(cudaErrorInvalidResourceHandle);
+    if (!broken && !event->mark->passed()) return failed(cudaErrorNotReady);
+  }
+  *milliseconds = static_cast<float>(end->mark->wait() - begin->mark->wait()) * 1e-6F;
+  return state();
 }

@@ -8,15 +8,17 @@
 
 #include <functional>
 
+#include "tests/stand_in/clock.h"
+
 namespace duplex::stand_in {
 
-/// Queues work behind what the stream already has. Nothing is done any more once the GPU has broken
-/// down.
+/// Queues work behind what the stream already has, and which takes no time. Nothing is done any
+/// more once the GPU has broken down.
 void enqueue(cudaStream_t stream, std::function<void()> work);
 
-/// Queues a kernel. Where STAND_IN_BREAKS_AT=N is in the environment when a device is made, the GPU
-/// breaks down in its Nth kernel, from 1.
-void enqueue_kernel(cudaStream_t stream, std::function<void()> work);
+/// Queues a kernel, which takes so long. Where STAND_IN_BREAKS_AT=N is in the environment when a
+/// device is made, the GPU breaks down in its Nth kernel, from 1.
+void enqueue_kernel(cudaStream_t stream, Time takes, std::function<void()> work);
 
 /// These counts begin when the library is loaded. A test has them in the same order
 /// (tests/layers/stand_in_counts.h).
