@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <system_error>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -66,7 +66,7 @@ std::vector<std::future<Candidates>> made_by_threads(std::size_t count,
   try {
     for (std::size_t i = 1; i < std::min(targets.size(), count); ++i)
       others.emplace_back([&work, &target = targets[i]] { work(target); });
-  } catch (const std::system_error&) {  // Processes run short: those that there are do the work.
+  } catch (const std::exception&) {  // Threads or memory run short: who is there does the work.
   }
   work(targets.at(0));
   for (std::thread& other : others) other.join();
