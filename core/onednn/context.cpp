@@ -27,6 +27,16 @@ void set_threads([[maybe_unused]] int threads) {
 #endif
 }
 
+/// oneDNN's threads wait for each other, so there must not be fewer than it was told. OpenMP starts
+/// no more than OMP_THREAD_LIMIT.
+int that_may_start(int threads) {
+#ifdef _OPENMP
+  return std::min(threads, omp_get_thread_limit());
+#else
+  return threads;
+#endif
+}
+
 }  // namespace
 
 Buffer allocate_aligned(std::size_t bytes) {
@@ -37,7 +47,7 @@ Buffer allocate_aligned(std::size_t bytes) {
   return {data, bytes, [](void* p) { std::free(p); }};
 }
 
-Context::Context(int threads) : threads_(threads) {}
+Context::Context(int threads) : threads_(that_may_start(threads)) {}
 
 void Context::enter() const {
   computes_.store(std::this_thread::get_id(), std::memory_order_relaxed);

@@ -2,13 +2,16 @@
 
 #include <signal.h>
 
+#include <atomic>
 #include <csignal>
 #include <initializer_list>
 
 namespace duplex::tools {
 namespace {
 
-volatile std::sig_atomic_t stop_signal = 0, checkpoint_request = 0;
+// A thread of its own gets the signals (SignalThread), and others look for them.
+std::atomic<int> stop_signal{0}, checkpoint_request{0};
+static_assert(std::atomic<int>::is_always_lock_free, "a handler of signals may not wait");
 
 void on_stop(int signal) {
   stop_signal = signal;
@@ -44,9 +47,7 @@ int StopSignals::stop() {
 }
 
 bool StopSignals::take_checkpoint_request() {
-  if (checkpoint_request == 0) return false;
-  checkpoint_request = 0;
-  return true;
+  return checkpoint_request.exchange(0) != 0;
 }
 
 const char* signal_name(int signal) {
