@@ -21,7 +21,8 @@ class Process {
   Process& operator=(const Process&) = delete;
   Process& operator=(Process&&) = delete;
 
-  /// Waits until the program ends; ends it with SIGKILL after a minute.
+  /// Waits until the program ends; ends it with SIGKILL after a minute, or
+  /// after five where the environment says SANITIZE.
   Result wait();
   void kill(int signal) const;
 
