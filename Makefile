@@ -309,8 +309,9 @@ test_folders := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/*_test.cpp
 uses_core := $(core)
 uses_datasets := $(core) $(datasets)
 uses_net := $(core) $(net)
-# The stubs of the course are part of its tests.
-uses_course := $(core) $(net) $(call object,tools/prediction/equations.cpp) $(call object,$(filter-out %/main.cpp,$(call in_room,course)))
+# The files that students write are in the course's tests as the repository has them.
+uses_course := $(core) $(net) $(call object,tools/prediction/equations.cpp tools/deploy/call.cpp tools/launch/private_folder.cpp) \
+  $(call object,$(filter-out %/main.cpp,$(call in_room,course)))
 uses_layers := $(core) $(layers)
 uses_models := $(core) $(layers) $(models)
 # The choices of engines need no CUDA, and are tested without it, too.
@@ -388,17 +389,18 @@ have-gtest:
 # ---- The course: a program for each exercise, of the student's file, its check, and what all of them share.
 course_names := $(sort $(notdir $(wildcard course/[0-9]*)))
 course_shared := $(call object,$(wildcard course/harness/*.cpp))
+course_measuring := course/measuring/program.cpp tools/deploy/call.cpp
 course_01_convolution := core/operations.cpp core/random.cpp core/shape.cpp core/reference/conv.cpp
 course_02_pooling := core/operations.cpp core/random.cpp core/shape.cpp core/reference/pool.cpp
 course_03_gradient_check := core/random.cpp
 course_04_optimisers := core/random.cpp core/optimiser.cpp
-course_05_transfer := core/random.cpp
-course_07_shares := core/random.cpp net/topology/shard_map.cpp
+course_05_transfer := core/random.cpp tools/launch/private_folder.cpp $(course_measuring)
+course_07_shares := core/random.cpp net/topology/shard_map.cpp $(course_measuring)
 course_08_schedules := core/random.cpp tools/prediction/equations.cpp $(wildcard net/coding/*.cpp core/processor/*.cpp) \
-  core/files/crc32c.cpp
+  core/files/crc32c.cpp $(course_measuring)
 course_09_fewer_bytes := core/random.cpp course/09_fewer_bytes/training.cpp
-# The student's file is named like its header. Compilers may leave out loops that never end, which a check could not report.
-course_student = $(filter-out check training,$(basename $(notdir $(wildcard course/$1/*.h))))
+# The student's file is named like its folder. Compilers may leave out loops that never end, which a check could not report.
+course_student = $(shell echo '$1' | cut -d_ -f2-)
 course_loops = $(shell $(CONFIG_CXX) -fno-finite-loops -fsyntax-only -x c++ /dev/null 2>/dev/null && echo -fno-finite-loops)
 define exercise_program
 course_parts_$1 := $(course_shared) $(call object,course/$1/check.cpp course/$1/main.cpp $(course_$1))
@@ -452,7 +454,7 @@ bundle_tested := $(if $(SANITIZE),,$(filter-out %.so,$(bundle_parts)))
 run-tests: $(tests:%=$(BUILD)/tests/%) $(if $(wildcard tools/main.cpp),$(BIN)) $(if $(ONLY),,$(stand_in_library) $(bundle_tested))
 	@SANITIZE='$(SANITIZE)' FULL='$(FULL)' DUPLEX=$(CURDIR)/$(BIN) STAND_IN=$(if $(stand_in_library),$(CURDIR)/$(stand_in_library)) \
 	  BUNDLE=$(if $(bundle_tested),$(CURDIR)/$(BUILD)/bundle) bash make/test.sh $(tests:%=$(BUILD)/tests/%) \
-	  $(if $(ONLY),,$(filter-out tests/platforms.sh,$(wildcard tests/*.sh tests/course/*.sh)))
+	  $(if $(ONLY),,$(filter-out tests/platforms.sh,$(wildcard tests/*.sh tests/course/*.sh tests/lab/*.sh)))
 
 # ---- Style. clang-tidy is slow, so it looks at a file that passed again only when the file, a header
 # that it includes, the checks or the flags change.

@@ -7,6 +7,9 @@ namespace duplex::course {
 
 using Convolve = decltype(exercise::convolve);
 
+/// This is the product's own convolution (core/reference/conv.cpp), with which the check compares.
+Convolve products_convolution;
+
 Exercise convolution_exercise(Convolve* solution);
 
 }  // namespace duplex::course

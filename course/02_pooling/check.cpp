@@ -37,14 +37,9 @@ struct Arrays {
   Guarded x, dy, dx;
 };
 
-std::vector<float> expected_of(const PoolShape& s, Arrays& arrays) {
-  PoolSpec spec;
-  spec.window = {s.window, s.window, s.stride, s.stride, {}};
-  const auto pool = reference::make_pool(spec, plain_desc({1, s.maps, s.height, s.width}));
-  std::vector<float> y(outputs(s)), dx(inputs(s));
-  Tensor y_tensor{pool->y, y.data()}, dx_tensor{pool->x, dx.data()};
-  pool->forward(y_tensor, {pool->x, arrays.x.data()});
-  pool->backward(dx_tensor, {pool->y, arrays.dy.data()});
+std::vector<float> expected_of(const PoolShape& s, const Arrays& arrays) {
+  std::vector<float> dx(inputs(s));
+  products_pooling(s, arrays.x.data(), arrays.dy.data(), dx.data());
   return dx;
 }
 
@@ -79,6 +74,16 @@ double share_of(MaxPoolBackward* solution, const PoolShape& s) {
 }
 
 }  // namespace
+
+void products_pooling(const PoolShape& s, const float* x, const float* dy, float* dx) {
+  PoolSpec spec;
+  spec.window = {s.window, s.window, s.stride, s.stride, {}};
+  const auto pool = reference::make_pool(spec, plain_desc({1, s.maps, s.height, s.width}));
+  std::vector<float> y(outputs(s));
+  Tensor y_tensor{pool->y, y.data()}, dx_tensor{pool->x, dx};
+  pool->forward(y_tensor, {pool->x, const_cast<float*>(x)});
+  pool->backward(dx_tensor, {pool->y, const_cast<float*>(dy)});
+}
 
 Exercise pooling_exercise(MaxPoolBackward* solution) {
   Exercise exercise;

@@ -7,6 +7,9 @@ namespace duplex::course {
 
 using MaxPoolBackward = decltype(exercise::max_pool_backward);
 
+/// This is the product's own pooling (core/reference/pool.cpp), with which the check compares.
+MaxPoolBackward products_pooling;
+
 Exercise pooling_exercise(MaxPoolBackward* solution);
 
 }  // namespace duplex::course

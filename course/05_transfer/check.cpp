@@ -1,12 +1,11 @@
 // Compares with figures that were worked out by hand, and measures by duplex transport.
 #include "course/05_transfer/check.h"
 
-#include <cmath>
-#include <filesystem>
+#include <future>
 
-#include "core/error.h"
-#include "course/harness/program.h"
 #include "course/harness/scalars.h"
+#include "course/measuring/program.h"
+#include "tools/launch/private_folder.h"
 
 namespace duplex::course {
 namespace {
@@ -14,35 +13,18 @@ namespace {
 /// Returns the seconds that LeNet's weights take over loopback, where both ends send at most so
 /// many megabits of payload a second.
 double measured_seconds(int megabits) {
-  std::string folder = (std::filesystem::temp_directory_path() / "duplex-course-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr)
-    throw Error("no temporary folder can be made: " + folder);
+  const tools::PrivateFolder folder("a measurement");
   const std::string server = "127.0.0.1:" + std::to_string(free_port());
   const std::string worker = "127.0.0.1:" + std::to_string(free_port());
-  const auto arguments = [&](const std::string& role) {
-    const bool serves = role == "ps";
-    return std::vector<std::string>{"transport",
-                                    "--net",
-                                    "lenet",
-                                    "--my-role",
-                                    role,
-                                    "--my-address",
-                                    serves ? server : worker,
-                                    "--other-address",
-                                    serves ? worker : server,
-                                    "--link-rate",
-                                    std::to_string(megabits) + "Mbit/s",
-                                    "--repeats",
-                                    "1",
-                                    "--logdir",
-                                    folder};
+  const auto run = [&](const std::string& role, const std::string& mine, const std::string& other) {
+    return output_of({"transport", "--net", "lenet", "--my-role", role, "--my-address", mine,
+                      "--other-address", other, "--link-rate", std::to_string(megabits) + "Mbit/s",
+                      "--repeats", "1", "--logdir", folder.path() + "/run"});
   };
-  Program other(arguments("ps"));
-  output_of(arguments("worker"));
-  other.output();
-  const double seconds = number_in(folder + "/transport-ps.json", "down");
-  std::filesystem::remove_all(folder);
-  return seconds;
+  auto serving = std::async(std::launch::async, [&] { run("ps", server, worker); });
+  run("worker", worker, server);
+  serving.get();
+  return number_in(folder.path() + "/run/transport-ps.json", {"t_comm_s", "down"});
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "course/harness/program.h"
 #include "course/harness/scalars.h"
+#include "course/measuring/program.h"
 #include "net/topology/shard_map.h"
 
 namespace duplex::course {
@@ -22,14 +22,6 @@ std::int32_t* integers(Guarded& memory) {
   return reinterpret_cast<std::int32_t*>(memory.data());
 }
 
-Integers expected_of(const Integers& elements, int machines) {
-  const std::vector<std::size_t> counts(elements.begin(), elements.end());
-  const net::ShardMap map = net::ShardMap::distributed(counts, machines, net::Shards::tensors);
-  Integers owners;
-  for (std::size_t p = 0; p < counts.size(); ++p) owners.push_back(map[map.first(p)].owner);
-  return owners;
-}
-
 std::string complaint_of_deal(Deal* deal, const Integers& elements, int machines) {
   Guarded sizes = guarded("elements", elements);
   Guarded owner = guarded("owner", Integers(elements.size(), -1));
@@ -38,7 +30,9 @@ std::string complaint_of_deal(Deal* deal, const Integers& elements, int machines
     deal(static_cast<std::int32_t>(elements.size()), integers(sizes), machines, integers(owner));
   });
   if (!complaint.empty()) return complaint;
-  const Integers expected = expected_of(elements, machines);
+  Integers expected(elements.size());
+  products_deal(static_cast<std::int32_t>(elements.size()), elements.data(), machines,
+                expected.data());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const std::int32_t got = integers(owner)[i];
     if (got != expected[i])
@@ -69,6 +63,13 @@ double simulated_seconds(const std::string& shards) {
 }
 
 }  // namespace
+
+void products_deal(std::int32_t tensors, const std::int32_t* elements, std::int32_t machines,
+                   std::int32_t* owner) {
+  const std::vector<std::size_t> counts(elements, elements + tensors);
+  const auto map = net::ShardMap::distributed(counts, machines, net::Shards::tensors);
+  for (std::size_t p = 0; p < counts.size(); ++p) owner[p] = map[map.first(p)].owner;
+}
 
 Exercise shares_exercise(Deal* deal, StepSeconds* seconds) {
   Exercise exercise;

@@ -8,6 +8,10 @@ namespace duplex::course {
 using Deal = decltype(exercise::deal);
 using StepSeconds = decltype(exercise::step_seconds);
 
+/// This is the product's own Algorithm 3.7 (net/topology/shard_map.cpp), with which the check
+/// compares.
+Deal products_deal;
+
 Exercise shares_exercise(Deal* deal, StepSeconds* seconds);
 
 }  // namespace duplex::course

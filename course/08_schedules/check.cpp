@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "course/harness/program.h"
 #include "course/harness/scalars.h"
+#include "course/measuring/program.h"
 #include "tools/prediction/equations.h"
 
 namespace duplex::course {

@@ -15,7 +15,7 @@ class SmallTraining {
   static constexpr std::size_t inputs = 400, classes = 10, workers = 4;
   static constexpr std::size_t weights = inputs * classes;
 
-  /// What becomes of a worker's gradient before it is added to the others'.
+  /// This changes a worker's gradient before it is added to the others'.
   using Sends = std::function<void(std::size_t worker, std::vector<float>& gradient)>;
   double accuracy(const Sends& sends) const;
 

@@ -1,4 +1,4 @@
-// What a check of an exercise found.
+// A check of an exercise says here what it found.
 #pragma once
 #include <cstddef>
 #include <functional>

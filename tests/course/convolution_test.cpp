@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "core/reference/conv.h"
 #include "course/01_convolution/check.h"
 #include "tests/course/checked.h"
 
@@ -14,18 +13,7 @@ using exercise::ConvShape;
 using test::expect_right;
 using test::expect_wrong;
 
-/// The product's own convolution.
-void right(const ConvShape& s, const float* x, const float* w, const float* b, float* y) {
-  ConvSpec spec;
-  spec.filters = s.filters;
-  spec.window = {
-      s.window, s.window, s.stride, s.stride, {s.padding, s.padding, s.padding, s.padding}};
-  const auto conv =
-      reference::make_conv(spec, plain_desc({s.images, s.channels, s.height, s.width}));
-  Tensor out{conv->y, y};
-  conv->forward(out, {conv->x, const_cast<float*>(x)}, {conv->weights, const_cast<float*>(w)},
-                {conv->bias, const_cast<float*>(b)});
-}
+constexpr Convolve* right = products_convolution;
 
 std::size_t outputs(const ConvShape& s) {
   return static_cast<std::size_t>(s.images * s.filters * s.out_height() * s.out_width());

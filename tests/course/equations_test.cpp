@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <vector>
 
 #include "course/05_transfer/check.h"
 #include "course/07_shares/check.h"
 #include "course/08_schedules/check.h"
-#include "net/topology/shard_map.h"
 #include "tests/course/checked.h"
 #include "tools/prediction/equations.h"
 
@@ -64,13 +62,6 @@ TEST(CourseTransfer, BytesAreNotBits) {
 
 // ---- 7
 
-/// The product's own Algorithm 3.7.
-void right_deal(std::int32_t tensors, const std::int32_t* elements, std::int32_t machines,
-                std::int32_t* owner) {
-  const std::vector<std::size_t> counts(elements, elements + tensors);
-  const auto map = net::ShardMap::distributed(counts, machines, net::Shards::tensors);
-  for (std::size_t p = 0; p < counts.size(); ++p) owner[p] = map[map.first(p)].owner;
-}
 double right_step(std::int32_t machines, const double* share, double comm, double grad) {
   double most = 0.0;
   for (int k = 0; k < machines; ++k)
@@ -79,13 +70,13 @@ double right_step(std::int32_t machines, const double* share, double comm, doubl
 }
 
 TEST(CourseShares, TheProductsOwnIsRight) {
-  expect_right(shares_exercise(right_deal, right_step));
+  expect_right(shares_exercise(products_deal, right_step));
 }
 
 TEST(CourseShares, StubsAreNotWritten) {
   expect_wrong(shares_exercise(exercise::deal, exercise::step_seconds), "alike",
                "deal() is not written yet");
-  expect_wrong(shares_exercise(right_deal, exercise::step_seconds), "equal shares",
+  expect_wrong(shares_exercise(products_deal, exercise::step_seconds), "equal shares",
                "step_seconds() is not written yet");
 }
 
@@ -128,11 +119,11 @@ TEST(CourseShares, TheLargestShareSetsThePace) {
   const auto mean = [](std::int32_t machines, const double*, double comm, double grad) {
     return grad + 2 * comm * (machines - 1) / machines;
   };
-  expect_wrong(shares_exercise(right_deal, mean), "six tenths", "step_seconds() returned");
+  expect_wrong(shares_exercise(products_deal, mean), "six tenths", "step_seconds() returned");
   const auto once = [](std::int32_t machines, const double* share, double comm, double grad) {
     return grad + (right_step(machines, share, comm, 0.0) / 2);
   };
-  expect_wrong(shares_exercise(right_deal, once), "equal shares of two",
+  expect_wrong(shares_exercise(products_deal, once), "equal shares of two",
                "returned 0.75, expected 1.25");
 }
 
@@ -189,11 +180,10 @@ TEST(CourseSchedules, SplitDividesTheGradient) {
   expect_wrong(schedules_exercise(wrong), "beyond the most workers", "returned 3, expected 2");
 }
 
-// ---- What they measure, where the program is there.
+// ---- What they measure
 
 TEST(CourseMeasurements, AgreeWithTheEquations) {
-  if (std::getenv("DUPLEX") == nullptr) GTEST_SKIP() << "DUPLEX does not name the program";
-  const Exercise shares = shares_exercise(right_deal, right_step);
+  const Exercise shares = shares_exercise(products_deal, right_step);
   const double even = shares.figures[0].measure(), tensors = shares.figures[1].measure();
   const double quarters[] = {0.25, 0.25, 0.25, 0.25};
   EXPECT_NEAR(even, right_step(4, quarters, 5.153, 0.719), 0.01 * even);

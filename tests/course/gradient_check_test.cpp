@@ -15,7 +15,7 @@ using exercise::Loss;
 using test::expect_right;
 using test::expect_wrong;
 
-/// What students choose, well or badly.
+/// A student chooses these, well or badly.
 struct Choices {
   float step = 0.02F;
   bool forward = false;                      ///< (f(w + h) - f(w)) / h.

@@ -52,7 +52,8 @@ int endless(int n) {
 }
 
 TEST(CourseHarness, CrashesAreExplained) {
-  if (built_with_sanitizer) GTEST_SKIP() << "the sanitizer reports crashes itself";
+  if (built_with_sanitizer)
+    GTEST_SKIP() << "a sanitizer ends a program that crashes with a report of its own";
   expect_has(complaint([] { *static_cast<volatile int*>(nullptr) = 1; }), "pointer that is null");
   expect_has(complaint([] { std::abort(); }), "f() was aborted");
   expect_has(complaint([] { std::raise(SIGFPE); }), "divided an integer by zero");
@@ -63,7 +64,7 @@ TEST(CourseHarness, CrashesAreExplained) {
 }
 
 TEST(CourseHarness, FilesAreFew) {
-  if (built_with_sanitizer) GTEST_SKIP() << "builds with a sanitizer have no such limit";
+  if (built_with_sanitizer) GTEST_SKIP() << "a sanitizer opens files itself, so there is no limit";
   EXPECT_EQ(complaint([] {
               for (int i = 0; i < 100; ++i)
                 if (std::fopen("/dev/null", "r") == nullptr) throw std::runtime_error("no more");
@@ -72,7 +73,8 @@ TEST(CourseHarness, FilesAreFew) {
 }
 
 TEST(CourseHarness, MemoryIsLimited) {
-  if (built_with_sanitizer) GTEST_SKIP() << "builds with a sanitizer have no such limit";
+  if (built_with_sanitizer)
+    GTEST_SKIP() << "a sanitizer needs more memory than any limit, so there is none";
   expect_has(complaint([] {
                std::vector<char> much(std::size_t{8} << 30);
                volatile char last = much.back();

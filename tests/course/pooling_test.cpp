@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/reference/pool.h"
 #include "course/02_pooling/check.h"
 #include "tests/course/checked.h"
 
@@ -14,17 +13,6 @@ namespace {
 using exercise::PoolShape;
 using test::expect_right;
 using test::expect_wrong;
-
-/// The product's own pooling.
-void right(const PoolShape& s, const float* x, const float* dy, float* dx) {
-  PoolSpec spec;
-  spec.window = {s.window, s.window, s.stride, s.stride, {}};
-  const auto pool = reference::make_pool(spec, plain_desc({1, s.maps, s.height, s.width}));
-  std::vector<float> y(static_cast<std::size_t>(pool->y.shape.elements()));
-  Tensor y_tensor{pool->y, y.data()}, dx_tensor{pool->x, dx};
-  pool->forward(y_tensor, {pool->x, const_cast<float*>(x)});
-  pool->backward(dx_tensor, {pool->y, const_cast<float*>(dy)});
-}
 
 /// Plain loops with one thing that students get wrong.
 enum class Mistake {
@@ -64,7 +52,7 @@ void loops(const PoolShape& s, const float* x, const float* dy, float* dx) {
 }
 
 TEST(CoursePooling, TheProductsOwnIsRight) {
-  const Exercise exercise = pooling_exercise(right);
+  const Exercise exercise = pooling_exercise(products_pooling);
   expect_right(exercise);
   EXPECT_EQ(exercise.figures[0].measure(), 0.25);
   // By inclusion and exclusion over the windows that an input lies in; see the page's question.

@@ -188,7 +188,7 @@ TEST(Candidates, OfSeveralThreadsAreThoseOfOne) {
   EXPECT_EQ(made(3), expected);
 }
 
-/// What one graph's candidates throw is thrown where they are asked for, and the others are there.
+/// An error of one graph is thrown where its candidates are asked for, and the others are there.
 TEST(Candidates, ThatFailAreToldApart) {
   for (const std::size_t threads : {1, 4}) {
     auto made = made_by_threads(10, std::vector<Target>(threads),

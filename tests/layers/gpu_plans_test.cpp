@@ -101,7 +101,7 @@ std::vector<std::string> remembered(const std::string& folder) {
   return lines;
 }
 
-/// What a network's making leaves behind.
+/// The making of a network leaves this behind.
 struct Outcome {
   std::string said;  ///< On standard error.
   long kernels = 0, plans = 0;
@@ -157,7 +157,7 @@ TEST_P(GpuPlans, OfEnginesThatAreRememberedAreMadeAhead) {
   EXPECT_EQ(remembered(folder.path()), choices);
 }
 
-/// What goes wrong ahead is thrown by the convolution that needs it, as it is without.
+/// An error of the preparation is thrown by the convolution that needs it, as it is without.
 TEST_P(GpuPlans, ThatCannotBeMadeFailTheirConvolution) {
   const Variable no_cache("DUPLEX_CACHE", "off");
   const auto error_of = [](Device& device) -> std::string {

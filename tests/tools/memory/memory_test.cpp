@@ -14,7 +14,8 @@ class Memory : public ::testing::Test {
   Memory() { write_squares(data_.path(), 40, 10); }
   void SetUp() override {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "a sanitizer keeps what is freed, or has memory of its own beside it";
+    GTEST_SKIP() << "a sanitizer keeps freed memory and has some of its own, so that a peak says "
+                    "nothing";
 #endif
   }
 
