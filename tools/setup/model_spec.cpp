@@ -74,6 +74,8 @@ void ModelSpec::take_kept(const std::string& network, const std::optional<std::s
 void ModelSpec::take_resumed(const std::string& directory) {
   const std::string path = directory + "/" + config_file;
   if (!models::names_file(net) || !std::filesystem::exists(path)) return;
+  // Another rank of this run has claimed the file and not written it yet, or a run never began.
+  if (std::filesystem::is_empty(path)) return;
   const RunConfig run = read_config(path);
   if (run.network == net) take_kept(run.network, run.network_file, path);
 }

@@ -111,6 +111,15 @@ TEST_F(NetworkFileRuns, GoOnWithoutTheFileAndNotWithAnother) {
   EXPECT_EQ(simulated.exit, 0) << simulated.err;
 }
 
+/// An empty config.json is the claim of another rank that begins at the same moment.
+TEST_F(NetworkFileRuns, BeginBesideAFileThatIsOnlyClaimed) {
+  std::filesystem::create_directory(folder_ / "claimed");
+  write_text(folder_ / "claimed/config.json", "");
+  const Result result = resumed("claimed", 2);
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_NE(result.err.find("the training begins"), std::string::npos) << result.err;
+}
+
 TEST_F(NetworkFileRuns, LaunchGivesTheFileToRanksThatDoNotHaveIt) {
   for (int byte = 1; byte < 256; ++byte) {
     const std::string text = "a" + std::string(1, static_cast<char>(byte)) + "0";
