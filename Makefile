@@ -311,7 +311,7 @@ uses_datasets := $(core) $(datasets)
 uses_net := $(core) $(net)
 # The files that students write are in the course's tests as the repository has them.
 uses_course := $(core) $(net) $(call object,tools/prediction/equations.cpp tools/deploy/call.cpp tools/launch/private_folder.cpp) \
-  $(call object,$(filter-out %/main.cpp,$(call in_room,course)))
+  $(call object,$(filter-out %/main.cpp %/student_store.cpp,$(call in_room,course)))
 uses_layers := $(core) $(layers)
 uses_models := $(core) $(layers) $(models)
 # The choices of engines need no CUDA, and are tested without it, too.
@@ -325,8 +325,11 @@ links_cudnn := $(CONFIG_CUDA_LDFLAGS)
 # The kernels' tests see operations as those of core do.
 shares_cudnn := $(call object,$(filter-out %_test.cpp,$(wildcard tests/core/operations/*.cpp)))
 
+not_in_cudnn := $(if $(CONFIG_CUDA),,tests/cudnn/engines_test.cpp)
+not_in_course := tests/course/right_server.cpp
+
 define test_program
-tests_$1 := $(call object,$(filter-out $(if $(CONFIG_CUDA),,tests/cudnn/engines_test.cpp),$(call in_room,tests/$1))) $(shares_$1)
+tests_$1 := $(call object,$(filter-out $(not_in_$1),$(call in_room,tests/$1))) $(shares_$1)
 $(BUILD)/tests/$1: $$(tests_$1) $(or $(uses_$1),$(everything)) $(BUILD)/link-flags $(cudnn_library) | have-gtest
 	@mkdir -p $$(dir $$@)
 	@echo '  link     $$@'
@@ -395,10 +398,13 @@ course_02_pooling := core/operations.cpp core/random.cpp core/shape.cpp core/ref
 course_03_gradient_check := core/random.cpp
 course_04_optimisers := core/random.cpp core/optimiser.cpp
 course_05_transfer := core/random.cpp tools/launch/private_folder.cpp $(course_measuring)
+course_06_central_server := core/random.cpp tools/launch/private_folder.cpp course/measuring/training_data.cpp $(course_measuring)
 course_07_shares := core/random.cpp net/topology/shard_map.cpp $(course_measuring)
 course_08_schedules := core/random.cpp tools/prediction/equations.cpp $(wildcard net/coding/*.cpp core/processor/*.cpp) \
   core/files/crc32c.cpp $(course_measuring)
 course_09_fewer_bytes := core/random.cpp course/09_fewer_bytes/training.cpp
+course_10_pull_the_plug := $(course_06_central_server)
+course_11_schedule := core/random.cpp course/11_schedule/central_step.cpp
 # The student's file is named like its folder. Compilers may leave out loops that never end, which a check could not report.
 course_student = $(shell echo '$1' | cut -d_ -f2-)
 course_loops = $(shell $(CONFIG_CXX) -fno-finite-loops -fsyntax-only -x c++ /dev/null 2>/dev/null && echo -fno-finite-loops)
@@ -414,6 +420,17 @@ $(BUILD)/course/$1: $$(course_student_$1) $$(course_parts_$1) $(BUILD)/link-flag
 $(BUILD)/course/$1.parts: $$(course_parts_$1)
 endef
 $(foreach name,$(course_names),$(eval $(call exercise_program,$(name))))
+
+# Exercise 6 runs the whole program with the student's server in the place of its own (make/exercise.sh), and its tests with
+# a right one.
+course_with_store := $(filter-out %/net/store/make_store.o,$(everything)) $(BUILD)/obj/tools/main.o \
+  $(call object,course/06_central_server/student_store.cpp $(addprefix course/harness/,report.cpp child.cpp guarded.cpp))
+$(BUILD)/course/06_central_server.duplex: $(course_student_06_central_server)
+$(BUILD)/tests/course.duplex: $(BUILD)/obj/tests/course/right_server.o
+$(BUILD)/course/06_central_server.duplex $(BUILD)/tests/course.duplex: $(course_with_store) $(BUILD)/link-flags
+	@mkdir -p $(dir $@)
+	@$(CONFIG_CXX) $(filter %.o,$^) $(ldflags) $(libraries) -lcrypto -o $@
+$(BUILD)/tests/course: | $(BUILD)/tests/course.duplex
 
 # ---- Campaigns (tests/campaigns/*.sh), which take hours and are no part of `make test'. The library is for LD_PRELOAD:
 # it stands before the C library's functions, and needs nothing of ours but headers.

@@ -25,12 +25,17 @@ explain() {
 # compile NAME: makes the exercise's program. Prints the first warnings of what the student wrote, or, if it does not
 # compile or link, the first error, and fails.
 compile() {
-  local log file
+  local log file program
   file=course/$1/${1#*_}.cpp
   [ -e "$file" ] || { echo "$file is missing; git checkout $file brings the stub back"; return 1; }
   [ -e "$build/course/$1" ] || echo "The check is compiled, which takes some seconds the first time." >&2
   log=$($make --no-print-directory "$build/course/$1.parts" 2>&1) || { echo "$log" >&2; exit 1; }
   if log=$($make --no-print-directory "$build/course/$1" 2>&1); then
+    # This one runs in the whole program, which has been built.
+    if [ -e "course/$1/student_store.cpp" ] && [ -e bin/duplex ]; then
+      [ -e "$build/course/$1.duplex" ] || echo "The program is linked with your server." >&2
+      program=$($make --no-print-directory "$build/course/$1.duplex" 2>&1) || { echo "$program" >&2; exit 1; }
+    fi
     grep ': warning: ' <<<"$log" | grep "^$file" | head -n 2
     return 0
   fi

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -19,18 +20,33 @@
 
 namespace duplex::course {
 
-std::string output_of(const std::vector<std::string>& arguments) {
+std::string duplex_program() {
   const char* named = std::getenv("DUPLEX");
-  std::vector<std::string> command{named != nullptr ? named : "bin/duplex"};
-  if (::access(command[0].c_str(), X_OK) != 0)
-    throw Error(command[0] + " is missing, and this exercise measures with it: make builds it");
+  return named != nullptr ? named : "bin/duplex";
+}
+
+std::string output_of(const std::string& program, const std::vector<std::string>& arguments,
+                      std::chrono::seconds limit) {
+  if (::access(program.c_str(), X_OK) != 0)
+    throw Error(program + " is missing, and this exercise runs it: make builds what it needs");
+  std::vector<std::string> command{program};
   command.insert(command.end(), arguments.begin(), arguments.end());
   std::signal(SIGPIPE, SIG_IGN);  // call() asks for that.
-  const std::atomic<bool> stop{false};
-  const tools::CallResult result = tools::call(command, {}, stop);
+  std::atomic<bool> stop{false};
+  auto running = std::async(std::launch::async, [&] { return tools::call(command, {}, stop); });
+  const bool in_time = running.wait_for(limit) == std::future_status::ready;
+  if (!in_time) stop = true;
+  const tools::CallResult result = running.get();
+  if (!in_time)
+    throw Error(program + " " + arguments.at(0) + " did not end within " +
+                std::to_string(limit.count()) + " s");
   if (result.code != 0)
-    throw Error(command[0] + " " + arguments.at(0) + " failed: " + result.reason());
+    throw Error(program + " " + arguments.at(0) + " failed: " + result.reason());
   return result.out;
+}
+
+std::string output_of(const std::vector<std::string>& arguments) {
+  return output_of(duplex_program(), arguments);
 }
 
 std::vector<double> numbers_of(const std::string& line) {

@@ -1,10 +1,6 @@
 #include "net/store/store.h"
 
-#include <utility>
-
 #include "core/error.h"
-#include "net/store/async_store.h"
-#include "net/store/join_store.h"
 
 namespace duplex::net {
 
@@ -31,13 +27,6 @@ ProtocolError refused_gradient(const Chunk& chunk, int worker, std::uint64_t ste
   return ProtocolError("gradient of parameter " + std::to_string(chunk.parameter) + ", chunk " +
                        std::to_string(chunk.number) + ", step " + std::to_string(step) +
                        ", from worker " + std::to_string(worker) + ": " + why);
-}
-
-std::unique_ptr<Store> make_store(const ShardMap& map, int rank, const StoreSpec& spec,
-                                  const std::vector<float*>& weights, Store::Publish publish) {
-  if (spec.sync == Sync::none)
-    return std::make_unique<AsyncStore>(map, rank, spec, weights, std::move(publish));
-  return std::make_unique<JoinStore>(map, rank, spec, weights, std::move(publish));
 }
 
 }  // namespace duplex::net
