@@ -10,6 +10,7 @@
 #include "tools/prediction/payoff.h"
 #include "tools/report/prediction.h"
 #include "tools/run_directory/run_files.h"
+#include "tools/run_directory/time_to_accuracy.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/table.h"
 #include "tools/text/wrap.h"
@@ -29,6 +30,8 @@ struct Row {
   double step = 0.0;  ///< Seconds.
   bool averages = false, replayed = false, simulated = false;
   std::optional<AccuracySummary> accuracy;  ///< None: not tested.
+  std::optional<AccuracyTarget> until;      ///< At which it was to end.
+  std::optional<int> rank;                  ///< The first worker's; none: of one machine.
 
   /// In a step every slot of a worker does a batch, or its part of one.
   double batches_a_step() const { return mode && mode->sync == net::Sync::split ? 1 : slots; }
@@ -62,6 +65,8 @@ Row row_of(const Run& run) {
     row.step = summary.training->total.median;
   }
   row.accuracy = summary.accuracy;
+  if (run.config.until) row.until = parse_accuracy_target(*run.config.until);
+  row.rank = summary.rank;
   if (summary.traffic) {
     row.mode = summary.mode;
     row.t_comm = summary.traffic->t_comm;
@@ -70,6 +75,32 @@ Row row_of(const Run& run) {
   if (row.workers < 1 || row.slots < row.workers || !(row.step > 0.0) || !(row.t_grad > 0.0))
     throw Error(run.directory + ": the run has no step that was timed");
   return row;
+}
+
+/// A table of what each run took to an accuracy, and how many times as fast as the first it was.
+std::string accuracy_table(const std::vector<Row>& rows, const AccuracyTarget& target) {
+  Table table({{"run", Table::Align::left},
+               {"steps", Table::Align::right},
+               {"batches", Table::Align::right},
+               {"s", Table::Align::right},
+               {"MB", Table::Align::right},
+               {"S to it", Table::Align::right}});
+  std::optional<double> alone;
+  for (const Row& run : rows) {
+    const bool asynchronous = run.mode && run.mode->sync == net::Sync::none;
+    const auto time = time_to_accuracy(run.directory, target, run.rank, asynchronous);
+    if (&run == &rows.front() && time) alone = time->seconds;
+    if (!time) {
+      table.row({run.name, "not reached", "", "", "", ""});
+      continue;
+    }
+    table.row({run.name, grouped(static_cast<std::int64_t>(time->steps)),
+               fixed(static_cast<double>(time->steps) * run.batches_a_step(), 0),
+               fixed(time->seconds, 2),
+               time->bytes ? fixed(1e-6 * static_cast<double>(*time->bytes), 1) : "",
+               alone && time->seconds > 0.0 ? fixed(*alone / time->seconds, 2) : ""});
+  }
+  return table.str();
 }
 
 std::string bytes_cell(double bytes) {
@@ -89,8 +120,14 @@ int compare(int argc, const char* const* argv) {
                  "run directories; one of transport gives t_comm, and what moving bytes takes of "
                  "the processors")
       .required();
+  std::string until;
+  app.add_option("--until", until,
+                 "seconds, batches and bytes to an accuracy, such as top1:0.88, by the tests of "
+                 "--test-every (default: the --until of the runs, where they have one)");
   if (const auto done = parse(app, argc, argv)) return *done;
 
+  std::optional<AccuracyTarget> target;
+  if (!until.empty()) target = parse_accuracy_target(until);
   std::vector<Row> rows;
   std::vector<reports::LinkData> links;
   for (const std::string& directory : directories) {
@@ -159,6 +196,14 @@ int compare(int argc, const char* const* argv) {
       "simulated; by the equations, which are of the thesis's order, without overlap,\n"
       "(4.11) for a synchronous central server, (4.12) distributed, (4.20) and (4.21)\n"
       "asynchronous.");
+  for (const Row& run : rows)
+    if (!target) target = run.until;
+  if (target)
+    std::printf(
+        "\nTo %s, by the first test that reached it:\n\n%s\n"
+        "s: seconds of training until then. MB: what the first worker sent and took.\n"
+        "S to it: the first run's seconds over these.\n",
+        target->str().c_str(), accuracy_table(rows, *target).c_str());
   bool blank = true;
   for (const Row& run : rows) {
     if (!run.mode) continue;

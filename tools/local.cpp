@@ -149,7 +149,8 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
   loop.batch = spec.batch;
   loop.metrics_path = directory.file(metrics_file);
   loop.show = true;
-  loop.test = [&](std::uint64_t steps) { tester.test_between(steps); };
+  bool reached = false;
+  loop.test = [&](std::uint64_t steps) { return !(reached = tester.reaches(steps, spec.until)); };
   CheckpointWriter checkpoints(CheckpointFiles(directory.path(), 0, 1, settings), spec.checkpoints,
                                first, std::move(arrays), troubles);
   loop.checkpoint = [&](std::uint64_t steps, const std::function<void()>& await_weights) {
@@ -159,14 +160,14 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
   {
     const StopSignals signals;
     result = train(computation, exchange, loop, troubles);
-    if (result.steps < schedule.steps) return stopped(directory, result.steps);
+    if (result.steps < schedule.steps && !reached) return stopped(directory, result.steps);
   }
   const std::string spoilt = schedule.steps > 0 ? network.not_finite() : "";
   if (schedule.steps > 0) report_replaced(loader.replaced());
 
   if (schedule.steps > 0 && spoilt.empty()) {
-    save(spec, directory, network, schedule.steps);
-    if (spec.checkpoints.any() || spec.resume) checkpoints.finish(schedule.steps);
+    save(spec, directory, network, result.steps);
+    if (spec.checkpoints.any() || spec.resume) checkpoints.finish(result.steps);
   }
   RunSummary summary;
   summary.training = result;
@@ -187,8 +188,12 @@ int run(const TrainingSpec& spec, std::uint64_t accumulate) {
   }
   std::optional<Accuracy> accuracy;
   if (spec.accuracy) {
-    accuracy = tester.test(schedule.steps);
+    accuracy = tester.test(result.steps);
     summary.accuracy = summary_of(*accuracy);
+  }
+  if (spec.until) {
+    summary.reached = time_to_accuracy(directory.path(), *spec.until, std::nullopt, false);
+    std::fputs(reached_report(*spec.until, summary.reached).c_str(), stdout);
   }
   directory.write(summary_file, text_of(summary));
   std::printf("run      %s\n", directory.path().c_str());

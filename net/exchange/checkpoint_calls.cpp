@@ -9,7 +9,8 @@
 namespace duplex::net {
 
 int ending_signal(std::uint32_t number) {
-  if (number != 0 && number != SIGINT && number != SIGTERM && number != pause_mark)
+  if (number != 0 && number != SIGINT && number != SIGTERM && number != pause_mark &&
+      number != reached_mark)
     throw ProtocolError("signal " + std::to_string(number) + " ends no training");
   return static_cast<int>(number);
 }
@@ -18,8 +19,10 @@ bool CheckpointCalls::add(const CheckpointCall& call) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (call.steps <= over_) return false;
   const auto [entry, added] = open_.emplace(call.steps, call.signal);
-  if (!added) {  // Whichever came first, all ranks take the same: signals before a pause.
-    const auto weight = [](int signal) { return signal == pause_mark ? 1 : 2 * signal; };
+  if (!added) {  // Whichever came first, all ranks take the same: signals before other ends.
+    const auto weight = [](int signal) {
+      return signal == pause_mark ? 1 : signal == reached_mark ? 2 : 2 * signal;
+    };
     if (weight(call.signal) <= weight(entry->second)) return false;
     entry->second = call.signal;
     return true;

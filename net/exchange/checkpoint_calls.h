@@ -13,18 +13,22 @@ struct CheckpointCall {
   /// The steps that have been trained then; in an asynchronous run the checkpoint's number, from 1
   /// on.
   std::uint64_t steps = 0;
-  /// The signal by which a user ends the training there, or pause_mark; 0: it goes on.
+  /// The signal by which a user ends the training there, pause_mark or reached_mark; 0: it goes on.
   int signal = 0;
 };
 
 /// In place of a signal: the ranks end the training there to go on with it at once, in a new run.
 constexpr int pause_mark = 255;
 
+/// In place of a signal: the training has come to what it is for, and ends there as if it had no
+/// more steps. The weights of that step are the last ones.
+constexpr int reached_mark = 254;
+
 /// In place of a signal, a `checkpoint` frame has this where a rank could not write its part.
 constexpr std::uint32_t not_written_mark = 256;
 
-/// The signal of a frame of these, pause_mark, or 0. Throws ProtocolError for one that ends no
-/// training.
+/// The signal of a frame of these, one of these marks, or 0. Throws ProtocolError for one that ends
+/// no training.
 int ending_signal(std::uint32_t number);
 
 /// Any thread may call it.

@@ -10,6 +10,8 @@ namespace duplex::net {
 /// sends next. So a rank has heard of it from whoever owns the weights that it trains on then.
 void ParameterExchange::call_checkpoint(const CheckpointCall& call) {
   if (!calls_.add(call)) return;
+  if (call.signal == reached_mark && server_ && !is_async())
+    server_->end_at(call.steps / spec_.round);
   peers_.for_each([&](Connection& connection) {
     connection.tell(FrameKind::checkpoint, call.steps, static_cast<std::uint32_t>(call.signal));
   });

@@ -120,7 +120,7 @@ void ParameterServer::submit(std::size_t chunk, std::uint64_t step, const float*
 void ParameterServer::publish(const Publication& publication) {
   const Chunk& chunk = context_.map[publication.chunk];
   // Whoever has the last weights keeps them, as they are.
-  const bool last = publication.last || publication.step == context_.spec.last_step;
+  const bool last = is_last(publication);
   // The first weights, and those of an asynchronous store, are packed against nothing.
   const Coding agreed = context_.spec.wire.weights;
   // All ranks update a factored layer from the same weights.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -60,6 +61,9 @@ class ParameterServer {
   /// Submits a gradient of this rank's worker and returns at once. The gradient must not change
   /// until the chunk's next weights are there.
   void submit(std::size_t chunk, std::uint64_t step, const float* gradient);
+
+  /// In a synchronous run: the weights of this step are the last ones, and leave as they are.
+  void end_at(std::uint64_t step) { end_at_ = step; }
 
   /// Copies a chunk's weights as they are now, for a peer's frame that was queued without payload.
   void copy_weights(int peer, std::size_t chunk, float* to);
@@ -131,6 +135,10 @@ class ParameterServer {
   int worker_of(int rank) const { return numbers_[static_cast<std::size_t>(rank)]; }
   StoreSpec store_spec();
   void publish(const Publication& publication);
+  bool is_last(const Publication& publication) const {
+    return publication.last || publication.step == context_.spec.last_step ||
+           publication.step == end_at_;
+  }
   void note(const StoreWork& work);
   void take_snapshots(const std::vector<CheckpointCall>& calls);
   void give_work();
@@ -147,6 +155,8 @@ class ParameterServer {
   const std::size_t head_start_;    ///< In elements; see send_order.h.
   /// By worker number: when it was given the turn for gradients or sent some, by clock_ns().
   std::vector<std::atomic<std::int64_t>> used_turn_;
+  static constexpr std::uint64_t no_end = std::numeric_limits<std::uint64_t>::max();
+  std::atomic<std::uint64_t> end_at_{no_end};
   QueuedSemaphore gradients_turn_, weights_turn_;  ///< Ranks of workers stand in their queues.
   std::unique_ptr<Store> store_;
   SnapshotMarks marks_;

@@ -250,8 +250,8 @@ TEST_F(Cli, TestsBetweenEpochs) {
   std::string row, last;
   std::vector<std::string> begins;
   while (std::getline(rows, row)) begins.push_back((last = row).substr(0, row.find(",20")));
-  EXPECT_EQ(begins, (std::vector<std::string>{"step,epoch,samples,top1,top5,loss", "12,2", "24,4",
-                                              "30,5"}));
+  EXPECT_EQ(begins, (std::vector<std::string>{"step,epoch,samples,top1,top5,loss,test_ns", "12,2",
+                                              "24,4", "30,5"}));
   const auto accuracy = nlohmann::json::parse(read_text(folder_ / "run/summary.json"))["accuracy"];
   EXPECT_NEAR(std::stod(cells_of(last, ',').at(3)), accuracy["top1"].get<double>(), 1e-8) << last;
   expect_error(run(local({"--test-every", "0"})), 2, {"--test-every"});

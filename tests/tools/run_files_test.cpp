@@ -199,7 +199,7 @@ TEST(RunFiles, HaveRowsThatAreReadAsTheyAreWritten) {
   expect_rows<StepMetrics>(
       "101,102,103.125,104.125,105.125000000,106.125000000,107.125000000,108.125000000,"
       "109.125000000");
-  expect_rows<AccuracyRow>("101,102.125,103,104.125,105.125,106.125");
+  expect_rows<AccuracyRow>("101,102.125,103,104.125,105.125,106.125,107");
   expect_rows<StalenessRow>("101,102,103.125,104");
   expect_rows<net::LedgerRow>("101,sent,102,text 103,104,105,106,107,108,109,110,111");
   expect_rows<net::StepTraffic>("101,102,103,104,105,106,107,108,109,110");

@@ -37,6 +37,7 @@ std::uint64_t AsyncCheckpoints::progress() const {
 /// it or one is due, and everybody has taken the one before.
 void AsyncCheckpoints::look_at_signals(std::uint64_t steps) {
   int stop = StopSignals::stop();
+  if (stop == 0 && ends_) stop = net::reached_mark;
   bool asked = StopSignals::take_checkpoint_request() || stop != passed_on_;
   passed_on_ = stop;
   if (!wire_->calls_for_checkpoints()) {
@@ -73,7 +74,7 @@ bool AsyncCheckpoints::after(std::uint64_t steps, const std::function<void()>& a
 /// Takes this worker's part of what was called for, unless its chunks' part of the one before is
 /// still to come. Returns whether the training goes on.
 bool AsyncCheckpoints::take_part(const std::function<void()>& await_weights) {
-  while (!stopped_) {
+  while (!ended()) {
     const std::optional<net::CheckpointCall> call = wire_->open_call();
     if (!call) return true;
     {
@@ -82,7 +83,8 @@ bool AsyncCheckpoints::take_part(const std::function<void()>& await_weights) {
     }
     await_weights();
     wire_->called_for(call->steps);
-    {
+    reached_ = call->signal == net::reached_mark;
+    if (!reached_) {
       const std::lock_guard<std::mutex> lock(mutex_);
       prune(*call);
       Part part{steps_, copies_of(added_)};
@@ -92,13 +94,14 @@ bool AsyncCheckpoints::take_part(const std::function<void()>& await_weights) {
         write(call->steps, part, "");
     }
     wire_->mark_checkpoint(*call);
-    if (call->signal != 0) stopped_ = call;
+    if (call->signal != 0 && !reached_) stopped_ = call;
   }
   return false;
 }
 
 /// All workers have marked the checkpoint: the chunks are copied.
 void AsyncCheckpoints::snapshot(const net::CheckpointCall& call) {
+  if (call.signal == net::reached_mark) return;  // Then finish() writes one, if any are wanted.
   const std::lock_guard<std::mutex> lock(mutex_);
   prune(call);
   const auto part = parts_.find(call.steps);

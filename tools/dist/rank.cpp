@@ -298,6 +298,11 @@ std::optional<Accuracy> Rank::finish_leader(const TrainingResult& result, RunSum
     accuracy = tester_->test(result.steps);
     summary.accuracy = tools::summary_of(*accuracy);
   }
+  if (spec_.training.until) {
+    summary.reached =
+        time_to_accuracy(directory_->path(), *spec_.training.until, spec_.rank(), asynchronous());
+    std::fputs(reached_report(*spec_.training.until, summary.reached).c_str(), stdout);
+  }
   directory_->write(summary_file, text_of(summary));
   if (spec_.predicted)
     std::fputs(plan_report(*spec_.predicted, result.total.median, spec_.step_samples()).c_str(),

@@ -67,6 +67,9 @@ class RankCheckpoints {
     pause_samples_ = samples;
     no_pause_from_ = end;
   }
+  /// On the first worker: the training has come to what it is for. All ranks end it as soon as they
+  /// can, as if it had no more steps. Call it before after().
+  void end_training() { ends_ = true; }
   /// LoopSpec::checkpoint of a worker.
   virtual bool after(std::uint64_t steps, const std::function<void()>& await_weights) = 0;
   /// A worker has trained the steps of its own. What after() is called for from now on are batches
@@ -91,8 +94,11 @@ class RankCheckpoints {
 
   /// Returns whether the user has asked for checkpoints; otherwise only signals ask.
   bool wanted() const { return spec_.training.checkpoints.any() || spec_.training.resume; }
-  /// The checkpoint that a signal has ended the training with; none: the training went on.
+  /// The checkpoint that a signal or a pause has ended the training with; none: it went on, or has
+  /// come to its end.
   const std::optional<net::CheckpointCall>& stopped() const { return stopped_; }
+  /// The training has ended, for whatever reason: leased batches are left.
+  bool ended() const { return stopped_ || reached_; }
   /// "1,200 steps": what this rank's training had come to where it goes on from a checkpoint, or
   /// where a signal has ended it with one.
   virtual std::string extent() const = 0;
@@ -144,6 +150,8 @@ class RankCheckpoints {
   std::vector<Checkpoint> offered_;
   net::FrameBytes before_;
   std::optional<net::CheckpointCall> stopped_;
+  bool ends_ = false;                ///< end_training() was called.
+  bool reached_ = false;             ///< All ranks have ended the training for it.
   std::uint64_t pause_samples_ = 0;  ///< 0: no pause.
   std::uint64_t no_pause_from_ = 0;
 

@@ -118,7 +118,10 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
   if (leads()) {
     tester_.emplace(*network_, setup_.split.test, *directory_, schedule, training.strict,
                     from_.steps, troubles_, [&wire] { wire.progress_made(); });
-    loop.test = [this](std::uint64_t steps) { tester_->test_between(steps); };
+    loop.test = [this](std::uint64_t steps) {
+      if (tester_->reaches(steps, spec_.training.until)) checkpoints_->end_training();
+      return true;  // All ranks end together, a little later.
+    };
     if (training.profile)
       profile_ = std::make_unique<Profile>(*network_, schedule.warm_up_after(from_.steps));
   }
@@ -204,7 +207,7 @@ void Rank::train_leases(net::ParameterExchange& wire, Exchange& exchange, std::u
                         const WithBatches& with_batches) {
   if (checkpoints_) checkpoints_->own_steps_ended();
   while (const std::optional<net::Lease> lease = wire.next_lease(total)) {
-    if (checkpoints_ && checkpoints_->stopped()) continue;
+    if (checkpoints_ && checkpoints_->ended()) continue;
     with_batches(*lease, [&](Computation& computation) {
       train_lease(wire, exchange, *lease, computation);
     });

@@ -71,7 +71,9 @@ bool SyncCheckpoints::after(std::uint64_t steps, const std::function<void()>& aw
       asked = true;
       stop = std::max(stop, *wanted);
     }
-    if (pauses_after(target)) {
+    if (std::exchange(ends_, false)) {
+      wire_->call_checkpoint({target, net::reached_mark});
+    } else if (pauses_after(target)) {
       clock_.made(target);
       wire_->call_checkpoint({target, net::pause_mark});
     } else if (clock_.due(target)) {
@@ -83,6 +85,8 @@ bool SyncCheckpoints::after(std::uint64_t steps, const std::function<void()>& aw
   const std::optional<net::CheckpointCall> call = wire_->called_for(steps);
   if (!call) return true;
   await_weights();
+  reached_ = call->signal == net::reached_mark;
+  if (reached_) return false;  // Then finish() takes a checkpoint, if any are wanted.
   if (leads()) wire_->order_snapshot(*call);
   take(call->steps);
   if (call->signal == 0) return true;

@@ -53,10 +53,14 @@ void TrainingFlags::add_to(CommandLine& app) {
                "seconds a layer, forward and backward, as a table and profile.json; of dist, the "
                "first worker's");
   app.add_option("--test-every", spec.test_every,
-                 "test every so many epochs too, for accuracy.csv; no step's time counts it (with "
-                 "--sync none the other workers go on meanwhile, with --average the test is of the "
-                 "next mean)")
-      .check(between(1, 1 << 30));
+                 "test every so many epochs too, such as 1 or 0.25, for accuracy.csv; no step's "
+                 "time counts it (with --sync none the other workers go on meanwhile, with "
+                 "--average the test is of the next mean)")
+      .check(between(0.001, 1 << 30));
+  app.add_option("--until", until,
+                 "end the training when a test reaches an accuracy, such as top1:0.88 or "
+                 "top5:0.98, and say what that took; tests every epoch, unless --test-every says "
+                 "otherwise");
   app.add_option(
          "--epochs", spec.epochs,
          "times through the training part (default 1, unless --batches are given); the run ends "
@@ -108,10 +112,12 @@ void TrainingFlags::add_to(CommandLine& app) {
 
 void TrainingFlags::resolve() {
   if (!checkpoint_every.empty()) spec.checkpoints = parse_checkpoint_every(checkpoint_every);
+  if (!until.empty()) spec.until = parse_accuracy_target(until);
+  if (spec.until && spec.test_every <= 0.0) spec.test_every = 1.0;
   if (spec.resume && spec.logdir.empty())
     throw Error("--resume: say which run by --logdir", Exit::usage);
   if (spec.resume) spec.model.take_resumed(spec.logdir);
-  spec.accuracy = spec.accuracy || spec.test_every != 0;
+  spec.accuracy = spec.accuracy || spec.test_every > 0.0;
   if (spec.datadir.empty() && !spec.replays()) throw Error("--datadir is required", Exit::usage);
   if (spec.replays()) {
     if (!spec.batches || spec.batches == 0)
@@ -119,8 +125,8 @@ void TrainingFlags::resolve() {
     if (spec.accuracy || !spec.save.empty() || spec.profile || spec.checkpoints.any() ||
         spec.resume)
       throw Error(
-          "--device replay computes nothing: no --accuracy, --test-every, --save, --profile, "
-          "--checkpoint-every or --resume",
+          "--device replay computes nothing: no --accuracy, --test-every, --until, --save, "
+          "--profile, --checkpoint-every or --resume",
           Exit::usage);
   }
   if (!spec.epochs && !spec.batches) spec.epochs = 1;

@@ -11,6 +11,7 @@ struct TrainingFlags {
   TrainingSpec spec;
   std::string optimiser = "sgd";  ///< resolve() makes `spec` of it.
   std::string checkpoint_every;   ///< Likewise.
+  std::string until;              ///< Likewise.
 
   void add_to(CommandLine& app);
   /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).

@@ -9,8 +9,9 @@ double Schedule::epochs(std::uint64_t after) const {
 }
 
 bool Schedule::test_due(std::uint64_t after) const {
-  if (test_every == 0 || after == 0 || after % steps_per_round != 0) return false;
-  const std::uint64_t period = test_every * epoch_samples;
+  if (test_every <= 0.0 || after == 0 || after % steps_per_round != 0) return false;
+  const auto period = std::max<std::uint64_t>(
+      1, static_cast<std::uint64_t>(test_every * static_cast<double>(epoch_samples)));
   return samples(after) / period > samples(after - steps_per_round) / period;
 }
 

@@ -17,7 +17,7 @@ struct Schedule {
   /// The weights include every sample seen only after a multiple of so many steps, where gradients
   /// are accumulated, or workers' weights averaged.
   std::uint64_t steps_per_round = 1;
-  std::uint64_t test_every = 0;  ///< In epochs; 0: never.
+  double test_every = 0.0;  ///< In epochs; 0: never.
 
   /// Samples seen after so many steps, first_step or more.
   std::uint64_t samples(std::uint64_t after) const {
@@ -28,7 +28,7 @@ struct Schedule {
   /// The epoch, from 0, of a step's first sample.
   std::uint64_t epoch_of(std::uint64_t step) const { return samples(step) / epoch_samples; }
   /// Returns whether a test is due after so many steps, which it is at the first end of a round
-  /// behind the end of each `test_every`-th epoch.
+  /// behind each `test_every` epochs.
   bool test_due(std::uint64_t after) const;
   /// Number of steps at the start that no figure counts: a tenth of the run, ten at most.
   std::uint64_t warm_up() const;

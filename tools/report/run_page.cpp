@@ -15,6 +15,7 @@
 #include "tools/report/timeline.h"
 #include "tools/report/waiting.h"
 #include "tools/run_directory/run_files.h"
+#include "tools/run_directory/time_to_accuracy.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/table.h"
 
@@ -39,18 +40,48 @@ Series series_of(const std::vector<RunData>& runs, std::size_t number) {
           static_cast<int>(number)};
 }
 
-LineChart accuracy_chart(const std::vector<RunData>& runs, const char* title,
-                         double AccuracyRow::*value) {
+/// Where the tests of a run stand on a chart's axis: after so many steps, seconds or megabytes.
+std::vector<double> by_steps(const RunData& run) {
+  std::vector<double> steps;
+  for (const AccuracyRow& row : run.tests) steps.push_back(static_cast<double>(row.step));
+  return steps;
+}
+
+/// Empty where the files do not tell.
+std::vector<double> by(const RunData& run, double (*value)(const TimeToAccuracy&)) {
+  std::vector<double> positions;
+  const std::vector<net::StepTraffic> traffic = run.step_traffic();
+  for (std::size_t i = 0; i < run.tests.size(); ++i) {
+    const auto time = time_to_test(i, run.tests, run.metrics, run.parallel ? &traffic : nullptr,
+                                   run.parallel && run.sync == net::Sync::none);
+    if (!time || !time->bytes) return {};
+    positions.push_back(value(*time));
+  }
+  return positions;
+}
+std::vector<double> by_seconds(const RunData& run) {
+  return by(run, [](const TimeToAccuracy& time) { return time.seconds; });
+}
+std::vector<double> by_megabytes(const RunData& run) {
+  return by(run, [](const TimeToAccuracy& time) {
+    return 1e-6 * static_cast<double>(time.bytes.value_or(0));
+  });
+}
+
+LineChart accuracy_chart(const std::vector<RunData>& runs, const char* title, const char* x,
+                         double AccuracyRow::*value,
+                         std::vector<double> (*positions_of)(const RunData&)) {
   LineChart chart;
   chart.title = title;
-  chart.x = "step";
+  chart.x = x;
   chart.y = "%";
   chart.from_zero = false;
   chart.percent = true;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Series series = series_of(runs, i);
-    for (const AccuracyRow& row : runs[i].tests)
-      series.points.emplace_back(static_cast<double>(row.step), 100.0 * row.*value);
+    const std::vector<double> positions = positions_of(runs[i]);
+    for (std::size_t test = 0; test < positions.size(); ++test)
+      series.points.emplace_back(positions[test], 100.0 * runs[i].tests[test].*value);
     if (series.points.size() == 1) series.style = Series::Style::marks;
     if (!series.points.empty()) chart.series.push_back(std::move(series));
   }
@@ -85,8 +116,10 @@ LineChart loss_chart(const std::vector<RunData>& runs) {
 
 void add_curves(Page& page, const std::vector<RunData>& runs) {
   const LineChart loss = loss_chart(runs);
-  const LineChart top1 = accuracy_chart(runs, "Top-1 accuracy", &AccuracyRow::top1);
-  const LineChart top5 = accuracy_chart(runs, "Top-5 accuracy", &AccuracyRow::top5);
+  const LineChart top1 =
+      accuracy_chart(runs, "Top-1 accuracy", "step", &AccuracyRow::top1, by_steps);
+  const LineChart top5 =
+      accuracy_chart(runs, "Top-5 accuracy", "step", &AccuracyRow::top5, by_steps);
   if (loss.series.empty() && top1.series.empty()) return;
   page.heading(2, "Learning", "learning");
   if (!loss.series.empty())
@@ -98,6 +131,17 @@ void add_curves(Page& page, const std::vector<RunData>& runs) {
   page.figure(svg(top1),
               "The share of test images that are classified rightly, by the first worker's steps.");
   page.figure(svg(top5), "The share of them whose class is among the five likeliest.");
+  page.html("</div>");
+  const LineChart time = accuracy_chart(runs, "Top-1 by time", "s", &AccuracyRow::top1, by_seconds);
+  const LineChart bytes =
+      accuracy_chart(runs, "Top-1 by bytes", "MB", &AccuracyRow::top1, by_megabytes);
+  if (time.series.empty()) return;
+  page.html("<div class=\"pair\">");
+  page.figure(svg(time),
+              "Top-1 by seconds of training, without tests, unless others train meanwhile.");
+  const auto talks = [](const RunData& run) { return run.parallel; };
+  if (std::any_of(runs.begin(), runs.end(), talks))
+    page.figure(svg(bytes), "Top-1 by what the first worker sent and took.");
   page.html("</div>");
 }
 

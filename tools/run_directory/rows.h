@@ -42,6 +42,7 @@ struct AccuracyRow {
   std::uint64_t samples = 0;      ///< Images that were tested.
   double top1 = 0.0, top5 = 0.0;  ///< Fractions of them.
   std::optional<double> loss;     ///< Mean. Read: none where it is not finite.
+  std::int64_t test_ns = 0;       ///< Time that the test took; 0: an older run's.
 };
 
 template <class Fields>
@@ -52,6 +53,7 @@ void describe(Fields& f, AccuracyRow& r) {
   f.number("top1", r.top1);
   f.number("top5", r.top5);
   f.number("loss", r.loss);
+  f.later("test_ns", r.test_ns);
 }
 
 /// staleness-RANK.csv: the gradients of a worker's step, as an owner applied them.

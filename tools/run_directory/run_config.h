@@ -69,6 +69,7 @@ struct RunConfig {
   std::string settings;
   std::int64_t batch = 0;
   std::optional<std::uint64_t> epochs;
+  std::optional<std::string> until;  ///< "top1:0.88": the accuracy at which it ends.
   std::uint64_t seed = 0;
   std::string device;
   std::optional<int> threads;  ///< That compute; none: nothing is computed here, or by a GPU.

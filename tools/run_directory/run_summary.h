@@ -9,6 +9,7 @@
 #include "net/ledger/ledger.h"
 #include "net/store/store.h"
 #include "net/topology/shard_map.h"
+#include "tools/run_directory/time_to_accuracy.h"
 #include "tools/text/quartiles.h"
 
 namespace duplex::tools {
@@ -80,6 +81,7 @@ struct RunSummary {
   std::optional<std::vector<LeaseSummary>> leases;
   std::optional<std::string> ended_by;  ///< The reason why a simulation ended early.
   std::optional<AccuracySummary> accuracy;
+  std::optional<TimeToAccuracy> reached;  ///< Only a run that reached RunConfig::until has it.
 };
 
 }  // namespace duplex::tools

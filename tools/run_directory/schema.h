@@ -92,6 +92,7 @@ void describe(Fields& f, RunConfig& c) {
   f.unless_zero("simulated", c.simulated);
   f.field("command", c.command);
   f.optional("accumulate", c.accumulate);
+  f.optional("until", c.until);
   f.group("workers", c.parallel);
   f.optional("addresses", c.addresses);
   f.optional("link_bytes_per_s", c.link_rate, Range::not_negative);
@@ -183,6 +184,13 @@ void describe(Fields& f, AccuracySummary& a) {
 }
 
 template <class Fields>
+void describe(Fields& f, TimeToAccuracy& t) {
+  f.field("steps", t.steps);
+  f.field("seconds", t.seconds, Range::not_negative);
+  f.optional("bytes", t.bytes);
+}
+
+template <class Fields>
 void describe(Fields& f, StragglerSummary& s) {
   f.field("rank", s.rank);
   f.field("steps", s.steps);
@@ -226,6 +234,7 @@ void describe(Fields& f, RunSummary& s) {
   f.optional("leases", s.leases);
   f.optional("ended_by", s.ended_by);
   f.optional("accuracy", s.accuracy);
+  f.optional("reached", s.reached);
 }
 
 // transport-ROLE.json.

@@ -77,6 +77,7 @@ RunConfig config_of(const TrainingSpec& spec, const std::string& command,
   config.settings = spec.settings();
   config.batch = spec.batch;
   config.epochs = spec.epochs;
+  if (spec.until) config.until = spec.until->str();
   config.seed = spec.seed;
   config.device = device != nullptr ? device->description() : spec.computing.device;
   config.replayed = device == nullptr;

@@ -6,6 +6,7 @@
 
 #include "core/optimiser.h"
 #include "tools/checkpoint/checkpoints.h"
+#include "tools/run_directory/time_to_accuracy.h"
 #include "tools/setup/device_spec.h"
 #include "tools/setup/model_spec.h"
 
@@ -23,11 +24,12 @@ struct TrainingSpec {
   bool mirror = false;                   ///< Half of the images are mirrored.
 
   std::string datadir;
-  double test_fraction = 0.2;    ///< Part of each class, where the data set does not say.
-  bool strict = false;           ///< An image that cannot be read is an error.
-  bool accuracy = false;         ///< Test after training.
-  std::uint64_t test_every = 0;  ///< In epochs; 0: after training at most.
-  bool profile = false;          ///< Time every layer.
+  double test_fraction = 0.2;           ///< Part of each class, where the data set does not say.
+  bool strict = false;                  ///< An image that cannot be read is an error.
+  bool accuracy = false;                ///< Test after training.
+  double test_every = 0.0;              ///< In epochs; 0: after training at most.
+  std::optional<AccuracyTarget> until;  ///< The training ends when a test reaches it.
+  bool profile = false;                 ///< Time every layer.
 
   CheckpointPlan checkpoints;
   bool resume = false;  ///< Go on from the newest checkpoint of the run directory, if there is one.

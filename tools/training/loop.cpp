@@ -45,9 +45,10 @@ TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& 
     begin = end;
     if (spec.test && step + 1 < spec.schedule.steps && spec.schedule.test_due(step + 1)) {
       exchange.await_all();
-      spec.test(step + 1);
+      const bool go_on = spec.test(step + 1);
       begin = clock_ns();
       start += begin - end;
+      if (!go_on) break;
     }
     if (spec.checkpoint && (step + 1) % spec.schedule.steps_per_round == 0) {
       const bool go_on = spec.checkpoint(step + 1, [&] { exchange.await_all(); });

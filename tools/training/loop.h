@@ -26,8 +26,9 @@ struct LoopSpec {
   /// Called as a step begins. May be empty.
   std::function<void(std::uint64_t step)> beginning;
   /// Called to test what so many steps have trained, as often as the schedule says, but not after
-  /// the last step. Its time counts to no step. May be empty.
-  std::function<void(std::uint64_t steps)> test;
+  /// the last step. Its time counts to no step. Returns false to end the training here. May be
+  /// empty.
+  std::function<bool(std::uint64_t steps)> test;
   /// Called at the end of each round of the schedule, where weights include every sample seen. May
   /// write a checkpoint, once it has called `await_weights`; its time counts to no step. Returns
   /// false to end the training here. May be empty.

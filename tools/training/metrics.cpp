@@ -10,6 +10,30 @@
 
 namespace duplex::tools {
 
+void LastLosses::add(double loss) {
+  if (stretches_.size() == most && stretches_.back().count == length_) {
+    for (std::size_t i = 0; i < most / 2; ++i)
+      stretches_[i] = {stretches_[2 * i].sum + stretches_[2 * i + 1].sum, 2 * length_};
+    stretches_.resize(most / 2);
+    length_ *= 2;
+  }
+  if (stretches_.empty() || stretches_.back().count == length_) stretches_.emplace_back();
+  stretches_.back().sum += loss;
+  ++stretches_.back().count;
+  ++count_;
+}
+
+std::optional<double> LastLosses::mean() const {
+  Stretch last;
+  for (auto each = stretches_.rbegin(); each != stretches_.rend(); ++each) {
+    if (last.count > 0 && 10 * last.count >= count_) break;
+    last.sum += each->sum;
+    last.count += each->count;
+  }
+  if (last.count == 0) return std::nullopt;
+  return last.sum / static_cast<double>(last.count);
+}
+
 Metrics::Metrics(const Schedule& schedule, const LearningRate& rate, const std::string& path,
                  std::uint64_t first, Troubles& troubles)
     : schedule_(schedule),
@@ -56,6 +80,7 @@ bool Metrics::count(const StepMetrics& row) {
   const std::uint64_t step = row.step;
   if (row.loss && step + tail_ >= schedule_.steps)
     loss_ = loss_.value_or(0.0) + *row.loss / static_cast<double>(tail_);
+  if (row.loss) last_losses_.add(*row.loss);
   // Looking for NaN takes time of its own.
   if (step < schedule_.warm_up() || (looks_for_nan(step, schedule_.steps) && schedule_.steps >= 4))
     return false;
@@ -74,7 +99,7 @@ TrainingResult Metrics::result(double seconds) const {
   TrainingResult result;
   result.steps = steps_;
   result.seconds = seconds_before_ + seconds;
-  result.loss = loss_;
+  result.loss = steps_ == schedule_.steps ? loss_ : last_losses_.mean();
   result.update_apart = update_apart_;
   result.gradient = gradient_.quartiles();
   result.own_gradient = own_gradient_.quartiles();

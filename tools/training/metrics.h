@@ -23,6 +23,24 @@ struct StepClock {
   ExchangeTimes exchange;
 };
 
+/// The losses of a training whose end is not known before, in bounded memory: sums over stretches
+/// of steps, whose length doubles when there are too many.
+class LastLosses {
+ public:
+  void add(double loss);
+  /// Returns the mean of the last tenth, to the length of a stretch; none: there are no losses.
+  std::optional<double> mean() const;
+
+ private:
+  struct Stretch {
+    double sum = 0.0;
+    std::uint64_t count = 0;
+  };
+  static constexpr std::size_t most = 256;
+  std::vector<Stretch> stretches_;
+  std::uint64_t length_ = 1, count_ = 0;
+};
+
 class Metrics {
  public:
   /// `path`: file with a row for each step; empty: none. The rows of the `first` steps, which were
@@ -47,7 +65,8 @@ class Metrics {
   SampledValues own_gradient_;            ///< Without those that were trained before.
   double sum_ = 0.0, sum_of_data_ = 0.0;  ///< Seconds of these steps, and of waiting for data.
   std::uint64_t data_steps_ = 0;          ///< See TrainingResult.
-  std::optional<double> loss_;
+  std::optional<double> loss_;  ///< Over the last tenth, if the schedule comes to its end.
+  LastLosses last_losses_;
   std::uint64_t steps_ = 0;      ///< Steps that were trained, before and now.
   double seconds_before_ = 0.0;  ///< Seconds of those that were trained before.
   bool update_apart_ = true;

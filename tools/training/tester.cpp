@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "core/clock.h"
 #include "tools/run_directory/run_files.h"
 #include "tools/setup/setup.h"
 #include "tools/text/table.h"
@@ -27,6 +28,8 @@ Tester::Tester(Network& network, const datasets::Subset& test, const RunDirector
 }
 
 Accuracy Tester::test(std::uint64_t steps) {
+  if (last_ && last_->first == steps) return last_->second;
+  const std::int64_t begin = clock_ns();
   Accuracy accuracy = evaluate(network_, test_, loader_threads(), strict_, after_batch_);
   std::printf("accuracy %s after %s steps\n", accuracy.str().c_str(),
               grouped(static_cast<std::int64_t>(steps)).c_str());
@@ -34,13 +37,14 @@ Accuracy Tester::test(std::uint64_t steps) {
   report_unreadable(accuracy.unreadable);
   if (!file_) file_.emplace(directory_.file(accuracy_file), Rows::anew, troubles_);
   file_->write({steps, schedule_.epochs(steps), accuracy.samples, accuracy.top1, accuracy.top5,
-                accuracy.loss});
+                accuracy.loss, clock_ns() - begin});
+  last_ = {steps, accuracy};
   return accuracy;
 }
 
-void Tester::test_between(std::uint64_t steps) {
+bool Tester::reaches(std::uint64_t steps, const std::optional<AccuracyTarget>& target) {
   const Accuracy accuracy = test(steps);
-  if (accuracy.not_finite == 0) return;
+  if (accuracy.not_finite == 0) return target && target->reached_by(accuracy.top1, accuracy.top5);
   throw diverged("step " + std::to_string(steps - 1), "the output for a test image");
 }
 

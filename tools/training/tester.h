@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "datasets/dataset.h"
 #include "layers/network.h"
@@ -10,6 +11,7 @@
 #include "tools/run_directory/row_file.h"
 #include "tools/run_directory/rows.h"
 #include "tools/run_directory/run_directory.h"
+#include "tools/run_directory/time_to_accuracy.h"
 #include "tools/training/evaluation.h"
 
 namespace duplex::tools {
@@ -24,10 +26,11 @@ class Tester {
   Tester(Network& network, const datasets::Subset& test, const RunDirectory& directory,
          const Schedule& schedule, bool strict, std::uint64_t first, Troubles& troubles,
          std::function<void()> after_batch = {});
-  /// Tests what so many steps have trained.
+  /// Tests what so many steps have trained, unless the last test was of these.
   Accuracy test(std::uint64_t steps);
-  /// Does the same between steps: throws Error if outputs are not finite.
-  void test_between(std::uint64_t steps);
+  /// Does the same between steps: throws Error if outputs are not finite. Returns whether the
+  /// target is reached, if there is one.
+  bool reaches(std::uint64_t steps, const std::optional<AccuracyTarget>& target);
 
  private:
   Network& network_;
@@ -37,7 +40,8 @@ class Tester {
   bool strict_;
   Troubles& troubles_;
   std::function<void()> after_batch_;
-  std::optional<RowFile<AccuracyRow>> file_;  ///< Open from the first test on.
+  std::optional<RowFile<AccuracyRow>> file_;                ///< Open from the first test on.
+  std::optional<std::pair<std::uint64_t, Accuracy>> last_;  ///< The last test, and its steps.
 };
 
 }  // namespace duplex::tools

@@ -176,7 +176,7 @@ TEST_F(DistProfile, IsNothingForAReplayToMeasure) {
            "--nodefile", folder_ / "nodes", "--index", "0", "--logdir", folder_ / "replay"});
   EXPECT_EQ(result.exit, 2);
   EXPECT_NE(result.err.find("--device replay computes nothing: no --accuracy, --test-every, "
-                            "--save, --profile"),
+                            "--until, --save, --profile"),
             std::string::npos)
       << result.err;
   EXPECT_FALSE(std::filesystem::exists(folder_ / "replay"));

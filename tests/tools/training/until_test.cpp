@@ -1,0 +1,185 @@
+// --until: trainings that end when a test reaches an accuracy, and what that took.
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/error.h"
+#include "tests/tools/training_runs.h"
+#include "tools/run_directory/time_to_accuracy.h"
+#include "tools/training/metrics.h"
+
+namespace duplex::tools::testing {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class Until : public TrainingRuns {
+ protected:
+  /// Images that a network learns in a few epochs.
+  Until() { write_squares(data_.path(), 320, 100); }
+
+  nlohmann::json summary_of(const std::string& name) const {
+    return nlohmann::json::parse(read_text(folder_ / (name + "/summary.json")));
+  }
+
+  /// Trains with so many ranks, which all end well. Returns what they printed.
+  std::string train(const std::string& name, int ranks, const Words& more) const {
+    std::string out;
+    for (Process& process : start(name, ranks, 16, plus(plus(flags, until), more))) {
+      const Result result = process.wait();
+      EXPECT_EQ(result.exit, 0) << result.err;
+      out += result.out;
+    }
+    return out;
+  }
+
+  /// Far more epochs than it takes.
+  const Words flags{"--lr", "0.05", "--epochs", "200", "--seed", "3"};
+  const Words until{"--until", "top1:0.8"}, momentum{"--momentum", "0.9"};
+};
+
+TEST_F(Until, AMachineAloneEndsThere) {
+  const Result result = run(arguments("local", "alone", 16, plus(plus(flags, until), momentum)));
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const auto summary = summary_of("alone");
+  const auto steps = summary.at("steps").get<std::uint64_t>();
+  EXPECT_LT(steps, 200U * 20U);
+  EXPECT_EQ(steps % 20, 0U) << "tests are at the ends of epochs";
+  EXPECT_EQ(summary.at("reached").at("steps"), steps);
+  EXPECT_EQ(summary.at("reached").at("bytes"), 0);
+  EXPECT_NEAR(summary.at("reached").at("seconds").get<double>(),
+              summary.at("seconds").get<double>(), 0.05);
+  EXPECT_GE(summary.at("accuracy").at("top1"), 0.8);
+  EXPECT_GT(summary.at("loss"), 0.0);
+  EXPECT_LT(summary.at("loss"), std::log(10.0));
+  EXPECT_NE(result.out.find("reached  top1:0.8 after " + std::to_string(steps) + " steps, "),
+            std::string::npos)
+      << result.out;
+  // The weights are those of a training that was told to take as many steps.
+  const Words shorter{"--lr",   "0.05", "--momentum", "0.9", "--batches", std::to_string(steps),
+                      "--seed", "3"};
+  EXPECT_EQ(read_weights(folder_ / "alone/checkpoint.safetensors"), alone(16, shorter));
+}
+
+/// All ranks end together at most two rounds behind the test, as if there were no more steps.
+TEST_F(Until, RanksEndTogether) {
+  const std::vector<std::tuple<std::string, int, Words, std::uint64_t>> cases{
+      {"join", 2, {}, 1},
+      {"central", 3, {"--server", "central", "--test-every", "0.5"}, 1},
+      {"average", 2, {"--average", "4"}, 4},
+      {"split", 2, {"--sync", "split"}, 1},
+      {"bf16", 2, {"--wire", "bf16"}, 1}};
+  for (const auto& [name, ranks, more, round] : cases) {
+    SCOPED_TRACE(name);
+    const std::string out = train(name, ranks, plus(momentum, more));
+    EXPECT_NE(out.find("reached  top1:0.8 after "), std::string::npos) << out;
+    const auto summary = summary_of(name);
+    const auto steps = summary.at("steps").get<std::uint64_t>();
+    EXPECT_EQ(steps, summary.at("reached").at("steps").get<std::uint64_t>() + 2 * round);
+    EXPECT_GT(summary.at("reached").at("bytes").get<std::uint64_t>(), 2 * 4 * 431080U);
+    Words shorter{"--lr",   "0.05", "--momentum", "0.9", "--batches", std::to_string(steps),
+                  "--seed", "3"};
+    for (const std::string& word : more) shorter.push_back(word);
+    EXPECT_EQ(read_weights(folder_ / (name + "/checkpoint.safetensors")),
+              together(ranks, 16, shorter));
+  }
+}
+
+TEST_F(Until, AsynchronousRanksEndSoonAfter) {
+  for (const auto& [name, ranks, server] :
+       {std::tuple("async", 2, "distributed"), std::tuple("server", 3, "central")}) {
+    SCOPED_TRACE(name);
+    const std::string out = train(name, ranks, {"--sync", "none", "--server", server});
+    EXPECT_NE(out.find("reached  top1:0.8 after "), std::string::npos) << out;
+    EXPECT_LT(summary_of(name).at("steps").get<std::uint64_t>(), 2000U);
+  }
+}
+
+TEST_F(Until, CheckpointsAreThoseOfTheEnd) {
+  for (const char* sync : {"join", "none"}) {
+    SCOPED_TRACE(sync);
+    const Words more{"--checkpoint-every", "1000", "--sync", sync};
+    train(sync, 2, more);
+    const auto steps = summary_of(sync).at("steps").get<std::uint64_t>();
+    EXPECT_FALSE(std::filesystem::is_empty(folder_ / (std::string(sync) + "/checkpoints")));
+    // It goes on from there, to another accuracy.
+    for (Process& process :
+         start(sync, 2, 16, plus(plus(flags, more), {"--resume", "--until", "top5:1"}), true)) {
+      const Result result = process.wait();
+      EXPECT_EQ(result.exit, 0) << result.err;
+    }
+    EXPECT_GT(summary_of(sync).at("steps").get<std::uint64_t>(), steps);
+  }
+}
+
+TEST_F(Until, WhatIsNotReachedIsSaid) {
+  const Result result =
+      run(arguments("local", "short", 16, {"--lr", "0", "--epochs", "1", "--until", "top1:1"}));
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_NE(result.out.find("reached  not top1:1\n"), std::string::npos) << result.out;
+  EXPECT_EQ(summary_of("short").count("reached"), 0U);
+}
+
+TEST_F(Until, OtherWordsAreRefused) {
+  for (const char* wrong : {"0.88", "top1", "top1:", "top2:0.5", "top1:1.5", "top1:0", "top1:-1",
+                            "top1:nan", "top1:0.5x", "top1:88%"}) {
+    const Result result = run(arguments("local", "wrong", 16, {"--until", wrong}));
+    EXPECT_EQ(result.exit, 2) << wrong;
+    EXPECT_NE(result.err.find("is no accuracy to reach; it is written as top1:0.88"),
+              std::string::npos)
+        << result.err;
+  }
+}
+
+TEST_F(Until, CompareTellsWhatItTook) {
+  for (const char* name : {"alone", "other"})
+    ASSERT_EQ(run(arguments("local", name, 16, plus(plus(flags, until), momentum))).exit, 0);
+  train("join", 2, momentum);
+  const Words runs{folder_ / "alone", folder_ / "join"};
+  Result result = run(plus({"compare"}, runs));
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_NE(result.out.find("To top1:0.8, by the first test that reached it:"), std::string::npos)
+      << result.out;
+  result = run(plus({"compare", "--until", "top1:1"}, runs));
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_NE(result.out.find("To top1:1,"), std::string::npos) << result.out;
+  EXPECT_EQ(run(plus({"compare", "--until", "top1"}, runs)).exit, 2);
+}
+
+TEST(LastLosses, AreThoseOfTheLastTenth) {
+  LastLosses few;
+  EXPECT_FALSE(few.mean());
+  for (int i = 1; i <= 20; ++i) few.add(i);
+  EXPECT_DOUBLE_EQ(*few.mean(), 19.5);
+  LastLosses many;
+  for (int i = 0; i < 100000; ++i) many.add(i);
+  EXPECT_NEAR(*many.mean(), 95000.0, 100000 / 256.0);
+}
+
+TEST(TimeToAccuracy, IsThatOfTheFirstTestThatReachesIt) {
+  const std::vector<StepMetrics> metrics(4, {0, 0, {}, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0});
+  const std::vector<AccuracyRow> tests{{1, 0.5, 10, 0.3, 0.6, {}, 2000000000},
+                                       {3, 1.5, 10, 0.7, 0.9, {}, 1000000000},
+                                       {4, 2.0, 10, 0.6, 0.8, {}, 1000000000}};
+  std::vector<net::StepTraffic> traffic(5);
+  for (std::size_t i = 0; i < traffic.size(); ++i) {
+    traffic[i].step = i;
+    traffic[i].sent = 10;
+    traffic[i].received = 1;
+  }
+  const auto time = [&](const char* target, bool asynchronous) {
+    return time_to_accuracy(parse_accuracy_target(target), tests, metrics, &traffic, asynchronous);
+  };
+  EXPECT_EQ(time("top1:0.7", false)->steps, 3U);
+  EXPECT_DOUBLE_EQ(time("top1:0.7", false)->seconds, 1.5);
+  EXPECT_DOUBLE_EQ(time("top1:0.7", true)->seconds, 3.5) << "others train during the first test";
+  EXPECT_EQ(time("top1:0.7", false)->bytes, 33U);
+  EXPECT_EQ(time("top5:0.6", false)->steps, 1U);
+  EXPECT_FALSE(time("top1:0.71", false));
+  traffic.erase(traffic.begin());  // The first steps are in a file that was set aside.
+  EXPECT_FALSE(time("top1:0.7", false)->bytes);
+}
+
+}  // namespace
+}  // namespace duplex::tools::testing

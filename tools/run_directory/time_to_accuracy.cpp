@@ -1,0 +1,92 @@
+#include "tools/run_directory/time_to_accuracy.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "core/error.h"
+#include "net/ledger/ledger_row.h"
+#include "tools/run_directory/row_file.h"
+#include "tools/run_directory/run_files.h"
+#include "tools/text/table.h"
+
+namespace duplex::tools {
+
+std::string AccuracyTarget::str() const {
+  std::ostringstream text;
+  text << (top5 ? "top5:" : "top1:") << fraction;
+  return text.str();
+}
+
+AccuracyTarget parse_accuracy_target(const std::string& text) {
+  const std::string measure = text.substr(0, text.find(':'));
+  AccuracyTarget target;
+  target.top5 = measure == "top5";
+  if ((target.top5 || measure == "top1") && text.size() > measure.size() + 1) {
+    char* end = nullptr;
+    target.fraction = std::strtod(text.c_str() + measure.size() + 1, &end);
+    if (*end == '\0' && target.fraction > 0.0 && target.fraction <= 1.0) return target;
+  }
+  throw Error("'" + text +
+                  "' is no accuracy to reach; it is written as top1:0.88 or top5:0.98, a part of "
+                  "the test images above 0 and up to 1",
+              Exit::usage);
+}
+
+std::optional<TimeToAccuracy> time_to_test(std::size_t test, const std::vector<AccuracyRow>& tests,
+                                           const std::vector<StepMetrics>& metrics,
+                                           const std::vector<net::StepTraffic>* traffic,
+                                           bool asynchronous) {
+  TimeToAccuracy time;
+  time.steps = tests[test].step;
+  if (metrics.size() < time.steps) return std::nullopt;
+  for (std::size_t step = 0; step < time.steps; ++step) time.seconds += metrics[step].total;
+  for (std::size_t before = 0; asynchronous && before < test; ++before)
+    time.seconds += 1e-9 * static_cast<double>(tests[before].test_ns);
+  if (traffic == nullptr) {
+    time.bytes = 0;
+  } else if (!traffic->empty() && traffic->front().step == 0) {
+    time.bytes = 0;
+    for (const net::StepTraffic& step : *traffic)
+      if (step.step < time.steps) *time.bytes += step.sent + step.received;
+  }
+  return time;
+}
+
+std::optional<TimeToAccuracy> time_to_accuracy(const AccuracyTarget& target,
+                                               const std::vector<AccuracyRow>& tests,
+                                               const std::vector<StepMetrics>& metrics,
+                                               const std::vector<net::StepTraffic>* traffic,
+                                               bool asynchronous) {
+  for (std::size_t test = 0; test < tests.size(); ++test)
+    if (target.reached_by(tests[test].top1, tests[test].top5))
+      return time_to_test(test, tests, metrics, traffic, asynchronous);
+  return std::nullopt;
+}
+
+std::optional<TimeToAccuracy> time_to_accuracy(const std::string& directory,
+                                               const AccuracyTarget& target,
+                                               std::optional<int> first_worker, bool asynchronous) {
+  const auto path = [&](const std::string& name) { return directory + "/" + name; };
+  for (const char* file : {accuracy_file, metrics_file})
+    if (!std::filesystem::exists(path(file))) return std::nullopt;
+  std::vector<net::StepTraffic> traffic;
+  if (first_worker && std::filesystem::exists(path(traffic_file(*first_worker))))
+    traffic = read_rows<net::StepTraffic>(path(traffic_file(*first_worker)), false);
+  return time_to_accuracy(target, read_rows<AccuracyRow>(path(accuracy_file), false),
+                          read_rows<StepMetrics>(path(metrics_file), false),
+                          first_worker ? &traffic : nullptr, asynchronous);
+}
+
+std::string reached_report(const AccuracyTarget& target,
+                           const std::optional<TimeToAccuracy>& time) {
+  if (!time) return "reached  not " + target.str() + "\n";
+  std::string text = "reached  " + target.str() + " after " +
+                     grouped(static_cast<std::int64_t>(time->steps)) + " steps, " +
+                     fixed(time->seconds, 1) + " s of training";
+  if (time->bytes && *time->bytes > 0)
+    text += " and " + fixed(1e-6 * static_cast<double>(*time->bytes), 1) + " MB";
+  return text + "\n";
+}
+
+}  // namespace duplex::tools

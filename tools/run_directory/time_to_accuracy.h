@@ -1,0 +1,62 @@
+// An accuracy that a training is to reach, and what it took to get there.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/ledger/traffic.h"
+#include "tools/run_directory/rows.h"
+
+namespace duplex::tools {
+
+/// "top1:0.88": a part of the test images.
+struct AccuracyTarget {
+  bool top5 = false;  ///< Else top-1.
+  double fraction = 0.0;
+
+  bool reached_by(double top1, double top5_fraction) const {
+    return (top5 ? top5_fraction : top1) >= fraction;
+  }
+  std::string str() const;
+};
+
+/// Throws Error(Exit::usage) for anything but "top1:F" and "top5:F", 0 < F <= 1.
+AccuracyTarget parse_accuracy_target(const std::string& text);
+
+/// This is what a training took until the first test that reached a target.
+struct TimeToAccuracy {
+  std::uint64_t steps = 0;
+  /// Of the first worker's steps. Tests count only where others train meanwhile.
+  double seconds = 0.0;
+  /// That the first worker sent and received; none: a part of the run is in no file.
+  std::optional<std::uint64_t> bytes;
+};
+
+/// Returns what the training took until test number `test`; none: a step before it is in no row.
+/// Arguments as below.
+std::optional<TimeToAccuracy> time_to_test(std::size_t test, const std::vector<AccuracyRow>& tests,
+                                           const std::vector<StepMetrics>& metrics,
+                                           const std::vector<net::StepTraffic>* traffic,
+                                           bool asynchronous);
+
+/// `asynchronous`: others train during tests. `traffic`: the first worker's, step by step; null: it
+/// talked to nobody. None: no test reached the target, or a step before it is in no row.
+std::optional<TimeToAccuracy> time_to_accuracy(const AccuracyTarget& target,
+                                               const std::vector<AccuracyRow>& tests,
+                                               const std::vector<StepMetrics>& metrics,
+                                               const std::vector<net::StepTraffic>* traffic,
+                                               bool asynchronous);
+
+/// Returns what the run in a directory took to an accuracy, as far as its files tell; none: it did
+/// not get there, or they do not tell. `first_worker`: its rank; none: local's run. Throws Error
+/// where a file is damaged.
+std::optional<TimeToAccuracy> time_to_accuracy(const std::string& directory,
+                                               const AccuracyTarget& target,
+                                               std::optional<int> first_worker, bool asynchronous);
+
+/// A line for the user: "reached  top1:0.88 after 1,200 steps, 35.2 s of training and 12.5 MB", or
+/// that it was not reached.
+std::string reached_report(const AccuracyTarget& target, const std::optional<TimeToAccuracy>& time);
+
+}  // namespace duplex::tools
