@@ -57,8 +57,10 @@ help:
 	@echo '                ONLY=plan: whether plan names the best way (CASES=12, SEED=, OUT=; root; docs/results/plan.md);'
 	@echo '                ONLY=prediction: how far the simulation is from trainings on the lab (root;'
 	@echo '                docs/results/prediction.md);'
-	@echo '                ONLY=accuracy: what 16 bits on the wire do to trainings (docs/results/accuracy.md);'
+	@echo '                ONLY=rounding: what 16 bits on the wire do to trainings (docs/results/rounding.md);'
 	@echo '                ONLY=memory: what trainings take, beside what nets --memory says (docs/results/memory.md)'
+	@echo 'make accuracy   trains every way on this machine, and says what each takes to an accuracy (docs/results/accuracy.md); goes'
+	@echo '                on where it stopped (hours; OUT=folder, default runs/accuracy; NETWORKS= WAYS= SEEDS= for less)'
 	@echo 'make thesis     measures, simulates and replays the tables and figures of the thesis, and makes a page of them; goes on'
 	@echo '                where it stopped (its hosts need root; FULL=1: every point on them, hours; OUT=folder, default runs/thesis)'
 	@echo 'make campaigns  builds what tests/campaigns/*.sh need, which take hours'
@@ -108,15 +110,21 @@ bundle:
 .PHONY: bench
 bench_parts = $(or $(ONLY),cpu wire)
 bench:
-	$(if $(filter-out cpu wire plan prediction accuracy memory,$(bench_parts)),$(error ONLY=$(ONLY): make bench has cpu, wire, plan, prediction, accuracy and memory))
-	@bash make/deps.sh build $(if $(filter prediction accuracy,$(bench_parts)),demo) $(if $(filter cpu,$(bench_parts)),torch) $(if $(filter wire,$(bench_parts)),bench)
+	$(if $(filter-out cpu wire plan prediction rounding memory,$(bench_parts)),$(error ONLY=$(ONLY): make bench has cpu, wire, plan, prediction, rounding and memory))
+	@bash make/deps.sh build $(if $(filter prediction rounding,$(bench_parts)),demo) $(if $(filter cpu,$(bench_parts)),torch) $(if $(filter wire,$(bench_parts)),bench)
 	@$(MAKE) --no-print-directory ONLY= $(BIN)
 	@$(if $(filter cpu,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/cpu)
 	@$(if $(filter wire,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/wire)
 	@$(if $(filter plan,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/plan)
 	@$(if $(filter prediction,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/prediction)
-	@$(if $(filter accuracy,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/accuracy)
+	@$(if $(filter rounding,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/rounding)
 	@$(if $(filter memory,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/memory)
+
+.PHONY: accuracy
+accuracy:
+	@bash make/deps.sh build demo
+	@$(MAKE) --no-print-directory $(BIN)
+	@DUPLEX=$(BIN) OUT='$(OUT)' NETWORKS='$(NETWORKS)' WAYS='$(WAYS)' SEEDS='$(SEEDS)' python3 tools/benchmarks/accuracy
 
 .PHONY: thesis
 thesis:
@@ -128,7 +136,7 @@ thesis:
 clean:
 	rm -rf build build-sanitize build-thread build-fuzz bin
 
-ifneq ($(filter-out help deps carry test fuzz demo exercise exercises bench thesis clean,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help deps carry test fuzz demo exercise exercises bench accuracy thesis clean,$(or $(MAKECMDGOALS),all)),)
 
 # ---- make/probe.sh finds out what the machine has: once, and again when packages or settings change.
 -include $(BUILD)/config.mk

@@ -1,0 +1,106 @@
+"""The trainings of make accuracy: networks, ways to train them, and what each test of a training found."""
+import csv
+import json
+import os
+import shutil
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+
+from lab.machine import DUPLEX, WORK, commit, processor, run  # noqa: E402
+
+WORKERS = 2
+RATE = "100Mbit/s"
+LIMIT = 5400  # Seconds of a training.
+TESTS = 8     # In a training.
+
+
+class Network:
+    """A network that two cores manage, and how it is trained alone: on so many images, with a learning rate that drops
+    to a tenth behind two thirds of them. SqueezeNet takes Adam: with plain SGD some seeds learn nothing in that time."""
+
+    def __init__(self, name, images, rate, flags):
+        self.name, self.images, self.rate, self.flags = name, images, rate, flags
+
+
+BATCH = 32
+NETWORKS = {each.name: each for each in (
+    Network("lenet", 192000, 0.02, ["--momentum", "0.9"]),
+    Network("squeezenet", 96000, 0.0005, ["--input", "48", "--optimizer", "adam"]),
+    Network("googlenet", 38400, 0.02, ["--input", "32", "--momentum", "0.9"]),
+    Network("resnet34", 38400, 0.02, ["--input", "32", "--momentum", "0.9"]))}
+
+
+class Way:
+    """A way to train: on one machine, or on two. `factor`: of the learning rate. A step has batches of all workers, unless
+    they share one."""
+
+    def __init__(self, name, flags=None, factor=1.0, warmup=False, shares=False):
+        self.name, self.flags, self.factor, self.warmup, self.shares = name, flags, factor, warmup, shares
+
+    def command(self, network, seed, data, logdir):
+        a_step = 1 if self.flags is None or self.shares else WORKERS
+        steps = network.images // (BATCH * a_step)
+        words = ["--net", network.name, "--datadir", data, "--batch", str(BATCH), "--batches", str(steps),
+                 *network.flags, "--lr", f"{network.rate * self.factor:g}", "--lr-steps", str(2 * steps // 3),
+                 "--threads", "1", "--seed", str(seed), "--accuracy", "--test-every",
+                 f"{network.images / 60000 / TESTS:g}", "--logdir", logdir]
+        if self.warmup:
+            words += ["--warmup", str(steps // 10)]
+        if self.flags is None:
+            return [DUPLEX, "local", *words]
+        return [DUPLEX, "launch", "--local", str(WORKERS), "--link-rate", RATE, "--", *words, *self.flags]
+
+
+# Synchronous workers make one batch twice as large, so their learning rate is twice as high and warmed up.
+WAYS = {each.name: each for each in (
+    Way("alone"),
+    Way("join", ["--sync", "join"], factor=2.0, warmup=True),
+    Way("split", ["--sync", "split"], shares=True),
+    Way("async", ["--sync", "none"]),
+    Way("average 8", ["--average", "8"]),
+    Way("join, bf16", ["--sync", "join", "--wire", "bf16"], factor=2.0, warmup=True))}
+
+
+def rows_of(path):
+    with open(path, encoding="ascii") as file:
+        return list(csv.DictReader(file))
+
+
+def tests_of(directory, asynchronous, alone):
+    """Returns what each test found, with the seconds and the bytes of the first worker's steps before it. Where other
+    workers train during tests, these count."""
+    step_seconds = [float(row["total_s"]) for row in rows_of(os.path.join(directory, "metrics.csv"))]
+    step_bytes = [0] * len(step_seconds)
+    if not alone:
+        for row in rows_of(os.path.join(directory, "traffic-0.csv")):
+            if int(row["step"]) < len(step_bytes):
+                step_bytes[int(row["step"])] += int(row["bytes_sent"]) + int(row["bytes_received"])
+    tests, testing = [], 0.0
+    for row in rows_of(os.path.join(directory, "accuracy.csv")):
+        step = int(row["step"])
+        tests.append({"step": step, "epoch": float(row["epoch"]), "top1": 100 * float(row["top1"]),
+                      "seconds": sum(step_seconds[:step]) + (testing if asynchronous else 0.0),
+                      "megabytes": 1e-6 * sum(step_bytes[:step])})
+        testing += 1e-9 * int(row["test_ns"])
+    return tests
+
+
+def train(network, way, seed, data):
+    """Trains, and returns a row for what is kept."""
+    folder = tempfile.mkdtemp(prefix="accuracy-", dir=WORK)
+    logdir = os.path.join(folder, "run")
+    run(way.command(network, seed, data, logdir), limit=LIMIT)
+    with open(os.path.join(logdir, "summary.json"), encoding="utf-8") as file:
+        final = 100 * json.load(file)["accuracy"]["top1"]
+    tests = tests_of(logdir, asynchronous=way.name == "async", alone=way.flags is None)
+    shutil.rmtree(folder)
+    return {"network": network.name, "way": way.name, "seed": seed, "flags": flags_of(network, way), "top1": final,
+            "tests": tests, "commit": commit(), "processor": processor()}
+
+
+def flags_of(network, way):
+    """Returns the flags of a training as the page has them."""
+    words = way.command(network, "SEED", "DIR", "RUN")
+    return " ".join(words[1:]).replace(" --logdir RUN", "").replace(" --seed SEED", "")
