@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lab.kept import Kept  # noqa: E402
 from lab.machine import Failed, data_folder  # noqa: E402
 from page import page  # noqa: E402
-from trainings import NETWORKS, WAYS, flags_of, train  # noqa: E402
+from trainings import NETWORKS, WAYS, flags_of, pace, train  # noqa: E402
 
 SEEDS = 3
 PAGE = "docs/results/accuracy.md"
@@ -27,16 +27,29 @@ def asked(name, known, separator):
     return [known[word] for word in words or known]
 
 
+def found(kept, wanted, made):
+    """Returns what is kept with these values; else makes it and keeps it."""
+    for row in kept.rows:
+        if wanted.items() <= row.items() and ("seed" in wanted) == ("seed" in row):
+            return row, False
+    row = made()
+    kept.add(row)
+    return row, True
+
+
 def trained(kept, network, way, seed, data):
     """Returns the row of a training: a kept one of the same flags, or a new one."""
-    same = {"network": network.name, "way": way.name, "seed": seed, "flags": flags_of(network, way)}
-    for row in kept.rows:
-        if same.items() <= row.items():
-            return row
-    row = train(network, way, seed, data)
-    kept.add(row)
-    print(f"accuracy: {network.name}, {way.name}, seed {seed}: top-1 {row['top1']:.2f} after "
-          f"{row['tests'][-1]['seconds']:.1f} s", flush=True)
+    same = {"network": network.name, "way": way.name, "flags": flags_of(network, way)}
+    step_seconds = None
+    if way.flags is not None and not way.asynchronous:
+        paced, new = found(kept, same, lambda: pace(network, way, data))
+        step_seconds = paced["step_seconds"]
+        if new:
+            print(f"accuracy: {network.name}, {way.name}: {step_seconds:.3f} s a step on the link", flush=True)
+    row, new = found(kept, {**same, "seed": seed}, lambda: train(network, way, seed, data, step_seconds))
+    if new:
+        print(f"accuracy: {network.name}, {way.name}, seed {seed}: top-1 {row['top1']:.2f} after "
+              f"{row['tests'][-1]['seconds']:.1f} s", flush=True)
     return row
 
 

@@ -2,7 +2,7 @@
 import math
 import statistics
 
-from trainings import BATCH, RATE, TESTS, WAYS, WORKERS, flags_of
+from trainings import BATCH, PACE, RATE, TESTS, WAYS, WORKERS, flags_of
 
 
 def spread(values, digits=2):

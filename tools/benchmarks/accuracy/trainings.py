@@ -1,4 +1,8 @@
-"""The trainings of make accuracy: networks, ways to train them, and what each test of a training found."""
+"""The trainings of make accuracy: networks, ways to train them, and what each test of a training found.
+
+The weights of a synchronous training do not depend on the link. So it runs on loopback as fast as that goes, and its
+seconds are its steps times those of a step on a link of RATE, which a short run measures. Asynchronous weights depend on
+who is how fast: these trainings run on the link from end to end."""
 import csv
 import json
 import os
@@ -14,6 +18,7 @@ WORKERS = 2
 RATE = "100Mbit/s"
 LIMIT = 5400  # Seconds of a training.
 TESTS = 8     # In a training.
+PACE = 32     # Steps that are timed on the link, behind as many as a round of averaging has.
 
 
 class Network:
@@ -29,7 +34,7 @@ NETWORKS = {each.name: each for each in (
     Network("lenet", 192000, 0.02, ["--momentum", "0.9"]),
     Network("squeezenet", 96000, 0.0005, ["--input", "48", "--optimizer", "adam"]),
     Network("googlenet", 38400, 0.02, ["--input", "32", "--momentum", "0.9"]),
-    Network("resnet34", 38400, 0.02, ["--input", "32", "--momentum", "0.9"]))}
+    Network("resnet34", 19200, 0.02, ["--input", "32", "--momentum", "0.9"]))}
 
 
 class Way:
@@ -39,7 +44,7 @@ class Way:
     def __init__(self, name, flags=None, factor=1.0, warmup=False, shares=False):
         self.name, self.flags, self.factor, self.warmup, self.shares = name, flags, factor, warmup, shares
 
-    def command(self, network, seed, data, logdir):
+    def command(self, network, seed, data, logdir, link=False):
         a_step = 1 if self.flags is None or self.shares else WORKERS
         steps = network.images // (BATCH * a_step)
         words = ["--net", network.name, "--datadir", data, "--batch", str(BATCH), "--batches", str(steps),
@@ -50,7 +55,20 @@ class Way:
             words += ["--warmup", str(steps // 10)]
         if self.flags is None:
             return [DUPLEX, "local", *words]
-        return [DUPLEX, "launch", "--local", str(WORKERS), "--link-rate", RATE, "--", *words, *self.flags]
+        limit = ["--link-rate", RATE] if link or self.asynchronous else []
+        return [DUPLEX, "launch", "--local", str(WORKERS), *limit, "--", *words, *self.flags]
+
+    @property
+    def asynchronous(self):
+        return self.flags is not None and "none" in self.flags
+
+    def pace_command(self, network, data, logdir):
+        """Returns the command of a short run, whose steps are those of a training on the link."""
+        words = self.command(network, 1, data, logdir, link=True)
+        words[words.index("--batches") + 1] = str(PACE + 8)
+        words.remove("--accuracy")
+        test = words.index("--test-every")
+        return words[:test] + words[test + 2:]
 
 
 # Synchronous workers make one batch twice as large, so their learning rate is twice as high and warmed up.
@@ -68,33 +86,45 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-def tests_of(directory, asynchronous, alone):
+def tests_of(directory, way, step_seconds):
     """Returns what each test found, with the seconds and the bytes of the first worker's steps before it. Where other
-    workers train during tests, these count."""
-    step_seconds = [float(row["total_s"]) for row in rows_of(os.path.join(directory, "metrics.csv"))]
-    step_bytes = [0] * len(step_seconds)
-    if not alone:
+    workers train during tests, these count. `step_seconds`: those of a step; None: the run's own count."""
+    own = [float(row["total_s"]) for row in rows_of(os.path.join(directory, "metrics.csv"))]
+    step_bytes = [0] * len(own)
+    if way.flags is not None:
         for row in rows_of(os.path.join(directory, "traffic-0.csv")):
             if int(row["step"]) < len(step_bytes):
                 step_bytes[int(row["step"])] += int(row["bytes_sent"]) + int(row["bytes_received"])
     tests, testing = [], 0.0
     for row in rows_of(os.path.join(directory, "accuracy.csv")):
         step = int(row["step"])
+        seconds = sum(own[:step]) if step_seconds is None else step * step_seconds
         tests.append({"step": step, "epoch": float(row["epoch"]), "top1": 100 * float(row["top1"]),
-                      "seconds": sum(step_seconds[:step]) + (testing if asynchronous else 0.0),
+                      "seconds": seconds + (testing if way.asynchronous else 0.0),
                       "megabytes": 1e-6 * sum(step_bytes[:step])})
         testing += 1e-9 * int(row["test_ns"])
     return tests
 
 
-def train(network, way, seed, data):
+def pace(network, way, data):
+    """Times steps on the link. Returns a row for what is kept."""
+    folder = tempfile.mkdtemp(prefix="accuracy-", dir=WORK)
+    logdir = os.path.join(folder, "run")
+    run(way.pace_command(network, data, logdir), limit=LIMIT)
+    seconds = [float(row["total_s"]) for row in rows_of(os.path.join(logdir, "metrics.csv"))][-PACE:]
+    shutil.rmtree(folder)
+    return {"network": network.name, "way": way.name, "flags": flags_of(network, way),
+            "step_seconds": sum(seconds) / len(seconds), "commit": commit(), "processor": processor()}
+
+
+def train(network, way, seed, data, step_seconds):
     """Trains, and returns a row for what is kept."""
     folder = tempfile.mkdtemp(prefix="accuracy-", dir=WORK)
     logdir = os.path.join(folder, "run")
     run(way.command(network, seed, data, logdir), limit=LIMIT)
     with open(os.path.join(logdir, "summary.json"), encoding="utf-8") as file:
         final = 100 * json.load(file)["accuracy"]["top1"]
-    tests = tests_of(logdir, asynchronous=way.name == "async", alone=way.flags is None)
+    tests = tests_of(logdir, way, step_seconds)
     shutil.rmtree(folder)
     return {"network": network.name, "way": way.name, "seed": seed, "flags": flags_of(network, way), "top1": final,
             "tests": tests, "commit": commit(), "processor": processor()}
@@ -102,5 +132,5 @@ def train(network, way, seed, data):
 
 def flags_of(network, way):
     """Returns the flags of a training as the page has them."""
-    words = way.command(network, "SEED", "DIR", "RUN")
+    words = way.command(network, "SEED", "DIR", "RUN", link=True)
     return " ".join(words[1:]).replace(" --logdir RUN", "").replace(" --seed SEED", "")
