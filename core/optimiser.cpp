@@ -1,9 +1,20 @@
 #include "core/optimiser.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace duplex {
 namespace {
+
+/// Returns cos(pi x) for x from 0 to 1. All owners of a run need the same bits, and the last ones
+/// of the system's own function differ between systems.
+double half_wave(double x) {
+  if (x > 0.5) return -half_wave(1.0 - x);
+  constexpr double pi = 3.141592653589793;
+  double sum = 1.0;
+  for (int n = 24; n > 0; n -= 2) sum = 1.0 - sum * (pi * x) * (pi * x) / (n * (n - 1));
+  return sum;
+}
 
 void sgd(const OptimiserStep& step, std::size_t count, float* w, const float* gradient,
          float* velocity) {
@@ -66,6 +77,11 @@ void update(const OptimiserStep& step, std::size_t count, float* weights, const 
 
 float LearningRate::at(std::uint64_t step) const {
   double rate = base;
+  if (cosine && step >= warmup) {
+    const auto passed = static_cast<double>(std::min(step, steps) - warmup);
+    const double part = passed / static_cast<double>(steps - warmup);
+    return static_cast<float>(least + (base - least) * (1.0 + half_wave(part)) / 2.0);
+  }
   for (std::uint64_t boundary : boundaries) {
     if (step >= boundary) rate *= factor;
   }

@@ -44,11 +44,17 @@ void update(const OptimiserStep& step, std::size_t count, float* weights, const 
 
 /// The learning rate of a step is base, times factor for every boundary passed. Over the first
 /// `warmup` steps it is scaled up linearly: step s (from 0) takes (s + 1) / warmup of it.
+/// With `cosine` it falls behind the warm-up along half a cosine instead, as PyTorch's
+/// CosineAnnealingLR has it: step s takes least + (base - least) (1 + cos(pi t / T)) / 2, where
+/// t = s - warmup and T = steps - warmup, so that the step behind the last would take `least`.
 struct LearningRate {
   double base = 0.01;
   std::vector<std::uint64_t> boundaries;  ///< Steps, ascending.
   double factor = 0.1;
   std::uint64_t warmup = 0;
+  bool cosine = false;
+  double least = 0.0;
+  std::uint64_t steps = 0;  ///< With `cosine`, all of the run, more than `warmup`.
 
   float at(std::uint64_t step) const;
 };

@@ -100,8 +100,10 @@ int stopped(const RunDirectory& directory, std::uint64_t steps) {
 }
 
 /// Trains, tests and writes the run's files. Returns the program's exit code.
-int run(const TrainingSpec& spec, std::uint64_t accumulate) {
+int run(TrainingSpec spec, std::uint64_t accumulate) {
   const TrainingSetup setup = open_training(spec);
+  set_updates(spec.rate,
+              steps_of(spec, setup, static_cast<std::uint64_t>(spec.batch)) / accumulate);
   const std::string settings = resumable_settings(
       spec, setup, accumulate > 1 ? ", accumulate " + std::to_string(accumulate) : "");
   const std::optional<Checkpoint> from = resumed(spec, settings);

@@ -34,6 +34,7 @@ Rank::Rank(DistSpec spec)
       host_(setup_.model, trains(), factored_,
             trains() ? static_cast<std::size_t>(spec_.share_of(spec_.rank()).count) : 0),
       tracing_(spec_.trace_steps) {
+  set_updates(spec_.training.rate, all_steps());
   spec_.mesh.identity = identity(fill_host_parameters());
   if (trains()) prepare_slots();
   std::vector<std::string> claims{ledger_file(spec_.rank())};
@@ -123,14 +124,6 @@ std::uint64_t Rank::last_step() const {
   const std::uint64_t samples = *training.epochs * setup_.split.train.size();
   const std::uint64_t left = samples > from_.samples ? samples - from_.samples : 0;
   const std::uint64_t steps = from_.steps + left / spec_.step_samples();
-  return std::min(steps, training.batches.value_or(steps));
-}
-
-/// The steps of every worker's training, from the first of all on.
-std::uint64_t Rank::all_steps() const {
-  const TrainingSpec& training = spec_.training;
-  if (!training.epochs || replays()) return training.batches.value();
-  const std::uint64_t steps = *training.epochs * setup_.split.train.size() / spec_.step_samples();
   return std::min(steps, training.batches.value_or(steps));
 }
 

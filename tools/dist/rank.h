@@ -58,7 +58,8 @@ class Rank {
   void prepare_checkpoints();
   std::string device_line() const;
   void write_config() const;
-  std::uint64_t all_steps() const;
+  /// The steps of every worker's training, from the first of all on.
+  std::uint64_t all_steps() const { return steps_of(spec_.training, setup_, spec_.step_samples()); }
   std::uint64_t last_step() const;
 
   net::ResumePoint go_on(net::Mesh& mesh, net::ExchangeSpec& exchange);

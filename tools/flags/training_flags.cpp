@@ -32,6 +32,7 @@ CheckpointPlan parse_checkpoint_every(const std::string& text) {
 }  // namespace
 
 void TrainingFlags::add_to(CommandLine& app) {
+  app_ = &app;
   const Rule count = between(0, 1 << 30);
   add_model_flags(app, spec.model);
   app.footer(
@@ -81,6 +82,14 @@ void TrainingFlags::add_to(CommandLine& app) {
       .check(count);
   app.add_option("--lr-factor", spec.rate.factor, "factor by which it drops (default 0.1)")
       .check(at_least(0));
+  app.add_option(
+         "--lr-schedule", schedule,
+         "steps: the learning rate drops at --lr-steps (default); cosine: behind --warmup it falls "
+         "to --lr-min along half a cosine, over all updates of the run")
+      .check(one_of({"steps", "cosine"}));
+  app.add_option("--lr-min", spec.rate.least,
+                 "cosine: the learning rate behind the run's last update (default 0)")
+      .check(at_least(0));
   app.add_option("--warmup", spec.rate.warmup,
                  "updates over which the learning rate rises to its value")
       .check(count);
@@ -110,6 +119,17 @@ void TrainingFlags::add_to(CommandLine& app) {
   });
 }
 
+void TrainingFlags::resolve_rate() {
+  LearningRate& rate = spec.rate;
+  rate.cosine = schedule == "cosine";
+  if (rate.cosine && (app_->count("--lr-steps") > 0 || app_->count("--lr-factor") > 0))
+    throw Error("--lr-steps and --lr-factor do not go with --lr-schedule cosine", Exit::usage);
+  if (!rate.cosine && app_->count("--lr-min") > 0)
+    throw Error("--lr-min needs --lr-schedule cosine", Exit::usage);
+  if (rate.cosine && rate.least > rate.base)
+    throw Error("--lr-min is above the learning rate, from which it is to fall", Exit::usage);
+}
+
 void TrainingFlags::resolve() {
   if (!checkpoint_every.empty()) spec.checkpoints = parse_checkpoint_every(checkpoint_every);
   if (!until.empty()) spec.until = parse_accuracy_target(until);
@@ -130,6 +150,7 @@ void TrainingFlags::resolve() {
           Exit::usage);
   }
   if (!spec.epochs && !spec.batches) spec.epochs = 1;
+  resolve_rate();
   OptimiserSpec& update = spec.optimiser;
   if (optimiser == "adam") update.kind = OptimiserKind::adam;
   if (update.kind == OptimiserKind::adam && (update.momentum != 0.0F || update.nesterov)) {

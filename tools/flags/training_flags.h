@@ -9,13 +9,19 @@ namespace duplex::tools {
 
 struct TrainingFlags {
   TrainingSpec spec;
-  std::string optimiser = "sgd";  ///< resolve() makes `spec` of it.
-  std::string checkpoint_every;   ///< Likewise.
-  std::string until;              ///< Likewise.
+  std::string optimiser = "sgd";   ///< resolve() makes `spec` of it.
+  std::string schedule = "steps";  ///< Likewise.
+  std::string checkpoint_every;    ///< Likewise.
+  std::string until;               ///< Likewise.
 
   void add_to(CommandLine& app);
   /// Call it after parsing: checks what CLI11 cannot. Throws Error(Exit::usage).
   void resolve();
+
+ private:
+  void resolve_rate();
+
+  const CommandLine* app_ = nullptr;  ///< Set by add_to().
 };
 
 }  // namespace duplex::tools

@@ -88,6 +88,22 @@ RunConfig config_of(const TrainingSpec& spec, const std::string& command,
   return config;
 }
 
+std::uint64_t steps_of(const TrainingSpec& spec, const TrainingSetup& setup,
+                       std::uint64_t step_samples) {
+  if (!spec.epochs || spec.replays()) return spec.batches.value();
+  const std::uint64_t steps = *spec.epochs * setup.split.train.size() / step_samples;
+  return std::min(steps, spec.batches.value_or(steps));
+}
+
+void set_updates(LearningRate& rate, std::uint64_t updates) {
+  if (!rate.cosine) return;
+  if (updates > 0 && updates <= rate.warmup)
+    throw Error("--warmup " + std::to_string(rate.warmup) + " leaves nothing of the " +
+                    std::to_string(updates) + " updates of this run to --lr-schedule cosine",
+                Exit::usage);
+  rate.steps = updates;
+}
+
 std::string resumable_settings(const TrainingSpec& spec, const TrainingSetup& setup,
                                const std::string& more) {
   std::string text = setup.model.title() + " of " + setup.model.entry(0).shape.str() +

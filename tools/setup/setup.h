@@ -29,9 +29,18 @@ TrainingSetup open_training(const TrainingSpec& spec);
 RunConfig config_of(const TrainingSpec& spec, const std::string& command,
                     const TrainingSetup& setup, const Device* device);
 
+/// The steps of a training, those before a checkpoint included, each of which takes so many
+/// samples.
+std::uint64_t steps_of(const TrainingSpec& spec, const TrainingSetup& setup,
+                       std::uint64_t step_samples);
+
+/// Tells a rate that goes by the length of the run how many updates that has. Throws
+/// Error(Exit::usage) if the warm-up leaves none of them.
+void set_updates(LearningRate& rate, std::uint64_t updates);
+
 /// Everything that a checkpoint of this training belongs to, as one line of text; `more`: what the
-/// command adds. A training that goes on may be longer than it was to be, but is the same
-/// otherwise.
+/// command adds. A training that goes on may be longer than it was to be, unless its learning rate
+/// goes by the length (set_updates), but is the same otherwise.
 std::string resumable_settings(const TrainingSpec& spec, const TrainingSetup& setup,
                                const std::string& more);
 

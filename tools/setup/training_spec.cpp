@@ -23,6 +23,10 @@ std::string TrainingSpec::settings(bool with_length) const {
     text << ", lr factor " << rate.factor << ", lr steps";
     for (const std::uint64_t step : rate.boundaries) text << ' ' << step;
   }
+  if (rate.cosine) {
+    text << ", lr schedule cosine to " << rate.least;
+    if (rate.steps != 0) text << " over " << rate.steps << " updates";
+  }
   text << ", batch " << batch;
   if (with_length && epochs) text << ", epochs " << *epochs;
   if (with_length && batches) text << ", batches " << *batches;
