@@ -110,7 +110,7 @@ class Device {
   virtual std::unique_ptr<Add> add(bool relu, const TensorDesc& a, const TensorDesc& b) = 0;
   virtual std::unique_ptr<PadChannels> pad_channels(std::int64_t channels, const TensorDesc& x) = 0;
   virtual std::unique_ptr<GradientSum> gradient_sum(const TensorDesc& y) = 0;
-  virtual std::unique_ptr<Loss> loss(LossKind kind, const TensorDesc& x) = 0;
+  virtual std::unique_ptr<Loss> loss(const LossSpec& spec, const TensorDesc& x) = 0;
 };
 
 /// Keeps Device::keep_nan on for as long as it lives.

@@ -257,10 +257,21 @@ class GradientSum {
 
 enum class LossKind { softmax_cross_entropy, squared_error };
 
+struct LossSpec {
+  LossKind kind = LossKind::softmax_cross_entropy;
+  float smoothing = 0.0F;  ///< Label smoothing, from 0 to 1.
+
+  /// The target of every class but the label's, and that of the label's.
+  float off(std::int64_t classes) const { return smoothing / static_cast<float>(classes); }
+  float on(std::int64_t classes) const { return 1.0F - smoothing + off(classes); }
+};
+
 /// A loss ends a network. x is (N, classes), of any rank whose trailing extents are 1; labels are
-/// in [0, classes).
-///  - softmax_cross_entropy: y = softmax(x) (2.13); loss = mean over samples of -log y[label].
-///  - squared_error: y = x; loss = mean over samples of 1/2 * sum (y - onehot(label))^2 (3.1).
+/// in [0, classes). The target t of a sample is (1 - smoothing) onehot(label) + smoothing /
+/// classes.
+///  - softmax_cross_entropy: y = softmax(x) (2.13); loss = mean over samples of -sum t log y, which
+///    is -log y[label] without smoothing.
+///  - squared_error: y = x; loss = mean over samples of 1/2 * sum (y - t)^2 (3.1).
 class Loss {
  public:
   virtual ~Loss() = default;

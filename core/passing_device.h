@@ -52,8 +52,8 @@ class PassingDevice : public Device {
   std::unique_ptr<GradientSum> gradient_sum(const TensorDesc& y) override {
     return inner_.gradient_sum(y);
   }
-  std::unique_ptr<Loss> loss(LossKind kind, const TensorDesc& x) override {
-    return inner_.loss(kind, x);
+  std::unique_ptr<Loss> loss(const LossSpec& spec, const TensorDesc& x) override {
+    return inner_.loss(spec, x);
   }
 
  protected:

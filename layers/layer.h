@@ -97,6 +97,7 @@ struct LayerTraits {
 struct BindContext {
   std::vector<bool> relu_x;  ///< Whether a layer with traits().relu made input i.
   Gradients wanted = Gradients::all;
+  float label_smoothing = 0.0F;  ///< For losses.
 };
 
 class Layer {

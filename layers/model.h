@@ -59,6 +59,10 @@ class Model {
   /// Layers added from here on run in training only, until switched off.
   void training_only(bool on) { training_only_ = on; }
 
+  /// Training smooths the labels of all losses (LossSpec); 0: of none.
+  void smooth_labels(float smoothing) { label_smoothing_ = smoothing; }
+  float label_smoothing() const { return label_smoothing_; }
+
   const std::string& title() const { return title_; }
   /// The name by which others know the network, where that differs; empty: it does not.
   const std::string& known_as() const { return known_as_; }
@@ -90,6 +94,7 @@ class Model {
   std::string title_, known_as_;
   std::string block_;
   bool training_only_ = false;
+  float label_smoothing_ = 0.0F;
   std::vector<Entry> nodes_;
 };
 

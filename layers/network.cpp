@@ -82,6 +82,7 @@ void Network::bind_layers() {
     std::vector<TensorDesc> x;
     BindContext context;
     context.wanted = wanted[node];
+    context.label_smoothing = model_.label_smoothing();
     for (Model::Node input : entry.inputs) {
       x.push_back(bound_[static_cast<std::size_t>(input)].y.desc);
       const auto& maker = model_.entry(input).layer;

@@ -157,8 +157,8 @@ class OneDnnDevice final : public Device {
   std::unique_ptr<GradientSum> gradient_sum(const TensorDesc& y) override {
     return make_gradient_sum(context_, y);
   }
-  std::unique_ptr<Loss> loss(LossKind kind, const TensorDesc& x) override {
-    return make_loss(context_, kind, x);
+  std::unique_ptr<Loss> loss(const LossSpec& spec, const TensorDesc& x) override {
+    return make_loss(context_, spec, x);
   }
 
  private:

@@ -97,8 +97,8 @@ class ReferenceDevice : public Device {
   std::unique_ptr<GradientSum> gradient_sum(const TensorDesc& y) override {
     return reference::make_gradient_sum(y);
   }
-  std::unique_ptr<Loss> loss(LossKind kind, const TensorDesc& x) override {
-    return reference::make_loss(kind, x);
+  std::unique_ptr<Loss> loss(const LossSpec& spec, const TensorDesc& x) override {
+    return reference::make_loss(spec, x);
   }
 };
 

@@ -1,5 +1,5 @@
 // Softmax (2.13) with cross-entropy, and squared error (3.1), in plain loops. For both,
-// d loss / dx = (y - onehot(label)) / N.
+// d loss / dx = (y - t) / N, where t is the target.
 #include "core/reference/loss.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 class ReferenceLoss : public Loss {
  public:
-  ReferenceLoss(LossKind kind, const TensorDesc& x_desc) : kind_(kind) {
+  ReferenceLoss(const LossSpec& spec, const TensorDesc& x_desc) : spec_(spec) {
     x = y = x_desc;
     if (x.shape.h() != 1 || x.shape.w() != 1 || x.shape.rank() < 2) {
       throw Error("loss: the input is " + x.shape.str() + ", not N x classes");
@@ -32,8 +32,8 @@ class ReferenceLoss : public Loss {
       const float* from = x_in.data + n * classes_;
       float* to = y_out.data + n * classes_;
       const std::int64_t label = labels == nullptr ? -1 : std::int64_t{labels[n]};
-      sum += kind_ == LossKind::softmax_cross_entropy ? cross_entropy(to, from, label)
-                                                      : squared_error(to, from, label);
+      sum += spec_.kind == LossKind::softmax_cross_entropy ? cross_entropy(to, from, label)
+                                                           : squared_error(to, from, label);
     }
     if (labels != nullptr) value_ = sum / static_cast<double>(samples_);
   }
@@ -43,17 +43,18 @@ class ReferenceLoss : public Loss {
   void backward(Tensor& dx, const Tensor& y_in, float weight) override {
     if (labels_.empty()) throw Error("loss: backward before a forward with labels");
     const float factor = weight / static_cast<float>(samples_);
+    const float on = spec_.on(classes_), off = spec_.off(classes_);
     for (std::int64_t n = 0; n < samples_; ++n) {
       for (std::int64_t c = 0; c < classes_; ++c) {
         const std::int64_t i = n * classes_ + c;
-        const float onehot = labels_[static_cast<std::size_t>(n)] == c ? 1.0F : 0.0F;
-        dx.data[i] = factor * (y_in.data[i] - onehot);
+        const float target = labels_[static_cast<std::size_t>(n)] == c ? on : off;
+        dx.data[i] = factor * (y_in.data[i] - target);
       }
     }
   }
 
  private:
-  /// y = softmax(x) of one sample; returns -log y[label], 0 for label -1. It subtracts the greatest
+  /// y = softmax(x) of one sample; returns -sum t log y, 0 for label -1. It subtracts the greatest
   /// x first, so that exp does not overflow, and takes the logarithm of the sum, so that the loss
   /// stays finite where y[label] is too small for a float.
   double cross_entropy(float* y_row, const float* x_row, std::int64_t label) const {
@@ -63,15 +64,22 @@ class ReferenceLoss : public Loss {
     for (std::int64_t c = 0; c < classes_; ++c) {
       y_row[c] = static_cast<float>(std::exp(double{x_row[c]} - greatest) / sum);
     }
-    return label < 0 ? 0.0 : std::log(sum) - (double{x_row[label]} - greatest);
+    if (label < 0) return 0.0;
+    double mean = 0.0;  // That of all log y, but for log(sum).
+    if (spec_.smoothing > 0.0F)
+      for (std::int64_t c = 0; c < classes_; ++c)
+        mean += (double{x_row[c]} - greatest) / static_cast<double>(classes_);
+    const double smoothing = double{spec_.smoothing};
+    return std::log(sum) - (1.0 - smoothing) * (double{x_row[label]} - greatest) - smoothing * mean;
   }
 
-  /// y = x of one sample; returns 1/2 * sum (y - onehot(label))^2.
+  /// y = x of one sample; returns 1/2 * sum (y - t)^2.
   double squared_error(float* y_row, const float* x_row, std::int64_t label) const {
+    const float on = spec_.on(classes_), off = spec_.off(classes_);
     double sum = 0.0;
     for (std::int64_t c = 0; c < classes_; ++c) {
       y_row[c] = x_row[c];
-      const double error = double{x_row[c]} - (c == label ? 1.0 : 0.0);
+      const double error = double{x_row[c]} - double{c == label ? on : off};
       sum += 0.5 * error * error;
     }
     return sum;
@@ -87,7 +95,7 @@ class ReferenceLoss : public Loss {
     }
   }
 
-  LossKind kind_;
+  LossSpec spec_;
   std::int64_t samples_ = 0, classes_ = 0;
   std::vector<std::int32_t> labels_;  ///< Labels of the last forward that had any.
   double value_ = 0.0;                ///< The mean loss of that forward.
@@ -95,8 +103,8 @@ class ReferenceLoss : public Loss {
 
 }  // namespace
 
-std::unique_ptr<Loss> make_loss(LossKind kind, const TensorDesc& x) {
-  return std::make_unique<ReferenceLoss>(kind, x);
+std::unique_ptr<Loss> make_loss(const LossSpec& spec, const TensorDesc& x) {
+  return std::make_unique<ReferenceLoss>(spec, x);
 }
 
 }  // namespace duplex::reference

@@ -6,6 +6,6 @@
 
 namespace duplex::reference {
 
-std::unique_ptr<Loss> make_loss(LossKind kind, const TensorDesc& x);
+std::unique_ptr<Loss> make_loss(const LossSpec& spec, const TensorDesc& x);
 
 }  // namespace duplex::reference

@@ -43,8 +43,8 @@ Shape LossLayer::output(const std::vector<Shape>& x) const {
 
 std::unique_ptr<BoundLayer> LossLayer::bind(Device& device, const std::string&,
                                             const std::vector<TensorDesc>& x,
-                                            const BindContext&) const {
-  return std::make_unique<BoundLoss>(device.loss(kind_, x[0]), weight_);
+                                            const BindContext& context) const {
+  return std::make_unique<BoundLoss>(device.loss({kind_, context.label_smoothing}, x[0]), weight_);
 }
 
 }  // namespace duplex

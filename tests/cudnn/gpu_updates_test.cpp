@@ -57,27 +57,32 @@ TEST(GpuLosses, AgreeWithTheReference) {
   const auto device = make_reference_device();
   Memory memory(*device);
   for (const LossKind kind : {LossKind::softmax_cross_entropy, LossKind::squared_error}) {
-    const auto loss = device->loss(kind, plain_desc(shape));
-    Tensor y = memory.poisoned(loss->y), dx = memory.poisoned(loss->x);
-    loss->forward(y, memory.holding(loss->x, x), labels.data());
-    loss->backward(dx, y, 0.3F);
-    const Values wanted = memory.read(y);
+    for (const float smoothing : {0.0F, 0.1F, 1.0F}) {
+      const LossSpec spec{kind, smoothing};
+      const auto loss = device->loss(spec, plain_desc(shape));
+      Tensor y = memory.poisoned(loss->y), dx = memory.poisoned(loss->x);
+      loss->forward(y, memory.holding(loss->x, x), labels.data());
+      loss->backward(dx, y, 0.3F);
+      const Values wanted = memory.read(y);
 
-    Values to = x, losses(5), back(x.size()), logarithm(x.size());
-    if (kind == LossKind::softmax_cross_entropy) {
-      for (std::size_t i = 0; i < x.size(); ++i) logarithm[i] = std::log(wanted[i]);
-      for_each(to.size(), cudnn::Exponential{to.data(), logarithm.data()});
-      for_each(5, cudnn::CrossEntropy{losses.data(), logarithm.data(), labels.data(), 7});
-    } else {
-      for_each(5, cudnn::SquaredError{losses.data(), to.data(), labels.data(), 7});
+      Values to = x, losses(5), back(x.size()), logarithm(x.size());
+      if (kind == LossKind::softmax_cross_entropy) {
+        for (std::size_t i = 0; i < x.size(); ++i) logarithm[i] = std::log(wanted[i]);
+        for_each(to.size(), cudnn::Exponential{to.data(), logarithm.data()});
+        for_each(5,
+                 cudnn::CrossEntropy{losses.data(), logarithm.data(), labels.data(), 7, smoothing});
+      } else {
+        for_each(5, cudnn::SquaredError{losses.data(), to.data(), labels.data(), 7, spec.on(7),
+                                        spec.off(7)});
+      }
+      expect_near(to, wanted, 1e-6);
+      double sum = 0.0;
+      for (const float value : losses) sum += static_cast<double>(value);
+      EXPECT_NEAR(sum / 5.0, loss->value(), 1e-6);
+      for_each(back.size(), cudnn::LossBackward<float>{back.data(), to.data(), labels.data(), 7,
+                                                       0.3F / 5.0F, spec.on(7), spec.off(7)});
+      expect_near(back, memory.read(dx), 1e-6);
     }
-    expect_near(to, wanted, 1e-6);
-    double sum = 0.0;
-    for (const float value : losses) sum += static_cast<double>(value);
-    EXPECT_NEAR(sum / 5.0, loss->value(), 1e-6);
-    for_each(back.size(),
-             cudnn::LossBackward<float>{back.data(), to.data(), labels.data(), 7, 0.3F / 5.0F});
-    expect_near(back, memory.read(dx), 1e-6);
   }
 }
 

@@ -97,6 +97,10 @@ void TrainingFlags::add_to(CommandLine& app) {
   app.add_flag("--nesterov", spec.optimiser.nesterov, "sgd: Nesterov's momentum");
   app.add_option("--weight-decay", spec.optimiser.weight_decay, "L2 (default 0)")
       .check(at_least(0));
+  app.add_option("--label-smoothing", spec.label_smoothing,
+                 "part of each label that is shared out among all classes, in the training's loss "
+                 "alone (default 0)")
+      .check(between(0.0, 1.0));
   app.add_flag("--mirror", spec.mirror, "mirror half of the training images");
   app.add_option(
          "--test-fraction", spec.test_fraction,

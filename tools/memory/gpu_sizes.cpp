@@ -246,12 +246,12 @@ class GpuSizes::Sizes final : public Device {
     return std::make_unique<SizedGradientSum>();
   }
   /// A loss keeps each sample's loss and label, and that of a softmax its logarithms.
-  std::unique_ptr<Loss> loss(LossKind kind, const TensorDesc& x) override {
+  std::unique_ptr<Loss> loss(const LossSpec& spec, const TensorDesc& x) override {
     auto made = std::make_unique<SizedLoss>();
     made->x = x;
     made->y = plain_desc(x.shape);
     memory_.kept += static_cast<std::size_t>(x.shape.n()) * (sizeof(float) + sizeof(std::int32_t)) +
-                    (kind == LossKind::softmax_cross_entropy ? made->y.bytes : 0);
+                    (spec.kind == LossKind::softmax_cross_entropy ? made->y.bytes : 0);
     if (!x.plain()) memory_.staging = std::max(memory_.staging, made->y.bytes);
     return made;
   }

@@ -62,7 +62,9 @@ TrainingSetup open_training(const TrainingSpec& spec) {
                     ": --accuracy and --test-every need a greater one",
                 Exit::usage);
   }
-  return {std::move(data), std::move(split), model.build()};
+  TrainingSetup setup{std::move(data), std::move(split), model.build()};
+  setup.model.smooth_labels(spec.label_smoothing);
+  return setup;
 }
 
 RunConfig config_of(const TrainingSpec& spec, const std::string& command,

@@ -23,6 +23,8 @@ struct TrainingSpec {
   std::uint64_t seed = 1;                ///< Decides weights, shuffling, dropout, mirroring.
   bool mirror = false;                   ///< Half of the images are mirrored.
 
+  float label_smoothing = 0.0F;  ///< Of the training's loss; tests have none.
+
   std::string datadir;
   double test_fraction = 0.2;           ///< Part of each class, where the data set does not say.
   bool strict = false;                  ///< An image that cannot be read is an error.

@@ -67,35 +67,45 @@ struct Exponential {
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const { y[i] = expf(logarithm[i]); }
 };
 
-/// Computes every sample's cross entropy, -log y[label].
+/// Computes every sample's cross entropy, -log y[label], or with smoothed labels -sum t log y.
 struct CrossEntropy {
   float* losses;
   const float* logarithm;
   const std::int32_t* labels;
   std::uint32_t classes;
+  float smoothing = 0.0F;
   DUPLEX_PORTABLE void operator()(std::uint32_t n) const {
-    losses[n] = -logarithm[n * classes + static_cast<std::uint32_t>(labels[n])];
+    const float* row = logarithm + n * classes;
+    float loss = -row[labels[n]];
+    if (smoothing > 0.0F) {
+      float sum = 0.0F;
+      for (std::uint32_t c = 0; c < classes; ++c) sum += row[c];
+      loss = (1.0F - smoothing) * loss - smoothing * (sum / static_cast<float>(classes));
+    }
+    losses[n] = loss;
   }
 };
 
-/// Computes every sample's squared error, 1/2 * sum (y - onehot(label))^2 (3.1).
+/// Computes every sample's squared error, 1/2 * sum (y - t)^2 (3.1). The target t is `on` for the
+/// label's class and `off` for the others.
 struct SquaredError {
   float* losses;
   const float* y;
   const std::int32_t* labels;
   std::uint32_t classes;
+  float on = 1.0F, off = 0.0F;
   DUPLEX_PORTABLE void operator()(std::uint32_t n) const {
     float sum = 0.0F;
     for (std::uint32_t c = 0; c < classes; ++c) {
       const bool right = c == static_cast<std::uint32_t>(labels[n]);
-      const float error = y[n * classes + c] - (right ? 1.0F : 0.0F);
+      const float error = y[n * classes + c] - (right ? on : off);
       sum += 0.5F * error * error;
     }
     losses[n] = sum;
   }
 };
 
-/// Computes the gradient of both losses, for every element: factor * (y - onehot(label)).
+/// Computes the gradient of both losses, for every element: factor * (y - t).
 template <class Value>
 struct LossBackward {
   Value* dx;
@@ -103,9 +113,10 @@ struct LossBackward {
   const std::int32_t* labels;
   std::uint32_t classes;
   float factor;
+  float on = 1.0F, off = 0.0F;  ///< The target of the label's class, and of the others.
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const bool right = i % classes == static_cast<std::uint32_t>(labels[i / classes]);
-    dx[i] = factor * (y[i] - (right ? 1.0F : 0.0F));
+    dx[i] = factor * (y[i] - (right ? on : off));
   }
 };
 

@@ -13,7 +13,8 @@ namespace {
 
 class GpuLoss : public Loss {
  public:
-  GpuLoss(const ContextPtr& context, const TensorDesc& desc) : context_(context) {
+  GpuLoss(const ContextPtr& context, const LossSpec& spec, const TensorDesc& desc)
+      : context_(context), spec_(spec) {
     if (desc.shape.rank() < 2 || desc.shape.h() != 1 || desc.shape.w() != 1)
       throw Error("loss: the input is " + desc.shape.str() + ", not N x classes");
     x = desc;
@@ -40,7 +41,8 @@ class GpuLoss : public Loss {
       using Value = decltype(number);
       for_each(*context_, "gradient of the loss", x,
                LossBackward<Value>{elements<Value>(dx), y_in.data, labels(), classes(),
-                                   weight / static_cast<float>(x.shape.n())});
+                                   weight / static_cast<float>(x.shape.n()), spec_.on(x.shape.c()),
+                                   spec_.off(x.shape.c())});
     });
   }
 
@@ -70,6 +72,7 @@ class GpuLoss : public Loss {
   const std::int32_t* labels() const { return static_cast<const std::int32_t*>(labels_.data()); }
 
   ContextPtr context_;
+  const LossSpec spec_;
   Reservation staging_;
 
  private:
@@ -81,8 +84,8 @@ class GpuLoss : public Loss {
 
 class CrossEntropyLoss final : public GpuLoss {
  public:
-  CrossEntropyLoss(const ContextPtr& context, const TensorDesc& desc)
-      : GpuLoss(context, desc), logarithm_(context->allocate(y.bytes)) {
+  CrossEntropyLoss(const ContextPtr& context, const LossSpec& spec, const TensorDesc& desc)
+      : GpuLoss(context, spec, desc), logarithm_(context->allocate(y.bytes)) {
     cudnnTensorDescriptor_t made = nullptr;
     check(cudnnCreateTensorDescriptor(&made), "describing a softmax");
     shape_.reset(made);
@@ -102,7 +105,7 @@ class CrossEntropyLoss final : public GpuLoss {
     for_each(*context_, "softmax", y, Exponential{y_out.data, logarithm()});
     if (given != nullptr)
       for_each(*context_, "cross entropy", x.shape.n(),
-               CrossEntropy{losses(), logarithm(), labels(), classes()});
+               CrossEntropy{losses(), logarithm(), labels(), classes(), spec_.smoothing});
   }
 
  private:
@@ -122,16 +125,18 @@ class SquaredErrorLoss final : public GpuLoss {
     convert(*context_, y_out, x_in);
     if (given != nullptr)
       for_each(*context_, "squared error", x.shape.n(),
-               SquaredError{losses(), y_out.data, labels(), classes()});
+               SquaredError{losses(), y_out.data, labels(), classes(), spec_.on(x.shape.c()),
+                            spec_.off(x.shape.c())});
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Loss> make_loss(const ContextPtr& context, LossKind kind, const TensorDesc& x) {
-  if (kind == LossKind::softmax_cross_entropy)
-    return std::make_unique<CrossEntropyLoss>(context, x);
-  return std::make_unique<SquaredErrorLoss>(context, x);
+std::unique_ptr<Loss> make_loss(const ContextPtr& context, const LossSpec& spec,
+                                const TensorDesc& x) {
+  if (spec.kind == LossKind::softmax_cross_entropy)
+    return std::make_unique<CrossEntropyLoss>(context, spec, x);
+  return std::make_unique<SquaredErrorLoss>(context, spec, x);
 }
 
 }  // namespace duplex::cudnn

@@ -7,6 +7,7 @@
 
 namespace duplex::onednn {
 
-std::unique_ptr<Loss> make_loss(const ContextPtr& context, LossKind kind, const TensorDesc& x);
+std::unique_ptr<Loss> make_loss(const ContextPtr& context, const LossSpec& spec,
+                                const TensorDesc& x);
 
 }  // namespace duplex::onednn

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "tests/core/operations/gradient_check.h"
 #include "tests/core/operations/values.h"
+#include "tests/core/recipes_recorded.h"
 
 namespace duplex::test {
 namespace {
@@ -19,8 +20,8 @@ struct LossFixture {
   std::unique_ptr<Loss> loss;
   Tensor x, y, dx;
 
-  LossFixture(Device& on, LossKind kind, const TensorDesc& desc)
-      : device(on), memory(on), loss(on.loss(kind, desc)) {
+  LossFixture(Device& on, LossKind kind, const TensorDesc& desc, float smoothing = 0.0F)
+      : device(on), memory(on), loss(on.loss({kind, smoothing}, desc)) {
     x = memory.poisoned(loss->x);
     y = memory.poisoned(loss->y);
     dx = memory.poisoned(loss->x);
@@ -125,6 +126,34 @@ TEST_P(LossTest, Gradients) {
   }
 }
 
+TEST_P(LossTest, SmoothedLabelsAreThoseOfPyTorch) {
+  const Values logits(recorded::logits.begin(), recorded::logits.end());
+  const std::vector<std::int32_t> labels(recorded::labels.begin(), recorded::labels.end());
+  const auto expect = [&](float smoothing, double loss, const auto& gradient) {
+    LossFixture fixture(*device, LossKind::softmax_cross_entropy, plain_desc({3, 5}), smoothing);
+    EXPECT_NEAR(fixture.forward(logits, labels), loss, 1e-6);
+    EXPECT_LE(relative_error(fixture.backward(1.0F), {gradient.begin(), gradient.end()}), 1e-6);
+  };
+  expect(0.1F, recorded::smoothed_tenth_loss, recorded::smoothed_tenth_gradient);
+  expect(1.0F, recorded::smoothed_all_loss, recorded::smoothed_all_gradient);
+}
+
+TEST_P(LossTest, GradientsOfSmoothedLabels) {
+  for (LossKind kind : kinds) {
+    for (bool blocked : {false, true}) {
+      const Shape shape{3, 5, 1, 1};
+      LossFixture fixture(*device, kind,
+                          blocked ? convolved_desc(*device, shape) : plain_desc(shape), 0.25F);
+      Values x = random_values(shape, 1, -2.0F, 2.0F);
+      const auto labels = random_labels(shape.n(), shape.c(), 2);
+      fixture.forward(x, labels);
+      const Values gradient = fixture.backward(1.0F);
+      EXPECT_TRUE(gradients_agree([&] { return fixture.forward(x, labels); }, {{"x", &x, gradient}},
+                                  loss_tolerance));
+    }
+  }
+}
+
 // Without labels, as in inference, forward computes y alone; the last labels and loss stay.
 TEST_P(LossTest, WithoutLabels) {
   for (LossKind kind : kinds) {
@@ -140,7 +169,7 @@ TEST_P(LossTest, WithoutLabels) {
 }
 
 TEST_P(LossTest, RefusesMapsAndLabelsOutOfRange) {
-  EXPECT_THROW(device->loss(LossKind::squared_error, plain_desc({2, 3, 2, 1})), Error);
+  EXPECT_THROW(device->loss({LossKind::squared_error}, plain_desc({2, 3, 2, 1})), Error);
   for (LossKind kind : kinds) {
     LossFixture fixture(*device, kind, plain_desc({2, 3}));
     EXPECT_THROW(fixture.forward({0, 0, 0, 0, 0, 0}, {0, 3}), Error);
