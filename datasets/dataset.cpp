@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "core/random.h"
+#include "datasets/decoding/resample.h"
 
 namespace duplex::datasets {
 namespace {
@@ -62,6 +63,16 @@ std::string Dataset::contents() const {
 
 std::string Dataset::description() const {
   return contents() + ", from " + source();
+}
+
+void Dataset::read_framed(std::size_t index, const Framer& framer, std::uint8_t* scratch) const {
+  std::vector<std::uint8_t> own(sample_bytes());
+  const std::uint8_t* planes = read(index, own.data());
+  const ImageSize image{static_cast<int>(shape().w()), static_cast<int>(shape().h())};
+  const Framing framing = framer(image);
+  const auto area = static_cast<std::size_t>(shape().h() * shape().w());
+  for (std::size_t c = 0; c < static_cast<std::size_t>(shape().c()); ++c)
+    resample(scratch + c * area, image.height, image.width, planes + c * area, image, 1, framing);
 }
 
 Error unreadable(const Dataset& data, std::size_t index, const std::string& reason) {

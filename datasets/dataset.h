@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/shape.h"
+#include "datasets/decoding/framing.h"
 
 namespace duplex::datasets {
 
@@ -65,6 +66,9 @@ class Dataset {
   /// sample_bytes(), or where the data set itself keeps them. Throws Error with the reason alone if
   /// they cannot be read.
   virtual const std::uint8_t* read(std::size_t index, std::uint8_t* scratch) const = 0;
+  /// Does the same with the framing of the image that `framer` chooses, in `scratch` always. The
+  /// image is what the data set has of it: a file's as it is decoded, a packed file's as packed.
+  virtual void read_framed(std::size_t index, const Framer& framer, std::uint8_t* scratch) const;
 
  protected:
   explicit Dataset(Catalogue catalogue) : catalogue_(std::move(catalogue)) {}

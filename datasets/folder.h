@@ -19,6 +19,7 @@ class FolderDataset : public Dataset {
 
   std::string source() const override { return "the folder '" + folder_ + "'"; }
   const std::uint8_t* read(std::size_t index, std::uint8_t* scratch) const override;
+  void read_framed(std::size_t index, const Framer& framer, std::uint8_t* scratch) const override;
 
  private:
   FolderDataset(Catalogue catalogue, std::string folder)

@@ -54,6 +54,21 @@ void normalise(float* to, const std::uint8_t* from, std::size_t count, float mea
   }
 }
 
+namespace {
+
+/// Copies the pixel at (y + down, x + right) of a plane to (y, x); 0 where there is none.
+void move_plane(std::uint8_t* to, const std::uint8_t* from, const Shape& shape, std::int64_t down,
+                std::int64_t right) {
+  const std::int64_t height = shape.h(), width = shape.w();
+  const std::int64_t begin = std::clamp<std::int64_t>(-right, 0, width);
+  const std::int64_t end = std::clamp<std::int64_t>(width - right, begin, width);
+  std::fill_n(to, height * width, std::uint8_t{0});
+  for (std::int64_t y = std::max<std::int64_t>(-down, 0); y < std::min(height - down, height); ++y)
+    std::copy_n(from + (y + down) * width + begin + right, end - begin, to + y * width + begin);
+}
+
+}  // namespace
+
 BatchLoader::BatchLoader(Subset subset, const LoaderOptions& options)
     : subset_(std::move(subset)),
       options_(options),
@@ -151,18 +166,37 @@ void BatchLoader::open(Slot& slot, std::uint64_t step) {
   }
 }
 
-/// Writes the pixels of the sample at `position` to `to`; if it cannot be read, training takes the
-/// first one after it that can. Returns the sample's label.
-std::int32_t BatchLoader::read_sample(float* to, std::uint32_t position, bool mirror) {
+/// Says which part of an image becomes the sample of that number; empty: the whole, squashed.
+Framer BatchLoader::framer(std::uint64_t number) const {
+  const auto height = static_cast<int>(subset_.data->shape().h());
+  const auto width = static_cast<int>(subset_.data->shape().w());
+  const bool training = options_.pass == Pass::training;
+  if (training && options_.crop.any())
+    return [this, number, height, width](ImageSize image) {
+      const Box part = random_box(image, options_.crop, options_.seed, number);
+      return Framing{part, height, width, 0, 0};
+    };
+  if (!training && options_.test_side > 0)
+    return [this, height, width](ImageSize image) {
+      return central(image, options_.test_side, height, width);
+    };
+  return {};
+}
+
+/// Writes the pixels of the sample at `position`, whose number is `number`, to `to`; if it cannot
+/// be read, training takes the first one after it that can. Returns the sample's label.
+std::int32_t BatchLoader::read_sample(float* to, std::uint32_t position, std::uint64_t number) {
   const Dataset& data = *subset_.data;
   static thread_local std::vector<std::uint8_t> scratch;
   scratch.resize(data.sample_bytes());
+  const Framer framed = framer(number);
   const std::uint8_t* pixels = nullptr;
   for (std::size_t tried = 0; pixels == nullptr; ++tried) {
     if (tried == subset_.size()) throw Error("no image of " + data.source() + " can be read");
     const std::uint32_t index = subset_.samples[position];
     try {
-      pixels = data.read(index, scratch.data());
+      if (framed) data.read_framed(index, framed, scratch.data());
+      pixels = framed ? scratch.data() : data.read(index, scratch.data());
     } catch (const Error& error) {
       if (options_.strict) throw unreadable(data, index, error.what());
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -174,29 +208,46 @@ std::int32_t BatchLoader::read_sample(float* to, std::uint32_t position, bool mi
       position = static_cast<std::uint32_t>((position + std::size_t{1}) % subset_.size());
     }
   }
-  const Shape& shape = data.shape();
+  place(to, pixels, number);
+  return data.sample(subset_.samples[position]).label;
+}
+
+/// Normalises a sample's pixels, after it is moved and mirrored as is drawn for its number.
+void BatchLoader::place(float* to, const std::uint8_t* pixels, std::uint64_t number) const {
+  const Shape& shape = subset_.data->shape();
   const auto width = static_cast<std::size_t>(shape.w());
   const std::size_t area = static_cast<std::size_t>(shape.h()) * width;
+  const bool training = options_.pass == Pass::training;
+  const bool mirror = training && options_.mirror &&
+                      RandomStream(options_.seed, stream_of("mirror")).below(number, 2) == 1;
+  const bool moves = training && options_.pad > 0;
+  static thread_local std::vector<std::uint8_t> moved;
+  if (moves) moved.resize(area);
+  const RandomStream draws(options_.seed, stream_of("pad"));
+  const auto drawn = [&](std::uint64_t draw) {
+    const auto places = static_cast<std::uint32_t>(2 * options_.pad + 1);
+    return static_cast<std::int64_t>(draws.below(2 * number + draw, places)) - options_.pad;
+  };
   for (std::size_t c = 0; c < static_cast<std::size_t>(shape.c()); ++c) {
     float* plane = to + c * area;
-    normalise(plane, pixels + c * area, area, options_.normalisation.mean[c],
-              options_.normalisation.stddev[c]);
+    const std::uint8_t* from = pixels + c * area;
+    if (moves) {
+      move_plane(moved.data(), from, shape, drawn(0), drawn(1));
+      from = moved.data();
+    }
+    normalise(plane, from, area, options_.normalisation.mean[c], options_.normalisation.stddev[c]);
     if (!mirror) continue;
     for (float* row = plane; row < plane + area; row += width) std::reverse(row, row + width);
   }
-  return data.sample(subset_.samples[position]).label;
 }
 
 /// Reads the samples [first, first + count) of a slot.
 void BatchLoader::fill(Slot& slot, std::int64_t first, std::int64_t count) {
   const std::int64_t elements = subset_.data->shape().elements();
-  const RandomStream draws(options_.seed, stream_of("mirror"));
   for (std::int64_t j = first; j < first + count; ++j) {
-    const std::uint64_t number = slot.batch.first_sample + static_cast<std::uint64_t>(j);
-    const bool mirror =
-        options_.mirror && options_.pass == Pass::training && draws.below(number, 2) == 1;
     const auto i = static_cast<std::size_t>(j);
-    slot.labels[i] = read_sample(slot.values() + j * elements, slot.positions[i], mirror);
+    slot.labels[i] = read_sample(slot.values() + j * elements, slot.positions[i],
+                                 slot.batch.first_sample + static_cast<std::uint64_t>(j));
   }
 }
 

@@ -61,7 +61,13 @@ struct LoaderOptions {
   Pass pass = Pass::training;
   Share share;
   std::uint64_t seed = 0;
-  bool mirror = false;  ///< Half of the samples, drawn by number, are flipped left to right.
+  // Training draws these by the sample's number, so that they are the same however it is read.
+  bool mirror = false;  ///< Half of the samples are flipped left to right.
+  CropRange crop;       ///< Of each image a part is scaled to the sample's size (random_box).
+  int pad = 0;          ///< Samples are moved by up to so many pixels, and black where they end.
+  /// Evaluation scales the shorter side of images to so many pixels and takes the middle (central);
+  /// 0: it squashes them.
+  int test_side = 0;
   bool strict = false;  ///< An image that fails to decode is an error.
   int threads = 1;      ///< Threads that prepare batches ahead; 0: next() does the work.
   int ahead = 1;        ///< Batches that are prepared while one is in use.
@@ -140,7 +146,9 @@ class BatchLoader {
   Slot& slot(std::uint64_t step) { return slots_[step % slots_.size()]; }
   void open(Slot& slot, std::uint64_t step);
   void fill(Slot& slot, std::int64_t first, std::int64_t count);
-  std::int32_t read_sample(float* to, std::uint32_t position, bool mirror);
+  std::int32_t read_sample(float* to, std::uint32_t position, std::uint64_t number);
+  void place(float* to, const std::uint8_t* pixels, std::uint64_t number) const;
+  Framer framer(std::uint64_t number) const;
   void end_threads();
   void work();
 

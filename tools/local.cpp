@@ -140,7 +140,8 @@ int run(TrainingSpec spec, std::uint64_t accumulate) {
   if (spec.profile) profile = std::make_unique<Profile>(network, schedule.warm_up_after(first));
   AccumulatingExchange exchange(network, updating, accumulate);
   Troubles troubles;
-  Tester tester(network, setup.split.test, directory, schedule, spec.strict, first, troubles);
+  Tester tester(network, setup.split.test, directory, schedule, test_options(spec), first,
+                troubles);
   NetworkComputation computation(
       network, batches_of(loader), spec.seed,
       [steps = schedule.steps](std::uint64_t step) { return looks_for_nan(step, steps); });

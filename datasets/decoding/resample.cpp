@@ -21,30 +21,31 @@ struct Taps {
   std::vector<std::int16_t> weights;
 };
 
-Taps make_taps(int from, int to) {
+/// The taps of `count` target positions from `begin` on, where `from` source positions become `to`.
+Taps make_taps(int from, int to, int begin, int count) {
   Taps taps;
   // In units of 1 / (2 to) source pixels the centre of source pixel k lies at (2k + 1) to, that of
   // target pixel x at (2x + 1) from, and the triangle reaches 2 max(from, to) to either side.
   const std::int64_t reach = 2 * std::int64_t{std::max(from, to)};
   std::vector<std::int64_t> raw;
-  for (std::int64_t x = 0; x < to; ++x) {
+  for (std::int64_t x = begin; x < begin + count; ++x) {
     const std::int64_t centre = (2 * x + 1) * from;
     const auto first =
         std::max<std::int64_t>(0, (centre - reach - to) / (2 * std::int64_t{to}) - 1);
     raw.clear();
-    std::int64_t begin = first, sum = 0;
+    std::int64_t start = first, sum = 0;
     for (std::int64_t k = first; k < from; ++k) {
       const std::int64_t distance = std::abs((2 * k + 1) * to - centre);
       if (distance >= reach) {
         if (!raw.empty()) break;
-        begin = k + 1;
+        start = k + 1;
         continue;
       }
       raw.push_back(reach - distance);
       sum += reach - distance;
     }
     taps.ranges.push_back(
-        {static_cast<int>(begin), static_cast<int>(raw.size()), taps.weights.size()});
+        {static_cast<int>(start), static_cast<int>(raw.size()), taps.weights.size()});
     // The running sum is rounded, not each weight, so that the weights add up to exactly 1 and an
     // even colour stays what it is.
     std::int64_t running = 0, before = 0;
@@ -86,21 +87,27 @@ void scale_row(std::uint8_t* to, std::size_t plane, const std::int16_t* row, con
 
 }  // namespace
 
-void resample(std::uint8_t* to, int height, int width, const std::uint8_t* from, int from_height,
-              int from_width, int channels) {
-  const Taps down = make_taps(from_height, height), across = make_taps(from_width, width);
-  const auto row_bytes = static_cast<std::size_t>(from_width) * static_cast<std::size_t>(channels);
+void resample(std::uint8_t* to, int height, int width, const std::uint8_t* from, ImageSize image,
+              int channels, const Framing& framing) {
+  const Box& part = framing.part;
+  const Taps down = make_taps(part.height, framing.height, framing.top, height);
+  const Taps across = make_taps(part.width, framing.width, framing.left, width);
+  const auto depth = static_cast<std::size_t>(channels);
+  const std::size_t image_row = static_cast<std::size_t>(image.width) * depth;
+  const std::size_t part_row = static_cast<std::size_t>(part.width) * depth;
+  from +=
+      static_cast<std::size_t>(part.top) * image_row + static_cast<std::size_t>(part.left) * depth;
   const auto plane = static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
-  std::vector<std::int32_t> sum(row_bytes);
-  std::vector<std::int16_t> row(row_bytes);
+  std::vector<std::int32_t> sum(part_row);
+  std::vector<std::int16_t> row(part_row);
   for (const Taps::Range& range : down.ranges) {
     constexpr int shift = weight_bits - between_bits;
     std::fill(sum.begin(), sum.end(), 1 << (shift - 1));
     for (int k = 0; k < range.count; ++k) {
-      accumulate(sum.data(), from + static_cast<std::size_t>(range.first + k) * row_bytes,
-                 down.weights[range.weights + static_cast<std::size_t>(k)], row_bytes);
+      accumulate(sum.data(), from + static_cast<std::size_t>(range.first + k) * image_row,
+                 down.weights[range.weights + static_cast<std::size_t>(k)], part_row);
     }
-    for (std::size_t i = 0; i < row_bytes; ++i) row[i] = static_cast<std::int16_t>(sum[i] >> shift);
+    for (std::size_t i = 0; i < part_row; ++i) row[i] = static_cast<std::int16_t>(sum[i] >> shift);
     if (channels == 1) {
       scale_row<1>(to, plane, row.data(), across);
     } else {
@@ -108,6 +115,12 @@ void resample(std::uint8_t* to, int height, int width, const std::uint8_t* from,
     }
     to += width;
   }
+}
+
+void resample(std::uint8_t* to, int height, int width, const std::uint8_t* from, int from_height,
+              int from_width, int channels) {
+  const ImageSize image{from_width, from_height};
+  resample(to, height, width, from, image, channels, squashed(image, height, width));
 }
 
 }  // namespace duplex::datasets

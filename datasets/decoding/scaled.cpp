@@ -19,7 +19,17 @@ ScaledDataset::ScaledDataset(std::shared_ptr<const Dataset> data, const Shape& s
     : Dataset(at_shape(data->catalogue(), shape)), data_(std::move(data)) {}
 
 const std::uint8_t* ScaledDataset::read(std::size_t index, std::uint8_t* scratch) const {
+  const auto height = static_cast<int>(shape().h()), width = static_cast<int>(shape().w());
+  read_framed(
+      index, [=](ImageSize image) { return squashed(image, height, width); }, scratch);
+  return scratch;
+}
+
+void ScaledDataset::read_framed(std::size_t index, const Framer& framer,
+                                std::uint8_t* scratch) const {
   const Shape& from = data_->shape();
+  const ImageSize image{static_cast<int>(from.w()), static_cast<int>(from.h())};
+  const Framing framing = framer(image);
   std::vector<std::uint8_t> own(data_->sample_bytes());
   const std::uint8_t* planes = data_->read(index, own.data());
   const auto area = static_cast<std::size_t>(from.h() * from.w());
@@ -39,13 +49,11 @@ const std::uint8_t* ScaledDataset::read(std::size_t index, std::uint8_t* scratch
     std::uint8_t* to = scratch + static_cast<std::size_t>(c) * plane;
     if (c < scaled) {
       resample(to, static_cast<int>(shape().h()), static_cast<int>(shape().w()),
-               planes + static_cast<std::size_t>(c) * area, static_cast<int>(from.h()),
-               static_cast<int>(from.w()), 1);
+               planes + static_cast<std::size_t>(c) * area, image, 1, framing);
     } else {
       std::memcpy(to, scratch, plane);
     }
   }
-  return scratch;
 }
 
 }  // namespace duplex::datasets

@@ -12,6 +12,7 @@ class ScaledDataset : public Dataset {
 
   std::string source() const override { return data_->source(); }
   const std::uint8_t* read(std::size_t index, std::uint8_t* scratch) const override;
+  void read_framed(std::size_t index, const Framer& framer, std::uint8_t* scratch) const override;
 
  private:
   std::shared_ptr<const Dataset> data_;

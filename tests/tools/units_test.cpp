@@ -263,7 +263,7 @@ TEST(Evaluation, ANetworksOwnLossIsTested) {
     Network network(net, *device, 4);
     for (Parameter& parameter : network.parameters()) device->fill(parameter.weights, 0.0F);
     const double expected = kind == LossKind::squared_error ? 0.5 : std::log(10.0);
-    EXPECT_NEAR(evaluate(network, parts.test, 1).loss, expected, 1e-12);
+    EXPECT_NEAR(evaluate(network, parts.test, {}).loss, expected, 1e-12);
   }
 }
 
@@ -277,7 +277,7 @@ TEST(Evaluation, IsNotObserved) {
   network.initialise(1);
   int heard = 0;
   network.observe([&](std::size_t, Phase, std::int64_t, std::int64_t) { ++heard; });
-  EXPECT_EQ(evaluate(network, parts.test, 1).samples, 10U);
+  EXPECT_EQ(evaluate(network, parts.test, {}).samples, 10U);
   EXPECT_EQ(heard, 0);
   const std::vector<float> images(4 * 28 * 28);
   network.forward(images.data(), {});

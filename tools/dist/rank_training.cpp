@@ -116,7 +116,7 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
       return checkpoints_->after(steps, await_weights);
     };
   if (leads()) {
-    tester_.emplace(*network_, setup_.split.test, *directory_, schedule, training.strict,
+    tester_.emplace(*network_, setup_.split.test, *directory_, schedule, test_options(training),
                     from_.steps, troubles_, [&wire] { wire.progress_made(); });
     loop.test = [this](std::uint64_t steps) {
       if (tester_->reaches(steps, spec_.training.until)) checkpoints_->end_training();

@@ -115,6 +115,7 @@ template Flag CommandLine::add_option(Text, std::optional<int>&, Text);
 template Flag CommandLine::add_option(Text, std::optional<std::int64_t>&, Text);
 template Flag CommandLine::add_option(Text, std::optional<std::uint64_t>&, Text);
 template Flag CommandLine::add_option(Text, std::vector<int>&, Text);
+template Flag CommandLine::add_option(Text, std::vector<double>&, Text);
 template Flag CommandLine::add_option(Text, std::vector<std::string>&, Text);
 template Flag CommandLine::add_option(Text, std::vector<std::uint64_t>&, Text);
 

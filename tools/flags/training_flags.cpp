@@ -29,6 +29,22 @@ CheckpointPlan parse_checkpoint_every(const std::string& text) {
               Exit::usage);
 }
 
+/// "0.08:1". Throws Error(Exit::usage) for anything else.
+datasets::CropRange parse_crop(const std::string& text) {
+  datasets::CropRange range;
+  const std::size_t colon = text.find(':');
+  const auto refuse = [&text](const std::string& why) {
+    throw Error("--crop '" + text + "' " + why, Exit::usage);
+  };
+  if (colon == std::string::npos || !read_number(text.substr(0, colon), range.least) ||
+      !read_number(text.substr(colon + 1), range.most))
+    refuse("is no range of parts of an image's area, such as 0.08:1");
+  if (!(range.least > 0.0 && range.least <= 1.0 && range.most > 0.0 && range.most <= 1.0))
+    refuse("leaves the range of parts of an image's area, which are above 0 and at most 1");
+  if (range.least > range.most) refuse("is reversed: the least part comes first, as in 0.08:1");
+  return range;
+}
+
 }  // namespace
 
 void TrainingFlags::add_to(CommandLine& app) {
@@ -36,15 +52,16 @@ void TrainingFlags::add_to(CommandLine& app) {
   const Rule count = between(0, 1 << 30);
   add_model_flags(app, spec.model);
   app.footer(
-      "A pixel is (value / 255 - mean) / stddev: for colour, mean 0.485, 0.456, 0.406\n"
-      "and stddev 0.229, 0.224, 0.225; for grey, 0.2860 and 0.3530. Batch normalisation\n"
-      "has epsilon 1e-5 and momentum 0.1. GoogLeNet's training loss includes its\n"
-      "auxiliary classifiers if they are asked for; the loss of dist is over the first\n"
-      "worker's samples.");
+      "A pixel is (value / 255 - mean) / stddev. Unless told otherwise they are, for\n"
+      "colour, mean 0.485, 0.456, 0.406 and stddev 0.229, 0.224, 0.225; for grey, 0.2860\n"
+      "and 0.3530. Batch normalisation has epsilon 1e-5 and momentum 0.1. GoogLeNet's\n"
+      "training loss includes its auxiliary classifiers if they are asked for; the loss\n"
+      "of dist is over the first worker's samples.");
   app.add_option(
       "--datadir", spec.datadir,
       "folder of images (a folder a class), packed file, or folder of IDX files; images are "
-      "squashed to the input's size, whatever EXIF says of their orientation, without alpha");
+      "squashed to the input's size unless cropped, whatever EXIF says of their orientation, "
+      "without alpha");
   app.add_option("--logdir", spec.logdir,
                  "run directory (default: runs/, named by command, net and time)");
   app.add_option("--weights", spec.weights, "safetensors file to start from");
@@ -102,12 +119,34 @@ void TrainingFlags::add_to(CommandLine& app) {
                  "alone (default 0)")
       .check(between(0.0, 1.0));
   app.add_flag("--mirror", spec.mirror, "mirror half of the training images");
+  const Flag cropped = app.add_option(
+      "--crop", crop,
+      "train on a random part of each image, scaled to the input: LEAST:MOST of its area, as in "
+      "0.08:1, with a width of 3/4 to 4/3 of its height; of packed images, a part of what was "
+      "packed");
+  app.add_option("--pad", spec.pad,
+                 "move training images by up to so many pixels in each direction at random; what "
+                 "comes into sight is black")
+      .check(between(0, 1 << 14))
+      .excludes(cropped);
+  app.add_option("--test-crop", spec.test_side,
+                 "in tests scale an image's shorter side to so many pixels and take the middle "
+                 "(default: squash it to the input)")
+      .check(between(1, 1 << 14));
+  app.add_option("--pixel-mean", spec.pixel_mean,
+                 "mean of each channel, as in 0.5,0.5,0.5 (default: see below)")
+      .delimiter(',')
+      .check(between(0.0, 1.0));
+  app.add_option("--pixel-stddev", spec.pixel_stddev, "standard deviation of each channel")
+      .delimiter(',')
+      .check(between(1e-3, 1.0));
   app.add_option(
          "--test-fraction", spec.test_fraction,
          "part of each class kept for testing, where the data set does not say (default 0.2)")
       .check(between(0.0, 0.9));
   app.add_flag("--strict", spec.strict, "an image that cannot be read ends the run, in tests too");
-  app.add_option("--seed", spec.seed, "seed of weights, shuffling, dropout, mirroring (default 1)")
+  app.add_option("--seed", spec.seed,
+                 "seed of weights, shuffling, dropout, mirroring, crops (default 1)")
       .check(at_least(0));
   add_device_flags(app, spec.computing,
                    "; or replay:PROFILE, which waits as long as each layer of profile.json took, "
@@ -155,6 +194,7 @@ void TrainingFlags::resolve() {
   }
   if (!spec.epochs && !spec.batches) spec.epochs = 1;
   resolve_rate();
+  if (!crop.empty()) spec.crop = parse_crop(crop);
   OptimiserSpec& update = spec.optimiser;
   if (optimiser == "adam") update.kind = OptimiserKind::adam;
   if (update.kind == OptimiserKind::adam && (update.momentum != 0.0F || update.nesterov)) {

@@ -11,6 +11,7 @@ struct TrainingFlags {
   TrainingSpec spec;
   std::string optimiser = "sgd";   ///< resolve() makes `spec` of it.
   std::string schedule = "steps";  ///< Likewise.
+  std::string crop;                ///< Likewise.
   std::string checkpoint_every;    ///< Likewise.
   std::string until;               ///< Likewise.
 

@@ -26,6 +26,25 @@ void list_left_out(const std::vector<datasets::LeftOut>& files, const char* what
   }
 }
 
+/// Throws Error(Exit::usage) if images of this shape cannot be read as the flags say.
+void check_reading(const TrainingSpec& spec, const Shape& sample) {
+  const auto refuse = [](const std::string& why) { throw Error(why, Exit::usage); };
+  const std::int64_t shorter = std::min(sample.h(), sample.w());
+  const std::int64_t longer = std::max(sample.h(), sample.w());
+  for (const auto& [flag, values] :
+       {std::pair("--pixel-mean", &spec.pixel_mean), {"--pixel-stddev", &spec.pixel_stddev}})
+    if (!values->empty() && static_cast<std::int64_t>(values->size()) != sample.c())
+      refuse(std::string(flag) + " has " + std::to_string(values->size()) +
+             " values, and images of " + sample.str() + " have " + std::to_string(sample.c()) +
+             " channels: give a value for each");
+  if (spec.pad >= shorter)
+    refuse("--pad " + std::to_string(spec.pad) + " could move an image of " + sample.str() +
+           " out of sight: give fewer pixels than " + std::to_string(shorter));
+  if (spec.test_side != 0 && spec.test_side < longer)
+    refuse("--test-crop " + std::to_string(spec.test_side) + " is smaller than the input of " +
+           sample.str() + ": give " + std::to_string(longer) + " pixels or more");
+}
+
 }  // namespace
 
 TrainingSetup open_training(const TrainingSpec& spec) {
@@ -33,6 +52,7 @@ TrainingSetup open_training(const TrainingSpec& spec) {
   const Model defaults = spec.model.build();
   if (spec.replays()) return {nullptr, {}, defaults};
   const Shape sample = defaults.entry(0).shape;
+  check_reading(spec, sample);
   datasets::DatasetOptions reading;
   reading.channels = static_cast<int>(sample.c());
   reading.height = static_cast<int>(sample.h());
@@ -121,12 +141,28 @@ int loader_threads() {
 }
 
 datasets::LoaderOptions loader_options(const TrainingSpec& spec, const datasets::Share& share) {
-  datasets::LoaderOptions options;
+  datasets::LoaderOptions options = test_options(spec);
   options.share = share;
   options.seed = spec.seed;
   options.mirror = spec.mirror;
+  options.crop = spec.crop;
+  options.pad = spec.pad;
+  return options;
+}
+
+datasets::LoaderOptions test_options(const TrainingSpec& spec) {
+  datasets::LoaderOptions options;
+  options.test_side = spec.test_side;
   options.strict = spec.strict;
   options.threads = loader_threads();
+  const std::size_t channels = std::max(spec.pixel_mean.size(), spec.pixel_stddev.size());
+  if (channels == 0) return options;
+  datasets::Normalisation& given = options.normalisation;
+  given = datasets::Normalisation::standard(static_cast<std::int64_t>(channels));
+  for (std::size_t c = 0; c < channels; ++c) {
+    if (!spec.pixel_mean.empty()) given.mean[c] = static_cast<float>(spec.pixel_mean[c]);
+    if (!spec.pixel_stddev.empty()) given.stddev[c] = static_cast<float>(spec.pixel_stddev[c]);
+  }
   return options;
 }
 

@@ -48,6 +48,8 @@ std::string resumable_settings(const TrainingSpec& spec, const TrainingSetup& se
 int loader_threads();
 /// Says how the loader reads the training's batches; a rank's `share` of each.
 datasets::LoaderOptions loader_options(const TrainingSpec& spec, const datasets::Share& share);
+/// Says how tests read their images; evaluate() says which.
+datasets::LoaderOptions test_options(const TrainingSpec& spec);
 
 /// A schedule of the epochs or batches that are asked for, whichever end first.
 Schedule schedule_of(const TrainingSpec& spec, const datasets::BatchLoader& loader);

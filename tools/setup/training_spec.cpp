@@ -32,6 +32,15 @@ std::string TrainingSpec::settings(bool with_length) const {
   if (with_length && epochs) text << ", epochs " << *epochs;
   if (with_length && batches) text << ", batches " << *batches;
   text << ", seed " << seed << ", test fraction " << test_fraction << (mirror ? ", mirror" : "");
+  if (crop.any()) text << ", crop " << crop.least << ':' << crop.most;
+  if (pad != 0) text << ", pad " << pad;
+  if (test_side != 0) text << ", test crop " << test_side;
+  const auto list = [&text](const char* name, const std::vector<double>& values) {
+    if (!values.empty()) text << ", " << name;
+    for (const double value : values) text << ' ' << value;
+  };
+  list("pixel mean", pixel_mean);
+  list("pixel stddev", pixel_stddev);
   return text.str();
 }
 

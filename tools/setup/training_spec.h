@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/optimiser.h"
+#include "datasets/decoding/framing.h"
 #include "tools/checkpoint/checkpoints.h"
 #include "tools/run_directory/time_to_accuracy.h"
 #include "tools/setup/device_spec.h"
@@ -22,6 +24,9 @@ struct TrainingSpec {
   std::optional<std::uint64_t> batches;  ///< With `epochs`, whichever ends first; none: no limit.
   std::uint64_t seed = 1;                ///< Decides weights, shuffling, dropout, mirroring.
   bool mirror = false;                   ///< Half of the images are mirrored.
+  datasets::CropRange crop;              ///< These and the next are as LoaderOptions has them.
+  int pad = 0, test_side = 0;
+  std::vector<double> pixel_mean, pixel_stddev;  ///< By channel; empty: Normalisation::standard.
 
   float label_smoothing = 0.0F;  ///< Of the training's loss; tests have none.
 

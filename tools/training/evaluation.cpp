@@ -66,14 +66,11 @@ Judgement judge(LossKind kind, const float* logits, std::size_t classes, std::in
   return judgement;
 }
 
-Accuracy evaluate(Network& network, const datasets::Subset& test, int loader_threads, bool strict,
+Accuracy evaluate(Network& network, const datasets::Subset& test, datasets::LoaderOptions reading,
                   const std::function<void()>& after_batch) {
-  datasets::LoaderOptions options;
-  options.pass = datasets::Pass::evaluation;
-  options.share = datasets::join_share(network.batch());
-  options.threads = loader_threads;
-  options.strict = strict;
-  datasets::BatchLoader loader(test, options);
+  reading.pass = datasets::Pass::evaluation;
+  reading.share = datasets::join_share(network.batch());
+  datasets::BatchLoader loader(test, reading);
   const LossKind kind = loss_of(network.model());
   const auto classes = static_cast<std::size_t>(network.model().classes());
   std::vector<float> logits(static_cast<std::size_t>(network.batch()) * classes);

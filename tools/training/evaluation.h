@@ -37,9 +37,10 @@ struct Judgement {
 Judgement judge(LossKind kind, const float* logits, std::size_t classes, std::int32_t label);
 
 /// Runs the network over the whole test part, in batches of its size; its observer is told nothing
-/// of that. An image that cannot be read is left out, or with `strict` throws Error. Calls
-/// `after_batch` after every batch, unless it is empty.
-Accuracy evaluate(Network& network, const datasets::Subset& test, int loader_threads,
-                  bool strict = false, const std::function<void()>& after_batch = {});
+/// of that. `reading` says how images become pixels, by how many threads, and whether one that
+/// cannot be read is left out or throws Error. Calls `after_batch` after every batch, unless it is
+/// empty.
+Accuracy evaluate(Network& network, const datasets::Subset& test, datasets::LoaderOptions reading,
+                  const std::function<void()>& after_batch = {});
 
 }  // namespace duplex::tools

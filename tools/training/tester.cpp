@@ -12,13 +12,13 @@
 namespace duplex::tools {
 
 Tester::Tester(Network& network, const datasets::Subset& test, const RunDirectory& directory,
-               const Schedule& schedule, bool strict, std::uint64_t first, Troubles& troubles,
-               std::function<void()> after_batch)
+               const Schedule& schedule, const datasets::LoaderOptions& reading,
+               std::uint64_t first, Troubles& troubles, std::function<void()> after_batch)
     : network_(network),
       test_(test),
       directory_(directory),
       schedule_(schedule),
-      strict_(strict),
+      reading_(reading),
       troubles_(troubles),
       after_batch_(std::move(after_batch)) {
   const std::string path = directory.file(accuracy_file);
@@ -30,7 +30,7 @@ Tester::Tester(Network& network, const datasets::Subset& test, const RunDirector
 Accuracy Tester::test(std::uint64_t steps) {
   if (last_ && last_->first == steps) return last_->second;
   const std::int64_t begin = clock_ns();
-  Accuracy accuracy = evaluate(network_, test_, loader_threads(), strict_, after_batch_);
+  Accuracy accuracy = evaluate(network_, test_, reading_, after_batch_);
   std::printf("accuracy %s after %s steps\n", accuracy.str().c_str(),
               grouped(static_cast<std::int64_t>(steps)).c_str());
   std::fflush(stdout);

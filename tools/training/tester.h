@@ -21,11 +21,11 @@ namespace duplex::tools {
 class Tester {
  public:
   /// `after_batch` is called after every batch of a test, unless it is empty.
-  /// `strict`: a test image that cannot be read is an error, not left out.
+  /// `reading`: as evaluate() takes it.
   /// Rows of tests after the `first` steps at most, which were trained before, are kept.
   Tester(Network& network, const datasets::Subset& test, const RunDirectory& directory,
-         const Schedule& schedule, bool strict, std::uint64_t first, Troubles& troubles,
-         std::function<void()> after_batch = {});
+         const Schedule& schedule, const datasets::LoaderOptions& reading, std::uint64_t first,
+         Troubles& troubles, std::function<void()> after_batch = {});
   /// Tests what so many steps have trained, unless the last test was of these.
   Accuracy test(std::uint64_t steps);
   /// Does the same between steps: throws Error if outputs are not finite. Returns whether the
@@ -37,7 +37,7 @@ class Tester {
   const datasets::Subset& test_;
   const RunDirectory& directory_;
   Schedule schedule_;
-  bool strict_;
+  datasets::LoaderOptions reading_;
   Troubles& troubles_;
   std::function<void()> after_batch_;
   std::optional<RowFile<AccuracyRow>> file_;                ///< Open from the first test on.
