@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 namespace duplex {
 namespace {
@@ -16,22 +18,29 @@ double half_wave(double x) {
   return sum;
 }
 
+/// NaN stays NaN.
+float clipped(float value, float bound) {
+  return std::min(std::max(value, -bound), bound);
+}
+
 void sgd(const OptimiserStep& step, std::size_t count, float* w, const float* gradient,
          float* velocity) {
   const float rate = step.rate;
   const float decay = step.spec.weight_decay;
   const float momentum = step.spec.momentum;
+  const float scale = step.scale, bound = step.spec.bound();
   if (velocity == nullptr) {
-    for (std::size_t i = 0; i < count; ++i) w[i] -= rate * (gradient[i] + decay * w[i]);
+    for (std::size_t i = 0; i < count; ++i)
+      w[i] -= rate * (clipped(gradient[i] * scale, bound) + decay * w[i]);
   } else if (step.spec.nesterov) {
     for (std::size_t i = 0; i < count; ++i) {
-      const float g = gradient[i] + decay * w[i];
+      const float g = clipped(gradient[i] * scale, bound) + decay * w[i];
       velocity[i] = momentum * velocity[i] + g;
       w[i] -= rate * (g + momentum * velocity[i]);
     }
   } else {
     for (std::size_t i = 0; i < count; ++i) {
-      velocity[i] = momentum * velocity[i] + (gradient[i] + decay * w[i]);
+      velocity[i] = momentum * velocity[i] + (clipped(gradient[i] * scale, bound) + decay * w[i]);
       w[i] -= rate * velocity[i];
     }
   }
@@ -45,9 +54,9 @@ void adam(const OptimiserStep& step, std::size_t count, float* w, const float* g
   const auto v_scale = static_cast<float>(1.0 / (1.0 - std::pow(double{spec.beta2}, t)));
   // The compiler takes several elements at once only where these cannot change in the loop.
   const float beta1 = spec.beta1, beta2 = spec.beta2, decay = spec.weight_decay;
-  const float epsilon = spec.epsilon;
+  const float epsilon = spec.epsilon, scale = step.scale, bound = spec.bound();
   for (std::size_t i = 0; i < count; ++i) {
-    const float g = gradient[i] + decay * w[i];
+    const float g = clipped(gradient[i] * scale, bound) + decay * w[i];
     m[i] = beta1 * m[i] + (1.0F - beta1) * g;
     v[i] = beta2 * v[i] + (1.0F - beta2) * g * g;
     w[i] -= m_scale * m[i] / (std::sqrt(v[i] * v_scale) + epsilon);
@@ -64,6 +73,24 @@ std::vector<std::string> OptimiserSpec::state_names() const {
   if (kind == OptimiserKind::adam) return {"exp_avg", "exp_avg_sq"};
   if (momentum != 0.0F) return {"momentum_buffer"};
   return {};
+}
+
+float OptimiserSpec::bound() const {
+  return clip_value > 0.0F ? clip_value : std::numeric_limits<float>::infinity();
+}
+
+float clip_scale(float clip_norm, const float* gradients, std::size_t count) {
+  constexpr std::size_t lanes = 8;  // The compiler takes so many elements at once.
+  double sums[lanes] = {};
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const auto value = static_cast<double>(gradients[i + lane]);
+      sums[lane] += value * value;
+    }
+  for (; i < count; ++i) sums[0] += static_cast<double>(gradients[i]) * double{gradients[i]};
+  const double norm = std::sqrt(std::accumulate(sums, sums + lanes, 0.0));
+  return static_cast<float>(std::min(static_cast<double>(clip_norm) / (norm + 1e-6), 1.0));
 }
 
 void update(const OptimiserStep& step, std::size_t count, float* weights, const float* gradient,

@@ -8,6 +8,8 @@ LocalExchange::LocalExchange(Network& network, const OptimiserSpec& optimiser,
                              const LearningRate& rate, Updates updates)
     : network_(network), rate_(rate), updates_(updates) {
   step_.spec = optimiser;
+  if (optimiser.clip_norm > 0.0F && updates == Updates::each)
+    throw Error("gradients are clipped by their norm only where all weights are updated together");
   Device& device = network.device();
   const TensorDesc& desc = network.weights().desc;
   for (int i = 0; i < optimiser.states() && !network.parameters().empty(); ++i) {
@@ -29,8 +31,19 @@ void LocalExchange::push(std::size_t parameter) {
   if (updates_ == Updates::each) {
     update(p.weights, p.gradient);
   } else if (pushed_ == network_.parameters().size()) {
+    if (step_.spec.clip_norm > 0.0F) step_.scale = scale(network_.gradients());
     update(network_.weights(), network_.gradients());
   }
+}
+
+/// The factor that clips the gradients of all parameters by their norm.
+float LocalExchange::scale(const Tensor& gradients) {
+  const auto count = static_cast<std::size_t>(gradients.desc.shape.elements());
+  Device& device = network_.device();
+  if (!device.asynchronous()) return clip_scale(step_.spec.clip_norm, gradients.data, count);
+  host_.resize(count);
+  network_.named({}, [&] { device.download(host_.data(), gradients); });
+  return clip_scale(step_.spec.clip_norm, host_.data(), count);
 }
 
 Tensor LocalExchange::state_for(const Tensor& weights, const Tensor& all) const {

@@ -16,7 +16,8 @@ enum class Updates { each, together };
 
 class LocalExchange final : public Exchange {
  public:
-  /// The optimiser's state lives on the network's device, laid out as the weights are.
+  /// The optimiser's state lives on the network's device, laid out as the weights are. Throws Error
+  /// if gradients are to be clipped by their norm and are not all there when weights are updated.
   LocalExchange(Network& network, const OptimiserSpec& optimiser, const LearningRate& rate,
                 Updates updates = Updates::together);
 
@@ -31,6 +32,7 @@ class LocalExchange final : public Exchange {
 
  private:
   void update(Tensor weights, const Tensor& gradient);
+  float scale(const Tensor& gradients);
   /// The part of one of state_ that belongs to such weights.
   Tensor state_for(const Tensor& weights, const Tensor& all) const;
 
@@ -41,6 +43,7 @@ class LocalExchange final : public Exchange {
   std::vector<Buffer> memory_;
   std::vector<Tensor> state_;  ///< Each is laid out as Network::weights().
   std::size_t pushed_ = 0;     ///< Parameters pushed in this step.
+  std::vector<float> host_;    ///< Gradients of another memory than the host's, for their norm.
 };
 
 }  // namespace duplex

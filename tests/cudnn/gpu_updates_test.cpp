@@ -17,7 +17,10 @@ TEST(GpuUpdates, HaveTheBitsOfTheOptimisers) {
   for (const OptimiserKind kind : {OptimiserKind::sgd, OptimiserKind::adam}) {
     for (const float momentum : {0.0F, 0.9F}) {
       for (const bool nesterov : {false, true}) {
+        const bool clips = nesterov == (momentum == 0.0F);
         OptimiserStep step;
+        step.scale = clips ? 0.5F : 1.0F;
+        step.spec.clip_value = clips ? 0.25F : 0.0F;
         step.spec.kind = kind;
         step.spec.momentum = momentum;
         step.spec.nesterov = nesterov;
@@ -34,13 +37,15 @@ TEST(GpuUpdates, HaveTheBitsOfTheOptimisers) {
               static_cast<float>(step.rate / (1.0 - std::pow(static_cast<double>(0.9F), 3.0)));
           const auto v_scale =
               static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(0.999F), 3.0)));
-          for_each(w2.size(), cudnn::Adam{w2.data(), m2.data(), v2.data(), gradient.data(), m_scale,
-                                          v_scale, step.spec.beta1, step.spec.beta2,
-                                          step.spec.epsilon, step.spec.weight_decay});
+          for_each(w2.size(),
+                   cudnn::Adam{w2.data(), m2.data(), v2.data(), gradient.data(), m_scale, v_scale,
+                               step.spec.beta1, step.spec.beta2, step.spec.epsilon,
+                               step.spec.weight_decay, nullptr, step.scale, step.spec.bound()});
         } else {
           for_each(w2.size(),
                    cudnn::Sgd{w2.data(), momentum == 0.0F ? nullptr : m2.data(), gradient.data(),
-                              step.rate, momentum, step.spec.weight_decay, nesterov});
+                              step.rate, momentum, step.spec.weight_decay, nesterov, nullptr,
+                              step.scale, step.spec.bound()});
         }
         EXPECT_EQ(w2, weights);
         EXPECT_EQ(m2, m);

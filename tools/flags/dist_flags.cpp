@@ -98,6 +98,11 @@ std::string DistFlags::resolve() {
     throw Error("dist: --net is required, or --plan", Exit::usage);
   training.resolve();
   check_parallel_flags(parallel, "dist");
+  if (training.spec.optimiser.clip_norm > 0.0F)
+    throw Error(
+        "dist: --clip-norm needs the mean gradient of all weights before the first is updated, and "
+        "owners update each share as it comes: use --clip-value, or duplex local --accumulate",
+        Exit::usage);
   if (reshare > 0 && parallel.sharing == Sharing::given)
     throw Error("dist: --reshare goes with --share speeds or auto", Exit::usage);
   if (factor_rate > 0.0 && !training.spec.replays())

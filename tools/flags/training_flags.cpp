@@ -114,6 +114,16 @@ void TrainingFlags::add_to(CommandLine& app) {
   app.add_flag("--nesterov", spec.optimiser.nesterov, "sgd: Nesterov's momentum");
   app.add_option("--weight-decay", spec.optimiser.weight_decay, "L2 (default 0)")
       .check(at_least(0));
+  const Flag clipped = app.add_option(
+      "--clip-value", spec.optimiser.clip_value,
+      "clip every element of the gradient that an update takes to -V .. V, in dist that of all "
+      "workers' mean (with --sync none, and with --average: of each worker)");
+  clipped.check(positive());
+  app.add_option("--clip-norm", spec.optimiser.clip_norm,
+                 "local: scale the gradient of all weights together to this norm, where it is "
+                 "greater")
+      .check(positive())
+      .excludes(clipped);
   app.add_option("--label-smoothing", spec.label_smoothing,
                  "part of each label that is shared out among all classes, in the training's loss "
                  "alone (default 0)")

@@ -18,6 +18,8 @@ std::string TrainingSpec::settings(bool with_length) const {
   if (optimiser.momentum != 0.0F)
     text << ", momentum " << optimiser.momentum << (optimiser.nesterov ? " (nesterov)" : "");
   if (optimiser.weight_decay != 0.0F) text << ", weight decay " << optimiser.weight_decay;
+  if (optimiser.clip_value != 0.0F) text << ", clip value " << optimiser.clip_value;
+  if (optimiser.clip_norm != 0.0F) text << ", clip norm " << optimiser.clip_norm;
   if (rate.warmup != 0) text << ", warmup " << rate.warmup;
   if (!rate.boundaries.empty()) {
     text << ", lr factor " << rate.factor << ", lr steps";

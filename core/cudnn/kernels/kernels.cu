@@ -83,12 +83,13 @@ void update(const Context& context, const OptimiserStep& step, Tensor& weights,
         static_cast<float>(1.0 / (1.0 - std::pow(static_cast<double>(spec.beta2), t)));
     for_each_group(context, "updating weights", weights.desc,
                    Adam{weights.data, state[0].data, state[1].data, gradient.data, m_scale, v_scale,
-                        spec.beta1, spec.beta2, spec.epsilon, spec.weight_decay, rounded});
+                        spec.beta1, spec.beta2, spec.epsilon, spec.weight_decay, rounded,
+                        step.scale, spec.bound()});
   } else {
     float* velocity = spec.states() == 1 ? state[0].data : nullptr;
     for_each_group(context, "updating weights", weights.desc,
                    Sgd{weights.data, velocity, gradient.data, step.rate, spec.momentum,
-                       spec.weight_decay, spec.nesterov, rounded});
+                       spec.weight_decay, spec.nesterov, rounded, step.scale, spec.bound()});
   }
 }
 

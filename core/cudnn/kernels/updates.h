@@ -9,12 +9,18 @@
 
 namespace duplex::cudnn {
 
+/// NaN stays NaN.
+DUPLEX_PORTABLE inline float clipped(float value, float bound) {
+  return value < -bound ? -bound : value > bound ? bound : value;
+}
+
 struct Sgd {
   float *weights, *velocity;  ///< velocity is null where there is no momentum.
   const float* gradient;
   float rate, momentum, decay;
   bool nesterov;
-  BFloat16* rounded = nullptr;  ///< Takes the new weights, too, where it is not null.
+  BFloat16* rounded = nullptr;           ///< Takes the new weights, too, where it is not null.
+  float scale = 1.0F, bound = INFINITY;  ///< Of the gradient (OptimiserStep, OptimiserSpec).
 
   static constexpr int group = group_of<float>;
   bool grouped() const { return aligned<group>(weights, velocity, gradient, rounded); }
@@ -23,7 +29,7 @@ struct Sgd {
     Floats<N> w = load<N>(weights + i), step = load<N>(gradient + i), speed{};
     if (velocity != nullptr) speed = load<N>(velocity + i);
     for (int k = 0; k < N; ++k) {
-      const float g = step[k] + decay * w[k];
+      const float g = clipped(step[k] * scale, bound) + decay * w[k];
       speed[k] = momentum * speed[k] + g;
       step[k] = velocity == nullptr ? g : nesterov ? g + momentum * speed[k] : speed[k];
       w[k] -= rate * step[k];
@@ -40,6 +46,7 @@ struct Adam {
   float m_scale, v_scale;  ///< rate / (1 - beta1^t) and 1 / (1 - beta2^t).
   float beta1, beta2, epsilon, decay;
   BFloat16* rounded = nullptr;  ///< As for Sgd.
+  float scale = 1.0F, bound = INFINITY;
 
   static constexpr int group = group_of<float>;
   bool grouped() const { return aligned<group>(weights, m, v, gradient, rounded); }
@@ -48,7 +55,7 @@ struct Adam {
     Floats<N> w = load<N>(weights + i), mean = load<N>(m + i), square = load<N>(v + i);
     const Floats<N> given = load<N>(gradient + i);
     for (int k = 0; k < N; ++k) {
-      const float g = given[k] + decay * w[k];
+      const float g = clipped(given[k] * scale, bound) + decay * w[k];
       mean[k] = beta1 * mean[k] + (1.0F - beta1) * g;
       square[k] = beta2 * square[k] + (1.0F - beta2) * g * g;
       w[k] -= m_scale * mean[k] / (sqrtf(square[k] * v_scale) + epsilon);
