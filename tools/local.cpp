@@ -6,6 +6,7 @@
 #include "layers/checkpoint.h"
 #include "layers/exchange/accumulating_exchange.h"
 #include "layers/exchange/local_exchange.h"
+#include "layers/exchange/moving_average.h"
 #include "tools/checkpoint/checkpoints.h"
 #include "tools/checkpoint/signal_thread.h"
 #include "tools/checkpoint/stop_signals.h"
@@ -67,12 +68,16 @@ void print_start(const TrainingSetup& setup, const Device& device, const std::st
   std::fflush(stdout);
 }
 
+/// `average` may be null. `updates`: those that the steps are.
 void save(const TrainingSpec& spec, const RunDirectory& directory, Network& network,
-          std::uint64_t steps) {
+          const MovingAverage* average, std::uint64_t steps, std::uint64_t updates) {
   const std::map<std::string, std::string> metadata{
       {"network", spec.model.net}, {"steps", std::to_string(steps)}, {"settings", spec.settings()}};
   save_checkpoint(directory.file(checkpoint_file), network, metadata);
   if (!spec.save.empty()) save_checkpoint(spec.save, network, metadata);
+  if (average == nullptr) return;
+  average->replace(network, updates,
+                   [&] { save_checkpoint(directory.file(ema_file), network, metadata); });
 }
 
 /// The checkpoint to go on from; none: the training begins.
@@ -125,6 +130,11 @@ int run(TrainingSpec spec, std::uint64_t accumulate) {
   LocalExchange updating(network, spec.optimiser, spec.rate);
   std::vector<StateArray> arrays = state_of(network);
   for (StateArray& array : updating.state()) arrays.push_back(std::move(array));
+  std::optional<MovingAverage> average;
+  if (spec.ema > 0.0) {
+    average.emplace(setup.model.trained(), spec.ema);
+    for (StateArray& array : average->state()) arrays.push_back(std::move(array));
+  }
   if (from) load_state(from->path(), arrays, setup.model.title());
   const RunDirectory directory(spec.logdir, command, spec.model.net, {config_file}, {},
                                spec.resume);
@@ -138,10 +148,21 @@ int run(TrainingSpec spec, std::uint64_t accumulate) {
 
   std::unique_ptr<Profile> profile;
   if (spec.profile) profile = std::make_unique<Profile>(network, schedule.warm_up_after(first));
-  AccumulatingExchange exchange(network, updating, accumulate);
+  std::vector<float> awaited;
+  std::optional<MovingAverageExchange> averaging;
+  if (average)
+    averaging.emplace(updating, *average, network.parameters().size(), [&](std::size_t parameter) {
+      const Tensor& weights = network.parameters()[parameter].weights;
+      awaited.resize(static_cast<std::size_t>(weights.desc.shape.elements()));
+      network.named({}, [&] { device->download(awaited.data(), weights); });
+      return awaited.data();
+    });
+  Exchange& updates = averaging ? static_cast<Exchange&>(*averaging) : updating;
+  AccumulatingExchange exchange(network, updates, accumulate);
   Troubles troubles;
   Tester tester(network, setup.split.test, directory, schedule, test_options(spec), first,
                 troubles);
+  if (average) tester.average(*average);
   NetworkComputation computation(
       network, batches_of(loader), spec.seed,
       [steps = schedule.steps](std::uint64_t step) { return looks_for_nan(step, steps); });
@@ -169,7 +190,8 @@ int run(TrainingSpec spec, std::uint64_t accumulate) {
   if (schedule.steps > 0) report_replaced(loader.replaced());
 
   if (schedule.steps > 0 && spoilt.empty()) {
-    save(spec, directory, network, result.steps);
+    save(spec, directory, network, average ? &*average : nullptr, result.steps,
+         result.steps / accumulate);
     if (spec.checkpoints.any() || spec.resume) checkpoints.finish(result.steps);
   }
   RunSummary summary;

@@ -49,4 +49,14 @@ constexpr std::array<float, 7> loose_norm_sgd = {0.899999976F,  -0.600000024F, 0
                                                  -0.350000024F, 2.05000019F,   -0.700000048F,
                                                  0.300000012F};
 
+// Three weights after each of four updates, and their averages after each.
+constexpr std::array<float, 12> updates = {1.0F, -2.0F, 0.5F,   2.0F,  -2.0F, 0.25F,
+                                           0.0F, 4.0F,  0.125F, -1.0F, 0.0F,  3.0F};
+constexpr std::array<float, 12> average_slow = {
+    1.0F,        -2.0F,        0.5F,         1.10000002F,  -2.0F,        0.474999994F,
+    0.99000001F, -1.39999998F, 0.439999998F, 0.791000009F, -1.25999999F, 0.69599998F};
+constexpr std::array<float, 12> average_fast = {1.0F,      -2.0F,      0.5F,    1.75F,
+                                                -2.0F,     0.3125F,    0.4375F, 2.5F,
+                                                0.171875F, -0.640625F, 0.625F,  2.29296875F};
+
 }  // namespace duplex::recorded

@@ -10,6 +10,8 @@ LABELS = [4, 1, 2]
 GRADIENTS = [[0.5, -2.0, 0.125], [3.0, -0.25, 1.0, -1.5]]
 WEIGHTS = [[1.0, -1.0, 0.5], [0.25, 2.0, -0.5, 0.0]]
 
+UPDATES = [[1.0, -2.0, 0.5], [2.0, -2.0, 0.25], [0.0, 4.0, 0.125], [-1.0, 0.0, 3.0]]
+
 
 def rates(base, least, warmup, steps):
     """The rate of each step: a linear warm-up, then CosineAnnealingLR over the steps behind it."""
@@ -43,6 +45,20 @@ def clipped(clip, optimiser, options):
         clip(weights)
         stepper.step()
     return [value for each in weights for value in each.tolist()]
+
+
+def averages(decay):
+    """The average after each of four updates of the weights, by AveragedModel."""
+    model = torch.nn.Linear(3, 1, bias=False)
+    swa = torch.optim.swa_utils
+    average = swa.AveragedModel(model, multi_avg_fn=swa.get_ema_multi_avg_fn(decay))
+    found = []
+    for values in UPDATES:
+        with torch.no_grad():
+            model.weight.copy_(torch.tensor([values]))
+        average.update_parameters(model)
+        found.extend(average.module.weight.flatten().tolist())
+    return found
 
 
 def literal(value):
@@ -93,4 +109,8 @@ for name, (optimiser, options) in (("sgd", SGD), ("momentum", MOMENTUM), ("adam"
     array("value_%s" % name, clipped(clip_value, optimiser, options))
     array("norm_%s" % name, clipped(clip_norm, optimiser, options))
 array("loose_norm_sgd", clipped(loose_norm, *SGD))
+print("\n// Three weights after each of four updates, and their averages after each.")
+array("updates", flat(UPDATES))
+array("average_slow", averages(0.9))
+array("average_fast", averages(0.25))
 print("\n}  // namespace duplex::recorded")

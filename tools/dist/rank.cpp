@@ -42,8 +42,8 @@ Rank::Rank(DistSpec spec)
                                  staleness_file(spec_.rank())};
   if (trains() && leads()) {
     claims.emplace_back(config_file);
-    later.insert(later.end(),
-                 {metrics_file, accuracy_file, profile_file, checkpoint_file, summary_file});
+    later.insert(later.end(), {metrics_file, accuracy_file, profile_file, checkpoint_file, ema_file,
+                               summary_file});
   }
   // Such a worker may have been lost by a run that still goes on.
   const bool returns = asynchronous() && spec_.parallel.central() && trains();
@@ -311,7 +311,12 @@ void Rank::keep_trained(std::uint64_t steps) {
     device_->upload(network_->parameters()[i].weights, host_.spans()[i].weights);
   if (steps == 0) return;
   if (spoilt_.empty()) spoilt_ = network_->not_finite();
-  if (spoilt_.empty()) save(state_of(*network_), std::to_string(steps));
+  if (!spoilt_.empty()) return;
+  save(state_of(*network_), std::to_string(steps));
+  if (average_)
+    average_->replace(*network_, steps, [&] {
+      save_state(directory_->file(ema_file), state_of(*network_), metadata(std::to_string(steps)));
+    });
 }
 
 /// Saves the weights on the central server of an asynchronous run that has lost its first worker,
@@ -338,11 +343,13 @@ void Rank::keep_without_the_first_worker(const net::ParameterExchange& wire,
                  " is lost, which would have: " + directory_->file(checkpoint_file));
 }
 
+std::map<std::string, std::string> Rank::metadata(const std::string& steps) const {
+  return {{"network", spec_.training.model.net}, {"steps", steps}, {"settings", spec_.settings()}};
+}
+
 void Rank::save(const std::vector<StateArray>& arrays, const std::string& steps) const {
-  const std::map<std::string, std::string> metadata{
-      {"network", spec_.training.model.net}, {"steps", steps}, {"settings", spec_.settings()}};
-  save_state(directory_->file(checkpoint_file), arrays, metadata);
-  if (!spec_.training.save.empty()) save_state(spec_.training.save, arrays, metadata);
+  save_state(directory_->file(checkpoint_file), arrays, metadata(steps));
+  if (!spec_.training.save.empty()) save_state(spec_.training.save, arrays, metadata(steps));
 }
 
 void Rank::note_ledger(const net::ParameterExchange& wire) {

@@ -1,5 +1,6 @@
 // One rank of distributed training, from its start to its files.
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "layers/exchange/host_parameters.h"
 #include "layers/exchange/local_exchange.h"
+#include "layers/exchange/moving_average.h"
 #include "layers/network.h"
 #include "net/exchange/exchange.h"
 #include "tools/checkpoint/stop_signals.h"
@@ -72,7 +74,7 @@ class Rank {
   int train_rank(net::ParameterExchange& wire);
   TrainingResult compute(net::ParameterExchange& wire);
   TrainingResult replay(net::ParameterExchange& wire);
-  TrainingResult train_slots(net::ParameterExchange& wire,
+  TrainingResult train_slots(Exchange& wire,
                              const std::function<TrainingResult(Exchange& inner)>& lead,
                              const SlotTeam::TrainSlot& others);
   datasets::LoaderOptions reading(int slot) const;
@@ -100,6 +102,7 @@ class Rank {
   void report_staleness(const net::ParameterExchange& wire, RunSummary& summary) const;
   std::optional<Accuracy> finish_leader(const TrainingResult& result, RunSummary& summary);
   void save(const std::vector<StateArray>& arrays, const std::string& steps) const;
+  std::map<std::string, std::string> metadata(const std::string& steps) const;
   void require_sound_weights(const std::optional<Accuracy>& accuracy) const;
 
   int slots() const { return spec_.slots_of(spec_.rank()); }
@@ -122,6 +125,7 @@ class Rank {
   std::unique_ptr<Network> network_;              ///< Likewise.
   std::unique_ptr<SlotTeam> team_;                ///< The other slots; null: there are none.
   std::unique_ptr<LocalExchange> own_updates_;    ///< Only with --average, on a worker.
+  std::optional<MovingAverage> average_;          ///< Only with --ema, on a worker.
   Troubles troubles_;                             ///< Of metrics.csv, accuracy.csv, checkpoints.
   std::unique_ptr<RankCheckpoints> checkpoints_;  ///< Null: a replay.
   net::ResumeOffer offer_{{}, false, true};       ///< With --resume.

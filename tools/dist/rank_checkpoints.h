@@ -36,9 +36,9 @@ class RankCheckpoints {
   /// Says which checkpoints this rank can go on from. Throws as CheckpointFiles::whole does, and if
   /// the newest is by a number of ranks that cannot change.
   virtual net::ResumeOffer offer() = 0;
-  /// Says which files this rank holds, and which each rank needs; `statistics`: the network has
-  /// running statistics. None: ranks send each other no files. Call it after offer(); this object
-  /// must outlive the result.
+  /// Says which files this rank holds, and which each rank needs; `statistics`: each worker
+  /// has arrays that all workers begin alike, such as running statistics. None: ranks send each
+  /// other no files. Call it after offer(); this object must outlive the result.
   virtual std::optional<net::FileSharing> sharing(bool /*statistics*/) { return std::nullopt; }
   /// Loads a checkpoint into the host's weights and the arrays that were added, and sets `exchange`
   /// up to go on from it. Newer ones are removed, unless the run goes on already

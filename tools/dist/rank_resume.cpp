@@ -25,6 +25,7 @@ void Rank::prepare_checkpoints() {
                         async ? CheckpointFiles::Removes::own : CheckpointFiles::Removes::all);
   checkpoints_ = make_checkpoints(spec_, std::move(files), host_, troubles_);
   if (network_) checkpoints_->add(statistics_of(*network_));
+  if (average_) checkpoints_->add(average_->state());
   if (own_updates_) checkpoints_->add(own_updates_->state());
   if (spec_.resumes()) offer_ = checkpoints_->offer();
   offer_.resumes = spec_.resumes();
@@ -40,7 +41,7 @@ void Rank::prepare_checkpoints() {
 net::ResumePoint Rank::go_on(net::Mesh& mesh, net::ExchangeSpec& exchange) {
   std::optional<net::FileSharing> sharing;
   if (checkpoints_ && spec_.resumes())
-    sharing = checkpoints_->sharing(statistics_count(setup_.model) > 0);
+    sharing = checkpoints_->sharing(statistics_count(setup_.model) > 0 || spec_.training.ema > 0.0);
   const auto found =
       net::agree_to_begin(mesh, offer_, spec_.mesh.timeout, sharing ? &*sharing : nullptr);
   if (found && found->late) return go_on_from(*found, mesh, exchange);

@@ -63,6 +63,7 @@ void Rank::prepare_network() {
   network_->observe(tracing_.observer());
   network_->initialise(training.seed);
   if (!training.weights.empty()) load_checkpoint(training.weights, *network_);
+  if (training.ema > 0.0) average_.emplace(host_.specs(), training.ema);
   if (spec_.parallel.average > 0)
     own_updates_ = std::make_unique<LocalExchange>(*network_, training.optimiser, training.rate,
                                                    Updates::each);
@@ -83,7 +84,7 @@ datasets::LoaderOptions Rank::reading(int slot) const {
 }
 
 /// Trains the first slot by `lead`, and the others, if there are any, by `others`.
-TrainingResult Rank::train_slots(net::ParameterExchange& wire,
+TrainingResult Rank::train_slots(Exchange& wire,
                                  const std::function<TrainingResult(Exchange& inner)>& lead,
                                  const SlotTeam::TrainSlot& others) {
   if (!team_) return lead(wire);
@@ -118,6 +119,7 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
   if (leads()) {
     tester_.emplace(*network_, setup_.split.test, *directory_, schedule, test_options(training),
                     from_.steps, troubles_, [&wire] { wire.progress_made(); });
+    if (average_) tester_->average(*average_);
     loop.test = [this](std::uint64_t steps) {
       if (tester_->reaches(steps, spec_.training.until)) checkpoints_->end_training();
       return true;  // All ranks end together, a little later.
@@ -163,7 +165,12 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
     const std::lock_guard<std::mutex> lock(replaced_mutex);
     for (datasets::LeftOut& each : own.replaced()) replaced.push_back(std::move(each));
   };
-  const TrainingResult result = train_slots(wire, train_first, train_other);
+  std::optional<MovingAverageExchange> averaging;
+  if (average_)
+    averaging.emplace(wire, *average_, host_.spans().size(),
+                      [this](std::size_t parameter) { return host_.spans()[parameter].weights; });
+  Exchange& exchange = averaging ? static_cast<Exchange&>(*averaging) : wire;
+  const TrainingResult result = train_slots(exchange, train_first, train_other);
   for (datasets::LeftOut& each : loader.replaced()) replaced.push_back(std::move(each));
   if (result.steps > 0) report_replaced(replaced);
   return result;

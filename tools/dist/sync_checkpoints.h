@@ -9,8 +9,9 @@
 
 namespace duplex::tools {
 
-/// Beside its chunks, a worker's part has its running statistics, and with --average its own
-/// optimiser's state. A keeper writes copies of other ranks' parts, too (RankCopies).
+/// Beside its chunks, a worker's part has its running statistics and the average of the weights,
+/// and with --average its own optimiser's state. A keeper writes copies of other ranks' parts, too
+/// (RankCopies).
 class SyncCheckpoints final : public RankCheckpoints {
  public:
   /// See RankCheckpoints.

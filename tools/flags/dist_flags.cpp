@@ -16,6 +16,31 @@
 #include "tools/slots/slot_places.h"
 
 namespace duplex::tools {
+namespace {
+
+/// Throws Error(Exit::usage) for what cannot be done right by ranks that train in this way.
+void check_recipe(const TrainingSpec& training, const ParallelSpec& parallel) {
+  const auto refuse = [](const std::string& why) { throw Error("dist: " + why, Exit::usage); };
+  if (training.optimiser.clip_norm > 0.0F)
+    refuse(
+        "--clip-norm needs the mean gradient of all weights before the first is updated, and "
+        "owners update each share as it comes: use --clip-value, or duplex local --accumulate");
+  if (training.ema == 0.0) return;
+  if (parallel.sync == net::Sync::none)
+    refuse(
+        "--ema averages the weights after every update, and with --sync none no worker gets them "
+        "after each: use --sync join or split");
+  if (parallel.average > 0)
+    refuse(
+        "--ema averages the weights after every update, and with --average each worker has its own "
+        "until the next mean: leave one of them out");
+  if (!net::is_exact(parallel.wire.weights))
+    refuse(
+        "--ema would average weights that --wire rounds: use --wire lossless, or round gradients "
+        "alone, as in gradients:bf16");
+}
+
+}  // namespace
 
 void DistFlags::add_to(CommandLine& app) {
   app_ = &app;
@@ -98,11 +123,7 @@ std::string DistFlags::resolve() {
     throw Error("dist: --net is required, or --plan", Exit::usage);
   training.resolve();
   check_parallel_flags(parallel, "dist");
-  if (training.spec.optimiser.clip_norm > 0.0F)
-    throw Error(
-        "dist: --clip-norm needs the mean gradient of all weights before the first is updated, and "
-        "owners update each share as it comes: use --clip-value, or duplex local --accumulate",
-        Exit::usage);
+  check_recipe(training.spec, parallel);
   if (reshare > 0 && parallel.sharing == Sharing::given)
     throw Error("dist: --reshare goes with --share speeds or auto", Exit::usage);
   if (factor_rate > 0.0 && !training.spec.replays())

@@ -124,6 +124,10 @@ void TrainingFlags::add_to(CommandLine& app) {
                  "greater")
       .check(positive())
       .excludes(clipped);
+  app.add_option("--ema", spec.ema,
+                 "keep an exponential moving average of the weights with this decay, as in 0.999, "
+                 "for ema.safetensors; tests are of it, not of the weights")
+      .check(positive());
   app.add_option("--label-smoothing", spec.label_smoothing,
                  "part of each label that is shared out among all classes, in the training's loss "
                  "alone (default 0)")
@@ -196,14 +200,17 @@ void TrainingFlags::resolve() {
     if (!spec.batches || spec.batches == 0)
       throw Error("--device replay: say how many --batches", Exit::usage);
     if (spec.accuracy || !spec.save.empty() || spec.profile || spec.checkpoints.any() ||
-        spec.resume)
+        spec.resume || spec.ema > 0.0)
       throw Error(
           "--device replay computes nothing: no --accuracy, --test-every, --until, --save, "
-          "--profile, --checkpoint-every or --resume",
+          "--profile, --checkpoint-every, --resume or --ema",
           Exit::usage);
   }
   if (!spec.epochs && !spec.batches) spec.epochs = 1;
   resolve_rate();
+  if (spec.ema >= 1.0)
+    throw Error("--ema is a decay below 1, such as 0.999: what it leaves is of the new weights",
+                Exit::usage);
   if (!crop.empty()) spec.crop = parse_crop(crop);
   OptimiserSpec& update = spec.optimiser;
   if (optimiser == "adam") update.kind = OptimiserKind::adam;

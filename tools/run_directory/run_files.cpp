@@ -84,7 +84,7 @@ std::string numbered(const char* name, int rank, const char* end) {
 
 bool is_run_file(const std::string& name) {
   for (const char* whole : {config_file, summary_file, profile_file, metrics_file, accuracy_file,
-                            trace_file, checkpoint_file, checkpoints_folder})
+                            trace_file, checkpoint_file, ema_file, checkpoints_folder})
     if (name == whole) return true;
   for (const auto& [begin, end] :
        {std::pair("rank-", ".json"), std::pair("ledger-", ".csv"), std::pair("traffic-", ".csv"),

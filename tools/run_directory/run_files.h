@@ -18,6 +18,7 @@ constexpr const char* metrics_file = "metrics.csv";
 constexpr const char* accuracy_file = "accuracy.csv";
 constexpr const char* trace_file = "trace.json";
 constexpr const char* checkpoint_file = "checkpoint.safetensors";
+constexpr const char* ema_file = "ema.safetensors";
 constexpr const char* checkpoints_folder = "checkpoints";
 std::string rank_file(int rank);
 std::string ledger_file(int rank);

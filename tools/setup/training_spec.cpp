@@ -29,6 +29,7 @@ std::string TrainingSpec::settings(bool with_length) const {
     text << ", lr schedule cosine to " << rate.least;
     if (rate.steps != 0) text << " over " << rate.steps << " updates";
   }
+  if (ema != 0.0) text << ", ema " << ema;
   if (label_smoothing != 0.0F) text << ", label smoothing " << label_smoothing;
   text << ", batch " << batch;
   if (with_length && epochs) text << ", epochs " << *epochs;

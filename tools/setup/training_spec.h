@@ -28,6 +28,7 @@ struct TrainingSpec {
   int pad = 0, test_side = 0;
   std::vector<double> pixel_mean, pixel_stddev;  ///< By channel; empty: Normalisation::standard.
 
+  double ema = 0.0;  ///< Decay of the average of the weights (MovingAverage); 0: there is none.
   float label_smoothing = 0.0F;  ///< Of the training's loss; tests have none.
 
   std::string datadir;

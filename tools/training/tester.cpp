@@ -30,9 +30,15 @@ Tester::Tester(Network& network, const datasets::Subset& test, const RunDirector
 Accuracy Tester::test(std::uint64_t steps) {
   if (last_ && last_->first == steps) return last_->second;
   const std::int64_t begin = clock_ns();
-  Accuracy accuracy = evaluate(network_, test_, reading_, after_batch_);
-  std::printf("accuracy %s after %s steps\n", accuracy.str().c_str(),
-              grouped(static_cast<std::int64_t>(steps)).c_str());
+  Accuracy accuracy;
+  const auto tested = [&] { accuracy = evaluate(network_, test_, reading_, after_batch_); };
+  if (average_ != nullptr)
+    average_->replace(network_, steps / schedule_.steps_per_update, tested);
+  else
+    tested();
+  std::printf("accuracy %s after %s steps%s\n", accuracy.str().c_str(),
+              grouped(static_cast<std::int64_t>(steps)).c_str(),
+              average_ != nullptr ? ", of the averaged weights" : "");
   std::fflush(stdout);
   report_unreadable(accuracy.unreadable);
   if (!file_) file_.emplace(directory_.file(accuracy_file), Rows::anew, troubles_);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "datasets/dataset.h"
+#include "layers/exchange/moving_average.h"
 #include "layers/network.h"
 #include "tools/plan/schedule.h"
 #include "tools/run_directory/row_file.h"
@@ -26,6 +27,8 @@ class Tester {
   Tester(Network& network, const datasets::Subset& test, const RunDirectory& directory,
          const Schedule& schedule, const datasets::LoaderOptions& reading, std::uint64_t first,
          Troubles& troubles, std::function<void()> after_batch = {});
+  /// Has the average of the weights tested in their place. It must outlive this object.
+  void average(const MovingAverage& average) { average_ = &average; }
   /// Tests what so many steps have trained, unless the last test was of these.
   Accuracy test(std::uint64_t steps);
   /// Does the same between steps: throws Error if outputs are not finite. Returns whether the
@@ -40,6 +43,7 @@ class Tester {
   datasets::LoaderOptions reading_;
   Troubles& troubles_;
   std::function<void()> after_batch_;
+  const MovingAverage* average_ = nullptr;
   std::optional<RowFile<AccuracyRow>> file_;                ///< Open from the first test on.
   std::optional<std::pair<std::uint64_t, Accuracy>> last_;  ///< The last test, and its steps.
 };
