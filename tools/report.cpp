@@ -1,14 +1,162 @@
 // duplex report RUN... makes one HTML page of runs, or of the thesis.
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <set>
 
 #include "core/error.h"
 #include "core/files/output_file.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
+#include "tools/launch/children.h"
 #include "tools/report/run_page.h"
 #include "tools/report/thesis/thesis_page.h"
+#include "tools/run_directory/run_files.h"
 
 namespace duplex::tools {
+namespace {
+
+struct Flags {
+  std::vector<std::string> directories;
+  std::string output;
+  bool watch = false;
+  double interval = 5.0;  ///< Seconds.
+};
+
+struct Runs {
+  std::vector<reports::RunData> runs;
+  std::vector<reports::LinkData> links;
+
+  bool complete() const {
+    for (const reports::RunData& run : runs)
+      if (!run.complete) return false;
+    return true;
+  }
+};
+
+/// One of several that cannot be read is left out; `said` has what the user has been told of them.
+Runs read(const std::vector<std::string>& directories, std::set<std::string>& said) {
+  Runs read;
+  for (const std::string& directory : directories) {
+    try {
+      if (reports::is_link(directory))
+        read.links.push_back(reports::read_link(directory));
+      else
+        read.runs.push_back(reports::read_run_data(directory));
+    } catch (const Error& error) {
+      if (directories.size() == 1) throw;
+      if (said.insert(error.what()).second) std::fprintf(stderr, "left out: %s\n", error.what());
+    }
+  }
+  if (read.runs.empty())
+    throw Error("report: give a run of local, dist or simulate beside transport's", Exit::usage);
+  return read;
+}
+
+void write_page(const Flags& flags) {
+  std::set<std::string> said;
+  const Runs all = read(flags.directories, said);
+  for (const reports::RunData& run : all.runs)
+    if (!run.complete)
+      std::fprintf(stderr, "%s: the run was interrupted; reported as far as it came\n",
+                   run.directory.c_str());
+  write_file(flags.output, reports::run_page(all.runs, all.links));
+}
+
+/// A run claims its config.json while it is empty, and writes it when its ranks have met.
+bool has_begun(const std::string& directory) {
+  if (reports::is_link(directory)) return true;
+  std::error_code none;
+  return std::filesystem::file_size(directory + "/" + config_file, none) > 0 && !none;
+}
+
+/// Waits for so many seconds. Returns false if Ctrl-C or SIGTERM came.
+bool wait(double seconds) {
+  return pause_together(seconds) == 0;
+}
+
+/// Waits until all runs have begun. Returns false if Ctrl-C or SIGTERM came first.
+bool await_runs(const Flags& flags) {
+  for (const std::string& directory : flags.directories) {
+    for (bool told = false; !has_begun(directory); told = true) {
+      if (!told) std::fprintf(stderr, "%s: waits for the run to begin\n", directory.c_str());
+      if (!wait(std::min(flags.interval, 1.0))) return false;
+    }
+  }
+  return true;
+}
+
+/// Throws Error where the page cannot be rewritten.
+void require_rewritable(const std::string& output) {
+  const OutputFile writable(output);
+  if (!writable.regular())
+    throw Error("report: --watch replaces its page, and " + output + " is no regular file",
+                Exit::usage);
+}
+
+/// Rewrites the page while runs go on. Returns the exit code.
+int watch(const Flags& flags) {
+  constexpr int failures_in_a_row = 3;
+  for (const std::string& directory : flags.directories)
+    if (!std::filesystem::is_directory(directory))
+      throw Error("report: there is no run directory " + directory);
+  note_interrupts();
+  require_rewritable(flags.output);
+  if (!await_runs(flags)) return 128 + interruption();
+  std::set<std::string> said;
+  bool watched = false;
+  for (int failures = 0;;) {
+    Runs all;
+    try {
+      all = read(flags.directories, said);
+      failures = 0;
+    } catch (const Error&) {
+      // A run that is started again meanwhile replaces its files one by one.
+      if (!watched || ++failures == failures_in_a_row) throw;
+      if (!wait(flags.interval)) return 128 + interruption();
+      continue;
+    }
+    const bool ended = all.complete();
+    // The other ranks write their files soon after the summary.
+    if (ended && watched) {
+      wait(std::min(flags.interval, 1.0));
+      all = read(flags.directories, said);
+    }
+    const bool goes_on = !ended && interrupts() == 0;
+    for (reports::RunData& run : all.runs) run.goes_on = goes_on && !run.complete;
+    write_file(flags.output,
+               reports::run_page(all.runs, all.links, goes_on ? flags.interval : 0.0));
+    if (!watched) std::printf("%s\n", flags.output.c_str());
+    std::fflush(stdout);
+    watched = true;
+    if (ended) return 0;
+    if (interrupts() > 0) return 128 + interruption();
+    wait(flags.interval);
+  }
+}
+
+Flags parse_flags(CommandLine& app, int argc, const char* const* argv, std::optional<int>& done) {
+  Flags flags;
+  app.add_option(
+         "RUN", flags.directories,
+         "run directories of local, dist or simulate, and of transport; or one of make thesis")
+      .required();
+  app.add_option("--output", flags.output,
+                 "the page (default: report.html in the first directory)");
+  const Flag watching =
+      app.add_flag("--watch", flags.watch,
+                   "rewrite the page every few seconds, which a browser loads again by itself, "
+                   "until the runs have ended, or Ctrl-C");
+  app.add_option("--interval", flags.interval, "seconds between two of them (default 5)")
+      .transform(as_seconds())
+      .check(between(0.1, 86400.0))
+      .needs(watching);
+  done = parse(app, argc, argv);
+  if (!done && flags.output.empty()) flags.output = flags.directories.front() + "/report.html";
+  return flags;
+}
+
+}  // namespace
 
 int report(int argc, const char* const* argv) {
   CommandLine app{
@@ -16,46 +164,22 @@ int report(int argc, const char* const* argv) {
       "thesis "
       "has left.",
       "duplex report"};
-  std::vector<std::string> directories;
-  std::string output;
-  app.add_option(
-         "RUN", directories,
-         "run directories of local, dist or simulate, and of transport; or one of make thesis")
-      .required();
-  app.add_option("--output", output, "the page (default: report.html in the first directory)");
-  if (const auto done = parse(app, argc, argv)) return *done;
-  if (output.empty()) output = directories.front() + "/report.html";
-
-  std::string page;
-  if (reports::is_thesis(directories.front())) {
-    if (directories.size() > 1)
-      throw Error("report: " + directories.front() + " is the thesis's; it goes alone",
-                  Exit::usage);
-    page = reports::thesis_page(reports::read_thesis(directories.front()));
+  std::optional<int> done;
+  const Flags flags = parse_flags(app, argc, argv, done);
+  if (done) return *done;
+  const std::string& first = flags.directories.front();
+  if (!reports::is_thesis(first)) {
+    if (flags.watch) return watch(flags);
+    write_page(flags);
   } else {
-    std::vector<reports::RunData> runs;
-    std::vector<reports::LinkData> links;
-    for (const std::string& directory : directories) {
-      try {
-        if (reports::is_link(directory))
-          links.push_back(reports::read_link(directory));
-        else
-          runs.push_back(reports::read_run_data(directory));
-      } catch (const Error& error) {
-        if (directories.size() == 1) throw;
-        std::fprintf(stderr, "left out: %s\n", error.what());
-      }
-    }
-    if (runs.empty())
-      throw Error("report: give a run of local, dist or simulate beside transport's", Exit::usage);
-    for (const reports::RunData& run : runs)
-      if (!run.complete)
-        std::fprintf(stderr, "%s: the run was interrupted; reported as far as it came\n",
-                     run.directory.c_str());
-    page = reports::run_page(runs, links);
+    if (flags.directories.size() > 1)
+      throw Error("report: " + first + " is the thesis's; it goes alone", Exit::usage);
+    if (flags.watch)
+      throw Error("report: " + first + " is the thesis's; --watch is for runs that go on",
+                  Exit::usage);
+    write_file(flags.output, reports::thesis_page(reports::read_thesis(first)));
   }
-  write_file(output, page);
-  std::printf("%s\n", output.c_str());
+  std::printf("%s\n", flags.output.c_str());
   return 0;
 }
 

@@ -46,13 +46,14 @@ void add_overview(Page& page, const std::vector<RunData>& runs, const Prediction
          run.title + ", input " + run.input + ", " + std::to_string(run.classes) + " classes",
          mode_of(run), kind_of(run), run.data.empty() ? "none" : run.data,
          std::to_string(run.all_slots()), std::to_string(run.batch),
-         run.complete
-             ? grouped(static_cast<std::int64_t>(run.steps))
-             : "!" + grouped(static_cast<std::int64_t>(run.metrics.size())) + ", interrupted"});
+         run.complete ? grouped(static_cast<std::int64_t>(run.steps))
+                      : "!" + grouped(static_cast<std::int64_t>(run.metrics.size())) +
+                            (run.goes_on ? " so far" : ", interrupted")});
   page.table({"run", "network", "how", "computed by", "images", "N", "batch", "steps"}, rows, 5);
   for (const RunData& run : runs)
     if (!run.complete)
-      page.paragraph(run.name + " was interrupted: what follows of it is as far as it came.");
+      page.paragraph(run.name + (run.goes_on ? " goes on" : " was interrupted") +
+                     ": what follows of it is as far as it came.");
 
   rows.clear();
   for (std::size_t i = 0; i < runs.size(); ++i) {

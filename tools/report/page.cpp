@@ -1,6 +1,7 @@
 #include "tools/report/page.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace duplex::tools::reports {
 namespace {
@@ -95,9 +96,12 @@ std::string Page::str() const {
   std::string page =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
       "name=\"viewport\" "
-      "content=\"width=device-width,initial-scale=1\">\n<title>" +
-      escape(title_) + "</title>\n<style>" + style + "</style>\n</head>\n<body>\n<main>\n" + body_ +
-      "</main>\n";
+      "content=\"width=device-width,initial-scale=1\">\n" +
+      (reload_ > 0.0 ? "<meta http-equiv=\"refresh\" content=\"" +
+                           std::to_string(std::max(1L, std::lround(reload_))) + "\">\n"
+                     : "") +
+      "<title>" + escape(title_) + "</title>\n<style>" + style +
+      "</style>\n</head>\n<body>\n<main>\n" + body_ + "</main>\n";
   for (const std::string& code : scripts_) page += "<script>\n" + code + "</script>\n";
   return page + "</body>\n</html>\n";
 }

@@ -29,10 +29,13 @@ class Page {
 
   /// JavaScript, at the page's end; once, however often it is given.
   void script(const std::string& code);
+  /// Has the browser load the page again every so many seconds.
+  void reload_every(double seconds) { reload_ = seconds; }
   std::string str() const;
 
  private:
   std::string title_, body_;
+  double reload_ = 0.0;  ///< 0: never.
   std::vector<std::string> scripts_;
 };
 

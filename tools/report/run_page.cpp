@@ -310,11 +310,13 @@ void add_run(Page& page, const RunData& run) {
 
 }  // namespace
 
-std::string run_page(const std::vector<RunData>& runs, const std::vector<LinkData>& links) {
+std::string run_page(const std::vector<RunData>& runs, const std::vector<LinkData>& links,
+                     double reload) {
   std::string title = runs.front().title;
   for (const RunData& run : runs)
     if (title.find(run.title) == std::string::npos) title += ", " + run.title;
   Page page(title + ": " + std::to_string(runs.size()) + (runs.size() == 1 ? " run" : " runs"));
+  page.reload_every(reload);
   page.heading(1, title + (runs.size() == 1 ? ": " + runs.front().name : ""));
   Predictions predictions;
   for (const RunData& run : runs) predictions.push_back(prediction_of(run, runs, links));

@@ -8,7 +8,8 @@
 namespace duplex::tools::reports {
 
 /// The whole page, HTML. The runs in their order; the first of one machine is what speedup is
-/// measured against.
-std::string run_page(const std::vector<RunData>& runs, const std::vector<LinkData>& links);
+/// measured against. `reload`: seconds after which a browser loads it again; 0: it does not.
+std::string run_page(const std::vector<RunData>& runs, const std::vector<LinkData>& links,
+                     double reload = 0.0);
 
 }  // namespace duplex::tools::reports
