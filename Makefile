@@ -363,7 +363,7 @@ export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 # libFuzzer, and with those parts of an archive of all readers that it calls.
 fuzz_parts := $(call object,$(filter-out tests/fuzz/entry.cpp tests/fuzz/replay.cpp,$(wildcard tests/fuzz/*.cpp)))
 fuzz_readers := $(core) $(layers) $(models) $(datasets) $(net) \
-  $(call object,$(call in_room,$(addprefix tools/,check checkpoint dist drawing launch plan prediction report run_directory text)))
+  $(call object,$(call in_room,$(addprefix tools/,check checkpoint dist display drawing launch plan prediction report run_directory text)))
 $(BUILD)/tests/fuzz: $(fuzz_targets:%=$(BUILD)/obj/tests/fuzz/targets/%.o) $(BUILD)/obj/tests/fuzz/replay.o $(fuzz_parts) \
     $(BUILD)/obj/gen/fuzz_targets.o $(everything) $(BUILD)/link-flags
 	@mkdir -p $(dir $@)

@@ -28,7 +28,10 @@ int dist(int argc, const char* const* argv) {
   // A launcher that is killed takes the other end of this rank's output with it. A line that nobody
   // reads must not end the training before its checkpoint.
   std::signal(SIGPIPE, SIG_IGN);
-  std::fprintf(stderr, "%s\n", flags.resolve().c_str());
+  const std::string source = flags.resolve();
+  if (flags.training.spec.quiet) silence_standard_output();
+  // launch knows by this line that the rank has begun.
+  if (!flags.training.spec.quiet || flags.launched()) std::fprintf(stderr, "%s\n", source.c_str());
   DistSpec spec = flags.spec();
   std::optional<RankRecord> record;
   if (!flags.nodefile.empty()) record.emplace(flags.nodefile, spec.rank());

@@ -13,6 +13,7 @@
 #include "net/topology/keepers.h"
 #include "tools/commands.h"
 #include "tools/deploy/deployment.h"
+#include "tools/display/display.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/dist_flags.h"
 #include "tools/flags/launch_flags.h"
@@ -29,6 +30,7 @@
 #include "tools/launch/words.h"
 #include "tools/plan/plan_file.h"
 #include "tools/run_directory/run_directory.h"
+#include "tools/text/say.h"
 
 namespace duplex::tools {
 namespace {
@@ -53,6 +55,7 @@ std::vector<std::string> command_of(const Flags& flags, const net::Address& node
   dist.insert(dist.end(), flags.dist.begin(), flags.dist.end());
   dist.insert(dist.end(), {"--nodefile", flags.nodefile, "--index", std::to_string(rank)});
   if (!flags.without.empty()) dist.insert(dist.end(), {"--without", listed(flags.without)});
+  if (!flags.print) dist.insert(dist.end(), {"--launch-display", Display::here().word()});
   if (flags.deployment && !is_here(node.host))
     dist = flags.deployment->words_there(std::move(dist));
   return command_on(node.host, flags.ssh, std::move(dist), flags.place());
@@ -208,6 +211,7 @@ int start(Flags flags, const std::vector<net::Address>& all, std::vector<std::st
   // back.
   TogetherRules rules;
   rules.needed = [&](std::size_t rank) { return !async || !central || rank == 0; };
+  rules.quiet = flags.quiet;
   const bool elsewhere = any_elsewhere(nodes);
   std::optional<RunKey> key;
   if (!elsewhere && value_of(flags.dist, "--key").empty()) {
@@ -218,9 +222,8 @@ int start(Flags flags, const std::vector<net::Address>& all, std::vector<std::st
   std::uint64_t restart = 1;
   rules.again = [&](std::size_t rank) -> std::optional<std::vector<std::string>> {
     if (restart > flags.restarts) return std::nullopt;
-    std::fprintf(stderr, "launch: starts rank %zu again (%llu of %llu)\n", rank,
-                 static_cast<unsigned long long>(restart),
-                 static_cast<unsigned long long>(flags.restarts));
+    say("launch: starts rank " + std::to_string(rank) + " again (" + std::to_string(restart) +
+        " of " + std::to_string(flags.restarts) + ")");
     ++restart;
     return command_of(flags, nodes[rank], rank);
   };
@@ -301,7 +304,7 @@ int come_home(const Flags& flags, int code, const std::vector<std::string>& lost
     std::fprintf(stderr, "%s\n", error.what());
     return code == 0 ? static_cast<int>(Exit::failed) : code;
   }
-  if (code == 0) {
+  if (code == 0 && !flags.quiet) {
     const std::string path = value_of(flags.dist, "--logdir");
     std::fprintf(stderr, "launch: the results are in %s; duplex report %s makes a page of them\n",
                  path.c_str(), path.c_str());
@@ -354,6 +357,7 @@ int launch(int argc, const char* const* argv) {
   if (const auto done = flags.parse(argc, argv)) return *done;
   // Folders with a key, a nodefile or an unpacked bundle go away again when this is interrupted.
   if (flags.action == "start" && flags.undeploy.empty()) note_interrupts();
+  if (flags.quiet && !flags.print) silence_standard_output();
   std::optional<LocalNodes> local;
   if (flags.local > 0 && flags.action != "stop") flags.nodefile = local.emplace(flags.local).path();
   if (!flags.link_rate.empty())

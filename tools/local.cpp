@@ -11,6 +11,7 @@
 #include "tools/checkpoint/signal_thread.h"
 #include "tools/checkpoint/stop_signals.h"
 #include "tools/commands.h"
+#include "tools/display/learning_curves.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/training_flags.h"
 #include "tools/run_directory/run_files.h"
@@ -85,13 +86,15 @@ std::optional<Checkpoint> resumed(const TrainingSpec& spec, const std::string& s
   if (!spec.resume) return std::nullopt;
   const std::vector<Checkpoint> whole = CheckpointFiles(spec.logdir, 0, 1, settings).whole();
   if (whole.empty()) {
-    std::fprintf(stderr, "there is no checkpoint in %s yet: the training begins\n",
-                 spec.logdir.c_str());
+    if (!spec.quiet)
+      std::fprintf(stderr, "there is no checkpoint in %s yet: the training begins\n",
+                   spec.logdir.c_str());
     return std::nullopt;
   }
-  std::fprintf(stderr, "goes on after %s steps, from %s\n",
-               grouped(static_cast<std::int64_t>(whole.front().steps)).c_str(),
-               whole.front().path().c_str());
+  if (!spec.quiet)
+    std::fprintf(stderr, "goes on after %s steps, from %s\n",
+                 grouped(static_cast<std::int64_t>(whole.front().steps)).c_str(),
+                 whole.front().path().c_str());
   return whole.front();
 }
 
@@ -106,6 +109,7 @@ int stopped(const RunDirectory& directory, std::uint64_t steps) {
 
 /// Trains, tests and writes the run's files. Returns the program's exit code.
 int run(TrainingSpec spec, std::uint64_t accumulate) {
+  Troubles troubles;
   const TrainingSetup setup = open_training(spec);
   set_updates(spec.rate,
               steps_of(spec, setup, static_cast<std::uint64_t>(spec.batch)) / accumulate);
@@ -159,20 +163,20 @@ int run(TrainingSpec spec, std::uint64_t accumulate) {
     });
   Exchange& updates = averaging ? static_cast<Exchange&>(*averaging) : updating;
   AccumulatingExchange exchange(network, updates, accumulate);
-  Troubles troubles;
-  Tester tester(network, setup.split.test, directory, schedule, test_options(spec), first,
-                troubles);
+  Tester tester(network, setup.split.test, directory, schedule, test_options(spec), first, troubles,
+                spec.display);
   if (average) tester.average(*average);
   NetworkComputation computation(
       network, batches_of(loader), spec.seed,
       [steps = schedule.steps](std::uint64_t step) { return looks_for_nan(step, steps); });
+  if (spec.display.rewrites()) computation.count_hits();
   LoopSpec loop;
   loop.schedule = schedule;
   loop.first = first;
   loop.rate = spec.rate;
   loop.batch = spec.batch;
   loop.metrics_path = directory.file(metrics_file);
-  loop.show = true;
+  loop.display = spec.display;
   bool reached = false;
   loop.test = [&](std::uint64_t steps) { return !(reached = tester.reaches(steps, spec.until)); };
   CheckpointWriter checkpoints(CheckpointFiles(directory.path(), 0, 1, settings), spec.checkpoints,
@@ -220,6 +224,7 @@ int run(TrainingSpec spec, std::uint64_t accumulate) {
     summary.reached = time_to_accuracy(directory.path(), *spec.until, std::nullopt, false);
     std::fputs(reached_report(*spec.until, summary.reached).c_str(), stdout);
   }
+  show_learning_curves(directory.path(), spec.display);
   directory.write(summary_file, text_of(summary));
   std::printf("run      %s\n", directory.path().c_str());
   if (!spoilt.empty()) throw diverged("after the last step", spoilt);
@@ -247,6 +252,7 @@ int local(int argc, const char* const* argv) {
     throw Error("local: --device replay has nothing to wait for alone; it is for dist",
                 Exit::usage);
   }
+  if (flags.spec.quiet) silence_standard_output();
   if (!flags.spec.save.empty()) const OutputFile writable(flags.spec.save);
   return run(flags.spec, accumulate);
 }

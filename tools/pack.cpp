@@ -6,8 +6,9 @@
 #include "core/error.h"
 #include "datasets/packed.h"
 #include "tools/commands.h"
+#include "tools/display/progress.h"
 #include "tools/flags/command_line.h"
-#include "tools/text/progress.h"
+#include "tools/text/quartiles.h"
 #include "tools/text/table.h"
 
 namespace duplex::tools {
@@ -85,7 +86,7 @@ int pack(int argc, const char* const* argv) {
   const auto data = datasets::open_dataset(flags.folder, options);
   std::printf("data     %s\n", data->description().c_str());
   const InterruptHandler handler;
-  Progress progress;
+  Progress progress(Display::here());
   const std::int64_t begin = clock_ns();
   const std::string all = grouped(static_cast<std::int64_t>(data->size()));
   const datasets::PackResult result = datasets::pack_dataset(
@@ -96,7 +97,7 @@ int pack(int argc, const char* const* argv) {
         progress.show("pack     " + grouped(static_cast<std::int64_t>(done)) + " of " + all +
                       " images, " + fixed(rate, 0) + " a second");
       });
-  progress.finish();
+  progress.clear();
   std::vector<datasets::LeftOut> skipped = data->catalogue().skipped;
   skipped.insert(skipped.end(), result.skipped.begin(), result.skipped.end());
   list(data->catalogue().ignored, "files ignored, as they are no images");

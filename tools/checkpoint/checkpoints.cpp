@@ -1,12 +1,12 @@
 #include "tools/checkpoint/checkpoints.h"
 
 #include <csignal>
-#include <cstdio>
 #include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "tools/checkpoint/stop_signals.h"
+#include "tools/text/say.h"
 
 namespace duplex::tools {
 
@@ -41,9 +41,8 @@ bool CheckpointWriter::after(std::uint64_t steps, const std::function<void()>& a
   else
     write(steps);
   if (asked && written)
-    std::fprintf(stderr, "%s: checkpoint after %llu steps in %s\n",
-                 signal_name(stop != 0 ? stop : SIGUSR1), static_cast<unsigned long long>(steps),
-                 files_.path(steps).c_str());
+    say(std::string(signal_name(stop != 0 ? stop : SIGUSR1)) + ": checkpoint after " +
+        std::to_string(steps) + " steps in " + files_.path(steps));
   return stop == 0;
 }
 

@@ -8,6 +8,7 @@
 #include "core/factors/outer_products.h"
 #include "layers/checkpoint.h"
 #include "tools/checkpoint/stop_signals.h"
+#include "tools/display/learning_curves.h"
 #include "tools/dist/rank_copies.h"
 #include "tools/dist/statistics_report.h"
 #include "tools/plan/factored_layers.h"
@@ -296,6 +297,7 @@ std::optional<Accuracy> Rank::finish_leader(const TrainingResult& result, RunSum
         time_to_accuracy(directory_->path(), *spec_.training.until, spec_.rank(), asynchronous());
     std::fputs(reached_report(*spec_.training.until, summary.reached).c_str(), stdout);
   }
+  show_learning_curves(directory_->path(), spec_.training.display);
   directory_->write(summary_file, text_of(summary));
   if (spec_.predicted)
     std::fputs(plan_report(*spec_.predicted, result.total.median, spec_.step_samples()).c_str(),

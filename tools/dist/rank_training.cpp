@@ -118,7 +118,7 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
     };
   if (leads()) {
     tester_.emplace(*network_, setup_.split.test, *directory_, schedule, test_options(training),
-                    from_.steps, troubles_, [&wire] { wire.progress_made(); });
+                    from_.steps, troubles_, training.display, [&wire] { wire.progress_made(); });
     if (average_) tester_->average(*average_);
     loop.test = [this](std::uint64_t steps) {
       if (tester_->reaches(steps, spec_.training.until)) checkpoints_->end_training();
@@ -135,6 +135,7 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
         make_exchanges(spec_, network_.get(), host_, inner, own_updates_.get(), schedule.steps);
     std::optional<NetworkComputation> computation;
     computation.emplace(*network_, batches_of(loader), training.seed, looks);
+    if (loop.display.rewrites()) computation->count_hits();
     const TrainingResult trained = train(*computation, *exchanges.back(), loop, troubles_);
     computation.reset();
     train_leases(wire, *exchanges.back(), schedule.steps,
@@ -241,8 +242,10 @@ LoopSpec Rank::loop_spec(const Schedule& schedule) {
   const auto number = static_cast<std::size_t>(spec_.mesh.topology.worker_number(spec_.rank()));
   if (number < from_.ends.size()) loop.end = from_.ends[number];
   loop.rate = spec_.training.rate;
-  loop.batch = spec_.share_of(spec_.rank()).count;
-  loop.show = leads();
+  // Asynchronous workers have each a pace of their own.
+  loop.batch = asynchronous() ? spec_.share_of(spec_.rank()).count
+                              : static_cast<std::int64_t>(spec_.step_samples());
+  if (leads()) loop.display = spec_.training.display;
   if (leads()) loop.metrics_path = directory_->file(metrics_file);
   loop.beginning = [this](std::uint64_t step) { tracing_.begin_step(step); };
   return loop;

@@ -14,6 +14,7 @@
 #include "tools/flags/parallel_flags.h"
 #include "tools/plan/plan_file.h"
 #include "tools/slots/slot_places.h"
+#include "tools/text/say.h"
 
 namespace duplex::tools {
 namespace {
@@ -86,6 +87,7 @@ void DistFlags::add_to(CommandLine& app) {
   app.add_option("--trace-steps", trace_steps, "number of steps that --trace shows (default 10)")
       .check(between(1, 100));
   add_ledger_flag(app, ledger);
+  app.add_option("--launch-display", launch_display, "the terminal that launch has").hidden();
   wire.add_to(app);
 }
 
@@ -122,6 +124,7 @@ std::string DistFlags::resolve() {
   if (training.spec.model.net.empty())
     throw Error("dist: --net is required, or --plan", Exit::usage);
   training.resolve();
+  if (launched() && !training.spec.quiet) training.spec.display = Display::launched(launch_display);
   check_parallel_flags(parallel, "dist");
   check_recipe(training.spec, parallel);
   if (reshare > 0 && parallel.sharing == Sharing::given)
@@ -210,8 +213,8 @@ DistSpec DistFlags::spec() const {
   mesh.rank = index;
   mesh.identity.job = job;
   wire.apply_to(mesh);
-  mesh.log = [rank = index](const std::string& line) {
-    std::fprintf(stderr, "rank %d: %s\n", rank, line.c_str());
+  mesh.log = [rank = index, quiet = training.spec.quiet](const std::string& line) {
+    if (!quiet) say("rank " + std::to_string(rank) + ": " + line);
   };
   return spec;
 }

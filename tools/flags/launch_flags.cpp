@@ -1,5 +1,6 @@
 #include "tools/flags/launch_flags.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/error.h"
@@ -72,6 +73,7 @@ void LaunchFlags::add_to(CommandLine& app) {
                  "--restarts finds them by itself")
       .delimiter(',')
       .check(at_least(0));
+  app.add_flag("--quiet", quiet, "the ranks say nothing but what is wrong, and so does launch");
   add_deploy_to(app);
 }
 
@@ -112,6 +114,9 @@ std::optional<int> LaunchFlags::parse(int argc, const char* const* argv) {
   for (int i = own + 1; i < argc; ++i) dist.emplace_back(argv[i]);
   require_separator(app, argc, argv);
   if (const auto done = tools::parse(app, own, argv)) return done;
+  const bool ranks_are = std::find(dist.begin(), dist.end(), "--quiet") != dist.end();
+  if (quiet && !ranks_are && !dist.empty()) dist.emplace_back("--quiet");
+  quiet = quiet || ranks_are;
   data_given_ = app.count("--deploy-data") > 0;
   for (const std::string flag : {"--deploy", "--undeploy"})
     if (app.count(flag) > 0 && (flag == "--deploy" ? deploy : undeploy).empty())

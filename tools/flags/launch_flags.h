@@ -12,7 +12,7 @@ namespace duplex::tools {
 struct LaunchFlags {
   std::string action = "start", nodefile, ssh = "ssh", here, plan;
   std::string seconds;  ///< Those of --plan auto, as given.
-  bool print = false;
+  bool print = false, quiet = false;
   int local = 0;          ///< Ranks on this machine, without a nodefile of the user's.
   std::string link_rate;  ///< It is as given; empty: no limit.
   std::uint64_t restarts = 0;

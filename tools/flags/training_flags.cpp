@@ -171,6 +171,9 @@ void TrainingFlags::add_to(CommandLine& app) {
                  "SIGINT and SIGTERM end the training with one");
   app.add_flag("--resume", spec.resume,
                "go on from the newest checkpoint in --logdir, or begin where there is none");
+  app.add_flag("--quiet", spec.quiet,
+               "show no progress and no results, only what is wrong; the files of the run are "
+               "written all the same");
   app.when_parsed([&app, this] {
     if (optimiser == "adam" && app.count("--lr") == 0) spec.rate.base = 0.001;
   });
@@ -188,6 +191,7 @@ void TrainingFlags::resolve_rate() {
 }
 
 void TrainingFlags::resolve() {
+  spec.display = spec.quiet ? Display::quiet() : Display::here();
   if (!checkpoint_every.empty()) spec.checkpoints = parse_checkpoint_every(checkpoint_every);
   if (!until.empty()) spec.until = parse_accuracy_target(until);
   if (spec.until && spec.test_every <= 0.0) spec.test_every = 1.0;

@@ -17,6 +17,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "net/rendezvous/waiting.h"
+#include "tools/display/status_line.h"
 #include "tools/launch/stop.h"
 
 namespace duplex::tools {
@@ -78,22 +79,32 @@ class Child {
   void watch(std::vector<pollfd>& polled) const {
     for (const Stream& stream : streams_) polled.push_back({stream.from, POLLIN, 0});
   }
-  /// Passes on, line by line, what has come on stream 0 (stdout) or 1 (stderr).
-  void pass_on(std::size_t number) {
+  /// Passes on, line by line, what has come on stream 0 (stdout) or 1 (stderr). `quiet`: not the
+  /// line by which a rank says that it is there.
+  void pass_on(std::size_t number, bool quiet, StatusLine& status) {
     Stream& stream = streams_[number];
     char bytes[4096];
     const ssize_t got = ::read(stream.from, bytes, sizeof bytes);
     if (got < 0 && errno == EINTR) return;
     if (got > 0) stream.line.append(bytes, static_cast<std::size_t>(got));
     if (got <= 0 && !stream.line.empty()) stream.line += '\n';
-    for (std::size_t end; (end = stream.line.find('\n')) != std::string::npos;) {
-      const std::string line = stream.line.substr(0, end);
-      began_ = began_ || line.rfind("rank ", 0) == 0;
-      alone_ = alone_ || line.find(net::waited_in_vain) != std::string::npos;
-      std::fprintf(stream.to, "[%zu] %s\n", rank_, line.c_str());
-      stream.line.erase(0, end + 1);
+    for (Piece piece; take_piece(stream.line, piece);) {
+      if (piece.kind == Piece::Kind::rewritten) {
+        status.show(piece.text);
+        stream.shown = !piece.text.empty();
+        continue;
+      }
+      if (stream.shown && piece.text.empty()) {
+        status.keep();
+      } else {
+        const bool begins = !began_ && piece.text.rfind("rank ", 0) == 0;
+        began_ = began_ || begins;
+        alone_ = alone_ || piece.text.find(net::waited_in_vain) != std::string::npos;
+        if (!begins || !quiet)
+          status.line(stream.to, "[" + std::to_string(rank_) + "] " + piece.text);
+      }
+      stream.shown = false;
     }
-    std::fflush(stream.to);
     if (got > 0) return;
     ::close(stream.from);
     stream.from = -1;
@@ -121,7 +132,8 @@ class Child {
   struct Stream {
     int from = -1;
     std::FILE* to = nullptr;
-    std::string line;
+    std::string line;    ///< The bytes of which no whole piece has come yet.
+    bool shown = false;  ///< The last piece was a line that is rewritten.
   };
   [[noreturn]] static void fail(const char* what) {
     throw Error(std::string("launch: ") + what + ": " + std::generic_category().message(errno));
@@ -174,8 +186,9 @@ class Launch {
     const bool goes_on = !rules_.needed(child.rank());
     if (goes_on && again_[child.rank()].started && needed_ended_well()) return;
     if (interrupted == 0 && (code_ == 0 || goes_on))
-      std::fprintf(stderr, "launch: rank %zu ended with exit code %d%s\n", child.rank(),
-                   child.code(), goes_on ? "; the others may go on without it" : "");
+      status_.line(stderr, "launch: rank " + std::to_string(child.rank()) +
+                               " ended with exit code " + std::to_string(child.code()) +
+                               (goes_on ? "; the others may go on without it" : ""));
     if (goes_on && plan_again(child)) return;
     // A rank that says why it failed (1, 2) would fail again.
     refused_ = refused_ || child.code() == 1 || child.code() == 2;
@@ -244,14 +257,15 @@ class Launch {
     for (const auto& child : children_) child->watch(polled);
     if (::poll(polled.data(), polled.size(), 50) <= 0) return;
     for (std::size_t i = 0; i < polled.size(); ++i) {
-      if (polled[i].fd >= 0 && polled[i].revents != 0) children_[i / 2]->pass_on(i % 2);
+      if (polled[i].fd >= 0 && polled[i].revents != 0)
+        children_[i / 2]->pass_on(i % 2, rules_.quiet, status_);
     }
   }
 
   /// Acts on Ctrl-C, and on the deadlines of ranks that are to end.
   void notice() {
     if (interrupted != 0 && deadline_ == 0) {
-      std::fprintf(stderr, "launch: interrupted; ending all ranks\n");
+      status_.line(stderr, "launch: interrupted; ending all ranks");
       end_others(0.0);
     }
     if (interrupted > 1 && next_signal_ == SIGKILL) deadline_ = clock_ns();
@@ -292,6 +306,7 @@ class Launch {
   const TogetherRules& rules_;
   std::vector<Again> again_;
   std::vector<std::unique_ptr<Child>> children_;
+  StatusLine status_;
   int code_ = 0;
   bool asked_ = false;      ///< Somebody else has asked a rank to end, by a signal.
   bool signalled_ = false;  ///< The ranks have been told to end by this launch itself.

@@ -30,6 +30,9 @@ struct TogetherRules {
   /// One that is not needed was killed or lost: returns the command that starts it again, or none.
   /// May be empty.
   std::function<std::optional<std::vector<std::string>>(std::size_t number)> again;
+  /// Only what is wrong is passed on. The commands say no more than that themselves, but for the
+  /// line by which each says that it is there.
+  bool quiet = false;
 };
 
 /// Runs all commands and passes on what they print, line by line, with their number in front, until

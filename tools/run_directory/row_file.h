@@ -62,29 +62,35 @@ std::string text_of(const std::vector<Row>& rows) {
   return text;
 }
 
-/// Returns all rows of a file. Where the run was interrupted, and so is not `complete`, a last line
-/// that is not whole is left out. Throws Error, naming the file, where it has other columns, or a
-/// line is no row.
-template <class Row>
-std::vector<Row> read_rows(const std::string& path, bool complete) {
+/// Calls take(row) with all rows of a file. Where the run was interrupted, and so is not
+/// `complete`, a last line that is not whole is left out. Throws Error, naming the file, where it
+/// has other columns, or a line is no row.
+template <class Row, class Take>
+void each_row(const std::string& path, bool complete, const Take& take) {
   std::ifstream file(path);
   if (!file) throw Error(path + " cannot be read: " + std::generic_category().message(errno));
   std::string line;
   const bool any = static_cast<bool>(std::getline(file, line));
-  if (!complete && (!any || file.eof())) return {};
+  if (!complete && (!any || file.eof())) return;
   const bool older = line != csv_columns<Row>();
   if (!any || (older && line != older_csv_columns<Row>()))
     throw Error(path + " is no " + path.substr(path.rfind('/') + 1) +
                 " of this version of duplex: it has other columns");
-  std::vector<Row> rows;
   while (std::getline(file, line)) {
     if (!complete && file.eof()) break;
     Row row{};
     CsvReader reader(line, older);
     describe(reader, row);
     if (!reader.done()) throw Error(path + " is damaged: '" + line + "' is no row of it");
-    rows.push_back(std::move(row));
+    take(std::move(row));
   }
+}
+
+/// Returns all of these rows.
+template <class Row>
+std::vector<Row> read_rows(const std::string& path, bool complete) {
+  std::vector<Row> rows;
+  each_row<Row>(path, complete, [&](Row&& row) { rows.push_back(std::move(row)); });
   return rows;
 }
 

@@ -1,11 +1,11 @@
 // Collects errors of writing metrics, accuracy, ledger and checkpoints. They do not end the
 // training, but change the exit code at its end.
 #pragma once
-#include <cstdio>
 #include <mutex>
 #include <string>
 
 #include "core/error.h"
+#include "tools/text/say.h"
 
 namespace duplex::tools {
 
@@ -15,7 +15,7 @@ class Troubles {
   /// Tells the user at once, and keeps the first.
   void add(const std::string& what) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::fprintf(stderr, "%s; the training goes on\n", what.c_str());
+    say(what + "; the training goes on");
     if (first_.empty()) first_ = what;
   }
   /// Keeps one that the user has been told of, if it is the first.

@@ -8,6 +8,7 @@
 #include "core/optimiser.h"
 #include "datasets/decoding/framing.h"
 #include "tools/checkpoint/checkpoints.h"
+#include "tools/display/display.h"
 #include "tools/run_directory/time_to_accuracy.h"
 #include "tools/setup/device_spec.h"
 #include "tools/setup/model_spec.h"
@@ -45,6 +46,9 @@ struct TrainingSpec {
   std::string logdir;   ///< The run directory; empty: it names itself.
   std::string weights;  ///< safetensors file to start from; empty: none.
   std::string save;  ///< safetensors file for the trained weights, beside the run's; empty: none.
+
+  bool quiet = false;  ///< Tell of nothing but what is wrong.
+  Display display;     ///< The place where progress is shown.
 
   bool trains() const { return epochs != 0 && batches != 0; }  ///< Otherwise it only tests.
   bool replays() const;  ///< Whether nothing is computed (tools/training/replay.h).

@@ -45,6 +45,17 @@ std::string duration_text(double seconds) {
   return number(seconds / unit.seconds) + " " + unit.name;
 }
 
+std::string clock_text(double seconds) {
+  const auto total = static_cast<long>(seconds);
+  char text[32];
+  if (total >= 3600) {
+    std::snprintf(text, sizeof text, "%ld:%02ld:%02ld", total / 3600, total / 60 % 60, total % 60);
+  } else {
+    std::snprintf(text, sizeof text, "%ld:%02ld", total / 60, total % 60);
+  }
+  return text;
+}
+
 std::string quartiles_text(const Quartiles& quartiles) {
   const Unit unit = unit_for(quartiles.median);
   return number(quartiles.median / unit.seconds) + " " + unit.name + " (" +

@@ -16,6 +16,8 @@ Quartiles quartiles_of(std::vector<double> values);
 
 /// "12.30 ms", "1.204 s", "87.00 us".
 std::string duration_text(double seconds);
+/// "1:05", "2:03:09".
+std::string clock_text(double seconds);
 /// "12.30 ms (12.10-12.90)".
 std::string quartiles_text(const Quartiles& quartiles);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/transfer.h"
+#include "tools/display/hits.h"
 
 namespace duplex::tools {
 
@@ -16,6 +17,7 @@ namespace duplex::tools {
 struct StepOutcome {
   std::optional<double> loss;  ///< None if nothing is computed.
   std::optional<CopyWaits> waits;
+  std::optional<Hits> hits;  ///< None: not counted.
 };
 
 /// Computes a step's forward and backward, layer by layer. Layers go by their number in

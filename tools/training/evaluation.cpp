@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "tools/text/progress.h"
+#include "tools/display/progress.h"
 #include "tools/text/table.h"
 
 namespace duplex::tools {
@@ -67,7 +67,7 @@ Judgement judge(LossKind kind, const float* logits, std::size_t classes, std::in
 }
 
 Accuracy evaluate(Network& network, const datasets::Subset& test, datasets::LoaderOptions reading,
-                  const std::function<void()>& after_batch) {
+                  const std::function<void()>& after_batch, const Display& display) {
   reading.pass = datasets::Pass::evaluation;
   reading.share = datasets::join_share(network.batch());
   datasets::BatchLoader loader(test, reading);
@@ -80,7 +80,7 @@ Accuracy evaluate(Network& network, const datasets::Subset& test, datasets::Load
   Accuracy accuracy;
   double loss = 0.0;
   std::uint64_t first = 0, fifth = 0;
-  Progress progress;
+  Progress progress(display);
   while (true) {
     const datasets::Batch& batch = loader.next();
     if (batch.count == 0) break;

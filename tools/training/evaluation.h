@@ -7,6 +7,7 @@
 
 #include "datasets/loader.h"
 #include "layers/network.h"
+#include "tools/display/display.h"
 #include "tools/run_directory/run_summary.h"
 
 namespace duplex::tools {
@@ -39,8 +40,9 @@ Judgement judge(LossKind kind, const float* logits, std::size_t classes, std::in
 /// Runs the network over the whole test part, in batches of its size; its observer is told nothing
 /// of that. `reading` says how images become pixels, by how many threads, and whether one that
 /// cannot be read is left out or throws Error. Calls `after_batch` after every batch, unless it is
-/// empty.
+/// empty. `display` shows how far it is.
 Accuracy evaluate(Network& network, const datasets::Subset& test, datasets::LoaderOptions reading,
-                  const std::function<void()>& after_batch = {});
+                  const std::function<void()>& after_batch = {},
+                  const Display& display = Display::here());
 
 }  // namespace duplex::tools

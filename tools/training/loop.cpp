@@ -4,8 +4,8 @@
 
 #include "core/clock.h"
 #include "layers/exchange/timed_exchange.h"
+#include "tools/display/progress_line.h"
 #include "tools/training/divergence.h"
-#include "tools/training/progress_line.h"
 
 namespace duplex::tools {
 
@@ -31,7 +31,7 @@ TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& 
                      Troubles& troubles) {
   TimedExchange exchange(inner);
   Metrics metrics(spec.schedule, spec.rate, spec.metrics_path, spec.first, troubles);
-  ProgressLine progress(spec.schedule, spec.first, spec.batch, spec.show);
+  ProgressLine progress(spec.schedule, spec.first, spec.batch, spec.display);
   std::int64_t start = clock_ns(), begin = start;  // Tests move `start` on.
   for (std::uint64_t step = spec.first; step < std::min(spec.schedule.steps, spec.end); ++step) {
     if (spec.beginning) spec.beginning(step);
@@ -39,12 +39,14 @@ TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& 
     const StepOutcome outcome = computation.outcome();
     const std::int64_t end = clock_ns();
 
-    metrics.add(step, {begin, end, exchange.times()}, outcome);
+    const StepMetrics row = metrics.add(step, {begin, end, exchange.times()}, outcome);
+    if (spec.after_step) spec.after_step(row);
     require_finite_loss(step, outcome.loss);
-    progress.show(step, outcome.loss, seconds(end - start));
+    progress.show(step, outcome.loss, outcome.hits, seconds(end - start));
     begin = end;
     if (spec.test && step + 1 < spec.schedule.steps && spec.schedule.test_due(step + 1)) {
       exchange.await_all();
+      progress.clear();
       const bool go_on = spec.test(step + 1);
       begin = clock_ns();
       start += begin - end;
@@ -57,6 +59,7 @@ TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& 
       if (!go_on) break;
     }
   }
+  progress.finish();
   return metrics.result(seconds(clock_ns() - start));
 }
 

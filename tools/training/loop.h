@@ -8,6 +8,7 @@
 
 #include "core/exchange.h"
 #include "core/optimiser.h"
+#include "tools/display/display.h"
 #include "tools/plan/schedule.h"
 #include "tools/training/computation.h"
 #include "tools/training/metrics.h"
@@ -22,7 +23,9 @@ struct LoopSpec {
   LearningRate rate;         ///< The rate that metrics.csv tells; the exchange applies it.
   std::int64_t batch = 1;    ///< Samples a step, for the rate that is shown.
   std::string metrics_path;  ///< File with a row for each step; empty: none.
-  bool show = false;         ///< Whether to show progress, on standard error.
+  Display display = Display::quiet();  ///< The place where progress is shown.
+  /// Called after every step with its row of metrics.csv. May be empty.
+  std::function<void(const StepMetrics& row)> after_step;
   /// Called as a step begins. May be empty.
   std::function<void(std::uint64_t step)> beginning;
   /// Called to test what so many steps have trained, as often as the schedule says, but not after

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/clock.h"
-#include "tools/text/progress.h"
+#include "tools/text/quartiles.h"
 #include "tools/text/table.h"
 #include "tools/training/divergence.h"
 
@@ -52,7 +52,7 @@ Metrics::Metrics(const Schedule& schedule, const LearningRate& rate, const std::
   file_.emplace(path, first > 0 ? Rows::appended : Rows::anew, troubles);
 }
 
-void Metrics::add(std::uint64_t step, const StepClock& clock, const StepOutcome& outcome) {
+StepMetrics Metrics::add(std::uint64_t step, const StepClock& clock, const StepOutcome& outcome) {
   StepMetrics row;
   row.step = step;
   row.epoch = schedule_.epoch_of(step);
@@ -72,6 +72,7 @@ void Metrics::add(std::uint64_t step, const StepClock& clock, const StepOutcome&
   if (file_) file_->write(row);
   steps_ = step + 1;
   if (count(row)) own_gradient_.add(row.gradient);
+  return row;
 }
 
 /// Takes a step into the medians, and its loss into the mean at the end. Returns whether it counts

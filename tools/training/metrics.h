@@ -49,7 +49,8 @@ class Metrics {
   Metrics(const Schedule& schedule, const LearningRate& rate, const std::string& path,
           std::uint64_t first, Troubles& troubles);
 
-  void add(std::uint64_t step, const StepClock& clock, const StepOutcome& outcome);
+  /// Returns the row.
+  StepMetrics add(std::uint64_t step, const StepClock& clock, const StepOutcome& outcome);
   /// The result of all steps that were added. `seconds`: see TrainingResult; those of the steps
   /// that were trained before are added to it.
   TrainingResult result(double seconds) const;

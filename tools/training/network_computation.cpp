@@ -1,5 +1,6 @@
 #include "tools/training/network_computation.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -46,6 +47,7 @@ void NetworkComputation::forward(std::size_t layer) {
 void NetworkComputation::backward(std::size_t layer) {
   if (layer + 1 == layers()) {
     keeping_nan_.reset();
+    if (counts_hits_) hits_ = hits();  // Backward may put gradients in the outputs' place.
     network_.begin_backward();
   }
   network_.backward_layer(layer);
@@ -59,11 +61,30 @@ void NetworkComputation::synchronize() {
   network_.synchronize();
 }
 
+void NetworkComputation::count_hits() {
+  const auto kind = network_.model().entry(network_.model().output()).layer->loss_kind();
+  counts_hits_ = kind && !network_.device().asynchronous();
+}
+
+Hits NetworkComputation::hits() const {
+  const auto classes = static_cast<std::size_t>(network_.model().classes());
+  std::vector<float> logits(static_cast<std::size_t>(network_.batch()) * classes);
+  network_.logits(logits.data());
+  Hits hits;
+  for (std::size_t i = 0; i < logits.size(); i += classes, ++hits.samples) {
+    const float* const own = logits.data() + i;
+    const auto greatest = std::max_element(own, own + classes) - own;
+    hits.right += greatest == batch_->labels[hits.samples] ? 1U : 0U;
+  }
+  return hits;
+}
+
 StepOutcome NetworkComputation::outcome() {
   StepOutcome outcome;
   outcome.loss = network_.loss();
   if (look_ && std::isfinite(*outcome.loss))
     require_finite(network_, "step " + std::to_string(step_));
+  if (counts_hits_) outcome.hits = hits_;
   if (network_.device().asynchronous()) outcome.waits = network_.device().copy_waits();
   return outcome;
 }

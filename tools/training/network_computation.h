@@ -27,6 +27,9 @@ class NetworkComputation final : public Computation {
   NetworkComputation(Network& network, BatchSource source, std::uint64_t seed,
                      std::function<bool(std::uint64_t step)> looks);
   ~NetworkComputation() override;
+  /// From now on counts the hits of every batch, unless the device computes while the host goes on:
+  /// its outputs would have to be waited for.
+  void count_hits();
 
   std::size_t layers() const override { return network_.layers(); }
   const std::vector<std::size_t>& parameters_of(std::size_t layer) const override {
@@ -42,6 +45,7 @@ class NetworkComputation final : public Computation {
 
  private:
   void next_batch();
+  Hits hits() const;
 
   Network& network_;
   BatchSource source_;
@@ -49,7 +53,8 @@ class NetworkComputation final : public Computation {
   std::function<bool(std::uint64_t step)> looks_;
   std::vector<std::shared_ptr<void>> pinned_;
   std::uint64_t step_ = 0;
-  bool look_ = false;
+  bool look_ = false, counts_hits_ = false;
+  Hits hits_;                              ///< Those of the step, if they are counted.
   std::optional<KeepingNan> keeping_nan_;  ///< Set in the forward of a step that looks.
   const datasets::Batch* batch_ = nullptr;
   std::unique_ptr<Transfer> copy_;

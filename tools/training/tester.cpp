@@ -13,13 +13,15 @@ namespace duplex::tools {
 
 Tester::Tester(Network& network, const datasets::Subset& test, const RunDirectory& directory,
                const Schedule& schedule, const datasets::LoaderOptions& reading,
-               std::uint64_t first, Troubles& troubles, std::function<void()> after_batch)
+               std::uint64_t first, Troubles& troubles, const Display& display,
+               std::function<void()> after_batch)
     : network_(network),
       test_(test),
       directory_(directory),
       schedule_(schedule),
       reading_(reading),
       troubles_(troubles),
+      display_(display),
       after_batch_(std::move(after_batch)) {
   const std::string path = directory.file(accuracy_file);
   if (first == 0 || !std::filesystem::exists(path)) return;
@@ -31,7 +33,9 @@ Accuracy Tester::test(std::uint64_t steps) {
   if (last_ && last_->first == steps) return last_->second;
   const std::int64_t begin = clock_ns();
   Accuracy accuracy;
-  const auto tested = [&] { accuracy = evaluate(network_, test_, reading_, after_batch_); };
+  const auto tested = [&] {
+    accuracy = evaluate(network_, test_, reading_, after_batch_, display_);
+  };
   if (average_ != nullptr)
     average_->replace(network_, steps / schedule_.steps_per_update, tested);
   else
@@ -42,8 +46,10 @@ Accuracy Tester::test(std::uint64_t steps) {
   std::fflush(stdout);
   report_unreadable(accuracy.unreadable);
   if (!file_) file_.emplace(directory_.file(accuracy_file), Rows::anew, troubles_);
-  file_->write({steps, schedule_.epochs(steps), accuracy.samples, accuracy.top1, accuracy.top5,
-                accuracy.loss, clock_ns() - begin});
+  const AccuracyRow row{steps,         schedule_.epochs(steps), accuracy.samples,  accuracy.top1,
+                        accuracy.top5, accuracy.loss,           clock_ns() - begin};
+  file_->write(row);
+  if (told_) told_(row);
   last_ = {steps, accuracy};
   return accuracy;
 }

@@ -8,6 +8,7 @@
 #include "datasets/dataset.h"
 #include "layers/exchange/moving_average.h"
 #include "layers/network.h"
+#include "tools/display/display.h"
 #include "tools/plan/schedule.h"
 #include "tools/run_directory/row_file.h"
 #include "tools/run_directory/rows.h"
@@ -22,11 +23,13 @@ namespace duplex::tools {
 class Tester {
  public:
   /// `after_batch` is called after every batch of a test, unless it is empty.
-  /// `reading`: as evaluate() takes it.
-  /// Rows of tests after the `first` steps at most, which were trained before, are kept.
+  /// `reading`: as evaluate() takes it. `display` shows how far a test is. Rows of tests after the
+  /// `first` steps at most, which were trained before, are kept.
   Tester(Network& network, const datasets::Subset& test, const RunDirectory& directory,
          const Schedule& schedule, const datasets::LoaderOptions& reading, std::uint64_t first,
-         Troubles& troubles, std::function<void()> after_batch = {});
+         Troubles& troubles, const Display& display, std::function<void()> after_batch = {});
+  /// Has every later test call `take` with its row of accuracy.csv.
+  void tell(std::function<void(const AccuracyRow&)> take) { told_ = std::move(take); }
   /// Has the average of the weights tested in their place. It must outlive this object.
   void average(const MovingAverage& average) { average_ = &average; }
   /// Tests what so many steps have trained, unless the last test was of these.
@@ -42,7 +45,9 @@ class Tester {
   Schedule schedule_;
   datasets::LoaderOptions reading_;
   Troubles& troubles_;
+  Display display_;
   std::function<void()> after_batch_;
+  std::function<void(const AccuracyRow&)> told_;  ///< May be empty.
   const MovingAverage* average_ = nullptr;
   std::optional<RowFile<AccuracyRow>> file_;                ///< Open from the first test on.
   std::optional<std::pair<std::uint64_t, Accuracy>> last_;  ///< The last test, and its steps.
