@@ -16,6 +16,7 @@
 #include "tools/flags/training_flags.h"
 #include "tools/run_directory/run_files.h"
 #include "tools/setup/setup.h"
+#include "tools/tensorboard/training_events.h"
 #include "tools/text/peak_memory.h"
 #include "tools/text/table.h"
 #include "tools/training/divergence.h"
@@ -110,6 +111,8 @@ int stopped(const RunDirectory& directory, std::uint64_t steps) {
 /// Trains, tests and writes the run's files. Returns the program's exit code.
 int run(TrainingSpec spec, std::uint64_t accumulate) {
   Troubles troubles;
+  std::optional<TrainingEvents> events;
+  if (!spec.tensorboard.empty()) events.emplace(spec.tensorboard, spec.resume, troubles);
   const TrainingSetup setup = open_training(spec);
   set_updates(spec.rate,
               steps_of(spec, setup, static_cast<std::uint64_t>(spec.batch)) / accumulate);
@@ -177,6 +180,11 @@ int run(TrainingSpec spec, std::uint64_t accumulate) {
   loop.batch = spec.batch;
   loop.metrics_path = directory.file(metrics_file);
   loop.display = spec.display;
+  if (events) {
+    events->begin(first, spec.batch);
+    loop.after_step = [&](const StepMetrics& row) { events->step(row); };
+    tester.tell([&](const AccuracyRow& row) { events->test(row); });
+  }
   bool reached = false;
   loop.test = [&](std::uint64_t steps) { return !(reached = tester.reaches(steps, spec.until)); };
   CheckpointWriter checkpoints(CheckpointFiles(directory.path(), 0, 1, settings), spec.checkpoints,

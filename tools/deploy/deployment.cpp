@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "tools/launch/words.h"
+#include "tools/tensorboard/event_file.h"
 
 namespace duplex::tools {
 namespace fs = std::filesystem;
@@ -89,6 +90,8 @@ std::vector<std::string> Deployment::words_there(std::vector<std::string> words)
   const std::string run = target_.run_path(value_of(words, "--logdir"));
   const std::string save = value_of(words, "--save");
   if (!save.empty()) replace_value(words, "--save", run + "/" + saved_name(save));
+  // Files of the run directory are brought home; folders in it are not.
+  if (!value_of(words, "--tensorboard").empty()) replace_value(words, "--tensorboard", run);
   replace_value(words, "--logdir", run);
   return words;
 }
@@ -96,6 +99,20 @@ std::vector<std::string> Deployment::words_there(std::vector<std::string> words)
 void Deployment::end(const std::vector<std::string>& dist, bool ended_well,
                      const std::vector<std::string>& lost) const {
   const std::string logdir = value_of(dist, "--logdir"), save = value_of(dist, "--save");
+  const auto move_events = [&] {
+    const std::string folder = value_of(dist, "--tensorboard");
+    if (folder.empty() || !fs::is_directory(logdir)) return;
+    std::vector<fs::path> events;
+    for (const auto& entry : fs::directory_iterator(logdir))
+      if (is_event_file(entry.path().filename())) events.push_back(entry.path());
+    try {
+      if (!events.empty()) fs::create_directories(folder);
+      for (const fs::path& path : events) move_file(path, fs::path(folder) / path.filename());
+    } catch (const fs::filesystem_error& error) {
+      throw Error("launch: the event files are in " + logdir + ", and cannot be moved to " +
+                  folder + ": " + error.code().message());
+    }
+  };
   const auto move_saved = [&] {
     const std::string saved = logdir + "/" + saved_name(save);
     std::error_code none;
@@ -110,9 +127,11 @@ void Deployment::end(const std::vector<std::string>& dist, bool ended_well,
   try {
     bring_home(target_, machines_, {logdir, there("--nodefile"), own_key_, ended_well, lost});
   } catch (const Error&) {
+    move_events();
     move_saved();  // The machine that has saved them may be one of those that went well.
     throw;
   }
+  move_events();
   move_saved();
 }
 

@@ -19,6 +19,7 @@
 #include "tools/run_directory/run_summary.h"
 #include "tools/setup/setup.h"
 #include "tools/slots/slot_team.h"
+#include "tools/tensorboard/training_events.h"
 #include "tools/tracing/rank_tracing.h"
 #include "tools/training/evaluation.h"
 #include "tools/training/loop.h"
@@ -78,7 +79,7 @@ class Rank {
                              const std::function<TrainingResult(Exchange& inner)>& lead,
                              const SlotTeam::TrainSlot& others);
   datasets::LoaderOptions reading(int slot) const;
-  LoopSpec loop_spec(const Schedule& schedule);
+  LoopSpec loop_spec(const Schedule& schedule, net::ParameterExchange& wire);
   /// Calls `train` with a computation of the leased batches.
   using WithBatches =
       std::function<void(const net::Lease& lease, const std::function<void(Computation&)>& train)>;
@@ -127,6 +128,7 @@ class Rank {
   std::unique_ptr<LocalExchange> own_updates_;    ///< Only with --average, on a worker.
   std::optional<MovingAverage> average_;          ///< Only with --ema, on a worker.
   Troubles troubles_;                             ///< Of metrics.csv, accuracy.csv, checkpoints.
+  std::optional<TrainingEvents> events_;          ///< On the first worker, with --tensorboard.
   std::unique_ptr<RankCheckpoints> checkpoints_;  ///< Null: a replay.
   net::ResumeOffer offer_{{}, false, true};       ///< With --resume.
   net::ResumePoint from_;                         ///< What was trained before.

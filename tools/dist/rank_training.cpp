@@ -111,7 +111,7 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
                     " batches of this run: give more --batches or --epochs",
                 Exit::usage);
   if (spec_.parallel.average > 0) schedule.steps_per_round = spec_.parallel.average;
-  LoopSpec loop = loop_spec(schedule);
+  LoopSpec loop = loop_spec(schedule, wire);
   if (checkpoints_)
     loop.checkpoint = [this](std::uint64_t steps, const std::function<void()>& await_weights) {
       return checkpoints_->after(steps, await_weights);
@@ -119,6 +119,7 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
   if (leads()) {
     tester_.emplace(*network_, setup_.split.test, *directory_, schedule, test_options(training),
                     from_.steps, troubles_, training.display, [&wire] { wire.progress_made(); });
+    if (events_) tester_->tell([this](const AccuracyRow& row) { events_->test(row); });
     if (average_) tester_->average(*average_);
     loop.test = [this](std::uint64_t steps) {
       if (tester_->reaches(steps, spec_.training.until)) checkpoints_->end_training();
@@ -191,7 +192,7 @@ TrainingResult Rank::replay(net::ParameterExchange& wire) {
   const auto train_first = [&](Exchange& inner) {
     TrainingResult result;
     with_exchange(host_, inner, 0, [&](Exchange& exchange) {
-      result = train(computation, exchange, loop_spec(schedule), troubles_);
+      result = train(computation, exchange, loop_spec(schedule, wire), troubles_);
       train_leases(wire, exchange, schedule.steps,
                    [&](const net::Lease&, const std::function<void(Computation&)>& train) {
                      train(computation);
@@ -235,7 +236,7 @@ void Rank::train_lease(net::ParameterExchange& wire, Exchange& exchange, const n
   }
 }
 
-LoopSpec Rank::loop_spec(const Schedule& schedule) {
+LoopSpec Rank::loop_spec(const Schedule& schedule, net::ParameterExchange& wire) {
   LoopSpec loop;
   loop.schedule = schedule;
   loop.first = from_.steps;
@@ -247,6 +248,13 @@ LoopSpec Rank::loop_spec(const Schedule& schedule) {
                               : static_cast<std::int64_t>(spec_.step_samples());
   if (leads()) loop.display = spec_.training.display;
   if (leads()) loop.metrics_path = directory_->file(metrics_file);
+  if (events_) {
+    events_->begin(from_.steps, loop.batch, [&wire] {
+      const net::FrameBytes bytes = wire.ledger().bytes();
+      return WireBytes{bytes.sent, bytes.received};
+    });
+    loop.after_step = [this](const StepMetrics& row) { events_->step(row); };
+  }
   loop.beginning = [this](std::uint64_t step) { tracing_.begin_step(step); };
   return loop;
 }

@@ -174,6 +174,10 @@ void TrainingFlags::add_to(CommandLine& app) {
   app.add_flag("--quiet", spec.quiet,
                "show no progress and no results, only what is wrong; the files of the run are "
                "written all the same");
+  app.add_option("--tensorboard", spec.tensorboard,
+                 "folder to write event files to, which TensorBoard shows while the training goes "
+                 "on: loss, learning rate, images a second, accuracy of tests; of dist, bytes on "
+                 "the wire, by the first worker");
   app.when_parsed([&app, this] {
     if (optimiser == "adam" && app.count("--lr") == 0) spec.rate.base = 0.001;
   });

@@ -47,8 +47,9 @@ struct TrainingSpec {
   std::string weights;  ///< safetensors file to start from; empty: none.
   std::string save;  ///< safetensors file for the trained weights, beside the run's; empty: none.
 
-  bool quiet = false;  ///< Tell of nothing but what is wrong.
-  Display display;     ///< The place where progress is shown.
+  bool quiet = false;       ///< Tell of nothing but what is wrong.
+  Display display;          ///< The place where progress is shown.
+  std::string tensorboard;  ///< Folder for TensorBoard's event files; empty: none.
 
   bool trains() const { return epochs != 0 && batches != 0; }  ///< Otherwise it only tests.
   bool replays() const;  ///< Whether nothing is computed (tools/training/replay.h).
