@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
+#include "core/error.h"
 #include "core/random.h"
 
 namespace duplex::datasets {
@@ -41,13 +43,13 @@ Framing squashed(ImageSize image, int height, int width) {
 
 Framing central(ImageSize image, int side, int height, int width) {
   Framing framing{{0, 0, image.height, image.width}, side, side, 0, 0};
-  const auto longer = [side](int longer, int shorter) {
-    return static_cast<int>(std::int64_t{side} * longer / shorter);
-  };
-  if (image.width <= image.height)
-    framing.height = longer(image.height, image.width);
-  else
-    framing.width = longer(image.width, image.height);
+  const std::int64_t scaled = std::int64_t{side} * std::max(image.width, image.height) /
+                              std::min(image.width, image.height);
+  if (scaled > max_image_pixels)
+    throw Error("its " + std::to_string(image.width) + "x" + std::to_string(image.height) +
+                " pixels are too long and narrow to scale the shorter side to " +
+                std::to_string(side));
+  (image.width <= image.height ? framing.height : framing.width) = static_cast<int>(scaled);
   framing.top = rounded((framing.height - height) / 2.0);
   framing.left = rounded((framing.width - width) / 2.0);
   return framing;
@@ -67,11 +69,10 @@ Box random_box(ImageSize image, const CropRange& range, std::uint64_t seed, std:
     const double height = std::nearbyint(std::sqrt(part / ratio));
     if (width < 1.0 || width > image.width || height < 1.0 || height > image.height) continue;
     Box box{0, 0, static_cast<int>(height), static_cast<int>(width)};
-    const auto places = [](int whole, int part) {
-      return static_cast<std::uint32_t>(whole - part + 1);
-    };
-    box.top = static_cast<int>(stream.below(draw + 2, places(image.height, box.height)));
-    box.left = static_cast<int>(stream.below(draw + 3, places(image.width, box.width)));
+    const auto down = static_cast<std::uint32_t>(image.height - box.height + 1);
+    const auto right = static_cast<std::uint32_t>(image.width - box.width + 1);
+    box.top = static_cast<int>(stream.below(draw + 2, down));
+    box.left = static_cast<int>(stream.below(draw + 3, right));
     return box;
   }
   return central_box(image);

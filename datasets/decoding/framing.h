@@ -29,6 +29,7 @@ Framing squashed(ImageSize image, int height, int width);
 
 /// The middle of the image, after its shorter side is scaled to `side`, as torchvision's
 /// Resize(side) and CenterCrop have it. `side` is `height` and `width` at least.
+/// Throws Error with the reason alone for an image that is so long that it would become too large.
 Framing central(ImageSize image, int side, int height, int width);
 
 /// The parts of an image's area that random crops have, from `least` to `most`, up to 1.

@@ -58,6 +58,17 @@ TEST(Framing, TheMiddleIsThatOfTorchvision) {
   }
 }
 
+TEST(Framing, ImagesThatAreTooLongHaveNoMiddle) {
+  const std::string error = testing::error_of([] { central({1 << 26, 1}, 256, 224, 224); });
+  EXPECT_NE(error.find("too long and narrow"), std::string::npos) << error;
+  const Framing framing = central({1 << 18, 1}, 256, 224, 224);
+  EXPECT_EQ(framing.width, 1 << 26);
+  // Its random boxes are in the middle, where no other fits.
+  const Box box = random_box({1 << 26, 1}, {0.08, 1.0}, 1, 2);
+  EXPECT_EQ(box.width, 1);
+  EXPECT_EQ(box.left, ((1 << 26) - 1) / 2);
+}
+
 /// A level more or less may come from torchvision's rounding between its two passes.
 void expect_pixels(const std::string& name, const Framing& framing) {
   const Bytes file = testing::recorded("source.png");
