@@ -34,7 +34,8 @@ class Ema : public TrainingRuns {
   }
   /// The last cell of the last row.
   std::string last_loss(const std::string& name) const {
-    const std::string text = read_text(folder_ / (name + "/accuracy.csv"));
+    std::string text = read_text(folder_ / (name + "/accuracy.csv"));
+    text.resize(text.rfind(','));  // Behind it is a time.
     return text.substr(text.rfind(',') + 1);
   }
 };
