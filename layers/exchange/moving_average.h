@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "core/exchange.h"
@@ -23,7 +24,7 @@ class MovingAverage {
   /// part of the average.
   void add(std::size_t parameter, std::uint64_t updates, const float* weights);
   /// Runs `work` while the network has the average, with its own weights of so many updates taken
-  /// in, in their place.
+  /// in, in their place. If `work` throws, it keeps that.
   void replace(Network& network, std::uint64_t updates, const std::function<void()>& work) const;
   /// The averages, as a checkpoint holds them: without the newest weights. This object must outlive
   /// the result.

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
 #include "datasets/decoding/resample.h"
+#include "datasets/decoding/scaled.h"
 #include "tests/datasets/crops_recorded.h"
 #include "tests/datasets/files.h"
 
@@ -119,6 +121,28 @@ TEST(Framing, OfPlanesAndOfFiles) {
       for (std::size_t c = 0; c < 3; ++c)
         ASSERT_EQ(part[(c * 16 + y) * 16 + x],
                   image.pixels.get()[((11 + y) * 50 + 30 + x) * 3 + c]);
+}
+
+/// A data set that is scaled is framed by what its source has, here in grey for colour.
+TEST(Framing, OfWhatIsScaled) {
+  class Places : public testing::CountedDataset {
+   public:
+    Places() : CountedDataset(2, 1, {1, 1, 10, 12}) {}
+    const std::uint8_t* read(std::size_t, std::uint8_t* scratch) const override {
+      for (std::size_t i = 0; i < 120; ++i) scratch[i] = static_cast<std::uint8_t>(i);
+      return scratch;
+    }
+  };
+  const ScaledDataset scaled(std::make_shared<Places>(), {1, 3, 5, 6});
+  Bytes part(3 * 5 * 6);
+  const Framer framer = [](ImageSize size) {
+    EXPECT_EQ(size.width, 12);
+    EXPECT_EQ(size.height, 10);
+    return Framing{{2, 3, 5, 6}, 5, 6, 0, 0};
+  };
+  scaled.read_framed(0, framer, part.data());
+  for (std::size_t i = 0; i < part.size(); ++i)
+    EXPECT_EQ(part[i], 12 * (2 + i % 30 / 6) + 3 + i % 6) << i;
 }
 
 }  // namespace
