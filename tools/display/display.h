@@ -21,7 +21,7 @@ struct Display {
   /// Returns the display that launch says its ranks have, of a word() of its own. Throws
   /// Error(Exit::usage) for another text.
   static Display launched(const std::string& word);
-  static Display quiet() { return {Kind::none}; }
+  static Display quiet() { return {Kind::none, 80, false}; }
 
   /// Returns what launch tells its ranks of this display: "lines", "80" or "80,utf-8".
   std::string word() const;

@@ -51,7 +51,7 @@ Rank::Rank(DistSpec spec)
   directory_.emplace(spec_.training.logdir, command, spec_.training.model.net, claims, later,
                      spec_.resumes(), returns);
   if (trains() && leads() && !spec_.training.tensorboard.empty())
-    events_.emplace(spec_.training.tensorboard, spec_.resumes(), troubles_);
+    events_.emplace(spec_.training.tensorboard, spec_.resumes() || returns, troubles_);
   if (!spec_.trouble.empty()) troubles_.keep(spec_.trouble);
   if (!replays()) prepare_checkpoints();
 }

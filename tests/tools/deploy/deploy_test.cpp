@@ -262,17 +262,17 @@ TEST_F(Deploying, RanksElsewhereHaveThePathsOfTheirMachine) {
   write_text(data, "pixels");
   write_text(profile, "{}");
   write_text(nodes_, "198.51.100.1\n127.0.0.1\n");
-  const Result result =
-      launch({"--deploy", there_, "--print-commands"},
-             {"--net", "lenet", "--datadir", data, "--key=" + (folder_ / "key"), "--logdir",
-              "runs/x", "--save", "w.safetensors", "--device", "replay:" + profile});
+  const Result result = launch(
+      {"--deploy", there_, "--print-commands"},
+      {"--net", "lenet", "--datadir", data, "--key=" + (folder_ / "key"), "--logdir", "runs/x",
+       "--save", "w.safetensors", "--tensorboard", "tb", "--device", "replay:" + profile});
   // There is no key to read.
   EXPECT_EQ(result.exit, 1);
   write_text(folder_ / "key", "key\n");
-  const Result printed =
-      launch({"--deploy", there_, "--print-commands"},
-             {"--net", "lenet", "--datadir", data, "--key=" + (folder_ / "key"), "--logdir",
-              "runs/x", "--save", "w.safetensors", "--device", "replay:" + profile});
+  const Result printed = launch(
+      {"--deploy", there_, "--print-commands"},
+      {"--net", "lenet", "--datadir", data, "--key=" + (folder_ / "key"), "--logdir", "runs/x",
+       "--save", "w.safetensors", "--tensorboard", "tb", "--device", "replay:" + profile});
   EXPECT_EQ(printed.exit, 0) << printed.err;
   EXPECT_EQ(calls(), "000");
   const std::string far = printed.out.substr(0, printed.out.find('\n')),
@@ -285,13 +285,14 @@ TEST_F(Deploying, RanksElsewhereHaveThePathsOfTheirMachine) {
                target.path_of(deployed_file(data)) +
                " --key=" + target.path_of(deployed_file(folder_ / "key")) + " --logdir " +
                target.run_path("runs/x") + " --save " + target.run_path("runs/x") +
-               "/saved-w.safetensors --device replay:" + target.path_of(deployed_file(profile)) +
-               " --nodefile " + target.path_of(deployed_file(nodes_)) + " --index 0");
+               "/saved-w.safetensors --tensorboard " + target.run_path("runs/x") +
+               " --device replay:" + target.path_of(deployed_file(profile)) + " --nodefile " +
+               target.path_of(deployed_file(nodes_)) + " --index 0");
   EXPECT_EQ(target.path_of(deployed_file(data)).substr(there_.size() + 7 + 17), "data_set.pack");
   has(near, there_ + "/duplex-1.0/duplex dist --net lenet --datadir '" + data +
                 "' --key=" + (folder_ / "key") +
-                " --logdir runs/x --save w.safetensors --device replay:" + profile +
-                " --nodefile " + nodes_ + " --index 1");
+                " --logdir runs/x --save w.safetensors --tensorboard tb --device replay:" +
+                profile + " --nodefile " + nodes_ + " --index 1");
 }
 
 }  // namespace

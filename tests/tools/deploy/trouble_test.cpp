@@ -190,6 +190,17 @@ TEST_F(DeployTrouble, SavedWeightsGoToAnotherFileSystem) {
   fs::remove(saved);
 }
 
+/// TensorBoard looks for them where --tensorboard says, whichever machine has the first worker.
+TEST_F(DeployTrouble, EventFilesComeToTheirFolder) {
+  const std::string name = "events.out.tfevents.1700000000.there.1";
+  ASSERT_EQ(deploy().exit, 0);
+  with_result(here_, name);
+  const std::string events = folder_ / "events";
+  const Result result = ranks({"--tensorboard", events});
+  EXPECT_EQ(read_text(events + "/" + name), "12\n") << result.err;
+  EXPECT_FALSE(fs::exists(logdir_ + "/" + name));
+}
+
 TEST_F(DeployTrouble, StopSaysWhereNothingIs) {
   const Result result = launch({"stop", "--deploy", there_});
   EXPECT_EQ(result.exit, 1);

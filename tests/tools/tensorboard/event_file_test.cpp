@@ -252,6 +252,13 @@ TEST_F(TensorBoard, RefusesWhatIsNoFolder) {
   refuses(folder_ / "file", "cannot be made: Not a directory");
   refuses(folder_ / "file/below", "cannot be made: Not a directory");
   refuses("/proc/duplex", "cannot be made: ");
+  const Result ranks = run({"launch", "--local", "2", "--", "--net", "lenet", "--datadir",
+                            data_.path(), "--batches", "2", "--timeout", "20", "--tensorboard",
+                            folder_ / "file", "--logdir", folder_ / "ranks"});
+  EXPECT_EQ(ranks.exit, 1) << ranks.err;
+  EXPECT_NE(ranks.err.find("--tensorboard " + (folder_ / "file: cannot be made")),
+            std::string::npos)
+      << ranks.err;
   if (::geteuid() != 0) {
     fs::create_directory(folder_ / "closed");
     fs::permissions(folder_ / "closed", fs::perms::owner_read | fs::perms::owner_exec);
