@@ -8,8 +8,8 @@
 #include "core/error.h"
 #include "core/files/crc32c.h"
 #include "datasets/decoding/image.h"
-#include "datasets/decoding/resample.h"
 #include "datasets/file.h"
+#include "datasets/image_files.h"
 #include "datasets/parallel.h"
 
 namespace duplex::datasets {
@@ -149,20 +149,13 @@ std::shared_ptr<const Dataset> FolderDataset::open(const std::string& folder,
 }
 
 const std::uint8_t* FolderDataset::read(std::size_t index, std::uint8_t* scratch) const {
-  const auto height = static_cast<int>(shape().h()), width = static_cast<int>(shape().w());
-  read_framed(
-      index, [=](ImageSize image) { return squashed(image, height, width); }, scratch);
+  read_image(folder_ + "/" + sample(index).name, shape(), scratch);
   return scratch;
 }
 
 void FolderDataset::read_framed(std::size_t index, const Framer& framer,
                                 std::uint8_t* scratch) const {
-  const std::vector<std::uint8_t> file =
-      read_file(folder_ + "/" + sample(index).name, max_image_bytes);
-  const auto channels = static_cast<int>(shape().c());
-  const Image image = decode_image(file.data(), file.size(), channels);
-  resample(scratch, static_cast<int>(shape().h()), static_cast<int>(shape().w()),
-           image.pixels.get(), image.size, channels, framer(image.size));
+  read_image(folder_ + "/" + sample(index).name, shape(), framer, scratch);
 }
 
 }  // namespace duplex::datasets
