@@ -49,6 +49,7 @@ check() (
       room["tools/setup"] = "tools/text tools/run_directory tools/plan tools/prediction tools/checkpoint tools/display"
       room["tools/memory"] = "tools/text tools/run_directory tools/plan tools/setup"
       room["tools/training"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/display"
+      room["tools/inference"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/training"
       room["tools/slots"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup"
       room["tools/dist"] = "tools/text tools/run_directory tools/plan tools/prediction tools/checkpoint tools/setup tools/slots tools/tracing tools/training tools/display tools/tensorboard"
       room["tools/simulation"] = "tools/text tools/tracing"

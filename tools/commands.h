@@ -6,6 +6,8 @@ namespace duplex::tools {
 
 int local(int argc, const char* const* argv);
 int dist(int argc, const char* const* argv);
+int evaluate(int argc, const char* const* argv);
+int classify(int argc, const char* const* argv);
 int nets(int argc, const char* const* argv);
 int onnx(int argc, const char* const* argv);
 int pack(int argc, const char* const* argv);

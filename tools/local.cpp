@@ -16,6 +16,7 @@
 #include "tools/flags/training_flags.h"
 #include "tools/run_directory/run_files.h"
 #include "tools/setup/setup.h"
+#include "tools/setup/weights_file.h"
 #include "tools/tensorboard/training_events.h"
 #include "tools/text/peak_memory.h"
 #include "tools/text/table.h"
@@ -71,10 +72,11 @@ void print_start(const TrainingSetup& setup, const Device& device, const std::st
 }
 
 /// `average` may be null. `updates`: those that the steps are.
-void save(const TrainingSpec& spec, const RunDirectory& directory, Network& network,
-          const MovingAverage* average, std::uint64_t steps, std::uint64_t updates) {
-  const std::map<std::string, std::string> metadata{
-      {"network", spec.model.net}, {"steps", std::to_string(steps)}, {"settings", spec.settings()}};
+void save(const TrainingSpec& spec, const TrainingSetup& setup, const RunDirectory& directory,
+          Network& network, const MovingAverage* average, std::uint64_t steps,
+          std::uint64_t updates) {
+  const std::map<std::string, std::string> metadata =
+      weights_metadata(spec, setup, spec.batch, std::to_string(steps), spec.settings());
   save_checkpoint(directory.file(checkpoint_file), network, metadata);
   if (!spec.save.empty()) save_checkpoint(spec.save, network, metadata);
   if (average == nullptr) return;
@@ -188,7 +190,8 @@ int run(TrainingSpec spec, std::uint64_t accumulate) {
   bool reached = false;
   loop.test = [&](std::uint64_t steps) { return !(reached = tester.reaches(steps, spec.until)); };
   CheckpointWriter checkpoints(CheckpointFiles(directory.path(), 0, 1, settings), spec.checkpoints,
-                               first, std::move(arrays), troubles);
+                               first, std::move(arrays), troubles,
+                               weights_metadata(spec, setup, spec.batch, "", ""));
   loop.checkpoint = [&](std::uint64_t steps, const std::function<void()>& await_weights) {
     return checkpoints.after(steps, await_weights);
   };
@@ -202,7 +205,7 @@ int run(TrainingSpec spec, std::uint64_t accumulate) {
   if (schedule.steps > 0) report_replaced(loader.replaced());
 
   if (schedule.steps > 0 && spoilt.empty()) {
-    save(spec, directory, network, average ? &*average : nullptr, result.steps,
+    save(spec, setup, directory, network, average ? &*average : nullptr, result.steps,
          result.steps / accumulate);
     if (spec.checkpoints.any() || spec.resume) checkpoints.finish(result.steps);
   }

@@ -23,6 +23,8 @@ struct Command {
 constexpr Command commands[] = {
     {"local", duplex::tools::local, "train on this machine; measure t_grad, layer by layer"},
     {"dist", duplex::tools::dist, "be one rank of distributed training"},
+    {"evaluate", duplex::tools::evaluate, "test trained weights, class by class"},
+    {"classify", duplex::tools::classify, "what do trained weights take an image for?"},
     {"launch", duplex::tools::launch, "start dist on every machine of a nodefile, and end it"},
     {"check", duplex::tools::check, "what would spoil a run on these machines, and the remedy"},
     {"transport", duplex::tools::transport, "measure t_comm between this machine and another"},

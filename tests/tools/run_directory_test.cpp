@@ -13,7 +13,9 @@
 #include "tests/temporary_folder.h"
 #include "tests/tools/key_lister.h"
 #include "tests/tools/program.h"
+#include "tools/run_directory/evaluation_file.h"
 #include "tools/run_directory/run_directory.h"
+#include "tools/run_directory/weights_note.h"
 
 namespace duplex::tools {
 namespace {
@@ -47,6 +49,8 @@ TEST(RunDirectoryPage, HasEveryKeyAndColumnAndNoOther) {
   EXPECT_EQ(table_of("### directions"), keys_of<DirectionTimes>());
   EXPECT_EQ(table_of("## profile.json"), keys_of<ProfileFile>());
   EXPECT_EQ(table_of("## trace.json"), keys_of<TraceFile>());
+  EXPECT_EQ(table_of("## evaluation.json"), keys_of<Evaluation>());
+  EXPECT_EQ(table_of("## checkpoint.safetensors"), keys_of<WeightsNote>());
   EXPECT_EQ(table_of("## metrics.csv"), columns_of<StepMetrics>());
   EXPECT_EQ(table_of("## accuracy.csv"), columns_of<AccuracyRow>());
   EXPECT_EQ(table_of("## staleness-RANK.csv"), columns_of<StalenessRow>());

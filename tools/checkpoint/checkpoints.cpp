@@ -24,10 +24,12 @@ void CheckpointClock::made(std::uint64_t steps) {
 }
 
 CheckpointWriter::CheckpointWriter(CheckpointFiles files, CheckpointPlan plan, std::uint64_t first,
-                                   std::vector<StateArray> arrays, Troubles& troubles)
+                                   std::vector<StateArray> arrays, Troubles& troubles,
+                                   CheckpointFiles::Metadata more)
     : files_(std::move(files)),
       clock_(plan, first),
       arrays_(std::move(arrays)),
+      more_(std::move(more)),
       troubles_(troubles) {}
 
 bool CheckpointWriter::after(std::uint64_t steps, const std::function<void()>& await_weights) {
@@ -58,7 +60,7 @@ bool CheckpointWriter::try_to_write(std::uint64_t steps) {
 
 void CheckpointWriter::write(std::uint64_t steps) {
   clock_.made(steps);
-  files_.write(steps, arrays_);
+  files_.write(steps, arrays_, more_);
   files_.keep_newest();
 }
 

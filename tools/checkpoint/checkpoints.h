@@ -43,9 +43,10 @@ class CheckpointClock {
 class CheckpointWriter {
  public:
   /// `arrays` are all that a training consists of beside its settings and its step; `first`: steps
-  /// that were trained before this program began.
+  /// that were trained before this program began; `more`: metadata of each beside its own.
   CheckpointWriter(CheckpointFiles files, CheckpointPlan plan, std::uint64_t first,
-                   std::vector<StateArray> arrays, Troubles& troubles);
+                   std::vector<StateArray> arrays, Troubles& troubles,
+                   CheckpointFiles::Metadata more = {});
 
   /// The training loop calls it at the end of each round. It writes a checkpoint if one is due or a
   /// signal asks for it, after calling `await_weights`. It returns false if a signal asks the
@@ -64,6 +65,7 @@ class CheckpointWriter {
   const CheckpointFiles files_;
   CheckpointClock clock_;
   const std::vector<StateArray> arrays_;
+  const CheckpointFiles::Metadata more_;
   Troubles& troubles_;
 };
 

@@ -15,6 +15,7 @@
 #include "tools/run_directory/dist_report.h"
 #include "tools/run_directory/row_file.h"
 #include "tools/run_directory/run_files.h"
+#include "tools/setup/weights_file.h"
 #include "tools/text/peak_memory.h"
 #include "tools/text/rate.h"
 #include "tools/training/divergence.h"
@@ -348,7 +349,9 @@ void Rank::keep_without_the_first_worker(const net::ParameterExchange& wire,
 }
 
 std::map<std::string, std::string> Rank::metadata(const std::string& steps) const {
-  return {{"network", spec_.training.model.net}, {"steps", steps}, {"settings", spec_.settings()}};
+  const std::int64_t batch =
+      trains() ? spec_.share_of(spec_.rank(), 0).count : spec_.training.batch;
+  return weights_metadata(spec_.training, setup_, batch, steps, spec_.settings());
 }
 
 void Rank::save(const std::vector<StateArray>& arrays, const std::string& steps) const {

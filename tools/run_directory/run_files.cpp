@@ -1,6 +1,9 @@
 #include "tools/run_directory/run_files.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 
 #include "tools/run_directory/json_file.h"
@@ -11,17 +14,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// `indent`: as nlohmann::json::dump has it; -1: one line.
 template <class File>
-std::string write_json(File& file) {
+std::string write_json(File& file, int indent = 1) {
   JsonWriter writer;
   describe(writer, file);
   // A path may have bytes that are no UTF-8.
-  return writer.take().dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return writer.take().dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 template <class File>
-File read_json(const std::string& path) {
-  const nlohmann::json json = read_json_file(path);
+File take_json(const nlohmann::json& json, const std::string& path) {
   File file;
   try {
     JsonReader reader(json);
@@ -30,6 +33,11 @@ File read_json(const std::string& path) {
     throw Error(path + " " + error.what());
   }
   return file;
+}
+
+template <class File>
+File read_json(const std::string& path) {
+  return take_json<File>(read_json_file(path), path);
 }
 
 /// A time that a run can have taken, or a rate.
@@ -83,8 +91,9 @@ std::string numbered(const char* name, int rank, const char* end) {
 }  // namespace
 
 bool is_run_file(const std::string& name) {
-  for (const char* whole : {config_file, summary_file, profile_file, metrics_file, accuracy_file,
-                            trace_file, checkpoint_file, ema_file, checkpoints_folder})
+  for (const char* whole :
+       {config_file, summary_file, profile_file, metrics_file, accuracy_file, evaluation_file,
+        trace_file, checkpoint_file, ema_file, checkpoints_folder})
     if (name == whole) return true;
   for (const auto& [begin, end] :
        {std::pair("rank-", ".json"), std::pair("ledger-", ".csv"), std::pair("traffic-", ".csv"),
@@ -114,16 +123,23 @@ std::string transport_file(const std::string& role) {
 }
 
 std::string text_of(RunConfig config) {
-  return write_json(config);
+  return write_json(config) + "\n";
 }
 std::string text_of(RunSummary summary) {
-  return write_json(summary);
+  return write_json(summary) + "\n";
 }
 std::string text_of(TransportSummary summary) {
-  return write_json(summary);
+  return write_json(summary) + "\n";
 }
 std::string text_of(ProfileFile profile) {
-  return write_json(profile);
+  return write_json(profile) + "\n";
+}
+
+std::string text_of(Evaluation evaluation) {
+  return write_json(evaluation) + "\n";
+}
+std::string text_of(WeightsNote note) {
+  return write_json(note, -1);
 }
 
 std::string not_finite_text(const AccuracySummary& accuracy) {
@@ -142,6 +158,58 @@ TransportSummary read_transport(const std::string& path) {
 }
 ProfileFile read_profile_file(const std::string& path) {
   return read_json<ProfileFile>(path);
+}
+
+Evaluation read_evaluation(const std::string& path) {
+  Evaluation evaluation = read_json<Evaluation>(path);
+  const auto classes = static_cast<std::int64_t>(evaluation.classes.size());
+  const auto require_class = [&](std::int64_t number) {
+    if (number < 0 || number >= classes)
+      throw Error(path + " is damaged: it has no class " + std::to_string(number));
+  };
+  for (const ConfusionCell& cell : evaluation.confusion)
+    for (const std::int64_t number : {cell.label, cell.said}) require_class(number);
+  for (const WrongImage& image : evaluation.worst) {
+    for (const std::int64_t number : {image.label, image.said}) require_class(number);
+    const std::string picture = image.picture.value_or("");
+    const bool base64 = std::all_of(picture.begin(), picture.end(), [](unsigned char digit) {
+      return std::isalnum(digit) != 0 || digit == '+' || digit == '/' || digit == '=';
+    });
+    if (!base64) throw Error(path + " is damaged: a picture is no base64");
+  }
+  return evaluation;
+}
+
+WeightsNote parse_weights_note(const std::string& text, const std::string& path) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (json.is_discarded())
+    throw Error(path + " is damaged: what it says of its training is no JSON");
+  WeightsNote note = take_json<WeightsNote>(json, path);
+  const auto refuse = [&](const std::string& what) { throw Error(path + " is damaged: " + what); };
+  constexpr std::int64_t most_classes = 1 << 24, most_batch = 1 << 24, most_input = 4096,
+                         most_side = 1 << 14;
+  long long channels = 0, height = 0, width = 0;
+  if (std::sscanf(note.input.c_str(), "1x%lldx%lldx%lld", &channels, &height, &width) != 3 ||
+      (channels != 1 && channels != 3) || height < 1 || height > most_input || width != height)
+    refuse("its input '" + note.input + "' is not that of a network");
+  if (note.classes < 1 || note.classes > most_classes)
+    refuse("it has " + std::to_string(note.classes) + " classes");
+  if (note.names.size() > static_cast<std::size_t>(note.classes))
+    refuse("it has more names than classes");
+  if (note.batch < 1 || note.batch > most_batch) refuse("its batch is out of range");
+  if (!(note.test_fraction >= 0.0 && note.test_fraction < 1.0))
+    refuse("its test_fraction is not from 0 to 1");
+  if (note.test_side != 0 && (note.test_side < height || note.test_side > most_side))
+    refuse("its test_crop is out of range");
+  const auto normalises = [&](float mean, float stddev) {
+    return std::isfinite(mean) && std::isfinite(stddev) && stddev > 0.0F;
+  };
+  const auto of_channels = static_cast<std::size_t>(channels);
+  bool good = note.mean.size() == of_channels && note.stddev.size() == of_channels;
+  for (std::size_t c = 0; good && c < of_channels; ++c)
+    good = normalises(note.mean[c], note.stddev[c]);
+  if (!good) refuse("its mean and stddev are not those of the channels");
+  return note;
 }
 
 std::string name_of_directory(const std::string& directory) {

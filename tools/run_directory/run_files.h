@@ -4,10 +4,12 @@
 #include <optional>
 #include <string>
 
+#include "tools/run_directory/evaluation_file.h"
 #include "tools/run_directory/profile_file.h"
 #include "tools/run_directory/run_config.h"
 #include "tools/run_directory/run_summary.h"
 #include "tools/run_directory/transport_summary.h"
+#include "tools/run_directory/weights_note.h"
 
 namespace duplex::tools {
 
@@ -16,6 +18,7 @@ constexpr const char* summary_file = "summary.json";
 constexpr const char* profile_file = "profile.json";
 constexpr const char* metrics_file = "metrics.csv";
 constexpr const char* accuracy_file = "accuracy.csv";
+constexpr const char* evaluation_file = "evaluation.json";
 constexpr const char* trace_file = "trace.json";
 constexpr const char* checkpoint_file = "checkpoint.safetensors";
 constexpr const char* ema_file = "ema.safetensors";
@@ -34,6 +37,9 @@ std::string text_of(RunConfig config);
 std::string text_of(RunSummary summary);
 std::string text_of(TransportSummary summary);
 std::string text_of(ProfileFile profile);
+std::string text_of(Evaluation evaluation);
+/// The note in one line.
+std::string text_of(WeightsNote note);
 
 /// "the outputs for 20 of 20 test images are not finite, and count as wrong".
 std::string not_finite_text(const AccuracySummary& accuracy);
@@ -44,6 +50,10 @@ RunConfig read_config(const std::string& path);
 RunSummary read_summary(const std::string& path);
 TransportSummary read_transport(const std::string& path);
 ProfileFile read_profile_file(const std::string& path);
+Evaluation read_evaluation(const std::string& path);
+
+/// Does the same with the note of the weights in the file `path`.
+WeightsNote parse_weights_note(const std::string& text, const std::string& path);
 
 /// A run of local, dist or simulate, as report and compare see it.
 struct Run {

@@ -30,12 +30,6 @@ double squared_error(const float* y, std::size_t classes, std::size_t label) {
   return sum;
 }
 
-LossKind loss_of(const Model& model) {
-  const auto kind = model.entry(model.output()).layer->loss_kind();
-  if (!kind) throw Error(model.title() + " does not end in a loss, so it has no accuracy");
-  return *kind;
-}
-
 }  // namespace
 
 std::string Accuracy::str() const {
@@ -66,21 +60,36 @@ Judgement judge(LossKind kind, const float* logits, std::size_t classes, std::in
   return judgement;
 }
 
-Accuracy evaluate(Network& network, const datasets::Subset& test, datasets::LoaderOptions reading,
-                  const std::function<void()>& after_batch, const Display& display) {
+std::vector<double> probabilities(LossKind kind, const float* logits, std::size_t classes) {
+  std::vector<double> values(logits, logits + classes);
+  if (kind != LossKind::softmax_cross_entropy) return values;
+  const double greatest = *std::max_element(values.begin(), values.end());
+  double sum = 0.0;
+  for (double& value : values) sum += value = std::exp(value - greatest);
+  for (double& value : values) value /= sum;
+  return values;
+}
+
+LossKind loss_of(const Model& model) {
+  const auto kind = model.entry(model.output()).layer->loss_kind();
+  if (!kind) throw Error(model.title() + " does not end in a loss, so it has no accuracy");
+  return *kind;
+}
+
+std::vector<datasets::LeftOut> run_over(Network& network, const datasets::Subset& images,
+                                        const PassOptions& options,
+                                        const std::function<void(const Output&)>& take) {
+  datasets::LoaderOptions reading = options.reading;
   reading.pass = datasets::Pass::evaluation;
   reading.share = datasets::join_share(network.batch());
-  datasets::BatchLoader loader(test, reading);
-  const LossKind kind = loss_of(network.model());
+  datasets::BatchLoader loader(images, reading);
   const auto classes = static_cast<std::size_t>(network.model().classes());
   std::vector<float> logits(static_cast<std::size_t>(network.batch()) * classes);
 
   const KeepingNan keeping_nan(network.device());
   LayerObserver observer = network.observe(nullptr);
-  Accuracy accuracy;
-  double loss = 0.0;
-  std::uint64_t first = 0, fifth = 0;
-  Progress progress(display);
+  Progress progress(options.display);
+  std::uint64_t taken = 0;
   while (true) {
     const datasets::Batch& batch = loader.next();
     if (batch.count == 0) break;
@@ -90,24 +99,38 @@ Accuracy evaluate(Network& network, const datasets::Subset& test, datasets::Load
     network.logits(logits.data());
     for (std::int64_t i = 0; i < batch.count; ++i) {
       if (batch.labels[i] == datasets::no_label) continue;
-      const Judgement judgement = judge(kind, logits.data() + static_cast<std::size_t>(i) * classes,
-                                        classes, batch.labels[i]);
-      ++accuracy.samples;
-      accuracy.not_finite += judgement.finite ? 0U : 1U;
-      first += judgement.rank < std::min<std::size_t>(1, classes) ? 1U : 0U;
-      fifth += judgement.rank < std::min<std::size_t>(5, classes) ? 1U : 0U;
-      loss += judgement.loss;
+      take({static_cast<std::size_t>(batch.first_sample) + static_cast<std::size_t>(i),
+            batch.labels[i], logits.data() + static_cast<std::size_t>(i) * classes});
+      ++taken;
     }
-    if (after_batch) after_batch();
+    if (options.after_batch) options.after_batch();
     if (progress.due()) {
-      progress.show("testing " + grouped(static_cast<std::int64_t>(accuracy.samples)) + " of " +
-                    grouped(static_cast<std::int64_t>(test.size())));
+      progress.show(options.doing + " " + grouped(static_cast<std::int64_t>(taken)) + " of " +
+                    grouped(static_cast<std::int64_t>(images.size())));
     }
   }
   network.observe(std::move(observer));
   network.synchronize();
   network.device().copy_waits();  // These waits belong to no step.
-  accuracy.unreadable = loader.replaced();
+  return loader.replaced();
+}
+
+Accuracy evaluate(Network& network, const datasets::Subset& test, const PassOptions& options,
+                  const std::function<void(const Output&, const Judgement&)>& each) {
+  const LossKind kind = loss_of(network.model());
+  const auto classes = static_cast<std::size_t>(network.model().classes());
+  Accuracy accuracy;
+  double loss = 0.0;
+  std::uint64_t first = 0, fifth = 0;
+  accuracy.unreadable = run_over(network, test, options, [&](const Output& output) {
+    const Judgement judgement = judge(kind, output.logits, classes, output.label);
+    ++accuracy.samples;
+    accuracy.not_finite += judgement.finite ? 0U : 1U;
+    first += judgement.rank < std::min<std::size_t>(1, classes) ? 1U : 0U;
+    fifth += judgement.rank < std::min<std::size_t>(5, classes) ? 1U : 0U;
+    loss += judgement.loss;
+    if (each) each(output, judgement);
+  });
   if (accuracy.samples == 0) {
     throw Error("none of the test images of " + test.data->source() + " can be read; the first: " +
                 accuracy.unreadable.at(0).name + ": " + accuracy.unreadable.at(0).reason);

@@ -1,4 +1,4 @@
-// Accuracy: a network's outputs on the test part against its labels.
+// Accuracy: a network's outputs on images against their labels.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -37,12 +37,41 @@ struct Judgement {
 /// `logits` has `classes` values.
 Judgement judge(LossKind kind, const float* logits, std::size_t classes, std::int32_t label);
 
-/// Runs the network over the whole test part, in batches of its size; its observer is told nothing
-/// of that. `reading` says how images become pixels, by how many threads, and whether one that
-/// cannot be read is left out or throws Error. Calls `after_batch` after every batch, unless it is
-/// empty. `display` shows how far it is.
-Accuracy evaluate(Network& network, const datasets::Subset& test, datasets::LoaderOptions reading,
-                  const std::function<void()>& after_batch = {},
-                  const Display& display = Display::here());
+/// Returns what the network says of each class, from the logits of one sample, in double precision:
+/// the probabilities, which add up to 1, after a softmax; by squared error, the outputs themselves,
+/// which training brings towards them.
+std::vector<double> probabilities(LossKind kind, const float* logits, std::size_t classes);
+
+/// Returns the loss that the model ends in. Throws Error if it ends in none.
+LossKind loss_of(const Model& model);
+
+/// How images are read for a network that is not trained with them.
+struct PassOptions {
+  /// How images become pixels, by how many threads, and whether one that cannot be read is left out
+  /// or throws Error. The pass decides which images, and in which batches.
+  datasets::LoaderOptions reading;
+  std::function<void()> after_batch;  ///< Is called after every batch, unless it is empty.
+  std::string doing = "testing";      ///< For the line that shows how far it is.
+  Display display = Display::here();  ///< Shows that line.
+};
+
+/// One image, and what the network made of it.
+struct Output {
+  std::size_t position = 0;  ///< In the subset.
+  std::int32_t label = 0;
+  const float* logits = nullptr;  ///< As many as classes, until the next image's.
+};
+
+/// Runs the network over all images of a subset, in their order and in batches of its size, and
+/// hands each to `take`; its observer is told nothing of that. Returns the images that could not be
+/// read, which `take` does not get.
+std::vector<datasets::LeftOut> run_over(Network& network, const datasets::Subset& images,
+                                        const PassOptions& options,
+                                        const std::function<void(const Output&)>& take);
+
+/// Tests the network on a subset. `each` is called with every image that could be read, unless it
+/// is empty. Throws Error where none could.
+Accuracy evaluate(Network& network, const datasets::Subset& test, const PassOptions& options,
+                  const std::function<void(const Output&, const Judgement&)>& each = {});
 
 }  // namespace duplex::tools

@@ -33,9 +33,11 @@ Accuracy Tester::test(std::uint64_t steps) {
   if (last_ && last_->first == steps) return last_->second;
   const std::int64_t begin = clock_ns();
   Accuracy accuracy;
-  const auto tested = [&] {
-    accuracy = evaluate(network_, test_, reading_, after_batch_, display_);
-  };
+  PassOptions options;
+  options.reading = reading_;
+  options.after_batch = after_batch_;
+  options.display = display_;
+  const auto tested = [&] { accuracy = evaluate(network_, test_, options); };
   if (average_ != nullptr)
     average_->replace(network_, steps / schedule_.steps_per_update, tested);
   else

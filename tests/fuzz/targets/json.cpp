@@ -1,4 +1,5 @@
-// JSON files of a run directory. An input is read as each of them.
+// JSON files of a run directory, and what weights say of their training. An input is read as each
+// of them.
 #include "tools/run_directory/json_file.h"
 
 #include <nlohmann/json.hpp>
@@ -39,6 +40,10 @@ void json(const Bytes& input) {
   check(file, input, tools::read_summary);
   check(file, input, tools::read_transport);
   check(file, input, tools::read_profile_file);
+  check(file, input, tools::read_evaluation);
+  check(file, input, [](const std::string& path) {
+    return tools::parse_weights_note(tools::read_json_file(path).dump(), path);
+  });
   reads(input, each, [] { tools::read_trace_file(file.path()); });
 }
 
