@@ -25,7 +25,7 @@ page, out, *widths = sys.argv[1:]
 with open(page, encoding="utf-8") as file:
     text = file.read()
 for outside in ("http://", "https://", " src=", "@import", "<link"):
-    body = text.replace("http://www.w3.org/", "")
+    body = text.replace("http://www.w3.org/", "").replace(' src="data:image/png;base64,', "")
     if outside in body:
         sys.exit(f"{page} loads something: {outside}")
 catch = "<script>var failed=[];window.onerror=function(m){failed.push(m)};</script>"
@@ -89,9 +89,12 @@ $DUPLEX simulate --net lenet --t-grad 0.05 --rate 100Mbit/s --workers 4 --batche
   > /dev/null
 $DUPLEX nets lenet | awk '/^---/ { go = 1; next } /^total|^ *$|^---/ { next } go { print $1 }' > "$work/layers"
 python3 - "$work" << 'PYTHON'
+import base64
 import json
 import os
+import struct
 import sys
+import zlib
 work = sys.argv[1]
 with open(os.path.join(work, "layers"), encoding="ascii") as file:
     layers = file.read().split()
@@ -107,11 +110,36 @@ write("summary.json", {"version": 1, "command": "local", "steps": 50, "t_grad_s"
                        "accuracy": {"samples": 10, "top1": 0.9, "top5": 0.99}})
 write("profile.json", {"version": 1, "network": "LeNet", "layers": [
     {"name": name, "forward_s": 0.001 * i, "backward_s": 0.002 * i} for i, name in enumerate(layers)]})
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+png = (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 96, 96, 8, 0, 0, 0, 0)) +
+       chunk(b"IDAT", zlib.compress(b"".join(bytes([0, *range(96)]) for _ in range(96)))) + chunk(b"IEND", b""))
+def evaluation(classes):
+    return {"version": 1, "network": "lenet", "title": "LeNet", "weights": "weights", "steps": "50", "data": "</script><script>alert(1)</script>",
+            "part": "test", "test_fraction": 0.2, "batch": 8, "device": "cpu",
+            "accuracy": {"samples": 10, "top1": 0.9, "top5": 0.99, "loss": 0.3},
+            "classes": [{"name": f"<i>{i:03}</i>.a-name-that-is-long-and-has-no-space", "images": 1000, "said": 1000, "right": 900,
+                         "precision": 0.9, "recall": 0.9} for i in range(classes)],
+            "confusion": [{"class": i, "said": j, "images": 900 if i == j else 100 // classes} for i in range(classes) for j in range(classes)],
+            "worst": [{"image": "name", "class": i % classes, "said": (i + 1) % classes, "probability": 0.9, "class_probability": 0.01,
+                       "loss": 4.6, "png": base64.b64encode(png).decode()} for i in range(24)]}
+write("evaluation.json", evaluation(20))
 rows = [f"{i},0,{2.3 / (1 + i)},0.01,0.06,0.001,0.05,0,0.009" for i in range(50)]
 header = "step,epoch,loss,rate,total_s,data_s,gradient_s,await_s,push_s"
 write("metrics.csv", "\n".join([header, *rows]) + "\n")
 write("accuracy.csv", "step,epoch,samples,top1,top5,loss\n" +
       "".join(f"{10 * i},{i},10,{1 - 0.5 / i},{1 - 0.1 / i},{1 / i}\n" for i in range(1, 6)))
+PYTHON
+cp -r "$work/alone" "$work/many"
+python3 - "$work/many/evaluation.json" << 'PYTHON'
+import json
+import sys
+with open(sys.argv[1], encoding="utf-8") as file:
+    evaluation = json.load(file)
+evaluation["classes"] = [dict(evaluation["classes"][0], name=f"{i:03}.a-name-that-is-long") for i in range(257)]
+evaluation["confusion"] = [{"class": i, "said": (i + 1) % 257, "images": i + 1} for i in range(257)]
+with open(sys.argv[1], "w", encoding="utf-8") as file:
+    json.dump(evaluation, file)
 PYTHON
 cp -r "$work/parallel" "$work/interrupted"
 rm "$work/interrupted/summary.json" "$work"/interrupted/rank-*.json "$work/interrupted/trace.json"
@@ -120,6 +148,7 @@ for file in metrics.csv ledger-0.csv; do  # The last line is cut off.
 done
 
 $DUPLEX report "$work/alone" "$work/parallel" --output "$work/runs.html" > /dev/null
+$DUPLEX report "$work/many" --output "$work/many.html" > /dev/null
 $DUPLEX report "$work/interrupted" --output "$work/interrupted.html" > /dev/null 2> "$work/told"
 grep -q 'interrupted; reported as far as it came' "$work/told" || { echo "an interrupted run is not told"; exit 1; }
 grep -q 'was interrupted' "$work/interrupted.html" || { echo "its page does not say so"; exit 1; }
@@ -129,5 +158,6 @@ OUT=$work/thesis PAGE=$work/thesis.html DUPLEX=$DUPLEX SIMULATE_ONLY=1 FIGURES='
   { echo "tools/thesis failed"; exit 1; }
 
 look "$work/runs.html" 9
+look "$work/many.html" 5
 look "$work/interrupted.html" 2
 look "$work/thesis.html" 22

@@ -38,9 +38,16 @@ svg text{fill:var(--ink);font:12px system-ui,-apple-system,"Segoe UI",Roboto,san
 @media(max-width:34rem){svg text{font-size:16px}svg .name{font-size:12.5px}}
 button{font:inherit;min-width:2.4rem;padding:.1rem .5rem;color:var(--ink);background:var(--shade);border:1px solid var(--line);border-radius:4px}
 .told{color:var(--faint);font-size:.9rem}dt{margin-top:.9rem;font-weight:600}dt .told{font-weight:400}dd{margin:.1rem 0 0}.good{color:var(--good)}.bad{color:var(--bad)}
+.matrix td,.matrix th{padding:.2rem .4rem;border:1px solid var(--line);min-width:2.2rem;-webkit-print-color-adjust:exact;print-color-adjust:exact}
+.matrix th.t{position:sticky;left:0;background:var(--paper);color:var(--ink);min-width:5.6rem;max-width:9rem;
+white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
+.worst{display:grid;grid-template-columns:repeat(auto-fill,minmax(7rem,1fr));gap:.9rem .6rem;margin:.8rem 0}.worst figure{margin:0}
+.worst img{display:block;width:100%;max-width:6rem;image-rendering:pixelated}.worst figcaption{line-height:1.3;overflow-wrap:anywhere}
+.worst b{color:var(--ink)}
 details{margin:.8rem 0}summary{cursor:pointer;color:var(--c0)}
 @media print{body{font-size:11px}main{max-width:none;padding:0}figure,tr,h2,h3{break-inside:avoid}h2,h3{break-after:avoid}
-a{color:inherit;text-decoration:none}.screen{display:none}.scroll{overflow:visible}}
+a{color:inherit;text-decoration:none}.screen{display:none}.scroll{overflow:visible}
+.matrix{font-size:.55rem}.matrix td,.matrix th{min-width:0;padding:.1rem .2rem}.matrix th.t{min-width:0;max-width:6rem}.worst{grid-template-columns:repeat(6,1fr)}}
 )";
 
 std::string cell_class(const std::string& cell, bool text) {

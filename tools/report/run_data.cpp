@@ -179,6 +179,7 @@ RunData read_run_data(const std::string& directory) {
   for (int rank = 0; rank < run.ranks; ++rank)
     if (fs::exists(in + rank_file(rank)))
       run.rank_summaries[rank] = rank_of(read_summary(in + rank_file(rank)));
+  if (fs::exists(in + evaluation_file)) run.evaluation = read_evaluation(in + evaluation_file);
   if (fs::exists(in + metrics_file))
     run.metrics = read_rows<StepMetrics>(in + metrics_file, run.complete);
   if (fs::exists(in + accuracy_file))

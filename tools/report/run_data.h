@@ -16,6 +16,7 @@
 #include "tools/report/ledgers.h"
 #include "tools/report/step_traffic.h"
 #include "tools/report/trace_data.h"
+#include "tools/run_directory/evaluation_file.h"
 #include "tools/run_directory/rows.h"
 #include "tools/run_directory/run_config.h"
 #include "tools/run_directory/run_summary.h"
@@ -66,6 +67,7 @@ struct RunData {
   std::optional<double> grad, step, await;  ///< Seconds: medians of the summary.
   std::optional<PlanConfig> plan;           ///< What its plan was predicted to come to.
   std::optional<AccuracySummary> accuracy;
+  std::optional<Evaluation> evaluation;  ///< None: nobody has evaluated its weights.
   std::uint64_t steps = 0;
   std::map<int, RankSummary> rank_summaries;
   std::vector<LayerSeconds> layers;      ///< From profile.json.

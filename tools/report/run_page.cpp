@@ -9,6 +9,7 @@
 #include "models/registry.h"
 #include "tools/drawing/network_drawing.h"
 #include "tools/report/chart.h"
+#include "tools/report/evaluation.h"
 #include "tools/report/overview.h"
 #include "tools/report/page.h"
 #include "tools/report/tensors.h"
@@ -323,6 +324,7 @@ std::string run_page(const std::vector<RunData>& runs, const std::vector<LinkDat
   add_overview(page, runs, predictions);
   add_plans(page, runs);
   add_curves(page, runs);
+  for (const RunData& run : runs) add_evaluation(page, run);
   add_drawings(page, runs);
   for (const RunData& run : runs) add_run(page, run);
   return page.str();
