@@ -63,7 +63,7 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   // Training draws these by the sample's number, so that they are the same however it is read.
   bool mirror = false;  ///< Half of the samples are flipped left to right.
-  CropRange crop;       ///< Of each image a part is scaled to the sample's size (random_box).
+  CropRange crop;       ///< A part of each image is scaled to the sample's size (random_box).
   int pad = 0;          ///< Samples are moved by up to so many pixels, and black where they end.
   /// Evaluation scales the shorter side of images to so many pixels and takes the middle (central);
   /// 0: it squashes them.

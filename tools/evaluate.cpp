@@ -97,11 +97,16 @@ int run(const EvaluateFlags& flags) {
     spec.model.options.classes = weights.note->classes;
   if (spec.model.options.classes != 0) setup.model = spec.model.build();
   const Model& model = setup.model;
+  const auto classes = static_cast<std::int64_t>(setup.data->classes().size());
+  if (model.classes() < classes)
+    throw Error(weights.path + ": its " + std::to_string(model.classes()) +
+                " classes are fewer than the " + std::to_string(classes) + " of " +
+                setup.data->source());
   if (!flags.logdir.empty()) require_run(flags.logdir, model);
   const datasets::Subset images = part_of(setup.split, flags.part);
   const TrainedNetwork trained = load_trained(weights, model, flags.computing, spec.batch);
 
-  Evaluation evaluation;
+  EvaluationFile evaluation;
   evaluation.network = spec.model.net;
   evaluation.title = model.title();
   evaluation.weights = weights.path;
@@ -119,7 +124,7 @@ int run(const EvaluateFlags& flags) {
       evaluate_classes(*trained.network, images, options, !flags.logdir.empty(), evaluation));
 
   if (flags.output == "json") {
-    Evaluation without_pictures = evaluation;
+    EvaluationFile without_pictures = evaluation;
     for (WrongImage& image : without_pictures.worst) image.picture.reset();
     std::fputs(text_of(without_pictures).c_str(), stdout);
   } else if (flags.output == "csv") {

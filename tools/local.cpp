@@ -187,7 +187,8 @@ int run(TrainingSpec spec, std::uint64_t accumulate) {
     loop.after_step = [&](const StepMetrics& row) { events->step(row); };
     tester.tell([&](const AccuracyRow& row) { events->test(row); });
   }
-  bool reached = false;
+  bool reached = spec.until && tester.has_reached(*spec.until);
+  if (reached) loop.end = first;  // It goes on from there, and has nothing more to train.
   loop.test = [&](std::uint64_t steps) { return !(reached = tester.reaches(steps, spec.until)); };
   CheckpointWriter checkpoints(CheckpointFiles(directory.path(), 0, 1, settings), spec.checkpoints,
                                first, std::move(arrays), troubles,
@@ -221,7 +222,7 @@ int run(TrainingSpec spec, std::uint64_t accumulate) {
     summary.sample_processor = loader.processor_seconds_a_sample();
   }
   std::fputs(report_of(result, spec.batch, true).c_str(), stdout);
-  std::fputs(learning_report_of(result, setup.model).c_str(), stdout);
+  std::fputs(learning_report_of(result, setup.model).c_str(), spec.quiet ? stderr : stdout);
   if (profile && result.steps > first) {
     directory.write(profile_file, text_of(profile->file()));
     std::fputs((data_report_of(result) + profile->report()).c_str(), stdout);

@@ -104,7 +104,7 @@ int watch(const Flags& flags) {
   require_rewritable(flags.output);
   if (!await_runs(flags)) return 128 + interruption();
   std::set<std::string> said;
-  bool watched = false;
+  bool watched = false, watched_end = false;
   for (int failures = 0;;) {
     Runs all;
     try {
@@ -117,10 +117,12 @@ int watch(const Flags& flags) {
       continue;
     }
     const bool ended = all.complete();
+    if (!ended) watched_end = false;
     // The other ranks write their files soon after the summary.
-    if (ended && watched) {
+    if (ended && !watched_end && watched) {
+      watched_end = true;
       wait(std::min(flags.interval, 1.0));
-      all = read(flags.directories, said);
+      continue;
     }
     const bool goes_on = !ended && interrupts() == 0;
     for (reports::RunData& run : all.runs) run.goes_on = goes_on && !run.complete;

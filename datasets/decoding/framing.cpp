@@ -56,7 +56,7 @@ Framing central(ImageSize image, int side, int height, int width) {
 }
 
 Box random_box(ImageSize image, const CropRange& range, std::uint64_t seed, std::uint64_t sample) {
-  constexpr double log_ratio = 0.28768207245178096;  // Of most_ratio, and less it of least_ratio.
+  constexpr double log_ratio = 0.28768207245178096;  // That is log(4 / 3), and -log(3 / 4).
   constexpr std::uint64_t attempts = 10, draws = 4;
   const RandomStream stream(seed, stream_of("crop"));
   const double area = static_cast<double>(image.width) * image.height;

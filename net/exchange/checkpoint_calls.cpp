@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <string>
+#include <utility>
 
 #include "net/wire/frame.h"
 
@@ -15,17 +16,20 @@ int ending_signal(std::uint32_t number) {
   return static_cast<int>(number);
 }
 
+int stronger(int signal, int other) {
+  const auto weight = [](int each) {
+    return each == pause_mark ? 1 : each == reached_mark ? 2 : 2 * each;
+  };
+  return weight(signal) >= weight(other) ? signal : other;
+}
+
 bool CheckpointCalls::add(const CheckpointCall& call) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (call.steps <= over_) return false;
   const auto [entry, added] = open_.emplace(call.steps, call.signal);
-  if (!added) {  // Whichever came first, all ranks take the same: signals before other ends.
-    const auto weight = [](int signal) {
-      return signal == pause_mark ? 1 : signal == reached_mark ? 2 : 2 * signal;
-    };
-    if (weight(call.signal) <= weight(entry->second)) return false;
-    entry->second = call.signal;
-    return true;
+  if (!added) {  // Whichever came first, all ranks take the same.
+    const int taken = stronger(call.signal, entry->second);
+    return std::exchange(entry->second, taken) != taken;
   }
   if (open_.size() > most_open) throw ProtocolError("too many checkpoints were called for");
   return true;
@@ -67,7 +71,7 @@ std::set<std::uint64_t> CheckpointCalls::unwritten() {
 
 void CheckpointCalls::ask(int signal) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  asked_ = std::max(asked_.value_or(0), signal);
+  asked_ = stronger(signal, asked_.value_or(0));
 }
 
 std::optional<int> CheckpointCalls::take_asked() {

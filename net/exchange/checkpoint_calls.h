@@ -24,6 +24,10 @@ constexpr int pause_mark = 255;
 /// more steps. The weights of that step are the last ones.
 constexpr int reached_mark = 254;
 
+/// Returns which of two ends all ranks take where both are called for: signals before a training
+/// that has come to its end, and that before a pause; 0 comes last.
+int stronger(int signal, int other);
+
 /// In place of a signal, a `checkpoint` frame has this where a rank could not write its part.
 constexpr std::uint32_t not_written_mark = 256;
 

@@ -80,6 +80,8 @@ void ParameterExchange::hear_snapshot(int peer, const CheckpointCall& call) {
     server_->mark(peer, call);
     return;
   }
+  if (call.signal == reached_mark)
+    throw ProtocolError("a training that has come to its end takes no such snapshot");
   const std::uint64_t step = call.steps / spec_.round;
   if (call.steps % spec_.round != 0 || step <= spec_.first_step || !server_->rests_at(step, peer))
     throw ProtocolError("not all chunks are of " + std::to_string(call.steps) + " steps");

@@ -37,7 +37,7 @@ std::vector<std::string> ParameterExchange::finish(const Report& report) {
     } catch (const NetworkError& error) {
       // A worker that is lost here has said goodbye, behind all that it had to say.
       if (!is_async() || is_worker()) throw;
-      if (spec_.log) spec_.log(error.what());
+      spec_.warn(error.what());
     }
   });
   peers_.finish();

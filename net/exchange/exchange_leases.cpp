@@ -67,10 +67,9 @@ void ParameterExchange::lose(int peer, const std::exception_ptr& cause) {
     lost_last_ = cause;
     lost_since_ = Clock::now();
   }
-  if (spec_.log)
-    spec_.log((loss == Peers::Loss::waits ? "waits for a worker to come back, since it has lost "
-                                          : "going on without ") +
-              peers_.name_of(peer) + ": " + reason.text);
+  spec_.warn((loss == Peers::Loss::waits ? "waits for a worker to come back, since it has lost "
+                                         : "going on without ") +
+             peers_.name_of(peer) + ": " + reason.text);
   peers_.connection(peer)->drop();
   server_->lose(peer);
 }
@@ -99,8 +98,7 @@ void ParameterExchange::watch_door() {
                                    [this] { return door_closes_ || peers_.failed(); }))
       take_back(std::move(*link));
   } catch (...) {
-    if (spec_.log)
-      spec_.log("takes no lost worker back any more: " + reason_of(std::current_exception()).text);
+    spec_.warn("takes no lost worker back any more: " + reason_of(std::current_exception()).text);
   }
 }
 
@@ -123,7 +121,7 @@ void ParameterExchange::take_back(Link link) {
     answer_late(link, std::move(point), steps ? "" : "the run that it comes back to is over",
                 Clock::now() + spec_.timeout);
   } catch (const Error& error) {
-    if (spec_.log) spec_.log(name + " came back, and is lost again: " + error.what());
+    spec_.warn(name + " came back, and is lost again: " + error.what());
     if (steps) server_->lose(rank);
     return;
   }

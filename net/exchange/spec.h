@@ -101,6 +101,16 @@ struct ExchangeSpec {
   LedgerPaths ledger;                           ///< Where the ledger's files lie.
   FrameSample ledger_frames;                    ///< The frames that the first of them has.
   std::function<void(const std::string&)> log;  ///< Takes a line for the user; may be empty.
+  /// Takes a line about something that is wrong, which a user who wants to hear of nothing else
+  /// wants to hear of; empty: `log` takes it.
+  std::function<void(const std::string&)> warning;
+
+  void warn(const std::string& line) const {
+    if (warning)
+      warning(line);
+    else if (log)
+      log(line);
+  }
 };
 
 }  // namespace duplex::net

@@ -40,6 +40,16 @@ struct MeshSpec {
   std::function<void()> check;
   /// Takes a line for the user, about who came and who was turned away.
   std::function<void(const std::string&)> log;
+  /// Takes a line about something that is wrong, which a user who wants to hear of nothing else
+  /// wants to hear of; empty: `log` takes it.
+  std::function<void(const std::string&)> warning;
+
+  void warn(const std::string& line) const {
+    if (warning)
+      warning(line);
+    else if (log)
+      log(line);
+  }
 };
 
 /// This rank as its handshakes present it, with a clock that begins now.

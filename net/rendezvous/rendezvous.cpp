@@ -103,7 +103,8 @@ std::vector<Link> Rendezvous::meet() {
     return !link.stream.socket().loopback() && link.stream.protection() != Protection::sealed;
   };
   if (std::any_of(links_.begin(), links_.end(), is_bare))
-    log("sends frames that are neither encrypted nor authenticated, as --secure off asks: nobody "
+    spec_.warn(
+        "sends frames that are neither encrypted nor authenticated, as --secure off asks: nobody "
         "else may be able to write to the network");
   if (forgets_pace() && std::any_of(links_.begin(), links_.end(), [](const Link& link) {
         return !link.stream.socket().loopback();
@@ -311,8 +312,8 @@ void Rendezvous::receive(PendingPeer& peer) {
   turned_away = without_port(turned_away, address);
   if (std::count(turned_away_.begin(), turned_away_.end(), turned_away) > 0) return;
   turned_away_.push_back(turned_away);
-  log("turned away: " + turned_away);
-  if (turned_away_.size() == strangers_limit) log("turns more away without a word");
+  spec_.warn("turned away: " + turned_away);
+  if (turned_away_.size() == strangers_limit) spec_.warn("turns more away without a word");
 }
 
 void Rendezvous::call(int rank) {

@@ -49,7 +49,7 @@ TEST(RunDirectoryPage, HasEveryKeyAndColumnAndNoOther) {
   EXPECT_EQ(table_of("### directions"), keys_of<DirectionTimes>());
   EXPECT_EQ(table_of("## profile.json"), keys_of<ProfileFile>());
   EXPECT_EQ(table_of("## trace.json"), keys_of<TraceFile>());
-  EXPECT_EQ(table_of("## evaluation.json"), keys_of<Evaluation>());
+  EXPECT_EQ(table_of("## evaluation.json"), keys_of<EvaluationFile>());
   EXPECT_EQ(table_of("## checkpoint.safetensors"), keys_of<WeightsNote>());
   EXPECT_EQ(table_of("## metrics.csv"), columns_of<StepMetrics>());
   EXPECT_EQ(table_of("## accuracy.csv"), columns_of<AccuracyRow>());

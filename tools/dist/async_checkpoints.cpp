@@ -46,7 +46,7 @@ void AsyncCheckpoints::look_at_signals(std::uint64_t steps) {
   }
   if (const auto wanted = wire_->take_asked()) {
     asked = true;
-    stop = std::max(stop, *wanted);
+    stop = net::stronger(stop, *wanted);
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -170,16 +170,16 @@ void AsyncCheckpoints::rescue() {
   if (!wanted() || wire_ == nullptr || (trains() && owns())) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::string error = await_written();
-  if (!error.empty()) spec_.mesh.log(error);
+  if (!error.empty()) spec_.mesh.warn(error);
   try {
     const std::string kept = trains() ? keep_weights() : keep_chunks();
     const std::string trouble = kept.empty() ? "" : await_written();
     if (!trouble.empty())
-      spec_.mesh.log(trouble);
+      spec_.mesh.warn(trouble);
     else if (!kept.empty())
-      spec_.mesh.log("keeps " + kept);
+      spec_.mesh.warn("keeps " + kept);
   } catch (const Error& failed) {
-    spec_.mesh.log(failed.what());
+    spec_.mesh.warn(failed.what());
   }
 }
 

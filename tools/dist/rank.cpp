@@ -284,7 +284,8 @@ void Rank::report_staleness(const net::ParameterExchange& wire, RunSummary& summ
 
 std::optional<Accuracy> Rank::finish_leader(const TrainingResult& result, RunSummary& summary) {
   std::fputs(report_of(result, spec_.share_of(spec_.rank()).count, false).c_str(), stdout);
-  std::fputs(learning_report_of(result, setup_.model).c_str(), stdout);
+  std::fputs(learning_report_of(result, setup_.model).c_str(),
+             spec_.training.quiet ? stderr : stdout);
   std::fputs(traffic_report(*summary.traffic, spec_.rank()).c_str(), stdout);
   if (profile_ && result.steps > from_.steps) {
     directory_->write(profile_file, text_of(profile_->file()));
@@ -344,8 +345,8 @@ void Rank::keep_without_the_first_worker(const net::ParameterExchange& wire,
   const std::vector<StateArray> arrays =
       checkpoint_arrays(setup_.model, weights, statistics[static_cast<std::size_t>(*left)]);
   save(arrays, "unknown");
-  spec_.mesh.log("saved the weights, since rank " + std::to_string(workers.front()) +
-                 " is lost, which would have: " + directory_->file(checkpoint_file));
+  spec_.mesh.warn("saved the weights, since rank " + std::to_string(workers.front()) +
+                  " is lost, which would have: " + directory_->file(checkpoint_file));
 }
 
 std::map<std::string, std::string> Rank::metadata(const std::string& steps) const {

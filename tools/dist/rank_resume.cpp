@@ -47,6 +47,7 @@ net::ResumePoint Rank::go_on(net::Mesh& mesh, net::ExchangeSpec& exchange) {
   if (found && found->late) return go_on_from(*found, mesh, exchange);
   try {
     if (!spec_.resumes()) directory_->require_unused();
+    if (!spec_.resumes() && events_) events_->require_new();
   } catch (...) {
     net::end_links(mesh.links(), net::reason_of(std::current_exception()));
     throw;

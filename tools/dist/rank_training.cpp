@@ -121,6 +121,9 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
                     from_.steps, troubles_, training.display, [&wire] { wire.progress_made(); });
     if (events_) tester_->tell([this](const AccuracyRow& row) { events_->test(row); });
     if (average_) tester_->average(*average_);
+    // A pause, or a signal, has come before the ranks could end.
+    const auto& until = training.until;
+    if (until && tester_->has_reached(*until)) checkpoints_->end_training();
     loop.test = [this](std::uint64_t steps) {
       if (tester_->reaches(steps, spec_.training.until)) checkpoints_->end_training();
       return true;  // All ranks end together, a little later.

@@ -78,7 +78,7 @@ std::vector<std::int64_t> shares_by_speed(const DistSpec& spec,
   try {
     for (const int worker : spec.mesh.topology.workers()) other.share_of(worker);
   } catch (const Error& error) {
-    spec.mesh.log(std::string(error.what()) + ": the shares stay as they were");
+    spec.mesh.warn(std::string(error.what()) + ": the shares stay as they were");
     return spec.parallel.shares;
   }
   return other.parallel.shares;

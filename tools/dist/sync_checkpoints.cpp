@@ -69,7 +69,7 @@ bool SyncCheckpoints::after(std::uint64_t steps, const std::function<void()>& aw
   if (leads()) {
     if (const auto wanted = wire_->take_asked()) {
       asked = true;
-      stop = std::max(stop, *wanted);
+      stop = net::stronger(stop, *wanted);
     }
     if (std::exchange(ends_, false)) {
       wire_->call_checkpoint({target, net::reached_mark});
@@ -163,7 +163,7 @@ void SyncCheckpoints::await_copies() {
 void SyncCheckpoints::rescue() {
   if (!wanted() || wire_ == nullptr) return;
   const std::string error = await_written();
-  if (!error.empty()) spec_.mesh.log(error);
+  if (!error.empty()) spec_.mesh.warn(error);
   const std::uint64_t newest = holds_nothing() ? 0 : newest_step();
   std::string written;
   for (const std::uint64_t steps : {newest - round(), newest}) {
@@ -178,12 +178,12 @@ void SyncCheckpoints::rescue() {
       files_.write(steps, *arrays, said);
       written += (written.empty() ? "" : " and ") + std::to_string(steps);
     } catch (const Error& trouble) {
-      spec_.mesh.log(trouble.what());
+      spec_.mesh.warn(trouble.what());
     }
   }
   if (!written.empty()) written = "its part of the training after " + written + " steps";
   rescue_copies(written);
-  if (!written.empty()) spec_.mesh.log("keeps " + written);
+  if (!written.empty()) spec_.mesh.warn("keeps " + written);
 }
 
 void SyncCheckpoints::rescue_copies(std::string& written) {
@@ -195,7 +195,7 @@ void SyncCheckpoints::rescue_copies(std::string& written) {
       written += (written.empty() ? "" : ", and ") + std::string("a copy of rank ") +
                  std::to_string(copy.owner) + "'s after " + std::to_string(steps);
     } catch (const Error& trouble) {
-      spec_.mesh.log(trouble.what());
+      spec_.mesh.warn(trouble.what());
     }
   });
 }

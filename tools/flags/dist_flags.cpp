@@ -213,9 +213,10 @@ DistSpec DistFlags::spec() const {
   mesh.rank = index;
   mesh.identity.job = job;
   wire.apply_to(mesh);
-  mesh.log = [rank = index, quiet = training.spec.quiet](const std::string& line) {
-    if (!quiet) say("rank " + std::to_string(rank) + ": " + line);
+  mesh.warning = [rank = index](const std::string& line) {
+    say("rank " + std::to_string(rank) + ": " + line);
   };
+  mesh.log = training.spec.quiet ? [](const std::string&) {} : mesh.warning;
   return spec;
 }
 

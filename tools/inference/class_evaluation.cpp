@@ -78,7 +78,7 @@ std::string base64(const std::vector<std::uint8_t>& bytes) {
 
 std::vector<datasets::LeftOut> evaluate_classes(Network& network, const datasets::Subset& images,
                                                 const PassOptions& options, bool pictures,
-                                                Evaluation& evaluation) {
+                                                EvaluationFile& evaluation) {
   const LossKind kind = loss_of(network.model());
   const auto count = static_cast<std::size_t>(network.model().classes());
   const std::vector<std::string>& names = images.data->classes();
@@ -112,15 +112,25 @@ std::vector<datasets::LeftOut> evaluate_classes(Network& network, const datasets
   for (const auto& [key, image] : worst.images()) {
     evaluation.worst.push_back(image);
     if (pictures)
-      evaluation.worst.back().picture = picture_of(*images.data, images.samples[key.second]);
+      evaluation.worst.back().picture =
+          picture_of(*images.data, images.samples[key.second], options.reading.test_side);
   }
   return accuracy.unreadable;
 }
 
-std::string picture_of(const datasets::Dataset& data, std::size_t sample) {
+std::string picture_of(const datasets::Dataset& data, std::size_t sample, int test_side) {
   std::vector<std::uint8_t> scratch(data.sample_bytes());
-  const std::uint8_t* planes = data.read(sample, scratch.data());
   const Shape& from = data.shape();
+  const std::uint8_t* planes = scratch.data();
+  if (test_side > 0) {
+    const auto height = static_cast<int>(from.h()), width = static_cast<int>(from.w());
+    const auto middle = [=](datasets::ImageSize image) {
+      return datasets::central(image, test_side, height, width);
+    };
+    data.read_framed(sample, middle, scratch.data());
+  } else {
+    planes = data.read(sample, scratch.data());
+  }
   const std::int64_t longer = std::max(from.h(), from.w());
   if (longer <= largest_picture) return base64(datasets::encode_png(planes, from));
   const auto scaled = [&](std::int64_t side) {

@@ -11,7 +11,7 @@
 
 namespace duplex::tools {
 
-/// Of so many images that the network is most wrong about, evaluation.json has pictures.
+/// The evaluation names so many images that the network is most wrong about.
 constexpr std::size_t worst_at_most = 24;
 
 /// Runs the network over the images, and fills in accuracy, classes, confusion and worst; `names`
@@ -20,10 +20,11 @@ constexpr std::size_t worst_at_most = 24;
 /// Returns the images that could not be read. Throws Error where none could.
 std::vector<datasets::LeftOut> evaluate_classes(Network& network, const datasets::Subset& images,
                                                 const PassOptions& options, bool pictures,
-                                                Evaluation& evaluation);
+                                                EvaluationFile& evaluation);
 
 /// A sample of a data set as a PNG in base64, as the network sees it, but not larger than a page
 /// shows it.
-std::string picture_of(const datasets::Dataset& data, std::size_t sample);
+/// `test_side`: LoaderOptions::test_side.
+std::string picture_of(const datasets::Dataset& data, std::size_t sample, int test_side = 0);
 
 }  // namespace duplex::tools

@@ -1,4 +1,4 @@
-// What a trained network says of images, and how that is shown.
+// A trained network says what images show; its answers are shown as text, CSV or JSON.
 #pragma once
 #include <cstddef>
 #include <cstdint>

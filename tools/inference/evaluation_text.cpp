@@ -35,7 +35,7 @@ std::string right_aligned(const std::string& text, std::size_t width) {
 }
 
 /// The matrix; empty if it is wider than a terminal.
-std::string matrix_of(const Evaluation& evaluation) {
+std::string matrix_of(const EvaluationFile& evaluation) {
   const std::size_t classes = evaluation.classes.size();
   const std::size_t digits = std::to_string(classes - 1).size();
   std::size_t cell = digits + 1;
@@ -43,7 +43,7 @@ std::string matrix_of(const Evaluation& evaluation) {
     cell = std::max(cell, std::to_string(each.images).size() + 1);
   if (classes > columns || digits + classes * cell > columns) return "";
   const std::size_t left = columns - digits - classes * cell;
-  std::size_t longest = 0;  // Of the names, which stand where there is room for them.
+  std::size_t longest = 0;  // The longest name decides whether there is room for names.
   for (std::size_t i = 0; i < classes; ++i)
     longest = std::max(longest, name_of(evaluation.classes[i], i, longest_name).size());
   const std::size_t name = left < 4 ? 0 : std::min(longest, left - 1);
@@ -67,7 +67,7 @@ std::string matrix_of(const Evaluation& evaluation) {
   return "\nRows are the classes of the images, columns what the network says:\n" + text;
 }
 
-std::string pairs_of(const Evaluation& evaluation) {
+std::string pairs_of(const EvaluationFile& evaluation) {
   const std::vector<ConfusionCell> pairs = most_confused(evaluation, pairs_at_most);
   if (pairs.empty()) return "\nNo class is taken for another.\n";
   Table table({{"class", Table::Align::left},
@@ -85,7 +85,7 @@ std::string pairs_of(const Evaluation& evaluation) {
   return "\nThe classes that are most often taken for another:\n" + table.str();
 }
 
-std::string classes_of(const Evaluation& evaluation) {
+std::string classes_of(const EvaluationFile& evaluation) {
   const bool all = evaluation.classes.size() <= classes_at_most;
   std::vector<std::size_t> numbers;
   if (all)
@@ -113,7 +113,7 @@ std::string classes_of(const Evaluation& evaluation) {
 
 }  // namespace
 
-std::string text_of_evaluation(const Evaluation& evaluation) {
+std::string text_of_evaluation(const EvaluationFile& evaluation) {
   const AccuracySummary& accuracy = evaluation.accuracy;
   std::string text = "accuracy top-1 " + fixed(100.0 * accuracy.top1, 2) + "%, top-5 " +
                      fixed(100.0 * accuracy.top5, 2) + "% of " + images_text(evaluation) +
@@ -122,7 +122,7 @@ std::string text_of_evaluation(const Evaluation& evaluation) {
   return text + (matrix.empty() ? pairs_of(evaluation) : matrix) + classes_of(evaluation);
 }
 
-std::string csv_of(const Evaluation& evaluation) {
+std::string csv_of(const EvaluationFile& evaluation) {
   const auto number = [](const std::optional<double>& value) {
     char text[32] = "";
     if (value) std::snprintf(text, sizeof text, "%.17g", *value);

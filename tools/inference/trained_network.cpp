@@ -1,5 +1,6 @@
 #include "tools/inference/trained_network.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/error.h"
@@ -11,6 +12,13 @@ namespace duplex::tools {
 
 TrainedNetwork load_trained(const WeightsFile& weights, const Model& model,
                             const DeviceSpec& computing, std::int64_t batch) {
+  const Shape& sample = model.entry(0).shape;
+  const int side = weights.reading().test_side;
+  if (side != 0 && side < std::max(sample.h(), sample.w()))
+    throw Error("--input " + std::to_string(sample.h()) + ": " + weights.path +
+                    " was tested with --test-crop " + std::to_string(side) +
+                    ", which is smaller: leave --input out",
+                Exit::usage);
   TrainedNetwork trained;
   trained.device = computing.make();
   trained.network = computing.build(model, *trained.device, batch, false);

@@ -14,7 +14,7 @@ std::string percent(const std::optional<double>& part) {
   return part ? fixed(100.0 * *part, 1) + "%" : "";
 }
 
-const ClassResult& class_of(const Evaluation& evaluation, std::int64_t number) {
+const ClassResult& class_of(const EvaluationFile& evaluation, std::int64_t number) {
   return evaluation.classes[static_cast<std::size_t>(number)];
 }
 
@@ -29,7 +29,7 @@ std::string cell_of(std::uint64_t images, std::uint64_t of_all, bool right) {
          grouped(static_cast<std::int64_t>(images)) + "</td>";
 }
 
-void add_matrix(Page& page, const Evaluation& evaluation) {
+void add_matrix(Page& page, const EvaluationFile& evaluation) {
   const std::size_t classes = evaluation.classes.size();
   std::vector<std::vector<std::uint64_t>> counts(classes, std::vector<std::uint64_t>(classes));
   for (const ConfusionCell& cell : evaluation.confusion)
@@ -60,13 +60,13 @@ void add_matrix(Page& page, const Evaluation& evaluation) {
       "precision: the part of what is said to be of a class that is.");
 }
 
-std::vector<std::string> row_of(const Evaluation& evaluation, std::size_t number) {
+std::vector<std::string> row_of(const EvaluationFile& evaluation, std::size_t number) {
   const ClassResult& each = evaluation.classes[number];
   return {each.name, grouped(static_cast<std::int64_t>(each.images)), percent(each.recall),
           percent(each.precision)};
 }
 
-void add_pairs(Page& page, const Evaluation& evaluation) {
+void add_pairs(Page& page, const EvaluationFile& evaluation) {
   std::vector<std::vector<std::string>> rows;
   for (const ConfusionCell& pair : most_confused(evaluation, pairs_at_most)) {
     const ClassResult& label = class_of(evaluation, pair.label);
@@ -98,7 +98,7 @@ void add_pairs(Page& page, const Evaluation& evaluation) {
 }
 
 void add_worst(Page& page, const RunData& run) {
-  const Evaluation& evaluation = *run.evaluation;
+  const EvaluationFile& evaluation = *run.evaluation;
   if (evaluation.worst.empty()) return;
   page.heading(3, "Most wrong", run.name + "-worst");
   page.paragraph(
@@ -122,7 +122,7 @@ void add_worst(Page& page, const RunData& run) {
 
 void add_evaluation(Page& page, const RunData& run) {
   if (!run.evaluation) return;
-  const Evaluation& evaluation = *run.evaluation;
+  const EvaluationFile& evaluation = *run.evaluation;
   page.heading(2, "Evaluation of " + run.name, run.name + "-evaluation");
   const AccuracySummary& accuracy = evaluation.accuracy;
   page.paragraph("Top-1 " + fixed(100.0 * accuracy.top1, 2) + "%, top-5 " +

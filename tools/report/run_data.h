@@ -67,7 +67,7 @@ struct RunData {
   std::optional<double> grad, step, await;  ///< Seconds: medians of the summary.
   std::optional<PlanConfig> plan;           ///< What its plan was predicted to come to.
   std::optional<AccuracySummary> accuracy;
-  std::optional<Evaluation> evaluation;  ///< None: nobody has evaluated its weights.
+  std::optional<EvaluationFile> evaluation;  ///< None: nobody has evaluated its weights.
   std::uint64_t steps = 0;
   std::map<int, RankSummary> rank_summaries;
   std::vector<LayerSeconds> layers;      ///< From profile.json.

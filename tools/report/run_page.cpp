@@ -41,20 +41,19 @@ Series series_of(const std::vector<RunData>& runs, std::size_t number) {
           static_cast<int>(number)};
 }
 
-/// Where the tests of a run stand on a chart's axis: after so many steps, seconds or megabytes.
+/// Returns where the tests of a run stand on a chart's axis: after so many steps.
 std::vector<double> by_steps(const RunData& run) {
   std::vector<double> steps;
   for (const AccuracyRow& row : run.tests) steps.push_back(static_cast<double>(row.step));
   return steps;
 }
 
-/// Empty where the files do not tell.
+/// The same by another value; empty where the files do not tell it of every test.
 std::vector<double> by(const RunData& run, double (*value)(const TimeToAccuracy&)) {
   std::vector<double> positions;
   const std::vector<net::StepTraffic> traffic = run.step_traffic();
-  for (std::size_t i = 0; i < run.tests.size(); ++i) {
-    const auto time = time_to_test(i, run.tests, run.metrics, run.parallel ? &traffic : nullptr,
-                                   run.parallel && run.sync == net::Sync::none);
+  for (const auto& time : times_of_tests(run.tests, run.metrics, run.parallel ? &traffic : nullptr,
+                                         run.parallel && run.sync == net::Sync::none)) {
     if (!time || !time->bytes) return {};
     positions.push_back(value(*time));
   }

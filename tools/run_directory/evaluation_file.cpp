@@ -6,7 +6,7 @@
 
 namespace duplex::tools {
 
-std::vector<ConfusionCell> most_confused(const Evaluation& evaluation, std::size_t most) {
+std::vector<ConfusionCell> most_confused(const EvaluationFile& evaluation, std::size_t most) {
   std::vector<ConfusionCell> cells;
   for (const ConfusionCell& cell : evaluation.confusion)
     if (cell.label != cell.said && cell.images > 0) cells.push_back(cell);
@@ -17,7 +17,7 @@ std::vector<ConfusionCell> most_confused(const Evaluation& evaluation, std::size
   return cells;
 }
 
-std::vector<std::size_t> lowest_recall(const Evaluation& evaluation, std::size_t most) {
+std::vector<std::size_t> lowest_recall(const EvaluationFile& evaluation, std::size_t most) {
   std::vector<std::size_t> numbers;
   for (std::size_t i = 0; i < evaluation.classes.size(); ++i)
     if (evaluation.classes[i].recall) numbers.push_back(i);
@@ -28,7 +28,7 @@ std::vector<std::size_t> lowest_recall(const Evaluation& evaluation, std::size_t
   return numbers;
 }
 
-std::string images_text(const Evaluation& evaluation) {
+std::string images_text(const EvaluationFile& evaluation) {
   const std::string kind = evaluation.part == "test"    ? "test "
                            : evaluation.part == "train" ? "training "
                                                         : "";

@@ -9,12 +9,12 @@
 
 namespace duplex::tools {
 
-/// What was said of one class, and where it was said. Images whose outputs are not finite count to
+/// The figures of one class. Images whose outputs are not finite count to
 /// `images` alone.
 struct ClassResult {
   std::string name;
-  std::uint64_t images = 0;         ///< Of this class.
-  std::uint64_t said = 0;           ///< Of which the network says this class.
+  std::uint64_t images = 0;         ///< Images of this class.
+  std::uint64_t said = 0;           ///< The network says this class of so many.
   std::uint64_t right = 0;          ///< Both.
   std::optional<double> precision;  ///< right / said; none where nothing was said to be of it.
   std::optional<double> recall;     ///< right / images; none where the data set has none.
@@ -30,12 +30,12 @@ struct ConfusionCell {
 struct WrongImage {
   std::string name;
   std::int64_t label = 0, said = 0;
-  double probability = 0.0, own = 0.0;  ///< Of the class that was said, and of its own.
+  double probability = 0.0, own = 0.0;  ///< They are the said class's and its own.
   double loss = 0.0;
-  std::optional<std::string> picture;  ///< As the network saw it: a PNG as base64.
+  std::optional<std::string> picture;  ///< It is a PNG as base64, as the network saw the image.
 };
 
-struct Evaluation {
+struct EvaluationFile {
   std::string network, title;
   std::string weights, steps;  ///< Their file, and how many steps have trained them, as it says.
   std::string data, part;      ///< The data set for people, and "test", "train" or "all" of it.
@@ -49,11 +49,11 @@ struct Evaluation {
 };
 
 /// The cells in which a class was taken for another, those of most images first, `most` of them.
-std::vector<ConfusionCell> most_confused(const Evaluation& evaluation, std::size_t most);
+std::vector<ConfusionCell> most_confused(const EvaluationFile& evaluation, std::size_t most);
 /// The numbers of the classes that have images, those of the lowest recall first, `most` of them.
-std::vector<std::size_t> lowest_recall(const Evaluation& evaluation, std::size_t most);
+std::vector<std::size_t> lowest_recall(const EvaluationFile& evaluation, std::size_t most);
 /// "300 test images", "1 training image", "1,200 images": those that were evaluated.
-std::string images_text(const Evaluation& evaluation);
+std::string images_text(const EvaluationFile& evaluation);
 
 template <class Fields>
 void describe(Fields& f, ClassResult& c) {
@@ -84,7 +84,7 @@ void describe(Fields& f, WrongImage& i) {
 }
 
 template <class Fields>
-void describe(Fields& f, Evaluation& e) {
+void describe(Fields& f, EvaluationFile& e) {
   f.version();
   f.field("network", e.network);
   f.field("title", e.title);

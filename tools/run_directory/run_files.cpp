@@ -135,7 +135,7 @@ std::string text_of(ProfileFile profile) {
   return write_json(profile) + "\n";
 }
 
-std::string text_of(Evaluation evaluation) {
+std::string text_of(EvaluationFile evaluation) {
   return write_json(evaluation) + "\n";
 }
 std::string text_of(WeightsNote note) {
@@ -160,8 +160,8 @@ ProfileFile read_profile_file(const std::string& path) {
   return read_json<ProfileFile>(path);
 }
 
-Evaluation read_evaluation(const std::string& path) {
-  Evaluation evaluation = read_json<Evaluation>(path);
+EvaluationFile read_evaluation(const std::string& path) {
+  EvaluationFile evaluation = read_json<EvaluationFile>(path);
   const auto classes = static_cast<std::int64_t>(evaluation.classes.size());
   const auto require_class = [&](std::int64_t number) {
     if (number < 0 || number >= classes)

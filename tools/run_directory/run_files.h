@@ -37,7 +37,7 @@ std::string text_of(RunConfig config);
 std::string text_of(RunSummary summary);
 std::string text_of(TransportSummary summary);
 std::string text_of(ProfileFile profile);
-std::string text_of(Evaluation evaluation);
+std::string text_of(EvaluationFile evaluation);
 /// The note in one line.
 std::string text_of(WeightsNote note);
 
@@ -50,7 +50,7 @@ RunConfig read_config(const std::string& path);
 RunSummary read_summary(const std::string& path);
 TransportSummary read_transport(const std::string& path);
 ProfileFile read_profile_file(const std::string& path);
-Evaluation read_evaluation(const std::string& path);
+EvaluationFile read_evaluation(const std::string& path);
 
 /// Does the same with the note of the weights in the file `path`.
 WeightsNote parse_weights_note(const std::string& text, const std::string& path);

@@ -33,24 +33,31 @@ AccuracyTarget parse_accuracy_target(const std::string& text) {
               Exit::usage);
 }
 
-std::optional<TimeToAccuracy> time_to_test(std::size_t test, const std::vector<AccuracyRow>& tests,
-                                           const std::vector<StepMetrics>& metrics,
-                                           const std::vector<net::StepTraffic>* traffic,
-                                           bool asynchronous) {
-  TimeToAccuracy time;
-  time.steps = tests[test].step;
-  if (metrics.size() < time.steps) return std::nullopt;
-  for (std::size_t step = 0; step < time.steps; ++step) time.seconds += metrics[step].total;
-  for (std::size_t before = 0; asynchronous && before < test; ++before)
-    time.seconds += 1e-9 * static_cast<double>(tests[before].test_ns);
-  if (traffic == nullptr) {
-    time.bytes = 0;
-  } else if (!traffic->empty() && traffic->front().step == 0) {
-    time.bytes = 0;
+std::vector<std::optional<TimeToAccuracy>> times_of_tests(
+    const std::vector<AccuracyRow>& tests, const std::vector<StepMetrics>& metrics,
+    const std::vector<net::StepTraffic>* traffic, bool asynchronous) {
+  // Sums of the steps before each one.
+  std::vector<double> seconds(metrics.size() + 1);
+  std::vector<std::uint64_t> bytes(metrics.size() + 1);
+  const bool known = traffic == nullptr || (!traffic->empty() && traffic->front().step == 0);
+  if (traffic != nullptr)
     for (const net::StepTraffic& step : *traffic)
-      if (step.step < time.steps) *time.bytes += step.sent + step.received;
+      if (step.step < metrics.size()) bytes[step.step + 1] += step.sent + step.received;
+  for (std::size_t step = 0; step < metrics.size(); ++step) {
+    seconds[step + 1] = seconds[step] + metrics[step].total;
+    bytes[step + 1] += bytes[step];
   }
-  return time;
+  std::vector<std::optional<TimeToAccuracy>> times;
+  double testing = 0.0;
+  for (const AccuracyRow& test : tests) {
+    times.emplace_back();
+    if (test.step <= metrics.size()) {
+      times.back() = {test.step, seconds[test.step] + (asynchronous ? testing : 0.0), {}};
+      if (known) times.back()->bytes = bytes[test.step];
+    }
+    testing += 1e-9 * static_cast<double>(test.test_ns);
+  }
+  return times;
 }
 
 std::optional<TimeToAccuracy> time_to_accuracy(const AccuracyTarget& target,
@@ -58,9 +65,9 @@ std::optional<TimeToAccuracy> time_to_accuracy(const AccuracyTarget& target,
                                                const std::vector<StepMetrics>& metrics,
                                                const std::vector<net::StepTraffic>* traffic,
                                                bool asynchronous) {
+  const auto times = times_of_tests(tests, metrics, traffic, asynchronous);
   for (std::size_t test = 0; test < tests.size(); ++test)
-    if (target.reached_by(tests[test].top1, tests[test].top5))
-      return time_to_test(test, tests, metrics, traffic, asynchronous);
+    if (target.reached_by(tests[test].top1, tests[test].top5)) return times[test];
   return std::nullopt;
 }
 
@@ -80,7 +87,7 @@ std::optional<TimeToAccuracy> time_to_accuracy(const std::string& directory,
 
 std::string reached_report(const AccuracyTarget& target,
                            const std::optional<TimeToAccuracy>& time) {
-  if (!time) return "reached  not " + target.str() + "\n";
+  if (!time) return "reached  " + target.str() + " in no test\n";
   std::string text = "reached  " + target.str() + " after " +
                      grouped(static_cast<std::int64_t>(time->steps)) + " steps, " +
                      fixed(time->seconds, 1) + " s of training";

@@ -27,21 +27,21 @@ AccuracyTarget parse_accuracy_target(const std::string& text);
 /// This is what a training took until the first test that reached a target.
 struct TimeToAccuracy {
   std::uint64_t steps = 0;
-  /// Of the first worker's steps. Tests count only where others train meanwhile.
-  double seconds = 0.0;
+  double seconds = 0.0;  ///< Its first worker's steps took so long; tests count only where others
+                         ///< train meanwhile.
   /// That the first worker sent and received; none: a part of the run is in no file.
   std::optional<std::uint64_t> bytes;
 };
 
-/// Returns what the training took until test number `test`; none: a step before it is in no row.
-/// Arguments as below.
-std::optional<TimeToAccuracy> time_to_test(std::size_t test, const std::vector<AccuracyRow>& tests,
-                                           const std::vector<StepMetrics>& metrics,
-                                           const std::vector<net::StepTraffic>* traffic,
-                                           bool asynchronous);
+/// Returns what the training took until each test; none: a step before it is in no row.
+/// `asynchronous`: others train during tests. `traffic`: the first worker's; null: it talked to
+/// nobody.
+std::vector<std::optional<TimeToAccuracy>> times_of_tests(
+    const std::vector<AccuracyRow>& tests, const std::vector<StepMetrics>& metrics,
+    const std::vector<net::StepTraffic>* traffic, bool asynchronous);
 
-/// `asynchronous`: others train during tests. `traffic`: the first worker's, step by step; null: it
-/// talked to nobody. None: no test reached the target, or a step before it is in no row.
+/// Returns what it took until the first test that reached a target; none: no test did, or a step
+/// before it is in no row.
 std::optional<TimeToAccuracy> time_to_accuracy(const AccuracyTarget& target,
                                                const std::vector<AccuracyRow>& tests,
                                                const std::vector<StepMetrics>& metrics,
@@ -56,7 +56,7 @@ std::optional<TimeToAccuracy> time_to_accuracy(const std::string& directory,
                                                std::optional<int> first_worker, bool asynchronous);
 
 /// A line for the user: "reached  top1:0.88 after 1,200 steps, 35.2 s of training and 12.5 MB", or
-/// that it was not reached.
+/// that no test came to it.
 std::string reached_report(const AccuracyTarget& target, const std::optional<TimeToAccuracy>& time);
 
 }  // namespace duplex::tools

@@ -1,5 +1,5 @@
-// What a file of weights says of the training that made it, so that the weights can be used without
-// it: JSON, under "training" in the safetensors file's metadata.
+// A file of weights says how it was trained, so that the weights can be used without the run's
+// directory: JSON, under "training" in the safetensors file's metadata.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,12 +13,12 @@ struct WeightsNote {
   std::string input;                ///< "1x3x224x224": one sample.
   std::int64_t classes = 0;         ///< The network's, of which some may have no name.
   std::vector<std::string> names;   ///< Those of the data set's classes, in their order.
-  std::vector<float> mean, stddev;  ///< Of pixels, by channel.
+  std::vector<float> mean, stddev;  ///< Pixels are normalised by them, by channel.
   bool auxiliary = false, pad_shortcuts = false;
   std::optional<std::string> network_file;  ///< Its text, where `network` is the path of a file.
-  std::string data;                         ///< What the data set has, for people; not where it is.
+  std::string data;                         ///< It names the data set for people, without its path.
   double test_fraction = 0.0;
-  int test_side = 0;       ///< Of --test-crop; 0: images are squashed.
+  int test_side = 0;       ///< That is --test-crop; 0: images are squashed.
   std::int64_t batch = 0;  ///< Images that the training computed, and tested, at a time.
 };
 

@@ -30,7 +30,7 @@ struct TrainingSpec {
   std::vector<double> pixel_mean, pixel_stddev;  ///< By channel; empty: Normalisation::standard.
 
   double ema = 0.0;  ///< Decay of the average of the weights (MovingAverage); 0: there is none.
-  float label_smoothing = 0.0F;  ///< Of the training's loss; tests have none.
+  float label_smoothing = 0.0F;  ///< The training's loss has it, and tests have none.
 
   std::string datadir;
   double test_fraction = 0.2;           ///< Part of each class, where the data set does not say.

@@ -19,7 +19,7 @@ std::map<std::string, std::string> weights_metadata(const TrainingSpec& spec,
                                                     const std::string& steps,
                                                     const std::string& settings);
 
-/// What a file of weights says, without the weights.
+/// The metadata of a file of weights.
 struct WeightsFile {
   std::string path;
   std::string network, steps, settings;  ///< Each empty where it does not say.
@@ -29,11 +29,12 @@ struct WeightsFile {
   /// the user's flags. Throws Error(Exit::usage) if neither says which network it is, or if they
   /// say different ones.
   ModelSpec model(const ModelSpec& asked) const;
-  std::optional<double> test_fraction() const;  ///< Of its training.
-  std::optional<std::int64_t> batch() const;    ///< Of its training.
+  /// Its training had these; none where it does not say.
+  std::optional<double> test_fraction() const;
+  std::optional<std::int64_t> batch() const;
   /// The names of the classes; none where it does not say.
   std::vector<std::string> class_names() const;
-  /// How images were read for tests in its training; where it does not say, they are squashed and
+  /// Tests in its training read images so; where it does not say, they are squashed and
   /// normalised as usual.
   datasets::LoaderOptions reading() const;
   /// Throws Error if it names classes and a data set has others, naming the first that differ.

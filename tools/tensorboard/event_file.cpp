@@ -95,6 +95,8 @@ double now() {
   throw Error("--tensorboard " + directory + ": " + why, code);
 }
 
+constexpr long last_second = 9999999999;  // Names have ten digits for it.
+
 /// The latest second that the name of an event file in the directory has; 0: there are none.
 long latest(const std::string& directory) {
   long second = 0;
@@ -103,7 +105,8 @@ long latest(const std::string& directory) {
     const std::string name = entry.path().filename();
     if (!is_event_file(name)) continue;
     const bool ours = name.rfind(prefix, 0) == 0;
-    second = std::max({second, 1L, ours ? std::atol(name.c_str() + prefix.size()) : 0L});
+    const long own = ours ? std::strtol(name.c_str() + prefix.size(), nullptr, 10) : 0L;
+    second = std::max({second, 1L, own < last_second ? own : 0L});
   }
   if (error) refuse(directory, "cannot be read: " + error.message(), Exit::failed);
   return second;
@@ -151,7 +154,7 @@ bool is_event_file(const std::string& name) {
 }
 
 EventFile::EventFile(std::string directory, bool resumes, Troubles& troubles)
-    : troubles_(troubles), goes_on_([&] {
+    : directory_(directory), troubles_(troubles), goes_on_([&] {
         std::error_code error;
         fs::create_directories(directory, error);
         if (!error && !fs::is_directory(directory, error))
@@ -159,11 +162,7 @@ EventFile::EventFile(std::string directory, bool resumes, Troubles& troubles)
         if (error) refuse(directory, "cannot be made: " + error.message(), Exit::failed);
         return latest(directory) > 0;
       }()) {
-  if (goes_on_ && !resumes)
-    refuse(directory,
-           "holds events of another run, which TensorBoard would draw as one with this: give "
-           "another folder, or remove it",
-           Exit::usage);
+  if (!resumes) require_new();
   // TensorBoard reads the files of a directory by their names.
   long second = std::max(static_cast<long>(std::time(nullptr)), latest(directory) + 1);
   do {
@@ -175,6 +174,14 @@ EventFile::EventFile(std::string directory, bool resumes, Troubles& troubles)
   } while (descriptor_ < 0 && errno == EEXIST);
   if (descriptor_ < 0)
     refuse(directory, "cannot be written: " + std::generic_category().message(errno), Exit::failed);
+}
+
+void EventFile::require_new() const {
+  if (goes_on_)
+    refuse(directory_,
+           "holds events of another run, which TensorBoard would draw as one with this: give "
+           "another folder, or remove it",
+           Exit::usage);
 }
 
 EventFile::~EventFile() {

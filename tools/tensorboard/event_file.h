@@ -39,6 +39,9 @@ class EventFile {
   EventFile& operator=(const EventFile&) = delete;
 
   const std::string& path() const { return path_; }
+  /// Call it where a program that may go on with a run begins a new one: throws what the
+  /// constructor throws for any other, if there were events in the directory.
+  void require_new() const;
   /// Begins the file: the run has trained so many steps before. TensorBoard drops what other files
   /// of the directory have of later ones, which are trained once more.
   void begin(std::uint64_t steps);
@@ -49,6 +52,7 @@ class EventFile {
  private:
   void append(const std::string& record);
 
+  const std::string directory_;
   std::string path_;
   Troubles& troubles_;
   int descriptor_ = -1;      ///< -1: nothing is written any more.

@@ -21,6 +21,7 @@ class TrainingEvents {
   TrainingEvents(const std::string& directory, bool resumes, Troubles& troubles)
       : file_(directory, resumes, troubles) {}
 
+  void require_new() const { file_.require_new(); }  ///< See EventFile.
   /// Call it before the first step, `steps` of which were trained before. `batch`: images of a
   /// step. `wire`: what has crossed the wire until now; empty: there is none.
   void begin(std::uint64_t steps, std::int64_t batch, std::function<WireBytes()> wire = {});

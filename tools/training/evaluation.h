@@ -45,10 +45,10 @@ std::vector<double> probabilities(LossKind kind, const float* logits, std::size_
 /// Returns the loss that the model ends in. Throws Error if it ends in none.
 LossKind loss_of(const Model& model);
 
-/// How images are read for a network that is not trained with them.
+/// A pass over images that the network is not trained with.
 struct PassOptions {
-  /// How images become pixels, by how many threads, and whether one that cannot be read is left out
-  /// or throws Error. The pass decides which images, and in which batches.
+  /// It says how images become pixels, by how many threads, and whether one that cannot be read is
+  /// left out or throws Error. The pass decides which images, and in which batches.
   datasets::LoaderOptions reading;
   std::function<void()> after_batch;  ///< Is called after every batch, unless it is empty.
   std::string doing = "testing";      ///< For the line that shows how far it is.
@@ -59,7 +59,7 @@ struct PassOptions {
 struct Output {
   std::size_t position = 0;  ///< In the subset.
   std::int32_t label = 0;
-  const float* logits = nullptr;  ///< As many as classes, until the next image's.
+  const float* logits = nullptr;  ///< [classes], valid until the next image's.
 };
 
 /// Runs the network over all images of a subset, in their order and in batches of its size, and

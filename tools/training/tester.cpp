@@ -1,5 +1,6 @@
 #include "tools/training/tester.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -25,8 +26,14 @@ Tester::Tester(Network& network, const datasets::Subset& test, const RunDirector
       after_batch_(std::move(after_batch)) {
   const std::string path = directory.file(accuracy_file);
   if (first == 0 || !std::filesystem::exists(path)) return;
-  keep_rows<AccuracyRow>(path, [first](const AccuracyRow& row) { return row.step <= first; });
+  before_ =
+      keep_rows<AccuracyRow>(path, [first](const AccuracyRow& row) { return row.step <= first; });
   file_.emplace(path, Rows::appended, troubles);
+}
+
+bool Tester::has_reached(const AccuracyTarget& target) const {
+  return std::any_of(before_.begin(), before_.end(),
+                     [&](const AccuracyRow& row) { return target.reached_by(row.top1, row.top5); });
 }
 
 Accuracy Tester::test(std::uint64_t steps) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "datasets/dataset.h"
 #include "layers/exchange/moving_average.h"
@@ -32,6 +33,8 @@ class Tester {
   void tell(std::function<void(const AccuracyRow&)> take) { told_ = std::move(take); }
   /// Has the average of the weights tested in their place. It must outlive this object.
   void average(const MovingAverage& average) { average_ = &average; }
+  /// Whether a test of the steps that were trained before has reached the target.
+  bool has_reached(const AccuracyTarget& target) const;
   /// Tests what so many steps have trained, unless the last test was of these.
   Accuracy test(std::uint64_t steps);
   /// Does the same between steps: throws Error if outputs are not finite. Returns whether the
@@ -47,6 +50,7 @@ class Tester {
   Troubles& troubles_;
   Display display_;
   std::function<void()> after_batch_;
+  std::vector<AccuracyRow> before_;               ///< Tests of the steps that were trained before.
   std::function<void(const AccuracyRow&)> told_;  ///< May be empty.
   const MovingAverage* average_ = nullptr;
   std::optional<RowFile<AccuracyRow>> file_;                ///< Open from the first test on.

@@ -20,7 +20,7 @@ struct Sgd {
   float rate, momentum, decay;
   bool nesterov;
   BFloat16* rounded = nullptr;           ///< Takes the new weights, too, where it is not null.
-  float scale = 1.0F, bound = INFINITY;  ///< Of the gradient (OptimiserStep, OptimiserSpec).
+  float scale = 1.0F, bound = INFINITY;  ///< See OptimiserStep and OptimiserSpec.
 
   static constexpr int group = group_of<float>;
   bool grouped() const { return aligned<group>(weights, velocity, gradient, rounded); }

@@ -41,6 +41,25 @@ TEST(CheckpointCalls, ASignalCountsForMoreThanAPause) {
   }
 }
 
+TEST(CheckpointCalls, ATrainingThatHasComeToItsEndStandsBetweenThem) {
+  const auto both = [](int first, int second) {
+    CheckpointCalls calls;
+    calls.add({7, first});
+    calls.add({7, second});
+    const int taken = calls.take(7)->signal;
+    calls.ask(first);
+    calls.ask(second);
+    EXPECT_EQ(calls.take_asked(), taken);
+    return taken;
+  };
+  for (const int other : {pause_mark, 0}) {
+    EXPECT_EQ(both(reached_mark, other), reached_mark);
+    EXPECT_EQ(both(other, reached_mark), reached_mark);
+  }
+  EXPECT_EQ(both(reached_mark, 15), 15);
+  EXPECT_EQ(both(2, reached_mark), 2);
+}
+
 TEST(CheckpointCalls, TooManyAreRefused) {
   CheckpointCalls calls;
   for (std::uint64_t steps = 1; steps <= CheckpointCalls::most_open; ++steps)

@@ -1,4 +1,4 @@
-// What classify and evaluate say of images, weights and data sets that do not do: one line each.
+// Images, weights and data sets that classify and evaluate cannot use are answered in one line.
 #include <cmath>
 #include <limits>
 
@@ -104,6 +104,13 @@ TEST_F(BadInput, DamagedNotesAreRefused) {
     other[key] = value;
     return other.dump();
   };
+  nlohmann::json nameless =
+      note;  // Without names nothing tells that the data set has more classes.
+  nameless["class_names"] = nlohmann::json::array();
+  nameless["classes"] = 1;
+  metadata["training"] = nameless.dump();
+  expect_one_line(evaluate(changed("nameless", metadata), data_.path()), 1,
+                  {"its 1 classes are fewer than the"});
   refused("{", {"damaged", "no JSON"});
   refused("[]", {"damaged", "no object"});
   refused(with("version", 2), {"another version"});

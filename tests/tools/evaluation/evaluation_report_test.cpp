@@ -41,7 +41,7 @@ class EvaluationReport : public ImageFolder {
 TEST_F(EvaluationReport, KeepsTheImagesThatItIsMostWrongAbout) {
   ASSERT_EQ(result_.exit, 0) << result_.err;
   EXPECT_NE(result_.out.find("run/evaluation.json; duplex report"), std::string::npos);
-  const Evaluation evaluation = read_evaluation(folder_ / "run/evaluation.json");
+  const EvaluationFile evaluation = read_evaluation(folder_ / "run/evaluation.json");
   EXPECT_EQ(text_of(evaluation), read_text(folder_ / "run/evaluation.json"));
   ASSERT_EQ(evaluation.worst.size(), 24U);
   // With all classes asked for, classify says the same of each.
@@ -75,7 +75,7 @@ TEST_F(EvaluationReport, KeepsTheImagesThatItIsMostWrongAbout) {
 TEST_F(EvaluationReport, IsASectionOfThePage) {
   ASSERT_EQ(run({"report", folder_ / "run"}).exit, 0);
   const std::string page = read_text(folder_ / "run/report.html");
-  const Evaluation evaluation = read_evaluation(folder_ / "run/evaluation.json");
+  const EvaluationFile evaluation = read_evaluation(folder_ / "run/evaluation.json");
   EXPECT_NE(page.find("Evaluation of run"), std::string::npos);
   EXPECT_NE(page.find("<table class=\"matrix\">"), std::string::npos);
   EXPECT_NE(page.find("c &quot;horse&quot;"), std::string::npos);

@@ -73,6 +73,26 @@ TEST_F(Evaluate, AgreesWithLocalToTheBit) {
   EXPECT_EQ(Json::parse(read_text(folder_ / "again/summary.json"))["accuracy"], local);
 }
 
+/// The weights say how images are read, and that tests were of the averaged ones.
+TEST_F(Evaluate, ReadsImagesAsTheTrainingsTestsDid) {
+  const std::string weights =
+      train({"--test-crop", "20", "--crop", "0.5:1", "--pixel-mean", "0.4,0.5,0.6",
+             "--pixel-stddev", "0.3,0.3,0.2", "--ema", "0.9"});
+  const Json local = Json::parse(read_text(folder_ / "run/summary.json"))["accuracy"];
+  EXPECT_EQ(evaluated(folder_ / "run/ema.safetensors")["accuracy"], local);
+  EXPECT_NE(evaluated(weights)["accuracy"]["loss"], local["loss"]);
+  const datasets::Subset test = test_part(data_.path());
+  const Json classified =
+      json_of(plus({"classify", "--weights", folder_ / "run/ema.safetensors"}, paths(test)));
+  EXPECT_EQ(matrix_of(evaluated(folder_ / "run/ema.safetensors")), counted(classified, test, 4));
+  // A larger input has no middle of that size.
+  const Result larger =
+      run({"evaluate", "--weights", weights, "--datadir", data_.path(), "--input", "24"});
+  EXPECT_EQ(larger.exit, 2);
+  EXPECT_NE(larger.err.find("was tested with --test-crop 20, which is smaller"), std::string::npos)
+      << larger.err;
+}
+
 TEST_F(Evaluate, CountsWhatClassifySaysOfEachImage) {
   const std::string weights = train();
   const Json evaluation = evaluated(weights);
