@@ -93,6 +93,7 @@ Exercise schedules_exercise(const Schedules& solution) {
         {"a peak that lies beyond the most workers", peak(2, squeezenet)},
         {"a network that one machine trains best", peak(8, {5.153, 0.719})},
         {"a link that takes no time", peak(16, {0.0, 1.0})},
+        {"two numbers of workers that are equally fast", peak(8, {1.0, 4.0})},
     });
   };
   exercise.known = [] {

@@ -29,7 +29,8 @@ class Link {
     const std::int32_t chosen = next_(waiting_.data(), count, last_);
     if (chosen < 0 || chosen >= count)
       throw Error(std::string(function_) + "() returned " + std::to_string(chosen) + ", but " +
-                  std::to_string(count) + " transfers wait, numbered from 0");
+                  (count == 1 ? "1 transfer waits, number 0"
+                              : std::to_string(count) + " transfers wait, numbered from 0"));
     now_ = waiting_[static_cast<std::size_t>(chosen)];
     waiting_.erase(waiting_.begin() + chosen);
     last_ = now_->worker;

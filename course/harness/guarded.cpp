@@ -16,9 +16,9 @@ namespace {
 // Four of them are NaN, so that what is read before the beginning spoils a sum.
 constexpr std::byte before_values{0xFF};
 
-std::string floats(std::ptrdiff_t bytes) {
+std::string elements(std::ptrdiff_t bytes) {
   const std::ptrdiff_t count = (bytes + 3) / 4;
-  return std::to_string(count) + (count == 1 ? " float" : " floats");
+  return std::to_string(count) + (count == 1 ? " element" : " elements");
 }
 
 }  // namespace
@@ -70,8 +70,8 @@ std::string Guarded::place(const void* address) const {
   const auto* begin = reinterpret_cast<const std::byte*>(data_);
   const std::byte* end = mapping_ + page_ + inner_;
   if (at < mapping_ || at >= end + page_) return "";
-  if (at >= end) return floats(at - end + 1) + " beyond the end of " + name_;
-  if (at < begin) return floats(begin - at) + " before the beginning of " + name_;
+  if (at >= end) return elements(at - end + 1) + " beyond the end of " + name_;
+  if (at < begin) return elements(begin - at) + " before the beginning of " + name_;
   return sealed_ ? "in " + name_ + ", which is only to be read" : "";
 }
 

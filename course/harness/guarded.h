@@ -31,7 +31,7 @@ class Guarded {
   void seal();
   /// Returns whether nothing was written into the bytes before the values.
   bool intact() const;
-  /// Says where an address lies that is here and may not be touched: "3 floats beyond the end of
+  /// Says where an address lies that is here and may not be touched: "3 elements beyond the end of
   /// x", "in x, which is only to be read"; empty where it lies elsewhere.
   std::string place(const void* address) const;
 

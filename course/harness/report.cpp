@@ -119,8 +119,8 @@ std::string complaint_of_values(const float* got, const std::vector<float>& expe
   }
   if (wrong == 0) return "";
   return place(first) + " is " + number_text(static_cast<double>(got[first])) + ", expected " +
-         number_text(static_cast<double>(expected[first])) + "; " + std::to_string(wrong) + " of " +
-         std::to_string(expected.size()) + " values are wrong" +
+         number_text(static_cast<double>(expected[first])) + "; wrong: " + std::to_string(wrong) +
+         " of " + std::to_string(expected.size()) + (expected.size() == 1 ? " value" : " values") +
          (std::isnan(got[first]) ? " (outputs are nan until they are set)" : "");
 }
 

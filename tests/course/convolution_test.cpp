@@ -47,7 +47,7 @@ TEST(CourseConvolution, TheBiasCounts) {
     const std::vector<float> none(static_cast<std::size_t>(s.filters));
     right(s, x, w, none.data(), y);
   };
-  expect_wrong(convolution_exercise(without), "one weight", "12 of 12 values are wrong");
+  expect_wrong(convolution_exercise(without), "one weight", "wrong: 12 of 12 values");
 }
 
 TEST(CourseConvolution, RowsAndColumnsOfAFilterAreNotExchanged) {
@@ -98,7 +98,7 @@ void without_padding(const ConvShape& s, const float* x, const float* w, const f
 
 TEST(CourseConvolution, WhatIsReadBehindTheMapIsNoticed) {
   expect_wrong(convolution_exercise(without_padding), "a padding of 1",
-               "convolve() touched memory 1 float beyond the end of x");
+               "convolve() touched memory 1 element beyond the end of x");
 }
 
 TEST(CourseConvolution, TheStrideCounts) {
@@ -129,7 +129,7 @@ TEST(CourseConvolution, NothingIsWrittenBesideY) {
     right(s, x, w, b, y);
     y[outputs(s)] = 0.0F;
   };
-  expect_wrong(convolution_exercise(behind), "one weight", "1 float beyond the end of y");
+  expect_wrong(convolution_exercise(behind), "one weight", "1 element beyond the end of y");
   const auto before = [](const ConvShape& s, const float* x, const float* w, const float* b,
                          float* y) {
     right(s, x, w, b, y);

@@ -90,9 +90,9 @@ TEST(CourseHarness, PlacesAreNamed) {
     return complaint_of_call("f", {&x, &y}, [at] { *at = 1.0F; });
   };
   EXPECT_EQ(touch(x.data() + 4), "f() touched memory in x, which is only to be read");
-  EXPECT_EQ(touch(y.data() + 1024), "f() touched memory 1 float beyond the end of y");
-  EXPECT_EQ(touch(y.data() + 1030), "f() touched memory 7 floats beyond the end of y");
-  EXPECT_EQ(touch(y.data() - 2), "f() touched memory 2 floats before the beginning of y");
+  EXPECT_EQ(touch(y.data() + 1024), "f() touched memory 1 element beyond the end of y");
+  EXPECT_EQ(touch(y.data() + 1030), "f() touched memory 7 elements beyond the end of y");
+  EXPECT_EQ(touch(y.data() - 2), "f() touched memory 2 elements before the beginning of y");
   Guarded z("z", 5, 0.0F);
   EXPECT_EQ(complaint_of_call("f", {&z}, [&] { z.data()[-1] = 1.0F; }),
             "f() wrote before the beginning of z");
@@ -102,7 +102,7 @@ TEST(CourseHarness, ValuesThatAreNotFiniteAreWrong) {
   const auto place = [](std::size_t i) { return "y" + std::to_string(i); };
   const float values[] = {1.0F, std::numeric_limits<float>::quiet_NaN(), 3.0F};
   EXPECT_EQ(complaint_of_values(values, {1.0F, 2.0F, 3.0F}, 1e-5F, place),
-            "y1 is nan, expected 2; 1 of 3 values are wrong (outputs are nan until they are set)");
+            "y1 is nan, expected 2; wrong: 1 of 3 values (outputs are nan until they are set)");
   EXPECT_EQ(complaint_of_values(values, {1.0F}, 1e-5F, place), "");
   const float near[] = {1.0F, 2.0001F};
   EXPECT_EQ(complaint_of_values(near, {1.0F, 2.0F}, 1e-4F, place), "");

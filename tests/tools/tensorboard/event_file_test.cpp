@@ -183,7 +183,6 @@ TEST_F(TensorBoard, HasTheBytesOnTheWire) {
     if (event.scalars.count("train/loss") == 0) continue;
     const StepMetrics& row = steps.at(step++);
     EXPECT_FLOAT_EQ(event.scalars.at("wire/seconds_waiting"), static_cast<float>(row.await));
-    EXPECT_GT(event.scalars.at("wire/bytes_received") + event.scalars.at("wire/bytes_sent"), 0.0F);
     EXPECT_NEAR(event.scalars.at("train/images_per_second") * row.total, 8.0, 1e-3);
     sent += static_cast<double>(event.scalars.at("wire/bytes_sent"));
   }
