@@ -77,6 +77,7 @@ class Case:
                  "--congestion", "cubic", "--timeout", "120", "--logdir", logdir]
         flags += ["--overlap", "off"] * ("strict" in words) + ["--semaphore", "on"] * ("semaphore" in words)
         flags += ["--shards", "tensors"] * ("tensors" in words)
+        flags += ["--wire", "lossless"] * ("lossless" in words) + ["--factors", "on"] * ("factors" in words)
         flags += ["--share", ":".join(map(str, way["shares"]))] * bool(way["shares"])
         children = []
         try:
