@@ -9,10 +9,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <sstream>
 #include <system_error>
 
+#include "core/clock.h"
 #include "core/error.h"
 
 namespace duplex::tools {
@@ -167,11 +169,20 @@ CallResult call(const std::vector<std::string>& command, const CallInput& input,
   Pipe::close(err.write);
   ::fcntl(in.write, F_SETFL, O_NONBLOCK);
   Feed feed(input);
-  bool ending = false, ended = false;
+  bool ending = false, insisted = false, ended = false;
+  Clock::time_point asked;
   int status = 0;
   while (out.read >= 0 || err.read >= 0) {
-    if (stop && !ending) ::kill(-process, SIGTERM);
+    if (stop && !ending) {
+      ::kill(-process, SIGTERM);
+      asked = Clock::now();
+    }
     ending = ending || stop;
+    // launch waits for ranks that do not end, until it is asked again.
+    if (ending && !insisted && Clock::now() - asked > std::chrono::seconds(2)) {
+      ::kill(-process, SIGTERM);
+      insisted = true;
+    }
     pollfd polled[] = {{out.read, POLLIN, 0}, {err.read, POLLIN, 0}, {in.write, POLLOUT, 0}};
     if (::poll(polled, 3, 100) <= 0) {
       // A process that it has left running may hold its output open, as a connection that ssh keeps

@@ -30,7 +30,8 @@ constexpr const char* script_line = "duplex-deploy ";
 /// The lines that a script wrote behind script_line, without what could move a terminal's cursor.
 std::vector<std::string> script_lines(const std::string& out);
 
-/// Runs a command in a process group of its own, which is ended when `stop` becomes true. `fed` is
+/// Runs a command in a process group of its own, which is ended when `stop` becomes true: by
+/// SIGTERM, and once more after two seconds. `fed` is
 /// told how many bytes the command has taken so far, and may be empty. With `out_file`, standard
 /// output goes there, and `out` stays empty. SIGPIPE must be ignored. Any thread may call it.
 /// Throws Error if no process can be made.

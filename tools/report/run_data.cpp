@@ -45,6 +45,11 @@ void take_config(RunData& run, const RunConfig& config) {
   run.height = std::atoll(run.input.substr(run.input.rfind('x') + 1).c_str());
   if (run.input.rfind("1x", 0) == 0) run.input.erase(0, 2);  // One sample.
   if (run.height < 1) throw Error(file + " is damaged: '" + run.input + "' is no input");
+  try {
+    if (config.until) run.until = parse_accuracy_target(*config.until);
+  } catch (const Error& error) {
+    throw Error(file + " is damaged: " + error.what());
+  }
   run.classes = static_cast<int>(config.classes);
   run.batch = config.batch;
   run.device = config.device;

@@ -114,6 +114,43 @@ LineChart loss_chart(const std::vector<RunData>& runs) {
   return loss;
 }
 
+/// Returns the accuracy at which runs are compared: that at which one was to end, else the whole
+/// per cent that the best test of each of them reached; none: there are no tests.
+std::optional<AccuracyTarget> target_of(const std::vector<RunData>& runs) {
+  std::optional<AccuracyTarget> reached;
+  for (const RunData& run : runs) {
+    if (run.until) return run.until;
+    double best = 0.0;
+    for (const AccuracyRow& row : run.tests) best = std::max(best, row.top1);
+    best = std::floor(100.0 * best) / 100.0;
+    if (run.tests.empty() || best <= 0.0) continue;
+    if (!reached || best < reached->fraction) reached = AccuracyTarget{false, best};
+  }
+  return reached;
+}
+
+void add_time_to_accuracy(Page& page, const std::vector<RunData>& runs) {
+  const std::optional<AccuracyTarget> target = target_of(runs);
+  if (!target) return;
+  std::vector<std::vector<std::string>> rows;
+  for (const RunData& run : runs) {
+    if (run.tests.empty()) continue;
+    const std::vector<net::StepTraffic> traffic = run.step_traffic();
+    const auto time =
+        time_to_accuracy(*target, run.tests, run.metrics, run.parallel ? &traffic : nullptr,
+                         run.parallel && run.sync == net::Sync::none);
+    if (time)
+      rows.push_back({run.name, grouped(static_cast<std::int64_t>(time->steps)),
+                      fixed(static_cast<double>(time->steps) * run.batches_a_step(), 0),
+                      fixed(time->seconds, 1), time->bytes ? megabytes(*time->bytes) : ""});
+    else
+      rows.push_back({run.name, "not reached", "", "", ""});
+  }
+  page.paragraph("To a " + std::string(target->top5 ? "top-5" : "top-1") + " accuracy of " +
+                 fixed(100.0 * target->fraction, 1) + "%, by the first test that reached it:");
+  page.table({"run", "steps", "batches", "s", "MB"}, rows);
+}
+
 void add_curves(Page& page, const std::vector<RunData>& runs) {
   const LineChart loss = loss_chart(runs);
   const LineChart top1 =
@@ -143,6 +180,7 @@ void add_curves(Page& page, const std::vector<RunData>& runs) {
   if (std::any_of(runs.begin(), runs.end(), talks))
     page.figure(svg(bytes), "Top-1 by what the first worker sent and took.");
   page.html("</div>");
+  add_time_to_accuracy(page, runs);
 }
 
 void add_steps(Page& page, const RunData& run) {

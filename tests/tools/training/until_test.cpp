@@ -179,6 +179,13 @@ TEST_F(Until, CompareTellsWhatItTook) {
   EXPECT_EQ(result.exit, 0) << result.err;
   EXPECT_NE(result.out.find("To top1:1,"), std::string::npos) << result.out;
   EXPECT_EQ(run(plus({"compare", "--until", "top1"}, runs)).exit, 2);
+  result = run(plus({"report", "--output", folder_ / "page.html"}, runs));
+  EXPECT_EQ(result.exit, 0) << result.err;
+  const std::string page = read_text(folder_ / "page.html");
+  EXPECT_NE(page.find("To a top-1 accuracy of 80.0%, by the first test that reached it:"),
+            std::string::npos);
+  EXPECT_EQ(page.find("not reached"), std::string::npos);
+  EXPECT_NE(page.find("Top-1 by bytes"), std::string::npos);
 }
 
 TEST(LastLosses, AreThoseOfTheLastTenth) {
