@@ -68,7 +68,7 @@ TEST(Measuring, WeightsThatAreNoneAreAnError) {
   const TemporaryFolder folder;
   const std::string path = folder / "weights";
   expect_has(error_of([&] { weights_in(path); }), "there are no weights in it");
-  for (const std::string text : {std::string("abc"), std::string(8, '\xff'), std::string()}) {
+  for (const std::string& text : {std::string("abc"), std::string(8, '\xff'), std::string()}) {
     std::ofstream(path, std::ios::binary) << text;
     expect_has(error_of([&] { weights_in(path); }), "there are no weights in it");
   }
