@@ -39,8 +39,7 @@ const std::uint8_t* ImageFiles::read(std::size_t index, std::uint8_t* scratch) c
   return scratch;
 }
 
-void ImageFiles::read_framed(std::size_t index, const Framer& framer,
-                             std::uint8_t* scratch) const {
+void ImageFiles::read_framed(std::size_t index, const Framer& framer, std::uint8_t* scratch) const {
   read_image(sample(index).name, shape(), framer, scratch);
 }
 

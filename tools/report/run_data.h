@@ -68,7 +68,7 @@ struct RunData {
   std::optional<double> grad, step, await;  ///< Seconds: medians of the summary.
   std::optional<PlanConfig> plan;           ///< What its plan was predicted to come to.
   std::optional<AccuracySummary> accuracy;
-  std::optional<AccuracyTarget> until;  ///< It was to end at this accuracy.
+  std::optional<AccuracyTarget> until;       ///< It was to end at this accuracy.
   std::optional<EvaluationFile> evaluation;  ///< None: nobody has evaluated its weights.
   std::uint64_t steps = 0;
   std::map<int, RankSummary> rank_summaries;
