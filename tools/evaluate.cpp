@@ -30,7 +30,9 @@ struct EvaluateFlags {
 TrainingSpec training_of(const EvaluateFlags& flags, const WeightsFile& weights) {
   TrainingSpec spec;
   spec.model = weights.model(flags.model);
-  spec.model.options.classes = flags.model.options.classes;  // Else the data set's, for now.
+  // open_training() takes the data set's number unless it is given; run() compares it with the
+  // weights'.
+  spec.model.options.classes = flags.model.options.classes;
   spec.datadir = flags.datadir;
   spec.strict = flags.strict;
   spec.accuracy = flags.part == "test";

@@ -82,7 +82,7 @@ TEST(CourseCentralServer, SumsInTheOrderOfWorkersAreRight) {
   EXPECT_NEAR(exercise.figures[0].measure(), 2 * 431080 * 4e-6, 0.01);
 }
 
-TEST(CourseCentralServer, TheStubIsNotWritten) {
+TEST(CourseCentralServer, AnUnsolvedExerciseSaysWhatToWrite) {
   expect_wrong(
       central_server_exercise(exercise::collect, exercise::average, exercise::publish, program()),
       "one worker's gradient", "collect() is not written yet");

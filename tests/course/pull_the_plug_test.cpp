@@ -70,7 +70,7 @@ TEST(CoursePullThePlug, WhatIsMeasuredIsWhatTheFormulasSay) {
   EXPECT_GE(exercise.figures[1].measure(), 30 * 0.2);
 }
 
-TEST(CoursePullThePlug, TheStubIsNotWritten) {
+TEST(CoursePullThePlug, AnUnsolvedExerciseSaysWhatToWrite) {
   expect_wrong(pull_the_plug_exercise(exercise::steps_again, exercise::async_seconds,
                                       exercise::lost_part, exercise::best_interval),
                "no checkpoints", "steps_again() is not written yet");

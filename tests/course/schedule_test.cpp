@@ -55,7 +55,7 @@ TEST(CourseSchedule, TheLowestTensorAndTheSameWorkerAreBetter) {
   EXPECT_LT(exercise.figures[1].measure(), exercise.figures[0].measure());
 }
 
-TEST(CourseSchedule, TheStubIsNotWritten) {
+TEST(CourseSchedule, AnUnsolvedExerciseSaysWhatToWrite) {
   expect_wrong(schedule_exercise(exercise::next_gradient, exercise::next_weights),
                "residual network, 2 workers", "next_gradient() is not written yet");
 }

@@ -132,8 +132,8 @@ TEST_F(Ema, AnotherNumberOfRanksGoesOn) {
       ASSERT_NEAR(found.at(parameter)[i], values[i], 1e-5) << parameter << " " << i;
 }
 
-/// What the others keep when a rank is killed has the average that belongs to its step. With plain
-/// SGD they keep the killed rank's chunks, too, but not its average, which is as theirs.
+/// When a rank is killed, the others keep the average of the step that they keep. With plain SGD
+/// they keep the killed rank's chunks, too, and their own average stands for its average.
 TEST_F(Ema, GoesOnWhereARankWasKilled) {
   for (const Words& mode : {Words{"--server", "distributed", "--momentum", "0.9"},
                             Words{"--server", "distributed", "--momentum", "0"},
