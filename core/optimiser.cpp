@@ -23,43 +23,54 @@ float clipped(float value, float bound) {
   return std::min(std::max(value, -bound), bound);
 }
 
+/// `clip` changes an element of the gradient first.
+template <class Clip>
 void sgd(const OptimiserStep& step, std::size_t count, float* w, const float* gradient,
-         float* velocity) {
+         float* velocity, const Clip& clip) {
   const float rate = step.rate;
   const float decay = step.spec.weight_decay;
   const float momentum = step.spec.momentum;
-  const float scale = step.scale, bound = step.spec.bound();
   if (velocity == nullptr) {
-    for (std::size_t i = 0; i < count; ++i)
-      w[i] -= rate * (clipped(gradient[i] * scale, bound) + decay * w[i]);
+    for (std::size_t i = 0; i < count; ++i) w[i] -= rate * (clip(gradient[i]) + decay * w[i]);
   } else if (step.spec.nesterov) {
     for (std::size_t i = 0; i < count; ++i) {
-      const float g = clipped(gradient[i] * scale, bound) + decay * w[i];
+      const float g = clip(gradient[i]) + decay * w[i];
       velocity[i] = momentum * velocity[i] + g;
       w[i] -= rate * (g + momentum * velocity[i]);
     }
   } else {
     for (std::size_t i = 0; i < count; ++i) {
-      velocity[i] = momentum * velocity[i] + (clipped(gradient[i] * scale, bound) + decay * w[i]);
+      velocity[i] = momentum * velocity[i] + (clip(gradient[i]) + decay * w[i]);
       w[i] -= rate * velocity[i];
     }
   }
 }
 
+template <class Clip>
 void adam(const OptimiserStep& step, std::size_t count, float* w, const float* gradient, float* m,
-          float* v) {
+          float* v, const Clip& clip) {
   const OptimiserSpec& spec = step.spec;
   const auto t = static_cast<double>(step.number);
   const auto m_scale = static_cast<float>(step.rate / (1.0 - std::pow(double{spec.beta1}, t)));
   const auto v_scale = static_cast<float>(1.0 / (1.0 - std::pow(double{spec.beta2}, t)));
   // The compiler takes several elements at once only where these cannot change in the loop.
   const float beta1 = spec.beta1, beta2 = spec.beta2, decay = spec.weight_decay;
-  const float epsilon = spec.epsilon, scale = step.scale, bound = spec.bound();
+  const float epsilon = spec.epsilon;
   for (std::size_t i = 0; i < count; ++i) {
-    const float g = clipped(gradient[i] * scale, bound) + decay * w[i];
+    const float g = clip(gradient[i]) + decay * w[i];
     m[i] = beta1 * m[i] + (1.0F - beta1) * g;
     v[i] = beta2 * v[i] + (1.0F - beta2) * g * g;
     w[i] -= m_scale * m[i] / (std::sqrt(v[i] * v_scale) + epsilon);
+  }
+}
+
+template <class Clip>
+void update_clipped(const OptimiserStep& step, std::size_t count, float* weights,
+                    const float* gradient, float* const* state, const Clip& clip) {
+  if (step.spec.kind == OptimiserKind::adam) {
+    adam(step, count, weights, gradient, state[0], state[1], clip);
+  } else {
+    sgd(step, count, weights, gradient, step.spec.momentum != 0.0F ? state[0] : nullptr, clip);
   }
 }
 
@@ -95,11 +106,13 @@ float clip_scale(float clip_norm, const float* gradients, std::size_t count) {
 
 void update(const OptimiserStep& step, std::size_t count, float* weights, const float* gradient,
             float* const* state) {
-  if (step.spec.kind == OptimiserKind::adam) {
-    adam(step, count, weights, gradient, state[0], state[1]);
-  } else {
-    sgd(step, count, weights, gradient, step.spec.momentum != 0.0F ? state[0] : nullptr);
-  }
+  // Clipping takes time in a loop that is bound by computing, so that others go without.
+  if (step.scale == 1.0F && step.spec.clip_value == 0.0F)
+    return update_clipped(step, count, weights, gradient, state, [](float g) { return g; });
+  update_clipped(step, count, weights, gradient, state,
+                 [scale = step.scale, bound = step.spec.bound()](float g) {
+                   return clipped(g * scale, bound);
+                 });
 }
 
 float LearningRate::at(std::uint64_t step) const {
