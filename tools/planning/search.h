@@ -24,8 +24,8 @@ struct SearchResult {
   std::vector<TooLarge> too_large;
   std::size_t too_large_alone = 0;  ///< What one machine alone needs; 0: it has that.
 
-  /// The fastest whose result is that of one machine, in the usual order, with even shards and
-  /// without semaphores unless others are clearly faster; null: there is none.
+  /// The fastest whose result is that of one machine, in the usual order, with even shards, without
+  /// semaphores and uncoded unless others are clearly faster; null: there is none.
   const Evaluation* best_exact() const;
   /// Whether training in parallel pays with it.
   bool pays() const { return best_exact() != nullptr && best_exact()->speedup > 1.0; }
