@@ -100,6 +100,18 @@ struct BindContext {
   float label_smoothing = 0.0F;  ///< For losses.
 };
 
+/// A run of a map's channels, from `first` to the one before `end`. The outputs of a linear layer
+/// are channels, too.
+struct Channels {
+  std::int64_t first = 0, end = 0;
+
+  std::int64_t count() const { return end - first; }
+  bool operator==(const Channels& other) const {
+    return first == other.first && end == other.end;
+  }
+  bool operator!=(const Channels& other) const { return !(*this == other); }
+};
+
 class Layer {
  public:
   virtual ~Layer() = default;
@@ -114,6 +126,13 @@ class Layer {
   /// Returns the multiply-adds of one forward with inputs of these shapes; only convolutions and
   /// linear layers count.
   virtual std::int64_t macs(const std::vector<Shape>&) const { return 0; }
+  /// Returns the channels of every input that a forward reads to compute these channels of its
+  /// output alone, one at least, with the rows of its parameters that have their numbers. An input
+  /// of which it reads nothing has an empty run. Returns std::nullopt if it computes all at once.
+  virtual std::optional<std::vector<Channels>> reads(const std::vector<Shape>& /*x*/,
+                                                     const Channels& /*y*/) const {
+    return std::nullopt;
+  }
   /// Returns which loss this layer is; none for other layers.
   virtual std::optional<LossKind> loss_kind() const { return std::nullopt; }
   /// Returns the factor of the loss in the network's sum; 0 for layers that are no loss.

@@ -18,6 +18,7 @@ int check(int argc, const char* const* argv);
 int transport(int argc, const char* const* argv);
 int probe(int argc, const char* const* argv);
 int plan(int argc, const char* const* argv);
+int partition(int argc, const char* const* argv);
 int estimate(int argc, const char* const* argv);
 int simulate(int argc, const char* const* argv);
 int report(int argc, const char* const* argv);

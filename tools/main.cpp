@@ -30,6 +30,7 @@ constexpr Command commands[] = {
     {"transport", duplex::tools::transport, "measure t_comm between this machine and another"},
     {"plan", duplex::tools::plan, "does it pay to train on several machines, and how?"},
     {"probe", duplex::tools::probe, "measure a machine and its links, as plan asks for it"},
+    {"partition", duplex::tools::partition, "cut a network over machines; what would cross?"},
     {"estimate", duplex::tools::estimate, "the thesis's equations: the speedup of N machines"},
     {"simulate", duplex::tools::simulate, "play a run of dist in virtual time"},
     {"report", duplex::tools::report, "make one HTML page of runs, or of the thesis"},

@@ -12,6 +12,10 @@ class ActivationLayer : public Layer {
   std::string type() const override { return kind_ == ActivationKind::relu ? "relu" : "sigmoid"; }
   LayerTraits traits() const override;
   Shape output(const std::vector<Shape>& x) const override { return x[0]; }
+  std::optional<std::vector<Channels>> reads(const std::vector<Shape>&,
+                                             const Channels& y) const override {
+    return {{y}};
+  }
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
                                    const BindContext& context) const override;
@@ -30,6 +34,10 @@ class DropoutLayer : public Layer {
   std::string geometry(const std::vector<Shape>&) const override;
   LayerTraits traits() const override;
   Shape output(const std::vector<Shape>& x) const override { return x[0]; }
+  std::optional<std::vector<Channels>> reads(const std::vector<Shape>&,
+                                             const Channels& y) const override {
+    return {{y}};
+  }
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
                                    const BindContext& context) const override;

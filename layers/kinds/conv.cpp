@@ -27,6 +27,13 @@ std::vector<ParameterSpec> ConvLayer::parameters(const std::vector<Shape>& x) co
   return specs;
 }
 
+std::optional<std::vector<Channels>> ConvLayer::reads(const std::vector<Shape>& x,
+                                                      const Channels& y) const {
+  const std::int64_t filters = filters_ / options_.groups, inputs = x[0].c() / options_.groups;
+  const std::int64_t first = y.first / filters, last = (y.end - 1) / filters;
+  return {{{first * inputs, (last + 1) * inputs}}};
+}
+
 std::int64_t ConvLayer::macs(const std::vector<Shape>& x) const {
   const Shape weight = weights_shape(spec(x[0]), x[0]);
   return output(x).elements() * weight.c() * weight.h() * weight.w();

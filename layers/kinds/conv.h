@@ -27,6 +27,8 @@ class ConvLayer : public Layer {
   LayerTraits traits() const override;
   Shape output(const std::vector<Shape>& x) const override;
   std::vector<ParameterSpec> parameters(const std::vector<Shape>& x) const override;
+  std::optional<std::vector<Channels>> reads(const std::vector<Shape>& x,
+                                             const Channels& y) const override;
   std::int64_t macs(const std::vector<Shape>& x) const override;
   std::optional<ConvSpec> convolution(const std::vector<Shape>& x) const override {
     return spec(x[0]);

@@ -1,5 +1,7 @@
 #include "layers/kinds/join.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace duplex {
@@ -75,6 +77,18 @@ Shape ConcatLayer::output(const std::vector<Shape>& x) const {
   return concat_shape(x);
 }
 
+std::optional<std::vector<Channels>> ConcatLayer::reads(const std::vector<Shape>& x,
+                                                        const Channels& y) const {
+  std::vector<Channels> read;
+  std::int64_t offset = 0;  // This input's channels begin there in the output.
+  for (const Shape& shape : x) {
+    const std::int64_t first = std::clamp<std::int64_t>(y.first - offset, 0, shape.c());
+    read.push_back({first, std::clamp(y.end - offset, first, shape.c())});
+    offset += shape.c();
+  }
+  return read;
+}
+
 std::unique_ptr<BoundLayer> ConcatLayer::bind(Device& device, const std::string&,
                                               const std::vector<TensorDesc>& x,
                                               const BindContext& context) const {
@@ -101,6 +115,11 @@ std::unique_ptr<BoundLayer> AddLayer::bind(Device& device, const std::string&,
 
 Shape PadChannelsLayer::output(const std::vector<Shape>& x) const {
   return pad_channels_shape(channels_, x[0]);
+}
+
+std::optional<std::vector<Channels>> PadChannelsLayer::reads(const std::vector<Shape>& x,
+                                                             const Channels& y) const {
+  return {{{std::min(y.first, x[0].c()), std::min(y.end, x[0].c())}}};
 }
 
 std::unique_ptr<BoundLayer> PadChannelsLayer::bind(Device& device, const std::string&,

@@ -10,6 +10,8 @@ class ConcatLayer : public Layer {
   std::string type() const override { return "concat"; }
   LayerTraits traits() const override;
   Shape output(const std::vector<Shape>& x) const override;
+  std::optional<std::vector<Channels>> reads(const std::vector<Shape>& x,
+                                             const Channels& y) const override;
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
                                    const BindContext& context) const override;
@@ -23,6 +25,10 @@ class AddLayer : public Layer {
   std::string type() const override { return "add"; }
   LayerTraits traits() const override;
   Shape output(const std::vector<Shape>& x) const override;
+  std::optional<std::vector<Channels>> reads(const std::vector<Shape>&,
+                                             const Channels& y) const override {
+    return {{y, y}};
+  }
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
                                    const BindContext& context) const override;
@@ -38,6 +44,8 @@ class PadChannelsLayer : public Layer {
   std::int64_t channels() const { return channels_; }
   std::string type() const override { return "pad channels"; }
   Shape output(const std::vector<Shape>& x) const override;
+  std::optional<std::vector<Channels>> reads(const std::vector<Shape>& x,
+                                             const Channels& y) const override;
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
                                    const BindContext& context) const override;

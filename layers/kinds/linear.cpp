@@ -21,6 +21,11 @@ std::vector<ParameterSpec> LinearLayer::parameters(const std::vector<Shape>& x) 
           {"bias", {outputs_}, {}, true}};
 }
 
+std::optional<std::vector<Channels>> LinearLayer::reads(const std::vector<Shape>& x,
+                                                        const Channels&) const {
+  return {{{0, x[0].c()}}};
+}
+
 std::unique_ptr<BoundLayer> LinearLayer::bind(Device& device, const std::string&,
                                               const std::vector<TensorDesc>& x,
                                               const BindContext& context) const {

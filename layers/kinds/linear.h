@@ -14,6 +14,8 @@ class LinearLayer : public Layer {
   LayerTraits traits() const override;
   Shape output(const std::vector<Shape>& x) const override;
   std::vector<ParameterSpec> parameters(const std::vector<Shape>& x) const override;
+  std::optional<std::vector<Channels>> reads(const std::vector<Shape>& x,
+                                             const Channels& y) const override;
   std::int64_t macs(const std::vector<Shape>& x) const override {
     return x[0].elements() * outputs_;
   }

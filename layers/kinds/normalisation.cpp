@@ -1,5 +1,7 @@
 #include "layers/kinds/normalisation.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace duplex {
@@ -69,6 +71,12 @@ LayerTraits LrnLayer::traits() const {
   LayerTraits traits;
   traits.backward_reads_x = true;
   return traits;
+}
+
+std::optional<std::vector<Channels>> LrnLayer::reads(const std::vector<Shape>& x,
+                                                     const Channels& y) const {
+  const std::int64_t reach = spec_.size / 2;
+  return {{{std::max<std::int64_t>(y.first - reach, 0), std::min(y.end + reach, x[0].c())}}};
 }
 
 std::unique_ptr<BoundLayer> LrnLayer::bind(Device& device, const std::string&,

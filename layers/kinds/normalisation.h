@@ -12,6 +12,8 @@ class LrnLayer : public Layer {
   std::string type() const override { return "lrn"; }
   LayerTraits traits() const override;
   Shape output(const std::vector<Shape>& x) const override { return x[0]; }
+  std::optional<std::vector<Channels>> reads(const std::vector<Shape>& x,
+                                             const Channels& y) const override;
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,
                                    const BindContext& context) const override;
@@ -29,6 +31,10 @@ class BatchNormLayer : public Layer {
   std::string type() const override { return "batch norm"; }
   LayerTraits traits() const override;
   Shape output(const std::vector<Shape>& x) const override { return x[0]; }
+  std::optional<std::vector<Channels>> reads(const std::vector<Shape>&,
+                                             const Channels& y) const override {
+    return {{y}};
+  }
   std::vector<ParameterSpec> parameters(const std::vector<Shape>& x) const override;
   std::unique_ptr<BoundLayer> bind(Device& device, const std::string& name,
                                    const std::vector<TensorDesc>& x,

@@ -60,7 +60,7 @@ TEST_F(Cli, HelpNamesCommandsAndFlags) {
 TEST_F(Cli, HelpFitsATerminalOf80Columns) {
   for (const char* command :
        {"local", "dist", "launch", "transport", "estimate", "simulate", "report", "compare",
-        "bench", "nets", "pack", "keygen", "evaluate", "classify"}) {
+        "bench", "nets", "pack", "keygen", "evaluate", "classify", "partition"}) {
     std::istringstream lines(run({command, "--help"}).out);
     for (std::string line; std::getline(lines, line);)
       EXPECT_LE(line.size(), 80U) << command << ": " << line;

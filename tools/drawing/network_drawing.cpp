@@ -47,22 +47,88 @@ std::string colour(const Model::Entry& entry) {
   return "var(--c4,#7a6a00)";
 }
 
-std::string box(const Model& model, const Model::Entry& entry, const Point& top) {
+/// The colour of a rank, so that neighbours differ.
+std::string rank_colour(int rank) {
+  return "hsl(" + std::to_string(rank * 137 % 360) + ",65%,50%)";
+}
+
+std::string rectangle(double x, double y, double width, double height, const std::string& style) {
+  return "<rect x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(width) +
+         "\" height=\"" + number(height) + "\" style=\"" + style + "\"/>";
+}
+
+/// Bands in the colours of the ranks, side by side, as wide as their parts.
+std::string bands(const Point& top, const std::vector<double>& parts) {
+  std::string text;
+  double left = top.x - Layout::width / 2;
+  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    const double width = parts[rank] * Layout::width;
+    if (width > 0.0)
+      text += rectangle(left, top.y, width, Layout::height,
+                        "fill:" + rank_colour(static_cast<int>(rank)) + ";fill-opacity:0.35");
+    left += width;
+  }
+  return text;
+}
+
+std::string small_text(double x, double y, const std::string& text) {
+  return "<text x=\"" + number(x) + "\" y=\"" + number(y) +
+         "\" style=\"fill:var(--ink,#1b1f24);font:10px sans-serif\">" + escape(text) + "</text>\n";
+}
+
+/// The ranks' colours, in rows that are as wide as the drawing.
+class Legend {
+ public:
+  Legend(int ranks, const Layout& layout)
+      : ranks_(ranks),
+        top_(layout.drawing_height),
+        columns_(std::max(1, static_cast<int>((layout.drawing_width - Layout::margin) / pitch))) {}
+
+  double height() const { return ranks_ == 0 ? 0.0 : row_of(ranks_ - 1) + row + 6.0; }
+  std::string text() const {
+    std::string text;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const double x = Layout::margin + rank % columns_ * pitch, y = top_ + row_of(rank);
+      text += rectangle(x, y, 11, 11, "fill:" + rank_colour(rank) + ";fill-opacity:0.6") +
+              small_text(x + 15, y + 9, "rank " + std::to_string(rank));
+    }
+    return text;
+  }
+
+ private:
+  static constexpr double pitch = 62.0, row = 17.0;
+  double row_of(int rank) const {
+    const int number = rank / columns_;
+    return row * number;
+  }
+
+  int ranks_;
+  double top_;
+  int columns_;
+};
+
+std::string box(const Model& model, std::size_t node, const Point& top, const Overlay& overlay) {
+  const Model::Entry& entry = model.nodes()[node];
+  const std::string note = overlay.ranks > 0 ? overlay.notes[node] : "";
+  const std::string parts = overlay.ranks > 0 ? bands(top, overlay.parts[node]) : "";
   const double left = top.x - Layout::width / 2;
   const auto line = [&](double y, int size, const std::string& text) {
     return "<text x=\"" + number(top.x) + "\" y=\"" + number(top.y + y) +
            "\" text-anchor=\"middle\" style=\"fill:var(--ink,#1b1f24);font:" +
            std::to_string(size) + "px sans-serif\">" + escape(text) + "</text>\n";
   };
-  return "<g><title>" + escape(entry.name + ": " + description(model, entry)) +
+  return "<g><title>" +
+         escape(entry.name + ": " + description(model, entry) + (note.empty() ? "" : "; " + note)) +
          "</title><rect x=\"" + number(left) + "\" y=\"" + number(top.y) + "\" width=\"" +
          number(Layout::width) + "\" height=\"" + number(Layout::height) +
          "\" rx=\"5\" style=\"fill:var(--shade,#f3f5f8);stroke:" + colour(entry) +
-         ";stroke-width:1.5\"" + (entry.training_only ? " stroke-dasharray=\"5 3\"" : "") + "/>\n" +
-         line(15, 12, short_name(entry)) + line(29, 10, description(model, entry)) + "</g>\n";
+         ";stroke-width:1.5\"" + (entry.training_only ? " stroke-dasharray=\"5 3\"" : "") + "/>" +
+         parts + "\n" + line(15, 12, short_name(entry)) + line(29, 10, description(model, entry)) +
+         "</g>\n";
 }
 
-std::string curve(const Layout::Edge& edge) {
+/// `weight`: from 0, as usual, to 1.
+std::string curve(const Layout::Edge& edge, double weight) {
   std::string path = "M" + number(edge.points[0].x) + " " + number(edge.points[0].y);
   for (std::size_t i = 1; i < edge.points.size(); ++i) {
     const Point &a = edge.points[i - 1], &b = edge.points[i];
@@ -75,8 +141,8 @@ std::string curve(const Layout::Edge& edge) {
   // All edges end downwards. The head is no marker, whose name several drawings in a page would
   // have in common.
   path += "m-3 -5l3 5l3 -5";
-  return "<path d=\"" + path +
-         "\" style=\"fill:none;stroke:var(--faint,#667080);stroke-width:1.2\"/>\n";
+  return "<path d=\"" + path + "\" style=\"fill:none;stroke:var(--faint,#667080);stroke-width:" +
+         number(1.2 + 10.0 * weight) + (weight > 0.0 ? ";stroke-opacity:0.6" : "") + "\"/>\n";
 }
 
 /// A frame around the layers of each block, with its name.
@@ -130,9 +196,11 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-std::string svg_of(const Model& model) {
+std::string svg_of(const Model& model, const Overlay& overlay) {
   const Layout layout = layout_of(model);
-  const std::string width = number(layout.drawing_width), height = number(layout.drawing_height);
+  const Legend legend(overlay.ranks, layout);
+  const std::string width = number(layout.drawing_width);
+  const std::string height = number(layout.drawing_height + legend.height());
   // A page may have its pictures fill its width, in which a small network would be huge.
   std::string text =
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + width + " " + height +
@@ -141,10 +209,12 @@ std::string svg_of(const Model& model) {
       escape(model.title()) +
       "</title>\n<rect width=\"100%\" height=\"100%\" style=\"fill:var(--paper,#fff)\"/>\n";
   text += frames(model, layout);
-  for (const Layout::Edge& edge : layout.edges) text += curve(edge);
+  for (const Layout::Edge& edge : layout.edges)
+    text +=
+        curve(edge, overlay.ranks > 0 ? overlay.weights[static_cast<std::size_t>(edge.from)] : 0.0);
   for (std::size_t i = 0; i < layout.tops.size(); ++i)
-    text += box(model, model.nodes()[i], layout.tops[i]);
-  return text + "</svg>\n";
+    text += box(model, i, layout.tops[i], overlay);
+  return text + legend.text() + "</svg>\n";
 }
 
 std::string dot_of(const Model& model) {

@@ -1,0 +1,88 @@
+#include "tools/partition/tiles.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace duplex::tools {
+
+Tiles::Tiles(const Model& model, const TileSpec& spec)
+    : units_(model),
+      spec_(spec),
+      shards_(static_cast<int>(std::clamp<std::int64_t>(spec.shards, 1, spec.batch))) {
+  for (std::size_t u = 0; u < units_.count(); ++u) {
+    const Unit& unit = units_[u];
+    blocks_.push_back(channel_blocks(unit, spec.blocks));
+    first_.push_back(tiles_.size());
+    for (int block = 0; block < blocks(u); ++block)
+      for (int shard = 0; shard < shards_; ++shard) tiles_.push_back({u, block, shard});
+    double work = static_cast<double>(unit.macs) * static_cast<double>(spec.batch);
+    if (!spec.seconds.empty()) {
+      work = 0.0;
+      for (const Model::Node node : unit.layers)
+        work += 1e12 * spec.seconds[static_cast<std::size_t>(node)];
+    }
+    unit_work_.push_back(std::llround(work));
+  }
+  readers_.resize(tiles_.size());
+  for (std::size_t u = 0; u < units_.count(); ++u) {
+    for (int block = 0; block < blocks(u); ++block) {
+      for (const UnitRead& read : units_.reads(u, channels(u, block))) {
+        for (int from = 0; from < blocks(read.unit); ++from) {
+          const Channels& other = channels(read.unit, from);
+          if (other.end <= read.channels.first || read.channels.end <= other.first) continue;
+          for (int shard = 0; shard < shards_; ++shard) {
+            auto& readers = readers_[number(read.unit, from, shard)];
+            const auto reader = static_cast<Hypergraph::Vertex>(number(u, block, shard));
+            if (readers.empty() || readers.back() != reader) readers.push_back(reader);
+          }
+        }
+      }
+    }
+  }
+}
+
+std::int64_t Tiles::samples(int shard) const {
+  return spec_.batch * (shard + 1) / shards_ - spec_.batch * shard / shards_;
+}
+
+std::int64_t Tiles::work(std::size_t tile) const {
+  const auto& [unit, block, shard] = tiles_[tile];
+  const double part = static_cast<double>(channels(unit, block).count() * samples(shard)) /
+                      static_cast<double>(units_[unit].channels * spec_.batch);
+  return std::llround(part * static_cast<double>(unit_work_[unit]));
+}
+
+std::int64_t Tiles::map_bytes(std::size_t tile) const {
+  const auto& [unit, block, shard] = tiles_[tile];
+  return units_[unit].channel_bytes * channels(unit, block).count() * samples(shard);
+}
+
+std::int64_t Tiles::gradient_bytes(std::size_t tile) const {
+  return units_[tiles_[tile].unit].gradient ? map_bytes(tile) : 0;
+}
+
+std::int64_t Tiles::weight_bytes(std::size_t unit, int block) const {
+  return 4 * units_[unit].parameters / units_[unit].channels * channels(unit, block).count();
+}
+
+Hypergraph Tiles::hypergraph() const {
+  Hypergraph graph;
+  for (std::size_t tile = 0; tile < count(); ++tile) graph.add_vertex(work(tile));
+  for (std::size_t tile = 0; tile < count(); ++tile) {
+    std::vector<Hypergraph::Vertex> pins = readers(tile);
+    pins.push_back(static_cast<Hypergraph::Vertex>(tile));
+    graph.add_net(std::move(pins), map_bytes(tile) + gradient_bytes(tile));
+  }
+  for (std::size_t u = 0; u < units_.count(); ++u) {
+    for (int block = 0; block < blocks(u); ++block) {
+      std::vector<Hypergraph::Vertex> pins;
+      for (int shard = 0; shard < shards_; ++shard)
+        pins.push_back(static_cast<Hypergraph::Vertex>(number(u, block, shard)));
+      graph.add_net(std::move(pins), 2 * weight_bytes(u, block));
+    }
+  }
+  graph.tidy();
+  return graph;
+}
+
+}  // namespace duplex::tools
