@@ -106,9 +106,7 @@ struct Channels {
   std::int64_t first = 0, end = 0;
 
   std::int64_t count() const { return end - first; }
-  bool operator==(const Channels& other) const {
-    return first == other.first && end == other.end;
-  }
+  bool operator==(const Channels& other) const { return first == other.first && end == other.end; }
   bool operator!=(const Channels& other) const { return !(*this == other); }
 };
 
