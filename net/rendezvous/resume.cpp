@@ -201,13 +201,25 @@ Decision decide(const Topology& topology, Offers& all, const FileSharing* sharin
   return decision;
 }
 
-/// Waits for the next frame of a link, while it watches all of them.
+/// A rank that was told why the run does not begin ends at once. The coordinator tells the others,
+/// one after the other, within that time.
+constexpr std::chrono::milliseconds told_within{1500};
+
+/// Waits for the next frame of a link, while it watches all of them. `told`: the frame may say why
+/// another link has ended.
 void await_frame(std::vector<Link>& links, const Link& link, FrameKind kind, Deadline begun,
-                 Deadline deadline) {
+                 Deadline deadline, bool told = false) {
+  std::optional<Deadline> last;  // For the frame, since a link has ended.
   while (!has_next(link, kind)) {
     const Deadline now = Clock::now();
     const double waited = std::chrono::duration<double>(now - begun).count();
-    check_links(links, waited);
+    try {
+      check_links(links, waited);
+    } catch (const NetworkError&) {
+      if (told && has_next(link, kind)) return;  // It came meanwhile.
+      if (!last) last = now + told_within;
+      if (!told || link.stream.socket().ended() || now >= *last) throw;
+    }
     if (now >= deadline)
       throw NetworkError("recv", link.peer, "waiting for the ranks that it waits for",
                          "deadline passed", waited, Exit::timed_out);
@@ -269,7 +281,7 @@ Agreement agreed(Mesh& mesh, const Offer& mine, const FileSharing* sharing,
   with(*link, deadline, [&](Talk& talk) {
     talk.send(FrameKind::offer, payload_of(mine));
     talk.send(FrameKind::holding, encode_held(held));
-    await_frame(links, *link, FrameKind::resume, begun, deadline);
+    await_frame(links, *link, FrameKind::resume, begun, deadline, true);
     agreement.decision = parse<Decision>(talk.receive(FrameKind::resume, 0, resume_limit));
   });
   if (agreement.decision.found && !agreement.decision.point.late)

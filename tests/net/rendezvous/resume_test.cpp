@@ -114,6 +114,29 @@ TEST(Resume, AllRanksAreToldToOrNone) {
             three("rank 1 has --resume, and rank 0 has not: give all ranks the same"));
 }
 
+/// The coordinator tells one rank after the other, and who has been told ends at once.
+TEST(Resume, ARankWhoseLinkEndsIsToldWhy) {
+  std::vector<std::string> results(3);
+  run_ranks({ServerMode::distributed, 3, 0}, [&](int rank, MeshSpec spec, Listener listener) {
+    Mesh mesh = Mesh::join(std::move(spec), std::move(listener));
+    const Deadline deadline = Clock::now() + std::chrono::seconds(20);
+    if (rank != 0) {
+      try {
+        agree_to_begin(mesh, offer({8}), milliseconds(20000));
+      } catch (const Error& error) {
+        results[static_cast<std::size_t>(rank)] = error.what();
+      }
+      return;
+    }
+    answer_late(mesh.links()[0], {}, "no", deadline);
+    while (!mesh.links()[0].stream.socket().ended() && Clock::now() < deadline)
+      std::this_thread::sleep_for(milliseconds(1));
+    std::this_thread::sleep_for(milliseconds(100));
+    answer_late(mesh.links()[1], {}, "no", deadline);
+  });
+  EXPECT_EQ(results, (std::vector<std::string>{"", "no", "no"}));
+}
+
 TEST(Resume, NoneThatAllHaveIsAnErrorOnEveryRank) {
   EXPECT_EQ(agreed(ServerMode::central, {offer({8, 4}), any, offer({}, false)}),
             three("--resume: no checkpoint is there on all ranks; steps there are on rank 0: 8, 4; "
