@@ -46,8 +46,8 @@ std::string way_of(const Tiles& tiles, std::size_t unit, const Cut& cut) {
   }
   if (ranks.size() == 1) return "rank " + std::to_string(*ranks.begin());
   if (by_shard.size() * by_block.size() != ranks.size()) return "mixed";
-  const std::string samples = "samples " + std::to_string(by_shard.size());
-  const std::string channels = "channels " + std::to_string(by_block.size());
+  std::string samples = "samples " + std::to_string(by_shard.size());
+  std::string channels = "channels " + std::to_string(by_block.size());
   if (by_block.size() == 1) return samples;
   return by_shard.size() == 1 ? channels : samples + " x " + channels;
 }
