@@ -22,7 +22,9 @@ namespace {
 
 /// Shards of the batch, and blocks of each layer's channels, unless there are more ranks.
 constexpr int usual_shards = 16;
-constexpr double most_workers = 32, most_batch = 1 << 20;
+constexpr double most_workers = 32;
+/// Work and bytes stay far below the largest integers.
+constexpr double most_batch = 65536, most_seconds = 1e6;
 
 const std::vector<std::string> strategies{"auto",     "data",   "owt",       "filter",
                                           "pipeline", "hybrid", "hypergraph"};
@@ -128,6 +130,11 @@ TileSpec tile_spec(const PartitionFlags& flags, const Model& model, const Speeds
       flags.grad ? share_out(*flags.grad, model) : read_profile(flags.profile, model, std::nullopt);
   if (times.batch)
     times.scale(static_cast<double>(flags.batch) / static_cast<double>(*times.batch));
+  if (times.sum() > most_seconds)
+    throw Error(
+        "partition: the layers take more than a million seconds for the whole batch; give "
+        "a smaller --t-grad or --batch",
+        Exit::usage);
   for (std::size_t node = 0; node < times.forward.size(); ++node)
     spec.seconds.push_back(times.forward[node] + times.backward[node]);
   return spec;
@@ -172,7 +179,7 @@ int partition(int argc, const char* const* argv) {
   spec.starts = flags.starts;
   spec.threads = datasets::thread_count(0);
   if (!flags.hypergraph.empty()) write_file(flags.hypergraph, hmetis_text(graph));
-  const std::vector<Cut> cuts = all_cuts(tiles, model, spec);
+  const std::vector<Cut> cuts = all_cuts(tiles, graph, model, spec);
   const Cut& chosen = chosen_of(cuts, flags, speeds);
   if (!flags.svg.empty()) write_file(flags.svg, svg_of(model, tiles, chosen));
   if (flags.output == "csv") {

@@ -140,7 +140,8 @@ std::vector<double> parts_of(const Tiles& tiles, std::size_t unit, const Cut& cu
   return parts;
 }
 
-std::vector<Cut> all_cuts(const Tiles& tiles, const Model& model, const CutSpec& spec) {
+std::vector<Cut> all_cuts(const Tiles& tiles, const Hypergraph& graph, const Model& model,
+                          const CutSpec& spec) {
   const int ranks = static_cast<int>(spec.speeds.size());
   std::vector<Cut> cuts;
   const auto add = [&](const char* strategy, Parts parts) {
@@ -159,7 +160,6 @@ std::vector<Cut> all_cuts(const Tiles& tiles, const Model& model, const CutSpec&
     cuts.push_back(found[0].bytes() <= found[1].bytes() ? found[0] : found[1]);
   }
 
-  const Hypergraph graph = tiles.hypergraph();
   PartitionSpec partition_spec;
   partition_spec.seed = spec.seed;
   partition_spec.starts = spec.starts;

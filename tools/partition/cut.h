@@ -57,9 +57,10 @@ struct CutSpec {
   int threads = 1;
 };
 
-/// All strategies: the named ones (hybrid for most_grid_ranks at most), and the hypergraph's, which
-/// starts from them and from nothing and has no more bytes than any of them that is within the
-/// imbalance.
-std::vector<Cut> all_cuts(const Tiles& tiles, const Model& model, const CutSpec& spec);
+/// `graph` is the tiles' hypergraph. Returns all strategies: the named ones (hybrid for
+/// most_grid_ranks at most), and the hypergraph's, which starts from them and from nothing and has
+/// no more bytes than any of them that is within the imbalance.
+std::vector<Cut> all_cuts(const Tiles& tiles, const Hypergraph& graph, const Model& model,
+                          const CutSpec& spec);
 
 }  // namespace duplex::tools

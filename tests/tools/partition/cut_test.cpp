@@ -75,7 +75,7 @@ TEST(Cuts, CountTheBytesThatTheHypergraphCosts) {
     spec.speeds = {1.0, 1.0, 0.5, 0.25};
     spec.starts = 1;
     spec.imbalance = 0.2;
-    const std::vector<Cut> cuts = all_cuts(tiles, model, spec);
+    const std::vector<Cut> cuts = all_cuts(tiles, tiles.hypergraph(), model, spec);
     ASSERT_EQ(cuts.size(), 6U);
     for (const Cut& cut : cuts) {
       EXPECT_EQ(cut.bytes(), connectivity_cost(graph, cut.parts, 4)) << net << " " << cut.strategy;
@@ -113,7 +113,7 @@ TEST_P(KnownVolumes, AreReached) {
   spec.speeds.assign(4, 1.0);
   spec.threads = 2;
   spec.starts = 4;
-  const std::vector<Cut> cuts = all_cuts(tiles, model, spec);
+  const std::vector<Cut> cuts = all_cuts(tiles, tiles.hypergraph(), model, spec);
   const auto megabytes = [&](const char* strategy) {
     return static_cast<double>(find(cuts, strategy).bytes()) * 1e-6;
   };
@@ -249,6 +249,7 @@ TEST(PartitionCommand, PrintsAndRefuses) {
         {"--workers", "4", "--strategy", "none"},
         {"--workers", "4", "--slow", "4:2"},
         {"--workers", "4", "--rate", "0"},
+        {"--workers", "4", "--t-grad", "1e300"},
         {"--t-grad", "1s", "--workers", "4", "--profile", "x"},
         {"--workers", "4", "--rate", "1Gbit/s"},
         {"--workers", "4", "--t-grad", "nan"},
