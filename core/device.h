@@ -59,6 +59,9 @@ class Device {
   /// Lays out activations and weights of the operations made from now on with their channels side
   /// by side (NHWC), or in planes (NCHW). Returns false where this device leaves no choice.
   virtual bool choose_channels_last(bool) { return false; }
+  /// Returns whether each operation has its own way of laying out its output, by its spec, and
+  /// others keep the way of their input. Sums may be rounded in another order in another layout.
+  virtual bool lays_out_by_operation() const { return false; }
   /// Waits for all operations asked for so far.
   virtual void synchronize() = 0;
 

@@ -2,9 +2,11 @@
 // and what a backend need not have.
 #include "core/operations.h"
 
+#include <algorithm>
 #include <string>
 
 #include "core/error.h"
+#include "core/random.h"
 
 namespace duplex {
 namespace {
@@ -99,6 +101,19 @@ void BatchNorm::backward_sum(Tensor&, Tensor&, Tensor&, const std::vector<Tensor
   throw Error("a batch normalisation that adds nothing was asked for a sum's gradients");
 }
 
+Shape with_samples(const Shape& shape, std::int64_t samples) {
+  switch (shape.rank()) {
+    case 2:
+      return {samples, shape[1]};
+    case 3:
+      return {samples, shape[1], shape[2]};
+    case 4:
+      return {samples, shape[1], shape[2], shape[3]};
+    default:
+      throw Error("shape " + shape.str() + " has no samples");
+  }
+}
+
 Shape with_channels(const Shape& shape, std::int64_t channels) {
   switch (shape.rank()) {
     case 2:
@@ -109,6 +124,20 @@ Shape with_channels(const Shape& shape, std::int64_t channels) {
       return {shape[0], channels, shape[2], shape[3]};
     default:
       throw Error("shape " + shape.str() + " has no channels");
+  }
+}
+
+void DropoutDraw::fill(float* values, std::uint64_t count, std::uint64_t own,
+                       std::uint64_t first) const {
+  const RandomStream random(seed, stream);
+  // Samples follow each other in the numbering of draws, too, unless there is more of each.
+  const std::uint64_t run = stride(own) == own ? count : own;
+  for (std::uint64_t done = 0; done < count;) {
+    const std::uint64_t sample = (first + done) / own, element = (first + done) % own;
+    const std::uint64_t here = std::min(run == count ? count : own - element, count - done);
+    random.fill_uniform(values + done, here,
+                        (first_sample + sample) * stride(own) + first_element + element);
+    done += here;
   }
 }
 

@@ -193,13 +193,22 @@ class Activation {
 };
 
 /// Says which random numbers a dropout takes: element i of sample j of the batch draws
-/// RandomStream(seed, stream).uniform((first_sample + j) * elements of a sample + i), with i in
-/// logical order. The draw depends on the sample's number, not on the rank or the batch that it
-/// falls into.
+/// RandomStream(seed, stream).uniform((first_sample + j) * elements of a sample + first_element +
+/// i), with i in logical order. The draw depends on the sample's number, not on the rank or the
+/// batch that it falls into.
 struct DropoutDraw {
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;
   std::uint64_t first_sample = 0;
+  // A rank may have some channels only of what is dropped.
+  std::uint64_t first_element = 0;    ///< Elements of a sample before those of x.
+  std::uint64_t sample_elements = 0;  ///< Elements of a whole sample; 0: those of a sample of x.
+
+  /// The number of draws between two samples of x, which have `own` elements.
+  std::uint64_t stride(std::uint64_t own) const { return sample_elements ? sample_elements : own; }
+  /// values[i] = what element `first` + i of x draws, over all samples, which have `own` elements
+  /// each.
+  void fill(float* values, std::uint64_t count, std::uint64_t own, std::uint64_t first = 0) const;
 };
 
 /// Dropout: an element is zeroed where its draw is below `rate`, else multiplied by 1 / (1 - rate).
@@ -297,5 +306,7 @@ Shape concat_shape(const std::vector<Shape>& x);
 Shape pad_channels_shape(std::int64_t channels, const Shape& x);
 /// Returns `shape` with another number of channels, of the same rank.
 Shape with_channels(const Shape& shape, std::int64_t channels);
+/// Returns `shape` with another number of samples, of the same rank.
+Shape with_samples(const Shape& shape, std::int64_t samples);
 
 }  // namespace duplex

@@ -101,6 +101,7 @@ class OneDnnDevice final : public Device {
     return all;
   }
   void keep_nan(bool on) override { context_->keep_nan(on); }
+  bool lays_out_by_operation() const override { return true; }
 
   void accumulate(Tensor& to, const Tensor& from) override {
     context_->enter_transfer();

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/random.h"
 
 namespace duplex::reference {
 namespace {
@@ -20,10 +19,8 @@ class ReferenceDropout : public Dropout {
   }
 
   void forward(Tensor& y_out, const Tensor& x_in, const DropoutDraw& draw) override {
-    // The samples of a batch follow each other, in memory as in the numbering of draws.
     const std::uint64_t sample = factor_.size() / static_cast<std::uint64_t>(x.shape.n());
-    RandomStream(draw.seed, draw.stream)
-        .fill_uniform(factor_.data(), factor_.size(), draw.first_sample * sample);
+    draw.fill(factor_.data(), factor_.size(), sample);
     const float kept = 1.0F / (1.0F - rate_);
     for (std::size_t i = 0; i < factor_.size(); ++i) {
       factor_[i] = factor_[i] < rate_ ? 0.0F : kept;

@@ -315,11 +315,13 @@ struct Drop {
   const Value* from;
   float rate, kept;                   ///< kept: 1 / (1 - rate).
   std::uint64_t seed, stream, first;  ///< first: the index of the batch's first draw.
+  std::uint64_t gap;                  ///< Draws between two samples that belong to neither.
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
     const std::uint32_t logical =
         view.order == Order::nchw ? i : View{view.n, view.c, view.h, view.w}.offset(view.coord(i));
-    to[i] =
-        RandomStream(seed, stream).uniform(first + logical) < rate ? 0.0F : float{from[i]} * kept;
+    std::uint64_t number = first + logical;
+    if (gap != 0) number += gap * (logical / (view.c * view.map()));
+    to[i] = RandomStream(seed, stream).uniform(number) < rate ? 0.0F : float{from[i]} * kept;
   }
 };
 

@@ -26,13 +26,13 @@ class GpuDropout final : public Dropout {
  private:
   void run(Tensor& to, const Tensor& from) const {
     const View view = view_of(x);
-    const std::uint64_t sample = std::uint64_t{view.c} * view.map();
+    const std::uint64_t own = std::uint64_t{view.c} * view.map(), sample = draw_.stride(own);
     with_type(view.type, [&](auto number) {
       using Value = decltype(number);
       for_each(*context_, "dropout", x,
                Drop<Value>{view, elements<Value>(to), elements<Value>(from), rate_,
                            1.0F / (1.0F - rate_), draw_.seed, draw_.stream,
-                           draw_.first_sample * sample});
+                           draw_.first_sample * sample + draw_.first_element, sample - own});
     });
   }
 

@@ -4,7 +4,6 @@
 #include "core/onednn/kernels.h"
 #include "core/onednn/layout.h"
 #include "core/onednn/parallel.h"
-#include "core/random.h"
 
 namespace duplex::onednn {
 namespace {
@@ -44,16 +43,14 @@ class OneDnnDropout final : public Dropout {
  private:
   float* factors() { return static_cast<float*>(factors_.data()); }
 
-  /// Draws the factors in logical order. The samples of a batch follow each other there, as in the
-  /// numbering of draws.
+  /// Draws the factors in logical order.
   void draw_factors(float* to, const DropoutDraw& draw) const {
     const std::int64_t count = x.shape.elements();
-    const std::uint64_t first = draw.first_sample * static_cast<std::uint64_t>(count / x.shape.n());
-    const RandomStream random(draw.seed, draw.stream);
+    const auto sample = static_cast<std::uint64_t>(count / x.shape.n());
     const float kept = 1.0F / (1.0F - rate_);
     parallel_elements(count, [&](std::int64_t begin, std::int64_t end) {
-      random.fill_uniform(to + begin, static_cast<std::uint64_t>(end - begin),
-                          first + static_cast<std::uint64_t>(begin));
+      draw.fill(to + begin, static_cast<std::uint64_t>(end - begin), sample,
+                static_cast<std::uint64_t>(begin));
       for (std::int64_t i = begin; i < end; ++i) to[i] = to[i] < rate_ ? 0.0F : kept;
     });
   }

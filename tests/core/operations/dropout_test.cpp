@@ -1,4 +1,4 @@
-// Tests dropout: only seed, stream and sample decide which elements are zeroed.
+// Tests dropout: only seed, stream, sample and channel decide which elements are zeroed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -51,6 +51,29 @@ TEST_P(DropoutTest, SameInAnyBatch) {
   const Values rest = second.forward({half});
   parts.insert(parts.end(), rest.begin(), rest.end());
   EXPECT_EQ(whole.forward({x}), parts);
+}
+
+// Channels 16 to 32 of 33, in the layouts of a convolution and of images, give what they do in a
+// batch of whole samples.
+TEST_P(DropoutTest, SameInAnyChannels) {
+  constexpr std::int64_t samples = 3, map = 9, all = 33, first = 16, own = 17;
+  const Shape shape{samples, all, 3, 3}, part{samples, own, 3, 3};
+  const Values x = random_values(shape, 1);
+  const auto channels = [&](const Values& values) {
+    Values taken;
+    for (std::int64_t n = 0; n < samples; ++n) {
+      const auto begin = values.begin() + (n * all + first) * map;
+      taken.insert(taken.end(), begin, begin + own * map);
+    }
+    return taken;
+  };
+  for (const auto& place : {on_plain, on_convolved}) {
+    Fixture whole(*device, place(*device, {shape}, dropout_op(0.5F, {1, 2, 10})));
+    Fixture some(*device,
+                 place(*device, {part}, dropout_op(0.5F, {1, 2, 10, first * map, all * map})));
+    EXPECT_EQ(some.forward({channels(x)}), channels(whole.forward({x})));
+    EXPECT_EQ(some.backward(channels(x))[0], channels(whole.backward(x)[0]));
+  }
 }
 
 // In 20,000 draws, the share of zeros is within five standard deviations of the rate.
