@@ -18,7 +18,8 @@ void draw_initial(const ParameterSpec& spec, std::uint64_t seed, float* values) 
     std::fill_n(values, count, spec.initial.value);
     return;
   }
-  RandomStream(seed, stream_of(spec.name)).fill_uniform(values, count);
+  RandomStream(seed, stream_of(spec.rows.parameter.empty() ? spec.name : spec.rows.parameter))
+      .fill_uniform(values, count, static_cast<std::uint64_t>(spec.rows.first));
   for (std::size_t i = 0; i < count; ++i)
     values[i] = (2.0F * values[i] - 1.0F) * spec.initial.bound;
 }

@@ -24,17 +24,26 @@ struct Initial {
   static Initial he(std::int64_t fan_in, bool relu);
 };
 
+/// Says of which parameter a rank has some rows without the others.
+struct RowsOf {
+  std::string parameter;   ///< Its full name; empty: all of it is here.
+  std::int64_t first = 0;  ///< Its elements before these.
+};
+
 struct ParameterSpec {
   std::string name;  ///< Name within its layer: "weight", "bias", "running_mean".
   Shape shape;
   Initial initial;
   bool trained = true;  ///< False for state that forward itself updates (statistics).
+  RowsOf rows = {};
 };
 
 /// Draws a parameter's first values, spec.shape.elements() of them, from RandomStream(seed,
 /// stream_of(spec.name)): element i is (2 uniform(i) - 1) * bound. `spec.name` is the full name,
-/// "conv1_1.weight".
+/// "conv1_1.weight". Rows of a parameter take the values that they have in the whole one.
 void draw_initial(const ParameterSpec& spec, std::uint64_t seed, float* values);
+
+class MapExchange;
 
 /// Tells forward and backward what they need to know of the batch.
 struct ForwardContext {
@@ -42,6 +51,9 @@ struct ForwardContext {
   std::uint64_t seed = 0;
   std::uint64_t first_sample = 0;  ///< Number of the batch's first sample, over the whole training.
   const std::int32_t* labels = nullptr;  ///< One label for each sample, for the losses.
+  // For the part of a network that is cut (layers/parts): backward uses them, too.
+  MapExchange* maps = nullptr;    ///< Carries what crosses between ranks.
+  std::uint64_t micro_batch = 0;  ///< The batch's number among all that cross.
 };
 
 /// Runs a layer on a device, for a fixed batch. The caller passes tensors in; the operations inside
@@ -73,7 +85,7 @@ class BoundLayer {
   /// Overwrites dp (one gradient for each trained parameter) and dx. Where dp of a linear layer has
   /// no data, none of it is wanted. A dx[i] without data is not wanted; if
   /// traits().writes_every_dx, every dx[i] has data. If traits().relu, dy is already masked by that
-  /// ReLU. Losses take no dy.
+  /// ReLU. Losses, and layers whose traits().takes_gradient, take no dy.
   virtual void backward(std::vector<Tensor>& dx, std::vector<Tensor>& dp, const Tensor& dy,
                         const std::vector<Tensor>& x, const Tensor& y,
                         const std::vector<Tensor>& p) = 0;
@@ -91,13 +103,8 @@ struct LayerTraits {
   bool gradient_in_place = false;  ///< dx may lie in dy's memory.
   bool writes_every_dx = false;    ///< backward needs memory for dx even where it is not wanted.
   bool masks_slices = false;       ///< backward masks dx by the ReLU that made x (concatenation).
-};
-
-/// Tells a layer what it needs to know of the network around it.
-struct BindContext {
-  std::vector<bool> relu_x;  ///< Whether a layer with traits().relu made input i.
-  Gradients wanted = Gradients::all;
-  float label_smoothing = 0.0F;  ///< For losses.
+  bool takes_gradient = false;     ///< Another rank gives dx: backward takes no dy, as in a loss.
+  bool returns_gradient = false;   ///< Another rank wants dy, whatever came before.
 };
 
 /// A run of a map's channels, from `first` to the one before `end`. The outputs of a linear layer
@@ -108,6 +115,24 @@ struct Channels {
   std::int64_t count() const { return end - first; }
   bool operator==(const Channels& other) const { return first == other.first && end == other.end; }
   bool operator!=(const Channels& other) const { return !(*this == other); }
+};
+
+/// Says of which layer, for which samples of a batch, a node of a cut network computes which
+/// channels.
+struct PartOf {
+  std::string layer;               ///< The whole layer's name; empty: it is whole.
+  std::int64_t first_sample = 0;   ///< The samples of the batch before its own.
+  std::int64_t samples = 0;        ///< The number of its samples; 0: the batch's.
+  std::int64_t first_channel = 0;  ///< The channels of the layer before its own.
+  std::int64_t all_channels = 0;   ///< The channels of the layer.
+};
+
+/// Tells a layer what it needs to know of the network around it.
+struct BindContext {
+  std::vector<bool> relu_x;  ///< Whether a layer with traits().relu made input i.
+  Gradients wanted = Gradients::all;
+  float label_smoothing = 0.0F;  ///< For losses.
+  PartOf part;                   ///< Its samples are counted, also where the layer is whole.
 };
 
 class Layer {
@@ -131,6 +156,10 @@ class Layer {
                                                      const Channels& /*y*/) const {
     return std::nullopt;
   }
+  /// Returns the layer that computes these channels of the output, from the channels of the inputs
+  /// that reads() names, with the rows of the parameters that have their numbers; null: this one
+  /// does. Where it reads neighbours (LRN), the result has one channel for each of the inputs'.
+  virtual std::shared_ptr<const Layer> part(const Channels& /*y*/) const { return nullptr; }
   /// Returns which loss this layer is; none for other layers.
   virtual std::optional<LossKind> loss_kind() const { return std::nullopt; }
   /// Returns the factor of the loss in the network's sum; 0 for layers that are no loss.

@@ -15,8 +15,9 @@ Model::Model(std::string title, const Shape& sample) : title_(std::move(title)) 
 }
 
 Model::Node Model::layer(const std::string& name, std::shared_ptr<const Layer> layer,
-                         std::vector<Node> inputs) {
+                         std::vector<Node> inputs, PartOf part) {
   Entry entry;
+  entry.part = std::move(part);
   entry.name = block_.empty() ? name : block_ + "/" + name;
   entry.block = block_.empty() ? name : block_;
   entry.layer = std::move(layer);
@@ -89,7 +90,13 @@ std::vector<Shape> Model::input_shapes(const Entry& entry) const {
 std::vector<ParameterSpec> Model::parameters(const Entry& entry) const {
   if (!entry.layer) return {};
   std::vector<ParameterSpec> specs = entry.layer->parameters(input_shapes(entry));
-  for (ParameterSpec& spec : specs) spec.name = entry.name + "." + spec.name;
+  for (ParameterSpec& spec : specs) {
+    if (!entry.part.layer.empty()) {
+      spec.rows.parameter = entry.part.layer + "." + spec.name;
+      spec.rows.first = entry.part.first_channel * (spec.shape.elements() / spec.shape[0]);
+    }
+    spec.name = entry.name + "." + spec.name;
+  }
   return specs;
 }
 

@@ -25,6 +25,7 @@ class Model {
     std::vector<Node> inputs;
     Shape shape;                 ///< Shape of the output for one sample (N = 1).
     bool training_only = false;  ///< Set for auxiliary classifiers, which only training runs.
+    PartOf part = {};            ///< Of a network that is cut.
   };
 
   /// `title` is the network's name as the thesis prints it; `sample` is (1, C, H, W).
@@ -52,7 +53,8 @@ class Model {
   Node softmax(const std::string& name, Node x, float weight = 1.0F);
   Node squared_error(const std::string& name, Node x, float weight = 1.0F);
   /// Adds any other layer, such as a student's own.
-  Node layer(const std::string& name, std::shared_ptr<const Layer> layer, std::vector<Node> inputs);
+  Node layer(const std::string& name, std::shared_ptr<const Layer> layer, std::vector<Node> inputs,
+             PartOf part = {});
 
   /// Layers added from here on belong to a block, until the next call; "" ends it.
   void block(const std::string& name) { block_ = name; }

@@ -8,17 +8,6 @@
 namespace duplex {
 namespace {
 
-Shape with_batch(const Shape& sample, std::int64_t batch) {
-  switch (sample.rank()) {
-    case 2:
-      return {batch, sample[1]};
-    case 4:
-      return {batch, sample[1], sample[2], sample[3]};
-    default:
-      throw Error("network: an input of rank " + std::to_string(sample.rank()) + " has no batch");
-  }
-}
-
 /// Returns the bytes that a parameter takes among others: the next one begins at a multiple of 256,
 /// where every device lets a tensor begin.
 std::size_t room_for(const TensorDesc& desc) {
@@ -29,14 +18,24 @@ std::size_t room_for(const TensorDesc& desc) {
 }  // namespace
 
 Network::Network(Model model, Device& device, std::int64_t batch, bool training)
+    : Network(std::move(model), device, batch, training, nullptr) {}
+
+Network::Network(Model model, Device& device, std::int64_t batch, bool training, Network* first)
     : model_(std::move(model)),
       device_(device),
       batch_(batch),
       training_(training),
       bound_(model_.nodes().size()) {
   bind_layers();
-  allocate_parameters();
+  if (first != nullptr)
+    take_parameters(*first);
+  else
+    allocate_parameters();
   place_tensors();
+}
+
+std::unique_ptr<Network> Network::with_own_activations() {
+  return std::unique_ptr<Network>(new Network(model_, device_, batch_, training_, this));
 }
 
 void Network::throw_named(std::optional<std::size_t> layer, const Error& error) const {
@@ -68,13 +67,13 @@ void Network::announce_convolutions(const std::vector<Gradients>& wanted) {
     std::optional<ConvSpec> spec = entry.layer->convolution(x);
     if (!spec) continue;
     spec->gradients = wanted[node];
-    convs.push_back({*spec, with_batch(x[0], batch_)});
+    convs.push_back({*spec, with_samples(x[0], samples(entry))});
   }
   named({}, [&] { device_.announce(convs); });
 }
 
 void Network::bind_layers() {
-  bound_[0].y.desc = plain_desc(with_batch(model_.entry(0).shape, batch_));
+  bound_[0].y.desc = plain_desc(with_samples(model_.entry(0).shape, batch_));
   const std::vector<Gradients> wanted = wanted_gradients();
   announce_convolutions(wanted);
   for (std::size_t node = 1; node < bound_.size(); ++node) {
@@ -83,6 +82,8 @@ void Network::bind_layers() {
     BindContext context;
     context.wanted = wanted[node];
     context.label_smoothing = model_.label_smoothing();
+    context.part = entry.part;
+    context.part.samples = samples(entry);
     for (Model::Node input : entry.inputs) {
       x.push_back(bound_[static_cast<std::size_t>(input)].y.desc);
       const auto& maker = model_.entry(input).layer;
@@ -139,6 +140,19 @@ void Network::allocate_parameters() {
       bound.p.push_back(parameter.weights);
       (specs[i].trained ? parameters_ : statistics_).push_back(std::move(parameter));
     }
+  }
+}
+
+/// Parameters are views of memory, which is still that of `first`.
+void Network::take_parameters(const Network& first) {
+  parameters_ = first.parameters_;
+  statistics_ = first.statistics_;
+  weights_ = first.weights_;
+  gradients_ = first.gradients_;
+  for (std::size_t node = 1; node < bound_.size(); ++node) {
+    bound_[node].parameters = first.bound_[node].parameters;
+    bound_[node].p = first.bound_[node].p;
+    bound_[node].dp = first.bound_[node].dp;
   }
 }
 
@@ -239,7 +253,7 @@ void Network::forward(const float* images, const ForwardContext& context) {
 void Network::begin_forward(const float* images, const ForwardContext& context) {
   context_ = context;
   may_go_back_ = false;
-  named({}, [&] { device_.upload(bound_[0].y, images); });
+  if (images != nullptr) named({}, [&] { device_.upload(bound_[0].y, images); });
 }
 
 void Network::forward_layer(std::size_t layer) {

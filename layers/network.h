@@ -36,6 +36,9 @@ class Network {
   /// needs. `device` must outlive the network. Parameters are uninitialised until initialise() or a
   /// load.
   Network(Model model, Device& device, std::int64_t batch, bool training = true);
+  /// Returns another network of the same model, device and batch, which has activations of its own
+  /// and this one's parameters, statistics and gradients. This one must outlive it.
+  std::unique_ptr<Network> with_own_activations();
 
   /// Draws every parameter from RandomStream(seed, stream_of(name)): element i is
   /// (2 uniform(i) - 1) * bound.
@@ -56,8 +59,8 @@ class Network {
   const std::vector<std::size_t>& parameters_of(std::size_t layer) const {
     return bound_[layer].parameters;
   }
-  /// Copies `images` before it returns; the labels of `context` must live until the last layer's
-  /// forward is done.
+  /// Copies `images` before it returns, if any layer here reads them (else they may be null); the
+  /// labels of `context` must live until the last layer's forward is done.
   void begin_forward(const float* images, const ForwardContext& context);
   void forward_layer(std::size_t layer);  ///< Call it once for every layer, in ascending order.
   /// Throws Error unless a whole forward in training, with labels, came before it.
@@ -141,12 +144,19 @@ class Network {
     std::optional<std::size_t> joined;  ///< The node that this addition computes with itself.
   };
 
+  /// The samples of a batch that a layer takes.
+  std::int64_t samples(const Model::Entry& entry) const {
+    return entry.part.samples != 0 ? entry.part.samples : batch_;
+  }
   /// Returns which gradients backward wants of each node's layer.
   std::vector<Gradients> wanted_gradients() const;
   /// Tells the device of all convolutions before it is asked for the first.
   void announce_convolutions(const std::vector<Gradients>& wanted);
   void bind_layers();
+  /// `first`: the network whose parameters this one has; null: it has its own.
+  Network(Model model, Device& device, std::int64_t batch, bool training, Network* first);
   void allocate_parameters();
+  void take_parameters(const Network& first);
   std::vector<int> join_sums();
   void place_tensors();
   [[noreturn]] void throw_named(std::optional<std::size_t> layer, const Error& error) const;

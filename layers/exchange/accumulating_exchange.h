@@ -1,45 +1,37 @@
 // Accumulates the gradients of several batches before one update by their mean. One worker so does
 // batch after batch what several workers do at once in sync join (3.12).
 #pragma once
-#include <vector>
-
 #include "core/exchange.h"
-#include "layers/network.h"
+#include "layers/exchange/mean_gradients.h"
 
 namespace duplex {
 
-/// Passes every `count`-th step on to `inner`, with the mean of the gradients since the one before.
-/// It sums in order, so that the mean has the bits of `count` ranks' mean. The steps of `inner`
-/// count updates.
+/// Passes every `count`-th step on to `inner`, with the mean of the gradients since the one before
+/// (MeanGradients). The steps of `inner` count updates.
 class AccumulatingExchange final : public Exchange {
  public:
   AccumulatingExchange(Network& network, Exchange& inner, std::uint64_t count)
-      : network_(network), inner_(inner), count_(count) {
-    if (count_ == 1) return;
-    for (const Parameter& parameter : network.parameters()) {
-      sums_.emplace_back(static_cast<std::size_t>(parameter.spec.shape.elements()));
-    }
-  }
+      : inner_(inner), means_(network, count) {}
 
   void begin(std::uint64_t step) override {
-    part_ = step % count_;
-    if (part_ == 0) inner_.begin(step / count_);
+    part_ = step % means_.count();
+    if (part_ == 0) inner_.begin(step / means_.count());
   }
   void await(std::size_t parameter) override {
     if (part_ == 0) inner_.await(parameter);
   }
-  void push(std::size_t parameter) override;
+  void push(std::size_t parameter) override {
+    if (means_.add(parameter, part_)) inner_.push(parameter);
+  }
   void end() override {
-    if (part_ + 1 == count_) inner_.end();
+    if (part_ + 1 == means_.count()) inner_.end();
   }
   void await_all() override { inner_.await_all(); }
 
  private:
-  Network& network_;
   Exchange& inner_;
-  std::uint64_t count_, part_ = 0;
-  std::vector<std::vector<float>> sums_;  ///< Sums by parameter, in logical order.
-  std::vector<float> next_;
+  MeanGradients means_;
+  std::uint64_t part_ = 0;
 };
 
 }  // namespace duplex

@@ -27,16 +27,22 @@ class BoundActivation : public BoundLayer {
 
 class BoundDropout : public BoundLayer {
  public:
+  /// `draw` has the stream, and the elements of a sample.
   BoundDropout(std::unique_ptr<Dropout> dropout, std::unique_ptr<GradientSum> copy,
-               std::uint64_t stream)
-      : dropout_(std::move(dropout)), copy_(std::move(copy)), stream_(stream) {
+               const DropoutDraw& draw, std::int64_t first_sample)
+      : dropout_(std::move(dropout)),
+        copy_(std::move(copy)),
+        draw_(draw),
+        first_sample_(static_cast<std::uint64_t>(first_sample)) {
     y = dropout_->y;
   }
 
   void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
                const ForwardContext& context) override {
     if (context.training) {
-      dropout_->forward(y, x[0], {context.seed, stream_, context.first_sample});
+      draw_.seed = context.seed;
+      draw_.first_sample = context.first_sample + first_sample_;
+      dropout_->forward(y, x[0], draw_);
     } else {
       copy_->run(y, {x[0]}, nullptr);
     }
@@ -49,7 +55,8 @@ class BoundDropout : public BoundLayer {
  private:
   std::unique_ptr<Dropout> dropout_;
   std::unique_ptr<GradientSum> copy_;
-  std::uint64_t stream_;
+  DropoutDraw draw_;
+  std::uint64_t first_sample_;  ///< Of its own samples, in the batch.
 };
 
 }  // namespace
@@ -79,9 +86,14 @@ LayerTraits DropoutLayer::traits() const {
 
 std::unique_ptr<BoundLayer> DropoutLayer::bind(Device& device, const std::string& name,
                                                const std::vector<TensorDesc>& x,
-                                               const BindContext&) const {
+                                               const BindContext& context) const {
+  DropoutDraw draw;
+  draw.stream = stream_of(context.part.layer.empty() ? name : context.part.layer);
+  const auto map = static_cast<std::uint64_t>(x[0].shape.h() * x[0].shape.w());
+  draw.first_element = static_cast<std::uint64_t>(context.part.first_channel) * map;
+  draw.sample_elements = static_cast<std::uint64_t>(context.part.all_channels) * map;
   return std::make_unique<BoundDropout>(device.dropout(rate_, x[0]), device.gradient_sum(x[0]),
-                                        stream_of(name));
+                                        draw, context.part.first_sample);
 }
 
 }  // namespace duplex

@@ -1,5 +1,6 @@
 #include "layers/kinds/conv.h"
 
+#include "core/error.h"
 #include "layers/kinds/weighted.h"
 
 namespace duplex {
@@ -32,6 +33,17 @@ std::optional<std::vector<Channels>> ConvLayer::reads(const std::vector<Shape>& 
   const std::int64_t filters = filters_ / options_.groups, inputs = x[0].c() / options_.groups;
   const std::int64_t first = y.first / filters, last = (y.end - 1) / filters;
   return {{{first * inputs, (last + 1) * inputs}}};
+}
+
+std::shared_ptr<const Layer> ConvLayer::part(const Channels& y) const {
+  const std::int64_t filters = filters_ / options_.groups;
+  const bool whole_groups = y.first % filters == 0 && y.end % filters == 0;
+  if (!whole_groups && y.first / filters != (y.end - 1) / filters)
+    throw Error("filters " + std::to_string(y.first) + " to " + std::to_string(y.end - 1) +
+                " are no whole groups of " + std::to_string(filters));
+  Options options = options_;
+  options.groups = whole_groups ? y.count() / filters : 1;
+  return std::make_shared<ConvLayer>(y.count(), geometry_, options);
 }
 
 std::int64_t ConvLayer::macs(const std::vector<Shape>& x) const {

@@ -29,6 +29,8 @@ class ConvLayer : public Layer {
   std::vector<ParameterSpec> parameters(const std::vector<Shape>& x) const override;
   std::optional<std::vector<Channels>> reads(const std::vector<Shape>& x,
                                              const Channels& y) const override;
+  /// Throws Error unless the channels are whole groups, or lie in one.
+  std::shared_ptr<const Layer> part(const Channels& y) const override;
   std::int64_t macs(const std::vector<Shape>& x) const override;
   std::optional<ConvSpec> convolution(const std::vector<Shape>& x) const override {
     return spec(x[0]);

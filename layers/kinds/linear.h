@@ -16,6 +16,9 @@ class LinearLayer : public Layer {
   std::vector<ParameterSpec> parameters(const std::vector<Shape>& x) const override;
   std::optional<std::vector<Channels>> reads(const std::vector<Shape>& x,
                                              const Channels& y) const override;
+  std::shared_ptr<const Layer> part(const Channels& y) const override {
+    return std::make_shared<LinearLayer>(y.count(), relu_);
+  }
   std::int64_t macs(const std::vector<Shape>& x) const override {
     return x[0].elements() * outputs_;
   }

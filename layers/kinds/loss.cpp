@@ -7,13 +7,14 @@ namespace {
 
 class BoundLoss : public BoundLayer {
  public:
-  BoundLoss(std::unique_ptr<Loss> loss, float weight) : loss_(std::move(loss)), weight_(weight) {
+  BoundLoss(std::unique_ptr<Loss> loss, float weight, std::int64_t first_sample)
+      : loss_(std::move(loss)), weight_(weight), first_sample_(first_sample) {
     y = loss_->y;
   }
 
   void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
                const ForwardContext& context) override {
-    loss_->forward(y, x[0], context.labels);
+    loss_->forward(y, x[0], context.labels ? context.labels + first_sample_ : nullptr);
   }
   void backward(std::vector<Tensor>& dx, std::vector<Tensor>&, const Tensor&,
                 const std::vector<Tensor>&, const Tensor& y, const std::vector<Tensor>&) override {
@@ -24,6 +25,7 @@ class BoundLoss : public BoundLayer {
  private:
   std::unique_ptr<Loss> loss_;
   float weight_;
+  std::int64_t first_sample_;
 };
 
 }  // namespace
@@ -44,7 +46,8 @@ Shape LossLayer::output(const std::vector<Shape>& x) const {
 std::unique_ptr<BoundLayer> LossLayer::bind(Device& device, const std::string&,
                                             const std::vector<TensorDesc>& x,
                                             const BindContext& context) const {
-  return std::make_unique<BoundLoss>(device.loss({kind_, context.label_smoothing}, x[0]), weight_);
+  return std::make_unique<BoundLoss>(device.loss({kind_, context.label_smoothing}, x[0]), weight_,
+                                     context.part.first_sample);
 }
 
 }  // namespace duplex

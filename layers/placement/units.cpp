@@ -98,33 +98,43 @@ std::vector<Channels> channel_blocks(const Unit& unit, std::int64_t most) {
   return blocks;
 }
 
-std::vector<UnitRead> Units::reads(std::size_t unit, const Channels& channels) const {
-  std::vector<UnitRead> read;
+std::vector<MapPart> Units::reads(std::size_t unit, const Channels& channels) const {
+  std::vector<MapPart> read;
   for (const Model::Node node : units_[unit].layers) {
     const Model::Entry& entry = model_.entry(node);
     const std::vector<Shape> x = model_.input_shapes(entry);
     const auto wanted = entry.layer->reads(x, channels);
     for (std::size_t i = 0; i < x.size(); ++i) {
-      const bool inside =
-          unit_of_[static_cast<std::size_t>(entry.inputs[i])] == static_cast<int>(unit);
-      if (!inside) read_node(entry.inputs[i], wanted ? (*wanted)[i] : Channels{0, x[i].c()}, read);
+      if (unit_of(entry.inputs[i]) == static_cast<int>(unit)) continue;
+      for (const MapPart& part :
+           parts_of(entry.inputs[i], wanted ? (*wanted)[i] : Channels{0, x[i].c()}))
+        if (part.unit != MapPart::images) read.push_back(part);
     }
   }
   return read;
 }
 
-void Units::read_node(Model::Node node, const Channels& channels,
-                      std::vector<UnitRead>& read) const {
-  if (channels.count() == 0 || node == model_.input()) return;
-  const int unit = unit_of_[static_cast<std::size_t>(node)];
-  if (unit >= 0) {
-    read.push_back({static_cast<std::size_t>(unit), channels});
+std::vector<MapPart> Units::parts_of(Model::Node node, const Channels& channels) const {
+  std::vector<MapPart> parts;
+  read_node(node, channels, channels.first, parts);
+  return parts;
+}
+
+void Units::read_node(Model::Node node, const Channels& channels, std::int64_t at,
+                      std::vector<MapPart>& parts) const {
+  if (channels.count() == 0) return;
+  const int unit = unit_of(node);
+  if (unit >= 0 || node == model_.input()) {
+    parts.push_back({unit >= 0 ? unit : MapPart::images, channels, at});
     return;
   }
+  // What rearranges puts its inputs' channels in a row, and zeros behind them.
   const Model::Entry& entry = model_.entry(node);
   const auto wanted = entry.layer->reads(model_.input_shapes(entry), channels);
-  for (std::size_t i = 0; wanted && i < entry.inputs.size(); ++i)
-    read_node(entry.inputs[i], (*wanted)[i], read);
+  for (std::size_t i = 0; wanted && i < entry.inputs.size(); ++i) {
+    read_node(entry.inputs[i], (*wanted)[i], at, parts);
+    at += (*wanted)[i].count();
+  }
 }
 
 }  // namespace duplex

@@ -28,10 +28,13 @@ struct Unit {
 /// other, or groups stay together.
 std::vector<Channels> channel_blocks(const Unit& unit, std::int64_t most);
 
-/// Some channels of a unit's output, which another one reads.
-struct UnitRead {
-  std::size_t unit = 0;
+/// Some channels of a unit's output, or of the images, as a part of a map.
+struct MapPart {
+  static constexpr int images = -1;
+
+  int unit = images;
   Channels channels;
+  std::int64_t at = 0;  ///< The number that the first of them has in the map.
 };
 
 /// The units of a model, each behind all that it reads.
@@ -47,10 +50,17 @@ class Units {
   /// more. Concatenations and added channels of zeros are looked through: they belong to no unit,
   /// and whoever reads them reads what they are made of. The input is not among them, since every
   /// rank has the images.
-  std::vector<UnitRead> reads(std::size_t unit, const Channels& channels) const;
+  std::vector<MapPart> reads(std::size_t unit, const Channels& channels) const;
+  /// Returns what these channels of a node's output are made of. Between the parts are zeros.
+  std::vector<MapPart> parts_of(Model::Node node, const Channels& channels) const;
+
+  const Model& model() const { return model_; }
+  /// The unit that a node belongs to; -1: it is the input, or belongs to none.
+  int unit_of(Model::Node node) const { return unit_of_[static_cast<std::size_t>(node)]; }
 
  private:
-  void read_node(Model::Node node, const Channels& channels, std::vector<UnitRead>& read) const;
+  void read_node(Model::Node node, const Channels& channels, std::int64_t at,
+                 std::vector<MapPart>& parts) const;
 
   Model model_;
   std::vector<Unit> units_;

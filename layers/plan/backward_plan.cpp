@@ -66,12 +66,13 @@ class Planner {
 
   void plan_node(int node) {
     BackwardPlan::NodePlan& plan = at(node);
-    const bool is_loss = model_.entry(node).layer->loss_weight() != 0.0F;
+    const bool begins =
+        model_.entry(node).layer->loss_weight() != 0.0F || traits(node).takes_gradient;
     plan.runs = wanted_[static_cast<std::size_t>(node)] &&
-                (is_loss || !contributions_[static_cast<std::size_t>(node)].empty());
+                (begins || !contributions_[static_cast<std::size_t>(node)].empty());
     plan.dx.assign(model_.entry(node).inputs.size(), BackwardPlan::none);
     if (!plan.runs) return;
-    if (!is_loss) join_contributions(node);
+    if (!begins) join_contributions(node);
     hand_out_gradients(node);
   }
 
@@ -135,7 +136,8 @@ class Planner {
 std::vector<bool> depends_on_parameters(const Model& model) {
   std::vector<bool> depends;
   for (const Model::Entry& entry : model.nodes()) {
-    bool here = !model.parameters(entry).empty();
+    bool here =
+        !model.parameters(entry).empty() || (entry.layer && entry.layer->traits().returns_gradient);
     for (Model::Node input : entry.inputs) here = here || depends[static_cast<std::size_t>(input)];
     depends.push_back(here);
   }

@@ -21,7 +21,7 @@ struct BackwardPlan {
     int y = none;                    ///< Block of the activation; none where it joins a sum.
     int joins = none;                ///< The addition that computes this node with itself.
     bool runs = false;               ///< Whether backward runs for this node.
-    std::vector<int> contributions;  ///< Blocks to sum; empty for losses.
+    std::vector<int> contributions;  ///< Blocks to sum; empty where backward begins.
     int dy = none;         ///< Block of the sum; one of the contributions where it can be.
     bool sum = false;      ///< A GradientSum is needed.
     bool mask = false;     ///< The GradientSum masks by y.
@@ -33,8 +33,8 @@ struct BackwardPlan {
   std::vector<Lifetime> blocks;
 };
 
-/// Returns for each node whether it, or one that it depends on, has parameters, so that a gradient
-/// by its output is wanted.
+/// Returns for each node whether it, or one that it depends on, has parameters or returns its
+/// gradient to another rank, so that a gradient by its output is wanted.
 std::vector<bool> depends_on_parameters(const Model& model);
 
 /// Returns for each node the addition that can compute it with itself (BoundLayer::joins_sum), or

@@ -30,8 +30,9 @@ using Read = std::map<std::string, std::vector<std::pair<std::int64_t, std::int6
 
 Read reads(const Units& units, const std::string& name, const Channels& channels) {
   Read read;
-  for (const UnitRead& each : units.reads(find(units, name), channels))
-    read[units[each.unit].name].emplace_back(each.channels.first, each.channels.end);
+  for (const MapPart& each : units.reads(find(units, name), channels))
+    read[units[static_cast<std::size_t>(each.unit)].name].emplace_back(each.channels.first,
+                                                                       each.channels.end);
   return read;
 }
 
@@ -117,8 +118,8 @@ TEST(Units, StandBehindAllThatTheyRead) {
     options.auxiliary = options.zero_padded_shortcuts = true;
     const Units units(builder(options));
     for (std::size_t unit = 0; unit < units.count(); ++unit)
-      for (const UnitRead& read : units.reads(unit, {0, units[unit].channels}))
-        EXPECT_LT(read.unit, unit) << name << " " << units[unit].name;
+      for (const MapPart& read : units.reads(unit, {0, units[unit].channels}))
+        EXPECT_LT(read.unit, static_cast<int>(unit)) << name << " " << units[unit].name;
   }
 }
 

@@ -26,12 +26,13 @@ Tiles::Tiles(const Model& model, const TileSpec& spec)
   readers_.resize(tiles_.size());
   for (std::size_t u = 0; u < units_.count(); ++u) {
     for (int block = 0; block < blocks(u); ++block) {
-      for (const UnitRead& read : units_.reads(u, channels(u, block))) {
-        for (int from = 0; from < blocks(read.unit); ++from) {
-          const Channels& other = channels(read.unit, from);
+      for (const MapPart& read : units_.reads(u, channels(u, block))) {
+        const auto unit = static_cast<std::size_t>(read.unit);
+        for (int from = 0; from < blocks(unit); ++from) {
+          const Channels& other = channels(unit, from);
           if (other.end <= read.channels.first || read.channels.end <= other.first) continue;
           for (int shard = 0; shard < shards_; ++shard) {
-            auto& readers = readers_[number(read.unit, from, shard)];
+            auto& readers = readers_[number(unit, from, shard)];
             const auto reader = static_cast<Hypergraph::Vertex>(number(u, block, shard));
             if (readers.empty() || readers.back() != reader) readers.push_back(reader);
           }
