@@ -199,12 +199,11 @@ void Connection::send_data(const Outgoing& frame) {
   FrameHeader header = frame.header;
   const void* payload = frame.coded;
   if (payload == nullptr) payload = payload_of(frame, header);
-  const bool weights = header.kind == FrameKind::weights;
-  // No answer tells that the peer has read factors, and the next step overwrites them.
-  const bool borrowed =
-      header.kind != FrameKind::factors && (payload == frame.coded || payload == frame.payload);
-  link_.stream.write(header, payload, Clock::now() + timeout_,
-                     weights ? "sending weights" : "sending gradient",
+  // No answer tells that the peer has read factors or a map, and later ones overwrite them.
+  const bool answered = header.kind == FrameKind::weights || header.kind == FrameKind::gradient;
+  const bool borrowed = answered && (payload == frame.coded || payload == frame.payload);
+  const std::string phase = "sending " + name_of(header.kind);
+  link_.stream.write(header, payload, Clock::now() + timeout_, phase.c_str(),
                      borrowed ? Payload::borrowed : Payload::copied);
   record(header, true, frame.queued, first, frame.count);
   owner_.sent(frame);
@@ -284,8 +283,8 @@ void Connection::receive_data(const FrameHeader& header) {
     coded_.resize(std::max<std::size_t>(coded_.size(), header.length));
     to = coded_.data();
   }
-  link_.stream.read_payload(to, header.length, Clock::now() + timeout_,
-                            weights ? "receiving weights" : "receiving gradient");
+  const std::string phase = "receiving " + name_of(header.kind);
+  link_.stream.read_payload(to, header.length, Clock::now() + timeout_, phase.c_str());
   if (coded)
     decode(header.coding, weights ? Values::weights : Values::gradient, coded_.data(),
            header.length, reservation.count, reservation.to);

@@ -34,6 +34,8 @@ struct Reservation {
   std::optional<std::uint32_t> piece = std::nullopt;
   std::uint64_t step = 0;
   bool state = false;  ///< It is of an optimiser's state, not of weights.
+  /// Of a map `chunk` is the route, and `step` counts micro-batches.
+  enum class Map { none, values, gradient } map = Map::none;
 };
 
 /// A notice is a frame that carries neither weights nor a gradient.
@@ -117,10 +119,11 @@ class Connection {
   std::string congestion() const { return link_.stream.socket().congestion(); }
   bool loopback() const { return loopback_; }
 
-  /// Queues a frame of weights or gradient. `values` are borrowed (Socket::write_borrowed): they
-  /// must not change until the peer has read them, which the peer's answer tells. If it is null,
-  /// the connection asks its owner for the values when the frame leaves. The frame with the lowest
-  /// `priority` of its round goes next (SendOrder); a frame that has begun is not interrupted.
+  /// Queues a frame of weights, gradient, factors or a map. `values` are borrowed
+  /// (Socket::write_borrowed): they must not change until the peer has read them, which the peer's
+  /// answer tells. If it is null, the connection asks its owner for the values when the frame
+  /// leaves. The frame with the lowest `priority` of its round goes next (SendOrder); a frame that
+  /// has begun is not interrupted.
   void send(FrameKind kind, const Chunk& chunk, std::uint64_t step, const float* values,
             std::uint64_t priority, Coding coding = Coding::float32);
   /// Sends values that are coded already, in `size` bytes, which are borrowed.

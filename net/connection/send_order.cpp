@@ -55,7 +55,7 @@ void SendOrder::urgent(Outgoing frame, bool first_of_all) {
 SendOrder::TurnRequest SendOrder::data(Outgoing frame) {
   const bool weights = frame.header.kind == FrameKind::weights;
   frame.number = numbered_++;
-  Heap& heap = weights ? weights_ : gradients_;
+  Heap& heap = weights ? weights_ : is_map(frame.header.kind) ? maps_ : gradients_;
   heap.push_back(std::move(frame));
   std::push_heap(heap.begin(), heap.end(), after);
   if (!weights || weights_turn_ != Turn::none) return TurnRequest::nothing;
@@ -145,6 +145,7 @@ bool SendOrder::take(Outgoing& frame) {
   if (may_leave(weights_, weights_turn_) &&
       (first == nullptr || after(first->front(), weights_.front())))
     first = &weights_;
+  if (!maps_.empty()) first = &maps_;
   if (first != nullptr) {
     std::pop_heap(first->begin(), first->end(), after);
     frame = std::move(first->back());
@@ -164,8 +165,8 @@ std::optional<Deadline> SendOrder::look_again() const {
 }
 
 bool SendOrder::empty() const {
-  return urgent_.empty() && background_.empty() && last_.empty() && gradients_.empty() &&
-         weights_.empty();
+  return urgent_.empty() && background_.empty() && last_.empty() && maps_.empty() &&
+         gradients_.empty() && weights_.empty();
 }
 
 }  // namespace duplex::net

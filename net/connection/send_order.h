@@ -39,8 +39,9 @@ struct Outgoing {
 /// order it is the whole model, since every owner waits for all gradients before it publishes.
 std::size_t head_start(std::size_t elements, bool overlap);
 
-/// Urgent frames go first, then weights and gradients, then background frames, which go only while
-/// neither weights nor gradients wait, not even for a turn; then the frames that end the
+/// Urgent frames go first, then maps of a network that is cut, as they come, since a rank may have
+/// nothing to compute without them, then weights and gradients, then background frames, which go
+/// only while none of these wait, not even for a turn; then the frames that end the
 /// connection. Among weights and gradients, those of an earlier round go first, then those of a
 /// lower priority, then weights. New weights belong to the round whose gradients made them.
 ///
@@ -64,7 +65,8 @@ class SendOrder {
 
   void urgent(Outgoing frame, bool first_of_all = false);
   std::size_t urgent_waiting() const { return urgent_.size(); }
-  /// Numbers and queues weights or a gradient. Returns `want` or `nothing`, for the semaphore.
+  /// Numbers and queues weights, a gradient, or a map. Returns `want` or `nothing`, for the
+  /// semaphore.
   TurnRequest data(Outgoing frame);
   void background(Outgoing frame);
   void last(Outgoing frame);
@@ -96,7 +98,7 @@ class SendOrder {
   TurnRequest update_weights_turn();
 
   Queue urgent_, background_, last_;
-  Heap gradients_, weights_;
+  Heap maps_, gradients_, weights_;
   Turn gradients_turn_ = Turn::always, weights_turn_ = Turn::always;
   std::chrono::nanoseconds linger_ = linger;
   Deadline keep_gradients_;                 ///< When a turn with nothing to send is given back.

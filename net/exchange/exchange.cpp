@@ -43,13 +43,14 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
       topology_(mesh.topology()),
       rank_(mesh.rank()),
       trains_(topology_.is_worker(rank_)),
-      map_(topology_.shard_map(counts_of(spans_), spec_.shards, spec_.chunk_bytes)),
+      map_(topology_.shard_map(counts_of(spans_), spec_.shards, spec_.chunk_bytes, spec_.members)),
       time_(mesh.coordinator_time()),
       ledger_(ledger_spec(spec_, rank_, time_)),
       trace_(spec_.trace_steps),
       progress_(rank_, topology_.size),
       peers_(rank_, topology_.size),
-      incoming_(map_, spans_, spec_.first_step),
+      incoming_(map_, spans_, spec_.first_step, rank_,
+                rank_ == topology_.coordinator() ? spec_.last_step : std::nullopt),
       flow_(topology_, rank_, spec_.semaphore, is_paced(spec_), peers_),
       context_{spec_,     spans_, topology_,
                rank_,     map_,   peers_,
@@ -59,8 +60,9 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
       pushed_(spans_.size(), spec_.first_step) {
   if (topology_.workers().empty())
     throw Error("a run without a worker: give it one more rank", Exit::usage);
-  for (const Span& span : spans_)
-    if (span.weights == nullptr) throw Error("parameter " + span.name + " has no memory");
+  for (std::size_t p = 0; p < spans_.size(); ++p)
+    if (spans_[p].weights == nullptr && (map_.trains(rank_, p) || rank_ == topology_.coordinator()))
+      throw Error("parameter " + spans_[p].name + " has no memory");
   if (!spec_.factored.empty()) {
     require_factors();
     factors_.emplace(FactorMap(spec_.factored, spec_.factor_samples), factor_spec(),
@@ -68,8 +70,10 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
     expect_initial_state();
   }
   for (std::size_t p = 0; p < spans_.size(); ++p)
-    if (is_worker() && spans_[p].gradient == nullptr && !is_factored(p))
+    if (is_worker() && spans_[p].gradient == nullptr && !is_factored(p) && map_.trains(rank_, p))
       throw Error("parameter " + spans_[p].name + " has no memory for a gradient");
+  if (!spec_.members.empty())
+    maps_.emplace(map_spec(), rank_, peers_, [this](std::uint64_t known) { wait_for_maps(known); });
   if (topology_.is_owner(rank_)) {
     server_.emplace(context_, trains_ ? &incoming_ : nullptr,
                     factors_ ? &factors_->map() : nullptr);
@@ -199,7 +203,7 @@ bool ParameterExchange::expect_weights(std::size_t p) {
 
 void ParameterExchange::end() {
   for (std::size_t p = 0; p < spans_.size(); ++p)
-    if (pushed_[p] != step_ + 1)
+    if (pushed_[p] != step_ + 1 && map_.trains(rank_, p))
       throw Error("step " + std::to_string(step_) + " ends without the gradient of " +
                   spans_[p].name);
   ++step_;
@@ -233,6 +237,10 @@ Reservation ParameterExchange::reserve(int peer, const FrameHeader& header) {
         name_of(header.kind) + " of parameter " + std::to_string(header.parameter) + ", chunk " +
         std::to_string(header.chunk) + ", step " + std::to_string(header.step) + ": " + why);
   };
+  if (is_map(header.kind)) {
+    if (!maps_) throw refused("this network is not cut");
+    return maps_->reserve(peer, header);
+  }
   if (header.kind == FrameKind::factors) {
     if (!factors_) throw refused("this run has none");
     return factors_->reserve(peer, header);
@@ -266,7 +274,9 @@ Reservation ParameterExchange::reserve(int peer, const FrameHeader& header) {
 }
 
 void ParameterExchange::commit(const Reservation& reservation) {
-  if (reservation.piece)
+  if (reservation.map != Reservation::Map::none)
+    maps_->commit(reservation);
+  else if (reservation.piece)
     factors_->commit(reservation);
   else if (reservation.state)
     incoming_.more(map_[reservation.chunk].parameter);
@@ -283,7 +293,9 @@ void ParameterExchange::copy_payload(int peer, const Outgoing& frame, float* to)
 }
 
 void ParameterExchange::sent(const Outgoing& frame) {
-  if (frame.header.kind == FrameKind::state)
+  if (is_map(frame.header.kind))
+    maps_->sent(frame);
+  else if (frame.header.kind == FrameKind::state)
     state_.part_sent();
   else if (frame.header.kind == FrameKind::gradient || frame.header.kind == FrameKind::factors)
     incoming_.gradient_sent(frame.header.parameter);
@@ -312,6 +324,7 @@ void ParameterExchange::fail(const std::exception_ptr& cause) {
   if (spec_.state_inbox) spec_.state_inbox->stop();
   if (server_) server_->stop();
   if (factors_) factors_->store().stop();
+  if (maps_) maps_->stop();
   const AbortReason reason = reason_of(cause);
   peers_.for_each([&](Connection& connection) { connection.abort(reason); });
 }

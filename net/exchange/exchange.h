@@ -29,6 +29,7 @@
 #include "net/factors/factor_exchange.h"
 #include "net/ledger/ledger.h"
 #include "net/ledger/trace.h"
+#include "net/maps/map_traffic.h"
 #include "net/rendezvous/mesh.h"
 
 namespace duplex::net {
@@ -69,7 +70,8 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   void push(std::size_t parameter) override;
   void end() override;
   void await_all() override {
-    for (std::size_t p = 0; p < spans_.size(); ++p) await(p);
+    for (std::size_t p = 0; p < spans_.size(); ++p)
+      if (map_.trains(rank_, p)) await(p);
   }
 
   /// On a worker of an asynchronous run with a central server, after its last step: waits until it
@@ -182,6 +184,9 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
     return server_ ? server_->trained_by_others() : std::vector<std::vector<std::uint64_t>>();
   }
 
+  /// The way of maps, where a network is cut (ExchangeSpec::maps).
+  MapExchange& maps() { return maps_.value(); }
+
   bool is_worker() const { return trains_; }  ///< False on a dedicated server.
   int rank() const { return rank_; }
   const ShardMap& shards() const { return map_; }
@@ -228,6 +233,8 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
     return factors_ && factors_->map().layer_of(parameter).has_value();
   }
   void require_factors() const;
+  MapTrafficSpec map_spec() const;
+  void wait_for_maps(std::uint64_t known);
   FactorStoreSpec factor_spec();
   void expect_initial_state();
   void send_initial_state();
@@ -269,6 +276,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   IncomingWeights incoming_;  ///< Used by a worker.
   FlowControl flow_;          ///< Used by peers_: the destructor stops all connections first.
   const ExchangeContext context_;
+  std::optional<MapTraffic> maps_;         ///< Where a network is cut. Uses peers_.
   std::optional<FactorExchange> factors_;  ///< Where some layers' gradients are factors.
   std::mutex state_mutex_;                 ///< Guards state_due_; receiving threads take it.
   /// The optimiser's first state that is to come: chunk, and the number of the array, from 1.

@@ -67,7 +67,7 @@ void ParameterExchange::await_last_weights() {
     server_->done(rank_, step_);
   }
   ending_ = true;
-  await_all();
+  for (std::size_t p = 0; p < spans_.size(); ++p) await(p);
   has_last_weights_ = true;
 }
 

@@ -5,13 +5,21 @@
 namespace duplex::net {
 
 IncomingWeights::IncomingWeights(const ShardMap& map, const std::vector<Span>& spans,
-                                 std::uint64_t first_step)
+                                 std::uint64_t first_step, int rank,
+                                 std::optional<std::uint64_t> last_of_others)
     : map_(map),
       spans_(spans),
       first_step_(first_step),
       incoming_(map.chunks(), {first_step, Incoming::due}),
       remaining_(spans.size()) {
-  for (std::size_t p = 0; p < spans.size(); ++p) remaining_[p] = map.first(p + 1) - map.first(p);
+  for (std::size_t p = 0; p < spans.size(); ++p) {
+    const bool trains = map.trains(rank, p);
+    if (trains || last_of_others) remaining_[p] = map.first(p + 1) - map.first(p);
+    for (std::size_t chunk = map.first(p); !trains && chunk < map.first(p + 1); ++chunk) {
+      incoming_[chunk] = {last_of_others.value_or(first_step), Incoming::due};
+      if (!last_of_others) incoming_[chunk].state = Incoming::none;
+    }
+  }
 }
 
 bool IncomingWeights::expect_after_gradient(std::size_t parameter, std::uint64_t step,
@@ -84,7 +92,7 @@ void IncomingWeights::stop() {
 
 bool IncomingWeights::missing(std::size_t chunk) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return incoming_[chunk].state != Incoming::received;
+  return incoming_[chunk].state == Incoming::due || incoming_[chunk].state == Incoming::receiving;
 }
 
 std::uint64_t IncomingWeights::due_step(std::size_t chunk) const {
@@ -96,6 +104,7 @@ std::optional<std::uint64_t> IncomingWeights::answered_steps() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::optional<std::uint64_t> answered;
   for (const Incoming& each : incoming_) {
+    if (each.state == Incoming::none) continue;
     const bool misses = each.state != Incoming::received;
     if (misses && each.step == first_step_) return std::nullopt;
     const std::uint64_t steps = each.step - (misses ? 1 : 0);
@@ -108,7 +117,7 @@ std::optional<std::uint64_t> IncomingWeights::step_here(std::size_t chunk) const
   const std::lock_guard<std::mutex> lock(mutex_);
   const Incoming& incoming = incoming_[chunk];
   if (incoming.state == Incoming::received) return incoming.step;
-  if (incoming.state == Incoming::receiving || incoming.step == first_step_) return std::nullopt;
+  if (incoming.state != Incoming::due || incoming.step == first_step_) return std::nullopt;
   return incoming.step - 1;
 }
 

@@ -15,19 +15,21 @@
 namespace duplex::net {
 
 /// A parameter is complete when the weights of all its chunks are in the span and its last gradient
-/// has left this rank's memory. At first all weights are due, for the first step. Any thread may
+/// has left this rank's memory. At first all weights are due, for the first step. Of parameters
+/// with which this rank does not train, nothing is due, or the last weights alone. Any thread may
 /// call it.
 class IncomingWeights {
  public:
-  /// `map` and `spans` must outlive it.
-  IncomingWeights(const ShardMap& map, const std::vector<Span>& spans,
-                  std::uint64_t first_step = 0);
+  /// `map` and `spans` must outlive it. `rank` is this one. `last_of_others`: the step of the last
+  /// weights that it is sent of parameters with which it does not train; none: of no step.
+  IncomingWeights(const ShardMap& map, const std::vector<Span>& spans, std::uint64_t first_step = 0,
+                  int rank = 0, std::optional<std::uint64_t> last_of_others = std::nullopt);
 
   /// The gradient of a parameter goes out in so many frames, for each of which gradient_sent() is
   /// due, and weights for `step` are due for all its chunks. Returns false, and changes nothing, if
   /// the parameter is not complete.
   bool expect_after_gradient(std::size_t parameter, std::uint64_t step, std::size_t frames);
-  /// Weights of every chunk are due once more, for `step`.
+  /// Weights of every chunk are due once more, for `step`. All workers train with all of them.
   void expect_all(std::uint64_t step);
 
   /// Returns where the weights of a chunk for `step` go; then call commit(). Null if they are not
@@ -62,7 +64,8 @@ class IncomingWeights {
  private:
   struct Incoming {
     std::uint64_t step = 0;
-    enum State { due, receiving, received } state = due;
+    /// Of a parameter with which this rank does not train: none.
+    enum State { due, receiving, received, none } state = due;
   };
 
   const ShardMap& map_;

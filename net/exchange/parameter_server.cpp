@@ -125,12 +125,12 @@ void ParameterServer::publish(const Publication& publication) {
   const Coding agreed = context_.spec.wire.weights;
   // All ranks update a factored layer from the same weights.
   const bool factored = factored_ != nullptr && factored_->layer_of(chunk.parameter);
-  const bool plain = last || factored || agreed == Coding::lossless;
-  const Coding coding = plain ? Coding::float32 : agreed;
+  const Coding coding = last || factored || agreed == Coding::lossless ? Coding::float32 : agreed;
   const std::uint64_t priority = chunk.position + head_start_;
   const auto send = [&](int to) {
     Connection& connection = *context_.peers.connection(to);
-    if (publication.packed != nullptr)
+    // Weights are packed against those that who trains with them has.
+    if (publication.packed != nullptr && context_.map.trains(to, chunk.parameter))
       connection.send_coded(FrameKind::weights, chunk, publication.step, publication.packed,
                             publication.packed_bytes, priority, Coding::lossless);
     else
@@ -148,7 +148,7 @@ void ParameterServer::publish(const Publication& publication) {
                  context_.spans[chunk.parameter].weights + chunk.offset);
   } else {
     for (const int to : workers_)
-      if (to != context_.rank) send(to);
+      if (to != context_.rank && wants(to, chunk, last)) send(to);
   }
   if (incoming_ != nullptr) incoming_->commit(chunk.index);
 }

@@ -135,6 +135,11 @@ class ParameterServer {
   int worker_of(int rank) const { return numbers_[static_cast<std::size_t>(rank)]; }
   StoreSpec store_spec();
   void publish(const Publication& publication);
+  /// The coordinator ends with the whole network, also where it trains a part of it.
+  bool wants(int rank, const Chunk& chunk, bool last) const {
+    return context_.map.trains(rank, chunk.parameter) ||
+           (last && rank == context_.topology.coordinator());
+  }
   bool is_last(const Publication& publication) const {
     return publication.last || publication.step == context_.spec.last_step ||
            publication.step == end_at_;

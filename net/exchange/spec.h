@@ -16,6 +16,7 @@
 #include "net/exchange/checkpoint_calls.h"
 #include "net/factors/factor_map.h"
 #include "net/ledger/ledger.h"
+#include "net/maps/map_route.h"
 #include "net/store/store.h"
 #include "net/topology/shard_map.h"
 
@@ -50,6 +51,17 @@ struct ExchangeSpec {
   WireFormat wire;
   /// The step of the last weights of a synchronous run; none: it is not known.
   std::optional<std::uint64_t> last_step;
+  /// The ranks that train with each parameter, where a network is cut (ShardMap::among); empty: all
+  /// workers train with all. The run is synchronous then, without a central server, and its last
+  /// step is known, since the coordinator is sent the last weights of all parameters. All ranks
+  /// have the same.
+  std::vector<std::vector<int>> members;
+  /// The maps that cross between ranks (MapTraffic), and the micro-batches of a step. All ranks
+  /// have the same.
+  std::vector<MapRoute> maps;
+  std::uint64_t micro_batches = 1;
+  /// The most micro-batches whose maps a rank has under way.
+  std::uint64_t in_flight = 1;
   /// Linear layers whose gradients are exchanged as factors, in forward order, and the samples of
   /// each worker's part of a step, by worker. A synchronous run without a central server may have
   /// such layers. All ranks have the same.

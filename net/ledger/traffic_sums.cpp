@@ -45,8 +45,9 @@ bool TrafficSums::is_near(std::uint64_t round) const {
 void TrafficSums::add(const FrameRecord& record) {
   if (!is_data(record.kind)) return;
   const std::uint64_t round = round_of(record.kind, record.step);
-  const std::size_t stream = 4 * static_cast<std::size_t>(record.peer + 1) + (record.sent ? 2 : 0) +
-                             (record.kind == FrameKind::weights ? 1 : 0);
+  const std::size_t kind = is_map(record.kind) ? 2 : record.kind == FrameKind::weights ? 1 : 0;
+  const std::size_t stream =
+      6 * static_cast<std::size_t>(record.peer + 1) + (record.sent ? 3 : 0) + kind;
   if (stream >= streams_.size()) streams_.resize(stream + 1);
   move(streams_[stream], round);
   if (round <= first_) return;  // The initial weights belong to no step.

@@ -33,22 +33,27 @@ JoinStore::JoinStore(const ShardMap& map, int rank, const StoreSpec& spec,
   const int states = spec_.average ? 0 : spec_.optimiser.states();
   state_ = map_memory(map_.elements_of(rank) * static_cast<std::size_t>(states) * sizeof(float));
   auto* state = static_cast<float*>(state_.data());
+  gradients_.resize(static_cast<std::size_t>(spec_.workers), 0);
   for (std::size_t i = 0; i < map_.chunks(); ++i) {
     const Chunk& chunk = map_[i];
     if (chunk.owner != rank || (spec_.leaves && spec_.leaves(chunk.parameter))) continue;
     ++owned_;
     auto slot = std::make_unique<Slot>(chunk, weights[chunk.parameter] + chunk.offset);
-    slot->contributions.resize(static_cast<std::size_t>(spec_.workers));
+    // Only where every rank is a worker may some train with a part of the network.
+    for (int worker = 0; worker < spec_.workers; ++worker)
+      if (map_.trains(worker, chunk.parameter)) slot->workers.push_back(worker);
+    for (const int worker : slot->workers) ++gradients_[static_cast<std::size_t>(worker)];
+    slot->contributions.resize(slot->workers.size());
     for (int each = 0; each < states; ++each) {
       slot->state.push_back(state);
       state += chunk.count;
     }
     slot->step = spec_.first_step;
-    slot->readers = spec_.readers;
+    slot->readers = readers_of(*slot);
     if (spec_.initial_state) spec_.initial_state(i, slot->state);
     slots_[i] = std::move(slot);
   }
-  tally_.emplace(spec_.workers, owned_);
+  tally_.emplace(gradients_);
 }
 
 void JoinStore::publish_initial() {
@@ -56,38 +61,54 @@ void JoinStore::publish_initial() {
     if (slot) publish_({slot->chunk.index, spec_.first_step, every_worker, slot->weights});
 }
 
+int JoinStore::readers_of(const Slot& slot) const {
+  // All workers but those that do not train with it, of which this rank's own is none.
+  return spec_.readers - (spec_.workers - static_cast<int>(slot.workers.size()));
+}
+
+/// Returns the number of workers where it is none of them.
+std::size_t JoinStore::place_of(const Slot& slot, int worker) {
+  const auto place = std::lower_bound(slot.workers.begin(), slot.workers.end(), worker);
+  return place != slot.workers.end() && *place == worker
+             ? static_cast<std::size_t>(place - slot.workers.begin())
+             : slot.workers.size();
+}
+
 /// Throws ProtocolError if the gradient is not due.
-JoinStore::Slot& JoinStore::begin_contribution(std::size_t chunk, int worker,
+JoinStore::Begun JoinStore::begin_contribution(std::size_t chunk, int worker,
                                                std::uint64_t step) const {
   const auto refuse = [&](const std::string& why) {
     return refused_gradient(map_[chunk], worker, step, why);
   };
   if (!slots_[chunk]) throw refuse("this rank does not own the chunk");
   Slot& slot = *slots_[chunk];
+  const std::size_t place = place_of(slot, worker);
+  if (place == slot.workers.size()) throw refuse("it does not train with the layer");
   const std::lock_guard<std::mutex> lock(slot.mutex);
   if (step != slot.step) throw refuse("step " + std::to_string(slot.step) + " is due");
   if (slot.held) throw refuse("the weights that it should be of have not been sent");
-  Contribution& contribution = slot.contributions[static_cast<std::size_t>(worker)];
+  Contribution& contribution = slot.contributions[place];
   if (contribution.state != Contribution::missing) throw refuse("it has come already");
   contribution.state = Contribution::receiving;
   if (!slot.open) {
     slot.open = true;
     slot.since = Clock::now();
   }
-  return slot;
+  return {slot, place};
 }
 
-/// A gradient whose turn it is never waits for room, so the sums always proceed: worker 0's turn
-/// comes with the step, and worker i's when those before it have been added.
+/// A gradient whose turn it is never waits for room, so the sums always proceed: the first worker's
+/// turn comes with the step, and any other's when those before it have been added.
 float* JoinStore::reserve(std::size_t chunk, int worker, std::uint64_t step, Time deadline) {
-  Slot& slot = begin_contribution(chunk, worker, step);
+  const Begun begun = begin_contribution(chunk, worker, step);
+  Slot& slot = begun.slot;
   tally_->begins(worker, clock_ns());
   std::optional<std::size_t> early_bytes = 0;
-  if (slot.turn != worker) early_bytes = wait_for_room(slot, worker, deadline);
+  if (slot.turn != begun.place) early_bytes = wait_for_room(begun, deadline);
   if (!early_bytes) return nullptr;
   BufferPool::Buffer buffer = pool_.take(slot.chunk.count);
   const std::lock_guard<std::mutex> lock(slot.mutex);
-  Contribution& contribution = slot.contributions[static_cast<std::size_t>(worker)];
+  Contribution& contribution = slot.contributions[begun.place];
   contribution.own = std::move(buffer);
   contribution.early_bytes = *early_bytes;
   return contribution.own->data;
@@ -95,12 +116,12 @@ float* JoinStore::reserve(std::size_t chunk, int worker, std::uint64_t step, Tim
 
 /// Returns how many bytes of room the gradient takes up, which is none when its turn has come. None
 /// are returned after stop(), and when the deadline has passed.
-std::optional<std::size_t> JoinStore::wait_for_room(const Slot& slot, int worker, Time deadline) {
-  const std::size_t bytes = slot.chunk.bytes();
+std::optional<std::size_t> JoinStore::wait_for_room(const Begun& begun, Time deadline) {
+  const std::size_t bytes = begun.slot.chunk.bytes();
   std::unique_lock<std::mutex> room(room_mutex_);
   bool asked = false, expired = false;
   while (!stopped_) {
-    if (slot.turn == worker) return 0;
+    if (begun.slot.turn == begun.place) return 0;
     if (early_used_ + bytes <= spec_.early_bytes) {
       early_used_ += bytes;
       return bytes;
@@ -108,7 +129,7 @@ std::optional<std::size_t> JoinStore::wait_for_room(const Slot& slot, int worker
     if (expired) break;
     if (!asked && spec_.on_wait) {
       room.unlock();  // It takes locks of its own.
-      spec_.on_wait(worker);
+      spec_.on_wait(begun.slot.workers[begun.place]);
       room.lock();
       asked = true;
     } else if (room_.wait_until(room, deadline) == std::cv_status::timeout) {
@@ -124,15 +145,16 @@ std::optional<std::size_t> JoinStore::wait_for_room(const Slot& slot, int worker
 void JoinStore::commit(std::size_t chunk, int worker) {
   Slot& slot = *slots_[chunk];
   std::unique_lock<std::mutex> lock(slot.mutex);
-  slot.contributions[static_cast<std::size_t>(worker)].state = Contribution::ready;
+  slot.contributions[place_of(slot, worker)].state = Contribution::ready;
   tally_->complete(worker, slot.step, clock_ns());
   advance(slot, std::move(lock));
 }
 
 void JoinStore::submit(std::size_t chunk, int worker, std::uint64_t step, const float* gradient) {
-  Slot& slot = begin_contribution(chunk, worker, step);
+  const Begun begun = begin_contribution(chunk, worker, step);
+  Slot& slot = begun.slot;
   std::unique_lock<std::mutex> lock(slot.mutex);
-  Contribution& contribution = slot.contributions[static_cast<std::size_t>(worker)];
+  Contribution& contribution = slot.contributions[begun.place];
   contribution.borrowed = gradient;
   contribution.state = Contribution::ready;
   tally_->complete(worker, step, clock_ns());
@@ -156,8 +178,8 @@ void JoinStore::sent(std::size_t chunk) {
 void JoinStore::advance(Slot& slot, std::unique_lock<std::mutex> lock) {
   if (slot.busy) return;
   slot.busy = true;
-  while (slot.turn < spec_.workers) {
-    Contribution& next = slot.contributions[static_cast<std::size_t>(slot.turn)];
+  while (slot.turn < slot.workers.size()) {
+    Contribution& next = slot.contributions[slot.turn];
     if (next.state != Contribution::ready) break;
     lock.unlock();
     add(slot, next);
@@ -169,7 +191,7 @@ void JoinStore::advance(Slot& slot, std::unique_lock<std::mutex> lock) {
     }
     lock.lock();
   }
-  if (slot.turn < spec_.workers || slot.readers > 0) {
+  if (slot.turn < slot.workers.size() || slot.readers > 0) {
     slot.busy = false;
     return;
   }
@@ -178,7 +200,7 @@ void JoinStore::advance(Slot& slot, std::unique_lock<std::mutex> lock) {
   lock.lock();
   for (Contribution& contribution : slot.contributions) contribution = Contribution();
   slot.turn = 0;
-  slot.readers = spec_.readers;
+  slot.readers = readers_of(slot);
   slot.open = false;
   const std::uint64_t step = ++slot.step;
   slot.held = true;
@@ -215,9 +237,12 @@ void JoinStore::publish_one(Slot& slot, std::uint64_t step) {
 /// the store's own. After the last contribution the sum is made the mean (3.12); an only one is it.
 void JoinStore::add(Slot& slot, Contribution& contribution) {
   const std::size_t count = slot.chunk.count;
-  const int worker = slot.turn;
-  StoreWork work{StoreWork::add, slot.chunk.index, slot.step, worker, clock_ns()};
-  if (worker == 0) {
+  const std::size_t place = slot.turn;
+  const auto factor = [&](std::size_t of) {
+    return factor_[static_cast<std::size_t>(slot.workers[of])];
+  };
+  StoreWork work{StoreWork::add, slot.chunk.index, slot.step, slot.workers[place], clock_ns()};
+  if (place == 0) {
     slot.sum = std::move(contribution.own);
     slot.borrowed_sum = contribution.borrowed;
   } else {
@@ -225,9 +250,9 @@ void JoinStore::add(Slot& slot, Contribution& contribution) {
     const float* a = slot.borrowed_sum != nullptr ? slot.borrowed_sum : slot.sum->data;
     const float* b = contribution.own ? contribution.own->data : contribution.borrowed;
     float* to = slot.sum ? slot.sum->data : contribution.own->data;
-    const float first = worker == 1 ? factor_[0] : 1.0F;
-    const float second = factor_[static_cast<std::size_t>(worker)];
-    if (worker + 1 < spec_.workers) {
+    const float first = place == 1 ? factor(0) : 1.0F;
+    const float second = factor(place);
+    if (place + 1 < slot.workers.size()) {
       for (std::size_t i = 0; i < count; ++i) to[i] = a[i] * first + b[i] * second;
     } else {
       for (std::size_t i = 0; i < count; ++i) to[i] = (a[i] * first + b[i] * second) * part_;
@@ -241,7 +266,7 @@ void JoinStore::add(Slot& slot, Contribution& contribution) {
 }
 
 void JoinStore::update_weights(Slot& slot) {
-  StoreWork work{StoreWork::update, slot.chunk.index, slot.step, spec_.workers - 1, clock_ns()};
+  StoreWork work{StoreWork::update, slot.chunk.index, slot.step, slot.workers.back(), clock_ns()};
   if (spec_.keeps_before) {
     if (!slot.before) slot.before.emplace();
     copy_state(slot, *slot.before);
@@ -310,8 +335,10 @@ std::optional<std::uint64_t> JoinStore::common_step(int worker) const {
   std::optional<std::uint64_t> common;
   for (const std::unique_ptr<Slot>& slot : slots_) {
     if (!slot) continue;
+    const std::size_t place = place_of(*slot, worker);
+    if (place == slot->workers.size()) continue;
     const std::lock_guard<std::mutex> lock(slot->mutex);
-    const auto state = slot->contributions[static_cast<std::size_t>(worker)].state;
+    const auto state = slot->contributions[place].state;
     if (state != Contribution::missing || slot->held) return std::nullopt;
     if (common.value_or(slot->step) != slot->step) return std::nullopt;
     common = slot->step;
@@ -335,10 +362,10 @@ std::optional<Store::Overdue> JoinStore::overdue(Clock::duration allowed) const 
     const std::lock_guard<std::mutex> lock(slot.mutex);
     if (!slot.open || slot.since > since) continue;
     Overdue found{chunk, slot.step, {}, std::chrono::duration<double>(now - slot.since).count()};
-    for (std::size_t worker = 0; worker < slot.contributions.size(); ++worker) {
-      const auto state = slot.contributions[worker].state;
+    for (std::size_t place = 0; place < slot.contributions.size(); ++place) {
+      const auto state = slot.contributions[place].state;
       if (state == Contribution::missing || state == Contribution::receiving)
-        found.missing.push_back(static_cast<int>(worker));
+        found.missing.push_back(slot.workers[place]);
     }
     if (found.missing.empty()) continue;
     since = slot.since;

@@ -10,10 +10,11 @@
 
 namespace duplex::net {
 
-/// Worker i's gradient of a chunk is added after those of workers 0 .. i-1, so that the sum has the
-/// same bits whatever order they come in. The thread that delivers the last one updates and
-/// publishes. The weights are updated in place. That is safe: by then every worker has pushed a
-/// gradient of the chunk, which says that it no longer reads the weights of this step.
+/// Worker i's gradient of a chunk is added after those of the workers before it that train with the
+/// chunk's parameter, so that the sum has the same bits whatever order they come in. The thread
+/// that delivers the last one updates and publishes. The weights are updated in place. That is
+/// safe: by then every worker has pushed a gradient of the chunk, which says that it no longer
+/// reads the weights of this step.
 class JoinStore final : public Store {
  public:
   /// `weights` has every parameter as a whole; those of owned chunks are read and written.
@@ -32,7 +33,7 @@ class JoinStore final : public Store {
   bool done(int, bool) override { return false; }
   std::optional<std::uint64_t> common_step(int worker) const override;
   bool answered(int worker) const override {
-    return owned_ == 0 || common_step(worker).has_value();
+    return gradients_[static_cast<std::size_t>(worker)] == 0 || common_step(worker).has_value();
   }
   bool owes_nothing(int worker) const override { return answered(worker); }
   std::uint64_t step_of(std::size_t chunk) const override;
@@ -53,18 +54,20 @@ class JoinStore final : public Store {
 
     const Chunk& chunk;
     float* const weights;
+    std::vector<int> workers;  ///< Those that train with it, ascending.
     /// Guards all below, with one exception: while `busy` is set, `turn`, `sum`, `borrowed_sum`,
     /// `state`, `before`, the weights, and contributions that are `ready` belong to the thread that
     /// set it, which adds and updates without the lock. The threads of connections, the one of
     /// local gradients and those that wait take it, and take no other lock meanwhile but that of
     /// tally_.
     mutable std::mutex mutex;
-    std::uint64_t step = 0;  ///< Step of the published weights.
-    std::vector<Contribution> contributions;
-    std::atomic<int> turn{0};  ///< The worker whose gradient is added next; any thread reads it.
-    bool busy = false;         ///< A thread is adding or updating.
-    bool held = false;         ///< The weights are new and not published yet.
-    int readers = 0;           ///< Readers of the published weights that have not called sent().
+    std::uint64_t step = 0;                   ///< Step of the published weights.
+    std::vector<Contribution> contributions;  ///< Of `workers`.
+    /// The place in `workers` of the one whose gradient is added next; any thread reads it.
+    std::atomic<std::size_t> turn{0};
+    bool busy = false;  ///< A thread is adding or updating.
+    bool held = false;  ///< The weights are new and not published yet.
+    int readers = 0;    ///< Readers of the published weights that have not called sent().
     BufferPool::Buffer sum;
     const float* borrowed_sum = nullptr;  ///< The sum so far is one borrowed gradient.
     std::vector<float*> state;            ///< The optimiser's state.
@@ -78,8 +81,15 @@ class JoinStore final : public Store {
     bool open = false;             ///< There is a first contribution.
   };
 
-  Slot& begin_contribution(std::size_t chunk, int worker, std::uint64_t step) const;
-  std::optional<std::size_t> wait_for_room(const Slot& slot, int worker, Time deadline);
+  /// A worker's contribution to a slot.
+  struct Begun {
+    Slot& slot;
+    std::size_t place;  ///< In Slot::workers.
+  };
+  Begun begin_contribution(std::size_t chunk, int worker, std::uint64_t step) const;
+  std::optional<std::size_t> wait_for_room(const Begun& begun, Time deadline);
+  static std::size_t place_of(const Slot& slot, int worker);
+  int readers_of(const Slot& slot) const;
   /// Locks a slot at a moment when no thread adds or updates.
   static std::unique_lock<std::mutex> idle(const Slot& slot);
   void advance(Slot& slot, std::unique_lock<std::mutex> lock);
@@ -97,7 +107,9 @@ class JoinStore final : public Store {
   std::vector<float> factor_;                 ///< By worker: factor of its gradient in the sum.
   float part_ = 1.0F;                         ///< Makes the sum the mean: 1 / sum of factor_.
 
-  std::size_t owned_ = 0;      ///< Number of chunks that this rank owns.
+  std::size_t owned_ = 0;  ///< Number of chunks that this rank owns.
+  /// By worker: those of them that it trains with.
+  std::vector<std::size_t> gradients_;
   std::mutex together_mutex_;  ///< Guards updated_. The thread that updates takes it.
   std::size_t updated_ = 0;    ///< Chunks updated in this step, for publish_together.
 

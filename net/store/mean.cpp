@@ -12,6 +12,7 @@ std::vector<std::int64_t> MeanSpec::factors(int workers) const {
 }
 
 std::int64_t MeanSpec::total(int workers) const {
+  if (sum) return 1;
   const std::vector<std::int64_t> each = factors(workers);
   std::int64_t total = 0;
   for (std::size_t worker = 0; worker < static_cast<std::size_t>(workers); ++worker)

@@ -12,6 +12,8 @@ struct MeanSpec {
   std::vector<std::int64_t> samples;
   /// Slots of each worker; empty: each has one.
   std::vector<int> slots;
+  /// A gradient is a part of the whole one, and their sum is wanted, not their mean.
+  bool sum = false;
 
   /// The factor of each of so many workers' gradients in their sum: 1 where all slots of all
   /// workers have as many samples, so that nothing is rounded; else the samples of its slots.

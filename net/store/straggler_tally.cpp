@@ -1,13 +1,16 @@
 #include "net/store/straggler_tally.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace duplex::net {
 
-StragglerTally::StragglerTally(int workers, std::size_t chunks)
-    : chunks_(chunks), workers_(static_cast<std::size_t>(workers)) {
-  for (int worker = 0; worker < workers; ++worker)
-    workers_[static_cast<std::size_t>(worker)].sum.worker = worker;
+StragglerTally::StragglerTally(std::vector<std::size_t> chunks)
+    : chunks_(std::move(chunks)), workers_(chunks_.size()) {
+  for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
+    workers_[worker].sum.worker = static_cast<int>(worker);
+    senders_ += chunks_[worker] > 0 ? 1 : 0;
+  }
 }
 
 std::int64_t StragglerTally::received(const Worker& worker, std::int64_t now) const {
@@ -30,15 +33,15 @@ void StragglerTally::complete(int number, std::uint64_t at, std::int64_t now) {
   Step& step = steps_[at];
   if (step.gradients.empty()) {
     step.gradients.resize(workers_.size());
-    step.missing = static_cast<int>(workers_.size());
+    step.missing = senders_;
   }
-  if (++step.gradients[index] < chunks_) return;
+  if (++step.gradients[index] < chunks_[index]) return;
   --step.missing;
   if (step.missing == 1) {
     step.alone_since = now;
     for (const Worker& each : workers_) step.received_ns.push_back(received(each, now));
   } else if (step.missing == 0) {
-    if (workers_.size() > 1) {
+    if (senders_ > 1) {
       ++worker.sum.steps;
       worker.sum.late_ns += now - step.alone_since;
       worker.sum.receiving_ns += worker.received_ns - step.received_ns[index];

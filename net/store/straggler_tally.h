@@ -23,8 +23,8 @@ struct StragglerTime {
 /// number of steps.
 class StragglerTally {
  public:
-  /// `chunks`: the gradients that an owner gets from every worker in a step.
-  StragglerTally(int workers, std::size_t chunks);
+  /// `chunks`: the gradients that an owner gets from each worker in a step.
+  explicit StragglerTally(std::vector<std::size_t> chunks);
 
   /// The first byte of a gradient is there.
   void begins(int worker, std::int64_t now);
@@ -50,7 +50,8 @@ class StragglerTally {
 
   std::int64_t received(const Worker& worker, std::int64_t now) const;
 
-  const std::size_t chunks_;
+  const std::vector<std::size_t> chunks_;  ///< By worker.
+  int senders_ = 0;                        ///< Workers that send any.
   /// Guards all below. The threads of connections and the one of local gradients take it, and take
   /// no other lock meanwhile.
   mutable std::mutex mutex_;

@@ -150,6 +150,39 @@ std::vector<std::vector<ShardMap::Piece>> ShardMap::deal_even(
   return pieces;
 }
 
+ShardMap ShardMap::among(const std::vector<std::size_t>& counts,
+                         const std::vector<std::vector<int>>& members, int ranks,
+                         std::size_t chunk_bytes) {
+  std::vector<std::size_t> loads(static_cast<std::size_t>(ranks), 0);
+  const auto load = [&](int rank) -> std::size_t& { return loads[static_cast<std::size_t>(rank)]; };
+  std::vector<std::vector<Piece>> pieces(counts.size());
+  for (std::size_t p = 0; p < counts.size(); ++p) {
+    const std::vector<int>& own = members[p];
+    const std::size_t count = counts[p], n = own.size();
+    if (count < whole_below * n || n == 1) {
+      const int owner = *std::min_element(own.begin(), own.end(),
+                                          [&](int a, int b) { return load(a) < load(b); });
+      pieces[p].push_back({count, owner});
+    } else {
+      std::size_t from = 0;
+      for (std::size_t i = 1; i <= n; ++i) {
+        const std::size_t to = i == n ? count : count * i / n / grain * grain;
+        pieces[p].push_back({to - from, own[i - 1]});
+        from = to;
+      }
+    }
+    for (const Piece& piece : pieces[p]) load(piece.owner) += piece.count;
+  }
+  ShardMap map(pieces, chunk_bytes);
+  map.members_ = members;
+  return map;
+}
+
+bool ShardMap::trains(int rank, std::size_t parameter) const {
+  return members_.empty() ||
+         std::binary_search(members_[parameter].begin(), members_[parameter].end(), rank);
+}
+
 ShardMap::ShardMap(const std::vector<std::vector<Piece>>& pieces, std::size_t chunk_bytes) {
   const std::size_t most = chunk_elements_of(chunk_bytes);
   std::size_t before = 0;

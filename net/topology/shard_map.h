@@ -1,6 +1,6 @@
-// The shard map says which rank owns which weights. Parameters are cut into chunks, the unit of
-// transfer, of summing and of updating; a chunk has one owner. Every rank computes the same map
-// from the same arguments.
+// The shard map says which rank owns which weights, and which ranks train with them. Parameters are
+// cut into chunks, the unit of transfer, of summing and of updating; a chunk has one owner. Every
+// rank computes the same map from the same arguments.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -58,6 +58,22 @@ class ShardMap {
   static ShardMap distributed(const std::vector<std::size_t>& counts, int ranks, Shards shards,
                               std::size_t chunk_bytes = default_chunk_bytes);
 
+  /// The ranks that train with each parameter, by parameter, ascending: a network is cut, and ranks
+  /// have parts of it. Each owns an equal share of a parameter, or of a small one the rank that
+  /// holds the least has all.
+  static ShardMap among(const std::vector<std::size_t>& counts,
+                        const std::vector<std::vector<int>>& members, int ranks,
+                        std::size_t chunk_bytes = default_chunk_bytes);
+
+  /// Returns whether a rank trains with a parameter.
+  bool trains(int rank, std::size_t parameter) const;
+  /// The ranks that do; null: all workers.
+  const std::vector<int>* members(std::size_t parameter) const {
+    return members_.empty() ? nullptr : &members_[parameter];
+  }
+  /// The same of all parameters, by parameter; empty: all workers train with all of them.
+  const std::vector<std::vector<int>>& all_members() const { return members_; }
+
   std::size_t parameters() const { return first_.size() - 1; }
   std::size_t chunks() const { return chunks_.size(); }
   const Chunk& operator[](std::size_t index) const { return chunks_[index]; }
@@ -91,6 +107,7 @@ class ShardMap {
 
   std::vector<Chunk> chunks_;
   std::vector<std::size_t> first_{0};
+  std::vector<std::vector<int>> members_;
 };
 
 }  // namespace duplex::net

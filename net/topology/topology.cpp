@@ -1,5 +1,7 @@
 #include "net/topology/topology.h"
 
+#include "core/error.h"
+
 namespace duplex::net {
 
 std::vector<int> Topology::workers() const {
@@ -15,7 +17,14 @@ int Topology::worker_number(int rank) const {
 }
 
 ShardMap Topology::shard_map(const std::vector<std::size_t>& counts, Shards shards,
-                             std::optional<std::size_t> chunk_bytes) const {
+                             std::optional<std::size_t> chunk_bytes,
+                             const std::vector<std::vector<int>>& members) const {
+  if (!members.empty() && mode == ServerMode::central)
+    throw Error("a network that is cut has no central server: each rank owns what it trains",
+                Exit::usage);
+  if (!members.empty())
+    return ShardMap::among(counts, members, size,
+                           chunk_bytes.value_or(ShardMap::default_chunk_bytes));
   if (mode == ServerMode::central)
     return ShardMap::central(counts, server, chunk_bytes.value_or(ShardMap::central_chunk_bytes));
   return ShardMap::distributed(counts, size, shards,

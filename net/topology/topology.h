@@ -29,9 +29,11 @@ struct Topology {
   int worker_number(int rank) const;          ///< Its number among the workers; -1: it is none.
   std::vector<int> peers_of(int rank) const;  ///< Ranks connected to this one, ascending.
   /// The shard map of parameters with so many elements, in chunks of so many bytes; none:
-  /// ShardMap's default.
+  /// ShardMap's default. `members`: as ShardMap::among has them; empty: all workers train with all
+  /// parameters. Throws Error(Exit::usage) for members and a central server.
   ShardMap shard_map(const std::vector<std::size_t>& counts, Shards shards,
-                     std::optional<std::size_t> chunk_bytes) const;
+                     std::optional<std::size_t> chunk_bytes,
+                     const std::vector<std::vector<int>>& members = {}) const;
 };
 
 }  // namespace duplex::net

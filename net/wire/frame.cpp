@@ -93,6 +93,10 @@ std::string name_of(FrameKind kind) {
       return "lease";
     case FrameKind::factors:
       return "factors";
+    case FrameKind::map:
+      return "map";
+    case FrameKind::map_gradient:
+      return "map-gradient";
   }
   return "kind " + std::to_string(static_cast<unsigned>(kind));
 }

@@ -52,18 +52,26 @@ enum class FrameKind : std::uint8_t {
   state = 30,
   lease = 31,
   factors = 32,
+  map = 33,
+  map_gradient = 34,
 };
 
 /// Returns the kind's name, such as "weights", or "kind 77" for one that is none.
 std::string name_of(FrameKind kind);
 
-/// Returns whether frames of this kind carry weights, a gradient, or factors of one.
-constexpr bool is_data(FrameKind kind) {
-  return kind == FrameKind::weights || kind == FrameKind::gradient || kind == FrameKind::factors;
+/// Returns whether frames of this kind carry a map of a network that is cut, or its gradient.
+constexpr bool is_map(FrameKind kind) {
+  return kind == FrameKind::map || kind == FrameKind::map_gradient;
 }
 
-/// The round that weights or a gradient belong to: s + 1 for gradients and factors of step s and
-/// for the weights of step s + 1, which they make; 0 for the initial weights.
+/// Returns whether frames of this kind carry weights, a gradient, or factors of one, or a map.
+constexpr bool is_data(FrameKind kind) {
+  return kind == FrameKind::weights || kind == FrameKind::gradient || kind == FrameKind::factors ||
+         is_map(kind);
+}
+
+/// The round that weights or a gradient belong to: s + 1 for gradients, factors and maps of step s
+/// and for the weights of step s + 1, which they make; 0 for the initial weights.
 constexpr std::uint64_t round_of(FrameKind kind, std::uint64_t step) {
   return kind == FrameKind::weights ? step : step + 1;
 }

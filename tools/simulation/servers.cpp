@@ -35,8 +35,8 @@ Servers::Servers(const Spec& spec, const net::ShardMap& map, EventQueue& event_q
     tallies_.resize(owned_.size());
     for (std::size_t rank = 0; rank < owned_.size(); ++rank)
       if (recorder_ != nullptr && recorder_->keeps(static_cast<int>(rank)) && !owned_[rank].empty())
-        tallies_[rank] = std::make_unique<net::StragglerTally>(static_cast<int>(workers_.size()),
-                                                               owned_[rank].size());
+        tallies_[rank] = std::make_unique<net::StragglerTally>(
+            std::vector<std::size_t>(workers_.size(), owned_[rank].size()));
     return;
   }
   seen_.assign(map.chunks() * workers_.size(), 0);

@@ -322,5 +322,39 @@ TEST(Store, UnknownRuleListsTheKnown) {
   EXPECT_THROW(parse_sync("joined"), Error);
 }
 
+/// Of three workers the first does not train with the parameter.
+TEST(Store, AddsTheGradientsOfMembersAlone) {
+  const ShardMap map = ShardMap::among({count}, {{1, 2}}, 3);
+  const int owner = map[0].owner;
+  std::vector<float> weights = initial();
+  StoreSpec spec = spec_of(3, momentum(), 1 << 20);
+  spec.own = owner;
+  spec.mean.sum = true;
+  std::uint64_t published = 0;
+  JoinStore store(map, owner, spec, {weights.data()},
+                  [&](const Publication& made) { published = made.step; });
+  const auto put = [&](int worker, std::uint64_t step) {
+    const std::vector<float> gradient = gradient_of(worker, step);
+    float* to = store.reserve(0, worker, step, steady_clock::now() + milliseconds(5000));
+    std::copy(gradient.begin(), gradient.end(), to);
+    store.commit(0, worker);
+  };
+  EXPECT_THROW(put(0, 0), ProtocolError);
+  std::vector<float> want = initial(), velocity(count, 0.0F);
+  float* state[] = {velocity.data()};
+  for (std::uint64_t step = 0; step < 2; ++step) {
+    put(2, step);
+    EXPECT_EQ(published, step);
+    put(1, step);
+    EXPECT_EQ(published, step + 1);
+    std::vector<float> sum = gradient_of(1, step);
+    const std::vector<float> second = gradient_of(2, step);
+    for (std::size_t i = 0; i < count; ++i) sum[i] += second[i];
+    update({momentum(), 0.01F, step + 1}, count, want.data(), sum.data(), state);
+  }
+  EXPECT_TRUE(same_bits(weights, want));
+  EXPECT_TRUE(store.answered(0));
+}
+
 }  // namespace
 }  // namespace duplex::net

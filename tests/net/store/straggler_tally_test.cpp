@@ -13,7 +13,7 @@ void comes(StragglerTally& tally, int worker, std::uint64_t step, std::int64_t f
 }
 
 TEST(StragglerTally, CountsTheTimeInWhichOnlyOneWorkerIsMissing) {
-  StragglerTally tally(3, 2);
+  StragglerTally tally({2, 2, 2});
   for (std::uint64_t step = 0; step < 2; ++step) {
     const auto begin = static_cast<std::int64_t>(1000 * step);
     comes(tally, 0, step, begin + 10, begin + 20);
@@ -32,7 +32,7 @@ TEST(StragglerTally, CountsTheTimeInWhichOnlyOneWorkerIsMissing) {
 }
 
 TEST(StragglerTally, AGradientThatIsOnItsWayCountsFromTheMomentOfWaiting) {
-  StragglerTally tally(2, 1);
+  StragglerTally tally({1, 1});
   tally.begins(1, 10);
   comes(tally, 0, 0, 20, 30);
   tally.complete(1, 0, 50);
@@ -43,7 +43,7 @@ TEST(StragglerTally, AGradientThatIsOnItsWayCountsFromTheMomentOfWaiting) {
 
 /// In a simulation, a worker's frames may share its link.
 TEST(StragglerTally, GradientsOfAWorkerThatComeAtTheSameTimeCountOnce) {
-  StragglerTally tally(2, 2);
+  StragglerTally tally({2, 2});
   tally.begins(1, 10);
   comes(tally, 0, 0, 0, 20);
   comes(tally, 0, 0, 20, 40);  // From here on worker 1 alone is missing.
@@ -56,7 +56,7 @@ TEST(StragglerTally, GradientsOfAWorkerThatComeAtTheSameTimeCountOnce) {
 }
 
 TEST(StragglerTally, StepsMayOverlapAndTheMostExpensiveWorkerComesFirst) {
-  StragglerTally tally(2, 2);
+  StragglerTally tally({2, 2});
   comes(tally, 0, 0, 0, 10);
   comes(tally, 1, 0, 0, 10);
   comes(tally, 0, 0, 10, 20);
@@ -74,7 +74,7 @@ TEST(StragglerTally, StepsMayOverlapAndTheMostExpensiveWorkerComesFirst) {
 }
 
 TEST(StragglerTally, NobodyWaitsForAnOnlyWorker) {
-  StragglerTally tally(1, 1);
+  StragglerTally tally({1});
   comes(tally, 0, 0, 0, 10);
   EXPECT_TRUE(tally.sums().empty());
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "core/error.h"
@@ -152,6 +153,36 @@ TEST(ShardMap, PositionsCompareAcrossOwners) {
         before += counts[p];
       }
     }
+}
+
+/// Each parameter is owned by those who train with it, a large one in equal shares.
+TEST(ShardMap, SharesAmongMembers) {
+  const Counts counts{100000, 10, 70001, 20, 5000000, 30};
+  const std::vector<std::vector<int>> members{{0, 2}, {0, 2}, {1}, {1}, {0, 1, 3}, {0, 1, 2, 3}};
+  const ShardMap map = ShardMap::among(counts, members, 4);
+  ASSERT_EQ(map.parameters(), counts.size());
+  for (std::size_t p = 0; p < counts.size(); ++p) {
+    std::map<int, std::size_t> owned;
+    std::size_t next = 0;
+    for (std::size_t i = map.first(p); i < map.first(p + 1); ++i) {
+      EXPECT_TRUE(map.trains(map[i].owner, p));
+      EXPECT_EQ(map[i].offset, next);
+      EXPECT_LE(map[i].bytes(), ShardMap::default_chunk_bytes);
+      next += map[i].count;
+      owned[map[i].owner] += map[i].count;
+    }
+    EXPECT_EQ(next, counts[p]);
+    const bool cut = counts[p] > ShardMap::whole_below * members[p].size();
+    EXPECT_EQ(owned.size(), cut ? members[p].size() : 1U);
+    for (const auto& [rank, count] : owned) {
+      if (cut) {
+        EXPECT_NEAR(count, counts[p] / members[p].size(), 32) << rank;
+      }
+    }
+    for (int rank = 0; rank < 4; ++rank)
+      EXPECT_EQ(map.trains(rank, p), std::count(members[p].begin(), members[p].end(), rank) == 1);
+  }
+  EXPECT_EQ(map[map.first(3)].owner, 1);
 }
 
 TEST(ShardMap, UnknownNamesListTheKnown) {
