@@ -12,6 +12,7 @@
 #include "tools/partition/cut.h"
 #include "tools/partition/cut_drawing.h"
 #include "tools/partition/cut_table.h"
+#include "tools/partition/placing.h"
 #include "tools/prediction/layer_times.h"
 #include "tools/scenario/stragglers.h"
 #include "tools/text/rate.h"
@@ -21,7 +22,6 @@ namespace duplex::tools {
 namespace {
 
 /// Shards of the batch, and blocks of each layer's channels, unless there are more ranks.
-constexpr int usual_shards = 16;
 constexpr double most_workers = 32;
 /// Work and bytes stay far below the largest integers.
 constexpr double most_batch = 65536, most_seconds = 1e6;
@@ -118,13 +118,7 @@ Error no_work(const Model& model) {
 }
 
 TileSpec tile_spec(const PartitionFlags& flags, const Model& model, const Speeds& speeds) {
-  TileSpec spec;
-  spec.batch = flags.batch;
-  // Finer tiles fit better together, and take longer; ranks that are not alike need finer ones.
-  const bool alike = std::count(speeds.begin(), speeds.end(), speeds.front()) ==
-                     static_cast<std::ptrdiff_t>(speeds.size());
-  const int finer = std::max(usual_shards / flags.workers, alike ? 1 : 2);
-  spec.shards = spec.blocks = flags.workers * finer;
+  TileSpec spec = usual_tiles(flags.batch, speeds);
   if (!flags.has_seconds()) return spec;
   LayerTimes times =
       flags.grad ? share_out(*flags.grad, model) : read_profile(flags.profile, model, std::nullopt);

@@ -1,5 +1,5 @@
 // Running statistics that travel in a report, and the checkpoint that a server makes of them.
-#include "tools/dist/statistics_report.h"
+#include "tools/checkpoint/statistics_report.h"
 
 #include <gtest/gtest.h>
 

@@ -7,10 +7,10 @@
 
 #include "core/factors/outer_products.h"
 #include "layers/checkpoint.h"
+#include "tools/checkpoint/statistics_report.h"
 #include "tools/checkpoint/stop_signals.h"
 #include "tools/display/learning_curves.h"
 #include "tools/dist/rank_copies.h"
-#include "tools/dist/statistics_report.h"
 #include "tools/plan/factored_layers.h"
 #include "tools/run_directory/dist_report.h"
 #include "tools/run_directory/row_file.h"
@@ -32,8 +32,9 @@ const std::string command = "dist";
 Rank::Rank(DistSpec spec)
     : spec_(std::move(spec)),
       setup_(open_training(spec_.training)),
+      cut_(cut_part()),
       factored_(factored_layers(setup_.model, spec_.parallel, samples_by_worker(), command)),
-      host_(setup_.model, trains(), factored_,
+      host_(cut_ ? cut_->part().model : setup_.model, trains(), factored_,
             trains() ? static_cast<std::size_t>(spec_.share_of(spec_.rank()).count) : 0),
       tracing_(spec_.trace_steps) {
   set_updates(spec_.training.rate, all_steps());
@@ -54,7 +55,7 @@ Rank::Rank(DistSpec spec)
   if (trains() && leads() && !spec_.training.tensorboard.empty())
     events_.emplace(spec_.training.tensorboard, spec_.resumes() || returns, troubles_);
   if (!spec_.trouble.empty()) troubles_.keep(spec_.trouble);
-  if (!replays()) prepare_checkpoints();
+  if (!replays() && !cut_) prepare_checkpoints();
 }
 
 /// Fills in the weights to start from. Returns what ranks compare of them, a digest of these
@@ -64,16 +65,19 @@ net::Fingerprint Rank::fill_host_parameters() {
   const TrainingSpec& training = spec_.training;
   const bool refuses = training.trains() || !training.accuracy;
   net::Sha256 sum;
-  host_.fill(setup_.model, training.seed, training.weights,
-             [&](const ParameterSpec& spec, const float* values) {
-               const auto count = static_cast<std::size_t>(spec.shape.elements());
-               if (refuses && !all_finite(values, count)) {
-                 throw Error(training.weights + ": " + spec.name +
-                             " is not finite; train from another checkpoint");
-               }
-               sum.add(spec.name + '\0');
-               sum.add({reinterpret_cast<const char*>(values), count * sizeof(float)});
-             });
+  const auto visit = [&](const ParameterSpec& spec, const float* values) {
+    const auto count = static_cast<std::size_t>(spec.shape.elements());
+    if (refuses && !all_finite(values, count)) {
+      throw Error(training.weights + ": " + spec.name +
+                  " is not finite; train from another checkpoint");
+    }
+    sum.add(spec.name + '\0');
+    sum.add({reinterpret_cast<const char*>(values), count * sizeof(float)});
+  };
+  if (cut_)
+    cut_->fill(host_, training.seed, training.weights, visit);
+  else
+    host_.fill(setup_.model, training.seed, training.weights, visit);
   return {training.weights.empty() ? "--seed " + std::to_string(training.seed) : training.weights,
           sum.digest()};
 }
@@ -138,10 +142,12 @@ int Rank::run(std::unique_ptr<StopSignals> signals) {
   if (spec_.mesh.link_rate)
     spec_.mesh.log("sends and takes at most " + rate_text(spec_.mesh.link_rate->out.rate()) +
                    " (--link-rate)");
+  if (cut_) spec_.mesh.log(cut_->text());
   if (team_)
     for (const std::string& line : team_->lines()) spec_.mesh.log(line);
   net::ExchangeSpec exchange = spec_.exchange();
   add_factors(exchange);
+  if (cut_) cut_->add_to(exchange, replays());
   exchange.ledger = {directory_->file(ledger_file(spec_.rank())),
                      directory_->file(traffic_file(spec_.rank()))};
   spec_.mesh.takes_back = asynchronous() && !trains();
@@ -156,7 +162,8 @@ int Rank::run(std::unique_ptr<StopSignals> signals) {
     checkpoints_->pause_every(spec_.reshare * setup_.split.train.size(), last_step());
     exchange.ready = [this](net::ParameterExchange& wire) { checkpoints_->attach(wire); };
   }
-  net::ParameterExchange wire(exchange, host_.spans(), std::move(mesh));
+  net::ParameterExchange wire(exchange, cut_ ? cut_->exchange(host_).spans() : host_.spans(),
+                              std::move(mesh));
   try {
     const int code = trains() ? train_rank(wire) : serve(wire);
     if (paused_) signals_ = std::move(signals);
@@ -208,7 +215,7 @@ int Rank::serve(net::ParameterExchange& wire) {
 }
 
 int Rank::train_rank(net::ParameterExchange& wire) {
-  const TrainingResult result = replays() ? replay(wire) : compute(wire);
+  const TrainingResult result = cut_ ? train_part(wire) : replays() ? replay(wire) : compute(wire);
   image_seconds_ =
       result.own_gradient.median / static_cast<double>(spec_.share_of(spec_.rank(), 0).count);
   wire.await_last_weights();
@@ -221,9 +228,10 @@ int Rank::train_rank(net::ParameterExchange& wire) {
     return stopped();
   }
   spoilt_ = host_.not_finite();
-  if (leads()) keep_trained(result.steps);
+  if (leads() && !cut_) keep_trained(result.steps);
   if (checkpoints_ && spoilt_.empty()) checkpoints_->finish(result.steps);
   std::vector<std::string> reports = wire.finish(report(wire));
+  if (cut_ && leads() && !replays()) keep_whole(reports, result.steps);
   take_statistics(reports);
   note_ledger(wire);
   RunSummary summary = summary_of(wire);
@@ -325,30 +333,6 @@ void Rank::keep_trained(std::uint64_t steps) {
     });
 }
 
-/// Saves the weights on the central server of an asynchronous run that has lost its first worker,
-/// with the statistics of the first one that is left.
-void Rank::keep_without_the_first_worker(const net::ParameterExchange& wire,
-                                         const std::vector<std::vector<float>>& statistics) {
-  const std::vector<int> lost = wire.lost();
-  const std::vector<int> workers = spec_.mesh.topology.workers();
-  const auto is_lost = [&](int rank) {
-    return std::find(lost.begin(), lost.end(), rank) != lost.end();
-  };
-  if (replays() || !spoilt_.empty() || !is_lost(workers.front())) return;
-  const std::size_t count = statistics_count(setup_.model);
-  const auto left = std::find_if(workers.begin(), workers.end(), [&](int rank) {
-    return !is_lost(rank) && statistics[static_cast<std::size_t>(rank)].size() == count;
-  });
-  if (left == workers.end()) return;
-  std::vector<const float*> weights;
-  for (const Span& span : host_.spans()) weights.push_back(span.weights);
-  const std::vector<StateArray> arrays =
-      checkpoint_arrays(setup_.model, weights, statistics[static_cast<std::size_t>(*left)]);
-  save(arrays, "unknown");
-  spec_.mesh.warn("saved the weights, since rank " + std::to_string(workers.front()) +
-                  " is lost, which would have: " + directory_->file(checkpoint_file));
-}
-
 std::map<std::string, std::string> Rank::metadata(const std::string& steps) const {
   const std::int64_t batch =
       trains() ? spec_.share_of(spec_.rank(), 0).count : spec_.training.batch;
@@ -362,30 +346,6 @@ void Rank::save(const std::vector<StateArray>& arrays, const std::string& steps)
 
 void Rank::note_ledger(const net::ParameterExchange& wire) {
   if (!wire.ledger_trouble().empty()) troubles_.add(wire.ledger_trouble());
-}
-
-/// Returns whether workers report their running statistics, which a central server needs if it has
-/// to save the network.
-bool Rank::reports_statistics() const {
-  return asynchronous() && spec_.parallel.central() && !replays();
-}
-
-net::ParameterExchange::Report Rank::report(net::ParameterExchange& wire) const {
-  net::ParameterExchange::Report trace = tracing_.report(wire);
-  if (!reports_statistics()) return trace;
-  return [this, trace] { return statistics_text(*network_) + (trace ? trace() : ""); };
-}
-
-std::vector<std::vector<float>> Rank::take_statistics(std::vector<std::string>& reports) const {
-  std::vector<std::vector<float>> statistics(static_cast<std::size_t>(spec_.mesh.topology.size));
-  if (!reports_statistics()) return statistics;
-  const std::size_t count = statistics_count(setup_.model);
-  for (const int rank : spec_.mesh.topology.workers()) {
-    const auto number = static_cast<std::size_t>(rank);
-    if (number < reports.size())
-      statistics[number] = tools::take_statistics(reports[number], count);
-  }
-  return statistics;
 }
 
 /// Every rank holds the last weights and checks them, so that all end alike.

@@ -14,6 +14,7 @@
 #include "tools/checkpoint/stop_signals.h"
 #include "tools/dist/dist_spec.h"
 #include "tools/dist/rank_checkpoints.h"
+#include "tools/parts/cut_part.h"
 #include "tools/prediction/layer_times.h"
 #include "tools/run_directory/run_directory.h"
 #include "tools/run_directory/run_summary.h"
@@ -59,6 +60,10 @@ class Rank {
   void prepare_network();
   void prepare_slots();
   void prepare_checkpoints();
+  void require_cuttable() const;
+  std::unique_ptr<CutPart> cut_part() const;
+  void prepare_part();
+  LayerObserver part_observer();
   std::string device_line() const;
   void write_config() const;
   /// The steps of every worker's training, from the first of all on.
@@ -75,6 +80,7 @@ class Rank {
   int train_rank(net::ParameterExchange& wire);
   TrainingResult compute(net::ParameterExchange& wire);
   TrainingResult replay(net::ParameterExchange& wire);
+  TrainingResult train_part(net::ParameterExchange& wire);
   TrainingResult train_slots(Exchange& wire,
                              const std::function<TrainingResult(Exchange& inner)>& lead,
                              const SlotTeam::TrainSlot& others);
@@ -95,6 +101,7 @@ class Rank {
   std::vector<std::vector<float>> take_statistics(std::vector<std::string>& reports) const;
 
   void keep_trained(std::uint64_t steps);
+  void keep_whole(std::vector<std::string>& reports, std::uint64_t steps);
   void keep_without_the_first_worker(const net::ParameterExchange& wire,
                                      const std::vector<std::vector<float>>& statistics);
   void note_ledger(const net::ParameterExchange& wire);
@@ -117,11 +124,14 @@ class Rank {
 
   DistSpec spec_;
   TrainingSetup setup_;
+  std::unique_ptr<CutPart> cut_;               ///< Null: each rank has the whole network.
   const std::vector<Model::Linear> factored_;  ///< Layers whose gradients are exchanged as factors.
   HostParameters host_;
   RankTracing tracing_;
-  std::optional<RunDirectory> directory_;         ///< Set once the constructor is done.
-  LayerTimes times_;                              ///< For a replay.
+  std::optional<RunDirectory> directory_;                ///< Set once the constructor is done.
+  LayerTimes times_;                                     ///< For a replay.
+  std::vector<std::unique_ptr<Network>> part_networks_;  ///< Of a network that is cut.
+  Schedule part_schedule_;
   std::unique_ptr<Device> device_;                ///< Null: a server, or a replay.
   std::unique_ptr<Network> network_;              ///< Likewise.
   std::unique_ptr<SlotTeam> team_;                ///< The other slots; null: there are none.

@@ -3,10 +3,10 @@
 #include "layers/checkpoint.h"
 #include "net/rendezvous/link_watch.h"
 #include "net/rendezvous/resume.h"
+#include "tools/checkpoint/statistics_report.h"
 #include "tools/checkpoint/stop_signals.h"
 #include "tools/dist/rank.h"
 #include "tools/dist/rank_copies.h"
-#include "tools/dist/statistics_report.h"
 #include "tools/run_directory/run_files.h"
 
 namespace duplex::tools {

@@ -25,6 +25,7 @@ namespace duplex::tools {
 
 /// Makes the first slot's network, and the other slots. A replay's slots need no places.
 void Rank::prepare_slots() {
+  if (cut_) return prepare_part();
   const auto count = static_cast<std::size_t>(slots());
   std::vector<SlotPlace> places(count);
   if (count > 1 && !replays())
@@ -164,7 +165,7 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
                                                nullptr, schedule.steps, slot.number);
     NetworkComputation computation(*slot.network, batches_of(own), training.seed, looks);
     for (std::uint64_t step = from_.steps; next(step); ++step) {
-      run_step(computation, *exchanges.back(), step);
+      computation.run(*exchanges.back(), step);
       require_finite_loss(step, computation.outcome().loss);
     }
     const std::lock_guard<std::mutex> lock(replaced_mutex);
@@ -207,7 +208,7 @@ TrainingResult Rank::replay(net::ParameterExchange& wire) {
                                const SlotTeam::NextStep& next) {
     Replay own(setup_.model, times_);
     with_exchange(*slot.host, inner, slot.number, [&](Exchange& exchange) {
-      for (std::uint64_t step = from_.steps; next(step); ++step) run_step(own, exchange, step);
+      for (std::uint64_t step = from_.steps; next(step); ++step) own.run(exchange, step);
     });
   };
   return train_slots(wire, train_first, train_other);
@@ -231,7 +232,7 @@ void Rank::train_lease(net::ParameterExchange& wire, Exchange& exchange, const n
   for (std::uint64_t step = lease.steps.first; step < lease.steps.end; ++step) {
     const std::uint64_t own = wire.next_step();
     tracing_.begin_step(own);
-    run_step(computation, exchange, own);
+    computation.run(exchange, own);
     require_finite_loss(step, computation.outcome().loss);
     const bool goes_on =
         !checkpoints_ || checkpoints_->after(own + 1, [&] { exchange.await_all(); });

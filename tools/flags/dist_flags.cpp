@@ -71,6 +71,7 @@ void DistFlags::add_to(CommandLine& app) {
       .delimiter(',')
       .check(at_least(0));
   add_parallel_flags(app, parallel);
+  add_cut_flags(app, parallel);
   app.add_option("--reshare", reshare,
                  "with --share speeds or auto: after every so many epochs the ranks pause with a "
                  "checkpoint and share the samples of a step out anew, by how fast they have been")
@@ -126,6 +127,7 @@ std::string DistFlags::resolve() {
   training.resolve();
   if (launched() && !training.spec.quiet) training.spec.display = Display::launched(launch_display);
   check_parallel_flags(parallel, "dist");
+  check_cut_flags(parallel, "dist");
   check_recipe(training.spec, parallel);
   if (reshare > 0 && parallel.sharing == Sharing::given)
     throw Error("dist: --reshare goes with --share speeds or auto", Exit::usage);

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "tools/flags/command_line.h"
+#include "tools/partition/placing.h"
 
 namespace duplex::tools {
 namespace {
@@ -118,6 +119,34 @@ void check_parallel_flags(const ParallelSpec& spec, const std::string& command) 
     throw Error(command +
                     ": --share goes with --sync join and split; with none, every worker goes "
                     "at a pace of its own",
+                Exit::usage);
+}
+
+void add_cut_flags(CommandLine& app, ParallelSpec& spec) {
+  std::vector<std::string> names = cutting_strategies();
+  names.insert(names.begin(), "data");
+  add_choice(app, "--strategy", names,
+             "how the network is cut over the ranks (docs/partition.md). data (default): each has "
+             "all of it; pipeline: runs of layers; filter: channels; owt: linear layers by "
+             "channels, others by samples; hybrid and hypergraph: each layer as is best",
+             [&spec](const std::string& word) { spec.strategy = word == "data" ? "" : word; });
+  app.add_option("--stages", spec.stages,
+                 "of a pipeline, which several ranks share where there are more ranks (default: "
+                 "one for each rank)")
+      .check(between(1, 65536));
+  app.add_option("--micro-batches", spec.micro_batches,
+                 "parts of a step's samples, one of which is computed while another's maps are "
+                 "under way; gradients are summed over all of them (default 1)")
+      .check(between(1, 65536));
+}
+
+void check_cut_flags(const ParallelSpec& spec, const std::string& command) {
+  if (spec.stages > 0 && spec.strategy != "pipeline")
+    throw Error(command + ": --stages goes with --strategy pipeline", Exit::usage);
+  if (spec.micro_batches > 1 && !spec.cuts())
+    throw Error(command +
+                    ": --micro-batches goes with a --strategy that cuts the network; without one, "
+                    "take smaller batches",
                 Exit::usage);
 }
 

@@ -15,4 +15,9 @@ std::vector<int> parse_slots(const std::string& text);
 /// Checks after parsing what CLI11 cannot. Throws Error(Exit::usage) with the command's name.
 void check_parallel_flags(const ParallelSpec& spec, const std::string& command);
 
+/// Adds the flags that say how a network is cut over ranks.
+void add_cut_flags(CommandLine& app, ParallelSpec& spec);
+/// Call it after parsing. Throws Error(Exit::usage), beginning with `command`.
+void check_cut_flags(const ParallelSpec& spec, const std::string& command);
+
 }  // namespace duplex::tools

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/error.h"
 #include "tools/partition/grids.h"
 #include "tools/partition/partitioner.h"
 
@@ -140,25 +141,30 @@ std::vector<double> parts_of(const Tiles& tiles, std::size_t unit, const Cut& cu
   return parts;
 }
 
+Cut named_cut(const std::string& strategy, const Tiles& tiles, const Model& model,
+              const Speeds& speeds) {
+  const int ranks = static_cast<int>(speeds.size());
+  const auto cut = [&](Parts parts) { return cut_of(tiles, strategy, std::move(parts), ranks); };
+  if (strategy == "data") return cut(place_by_samples(tiles, speeds));
+  if (strategy == "owt") return cut(place_by_one_weird_trick(tiles, model, speeds));
+  if (strategy == "filter") return cut(place_by_channels(tiles, speeds));
+  if (strategy == "pipeline") return cut(place_by_layers(tiles, speeds));
+  if (strategy != "hybrid") throw Error("no strategy is named " + strategy, Exit::usage);
+  std::vector<Cut> found;
+  for (const int parts : {ranks, 1}) {
+    const Grids grids = best_grids(tiles, speeds, Grids(tiles.units().count(), parts));
+    found.push_back(cut(place_by_grids(tiles, speeds, grids)));
+  }
+  return found[0].bytes() <= found[1].bytes() ? found[0] : found[1];
+}
+
 std::vector<Cut> all_cuts(const Tiles& tiles, const Hypergraph& graph, const Model& model,
                           const CutSpec& spec) {
-  const int ranks = static_cast<int>(spec.speeds.size());
   std::vector<Cut> cuts;
-  const auto add = [&](const char* strategy, Parts parts) {
-    cuts.push_back(cut_of(tiles, strategy, std::move(parts), ranks));
-  };
-  add("data", place_by_samples(tiles, spec.speeds));
-  add("owt", place_by_one_weird_trick(tiles, model, spec.speeds));
-  add("filter", place_by_channels(tiles, spec.speeds));
-  add("pipeline", place_by_layers(tiles, spec.speeds));
-  if (spec.speeds.size() <= most_grid_ranks) {
-    std::vector<Cut> found;
-    for (const int parts : {ranks, 1}) {
-      const Grids grids = best_grids(tiles, spec.speeds, Grids(tiles.units().count(), parts));
-      found.push_back(cut_of(tiles, "hybrid", place_by_grids(tiles, spec.speeds, grids), ranks));
-    }
-    cuts.push_back(found[0].bytes() <= found[1].bytes() ? found[0] : found[1]);
-  }
+  for (const char* strategy : {"data", "owt", "filter", "pipeline"})
+    cuts.push_back(named_cut(strategy, tiles, model, spec.speeds));
+  if (spec.speeds.size() <= most_grid_ranks)
+    cuts.push_back(named_cut("hybrid", tiles, model, spec.speeds));
 
   PartitionSpec partition_spec;
   partition_spec.seed = spec.seed;
@@ -169,7 +175,8 @@ std::vector<Cut> all_cuts(const Tiles& tiles, const Hypergraph& graph, const Mod
     partition_spec.limits.push_back(static_cast<std::int64_t>(std::ceil(
         (1.0 + spec.imbalance) * static_cast<double>(graph.total_weight()) * speed / all)));
   for (const Cut& cut : cuts) partition_spec.seeds.push_back(cut.parts);
-  add("hypergraph", best_partitions(graph, partition_spec).front().parts);
+  cuts.push_back(cut_of(tiles, "hypergraph", best_partitions(graph, partition_spec).front().parts,
+                        static_cast<int>(spec.speeds.size())));
   return cuts;
 }
 

@@ -57,6 +57,11 @@ struct CutSpec {
   int threads = 1;
 };
 
+/// Cuts by one of the named strategies: data, owt, filter, pipeline or hybrid (of most_grid_ranks
+/// at most). Throws Error(usage) for any other name.
+Cut named_cut(const std::string& strategy, const Tiles& tiles, const Model& model,
+              const Speeds& speeds);
+
 /// `graph` is the tiles' hypergraph. Returns all strategies: the named ones (hybrid for
 /// most_grid_ranks at most), and the hypergraph's, which starts from them and from nothing and has
 /// no more bytes than any of them that is within the imbalance.

@@ -94,12 +94,14 @@ Parts place_by_one_weird_trick(const Tiles& tiles, const Model& model, const Spe
   });
 }
 
-Parts place_by_layers(const Tiles& tiles, const Speeds& speeds) {
+Parts place_by_layers(const Tiles& tiles, const Speeds& speeds, Idle idle) {
   const Chain chain(tiles);
   const std::size_t units = chain.work.size();
   std::vector<double> before(units + 1, 0.0);
   std::partial_sum(chain.work.begin(), chain.work.end(), before.begin() + 1);
+  const bool all_work = idle == Idle::none && units >= speeds.size();
   const auto load = [&](std::size_t start, std::size_t end, std::size_t rank) {
+    if (all_work && start == end) return std::numeric_limits<double>::infinity();
     return (before[end] - before[start]) / speeds[rank];
   };
   // First the least that the busiest rank can have, then the fewest bytes with about that.

@@ -24,7 +24,9 @@ Parts place_by_one_weird_trick(const Tiles& tiles, const Model& model, const Spe
 
 /// Every rank has a run of layers, all of them about the same work for its speed, cut where least
 /// crosses: the stages of a pipeline.
-Parts place_by_layers(const Tiles& tiles, const Speeds& speeds);
+/// `idle`: of slow ranks some may be left without a layer, or none, if there are enough.
+enum class Idle { some, none };
+Parts place_by_layers(const Tiles& tiles, const Speeds& speeds, Idle idle = Idle::some);
 
 /// Gives each of so many items in a row to a rank, in order, as its speed is.
 std::vector<int> shared_out(int items, const Speeds& speeds);

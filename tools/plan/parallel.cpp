@@ -131,7 +131,10 @@ std::string ParallelSpec::settings() const {
          on_off(overlap) + ", semaphore " + on_off(semaphore) + ", server " + net::name_of(server) +
          (central() ? "" : std::string(", shards ") + net::name_of(shards)) +
          (wire == net::WireFormat() ? "" : ", wire " + wire.str()) +
-         (factors == Factors::off ? "" : std::string(", factors ") + name_of(factors));
+         (factors == Factors::off ? "" : std::string(", factors ") + name_of(factors)) +
+         (cuts() ? ", strategy " + strategy : "") +
+         (stages > 0 ? ", stages " + std::to_string(stages) : "") +
+         (micro_batches > 1 ? ", micro-batches " + std::to_string(micro_batches) : "");
 }
 
 ParallelConfig ParallelSpec::config(const net::Topology& topology, std::int64_t batch) const {
@@ -152,6 +155,9 @@ ParallelConfig ParallelSpec::config(const net::Topology& topology, std::int64_t 
       config.samples->push_back(share(batch, worker, config.workers).count);
   }
   if (!slots.empty()) config.slots = slots;
+  if (cuts()) config.strategy = strategy;
+  if (cuts()) config.micro_batches = micro_batches;
+  if (stages > 0) config.stages = stages;
   return config;
 }
 

@@ -53,6 +53,13 @@ struct ParallelSpec {
   /// each. Their gradients are added up before any leaves the machine. Empty: each has one.
   std::vector<int> slots;
 
+  /// How the network is cut over the ranks: owt, filter, pipeline, hybrid or hypergraph; empty:
+  /// each worker has all of it.
+  std::string strategy;
+  int stages = 0;                   ///< Of a pipeline; 0: one for each rank.
+  std::uint64_t micro_batches = 1;  ///< Of a step, where the network is cut.
+
+  bool cuts() const { return !strategy.empty(); }
   bool central() const { return server == net::ServerMode::central; }
   /// Whether workers overlap computing and sending, shards are even, and there is no semaphore.
   bool is_usual() const { return overlap && !semaphore && shards == net::Shards::even; }

@@ -21,6 +21,7 @@ std::optional<double> known(double number) {
 
 void take_parallel(RunData& run, const ParallelConfig& config) {
   run.parallel = true;
+  run.cut = config.strategy.has_value();
   run.ranks = config.ranks;
   run.workers = config.workers;
   run.server = config.server;

@@ -31,6 +31,9 @@ struct ParallelConfig {
   /// split allows.
   std::optional<std::vector<std::int64_t>> samples;
   std::optional<std::vector<int>> slots;  ///< By worker; none: each has one.
+  std::optional<std::string> strategy;    ///< By which the network is cut; none: it is not.
+  std::optional<int> stages;              ///< Where they are fewer than the ranks.
+  std::optional<std::uint64_t> micro_batches;
 };
 
 /// What a plan was predicted to come to.

@@ -35,6 +35,9 @@ void describe(Fields& f, ParallelConfig& c) {
   f.optional("factors", c.factors);
   f.optional("samples", c.samples);
   f.optional("slots", c.slots);
+  f.optional("strategy", c.strategy);
+  f.optional("stages", c.stages);
+  f.optional("micro_batches", c.micro_batches);
 }
 
 template <class Fields>

@@ -1,11 +1,13 @@
 // A computation is what the training loop asks to compute: a network on a device
-// (network_computation.h), or a replay of one (replay.h).
+// (network_computation.h), a replay of one (replay.h), or a rank's part of one that is cut
+// (tools/parts/part_computation.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "core/exchange.h"
 #include "core/transfer.h"
 #include "tools/display/hits.h"
 
@@ -18,13 +20,28 @@ struct StepOutcome {
   std::optional<double> loss;  ///< None if nothing is computed.
   std::optional<CopyWaits> waits;
   std::optional<Hits> hits;  ///< None: not counted.
+  double maps = 0.0;         ///< Seconds of waiting for other ranks' maps.
 };
 
-/// Computes a step's forward and backward, layer by layer. Layers go by their number in
-/// Model::nodes; 0, the input, has no parameters.
+/// Computes steps.
 class Computation {
  public:
   virtual ~Computation() = default;
+  /// Computes a step's forward and backward, with all calls of `exchange` that belong to a step.
+  virtual void run(Exchange& exchange, std::uint64_t step) = 0;
+  /// The outcome of the step that has ended. Throws Error if it left numbers that are not finite.
+  virtual StepOutcome outcome() = 0;
+};
+
+/// Computes a step layer by layer. Layers go by their number in Model::nodes; 0, the input, has no
+/// parameters.
+class LayerComputation : public Computation {
+ public:
+  /// Alone, push updates the layer's weights and await has nothing to wait for. With others, push
+  /// sends the gradient and returns at once: it travels to the weights' owners while backward goes
+  /// on, an owner updates, and the new weights travel back while the next forward has begun.
+  void run(Exchange& exchange, std::uint64_t step) override;
+
   virtual std::size_t layers() const = 0;
   /// The trained parameters of a layer, by number in the network.
   virtual const std::vector<std::size_t>& parameters_of(std::size_t layer) const = 0;
@@ -35,8 +52,6 @@ class Computation {
   virtual void backward(std::size_t layer) = 0;  ///< Called in descending order.
   /// Returns when all of that has been computed.
   virtual void synchronize() = 0;
-  /// The outcome of the step that has ended. Throws Error if it left numbers that are not finite.
-  virtual StepOutcome outcome() = 0;
 };
 
 }  // namespace duplex::tools

@@ -9,21 +9,18 @@
 
 namespace duplex::tools {
 
-/// Alone, push updates the layer's weights and await has nothing to wait for. With others, push
-/// sends the gradient and returns at once: it travels to the weights' owners while backward goes
-/// on, an owner updates, and the new weights travel back while the next forward has begun.
-void run_step(Computation& computation, Exchange& exchange, std::uint64_t step) {
-  computation.begin(step);
+void LayerComputation::run(Exchange& exchange, std::uint64_t step) {
+  begin(step);
   exchange.begin(step);
-  for (std::size_t layer = 0; layer < computation.layers(); ++layer) {
-    for (const std::size_t p : computation.parameters_of(layer)) exchange.await(p);
-    computation.forward(layer);
+  for (std::size_t layer = 0; layer < layers(); ++layer) {
+    for (const std::size_t p : parameters_of(layer)) exchange.await(p);
+    forward(layer);
   }
-  for (std::size_t layer = computation.layers(); layer-- > 0;) {
-    computation.backward(layer);
-    for (const std::size_t p : computation.parameters_of(layer)) exchange.push(p);
+  for (std::size_t layer = layers(); layer-- > 0;) {
+    backward(layer);
+    for (const std::size_t p : parameters_of(layer)) exchange.push(p);
   }
-  computation.synchronize();
+  synchronize();
   exchange.end();
 }
 
@@ -35,7 +32,7 @@ TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& 
   std::int64_t start = clock_ns(), begin = start;  // Tests move `start` on.
   for (std::uint64_t step = spec.first; step < std::min(spec.schedule.steps, spec.end); ++step) {
     if (spec.beginning) spec.beginning(step);
-    run_step(computation, exchange, step);
+    computation.run(exchange, step);
     const StepOutcome outcome = computation.outcome();
     const std::int64_t end = clock_ns();
 

@@ -38,9 +38,6 @@ struct LoopSpec {
   std::function<bool(std::uint64_t steps, const std::function<void()>& await_weights)> checkpoint;
 };
 
-/// Runs one step, layer by layer.
-void run_step(Computation& computation, Exchange& exchange, std::uint64_t step);
-
 /// Runs all steps from `first` on. Throws Error if the loss is no longer finite.
 /// `troubles` is told of metrics that cannot be written.
 TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& spec,

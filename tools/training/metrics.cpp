@@ -68,6 +68,7 @@ StepMetrics Metrics::add(std::uint64_t step, const StepClock& clock, const StepO
     row.push = duplex::seconds(clock.exchange.end);
     update_apart_ = false;
   }
+  row.await += outcome.maps;
   row.gradient = row.total - row.data - row.await - row.push;
   if (file_) file_->write(row);
   steps_ = step + 1;

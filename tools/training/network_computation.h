@@ -20,7 +20,7 @@ struct BatchSource {
 };
 BatchSource batches_of(datasets::BatchLoader& loader);
 
-class NetworkComputation final : public Computation {
+class NetworkComputation final : public LayerComputation {
  public:
   /// `seed` is dropout's. `looks` says in which steps it looks for NaN (divergence.h). The network
   /// and what `source` refers to must outlive it.

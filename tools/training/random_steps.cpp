@@ -37,7 +37,7 @@ RandomSteps time_random_steps(Network& network, int warm_up,
   RandomSteps steps;
   for (int step = 0; step < warm_up || !enough(steps.seconds.size()); ++step) {
     const std::int64_t begin = clock_ns();
-    run_step(computation, exchange, static_cast<std::uint64_t>(step));
+    computation.run(exchange, static_cast<std::uint64_t>(step));
     computation.outcome();
     if (step >= warm_up) steps.seconds.push_back(seconds(clock_ns() - begin));
   }

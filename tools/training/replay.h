@@ -8,12 +8,13 @@
 #include "layers/network.h"
 #include "tools/prediction/layer_times.h"
 #include "tools/training/computation.h"
+#include "tools/training/replay_clock.h"
 
 namespace duplex::tools {
 
 /// Layers end at deadlines, so late wake-ups do not add up; waiting for weights moves all later
 /// deadlines.
-class Replay final : public Computation {
+class Replay final : public LayerComputation {
  public:
   Replay(const Model& model, LayerTimes times);
 
@@ -31,14 +32,12 @@ class Replay final : public Computation {
   StepOutcome outcome() override { return {}; }
 
  private:
-  void run(std::size_t layer, Phase phase);
+  void run_layer(std::size_t layer, Phase phase);
 
   LayerTimes times_;
   LayerObserver observer_;
   std::vector<std::vector<std::size_t>> parameters_;  ///< By layer: its trained parameters.
-  /// The time at which the last layer ended by the profile, as clock_ns() tells it.
-  std::int64_t deadline_ = 0;
-  std::int64_t returned_ = 0;  ///< When forward() returned; time after that was spent elsewhere.
+  ReplayClock clock_;
 };
 
 }  // namespace duplex::tools

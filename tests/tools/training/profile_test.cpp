@@ -56,7 +56,7 @@ TEST(Profile, HasTheMediansOfTheLayersWithoutTheExchange) {
       network,
       {[&]() -> const datasets::Batch& { return images; }, pixels.size() * sizeof(float), {}}, 1,
       [](std::uint64_t) { return false; });
-  for (std::uint64_t step = 0; step < steps; ++step) run_step(computation, exchange, step);
+  for (std::uint64_t step = 0; step < steps; ++step) computation.run(exchange, step);
 
   const ProfileFile file = profile.file();
   EXPECT_EQ(file.network, "LeNet");

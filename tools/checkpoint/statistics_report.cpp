@@ -1,4 +1,4 @@
-#include "tools/dist/statistics_report.h"
+#include "tools/checkpoint/statistics_report.h"
 
 #include <algorithm>
 #include <cstring>

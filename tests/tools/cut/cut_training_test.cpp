@@ -1,0 +1,203 @@
+// Tests that ranks which have parts of a network train it as one machine does, and send what
+// `partition` says.
+#include <signal.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/tools/training_runs.h"
+
+namespace duplex::tools::testing {
+namespace {
+
+using Flags = std::vector<std::string>;
+
+class CutTraining : public TrainingRuns {
+ protected:
+  /// A network with groups, LRN, branches and dropout, but without batch normalisation, so that a
+  /// sample's result does not depend on the others of its batch.
+  std::string network_by_sample() const {
+    const std::string path = folder_ / "by_sample.net";
+    write_text(path,
+               "network By sample\ninput 28x28x1\nclasses 10\n"
+               "conv1 conv 5x5/2 same, 12 filters, relu\n"
+               "norm1 lrn size 5, alpha 0.5\n"
+               "conv2 conv 3x3/2 same, 12 filters, groups 2, relu\n"
+               "left conv 1x1 same, 6 filters, relu\n"
+               "right conv 3x3 same, 10 filters, relu from conv2\n"
+               "both concat from left, right\n"
+               "pool max pool 3x3/2 same\n"
+               "fc1 linear 24 outputs, relu\n"
+               "drop dropout 40%\n"
+               "fc2 linear classes outputs\nsoftmax softmax\nend\n");
+    return path;
+  }
+};
+
+void expect_near(const Weights& weights, const Weights& wanted, const std::string& what) {
+  ASSERT_EQ(weights.size(), wanted.size()) << what;
+  for (const auto& [name, values] : wanted) {
+    const std::vector<float>& own = weights.at(name);
+    ASSERT_EQ(own.size(), values.size()) << what;
+    float largest = 0.0F, difference = 0.0F;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      largest = std::max(largest, std::abs(values[i]));
+      difference = std::max(difference, std::abs(values[i] - own[i]));
+    }
+    EXPECT_LE(difference, 2e-4F * largest) << what << ", " << name;
+  }
+}
+
+TEST_F(CutTraining, PipelinesHaveTheBitsOfAccumulation) {
+  for (const std::string& net : {std::string("lenet"), network_with_statistics()})
+    for (const Flags& optimiser :
+         {Flags{"--momentum", "0.9"}, Flags{"--optimizer", "adam", "--lr", "0.001"}}) {
+      const Flags flags = plus({"--net", net}, optimiser);
+      const Weights alone_3 = alone(4, plus(flags, {"--accumulate", "3", "--batches", "9"}));
+      for (const int ranks : {2, 3})
+        EXPECT_EQ(together(ranks, 12 / ranks,
+                           plus(flags, {"--strategy", "pipeline", "--micro-batches", "3",
+                                        "--batches", "3"})),
+                  alone_3)
+            << net << " on " << ranks;
+    }
+}
+
+TEST_F(CutTraining, EveryStrategyTrainsAsOneMachine) {
+  const std::string net = network_by_sample();
+  const Flags flags{"--net", net, "--momentum", "0.9", "--batches", "5"};
+  const Weights wanted = alone(12, flags);
+  for (const char* strategy : {"owt", "filter", "hybrid", "hypergraph", "pipeline"})
+    for (const int ranks : {2, 4})
+      expect_near(together(ranks, 12 / ranks, plus(flags, {"--strategy", strategy})), wanted,
+                  strategy);
+  // Codings of what several ranks share, which lossless leaves as it is.
+  const Flags owt{"--strategy", "owt"};
+  EXPECT_EQ(together(4, 3, plus(flags, plus(owt, {"--wire", "lossless"}))),
+            together(4, 3, plus(flags, owt)));
+  // Micro-batches, of which the mean is taken, and two ranks for each of two stages.
+  for (const Flags& more :
+       {Flags{"--strategy", "filter", "--micro-batches", "2"},
+        Flags{"--strategy", "pipeline", "--stages", "2", "--micro-batches", "2"}})
+    expect_near(together(4, 3, plus(flags, more)), wanted, more[1]);
+}
+
+/// Bytes of step 1 that all ranks have sent, by their ledgers: maps, gradients, and the weights
+/// that answer them.
+std::int64_t bytes_sent(const std::string& folder, int ranks) {
+  constexpr std::int64_t header = 32, loss = 4;
+  std::int64_t sum = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::istringstream rows(read_text(folder + "/ledger-" + std::to_string(rank) + ".csv"));
+    std::string row;
+    while (std::getline(rows, row)) {
+      std::vector<std::string> cells;
+      std::istringstream line(row);
+      for (std::string cell; std::getline(line, cell, ',');) cells.push_back(cell);
+      if (cells[1] != "sent") continue;
+      const bool forth = cells[3] == "map" || cells[3] == "map-gradient" || cells[3] == "gradient";
+      const std::int64_t payload =
+          forth || cells[3] == "weights" ? std::stoll(cells[7]) - header : 0;
+      if (cells[3] == "map" && payload == loss) continue;
+      if ((forth && cells[4] == "1") || (cells[3] == "weights" && cells[4] == "2")) sum += payload;
+    }
+  }
+  return sum;
+}
+
+TEST_F(CutTraining, SendsWhatPartitionSays) {
+  const auto said = [](int ranks) {
+    const Result result =
+        run({"partition", "--net", "lenet", "--input", "28", "--workers", std::to_string(ranks),
+             "--batch", std::to_string(4 * ranks), "--classes", "10", "--output", "json"});
+    EXPECT_EQ(result.exit, 0) << result.err;
+    std::map<std::string, std::int64_t> bytes;
+    const nlohmann::json answer = nlohmann::json::parse(result.out);
+    for (const nlohmann::json& each : answer["strategies"]) bytes[each["strategy"]] = each["bytes"];
+    return bytes;
+  };
+  // `partition` would leave one of four ranks without a stage.
+  const std::map<int, std::map<std::string, std::int64_t>> bytes{{2, said(2)}, {4, said(4)}};
+  for (const char* strategy : {"owt", "filter", "hybrid", "hypergraph", "pipeline"}) {
+    const int ranks = strategy == std::string("pipeline") ? 2 : 4;
+    for (Process& rank : start(strategy, ranks, 4, {"--strategy", strategy, "--batches", "4"})) {
+      const Result result = rank.wait();
+      EXPECT_EQ(result.exit, 0) << result.err;
+    }
+    EXPECT_EQ(bytes_sent(folder_ / strategy, ranks), bytes.at(ranks).at(strategy)) << strategy;
+  }
+}
+
+TEST_F(CutTraining, ReplaysAndTests) {
+  std::vector<Process> ranks =
+      start("accuracy", 3, 4,
+            {"--strategy", "pipeline", "--micro-batches", "2", "--epochs", "1", "--accuracy"});
+  const Result first = ranks[0].wait();
+  EXPECT_EQ(first.exit, 0) << first.err;
+  EXPECT_NE(first.out.find("of 20 test images after 8 steps"), std::string::npos) << first.out;
+  for (const std::size_t rank : {1U, 2U}) EXPECT_EQ(ranks[rank].wait().exit, 0);
+
+  write_text(folder_ / "nodes3", nodes_here(3));
+  std::vector<Process> replays;
+  for (const char* index : {"0", "1", "2"})
+    replays.emplace_back(Flags{"dist", "--net", "lenet", "--device", "replay:0.05", "--batches",
+                               "3", "--strategy", "filter", "--micro-batches", "2", "--nodefile",
+                               folder_ / "nodes3", "--index", index, "--logdir", folder_ / "replay",
+                               "--timeout", "20"});
+  for (Process& rank : replays) {
+    const Result result = rank.wait();
+    EXPECT_EQ(result.exit, 0) << result.err;
+  }
+}
+
+TEST_F(CutTraining, RefusesWhatCannotBe) {
+  const auto expect_refused = [&](const Flags& flags, const std::string& why) {
+    write_two_nodes();
+    const Result result = run(arguments(
+        "dist", "refused", 4,
+        plus({"--nodefile", folder_ / "nodes", "--index", "0", "--timeout", "1"}, flags)));
+    EXPECT_EQ(result.exit, 2) << why << ": " << result.err;
+    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+  };
+  const auto pipeline = [](const Flags& flags) { return plus({"--strategy", "pipeline"}, flags); };
+  expect_refused({"--strategy", "rows"}, "--strategy");
+  expect_refused({"--stages", "2"}, "--stages goes with --strategy pipeline");
+  expect_refused({"--strategy", "filter", "--stages", "2"},
+                 "--stages goes with --strategy pipeline");
+  expect_refused({"--micro-batches", "2"}, "--micro-batches goes with a --strategy");
+  expect_refused(pipeline({"--micro-batches", "3"}),
+                 "the 8 images of a step cannot be cut into 3 micro-batches");
+  expect_refused(pipeline({"--stages", "3"}), "3 stages cannot be shared out evenly");
+  expect_refused(pipeline({"--sync", "none"}), "--sync none does not go with --strategy");
+  expect_refused(pipeline({"--server", "central"}), "--server central does not go with");
+  expect_refused(pipeline({"--average", "2"}), "--average does not go with");
+  expect_refused(pipeline({"--resume"}), "--resume does not go with");
+  // A network with fewer layers than stages.
+  const std::string one = folder_ / "one.net";
+  write_text(one,
+             "network One\ninput 28x28x1\nclasses 10\nfc linear classes outputs\n"
+             "softmax softmax\nend\n");
+  write_text(folder_ / "three", nodes_here(3));
+  const Result few = run(arguments("dist", "few", 4,
+                                   {"--nodefile", folder_ / "three", "--index", "0", "--timeout",
+                                    "1", "--net", one, "--strategy", "pipeline"}));
+  EXPECT_EQ(few.exit, 2);
+  EXPECT_NE(few.err.find("3 stages are more than the network's 2 layers"), std::string::npos)
+      << few.err;
+}
+
+TEST_F(CutTraining, ARankThatIsLostIsNamed) {
+  std::vector<Process> ranks =
+      start("lost", 3, 4, {"--strategy", "pipeline", "--micro-batches", "2", "--epochs", "2000"});
+  await_bytes(folder_ / "lost/metrics.csv", 500);
+  ranks[1].kill(SIGKILL);
+  for (const std::size_t rank : {0U, 2U}) {
+    const Result result = ranks[rank].wait();
+    EXPECT_EQ(result.exit, 3) << result.err;
+    EXPECT_NE(result.err.find("rank 1 ("), std::string::npos) << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace duplex::tools::testing

@@ -1,0 +1,166 @@
+// What a rank does that has a part of a network that is cut.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "core/error.h"
+#include "layers/checkpoint.h"
+#include "layers/exchange/host_staging.h"
+#include "layers/exchange/mean_gradients.h"
+#include "tools/checkpoint/statistics_report.h"
+#include "tools/dist/rank.h"
+#include "tools/parts/part_replay.h"
+#include "tools/run_directory/run_files.h"
+
+namespace duplex::tools {
+
+/// Throws Error(usage) for what a run of a network that is cut does not do.
+void Rank::require_cuttable() const {
+  const TrainingSpec& training = spec_.training;
+  const ParallelSpec& parallel = spec_.parallel;
+  const auto refuse = [&](bool given, const std::string& what) {
+    if (given)
+      throw Error("dist: " + what + " does not go with --strategy " + parallel.strategy,
+                  Exit::usage);
+  };
+  refuse(parallel.sync == net::Sync::none, "--sync none");
+  refuse(parallel.central(), "--server central");
+  refuse(parallel.average > 0, "--average");
+  refuse(parallel.factors == Factors::on, "--factors on");
+  refuse(!parallel.slots.empty(), "more than one slot on a machine");
+  refuse(!parallel.shares.empty() || parallel.sharing != Sharing::given, "--share");
+  refuse(!parallel.overlap, "--overlap off");
+  refuse(training.ema > 0.0, "--ema");
+  refuse(training.resume, "--resume");
+  refuse(training.profile, "--profile");
+  refuse(spec_.trace_steps > 0, "--trace");
+  refuse(training.test_every > 0.0, "--test-every");
+  refuse(training.until.has_value(), "--until");
+  refuse(training.checkpoints.any(), "--checkpoint-every");
+  refuse(spec_.reshare > 0, "--reshare");
+}
+
+/// Cuts the network, where it is to be cut.
+std::unique_ptr<CutPart> Rank::cut_part() const {
+  if (!spec_.parallel.cuts()) return nullptr;
+  require_cuttable();
+  CutPartSpec spec;
+  spec.strategy = spec_.parallel.strategy;
+  spec.stages = spec_.parallel.stages;
+  spec.micro_batches = spec_.parallel.micro_batches;
+  spec.step_samples = spec_.step_samples();
+  spec.rank = spec_.rank();
+  spec.ranks = spec_.mesh.topology.size;
+  return std::make_unique<CutPart>(spec, setup_.model);
+}
+
+/// Makes the networks of the micro-batches that are here at a time.
+void Rank::prepare_part() {
+  const TrainingSpec& training = spec_.training;
+  const Model& whole = setup_.model;
+  if (replays()) {
+    LayerTimes times = layer_times(replay_source(training.computing.device), whole, training.batch);
+    times.scale(static_cast<double>(cut_->samples()) / static_cast<double>(training.batch));
+    times_ = part_times(cut_->part(), whole, cut_->samples(), times);
+    return;
+  }
+  device_ = training.computing.make();
+  part_networks_ = networks_of(cut_->part(), *device_, cut_->in_flight());
+  cut_->load(host_, *part_networks_.front());
+}
+
+/// Events of the part's layers count as those of the whole network's.
+LayerObserver Rank::part_observer() {
+  LayerObserver inner = tracing_.observer();
+  if (!inner) return inner;
+  std::vector<std::optional<std::size_t>> nodes;
+  for (const Model::Entry& entry : cut_->part().model.nodes()) {
+    std::optional<std::size_t>& node = nodes.emplace_back();
+    const std::string& name = entry.part.layer.empty() ? entry.name : entry.part.layer;
+    for (std::size_t i = 1; i < setup_.model.nodes().size(); ++i)
+      if (setup_.model.nodes()[i].name == name) node = i;
+  }
+  return [inner, nodes](std::size_t node, Phase phase, std::int64_t begin, std::int64_t end) {
+    if (nodes[node]) inner(*nodes[node], phase, begin, end);
+  };
+}
+
+TrainingResult Rank::train_part(net::ParameterExchange& wire) {
+  const TrainingSpec& training = spec_.training;
+  const std::uint64_t micro_batches = spec_.parallel.micro_batches;
+  const auto samples = static_cast<std::uint64_t>(cut_->samples());
+  PartExchange& parts = cut_->exchange(host_);
+  parts.use(wire);
+  Schedule schedule;
+  std::vector<std::unique_ptr<PartLayers>> slots;
+  std::optional<MeanGradients> means;
+  std::optional<HostStaging> staging;
+  std::optional<datasets::BatchLoader> loader;
+  PartRunner::Source source;
+  PartRunner::Add add = [micro_batches](std::size_t, std::uint64_t number) {
+    return number + 1 == micro_batches;
+  };
+  if (replays()) {
+    schedule.steps = schedule.epoch_samples = training.batches.value();
+    slots = replayed_layers(cut_->part(), times_, cut_->in_flight(), part_observer());
+    source = [] { return MicroBatch(); };
+  } else {
+    // Whoever computes a loss needs the labels of all samples, and an image that cannot be decoded
+    // changes its label, too.
+    const bool all = cut_->has_loss();
+    const NetworkPart& part = cut_->part();
+    const datasets::Share share{samples, static_cast<std::uint64_t>(all ? 0 : part.first_image),
+                                all ? cut_->samples() : part.images};
+    loader.emplace(setup_.split.train, loader_options(training, share));
+    schedule = schedule_of(training, *loader);
+    schedule.step_samples = samples * micro_batches;
+    if (training.epochs) {
+      schedule.steps = loader->steps(*training.epochs) / micro_batches;
+      if (training.batches) schedule.steps = std::min(schedule.steps, *training.batches);
+    }
+    for (const auto& network : part_networks_) {
+      network->observe(part_observer());
+      slots.push_back(std::make_unique<NetworkLayers>(*network));
+    }
+    means.emplace(*part_networks_.front(), micro_batches);
+    staging.emplace(*part_networks_.front(), host_, parts);
+    add = [&means](std::size_t p, std::uint64_t number) { return means->add(p, number); };
+    source = [&loader, &part, share, samples, image = setup_.model.shape(0).elements()] {
+      const datasets::Batch& batch = loader->next();
+      const std::int64_t first = part.first_image - static_cast<std::int64_t>(share.offset);
+      return MicroBatch{part.reads ? batch.pixels + first * image : nullptr, batch.labels,
+                        share.count, batch.first_sample - share.offset};
+    };
+  }
+  PartRunner runner(cut_->part().model, std::move(slots), micro_batches, training.seed, add);
+  PartComputation computation(runner, source, wire.maps(),
+                              replays() ? LossRoutes() : cut_->loss_routes(), replays());
+  Exchange& exchange = staging ? static_cast<Exchange&>(*staging) : parts;
+  const TrainingResult result = train(computation, exchange, loop_spec(schedule, wire), troubles_);
+  if (loader && result.steps > 0) report_replaced(loader->replaced());
+  part_schedule_ = schedule;
+  return result;
+}
+
+/// On the first rank: puts the network together that all of them have trained, and saves it.
+void Rank::keep_whole(std::vector<std::string>& reports, std::uint64_t steps) {
+  part_networks_.clear();  // Both would not fit where one did.
+  const HostParameters& weights = cut_->whole_weights(host_);
+  if (spoilt_.empty()) spoilt_ = weights.not_finite();
+  const std::int64_t batch = std::min<std::int64_t>(cut_->samples(), spec_.training.batch);
+  network_ = spec_.training.computing.build(setup_.model, *device_, batch, false);
+  for (std::size_t p = 0; p < weights.spans().size(); ++p)
+    device_->upload(network_->parameters()[p].weights, weights.spans()[p].weights);
+  std::vector<std::vector<float>> statistics;
+  for (int rank = 0; rank < spec_.mesh.topology.size; ++rank)
+    statistics.push_back(
+        tools::take_statistics(reports[static_cast<std::size_t>(rank)],
+                               statistics_count(cut_->network().part(rank).model)));
+  cut_->put_statistics(statistics, *network_);
+  if (spoilt_.empty()) spoilt_ = network_->not_finite();
+  if (steps > 0 && spoilt_.empty()) save(state_of(*network_), std::to_string(steps));
+  tester_.emplace(*network_, setup_.split.test, *directory_, part_schedule_,
+                  test_options(spec_.training), from_.steps, troubles_, spec_.training.display);
+}
+
+}  // namespace duplex::tools

@@ -1,0 +1,182 @@
+#include "tools/parts/cut_part.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "core/error.h"
+#include "tools/partition/placing.h"
+
+namespace duplex::tools {
+namespace {
+
+Placement placement_of(const CutPartSpec& spec, const Model& whole) {
+  const std::uint64_t micro_batches = spec.micro_batches, all = spec.step_samples;
+  if (all % micro_batches != 0)
+    throw Error("dist: the " + std::to_string(all) + " images of a step cannot be cut into " +
+                    std::to_string(micro_batches) +
+                    " micro-batches of equal size: give another --micro-batches or --batch",
+                Exit::usage);
+  PlacingSpec placing;
+  placing.strategy = spec.strategy;
+  placing.stages = spec.stages;
+  placing.samples = static_cast<std::int64_t>(all / micro_batches);
+  placing.speeds.assign(static_cast<std::size_t>(spec.ranks), 1.0);
+  try {
+    return place(whole, placing);
+  } catch (const Error& error) {
+    throw Error("dist --strategy " + placing.strategy + ": " + error.what(), error.code);
+  }
+}
+
+std::string whole_name(const ParameterSpec& spec) {
+  return spec.rows.parameter.empty() ? spec.name : spec.rows.parameter;
+}
+
+}  // namespace
+
+CutPart::CutPart(const CutPartSpec& spec, const Model& whole)
+    : spec_(spec),
+      network_(whole, placement_of(spec, whole)),
+      part_(network_.part(spec.rank)),
+      spans_(part_spans(network_)) {
+  // Who sends such a map waits for no answer, and could be any number of steps ahead.
+  for (const MapTransfer& transfer : network_.transfers())
+    if (!transfer.gradient)
+      throw Error("dist --strategy " + spec.strategy + ": the output of " +
+                      whole.entry(transfer.node).name +
+                      " would cross, but nothing before it is trained: begin the network with a "
+                      "layer that is, or take another strategy",
+                  Exit::usage);
+  for (int rank = 1; rank < spec.ranks; ++rank)
+    if (has_loss(network_.part(rank))) losing_.push_back(rank);
+}
+
+bool CutPart::has_loss(const NetworkPart& part) {
+  return std::any_of(part.model.nodes().begin(), part.model.nodes().end(),
+                     [](const Model::Entry& entry) {
+                       return entry.layer && entry.layer->loss_kind().has_value();
+                     });
+}
+
+std::uint64_t CutPart::in_flight() const {
+  const std::uint64_t all = spec_.micro_batches;
+  // A stage begins as many micro-batches as there are stages from it on; elsewhere one is computed
+  // while what the other needs is under way.
+  const auto stages = static_cast<std::uint64_t>(spec_.ranks - spec_.rank);
+  return std::min<std::uint64_t>(all, network_.staged() ? stages : 2);
+}
+
+std::string CutPart::text() const {
+  std::set<std::string> layers, some;
+  for (const Model::Entry& entry : part_.model.nodes()) {
+    if (!entry.layer || entry.layer->type() == "send" || entry.layer->type() == "receive" ||
+        entry.layer->type() == "gather")
+      continue;
+    const bool whole =
+        entry.part.layer.empty() || (entry.shape.c() == entry.part.all_channels &&
+                                     entry.part.samples == network_.placement().samples);
+    layers.insert(entry.part.layer.empty() ? entry.name : entry.part.layer);
+    if (!whole) some.insert(entry.part.layer);
+  }
+  return "computes " + std::to_string(layers.size()) + " of " +
+         std::to_string(network_.whole().nodes().size() - 1) + " layers" +
+         (some.empty() ? "" : ", " + std::to_string(some.size()) + " of them in part");
+}
+
+void CutPart::fill(HostParameters& host, std::uint64_t seed, const std::string& path,
+                   const HostParameters::Visit& visit) {
+  auto whole = std::make_unique<HostParameters>(network_.whole(), false);
+  std::map<std::string, std::vector<std::pair<const ParameterSpec*, float*>>> wanted;
+  std::vector<std::vector<ParameterSpec>> specs;  // They live until the end.
+  std::size_t next = 0;
+  for (const Model::Entry& entry : part_.model.nodes()) {
+    specs.push_back(part_.model.parameters(entry));
+    for (const ParameterSpec& spec : specs.back()) {
+      float* to = nullptr;
+      if (spec.trained) {
+        to = host.spans()[next++].weights;
+      } else {
+        std::vector<float>& values = statistics_[spec.name];
+        values.resize(static_cast<std::size_t>(spec.shape.elements()));
+        to = values.data();
+      }
+      wanted[whole_name(spec)].emplace_back(&spec, to);
+    }
+  }
+  whole->fill(network_.whole(), seed, path, [&](const ParameterSpec& spec, const float* values) {
+    visit(spec, values);
+    for (const auto& [own, to] : wanted[spec.name])
+      std::copy_n(values + own->rows.first, own->shape.elements(), to);
+  });
+  if (spec_.rank == 0) whole_ = std::move(whole);
+}
+
+void CutPart::load(const HostParameters& host, Network& network) const {
+  for (std::size_t p = 0; p < network.parameters().size(); ++p)
+    network.device().upload(network.parameters()[p].weights, host.spans()[p].weights);
+  for (Parameter& statistic : network.statistics())
+    network.device().upload(statistic.weights, statistics_.at(statistic.name).data());
+}
+
+void CutPart::add_to(net::ExchangeSpec& exchange, bool replays) const {
+  exchange.mean = {};
+  exchange.mean.sum = true;
+  for (const PartSpan& span : spans_) exchange.members.push_back(span.members);
+  for (const MapTransfer& transfer : network_.transfers())
+    exchange.maps.push_back({transfer.from, transfer.to, transfer.elements, transfer.gradient,
+                             false, network_.whole().entry(transfer.node).name});
+  for (const int rank : losing_)
+    if (!replays) exchange.maps.push_back({rank, 0, 1, false, true, "the loss"});
+  exchange.micro_batches = spec_.micro_batches;
+  const auto ranks = static_cast<std::uint64_t>(spec_.ranks);
+  exchange.in_flight =
+      std::min<std::uint64_t>(exchange.micro_batches, network_.staged() ? ranks : 2);
+}
+
+LossRoutes CutPart::loss_routes() const {
+  LossRoutes routes;
+  for (std::size_t i = 0; i < losing_.size(); ++i) {
+    const std::size_t route = network_.transfers().size() + i;
+    if (spec_.rank == 0) routes.coming.push_back(route);
+    if (spec_.rank == losing_[i]) routes.leaving = route;
+  }
+  return routes;
+}
+
+PartExchange& CutPart::exchange(const HostParameters& host) {
+  if (!exchange_)
+    exchange_ = std::make_unique<PartExchange>(spans_, spec_.rank, part_.model, host, whole_.get());
+  return *exchange_;
+}
+
+const HostParameters& CutPart::whole_weights(const HostParameters& host) {
+  exchange(host).copy_weights(*whole_);
+  return *whole_;
+}
+
+void CutPart::put_statistics(const std::vector<std::vector<float>>& of_ranks,
+                             Network& whole) const {
+  std::map<std::string, std::vector<float>> values;
+  for (const Parameter& statistic : whole.statistics())
+    values[statistic.name].resize(static_cast<std::size_t>(statistic.spec.shape.elements()));
+  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    const std::vector<float>& own = of_ranks[rank];
+    const Model model = network_.part(static_cast<int>(rank)).model;
+    std::size_t offset = 0;
+    for (const Model::Entry& entry : model.nodes())
+      for (const ParameterSpec& spec : model.parameters(entry)) {
+        if (spec.trained) continue;
+        const auto count = static_cast<std::size_t>(spec.shape.elements());
+        if (offset + count > own.size())
+          throw Error("rank " + std::to_string(rank) + " has not reported its running statistics");
+        std::copy_n(own.begin() + static_cast<std::ptrdiff_t>(offset), count,
+                    values[whole_name(spec)].begin() + spec.rows.first);
+        offset += count;
+      }
+  }
+  for (Parameter& statistic : whole.statistics())
+    whole.device().upload(statistic.weights, values.at(statistic.name).data());
+}
+
+}  // namespace duplex::tools

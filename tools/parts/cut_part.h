@@ -1,0 +1,73 @@
+// A rank's part of a network that is cut over the ranks of a run.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layers/exchange/host_parameters.h"
+#include "layers/parts/cut_network.h"
+#include "layers/parts/part_spans.h"
+#include "net/exchange/spec.h"
+#include "tools/parts/part_computation.h"
+
+namespace duplex::tools {
+
+struct CutPartSpec {
+  std::string strategy;  ///< As ParallelSpec has these.
+  int stages = 0;
+  std::uint64_t micro_batches = 1;
+  std::uint64_t step_samples = 0;  ///< Of all ranks together.
+  int rank = 0, ranks = 1;         ///< Rank 0 ends with the whole network.
+};
+
+class CutPart {
+ public:
+  /// Cuts the network as the specification says, the same on every rank. Throws Error(usage) where
+  /// it cannot be cut so.
+  CutPart(const CutPartSpec& spec, const Model& whole);
+
+  const CutNetwork& network() const { return network_; }
+  const NetworkPart& part() const { return part_; }
+  std::int64_t samples() const { return network_.placement().samples; }  ///< Of a micro-batch.
+  /// The micro-batches whose activations this rank has at a time.
+  std::uint64_t in_flight() const;
+  /// "computes 12 of 34 layers, in part 3 of them"
+  std::string text() const;
+  /// Returns whether any loss is computed here.
+  bool has_loss() const { return has_loss(part_); }
+
+  /// Draws, or reads, the whole network's first values, calls `visit` with them as
+  /// HostParameters::fill does, and keeps what belongs here: `host` has the part's parameters.
+  void fill(HostParameters& host, std::uint64_t seed, const std::string& path,
+            const HostParameters::Visit& visit);
+  /// Copies parameters and statistics to a network of the part.
+  void load(const HostParameters& host, Network& network) const;
+
+  /// What all ranks agree on: who trains what, and what crosses.
+  void add_to(net::ExchangeSpec& exchange, bool replays) const;
+  LossRoutes loss_routes() const;
+  /// Between the part's parameters and the exchange. Call fill() before.
+  PartExchange& exchange(const HostParameters& host);
+
+  /// On the first rank, after the last weights have come: the weights of the whole network.
+  const HostParameters& whole_weights(const HostParameters& host);
+  /// Puts the running statistics of all ranks' parts, in the order of their layers, into the whole
+  /// network.
+  void put_statistics(const std::vector<std::vector<float>>& of_ranks, Network& whole) const;
+
+ private:
+  static bool has_loss(const NetworkPart& part);
+
+  const CutPartSpec spec_;
+  const CutNetwork network_;
+  const NetworkPart part_;
+  const std::vector<PartSpan> spans_;
+  std::vector<int> losing_;  ///< Ranks other than the first that compute some loss.
+  std::map<std::string, std::vector<float>> statistics_;  ///< First values, by their name here.
+  std::unique_ptr<HostParameters> whole_;                 ///< On the first rank.
+  std::unique_ptr<PartExchange> exchange_;
+};
+
+}  // namespace duplex::tools
