@@ -133,6 +133,15 @@ says stop '^launch: stopped [12] ranks\? on 10\.77\.0\.[123]$'  # A rank ends wi
 launch plan "${deploy[@]}" --plan auto --seconds 0.3 -- "${flags[@]}" --datadir images.pack --batches 30
 [ $code = 0 ] || says plan 'it does not pay to train on several of these machines'
 compgen -G "$work/home/runs/plan-lenet-*/plan.json" > /dev/null || fail "there is no plan"
+# A second time nothing is measured, but for other flags and where that is asked for.
+plans() { compgen -G "$work/home/runs/plan-lenet-*/plan.json" | wc -l; }
+launch plan-again "${deploy[@]}" --plan auto --seconds 0.3 -- "${flags[@]}" --datadir images.pack --batches 30
+says plan-again '^launch: follows runs/plan-lenet-.*/plan\.json, which was made for the same flags and machines'
+[ "$(plans)" = 1 ] || fail "the machines were measured again"
+launch plan-new "${deploy[@]}" --plan new --seconds 0.3 -- "${flags[@]}" --datadir images.pack --batches 30
+[ "$(plans)" = 2 ] || fail "--plan new did not measure"
+launch plan-other "${deploy[@]}" --plan auto --seconds 0.2 -- "${flags[@]}" --datadir images.pack --batches 30
+[ "$(plans)" = 3 ] || fail "other flags got the same plan"
 
 # ---- Disks and keys that do not serve. The other machines are finished, and nothing is started.
 # unfit NAME HOST WHY LAUNCH-FLAGS...

@@ -29,6 +29,7 @@
 #include "tools/launch/stop.h"
 #include "tools/launch/words.h"
 #include "tools/plan/plan_file.h"
+#include "tools/planning/known_plan.h"
 #include "tools/run_directory/run_directory.h"
 #include "tools/text/say.h"
 
@@ -108,15 +109,13 @@ void follow_plan(std::vector<std::string>& dist, const std::string& path) {
   dist.insert(dist.end(), {"--plan", record_name(path)});
 }
 
-/// Has `plan` measure the machines and write the best way, and takes that and its nodefile. Throws
+/// Has `plan` measure the machines and write the best way, unless it has just answered the same
+/// question, and takes that and its nodefile. Throws
 /// Error where it does not pay.
 void make_plan(Flags& flags) {
   if (!flags.without.empty() || flags.print)
     throw Error("launch: --plan auto goes without --without and --print-commands", Exit::usage);
-  const std::string directory = unused_run_path("plan", value_of(flags.dist, "--net"), false);
-  std::vector<std::string> words{"plan",    "--nodefile", flags.nodefile,
-                                 "--ssh",   flags.ssh,    "--logdir",
-                                 directory, "--file",     directory + "/plan.json"};
+  std::vector<std::string> words{"plan", "--nodefile", flags.nodefile, "--ssh", flags.ssh};
   for (const char* flag :
        {"--net", "--classes", "--input", "--batch", "--device", "--threads", "--precision",
         "--layout", "--optimizer", "--momentum", "--key", "--secure", "--checksum", "--congestion",
@@ -132,12 +131,25 @@ void make_plan(Flags& flags) {
     words.insert(words.end(), {"--deployed", flags.deployment->target().folder});
   if (flags.deployment && !value_of(flags.dist, "--datadir").empty())
     words.insert(words.end(), {"--deployed-data", flags.deployment->there("--datadir")});
-  std::vector<const char*> argv;
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  if (const int code = plan(static_cast<int>(argv.size()), argv.data()))
-    throw Error("launch: there is no plan", static_cast<Exit>(code));
-  std::fflush(stdout);
-  flags.plan = directory + "/plan.json";
+  const std::string question = plan_question(words, flags.nodefile);
+  const std::string known = flags.plan == "new" ? "" : find_plan("runs", question);
+  if (!known.empty()) {
+    std::fprintf(stderr,
+                 "launch: follows %s, which was made for the same flags and machines; --plan new "
+                 "measures them again\n",
+                 known.c_str());
+    flags.plan = known;
+  } else {
+    const std::string directory = unused_run_path("plan", value_of(flags.dist, "--net"), false);
+    flags.plan = directory + "/plan.json";
+    words.insert(words.end(), {"--logdir", directory, "--file", flags.plan});
+    std::vector<const char*> argv;
+    for (const std::string& word : words) argv.push_back(word.c_str());
+    if (const int code = plan(static_cast<int>(argv.size()), argv.data()))
+      throw Error("launch: there is no plan", static_cast<Exit>(code));
+    std::fflush(stdout);
+    keep_question(flags.plan, question);
+  }
   remove_flag(flags.dist, "--slots");  // The plan's nodefile has them.
   remove_flag(flags.dist, "--input");  // The plan itself has these.
   for (const char* flag : {"--auxiliary", "--pad-shortcuts"})
@@ -320,7 +332,8 @@ int go(Flags& flags, std::optional<RunKey>& key) {
     deploy_first(flags, key);
     if (flags.only_deploys()) return 0;
   }
-  if (flags.plan == "auto" && flags.action == "start") make_plan(flags);
+  const bool plans = flags.plan == "auto" || flags.plan == "new";
+  if (plans && flags.action == "start") make_plan(flags);
   if (!flags.plan.empty()) follow_plan(flags.dist, flags.plan);
   if (flags.restarts > 0 && value_of(flags.dist, "--checkpoint-every").empty())
     throw Error("launch: --restarts goes on from checkpoints: give dist --checkpoint-every",

@@ -50,9 +50,10 @@ void LaunchFlags::add_to(CommandLine& app) {
       "--plan", plan,
       "plan.json of duplex plan, which every rank follows; the nodefile has its machines in its "
       "order. auto: measure the machines, plan, and train on the best of them, if that "
-      "pays");
+      "pays; a plan that was made so less than 12 hours ago, for the same flags and "
+      "machines, is followed again. new: the same, but measure in any case");
   app.add_option("--seconds", seconds,
-                 "with --plan auto: seconds of computing that are measured on every machine "
+                 "with --plan auto or new: seconds of computing that are measured on every machine "
                  "(default 10)");
   app.add_option("--ssh", ssh, "the program that reaches other machines (default ssh)");
   const Flag only_print = app.add_flag("--print-commands", print, "only say what would be started");
@@ -146,7 +147,8 @@ void LaunchFlags::check() const {
     refuse("--link-rate is given to launch and to dist: leave one out");
   if (!link_rate.empty() && (only_deploys() || !undeploy.empty()))
     refuse("--link-rate is for ranks, and none is started here: leave it out");
-  if (!seconds.empty() && plan != "auto") refuse("--seconds goes with --plan auto");
+  if (!seconds.empty() && plan != "auto" && plan != "new")
+    refuse("--seconds goes with --plan auto or new");
   if (!here.empty() && action != "stop") refuse("--here goes with stop");
   if (local > 0 && !(deploy + undeploy).empty())
     refuse("--deploy and --undeploy are for the machines of a nodefile, and --local has none");
