@@ -53,7 +53,7 @@ struct RunData {
   net::ServerMode server = net::ServerMode::distributed;
   net::Sync sync = net::Sync::join;
   bool parallel = false, replayed = false, simulated = false, averages = false;
-  bool cut = false;  ///< Ranks have parts of the network.
+  bool cut = false;          ///< Ranks have parts of the network.
   std::string network_file;  ///< Its text; empty: the network is compiled.
   bool auxiliary = false, padded = false, overlap = true, semaphore = false;
   net::WireFormat wire;
