@@ -70,7 +70,12 @@ TEST_F(Reshare, ASignalBetweenItsPartsEndsIt) {
   ranks[1].kill(SIGTERM);
   for (Process& rank : ranks) {
     const Result result = rank.wait();
-    EXPECT_EQ(result.exit, 143) << result.err;
+    // The signal may come while the ranks meet again after a pause, whose checkpoint is there.
+    const bool met_again =
+        result.exit == 1 && result.err.find(
+                                "stopped by SIGTERM while the ranks met again; the "
+                                "same command with --resume goes on") != std::string::npos;
+    EXPECT_TRUE(result.exit == 143 || met_again) << result.exit << ": " << result.err;
   }
 }
 
