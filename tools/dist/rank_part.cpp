@@ -125,7 +125,7 @@ TrainingResult Rank::train_part(net::ParameterExchange& wire) {
     means.emplace(*part_networks_.front(), micro_batches);
     staging.emplace(*part_networks_.front(), host_, parts);
     add = [&means](std::size_t p, std::uint64_t number) { return means->add(p, number); };
-    source = [&loader, &part, share, samples, image = setup_.model.shape(0).elements()] {
+    source = [&loader, &part, share, image = setup_.model.shape(0).elements()] {
       const datasets::Batch& batch = loader->next();
       const std::int64_t first = part.first_image - static_cast<std::int64_t>(share.offset);
       return MicroBatch{part.reads ? batch.pixels + first * image : nullptr, batch.labels,
