@@ -1,5 +1,6 @@
 #include "net/maps/map_traffic.h"
 
+#include <tuple>
 #include <utility>
 
 namespace duplex::net {
@@ -28,7 +29,7 @@ MapTraffic::Part MapTraffic::part(std::size_t route, std::uint32_t number) const
 
 MapTraffic::Values MapTraffic::buffer_for(const MapMessage& message) {
   std::vector<Values>& spare = stream(message.transfer, message.gradient).spare;
-  if (spare.empty()) return Values(new float[spec_.routes[message.transfer].elements]);
+  if (spare.empty()) return Values(new float[spec_.routes[message.transfer].elements]());
   Values values = std::move(spare.back());
   spare.pop_back();
   return values;
@@ -172,6 +173,12 @@ bool MapTraffic::wait(std::uint64_t known, std::chrono::milliseconds at_most) {
 std::optional<MapTraffic::Due> MapTraffic::due() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::optional<MapMessage> first;
+  // A value of every step comes behind all of its step's maps.
+  const auto moment = [&](const MapMessage& message) {
+    return spec_.routes[message.transfer].every_step
+               ? (message.micro_batch + 1) * spec_.micro_batches
+               : message.micro_batch;
+  };
   for (std::size_t route = 0; route < spec_.routes.size(); ++route)
     for (const bool gradient : {false, true}) {
       if (receiver(route, gradient) != rank_ || (gradient && !spec_.routes[route].gradient))
@@ -179,7 +186,9 @@ std::optional<MapTraffic::Due> MapTraffic::due() const {
       const MapMessage message{route, gradient, stream(route, gradient).next};
       // A gradient is due when its map has left.
       if (gradient && stream(route, false).next <= message.micro_batch) continue;
-      if (!first || message < *first) first = message;
+      if (!first || std::make_tuple(moment(message), message.gradient) <
+                        std::make_tuple(moment(*first), first->gradient))
+        first = message;
     }
   if (!first) return std::nullopt;
   return Due{sender(first->transfer, first->gradient), text_of(*first),

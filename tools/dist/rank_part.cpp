@@ -26,7 +26,7 @@ void Rank::require_cuttable() const {
   refuse(parallel.sync == net::Sync::none, "--sync none");
   refuse(parallel.central(), "--server central");
   refuse(parallel.average > 0, "--average");
-  refuse(parallel.factors == Factors::on, "--factors on");
+  refuse(parallel.factors != Factors::off, "--factors");
   refuse(!parallel.slots.empty(), "more than one slot on a machine");
   refuse(!parallel.shares.empty() || parallel.sharing != Sharing::given, "--share");
   refuse(!parallel.overlap, "--overlap off");

@@ -30,6 +30,7 @@ std::string plan_question(const std::vector<std::string>& words, const std::stri
   // A run that is given no key makes one, which has another name each time.
   for (std::size_t i = 0; i < words.size(); ++i) {
     question += words[i] + "\n";
+    if (words[i] == "--net" && i + 1 < words.size()) question += text_of(words[i + 1]);
     if (words[i] == "--key") ++i;
   }
   return question + text_of(nodefile);
