@@ -6,8 +6,8 @@
 
 namespace duplex {
 
-/// What crosses at once: some of a layer's output for one micro-batch, or its gradient, which goes
-/// back the same way.
+/// A message carries some of a layer's output for one micro-batch, or its gradient, which goes back
+/// the same way.
 struct MapMessage {
   std::size_t transfer = 0;  ///< Number in CutNetwork::transfers().
   bool gradient = false;

@@ -24,7 +24,7 @@ class CutNetwork {
   const Placement& placement() const { return placement_; }
   /// Units lie whole on one rank each, and no unit on a lower rank than those before: a pipeline.
   bool staged() const { return stages_ != nullptr; }
-  /// What the ranks compute, unit by unit and rank by rank.
+  /// Returns the regions that the ranks compute, unit by unit and rank by rank.
   const std::vector<PlacedRegion>& pieces() const { return pieces_; }
   /// Their numbers are the same on every rank.
   const std::vector<MapTransfer>& transfers() const { return transfers_; }

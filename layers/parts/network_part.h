@@ -1,4 +1,4 @@
-// What one rank computes of a network that is cut, and what crosses between ranks.
+// Defines the part of a cut network that one rank computes, and the maps that cross between ranks.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -70,7 +70,7 @@ class PartRunner {
   std::vector<std::vector<std::size_t>> parameters_;  ///< By layer: its trained parameters.
   /// By layer: what has to come before its forward, and before its backward.
   std::vector<std::vector<MapMessage>> before_forward_, before_backward_;
-  // Of the step that runs.
+  // These belong to the step that runs.
   std::uint64_t step_ = 0, admitted_ = 0;
   std::deque<Flight> flights_;  ///< In order.
   double loss_ = 0;

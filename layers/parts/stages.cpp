@@ -21,7 +21,7 @@ Stages::Stages(const Units& units, const std::vector<int>& stage_of, int stages,
   const int count = static_cast<int>(whole_.nodes().size());
   for (Node node = 1; node < count; ++node)
     if (units_.unit_of(node) >= 0) here(stage(node), node).made = true;
-  // What a stage needs may have been put together, or passed on, by one before.
+  // An earlier stage may have put together, or passed on, a map that a stage needs.
   for (int each = 0; each < stages_; ++each)
     for (Node node = 1; node < count; ++node)
       if (units_.unit_of(node) >= 0 && stage(node) == each)

@@ -128,7 +128,7 @@ void Units::read_node(Model::Node node, const Channels& channels, std::int64_t a
     parts.push_back({unit >= 0 ? unit : MapPart::images, channels, at});
     return;
   }
-  // What rearranges puts its inputs' channels in a row, and zeros behind them.
+  // A layer that rearranges puts its inputs' channels in a row, and zeros behind them.
   const Model::Entry& entry = model_.entry(node);
   const auto wanted = entry.layer->reads(model_.input_shapes(entry), channels);
   for (std::size_t i = 0; wanted && i < entry.inputs.size(); ++i) {

@@ -34,7 +34,7 @@ struct Reservation {
   std::optional<std::uint32_t> piece = std::nullopt;
   std::uint64_t step = 0;
   bool state = false;  ///< It is of an optimiser's state, not of weights.
-  /// Of a map `chunk` is the route, and `step` counts micro-batches.
+  /// A map has its route in `chunk`, and `step` counts micro-batches.
   enum class Map { none, values, gradient } map = Map::none;
 };
 

@@ -1,4 +1,4 @@
-// How a rank waits for maps of other ranks, where a network is cut over them.
+// Waits for maps of other ranks, where a network is cut over them.
 #include "core/clock.h"
 #include "core/error.h"
 #include "net/exchange/exchange.h"
@@ -14,7 +14,7 @@ MapTrafficSpec ParameterExchange::map_spec() const {
   return spec;
 }
 
-/// As await() waits for weights: while any peer makes progress, the wait goes on.
+/// The wait goes on while any peer makes progress, as in await().
 void ParameterExchange::wait_for_maps(std::uint64_t known) {
   peers_.check();
   const std::int64_t from = clock_ns();

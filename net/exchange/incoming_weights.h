@@ -64,7 +64,7 @@ class IncomingWeights {
  private:
   struct Incoming {
     std::uint64_t step = 0;
-    /// Of a parameter with which this rank does not train: none.
+    /// `none`: this rank does not train with the parameter.
     enum State { due, receiving, received, none } state = due;
   };
 

@@ -1,4 +1,4 @@
-// What crosses between the ranks that a network is cut over.
+// Defines a route, on which maps cross between the ranks that a network is cut over.
 #pragma once
 #include <cstddef>
 #include <string>

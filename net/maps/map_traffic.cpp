@@ -191,8 +191,7 @@ std::optional<MapTraffic::Due> MapTraffic::due() const {
         first = message;
     }
   if (!first) return std::nullopt;
-  return Due{sender(first->transfer, first->gradient), text_of(*first),
-             first->micro_batch / messages(first->transfer)};
+  return Due{sender(first->transfer, first->gradient), text_of(*first)};
 }
 
 void MapTraffic::stop() {

@@ -55,11 +55,10 @@ class MapTraffic final : public MapExchange {
   void commit(const Reservation& reservation);
   void sent(const Outgoing& frame);
 
-  /// What is due next from another rank, the earliest micro-batch's.
+  /// A message that another rank is to send next.
   struct Due {
     int rank = 0;
     std::string text;  ///< "the map of conv1 for micro-batch 3 of step 7"
-    std::uint64_t step = 0;
   };
   std::optional<Due> due() const;
   /// Ends all waiting for good.
@@ -69,8 +68,7 @@ class MapTraffic final : public MapExchange {
   using Values = std::unique_ptr<float[]>;
   /// One direction of a route.
   struct Stream {
-    std::uint64_t next =
-        0;  ///< The micro-batch that is due, of all; on the sending side, to be sent.
+    std::uint64_t next = 0;  ///< The number of the message that comes, or leaves, next.
     std::uint32_t next_part = 0;
     std::uint64_t waiting = 0;  ///< Messages that have begun to come, and were not released.
     std::vector<Values> spare;  ///< Buffers for one message each.
@@ -88,8 +86,8 @@ class MapTraffic final : public MapExchange {
   std::uint64_t messages(std::size_t route) const {
     return spec_.routes[route].every_step ? 1 : spec_.micro_batches;
   }
-  /// How many of them may have come that were not taken. Who sends a value in every step may be in
-  /// the next one.
+  /// Returns how many of them may have come that were not taken. A rank that sends a value in every
+  /// step may be in the next one.
   std::uint64_t most(std::size_t route) const {
     return spec_.routes[route].every_step ? 2 : spec_.in_flight;
   }

@@ -39,8 +39,9 @@ lab nodefile && cp log nodes
 # Rank 1 sends 1.7 MB of gradients a step, of which the token bucket lets 10 MB a second pass.
 "${user[@]}" "$duplex" launch --nodefile nodes --ssh tools/lab/netlab-ssh.sh -- --net lenet --device replay:0.000001 --batches 6 \
   --server central --key key --logdir run --timeout 20 > log 2>&1 || fail "a user's ranks"
-root=0  # Records of ranks lie in a folder with the user's number.
-[ "$(stat -c %u "/tmp/duplex-$root" 2> /dev/null || echo 0)" = 0 ] || fail "ranks in a user's lab took root's folder of records"
+# Records of ranks lie in a folder of temporary files with the user's number; root's is 0.
+records=$(dirname "$(TMPDIR='' mktemp -u)")/duplex-0
+[ "$(stat -c %u "$records" 2> /dev/null || echo 0)" = 0 ] || fail "ranks in a user's lab took root's folder of records"
 lab counters
 awk '$1 == 1 && $2 == "eth0:" { found = 1; exit $3 < 6 * 1.7e6 } END { if (!found) exit 1 }' log || fail "a user's ranks met outside of his lab"
 awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == "total_s") column = i }

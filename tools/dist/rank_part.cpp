@@ -1,4 +1,4 @@
-// What a rank does that has a part of a network that is cut.
+// The steps of a rank that has a part of a network which is cut.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -105,7 +105,7 @@ TrainingResult Rank::train_part(net::ParameterExchange& wire) {
     slots = replayed_layers(cut_->part(), times_, cut_->in_flight(), part_observer());
     source = [] { return MicroBatch(); };
   } else {
-    // Whoever computes a loss needs the labels of all samples, and an image that cannot be decoded
+    // A rank that computes a loss needs the labels of all samples. An image that cannot be decoded
     // changes its label, too.
     const bool all = cut_->has_loss();
     const NetworkPart& part = cut_->part();

@@ -40,7 +40,7 @@ CutPart::CutPart(const CutPartSpec& spec, const Model& whole)
       network_(whole, placement_of(spec, whole)),
       part_(network_.part(spec.rank)),
       spans_(part_spans(network_)) {
-  // Who sends such a map waits for no answer, and could be any number of steps ahead.
+  // The sender of such a map waits for no answer, and could be any number of steps ahead.
   for (const MapTransfer& transfer : network_.transfers())
     if (!transfer.gradient)
       throw Error("dist --strategy " + spec.strategy + ": the output of " +

@@ -45,7 +45,7 @@ class CutPart {
   /// Copies parameters and statistics to a network of the part.
   void load(const HostParameters& host, Network& network) const;
 
-  /// What all ranks agree on: who trains what, and what crosses.
+  /// Adds the members of parameters and the routes of maps, on which all ranks agree.
   void add_to(net::ExchangeSpec& exchange, bool replays) const;
   LossRoutes loss_routes() const;
   /// Between the part's parameters and the exchange. Call fill() before.

@@ -12,7 +12,7 @@
 namespace duplex::tools {
 namespace {
 
-/// What the micro-batches of a rank have in common.
+/// The micro-batches of a rank have this in common.
 struct Processor {
   Model model;
   LayerTimes times;

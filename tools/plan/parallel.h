@@ -53,8 +53,8 @@ struct ParallelSpec {
   /// each. Their gradients are added up before any leaves the machine. Empty: each has one.
   std::vector<int> slots;
 
-  /// How the network is cut over the ranks: owt, filter, pipeline, hybrid or hypergraph; empty:
-  /// each worker has all of it.
+  /// The way in which the network is cut over the ranks: owt, filter, pipeline, hybrid or
+  /// hypergraph; empty: each worker has all of it.
   std::string strategy;
   int stages = 0;                   ///< Of a pipeline; 0: one for each rank.
   std::uint64_t micro_batches = 1;  ///< Of a step, where the network is cut.

@@ -132,7 +132,7 @@ void add_codings(Page& page, const RunData& run, const Ledgers& ledgers,
 }  // namespace
 
 void add_tensors(Page& page, const RunData& run) {
-  if (run.cut) return;  // What crosses are rows of tensors, and maps.
+  if (run.cut) return;  // Rows of tensors cross then, and maps.
   const Ledgers ledgers = run.ledgers();
   const std::vector<std::string> names = parameter_names(run);
   add_costs(page, ledgers, names);

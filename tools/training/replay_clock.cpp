@@ -11,7 +11,7 @@
 namespace duplex::tools {
 namespace {
 
-/// What took longer than this has waited for others, not for the processor.
+/// A call that took longer has waited for others, not for the processor.
 constexpr std::int64_t waited_ns = 20000;
 
 void sleep_until(std::int64_t deadline) {

@@ -109,7 +109,7 @@ struct Training {
     std::vector<std::unique_ptr<PartLayers>> slots;
     for (const auto& each : networks) slots.push_back(std::make_unique<NetworkLayers>(*each));
     MeanGradients means(network, micro_batches);
-    constexpr std::uint64_t dropout_seed = 7;  // As Batch::training() has it.
+    constexpr std::uint64_t dropout_seed = 7;  // Batch::training() has it, too.
     PartRunner runner(part.model, std::move(slots), micro_batches, dropout_seed,
                       [&](std::size_t p, std::uint64_t number) { return means.add(p, number); });
     LocalExchange exchange(network, optimiser, rate(), Updates::each);

@@ -322,7 +322,7 @@ TEST(Store, UnknownRuleListsTheKnown) {
   EXPECT_THROW(parse_sync("joined"), Error);
 }
 
-/// Of three workers the first does not train with the parameter.
+/// The first of three workers does not train with the parameter.
 TEST(Store, AddsTheGradientsOfMembersAlone) {
   const ShardMap map = ShardMap::among({count}, {{1, 2}}, 3);
   const int owner = map[0].owner;
