@@ -36,6 +36,8 @@ class MapExchange {
   /// Returns the values of one that has arrived, which stay until release().
   virtual const float* take(const MapMessage& message) = 0;
   virtual void release(const MapMessage& message) = 0;
+  /// This rank gets on, though it sends nothing: others wait for it as long as it does.
+  virtual void progress() {}
 };
 
 /// Waits for a message, and returns its values.

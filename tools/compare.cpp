@@ -28,7 +28,7 @@ struct Row {
   double t_grad = 0.0, t_comm = 0.0;
   double sent = 0.0;  ///< Bytes a worker sends in a step.
   double step = 0.0;  ///< Seconds.
-  bool averages = false, replayed = false, simulated = false;
+  bool replayed = false, simulated = false;
   std::optional<AccuracySummary> accuracy;  ///< None: not tested.
   std::optional<AccuracyTarget> until;      ///< At which it was to end.
   std::optional<int> rank;                  ///< The first worker's; none: of one machine.
@@ -57,7 +57,6 @@ Row row_of(const Run& run) {
   row.batch = run.config.batch;
   row.replayed = run.config.replayed;
   row.simulated = run.config.simulated;
-  row.averages = run.config.parallel && run.config.parallel->average > 0;
   row.workers = summary.workers.value_or(1);
   row.slots = summary.slots.value_or(row.workers);
   if (summary.training) {

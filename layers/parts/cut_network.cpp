@@ -40,6 +40,9 @@ CutNetwork::CutNetwork(const Model& whole, Placement placement)
     transfers_ = stages_->transfers();
     return;
   }
+  tiles_of_.resize(units_.count());
+  for (std::size_t tile = 0; tile < placement_.tiles.size(); ++tile)
+    tiles_of_[placement_.tiles[tile].unit].push_back(tile);
   const std::vector<std::vector<Need>> needed = needs();
   for (std::size_t unit = 0; unit < units_.count(); ++unit) add_transfers(unit, needed);
 }
@@ -49,9 +52,6 @@ CutNetwork::~CutNetwork() = default;
 /// Returns by tile and rank whether what is computed there reads the tile's output, and gives a
 /// gradient back.
 std::vector<std::vector<CutNetwork::Need>> CutNetwork::needs() const {
-  std::vector<std::vector<std::size_t>> tiles(units_.count());
-  for (std::size_t tile = 0; tile < placement_.tiles.size(); ++tile)
-    tiles[placement_.tiles[tile].unit].push_back(tile);
   std::vector<std::vector<Need>> needs(placement_.tiles.size(),
                                        std::vector<Need>(at(placement_.ranks)));
   const std::vector<bool> reaches = reaches_loss(units_.model());
@@ -60,7 +60,7 @@ std::vector<std::vector<CutNetwork::Need>> CutNetwork::needs() const {
     for (const MapPart& part : units_.reads(piece.unit, piece.region.channels)) {
       const auto unit = static_cast<std::size_t>(part.unit);
       const Region read{piece.region.first_sample, piece.region.samples, part.channels};
-      for (const std::size_t tile : tiles[unit]) {
+      for (const std::size_t tile : tiles_of_[unit]) {
         const PlacedRegion& other = placement_.tiles[tile];
         if (other.rank == piece.rank || intersection(other.region, read).empty()) continue;
         Need& need = needs[tile][at(piece.rank)];
@@ -79,9 +79,9 @@ void CutNetwork::add_transfers(std::size_t unit, const std::vector<std::vector<N
     for (int to = 0; to < placement_.ranks; ++to) {
       std::vector<Region> wanted;
       bool gradient = false;
-      for (std::size_t tile = 0; tile < needs.size(); ++tile) {
+      for (const std::size_t tile : tiles_of_[unit]) {
         const PlacedRegion& own = placement_.tiles[tile];
-        if (own.unit != unit || own.rank != piece.rank || !needs[tile][at(to)].there ||
+        if (own.rank != piece.rank || !needs[tile][at(to)].there ||
             intersection(own.region, piece.region) != own.region)
           continue;
         wanted.push_back(own.region);

@@ -43,7 +43,8 @@ class CutNetwork {
   const Placement placement_;
   const Units units_;
   std::vector<PlacedRegion> pieces_;
-  std::unique_ptr<const Stages> stages_;  ///< Of a pipeline.
+  std::vector<std::vector<std::size_t>> tiles_of_;  ///< By unit: the numbers of its tiles.
+  std::unique_ptr<const Stages> stages_;            ///< Of a pipeline.
   std::vector<MapTransfer> transfers_;
 };
 

@@ -33,7 +33,10 @@ double PartRunner::run_step(std::uint64_t step, const Source& source, Exchange& 
   exchange.begin(step);
   while (admitted_ < micro_batches_ || !flights_.empty()) {
     const std::uint64_t known = maps.arrivals();
-    if (!run_next(source, exchange, maps)) maps.wait_for_more(known);
+    if (run_next(source, exchange, maps))
+      maps.progress();
+    else
+      maps.wait_for_more(known);
   }
   for (const auto& slot : slots_) slot->synchronize();
   exchange.end();

@@ -128,6 +128,13 @@ void PartExchange::push(std::size_t parameter) {
   }
 }
 
+std::string PartExchange::not_finite() const {
+  for (std::size_t s = 0; s < spans_.size(); ++s)
+    if (!own_[s].places.empty() && !all_finite(spans_[s].weights, spans_[s].count))
+      return spans_[s].name;
+  return "";
+}
+
 void PartExchange::copy_weights(const HostParameters& whole) const {
   for (std::size_t s = 0; s < spans_.size(); ++s)
     if (!own_[s].places.empty())

@@ -43,6 +43,8 @@ class PartExchange final : public Exchange {
   void push(std::size_t parameter) override;
   void end() override { inner_->end(); }
   void await_all() override { inner_->await_all(); }
+  /// Returns the name of the first span of this rank whose weights are not finite, or "".
+  std::string not_finite() const;
   /// Copies the weights of this rank's parameters to where `whole` has them.
   void copy_weights(const HostParameters& whole) const;
 

@@ -13,6 +13,22 @@ namespace {
 /// Before a frame of at least so many bytes of payload is read, keep_window() is called.
 constexpr std::size_t worth_looking = 16 * 1024;
 
+/// Says what a frame of data is doing, for errors.
+const char* phase_of(FrameKind kind, bool sends) {
+  switch (kind) {
+    case FrameKind::weights:
+      return sends ? "sending weights" : "receiving weights";
+    case FrameKind::factors:
+      return sends ? "sending factors" : "receiving factors";
+    case FrameKind::map:
+      return sends ? "sending a map" : "receiving a map";
+    case FrameKind::map_gradient:
+      return sends ? "sending a map's gradient" : "receiving a map's gradient";
+    default:
+      return sends ? "sending gradient" : "receiving gradient";
+  }
+}
+
 }  // namespace
 
 Connection::Connection(Link link, ConnectionHandler& owner, Ledger& ledger,
@@ -202,8 +218,7 @@ void Connection::send_data(const Outgoing& frame) {
   // No answer tells that the peer has read factors or a map, and later ones overwrite them.
   const bool answered = header.kind == FrameKind::weights || header.kind == FrameKind::gradient;
   const bool borrowed = answered && (payload == frame.coded || payload == frame.payload);
-  const std::string phase = "sending " + name_of(header.kind);
-  link_.stream.write(header, payload, Clock::now() + timeout_, phase.c_str(),
+  link_.stream.write(header, payload, Clock::now() + timeout_, phase_of(header.kind, true),
                      borrowed ? Payload::borrowed : Payload::copied);
   record(header, true, frame.queued, first, frame.count);
   owner_.sent(frame);
@@ -283,8 +298,8 @@ void Connection::receive_data(const FrameHeader& header) {
     coded_.resize(std::max<std::size_t>(coded_.size(), header.length));
     to = coded_.data();
   }
-  const std::string phase = "receiving " + name_of(header.kind);
-  link_.stream.read_payload(to, header.length, Clock::now() + timeout_, phase.c_str());
+  link_.stream.read_payload(to, header.length, Clock::now() + timeout_,
+                            phase_of(header.kind, false));
   if (coded)
     decode(header.coding, weights ? Values::weights : Values::gradient, coded_.data(),
            header.length, reservation.count, reservation.to);

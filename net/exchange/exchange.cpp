@@ -73,7 +73,8 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
     if (is_worker() && spans_[p].gradient == nullptr && !is_factored(p) && map_.trains(rank_, p))
       throw Error("parameter " + spans_[p].name + " has no memory for a gradient");
   if (!spec_.members.empty())
-    maps_.emplace(map_spec(), rank_, peers_, [this](std::uint64_t known) { wait_for_maps(known); });
+    maps_.emplace(map_spec(), rank_, peers_, progress_,
+                  [this](std::uint64_t known) { wait_for_maps(known); });
   if (topology_.is_owner(rank_)) {
     server_.emplace(context_, trains_ ? &incoming_ : nullptr,
                     factors_ ? &factors_->map() : nullptr);

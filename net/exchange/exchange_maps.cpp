@@ -37,6 +37,8 @@ void ParameterExchange::wait_for_maps(std::uint64_t known) {
       fail(trouble);
       continue;
     }
+    mind_turns();
+    name_stragglers();
     if (due && stragglers_.due(Clock::now() - begin))
       stragglers_.tell("waits for " + peers_.name_of(due->rank) + ": " + due->text + "; " +
                        progress_.text(due->rank));

@@ -5,11 +5,12 @@
 
 namespace duplex::net {
 
-MapTraffic::MapTraffic(MapTrafficSpec spec, int rank, Peers& peers,
+MapTraffic::MapTraffic(MapTrafficSpec spec, int rank, Peers& peers, Progress& progress,
                        std::function<void(std::uint64_t known)> wait)
     : spec_(std::move(spec)),
       rank_(rank),
       peers_(peers),
+      progress_(progress),
       wait_(std::move(wait)),
       streams_(2 * spec_.routes.size()) {
   for (std::size_t i = 0; i < streams_.size(); ++i)

@@ -14,6 +14,7 @@
 
 #include "core/map_exchange.h"
 #include "net/connection/peers.h"
+#include "net/connection/progress.h"
 #include "net/maps/map_route.h"
 
 namespace duplex::net {
@@ -32,8 +33,8 @@ struct MapTrafficSpec {
 class MapTraffic final : public MapExchange {
  public:
   /// `wait` is called by wait_for_more() in place of waiting: it calls wait() below, and throws
-  /// what has ended the run. `peers` must outlive it.
-  MapTraffic(MapTrafficSpec spec, int rank, Peers& peers,
+  /// what has ended the run. `peers` and `progress` must outlive it.
+  MapTraffic(MapTrafficSpec spec, int rank, Peers& peers, Progress& progress,
              std::function<void(std::uint64_t known)> wait);
 
   // The training thread calls these.
@@ -45,6 +46,7 @@ class MapTraffic final : public MapExchange {
   void wait_for_more(std::uint64_t known) override { wait_(known); }
   const float* take(const MapMessage& message) override;
   void release(const MapMessage& message) override;
+  void progress() override { progress_.made(); }
   /// Waits until arrivals() is more than `known` or stop() is called, at most for so long. Returns
   /// whether one of these is so.
   bool wait(std::uint64_t known, std::chrono::milliseconds at_most);
@@ -108,6 +110,7 @@ class MapTraffic final : public MapExchange {
   const MapTrafficSpec spec_;
   const int rank_;
   Peers& peers_;
+  Progress& progress_;
   const std::function<void(std::uint64_t known)> wait_;
 
   /// Guards all below. The training thread and those of connections take it, and take no other lock

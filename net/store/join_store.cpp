@@ -273,7 +273,8 @@ void JoinStore::update_weights(Slot& slot) {
   }
   const float* gradient = slot.borrowed_sum != nullptr ? slot.borrowed_sum : slot.sum->data;
   BufferPool::Buffer published;  // The weights that the workers have.
-  if (spec_.packs) {
+  const bool packs = spec_.packs && readers_of(slot) > 0;
+  if (packs) {
     published = pool_.take(slot.chunk.count);
     std::copy_n(slot.weights, slot.chunk.count, published->data);
   }
@@ -283,7 +284,7 @@ void JoinStore::update_weights(Slot& slot) {
     const OptimiserStep step{spec_.optimiser, spec_.rate.at(slot.step), slot.step + 1};
     update(step, slot.chunk.count, slot.weights, gradient, slot.state.data());
   }
-  if (spec_.packs) {
+  if (packs) {
     slot.packed.resize(coded_bytes(Coding::lossless, slot.chunk.count) + coding_slack);
     slot.packed_bytes =
         encode_weights(slot.weights, published->data, slot.chunk.count, slot.packed.data());

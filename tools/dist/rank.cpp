@@ -39,7 +39,10 @@ Rank::Rank(DistSpec spec)
       tracing_(spec_.trace_steps) {
   set_updates(spec_.training.rate, all_steps());
   spec_.mesh.identity = identity(fill_host_parameters());
-  if (trains()) prepare_slots();
+  if (trains()) {
+    cut_ ? prepare_part() : prepare_slots();
+    draw_replayed_gradients();
+  }
   std::vector<std::string> claims{ledger_file(spec_.rank())};
   std::vector<std::string> later{traffic_file(spec_.rank()), rank_file(spec_.rank()),
                                  staleness_file(spec_.rank())};
@@ -101,7 +104,9 @@ net::Identity Rank::identity(net::Fingerprint start) const {
   const std::string sums =
       factors ? std::string(", sums of factors by ") + OuterProducts::rounding : "";
   // Ranks that wait for different times would give each other up.
-  identity.settings = net::fingerprint(spec_.settings() + sums + ", timeout " +
+  // Ranks that had cut the network otherwise would take each other's maps for their own.
+  const std::string cut = cut_ ? ", cut " + cut_->digest() : "";
+  identity.settings = net::fingerprint(spec_.settings() + cut + sums + ", timeout " +
                                        std::to_string(spec_.mesh.timeout.count()) + " ms" + copies);
   identity.start = std::move(start);
   return identity;
@@ -227,7 +232,7 @@ int Rank::train_rank(net::ParameterExchange& wire) {
     note_ledger(wire);
     return stopped();
   }
-  spoilt_ = host_.not_finite();
+  spoilt_ = cut_ ? cut_->exchange(host_).not_finite() : host_.not_finite();
   if (leads() && !cut_) keep_trained(result.steps);
   if (checkpoints_ && spoilt_.empty()) checkpoints_->finish(result.steps);
   std::vector<std::string> reports = wire.finish(report(wire));
@@ -348,7 +353,8 @@ void Rank::note_ledger(const net::ParameterExchange& wire) {
   if (!wire.ledger_trouble().empty()) troubles_.add(wire.ledger_trouble());
 }
 
-/// Every rank holds the last weights and checks them, so that all end alike.
+/// Every rank checks the last weights that it holds: all of them, so that all ranks end alike, or
+/// those of its part where the network is cut.
 void Rank::require_sound_weights(const std::optional<Accuracy>& accuracy) const {
   const bool trained = spec_.training.trains();
   if (trained && !spoilt_.empty()) throw diverged("after the last step", spoilt_);

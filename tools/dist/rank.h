@@ -63,6 +63,7 @@ class Rank {
   void require_cuttable() const;
   std::unique_ptr<CutPart> cut_part() const;
   void prepare_part();
+  void draw_replayed_gradients();
   LayerObserver part_observer();
   std::string device_line() const;
   void write_config() const;
@@ -130,9 +131,9 @@ class Rank {
   RankTracing tracing_;
   std::optional<RunDirectory> directory_;                ///< Set once the constructor is done.
   LayerTimes times_;                                     ///< For a replay.
+  std::unique_ptr<Device> device_;                       ///< Null: a server, or a replay.
   std::vector<std::unique_ptr<Network>> part_networks_;  ///< Of a network that is cut.
   Schedule part_schedule_;
-  std::unique_ptr<Device> device_;                ///< Null: a server, or a replay.
   std::unique_ptr<Network> network_;              ///< Likewise.
   std::unique_ptr<SlotTeam> team_;                ///< The other slots; null: there are none.
   std::unique_ptr<LocalExchange> own_updates_;    ///< Only with --average, on a worker.

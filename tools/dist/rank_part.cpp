@@ -11,6 +11,7 @@
 #include "tools/dist/rank.h"
 #include "tools/parts/part_replay.h"
 #include "tools/run_directory/run_files.h"
+#include "tools/training/divergence.h"
 
 namespace duplex::tools {
 
@@ -44,6 +45,12 @@ void Rank::require_cuttable() const {
 std::unique_ptr<CutPart> Rank::cut_part() const {
   if (!spec_.parallel.cuts()) return nullptr;
   require_cuttable();
+  const std::uint64_t images = setup_.split.train.size();
+  if (!replays() && spec_.training.trains() && spec_.step_samples() > images)
+    throw Error("dist: a step takes " + std::to_string(spec_.step_samples()) +
+                    " images, and there are " + std::to_string(images) +
+                    " to train with: take a smaller --batch",
+                Exit::usage);
   CutPartSpec spec;
   spec.strategy = spec_.parallel.strategy;
   spec.stages = spec_.parallel.stages;
@@ -65,7 +72,9 @@ void Rank::prepare_part() {
     return;
   }
   device_ = training.computing.make();
-  part_networks_ = networks_of(cut_->part(), *device_, cut_->in_flight());
+  const std::string& layout = training.computing.layout;
+  if (layout != "measured") device_->choose_channels_last(layout == "nhwc");
+  part_networks_ = networks_of(cut_->part(), *device_, cut_->in_flight(spec_.rank()));
   cut_->load(host_, *part_networks_.front());
 }
 
@@ -102,7 +111,7 @@ TrainingResult Rank::train_part(net::ParameterExchange& wire) {
   };
   if (replays()) {
     schedule.steps = schedule.epoch_samples = training.batches.value();
-    slots = replayed_layers(cut_->part(), times_, cut_->in_flight(), part_observer());
+    slots = replayed_layers(cut_->part(), times_, cut_->in_flight(spec_.rank()), part_observer());
     source = [] { return MicroBatch(); };
   } else {
     // A rank that computes a loss needs the labels of all samples. An image that cannot be decoded
@@ -133,8 +142,10 @@ TrainingResult Rank::train_part(net::ParameterExchange& wire) {
     };
   }
   PartRunner runner(cut_->part().model, std::move(slots), micro_batches, training.seed, add);
-  PartComputation computation(runner, source, wire.maps(),
-                              replays() ? LossRoutes() : cut_->loss_routes(), replays());
+  PartComputation computation(
+      runner, source, wire.maps(), replays() ? LossRoutes() : cut_->loss_routes(),
+      replays() ? nullptr : part_networks_.front().get(),
+      [steps = schedule.steps](std::uint64_t step) { return looks_for_nan(step, steps); });
   Exchange& exchange = staging ? static_cast<Exchange&>(*staging) : parts;
   const TrainingResult result = train(computation, exchange, loop_spec(schedule, wire), troubles_);
   if (loader && result.steps > 0) report_replaced(loader->replaced());

@@ -25,7 +25,6 @@ namespace duplex::tools {
 
 /// Makes the first slot's network, and the other slots. A replay's slots need no places.
 void Rank::prepare_slots() {
-  if (cut_) return prepare_part();
   const auto count = static_cast<std::size_t>(slots());
   std::vector<SlotPlace> places(count);
   if (count > 1 && !replays())
@@ -40,6 +39,10 @@ void Rank::prepare_slots() {
   if (count > 1)
     team_ = std::make_unique<SlotTeam>(spec_.training, setup_.model,
                                        spec_.share_of(spec_.rank(), 0).count, places, host_);
+}
+
+/// Gives a replay the gradients that it sends, where what they are decides how many bytes cross.
+void Rank::draw_replayed_gradients() {
   const net::WireFormat& wire = spec_.parallel.wire;
   const bool packs =
       wire.weights == net::Coding::lossless || wire.gradients == net::Coding::lossless;

@@ -92,6 +92,7 @@ TileSpec usual_tiles(std::int64_t batch, const Speeds& speeds) {
 
 Placement place(const Model& model, const PlacingSpec& spec) {
   TileSpec tile_spec = usual_tiles(spec.samples, spec.speeds);
+  tile_spec.micro_batches = spec.micro_batches;
   tile_spec.seconds = spec.seconds;
   const Tiles tiles(model, tile_spec);
   if (spec.strategy == "pipeline") return place_stages(tiles, spec);

@@ -18,10 +18,11 @@ TileSpec usual_tiles(std::int64_t batch, const Speeds& speeds);
 
 struct PlacingSpec {
   std::string strategy;
-  std::int64_t samples = 0;     ///< Of a micro-batch.
-  Speeds speeds;                ///< By rank.
-  int stages = 0;               ///< Of a pipeline; 0: one for each rank.
-  std::vector<double> seconds;  ///< TileSpec::seconds.
+  std::int64_t samples = 0;        ///< Of a micro-batch.
+  std::int64_t micro_batches = 1;  ///< Of a step.
+  Speeds speeds;                   ///< By rank.
+  int stages = 0;                  ///< Of a pipeline; 0: one for each rank.
+  std::vector<double> seconds;     ///< TileSpec::seconds.
   std::uint64_t seed = 1;
   int threads = 1;
 };

@@ -55,7 +55,8 @@ std::int64_t Tiles::work(std::size_t tile) const {
 
 std::int64_t Tiles::map_bytes(std::size_t tile) const {
   const auto& [unit, block, shard] = tiles_[tile];
-  return units_[unit].channel_bytes * channels(unit, block).count() * samples(shard);
+  return units_[unit].channel_bytes * channels(unit, block).count() * samples(shard) *
+         spec_.micro_batches;
 }
 
 std::int64_t Tiles::gradient_bytes(std::size_t tile) const {

@@ -12,8 +12,10 @@ namespace duplex::tools {
 
 struct TileSpec {
   std::int64_t batch = 0;  ///< Samples of an iteration, of all ranks together.
-  int shards = 1;          ///< The batch is cut in so many, at most one for each sample.
-  int blocks = 1;          ///< Each unit's channels are cut in so many, as far as they can be.
+  /// Micro-batches of `batch` samples each that an iteration has: maps cross in each of them.
+  std::int64_t micro_batches = 1;
+  int shards = 1;  ///< The batch is cut in so many, at most one for each sample.
+  int blocks = 1;  ///< Each unit's channels are cut in so many, as far as they can be.
   /// Seconds of forward and backward for the whole batch, by node; empty: multiply-adds are what a
   /// tile weighs.
   std::vector<double> seconds;

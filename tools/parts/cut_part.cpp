@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "net/crypto/digest.h"
 #include "tools/partition/placing.h"
 
 namespace duplex::tools {
@@ -21,6 +22,7 @@ Placement placement_of(const CutPartSpec& spec, const Model& whole) {
   placing.strategy = spec.strategy;
   placing.stages = spec.stages;
   placing.samples = static_cast<std::int64_t>(all / micro_batches);
+  placing.micro_batches = static_cast<std::int64_t>(micro_batches);
   placing.speeds.assign(static_cast<std::size_t>(spec.ranks), 1.0);
   try {
     return place(whole, placing);
@@ -45,8 +47,8 @@ CutPart::CutPart(const CutPartSpec& spec, const Model& whole)
     if (!transfer.gradient)
       throw Error("dist --strategy " + spec.strategy + ": the output of " +
                       whole.entry(transfer.node).name +
-                      " would cross, but nothing before it is trained: begin the network with a "
-                      "layer that is, or take another strategy",
+                      " would cross, and no gradient of it come back, since nothing before it is "
+                      "trained or no loss depends on it: take another strategy",
                   Exit::usage);
   for (int rank = 1; rank < spec.ranks; ++rank)
     if (has_loss(network_.part(rank))) losing_.push_back(rank);
@@ -59,12 +61,31 @@ bool CutPart::has_loss(const NetworkPart& part) {
                      });
 }
 
-std::uint64_t CutPart::in_flight() const {
-  const std::uint64_t all = spec_.micro_batches;
+std::uint64_t CutPart::in_flight(int rank) const {
   // A stage begins as many micro-batches as there are stages from it on; elsewhere one is computed
   // while what the other needs is under way.
-  const auto stages = static_cast<std::uint64_t>(spec_.ranks - spec_.rank);
-  return std::min<std::uint64_t>(all, network_.staged() ? stages : 2);
+  int most = 2;
+  if (spec_.strategy == "pipeline") {
+    const int stages = spec_.stages > 0 ? spec_.stages : spec_.ranks;
+    most = stages - rank / (spec_.ranks / stages);
+  }
+  return std::min(spec_.micro_batches, static_cast<std::uint64_t>(most));
+}
+
+std::string CutPart::digest() const {
+  std::string text;
+  for (const PlacedRegion& piece : network_.pieces())
+    for (const std::int64_t number :
+         {static_cast<std::int64_t>(piece.unit), std::int64_t{piece.rank},
+          piece.region.first_sample, piece.region.samples, piece.region.channels.first,
+          piece.region.channels.end})
+      text += std::to_string(number) + " ";
+  for (const MapTransfer& transfer : network_.transfers())
+    for (const std::int64_t number :
+         {std::int64_t{transfer.node}, std::int64_t{transfer.from}, std::int64_t{transfer.to},
+          static_cast<std::int64_t>(transfer.elements)})
+      text += std::to_string(number) + " ";
+  return net::short_hex(net::sha256(text));
 }
 
 std::string CutPart::text() const {
@@ -129,9 +150,7 @@ void CutPart::add_to(net::ExchangeSpec& exchange, bool replays) const {
   for (const int rank : losing_)
     if (!replays) exchange.maps.push_back({rank, 0, 1, false, true, "the loss"});
   exchange.micro_batches = spec_.micro_batches;
-  const auto ranks = static_cast<std::uint64_t>(spec_.ranks);
-  exchange.in_flight =
-      std::min<std::uint64_t>(exchange.micro_batches, network_.staged() ? ranks : 2);
+  exchange.in_flight = in_flight(0);
 }
 
 LossRoutes CutPart::loss_routes() const {

@@ -31,8 +31,10 @@ class CutPart {
   const CutNetwork& network() const { return network_; }
   const NetworkPart& part() const { return part_; }
   std::int64_t samples() const { return network_.placement().samples; }  ///< Of a micro-batch.
-  /// The micro-batches whose activations this rank has at a time.
-  std::uint64_t in_flight() const;
+  /// The micro-batches whose activations a rank has at a time; rank 0 has the most.
+  std::uint64_t in_flight(int rank) const;
+  /// A few letters that differ where ranks, in different versions, have cut the network otherwise.
+  std::string digest() const;
   /// "computes 12 of 34 layers, in part 3 of them"
   std::string text() const;
   /// Returns whether any loss is computed here.

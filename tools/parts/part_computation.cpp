@@ -1,8 +1,11 @@
 #include "tools/parts/part_computation.h"
 
+#include <cmath>
+#include <string>
 #include <utility>
 
 #include "core/clock.h"
+#include "tools/training/divergence.h"
 
 namespace duplex::tools {
 namespace {
@@ -23,6 +26,7 @@ class TimedMaps final : public MapExchange {
   }
   const float* take(const MapMessage& message) override { return inner_.take(message); }
   void release(const MapMessage& message) override { inner_.release(message); }
+  void progress() override { inner_.progress(); }
 
   double waited() const { return duplex::seconds(waited_ns_); }
 
@@ -33,18 +37,29 @@ class TimedMaps final : public MapExchange {
 
 }  // namespace
 
-PartComputation::PartComputation(PartRunner& runner, PartRunner::Source source, MapExchange& maps,
-                                 LossRoutes routes, bool replays)
+PartComputation::PartComputation(PartRunner& runner, const PartRunner::Source& source,
+                                 MapExchange& maps, LossRoutes routes, Network* network,
+                                 std::function<bool(std::uint64_t step)> looks)
     : runner_(runner),
-      source_(std::move(source)),
+      source_([this, source] {
+        const std::int64_t begin = clock_ns();
+        const MicroBatch batch = source();
+        data_ns_ += clock_ns() - begin;
+        return batch;
+      }),
       maps_(maps),
       routes_(std::move(routes)),
-      replays_(replays) {}
+      network_(network),
+      looks_(std::move(looks)) {}
 
 void PartComputation::run(Exchange& exchange, std::uint64_t step) {
   TimedMaps maps(maps_);
   outcome_ = {};
+  data_ns_ = 0;
+  const bool look = network_ != nullptr && looks_(step);
+  auto keeping_nan = look ? std::make_unique<KeepingNan>(network_->device()) : nullptr;
   double loss = runner_.run_step(step, source_, exchange, maps);
+  keeping_nan.reset();
   if (routes_.leaving) {
     const MapMessage message{*routes_.leaving, false, step};
     *maps.room(message) = static_cast<float>(loss);
@@ -55,8 +70,10 @@ void PartComputation::run(Exchange& exchange, std::uint64_t step) {
     loss += double{*await(maps, message)};
     maps.release(message);
   }
-  if (!replays_) outcome_.loss = loss;
+  if (network_ != nullptr) outcome_.loss = loss;
   outcome_.maps = maps.waited();
+  outcome_.data = duplex::seconds(data_ns_);
+  if (look && std::isfinite(loss)) require_finite(*network_, "step " + std::to_string(step));
 }
 
 }  // namespace duplex::tools

@@ -20,9 +20,11 @@ struct LossRoutes {
 
 class PartComputation final : public Computation {
  public:
-  /// `source` gives the micro-batches. All arguments must outlive it.
-  PartComputation(PartRunner& runner, PartRunner::Source source, MapExchange& maps,
-                  LossRoutes routes, bool replays);
+  /// `source` gives the micro-batches. `network` has the part's parameters; null: a replay. `looks`
+  /// says in which steps it looks for NaN (divergence.h). All arguments must outlive it.
+  PartComputation(PartRunner& runner, const PartRunner::Source& source, MapExchange& maps,
+                  LossRoutes routes, Network* network,
+                  std::function<bool(std::uint64_t step)> looks);
 
   void run(Exchange& exchange, std::uint64_t step) override;
   /// The loss is that of all ranks on the first one, and elsewhere that of this rank.
@@ -33,7 +35,9 @@ class PartComputation final : public Computation {
   PartRunner::Source source_;
   MapExchange& maps_;
   LossRoutes routes_;
-  bool replays_;
+  Network* network_;
+  std::function<bool(std::uint64_t step)> looks_;
+  std::int64_t data_ns_ = 0;  ///< Time that `source` has taken in this step.
   StepOutcome outcome_;
 };
 

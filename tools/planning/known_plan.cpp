@@ -19,6 +19,13 @@ std::string text_of(const std::filesystem::path& path) {
   return file ? text.str() : "";
 }
 
+/// Returns when a file or folder was changed, as a line.
+std::string time_of(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto time = std::filesystem::last_write_time(path, error);
+  return error ? "" : std::to_string(time.time_since_epoch().count()) + "\n";
+}
+
 std::string question_file(const std::string& plan) {
   return plan + ".question";
 }
@@ -30,7 +37,9 @@ std::string plan_question(const std::vector<std::string>& words, const std::stri
   // A run that is given no key makes one, which has another name each time.
   for (std::size_t i = 0; i < words.size(); ++i) {
     question += words[i] + "\n";
+    // Files may have changed under the same names.
     if (words[i] == "--net" && i + 1 < words.size()) question += text_of(words[i + 1]);
+    if (words[i] == "--datadir" && i + 1 < words.size()) question += time_of(words[i + 1]);
     if (words[i] == "--key") ++i;
   }
   return question + text_of(nodefile);

@@ -21,6 +21,7 @@ struct StepOutcome {
   std::optional<CopyWaits> waits;
   std::optional<Hits> hits;  ///< None: not counted.
   double maps = 0.0;         ///< Seconds of waiting for other ranks' maps.
+  double data = 0.0;         ///< Seconds of waiting for images within the step.
 };
 
 /// Computes steps.

@@ -69,6 +69,7 @@ StepMetrics Metrics::add(std::uint64_t step, const StepClock& clock, const StepO
     update_apart_ = false;
   }
   row.await += outcome.maps;
+  row.data += outcome.data;
   row.gradient = row.total - row.data - row.await - row.push;
   if (file_) file_->write(row);
   steps_ = step + 1;

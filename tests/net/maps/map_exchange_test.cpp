@@ -148,7 +148,9 @@ void expect_refused(const std::vector<RawFrame>& frames, const std::string& why)
     ExchangeSpec own;
     own.members = {{0}};
     own.mean.sum = true;
-    own.maps = {{1, 0, 7, true, false, "conv1"}, {0, 1, 7, true, false, "conv2"}};
+    own.maps = {{1, 0, 7, true, false, "conv1"},
+                {0, 1, 7, true, false, "conv2"},
+                {0, 1, 1, false, true, "the loss"}};
     own.micro_batches = 4;
     own.in_flight = 2;
     own.last_step = 9;
@@ -174,7 +176,7 @@ RawFrame map_frame(std::uint16_t kind, std::uint32_t route, std::uint32_t part,
 
 TEST(MapExchange, WrongFramesEndTheRun) {
   constexpr std::uint16_t map = 33, gradient = 34;
-  expect_refused({map_frame(map, 2, 0)}, "there is no such route");
+  expect_refused({map_frame(map, 3, 0)}, "there is no such route");
   expect_refused({map_frame(map, 1, 0)}, "it does not lead from that rank to this one");
   expect_refused({map_frame(gradient, 0, 0)}, "it does not lead from that rank to this one");
   expect_refused({map_frame(map, 0, 1)}, "part 0 of step 0 is due");
@@ -183,6 +185,9 @@ TEST(MapExchange, WrongFramesEndTheRun) {
   expect_refused({map_frame(map, 0, 0, 0, 6)}, "24 bytes where 28 are due");
   expect_refused({map_frame(map, 0, 0, 0, 8)}, "32 bytes where 28 are due");
   expect_refused({map_frame(gradient, 1, 0)}, "this rank has not sent its map yet");
+  expect_refused({map_frame(gradient, 2, 0)}, "no gradient goes back on it");
+  constexpr std::uint16_t bf16 = 256;  // The coding is the kind's upper byte.
+  expect_refused({map_frame(map + bf16, 0, 0)}, "bf16 where float32 is due");
   expect_refused({map_frame(map, 0, 0), map_frame(map, 0, 1), map_frame(map, 0, 2)},
                  "more than 2 are under way");
 }

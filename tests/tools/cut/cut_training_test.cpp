@@ -76,11 +76,46 @@ TEST_F(CutTraining, EveryStrategyTrainsAsOneMachine) {
   const Flags owt{"--strategy", "owt"};
   EXPECT_EQ(together(4, 3, plus(flags, plus(owt, {"--wire", "lossless"}))),
             together(4, 3, plus(flags, owt)));
+  // The first weights come from a file, and an epoch ends in the middle of a step.
+  const Flags more_of_it{
+      "--net",      net,   "--epochs",  "1",
+      "--momentum", "0.9", "--weights", folder_ / "alone1/checkpoint.safetensors"};
+  expect_near(together(3, 5, plus(more_of_it, {"--strategy", "hybrid"})), alone(15, more_of_it),
+              "hybrid");
   // Micro-batches, of which the mean is taken, and two ranks for each of two stages.
   for (const Flags& more :
        {Flags{"--strategy", "filter", "--micro-batches", "2"},
         Flags{"--strategy", "pipeline", "--stages", "2", "--micro-batches", "2"}})
     expect_near(together(4, 3, plus(flags, more)), wanted, more[1]);
+}
+
+/// The last stage has said goodbye long before the first one has had its last gradient.
+TEST_F(CutTraining, SlowStagesEndWell) {
+  write_text(folder_ / "nodes3", nodes_here(3));
+  std::vector<Process> ranks;
+  for (const char* index : {"0", "1", "2"})
+    ranks.emplace_back(Flags{"dist", "--net", "lenet", "--device", "replay:0.4", "--batches", "2",
+                             "--strategy", "pipeline", "--micro-batches", "2", "--nodefile",
+                             folder_ / "nodes3", "--index", index, "--logdir", folder_ / "slow",
+                             "--timeout", "20"});
+  for (Process& rank : ranks) {
+    const Result result = rank.wait();
+    EXPECT_EQ(result.exit, 0) << result.err;
+  }
+}
+
+/// A step may take longer than the time-out, as long as layers get done.
+TEST_F(CutTraining, StepsMayBeLongerThanTheTimeout) {
+  write_two_nodes();
+  std::vector<Process> ranks;
+  for (const char* index : {"0", "1"})
+    ranks.emplace_back(Flags{"dist", "--net", "lenet", "--device", "replay:3", "--batches", "1",
+                             "--strategy", "pipeline", "--nodefile", folder_ / "nodes", "--index",
+                             index, "--logdir", folder_ / "long", "--timeout", "3"});
+  for (Process& rank : ranks) {
+    const Result result = rank.wait();
+    EXPECT_EQ(result.exit, 0) << result.err;
+  }
 }
 
 /// Bytes of step 1 that all ranks have sent, by their ledgers: maps, gradients, and the weights
@@ -152,39 +187,51 @@ TEST_F(CutTraining, ReplaysAndTests) {
 }
 
 TEST_F(CutTraining, RefusesWhatCannotBe) {
-  const auto expect_refused = [&](const Flags& flags, const std::string& why) {
-    write_two_nodes();
-    const Result result = run(arguments(
-        "dist", "refused", 4,
-        plus({"--nodefile", folder_ / "nodes", "--index", "0", "--timeout", "1"}, flags)));
-    EXPECT_EQ(result.exit, 2) << why << ": " << result.err;
-    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+  struct Refusal {
+    Process process;
+    std::string why;
+  };
+  std::vector<Refusal> refusals;  // They tell their peers for a second, all at once.
+  const auto refuse = [&](const Flags& flags, const std::string& why, int ranks = 2,
+                          int batch = 4) {
+    const std::string name = "refused" + std::to_string(refusals.size());
+    write_text(folder_ / name, nodes_here(ranks));
+    refusals.push_back(
+        {Process(arguments(
+             "dist", name + ".run", batch,
+             plus({"--nodefile", folder_ / name, "--index", "0", "--timeout", "1"}, flags))),
+         why});
   };
   const auto pipeline = [](const Flags& flags) { return plus({"--strategy", "pipeline"}, flags); };
-  expect_refused({"--strategy", "rows"}, "--strategy");
-  expect_refused({"--stages", "2"}, "--stages goes with --strategy pipeline");
-  expect_refused({"--strategy", "filter", "--stages", "2"},
-                 "--stages goes with --strategy pipeline");
-  expect_refused({"--micro-batches", "2"}, "--micro-batches goes with a --strategy");
-  expect_refused(pipeline({"--micro-batches", "3"}),
-                 "the 8 images of a step cannot be cut into 3 micro-batches");
-  expect_refused(pipeline({"--stages", "3"}), "3 stages cannot be shared out evenly");
-  expect_refused(pipeline({"--sync", "none"}), "--sync none does not go with --strategy");
-  expect_refused(pipeline({"--server", "central"}), "--server central does not go with");
-  expect_refused(pipeline({"--average", "2"}), "--average does not go with");
-  expect_refused(pipeline({"--resume"}), "--resume does not go with");
-  // A network with fewer layers than stages.
-  const std::string one = folder_ / "one.net";
+  refuse({"--strategy", "rows"}, "--strategy");
+  refuse({"--stages", "2"}, "--stages goes with --strategy pipeline");
+  refuse({"--strategy", "filter", "--stages", "2"}, "--stages goes with --strategy pipeline");
+  refuse({"--micro-batches", "2"}, "--micro-batches goes with a --strategy");
+  refuse(pipeline({"--micro-batches", "3"}),
+         "the 8 images of a step cannot be cut into 3 micro-batches");
+  refuse(pipeline({"--stages", "3"}), "3 stages cannot be shared out evenly");
+  refuse(pipeline({"--epochs", "1"}), "a step takes 128 images, and there are 96", 2, 64);
+  for (const Flags& flags :
+       {Flags{"--sync", "none"}, Flags{"--server", "central"}, Flags{"--average", "2"},
+        Flags{"--resume"}, Flags{"--factors", "auto"}, Flags{"--factors", "on"},
+        Flags{"--share", "2:1"}, Flags{"--slots", "2"}, Flags{"--overlap", "off"},
+        Flags{"--ema", "0.9"}, Flags{"--profile"}, Flags{"--trace"}, Flags{"--test-every", "1"},
+        Flags{"--until", "top1:0.5"}, Flags{"--checkpoint-every", "2"}})
+    refuse(pipeline(flags), "does not go with --strategy pipeline");
+  const std::string one = folder_ / "one.net", pool = folder_ / "pool.net";
   write_text(one,
              "network One\ninput 28x28x1\nclasses 10\nfc linear classes outputs\n"
              "softmax softmax\nend\n");
-  write_text(folder_ / "three", nodes_here(3));
-  const Result few = run(arguments("dist", "few", 4,
-                                   {"--nodefile", folder_ / "three", "--index", "0", "--timeout",
-                                    "1", "--net", one, "--strategy", "pipeline"}));
-  EXPECT_EQ(few.exit, 2);
-  EXPECT_NE(few.err.find("3 stages are more than the network's 2 layers"), std::string::npos)
-      << few.err;
+  refuse(pipeline({"--net", one}), "3 stages are more than the network's 2 layers", 3);
+  write_text(pool,
+             "network Pool\ninput 28x28x1\nclasses 10\npool max pool 2x2/2 same\n"
+             "fc linear classes outputs\nsoftmax softmax\nend\n");
+  refuse(pipeline({"--net", pool}), "the output of pool would cross", 3);
+  for (Refusal& refusal : refusals) {
+    const Result result = refusal.process.wait();
+    EXPECT_EQ(result.exit, 2) << refusal.why << ": " << result.err;
+    EXPECT_NE(result.err.find(refusal.why), std::string::npos) << refusal.why << ": " << result.err;
+  }
 }
 
 TEST_F(CutTraining, ARankThatIsLostIsNamed) {
