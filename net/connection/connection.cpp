@@ -15,18 +15,9 @@ constexpr std::size_t worth_looking = 16 * 1024;
 
 /// Says what a frame of data is doing, for errors.
 const char* phase_of(FrameKind kind, bool sends) {
-  switch (kind) {
-    case FrameKind::weights:
-      return sends ? "sending weights" : "receiving weights";
-    case FrameKind::factors:
-      return sends ? "sending factors" : "receiving factors";
-    case FrameKind::map:
-      return sends ? "sending a map" : "receiving a map";
-    case FrameKind::map_gradient:
-      return sends ? "sending a map's gradient" : "receiving a map's gradient";
-    default:
-      return sends ? "sending gradient" : "receiving gradient";
-  }
+  if (kind == FrameKind::weights) return sends ? "sending weights" : "receiving weights";
+  if (is_map(kind)) return sends ? "sending a map" : "receiving a map";
+  return sends ? "sending gradient" : "receiving gradient";
 }
 
 }  // namespace
