@@ -83,29 +83,28 @@ float* HostParameters::place_gradients(const std::vector<bool>& whole) {
   return gradient;
 }
 
-void HostParameters::fill(const Model& model, std::uint64_t seed, const std::string& path,
-                          const Visit& visit) {
-  std::size_t next = 0;
-  const auto take = [&](const ParameterSpec& spec, const float* values) {
-    visit(spec, values);
-    if (!spec.trained) return;
-    const auto count = static_cast<std::size_t>(spec.shape.elements());
-    if (values != spans_[next].weights) std::copy_n(values, count, spans_[next].weights);
-    ++next;
-  };
-  if (!path.empty()) {
-    read_checkpoint(path, model, take);
-    return;
-  }
-  std::vector<float> statistics;
+void visit_first_values(const Model& model, std::uint64_t seed, const std::string& path,
+                        const VisitFirstValues& visit) {
+  if (!path.empty()) return read_checkpoint(path, model, visit);
+  std::vector<float> values;
   for (const Model::Entry& layer : model.nodes()) {
     for (const ParameterSpec& spec : model.parameters(layer)) {
-      statistics.resize(static_cast<std::size_t>(spec.trained ? 0 : spec.shape.elements()));
-      float* values = spec.trained ? spans_[next].weights : statistics.data();
-      draw_initial(spec, seed, values);
-      take(spec, values);
+      values.resize(static_cast<std::size_t>(spec.shape.elements()));
+      draw_initial(spec, seed, values.data());
+      visit(spec, values.data());
     }
   }
+}
+
+void HostParameters::fill(const Model& model, std::uint64_t seed, const std::string& path,
+                          const VisitFirstValues& visit) {
+  std::size_t next = 0;
+  visit_first_values(model, seed, path, [&](const ParameterSpec& spec, const float* values) {
+    visit(spec, values);
+    if (!spec.trained) return;
+    std::copy_n(values, spec.shape.elements(), spans_[next].weights);
+    ++next;
+  });
 }
 
 std::string HostParameters::not_finite() const {

@@ -15,6 +15,15 @@ namespace duplex {
 
 bool all_finite(const float* values, std::size_t count);
 
+/// Takes the values that training starts from of one parameter after the other, running statistics
+/// included, in the order of the layers: spec.shape.elements() of them.
+using VisitFirstValues = std::function<void(const ParameterSpec& spec, const float* values)>;
+
+/// Draws them as Network::initialise does, or, if `path` is not empty, reads them from a file
+/// (read_checkpoint), whose numbers need not be finite. Holds one parameter at a time.
+void visit_first_values(const Model& model, std::uint64_t seed, const std::string& path,
+                        const VisitFirstValues& visit);
+
 /// Owns host memory for a model's trained parameters.
 class HostParameters {
  public:
@@ -26,12 +35,10 @@ class HostParameters {
   /// which must outlive this object, and gradients of their own.
   HostParameters(const Model& model, const HostParameters& first);
 
-  /// fill() calls it for every parameter, running statistics included, in the order of the layers,
-  /// with the values that training starts from, spec.shape.elements() of them.
-  using Visit = std::function<void(const ParameterSpec& spec, const float* values)>;
-  /// Overwrites the weights as Network::initialise does, or, if `path` is not empty, from a file
-  /// (read_checkpoint), and calls `visit` with them. A file's numbers need not be finite.
-  void fill(const Model& model, std::uint64_t seed, const std::string& path, const Visit& visit);
+  /// Overwrites the weights with the first values, and calls `visit` with them
+  /// (visit_first_values).
+  void fill(const Model& model, std::uint64_t seed, const std::string& path,
+            const VisitFirstValues& visit);
   /// Returns the name of the first parameter whose weights are not finite, or "" if there is none.
   std::string not_finite() const;
   /// Returns views for the exchange, in forward order. They are valid as long as this object lives.

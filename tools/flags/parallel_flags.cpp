@@ -136,7 +136,7 @@ void add_cut_flags(CommandLine& app, ParallelSpec& spec) {
       .check(between(1, 65536));
   app.add_option("--micro-batches", spec.micro_batches,
                  "parts of a step's samples, one of which is computed while another's maps are "
-                 "under way; gradients are summed over all of them (default 1)")
+                 "under way; the step takes the mean of their gradients (default 1)")
       .check(between(1, 65536));
 }
 

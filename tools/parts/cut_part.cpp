@@ -106,8 +106,7 @@ std::string CutPart::text() const {
 }
 
 void CutPart::fill(HostParameters& host, std::uint64_t seed, const std::string& path,
-                   const HostParameters::Visit& visit) {
-  auto whole = std::make_unique<HostParameters>(network_.whole(), false);
+                   const VisitFirstValues& visit) {
   std::map<std::string, std::vector<std::pair<const ParameterSpec*, float*>>> wanted;
   std::vector<std::vector<ParameterSpec>> specs;  // They live until the end.
   std::size_t next = 0;
@@ -125,12 +124,14 @@ void CutPart::fill(HostParameters& host, std::uint64_t seed, const std::string& 
       wanted[whole_name(spec)].emplace_back(&spec, to);
     }
   }
-  whole->fill(network_.whole(), seed, path, [&](const ParameterSpec& spec, const float* values) {
+  const auto take = [&](const ParameterSpec& spec, const float* values) {
     visit(spec, values);
     for (const auto& [own, to] : wanted[spec.name])
       std::copy_n(values + own->rows.first, own->shape.elements(), to);
-  });
-  if (spec_.rank == 0) whole_ = std::move(whole);
+  };
+  if (spec_.rank > 0) return visit_first_values(network_.whole(), seed, path, take);
+  whole_ = std::make_unique<HostParameters>(network_.whole(), false);
+  whole_->fill(network_.whole(), seed, path, take);
 }
 
 void CutPart::load(const HostParameters& host, Network& network) const {

@@ -43,7 +43,7 @@ class CutPart {
   /// Draws, or reads, the whole network's first values, calls `visit` with them as
   /// HostParameters::fill does, and keeps what belongs here: `host` has the part's parameters.
   void fill(HostParameters& host, std::uint64_t seed, const std::string& path,
-            const HostParameters::Visit& visit);
+            const VisitFirstValues& visit);
   /// Copies parameters and statistics to a network of the part.
   void load(const HostParameters& host, Network& network) const;
 
