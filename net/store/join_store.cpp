@@ -66,6 +66,11 @@ int JoinStore::readers_of(const Slot& slot) const {
   return spec_.readers - (spec_.workers - static_cast<int>(slot.workers.size()));
 }
 
+bool JoinStore::leaves_rank(const Slot& slot) const {
+  return std::any_of(slot.workers.begin(), slot.workers.end(),
+                     [this](int worker) { return worker != spec_.own; });
+}
+
 /// Returns the number of workers where it is none of them.
 std::size_t JoinStore::place_of(const Slot& slot, int worker) {
   const auto place = std::lower_bound(slot.workers.begin(), slot.workers.end(), worker);
@@ -273,7 +278,7 @@ void JoinStore::update_weights(Slot& slot) {
   }
   const float* gradient = slot.borrowed_sum != nullptr ? slot.borrowed_sum : slot.sum->data;
   BufferPool::Buffer published;  // The weights that the workers have.
-  const bool packs = spec_.packs && readers_of(slot) > 0;
+  const bool packs = spec_.packs && leaves_rank(slot);
   if (packs) {
     published = pool_.take(slot.chunk.count);
     std::copy_n(slot.weights, slot.chunk.count, published->data);

@@ -90,6 +90,8 @@ class JoinStore final : public Store {
   std::optional<std::size_t> wait_for_room(const Begun& begun, Time deadline);
   static std::size_t place_of(const Slot& slot, int worker);
   int readers_of(const Slot& slot) const;
+  /// Says that workers of other ranks train with it, so that its weights cross the wire.
+  bool leaves_rank(const Slot& slot) const;
   /// Locks a slot at a moment when no thread adds or updates.
   static std::unique_lock<std::mutex> idle(const Slot& slot);
   void advance(Slot& slot, std::unique_lock<std::mutex> lock);

@@ -106,7 +106,7 @@ TEST_F(Training, SharesBySpeedAreThoseThatRanksMeasure) {
     for (int rank = 0; rank < 2; ++rank)
       ranks.emplace_back(std::vector<std::string>{
           "dist", "--net", "lenet", "--device", rank == 0 || alike ? "replay:0.02" : "replay:0.04",
-          "--batch", "300", "--batches", "8", "--timeout", "20", "--share", alike ? "auto" : share,
+          "--batch", "300", "--batches", "32", "--timeout", "20", "--share", alike ? "auto" : share,
           "--nodefile", folder_ / "nodes", "--index", std::to_string(rank), "--logdir",
           folder_ / share});
     for (Process& rank : ranks) {
@@ -119,11 +119,12 @@ TEST_F(Training, SharesBySpeedAreThoseThatRanksMeasure) {
     EXPECT_EQ(config.contains("samples"), !even);
     if (even) continue;
     EXPECT_EQ(config["samples"], nlohmann::json::array({400, 200}));
-    // The shortest step, since a busy machine lets a replay sleep longer.
+    // The shortest step, since a busy machine lets a replay sleep longer. Even shares would take
+    // 20 ms here, and the whole step's samples 40.
     double least = 1.0;
     for (const StepMetrics& step : read_rows<StepMetrics>(folder_ / (share + "/metrics.csv"), true))
       least = std::min(least, step.gradient);
-    EXPECT_NEAR(least, 0.02 * 4 / 3, 0.004);
+    EXPECT_NEAR(least, 0.02 * 4 / 3, 0.006);
   }
 }
 
