@@ -57,7 +57,7 @@ check() (
       room["tools/slots"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup"
       room["tools/dist"] = "tools/text tools/run_directory tools/plan tools/prediction tools/checkpoint tools/setup tools/slots tools/tracing tools/training tools/display tools/tensorboard tools/parts"
       room["tools/simulation"] = "tools/text tools/tracing"
-      room["tools/scenario"] = "tools/text tools/run_directory tools/plan tools/prediction tools/simulation"
+      room["tools/scenario"] = "tools/text tools/run_directory tools/plan tools/prediction tools/simulation tools/parts"
       room["tools/partition"] = "tools/text tools/drawing"
       room["tools/planning"] = "tools/text tools/run_directory tools/plan tools/prediction tools/simulation tools/scenario"
       room["tools/report"] = "tools/text tools/run_directory tools/prediction tools/scenario tools/tracing tools/plan tools/drawing"

@@ -12,7 +12,7 @@
 #include "tools/partition/cut.h"
 #include "tools/partition/cut_drawing.h"
 #include "tools/partition/cut_table.h"
-#include "tools/partition/placing.h"
+#include "tools/parts/placing.h"
 #include "tools/prediction/layer_times.h"
 #include "tools/scenario/stragglers.h"
 #include "tools/text/rate.h"

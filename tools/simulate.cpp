@@ -66,7 +66,7 @@ void print(const SimulateFlags& flags, const Scenario& scenario, const Spec& spe
               fixed(speedup_of(spec, outcome, scenario.costs.grad), 2).c_str(),
               spec.slots.empty() ? "" : " over one slot", batches_of(spec),
               duration_text(outcome.trained).c_str());
-  if (flags.parallel.average == 0 && spec.slots.empty())
+  if (flags.parallel.average == 0 && spec.slots.empty() && !spec.cut)
     std::printf("         %s by the equations, for the thesis's order\n",
                 fixed(speedup(costs_on_wire(scenario, spec), spec.sync, spec.topology.mode, workers,
                               batches_of(spec)),

@@ -1,7 +1,6 @@
 // Runs a rank's part of a network that is cut, micro-batch by micro-batch.
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "core/map_exchange.h"
 #include "layers/model.h"
 #include "layers/parts/part_layers.h"
+#include "layers/parts/part_schedule.h"
 
 namespace duplex {
 
@@ -21,11 +21,8 @@ struct MicroBatch {
   std::uint64_t first_sample = 0;        ///< Number of its first sample, over the whole training.
 };
 
-/// A layer of a micro-batch runs as soon as what it needs has come: backward before forward, an
-/// earlier micro-batch before a later one, and every layer takes the micro-batches in order. So a
-/// pipeline runs one forward and one backward in turn when it has been filled (1F1B, Narayanan et
-/// al. 2019), and is flushed at the end of every step: weights have no versions. A step ends with
-/// the mean of all micro-batches' gradients, whatever came when.
+/// Follows a PartSchedule. A step ends with the mean of all micro-batches' gradients, whatever came
+/// when.
 class PartRunner {
  public:
   /// Adds a parameter's gradient, of micro-batch `number` of the step, to those before. Returns
@@ -36,7 +33,7 @@ class PartRunner {
   PartRunner(const Model& part, std::vector<std::unique_ptr<PartLayers>> slots,
              std::uint64_t micro_batches, std::uint64_t seed, Add add);
 
-  std::uint64_t micro_batches() const { return micro_batches_; }
+  std::uint64_t micro_batches() const { return schedule_.micro_batches(); }
 
   /// Gives the next micro-batch; what it gave before is not read any more.
   using Source = std::function<MicroBatch()>;
@@ -46,33 +43,28 @@ class PartRunner {
   double run_step(std::uint64_t step, const Source& source, Exchange& exchange, MapExchange& maps);
 
  private:
-  /// A micro-batch that is here.
-  struct Flight {
-    PartLayers* layers = nullptr;
-    std::uint64_t number = 0;  ///< In its step.
+  struct Slot {
+    std::unique_ptr<PartLayers> layers;
     std::vector<std::int32_t> labels;
-    std::size_t forward = 0;   ///< Layers whose forward has run.
-    std::size_t backward = 0;  ///< Layers whose backward has not.
   };
 
-  bool run_next(const Source& source, Exchange& exchange, MapExchange& maps);
-  void admit(const Source& source, MapExchange& maps);
-  bool have_arrived(const std::vector<MapMessage>& messages, std::uint64_t number,
-                    const MapExchange& maps) const;
-  void run_forward(Flight& flight, Exchange& exchange);
-  void run_backward(Flight& flight, Exchange& exchange);
-  std::size_t layers() const { return parameters_.size(); }
-  std::uint64_t counted(std::uint64_t number) const { return step_ * micro_batches_ + number; }
+  void run(const PartSchedule::Work& work, const Source& source, Exchange& exchange,
+           MapExchange& maps);
+  void admit(std::uint64_t number, const Source& source, MapExchange& maps);
+  void run_forward(const PartSchedule::Work& work, Exchange& exchange);
+  void run_backward(const PartSchedule::Work& work, Exchange& exchange);
+  Slot& slot(std::uint64_t number) { return slots_[number % slots_.size()]; }
+  std::uint64_t counted(std::uint64_t number) const {
+    return step_ * schedule_.micro_batches() + number;
+  }
 
-  const std::uint64_t micro_batches_, seed_;
+  PartSchedule schedule_;
+  const std::uint64_t seed_;
   const Add add_;
-  std::vector<std::unique_ptr<PartLayers>> slots_;
+  std::vector<Slot> slots_;
   std::vector<std::vector<std::size_t>> parameters_;  ///< By layer: its trained parameters.
-  /// By layer: what has to come before its forward, and before its backward.
-  std::vector<std::vector<MapMessage>> before_forward_, before_backward_;
   // These belong to the step that runs.
-  std::uint64_t step_ = 0, admitted_ = 0;
-  std::deque<Flight> flights_;  ///< In order.
+  std::uint64_t step_ = 0;
   double loss_ = 0;
 };
 

@@ -60,29 +60,42 @@ std::vector<PartSpan> part_spans(const CutNetwork& cut) {
   return spans;
 }
 
-PartExchange::PartExchange(const std::vector<PartSpan>& spans, int rank, const Model& part,
-                           const HostParameters& host, const HostParameters* whole)
-    : described_(spans), own_(spans.size()), of_(host.spans().size()) {
+std::vector<std::vector<SpanPlace>> span_places(const std::vector<PartSpan>& spans, int rank,
+                                                const Model& part) {
   // The part's parameters, by the name of the whole one.
   std::map<std::string, std::vector<std::size_t>> parts;
   const std::vector<ParameterSpec> specs = part.trained();
   for (std::size_t p = 0; p < specs.size(); ++p)
     parts[specs[p].rows.parameter.empty() ? specs[p].name : specs[p].rows.parameter].push_back(p);
+  std::vector<std::vector<SpanPlace>> places(spans.size());
+  for (std::size_t s = 0; s < spans.size(); ++s) {
+    const PartSpan& each = spans[s];
+    if (!std::binary_search(each.members.begin(), each.members.end(), rank)) continue;
+    for (const std::size_t p : parts.at(each.name.substr(0, each.name.find('[')))) {
+      const auto first = static_cast<std::size_t>(specs[p].rows.first);
+      const auto count = static_cast<std::size_t>(specs[p].shape.elements());
+      if (each.first >= first && each.first + each.count <= first + count)
+        places[s].push_back({p, each.first - first});
+    }
+  }
+  return places;
+}
+
+PartExchange::PartExchange(const std::vector<PartSpan>& spans, int rank, const Model& part,
+                           const HostParameters& host, const HostParameters* whole)
+    : described_(spans), own_(spans.size()), of_(host.spans().size()) {
+  const std::vector<std::vector<SpanPlace>> places = span_places(spans, rank, part);
   for (std::size_t s = 0; s < spans.size(); ++s) {
     const PartSpan& each = spans[s];
     Span span;
     span.name = each.name;
     span.count = each.count;
     Own& own = own_[s];
-    if (std::binary_search(each.members.begin(), each.members.end(), rank)) {
-      for (const std::size_t p : parts.at(each.name.substr(0, each.name.find('[')))) {
-        const auto first = static_cast<std::size_t>(specs[p].rows.first);
-        if (each.first < first || each.first + each.count > first + host.spans()[p].count) continue;
-        const std::size_t offset = each.first - first;
-        own.places.push_back(
-            {p, host.spans()[p].weights + offset, host.spans()[p].gradient + offset});
-        of_[p].push_back(s);
-      }
+    for (const SpanPlace& place : places[s]) {
+      const Span& of = host.spans()[place.parameter];
+      own.places.push_back(
+          {place.parameter, of.weights + place.offset, of.gradient + place.offset});
+      of_[place.parameter].push_back(s);
     }
     if (own.places.size() == 1) {
       span.weights = own.places[0].weights;

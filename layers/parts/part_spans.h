@@ -24,6 +24,16 @@ struct PartSpan {
 /// The same on every rank, in forward order.
 std::vector<PartSpan> part_spans(const CutNetwork& cut);
 
+/// Where a span's elements lie in a parameter of a rank's part.
+struct SpanPlace {
+  std::size_t parameter = 0;  ///< Number among the part's trained ones.
+  std::size_t offset = 0;     ///< Elements of the parameter before them.
+};
+
+/// Returns the places of each span on a rank, whose part this is; none: it is not of this rank.
+std::vector<std::vector<SpanPlace>> span_places(const std::vector<PartSpan>& spans, int rank,
+                                                const Model& part);
+
 /// Gives the spans their memory on one rank, and stands between the rank's part, whose parameters
 /// go by their numbers in it, and the exchange of the spans. Where a rank has the same rows twice,
 /// for different samples, it adds up their gradients.

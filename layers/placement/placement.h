@@ -19,6 +19,8 @@ struct PlacedRegion {
 struct Placement {
   std::int64_t samples = 0;  ///< Of a micro-batch.
   int ranks = 0;
+  /// The stage of each rank, where the network is cut into the stages of a pipeline; else empty.
+  std::vector<int> stage_of;
   /// Every channel of every sample of every unit is in one of them. What one rank computes of a
   /// tile goes to another as a whole, or not at all.
   std::vector<PlacedRegion> tiles;

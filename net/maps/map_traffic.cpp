@@ -18,14 +18,13 @@ MapTraffic::MapTraffic(MapTrafficSpec spec, int rank, Peers& peers, Progress& pr
 }
 
 std::uint32_t MapTraffic::parts(std::size_t route) const {
-  const std::size_t most = spec_.part_bytes / sizeof(float);
-  return static_cast<std::uint32_t>((spec_.routes[route].elements + most - 1) / most);
+  return map_frames(spec_.routes[route].elements, spec_.part_bytes);
 }
 
 MapTraffic::Part MapTraffic::part(std::size_t route, std::uint32_t number) const {
-  const std::size_t all = spec_.routes[route].elements, count = parts(route);
-  const std::size_t from = all * number / count;
-  return {from, all * (number + 1) / count - from};
+  const std::size_t all = spec_.routes[route].elements;
+  const std::size_t from = map_frame_begin(all, number, parts(route));
+  return {from, map_frame_begin(all, number + 1, parts(route)) - from};
 }
 
 MapTraffic::Values MapTraffic::buffer_for(const MapMessage& message) {

@@ -24,7 +24,7 @@ struct MapTrafficSpec {
   std::uint64_t micro_batches = 1;  ///< Of a step.
   std::uint64_t in_flight = 1;      ///< The most that a rank has begun and not ended.
   std::uint64_t first_step = 0;
-  std::size_t part_bytes = std::size_t{512} << 10;  ///< The most bytes of a frame.
+  std::size_t part_bytes = map_frame_bytes;  ///< The most bytes of a frame.
 };
 
 /// Every message crosses in parts, frames of about equal size, which come in order: of a route and

@@ -19,18 +19,12 @@ namespace duplex::tools {
 void Rank::require_cuttable() const {
   const TrainingSpec& training = spec_.training;
   const ParallelSpec& parallel = spec_.parallel;
+  parallel.check_cut("dist");
   const auto refuse = [&](bool given, const std::string& what) {
     if (given)
       throw Error("dist: " + what + " does not go with --strategy " + parallel.strategy,
                   Exit::usage);
   };
-  refuse(parallel.sync == net::Sync::none, "--sync none");
-  refuse(parallel.central(), "--server central");
-  refuse(parallel.average > 0, "--average");
-  refuse(parallel.factors != Factors::off, "--factors");
-  refuse(!parallel.slots.empty(), "more than one slot on a machine");
-  refuse(!parallel.shares.empty() || parallel.sharing != Sharing::given, "--share");
-  refuse(!parallel.overlap, "--overlap off");
   refuse(training.ema > 0.0, "--ema");
   refuse(training.resume, "--resume");
   refuse(training.profile, "--profile");
@@ -55,6 +49,7 @@ std::unique_ptr<CutPart> Rank::cut_part() const {
   spec.strategy = spec_.parallel.strategy;
   spec.stages = spec_.parallel.stages;
   spec.micro_batches = spec_.parallel.micro_batches;
+  spec.in_flight = spec_.parallel.in_flight;
   spec.step_samples = spec_.step_samples();
   spec.rank = spec_.rank();
   spec.ranks = spec_.mesh.topology.size;

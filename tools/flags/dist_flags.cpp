@@ -115,7 +115,7 @@ void DistFlags::take_plan() {
   model.options.auxiliary = file.auxiliary;
   model.options.zero_padded_shortcuts = file.pad_shortcuts;
   training.spec.batch = file.batch;
-  if (parallel.cuts() || parallel.micro_batches > 1 || parallel.stages > 0)
+  if (parallel.cuts() || parallel.micro_batches > 1 || !parallel.stages.empty())
     throw Error(
         "dist: --strategy, --stages and --micro-batches do not go with a plan, whose "
         "network is not cut",

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "tools/flags/command_line.h"
-#include "tools/partition/placing.h"
+#include "tools/plan/stage_list.h"
 
 namespace duplex::tools {
 namespace {
@@ -130,19 +130,39 @@ void add_cut_flags(CommandLine& app, ParallelSpec& spec) {
              "all of it; pipeline: runs of layers; filter: channels; owt: linear layers by "
              "channels, others by samples; hybrid and hypergraph: each layer as is best",
              [&spec](const std::string& word) { spec.strategy = word == "data" ? "" : word; });
-  app.add_option("--stages", spec.stages,
-                 "of a pipeline, which several ranks share where there are more ranks (default: "
-                 "one for each rank)")
-      .check(between(1, 65536));
+  app.add_option_function(
+      "--stages",
+      [&spec](const std::string& text) {
+        try {
+          check_stages(text);
+        } catch (const Error& error) {
+          refuse("--stages", error.what());
+        }
+        spec.stages = text;
+      },
+      "of a pipeline, which several ranks share where there are more ranks (default: one for each "
+      "rank). 2: so many, with as many ranks each; 6:2: the ranks of each, cut where the work is "
+      "even; 6:2@LAYER: the second one begins with this layer; 6:2@LAYER+0.5: in its middle, so "
+      "that "
+      "the stage before has half of its samples");
   app.add_option("--micro-batches", spec.micro_batches,
                  "parts of a step's samples, one of which is computed while another's maps are "
                  "under way; the step takes the mean of their gradients (default 1)")
       .check(between(1, 65536));
+  app.add_option(
+         "--in-flight", spec.in_flight,
+         "for each stage from a rank's on, the most micro-batches that it has begun and not "
+         "ended, which take memory; 1: none is under way while another is computed "
+         "(default 2)")
+      .check(between(1, 65536));
 }
 
 void check_cut_flags(const ParallelSpec& spec, const std::string& command) {
-  if (spec.stages > 0 && spec.strategy != "pipeline")
+  if (!spec.stages.empty() && spec.strategy != "pipeline")
     throw Error(command + ": --stages goes with --strategy pipeline", Exit::usage);
+  if (spec.in_flight != usual_in_flight && !spec.cuts())
+    throw Error(command + ": --in-flight goes with a --strategy that cuts the network",
+                Exit::usage);
   if (spec.micro_batches > 1 && !spec.cuts())
     throw Error(command +
                     ": --micro-batches goes with a --strategy that cuts the network; without one, "

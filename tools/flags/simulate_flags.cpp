@@ -17,6 +17,7 @@ void SimulateFlags::add_to(CommandLine& app) {
   app.add_option("--batches", batches, "batches of the whole training, D (default 128)")
       .check(between(1, 1e9));
   add_parallel_flags(app, parallel);
+  add_cut_flags(app, parallel);
   app.add_option_function(
       "--slots", [this](const std::string& text) { slots = parse_slots(text); },
       "slots of each worker, as dist has them, or A:B:C, by worker (default 1)");
@@ -41,8 +42,10 @@ void SimulateFlags::add_to(CommandLine& app) {
 void SimulateFlags::resolve() {
   scenario.resolve();
   check_parallel_flags(parallel, "simulate");
+  check_cut_flags(parallel, "simulate");
   take_slots();
   parallel.check_shares(workers, "simulate");
+  parallel.check_cut("simulate");
   if (parallel.batches_a_step(workers) > batches)
     throw Error("simulate: " + std::to_string(parallel.all_slots(workers)) +
                     (parallel.slots.empty() ? " workers for " : " slots for ") +

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "net/crypto/digest.h"
-#include "tools/partition/placing.h"
+#include "tools/parts/placing.h"
 
 namespace duplex::tools {
 namespace {
@@ -14,8 +14,8 @@ namespace {
 Placement placement_of(const CutPartSpec& spec, const Model& whole) {
   const std::uint64_t micro_batches = spec.micro_batches, all = spec.step_samples;
   if (all % micro_batches != 0)
-    throw Error("dist: the " + std::to_string(all) + " images of a step cannot be cut into " +
-                    std::to_string(micro_batches) +
+    throw Error(spec.command + ": the " + std::to_string(all) +
+                    " images of a step cannot be cut into " + std::to_string(micro_batches) +
                     " micro-batches of equal size: give another --micro-batches or --batch",
                 Exit::usage);
   PlacingSpec placing;
@@ -27,7 +27,7 @@ Placement placement_of(const CutPartSpec& spec, const Model& whole) {
   try {
     return place(whole, placing);
   } catch (const Error& error) {
-    throw Error("dist --strategy " + placing.strategy + ": " + error.what(), error.code);
+    throw Error(spec.command + " --strategy " + placing.strategy + ": " + error.what(), error.code);
   }
 }
 
@@ -45,7 +45,7 @@ CutPart::CutPart(const CutPartSpec& spec, const Model& whole)
   // The sender of such a map waits for no answer, and could be any number of steps ahead.
   for (const MapTransfer& transfer : network_.transfers())
     if (!transfer.gradient)
-      throw Error("dist --strategy " + spec.strategy + ": the output of " +
+      throw Error(spec.command + " --strategy " + spec.strategy + ": the output of " +
                       whole.entry(transfer.node).name +
                       " would cross, and no gradient of it come back, since nothing before it is "
                       "trained or no loss depends on it: take another strategy",
@@ -64,12 +64,10 @@ bool CutPart::has_loss(const NetworkPart& part) {
 std::uint64_t CutPart::in_flight(int rank) const {
   // A stage begins as many micro-batches as there are stages from it on; elsewhere one is computed
   // while what the other needs is under way.
-  int most = 2;
-  if (spec_.strategy == "pipeline") {
-    const int stages = spec_.stages > 0 ? spec_.stages : spec_.ranks;
-    most = stages - rank / (spec_.ranks / stages);
-  }
-  return std::min(spec_.micro_batches, static_cast<std::uint64_t>(most));
+  const std::vector<int>& stage_of = network_.placement().stage_of;
+  const int stages =
+      stage_of.empty() ? 1 : stage_of.back() + 1 - stage_of[static_cast<std::size_t>(rank)];
+  return std::min(spec_.micro_batches, spec_.in_flight * static_cast<std::uint64_t>(stages));
 }
 
 std::string CutPart::digest() const {

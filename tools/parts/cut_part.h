@@ -11,13 +11,15 @@
 #include "layers/parts/part_spans.h"
 #include "net/exchange/spec.h"
 #include "tools/parts/part_computation.h"
+#include "tools/plan/parallel.h"
 
 namespace duplex::tools {
 
 struct CutPartSpec {
-  std::string strategy;  ///< As ParallelSpec has these.
-  int stages = 0;
-  std::uint64_t micro_batches = 1;
+  std::string command = "dist";  ///< Begins the messages of errors.
+  std::string strategy;          ///< As ParallelSpec has these.
+  std::string stages;
+  std::uint64_t micro_batches = 1, in_flight = usual_in_flight;
   std::uint64_t step_samples = 0;  ///< Of all ranks together.
   int rank = 0, ranks = 1;         ///< Rank 0 ends with the whole network.
 };

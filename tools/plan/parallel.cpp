@@ -34,6 +34,11 @@ Factors parse_factors(const std::string& text) {
   throw Error("'" + text + "' is neither off, on nor auto", Exit::usage);
 }
 
+const std::vector<std::string>& cutting_strategies() {
+  static const std::vector<std::string> names{"owt", "filter", "pipeline", "hybrid", "hypergraph"};
+  return names;
+}
+
 int ParallelSpec::all_slots(int workers) const {
   int all = 0;
   for (int worker = 0; worker < workers; ++worker) all += slots_of(worker);
@@ -125,6 +130,21 @@ void ParallelSpec::check_shares(int workers, const std::string& command) const {
               Exit::usage);
 }
 
+void ParallelSpec::check_cut(const std::string& command) const {
+  if (!cuts()) return;
+  const auto refuse = [&](bool given, const std::string& what) {
+    if (given)
+      throw Error(command + ": " + what + " does not go with --strategy " + strategy, Exit::usage);
+  };
+  refuse(sync == net::Sync::none, "--sync none");
+  refuse(central(), "--server central");
+  refuse(average > 0, "--average");
+  refuse(factors != Factors::off, "--factors");
+  refuse(!slots.empty(), "more than one slot on a machine");
+  refuse(!shares.empty() || sharing != Sharing::given, "--share");
+  refuse(!overlap, "--overlap off");
+}
+
 std::string ParallelSpec::settings() const {
   return std::string("sync ") + net::name_of(sync) +
          (average > 0 ? ", average " + std::to_string(average) : "") + ", overlap " +
@@ -132,9 +152,9 @@ std::string ParallelSpec::settings() const {
          (central() ? "" : std::string(", shards ") + net::name_of(shards)) +
          (wire == net::WireFormat() ? "" : ", wire " + wire.str()) +
          (factors == Factors::off ? "" : std::string(", factors ") + name_of(factors)) +
-         (cuts() ? ", strategy " + strategy : "") +
-         (stages > 0 ? ", stages " + std::to_string(stages) : "") +
-         (micro_batches > 1 ? ", micro-batches " + std::to_string(micro_batches) : "");
+         (cuts() ? ", strategy " + strategy : "") + (stages.empty() ? "" : ", stages " + stages) +
+         (micro_batches > 1 ? ", micro-batches " + std::to_string(micro_batches) : "") +
+         (in_flight != usual_in_flight ? ", in flight " + std::to_string(in_flight) : "");
 }
 
 ParallelConfig ParallelSpec::config(const net::Topology& topology, std::int64_t batch) const {
@@ -157,7 +177,8 @@ ParallelConfig ParallelSpec::config(const net::Topology& topology, std::int64_t 
   if (!slots.empty()) config.slots = slots;
   if (cuts()) config.strategy = strategy;
   if (cuts()) config.micro_batches = micro_batches;
-  if (stages > 0) config.stages = stages;
+  if (cuts()) config.in_flight = in_flight;
+  if (!stages.empty()) config.stages = stages;
   return config;
 }
 

@@ -36,6 +36,14 @@ enum class Factors {
 const char* name_of(Factors factors);
 Factors parse_factors(const std::string& text);  ///< Throws Error(Exit::usage).
 
+/// The strategies that cut a network, by name: "owt", "filter", "pipeline", "hybrid", "hypergraph".
+/// (data parallelism cuts none.)
+const std::vector<std::string>& cutting_strategies();
+
+/// For each stage from a rank's on, so many micro-batches may have begun there and not ended,
+/// unless another number is given: one is computed, and one is under way.
+constexpr std::uint64_t usual_in_flight = 2;
+
 struct ParallelSpec {
   net::Sync sync = net::Sync::join;
   net::ServerMode server = net::ServerMode::distributed;
@@ -56,8 +64,10 @@ struct ParallelSpec {
   /// The way in which the network is cut over the ranks: owt, filter, pipeline, hybrid or
   /// hypergraph; empty: each worker has all of it.
   std::string strategy;
-  int stages = 0;                   ///< Of a pipeline; 0: one for each rank.
+  std::string stages;               ///< Of a pipeline, as parse_stages() takes them.
   std::uint64_t micro_batches = 1;  ///< Of a step, where the network is cut.
+  /// The most micro-batches, for each stage from a rank's on, that are begun there and not ended.
+  std::uint64_t in_flight = usual_in_flight;
 
   bool cuts() const { return !strategy.empty(); }
   bool central() const { return server == net::ServerMode::central; }
@@ -100,6 +110,9 @@ struct ParallelSpec {
   /// Throws Error(Exit::usage), beginning with `command`, if there are shares, and not of so many
   /// workers, or if workers have slots that cannot be.
   void check_shares(int workers, const std::string& command) const;
+  /// Throws Error(Exit::usage), beginning with `command`, for what a run whose network is cut does
+  /// not do, if it is cut.
+  void check_cut(const std::string& command) const;
   /// Its part of config.json. `batch`: as share() takes it.
   ParallelConfig config(const net::Topology& topology, std::int64_t batch) const;
 };

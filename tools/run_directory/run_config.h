@@ -30,9 +30,10 @@ struct ParallelConfig {
   /// Samples of each step, by worker; none: all have the same, or as nearly as a batch that is
   /// split allows.
   std::optional<std::vector<std::int64_t>> samples;
-  std::optional<std::vector<int>> slots;  ///< By worker; none: each has one.
-  std::optional<std::string> strategy;    ///< By which the network is cut; none: it is not.
-  std::optional<int> stages;              ///< Where they are fewer than the ranks.
+  std::optional<std::vector<int>> slots;   ///< By worker; none: each has one.
+  std::optional<std::string> strategy;     ///< By which the network is cut; none: it is not.
+  std::optional<std::uint64_t> in_flight;  ///< For each stage from a rank's on.
+  std::optional<std::string> stages;       ///< As --stages has them.
   std::optional<std::uint64_t> micro_batches;
 };
 

@@ -37,6 +37,7 @@ void describe(Fields& f, ParallelConfig& c) {
   f.optional("slots", c.slots);
   f.optional("strategy", c.strategy);
   f.optional("stages", c.stages);
+  f.optional("in_flight", c.in_flight);
   f.optional("micro_batches", c.micro_batches);
 }
 

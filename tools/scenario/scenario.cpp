@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "tools/plan/factored_layers.h"
+#include "tools/scenario/cut_scenario.h"
 #include "tools/simulation/simulation.h"
 #include "tools/text/quartiles.h"
 
@@ -103,8 +104,14 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
   spec.wire = parallel.wire;
   spec.packed = request.packed;
   spec.shards = parallel.shards;
-  spec.counts = counts_of(scenario.model);
-  spec.layers = layers_of(scenario);
+  if (parallel.cuts()) {
+    CutScenario cut = cut_scenario(scenario, parallel, workers);
+    spec.cut = std::move(cut.run);
+    spec.counts = std::move(cut.counts);
+  } else {
+    spec.counts = counts_of(scenario.model);
+    spec.layers = layers_of(scenario);
+  }
   std::vector<std::size_t> samples;
   for (int worker = 0; worker < workers; ++worker) {
     const auto count = parallel.share(scenario.batch, worker, workers).count;

@@ -1,6 +1,7 @@
 #include "tools/simulation/servers.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace duplex::tools::simulation {
@@ -15,6 +16,7 @@ Servers::Servers(const Spec& spec, const net::ShardMap& map, EventQueue& event_q
       recorder_(recorder),
       own_weights_(std::move(own_weights)),
       workers_(spec.topology.workers()),
+      numbers_(workers_.size()),
       head_start_(net::head_start(map.elements(), spec.overlap)),
       slots_(map.chunks()),
       owned_(static_cast<std::size_t>(spec.topology.size)),
@@ -22,6 +24,7 @@ Servers::Servers(const Spec& spec, const net::ShardMap& map, EventQueue& event_q
       updated_(owned_.size(), 0),
       busy_until_(owned_.size(), 0.0),
       staleness_(static_cast<int>(workers_.size())) {
+  std::iota(numbers_.begin(), numbers_.end(), 0);
   for (std::size_t i = 0; i < map.chunks(); ++i) {
     // An owner sends nothing but the first weights of a factored layer.
     if (spec.factors && spec.factors->layer_of(map[i].parameter)) continue;
@@ -34,9 +37,13 @@ Servers::Servers(const Spec& spec, const net::ShardMap& map, EventQueue& event_q
     contributions_.assign(map.chunks() * workers_.size(), missing);
     tallies_.resize(owned_.size());
     for (std::size_t rank = 0; rank < owned_.size(); ++rank)
-      if (recorder_ != nullptr && recorder_->keeps(static_cast<int>(rank)) && !owned_[rank].empty())
-        tallies_[rank] = std::make_unique<net::StragglerTally>(
-            std::vector<std::size_t>(workers_.size(), owned_[rank].size()));
+      if (recorder_ != nullptr && recorder_->keeps(static_cast<int>(rank)) &&
+          !owned_[rank].empty()) {
+        std::vector<std::size_t> from(workers_.size(), 0);
+        for (const std::size_t chunk : owned_[rank])
+          for (const int worker : trainers(chunk)) ++from[static_cast<std::size_t>(worker)];
+        tallies_[rank] = std::make_unique<net::StragglerTally>(std::move(from));
+      }
     return;
   }
   seen_.assign(map.chunks() * workers_.size(), 0);
@@ -60,8 +67,12 @@ void Servers::publish_initial() {
 }
 
 void Servers::publish_to_all(std::size_t chunk, std::uint64_t step) {
-  for (std::size_t worker = 0; worker < workers_.size(); ++worker)
-    publish(chunk, step, static_cast<int>(worker), !asynchronous() && step == spec_.steps);
+  const bool last = !asynchronous() && step == spec_.steps;
+  const std::vector<int>& all = trainers(chunk);
+  // The coordinator ends with the whole network; see ParameterServer::wants().
+  const bool coordinates = !std::binary_search(all.begin(), all.end(), 0) && last;
+  if (coordinates) publish(chunk, step, 0, true);
+  for (const int worker : all) publish(chunk, step, worker, last);
 }
 
 void Servers::publish(std::size_t chunk, std::uint64_t step, int worker, bool last) {
@@ -69,7 +80,7 @@ void Servers::publish(std::size_t chunk, std::uint64_t step, int worker, bool la
   const int rank = workers_[static_cast<std::size_t>(worker)];
   if (rank != what.owner) {
     wire_.send(net::FrameKind::weights, what.owner, rank, what, step, what.position + head_start_,
-               coding_of(what, step, last));
+               coding_of(what, step, rank, last));
     return;
   }
   if (asynchronous()) read(chunk, worker);
@@ -77,7 +88,9 @@ void Servers::publish(std::size_t chunk, std::uint64_t step, int worker, bool la
 }
 
 /// See ParameterServer::publish().
-net::Coding Servers::coding_of(const net::Chunk& chunk, std::uint64_t step, bool last) const {
+net::Coding Servers::coding_of(const net::Chunk& chunk, std::uint64_t step, int rank,
+                               bool last) const {
+  if (!map_.trains(rank, chunk.parameter)) return net::Coding::float32;
   if (spec_.factors && spec_.factors->layer_of(chunk.parameter)) return net::Coding::float32;
   const net::Coding agreed = net::wire_of(spec_.wire, spec_.sync).weights;
   const bool plain = agreed == net::Coding::lossless ? step == 0 : last;
@@ -89,7 +102,7 @@ net::Coding Servers::coding_of(const net::Chunk& chunk, std::uint64_t step, bool
 bool Servers::room(std::size_t chunk, int worker) {
   if (asynchronous()) return true;
   Contribution as = placed;
-  if (spec_.topology.mode == net::ServerMode::central && slots_[chunk].turn != worker) {
+  if (spec_.topology.mode == net::ServerMode::central && turn_of(chunk) != worker) {
     std::size_t& room = early_room_[static_cast<std::size_t>(map_[chunk].owner)];
     if (room < map_[chunk].bytes()) return false;
     room -= map_[chunk].bytes();
@@ -123,15 +136,14 @@ double Servers::work(std::size_t chunk) const {
 /// Does all that can be done now.
 void Servers::advance(std::size_t chunk) {
   Slot& slot = slots_[chunk];
-  const int workers = static_cast<int>(workers_.size());
   while (slot.work == Slot::idle) {
     if (asynchronous()) {
       if (slot.waiting.empty()) return;
       start(chunk, true);
-    } else if (slot.turn == workers) {
+    } else if (slot.turn == trainers(chunk).size()) {
       start(chunk, true);
     } else {
-      if (contribution(chunk, slot.turn) < here) return;
+      if (contribution(chunk, turn_of(chunk)) < here) return;
       start(chunk, false);
     }
   }
@@ -141,7 +153,11 @@ void Servers::start(std::size_t chunk, bool update) {
   Slot& slot = slots_[chunk];
   slot.work = update ? Slot::updating : Slot::adding;
   double takes = !update && slot.turn == 0 ? 0.0 : work(chunk);  // The first one is the sum.
-  if (update && net::wire_of(spec_.wire, spec_.sync).weights == net::Coding::lossless)
+  const std::vector<int>& all = trainers(chunk);
+  const bool leaves = std::any_of(all.begin(), all.end(), [&](int worker) {
+    return workers_[static_cast<std::size_t>(worker)] != map_[chunk].owner;
+  });
+  if (update && leaves && net::wire_of(spec_.wire, spec_.sync).weights == net::Coding::lossless)
     takes += static_cast<double>(map_[chunk].bytes()) / spec_.packed.rate;
   double& busy_until = busy_until_[static_cast<std::size_t>(map_[chunk].owner)];
   slot.since = takes > 0.0 ? std::max(event_queue_.now(), busy_until) : event_queue_.now();
@@ -166,16 +182,16 @@ void Servers::worked(std::size_t chunk) {
 void Servers::added(std::size_t chunk) {
   Slot& slot = slots_[chunk];
   slot.work = Slot::idle;
-  note(chunk, false, slot.turn, slot.step, slot.since);
-  const bool early = contribution(chunk, slot.turn) == here_early;
+  note(chunk, false, turn_of(chunk), slot.step, slot.since);
+  const bool early = contribution(chunk, turn_of(chunk)) == here_early;
   ++slot.turn;
   if (spec_.topology.mode != net::ServerMode::central) return;
   const int owner = map_[chunk].owner;
   if (early) {
     early_room_[static_cast<std::size_t>(owner)] += map_[chunk].bytes();
     wire_.room_made(owner);
-  } else if (slot.turn < static_cast<int>(workers_.size())) {
-    wire_.turn_came(owner, workers_[static_cast<std::size_t>(slot.turn)]);
+  } else if (turn_of(chunk) >= 0) {
+    wire_.turn_came(owner, workers_[static_cast<std::size_t>(turn_of(chunk))]);
   }
 }
 

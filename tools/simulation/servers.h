@@ -44,7 +44,7 @@ class Servers {
   };
   struct Slot {
     std::uint64_t step = 0;  ///< Synchronous: step of the published weights.
-    int turn = 0;            ///< Synchronous: the worker whose gradient is added next.
+    std::size_t turn = 0;    ///< Synchronous: whose gradient is added next, of all that train it.
     enum { idle, adding, updating } work = idle;
     double since = 0.0;
     std::uint64_t updates = 0;
@@ -65,6 +65,16 @@ class Servers {
   std::uint64_t& seen(std::size_t chunk, int worker) {
     return seen_[chunk * workers_.size() + static_cast<std::size_t>(worker)];
   }
+  /// The numbers of the workers that train with a chunk, ascending.
+  const std::vector<int>& trainers(std::size_t chunk) const {
+    const std::vector<int>* members = map_.members(map_[chunk].parameter);
+    return members != nullptr ? *members : numbers_;  // Ranks of a cut network are all workers.
+  }
+  /// The worker whose gradient is added next; -1: all have been.
+  int turn_of(std::size_t chunk) const {
+    const std::vector<int>& all = trainers(chunk);
+    return slots_[chunk].turn < all.size() ? all[slots_[chunk].turn] : -1;
+  }
   double work(std::size_t chunk) const;
   void advance(std::size_t chunk);
   void start(std::size_t chunk, bool update);
@@ -72,7 +82,7 @@ class Servers {
   void updated(std::size_t chunk);
   void applied(std::size_t chunk);
   void publish(std::size_t chunk, std::uint64_t step, int worker, bool last = false);
-  net::Coding coding_of(const net::Chunk& chunk, std::uint64_t step, bool last) const;
+  net::Coding coding_of(const net::Chunk& chunk, std::uint64_t step, int rank, bool last) const;
   void publish_to_all(std::size_t chunk, std::uint64_t step);
   void publish_last(int owner);
   void publish_last(int owner, int worker);
@@ -89,6 +99,7 @@ class Servers {
   Recorder* recorder_;
   OwnWeights own_weights_;
   const std::vector<int> workers_;  ///< The workers' ranks.
+  std::vector<int> numbers_;        ///< 0, 1, ...: as many as there are workers.
   const std::size_t head_start_;
   std::vector<Slot> slots_;                                    ///< By chunk.
   std::vector<std::unique_ptr<net::StragglerTally>> tallies_;  ///< By rank; null: it is not kept.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "tools/simulation/parts.h"
 #include "tools/simulation/workers.h"
 
 namespace duplex::tools::simulation {
@@ -13,15 +14,19 @@ class Run {
  public:
   Run(const Spec& spec, Recorder* recorder)
       : spec_(spec),
-        map_(spec.topology.shard_map(spec.counts, spec.shards, spec.chunk_bytes)),
+        map_(spec.topology.shard_map(
+            spec.counts, spec.shards, spec.chunk_bytes,
+            spec.cut ? spec.cut->members : std::vector<std::vector<int>>())),
         processors_(spec),
         wire_(spec, map_, event_queue_, processors_, recorder, ends()),
         workers_(spec, map_, event_queue_, processors_, wire_, recorder),
+        parts_(spec, map_, event_queue_, processors_, wire_, recorder),
         factors_(spec, event_queue_, processors_, wire_, recorder,
                  [this](int worker, std::size_t layer) { workers_.layer_here(worker, layer); }),
         servers_(spec, map_, event_queue_, processors_, wire_, recorder,
-                 [this](int worker, std::size_t chunk) { workers_.weights_here(worker, chunk); }) {
+                 [this](int worker, std::size_t chunk) { weights_here(worker, chunk); }) {
     workers_.serve_by(servers_, factors_);
+    parts_.serve_by(servers_);
     for (const Loss& loss : spec.losses)
       event_queue_.put(loss.at, EventQueue::Kind::loss, static_cast<std::uint32_t>(loss.rank));
   }
@@ -29,7 +34,8 @@ class Run {
   Outcome run() {
     servers_.publish_initial();
     workers_.begin();
-    while (!workers_.all_ended() && !outcome_.failure) {
+    parts_.begin();
+    while (!(workers_.all_ended() && parts_.all_ended()) && !outcome_.failure) {
       wire_.flush();
       wire_.share();
       const double first = std::min(event_queue_.next(), wire_.next());
@@ -54,7 +60,7 @@ class Run {
     outcome_.frames = wire_.frames();
     outcome_.sharings = wire_.sharings();
     for (std::size_t worker = 0; worker < workers(); ++worker)
-      outcome_.steps.push_back(workers_.steps(worker));
+      outcome_.steps.push_back(spec_.cut ? parts_.steps(worker) : workers_.steps(worker));
     return std::move(outcome_);
   }
 
@@ -82,7 +88,9 @@ class Run {
     if (header.kind == net::FrameKind::gradient)
       servers_.received(chunk_of(header), worker_of(from), header.step);
     else if (header.kind == net::FrameKind::weights)
-      workers_.weights_here(worker_of(to), chunk_of(header));
+      weights_here(worker_of(to), chunk_of(header));
+    else if (net::is_map(header.kind))
+      parts_.map_here(to, header);
     else if (header.kind == net::FrameKind::factors)
       factors_.received(from, to, header);
     else if (header.kind == net::FrameKind::lease)
@@ -91,10 +99,20 @@ class Run {
       servers_.done(to, worker_of(from), false);
   }
 
+  void weights_here(int worker, std::size_t chunk) {
+    if (spec_.cut)
+      parts_.weights_here(worker, chunk);
+    else
+      workers_.weights_here(worker, chunk);
+  }
+
   void act_on(const EventQueue::Event& event) {
     switch (event.kind) {
       case EventQueue::Kind::worker:
-        workers_.go_on(static_cast<int>(event.who));
+        if (spec_.cut)
+          parts_.go_on(static_cast<int>(event.who));
+        else
+          workers_.go_on(static_cast<int>(event.who));
         break;
       case EventQueue::Kind::lane:
         wire_.look(event.who);
@@ -132,7 +150,8 @@ class Run {
   EventQueue event_queue_;
   Processors processors_;
   Wire wire_;
-  Workers workers_;
+  Workers workers_;  // Of networks that are not cut.
+  Parts parts_;      // Of those that are.
   Factors factors_;
   Servers servers_;
   Outcome outcome_;

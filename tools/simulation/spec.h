@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "net/topology/shard_map.h"
 #include "net/topology/topology.h"
 #include "net/wire/protection.h"
+#include "tools/simulation/cut_run.h"
 
 namespace duplex::tools::simulation {
 
@@ -58,6 +60,9 @@ struct Spec {
   std::vector<int> slots;  ///< By worker; empty: each has one.
   int slots_of(std::size_t worker) const { return slots.empty() ? 1 : slots[worker]; }
   std::uint64_t steps = 1;  ///< Steps of every worker.
+  /// The network is cut over the ranks, and `layers` does not count. Null: each worker has all of
+  /// it.
+  std::shared_ptr<const CutRun> cut;
 
   std::vector<double> rates;  ///< By rank: bytes a second of its link, in each direction.
   double latency = 0.0;       ///< Seconds from a frame's last byte sent to its last byte received.

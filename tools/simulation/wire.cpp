@@ -67,10 +67,10 @@ Wire::Wire(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue,
     in.push_back(fluid_.add_port(spec.rates[rank], spec.burst));
     if (owned[rank] > 0) turns_[rank] = std::make_unique<Turns>(*this, static_cast<int>(rank));
   }
-  // Two ranks that own nothing have no connection to each other.
+  // Two ranks that own nothing have no connection to each other, unless maps cross it.
   for (std::size_t a = 0; a < size; ++a) {
     for (std::size_t b = 0; b < size; ++b) {
-      if (a == b || (owned[a] == 0 && owned[b] == 0)) continue;
+      if (a == b || (!spec.cut && owned[a] == 0 && owned[b] == 0)) continue;
       lane_at_[a * size + b] = fluid_.add_flow(out[a], in[b]);
       Lane lane;
       lane.from = static_cast<int>(a);
@@ -176,8 +176,9 @@ void Wire::step() {
   pump(lane);
 }
 
-/// Returns the bytes that the values of a frame from that rank have in float32.
+/// Returns the bytes that the values of a frame from that rank have in float32, as maps always are.
 std::size_t Wire::plain_bytes(int from, const net::FrameHeader& header) const {
+  if (net::is_map(header.kind)) return header.length;
   if (header.kind != FrameKind::factors) return map_.find(header.parameter, header.chunk)->bytes();
   const net::FactorMap& factors = *spec_.factors;
   return factors

@@ -14,6 +14,7 @@ Workers::Workers(const Spec& spec, const net::ShardMap& map, EventQueue& event_q
       processors_(processors),
       wire_(wire),
       recorder_(recorder) {
+  if (spec.cut) return;
   for (const int rank : spec.topology.workers()) {
     Worker worker;
     worker.rank = rank;

@@ -22,7 +22,7 @@ inline Placement drawn_placement(const Units& units, std::int64_t samples, int r
   const auto below = [&](std::int64_t bound) {
     return static_cast<std::int64_t>(random.below(next++, static_cast<std::uint32_t>(bound)));
   };
-  Placement placement{samples, ranks, {}};
+  Placement placement{samples, ranks, {}, {}};
   for (std::size_t unit = 0; unit < units.count(); ++unit) {
     const std::int64_t shards = by_samples ? 1 + below(3) : 1;
     for (const Channels& channels : channel_blocks(units[unit], 1 + below(4)))
@@ -44,7 +44,7 @@ inline Placement drawn_stages(const Units& units, std::int64_t samples, int rank
   std::set<std::uint32_t> firsts{0};
   for (std::uint64_t draw = 0; firsts.size() < static_cast<std::size_t>(ranks); ++draw)
     firsts.insert(random.below(draw, count));
-  Placement placement{samples, ranks, {}};
+  Placement placement{samples, ranks, {}, {}};
   int rank = -1;
   for (std::uint32_t unit = 0; unit < count; ++unit) {
     rank += static_cast<int>(firsts.count(unit));

@@ -85,7 +85,10 @@ TEST_F(CutTraining, EveryStrategyTrainsAsOneMachine) {
   // Micro-batches, of which the mean is taken, and two ranks for each of two stages.
   for (const Flags& more :
        {Flags{"--strategy", "filter", "--micro-batches", "2"},
-        Flags{"--strategy", "pipeline", "--stages", "2", "--micro-batches", "2"}})
+        Flags{"--strategy", "pipeline", "--stages", "2", "--micro-batches", "2"},
+        Flags{"--strategy", "pipeline", "--stages", "3:1", "--micro-batches", "2", "--in-flight",
+              "1"},
+        Flags{"--strategy", "pipeline", "--stages", "2:1@conv2+0.5:1@fc1", "--micro-batches", "2"}})
     expect_near(together(4, 3, plus(flags, more)), wanted, more[1]);
 }
 
@@ -210,6 +213,16 @@ TEST_F(CutTraining, RefusesWhatCannotBe) {
   refuse(pipeline({"--micro-batches", "3"}),
          "the 8 images of a step cannot be cut into 3 micro-batches");
   refuse(pipeline({"--stages", "3"}), "3 stages cannot be shared out evenly");
+  refuse(pipeline({"--stages", "2:1"}), "stages 2:1 are for 3 ranks, and there are 2");
+  refuse(pipeline({"--stages", "1:1@conv9"}), "no stage can begin with 'conv9'");
+  refuse(pipeline({"--stages", "1:1@conv1"}), "leaves the one before it no layer");
+  refuse(pipeline({"--stages", "7:1", "--micro-batches", "8"}),
+         "a micro-batch of 4 images is too small for the 7 ranks of a stage", 8);
+  for (const char* stages : {"0", "a", "2:", ":2", "2@conv1", "1:1@", "1:1@conv2+1", "1:1@conv2+",
+                             "1:1@conv2:1", "123456"})
+    refuse(pipeline({"--stages", stages}), "stages '" + std::string(stages) + "'");
+  refuse({"--in-flight", "3"}, "--in-flight goes with a --strategy");
+  refuse(pipeline({"--in-flight", "0"}), "--in-flight");
   refuse(pipeline({"--epochs", "1"}), "a step takes 128 images, and there are 96", 2, 64);
   for (const Flags& flags :
        {Flags{"--sync", "none"}, Flags{"--server", "central"}, Flags{"--average", "2"},

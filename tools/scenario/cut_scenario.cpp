@@ -1,0 +1,97 @@
+#include "tools/scenario/cut_scenario.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "layers/parts/crossing.h"
+#include "tools/parts/cut_part.h"
+#include "tools/parts/part_replay.h"
+
+namespace duplex::tools {
+namespace {
+
+using simulation::PartLayer;
+using simulation::RankPart;
+
+/// Numbers of the whole network's nodes, by name.
+std::map<std::string, int> nodes_of(const Model& model) {
+  std::map<std::string, int> nodes;
+  for (std::size_t node = 1; node < model.nodes().size(); ++node)
+    nodes[model.nodes()[node].name] = static_cast<int>(node);
+  return nodes;
+}
+
+/// Says which spans each layer's parameters are in. A span of several parameters is pushed when the
+/// last of them has its gradient.
+void add_spans(std::vector<PartLayer>& layers, const Model& part,
+               const std::vector<std::vector<SpanPlace>>& places) {
+  std::vector<std::size_t> layer_of;  // By trained parameter of the part.
+  for (std::size_t node = 0; node < part.nodes().size(); ++node)
+    for (const ParameterSpec& spec : part.parameters(part.nodes()[node]))
+      if (spec.trained) layer_of.push_back(node);
+  for (std::size_t span = 0; span < places.size(); ++span) {
+    std::size_t first = part.nodes().size();
+    for (const SpanPlace& place : places[span]) {
+      const std::size_t layer = layer_of[place.parameter];
+      layers[layer].awaits.push_back(span);
+      first = std::min(first, layer);
+    }
+    if (!places[span].empty()) layers[first].pushes.push_back(span);
+  }
+}
+
+RankPart part_of(const CutPart& cut, int rank, const std::vector<PartSpan>& spans,
+                 const LayerTimes& times, std::uint64_t micro_batches) {
+  const Model& whole = cut.network().whole();
+  const NetworkPart part = cut.network().part(rank);
+  const LayerTimes own = part_times(part, whole, cut.samples(), times);
+  const std::map<std::string, int> nodes = nodes_of(whole);
+  RankPart result{PartSchedule(part.model, micro_batches, cut.in_flight(rank)), {}};
+  for (std::size_t node = 0; node < part.model.nodes().size(); ++node) {
+    const Model::Entry& entry = part.model.nodes()[node];
+    PartLayer layer;
+    layer.forward = own.forward[node];
+    layer.backward = own.backward[node];
+    const auto found = nodes.find(entry.part.layer.empty() ? entry.name : entry.part.layer);
+    if (found != nodes.end()) layer.node = found->second;
+    if (const auto* send = dynamic_cast<const SendLayer*>(entry.layer.get()))
+      for (const SendLayer::Piece& piece : send->pieces()) layer.sends.push_back(piece.transfer);
+    if (const auto* receive = dynamic_cast<const ReceiveLayer*>(entry.layer.get()))
+      if (receive->traits().returns_gradient) layer.returns.push_back(receive->transfer());
+    result.layers.push_back(std::move(layer));
+  }
+  add_spans(result.layers, part.model, span_places(spans, rank, part.model));
+  return result;
+}
+
+}  // namespace
+
+CutScenario cut_scenario(const Scenario& scenario, const ParallelSpec& parallel, int ranks) {
+  CutPartSpec spec;
+  spec.command = "simulate";
+  spec.strategy = parallel.strategy;
+  spec.stages = parallel.stages;
+  spec.micro_batches = parallel.micro_batches;
+  spec.in_flight = parallel.in_flight;
+  spec.step_samples = static_cast<std::uint64_t>(scenario.batch * parallel.batches_a_step(ranks));
+  spec.ranks = ranks;
+  const CutPart cut(spec, scenario.model);
+  LayerTimes times = scenario.times;
+  times.scale(static_cast<double>(cut.samples()) / static_cast<double>(scenario.batch));
+  net::ExchangeSpec exchange;
+  cut.add_to(exchange, true);
+  auto run = std::make_shared<simulation::CutRun>();
+  run->routes = exchange.maps;
+  run->members = exchange.members;
+  run->micro_batches = parallel.micro_batches;
+  const std::vector<PartSpan> spans = part_spans(cut.network());
+  for (int rank = 0; rank < ranks; ++rank)
+    run->parts.push_back(part_of(cut, rank, spans, times, parallel.micro_batches));
+  CutScenario found;
+  found.run = std::move(run);
+  for (const PartSpan& span : spans) found.counts.push_back(span.count);
+  return found;
+}
+
+}  // namespace duplex::tools
