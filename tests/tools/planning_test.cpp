@@ -57,7 +57,7 @@ TEST(Planning, BreakEvenIsWhereItIsAsFastAsOneMachine) {
     const SearchResult found = search(situation);
     EXPECT_EQ(found.pays(), grad == 1.0);
     if (!found.pays()) {
-      EXPECT_EQ(binding(situation, *found.best_exact()), "the links");
+      EXPECT_EQ(binding(situation, *found.find("join-distributed")), "the links");
     }
     const std::optional<double> factor = break_even(situation, found);
     ASSERT_TRUE(factor);
@@ -107,7 +107,11 @@ TEST(Planning, AveragingIsTimedOverWholeRounds) {
 /// Where the links bind, half of the bytes take half of the time; but the result is another one.
 TEST(Planning, SixteenBitsHalveWhatTheLinksCarry) {
   const Situation situation = situation_of(0.01, 0.4, 2);
-  const SearchResult found = search(situation);
+  SearchResult found = search(situation);
+  found.ways.erase(
+      std::remove_if(found.ways.begin(), found.ways.end(),
+                     [](const Evaluation& each) { return each.strategy.parallel.cuts(); }),
+      found.ways.end());
   for (const std::string way : {"join-distributed", "split-distributed", "none-distributed"}) {
     const Evaluation *each = found.find(way), *rounded = found.find(way + "-bf16");
     ASSERT_TRUE(each != nullptr && rounded != nullptr) << way;

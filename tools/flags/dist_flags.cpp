@@ -106,8 +106,14 @@ void DistFlags::take_plan() {
   for (const char* flag : {"--share", "--auxiliary", "--pad-shortcuts", "--input"})
     if (app_->count(flag) > 0)
       throw Error("dist: " + std::string(flag) + " is given by the plan " + plan, Exit::usage);
-  if (app_->count("--average") > 0 && file.parallel.average == 0)
-    throw Error("dist: --average contradicts the plan " + plan + ", which has none", Exit::usage);
+  for (const auto& [flag, has] : {std::pair("--average", file.parallel.average > 0),
+                                  std::pair("--stages", file.parallel.stages.has_value()),
+                                  std::pair("--micro-batches", file.parallel.strategy.has_value()),
+                                  std::pair("--in-flight", file.parallel.strategy.has_value())})
+    if (app_->count(flag) > 0 && !has)
+      throw Error(
+          "dist: " + std::string(flag) + " contradicts the plan " + plan + ", which has none",
+          Exit::usage);
   ModelSpec& model = training.spec.model;
   model.take_kept(file.network, file.network_file, plan);
   model.options.classes = file.classes;
@@ -115,11 +121,6 @@ void DistFlags::take_plan() {
   model.options.auxiliary = file.auxiliary;
   model.options.zero_padded_shortcuts = file.pad_shortcuts;
   training.spec.batch = file.batch;
-  if (parallel.cuts() || parallel.micro_batches > 1 || !parallel.stages.empty())
-    throw Error(
-        "dist: --strategy, --stages and --micro-batches do not go with a plan, whose "
-        "network is not cut",
-        Exit::usage);
   parallel = file.parallel_spec();
   if (file.link_rate) wire.link_rate = *file.link_rate;
   predicted_ = file.predicted;

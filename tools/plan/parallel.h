@@ -80,7 +80,9 @@ struct ParallelSpec {
   /// Returns whether another way differs from it in overlap, semaphore, shards and shares alone.
   bool is_variant_of(const ParallelSpec& other) const {
     return sync == other.sync && server == other.server && average == other.average &&
-           wire == other.wire && factors == other.factors;
+           wire == other.wire && factors == other.factors && strategy == other.strategy &&
+           stages == other.stages && micro_batches == other.micro_batches &&
+           in_flight == other.in_flight;
   }
   /// Returns whether a worker may have several slots: all of them wait for the same weights, and
   /// their gradients can be added up.

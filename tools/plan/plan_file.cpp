@@ -1,6 +1,9 @@
 #include "tools/plan/plan_file.h"
 
+#include <algorithm>
+
 #include "core/error.h"
+#include "tools/plan/stage_list.h"
 #include "tools/run_directory/json_file.h"
 #include "tools/run_directory/schema.h"
 
@@ -47,6 +50,12 @@ void check(const PlanFile& plan) {
     for (const int slots : *parallel.slots)
       if (slots < 1 || slots > 1024) throw Error("is damaged: a worker has no such slots");
   if (parallel.factors) parse_factors(*parallel.factors);
+  const std::vector<std::string>& known = cutting_strategies();
+  if (parallel.strategy && std::count(known.begin(), known.end(), *parallel.strategy) == 0)
+    throw Error("is damaged: there is no strategy " + *parallel.strategy);
+  if (parallel.stages) check_stages(*parallel.stages);
+  if (parallel.micro_batches.value_or(1) < 1 || parallel.in_flight.value_or(1) < 1)
+    throw Error("is damaged: micro-batches are less than one");
   if (plan.batch < 1) throw Error("is damaged: batch is no number of images");
 }
 
@@ -70,6 +79,10 @@ ParallelSpec PlanFile::parallel_spec() const {
   spec.factors = parse_factors(parallel.factors.value_or("off"));
   if (parallel.samples) spec.shares = *parallel.samples;
   if (parallel.slots) spec.slots = *parallel.slots;
+  spec.strategy = parallel.strategy.value_or("");
+  spec.stages = parallel.stages.value_or("");
+  spec.micro_batches = parallel.micro_batches.value_or(1);
+  spec.in_flight = parallel.in_flight.value_or(usual_in_flight);
   return spec;
 }
 
@@ -87,6 +100,11 @@ std::vector<std::pair<std::string, std::string>> PlanFile::flags() const {
       {"--factors", parallel.factors.value_or("off")}};
   if (link_rate) flags.emplace_back("--link-rate", *link_rate);
   if (parallel.average > 0) flags.emplace_back("--average", std::to_string(parallel.average));
+  flags.emplace_back("--strategy", parallel.strategy.value_or("data"));
+  if (parallel.stages) flags.emplace_back("--stages", *parallel.stages);
+  if (parallel.micro_batches)
+    flags.emplace_back("--micro-batches", std::to_string(*parallel.micro_batches));
+  if (parallel.in_flight) flags.emplace_back("--in-flight", std::to_string(*parallel.in_flight));
   return flags;
 }
 

@@ -37,8 +37,11 @@ std::string threshold(const Situation& situation, double factor) {
   return link + (images >= 1 ? ", or with a batch of " + grouped(images) : "");
 }
 
-std::string result_text(const Situation& situation, const Strategy& strategy) {
+std::string result_text(const Situation& situation, const Evaluation& evaluation) {
+  const Strategy& strategy = evaluation.strategy;
   const std::string batch = strategy.result(situation.scenario.batch);
+  if (!batch.empty() && evaluation.normalises_few())
+    return batch + ", BN " + std::to_string(evaluation.normalised);
   if (!batch.empty()) return batch;
   if (strategy.parallel.average > 0) return "averaged";
   return strategy.parallel.sync == net::Sync::none ? "stale" : "rounded";
@@ -58,20 +61,14 @@ std::string equations_text(const Evaluation& evaluation) {
 }
 
 /// "but for rounding", and what else differs from the training on one machine.
-std::string differences(const Situation& situation, const Strategy& strategy) {
-  const Model& model = situation.scenario.model;
-  const bool normalises =
-      std::any_of(model.nodes().begin(), model.nodes().end(), [&](const Model::Entry& entry) {
-        if (!entry.layer) return false;
-        const std::vector<ParameterSpec> parameters = model.parameters(entry);
-        return std::any_of(parameters.begin(), parameters.end(),
-                           [](const ParameterSpec& each) { return !each.trained; });
-      });
-  if (!normalises) return "but for rounding";
-  const std::int64_t images =
-      strategy.parallel.slot_share(situation.scenario.batch, 0, 0, strategy.workers()).count;
-  return "but for rounding and batch normalisation, which is over the " + grouped(images) +
-         (strategy.parallel.slots.empty() ? " images of each worker" : " images of each slot");
+std::string differences(const Evaluation& evaluation) {
+  if (evaluation.normalised == 0) return "but for rounding";
+  const ParallelSpec& parallel = evaluation.strategy.parallel;
+  return "but for rounding and batch normalisation, which is over the " +
+         grouped(evaluation.normalised) +
+         (parallel.cuts()          ? " images of a micro-batch that a machine has"
+          : parallel.slots.empty() ? " images of each worker"
+                                   : " images of each slot");
 }
 
 /// The machines that the best strategy leaves out, and what all of them would come to.
@@ -87,7 +84,7 @@ std::string left_out(const Situation& situation, const SearchResult& found,
                      (out.size() == 1 ? " stays" : " stay") + " out";
   const Evaluation* all = nullptr;
   for (const Evaluation& each : found.all)
-    if (each.strategy.exact() && each.strategy.machines.size() == situation.machines.size() &&
+    if (each.exact() && each.strategy.machines.size() == situation.machines.size() &&
         (all == nullptr || each.image < all->image))
       all = &each;
   return text + (all == nullptr ? "" : ": all of them come to " + times(all->speedup)) + ".\n";
@@ -97,7 +94,7 @@ std::string gain_of_shares(const SearchResult& found, const Evaluation& best) {
   if (best.strategy.parallel.shares.empty()) return "";
   const Evaluation* even = nullptr;
   for (const Evaluation& each : found.all)
-    if (each.strategy.exact() && each.strategy.parallel.shares.empty() &&
+    if (each.exact() && each.strategy.parallel.shares.empty() && !each.strategy.parallel.cuts() &&
         (even == nullptr || each.image < even->image))
       even = &each;
   return "Workers have shares of a step by their speed" +
@@ -125,7 +122,8 @@ std::string too_large(const Situation& situation, const SearchResult& found) {
 }
 
 /// The reason why a way has another result than one machine.
-std::string difference_text(const Strategy& strategy) {
+std::string difference_text(const Evaluation& evaluation) {
+  const Strategy& strategy = evaluation.strategy;
   if (strategy.parallel.average > 0)
     return "between two averagings of the weights every worker goes its own way";
   std::string text;
@@ -134,6 +132,9 @@ std::string difference_text(const Strategy& strategy) {
   if (!strategy.parallel.wire.exact())
     text += std::string(text.empty() ? "" : ", and ") +
             "weights and gradients are rounded to 16 bits on the wire";
+  if (evaluation.normalises_few())
+    text += std::string(text.empty() ? "" : ", and ") +
+            "batch normalisation is over few images, so that its statistics are not the data's";
   return text;
 }
 
@@ -144,8 +145,8 @@ std::string faster_ways(const SearchResult& found, const Evaluation& best) {
   std::set<std::string> told;
   for (const Evaluation& each : found.ways) {
     if (each.image * clearly >= best.image) break;
-    if (each.strategy.exact()) continue;
-    const std::string difference = difference_text(each.strategy);
+    if (each.exact()) continue;
+    const std::string difference = difference_text(each);
     if (!told.insert(difference).second) continue;
     text += each.strategy.name() + " comes to " + times(each.speedup) +
             ", but trains something else: " + difference + ". Try what it does to the accuracy.\n";
@@ -190,8 +191,7 @@ std::string remarks(const Situation& situation, const SearchResult& found,
   if (best == nullptr) return text;
   if (found.pays()) {
     text += "Its result is that of one machine with " +
-            best->strategy.result(situation.scenario.batch) + ", " +
-            differences(situation, best->strategy) + ".\n";
+            best->strategy.result(situation.scenario.batch) + ", " + differences(*best) + ".\n";
     if (break_even) text += "It pays down to " + threshold(situation, *break_even) + ".\n";
   }
   return text + gain_of_shares(found, *best) + left_out(situation, found, *best) +
@@ -221,7 +221,7 @@ std::string table_text(const Situation& situation, const SearchResult& found, bo
     if (equations) cells.push_back(equations_text(each));
     if (situation.memory)
       cells.push_back(grouped(static_cast<std::int64_t>(situation.memory(each.strategy) >> 20U)));
-    cells.push_back(result_text(situation, each.strategy));
+    cells.push_back(result_text(situation, each));
     cells.push_back(bound);
     table.row(cells);
   }

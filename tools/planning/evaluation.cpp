@@ -1,9 +1,13 @@
 #include "tools/planning/evaluation.h"
 
 #include <algorithm>
+#include <atomic>
 #include <set>
+#include <thread>
 #include <tuple>
 
+#include "core/device.h"
+#include "core/error.h"
 #include "tools/prediction/equations.h"
 #include "tools/simulation/factors.h"
 #include "tools/simulation/processors.h"
@@ -37,7 +41,7 @@ double steps_a_second(const std::vector<std::vector<simulation::StepTimes>>& wor
 std::optional<std::pair<double, double>> equations_of(const Situation& situation,
                                                       const Strategy& strategy) {
   const ParallelSpec& parallel = strategy.parallel;
-  if (parallel.average > 0 || !parallel.slots.empty()) return std::nullopt;
+  if (parallel.average > 0 || !parallel.slots.empty() || parallel.cuts()) return std::nullopt;
   const Costs costs = costs_on_wire(situation.scenario, situation.spec_of(strategy, 1));
   const double n = strategy.workers(), batches = 16.0 * n;
   if (const auto between = speedup_between(costs, parallel.sync, parallel.server, n, batches))
@@ -73,7 +77,61 @@ Evaluation evaluate(const Situation& situation, const Strategy& strategy, double
     evaluation.awaiting += first[i].awaiting / counted;
   }
   evaluation.equations = equations_of(situation, strategy);
+  // Cuts take their time; CutSearch asks for those that it has found.
+  if (!strategy.parallel.cuts()) evaluation.normalised = normalised_by(situation, strategy);
   return evaluation;
+}
+
+std::vector<std::optional<Evaluation>> evaluate_possible(const Situation& situation,
+                                                         const std::vector<Strategy>& strategies,
+                                                         double alone, bool exactly) {
+  std::vector<std::optional<Evaluation>> evaluations(strategies.size());
+  std::vector<std::exception_ptr> errors(strategies.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i; (i = next++) < strategies.size();) try {
+        evaluations[i] = evaluate(situation, strategies[i], alone, exactly);
+      } catch (const Error& error) {
+        if (!strategies[i].parallel.cuts() || error.code != Exit::usage)
+          errors[i] = std::current_exception();
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < usable_cores(); ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+  return evaluations;
+}
+
+std::int64_t normalised_by(const Situation& situation, const Strategy& strategy) {
+  const Scenario& scenario = situation.scenario;
+  if (strategy.parallel.cuts())
+    return situation.cuts->get(scenario, strategy.parallel, strategy.workers()).normalised;
+  const Model& model = scenario.model;
+  const bool normalises =
+      std::any_of(model.nodes().begin(), model.nodes().end(), [&](const Model::Entry& entry) {
+        if (!entry.layer) return false;
+        const std::vector<ParameterSpec> parameters = model.parameters(entry);
+        return std::any_of(parameters.begin(), parameters.end(),
+                           [](const ParameterSpec& each) { return !each.trained; });
+      });
+  if (!normalises) return 0;
+  std::int64_t fewest = scenario.batch;
+  for (int worker = 0; worker < strategy.workers(); ++worker)
+    fewest = std::min(
+        fewest, strategy.parallel.slot_share(scenario.batch, worker, 0, strategy.workers()).count);
+  return fewest;
+}
+
+bool Evaluation::normalises_few() const {
+  // Below about 8 samples a batch's statistics are no longer those of the data (Wu and He, Group
+  // Normalization, 2018). Data parallelism leaves that to its user, who chooses the batch.
+  constexpr std::int64_t few = 8;
+  return strategy.parallel.cuts() && normalised > 0 && normalised < few;
 }
 
 double image_alone(const Situation& situation, int machine) {
@@ -88,8 +146,46 @@ double image_alone(const Situation& situation, int machine) {
   return step / batch;
 }
 
+namespace {
+
+/// The most that any rank sends and receives where the network is cut: maps and their gradients,
+/// and of the parameters that several ranks have gradients and weights.
+StepBytes bytes_of_cut(const simulation::Spec& spec) {
+  const simulation::CutRun& cut = *spec.cut;
+  const auto size = static_cast<std::size_t>(spec.topology.size);
+  std::vector<double> out(size, 0.0), in(size, 0.0);
+  const auto cross = [&](int from, int to, net::Coding coding, net::Values what,
+                         std::size_t count) {
+    const auto bytes = static_cast<double>(
+        net::frame_bytes(spec.protection(), net::expected_bytes(coding, what, count, spec.packed)));
+    out[static_cast<std::size_t>(from)] += bytes;
+    in[static_cast<std::size_t>(to)] += bytes;
+  };
+  for (const net::MapRoute& route : cut.routes)
+    for (std::uint64_t m = 0; m < cut.micro_batches; ++m) {
+      cross(route.from, route.to, net::Coding::float32, net::Values::gradient, route.elements);
+      if (route.gradient)
+        cross(route.to, route.from, net::Coding::float32, net::Values::gradient, route.elements);
+    }
+  const net::ShardMap map =
+      spec.topology.shard_map(spec.counts, spec.shards, spec.chunk_bytes, cut.members);
+  for (std::size_t i = 0; i < map.chunks(); ++i)
+    for (const int member : *map.members(map[i].parameter)) {
+      if (member == map[i].owner) continue;
+      cross(member, map[i].owner, spec.wire.gradients, net::Values::gradient, map[i].count);
+      cross(map[i].owner, member, spec.wire.weights, net::Values::weights, map[i].count);
+    }
+  StepBytes bytes;
+  bytes.worker_out = *std::max_element(out.begin(), out.end());
+  bytes.worker_in = *std::max_element(in.begin(), in.end());
+  return bytes;
+}
+
+}  // namespace
+
 StepBytes step_bytes(const Situation& situation, const Strategy& strategy) {
   const simulation::Spec spec = situation.spec_of(strategy, 1);
+  if (spec.cut) return bytes_of_cut(spec);
   const net::ShardMap map = spec.topology.shard_map(spec.counts, spec.shards, spec.chunk_bytes);
   const auto size = static_cast<std::size_t>(spec.topology.size);
   // The bytes of one transfer of gradients, and of weights: by owner, and all together.

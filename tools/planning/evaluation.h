@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tools/planning/situation.h"
 
@@ -20,12 +21,27 @@ struct Evaluation {
   /// the same ((4.12), (4.21)), without overlap and with machines that are alike. None: there is no
   /// equation for it.
   std::optional<std::pair<double, double>> equations;
+  /// The samples that a worker normalises together, the fewest of any; 0: no layer does.
+  std::int64_t normalised = 0;
+
+  /// Whether it trains what one machine would: the strategy is exact, and batch normalisation is
+  /// not over too few samples for its mean and variance to be those of the data.
+  bool exact() const { return strategy.exact() && !normalises_few(); }
+  bool normalises_few() const;
 };
 
 /// Simulates it. `alone`: seconds an image of the fastest machine alone. `exactly`: with more
 /// steps, for strategies that are close to each other.
 Evaluation evaluate(const Situation& situation, const Strategy& strategy, double alone,
                     bool exactly);
+
+/// Evaluates them on all processors. None: the network cannot be cut so.
+std::vector<std::optional<Evaluation>> evaluate_possible(const Situation& situation,
+                                                         const std::vector<Strategy>& strategies,
+                                                         double alone, bool exactly);
+
+/// As Evaluation has it.
+std::int64_t normalised_by(const Situation& situation, const Strategy& strategy);
 
 /// Seconds an image of one machine alone, on all of its slots.
 double image_alone(const Situation& situation, int machine);

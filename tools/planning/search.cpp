@@ -1,14 +1,12 @@
 #include "tools/planning/search.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <functional>
 #include <numeric>
-#include <thread>
 
-#include "core/device.h"
 #include "core/error.h"
+#include "tools/planning/cuts.h"
 #include "tools/planning/ways.h"
 
 namespace duplex::tools {
@@ -19,6 +17,8 @@ constexpr int few = 12;
 /// So many ways that are exact, and so many others, are simulated once more with more steps, so
 /// that chance does not decide.
 constexpr std::size_t contenders = 8;
+/// A network is cut over so many machines at most.
+constexpr int most_cut = 32;
 
 /// Numbers of workers that are tried of 2 to `most`.
 std::vector<int> numbers_of_workers(int most) {
@@ -28,26 +28,13 @@ std::vector<int> numbers_of_workers(int most) {
   return numbers;
 }
 
-/// Evaluates them on all processors.
+/// Evaluates strategies that are possible.
 std::vector<Evaluation> evaluate_all(const Situation& situation,
                                      const std::vector<Strategy>& strategies, double alone,
                                      bool exactly) {
-  std::vector<Evaluation> evaluations(strategies.size());
-  std::vector<std::exception_ptr> errors(strategies.size());
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i; (i = next++) < strategies.size();) try {
-        evaluations[i] = evaluate(situation, strategies[i], alone, exactly);
-      } catch (...) {
-        errors[i] = std::current_exception();
-      }
-  };
-  std::vector<std::thread> threads;
-  for (int i = 1; i < usable_cores(); ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
+  std::vector<Evaluation> evaluations;
+  for (auto& each : evaluate_possible(situation, strategies, alone, exactly))
+    evaluations.push_back(std::move(each.value()));
   return evaluations;
 }
 
@@ -150,6 +137,20 @@ std::vector<Evaluation> best_of_each(const std::vector<Evaluation>& all) {
   return best;
 }
 
+/// Cuts over all machines, and over 2, 4, ... of them.
+std::vector<Evaluation> cuts_of(const Situation& situation, double alone) {
+  if (situation.memory) return {};
+  const int count = static_cast<int>(situation.machines.size());
+  std::vector<Evaluation> found;
+  for (int workers = 2; workers < 2 * count && workers < 2 * most_cut; workers *= 2) {
+    const int most = std::min({workers, count, most_cut});
+    for (const std::vector<int>& machines : choices(situation, {}, most))
+      for (Evaluation& each : best_cuts(situation, machines, alone))
+        found.push_back(std::move(each));
+  }
+  return found;
+}
+
 }  // namespace
 
 const Evaluation* SearchResult::best_exact() const {
@@ -161,11 +162,11 @@ const Evaluation* SearchResult::best_exact() const {
     const ParallelSpec& way = each.strategy.parallel;
     return each.image * (way.is_usual() ? 1.0 : order) *
            (way.wire == net::WireFormat() ? 1.0 : coding) *
-           (way.factors == Factors::off ? 1.0 : coding);
+           (way.factors == Factors::off ? 1.0 : coding) * (way.cuts() ? order : 1.0);
   };
   const Evaluation* best = nullptr;
   for (const Evaluation& each : ways) {
-    if (!each.strategy.exact()) continue;
+    if (!each.exact()) continue;
     if (best == nullptr || handicapped(each) < handicapped(*best)) best = &each;
   }
   return best;
@@ -259,16 +260,24 @@ SearchResult search(const Situation& situation) {
   for (Evaluation& each : evaluate_all(situation, variants, result.image_alone, false))
     result.all.push_back(std::move(each));
 
+  for (Evaluation& each : cuts_of(situation, result.image_alone))
+    result.all.push_back(std::move(each));
+
   result.ways = best_of_each(result.all);
   // The verdict is of ways that are exact, and the others are not to take their places.
   std::vector<std::size_t> chosen;
   std::size_t exact = 0, others = 0;
   for (std::size_t i = 0; i < result.ways.size(); ++i)
-    if ((result.ways[i].strategy.exact() ? exact : others)++ < contenders) chosen.push_back(i);
+    if ((result.ways[i].exact() ? exact : others)++ < contenders) chosen.push_back(i);
   std::vector<Strategy> again;
   for (const std::size_t i : chosen) again.push_back(result.ways[i].strategy);
   const std::vector<Evaluation> exactly = evaluate_all(situation, again, result.image_alone, true);
-  for (std::size_t i = 0; i < chosen.size(); ++i) result.ways[chosen[i]] = exactly[i];
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    Evaluation& way = result.ways[chosen[i]];
+    const std::int64_t normalised = way.normalised;
+    way = exactly[i];
+    way.normalised = normalised;
+  }
   std::stable_sort(result.ways.begin(), result.ways.end(), is_faster);
   return result;
 }
@@ -284,12 +293,25 @@ std::optional<double> break_even(const Situation& situation, const SearchResult&
         tried.push_back(strategy);
   }
   tried = that_fit(situation, std::move(tried));
+  std::vector<CutCandidate> cuts;
+  if (!situation.memory)
+    for (const int workers : {2, std::min(count, most_cut)})
+      for (const std::vector<int>& machines : choices(situation, {}, workers))
+        for (CutCandidate& each : cut_candidates(situation, machines))
+          cuts.push_back(std::move(each));
+  std::stable_sort(cuts.begin(), cuts.end(), [](const CutCandidate& a, const CutCandidate& b) {
+    return a.image_on_wire < b.image_on_wire;
+  });
   const auto pays = [&](double factor) {
     Situation faster = situation;
     for (Machine& machine : faster.machines) machine.rate *= factor;
     for (const Evaluation& each : evaluate_all(faster, tried, found.image_alone, false))
       if (each.speedup > 1.0) return true;
-    return false;
+    // A cut whose bytes alone take longer than one machine need not be simulated.
+    return std::any_of(cuts.begin(), cuts.end(), [&](const CutCandidate& cut) {
+      return cut.image_on_wire / factor < found.image_alone &&
+             evaluate(faster, cut.strategy, found.image_alone, false).speedup > 1.0;
+    });
   };
   constexpr double widest = 1e6, close = 1.02;
   double low = 1.0, high = 1.0;  // It pays at `high`, and not at `low`.

@@ -71,7 +71,7 @@ simulation::Spec Situation::spec_of(const Strategy& strategy, std::uint64_t step
   own.links.clear();
   own.stragglers.clear();
   own.batches = static_cast<std::int64_t>(steps) * own.parallel.batches_a_step(own.workers);
-  simulation::Spec spec = tools::spec_of(own, scenario, own.workers);
+  simulation::Spec spec = tools::spec_of(own, scenario, own.workers, cuts.get());
   if (!spec.cores.empty()) {
     int hosts = 0;
     for (std::size_t rank = 0; rank < strategy.machines.size(); ++rank) {

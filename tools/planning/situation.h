@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tools/planning/strategy.h"
+#include "tools/scenario/cut_scenario.h"
 #include "tools/scenario/scenario.h"
 #include "tools/simulation/spec.h"
 
@@ -32,6 +34,8 @@ struct Situation {
   /// machines. Empty: memory is not asked about.
   std::function<std::size_t(const Strategy&)> memory;
   std::size_t memory_limit = 0;  ///< The bytes that each machine has of it; 0: as it says itself.
+  /// Keeps cuts of the scenario's network.
+  std::shared_ptr<CutScenarios> cuts = std::make_shared<CutScenarios>();
 
   /// So many machines, with the links and stragglers of the request.
   static Situation of(Scenario scenario, SimulationRequest request, int machines);

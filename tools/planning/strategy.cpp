@@ -2,7 +2,25 @@
 
 namespace duplex::tools {
 
+namespace {
+
+/// "pipeline-4:2:1:1-m32-lossless": without the layers with which stages begin.
+std::string way_of_cut(const ParallelSpec& parallel) {
+  std::string text = parallel.strategy;
+  bool name = false;  // Of a layer.
+  for (const char c : parallel.stages.empty() ? parallel.stages : "-" + parallel.stages) {
+    name = c != ':' && (name || c == '@');
+    if (!name) text += c;
+  }
+  if (parallel.micro_batches > 1) text += "-m" + std::to_string(parallel.micro_batches);
+  if (parallel.in_flight != usual_in_flight) text += "-f" + std::to_string(parallel.in_flight);
+  return text + (parallel.wire == net::WireFormat() ? "" : "-" + parallel.wire.str());
+}
+
+}  // namespace
+
 std::string Strategy::way() const {
+  if (parallel.cuts()) return way_of_cut(parallel);
   std::string text = parallel.average > 0 ? "average" + std::to_string(parallel.average)
                                           : std::string(net::name_of(parallel.sync));
   text += std::string("-") + net::name_of(parallel.server);

@@ -13,7 +13,8 @@ struct Strategy {
 
   int workers() const { return static_cast<int>(machines.size()) - (parallel.central() ? 1 : 0); }
   /// The way alone: "join-distributed", "none-central-semaphore", "average8-distributed",
-  /// "split-distributed-tensors-strict", "join-distributed-shared", "join-distributed-bf16".
+  /// "split-distributed-tensors-strict", "join-distributed-shared", "join-distributed-bf16",
+  /// "pipeline-4:2:1:1-m32": stages with so many machines, and 32 micro-batches; "hybrid-m2".
   std::string way() const;
   /// With the number of workers: "join-distributed@4".
   std::string name() const;

@@ -1,6 +1,6 @@
 #include "tools/scenario/cut_scenario.h"
 
-#include <map>
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -41,10 +41,23 @@ void add_spans(std::vector<PartLayer>& layers, const Model& part,
   }
 }
 
-RankPart part_of(const CutPart& cut, int rank, const std::vector<PartSpan>& spans,
-                 const LayerTimes& times, std::uint64_t micro_batches) {
+/// The fewest samples that layers with running statistics have; 0: there are none of these.
+std::int64_t normalised_by(const Model& part) {
+  std::int64_t fewest = 0;
+  for (const Model::Entry& entry : part.nodes()) {
+    if (!entry.layer) continue;
+    const std::vector<ParameterSpec> specs = part.parameters(entry);
+    const bool normalises = std::any_of(specs.begin(), specs.end(),
+                                        [](const ParameterSpec& each) { return !each.trained; });
+    if (normalises && (fewest == 0 || entry.part.samples < fewest)) fewest = entry.part.samples;
+  }
+  return fewest;
+}
+
+RankPart part_of(const CutPart& cut, const NetworkPart& part, int rank,
+                 const std::vector<PartSpan>& spans, const LayerTimes& times,
+                 std::uint64_t micro_batches) {
   const Model& whole = cut.network().whole();
-  const NetworkPart part = cut.network().part(rank);
   const LayerTimes own = part_times(part, whole, cut.samples(), times);
   const std::map<std::string, int> nodes = nodes_of(whole);
   RankPart result{PartSchedule(part.model, micro_batches, cut.in_flight(rank)), {}};
@@ -86,12 +99,31 @@ CutScenario cut_scenario(const Scenario& scenario, const ParallelSpec& parallel,
   run->members = exchange.members;
   run->micro_batches = parallel.micro_batches;
   const std::vector<PartSpan> spans = part_spans(cut.network());
-  for (int rank = 0; rank < ranks; ++rank)
-    run->parts.push_back(part_of(cut, rank, spans, times, parallel.micro_batches));
   CutScenario found;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const NetworkPart part = cut.network().part(rank);
+    run->parts.push_back(part_of(cut, part, rank, spans, times, parallel.micro_batches));
+    const std::int64_t samples = normalised_by(part.model);
+    if (samples > 0 && (found.normalised == 0 || samples < found.normalised))
+      found.normalised = samples;
+  }
   found.run = std::move(run);
   for (const PartSpan& span : spans) found.counts.push_back(span.count);
   return found;
+}
+
+CutScenario CutScenarios::get(const Scenario& scenario, const ParallelSpec& parallel, int ranks) {
+  if (parallel.strategy == "pipeline") return cut_scenario(scenario, parallel, ranks);
+  const std::string key = parallel.strategy + " " + std::to_string(parallel.micro_batches) + " " +
+                          std::to_string(parallel.in_flight) + " " + net::name_of(parallel.sync) +
+                          " " + std::to_string(ranks);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto kept = kept_.find(key); kept != kept_.end()) return kept->second;
+  }
+  const CutScenario found = cut_scenario(scenario, parallel, ranks);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return kept_.emplace(key, found).first->second;
 }
 
 }  // namespace duplex::tools

@@ -92,7 +92,8 @@ Scenario Scenario::with_comm(Model model, LayerTimes times, double comm, double 
   return with_rate(std::move(model), std::move(times), rate, seal_rate);
 }
 
-simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scenario, int workers) {
+simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scenario, int workers,
+                         CutScenarios* cuts) {
   simulation::Spec spec;
   const ParallelSpec& parallel = request.parallel;
   const int servers = parallel.central() ? 1 : 0, ranks = workers + servers;
@@ -105,7 +106,8 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
   spec.packed = request.packed;
   spec.shards = parallel.shards;
   if (parallel.cuts()) {
-    CutScenario cut = cut_scenario(scenario, parallel, workers);
+    CutScenario cut = cuts != nullptr ? cuts->get(scenario, parallel, workers)
+                                      : cut_scenario(scenario, parallel, workers);
     spec.cut = std::move(cut.run);
     spec.counts = std::move(cut.counts);
   } else {

@@ -16,6 +16,8 @@
 
 namespace duplex::tools {
 
+class CutScenarios;
+
 /// The network, its layers' times, and the link.
 struct Scenario {
   Model model;
@@ -60,8 +62,10 @@ struct SimulationRequest {
 };
 
 /// The run of `workers` of the request's workers, without the settings of ranks that are missing
-/// then.
-simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scenario, int workers);
+/// then. `cuts`: where the network is cut, has it done; null: that is not kept. Throws Error(usage)
+/// where it cannot be cut so.
+simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scenario, int workers,
+                         CutScenarios* cuts = nullptr);
 
 /// The scenario's costs with what a run has on the wire, for the equations (coded(), factored()).
 Costs costs_on_wire(const Scenario& scenario, const simulation::Spec& spec);

@@ -66,6 +66,7 @@ void Parts::wake(int number) {
 
 void Parts::compute_until(int number, double time) {
   processors_.compute(number, true);
+  ranks_[at(number)].computes_until = time;
   event_queue_.put(time, EventQueue::Kind::worker, static_cast<std::uint32_t>(number));
 }
 
@@ -82,7 +83,10 @@ bool Parts::owes(int number) {
 
 void Parts::go_on(int number) {
   Rank& rank = ranks_[at(number)];
-  if (rank.phase == Phase::ended || (rank.phase == Phase::compute && owes(number))) return;
+  if (rank.phase == Phase::ended) return;
+  // What has come since it was woken may have woken it again.
+  if (rank.phase == Phase::compute && event_queue_.now() < rank.computes_until) return;
+  if (rank.phase == Phase::compute && owes(number)) return;
   for (;;) {
     switch (rank.phase) {
       case Phase::begin:

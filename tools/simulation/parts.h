@@ -49,6 +49,7 @@ class Parts {
     std::size_t all_missing = 0;
     std::vector<std::uint64_t> come;  ///< Messages that have come, by route: maps, gradients.
     std::optional<double> waits_since;
+    double computes_until = 0.0;
     StepTimes times;
     std::vector<StepTimes> steps;
   };

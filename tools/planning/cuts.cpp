@@ -1,0 +1,285 @@
+#include "tools/planning/cuts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "core/error.h"
+#include "layers/placement/units.h"
+#include "tools/plan/stage_list.h"
+#include "tools/text/table.h"
+
+namespace duplex::tools {
+namespace {
+
+/// Ways of more machines than this have stages of 1, 2, 4, ... machines.
+constexpr int few = 8;
+constexpr std::uint64_t most_micro_batches = 64;
+/// So many pipelines have their stages moved, at most as often as this. A way is better if it takes
+/// this part of another's time, or less.
+constexpr std::size_t contenders = 2;
+constexpr int most_moves = 12;
+constexpr double better = 0.995;
+
+/// The ways to share machines out among two stages or more, none with more than the one before.
+std::vector<std::vector<int>> shares_of(int machines) {
+  std::vector<std::vector<int>> found;
+  std::vector<int> stages;
+  const std::function<void(int, int)> add = [&](int left, int most) {
+    if (left == 0) {
+      if (stages.size() > 1) found.push_back(stages);
+      return;
+    }
+    for (int ranks = std::min(left, most); ranks >= 1; --ranks) {
+      const bool power = (ranks & (ranks - 1)) == 0;
+      if (machines > few && (!power || stages.size() == few)) continue;
+      stages.push_back(ranks);
+      add(left - ranks, ranks);
+      stages.pop_back();
+    }
+  };
+  add(machines, machines);
+  return found;
+}
+
+/// A pipeline, and where its stages begin.
+class Pipeline {
+ public:
+  /// The stages begin where the work is even.
+  Pipeline(const Units& units, std::vector<int> ranks) : units_(&units), ranks_(std::move(ranks)) {
+    double all = 0.0, before = 0.0, wanted = 0.0;
+    for (const Unit& unit : units.all()) all += static_cast<double>(unit.macs);
+    int machines = 0;
+    for (const int each : ranks_) machines += each;
+    for (std::size_t stage = 0, unit = 0; stage + 1 < ranks_.size(); ++stage) {
+      wanted += all * ranks_[stage] / machines;
+      while (unit + 1 < units.count() &&
+             before + static_cast<double>(units[unit].macs) / 2.0 < wanted)
+        before += static_cast<double>(units[unit++].macs);
+      const double least = begins_.empty() ? 1.0 : begins_.back() + 1.0;
+      begins_.push_back(std::max(least, static_cast<double>(unit)));
+    }
+  }
+
+  const std::vector<int>& ranks() const { return ranks_; }
+  std::size_t boundaries() const { return begins_.size(); }
+  bool possible() const {
+    double least = 1.0;
+    for (const double begin : begins_) {
+      if (begin < least) return false;
+      least = std::floor(begin) + 1.0;
+    }
+    return begins_.back() < static_cast<double>(units_->count());
+  }
+  Pipeline moved(std::size_t boundary, double by) const {
+    Pipeline other = *this;
+    other.begins_[boundary] += by;
+    return other;
+  }
+  /// As parse_stages() takes it.
+  std::string text() const {
+    std::string text = std::to_string(ranks_.front());
+    for (std::size_t i = 0; i < begins_.size(); ++i) {
+      const double whole = std::floor(begins_[i]);
+      text += ":" + std::to_string(ranks_[i + 1]) + "@" +
+              (*units_)[static_cast<std::size_t>(whole)].name;
+      if (begins_[i] > whole) text += "+" + fixed(begins_[i] - whole, 1);
+    }
+    return text;
+  }
+
+ private:
+  const Units* units_;
+  std::vector<int> ranks_;
+  std::vector<double> begins_;  ///< By stage but the first: its first unit, and the part of it.
+};
+
+class CutSearch {
+ public:
+  CutSearch(const Situation& situation, const std::vector<int>& machines, double alone)
+      : situation_(situation),
+        machines_(machines),
+        alone_(alone),
+        units_(situation.scenario.model),
+        images_(static_cast<std::uint64_t>(situation.scenario.batch) * machines.size()) {}
+
+  std::vector<CutCandidate> candidates() const {
+    std::vector<ParallelSpec> ways = ways_of(even_pipelines());
+    for (const std::string& strategy : cutting_strategies()) {
+      if (strategy == "pipeline" || strategy == "hypergraph") continue;
+      for (const ParallelSpec& way : ways_of(strategy, false)) ways.push_back(way);
+    }
+    double rate = std::numeric_limits<double>::infinity();
+    for (const int machine : machines_)
+      rate = std::min(rate, situation_.machines[static_cast<std::size_t>(machine)].rate);
+    std::vector<CutCandidate> found;
+    for (const ParallelSpec& way : ways) try {
+        Evaluation its;
+        its.strategy = {way, machines_};
+        its.normalised = normalised_by(situation_, its.strategy);
+        const StepBytes bytes = step_bytes(situation_, its.strategy);
+        if (its.exact())
+          found.push_back({its.strategy, std::max(bytes.worker_out, bytes.worker_in) / rate /
+                                             static_cast<double>(images_)});
+      } catch (const Error& error) {
+        if (error.code != Exit::usage) throw;  // It cannot be cut so.
+      }
+    return found;
+  }
+
+  std::vector<Evaluation> find() {
+    std::vector<Evaluation> found;
+    for (const std::string& strategy : cutting_strategies()) {
+      const auto best = strategy == "pipeline" ? best_pipeline() : best_of_kind(strategy);
+      if (!best) continue;
+      found.push_back(*best);
+      for (const net::Coding coding : {net::Coding::lossless, net::Coding::bf16}) {
+        ParallelSpec coded = best->strategy.parallel;
+        coded.wire = {coding, coding};
+        for (Evaluation& each : evaluate({coded}))
+          if (each.image < best->image * better) found.push_back(std::move(each));
+      }
+    }
+    for (Evaluation& each : found) each.normalised = normalised_by(situation_, each.strategy);
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Evaluation& a, const Evaluation& b) { return a.image < b.image; });
+    return found;
+  }
+
+ private:
+  std::vector<Evaluation> evaluate(const std::vector<ParallelSpec>& ways) const {
+    std::vector<Strategy> strategies;
+    for (const ParallelSpec& way : ways) strategies.push_back({way, machines_});
+    std::vector<Evaluation> found;
+    for (auto& each : evaluate_possible(situation_, strategies, alone_, false))
+      if (each) found.push_back(std::move(*each));
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Evaluation& a, const Evaluation& b) { return a.image < b.image; });
+    return found;
+  }
+  std::optional<Evaluation> best_of(const std::vector<ParallelSpec>& ways) const {
+    std::vector<Evaluation> found = evaluate(ways);
+    if (found.empty()) return std::nullopt;
+    return std::move(found.front());
+  }
+  bool divides(std::uint64_t micro_batches, int ranks) const {
+    return images_ % micro_batches == 0 &&
+           images_ / micro_batches >= static_cast<std::uint64_t>(ranks);
+  }
+
+  /// The partitioner takes its time: hypergraphs are tried for all machines, with one micro-batch.
+  std::optional<Evaluation> best_of_kind(const std::string& strategy) const {
+    const bool partitioned = strategy == "hypergraph";
+    if (partitioned && machines_.size() < situation_.machines.size()) return std::nullopt;
+    return best_of(ways_of(strategy, partitioned));
+  }
+  std::vector<ParallelSpec> ways_of(const std::string& strategy, bool partitioned) const {
+    std::vector<ParallelSpec> ways;
+    const std::uint64_t most = partitioned ? 1 : 8;
+    for (std::uint64_t m = 1; m <= most; m *= 2) {
+      if (!divides(m, 1)) continue;
+      ParallelSpec way;
+      way.strategy = strategy;
+      way.micro_batches = m;
+      ways.push_back(way);
+    }
+    return ways;
+  }
+
+  static ParallelSpec spec_of(const Pipeline& pipeline, std::uint64_t micro_batches,
+                              std::uint64_t in_flight) {
+    ParallelSpec way;
+    way.strategy = "pipeline";
+    way.stages = pipeline.text();
+    way.micro_batches = micro_batches;
+    way.in_flight = in_flight;
+    return way;
+  }
+
+  /// Pipelines whose stages begin where the work is even.
+  std::vector<Pipeline> even_pipelines() const {
+    std::vector<Pipeline> pipelines;
+    for (const std::vector<int>& ranks : shares_of(static_cast<int>(machines_.size()))) {
+      const Pipeline pipeline(units_, ranks);
+      if (ranks.size() <= units_.count() && pipeline.possible()) pipelines.push_back(pipeline);
+    }
+    return pipelines;
+  }
+  std::vector<ParallelSpec> ways_of(const std::vector<Pipeline>& pipelines) const {
+    std::vector<ParallelSpec> ways;
+    for (const Pipeline& pipeline : pipelines)
+      for (std::uint64_t m = 2; m <= most_micro_batches; m *= 2)
+        if (divides(m, pipeline.ranks().front()))
+          ways.push_back(spec_of(pipeline, m, usual_in_flight));
+    return ways;
+  }
+
+  std::optional<Evaluation> best_pipeline() const {
+    const std::vector<Pipeline> pipelines = even_pipelines();
+    std::set<std::string> climbed;
+    std::optional<Evaluation> best;
+    for (const Evaluation& each : evaluate(ways_of(pipelines))) {
+      if (climbed.size() == contenders) break;
+      const std::string& stages = each.strategy.parallel.stages;
+      if (!climbed.insert(stages).second) continue;
+      const auto pipeline = std::find_if(pipelines.begin(), pipelines.end(),
+                                         [&](const Pipeline& p) { return p.text() == stages; });
+      const Evaluation found = moved(*pipeline, each);
+      if (!best || found.image < best->image) best = found;
+    }
+    return best;
+  }
+
+  /// Moves the stages of a pipeline as long as that makes it faster.
+  Evaluation moved(Pipeline pipeline, Evaluation best) const {
+    for (int move = 0; move < most_moves; ++move) {
+      const ParallelSpec& now = best.strategy.parallel;
+      std::vector<Pipeline> tried;
+      std::vector<ParallelSpec> ways;
+      for (std::size_t boundary = 0; boundary < pipeline.boundaries(); ++boundary)
+        for (const double by : {-2.0, -1.0, -0.5, 0.5, 1.0, 2.0}) {
+          const Pipeline other = pipeline.moved(boundary, by);
+          if (!other.possible()) continue;
+          tried.push_back(other);
+          ways.push_back(spec_of(other, now.micro_batches, now.in_flight));
+        }
+      for (const std::uint64_t in_flight : {now.in_flight / 2, now.in_flight * 2})
+        if (in_flight > 0) ways.push_back(spec_of(pipeline, now.micro_batches, in_flight));
+      for (const std::uint64_t m : {now.micro_batches / 2, now.micro_batches * 2})
+        if (m > 1 && m <= most_micro_batches && divides(m, pipeline.ranks().front()))
+          ways.push_back(spec_of(pipeline, m, now.in_flight));
+      const auto found = best_of(ways);
+      if (!found || found->image > best.image * better) break;
+      best = *found;
+      for (const Pipeline& each : tried)
+        if (each.text() == best.strategy.parallel.stages) pipeline = each;
+    }
+    return best;
+  }
+
+  const Situation& situation_;
+  const std::vector<int>& machines_;
+  const double alone_;
+  const Units units_;
+  const std::uint64_t images_;  ///< Of a step.
+};
+
+}  // namespace
+
+std::vector<Evaluation> best_cuts(const Situation& situation, const std::vector<int>& machines,
+                                  double alone) {
+  for (const int machine : machines)
+    if (situation.machines[static_cast<std::size_t>(machine)].slots > 1) return {};
+  return CutSearch(situation, machines, alone).find();
+}
+
+std::vector<CutCandidate> cut_candidates(const Situation& situation,
+                                         const std::vector<int>& machines) {
+  for (const int machine : machines)
+    if (situation.machines[static_cast<std::size_t>(machine)].slots > 1) return {};
+  return CutSearch(situation, machines, 1.0).candidates();
+}
+
+}  // namespace duplex::tools

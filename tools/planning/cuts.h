@@ -1,0 +1,31 @@
+// Finds good ways to cut the network over machines, with the simulation as the judge.
+#pragma once
+#include <vector>
+
+#include "tools/planning/evaluation.h"
+
+namespace duplex::tools {
+
+/// Returns the best that was found of each strategy that cuts, the fastest first, each also with
+/// packed frames and with 16 bits where these are faster; none where machines have several slots.
+/// Pipelines: first all ways to share the machines out among stages, an earlier stage as many as a
+/// later one or more, with several numbers of micro-batches, cut where the work is even; then the
+/// layers with which the stages of the best begin are moved as long as that makes it faster.
+/// `alone`: as evaluate() has it.
+std::vector<Evaluation> best_cuts(const Situation& situation, const std::vector<int>& machines,
+                                  double alone);
+
+/// A way to cut the network, and the least seconds an image that its bytes take, where all links
+/// are as fast as the situation's slowest.
+struct CutCandidate {
+  Strategy strategy;
+  double image_on_wire = 0.0;
+};
+
+/// Returns ways to cut the network over these machines without simulating any: pipelines cut where
+/// the work is even, and each other strategy but the partitioner's. Only those that normalise over
+/// enough samples to be exact.
+std::vector<CutCandidate> cut_candidates(const Situation& situation,
+                                         const std::vector<int>& machines);
+
+}  // namespace duplex::tools
