@@ -60,7 +60,8 @@ help:
 	@echo '                ONLY=rounding: what 16 bits on the wire do to trainings (docs/results/rounding.md);'
 	@echo '                ONLY=memory: what trainings take, beside what nets --memory says (docs/results/memory.md);'
 	@echo '                ONLY=partition: what networks cut over machines send, beside Mt-KaHyPar where PYTHON= has it'
-	@echo '                (docs/results/partition.md)'
+	@echo '                (docs/results/partition.md);'
+	@echo '                ONLY=cut: networks that are cut over the lab, beside their simulation (root; docs/results/cut.md)'
 	@echo 'make accuracy   trains every way on this machine, and says what each takes to an accuracy (docs/results/accuracy.md); goes'
 	@echo '                on where it stopped (hours; OUT=folder, default runs/accuracy; NETWORKS= WAYS= SEEDS= for less)'
 	@echo 'make thesis     measures, simulates and replays the tables and figures of the thesis, and makes a page of them; goes on'
@@ -112,7 +113,7 @@ bundle:
 .PHONY: bench
 bench_parts = $(or $(ONLY),cpu wire)
 bench:
-	$(if $(filter-out cpu wire plan prediction rounding memory partition,$(bench_parts)),$(error ONLY=$(ONLY): make bench has cpu, wire, plan, prediction, rounding, memory and partition))
+	$(if $(filter-out cpu wire plan prediction rounding memory partition cut,$(bench_parts)),$(error ONLY=$(ONLY): make bench has cpu, wire, plan, prediction, rounding, memory, partition and cut))
 	@bash make/deps.sh build $(if $(filter prediction rounding,$(bench_parts)),demo) $(if $(filter cpu,$(bench_parts)),torch) $(if $(filter wire,$(bench_parts)),bench)
 	@$(MAKE) --no-print-directory ONLY= $(BIN)
 	@$(if $(filter cpu,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/cpu)
@@ -122,6 +123,7 @@ bench:
 	@$(if $(filter rounding,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/rounding)
 	@$(if $(filter memory,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/memory)
 	@$(if $(filter partition,$(bench_parts)),DUPLEX=$(BIN) $(or $(PYTHON),python3) tools/benchmarks/partition)
+	@$(if $(filter cut,$(bench_parts)),DUPLEX=$(BIN) python3 tools/benchmarks/cut)
 
 .PHONY: accuracy
 accuracy:

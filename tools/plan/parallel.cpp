@@ -130,6 +130,15 @@ void ParallelSpec::check_shares(int workers, const std::string& command) const {
               Exit::usage);
 }
 
+std::vector<std::string> ParallelSpec::cut_flags() const {
+  if (!cuts()) return {};
+  std::vector<std::string> flags{"--strategy",      strategy,
+                                 "--micro-batches", std::to_string(micro_batches),
+                                 "--in-flight",     std::to_string(in_flight)};
+  if (!stages.empty()) flags.insert(flags.end(), {"--stages", stages});
+  return flags;
+}
+
 void ParallelSpec::check_cut(const std::string& command) const {
   if (!cuts()) return;
   const auto refuse = [&](bool given, const std::string& what) {

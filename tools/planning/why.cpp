@@ -119,6 +119,7 @@ std::string json_of(const Situation& situation, const SearchResult& found,
     way["workers"] = strategy.workers();
     way["machines"] = strategy.machines;
     way["shares"] = strategy.parallel.shares;
+    way["cut_flags"] = strategy.parallel.cut_flags();
     way["image_s"] = each.image;
     way["speedup"] = each.speedup;
     way["equations_low"] =

@@ -1,0 +1,182 @@
+"""make bench ONLY=cut: networks that are cut over the hosts of the lab, which replay Table 6.1. How far is the
+simulation from them, what do the cuts that plan finds come to beside data parallelism, and are ranks' bytes those of
+the simulation? Writes docs/results/cut.md. Environment: NETWORKS, RATES (Mbit/s; default "1000 100"), HOSTS (default
+8), PARTS ("points plan", or one of them), STEPS (of a run, default 6), PAGE (the file to write)."""
+import csv
+import json
+import os
+import re
+import shutil
+import statistics
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+
+from lab.machine import DUPLEX, WORK, Failed, Lab, commit, key_file, launch, processor, run  # noqa: E402
+from lab.probe import Probe  # noqa: E402
+
+# t_grad of a batch of 16 in Table 6.1. AlexNet is not in it: VGG16E's, by multiply-adds.
+T_GRAD = {"resnet34": 0.821, "vgg16e": 0.719, "googlenet": 0.763, "squeezenet": 0.758, "alexnet": 0.035}
+BATCH, CLASSES = 16, 256
+SKIPPED = 2  # Steps that carry the first weights and fill the queues.
+QUIET, TRIES = 0.02, 3
+# Flags of each point, by number of hosts; every network is tried with all of them that it can be cut by.
+WAYS = {8: ("--strategy owt", "--strategy hybrid", "--strategy hybrid --micro-batches 2",
+            "--strategy pipeline --micro-batches 16", "--strategy pipeline --stages 4:2:1:1 --micro-batches 16",
+            "--strategy pipeline --stages 2 --micro-batches 4", "--strategy pipeline --stages 7:1 --micro-batches 4"),
+        4: ("--strategy hybrid", "--strategy pipeline --micro-batches 8"),
+        2: ("--strategy owt", "--strategy pipeline --micro-batches 4")}
+# At these rates the others are tried with fewer of the ways: a step takes many seconds.
+FEWER = {100: ("--strategy hybrid", "--strategy pipeline --stages 4:2:1:1 --micro-batches 16")}
+
+
+def asked(name, default):
+    return os.environ[name].split() if os.environ.get(name) else list(default)
+
+
+def steps_of(logdir):
+    with open(os.path.join(logdir, "metrics.csv"), encoding="ascii") as file:
+        return [float(row["total_s"]) for row in csv.DictReader(file)][SKIPPED:]
+
+
+def model(net):
+    return ["--net", net, "--classes", str(CLASSES), "--batch", str(BATCH)]
+
+
+def rate_flags(mbit):
+    """What TCP carries of a link (1,448 of 1,514 bytes), and what the lab's cables and ports save and hold."""
+    return ["--rate", f"{mbit * 1448 / 1514:.3f}Mbit/s", "--burst", "131072", "--queue", str(0.05 * mbit * 125e3)]
+
+
+def simulated(net, hosts, mbit, flags, steps):
+    """Returns the seconds of a step, and the bytes that each rank sends in one; None: it cannot be cut so."""
+    logdir = os.path.join(WORK, "simulated")
+    shutil.rmtree(logdir, ignore_errors=True)
+    try:
+        run([DUPLEX, "simulate", *model(net), "--t-grad", str(T_GRAD[net]), *rate_flags(mbit), "--workers", str(hosts),
+             "--batches", str(steps * hosts), *flags, "--logdir", logdir])
+    except Failed:
+        return None
+    return statistics.median(steps_of(logdir)), [sent(logdir, rank) for rank in range(hosts)]
+
+
+def sent(logdir, rank):
+    """Returns the bytes that a rank has sent in a step that neither the first nor the last weights are of."""
+    with open(os.path.join(logdir, f"traffic-{rank}.csv"), encoding="ascii") as file:
+        rows = [row for row in csv.DictReader(file) if int(row["step"]) == SKIPPED]
+    return sum(int(row["bytes_sent"]) for row in rows)
+
+
+def measured(lab, net, flags, steps):
+    """Returns the same of a run on the lab, and how much of all cores was stolen meanwhile."""
+    for _ in range(TRIES):
+        with Probe() as probe:
+            logdir, _ = launch(lab, [*model(net), "--device", f"replay:{T_GRAD[net]}", "--batches", str(steps), *flags],
+                               "cubic")
+        found = statistics.median(steps_of(logdir)), [sent(logdir, rank) for rank in range(lab.hosts)]
+        shutil.rmtree(logdir)
+        if probe.stolen <= QUIET:
+            break
+    return (*found, probe.stolen)
+
+
+def points(nets, rates, most_hosts, steps):
+    for mbit in rates:
+        for hosts in (each for each in WAYS if each <= most_hosts):
+            ways = WAYS[hosts] if mbit >= 1000 else FEWER.get(mbit, WAYS[hosts]) if hosts == most_hosts else ()
+            if not ways:
+                continue
+            with Lab(hosts, mbit, "cubic") as lab:
+                for net in nets:
+                    for way in ways:
+                        expected = simulated(net, hosts, mbit, way.split(), steps)
+                        if expected is None:
+                            continue
+                        seconds, bytes_of, stolen = measured(lab, net, way.split(), steps)
+                        row = {"network": net, "N": hosts, "Mbit/s": mbit, "flags": f"`{way}`", "measured, s": seconds,
+                               "simulated, s": expected[0], "error": expected[0] / seconds - 1,
+                               "bytes": bytes_of == expected[1], "speedup": hosts * T_GRAD[net] / seconds,
+                               "stolen": stolen}
+                        print(row, file=sys.stderr, flush=True)
+                        yield row
+
+
+def cut_ways(net, hosts, mbit):
+    """Returns the fastest way of data parallelism that plan finds, of those that send float32 and train what one
+    machine would, and the fastest cut that sends float32: (name, flags, simulated speedup) of each."""
+    found = json.loads(run([DUPLEX, "plan", *model(net), "--t-grad", str(T_GRAD[net]), *rate_flags(mbit), "--machines",
+                            str(hosts), "--output", "json"], 900))
+    plain = [way for way in found["ways"] if way["result"] and not re.search("lossless|bf16|fp16", way["way"])]
+    dense = next(way for way in plain if not way["cut_flags"])
+    words = dense["way"].split("-")
+    dense_flags = ["--sync", words[0], "--server", words[1], *(["--factors", "auto"] if "factors" in words else [])]
+    cut = next(way for way in plain if way["cut_flags"] and way["workers"] == hosts)
+    return ((f"{dense['way']}@{dense['workers']}", dense_flags, dense["speedup"]),
+            (f"{cut['way']}@{cut['workers']}", cut["cut_flags"], cut["speedup"]))
+
+
+def planned(nets, rates, hosts, steps):
+    for mbit in rates:
+        for net in nets:
+            dense, cut = cut_ways(net, hosts, mbit)
+            with Lab(hosts, mbit, "cubic") as lab:
+                seconds, _, stolen = measured(lab, net, cut[1], steps)
+            row = {"network": net, "N": hosts, "Mbit/s": mbit, "data parallelism, simulated": f"{dense[2]:.2f}, {dense[0]}",
+                   "cut": cut[0], "flags": f"`{' '.join(cut[1])}`", "simulated": cut[2],
+                   "measured": hosts * T_GRAD[net] / seconds, "gain": hosts * T_GRAD[net] / seconds / dense[2],
+                   "stolen": stolen}
+            print(row, file=sys.stderr, flush=True)
+            yield row
+
+
+def table(rows, columns):
+    def text(value):
+        return ("yes" if value else "NO") if isinstance(value, bool) else f"{value:.3f}" if isinstance(value, float) else str(value)
+    return ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|",
+            *("| " + " | ".join(text(row[column]) for column in columns) + " |" for row in rows)]
+
+
+def page(point_rows, plan_rows):
+    lines = ["# Networks that are cut over machines", "",
+             f"Written by `make bench ONLY=cut` at commit {commit()}, on {processor()}. Hosts of `tools/netlab.sh` replay Table",
+             f"6.1 with batches of {BATCH} and {CLASSES} classes: layers wait as long as a profile by multiply-adds says, and all frames cross",
+             "the wire. AlexNet, which is not in the table, takes VGG16E's time by multiply-adds. Seconds of a step: the median, without the",
+             "first two; speedup: N t_grad over them.", ""]
+    if point_rows:
+        errors = sorted(abs(row["error"]) for row in point_rows)
+        lines += ["## The simulation beside the lab", "",
+                  f"**{len(errors)} points: off by {100 * statistics.median(errors):.1f}% in the median, by {100 * errors[-1]:.1f}% at most**",
+                  f"(2% and 6% are to be reached). The bytes that each rank sends in a step are those of the simulation in "
+                  f"{sum(row['bytes'] for row in point_rows)} of them.", "",
+                  *table([{**row, "off by": f"{100 * row['error']:+.1f}%"} for row in point_rows],
+                         ["network", "N", "Mbit/s", "flags", "measured, s", "simulated, s", "off by", "speedup", "bytes"]), ""]
+    if plan_rows:
+        lines += ["## The cuts that plan finds", "",
+                  "The fastest cut with float32 on the wire, run as plan says; beside it the fastest exact way of data parallelism with "
+                  "float32 or", "factors, by simulation. gain: the cut as measured over that. Cuts into many micro-batches normalise over few "
+                  "images, which plan says.", "",
+                  *table(plan_rows, ["network", "N", "Mbit/s", "data parallelism, simulated", "cut", "simulated", "measured",
+                                     "gain", "flags"]), ""]
+    return "\n".join(lines)
+
+
+def main():
+    nets, rates = asked("NETWORKS", T_GRAD), [int(rate) for rate in asked("RATES", ("1000", "100"))]
+    hosts, steps = int(os.environ.get("HOSTS", 8)), int(os.environ.get("STEPS", 6))
+    parts = asked("PARTS", ("points", "plan"))
+    whole = not any(os.environ.get(name) for name in ("NETWORKS", "RATES", "HOSTS", "PARTS"))
+    path = os.environ.get("PAGE", "docs/results/cut.md" if whole else "")
+    key_file()
+    point_rows = list(points(nets, rates, hosts, steps)) if "points" in parts else []
+    plan_rows = list(planned(nets, rates, hosts, steps)) if "plan" in parts else []
+    text = page(point_rows, plan_rows)
+    if path:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+        print(f"cut: wrote {path}")
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
