@@ -71,7 +71,7 @@ std::vector<std::vector<SpanPlace>> span_places(const std::vector<PartSpan>& spa
   for (std::size_t s = 0; s < spans.size(); ++s) {
     const PartSpan& each = spans[s];
     if (!std::binary_search(each.members.begin(), each.members.end(), rank)) continue;
-    for (const std::size_t p : parts.at(each.name.substr(0, each.name.find('[')))) {
+    for (const std::size_t p : parts.at(each.whole_name())) {
       const auto first = static_cast<std::size_t>(specs[p].rows.first);
       const auto count = static_cast<std::size_t>(specs[p].shape.elements());
       if (each.first >= first && each.first + each.count <= first + count)

@@ -19,6 +19,9 @@ struct PartSpan {
   std::size_t first = 0;      ///< The parameter's elements before these.
   std::size_t count = 0;      ///< Elements.
   std::vector<int> members;   ///< Ranks, ascending.
+
+  /// The parameter's name: "conv1.weight".
+  std::string whole_name() const { return name.substr(0, name.find('[')); }
 };
 
 /// The same on every rank, in forward order.

@@ -67,7 +67,10 @@ void ParameterExchange::await_last_weights() {
     server_->done(rank_, step_);
   }
   ending_ = true;
-  for (std::size_t p = 0; p < spans_.size(); ++p) await(p);
+  // The coordinator is sent what it does not train with where the training has come to its end.
+  const bool all = server_ && server_->ends_at(step_);
+  for (std::size_t p = 0; p < spans_.size(); ++p)
+    if (all || map_.trains(rank_, p)) await(p);
   has_last_weights_ = true;
 }
 

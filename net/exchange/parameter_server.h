@@ -64,6 +64,10 @@ class ParameterServer {
 
   /// In a synchronous run: the weights of this step are the last ones, and leave as they are.
   void end_at(std::uint64_t step) { end_at_ = step; }
+  /// Says whether the weights of that step are the last ones.
+  bool ends_at(std::uint64_t step) const {
+    return step == context_.spec.last_step || step == end_at_;
+  }
 
   /// Copies a chunk's weights as they are now, for a peer's frame that was queued without payload.
   void copy_weights(int peer, std::size_t chunk, float* to);
@@ -141,8 +145,7 @@ class ParameterServer {
            (last && rank == context_.topology.coordinator());
   }
   bool is_last(const Publication& publication) const {
-    return publication.last || publication.step == context_.spec.last_step ||
-           publication.step == end_at_;
+    return publication.last || ends_at(publication.step);
   }
   void note(const StoreWork& work);
   void take_snapshots(const std::vector<CheckpointCall>& calls);

@@ -52,6 +52,7 @@ StatePieces::StatePieces(const std::vector<std::string>& paths) {
         pieces_[name->array].push_back({&file, &entry, name->from, name->to});
       else
         whole_.emplace(entry.name, Piece{&file, &entry, 0, elements});
+      if (!name) pieces_[entry.name].push_back({&file, &entry, 0, elements});
     }
   }
   for (auto& [name, pieces] : pieces_)
@@ -80,17 +81,19 @@ bool StatePieces::has(const StateArray& array) const {
   if (const auto name = parse(array.name))
     return !pieces_of(name->array, name->from, name->to).empty();
   const auto whole = whole_.find(array.name);
-  return whole != whole_.end() && whole->second.entry->shape == array.shape;
+  if (whole != whole_.end()) return whole->second.entry->shape == array.shape;
+  return !pieces_of(array.name, 0, static_cast<std::uint64_t>(array.shape.elements())).empty();
 }
 
 void StatePieces::load(const StateArray& array) const {
   if (!has(array)) throw Error("no checkpoint's file has all of " + array.name);
   std::vector<float> values(static_cast<std::size_t>(array.shape.elements()));
-  const auto name = parse(array.name);
-  if (!name) {
-    const Piece& whole = whole_.at(array.name);
-    whole.file->read(*whole.entry, values.data());
+  auto name = parse(array.name);
+  const auto found = whole_.find(array.name);
+  if (found != whole_.end()) {
+    found->second.file->read(*found->second.entry, values.data());
   } else {
+    if (!name) name = PieceName{array.name, 0, values.size()};
     std::vector<float> piece;
     std::uint64_t at = name->from;
     for (const Piece& from : pieces_of(name->array, name->from, name->to)) {

@@ -19,8 +19,8 @@ class StatePieces {
   /// Opens the files. Throws Error for one that is damaged, or whose names contradict its shapes.
   explicit StatePieces(const std::vector<std::string>& paths);
 
-  /// Returns whether all of an array is there: of a piece every element, in whatever pieces; any
-  /// other array by its name and shape, in one of the files.
+  /// Returns whether all of an array is there, in whatever pieces or as a whole; as a whole of its
+  /// shape, where some file has it so.
   bool has(const StateArray& array) const;
   /// Reads an array that is there, of several with its name the first file's, and sets it.
   void load(const StateArray& array) const;

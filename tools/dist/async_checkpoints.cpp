@@ -210,9 +210,9 @@ std::string AsyncCheckpoints::keep_weights() {
   Arrays arrays;
   for (std::size_t i = 0; answered && i < map_.chunks(); ++i) {
     const net::Chunk& chunk = map_[i];
-    const Span& span = host_.spans()[chunk.parameter];
+    const Span& span = spans_.spans[chunk.parameter];
     const float* from = span.weights + chunk.offset;
-    arrays.push_back({std::string(kept_prefix) + name_of(chunk, span.name),
+    arrays.push_back({std::string(kept_prefix) + name_of(chunk, spans_.places[chunk.parameter]),
                       Shape{static_cast<std::int64_t>(chunk.count)},
                       [from, &chunk](float* to) { std::copy_n(from, chunk.count, to); },
                       {}});

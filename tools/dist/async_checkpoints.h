@@ -15,8 +15,8 @@ class AsyncCheckpoints final : public RankCheckpoints {
  public:
   /// See RankCheckpoints.
   AsyncCheckpoints(const DistSpec& spec, CheckpointFiles files, HostParameters& host,
-                   Troubles& troubles)
-      : RankCheckpoints(spec, std::move(files), host, troubles) {}
+                   StateSpans spans, Troubles& troubles)
+      : RankCheckpoints(spec, std::move(files), host, std::move(spans), troubles) {}
 
   net::ResumeOffer offer() override;
   /// A central server gets the files that workers kept without it.

@@ -223,9 +223,9 @@ void AsyncCheckpoints::load_kept(const net::ResumePoint& point, net::ExchangeSpe
   exchange.records.assign(map_.chunks(), record);
   for (std::size_t i = 0; i < map_.chunks(); ++i) {
     const net::Chunk& chunk = map_[i];
-    const Span& span = host_.spans()[chunk.parameter];
+    const Span& span = spans_.spans[chunk.parameter];
     pieces.load(
-        {kept_prefix + name_of(chunk, span.name),
+        {kept_prefix + name_of(chunk, spans_.places[chunk.parameter]),
          Shape{static_cast<std::int64_t>(chunk.count)},
          {},
          [&](const float* from) { std::copy_n(from, chunk.count, span.weights + chunk.offset); }});

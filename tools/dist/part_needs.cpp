@@ -38,6 +38,12 @@ std::vector<net::PartNeed> PartNeeds::of(const net::ResumePoint& point, int rank
       trains && spec_.parallel.average > 0 && spec_.training.optimiser.states() > 0;
   const bool statistics = trains && statistics_;
   std::vector<net::PartNeed> needs;
+  if (spec_.parallel.cuts() || cut_.count(point.steps) > 0) {
+    // The checkpoint does not say where the network was cut.
+    for (int each = 0; each < std::max(std::min(ranks, net::most_ranks), 1); ++each)
+      needs.push_back({each, true});
+    return needs;
+  }
   if (same && (own_state || (statistics && held(rank, true)))) return {{rank, true}};
   if (ranks < 1 || ranks > net::most_ranks || spec_.parallel.topology(ranks).workers().empty())
     return {{0, true}};

@@ -1,7 +1,10 @@
 // The parts of a checkpoint that each rank of a run needs to go on from it.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "net/rendezvous/held_files.h"
@@ -12,13 +15,16 @@ namespace duplex::tools {
 
 class PartNeeds {
  public:
-  /// `counts`: elements of each parameter. `statistics`: the network has running statistics.
-  PartNeeds(const DistSpec& spec, std::vector<std::size_t> counts, bool statistics)
-      : spec_(spec), counts_(std::move(counts)), statistics_(statistics) {}
+  /// `counts`: elements of each parameter. `statistics`: the network has running statistics. `cut`:
+  /// the steps of checkpoints that were written by runs whose network was cut.
+  PartNeeds(const DistSpec& spec, std::vector<std::size_t> counts, bool statistics,
+            std::set<std::uint64_t> cut)
+      : spec_(spec), counts_(std::move(counts)), statistics_(statistics), cut_(std::move(cut)) {}
 
   /// Where as many ranks go on as wrote the checkpoint, a rank needs its own part. Otherwise it
   /// needs those that have pieces of what it owns now. A worker whose own running statistics are
-  /// lost, or which is new, takes over those of the first worker whose are held.
+  /// lost, or which is new, takes over those of the first worker whose are held. Where the network
+  /// is, or was, cut, a rank needs all parts.
   std::vector<net::PartNeed> of(const net::ResumePoint& point, int rank,
                                 const net::IsHeld& held) const;
 
@@ -29,6 +35,7 @@ class PartNeeds {
   const DistSpec& spec_;
   std::vector<std::size_t> counts_;
   bool statistics_;
+  std::set<std::uint64_t> cut_;
   mutable std::map<int, net::ShardMap> maps_;  ///< By number of ranks.
 };
 

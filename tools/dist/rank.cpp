@@ -58,7 +58,7 @@ Rank::Rank(DistSpec spec)
   if (trains() && leads() && !spec_.training.tensorboard.empty())
     events_.emplace(spec_.training.tensorboard, spec_.resumes() || returns, troubles_);
   if (!spec_.trouble.empty()) troubles_.keep(spec_.trouble);
-  if (!replays() && !cut_) prepare_checkpoints();
+  if (!replays()) prepare_checkpoints();
 }
 
 /// Fills in the weights to start from. Returns what ranks compare of them, a digest of these

@@ -60,6 +60,8 @@ class Rank {
   void prepare_network();
   void prepare_slots();
   void prepare_checkpoints();
+  StateSpans state_spans();
+  Error further_than(std::uint64_t steps) const;
   void require_cuttable() const;
   std::unique_ptr<CutPart> cut_part() const;
   void prepare_part();

@@ -15,10 +15,11 @@
 namespace duplex::tools {
 namespace {
 
-net::ShardMap map_of(const DistSpec& spec, const HostParameters& host) {
+net::ShardMap map_of(const DistSpec& spec, const StateSpans& spans) {
   std::vector<std::size_t> counts;
-  for (const Span& span : host.spans()) counts.push_back(span.count);
-  return spec.mesh.topology.shard_map(counts, spec.parallel.shards, spec.exchange().chunk_bytes);
+  for (const Span& span : spans.spans) counts.push_back(span.count);
+  return spec.mesh.topology.shard_map(counts, spec.parallel.shards, spec.exchange().chunk_bytes,
+                                      spans.members);
 }
 
 /// A copy of an array, which the result holds.
@@ -58,8 +59,18 @@ bool finite(const std::vector<StateArray>& arrays) {
   });
 }
 
-std::string name_of(const net::Chunk& chunk, const std::string& parameter) {
-  return piece_name(parameter, chunk.offset, chunk.offset + chunk.count);
+StateSpans StateSpans::of(const HostParameters& host) {
+  StateSpans spans;
+  for (const Span& span : host.spans()) {
+    spans.spans.push_back(span);
+    spans.places.push_back({span.name, 0});
+  }
+  return spans;
+}
+
+std::string name_of(const net::Chunk& chunk, const StateSpans::Place& place) {
+  const std::size_t from = place.first + chunk.offset;
+  return piece_name(place.parameter, from, from + chunk.count);
 }
 
 std::uint64_t number_in(const CheckpointFiles::Metadata& metadata, const std::string& key) {
@@ -68,20 +79,24 @@ std::uint64_t number_in(const CheckpointFiles::Metadata& metadata, const std::st
 }
 
 std::unique_ptr<RankCheckpoints> make_checkpoints(const DistSpec& spec, CheckpointFiles files,
-                                                  HostParameters& host, Troubles& troubles) {
+                                                  HostParameters& host, StateSpans spans,
+                                                  Troubles& troubles) {
   if (spec.parallel.sync == net::Sync::none)
-    return std::make_unique<AsyncCheckpoints>(spec, std::move(files), host, troubles);
-  return std::make_unique<SyncCheckpoints>(spec, std::move(files), host, troubles);
+    return std::make_unique<AsyncCheckpoints>(spec, std::move(files), host, std::move(spans),
+                                              troubles);
+  return std::make_unique<SyncCheckpoints>(spec, std::move(files), host, std::move(spans),
+                                           troubles);
 }
 
 RankCheckpoints::RankCheckpoints(const DistSpec& spec, CheckpointFiles files, HostParameters& host,
-                                 Troubles& troubles)
+                                 StateSpans spans, Troubles& troubles)
     : spec_(spec),
       host_(host),
+      spans_(std::move(spans)),
       troubles_(troubles),
       files_(std::move(files)),
       clock_(spec.training.checkpoints, 0),
-      map_(map_of(spec, host)) {}
+      map_(map_of(spec, spans_)) {}
 
 RankCheckpoints::~RankCheckpoints() {
   if (writing_.valid()) writing_.wait();
@@ -102,9 +117,9 @@ RankCheckpoints::Arrays RankCheckpoints::wanted_arrays() {
   for (std::size_t i = 0; i < map_.chunks(); ++i) {
     const net::Chunk& chunk = map_[i];
     if (chunk.owner != spec_.rank()) continue;
-    const Span& span = host_.spans()[chunk.parameter];
+    const Span& span = spans_.spans[chunk.parameter];
     const auto count = static_cast<std::int64_t>(chunk.count);
-    const std::string name = name_of(chunk, span.name);
+    const std::string name = name_of(chunk, spans_.places[chunk.parameter]);
     arrays.push_back({name, Shape{count}, {}, [&span, &chunk](const float* from) {
                         std::copy_n(from, chunk.count, span.weights + chunk.offset);
                       }});
@@ -144,7 +159,7 @@ std::optional<RankCheckpoints::Arrays> RankCheckpoints::arrays_of(
     std::optional<net::ChunkState> state = wire_->state_of(i, step);
     if (!state) return std::nullopt;
     const Shape shape{static_cast<std::int64_t>(chunk.count)};
-    const std::string name = name_of(chunk, host_.spans()[chunk.parameter].name);
+    const std::string name = name_of(chunk, spans_.places[chunk.parameter]);
     arrays.push_back(copied(name, shape, std::move(state->weights)));
     for (std::size_t k = 0; k < states.size(); ++k)
       arrays.push_back(

@@ -20,6 +20,23 @@
 
 namespace duplex::tools {
 
+/// The weights of a run as its ranks exchange them, and what checkpoints call them, which does not
+/// depend on how the network is cut.
+struct StateSpans {
+  /// A span begins there in the parameter of this name.
+  struct Place {
+    std::string parameter;
+    std::size_t first = 0;  ///< Elements before it.
+  };
+
+  std::vector<Span> spans;
+  std::vector<Place> places;
+  std::vector<std::vector<int>> members;  ///< As ShardMap::among has them; empty: all workers.
+
+  /// Those of a network that is not cut.
+  static StateSpans of(const HostParameters& host);
+};
+
 /// A rank's part: the weights and the optimiser's state of the chunks that it owns, and what a
 /// worker has of its own, such as running statistics. The training thread calls these functions,
 /// and on a rank that only serves the one that waits for the run's end.
@@ -106,9 +123,9 @@ class RankCheckpoints {
  protected:
   using Arrays = std::vector<StateArray>;
 
-  /// `files`: this rank's. All arguments but that must outlive it.
+  /// `files`: this rank's. All arguments but that and `spans` must outlive it.
   RankCheckpoints(const DistSpec& spec, CheckpointFiles files, HostParameters& host,
-                  Troubles& troubles);
+                  StateSpans spans, Troubles& troubles);
 
   /// Everything that this rank needs of a checkpoint; setting it fills the host's weights, what was
   /// added, and optimiser_.
@@ -141,6 +158,7 @@ class RankCheckpoints {
 
   const DistSpec& spec_;
   HostParameters& host_;
+  const StateSpans spans_;
   Troubles& troubles_;
   CheckpointFiles files_;
   CheckpointClock clock_;
@@ -165,14 +183,15 @@ class RankCheckpoints {
 
 /// Those of a synchronous or an asynchronous training, as `spec` says.
 std::unique_ptr<RankCheckpoints> make_checkpoints(const DistSpec& spec, CheckpointFiles files,
-                                                  HostParameters& host, Troubles& troubles);
+                                                  HostParameters& host, StateSpans spans,
+                                                  Troubles& troubles);
 
 /// Copies of arrays, which the result holds.
 std::vector<StateArray> copies_of(const std::vector<StateArray>& arrays);
 /// Returns whether all values of the arrays are finite.
 bool finite(const std::vector<StateArray>& arrays);
 /// "conv1.weight[4096:8192]".
-std::string name_of(const net::Chunk& chunk, const std::string& parameter);
+std::string name_of(const net::Chunk& chunk, const StateSpans::Place& place);
 /// The number that a file tells under a key; 0: it tells none.
 std::uint64_t number_in(const CheckpointFiles::Metadata& metadata, const std::string& key);
 

@@ -10,7 +10,9 @@
 namespace duplex::tools {
 namespace {
 
+/// Where the network is cut, no other rank has the weights of a rank's part.
 bool is_kept(const DistSpec& spec, int owner) {
+  if (spec.parallel.cuts()) return false;
   const bool own_state = spec.parallel.average > 0 && spec.training.optimiser.states() > 0;
   return !own_state || !spec.mesh.topology.is_worker(owner);
 }
@@ -66,7 +68,7 @@ void RankCopies::send(net::ParameterExchange& wire, std::uint64_t steps,
   std::set<std::string> weights;
   for (std::size_t i = 0; i < map_.chunks(); ++i)
     if (map_[i].owner == spec_.rank())
-      weights.insert(name_of(map_[i], host_.spans()[map_[i].parameter].name));
+      weights.insert(name_of(map_[i], {host_.spans()[map_[i].parameter].name, 0}));
   std::vector<net::StateValues> values;
   for (const StateArray& array : arrays)
     if (rounded_ || weights.count(array.name) == 0)
@@ -81,7 +83,7 @@ RankCopies::Copy RankCopies::copy_of(int owner) const {
     if (chunk.owner != owner) continue;
     const Span& span = host_.spans()[chunk.parameter];
     weights.push_back(
-        {name_of(chunk, span.name),
+        {name_of(chunk, {span.name, 0}),
          Shape{static_cast<std::int64_t>(chunk.count)},
          [&](float* to) { std::copy_n(span.weights + chunk.offset, chunk.count, to); },
          {}});

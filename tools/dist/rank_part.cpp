@@ -26,12 +26,10 @@ void Rank::require_cuttable() const {
                   Exit::usage);
   };
   refuse(training.ema > 0.0, "--ema");
-  refuse(training.resume, "--resume");
   refuse(training.profile, "--profile");
   refuse(spec_.trace_steps > 0, "--trace");
   refuse(training.test_every > 0.0, "--test-every");
   refuse(training.until.has_value(), "--until");
-  refuse(training.checkpoints.any(), "--checkpoint-every");
   refuse(spec_.reshare > 0, "--reshare");
 }
 
@@ -115,13 +113,17 @@ TrainingResult Rank::train_part(net::ParameterExchange& wire) {
     const NetworkPart& part = cut_->part();
     const datasets::Share share{samples, static_cast<std::uint64_t>(all ? 0 : part.first_image),
                                 all ? cut_->samples() : part.images};
-    loader.emplace(setup_.split.train, loader_options(training, share));
+    datasets::LoaderOptions options = loader_options(training, share);
+    options.first_step = from_.steps * micro_batches;
+    if (from_.steps > 0) options.first_sample = from_.samples;
+    loader.emplace(setup_.split.train, options);
     schedule = schedule_of(training, *loader);
     schedule.step_samples = samples * micro_batches;
     if (training.epochs) {
       schedule.steps = loader->steps(*training.epochs) / micro_batches;
       if (training.batches) schedule.steps = std::min(schedule.steps, *training.batches);
     }
+    if (from_.steps > schedule.steps) throw further_than(schedule.steps);
     for (const auto& network : part_networks_) {
       network->observe(part_observer());
       slots.push_back(std::make_unique<NetworkLayers>(*network));
@@ -142,7 +144,12 @@ TrainingResult Rank::train_part(net::ParameterExchange& wire) {
       replays() ? nullptr : part_networks_.front().get(),
       [steps = schedule.steps](std::uint64_t step) { return looks_for_nan(step, steps); });
   Exchange& exchange = staging ? static_cast<Exchange&>(*staging) : parts;
-  const TrainingResult result = train(computation, exchange, loop_spec(schedule, wire), troubles_);
+  LoopSpec loop = loop_spec(schedule, wire);
+  if (checkpoints_)
+    loop.checkpoint = [this](std::uint64_t steps, const std::function<void()>& await_weights) {
+      return checkpoints_->after(steps, await_weights);
+    };
+  const TrainingResult result = train(computation, exchange, loop, troubles_);
   if (loader && result.steps > 0) report_replaced(loader->replaced());
   part_schedule_ = schedule;
   return result;

@@ -16,15 +16,16 @@ void Rank::prepare_checkpoints() {
   const net::Topology& topology = spec_.mesh.topology;
   const std::string settings =
       resumable_settings(spec_.training, setup_,
-                         ", " + spec_.parallel.settings() + ", start " +
+                         ", " + spec_.parallel.exchange_settings() + ", start " +
                              net::short_hex(spec_.mesh.identity.start.digest));
   // In an asynchronous training no rank knows which checkpoints all others have.
   const bool async = spec_.parallel.sync == net::Sync::none;
   CheckpointFiles files(directory_->path(), spec_.rank(), topology.size, settings,
                         async ? std::vector<int>() : kept_by(spec_, spec_.rank()),
                         async ? CheckpointFiles::Removes::own : CheckpointFiles::Removes::all);
-  checkpoints_ = make_checkpoints(spec_, std::move(files), host_, troubles_);
+  checkpoints_ = make_checkpoints(spec_, std::move(files), host_, state_spans(), troubles_);
   if (network_) checkpoints_->add(statistics_of(*network_));
+  if (cut_) checkpoints_->add(cut_->statistics_of(*part_networks_.front()));
   if (average_) checkpoints_->add(average_->state());
   if (own_updates_) checkpoints_->add(own_updates_->state());
   if (spec_.resumes()) offer_ = checkpoints_->offer();
@@ -34,6 +35,17 @@ void Rank::prepare_checkpoints() {
                     " has checkpoints of another training; --resume goes on from them, or remove "
                     "them, or take another --logdir",
                 Exit::usage);
+}
+
+StateSpans Rank::state_spans() {
+  if (!cut_) return StateSpans::of(host_);
+  StateSpans spans;
+  spans.spans = cut_->exchange(host_).spans();
+  for (const PartSpan& each : cut_->spans()) {
+    spans.places.push_back({each.whole_name(), each.first});
+    spans.members.push_back(each.members);
+  }
+  return spans;
 }
 
 /// Begins with all other ranks, from a checkpoint that all can go on from, if there is one. Returns

@@ -100,6 +100,14 @@ TrainingResult Rank::train_slots(Exchange& wire,
   return result;
 }
 
+/// The error where a checkpoint has more steps than the run.
+Error Rank::further_than(std::uint64_t steps) const {
+  return Error("dist: the checkpoint of " + std::to_string(from_.steps) +
+                   " steps is further than the " + std::to_string(steps) +
+                   " batches of this run: give more --batches or --epochs",
+               Exit::usage);
+}
+
 TrainingResult Rank::compute(net::ParameterExchange& wire) {
   const TrainingSpec& training = spec_.training;
   std::unique_ptr<datasets::BatchLoader> made;  // Its threads are those of the first slot.
@@ -109,11 +117,7 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
   team_ ? run_bound(team_->first_cores(), make) : make();
   datasets::BatchLoader& loader = *made;
   Schedule schedule = schedule_of(training, loader);
-  if (from_.steps > schedule.steps)
-    throw Error("dist: the checkpoint of " + std::to_string(from_.steps) +
-                    " steps is further than the " + std::to_string(schedule.steps) +
-                    " batches of this run: give more --batches or --epochs",
-                Exit::usage);
+  if (from_.steps > schedule.steps) throw further_than(schedule.steps);
   if (spec_.parallel.average > 0) schedule.steps_per_round = spec_.parallel.average;
   LoopSpec loop = loop_spec(schedule, wire);
   if (checkpoints_)

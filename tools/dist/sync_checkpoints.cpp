@@ -204,6 +204,7 @@ void SyncCheckpoints::rescue_copies(std::string& written) {
 CheckpointFiles::Metadata SyncCheckpoints::metadata(std::uint64_t steps) const {
   CheckpointFiles::Metadata said = RankCheckpoints::metadata();
   said["samples"] = std::to_string(samples(steps));
+  if (spec_.parallel.cuts()) said[cut_key] = "yes";
   return said;
 }
 

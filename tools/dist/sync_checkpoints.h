@@ -12,12 +12,16 @@ namespace duplex::tools {
 /// Beside its chunks, a worker's part has its running statistics and the average of the weights,
 /// and with --average its own optimiser's state. A keeper writes copies of other ranks' parts, too
 /// (RankCopies).
+/// The files of a run whose network is cut have something under this key.
+constexpr const char* cut_key = "cut";
+
 class SyncCheckpoints final : public RankCheckpoints {
  public:
   /// See RankCheckpoints.
   SyncCheckpoints(const DistSpec& spec, CheckpointFiles files, HostParameters& host,
-                  Troubles& troubles)
-      : RankCheckpoints(spec, std::move(files), host, troubles), copies_(spec, host, map_) {}
+                  StateSpans spans, Troubles& troubles)
+      : RankCheckpoints(spec, std::move(files), host, std::move(spans), troubles),
+        copies_(spec, host, map_) {}
 
   net::ResumeOffer offer() override;
   std::optional<net::FileSharing> sharing(bool statistics) override;

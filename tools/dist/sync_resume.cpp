@@ -18,6 +18,15 @@ bool has_own_state(const DistSpec& spec) {
   return spec.parallel.average > 0 && spec.training.optimiser.states() > 0;
 }
 
+/// Returns whether a file has arrays of all of these names.
+bool has_all(const std::string& path, const std::vector<StateArray>& arrays) {
+  std::set<std::string> names;
+  const SafetensorsFile file(path);
+  for (const SafetensorsEntry& entry : file.entries()) names.insert(entry.name);
+  return std::all_of(arrays.begin(), arrays.end(),
+                     [&](const StateArray& array) { return names.count(array.name) > 0; });
+}
+
 std::vector<std::string> paths_of(const std::vector<CheckpointFile>& files) {
   std::vector<std::string> paths;
   for (const CheckpointFile& file : files) paths.push_back(file.path);
@@ -36,10 +45,10 @@ net::ResumeOffer SyncCheckpoints::offer() {
     offer.complete = offer.complete || !checkpoint.rescued;
     if (checkpoint.ranks != spec_.mesh.topology.size) require_shareable(checkpoint);
     const StatePieces pieces(paths_of(checkpoint.files));
-    if ((checkpoint.own && !checkpoint.files.front().partial) ||
-        (!has_own_state(spec_) && std::all_of(arrays.begin(), arrays.end(), [&](const auto& array) {
-          return pieces.has(array);
-        })))
+    const bool own = checkpoint.own && !checkpoint.files.front().partial;
+    if (has_own_state(spec_) ? own
+                             : std::all_of(arrays.begin(), arrays.end(),
+                                           [&](const auto& array) { return pieces.has(array); }))
       offer.points.push_back(
           {checkpoint.steps, checkpoint.samples, static_cast<std::uint32_t>(checkpoint.ranks)});
   }
@@ -63,8 +72,12 @@ std::optional<net::FileSharing> SyncCheckpoints::sharing(bool statistics) {
       }
   }
   std::vector<std::size_t> counts;
-  for (const Span& span : host_.spans()) counts.push_back(span.count);
-  needs_.emplace(spec_, std::move(counts), statistics);
+  for (const Span& span : spans_.spans) counts.push_back(span.count);
+  std::set<std::uint64_t> cut;
+  for (const Checkpoint& checkpoint : offered_)
+    if (SafetensorsFile(checkpoint.path()).metadata().count(cut_key) > 0)
+      cut.insert(checkpoint.steps);
+  needs_.emplace(spec_, std::move(counts), statistics, std::move(cut));
   sharing.needs = [this](const net::ResumePoint& point, int rank, const net::IsHeld& held) {
     return needs_->of(point, rank, held);
   };
@@ -127,8 +140,9 @@ net::ResumePoint SyncCheckpoints::go_on_from(const net::ResumePoint& point,
       throw Error("--resume: this rank has offered no checkpoint of " +
                   std::to_string(point.steps) + " steps");
     const CheckpointFile& first = files.front();
+    // A network that was cut in another way has other pieces on each rank.
     if (static_cast<int>(point.ranks) == spec_.mesh.topology.size && first.rank == spec_.rank() &&
-        !first.partial)
+        !first.partial && has_all(first.path, arrays))
       count_bytes(load_state(first.path, arrays, "this rank's part of the training"));
     else
       load_pieces(files, arrays);

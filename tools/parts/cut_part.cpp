@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "layers/checkpoint.h"
 #include "net/crypto/digest.h"
 #include "tools/parts/placing.h"
 
@@ -137,6 +138,18 @@ void CutPart::load(const HostParameters& host, Network& network) const {
     network.device().upload(network.parameters()[p].weights, host.spans()[p].weights);
   for (Parameter& statistic : network.statistics())
     network.device().upload(statistic.weights, statistics_.at(statistic.name).data());
+}
+
+std::vector<StateArray> CutPart::statistics_of(Network& network) {
+  std::vector<StateArray> arrays = duplex::statistics_of(network);
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const ParameterSpec& spec = network.statistics()[i].spec;
+    const std::int64_t from = spec.rows.first, count = spec.shape.elements();
+    arrays[i].name =
+        whole_name(spec) + "[" + std::to_string(from) + ":" + std::to_string(from + count) + "]";
+    arrays[i].shape = Shape{count};
+  }
+  return arrays;
 }
 
 void CutPart::add_to(net::ExchangeSpec& exchange, bool replays) const {

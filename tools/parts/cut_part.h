@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/files/state_file.h"
 #include "layers/exchange/host_parameters.h"
 #include "layers/parts/cut_network.h"
 #include "layers/parts/part_spans.h"
@@ -31,6 +32,7 @@ class CutPart {
   CutPart(const CutPartSpec& spec, const Model& whole);
 
   const CutNetwork& network() const { return network_; }
+  const std::vector<PartSpan>& spans() const { return spans_; }
   const NetworkPart& part() const { return part_; }
   std::int64_t samples() const { return network_.placement().samples; }  ///< Of a micro-batch.
   /// The micro-batches whose activations a rank has at a time; rank 0 has the most.
@@ -48,6 +50,10 @@ class CutPart {
             const VisitFirstValues& visit);
   /// Copies parameters and statistics to a network of the part.
   void load(const HostParameters& host, Network& network) const;
+
+  /// The running statistics of a network of the part, as pieces of the whole network's:
+  /// "bn1.mean[0:32]". The network must outlive them.
+  static std::vector<StateArray> statistics_of(Network& network);
 
   /// Adds the members of parameters and the routes of maps, on which all ranks agree.
   void add_to(net::ExchangeSpec& exchange, bool replays) const;

@@ -154,14 +154,17 @@ void ParallelSpec::check_cut(const std::string& command) const {
   refuse(!overlap, "--overlap off");
 }
 
-std::string ParallelSpec::settings() const {
+std::string ParallelSpec::exchange_settings() const {
   return std::string("sync ") + net::name_of(sync) +
          (average > 0 ? ", average " + std::to_string(average) : "") + ", overlap " +
          on_off(overlap) + ", semaphore " + on_off(semaphore) + ", server " + net::name_of(server) +
          (central() ? "" : std::string(", shards ") + net::name_of(shards)) +
          (wire == net::WireFormat() ? "" : ", wire " + wire.str()) +
-         (factors == Factors::off ? "" : std::string(", factors ") + name_of(factors)) +
-         (cuts() ? ", strategy " + strategy : "") + (stages.empty() ? "" : ", stages " + stages) +
+         (factors == Factors::off ? "" : std::string(", factors ") + name_of(factors));
+}
+
+std::string ParallelSpec::cut_text() const {
+  return (cuts() ? ", strategy " + strategy : "") + (stages.empty() ? "" : ", stages " + stages) +
          (micro_batches > 1 ? ", micro-batches " + std::to_string(micro_batches) : "") +
          (in_flight != usual_in_flight ? ", in flight " + std::to_string(in_flight) : "");
 }

@@ -106,7 +106,11 @@ struct ParallelSpec {
   /// One line of text: "sync join, overlap on, semaphore off, server distributed, shards even", and
   /// ", wire bf16" where that is not float32. A training may go on with other shares, which it does
   /// not tell.
-  std::string settings() const;
+  std::string settings() const { return exchange_settings() + cut_text(); }
+  /// The same without cut_text(): a training may also go on with the network cut in another way.
+  std::string exchange_settings() const;
+  /// ", strategy pipeline, stages 6:2, micro-batches 8"; empty where the network is not cut.
+  std::string cut_text() const;
   /// ", share 3:2:1" and ", slots 4:1"; empty where all have the same, and one slot.
   std::string share_text() const;
   /// Throws Error(Exit::usage), beginning with `command`, if there are shares, and not of so many

@@ -226,10 +226,9 @@ TEST_F(CutTraining, RefusesWhatCannotBe) {
   refuse(pipeline({"--epochs", "1"}), "a step takes 128 images, and there are 96", 2, 64);
   for (const Flags& flags :
        {Flags{"--sync", "none"}, Flags{"--server", "central"}, Flags{"--average", "2"},
-        Flags{"--resume"}, Flags{"--factors", "auto"}, Flags{"--factors", "on"},
-        Flags{"--share", "2:1"}, Flags{"--slots", "2"}, Flags{"--overlap", "off"},
-        Flags{"--ema", "0.9"}, Flags{"--profile"}, Flags{"--trace"}, Flags{"--test-every", "1"},
-        Flags{"--until", "top1:0.5"}, Flags{"--checkpoint-every", "2"}})
+        Flags{"--factors", "auto"}, Flags{"--factors", "on"}, Flags{"--share", "2:1"},
+        Flags{"--slots", "2"}, Flags{"--overlap", "off"}, Flags{"--ema", "0.9"}, Flags{"--profile"},
+        Flags{"--trace"}, Flags{"--test-every", "1"}, Flags{"--until", "top1:0.5"}})
     refuse(pipeline(flags), "does not go with --strategy pipeline");
   const std::string one = folder_ / "one.net", pool = folder_ / "pool.net";
   write_text(one,
