@@ -53,7 +53,7 @@ check() (
       room["tools/memory"] = "tools/text tools/run_directory tools/plan tools/setup"
       room["tools/training"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/display"
       room["tools/inference"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/training"
-      room["tools/parts"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/display tools/training tools/drawing tools/partition"
+      room["tools/parts"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/display tools/training tools/drawing tools/partition tools/tracing"
       room["tools/slots"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup"
       room["tools/dist"] = "tools/text tools/run_directory tools/plan tools/prediction tools/checkpoint tools/setup tools/slots tools/tracing tools/training tools/display tools/tensorboard tools/parts"
       room["tools/simulation"] = "tools/text tools/tracing"

@@ -24,6 +24,13 @@ using simulation::Outcome;
 using simulation::Recorder;
 using simulation::Spec;
 
+TraceNames names_of(const Spec& spec, const Scenario& scenario) {
+  if (!spec.cut) return TraceNames::of(scenario.model);
+  TraceNames names{spec.cut->parameters, {}};
+  for (const net::MapRoute& route : spec.cut->routes) names.maps.push_back(route.name);
+  return names;
+}
+
 void say_what_is_done(const SimulateFlags& flags, const Scenario& scenario, const Spec& spec) {
   const double done = batches_of(spec);
   const int parts = flags.parallel.all_slots(static_cast<int>(spec.part.size()));
@@ -124,7 +131,8 @@ int simulate(int argc, const char* const* argv) {
   writer->write(outcome, *recorder);
   if (flags.trace) {
     const std::vector<RankTrace> trace = recorder->trace();
-    write_trace(writer->directory().file(trace_file), scenario.model, trace);
+    write_trace(writer->directory().file(trace_file), scenario.model, names_of(spec, scenario),
+                trace);
     std::fputs(waiting_report(trace).c_str(), stdout);
   }
   std::printf("run      %s\n", writer->directory().path().c_str());

@@ -43,7 +43,17 @@ void ParameterExchange::wait_for_maps(std::uint64_t known) {
       stragglers_.tell("waits for " + peers_.name_of(due->rank) + ": " + due->text + "; " +
                        progress_.text(due->rank));
   }
-  ledger_.waited({from, clock_ns()}, step_ + 1);
+  const std::int64_t to = clock_ns();
+  ledger_.waited({from, to}, step_ + 1);
+  if (spec_.trace_steps > 0) {
+    TraceEvent event;
+    event.kind = TraceEvent::Kind::wait;
+    event.frame = FrameKind::map;
+    event.step = step_;
+    event.from = from;
+    event.to = to;
+    trace_.add(event);
+  }
   peers_.check();
 }
 

@@ -16,9 +16,10 @@ struct TraceEvent {
   enum class Kind : std::uint8_t {
     forward,   ///< `parameter`: the layer's number in the model.
     backward,  ///< `parameter`: as for forward.
-    wait,      ///< The worker waited for the weights of `parameter` for `step`.
-    sent,      ///< A frame of weights or gradient was sent to `peer`.
-    received,  ///< A frame of weights or gradient came from `peer`.
+    wait,      ///< The worker waited for the weights of `parameter` for `step`; or, with a `frame`
+               ///< of maps, until some had come.
+    sent,      ///< A frame of values was sent to `peer`.
+    received,  ///< A frame of values came from `peer`.
     pushed,    ///< A gradient of this rank's worker was handed to this rank's store.
     add,       ///< The store added the gradient of rank `peer` to the sum.
     update,    ///< The store updated the weights by all gradients, or by that of rank `peer`.
@@ -37,7 +38,7 @@ struct TraceEvent {
   std::uint64_t round() const;
 };
 
-/// A frame of weights or of a gradient.
+/// A frame of values: weights, a gradient, or a map, whose route is `parameter`.
 TraceEvent event_of(const FrameRecord& record);
 
 /// Encodes events for a report. decode_trace throws ProtocolError for bytes that encode cannot have

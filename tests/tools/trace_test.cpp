@@ -108,6 +108,22 @@ TEST(CriticalPath, AnAsynchronousWorkerWaitsForItsOwnGradient) {
   EXPECT_EQ(part(causes, Cause::computing, 2), 10);
 }
 
+/// Rank 0 waits from 100 to 300 for maps. The last one that came by then is rank 1's gradient of
+/// one, which that handed over at 200, and which left at 230.
+TEST(CriticalPath, FollowsMapsToWhoSentThem) {
+  std::vector<std::vector<TraceEvent>> ranks(3);
+  ranks[1] = {frame(Kind::sent, FrameKind::map_gradient, 0, 4, 230, 260, 200)};
+  ranks[2] = {frame(Kind::sent, FrameKind::map, 0, 4, 110, 120, 105)};
+  ranks[0] = {frame(Kind::received, FrameKind::map_gradient, 1, 4, 270, 300),
+              frame(Kind::received, FrameKind::map, 2, 4, 130, 140)};
+  TraceEvent wait = event(Kind::wait, 4, 100, 300);
+  wait.frame = FrameKind::map;
+  EXPECT_EQ(causes_of(ranks, 0, wait), (WaitCauses{{{Cause::wire, 1, 0}, 70},
+                                                   {{Cause::queue, 1, 0}, 30},
+                                                   {{Cause::computing, 1, -1}, 100}}));
+  EXPECT_EQ(causes_of(ranks, 1, wait), (WaitCauses{{{}, 200}}));
+}
+
 TEST(CriticalPath, SaysWhereTheTraceEnds) {
   const std::vector<std::vector<TraceEvent>> none(3);
   EXPECT_EQ(causes_of(none, 1, event(Kind::wait, 5, 0, 10)), (WaitCauses{{{}, 10}}));
@@ -220,6 +236,37 @@ TEST_F(TracedRun, NamesTheSlowRankAndOpensInAViewer) {
   std::size_t joined = 0;
   for (const auto& [id, times] : arrows) joined += times.size() == 2;
   EXPECT_GT(joined, arrows.size() * 9 / 10);  // At the window's edge one end may be missing.
+}
+
+/// The last stage of a pipeline is the slow one. What crosses and what is waited for has its name,
+/// in a simulated run as well.
+TEST_F(TracedRun, OfACutNetworkHasMaps) {
+  const std::vector<std::string> cut{"--strategy", "pipeline", "--micro-batches", "4"};
+  const std::string said = run(cut);
+  EXPECT_NE(said.find("waiting  rank 0"), std::string::npos) << said;
+  EXPECT_NE(said.find("rank 2 computing"), std::string::npos) << said;
+  const Result simulated = testing::run(testing::plus(
+      {"simulate", "--net", "lenet", "--t-grad", "0.01", "--rate", "1Gbit/s", "--workers", "3",
+       "--batches", "42", "--slow", "2:5", "--trace", "--logdir", folder_ / "simulated"},
+      cut));
+  ASSERT_EQ(simulated.exit, 0) << simulated.err;
+  EXPECT_NE(simulated.out.find("rank 2 computing"), std::string::npos) << simulated.out;
+  for (const char* name : {"run", "simulated"}) {
+    std::ifstream file(folder_ / (std::string(name) + "/trace.json"));
+    const nlohmann::json trace = nlohmann::json::parse(file);
+    std::map<std::string, std::set<std::string>> names;  // By category.
+    for (const nlohmann::json& each : trace.at("traceEvents"))
+      if (each.at("ph") == "X") names[each.at("cat")].insert(each.at("name"));
+    EXPECT_EQ(names["map"].count("map pool2 [0]"), 1U) << name;
+    EXPECT_EQ(names["map gradient"].count("map-gradient pool2 [0]"), 1U) << name;
+    EXPECT_EQ(names["wait"].count("waits for maps"), 1U) << name;
+    EXPECT_EQ(names["forward"].count("fc1"), 1U) << name;
+    EXPECT_EQ(names["server"].count("updates conv1.weight"), 1U) << name;
+  }
+  const Result report =
+      testing::run({"report", folder_ / "run", "--output", folder_ / "page.html"});
+  ASSERT_EQ(report.exit, 0) << report.err;
+  EXPECT_NE(testing::read_text(folder_ / "page.html").find("gradients of maps"), std::string::npos);
 }
 
 TEST_F(TracedRun, OfACentralServerIsTheServers) {

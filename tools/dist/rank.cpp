@@ -209,7 +209,7 @@ int Rank::serve(net::ParameterExchange& wire) {
   if (checkpoints_ && spoilt_.empty()) checkpoints_->finish(0);
   keep_without_the_first_worker(wire, take_statistics(reports));
   note_ledger(wire);
-  std::fputs(tracing_.write(reports, *directory_, setup_.model).c_str(), stdout);
+  std::fputs(tracing_.write(reports, *directory_, setup_.model, trace_names()).c_str(), stdout);
   RunSummary summary = summary_of(wire);
   report_staleness(wire, summary);
   directory_->write(rank_file(spec_.rank()), text_of(summary));
@@ -249,7 +249,7 @@ int Rank::train_rank(net::ParameterExchange& wire) {
   report_staleness(wire, summary);
   std::optional<Accuracy> accuracy;
   if (leads()) accuracy = finish_leader(result, summary);
-  std::fputs(tracing_.write(reports, *directory_, setup_.model).c_str(), stdout);
+  std::fputs(tracing_.write(reports, *directory_, setup_.model, trace_names()).c_str(), stdout);
   directory_->write(rank_file(spec_.rank()), text_of(summary));
   end_checkpoints();
   require_sound_weights(accuracy);

@@ -61,6 +61,9 @@ class Rank {
   void prepare_slots();
   void prepare_checkpoints();
   StateSpans state_spans();
+  TraceNames trace_names() const {
+    return cut_ ? cut_->trace_names() : TraceNames::of(setup_.model);
+  }
   Error further_than(std::uint64_t steps) const;
   void require_cuttable() const;
   std::unique_ptr<CutPart> cut_part() const;

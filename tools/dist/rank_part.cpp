@@ -27,7 +27,6 @@ void Rank::require_cuttable() const {
   };
   refuse(training.ema > 0.0, "--ema");
   refuse(training.profile, "--profile");
-  refuse(spec_.trace_steps > 0, "--trace");
   refuse(training.test_every > 0.0, "--test-every");
   refuse(training.until.has_value(), "--until");
   refuse(spec_.reshare > 0, "--reshare");

@@ -165,6 +165,14 @@ void CutPart::add_to(net::ExchangeSpec& exchange, bool replays) const {
   exchange.in_flight = in_flight(0);
 }
 
+TraceNames CutPart::trace_names() const {
+  TraceNames names;
+  for (const PartSpan& span : spans_) names.parameters.push_back(span.name);
+  for (const MapTransfer& transfer : network_.transfers())
+    names.maps.push_back(network_.whole().entry(transfer.node).name);
+  return names;
+}
+
 LossRoutes CutPart::loss_routes() const {
   LossRoutes routes;
   for (std::size_t i = 0; i < losing_.size(); ++i) {

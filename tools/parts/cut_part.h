@@ -13,6 +13,7 @@
 #include "net/exchange/spec.h"
 #include "tools/parts/part_computation.h"
 #include "tools/plan/parallel.h"
+#include "tools/tracing/trace.h"
 
 namespace duplex::tools {
 
@@ -58,6 +59,8 @@ class CutPart {
   /// Adds the members of parameters and the routes of maps, on which all ranks agree.
   void add_to(net::ExchangeSpec& exchange, bool replays) const;
   LossRoutes loss_routes() const;
+  /// What a run that is cut so has in its trace.
+  TraceNames trace_names() const;
   /// Between the part's parameters and the exchange. Call fill() before.
   PartExchange& exchange(const HostParameters& host);
 

@@ -13,13 +13,17 @@ namespace {
 std::vector<LedgerFrame> read_ledger(const std::string& path, bool complete) {
   const std::string weights = net::name_of(net::FrameKind::weights),
                     gradient = net::name_of(net::FrameKind::gradient),
-                    factors = net::name_of(net::FrameKind::factors);
+                    factors = net::name_of(net::FrameKind::factors),
+                    map = net::name_of(net::FrameKind::map),
+                    map_gradient = net::name_of(net::FrameKind::map_gradient);
   std::vector<LedgerFrame> frames;
   for (const net::LedgerRow& row : read_rows<net::LedgerRow>(path, complete)) {
-    if (row.kind != weights && row.kind != gradient && row.kind != factors) continue;
-    frames.push_back({row.peer, row.sent, row.kind == weights, row.step, row.parameter, row.bytes,
-                      row.bytes_saved, static_cast<double>(row.first_ns) * 1e-9,
-                      static_cast<double>(row.last_ns) * 1e-9});
+    const bool of_map = row.kind == map || row.kind == map_gradient;
+    if (!of_map && row.kind != weights && row.kind != gradient && row.kind != factors) continue;
+    frames.push_back({row.peer, row.sent, row.kind == weights || row.kind == map, row.step,
+                      row.parameter, row.bytes, row.bytes_saved,
+                      static_cast<double>(row.first_ns) * 1e-9,
+                      static_cast<double>(row.last_ns) * 1e-9, of_map});
   }
   return frames;
 }

@@ -6,15 +6,17 @@
 
 namespace duplex::tools::reports {
 
-/// A row of ledger-RANK.csv, of weights, and of gradients or their factors.
+/// A row of ledger-RANK.csv: weights, gradients or their factors, maps or the gradients of these.
 struct LedgerFrame {
   int peer = 0;
-  bool sent = false, weights = false;
+  bool sent = false;
+  bool weights = false;  ///< Of a map: its values, and not its gradient.
   std::uint64_t step = 0;
   std::uint32_t parameter = 0;
   std::uint64_t bytes = 0;
   std::int64_t saved = 0;          ///< Bytes that float32 values would have had more.
   double first = 0.0, last = 0.0;  ///< Seconds of the coordinator's time.
+  bool map = false;                ///< `parameter` counts routes.
 };
 
 /// Reads every ledger in the directory: rank by rank, in the order of the files. A last

@@ -129,10 +129,39 @@ void add_codings(Page& page, const RunData& run, const Ledgers& ledgers,
   page.end_fold();
 }
 
+/// What each rank of a network that is cut sends in a step, by kind. Rows of tensors cross then,
+/// and maps.
+void add_kinds(Page& page, const Ledgers& ledgers) {
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t rank = 0; rank < ledgers.size(); ++rank) {
+    // Maps, their gradients, gradients and weights, in bytes. The last weights go to the
+    // coordinator.
+    double bytes[4] = {0.0, 0.0, 0.0, 0.0};
+    std::set<std::uint64_t> steps;
+    for (const LedgerFrame& frame : ledgers[rank])
+      if (frame.sent && !(frame.weights && !frame.map)) steps.insert(frame.step);
+    for (const LedgerFrame& frame : ledgers[rank]) {
+      const bool counts =
+          frame.weights && !frame.map ? frame.step > 0 && steps.count(frame.step) > 0 : true;
+      if (frame.sent && counts)
+        bytes[(frame.map ? 0 : 2) + (frame.map == frame.weights ? 0 : 1)] +=
+            static_cast<double>(frame.bytes);
+    }
+    if (steps.empty()) continue;
+    std::vector<std::string> row{"rank " + std::to_string(rank)};
+    for (const double kind : bytes)
+      row.push_back(fixed(kind * 1e-6 / static_cast<double>(steps.size()), 2));
+    rows.push_back(std::move(row));
+  }
+  if (rows.empty()) return;
+  page.heading(3, "What crosses where the network is cut");
+  page.table({"MB a step, sent by", "maps", "gradients of maps", "gradients", "weights"}, rows);
+}
+
 }  // namespace
 
 void add_tensors(Page& page, const RunData& run) {
-  if (run.cut) return;  // Rows of tensors cross then, and maps.
+  if (run.cut) return add_kinds(page, run.ledgers());
   const Ledgers ledgers = run.ledgers();
   const std::vector<std::string> names = parameter_names(run);
   add_costs(page, ledgers, names);

@@ -127,8 +127,8 @@ document.querySelectorAll('.timeline').forEach(function (box) {
 )JS";
 
 int colour_of(const std::string& category) {
-  if (category == "weights") return 0;
-  if (category == "gradient") return 1;
+  if (category == "weights" || category == "map") return 0;
+  if (category == "gradient" || category == "map gradient") return 1;
   if (category == "forward") return 2;
   if (category == "backward") return 3;
   if (category == "server") return 4;

@@ -97,6 +97,7 @@ CutScenario cut_scenario(const Scenario& scenario, const ParallelSpec& parallel,
   auto run = std::make_shared<simulation::CutRun>();
   run->routes = exchange.maps;
   run->members = exchange.members;
+  run->parameters = cut.trace_names().parameters;
   run->micro_batches = parallel.micro_batches;
   const std::vector<PartSpan> spans = part_spans(cut.network());
   CutScenario found;

@@ -1,6 +1,7 @@
 // A network that is cut over the ranks of a simulated run.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "layers/parts/part_schedule.h"
@@ -26,6 +27,7 @@ struct RankPart {
 struct CutRun {
   std::vector<net::MapRoute> routes;
   std::vector<std::vector<int>> members;  ///< The ranks that train with a parameter, by parameter.
+  std::vector<std::string> parameters;    ///< Their names.
   std::uint64_t micro_batches = 1;        ///< Of a step.
   std::vector<RankPart> parts;            ///< By rank.
 };

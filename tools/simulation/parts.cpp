@@ -169,15 +169,9 @@ bool Parts::compute(int number) {
   if (takes <= 0.0) return false;
   const double end = event_queue_.now() + takes;
   rank.times.computing += takes;
-  if (recorder_ != nullptr && recorder_->traces(number) && its.node >= 0) {
-    net::TraceEvent event;
-    event.kind = forward ? net::TraceEvent::Kind::forward : net::TraceEvent::Kind::backward;
-    event.parameter = static_cast<std::uint32_t>(its.node);
-    event.step = rank.step;
-    event.from = nanoseconds(event_queue_.now());
-    event.to = nanoseconds(end);
-    recorder_->event(number, event);
-  }
+  if (its.node >= 0)
+    note(number, forward ? net::TraceEvent::Kind::forward : net::TraceEvent::Kind::backward,
+         static_cast<std::uint32_t>(its.node), event_queue_.now(), end);
   compute_until(number, end);
   return true;
 }
@@ -224,11 +218,14 @@ void Parts::push(int number, std::size_t parameter) {
     const net::Chunk& chunk = map_[i];
     ++rank.missing[parameter];
     ++rank.all_missing;
-    if (chunk.owner == number)
+    if (chunk.owner == number) {
+      note(number, net::TraceEvent::Kind::pushed, static_cast<std::uint32_t>(parameter),
+           event_queue_.now(), event_queue_.now(), chunk.number);
       servers_->received(i, number, rank.step);
-    else
+    } else {
       wire_.send(net::FrameKind::gradient, number, chunk.owner, chunk, rank.step, chunk.position,
                  spec_.wire.gradients);
+    }
   }
 }
 
@@ -264,6 +261,25 @@ void Parts::waited(int number) {
   const bool maps = rank.phase == Phase::choose;
   recorder_->waited(number, {nanoseconds(from), nanoseconds(event_queue_.now())},
                     rank.step + (maps ? 1 : 0));
+  std::uint32_t parameter = 0;  // The last one that came; of maps none.
+  if (rank.phase == Phase::weights)
+    parameter = static_cast<std::uint32_t>(layer(number).awaits.back());
+  note(number, net::TraceEvent::Kind::wait, parameter, from, event_queue_.now(), 0,
+       maps ? net::FrameKind::map : net::FrameKind::weights);
+}
+
+void Parts::note(int number, net::TraceEvent::Kind kind, std::uint32_t what, double from, double to,
+                 std::uint32_t chunk, net::FrameKind frame) const {
+  if (recorder_ == nullptr || !recorder_->traces(number)) return;
+  net::TraceEvent event;
+  event.kind = kind;
+  event.frame = frame;
+  event.parameter = what;
+  event.chunk = chunk;
+  event.step = ranks_[at(number)].step;
+  event.from = nanoseconds(from);
+  event.to = nanoseconds(to);
+  recorder_->event(number, event);
 }
 
 }  // namespace duplex::tools::simulation

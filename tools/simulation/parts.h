@@ -71,6 +71,8 @@ class Parts {
   void push(int number, std::size_t parameter);
   void wait(Rank& rank);
   void waited(int number);
+  void note(int number, net::TraceEvent::Kind kind, std::uint32_t what, double from, double to,
+            std::uint32_t chunk = 0, net::FrameKind frame = net::FrameKind::weights) const;
   void wake(int number);
 
   const Spec& spec_;

@@ -69,15 +69,23 @@ CriticalPath::Key CriticalPath::key(int rank, const TraceEvent& event) {
 }
 
 CriticalPath::CriticalPath(const std::vector<const std::vector<TraceEvent>*>& ranks) {
+  maps_.resize(ranks.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const TraceEvent& event : *ranks[rank]) {
       if (event.kind == Kind::forward || event.kind == Kind::backward || event.kind == Kind::wait)
         continue;
       events_[key(static_cast<int>(rank), event)].push_back(&event);
+      if (is_map(event.frame)) {
+        if (event.kind == Kind::received) maps_[rank].push_back(&event);
+        continue;
+      }
       std::uint32_t& chunks = chunks_[event.parameter];
       chunks = std::max(chunks, event.chunk + 1);
     }
   }
+  for (Events& came : maps_)
+    std::stable_sort(came.begin(), came.end(),
+                     [](const TraceEvent* a, const TraceEvent* b) { return a->to < b->to; });
 }
 
 const CriticalPath::Events& CriticalPath::find(int rank, Kind kind, FrameKind frame,
@@ -97,7 +105,32 @@ const TraceEvent* CriticalPath::sent(int from, int to, const TraceEvent& receive
   return nullptr;
 }
 
+/// A rank waits for maps until one has come. Its sender had computed until it handed it over.
+WaitCauses CriticalPath::of_maps(int rank, const TraceEvent& wait) const {
+  WaitCauses causes;
+  Walk walk(causes, wait);
+  const Events& came = maps_[static_cast<std::size_t>(rank)];
+  const auto behind =
+      std::upper_bound(came.begin(), came.end(), wait.to,
+                       [](std::int64_t time, const TraceEvent* event) { return time < event->to; });
+  if (behind == came.begin() || (*std::prev(behind))->to < wait.from) {
+    walk.rest({});
+    return causes;
+  }
+  const TraceEvent& last = **std::prev(behind);
+  const TraceEvent* frame = sent(last.peer, rank, last);
+  if (frame == nullptr) {
+    walk.rest({Cause::wire, last.peer, rank});
+    return causes;
+  }
+  walk.back_to(frame->from, {Cause::wire, last.peer, rank});
+  walk.back_to(frame->queued, {Cause::queue, last.peer, rank});
+  walk.rest({Cause::computing, last.peer, -1});
+  return causes;
+}
+
 WaitCauses CriticalPath::of(int rank, const TraceEvent& wait) const {
+  if (is_map(wait.frame)) return of_maps(rank, wait);
   WaitCauses causes;
   Walk walk(causes, wait);
   const std::uint32_t p = wait.parameter;

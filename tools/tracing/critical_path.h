@@ -44,6 +44,7 @@ class CriticalPath {
   ///
   /// The chunk that came last is followed back: its way from the owner, the owner's update, the
   /// gradient that the update lacked longest, the way of that one, and its computing.
+  /// Of a wait for maps, the message whose coming ended it is followed to the rank that sent it.
   WaitCauses of(int rank, const net::TraceEvent& wait) const;
 
  private:
@@ -55,9 +56,11 @@ class CriticalPath {
   const Events& find(int rank, net::TraceEvent::Kind kind, net::FrameKind frame,
                      std::uint32_t parameter, std::uint32_t chunk, std::uint64_t step) const;
   const net::TraceEvent* sent(int from, int to, const net::TraceEvent& received) const;
+  WaitCauses of_maps(int rank, const net::TraceEvent& wait) const;
 
   std::map<Key, Events> events_;
   std::map<std::uint32_t, std::uint32_t> chunks_;  ///< Chunks of each parameter.
+  std::vector<Events> maps_;  ///< By rank: maps and their gradients that came, by when they did.
 };
 
 }  // namespace duplex::tools

@@ -41,7 +41,8 @@ net::ParameterExchange::Report RankTracing::report(net::ParameterExchange& wire)
 }
 
 std::string RankTracing::write(const std::vector<std::string>& reports,
-                               const RunDirectory& directory, const Model& model) const {
+                               const RunDirectory& directory, const Model& model,
+                               TraceNames names) const {
   if (steps_ == 0 || reports.empty()) return "";
   std::vector<RankTrace> ranks(reports.size());
   std::int64_t error = 0;
@@ -51,7 +52,7 @@ std::string RankTracing::write(const std::vector<std::string>& reports,
     error = std::max(error, ranks[rank].clock_error_ns);
   }
   const std::string path = directory.file(trace_file);
-  write_trace(path, model, ranks);
+  write_trace(path, model, std::move(names), ranks);
   return waiting_report(ranks) + "trace    " + path + ", clocks within " +
          duration_text(static_cast<double>(error) * 1e-9) + "\n";
 }

@@ -27,7 +27,7 @@ class RankTracing {
   /// Takes what finish() returned. On the coordinator it writes trace.json and returns lines for
   /// the user; elsewhere it returns "".
   std::string write(const std::vector<std::string>& reports, const RunDirectory& directory,
-                    const Model& model) const;
+                    const Model& model, TraceNames names) const;
 
  private:
   const std::uint64_t steps_;

@@ -102,12 +102,13 @@ class Lines {
 
 class Writer {
  public:
-  Writer(const std::string& path, const Model& model, const std::vector<RankTrace>& ranks)
+  Writer(const std::string& path, const Model& model, TraceNames names,
+         const std::vector<RankTrace>& ranks)
       : file_(path, {model.title()}),
         model_(model),
+        names_(std::move(names)),
         ranks_(ranks),
         critical_path_(critical_path_of(ranks)) {
-    for (const ParameterSpec& spec : model.trained()) parameters_.push_back(spec.name);
     begin_ = std::numeric_limits<std::int64_t>::max();
     for (const RankTrace& rank : ranks)
       for (const TraceEvent& event : rank.events) begin_ = std::min(begin_, event.from);
@@ -183,11 +184,19 @@ class Writer {
   }
 
   std::string parameter(std::uint32_t number) const {
-    return number < parameters_.size() ? parameters_[number]
-                                       : "parameter " + std::to_string(number);
+    return number < names_.parameters.size() ? names_.parameters[number]
+                                             : "parameter " + std::to_string(number);
+  }
+  std::string map(const TraceEvent& event) const {
+    return net::name_of(event.frame) + " " +
+           (event.parameter < names_.maps.size() ? names_.maps[event.parameter]
+                                                 : std::to_string(event.parameter));
   }
 
   std::string name_of(const TraceEvent& event) const {
+    if (is_map(event.frame))
+      return event.kind == Kind::wait ? "waits for maps"
+                                      : map(event) + " [" + std::to_string(event.chunk) + "]";
     const std::string chunk = parameter(event.parameter) +
                               (event.chunk > 0 ? " [" + std::to_string(event.chunk) + "]" : "");
     switch (event.kind) {
@@ -220,9 +229,11 @@ class Writer {
         return "wait";
       case Kind::sent:
       case Kind::received:
-        return event.frame == FrameKind::weights   ? "weights"
-               : event.frame == FrameKind::factors ? "factors"
-                                                   : "gradient";
+        return event.frame == FrameKind::weights        ? "weights"
+               : event.frame == FrameKind::factors      ? "factors"
+               : event.frame == FrameKind::map          ? "map"
+               : event.frame == FrameKind::map_gradient ? "map gradient"
+                                                        : "gradient";
       default:
         return "server";
     }
@@ -254,9 +265,9 @@ class Writer {
 
   TraceFileWriter file_;
   const Model& model_;
+  const TraceNames names_;
   const std::vector<RankTrace>& ranks_;
   const CriticalPath critical_path_;
-  std::vector<std::string> parameters_;
   std::int64_t begin_ = 0;
   std::map<std::tuple<int, int, FrameKind, std::uint32_t, std::uint32_t, std::uint64_t>,
            std::size_t>
@@ -285,8 +296,15 @@ RankTrace decode_rank_trace(const std::string& bytes) {
   return trace;
 }
 
-void write_trace(const std::string& path, const Model& model, const std::vector<RankTrace>& ranks) {
-  Writer(path, model, ranks).write();
+TraceNames TraceNames::of(const Model& model) {
+  TraceNames names;
+  for (const ParameterSpec& spec : model.trained()) names.parameters.push_back(spec.name);
+  return names;
+}
+
+void write_trace(const std::string& path, const Model& model, TraceNames names,
+                 const std::vector<RankTrace>& ranks) {
+  Writer(path, model, std::move(names), ranks).write();
 }
 
 std::string waiting_report(const std::vector<RankTrace>& ranks) {

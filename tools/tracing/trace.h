@@ -19,10 +19,20 @@ std::string encode(const RankTrace& trace);
 /// Throws ProtocolError for bytes that encode() cannot have made.
 RankTrace decode_rank_trace(const std::string& bytes);
 
+/// What the numbers in a trace stand for.
+struct TraceNames {
+  std::vector<std::string> parameters;  ///< As the wire counts them.
+  std::vector<std::string> maps;  ///< By route: the layer whose output crosses there, if any do.
+
+  /// Those of a network that is not cut.
+  static TraceNames of(const Model& model);
+};
+
 /// Writes the trace. Each rank is a process, with rows for computing by layer, waiting, the store's
 /// work, and each direction of each connection; arrows join the two ends of a frame. Every wait
 /// says what it was for (tools/tracing/critical_path.h). Throws Error if `path` cannot be written.
-void write_trace(const std::string& path, const Model& model, const std::vector<RankTrace>& ranks);
+void write_trace(const std::string& path, const Model& model, TraceNames names,
+                 const std::vector<RankTrace>& ranks);
 
 /// A line for each rank that waited: how long a step, and for what.
 std::string waiting_report(const std::vector<RankTrace>& ranks);

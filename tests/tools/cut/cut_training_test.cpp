@@ -228,7 +228,7 @@ TEST_F(CutTraining, RefusesWhatCannotBe) {
        {Flags{"--sync", "none"}, Flags{"--server", "central"}, Flags{"--average", "2"},
         Flags{"--factors", "auto"}, Flags{"--factors", "on"}, Flags{"--share", "2:1"},
         Flags{"--slots", "2"}, Flags{"--overlap", "off"}, Flags{"--ema", "0.9"}, Flags{"--profile"},
-        Flags{"--trace"}, Flags{"--test-every", "1"}, Flags{"--until", "top1:0.5"}})
+        Flags{"--test-every", "1"}, Flags{"--until", "top1:0.5"}})
     refuse(pipeline(flags), "does not go with --strategy pipeline");
   const std::string one = folder_ / "one.net", pool = folder_ / "pool.net";
   write_text(one,
