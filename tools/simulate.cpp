@@ -65,7 +65,8 @@ void print(const SimulateFlags& flags, const Scenario& scenario, const Spec& spe
     if (!outcome.failure) std::printf("lost     rank %d; the others went on\n", rank);
   const TrainingResult result = result_of(outcome.steps.front());
   if (result.total.count > 0)
-    std::printf("step     %s, of which awaiting weights %s\n", quartiles_text(result.total).c_str(),
+    std::printf("step     %s, of which awaiting weights%s %s\n",
+                quartiles_text(result.total).c_str(), spec.cut ? " and maps" : "",
                 duration_text(result.await.median).c_str());
   if (spec.sync == net::Sync::none) std::fputs(staleness_report(outcome.staleness).c_str(), stdout);
   if (!outcome.lost.empty()) return;

@@ -125,11 +125,18 @@ void check_parallel_flags(const ParallelSpec& spec, const std::string& command) 
 void add_cut_flags(CommandLine& app, ParallelSpec& spec) {
   std::vector<std::string> names = cutting_strategies();
   names.insert(names.begin(), "data");
+  names.emplace_back("auto");
   add_choice(app, "--strategy", names,
              "how the network is cut over the ranks (docs/partition.md). data (default): each has "
              "all of it; pipeline: runs of layers; filter: channels; owt: linear layers by "
              "channels, others by samples; hybrid and hypergraph: each layer as is best",
-             [&spec](const std::string& word) { spec.strategy = word == "data" ? "" : word; });
+             [&spec](const std::string& word) {
+               if (word == "auto")
+                 refuse("--strategy",
+                        "auto: what is best depends on the machines and their links: plan finds "
+                        "it, and launch --plan auto measures them, plans and trains");
+               spec.strategy = word == "data" ? "" : word;
+             });
   app.add_option_function(
       "--stages",
       [&spec](const std::string& text) {

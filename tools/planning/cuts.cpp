@@ -169,10 +169,13 @@ class CutSearch {
            images_ / micro_batches >= static_cast<std::uint64_t>(ranks);
   }
 
-  /// The partitioner takes its time: hypergraphs are tried for all machines, with one micro-batch.
+  /// The partitioner takes its time: hypergraphs are tried for all machines, if these are few, with
+  /// one micro-batch.
   std::optional<Evaluation> best_of_kind(const std::string& strategy) const {
     const bool partitioned = strategy == "hypergraph";
-    if (partitioned && machines_.size() < situation_.machines.size()) return std::nullopt;
+    const auto machines = static_cast<int>(machines_.size());
+    if (partitioned && (machines > few || machines_.size() < situation_.machines.size()))
+      return std::nullopt;
     return best_of(ways_of(strategy, partitioned));
   }
   std::vector<ParallelSpec> ways_of(const std::string& strategy, bool partitioned) const {

@@ -22,6 +22,10 @@ std::optional<double> known(double number) {
 void take_parallel(RunData& run, const ParallelConfig& config) {
   run.parallel = true;
   run.cut = config.strategy.has_value();
+  if (run.cut)
+    run.cut_text = *config.strategy + (config.stages ? " " + *config.stages : "") + ", " +
+                   std::to_string(config.micro_batches.value_or(1)) +
+                   (config.micro_batches.value_or(1) == 1 ? " micro-batch" : " micro-batches");
   run.ranks = config.ranks;
   run.workers = config.workers;
   run.server = config.server;

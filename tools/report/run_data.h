@@ -54,6 +54,7 @@ struct RunData {
   net::Sync sync = net::Sync::join;
   bool parallel = false, replayed = false, simulated = false, averages = false;
   bool cut = false;          ///< Ranks have parts of the network.
+  std::string cut_text;      ///< "pipeline 6:2, 8 micro-batches"; empty: it is not cut.
   std::string network_file;  ///< Its text; empty: the network is compiled.
   bool auxiliary = false, padded = false, overlap = true, semaphore = false;
   net::WireFormat wire;

@@ -202,7 +202,9 @@ void add_steps(Page& page, const RunData& run) {
   };
   line("whole step", 5, Series::Style::line, &StepMetrics::total);
   line("gradient", 2, Series::Style::dashed, &StepMetrics::gradient);
-  if (run.parallel) line("awaiting weights", 0, Series::Style::dotted, &StepMetrics::await);
+  if (run.parallel)
+    line(run.cut ? "awaiting weights and maps" : "awaiting weights", 0, Series::Style::dotted,
+         &StepMetrics::await);
   line("waiting for images", 3, Series::Style::dotted, &StepMetrics::data);
   page.figure(svg(chart), "The steps of the first worker.");
 }

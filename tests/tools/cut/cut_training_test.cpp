@@ -207,6 +207,7 @@ TEST_F(CutTraining, RefusesWhatCannotBe) {
   };
   const auto pipeline = [](const Flags& flags) { return plus({"--strategy", "pipeline"}, flags); };
   refuse({"--strategy", "rows"}, "--strategy");
+  refuse({"--strategy", "auto"}, "launch --plan auto measures them, plans and trains");
   refuse({"--stages", "2"}, "--stages goes with --strategy pipeline");
   refuse({"--strategy", "filter", "--stages", "2"}, "--stages goes with --strategy pipeline");
   refuse({"--micro-batches", "2"}, "--micro-batches goes with a --strategy");

@@ -1,7 +1,8 @@
 """make bench ONLY=cut: networks that are cut over the hosts of the lab, which replay Table 6.1. How far is the
 simulation from them, what do the cuts that plan finds come to beside data parallelism, and are ranks' bytes those of
-the simulation? Writes docs/results/cut.md. Environment: NETWORKS, RATES (Mbit/s; default "1000 100"), HOSTS (default
-8), PARTS ("points plan", or one of them), STEPS (of a run, default 6), PAGE (the file to write)."""
+the simulation? Writes docs/results/cut.md, of all points that OUT has. Environment: NETWORKS, RATES (Mbit/s; default
+"1000 100"), HOSTS (default 8), PARTS ("points plan", or one of them), STEPS (of a run, default 6), OUT (folder that keeps
+what was measured, so that the same command goes on; default: runs/cut), PAGE (the file to write)."""
 import csv
 import json
 import os
@@ -12,6 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 
+from lab.kept import Kept  # noqa: E402
 from lab.machine import DUPLEX, WORK, Failed, Lab, commit, key_file, launch, processor, run  # noqa: E402
 from lab.probe import Probe  # noqa: E402
 
@@ -80,7 +82,12 @@ def measured(lab, net, flags, steps):
     return (*found, probe.stolen)
 
 
-def points(nets, rates, most_hosts, steps):
+def is_kept(kept, row):
+    """Returns whether a point of these figures has been measured."""
+    return any(all(each.get(name) == value for name, value in row.items()) for each in kept.rows)
+
+
+def points(kept, nets, rates, most_hosts, steps):
     for mbit in rates:
         for hosts in (each for each in WAYS if each <= most_hosts):
             ways = WAYS[hosts] if mbit >= 1000 else FEWER.get(mbit, WAYS[hosts]) if hosts == most_hosts else ()
@@ -89,16 +96,18 @@ def points(nets, rates, most_hosts, steps):
             with Lab(hosts, mbit, "cubic") as lab:
                 for net in nets:
                     for way in ways:
+                        point = {"network": net, "N": hosts, "Mbit/s": mbit, "flags": f"`{way}`"}
+                        if is_kept(kept, point):
+                            continue
                         expected = simulated(net, hosts, mbit, way.split(), steps)
                         if expected is None:
                             continue
                         seconds, bytes_of, stolen = measured(lab, net, way.split(), steps)
-                        row = {"network": net, "N": hosts, "Mbit/s": mbit, "flags": f"`{way}`", "measured, s": seconds,
-                               "simulated, s": expected[0], "error": expected[0] / seconds - 1,
-                               "bytes": bytes_of == expected[1], "speedup": hosts * T_GRAD[net] / seconds,
-                               "stolen": stolen}
-                        print(row, file=sys.stderr, flush=True)
-                        yield row
+                        kept.add({**point, "measured, s": seconds, "simulated, s": expected[0],
+                                  "error": expected[0] / seconds - 1, "bytes": bytes_of == expected[1],
+                                  "speedup": hosts * T_GRAD[net] / seconds, "stolen": stolen, "commit": commit(),
+                                  "processor": processor()})
+                        print(kept.rows[-1], file=sys.stderr, flush=True)
 
 
 def cut_ways(net, hosts, mbit):
@@ -115,18 +124,20 @@ def cut_ways(net, hosts, mbit):
             (f"{cut['way']}@{cut['workers']}", cut["cut_flags"], cut["speedup"]))
 
 
-def planned(nets, rates, hosts, steps):
+def planned(kept, nets, rates, hosts, steps):
     for mbit in rates:
         for net in nets:
+            point = {"network": net, "N": hosts, "Mbit/s": mbit, "planned": True}
+            if is_kept(kept, point):
+                continue
             dense, cut = cut_ways(net, hosts, mbit)
             with Lab(hosts, mbit, "cubic") as lab:
                 seconds, _, stolen = measured(lab, net, cut[1], steps)
-            row = {"network": net, "N": hosts, "Mbit/s": mbit, "data parallelism, simulated": f"{dense[2]:.2f}, {dense[0]}",
-                   "cut": cut[0], "flags": f"`{' '.join(cut[1])}`", "simulated": cut[2],
-                   "measured": hosts * T_GRAD[net] / seconds, "gain": hosts * T_GRAD[net] / seconds / dense[2],
-                   "stolen": stolen}
-            print(row, file=sys.stderr, flush=True)
-            yield row
+            kept.add({**point, "data parallelism, simulated": f"{dense[2]:.2f}, {dense[0]}", "cut": cut[0],
+                      "flags": f"`{' '.join(cut[1])}`", "simulated": cut[2],
+                      "measured": hosts * T_GRAD[net] / seconds, "gain": hosts * T_GRAD[net] / seconds / dense[2],
+                      "stolen": stolen, "commit": commit(), "processor": processor()})
+            print(kept.rows[-1], file=sys.stderr, flush=True)
 
 
 def table(rows, columns):
@@ -136,9 +147,11 @@ def table(rows, columns):
             *("| " + " | ".join(text(row[column]) for column in columns) + " |" for row in rows)]
 
 
-def page(point_rows, plan_rows):
+def page(kept):
+    plan_rows = [row for row in kept.rows if row.get("planned")]
+    point_rows = [row for row in kept.rows if not row.get("planned")]
     lines = ["# Networks that are cut over machines", "",
-             f"Written by `make bench ONLY=cut` at commit {commit()}, on {processor()}. Hosts of `tools/netlab.sh` replay Table",
+             f"Written by `make bench ONLY=cut` at commit {kept.every('commit')}, on {kept.every('processor')}. Hosts of `tools/netlab.sh` replay Table",
              f"6.1 with batches of {BATCH} and {CLASSES} classes: layers wait as long as a profile by multiply-adds says, and all frames cross",
              "the wire. AlexNet, which is not in the table, takes VGG16E's time by multiply-adds. Seconds of a step: the median, without the",
              "first two; speedup: N t_grad over them.", ""]
@@ -166,10 +179,13 @@ def main():
     parts = asked("PARTS", ("points", "plan"))
     whole = not any(os.environ.get(name) for name in ("NETWORKS", "RATES", "HOSTS", "PARTS"))
     path = os.environ.get("PAGE", "docs/results/cut.md" if whole else "")
+    kept = Kept(os.path.join(os.environ.get("OUT") or "runs/cut", "points.jsonl"), {"batch": BATCH})
     key_file()
-    point_rows = list(points(nets, rates, hosts, steps)) if "points" in parts else []
-    plan_rows = list(planned(nets, rates, hosts, steps)) if "plan" in parts else []
-    text = page(point_rows, plan_rows)
+    if "points" in parts:
+        points(kept, nets, rates, hosts, steps)
+    if "plan" in parts:
+        planned(kept, nets, rates, hosts, steps)
+    text = page(kept)
     if path:
         with open(path, "w", encoding="ascii") as file:
             file.write(text)

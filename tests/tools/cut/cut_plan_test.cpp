@@ -1,0 +1,96 @@
+// Tests that plan finds ways to cut a network, says what they send, and is followed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tests/temporary_folder.h"
+#include "tests/tools/program.h"
+#include "tools/plan/plan_file.h"
+
+namespace duplex::tools::testing {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class CutPlan : public ::testing::Test {
+ protected:
+  TemporaryFolder folder_;
+};
+
+/// The bytes that it tells of a rank's step are those of simulate's ledger.
+TEST_F(CutPlan, TellsTheBytesOfALedger) {
+  const Result result =
+      run({"plan", "--net", "lenet", "--classes", "10", "--t-grad", "0.02", "--rate", "1Gbit/s",
+           "--batch", "6", "--machines", "3", "--output", "json"});
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  int cuts = 0;
+  for (const auto& way : json["ways"]) {
+    if (way["cut_flags"].empty() || way["workers"] != 3) continue;
+    ++cuts;
+    const std::string name = way["way"], run_folder = folder_ / name;
+    Words words{"simulate", "--net",     "lenet",   "--classes", "10",      "--t-grad",
+                "0.02",     "--rate",    "1Gbit/s", "--batch",   "6",       "--workers",
+                "3",        "--batches", "15",      "--logdir",  run_folder};
+    for (const std::string flag : way["cut_flags"]) words.push_back(flag);
+    if (name.find("lossless") != std::string::npos)
+      words.insert(words.end(), {"--wire", "lossless"});
+    if (name.find("bf16") != std::string::npos) words.insert(words.end(), {"--wire", "bf16"});
+    const Result simulated = run(words);
+    ASSERT_EQ(simulated.exit, 0) << simulated.err;
+    double most = 0.0;
+    for (int rank = 0; rank < 3; ++rank)
+      most = std::max(most,
+                      nlohmann::json::parse(read_text(run_folder + "/rank-" + std::to_string(rank) +
+                                                      ".json"))["traffic"]["step_sent"]
+                          .get<double>());
+    EXPECT_NEAR(way["worker_bytes_a_step"].get<double>(), most, 200) << name;
+  }
+  EXPECT_GE(cuts, 3);
+}
+
+/// On a slow link nothing pays but to cut the network. launch does what the plan says.
+TEST_F(CutPlan, CutsTheNetworkWhereThatPays) {
+  const std::string file = folder_ / "plan.json";
+  const Result planned =
+      run({"plan", "--net", "lenet", "--classes", "10", "--t-grad", "0.05", "--rate", "10Mbit/s",
+           "--batch", "16", "--machines", "2", "--file", file});
+  ASSERT_EQ(planned.exit, 0) << planned.err;
+  EXPECT_EQ(planned.out.rfind("Pays: ", 0), 0U) << planned.out;
+  EXPECT_NE(planned.out.find("with pipeline-1:1-m"), std::string::npos) << planned.out;
+  const ParallelSpec spec = read_plan(file).parallel_spec();
+  EXPECT_EQ(spec.strategy, "pipeline");
+  EXPECT_GT(spec.micro_batches, 1U);
+  write_text(folder_ / "nodes", nodes_here(2));
+  const Words follow{"launch",   "--plan",      file,        "--nodefile", folder_ / "nodes", "--",
+                     "--device", "replay:0.01", "--batches", "3",          "--timeout",       "20"};
+  const Result trained = run(plus(follow, {"--logdir", folder_ / "run"}));
+  ASSERT_EQ(trained.exit, 0) << trained.err;
+  const auto config = nlohmann::json::parse(read_text(folder_ / "run/config.json"));
+  EXPECT_EQ(config.at("strategy"), "pipeline");
+  EXPECT_EQ(config.at("stages"), spec.stages);
+  EXPECT_EQ(config.at("micro_batches"), spec.micro_batches);
+  const auto refuses = [&](const Words& more, const std::string& because) {
+    const Result result =
+        run(plus({"dist", "--plan", file, "--nodefile", folder_ / "nodes", "--index", "0",
+                  "--device", "replay:0.01", "--batches", "3", "--logdir", folder_ / "refused"},
+                 more));
+    EXPECT_NE(result.exit, 0);
+    EXPECT_NE(result.err.find(because), std::string::npos) << result.err;
+  };
+  refuses({"--micro-batches", "3"}, "--micro-batches 3 contradicts the plan");
+  refuses({"--strategy", "owt"}, "--strategy owt contradicts the plan");
+  const std::string text = read_text(file);
+  std::string damaged = text;
+  damaged.replace(damaged.find("\"pipeline\""), 10, "\"rows\"");
+  write_text(file, damaged);
+  refuses({}, "there is no strategy rows");
+  damaged = text;
+  damaged.replace(damaged.find("\"stages\": \"1:1"), 14, "\"stages\": \"x:1");
+  write_text(file, damaged);
+  refuses({}, "is no number of ranks");
+}
+
+}  // namespace
+}  // namespace duplex::tools::testing
