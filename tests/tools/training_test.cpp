@@ -119,12 +119,17 @@ TEST_F(Training, SharesBySpeedAreThoseThatRanksMeasure) {
     EXPECT_EQ(config.contains("samples"), !even);
     if (even) continue;
     EXPECT_EQ(config["samples"], nlohmann::json::array({400, 200}));
-    // The shortest step, since a busy machine lets a replay sleep longer. Even shares would take
-    // 20 ms here, and the whole step's samples 40.
-    double least = 1.0;
+    // Even shares would take 20 ms here, and the whole step's samples 40. Of single steps nothing
+    // is sure on a busy machine: a replay sleeps longer, and then makes up for it.
+    std::vector<double> gradients;
     for (const StepMetrics& step : read_rows<StepMetrics>(folder_ / (share + "/metrics.csv"), true))
-      least = std::min(least, step.gradient);
-    EXPECT_NEAR(least, 0.02 * 4 / 3, 0.006);
+      gradients.push_back(step.gradient);
+    std::nth_element(gradients.begin(),
+                     gradients.begin() + static_cast<std::ptrdiff_t>(gradients.size() / 2),
+                     gradients.end());
+    const double median = gradients[gradients.size() / 2];
+    EXPECT_GT(median, 0.0235);
+    EXPECT_LT(median, 0.0345);
   }
 }
 
