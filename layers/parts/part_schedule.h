@@ -31,7 +31,6 @@ class PartSchedule {
   PartSchedule(const Model& part, std::uint64_t micro_batches, std::uint64_t in_flight);
 
   std::uint64_t micro_batches() const { return micro_batches_; }
-  std::uint64_t in_flight() const { return in_flight_; }
   std::size_t layers() const { return before_forward_.size(); }
 
   /// Begins the next step, when done().

@@ -14,9 +14,9 @@ namespace duplex::tools {
 class AsyncCheckpoints final : public RankCheckpoints {
  public:
   /// See RankCheckpoints.
-  AsyncCheckpoints(const DistSpec& spec, CheckpointFiles files, HostParameters& host,
-                   StateSpans spans, Troubles& troubles)
-      : RankCheckpoints(spec, std::move(files), host, std::move(spans), troubles) {}
+  AsyncCheckpoints(const DistSpec& spec, CheckpointFiles files, StateSpans spans,
+                   Troubles& troubles)
+      : RankCheckpoints(spec, std::move(files), std::move(spans), troubles) {}
 
   net::ResumeOffer offer() override;
   /// A central server gets the files that workers kept without it.

@@ -82,16 +82,14 @@ std::unique_ptr<RankCheckpoints> make_checkpoints(const DistSpec& spec, Checkpoi
                                                   HostParameters& host, StateSpans spans,
                                                   Troubles& troubles) {
   if (spec.parallel.sync == net::Sync::none)
-    return std::make_unique<AsyncCheckpoints>(spec, std::move(files), host, std::move(spans),
-                                              troubles);
+    return std::make_unique<AsyncCheckpoints>(spec, std::move(files), std::move(spans), troubles);
   return std::make_unique<SyncCheckpoints>(spec, std::move(files), host, std::move(spans),
                                            troubles);
 }
 
-RankCheckpoints::RankCheckpoints(const DistSpec& spec, CheckpointFiles files, HostParameters& host,
-                                 StateSpans spans, Troubles& troubles)
+RankCheckpoints::RankCheckpoints(const DistSpec& spec, CheckpointFiles files, StateSpans spans,
+                                 Troubles& troubles)
     : spec_(spec),
-      host_(host),
       spans_(std::move(spans)),
       troubles_(troubles),
       files_(std::move(files)),

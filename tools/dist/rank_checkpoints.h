@@ -124,8 +124,8 @@ class RankCheckpoints {
   using Arrays = std::vector<StateArray>;
 
   /// `files`: this rank's. All arguments but that and `spans` must outlive it.
-  RankCheckpoints(const DistSpec& spec, CheckpointFiles files, HostParameters& host,
-                  StateSpans spans, Troubles& troubles);
+  RankCheckpoints(const DistSpec& spec, CheckpointFiles files, StateSpans spans,
+                  Troubles& troubles);
 
   /// Everything that this rank needs of a checkpoint; setting it fills the host's weights, what was
   /// added, and optimiser_.
@@ -157,7 +157,6 @@ class RankCheckpoints {
   std::string await_written();
 
   const DistSpec& spec_;
-  HostParameters& host_;
   const StateSpans spans_;
   Troubles& troubles_;
   CheckpointFiles files_;

@@ -17,10 +17,10 @@ constexpr const char* cut_key = "cut";
 
 class SyncCheckpoints final : public RankCheckpoints {
  public:
-  /// See RankCheckpoints.
+  /// `host` has the weights of all chunks, of which a keeper copies others' (RankCopies).
   SyncCheckpoints(const DistSpec& spec, CheckpointFiles files, HostParameters& host,
                   StateSpans spans, Troubles& troubles)
-      : RankCheckpoints(spec, std::move(files), host, std::move(spans), troubles),
+      : RankCheckpoints(spec, std::move(files), std::move(spans), troubles),
         copies_(spec, host, map_) {}
 
   net::ResumeOffer offer() override;

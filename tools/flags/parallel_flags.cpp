@@ -150,8 +150,7 @@ void add_cut_flags(CommandLine& app, ParallelSpec& spec) {
       "of a pipeline, which several ranks share where there are more ranks (default: one for each "
       "rank). 2: so many, with as many ranks each; 6:2: the ranks of each, cut where the work is "
       "even; 6:2@LAYER: the second one begins with this layer; 6:2@LAYER+0.5: in its middle, so "
-      "that "
-      "the stage before has half of its samples");
+      "that the stage before has half of its samples");
   app.add_option("--micro-batches", spec.micro_batches,
                  "parts of a step's samples, one of which is computed while another's maps are "
                  "under way; the step takes the mean of their gradients (default 1)")

@@ -94,7 +94,7 @@ Parts place_by_one_weird_trick(const Tiles& tiles, const Model& model, const Spe
   });
 }
 
-Parts place_by_layers(const Tiles& tiles, const Speeds& speeds, Idle idle) {
+std::vector<std::size_t> layer_runs(const Tiles& tiles, const Speeds& speeds, Idle idle) {
   const Chain chain(tiles);
   const std::size_t units = chain.work.size();
   std::vector<double> before(units + 1, 0.0);
@@ -117,12 +117,16 @@ Parts place_by_layers(const Tiles& tiles, const Speeds& speeds, Idle idle) {
         if (load(start, end, r) > 1.02 * most) return std::numeric_limits<double>::infinity();
         return sum + (start > 0 && start < end ? chain.bytes[start] : 0.0);
       });
-  std::vector<int> of_unit(units, 0);
-  for (std::size_t r = 0; r < speeds.size(); ++r)
-    for (std::size_t unit = starts[r]; unit < starts[r + 1]; ++unit)
-      of_unit[unit] = static_cast<int>(r);
+  return starts;
+}
+
+Parts place_by_layers(const Tiles& tiles, const Speeds& speeds, Idle idle) {
+  const std::vector<std::size_t> starts = layer_runs(tiles, speeds, idle);
   Parts parts(tiles.count());
-  for (std::size_t tile = 0; tile < tiles.count(); ++tile) parts[tile] = of_unit[tiles[tile].unit];
+  for (std::size_t tile = 0; tile < tiles.count(); ++tile) {
+    const auto behind = std::upper_bound(starts.begin(), starts.end(), tiles[tile].unit);
+    parts[tile] = static_cast<int>(behind - starts.begin()) - 1;
+  }
   return parts;
 }
 

@@ -52,19 +52,22 @@ CutPart::CutPart(const CutPartSpec& spec, const Model& whole)
                       "trained or no loss depends on it: take another strategy",
                   Exit::usage);
   for (int rank = 1; rank < spec.ranks; ++rank)
-    if (has_loss(network_.part(rank))) losing_.push_back(rank);
+    if (has_loss(rank)) losing_.push_back(rank);
 }
 
-bool CutPart::has_loss(const NetworkPart& part) {
-  return std::any_of(part.model.nodes().begin(), part.model.nodes().end(),
-                     [](const Model::Entry& entry) {
-                       return entry.layer && entry.layer->loss_kind().has_value();
-                     });
+bool CutPart::has_loss(int rank) const {
+  const std::vector<PlacedRegion>& pieces = network_.pieces();
+  return std::any_of(pieces.begin(), pieces.end(), [&](const PlacedRegion& piece) {
+    if (piece.rank != rank) return false;
+    const std::vector<Model::Node>& layers = network_.units()[piece.unit].layers;
+    return std::any_of(layers.begin(), layers.end(), [&](Model::Node node) {
+      return network_.whole().entry(node).layer->loss_kind().has_value();
+    });
+  });
 }
 
 std::uint64_t CutPart::in_flight(int rank) const {
-  // A stage begins as many micro-batches as there are stages from it on; elsewhere one is computed
-  // while what the other needs is under way.
+  // A network that is cut otherwise than into stages counts as one stage.
   const std::vector<int>& stage_of = network_.placement().stage_of;
   const int stages =
       stage_of.empty() ? 1 : stage_of.back() + 1 - stage_of[static_cast<std::size_t>(rank)];

@@ -43,7 +43,7 @@ class CutPart {
   /// "computes 12 of 34 layers, in part 3 of them"
   std::string text() const;
   /// Returns whether any loss is computed here.
-  bool has_loss() const { return has_loss(part_); }
+  bool has_loss() const { return has_loss(spec_.rank); }
 
   /// Draws, or reads, the whole network's first values, calls `visit` with them as
   /// HostParameters::fill does, and keeps what belongs here: `host` has the part's parameters.
@@ -59,7 +59,7 @@ class CutPart {
   /// Adds the members of parameters and the routes of maps, on which all ranks agree.
   void add_to(net::ExchangeSpec& exchange, bool replays) const;
   LossRoutes loss_routes() const;
-  /// What a run that is cut so has in its trace.
+  /// Returns the names of parameters and routes in the trace of a run that is cut so.
   TraceNames trace_names() const;
   /// Between the part's parameters and the exchange. Call fill() before.
   PartExchange& exchange(const HostParameters& host);
@@ -71,7 +71,7 @@ class CutPart {
   void put_statistics(const std::vector<std::vector<float>>& of_ranks, Network& whole) const;
 
  private:
-  static bool has_loss(const NetworkPart& part);
+  bool has_loss(int rank) const;
 
   const CutPartSpec spec_;
   const CutNetwork network_;

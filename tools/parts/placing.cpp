@@ -31,10 +31,9 @@ std::vector<StageBegin> begins_of(const Tiles& tiles, const std::vector<StageRan
   const Units& units = tiles.units();
   std::vector<StageBegin> begins{{}};
   if (stages.size() < 2 || stages[1].first.empty()) {
-    const Parts parts = place_by_layers(tiles, speeds, Idle::none);
-    for (std::size_t unit = 0; unit < units.count(); ++unit)
-      if (parts[tiles.number(unit, 0, 0)] == static_cast<int>(begins.size()))
-        begins.push_back({unit, 0.0});
+    const std::vector<std::size_t> starts = layer_runs(tiles, speeds, Idle::none);
+    for (std::size_t stage = 1; stage < stages.size(); ++stage)
+      begins.push_back({starts[stage], 0.0});
     return begins;
   }
   for (std::size_t stage = 1; stage < stages.size(); ++stage) {

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "layers/placement/units.h"
+#include "tools/partition/strategies.h"
 #include "tools/plan/stage_list.h"
 #include "tools/text/table.h"
 
@@ -47,20 +48,13 @@ std::vector<std::vector<int>> shares_of(int machines) {
 /// A pipeline, and where its stages begin.
 class Pipeline {
  public:
-  /// The stages begin where the work is even.
-  Pipeline(const Units& units, std::vector<int> ranks) : units_(&units), ranks_(std::move(ranks)) {
-    double all = 0.0, before = 0.0, wanted = 0.0;
-    for (const Unit& unit : units.all()) all += static_cast<double>(unit.macs);
-    int machines = 0;
-    for (const int each : ranks_) machines += each;
-    for (std::size_t stage = 0, unit = 0; stage + 1 < ranks_.size(); ++stage) {
-      wanted += all * ranks_[stage] / machines;
-      while (unit + 1 < units.count() &&
-             before + static_cast<double>(units[unit].macs) / 2.0 < wanted)
-        before += static_cast<double>(units[unit++].macs);
-      const double least = begins_.empty() ? 1.0 : begins_.back() + 1.0;
-      begins_.push_back(std::max(least, static_cast<double>(unit)));
-    }
+  /// The stages begin where the work is even. `tiles` must outlive it.
+  Pipeline(const Tiles& tiles, std::vector<int> ranks)
+      : units_(&tiles.units()), ranks_(std::move(ranks)) {
+    const std::vector<std::size_t> starts =
+        layer_runs(tiles, Speeds(ranks_.begin(), ranks_.end()), Idle::none);
+    for (std::size_t stage = 1; stage < ranks_.size(); ++stage)
+      begins_.push_back(static_cast<double>(starts[stage]));
   }
 
   const std::vector<int>& ranks() const { return ranks_; }
@@ -78,7 +72,7 @@ class Pipeline {
     other.begins_[boundary] += by;
     return other;
   }
-  /// As parse_stages() takes it.
+  /// Returns the stages as parse_stages() takes them.
   std::string text() const {
     std::string text = std::to_string(ranks_.front());
     for (std::size_t i = 0; i < begins_.size(); ++i) {
@@ -96,13 +90,19 @@ class Pipeline {
   std::vector<double> begins_;  ///< By stage but the first: its first unit, and the part of it.
 };
 
+TileSpec one_tile_a_unit() {
+  TileSpec spec;
+  spec.batch = spec.shards = spec.blocks = 1;
+  return spec;
+}
+
 class CutSearch {
  public:
   CutSearch(const Situation& situation, const std::vector<int>& machines, double alone)
       : situation_(situation),
         machines_(machines),
         alone_(alone),
-        units_(situation.scenario.model),
+        tiles_(situation.scenario.model, one_tile_a_unit()),
         images_(static_cast<std::uint64_t>(situation.scenario.batch) * machines.size()) {}
 
   std::vector<CutCandidate> candidates() const {
@@ -205,8 +205,9 @@ class CutSearch {
   std::vector<Pipeline> even_pipelines() const {
     std::vector<Pipeline> pipelines;
     for (const std::vector<int>& ranks : shares_of(static_cast<int>(machines_.size()))) {
-      const Pipeline pipeline(units_, ranks);
-      if (ranks.size() <= units_.count() && pipeline.possible()) pipelines.push_back(pipeline);
+      if (ranks.size() > tiles_.units().count()) continue;
+      const Pipeline pipeline(tiles_, ranks);
+      if (pipeline.possible()) pipelines.push_back(pipeline);
     }
     return pipelines;
   }
@@ -265,7 +266,7 @@ class CutSearch {
   const Situation& situation_;
   const std::vector<int>& machines_;
   const double alone_;
-  const Units units_;
+  const Tiles tiles_;
   const std::uint64_t images_;  ///< Of a step.
 };
 

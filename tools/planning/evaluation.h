@@ -24,8 +24,8 @@ struct Evaluation {
   /// The samples that a worker normalises together, the fewest of any; 0: no layer does.
   std::int64_t normalised = 0;
 
-  /// Whether it trains what one machine would: the strategy is exact, and batch normalisation is
-  /// not over too few samples for its mean and variance to be those of the data.
+  /// Returns true if it trains what one machine would: the strategy is exact, and batch
+  /// normalisation is not over too few samples for its mean and variance to be those of the data.
   bool exact() const { return strategy.exact() && !normalises_few(); }
   bool normalises_few() const;
 };
@@ -40,7 +40,7 @@ std::vector<std::optional<Evaluation>> evaluate_possible(const Situation& situat
                                                          const std::vector<Strategy>& strategies,
                                                          double alone, bool exactly);
 
-/// As Evaluation has it.
+/// Returns Evaluation::normalised.
 std::int64_t normalised_by(const Situation& situation, const Strategy& strategy);
 
 /// Seconds an image of one machine alone, on all of its slots.

@@ -129,28 +129,34 @@ void add_codings(Page& page, const RunData& run, const Ledgers& ledgers,
   page.end_fold();
 }
 
-/// What each rank of a network that is cut sends in a step, by kind. Rows of tensors cross then,
-/// and maps.
+/// Adds a table of the bytes that each rank sends in a step, by kind of frame, where the network is
+/// cut: rows of tensors cross then, and maps.
 void add_kinds(Page& page, const Ledgers& ledgers) {
+  enum Kind { maps, map_gradients, gradients, weights, kinds };
   std::vector<std::vector<std::string>> rows;
   for (std::size_t rank = 0; rank < ledgers.size(); ++rank) {
-    // Maps, their gradients, gradients and weights, in bytes. The last weights go to the
-    // coordinator.
-    double bytes[4] = {0.0, 0.0, 0.0, 0.0};
+    double bytes[kinds] = {};
     std::set<std::uint64_t> steps;
-    for (const LedgerFrame& frame : ledgers[rank])
-      if (frame.sent && !(frame.weights && !frame.map)) steps.insert(frame.step);
+    std::uint64_t last = 0;
+    for (const LedgerFrame& frame : ledgers[rank]) last = std::max(last, frame.step);
     for (const LedgerFrame& frame : ledgers[rank]) {
-      const bool counts =
-          frame.weights && !frame.map ? frame.step > 0 && steps.count(frame.step) > 0 : true;
-      if (frame.sent && counts)
-        bytes[(frame.map ? 0 : 2) + (frame.map == frame.weights ? 0 : 1)] +=
-            static_cast<double>(frame.bytes);
+      // The first weights, and the last ones, are of no step: they also go where nobody trains
+      // them.
+      const bool of_step = frame.map || !frame.weights || (frame.step > 0 && frame.step < last);
+      if (!frame.sent || !of_step) continue;
+      const Kind kind = frame.map ? (frame.weights ? maps : map_gradients)
+                                  : (frame.weights ? weights : gradients);
+      bytes[kind] += static_cast<double>(frame.bytes);
+      if (frame.map || !frame.weights) steps.insert(frame.step);
     }
     if (steps.empty()) continue;
     std::vector<std::string> row{"rank " + std::to_string(rank)};
-    for (const double kind : bytes)
-      row.push_back(fixed(kind * 1e-6 / static_cast<double>(steps.size()), 2));
+    for (int kind = 0; kind < kinds; ++kind) {
+      // Weights answer the gradients of all steps but the last one.
+      const std::size_t count = kind == weights ? steps.size() - 1 : steps.size();
+      row.push_back(
+          fixed(bytes[kind] * 1e-6 / static_cast<double>(std::max<std::size_t>(count, 1)), 2));
+    }
     rows.push_back(std::move(row));
   }
   if (rows.empty()) return;

@@ -27,7 +27,7 @@ struct RankPart {
 struct CutRun {
   std::vector<net::MapRoute> routes;
   std::vector<std::vector<int>> members;  ///< The ranks that train with a parameter, by parameter.
-  std::vector<std::string> parameters;    ///< Their names.
+  std::vector<std::string> parameters;    ///< The names of the parameters.
   std::uint64_t micro_batches = 1;        ///< Of a step.
   std::vector<RankPart> parts;            ///< By rank.
 };

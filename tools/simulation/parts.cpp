@@ -84,7 +84,7 @@ bool Parts::owes(int number) {
 void Parts::go_on(int number) {
   Rank& rank = ranks_[at(number)];
   if (rank.phase == Phase::ended) return;
-  // What has come since it was woken may have woken it again.
+  // A frame may have come, and woken the rank once more, before the rank went on.
   if (rank.phase == Phase::compute && event_queue_.now() < rank.computes_until) return;
   if (rank.phase == Phase::compute && owes(number)) return;
   for (;;) {

@@ -11,7 +11,8 @@ namespace duplex::tools::simulation {
 
 class Parts {
  public:
-  /// Without Spec::cut there are no ranks. All arguments must outlive it; `recorder` may be null.
+  /// There are no ranks where Spec::cut is null. All arguments must outlive it; `recorder` may be
+  /// null.
   Parts(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Processors& processors,
         Wire& wire, Recorder* recorder);
   /// Sets the servers that get gradients of chunks on the rank's own rank. Call it before begin().

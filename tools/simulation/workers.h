@@ -11,7 +11,8 @@ namespace duplex::tools::simulation {
 
 class Workers {
  public:
-  /// With Spec::cut there are none. All arguments must outlive it; `recorder` may be null.
+  /// There are no workers where Spec::cut is set. All arguments must outlive it; `recorder` may be
+  /// null.
   Workers(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue,
           Processors& processors, Wire& wire, Recorder* recorder);
   /// Sets the servers that get gradients of chunks on the worker's own rank, and what exchanges

@@ -44,7 +44,7 @@ class CriticalPath {
   ///
   /// The chunk that came last is followed back: its way from the owner, the owner's update, the
   /// gradient that the update lacked longest, the way of that one, and its computing.
-  /// Of a wait for maps, the message whose coming ended it is followed to the rank that sent it.
+  /// Where the rank waited for maps, the message that ended the wait is followed to its sender.
   WaitCauses of(int rank, const net::TraceEvent& wait) const;
 
  private:

@@ -19,7 +19,7 @@ std::string encode(const RankTrace& trace);
 /// Throws ProtocolError for bytes that encode() cannot have made.
 RankTrace decode_rank_trace(const std::string& bytes);
 
-/// What the numbers in a trace stand for.
+/// The names of the parameters and routes that a trace has by their numbers.
 struct TraceNames {
   std::vector<std::string> parameters;  ///< As the wire counts them.
   std::vector<std::string> maps;  ///< By route: the layer whose output crosses there, if any do.

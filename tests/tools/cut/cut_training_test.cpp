@@ -33,6 +33,20 @@ class CutTraining : public TrainingRuns {
                "fc2 linear classes outputs\nsoftmax softmax\nend\n");
     return path;
   }
+  /// Replays LeNet on so many ranks, which have to end well.
+  void replay(const std::string& name, int ranks, const Flags& flags) const {
+    write_text(folder_ / (name + ".nodes"), nodes_here(ranks));
+    std::vector<Process> processes;
+    for (int rank = 0; rank < ranks; ++rank)
+      processes.emplace_back(
+          plus({"dist", "--net", "lenet", "--nodefile", folder_ / (name + ".nodes"), "--index",
+                std::to_string(rank), "--logdir", folder_ / name},
+               flags));
+    for (Process& process : processes) {
+      const Result result = process.wait();
+      EXPECT_EQ(result.exit, 0) << result.err;
+    }
+  }
 };
 
 void expect_near(const Weights& weights, const Weights& wanted, const std::string& what) {
@@ -94,31 +108,15 @@ TEST_F(CutTraining, EveryStrategyTrainsAsOneMachine) {
 
 /// The last stage has said goodbye long before the first one has had its last gradient.
 TEST_F(CutTraining, SlowStagesEndWell) {
-  write_text(folder_ / "nodes3", nodes_here(3));
-  std::vector<Process> ranks;
-  for (const char* index : {"0", "1", "2"})
-    ranks.emplace_back(Flags{"dist", "--net", "lenet", "--device", "replay:0.4", "--batches", "2",
-                             "--strategy", "pipeline", "--micro-batches", "2", "--nodefile",
-                             folder_ / "nodes3", "--index", index, "--logdir", folder_ / "slow",
-                             "--timeout", "20"});
-  for (Process& rank : ranks) {
-    const Result result = rank.wait();
-    EXPECT_EQ(result.exit, 0) << result.err;
-  }
+  replay("slow", 3,
+         {"--device", "replay:0.4", "--batches", "2", "--strategy", "pipeline", "--micro-batches",
+          "2"});
 }
 
 /// A step may take longer than the time-out, as long as layers get done.
 TEST_F(CutTraining, StepsMayBeLongerThanTheTimeout) {
-  write_two_nodes();
-  std::vector<Process> ranks;
-  for (const char* index : {"0", "1"})
-    ranks.emplace_back(Flags{"dist", "--net", "lenet", "--device", "replay:3", "--batches", "1",
-                             "--strategy", "pipeline", "--nodefile", folder_ / "nodes", "--index",
-                             index, "--logdir", folder_ / "long", "--timeout", "3"});
-  for (Process& rank : ranks) {
-    const Result result = rank.wait();
-    EXPECT_EQ(result.exit, 0) << result.err;
-  }
+  replay("long", 2,
+         {"--device", "replay:3", "--batches", "1", "--strategy", "pipeline", "--timeout", "3"});
 }
 
 /// Bytes of step 1 that all ranks have sent, by their ledgers: maps, gradients, and the weights
@@ -176,17 +174,9 @@ TEST_F(CutTraining, ReplaysAndTests) {
   EXPECT_NE(first.out.find("of 20 test images after 8 steps"), std::string::npos) << first.out;
   for (const std::size_t rank : {1U, 2U}) EXPECT_EQ(ranks[rank].wait().exit, 0);
 
-  write_text(folder_ / "nodes3", nodes_here(3));
-  std::vector<Process> replays;
-  for (const char* index : {"0", "1", "2"})
-    replays.emplace_back(Flags{"dist", "--net", "lenet", "--device", "replay:0.05", "--batches",
-                               "3", "--strategy", "filter", "--micro-batches", "2", "--nodefile",
-                               folder_ / "nodes3", "--index", index, "--logdir", folder_ / "replay",
-                               "--timeout", "20"});
-  for (Process& rank : replays) {
-    const Result result = rank.wait();
-    EXPECT_EQ(result.exit, 0) << result.err;
-  }
+  replay("replay", 3,
+         {"--device", "replay:0.05", "--batches", "3", "--strategy", "filter", "--micro-batches",
+          "2"});
 }
 
 TEST_F(CutTraining, RefusesWhatCannotBe) {
