@@ -50,7 +50,7 @@ check() (
       room["tools/tracing"] = "tools/text tools/run_directory"
       room["tools/checkpoint"] = "tools/text tools/run_directory"
       room["tools/setup"] = "tools/text tools/run_directory tools/plan tools/prediction tools/checkpoint tools/display"
-      room["tools/memory"] = "tools/text tools/run_directory tools/plan tools/setup"
+      room["tools/memory"] = "tools/text tools/run_directory tools/plan tools/setup tools/parts"
       room["tools/training"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/display"
       room["tools/inference"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/training"
       room["tools/parts"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/display tools/training tools/drawing tools/partition tools/tracing"

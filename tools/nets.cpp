@@ -16,6 +16,7 @@
 #include "tools/text/layer_table.h"
 #include "tools/text/size.h"
 #include "tools/text/table.h"
+#include "tools/text/wrap.h"
 
 namespace duplex::tools {
 namespace {
@@ -91,9 +92,9 @@ void print_largest(const MemoryForecast& forecast, std::size_t limit, bool gpu) 
 void print_memory(const Model& model, const MemoryFlags& flags, bool layers) {
   const ForecastSpec& spec = flags.spec;
   const MemoryForecast forecast = forecast_memory(model, spec);
-  std::printf("%s, input %s, batch %s: %s\n\n", model.title().c_str(),
-              map_size(model.entry(0).shape).c_str(), grouped(spec.memory.batch).c_str(),
-              flags.text().c_str());
+  const std::string asked = model.title() + ", input " + map_size(model.entry(0).shape) +
+                            ", batch " + grouped(spec.memory.batch) + ": " + flags.text() + "\n";
+  std::printf("%s\n", wrap(asked).c_str());
   std::vector<RankMemory> ranks;
   for (const ForecastRank& rank : forecast.ranks) ranks.push_back(rank.memory);
   std::fputs(memory_table(ranks).c_str(), stdout);

@@ -29,7 +29,7 @@ MapTraffic::Part MapTraffic::part(std::size_t route, std::uint32_t number) const
 
 MapTraffic::Values MapTraffic::buffer_for(const MapMessage& message) {
   std::vector<Values>& spare = stream(message.transfer, message.gradient).spare;
-  if (spare.empty()) return Values(new float[spec_.routes[message.transfer].elements]());
+  if (spare.empty()) return map_memory(spec_.routes[message.transfer].elements * sizeof(float));
   Values values = std::move(spare.back());
   spare.pop_back();
   return values;
@@ -39,14 +39,14 @@ float* MapTraffic::room(const MapMessage& message) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Kept& kept = leaving_[message];
   kept = {buffer_for(message), parts(message.transfer)};
-  return kept.values.get();
+  return kept.data();
 }
 
 void MapTraffic::send(const MapMessage& message) {
   const float* values = nullptr;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    values = leaving_.at(message).values.get();
+    values = leaving_.at(message).data();
     stream(message.transfer, message.gradient).next = message.micro_batch + 1;
   }
   Connection* const connection = peers_.connection(receiver(message.transfer, message.gradient));
@@ -119,7 +119,7 @@ Reservation MapTraffic::reserve(int peer, const FrameHeader& header) {
     coming_[message] = {buffer_for(message), parts(route)};
   }
   Reservation reservation;
-  reservation.to = stopped_ ? nullptr : coming_.at(message).values.get() + own.offset;
+  reservation.to = stopped_ ? nullptr : coming_.at(message).data() + own.offset;
   reservation.count = own.count;
   reservation.chunk = route;
   reservation.step = its.next;
@@ -153,7 +153,7 @@ std::uint64_t MapTraffic::arrivals() const {
 
 const float* MapTraffic::take(const MapMessage& message) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return coming_.at(message).values.get();
+  return coming_.at(message).data();
 }
 
 void MapTraffic::release(const MapMessage& message) {

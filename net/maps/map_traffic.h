@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/map_exchange.h"
+#include "core/mapped_memory.h"
 #include "net/connection/peers.h"
 #include "net/connection/progress.h"
 #include "net/maps/map_route.h"
@@ -67,7 +67,9 @@ class MapTraffic final : public MapExchange {
   void stop();
 
  private:
-  using Values = std::unique_ptr<float[]>;
+  /// A message's elements. They are on pages of their own, since they leave from where they lie
+  /// (map_memory), and are no part of the heap when they lie idle.
+  using Values = Buffer;
   /// One direction of a route.
   struct Stream {
     std::uint64_t next = 0;  ///< The number of the message that comes, or leaves, next.
@@ -76,6 +78,8 @@ class MapTraffic final : public MapExchange {
     std::vector<Values> spare;  ///< Buffers for one message each.
   };
   struct Kept {
+    float* data() const { return static_cast<float*>(values.data()); }
+
     Values values;
     std::uint32_t parts_left = 0;  ///< Parts that have not left, or not come.
   };

@@ -14,6 +14,23 @@
 #include "tools/training/divergence.h"
 
 namespace duplex::tools {
+namespace {
+
+/// Returns the name of the first running statistic that is not finite, or "". `statistics` are all
+/// of the model's, in the order of its layers.
+std::string not_finite(const Model& model, const std::vector<float>& statistics) {
+  const float* next = statistics.data();
+  for (const Model::Entry& entry : model.nodes())
+    for (const ParameterSpec& spec : model.parameters(entry)) {
+      if (spec.trained) continue;
+      const auto count = static_cast<std::size_t>(spec.shape.elements());
+      if (!all_finite(next, count)) return spec.name;
+      next += count;
+    }
+  return "";
+}
+
+}  // namespace
 
 /// Throws Error(usage) for what a run of a network that is cut does not do.
 void Rank::require_cuttable() const {
@@ -66,7 +83,15 @@ void Rank::prepare_part() {
   device_ = training.computing.make();
   const std::string& layout = training.computing.layout;
   if (layout != "measured") device_->choose_channels_last(layout == "nhwc");
-  part_networks_ = networks_of(cut_->part(), *device_, cut_->in_flight(spec_.rank()));
+  try {
+    part_networks_ = networks_of(cut_->part(), *device_, cut_->in_flight(spec_.rank()));
+  } catch (const OutOfMemory& error) {
+    throw Error("rank " + std::to_string(spec_.rank()) + "'s part of " + whole.title() + ", with " +
+                    std::to_string(cut_->in_flight(spec_.rank())) + " micro-batches of " +
+                    std::to_string(cut_->samples()) + " images at a time: " + error.what() +
+                    "; take more --micro-batches, a smaller --in-flight, or a smaller --batch",
+                error.code);
+  }
   cut_->load(host_, *part_networks_.front());
 }
 
@@ -154,23 +179,32 @@ TrainingResult Rank::train_part(net::ParameterExchange& wire) {
   return result;
 }
 
-/// On the first rank: puts the network together that all of them have trained, and saves it.
+/// On the first rank: puts the network together that all of them have trained, saves it, and makes
+/// it ready for tests if there are to be any.
 void Rank::keep_whole(std::vector<std::string>& reports, std::uint64_t steps) {
   part_networks_.clear();  // Both would not fit where one did.
-  const HostParameters& weights = cut_->whole_weights(host_);
-  if (spoilt_.empty()) spoilt_ = weights.not_finite();
+  const HostParameters& host = cut_->whole_weights(host_);
+  std::vector<const float*> weights;
+  for (const Span& span : host.spans()) weights.push_back(span.weights);
+  std::vector<std::vector<float>> of_ranks;
+  for (int rank = 0; rank < spec_.mesh.topology.size; ++rank)
+    of_ranks.push_back(tools::take_statistics(reports[static_cast<std::size_t>(rank)],
+                                              statistics_count(cut_->network().part(rank).model)));
+  const std::vector<float> statistics = cut_->whole_statistics(of_ranks);
+  if (spoilt_.empty()) spoilt_ = host.not_finite();
+  if (spoilt_.empty()) spoilt_ = not_finite(setup_.model, statistics);
+  if (steps > 0 && spoilt_.empty())
+    save(checkpoint_arrays(setup_.model, weights, statistics), std::to_string(steps));
+  if (!spec_.training.accuracy) return;
   const std::int64_t batch = std::min<std::int64_t>(cut_->samples(), spec_.training.batch);
   network_ = spec_.training.computing.build(setup_.model, *device_, batch, false);
-  for (std::size_t p = 0; p < weights.spans().size(); ++p)
-    device_->upload(network_->parameters()[p].weights, weights.spans()[p].weights);
-  std::vector<std::vector<float>> statistics;
-  for (int rank = 0; rank < spec_.mesh.topology.size; ++rank)
-    statistics.push_back(
-        tools::take_statistics(reports[static_cast<std::size_t>(rank)],
-                               statistics_count(cut_->network().part(rank).model)));
-  cut_->put_statistics(statistics, *network_);
-  if (spoilt_.empty()) spoilt_ = network_->not_finite();
-  if (steps > 0 && spoilt_.empty()) save(state_of(*network_), std::to_string(steps));
+  for (std::size_t p = 0; p < weights.size(); ++p)
+    device_->upload(network_->parameters()[p].weights, weights[p]);
+  const float* next = statistics.data();
+  for (Parameter& statistic : network_->statistics()) {
+    device_->upload(statistic.weights, next);
+    next += statistic.spec.shape.elements();
+  }
   tester_.emplace(*network_, setup_.split.test, *directory_, part_schedule_,
                   test_options(spec_.training), from_.steps, troubles_, spec_.training.display);
 }

@@ -34,7 +34,8 @@ void MemoryFlags::add_to(CommandLine& app) {
   const Flag wants = app.add_flag(
       "--memory", wanted,
       "the memory that training takes: alone, on a worker, on one that owns weights, on a central "
-      "server; without the data set's, where that lies in memory (IDX files)");
+      "server, or with --strategy on ranks that have a part each; without the data set's, where "
+      "that lies in memory (IDX files)");
   app.add_option("--batch", memory.batch, "images a batch (default 32)").check(positive());
   add_optimiser_flags(app, optimiser_, memory.optimiser, &wants);
   app.add_option("--workers", memory.workers, "workers that train together (default 2)")
@@ -49,6 +50,7 @@ void MemoryFlags::add_to(CommandLine& app) {
                  "is the largest batch that fits?");
   add_device_flags(app, memory.computing);
   add_parallel_flags(app, memory.parallel);
+  add_cut_flags(app, memory.parallel);
   const auto options = app.flags();
   for (std::size_t i = before; i < options.size(); ++i)
     if (options[i] != wants) options[i].needs(wants);
@@ -58,6 +60,12 @@ void MemoryFlags::resolve(const CommandLine& app) {
   MemorySpec& memory = spec.memory;
   memory.optimiser = checked_optimiser("nets", optimiser_, memory.optimiser);
   check_parallel_flags(memory.parallel, "nets");
+  check_cut_flags(memory.parallel, "nets");
+  memory.parallel.check_cut("nets");
+  if (memory.parallel.cuts() && !fits_.empty())
+    throw Error("nets: --fits does not go with --strategy " + memory.parallel.strategy +
+                    ": plan --fits finds a cut that fits",
+                Exit::usage);
   if (slots_ > 1) memory.parallel.slots.assign(static_cast<std::size_t>(memory.workers), slots_);
   memory.parallel.check_shares(memory.workers, "nets");
   if (memory.parallel.sharing != Sharing::given)
@@ -79,6 +87,7 @@ std::string MemoryFlags::text() const {
           (slots_ > 1 ? " with " + std::to_string(slots_) + " slots" : "") + ", sync " +
           net::name_of(memory.parallel.sync);
   if (memory.parallel.average > 0) text += ", averaging";
+  text += memory.parallel.cut_text();
   return text;
 }
 

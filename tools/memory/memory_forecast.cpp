@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "tools/memory/fitting.h"
+#include "tools/memory/part_memory.h"
 #include "tools/plan/factored_layers.h"
 
 namespace duplex::tools {
@@ -67,17 +68,45 @@ int greatest_owner(const net::ShardMap& map, int ranks) {
   return static_cast<int>(std::max_element(owned.begin(), owned.end()) - owned.begin());
 }
 
+/// Adds the first rank, that with the most memory and that with the least.
+void add_different(std::vector<ForecastRank>& ranks, const std::vector<RankMemory>& all) {
+  const auto [least, most] = std::minmax_element(
+      all.begin(), all.end(),
+      [](const RankMemory& a, const RankMemory& b) { return a.tight().sum() < b.tight().sum(); });
+  for (auto each = all.begin(); each != all.end(); ++each)
+    if (each == all.begin() || each == least || each == most) {
+      ranks.emplace_back();
+      ranks.back().memory = *each;
+    }
+}
+
 }  // namespace
 
-const NetworkMemory& Networks::of(std::int64_t batch) {
-  const auto known = known_.find(batch);
+const NetworkMemory& Networks::known(const std::string& key, const Model& model,
+                                     const NetworkCopies& copies, bool is_part) {
+  const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
-  NetworkMemory memory = network_memory(model_, computing_, batch);
-  // Later networks find most of a library's pages there already. Plain loops have all of their
-  // memory in it, and tell no other.
-  if (!memory.operations.shared.empty()) memory.code = code_.value_or(memory.code);
+  NetworkMemory memory = network_memory(model, computing_, copies);
+  // Later networks find most of a library's pages there already, and need as many themselves; a
+  // part may need more, since it gathers what it is sent. Plain loops have all of their memory in
+  // it, and tell no other.
+  if (!memory.operations.shared.empty() && code_)
+    memory.code = is_part ? std::max(*code_, memory.code) : *code_;
   if (!code_) code_ = memory.code;
-  return known_.emplace(batch, std::move(memory)).first->second;
+  return known_.emplace(key, std::move(memory)).first->second;
+}
+
+const NetworkMemory& Networks::of(std::int64_t batch) {
+  return known(std::to_string(batch), model_, {batch, 1, true}, false);
+}
+
+const NetworkMemory& Networks::tested(std::int64_t batch) {
+  return known("tested " + std::to_string(batch), model_, {batch, 1, false}, false);
+}
+
+const NetworkMemory& Networks::of_part(const NetworkPart& part, std::uint64_t count) {
+  return known(std::to_string(count) + " of " + key_of(part, model_), part.model,
+               {part.images, count, true}, true);
 }
 
 TrainingMemory::TrainingMemory(const Model& model, MemorySpec spec)
@@ -111,6 +140,19 @@ RankMemory TrainingMemory::of_rank(const ParallelSpec& parallel, int workers, in
                         trains ? networks_.of(spec.images()) : NetworkMemory(), program_);
 }
 
+std::vector<RankMemory> TrainingMemory::of_parts(const ParallelSpec& parallel, int workers,
+                                                 std::int64_t batch) {
+  const MemorySpec spec = spec_of(parallel, workers, batch);
+  const CutPart cut(cut_spec_of(spec), model_);
+  const std::int64_t tested = std::min(cut.samples(), batch);
+  std::vector<RankMemory> ranks;
+  for (int rank = 0; rank < workers; ++rank)
+    ranks.push_back(memory_of_part(
+        spec, cut, rank, networks_.of_part(cut.network().part(rank), cut.in_flight(rank)),
+        spec.tests && rank == 0 ? &networks_.tested(tested) : nullptr, program_));
+  return ranks;
+}
+
 std::vector<int> TrainingMemory::different_ranks(const ParallelSpec& parallel, int workers) {
   const MemorySpec spec = spec_of(parallel, workers, spec_.batch);
   const net::Topology topology = spec.topology();
@@ -120,6 +162,15 @@ std::vector<int> TrainingMemory::different_ranks(const ParallelSpec& parallel, i
 }
 
 std::size_t TrainingMemory::most(const ParallelSpec& parallel, int workers) {
+  if (parallel.cuts()) {
+    const std::string key = std::to_string(workers) + " " + parallel.settings();
+    const auto known = most_of_parts_.find(key);
+    if (known != most_of_parts_.end()) return known->second;
+    std::size_t most = 0;
+    for (const RankMemory& memory : of_parts(parallel, workers, spec_.batch))
+      most = std::max(most, memory.tight().sum());
+    return most_of_parts_[key] = most;
+  }
   std::size_t most = 0;
   for (const int rank : different_ranks(parallel, workers)) {
     const RankMemory memory = of_rank(parallel, workers, rank, spec_.batch);
@@ -140,6 +191,11 @@ MemoryForecast forecast_memory(const Model& model, const ForecastSpec& spec) {
   result.ranks.push_back(forecast(
       spec, [&](std::int64_t batch) { return training.alone(batch); }, 1));
   const int workers = spec.memory.workers;
+  if (spec.memory.parallel.cuts()) {
+    add_different(result.ranks,
+                  training.of_parts(spec.memory.parallel, workers, spec.memory.batch));
+    return result;
+  }
   for (const net::ServerMode server : spec.servers) {
     ParallelSpec parallel = spec.memory.parallel;
     parallel.server = server;

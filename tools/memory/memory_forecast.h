@@ -4,24 +4,33 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "layers/parts/network_part.h"
 #include "tools/memory/rank_memory.h"
 
 namespace duplex::tools {
 
-/// The memory of a model's network, by batch; each is looked at once.
+/// The memory of a model's network, by batch, and of its parts; each is looked at once.
 class Networks {
  public:
   Networks(const Model& model, const DeviceSpec& computing)
       : model_(model), computing_(computing) {}
 
   const NetworkMemory& of(std::int64_t batch);
+  /// The network for inference only.
+  const NetworkMemory& tested(std::int64_t batch);
+  /// So many networks of a part, with activations of their own.
+  const NetworkMemory& of_part(const NetworkPart& part, std::uint64_t count);
 
  private:
+  const NetworkMemory& known(const std::string& key, const Model& model,
+                             const NetworkCopies& copies, bool is_part);
+
   const Model model_;
   const DeviceSpec computing_;
-  std::map<std::int64_t, NetworkMemory> known_;
+  std::map<std::string, NetworkMemory> known_;
   std::optional<std::size_t> code_;
 };
 
@@ -39,6 +48,8 @@ class TrainingMemory {
   /// most.
   std::vector<int> different_ranks(const ParallelSpec& parallel, int workers);
   RankMemory of_rank(const ParallelSpec& parallel, int workers, int rank, std::int64_t batch);
+  /// All ranks of a training whose network is cut. Throws Error(usage) where it cannot be cut so.
+  std::vector<RankMemory> of_parts(const ParallelSpec& parallel, int workers, std::int64_t batch);
 
   const NetworkMemory& network(std::int64_t batch) { return networks_.of(batch); }
 
@@ -49,6 +60,7 @@ class TrainingMemory {
   const MemorySpec spec_;
   const ProgramMemory program_;
   Networks networks_;
+  std::map<std::string, std::size_t> most_of_parts_;  ///< By what most() was asked.
 };
 
 /// One process and, where a limit was given, the largest batch with which it stays below.

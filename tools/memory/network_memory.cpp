@@ -48,7 +48,8 @@ bool is_gpu(const DeviceSpec& computing) {
   return duplex::is_gpu(computing.device);
 }
 
-NetworkMemory network_memory(const Model& model, const DeviceSpec& computing, std::int64_t batch) {
+NetworkMemory network_memory(const Model& model, const DeviceSpec& computing,
+                             const NetworkCopies& copies) {
   std::optional<GpuSizes> gpu;
   std::unique_ptr<Device> cpu;
   if (is_gpu(computing)) {
@@ -59,28 +60,31 @@ NetworkMemory network_memory(const Model& model, const DeviceSpec& computing, st
   }
   const std::size_t before = resident_now();
   PlanningDevice device(gpu ? gpu->device() : *cpu);
-  Network network(model, device, batch);
+  Network network(model, device, copies.batch, copies.training);
+  const auto kept = device.kept_by_layer();
+  std::vector<std::unique_ptr<Network>> others;
+  while (others.size() + 1 < copies.count) others.push_back(network.with_own_activations());
   const std::size_t after = resident_now();
 
   NetworkMemory memory;
-  memory.batch = batch;
+  memory.batch = copies.batch;
   memory.weights = network.weights().desc.bytes;
   memory.rounded = gpu ? gpu->memory().rounded : 0;
   memory.gradients = network.gradients().desc.bytes;
   for (const Parameter& statistic : network.statistics())
     memory.statistics += statistic.weights.desc.bytes;
   memory.arena = network.arena_bytes();
+  if (copies.count > 1) memory.arena = copies.count * in_pages(memory.arena);
   memory.operations = device.operation_memory();
   memory.copies = gpu ? gpu->memory().copies : 0;
   memory.code = after - std::min(before, after);
-  memory.pixels = plain_desc(model.entry(0).shape).bytes * static_cast<std::size_t>(batch);
+  memory.pixels = plain_desc(model.entry(0).shape).bytes * static_cast<std::size_t>(copies.batch);
   for (const ParameterSpec& spec : model.trained())
     memory.largest = std::max(memory.largest, plain_desc(spec.shape).bytes);
 
   for (const Model::Entry& entry : model.nodes()) memory.layers.push_back({entry.name});
   add_parameters(network, memory.rounded > 0, memory.layers);
   add_activations(network, memory.layers);
-  const auto kept = device.kept_by_layer();
   for (std::size_t layer = 0; layer < kept.size(); ++layer)
     memory.layers[layer + 1].kept = kept[layer].second;
   return memory;

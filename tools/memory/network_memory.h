@@ -27,7 +27,7 @@ struct NetworkMemory {
   std::size_t rounded = 0;  ///< Their copy that operations read rounded (Device::keep_rounded).
   std::size_t gradients = 0;
   std::size_t statistics = 0;  ///< Running statistics.
-  std::size_t arena = 0;       ///< Activations, and the gradients by them.
+  std::size_t arena = 0;       ///< Activations, and the gradients by them, of all copies.
   OperationMemory operations;
   std::size_t largest = 0;  ///< The largest parameter, as plain floats.
   std::size_t copies = 0;   ///< On a GPU: that of those that are not plain there.
@@ -37,9 +37,18 @@ struct NetworkMemory {
   std::vector<LayerMemory> layers;
 };
 
-/// Returns what the network takes for steps of so many images. It makes the network's operations,
-/// and no memory for its tensors. Throws Error as Network does.
-NetworkMemory network_memory(const Model& model, const DeviceSpec& computing, std::int64_t batch);
+/// What is made of a model.
+struct NetworkCopies {
+  std::int64_t batch = 1;
+  /// Networks with activations of their own, and the same parameters.
+  std::uint64_t count = 1;
+  bool training = true;  ///< Else they only infer.
+};
+
+/// Returns what the networks take. It makes their operations, and no memory for their tensors.
+/// Throws Error as Network does.
+NetworkMemory network_memory(const Model& model, const DeviceSpec& computing,
+                             const NetworkCopies& copies);
 
 /// Returns whether the specification names a GPU.
 bool is_gpu(const DeviceSpec& computing);

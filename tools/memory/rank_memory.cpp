@@ -4,134 +4,51 @@
 #include <numeric>
 #include <utility>
 
-#include "net/ledger/frame_record.h"
 #include "net/store/store_memory.h"
 #include "net/topology/keepers.h"
+#include "tools/memory/process_memory.h"
 #include "tools/memory/resident.h"
-#include "tools/setup/setup.h"
 
 namespace duplex::tools {
 namespace {
 
-/// What a process holds of the host's memory while it does something.
-struct Held {
-  const char* doing;
-  MemoryUse host;
-};
-
-const Held& greatest(const std::vector<Held>& all) {
-  return *std::max_element(all.begin(), all.end(), [](const Held& a, const Held& b) {
-    return a.host.sum() < b.host.sum();
-  });
-}
-
-std::size_t states_bytes(const OptimiserSpec& optimiser, std::size_t weights) {
-  return static_cast<std::size_t>(optimiser.states()) * in_pages(weights);
-}
-
-/// What a device has of a network: the host's memory on a CPU, else the GPU's. `updates`: so does
-/// the optimiser.
-MemoryUse on_device(const MemorySpec& spec, const NetworkMemory& network, bool updates) {
-  MemoryUse use;
-  use[Use::weights] = in_pages(network.weights) + in_pages(network.rounded) + network.statistics;
-  use[Use::gradients] = in_pages(network.gradients);
-  use[Use::activations] = in_pages(network.arena);
-  use[Use::kept] = network.operations.kept;
-  for (const std::size_t shared : network.operations.shared)
-    use[Use::workspace] += in_pages(shared);
-  if (updates) use[Use::optimiser] = states_bytes(spec.optimiser, network.weights);
-  return use;
-}
-
-/// The batches of a loader, and what each of its threads decodes an image into.
-std::size_t loader_bytes(const NetworkMemory& network) {
-  datasets::LoaderOptions options;
-  options.threads = loader_threads();
-  const std::size_t image = network.pixels / static_cast<std::size_t>(network.batch);
-  return datasets::batches_held(options) * in_pages(network.pixels) +
-         static_cast<std::size_t>(options.threads) * image / sizeof(float);
-}
-
 /// A worker's process; `exchanged`: what it needs to train with others. `updates`: its optimiser is
-/// on its device. `alone`: it trains alone, and still reads batches ahead while it saves. The
-/// memory of a GPU is that of one slot.
+/// on its device. `alone`: it trains alone, and still reads batches ahead while it saves.
 RankMemory trainer(const MemorySpec& spec, const NetworkMemory& network,
                    const ProgramMemory& program, const MemoryUse& exchanged, bool updates,
                    bool alone) {
   RankMemory rank;
   MemoryUse host = exchanged;
   const std::size_t slots = alone ? 1 : spec.slots();
-  const MemoryUse device = on_device(spec, network, updates);
+  const std::size_t loader =
+      loader_bytes(network.pixels / static_cast<std::size_t>(network.batch), network.batch);
   host[Use::program] = alone ? program.alone : program.works;
   host[Use::code] = network.code;
-  if (is_gpu(spec.computing)) {
-    rank.device = device;
-    // A batch is copied ahead, and parameters that are not plain by way of plain ones: both ways,
-    // and before the training.
-    rank.device[Use::batches] = network.pixels;
-    rank.device[Use::workspace] += network.copies * (alone ? 1 : 3);
-    rank.device[Use::engines] = GpuSizes::workspace_limit(spec.gpu_bytes);
-  } else {
-    for (std::size_t use = 0; use < uses; ++use)
-      host[static_cast<Use>(use)] += slots * device[static_cast<Use>(use)];
-  }
+  add_networks(rank, host, spec, network, slots, updates, alone);
   std::vector<Held> all{{"training", host}};
-  all[0].host[Use::batches] = slots * loader_bytes(network);
+  all[0].host[Use::batches] = slots * loader;
   if (spec.tests) {
     all.push_back({"testing", host});
-    all.back().host[Use::batches] = (slots + 1) * loader_bytes(network);
+    all.back().host[Use::batches] = (slots + 1) * loader;
   }
   all.push_back({"saving", host});
-  all.back().host[Use::batches] = alone ? loader_bytes(network) : 0;
+  all.back().host[Use::batches] = alone ? loader : 0;
   all.back().host[Use::saved] = in_pages(network.largest);
-  const Held& most = greatest(all);
-  rank.host = most.host;
-  rank.when = most.doing;
+  take_most(rank, all);
   return rank;
 }
 
-bool is_factored(const std::vector<Model::Linear>& factored, std::size_t parameter) {
-  return std::any_of(factored.begin(), factored.end(), [&](const Model::Linear& layer) {
-    return layer.weights == parameter || layer.bias == parameter;
-  });
-}
-
-net::StoreSpec store_spec(const MemorySpec& spec, const net::Topology& topology, int rank,
-                          const net::ShardMap& map, const std::vector<Model::Linear>& factored) {
-  net::StoreSpec store;
-  store.sync = spec.parallel.sync;
-  store.workers = static_cast<int>(topology.workers().size());
-  store.own = topology.worker_number(rank);
-  store.average = spec.parallel.average > 0;
-  store.optimiser = spec.optimiser;
-  store.keeps_before = spec.checkpoints;
-  store.packs = spec.parallel.wire.weights == net::Coding::lossless &&
-                store.workers > (store.own >= 0 ? 1 : 0);
-  store.leaves = [&factored](std::size_t p) { return is_factored(factored, p); };
-  store.early_bytes = net::early_room_of(store.own >= 0, map.elements_of(rank) * sizeof(float),
-                                         store.workers, net::usual_early_bytes);
-  return store;
-}
-
 /// Buffers of the connections, beside those that stores have: of payloads that are not float32, and
-/// an asynchronous owner copies each chunk as it leaves. And the ledger: a record of every frame of
-/// a step, in a vector that grows by doubling, for each direction, and once more while they are
-/// written.
+/// an asynchronous owner copies each chunk as it leaves. And the ledger's records of a step.
 std::size_t wire_bytes(const MemorySpec& spec, const net::Topology& topology, int rank,
                        const net::ShardMap& map) {
   const std::size_t peers = topology.peers_of(rank).size();
-  const net::WireFormat wire = net::wire_of(spec.parallel.wire, spec.parallel.sync);
-  std::size_t bytes = 0;
-  for (const int peer : topology.peers_of(rank))
-    for (const net::Coding coding : {wire.weights, wire.gradients})
-      if (coding != net::Coding::float32)
-        bytes += coded_bytes(coding, std::max(map.longest_of(rank), map.longest_of(peer))) +
-                 net::coding_slack;
+  std::size_t bytes = coded_bytes_of(spec, topology, rank, map);
   if (spec.parallel.sync == net::Sync::none) bytes += peers * map.longest_of(rank) * sizeof(float);
   const std::size_t frames = topology.is_owner(rank) && topology.is_worker(rank)
                                  ? map.chunks() * 2
                                  : map.chunks() * 2 * peers;
-  return bytes + 2 * frames * sizeof(net::FrameRecord);
+  return bytes + ledger_bytes(frames);
 }
 
 /// Copies for a checkpoint that is written before the next one is taken: of what this rank owns,
@@ -225,7 +142,9 @@ const char* name_of(Use use) {
                                    "gradients received, at most",
                                    "wire buffers, ledger",
                                    "copies for checkpoints",
-                                   "parameter being saved"};
+                                   "parameter being saved",
+                                   "sums over micro-batches",
+                                   "maps that come and leave, at most"};
   static_assert(sizeof names / sizeof *names == uses);
   return names[static_cast<std::size_t>(use)];
 }

@@ -56,9 +56,11 @@ enum class Use {
   received,        ///< Gradients that have come and are not in the weights yet, at most.
   wire,            ///< Buffers of connections, and the ledger's.
   checkpoint,      ///< Copies for checkpoints.
-  saved            ///< A parameter on its way into a file.
+  saved,           ///< A parameter on its way into a file.
+  sums,            ///< Gradients that are added up over micro-batches.
+  maps             ///< Maps of a network that is cut, and their gradients, at most.
 };
-constexpr std::size_t uses = 17;
+constexpr std::size_t uses = 19;
 /// "activations and their gradients".
 const char* name_of(Use use);
 
@@ -75,7 +77,8 @@ class MemoryUse {
 
 /// The most that one process takes at a time.
 struct RankMemory {
-  std::string role;  ///< "alone", "worker", "worker, owner", "central server".
+  /// "alone", "worker", "worker, owner", "central server"; "rank 2" where the network is cut.
+  std::string role;
   MemoryUse host;
   MemoryUse device;  ///< Of a GPU; nothing on a CPU.
   std::string when;  ///< "training", "saving", "testing": when it is that much.

@@ -131,9 +131,8 @@ void CutPart::fill(HostParameters& host, std::uint64_t seed, const std::string& 
     for (const auto& [own, to] : wanted[spec.name])
       std::copy_n(values + own->rows.first, own->shape.elements(), to);
   };
-  if (spec_.rank > 0) return visit_first_values(network_.whole(), seed, path, take);
-  whole_ = std::make_unique<HostParameters>(network_.whole(), false);
-  whole_->fill(network_.whole(), seed, path, take);
+  visit_first_values(network_.whole(), seed, path, take);
+  if (spec_.rank == 0) whole_ = std::make_unique<HostParameters>(network_.whole(), false);
 }
 
 void CutPart::load(const HostParameters& host, Network& network) const {
@@ -197,11 +196,18 @@ const HostParameters& CutPart::whole_weights(const HostParameters& host) {
   return *whole_;
 }
 
-void CutPart::put_statistics(const std::vector<std::vector<float>>& of_ranks,
-                             Network& whole) const {
-  std::map<std::string, std::vector<float>> values;
-  for (const Parameter& statistic : whole.statistics())
-    values[statistic.name].resize(static_cast<std::size_t>(statistic.spec.shape.elements()));
+std::vector<float> CutPart::whole_statistics(
+    const std::vector<std::vector<float>>& of_ranks) const {
+  const Model& whole = network_.whole();
+  std::map<std::string, std::size_t> places;  // By name: where a statistic begins.
+  std::size_t all = 0;
+  for (const Model::Entry& entry : whole.nodes())
+    for (const ParameterSpec& spec : whole.parameters(entry)) {
+      if (spec.trained) continue;
+      places[spec.name] = all;
+      all += static_cast<std::size_t>(spec.shape.elements());
+    }
+  std::vector<float> values(all);
   for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
     const std::vector<float>& own = of_ranks[rank];
     const Model model = network_.part(static_cast<int>(rank)).model;
@@ -212,13 +218,12 @@ void CutPart::put_statistics(const std::vector<std::vector<float>>& of_ranks,
         const auto count = static_cast<std::size_t>(spec.shape.elements());
         if (offset + count > own.size())
           throw Error("rank " + std::to_string(rank) + " has not reported its running statistics");
-        std::copy_n(own.begin() + static_cast<std::ptrdiff_t>(offset), count,
-                    values[whole_name(spec)].begin() + spec.rows.first);
+        std::copy_n(own.data() + offset, count,
+                    values.data() + places.at(whole_name(spec)) + spec.rows.first);
         offset += count;
       }
   }
-  for (Parameter& statistic : whole.statistics())
-    whole.device().upload(statistic.weights, values.at(statistic.name).data());
+  return values;
 }
 
 }  // namespace duplex::tools

@@ -42,11 +42,13 @@ class CutPart {
   std::string digest() const;
   /// "computes 12 of 34 layers, in part 3 of them"
   std::string text() const;
-  /// Returns whether any loss is computed here.
+  /// Returns whether any loss is computed on a rank.
+  bool has_loss(int rank) const;
   bool has_loss() const { return has_loss(spec_.rank); }
 
   /// Draws, or reads, the whole network's first values, calls `visit` with them as
-  /// HostParameters::fill does, and keeps what belongs here: `host` has the part's parameters.
+  /// HostParameters::fill does, and keeps what belongs here: `host` has the part's parameters. On
+  /// the first rank the others' have addresses, and no memory until their last weights come.
   void fill(HostParameters& host, std::uint64_t seed, const std::string& path,
             const VisitFirstValues& visit);
   /// Copies parameters and statistics to a network of the part.
@@ -66,13 +68,11 @@ class CutPart {
 
   /// On the first rank, after the last weights have come: the weights of the whole network.
   const HostParameters& whole_weights(const HostParameters& host);
-  /// Puts the running statistics of all ranks' parts, in the order of their layers, into the whole
-  /// network.
-  void put_statistics(const std::vector<std::vector<float>>& of_ranks, Network& whole) const;
+  /// Returns the running statistics of the whole network, in the order of its layers. `of_ranks`
+  /// are those of all ranks' parts, each in the order of its layers.
+  std::vector<float> whole_statistics(const std::vector<std::vector<float>>& of_ranks) const;
 
  private:
-  bool has_loss(int rank) const;
-
   const CutPartSpec spec_;
   const CutNetwork network_;
   const NetworkPart part_;

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <set>
 
 #include "core/error.h"
 #include "layers/placement/units.h"
@@ -129,23 +128,28 @@ class CutSearch {
     return found;
   }
 
-  std::vector<Evaluation> find() {
-    std::vector<Evaluation> found;
+  FoundCuts find() {
+    FoundCuts cuts;
+    std::vector<Evaluation>& found = cuts.found;
     for (const std::string& strategy : cutting_strategies()) {
       const auto best = strategy == "pipeline" ? best_pipeline() : best_of_kind(strategy);
       if (!best) continue;
+      if (!fits(*best)) {
+        cuts.too_large.push_back({best->strategy, situation_.memory(best->strategy)});
+        continue;
+      }
       found.push_back(*best);
       for (const net::Coding coding : {net::Coding::lossless, net::Coding::bf16}) {
         ParallelSpec coded = best->strategy.parallel;
         coded.wire = {coding, coding};
         for (Evaluation& each : evaluate({coded}))
-          if (each.image < best->image * better) found.push_back(std::move(each));
+          if (each.image < best->image * better && fits(each)) found.push_back(std::move(each));
       }
     }
     for (Evaluation& each : found) each.normalised = normalised_by(situation_, each.strategy);
     std::stable_sort(found.begin(), found.end(),
                      [](const Evaluation& a, const Evaluation& b) { return a.image < b.image; });
-    return found;
+    return cuts;
   }
 
  private:
@@ -159,10 +163,24 @@ class CutSearch {
                      [](const Evaluation& a, const Evaluation& b) { return a.image < b.image; });
     return found;
   }
+  bool fits(const Evaluation& each) const { return situation_.lacking(each.strategy) == 0; }
+  /// Returns whether `a` lacks less memory than `b`, or takes less than `part` of its time.
+  bool is_better(const Evaluation& a, const Evaluation& b, double part) const {
+    const std::size_t lacks = situation_.lacking(a.strategy),
+                      other = situation_.lacking(b.strategy);
+    return lacks != other ? lacks < other : a.image < b.image * part;
+  }
+  /// Returns the fastest that fits into memory; if none does, the one that lacks the least.
   std::optional<Evaluation> best_of(const std::vector<ParallelSpec>& ways) const {
     std::vector<Evaluation> found = evaluate(ways);
-    if (found.empty()) return std::nullopt;
-    return std::move(found.front());
+    for (const Evaluation& each : found)
+      if (fits(each)) return each;
+    const auto least = std::min_element(
+        found.begin(), found.end(), [this](const Evaluation& a, const Evaluation& b) {
+          return situation_.lacking(a.strategy) < situation_.lacking(b.strategy);
+        });
+    if (least == found.end()) return std::nullopt;
+    return *least;
   }
   bool divides(std::uint64_t micro_batches, int ranks) const {
     return images_ % micro_batches == 0 &&
@@ -180,15 +198,23 @@ class CutSearch {
   }
   std::vector<ParallelSpec> ways_of(const std::string& strategy, bool partitioned) const {
     std::vector<ParallelSpec> ways;
-    const std::uint64_t most = partitioned ? 1 : 8;
-    for (std::uint64_t m = 1; m <= most; m *= 2) {
-      if (!divides(m, 1)) continue;
-      ParallelSpec way;
-      way.strategy = strategy;
-      way.micro_batches = m;
-      ways.push_back(way);
-    }
+    // The more micro-batches, and the fewer of them at a time, the less memory.
+    const std::uint64_t most = partitioned ? 1 : limited() ? most_micro_batches : 8;
+    for (std::uint64_t m = 1; m <= most; m *= 2)
+      for (const std::uint64_t in_flight : in_flights()) {
+        if (!divides(m, 1) || (m == 1 && in_flight != usual_in_flight)) continue;
+        ParallelSpec way;
+        way.strategy = strategy;
+        way.micro_batches = m;
+        way.in_flight = in_flight;
+        ways.push_back(way);
+      }
     return ways;
+  }
+  bool limited() const { return static_cast<bool>(situation_.memory); }
+  std::vector<std::uint64_t> in_flights() const {
+    return limited() ? std::vector<std::uint64_t>{usual_in_flight, 1}
+                     : std::vector<std::uint64_t>{usual_in_flight};
   }
 
   static ParallelSpec spec_of(const Pipeline& pipeline, std::uint64_t micro_batches,
@@ -215,28 +241,45 @@ class CutSearch {
     std::vector<ParallelSpec> ways;
     for (const Pipeline& pipeline : pipelines)
       for (std::uint64_t m = 2; m <= most_micro_batches; m *= 2)
-        if (divides(m, pipeline.ranks().front()))
-          ways.push_back(spec_of(pipeline, m, usual_in_flight));
+        for (const std::uint64_t in_flight : in_flights())
+          if (divides(m, pipeline.ranks().front())) ways.push_back(spec_of(pipeline, m, in_flight));
     return ways;
+  }
+
+  /// Returns pipelines whose stages are to be moved: the fastest that fit into memory; if none
+  /// does, those that lack the least.
+  std::vector<Evaluation> contenders_of(std::vector<Evaluation> all) const {
+    std::vector<Evaluation> chosen;
+    const auto choose = [&](const Evaluation& each) {
+      const bool known = std::any_of(chosen.begin(), chosen.end(), [&](const Evaluation& other) {
+        return other.strategy.parallel.stages == each.strategy.parallel.stages;
+      });
+      if (!known && chosen.size() < contenders) chosen.push_back(each);
+    };
+    for (const Evaluation& each : all)
+      if (chosen.size() < contenders && fits(each)) choose(each);
+    if (!chosen.empty()) return chosen;
+    std::stable_sort(all.begin(), all.end(), [this](const Evaluation& a, const Evaluation& b) {
+      return situation_.lacking(a.strategy) < situation_.lacking(b.strategy);
+    });
+    std::for_each(all.begin(), all.end(), choose);
+    return chosen;
   }
 
   std::optional<Evaluation> best_pipeline() const {
     const std::vector<Pipeline> pipelines = even_pipelines();
-    std::set<std::string> climbed;
     std::optional<Evaluation> best;
-    for (const Evaluation& each : evaluate(ways_of(pipelines))) {
-      if (climbed.size() == contenders) break;
+    for (const Evaluation& each : contenders_of(evaluate(ways_of(pipelines)))) {
       const std::string& stages = each.strategy.parallel.stages;
-      if (!climbed.insert(stages).second) continue;
       const auto pipeline = std::find_if(pipelines.begin(), pipelines.end(),
                                          [&](const Pipeline& p) { return p.text() == stages; });
       const Evaluation found = moved(*pipeline, each);
-      if (!best || found.image < best->image) best = found;
+      if (!best || is_better(found, *best, 1.0)) best = found;
     }
     return best;
   }
 
-  /// Moves the stages of a pipeline as long as that makes it faster.
+  /// Moves the stages of a pipeline as long as that makes it better.
   Evaluation moved(Pipeline pipeline, Evaluation best) const {
     for (int move = 0; move < most_moves; ++move) {
       const ParallelSpec& now = best.strategy.parallel;
@@ -255,7 +298,7 @@ class CutSearch {
         if (m > 1 && m <= most_micro_batches && divides(m, pipeline.ranks().front()))
           ways.push_back(spec_of(pipeline, m, now.in_flight));
       const auto found = best_of(ways);
-      if (!found || found->image > best.image * better) break;
+      if (!found || !is_better(*found, best, better)) break;
       best = *found;
       for (const Pipeline& each : tried)
         if (each.text() == best.strategy.parallel.stages) pipeline = each;
@@ -272,8 +315,7 @@ class CutSearch {
 
 }  // namespace
 
-std::vector<Evaluation> best_cuts(const Situation& situation, const std::vector<int>& machines,
-                                  double alone) {
+FoundCuts best_cuts(const Situation& situation, const std::vector<int>& machines, double alone) {
   for (const int machine : machines)
     if (situation.machines[static_cast<std::size_t>(machine)].slots > 1) return {};
   return CutSearch(situation, machines, alone).find();

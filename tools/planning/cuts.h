@@ -6,14 +6,21 @@
 
 namespace duplex::tools {
 
-/// Returns the best that was found of each strategy that cuts, the fastest first, each also with
-/// packed frames and with 16 bits where these are faster; none where machines have several slots.
+struct FoundCuts {
+  /// The best of each strategy that cuts, the fastest first, each also with packed frames and with
+  /// 16 bits where these are faster.
+  std::vector<Evaluation> found;
+  /// Of each strategy of which nothing fits into memory, the one that needs the least of those that
+  /// were tried.
+  std::vector<TooLarge> too_large;
+};
+
+/// Finds cuts that fit into the machines' memory; none where machines have several slots.
 /// Pipelines: first all ways to share the machines out among stages, an earlier stage as many as a
 /// later one or more, with several numbers of micro-batches, cut where the work is even; then the
-/// layers with which the stages of the best begin are moved as long as that makes it faster.
-/// `alone`: as evaluate() has it.
-std::vector<Evaluation> best_cuts(const Situation& situation, const std::vector<int>& machines,
-                                  double alone);
+/// layers with which the stages of the best begin are moved as long as that makes it faster, or as
+/// long as it needs too much memory, less of that. `alone`: as evaluate() has it.
+FoundCuts best_cuts(const Situation& situation, const std::vector<int>& machines, double alone);
 
 /// A way to cut the network, and the least seconds an image that its bytes take, where all links
 /// are as fast as the situation's slowest.

@@ -10,6 +10,12 @@
 
 namespace duplex::tools {
 
+/// A strategy that no machine has the memory for.
+struct TooLarge {
+  Strategy strategy;
+  std::size_t bytes = 0;  ///< What it needs.
+};
+
 struct Evaluation {
   Strategy strategy;
   double image = 0.0;      ///< Seconds an image, of all workers together.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "core/error.h"
 #include "tools/planning/cuts.h"
@@ -89,9 +91,8 @@ std::vector<Strategy> that_fit(const Situation& situation, std::vector<Strategy>
                                std::vector<TooLarge>* too_large = nullptr) {
   if (!situation.memory) return strategies;
   const auto fits = [&](const Strategy& strategy) {
-    const std::size_t bytes = situation.memory(strategy), has = situation.memory_of(strategy);
-    const bool fit = has == 0 || bytes <= has;
-    if (!fit && too_large != nullptr) too_large->push_back({strategy, bytes});
+    const bool fit = situation.lacking(strategy) == 0;
+    if (!fit && too_large != nullptr) too_large->push_back({strategy, situation.memory(strategy)});
     return fit;
   };
   strategies.erase(std::stable_partition(strategies.begin(), strategies.end(), fits),
@@ -137,18 +138,27 @@ std::vector<Evaluation> best_of_each(const std::vector<Evaluation>& all) {
   return best;
 }
 
-/// Cuts over all machines, and over 2, 4, ... of them.
-std::vector<Evaluation> cuts_of(const Situation& situation, double alone) {
-  if (situation.memory) return {};
+/// Adds cuts over all machines, and over 2, 4, ... of them.
+void add_cuts(SearchResult& result, const Situation& situation) {
   const int count = static_cast<int>(situation.machines.size());
-  std::vector<Evaluation> found;
+  std::vector<TooLarge> too_large;
+  std::set<std::string> found;
   for (int workers = 2; workers < 2 * count && workers < 2 * most_cut; workers *= 2) {
     const int most = std::min({workers, count, most_cut});
-    for (const std::vector<int>& machines : choices(situation, {}, most))
-      for (Evaluation& each : best_cuts(situation, machines, alone))
-        found.push_back(std::move(each));
+    for (const std::vector<int>& machines : choices(situation, {}, most)) {
+      FoundCuts cuts = best_cuts(situation, machines, result.image_alone);
+      for (Evaluation& each : cuts.found) {
+        found.insert(each.strategy.parallel.strategy);
+        result.all.push_back(std::move(each));
+      }
+      too_large.insert(too_large.end(), cuts.too_large.begin(), cuts.too_large.end());
+    }
   }
-  return found;
+  // Of each strategy the one that needs the least.
+  std::stable_sort(too_large.begin(), too_large.end(),
+                   [](const TooLarge& a, const TooLarge& b) { return a.bytes < b.bytes; });
+  for (const TooLarge& each : too_large)
+    if (found.insert(each.strategy.parallel.strategy).second) result.too_large.push_back(each);
 }
 
 }  // namespace
@@ -260,8 +270,7 @@ SearchResult search(const Situation& situation) {
   for (Evaluation& each : evaluate_all(situation, variants, result.image_alone, false))
     result.all.push_back(std::move(each));
 
-  for (Evaluation& each : cuts_of(situation, result.image_alone))
-    result.all.push_back(std::move(each));
+  add_cuts(result, situation);
 
   result.ways = best_of_each(result.all);
   // The verdict is of ways that are exact, and the others are not to take their places.
@@ -294,11 +303,10 @@ std::optional<double> break_even(const Situation& situation, const SearchResult&
   }
   tried = that_fit(situation, std::move(tried));
   std::vector<CutCandidate> cuts;
-  if (!situation.memory)
-    for (const int workers : {2, std::min(count, most_cut)})
-      for (const std::vector<int>& machines : choices(situation, {}, workers))
-        for (CutCandidate& each : cut_candidates(situation, machines))
-          cuts.push_back(std::move(each));
+  for (const int workers : {2, std::min(count, most_cut)})
+    for (const std::vector<int>& machines : choices(situation, {}, workers))
+      for (CutCandidate& each : cut_candidates(situation, machines))
+        cuts.push_back(std::move(each));
   std::stable_sort(cuts.begin(), cuts.end(), [](const CutCandidate& a, const CutCandidate& b) {
     return a.image_on_wire < b.image_on_wire;
   });
@@ -310,7 +318,8 @@ std::optional<double> break_even(const Situation& situation, const SearchResult&
     // A cut whose bytes alone take longer than one machine need not be simulated.
     return std::any_of(cuts.begin(), cuts.end(), [&](const CutCandidate& cut) {
       return cut.image_on_wire / factor < found.image_alone &&
-             evaluate(faster, cut.strategy, found.image_alone, false).speedup > 1.0;
+             evaluate(faster, cut.strategy, found.image_alone, false).speedup > 1.0 &&
+             situation.lacking(cut.strategy) == 0;
     });
   };
   constexpr double widest = 1e6, close = 1.02;

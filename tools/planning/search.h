@@ -7,12 +7,6 @@
 
 namespace duplex::tools {
 
-/// A strategy that no machine has the memory for.
-struct TooLarge {
-  Strategy strategy;
-  std::size_t bytes = 0;  ///< What it needs.
-};
-
 struct SearchResult {
   int alone = 0;             ///< The machine that is fastest alone.
   double image_alone = 0.0;  ///< Seconds an image that it takes.

@@ -35,6 +35,12 @@ std::size_t Situation::memory_of(const Strategy& strategy) const {
   return strategy.machines.empty() ? most : least;
 }
 
+std::size_t Situation::lacking(const Strategy& strategy) const {
+  if (!memory) return 0;
+  const std::size_t needs = memory(strategy), has = memory_of(strategy);
+  return has > 0 && needs > has ? needs - has : 0;
+}
+
 double Situation::slowness(int machine) const {
   const double speed = machines[static_cast<std::size_t>(machine)].speed;
   if (!straggler) return 1.0 / speed;

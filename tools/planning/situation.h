@@ -43,6 +43,9 @@ struct Situation {
   /// The least that a machine of the strategy has of memory; the most that one has, for one without
   /// machines. 0: not known.
   std::size_t memory_of(const Strategy& strategy) const;
+  /// The bytes by which one of its machines has too little memory for a strategy; 0: none has, or
+  /// memory is not asked about.
+  std::size_t lacking(const Strategy& strategy) const;
   /// The factor of a machine's computing, with its speed, on the average over many steps.
   double slowness(int machine) const;
   /// Whether machines compute or send at different speeds.

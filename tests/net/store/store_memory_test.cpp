@@ -75,7 +75,7 @@ class StoreMemoryOf : public ::testing::Test {
     EXPECT_NEAR(took / static_cast<double>(bytes), 1.0, 0.05);
   }
 
-  const ShardMap map_ = ShardMap::central({elements}, 0);
+  ShardMap map_ = ShardMap::central({elements}, 0);
   std::vector<float> weights_ = std::vector<float>(elements, 1.0F);
   StoreSpec spec_;
   StoreMemory said_;
@@ -107,6 +107,16 @@ TEST_F(StoreMemoryOf, AnOwnerThatPacks) {
   make(Sync::join, 0, false, true);
   for (const int worker : {2, 1, 0}) push(worker);
   expect_took(said_.received + said_.state + said_.packed);
+}
+
+/// Where a network is cut, nobody else may have a part; nothing is received then, or packed.
+TEST_F(StoreMemoryOf, AnOwnerOfWhatNobodyElseHas) {
+  map_ = ShardMap::among({elements}, {{0}}, 3, std::size_t{1} << 20);
+  make(Sync::join, 0, false, true);
+  EXPECT_EQ(said_.received, 0U);
+  EXPECT_EQ(said_.packed, 0U);
+  push(0);
+  expect_took(said_.state);
 }
 
 TEST_F(StoreMemoryOf, AnAsynchronousServer) {

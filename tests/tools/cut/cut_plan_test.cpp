@@ -92,5 +92,45 @@ TEST_F(CutPlan, CutsTheNetworkWhereThatPays) {
   refuses({}, "is no number of ranks");
 }
 
+/// The network is too large for each machine, and its parts are not, as the kernel counts them.
+TEST_F(CutPlan, CutsTheNetworkWhereItDoesNotFit) {
+  const std::string net = folder_ / "large.net", file = folder_ / "plan.json";
+  write_text(net,
+             "network Large\ninput 28x28x1\nclasses 10\nfc1 linear 4096 outputs, relu\n"
+             "fc2 linear 4096 outputs, relu\nfc3 linear 4096 outputs, relu\n"
+             "fc4 linear classes outputs\nsoftmax softmax\nend\n");
+  const Words training{"--net", net, "--batch", "8", "--threads", "1"};
+  TemporaryFolder data;
+  write_squares(data.path(), 80, 40);
+  const auto peak_of = [&](const std::string& summary) {
+    return nlohmann::json::parse(read_text(folder_ / summary))["peak_memory_bytes"].get<double>();
+  };
+  const Words steps{"--datadir", data.path(), "--batches", "2", "--momentum", "0.9"};
+  const Result alone = run(plus(plus({"local", "--logdir", folder_ / "alone"}, training), steps));
+  ASSERT_EQ(alone.exit, 0) << alone.err;
+  const double whole = peak_of("alone/summary.json");
+  const int limit = static_cast<int>(0.8 * whole / 1048576.0);
+  const Result planned = run(
+      plus({"plan", "--classes", "10", "--machines", "4", "--t-grad", "0.1", "--rate", "100Mbit/s",
+            "--momentum", "0.9", "--fits", std::to_string(limit) + "MiB", "--file", file},
+           training));
+  ASSERT_EQ(planned.exit, 0) << planned.err;
+  EXPECT_NE(planned.out.find("One machine alone would need"), std::string::npos) << planned.out;
+  EXPECT_NE(planned.out.find("join-distributed ("), std::string::npos) << planned.out;
+  const ParallelSpec spec = read_plan(file).parallel_spec();
+  EXPECT_TRUE(spec.cuts()) << planned.out;
+  write_text(folder_ / "nodes", nodes_here(4));
+  const Result trained = run(plus(plus({"launch", "--plan", file, "--nodefile", folder_ / "nodes",
+                                        "--", "--timeout", "20", "--logdir", folder_ / "run"},
+                                       training),
+                                  steps));
+  ASSERT_EQ(trained.exit, 0) << trained.err;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the plan was followed, but a sanitizer's own memory is in the peaks";
+#endif
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_LT(peak_of("run/rank-" + std::to_string(rank) + ".json"), 0.82 * whole) << rank;
+}
+
 }  // namespace
 }  // namespace duplex::tools::testing

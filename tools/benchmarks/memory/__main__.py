@@ -1,11 +1,12 @@
 """The memory that trainings take, beside what `duplex nets NET --memory` says beforehand: python3 tools/benchmarks/memory
 
 Every network trains a few steps on random images, alone and on ranks on loopback: two workers with a central server, two
-that each own a half of the weights, and two with an asynchronous central server. Prints the table of
+that each own a half of the weights, two with an asynchronous central server, and two that have a part of the network each.
+Prints the table of
 docs/results/memory.md, and writes the page when all networks and ways were asked for. What was measured is kept in OUT,
 so that the same command goes on where it was interrupted.
 
-Environment: NETWORKS, BATCHES ("lenet:64,512 ..."), WAYS ("alone distributed central async"), STEPS (3), OPTIMIZER (sgd
+Environment: NETWORKS, BATCHES ("lenet:64,512 ..."), WAYS ("alone distributed central async owt pipeline"), STEPS (3), OPTIMIZER (sgd
 with momentum: "momentum"; or sgd, adam), OUT (runs/memory), PAGE (the file to write; empty: none), DUPLEX.
 Exit code: 0 if every process took what the forecast says, within 5% or a MiB; 1 if one did not, or failed.
 """
@@ -25,9 +26,10 @@ from lab.machine import DUPLEX, Failed, run
 MIB = 1 << 20
 INPUTS = {"lenet": 28, "alexnet": 227}  # 224 for the others.
 BATCHES = "lenet:64,512 squeezenet:2,8 googlenet:2,8 resnet34:2,8 alexnet:4,16 vgg16e:1,4"
-WAYS = "alone distributed central async"
+WAYS = "alone distributed central async owt pipeline"
 FLAGS = {"alone": [], "distributed": ["--server", "distributed"], "central": ["--server", "central"],
-         "async": ["--server", "central", "--sync", "none"]}
+         "async": ["--server", "central", "--sync", "none"], "owt": ["--strategy", "owt"],
+         "pipeline": ["--strategy", "pipeline", "--micro-batches", "2"]}
 OPTIMIZERS = {"sgd": [], "momentum": ["--momentum", "0.9"], "adam": ["--optimizer", "adam"]}
 WORKERS = 2
 LIMIT = 3600  # Seconds of a run.
@@ -52,9 +54,12 @@ def forecast(network, batch, optimizer, way):
     rows = {}
     for line in lines[head + 2:]:
         cells = [line[:end].rpartition(" ")[2] if end <= len(line) else "" for end in ends]
-        for name, key in (("program", "program"), ("gradients received", "received"), ("sum", "sum")):
+        for name, key in (("program", "program"), ("gradients received", "received"), ("maps", "maps"), ("sum", "sum")):
             if line.startswith(name):
                 rows[key] = [float(cell.replace(",", "") or 0) for cell in cells]
+    # Both are told as the most that they come to.
+    maps = rows.pop("maps", [0.0] * len(roles))
+    rows["received"] = [a + b for a, b in zip(rows.get("received", [0.0] * len(roles)), maps)]
     return {role: {key: values[i] for key, values in rows.items()} for i, role in enumerate(roles)}
 
 
@@ -63,6 +68,8 @@ def role_of(way, rank):
         return "alone"
     if way == "distributed":
         return "worker, owner"
+    if "--strategy" in FLAGS[way]:
+        return f"rank {rank}"
     return "central server" if rank == 0 else "worker"
 
 
@@ -93,7 +100,7 @@ def run_alone(flags, logdir):
 
 
 def run_together(way, flags, logdir):
-    ranks = WORKERS if way == "distributed" else WORKERS + 1
+    ranks = WORKERS + 1 if "central" in FLAGS[way] else WORKERS
     nodes = logdir + ".nodes"
     with open(nodes, "w", encoding="utf-8") as file:
         file.writelines(f"127.0.0.1:{port}\n" for port in free_ports(ranks))

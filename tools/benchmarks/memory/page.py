@@ -14,12 +14,14 @@ HEAD = """\
 `make bench ONLY=memory` writes this page. It trains each network for {steps} steps on random images, and puts the most
 memory that each process had (the kernel's VmHWM, `peak_memory_bytes` of its summary) beside what
 `duplex nets NET --memory` says of it. Ranks run on loopback, with a thread each; the optimiser is SGD with momentum; two
-workers train together. Of ranks that do the same the one with the most is here.
+workers train together, or two ranks have a part of the network each (owt, and a pipeline of two micro-batches). Of ranks
+that do the same the one with the most is here.
 
 - **program**: MiB of the bare program. The forecast measures that in its own process: with its libraries, when it has
   trained a step of a network of some hundred weights and, for a rank, exchanged some over loopback.
 - **said**: MiB beyond it, by the forecast. Of these, **at most** are gradients that a synchronous owner has received and
-  cannot add yet, as many as its store allows; how many there are depends on how far workers are apart.
+  cannot add yet, as many as its store allows, and the maps of a network that is cut which come and leave; how many there
+  are depends on how far workers are apart.
 - **took**: MiB beyond the program, by the kernel.
 - **error**: what was said over what a run took, less one; "within" where the run took less than was said by no more than
   **at most**. Processes differ by as much as a MiB in what they touch of the program and of the heap, which is much of
