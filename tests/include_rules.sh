@@ -60,7 +60,7 @@ check() (
       room["tools/scenario"] = "tools/text tools/run_directory tools/plan tools/prediction tools/simulation tools/parts"
       room["tools/partition"] = "tools/text tools/drawing"
       room["tools/planning"] = "tools/text tools/run_directory tools/plan tools/prediction tools/simulation tools/scenario tools/partition"
-      room["tools/report"] = "tools/text tools/run_directory tools/prediction tools/scenario tools/tracing tools/plan tools/drawing"
+      room["tools/report"] = "tools/text tools/run_directory tools/prediction tools/scenario tools/tracing tools/plan tools/drawing tools/parts"
       room["tools/flags"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/slots tools/checkpoint tools/dist tools/scenario tools/planning tools/launch tools/deploy tools/memory tools/display tools/partition"
       # The one place where a vendor is known.
       home["dnnl"] = home["oneapi"] = "core/onednn"

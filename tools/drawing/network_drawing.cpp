@@ -196,6 +196,17 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
+void scale_weights(const Model& model, Overlay& overlay) {
+  for (std::size_t node = 1; node < model.nodes().size(); ++node) {
+    if (!overlay.parts[node].empty()) continue;
+    for (const Model::Node input : model.nodes()[node].inputs)
+      overlay.weights[node] += overlay.weights[static_cast<std::size_t>(input)];
+  }
+  const double most = *std::max_element(overlay.weights.begin(), overlay.weights.end());
+  if (most > 0.0)
+    for (double& weight : overlay.weights) weight /= most;
+}
+
 std::string svg_of(const Model& model, const Overlay& overlay) {
   const Layout layout = layout_of(model);
   const Legend legend(overlay.ranks, layout);

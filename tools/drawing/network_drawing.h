@@ -16,6 +16,10 @@ struct Overlay {
   std::vector<std::string> notes;  ///< By node: what a pointer on it shows; may be empty.
 };
 
+/// Has layers that no rank computes, since they only put together what they read, pass on all of
+/// that, and scales the weights to 0..1.
+void scale_weights(const Model& model, Overlay& overlay);
+
 /// Returns an SVG, layers in rows from top to bottom, blocks in frames (Figures D.1 to D.4 of the
 /// thesis). It stands alone, and takes the colours of a page that it is put into.
 std::string svg_of(const Model& model, const Overlay& overlay = {});

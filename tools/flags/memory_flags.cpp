@@ -45,6 +45,7 @@ void MemoryFlags::add_to(CommandLine& app) {
   app.add_flag("--accuracy", memory.tests, "the network is tested, too, on images of its own");
   app.add_flag("--checkpoints", memory.checkpoints,
                "checkpoints are written while the training goes on (--checkpoint-every of dist)");
+  app.add_flag("--ema", memory.averages, "a moving average of the weights is kept");
   app.add_option("--fits", fits_,
                  "memory, such as 8GiB: of the GPU with --device cuda, else of the machine; which "
                  "is the largest batch that fits?");
@@ -62,6 +63,8 @@ void MemoryFlags::resolve(const CommandLine& app) {
   check_parallel_flags(memory.parallel, "nets");
   check_cut_flags(memory.parallel, "nets");
   memory.parallel.check_cut("nets");
+  if (memory.parallel.cuts() && memory.averages)
+    throw Error("nets: --ema does not go with --strategy " + memory.parallel.strategy, Exit::usage);
   if (memory.parallel.cuts() && !fits_.empty())
     throw Error("nets: --fits does not go with --strategy " + memory.parallel.strategy +
                     ": plan --fits finds a cut that fits",
@@ -87,6 +90,7 @@ std::string MemoryFlags::text() const {
           (slots_ > 1 ? " with " + std::to_string(slots_) + " slots" : "") + ", sync " +
           net::name_of(memory.parallel.sync);
   if (memory.parallel.average > 0) text += ", averaging";
+  if (memory.averages) text += ", moving average";
   text += memory.parallel.cut_text();
   return text;
 }

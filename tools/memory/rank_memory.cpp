@@ -25,7 +25,12 @@ RankMemory trainer(const MemorySpec& spec, const NetworkMemory& network,
   host[Use::program] = alone ? program.alone : program.works;
   host[Use::code] = network.code;
   add_networks(rank, host, spec, network, slots, updates, alone);
+  // Tests and files are of the average, with which the weights change places meanwhile.
+  const std::size_t average = spec.averages ? in_pages(network.weights) : 0;
+  if (spec.checkpoints) host[Use::checkpoint] += 2 * average;
+  host[Use::average] = 2 * average;
   std::vector<Held> all{{"training", host}};
+  all[0].host[Use::average] = average;
   all[0].host[Use::batches] = slots * loader;
   if (spec.tests) {
     all.push_back({"testing", host});
@@ -33,7 +38,8 @@ RankMemory trainer(const MemorySpec& spec, const NetworkMemory& network,
   }
   all.push_back({"saving", host});
   all.back().host[Use::batches] = alone ? loader : 0;
-  all.back().host[Use::saved] = in_pages(network.largest);
+  // The average of a parameter is one more copy while the newest weights are taken into it.
+  all.back().host[Use::saved] = (spec.averages ? 2 : 1) * in_pages(network.largest);
   take_most(rank, all);
   return rank;
 }
@@ -143,6 +149,7 @@ const char* name_of(Use use) {
                                    "wire buffers, ledger",
                                    "copies for checkpoints",
                                    "parameter being saved",
+                                   "averaged weights",
                                    "sums over micro-batches",
                                    "maps that come and leave, at most"};
   static_assert(sizeof names / sizeof *names == uses);

@@ -24,6 +24,7 @@ struct MemorySpec {
   int workers = 2;
   bool tests = false;         ///< The network is tested between its steps, and after them.
   bool checkpoints = false;   ///< Checkpoints are written while the training goes on.
+  bool averages = false;      ///< Those who train keep a moving average of the weights (--ema).
   std::size_t gpu_bytes = 0;  ///< Memory of the GPU; 0: it is not known.
 
   net::Topology topology() const;
@@ -57,10 +58,11 @@ enum class Use {
   wire,            ///< Buffers of connections, and the ledger's.
   checkpoint,      ///< Copies for checkpoints.
   saved,           ///< A parameter on its way into a file.
+  average,         ///< The moving average of the weights; these, while it takes their place.
   sums,            ///< Gradients that are added up over micro-batches.
   maps             ///< Maps of a network that is cut, and their gradients, at most.
 };
-constexpr std::size_t uses = 19;
+constexpr std::size_t uses = 20;
 /// "activations and their gradients".
 const char* name_of(Use use);
 

@@ -1,7 +1,5 @@
 #include "tools/partition/cut_drawing.h"
 
-#include <algorithm>
-
 #include "tools/drawing/network_drawing.h"
 #include "tools/partition/cut_table.h"
 
@@ -24,15 +22,7 @@ std::string svg_of(const Model& model, const Tiles& tiles, const Cut& cut) {
     overlay.notes[last] =
         "maps " + megabytes(sum.maps_sent()) + " MB, weights " + megabytes(sum.weights_out) + " MB";
   }
-  // Layers that only rearrange pass on all that they read.
-  for (std::size_t node = 1; node < nodes; ++node) {
-    if (!overlay.parts[node].empty()) continue;
-    for (const Model::Node input : model.nodes()[node].inputs)
-      overlay.weights[node] += overlay.weights[static_cast<std::size_t>(input)];
-  }
-  const double most = *std::max_element(overlay.weights.begin(), overlay.weights.end());
-  if (most > 0.0)
-    for (double& weight : overlay.weights) weight /= most;
+  scale_weights(model, overlay);
   return svg_of(model, overlay);
 }
 

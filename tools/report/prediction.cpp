@@ -117,7 +117,7 @@ double simulated_again(const RunData& run, const Alone& alone, double comm, cons
 std::optional<Prediction> prediction_of(const RunData& run, const std::vector<RunData>& all,
                                         const std::vector<LinkData>& links) {
   const std::optional<double> throughput = run.throughput();
-  if (!run.parallel || run.cut || !throughput) return std::nullopt;
+  if (!run.parallel || run.cut() || !throughput) return std::nullopt;
   const std::optional<Alone> alone = alone_for(run, all);
   if (!alone || alone->grad <= 0.0) return std::nullopt;
   Prediction prediction;

@@ -21,11 +21,9 @@ std::optional<double> known(double number) {
 
 void take_parallel(RunData& run, const ParallelConfig& config) {
   run.parallel = true;
-  run.cut = config.strategy.has_value();
-  if (run.cut)
-    run.cut_text = *config.strategy + (config.stages ? " " + *config.stages : "") + ", " +
-                   std::to_string(config.micro_batches.value_or(1)) +
-                   (config.micro_batches.value_or(1) == 1 ? " micro-batch" : " micro-batches");
+  run.strategy = config.strategy.value_or("");
+  run.stages = config.stages.value_or("");
+  run.micro_batches = config.micro_batches.value_or(1);
   run.ranks = config.ranks;
   run.workers = config.workers;
   run.server = config.server;
@@ -162,6 +160,12 @@ LinkData read_link(const std::string& directory) {
   link.owner_rate = costs.owner_rate;
   link.link_rate = transport.link_rate;
   return link;
+}
+
+std::string RunData::cut_text() const {
+  if (!cut()) return "";
+  return strategy + (stages.empty() ? "" : " " + stages) + ", " + std::to_string(micro_batches) +
+         (micro_batches == 1 ? " micro-batch" : " micro-batches");
 }
 
 models::ModelOptions RunData::options() const {

@@ -53,8 +53,9 @@ struct RunData {
   net::ServerMode server = net::ServerMode::distributed;
   net::Sync sync = net::Sync::join;
   bool parallel = false, replayed = false, simulated = false, averages = false;
-  bool cut = false;          ///< Ranks have parts of the network.
-  std::string cut_text;      ///< "pipeline 6:2, 8 micro-batches"; empty: it is not cut.
+  /// How the network is cut over the ranks, as ParallelSpec has these.
+  std::string strategy, stages;
+  std::uint64_t micro_batches = 1;
   std::string network_file;  ///< Its text; empty: the network is compiled.
   bool auxiliary = false, padded = false, overlap = true, semaphore = false;
   net::WireFormat wire;
@@ -92,6 +93,9 @@ struct RunData {
   /// Seconds of one transfer of all weights over a link that nothing else uses: that of the rank
   /// that had the most of its link. (A central server's is always busy for all its workers.)
   std::optional<RankComm> link_comm() const;
+  bool cut() const { return !strategy.empty(); }  ///< Ranks have parts of the network.
+  /// "pipeline 6:2, 8 micro-batches"; empty: it is not cut.
+  std::string cut_text() const;
   double batches_a_step() const { return sync == net::Sync::split ? 1.0 : all_slots(); }
   /// Batches a second of all workers. Asynchronous ones have each a pace of its own; of the others
   /// the first stands for all. None: no step was timed, or not of every worker.

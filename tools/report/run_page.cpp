@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "models/registry.h"
 #include "tools/drawing/network_drawing.h"
+#include "tools/parts/part_drawing.h"
 #include "tools/report/chart.h"
 #include "tools/report/evaluation.h"
 #include "tools/report/overview.h"
@@ -203,7 +204,7 @@ void add_steps(Page& page, const RunData& run) {
   line("whole step", 5, Series::Style::line, &StepMetrics::total);
   line("gradient", 2, Series::Style::dashed, &StepMetrics::gradient);
   if (run.parallel)
-    line(run.cut ? "awaiting weights and maps" : "awaiting weights", 0, Series::Style::dotted,
+    line(run.cut() ? "awaiting weights and maps" : "awaiting weights", 0, Series::Style::dotted,
          &StepMetrics::await);
   line("waiting for images", 3, Series::Style::dotted, &StepMetrics::data);
   page.figure(svg(chart), "The steps of the first worker.");
@@ -290,23 +291,39 @@ void add_traffic(Page& page, const RunData& run) {
   if (!left_out.empty()) page.paragraph(left_out);
 }
 
-/// Draws each network of the runs once, in each of its forms. One that this version of the program
-/// cannot build has no drawing.
+std::string drawing_of(const RunData& run) {
+  const Model model = models::build(run.network, run.options());
+  if (!run.cut()) return svg_of(model);
+  CutPartSpec spec;
+  spec.strategy = run.strategy;
+  spec.stages = run.stages;
+  spec.micro_batches = run.micro_batches;
+  spec.step_samples =
+      static_cast<std::uint64_t>(static_cast<double>(run.batch) * run.batches_a_step());
+  spec.ranks = run.ranks;
+  return svg_of(CutPart(spec, model), run.micro_batches);
+}
+
+/// Draws each network of the runs once, in each of its forms, and in each way in which it is cut.
+/// One that this version of the program cannot build has no drawing.
 void add_drawings(Page& page, const std::vector<RunData>& runs) {
   std::set<std::string> drawn;
   for (const RunData& run : runs) {
     std::string drawing;
     try {
-      drawing = svg_of(models::build(run.network, run.options()));
+      drawing = drawing_of(run);
     } catch (const Error&) {
       continue;
     }
     if (!drawn.insert(drawing).second) continue;
-    page.begin_fold("The layers of " + run.title);
+    page.begin_fold("The layers of " + run.title + (run.cut() ? ", cut by " + run.cut_text() : ""));
     page.figure(drawing,
                 "The network" +
                     (run.network_file.empty() ? std::string() : " of the file " + run.network) +
-                    ", and the sizes of its maps for one image.");
+                    ", and the sizes of its maps for one image." +
+                    (run.cut() ? " Each layer has the colours of the ranks that compute it; lines "
+                                 "are as thick as what crosses of its output and the gradient."
+                               : ""));
     page.end_fold();
   }
 }

@@ -167,7 +167,7 @@ void add_kinds(Page& page, const Ledgers& ledgers) {
 }  // namespace
 
 void add_tensors(Page& page, const RunData& run) {
-  if (run.cut) return add_kinds(page, run.ledgers());
+  if (run.cut()) return add_kinds(page, run.ledgers());
   const Ledgers ledgers = run.ledgers();
   const std::vector<std::string> names = parameter_names(run);
   add_costs(page, ledgers, names);

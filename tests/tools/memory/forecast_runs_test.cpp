@@ -142,6 +142,16 @@ TEST_F(ForecastOfRuns, AloneIsWhatItTakes) {
   expect_took(columns[0], peak_of("summary.json"));
 }
 
+/// The average is saved in the place of the weights.
+TEST_F(ForecastOfRuns, AMovingAverageIsWhatItTakes) {
+  const std::vector<Column> columns = forecast({"--ema", "--server", "distributed"});
+  ASSERT_EQ(columns.size(), 2U);
+  const testing::Result result = run(testing::plus({"local"}, training({"--ema", "0.9"})));
+  ASSERT_EQ(result.exit, 0) << result.err;
+  expect_took(columns[0], peak_of("summary.json"));
+  expect_took(columns[1], together(2, {"--ema", "0.9"})[0]);
+}
+
 /// Here activations take most, and what operations keep and share.
 TEST_F(ForecastOfRuns, ActivationsAreWhatTheyTake) {
   network_ = {"--net", "squeezenet", "--input", "160", "--batch", "8"};
@@ -262,6 +272,7 @@ TEST(NetsMemory, RefusesWhatMakesNoSense) {
            {"nets", "lenet", "--memory", "--workers", "0"},
            {"nets", "lenet", "--memory", "--strategy", "owt", "--fits", "1GiB"},
            {"nets", "lenet", "--memory", "--strategy", "owt", "--sync", "none"},
+           {"nets", "lenet", "--memory", "--strategy", "owt", "--ema"},
            {"nets", "lenet", "--memory", "--strategy", "pipeline", "--workers", "40"},
            {"nets", "lenet", "--memory", "--micro-batches", "2"},
            {"nets", "lenet", "--memory", "--device", "replay:0.1"},

@@ -1,0 +1,111 @@
+"""Networks that are cut over two ranks of this machine, of one core each, and train on Fashion-MNIST: are their steps
+as plan says, and do they learn what one machine learns?"""
+import json
+import os
+import shutil
+import socket
+import statistics
+import tempfile
+
+from lab.machine import DUPLEX, WORK, commit, data_folder, processor, run
+
+# Small maps, so that a training takes a minute or two. Batch normalisation is over a micro-batch, so a batch is not small.
+NETWORKS = {"squeezenet": (["--input", "48", "--batch", "32"], ["--batches", "400", "--optimizer", "adam", "--lr", "0.0005"]),
+            "resnet34": (["--input", "32", "--batch", "32"], ["--batches", "200", "--lr", "0.02", "--momentum", "0.9"])}
+STRATEGIES = ("pipeline", "hybrid")
+RANKS, BATCH, SEEDS, LIMIT = 2, 32, 3, 1800
+
+
+def nodefile(folder):
+    sockets = [socket.socket() for _ in range(RANKS)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    path = os.path.join(folder, "nodes")
+    with open(path, "w", encoding="ascii") as file:
+        file.writelines(f"127.0.0.1:{each.getsockname()[1]}\n" for each in sockets)
+    for each in sockets:
+        each.close()
+    return path
+
+
+def plan_for(network, strategy, data, folder):
+    """Measures the machine, and writes the plan of the fastest cut by this strategy. Returns its file and its flags."""
+    computing, _ = NETWORKS[network]
+    model = ["--net", network, "--classes", "10", *computing]
+    logdir = os.path.join(folder, "measured")
+    measured = os.path.join(logdir, "machines.json")
+    if not os.path.exists(measured):
+        run([DUPLEX, "plan", *model, "--nodefile", nodefile(folder), "--datadir", data, "--threads", "1", "--logdir", logdir], LIMIT)
+    known = ["--measured", measured, "--machines", str(RANKS)]
+    found = json.loads(run([DUPLEX, "plan", *model, *known, "--output", "json"], LIMIT))
+    ways = [way for way in found["ways"] if strategy in way["cut_flags"] and not way["way"].endswith(("lossless", "bf16"))]
+    path = os.path.join(folder, f"{strategy}.json")
+    run([DUPLEX, "plan", *model, *known, "--file", path, "--way", f"{ways[0]['way']}@{RANKS}"], LIMIT)
+    return path, ways[0]["cut_flags"]
+
+
+def results(logdir):
+    """Returns the median seconds of a step, and top-1 in per cent."""
+    with open(os.path.join(logdir, "summary.json"), encoding="utf-8") as file:
+        summary = json.load(file)
+    return summary["total"]["median"], 100 * summary["accuracy"]["top1"]
+
+
+def flag(words, name):
+    return int(words[words.index(name) + 1])
+
+
+def train(network, strategy, seed, data, plan, cut_flags):
+    """Trains by the plan and on one machine, which sees the same images in each step."""
+    computing, learning = NETWORKS[network]
+    common = ["--net", network, "--datadir", data, "--threads", "1", "--seed", str(seed), "--accuracy", *learning]
+    with tempfile.TemporaryDirectory(dir=WORK) as folder:
+        cut, alone = os.path.join(folder, "cut"), os.path.join(folder, "alone")
+        run([DUPLEX, "launch", "--plan", plan, "--nodefile", nodefile(folder), "--", *common, *computing, "--logdir", cut], LIMIT)
+        micro_batches = flag(cut_flags, "--micro-batches")
+        batch = RANKS * BATCH // micro_batches
+        steps = flag(learning, "--batches")
+        accumulated = ["--batches", str(steps * micro_batches), "--accumulate", str(micro_batches)] if micro_batches > 1 else []
+        own = [word for i, word in enumerate(common) if word != "--batches" and common[i - 1] != "--batches"] if accumulated else common
+        run([DUPLEX, "local", *own, "--input", computing[1], "--batch", str(batch), *accumulated, "--logdir", alone], LIMIT)
+        step, top1 = results(cut)
+        with open(plan, encoding="utf-8") as file:
+            planned = json.load(file)["step_s"]
+        return {"network": network, "strategy": strategy, "flags": " ".join(cut_flags), "seed": seed, "planned, s": planned,
+                "measured, s": step, "top1": top1, "alone": results(alone)[1], "commit": commit(), "processor": processor()}
+
+
+def trained(kept, nets, seeds):
+    data = data_folder()
+    for network in nets:
+        if network not in NETWORKS:
+            continue
+        folder = tempfile.mkdtemp(dir=WORK)
+        for strategy in STRATEGIES:
+            for seed in range(1, seeds + 1):
+                if any((row["network"], row.get("strategy"), row.get("seed")) == (network, strategy, seed) for row in kept.rows):
+                    continue
+                plan, cut_flags = plan_for(network, strategy, data, folder)
+                kept.add(train(network, strategy, seed, data, plan, cut_flags))
+                print(kept.rows[-1], flush=True)
+        shutil.rmtree(folder)
+
+
+def rows_of(kept):
+    """Returns a row for each network and strategy."""
+    found = []
+    for network in NETWORKS:
+        for strategy in STRATEGIES:
+            rows = [row for row in kept.rows if (row["network"], row.get("strategy")) == (network, strategy)]
+            if not rows:
+                continue
+            errors = [row["planned, s"] / row["measured, s"] - 1 for row in rows]
+            apart = [row["top1"] - row["alone"] for row in rows]
+            found.append({"network": network, "flags": ", ".join(dict.fromkeys(f"`{row['flags']}`" for row in rows)), "seeds": len(rows),
+                          "planned, s": statistics.median(row["planned, s"] for row in rows),
+                          "measured, s": statistics.median(row["measured, s"] for row in rows),
+                          "off by": f"{100 * statistics.median(errors):+.1f}%",
+                          "top-1, %": f"{statistics.mean(row['top1'] for row in rows):.2f}",
+                          "one machine, %": f"{statistics.mean(row['alone'] for row in rows):.2f}",
+                          "apart, points": f"{statistics.mean(apart):+.2f}, {min(apart):+.2f} to {max(apart):+.2f}"})
+    return found
