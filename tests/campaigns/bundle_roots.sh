@@ -9,7 +9,8 @@
 #              EPOCHS    of each training (default 3, as make demo)
 #              REPEATS   turns of the speeds (default 5; 0: none)
 #              MIRROR    Debian's mirror, for debootstrap
-# Exit code: 0 if all weights agree and no network is more than 2% slower from the bundle, 1 if not, 2 usage, 77 skipped.
+# Exit code: 0 if all weights agree and no network is more than 2% slower from the bundle, in the median of all roots, 1 if
+# not, 2 usage, 77 skipped.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -139,9 +140,13 @@ if [ "$repeats" -gt 0 ]; then
   for ((turn = 1; turn <= repeats; ++turn)); do
     say "speeds, turn $turn"
     for net in $networks; do
-      for ((i = 0; i < ${#there[@]}; ++i)); do
-        system=${there[(i + turn) % ${#there[@]}]}  # Nobody is always the first.
-        rate "$system" "$net" >>"$work/rates-$net-$system"
+      # The ordinary program before each root, or after it, so that both are measured as often and at the same times.
+      for system in "${there[@]:1}"; do
+        pair=(native "$system")
+        for ((i = 0; i < 2; ++i)); do
+          one=${pair[(i + turn) % 2]}
+          rate "$one" "$net" >>"$work/rates-$net-$one"
+        done
       done
     done
   done
@@ -153,9 +158,13 @@ for net in $networks; do
   speeds+="| $net | $native |"
   for system in "${there[@]:1}"; do
     one=$(median <"$work/rates-$net-$system")
+    cat "$work/rates-$net-$system" >>"$work/bundled-$net"
     speeds+=" $one | $(awk -v a="${one:-0}" -v b="$native" 'BEGIN { printf "%+.1f%%", 100 * (a / b - 1) }') |"
-    awk -v a="${one:-0}" -v b="$native" 'BEGIN { exit !(a >= 0.98 * b) }' || { say "$system: $net is slower than the ordinary program: $one images a second instead of $native"; bad=1; }
   done
+  # All roots run the same file. Shared machines are not quiet enough to tell a single root by 2%.
+  one=$(median <"$work/bundled-$net")
+  speeds+=" $one | $(awk -v a="${one:-0}" -v b="$native" 'BEGIN { printf "%+.1f%%", 100 * (a / b - 1) }') |"
+  awk -v a="${one:-0}" -v b="$native" 'BEGIN { exit !(a >= 0.98 * b) }' || { say "$net is slower from the bundle: $one images a second instead of $native"; bad=1; }
   speeds+=$'\n'
 done
 
@@ -175,10 +184,11 @@ done
   printf '%s' "$rows"
   if [ "$speeds" ]; then
     echo
-    echo "Images a second in training at batch 8, median of $repeats in turns, and how that differs from native's:"
+    echo "Images a second in training at batch 8, median of $repeats turns, in each of which native is measured beside each root; and"
+    echo "how that differs from native's. All roots run the same file: the last column is the median of all that were measured of it."
     echo
-    printf '| network | native |'; printf ' %s | |' "${there[@]:1}"; echo
-    printf '|---|---|'; printf -- '---|---|%.0s' "${there[@]:1}"; echo
+    printf '| network | native |'; printf ' %s | |' "${there[@]:1}" "all roots"; echo
+    printf '|---|---|'; printf -- '---|---|%.0s' "${there[@]:1}" all; echo
     printf '%s' "$speeds"
   fi
 } >"$work/page"

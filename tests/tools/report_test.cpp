@@ -63,6 +63,30 @@ TEST(ReportCommand, CountsWhatAllAsynchronousWorkersDo) {
   EXPECT_EQ(read_run_data(folder / "run").throughput(), std::nullopt);
 }
 
+/// Each layer has the colour of the rank that computes it; one output crosses, and its gradient.
+TEST(ReportCommand, DrawsHowTheNetworkIsCut) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run({"simulate", "--net",      "lenet",       "--t-grad", "0.1",     "--rate",
+                 "1Gbit/s",  "--workers",  "2",           "--batch",  "500",     "--batches",
+                 "8",        "--strategy", "pipeline",    "--stages", "1:1@fc1", "--micro-batches",
+                 "2",        "--logdir",   folder / "run"})
+                .exit,
+            0);
+  ASSERT_EQ(run({"report", folder / "run"}).exit, 0);
+  const std::string page = read_text(folder / "run/report.html");
+  const auto count = [&](const std::string& text) {
+    int found = 0;
+    for (std::size_t at = page.find(text); at != std::string::npos; at = page.find(text, at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(count("The layers of LeNet, cut by pipeline 1:1@fc1, 2 micro-batches"), 1);
+  EXPECT_EQ(count("fill-opacity:0.35"), 7);
+  EXPECT_EQ(count("stroke-width:11.2"), 1);
+  // 1,000 images of 4x4x50 float32s, there and back.
+  EXPECT_EQ(count("pool2: max pool 2x2/2, 4x4x50; maps 6.4 MB, weights 0.0 MB"), 1);
+}
+
 /// The time of a worker's layers, by the trace, is its t_grad.
 TEST(TraceData, KnowsWhatLayersTake) {
   const TemporaryFolder folder;
