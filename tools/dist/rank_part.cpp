@@ -85,11 +85,10 @@ void Rank::prepare_part() {
   if (layout != "measured") device_->choose_channels_last(layout == "nhwc");
   try {
     part_networks_ = networks_of(cut_->part(), *device_, cut_->in_flight(spec_.rank()));
-  } catch (const OutOfMemory& error) {
-    throw Error("rank " + std::to_string(spec_.rank()) + "'s part of " + whole.title() + ", with " +
-                    std::to_string(cut_->in_flight(spec_.rank())) + " micro-batches of " +
-                    std::to_string(cut_->samples()) + " images at a time: " + error.what() +
-                    "; take more --micro-batches, a smaller --in-flight, or a smaller --batch",
+  } catch (const Error& error) {
+    throw Error("this rank's part, " + std::to_string(cut_->in_flight(spec_.rank())) +
+                    " micro-batches of " + std::to_string(cut_->samples()) +
+                    " images at a time (--micro-batches, --in-flight): " + error.what(),
                 error.code);
   }
   cut_->load(host_, *part_networks_.front());
@@ -186,11 +185,10 @@ void Rank::keep_whole(std::vector<std::string>& reports, std::uint64_t steps) {
   const HostParameters& host = cut_->whole_weights(host_);
   std::vector<const float*> weights;
   for (const Span& span : host.spans()) weights.push_back(span.weights);
-  std::vector<std::vector<float>> of_ranks;
-  for (int rank = 0; rank < spec_.mesh.topology.size; ++rank)
-    of_ranks.push_back(tools::take_statistics(reports[static_cast<std::size_t>(rank)],
-                                              statistics_count(cut_->network().part(rank).model)));
-  const std::vector<float> statistics = cut_->whole_statistics(of_ranks);
+  const std::vector<float> statistics =
+      cut_->whole_statistics([&reports](int rank, std::size_t count) {
+        return tools::take_statistics(reports[static_cast<std::size_t>(rank)], count);
+      });
   if (spoilt_.empty()) spoilt_ = host.not_finite();
   if (spoilt_.empty()) spoilt_ = not_finite(setup_.model, statistics);
   if (steps > 0 && spoilt_.empty())

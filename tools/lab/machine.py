@@ -6,6 +6,7 @@ import os
 import platform
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -114,6 +115,19 @@ def data_folder():
         if folder and os.path.isdir(folder):
             return folder
     sys.exit("bench: no Fashion-MNIST: install dataset-fashion-mnist, or name the folder: FASHION_MNIST=DIR")
+
+
+def nodefile_here(folder, ranks):
+    """Writes a nodefile of so many ranks on this machine into a folder, on ports that are free now. Returns its path."""
+    sockets = [socket.socket() for _ in range(ranks)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    path = os.path.join(folder, "nodes")
+    with open(path, "w", encoding="ascii") as file:
+        file.writelines(f"127.0.0.1:{each.getsockname()[1]}\n" for each in sockets)
+    for each in sockets:
+        each.close()
+    return path
 
 
 class Loopback:

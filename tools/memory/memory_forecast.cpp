@@ -143,13 +143,15 @@ RankMemory TrainingMemory::of_rank(const ParallelSpec& parallel, int workers, in
 std::vector<RankMemory> TrainingMemory::of_parts(const ParallelSpec& parallel, int workers,
                                                  std::int64_t batch) {
   const MemorySpec spec = spec_of(parallel, workers, batch);
-  const CutPart cut(cut_spec_of(spec), model_);
+  const PartMemory memory(model_, spec, program_);
+  const CutPart& cut = memory.cut();
   const std::int64_t tested = std::min(cut.samples(), batch);
   std::vector<RankMemory> ranks;
-  for (int rank = 0; rank < workers; ++rank)
-    ranks.push_back(memory_of_part(
-        spec, cut, rank, networks_.of_part(cut.network().part(rank), cut.in_flight(rank)),
-        spec.tests && rank == 0 ? &networks_.tested(tested) : nullptr, program_));
+  for (int rank = 0; rank < workers; ++rank) {
+    const NetworkPart part = cut.network().part(rank);
+    ranks.push_back(memory.of_rank(rank, part, networks_.of_part(part, cut.in_flight(rank)),
+                                   spec.tests ? &networks_.tested(tested) : nullptr));
+  }
   return ranks;
 }
 

@@ -37,7 +37,7 @@ struct NetworkMemory {
   std::vector<LayerMemory> layers;
 };
 
-/// What is made of a model.
+/// So many networks of one model are looked at together.
 struct NetworkCopies {
   std::int64_t batch = 1;
   /// Networks with activations of their own, and the same parameters.

@@ -46,83 +46,10 @@ net::ShardMap map_of(const MemorySpec& spec, const CutPart& cut) {
   return spec.topology().shard_map(counts, spec.parallel.shards, std::nullopt, members);
 }
 
-/// Maps and their gradients that leave a rank or have come to it, at most: those of all
-/// micro-batches that a sender may have begun.
-std::size_t map_bytes(const CutPart& cut, int rank) {
-  std::size_t bytes = 0;
-  for (const MapTransfer& transfer : cut.network().transfers()) {
-    if (transfer.from != rank && transfer.to != rank) continue;
-    const std::size_t map = transfer.elements * sizeof(float);
-    bytes += map * cut.in_flight(transfer.from);
-    if (transfer.gradient)
-      bytes += map * cut.in_flight(transfer.from == rank ? transfer.from : transfer.to);
-  }
-  return bytes;
-}
-
-/// The frames of a step that a rank sends and receives.
-std::size_t frames_of(const MemorySpec& spec, const CutPart& cut, int rank,
-                      const net::ShardMap& map) {
-  std::size_t frames = 0;
-  for (std::size_t i = 0; i < map.chunks(); ++i) {
-    const std::vector<int>& members = *map.members(map[i].parameter);
-    if (map[i].owner == rank)
-      frames += 2 * (members.size() - 1);
-    else if (std::binary_search(members.begin(), members.end(), rank))
-      frames += 2;
-  }
-  for (const MapTransfer& transfer : cut.network().transfers())
-    if (transfer.from == rank || transfer.to == rank)
-      frames += (transfer.gradient ? 2 : 1) * spec.parallel.micro_batches *
-                net::map_frames(transfer.elements);
-  return frames;
-}
-
-/// The memory of the whole network's weights that the first rank has when those of which it has no
-/// part have come: huge pages, since such a block is aligned to them (map_memory).
-std::size_t gathered_bytes(const CutPart& cut) {
-  constexpr std::size_t page = std::size_t{2} << 20;
-  std::vector<std::size_t> begin{0};  // By parameter: where it begins.
-  for (const ParameterSpec& spec : cut.network().whole().trained())
-    begin.push_back(begin.back() + bytes_of(spec));
-  std::size_t pages = 0, next = 0;
-  for (const PartSpan& span : cut.spans()) {
-    if (span.members.front() == 0) continue;
-    const std::size_t from = begin[span.parameter] + span.first * sizeof(float);
-    const std::size_t end = (from + span.count * sizeof(float) - 1) / page + 1;
-    const std::size_t first = std::max(next, from / page);
-    if (end > first) pages += end - first;
-    next = std::max(next, end);
-  }
-  return std::min(pages * page, in_pages(begin.back()));
-}
-
-/// What the first rank has in the end. The others' last weights come while it still computes; then
-/// it gives its part back, saves the whole network, and makes it where it is `tested`.
-void add_ending(std::vector<Held>& all, const MemorySpec& spec, const CutPart& cut,
-                const MemoryUse& exchanged, const NetworkMemory* tested) {
-  const Model& whole = cut.network().whole();
-  std::size_t weights = 0;
-  for (const ParameterSpec& parameter : whole.trained()) weights += bytes_of(parameter);
-  all[0].host[Use::host_weights] += gathered_bytes(cut);
-  MemoryUse host = exchanged;
-  host[Use::host_weights] += in_pages(weights);
-  all.push_back({"saving", host});
-  all.back().host[Use::saved] = in_pages(largest_of(whole));
-  if (tested != nullptr) {
-    RankMemory rank;
-    add_networks(rank, host, spec, *tested, 1, false, false);
-    host[Use::batches] =
-        loader_bytes(tested->pixels / static_cast<std::size_t>(tested->batch), tested->batch);
-    all.push_back({"testing", host});
-  }
-}
-
-}  // namespace
-
 CutPartSpec cut_spec_of(const MemorySpec& spec) {
   const ParallelSpec& parallel = spec.parallel;
   CutPartSpec cut;
+  cut.command = "nets";
   cut.strategy = parallel.strategy;
   cut.stages = parallel.stages;
   cut.micro_batches = parallel.micro_batches;
@@ -131,6 +58,8 @@ CutPartSpec cut_spec_of(const MemorySpec& spec) {
   cut.ranks = spec.workers;
   return cut;
 }
+
+}  // namespace
 
 std::string key_of(const NetworkPart& part, const Model& whole) {
   std::set<std::string> names;
@@ -147,42 +76,111 @@ std::string key_of(const NetworkPart& part, const Model& whole) {
   return key;
 }
 
-RankMemory memory_of_part(const MemorySpec& spec, const CutPart& cut, int rank,
-                          const NetworkMemory& part, const NetworkMemory* tested,
-                          const ProgramMemory& program) {
-  const NetworkPart own = cut.network().part(rank);
-  const Exchanged bytes = exchanged_by(cut, rank, own.model);
-  const net::Topology topology = spec.topology();
-  const net::ShardMap map = map_of(spec, cut);
-  const std::vector<Model::Linear> factored;
+PartMemory::PartMemory(const Model& model, const MemorySpec& spec, const ProgramMemory& program)
+    : spec_(spec),
+      program_(program),
+      cut_(cut_spec_of(spec), model),
+      topology_(spec.topology()),
+      map_(map_of(spec, cut_)) {}
+
+/// Returns the bytes of maps and their gradients that leave a rank or have come to it, at most:
+/// those of all micro-batches that their sender may have begun.
+std::size_t PartMemory::map_bytes(int rank) const {
+  std::size_t bytes = 0;
+  for (const MapTransfer& transfer : cut_.network().transfers()) {
+    if (transfer.from != rank && transfer.to != rank) continue;
+    const std::size_t map = transfer.elements * sizeof(float);
+    bytes += map * cut_.in_flight(transfer.from);
+    if (transfer.gradient) bytes += map * cut_.in_flight(rank);
+  }
+  return bytes;
+}
+
+/// Returns the number of frames of a step that a rank sends and receives.
+std::size_t PartMemory::frames(int rank) const {
+  std::size_t frames = 0;
+  for (std::size_t i = 0; i < map_.chunks(); ++i) {
+    const std::vector<int>& members = *map_.members(map_[i].parameter);
+    if (map_[i].owner == rank)
+      frames += 2 * (members.size() - 1);
+    else if (map_.trains(rank, map_[i].parameter))
+      frames += 2;
+  }
+  for (const MapTransfer& transfer : cut_.network().transfers())
+    if (transfer.from == rank || transfer.to == rank)
+      frames += (transfer.gradient ? 2 : 1) * spec_.parallel.micro_batches *
+                net::map_frames(transfer.elements);
+  return frames;
+}
+
+/// Returns the memory of the whole network's weights on the first rank when those have come of
+/// which it has no part: huge pages, since such a block is aligned to them (map_memory). Spans are
+/// in the order in which they lie there.
+std::size_t PartMemory::gathered_bytes() const {
+  constexpr std::size_t page = std::size_t{2} << 20;
+  std::vector<std::size_t> begin{0};  // By parameter: where it begins.
+  for (const ParameterSpec& spec : cut_.network().whole().trained())
+    begin.push_back(begin.back() + bytes_of(spec));
+  std::size_t pages = 0, next = 0;
+  for (const PartSpan& span : cut_.spans()) {
+    if (span.members.front() == 0) continue;
+    const std::size_t from = begin[span.parameter] + span.first * sizeof(float);
+    const std::size_t end = (from + span.count * sizeof(float) - 1) / page + 1;
+    const std::size_t first = std::max(next, from / page);
+    if (end > first) pages += end - first;
+    next = std::max(next, end);
+  }
+  return std::min(pages * page, in_pages(begin.back()));
+}
+
+RankMemory PartMemory::of_rank(int rank, const NetworkPart& part, const NetworkMemory& networks,
+                               const NetworkMemory* tested) const {
+  const Model& whole = cut_.network().whole();
+  const Exchanged bytes = exchanged_by(cut_, rank, part.model);
+  const std::vector<Model::Linear> factored;  // Factors do not go with a cut.
   const net::StoreMemory store =
-      net::store_memory(map, rank, store_spec(spec, topology, rank, map, factored));
+      net::store_memory(map_, rank, store_spec(spec_, topology_, rank, map_, factored));
   MemoryUse use;
-  use[Use::program] = program.works;
-  use[Use::code] = part.code;
+  use[Use::program] = program_.works;
   use[Use::host_weights] = use[Use::host_gradients] = in_pages(bytes.part) + in_pages(bytes.twice);
+  // The first values of whole parameters are drawn, one after the other.
+  std::vector<Held> all{{"starting", use}};
+  all.back().host[Use::saved] = in_pages(largest_of(whole));
+
+  use[Use::code] = networks.code;
   use[Use::owned] = in_pages(store.state);
   use[Use::received] = store.received;
-  use[Use::wire] = coded_bytes_of(spec, topology, rank, map) +
-                   ledger_bytes(frames_of(spec, cut, rank, map)) + in_pages(store.packed);
-  use[Use::maps] = map_bytes(cut, rank);
-  if (spec.checkpoints)
+  use[Use::wire] = coded_bytes_of(spec_, topology_, rank, map_) + ledger_bytes(frames(rank)) +
+                   in_pages(store.packed);
+  use[Use::maps] = map_bytes(rank);
+  if (spec_.checkpoints)
     use[Use::checkpoint] =
-        store.before + map.elements_of(rank) * sizeof(float) *
-                           (1 + static_cast<std::size_t>(spec.optimiser.states()));
+        store.before + map_.elements_of(rank) * sizeof(float) *
+                           (1 + static_cast<std::size_t>(spec_.optimiser.states()));
   RankMemory memory;
-  std::vector<Held> all{{"training", use}};
-  MemoryUse& training = all[0].host;
-  add_networks(memory, training, spec, part, 1, false, false);
-  if (spec.parallel.micro_batches > 1) training[Use::sums] = bytes.part + largest_of(own.model);
-  training[Use::batches] = loader_bytes(part.pixels / static_cast<std::size_t>(part.batch),
-                                        cut.has_loss(rank) ? cut.samples() : own.images);
-  // The first values of whole parameters are drawn, one after the other.
-  all.push_back({"starting", {}});
-  for (const Use each : {Use::program, Use::host_weights, Use::host_gradients})
-    all.back().host[each] = use[each];
-  all.back().host[Use::saved] = in_pages(largest_of(cut.network().whole()));
-  if (rank == 0) add_ending(all, spec, cut, use, tested);
+  MemoryUse training = use;
+  add_networks(memory, training, spec_, networks, 1, false, false);
+  if (spec_.parallel.micro_batches > 1) training[Use::sums] = bytes.part + largest_of(part.model);
+  training[Use::batches] =
+      loader_bytes(networks, cut_.has_loss(rank) ? cut_.samples() : part.images);
+  if (rank == 0) {
+    // The others' last weights come while it still computes. Then it gives its part back, saves the
+    // whole network's weights, and makes the network if it is tested.
+    training[Use::host_weights] += gathered_bytes();
+    std::size_t weights = 0;
+    for (const ParameterSpec& parameter : whole.trained()) weights += bytes_of(parameter);
+    use[Use::host_weights] += in_pages(weights);
+    all.push_back({"saving", use});
+    all.back().host[Use::saved] = in_pages(largest_of(whole));
+  }
+  if (rank == 0 && tested != nullptr) {
+    RankMemory testing;
+    add_networks(testing, use, spec_, *tested, 1, false, false);
+    use[Use::batches] = loader_bytes(*tested, tested->batch);
+    all.push_back({"testing", use});
+    if (testing.device.sum() > memory.device.sum()) memory.device = testing.device;
+  }
+  all.push_back({"training", training});
   take_most(memory, all);
   memory.role = "rank " + std::to_string(rank);
   return memory;

@@ -7,16 +7,30 @@
 
 namespace duplex::tools {
 
-/// Returns how the first rank cuts the network in such a training.
-CutPartSpec cut_spec_of(const MemorySpec& spec);
-
 /// Returns a text that is the same for parts whose networks take the same memory.
 std::string key_of(const NetworkPart& part, const Model& whole);
 
-/// One rank of those. `part` has the copies of the rank's part that train. `tested` is the whole
-/// network where the first rank tests it, else null.
-RankMemory memory_of_part(const MemorySpec& spec, const CutPart& cut, int rank,
-                          const NetworkMemory& part, const NetworkMemory* tested,
-                          const ProgramMemory& program);
+class PartMemory {
+ public:
+  /// Cuts the network as such a training does. Throws Error(usage) where it cannot be cut so.
+  PartMemory(const Model& model, const MemorySpec& spec, const ProgramMemory& program);
+
+  const CutPart& cut() const { return cut_; }
+  /// Returns what a rank takes. `networks` are those of its `part`, one for each micro-batch in
+  /// flight. `tested` is the whole network where the first rank tests it, else null.
+  RankMemory of_rank(int rank, const NetworkPart& part, const NetworkMemory& networks,
+                     const NetworkMemory* tested) const;
+
+ private:
+  std::size_t map_bytes(int rank) const;
+  std::size_t frames(int rank) const;
+  std::size_t gathered_bytes() const;
+
+  const MemorySpec spec_;
+  const ProgramMemory program_;
+  const CutPart cut_;
+  const net::Topology topology_;
+  const net::ShardMap map_;
+};
 
 }  // namespace duplex::tools

@@ -9,7 +9,8 @@
 namespace duplex::tools {
 namespace {
 
-/// What a device has of a network: the host's memory on a CPU, else the GPU's.
+/// Returns the memory of a network on its device, which on a CPU is the host's. With `updates` the
+/// optimiser's state is there, too.
 MemoryUse on_device(const MemorySpec& spec, const NetworkMemory& network, bool updates) {
   MemoryUse use;
   use[Use::weights] = in_pages(network.weights) + in_pages(network.rounded) + network.statistics;
@@ -50,10 +51,11 @@ void add_networks(RankMemory& rank, MemoryUse& host, const MemorySpec& spec,
     host[static_cast<Use>(use)] += slots * device[static_cast<Use>(use)];
 }
 
-std::size_t loader_bytes(std::size_t image, std::int64_t batch) {
+std::size_t loader_bytes(const NetworkMemory& network, std::int64_t images) {
+  const std::size_t image = network.pixels / static_cast<std::size_t>(network.batch);
   datasets::LoaderOptions options;
   options.threads = loader_threads();
-  return datasets::batches_held(options) * in_pages(image * static_cast<std::size_t>(batch)) +
+  return datasets::batches_held(options) * in_pages(image * static_cast<std::size_t>(images)) +
          static_cast<std::size_t>(options.threads) * image / sizeof(float);
 }
 

@@ -1,4 +1,5 @@
-// What processes of a training hold, whether each has the whole network or a part of it.
+// Adds up the memory that processes of a training hold, whether each has the whole network or a
+// part of it.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -8,7 +9,7 @@
 
 namespace duplex::tools {
 
-/// What a process holds of the host's memory while it does something.
+/// A process holds so much of the host's memory while it does something.
 struct Held {
   const char* doing;
   MemoryUse host;
@@ -17,27 +18,28 @@ struct Held {
 /// Sets what the process holds of the host's memory, and when, to the most of these.
 void take_most(RankMemory& rank, const std::vector<Held>& all);
 
-/// Adds what a process has of its networks, of which it has so many (`slots`), each on a GPU of its
-/// own or all in the host's memory. `updates`: so does the optimiser. `alone`: nothing is
+/// Adds the memory of a process's networks, one for each slot, which are on a GPU each or all in
+/// the host's memory. With `updates` the optimiser's state is there, too; with `alone` nothing is
 /// exchanged. The memory of a GPU is that of one slot.
 void add_networks(RankMemory& rank, MemoryUse& host, const MemorySpec& spec,
                   const NetworkMemory& network, std::size_t slots, bool updates, bool alone);
 
-/// The batches of a loader of so many images of that many bytes as floats, and what each of its
-/// threads decodes an image into.
-std::size_t loader_bytes(std::size_t image, std::int64_t batch);
+/// Returns the bytes of a loader's batches, of so many of the network's images each, and of the
+/// buffers into which its threads decode an image.
+std::size_t loader_bytes(const NetworkMemory& network, std::int64_t images);
 
-/// The store of an owner. Parameters whose gradients are exchanged as factors are not in it;
-/// `factored` must outlive the result.
+/// Returns the specification of an owner's store. Parameters whose gradients are exchanged as
+/// factors are not in it; `factored` must outlive the result.
 net::StoreSpec store_spec(const MemorySpec& spec, const net::Topology& topology, int rank,
                           const net::ShardMap& map, const std::vector<Model::Linear>& factored);
 bool is_factored(const std::vector<Model::Linear>& factored, std::size_t parameter);
 
-/// Buffers of the connections for payloads of parameters that are not float32.
+/// Returns the bytes of the connections' buffers for parameters that cross in another coding than
+/// float32.
 std::size_t coded_bytes_of(const MemorySpec& spec, const net::Topology& topology, int rank,
                            const net::ShardMap& map);
-/// The ledger's records of so many frames, in a vector that grows by doubling, for each direction,
-/// and once more while they are written.
+/// Returns the bytes of the ledger's records of so many frames, which are in a vector that grows by
+/// doubling, for each direction, and once more while they are written.
 std::size_t ledger_bytes(std::size_t frames);
 
 }  // namespace duplex::tools

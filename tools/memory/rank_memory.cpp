@@ -20,8 +20,7 @@ RankMemory trainer(const MemorySpec& spec, const NetworkMemory& network,
   RankMemory rank;
   MemoryUse host = exchanged;
   const std::size_t slots = alone ? 1 : spec.slots();
-  const std::size_t loader =
-      loader_bytes(network.pixels / static_cast<std::size_t>(network.batch), network.batch);
+  const std::size_t loader = loader_bytes(network, network.batch);
   host[Use::program] = alone ? program.alone : program.works;
   host[Use::code] = network.code;
   add_networks(rank, host, spec, network, slots, updates, alone);

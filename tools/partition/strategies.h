@@ -27,7 +27,7 @@ Parts place_by_one_weird_trick(const Tiles& tiles, const Model& model, const Spe
 /// `idle`: of slow ranks some may be left without a layer, or none, if there are enough.
 enum class Idle { some, none };
 Parts place_by_layers(const Tiles& tiles, const Speeds& speeds, Idle idle = Idle::some);
-/// The first unit of each rank's run, and, at the end, the number of units.
+/// Returns the first unit of each rank's run, and, at the end, the number of units.
 std::vector<std::size_t> layer_runs(const Tiles& tiles, const Speeds& speeds, Idle idle);
 
 /// Gives each of so many items in a row to a rank, in order, as its speed is.

@@ -36,6 +36,15 @@ std::string whole_name(const ParameterSpec& spec) {
   return spec.rows.parameter.empty() ? spec.name : spec.rows.parameter;
 }
 
+/// Returns the running statistics of a model, in the order of its layers.
+std::vector<ParameterSpec> statistics_in(const Model& model) {
+  std::vector<ParameterSpec> found;
+  for (const Model::Entry& entry : model.nodes())
+    for (const ParameterSpec& spec : model.parameters(entry))
+      if (!spec.trained) found.push_back(spec);
+  return found;
+}
+
 }  // namespace
 
 CutPart::CutPart(const CutPartSpec& spec, const Model& whole)
@@ -196,32 +205,28 @@ const HostParameters& CutPart::whole_weights(const HostParameters& host) {
   return *whole_;
 }
 
-std::vector<float> CutPart::whole_statistics(
-    const std::vector<std::vector<float>>& of_ranks) const {
-  const Model& whole = network_.whole();
+std::vector<float> CutPart::whole_statistics(const StatisticsOf& of_rank) const {
   std::map<std::string, std::size_t> places;  // By name: where a statistic begins.
   std::size_t all = 0;
-  for (const Model::Entry& entry : whole.nodes())
-    for (const ParameterSpec& spec : whole.parameters(entry)) {
-      if (spec.trained) continue;
-      places[spec.name] = all;
-      all += static_cast<std::size_t>(spec.shape.elements());
-    }
+  for (const ParameterSpec& spec : statistics_in(network_.whole())) {
+    places[spec.name] = all;
+    all += static_cast<std::size_t>(spec.shape.elements());
+  }
   std::vector<float> values(all);
-  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
-    const std::vector<float>& own = of_ranks[rank];
-    const Model model = network_.part(static_cast<int>(rank)).model;
-    std::size_t offset = 0;
-    for (const Model::Entry& entry : model.nodes())
-      for (const ParameterSpec& spec : model.parameters(entry)) {
-        if (spec.trained) continue;
-        const auto count = static_cast<std::size_t>(spec.shape.elements());
-        if (offset + count > own.size())
-          throw Error("rank " + std::to_string(rank) + " has not reported its running statistics");
-        std::copy_n(own.data() + offset, count,
-                    values.data() + places.at(whole_name(spec)) + spec.rows.first);
-        offset += count;
-      }
+  for (int rank = 0; rank < spec_.ranks; ++rank) {
+    const std::vector<ParameterSpec> specs = statistics_in(network_.part(rank).model);
+    std::size_t count = 0;
+    for (const ParameterSpec& spec : specs)
+      count += static_cast<std::size_t>(spec.shape.elements());
+    const std::vector<float> own = of_rank(rank, count);
+    if (own.size() != count)
+      throw Error("rank " + std::to_string(rank) + " has not reported its running statistics");
+    const float* next = own.data();
+    for (const ParameterSpec& spec : specs) {
+      std::copy_n(next, spec.shape.elements(),
+                  values.data() + places.at(whole_name(spec)) + spec.rows.first);
+      next += spec.shape.elements();
+    }
   }
   return values;
 }

@@ -1,6 +1,7 @@
 // A rank's part of a network that is cut over the ranks of a run.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -68,9 +69,11 @@ class CutPart {
 
   /// On the first rank, after the last weights have come: the weights of the whole network.
   const HostParameters& whole_weights(const HostParameters& host);
-  /// Returns the running statistics of the whole network, in the order of its layers. `of_ranks`
-  /// are those of all ranks' parts, each in the order of its layers.
-  std::vector<float> whole_statistics(const std::vector<std::vector<float>>& of_ranks) const;
+  /// Returns the running statistics of the whole network, in the order of its layers. `of_rank`
+  /// returns those of a rank's part, so many of them, in the order of its layers; none: the rank
+  /// has not reported them. Throws Error then.
+  using StatisticsOf = std::function<std::vector<float>(int rank, std::size_t count)>;
+  std::vector<float> whole_statistics(const StatisticsOf& of_rank) const;
 
  private:
   const CutPartSpec spec_;

@@ -8,7 +8,7 @@
 namespace duplex::tools {
 namespace {
 
-/// What crosses of a layer in a step, in bytes.
+/// The bytes of a layer that cross between ranks in a step.
 struct Crossing {
   std::int64_t maps = 0, weights = 0;
 };

@@ -7,11 +7,11 @@
 namespace duplex::tools {
 
 struct FoundCuts {
-  /// The best of each strategy that cuts, the fastest first, each also with packed frames and with
-  /// 16 bits where these are faster.
+  /// The best cut by each strategy, the fastest first, also with packed frames and with 16 bits
+  /// where these are faster.
   std::vector<Evaluation> found;
-  /// Of each strategy of which nothing fits into memory, the one that needs the least of those that
-  /// were tried.
+  /// The cuts that need the least memory, one for each strategy of which no cut that was tried
+  /// fits.
   std::vector<TooLarge> too_large;
 };
 

@@ -154,7 +154,7 @@ void add_cuts(SearchResult& result, const Situation& situation) {
       too_large.insert(too_large.end(), cuts.too_large.begin(), cuts.too_large.end());
     }
   }
-  // Of each strategy the one that needs the least.
+  // The cut that needs the least is told for each strategy that fits nowhere.
   std::stable_sort(too_large.begin(), too_large.end(),
                    [](const TooLarge& a, const TooLarge& b) { return a.bytes < b.bytes; });
   for (const TooLarge& each : too_large)

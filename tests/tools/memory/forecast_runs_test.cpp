@@ -9,22 +9,16 @@
 
 #include "core/error.h"
 #include "tests/temporary_folder.h"
+#include "tests/tools/memory/onednn_only.h"
 #include "tests/tools/program.h"
-#include "tools/setup/device_spec.h"
 #include "tools/text/size.h"
 
 namespace duplex::tools {
 namespace {
 
+using testing::has_onednn;
 using testing::run;
-
-bool has_onednn() {
-  return DeviceSpec().make()->name() == "onednn";
-}
-constexpr const char* without_onednn =
-    "this build has no oneDNN, and plain loops allocate what they keep as soon as they are made, "
-    "so "
-    "that --fits is refused (RefusesWhatMakesNoSense tests that)";
+using testing::without_onednn;
 
 TEST(Size, CountsIn1024sWithAnI) {
   EXPECT_EQ(parse_size("8GiB"), std::size_t{8} << 30);
@@ -119,8 +113,10 @@ class ForecastOfRuns : public ::testing::Test {
   /// libraries they have touched.
   static void expect_took(const Column& forecast, double took) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "the training has run, but a sanitizer's own memory is in its peak, " << took
-                 << " MiB for a forecast of " << forecast.sum;
+    GTEST_SKIP()
+        << "the training has run; the memory that it took cannot be told in a build with a "
+           "sanitizer, which has memory of its own: "
+        << took << " MiB for a forecast of " << forecast.sum;
 #endif
     constexpr double tolerance = 0.05, mib = 1.0;
     const double beyond = took - forecast.program, most = forecast.sum - forecast.program;

@@ -1,39 +1,24 @@
-// Tests what the forecast of memory says against what is allocated: networks on their device, and
-// processes of the program.
+// Tests what the forecast of memory says of a network against what it allocates on its device.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <filesystem>
-#include <nlohmann/json.hpp>
 #include <numeric>
-#include <sstream>
 
-#include "core/error.h"
 #include "models/registry.h"
-#include "tests/temporary_folder.h"
-#include "tests/tools/program.h"
+#include "tests/tools/memory/onednn_only.h"
 #include "tools/memory/network_memory.h"
 #include "tools/memory/resident.h"
-#include "tools/text/size.h"
 
 namespace duplex::tools {
 namespace {
 
-using testing::run;
+using testing::has_onednn;
+using testing::without_onednn;
 
 DeviceSpec one_thread() {
   DeviceSpec computing;
   computing.threads = 1;
   return computing;
 }
-
-bool has_onednn() {
-  return one_thread().make()->name() == "onednn";
-}
-constexpr const char* without_onednn =
-    "this build has no oneDNN, and plain loops allocate what they keep as soon as they are made, "
-    "so "
-    "that --fits is refused (RefusesWhatMakesNoSense tests that)";
 
 Model small_model(const std::string& name) {
   models::ModelOptions options;

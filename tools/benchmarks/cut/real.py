@@ -3,29 +3,16 @@ as plan says, and do they learn what one machine learns?"""
 import json
 import os
 import shutil
-import socket
 import statistics
 import tempfile
 
-from lab.machine import DUPLEX, WORK, commit, data_folder, processor, run
+from lab.machine import DUPLEX, WORK, commit, data_folder, nodefile_here, processor, run
 
 # Small maps, so that a training takes a minute or two. Batch normalisation is over a micro-batch, so a batch is not small.
 NETWORKS = {"squeezenet": (["--input", "48", "--batch", "32"], ["--batches", "400", "--optimizer", "adam", "--lr", "0.0005"]),
             "resnet34": (["--input", "32", "--batch", "32"], ["--batches", "200", "--lr", "0.02", "--momentum", "0.9"])}
 STRATEGIES = ("pipeline", "hybrid")
 RANKS, BATCH, SEEDS, LIMIT = 2, 32, 3, 1800
-
-
-def nodefile(folder):
-    sockets = [socket.socket() for _ in range(RANKS)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    path = os.path.join(folder, "nodes")
-    with open(path, "w", encoding="ascii") as file:
-        file.writelines(f"127.0.0.1:{each.getsockname()[1]}\n" for each in sockets)
-    for each in sockets:
-        each.close()
-    return path
 
 
 def plan_for(network, strategy, data, folder):
@@ -35,7 +22,7 @@ def plan_for(network, strategy, data, folder):
     logdir = os.path.join(folder, "measured")
     measured = os.path.join(logdir, "machines.json")
     if not os.path.exists(measured):
-        run([DUPLEX, "plan", *model, "--nodefile", nodefile(folder), "--datadir", data, "--threads", "1", "--logdir", logdir], LIMIT)
+        run([DUPLEX, "plan", *model, "--nodefile", nodefile_here(folder, RANKS), "--datadir", data, "--threads", "1", "--logdir", logdir], LIMIT)
     known = ["--measured", measured, "--machines", str(RANKS)]
     found = json.loads(run([DUPLEX, "plan", *model, *known, "--output", "json"], LIMIT))
     ways = [way for way in found["ways"] if strategy in way["cut_flags"] and not way["way"].endswith(("lossless", "bf16"))]
@@ -61,7 +48,7 @@ def train(network, strategy, seed, data, plan, cut_flags):
     common = ["--net", network, "--datadir", data, "--threads", "1", "--seed", str(seed), "--accuracy", *learning]
     with tempfile.TemporaryDirectory(dir=WORK) as folder:
         cut, alone = os.path.join(folder, "cut"), os.path.join(folder, "alone")
-        run([DUPLEX, "launch", "--plan", plan, "--nodefile", nodefile(folder), "--", *common, *computing, "--logdir", cut], LIMIT)
+        run([DUPLEX, "launch", "--plan", plan, "--nodefile", nodefile_here(folder, RANKS), "--", *common, *computing, "--logdir", cut], LIMIT)
         micro_batches = flag(cut_flags, "--micro-batches")
         batch = RANKS * BATCH // micro_batches
         steps = flag(learning, "--batches")

@@ -6,7 +6,6 @@ interrupted, and with more SEEDS adds to them; default runs/rounding), PAGE (the
 import json
 import os
 import shutil
-import socket
 import statistics
 import sys
 import tempfile
@@ -14,7 +13,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 
 from lab.kept import Kept  # noqa: E402
-from lab.machine import DUPLEX, WORK, Failed, commit, data_folder, processor, run  # noqa: E402
+from lab.machine import DUPLEX, WORK, Failed, commit, data_folder, nodefile_here, processor, run  # noqa: E402
 
 # Flags of each training: SqueezeNet and Resnet34 take smaller maps and fewer images, so that a seed takes minutes. The
 # learning rate drops towards the end, and SqueezeNet takes Adam: with plain SGD some seeds learn nothing in that time,
@@ -36,22 +35,10 @@ def asked(name, default):
     return os.environ[name].split() if os.environ.get(name) else list(default)
 
 
-def nodefile(out):
-    sockets = [socket.socket() for _ in range(RANKS)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    path = os.path.join(out, "nodes")
-    with open(path, "w", encoding="ascii") as file:
-        file.writelines(f"127.0.0.1:{each.getsockname()[1]}\n" for each in sockets)
-    for each in sockets:
-        each.close()
-    return path
-
-
 def train(network, wire, seed, data):
     """Returns the test's top-1 in per cent and its loss, as a row of what is kept."""
     logdir = tempfile.mkdtemp(prefix="rounding-", dir=WORK)
-    run([DUPLEX, "launch", "--nodefile", nodefile(logdir), "--", "--net", network, "--datadir", data,
+    run([DUPLEX, "launch", "--nodefile", nodefile_here(logdir, RANKS), "--", "--net", network, "--datadir", data,
          *NETWORKS[network], "--threads", "1", "--seed", str(seed), "--wire", wire, "--accuracy", "--logdir",
          os.path.join(logdir, "run")], limit=LIMIT)
     with open(os.path.join(logdir, "run", "summary.json"), encoding="utf-8") as file:
