@@ -35,7 +35,7 @@ def results(logdir):
     """Returns the median seconds of a step, and top-1 in per cent."""
     with open(os.path.join(logdir, "summary.json"), encoding="utf-8") as file:
         summary = json.load(file)
-    return summary["total"]["median"], 100 * summary["accuracy"]["top1"]
+    return summary["step_s"]["median"], 100 * summary["accuracy"]["top1"]
 
 
 def flag(words, name):
@@ -45,16 +45,16 @@ def flag(words, name):
 def train(network, strategy, seed, data, plan, cut_flags):
     """Trains by the plan and on one machine, which sees the same images in each step."""
     computing, learning = NETWORKS[network]
-    common = ["--net", network, "--datadir", data, "--threads", "1", "--seed", str(seed), "--accuracy", *learning]
+    common = ["--datadir", data, "--threads", "1", "--seed", str(seed), "--accuracy"]
+    micro_batches, steps = flag(cut_flags, "--micro-batches"), flag(learning, "--batches")
     with tempfile.TemporaryDirectory(dir=WORK) as folder:
         cut, alone = os.path.join(folder, "cut"), os.path.join(folder, "alone")
-        run([DUPLEX, "launch", "--plan", plan, "--nodefile", nodefile_here(folder, RANKS), "--", *common, *computing, "--logdir", cut], LIMIT)
-        micro_batches = flag(cut_flags, "--micro-batches")
-        batch = RANKS * BATCH // micro_batches
-        steps = flag(learning, "--batches")
-        accumulated = ["--batches", str(steps * micro_batches), "--accumulate", str(micro_batches)] if micro_batches > 1 else []
-        own = [word for i, word in enumerate(common) if word != "--batches" and common[i - 1] != "--batches"] if accumulated else common
-        run([DUPLEX, "local", *own, "--input", computing[1], "--batch", str(batch), *accumulated, "--logdir", alone], LIMIT)
+        # The plan has the network, its input and the batch, and is for the nodefile that was measured.
+        nodes = os.path.join(os.path.dirname(plan), "nodes")
+        run([DUPLEX, "launch", "--plan", plan, "--nodefile", nodes, "--", *common, *learning, "--logdir", cut], LIMIT)
+        accumulated = ["--accumulate", str(micro_batches)] if micro_batches > 1 else []
+        run([DUPLEX, "local", "--net", network, "--input", str(flag(computing, "--input")), "--batch", str(RANKS * BATCH // micro_batches), *accumulated,
+             *common, *learning[2:], "--batches", str(steps * micro_batches), "--logdir", alone], LIMIT)
         step, top1 = results(cut)
         with open(plan, encoding="utf-8") as file:
             planned = json.load(file)["step_s"]
