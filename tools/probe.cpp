@@ -30,6 +30,7 @@
 #include "tools/flags/model_flags.h"
 #include "tools/flags/wire_flags.h"
 #include "tools/launch/rank_source.h"
+#include "tools/parts/part_measurement.h"
 #include "tools/plan/machines_file.h"
 #include "tools/setup/setup.h"
 #include "tools/slots/slot_places.h"
@@ -148,8 +149,9 @@ class OtherSlots {
   std::vector<std::thread> threads_;
 };
 
-/// Times the network on random images.
-void measure_network(const Flags& flags, const Model& model, MeasuredMachine& machine) {
+/// Times the network on random images, for so many seconds.
+void measure_network(const Flags& flags, const Model& model, double for_seconds,
+                     MeasuredMachine& machine) {
   constexpr std::size_t least_steps = 3;
   const auto device = flags.computing.make();
   const auto network = flags.computing.build(model, *device, flags.batch);
@@ -157,7 +159,7 @@ void measure_network(const Flags& flags, const Model& model, MeasuredMachine& ma
   Profile profile(*network, warm_up);
   const std::int64_t begin = clock_ns();
   time_random_steps(*network, warm_up, [&](std::size_t counted) {
-    return counted >= least_steps && seconds(clock_ns() - begin) >= flags.seconds;
+    return counted >= least_steps && seconds(clock_ns() - begin) >= for_seconds;
   });
   machine.profile = profile.file();
   machine.grad = profile.sum();
@@ -177,13 +179,24 @@ void measure_computing(Flags flags, const Model& model, const RankSource& source
                        MeasuredMachine& machine) {
   machine.cores = usable_cores();
   const int slots = source.slots[static_cast<std::size_t>(source.rank)];
-  if (slots == 1) return measure_network(flags, model, machine);
+  if (slots == 1) {
+    const int ranks = static_cast<int>(source.addresses.size());
+    // A network is cut over machines that have no slots.
+    const bool parts = ranks > 1 && std::all_of(source.slots.begin(), source.slots.end(),
+                                                [](int each) { return each == 1; });
+    measure_network(flags, model, parts ? flags.seconds / 2 : flags.seconds, machine);
+    if (parts)
+      machine.parts = measure_parts(
+          model, {flags.computing, flags.batch, ranks, flags.seconds / 2,
+                  [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }});
+    return;
+  }
   const std::vector<SlotPlace> places =
       slot_places(flags.computing, slots, source.computing_before, source.computing_here, "probe");
   flags.computing.device = places.front().device;
   machine.slots = slots;
   OtherSlots others(flags, model, places);
-  run_bound(places.front().cores, [&] { measure_network(flags, model, machine); });
+  run_bound(places.front().cores, [&] { measure_network(flags, model, flags.seconds, machine); });
   others.end();
 }
 

@@ -1,4 +1,5 @@
 // duplex simulate plays the schedule of dist in virtual time, for machines that nobody owns yet.
+#include <cmath>
 #include <cstdio>
 #include <optional>
 
@@ -43,7 +44,7 @@ void say_what_is_done(const SimulateFlags& flags, const Scenario& scenario, cons
     std::fprintf(stderr,
                  "a batch of %lld is no multiple of %d %s: the largest part is %.0f of it\n",
                  static_cast<long long>(scenario.batch), parts, who,
-                 spec.part.front() * static_cast<double>(scenario.batch));
+                 std::ceil(static_cast<double>(scenario.batch) / parts));
 }
 
 void print(const SimulateFlags& flags, const Scenario& scenario, const Spec& spec,

@@ -10,6 +10,7 @@
 #include "tools/checkpoint/statistics_report.h"
 #include "tools/dist/rank.h"
 #include "tools/parts/part_replay.h"
+#include "tools/parts/part_times.h"
 #include "tools/run_directory/run_files.h"
 #include "tools/training/divergence.h"
 

@@ -14,6 +14,7 @@
 #include "tools/memory/network_memory.h"
 #include "tools/plan/machines_file.h"
 #include "tools/run_directory/run_directory.h"
+#include "tools/scenario/measured_scenario.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/rate.h"
 #include "tools/text/size.h"
@@ -24,30 +25,6 @@ namespace duplex::tools {
 namespace {
 
 constexpr const char* machines_file = "machines.json";
-
-/// Whether the user has given figures, so that nothing has to be measured.
-bool measures_nothing_of(const ScenarioFlags& given) {
-  return given.grad || given.comm || !given.profile.empty() || !given.rate.empty() ||
-         !given.from.empty();
-}
-
-/// The network and the batch that machines were measured with.
-void take_model(ScenarioFlags& scenario, const MachinesFile& file, const std::string& path) {
-  ModelSpec& model = scenario.model;
-  if ((!model.net.empty() && model.net != file.network) ||
-      (model.options.classes != 0 && model.options.classes != file.classes) ||
-      (scenario.batch && *scenario.batch != file.batch))
-    throw Error("plan: " + path + " is of " + file.network + " with " +
-                    std::to_string(file.classes) + " classes in batches of " +
-                    std::to_string(file.batch) +
-                    ": leave --net, --classes and --batch out, or "
-                    "measure again",
-                Exit::usage);
-  model.take_kept(file.network, file.network_file, path);
-  model.options.classes = file.classes;
-  model.set_input(file.input);
-  scenario.batch = file.batch;
-}
 
 /// Takes device, precision, layout and the links' bound over from the measurement. A flag that says
 /// something else is refused.
@@ -96,10 +73,8 @@ void PlanFlags::add_to(CommandLine& app) {
   app.add_option("--datadir", datadir,
                  "the data set that will be trained with: what reading its images takes is "
                  "measured, too")
-      .needs(app.flag("--nodefile"));
-  app.add_option("--measured", measured,
-                 "take what an earlier plan has measured, its machines.json, instead")
-      .excludes(app.flag("--datadir"));
+      .needs(app.flag("--nodefile"))
+      .excludes(app.flag("--measured"));
   app.add_option("--logdir", logdir,
                  "directory for what is measured (default: runs/, named by command, net and time)");
   app.add_option("--ssh", ssh, "the program that reaches other machines (default ssh)");
@@ -131,26 +106,20 @@ void PlanFlags::add_to(CommandLine& app) {
 }
 
 void PlanFlags::resolve() {
-  if (!measured.empty()) {
-    const MachinesFile file = read_machines(measured);
-    if (measures_nothing_of(scenario))
-      throw Error(
-          "plan: --measured and figures of computing or links say the same; give one of "
-          "them",
-          Exit::usage);
-    take_model(scenario, file, measured);
-    take_settings(*app_, computing, wire, file, measured);
+  if (!scenario.measured.empty()) {
+    const MachinesFile file = read_machines(scenario.measured);
+    take_settings(*app_, computing, wire, file, scenario.measured);
     nodes_.clear();
     for (const MeasuredMachine& machine : file.machines)
       nodes_.push_back(
           {net::Address::parse(machine.address, default_port), machine.slots.value_or(1)});
   }
-  if (!datadir.empty() && measures_nothing_of(scenario))
+  if (!datadir.empty() && scenario.has_figures())
     throw Error(
         "plan: --datadir is for machines that are measured: leave it out, or the figures of "
         "computing and links",
         Exit::usage);
-  if (!wire.link_rate.empty() && measures_nothing_of(scenario)) scenario.bound_links(wire.rate());
+  if (!wire.link_rate.empty() && scenario.has_figures()) scenario.bound_links(wire.rate());
   scenario.resolve();
   if (computing.threads > 0) scenario.threads = computing.threads;
   if (!nodefile.empty())
@@ -159,7 +128,7 @@ void PlanFlags::resolve() {
     for (Node& node : nodes_) {
       if (node.slots > 1)
         throw Error("plan: --slots " + std::to_string(slots_) + " and the slots of " +
-                        (nodefile.empty() ? measured : nodefile) +
+                        (nodefile.empty() ? scenario.measured : nodefile) +
                         " say the same: leave one of them out",
                     Exit::usage);
       if (std::count_if(nodes_.begin(), nodes_.end(), [&](const Node& other) {
@@ -175,7 +144,8 @@ void PlanFlags::resolve() {
     throw Error("plan: how many machines? Give --machines or --nodefile", Exit::usage);
   if (lines > 0 && machines > 0 && machines != lines)
     throw Error("plan: --machines " + std::to_string(machines) + ", but there are " +
-                    std::to_string(lines) + " in " + (nodefile.empty() ? measured : nodefile),
+                    std::to_string(lines) + " in " +
+                    (nodefile.empty() ? scenario.measured : nodefile),
                 Exit::usage);
   if (lines > 0) machines = lines;
 }
@@ -214,7 +184,7 @@ PlanFile PlanFlags::plan_of(const Situation& situation, const Evaluation& chosen
 }
 
 bool PlanFlags::measures() const {
-  return !nodefile.empty() && measured.empty() && !measures_nothing_of(scenario);
+  return !nodefile.empty() && scenario.measured.empty() && !scenario.has_figures();
 }
 
 /// Gives the machines that have the program by launch --deploy the nodefile and the key.
@@ -284,51 +254,19 @@ Situation PlanFlags::measured_situation(const std::string& path,
                       file.machines[i].address + ", which has " + std::to_string(nodes_[i].slots) +
                       " here: measure again",
                   Exit::usage);
-  const auto fastest = std::min_element(
-      file.machines.begin(), file.machines.end(),
-      [](const MeasuredMachine& a, const MeasuredMachine& b) { return a.grad < b.grad; });
-  const Model model = scenario.model.build();
-  LayerTimes times = times_of(fastest->profile, path, model, file.batch);
-  times.batch = file.batch;
-  double rate = 0.0, owner_rate = fastest->owner_rate, round_trip = 60.0;
-  std::optional<double> seal_rate, factor_rate;
-  double reading = 0.0;
-  for (const MeasuredMachine& machine : file.machines) {
-    reading = std::max(reading, machine.sample_processor.value_or(0.0));
-    if (machine.factor_rate)
-      factor_rate = std::min(factor_rate.value_or(*machine.factor_rate), *machine.factor_rate);
-    rate = std::max(rate, machine.rate());
-    owner_rate = std::min(owner_rate, machine.owner_rate);
-    if (machine.seal_rate)
-      seal_rate = std::min(seal_rate.value_or(*machine.seal_rate), *machine.seal_rate);
-    for (const double seconds : machine.round_trip)
-      if (seconds > 0.0) round_trip = std::min(round_trip, seconds);
-  }
-  Scenario found = Scenario::with_rate(model, std::move(times), rate, seal_rate.value_or(0.0));
-  found.owner_rate = owner_rate;
-  found.moving = {fastest->send_processor.value_or(0.0), fastest->receive_processor.value_or(0.0),
-                  fastest->frame_processor.value_or(0.0)};
-  found.gradients_down = fastest->gradients_down.value_or(0.0);
-  found.weights_up = fastest->weights_up.value_or(0.0);
-  found.sample_processor = reading;
-  found.factor_rate = factor_rate.value_or(0.0);
-  found.cores = fastest->cores;
-  found.threads = fastest->threads;
   SimulationRequest request = scenario.request(static_cast<int>(count));
-  if (app_->count("--latency") == 0) request.latency = round_trip / 2;
+  if (app_->count("--latency") == 0) request.latency = measured_latency(file);
   if (file.link_rate && app_->count("--burst") == 0) request.burst = net::TokenBucket::burst;
-  Situation situation =
-      Situation::of(std::move(found), std::move(request), static_cast<int>(count));
+  Situation situation = Situation::of(measured_scenario(file, path, scenario.model.build()),
+                                      std::move(request), static_cast<int>(count));
+  const std::vector<int> hosts = hosts_of(file);
+  const double fastest = fastest_of(file).grad;
   for (std::size_t i = 0; i < count; ++i) {
     const MeasuredMachine& machine = file.machines[i];
-    const auto same =
-        std::find_if(file.machines.begin(), file.machines.begin() + static_cast<std::ptrdiff_t>(i),
-                     [&](const MeasuredMachine& other) { return other.is_beside(machine); });
     const auto beside =
         std::count_if(file.machines.begin(), file.machines.end(),
                       [&](const MeasuredMachine& other) { return other.is_beside(machine); });
-    situation.machines[i] = {machine.rate(), fastest->grad / machine.grad,
-                             static_cast<int>(same - file.machines.begin()),
+    situation.machines[i] = {machine.rate(), fastest / machine.grad, hosts[i],
                              is_gpu(computing)
                                  ? 0  // It is the host's.
                                  : static_cast<std::size_t>(machine.memory_bytes / beside),
@@ -373,10 +311,10 @@ void PlanFlags::ask_for_memory(Situation& situation) const {
 }
 
 Situation PlanFlags::situation(std::vector<std::string>& notes) {
-  if (measures()) measured = measure();
-  Situation situation = measured.empty() ? Situation::of(scenario.scenario(notes),
-                                                         scenario.request(machines), machines)
-                                         : measured_situation(measured, notes);
+  const std::string path = measures() ? measure() : scenario.measured;
+  Situation situation =
+      path.empty() ? Situation::of(scenario.scenario(notes), scenario.request(machines), machines)
+                   : measured_situation(path, notes);
   for (int machine = 0; machine < machines; ++machine)
     situation.machines[static_cast<std::size_t>(machine)].slots = slots_of(machine);
   if (!fits.empty() || situation.memory_of({}) > 0)

@@ -20,7 +20,7 @@ struct PlanFlags {
   WireFlags wire;
   DeviceSpec computing;
   double seconds = 10.0;
-  std::string ssh = "ssh", logdir, measured, deployed, datadir, deployed_data;
+  std::string ssh = "ssh", logdir, deployed, datadir, deployed_data;
   std::vector<int> without;
   int machines = 0;
   std::string nodefile, file, way;

@@ -7,6 +7,7 @@
 #include "tools/flags/command_line.h"
 #include "tools/flags/model_flags.h"
 #include "tools/run_directory/run_files.h"
+#include "tools/scenario/measured_scenario.h"
 #include "tools/scenario/stragglers.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/rate.h"
@@ -54,6 +55,7 @@ std::pair<std::string, std::string> at_colon(const std::string& text, const std:
 
 void ScenarioFlags::add_to(CommandLine& app, const std::string& command, const std::string& who) {
   command_ = command;
+  app_ = &app;
   add_model_flags(app, model, false);
   app.add_option("--profile", profile,
                  "layers' seconds: profile.json, which local and dist write with --profile");
@@ -71,7 +73,11 @@ void ScenarioFlags::add_to(CommandLine& app, const std::string& command, const s
   app.add_option("--from", from,
                  "run directories of local, transport or dist: network, profile or t_grad, t_comm "
                  "and the owners' rate, of the first that has them, unless given");
-  app.add_option("--latency", latency, "seconds from one rank to another (default 0.00005)")
+  app.add_option("--measured", measured,
+                 "instead: what plan has measured, its machines.json: the network, and what "
+                 "computing and links take on those machines");
+  app.add_option("--latency", latency,
+                 "seconds from one rank to another (default 0.00005, or as --measured has it)")
       .transform(as_seconds())
       .check(between(0.0, 60.0));
   app.add_option("--link", links, "WHO:RATE, links that differ; WHO: " + who + " 3, 0-7 or all");
@@ -138,7 +144,29 @@ Error ScenarioFlags::refusal(const std::string& text) const {
   return Error(command_ + ": " + text, Exit::usage);
 }
 
+bool ScenarioFlags::has_figures() const {
+  return grad || comm || !profile.empty() || !rate.empty() || !from.empty();
+}
+
+/// Takes the network and the batch that machines were measured with.
+void ScenarioFlags::take_machines() {
+  if (has_figures())
+    throw refusal("--measured and figures of computing or links say the same; give one of them");
+  const MachinesFile& file = machines_.emplace(read_machines(measured));
+  if ((!model.net.empty() && model.net != file.network) ||
+      (model.options.classes != 0 && model.options.classes != file.classes) ||
+      (batch && *batch != file.batch))
+    throw refusal(measured + " is of " + file.network + " with " + std::to_string(file.classes) +
+                  " classes in batches of " + std::to_string(file.batch) +
+                  ": leave --net, --classes and --batch out, or measure again");
+  model.take_kept(file.network, file.network_file, measured);
+  model.options.classes = file.classes;
+  model.set_input(file.input);
+  batch = file.batch;
+}
+
 void ScenarioFlags::resolve() {
+  if (!measured.empty()) take_machines();
   model.fill_from(from);
   if (model.net.empty()) throw refusal("no network; give --net, or --from a run of local or dist");
   if (grad && !profile.empty())
@@ -153,7 +181,7 @@ void ScenarioFlags::bound_links(double link_rate) {
 
 /// Returns whether --link-rate bounds the links that are simulated.
 bool ScenarioFlags::bounded() const {
-  if (bounded_rate_) return true;
+  if (bounded_rate_ || (machines_ && machines_->link_rate)) return true;
   if (!rate.empty() || comm) return false;
   for (const std::string& directory : from) {
     const MeasuredCosts measured = measured_costs(directory);
@@ -181,8 +209,31 @@ SimulationRequest ScenarioFlags::request(int ranks) const {
   return request;
 }
 
+void ScenarioFlags::add_machines(SimulationRequest& request, int ranks) const {
+  if (!machines_) return;
+  if (app_->count("--latency") == 0) request.latency = measured_latency(*machines_);
+  if (static_cast<std::size_t>(ranks) > machines_->machines.size())
+    throw refusal(std::to_string(ranks) + " ranks, and " + measured + " is of " +
+                  std::to_string(machines_->machines.size()) + " machines");
+  const std::vector<int> hosts = hosts_of(*machines_);
+  const double fastest = fastest_of(*machines_).grad;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const MeasuredMachine& machine = machines_->machines[static_cast<std::size_t>(rank)];
+    request.machine_of.push_back(hosts[static_cast<std::size_t>(rank)]);
+    if (links.empty()) request.links.emplace_back(Ranks{rank, rank}, machine.rate());
+    Straggler slower;
+    slower.first = slower.last = rank;
+    slower.a = machine.grad / fastest;
+    if (slower.a > 1.0) request.stragglers.push_back(slower);
+  }
+}
+
 Scenario ScenarioFlags::scenario(std::vector<std::string>& notes) const {
   const Model net = model.build();
+  if (machines_) {
+    notes.push_back("what machines take from " + measured);
+    return measured_scenario(*machines_, measured, net);
+  }
   Measured found;
   found.grad = grad;
   found.comm = comm;

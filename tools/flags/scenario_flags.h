@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "tools/flags/command_line.h"
+#include "tools/plan/machines_file.h"
 #include "tools/scenario/scenario.h"
 #include "tools/setup/model_spec.h"
 
@@ -16,7 +17,7 @@ namespace duplex::tools {
 struct ScenarioFlags {
   ModelSpec model;
   std::optional<double> grad, comm;
-  std::string profile, rate, owner_rate, seal_rate, moving;
+  std::string profile, rate, owner_rate, seal_rate, moving, measured;
   std::optional<int> cores, threads;  ///< Of a machine; that compute on a rank.
   std::vector<std::string> from, slow, links;
   std::optional<std::int64_t> batch;
@@ -40,13 +41,21 @@ struct ScenarioFlags {
   /// The links and stragglers of so many ranks or machines, and all else but how and how many
   /// train.
   SimulationRequest request(int ranks) const;
+  /// Returns whether figures of computing or links were given.
+  bool has_figures() const;
+  /// Takes the links and speeds of the machines of --measured over, unless links are given. Throws
+  /// Error(Exit::usage) if these are fewer.
+  void add_machines(SimulationRequest& request, int ranks) const;
 
  private:
+  void take_machines();
   bool bounded() const;
   Error refusal(const std::string& text) const;
   double processor_seconds(const std::string& text) const;  ///< A part of --moving.
 
   std::string command_;
+  CommandLine* app_ = nullptr;
+  std::optional<MachinesFile> machines_;
   std::optional<double> bounded_rate_;
 };
 

@@ -85,11 +85,13 @@ std::vector<std::int64_t> shares_by_speed(const SimulationRequest& request) {
 SimulationRequest SimulateFlags::request() const {
   const int ranks = workers + (parallel.central() ? 1 : 0);
   SimulationRequest request = scenario.request(ranks);
+  scenario.add_machines(request, ranks);
   request.parallel = parallel;
   request.workers = workers;
   if (parallel.sharing != Sharing::given) request.parallel.shares = shares_by_speed(request);
   request.batches = batches;
-  for (int rank = 0; rank < ranks; ++rank) request.machine_of.push_back(rank / together);
+  if (request.machine_of.empty())
+    for (int rank = 0; rank < ranks; ++rank) request.machine_of.push_back(rank / together);
   for (const std::string& text : lose) {
     const auto [who, when] = at_colon(text, "simulate: --lose");
     const Ranks these = parse_ranks(who, ranks, "simulate: --lose '" + text + "'");

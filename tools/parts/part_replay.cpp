@@ -1,9 +1,5 @@
 #include "tools/parts/part_replay.h"
 
-#include <algorithm>
-#include <map>
-#include <string>
-
 #include "core/clock.h"
 #include "core/map_exchange.h"
 #include "layers/parts/crossing.h"
@@ -81,27 +77,6 @@ class ReplayedLayers final : public PartLayers {
 };
 
 }  // namespace
-
-LayerTimes part_times(const NetworkPart& part, const Model& whole, std::int64_t samples,
-                      const LayerTimes& times) {
-  std::map<std::string, std::size_t> nodes;
-  for (std::size_t node = 0; node < whole.nodes().size(); ++node)
-    nodes[whole.nodes()[node].name] = node;
-  LayerTimes own;
-  for (const Model::Entry& entry : part.model.nodes()) {
-    const auto found = nodes.find(entry.part.layer.empty() ? entry.name : entry.part.layer);
-    double share = 0.0;
-    if (entry.layer && found != nodes.end()) {
-      const std::int64_t all = whole.nodes()[found->second].shape.c();
-      // A layer that reads neighbours has computed their channels, too.
-      share = static_cast<double>(entry.part.samples * entry.shape.c()) /
-              static_cast<double>(samples * all);
-    }
-    own.forward.push_back(share > 0.0 ? share * times.forward[found->second] : 0.0);
-    own.backward.push_back(share > 0.0 ? share * times.backward[found->second] : 0.0);
-  }
-  return own;
-}
 
 std::vector<std::unique_ptr<PartLayers>> replayed_layers(const NetworkPart& part, LayerTimes times,
                                                          std::uint64_t count,

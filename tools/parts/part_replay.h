@@ -12,11 +12,6 @@
 
 namespace duplex::tools {
 
-/// The seconds of a part's layers, from those of the whole network for a micro-batch: a layer that
-/// computes some channels of some samples takes as much less time.
-LayerTimes part_times(const NetworkPart& part, const Model& whole, std::int64_t samples,
-                      const LayerTimes& times);
-
 /// Makes the layers of a replay for so many micro-batches at a time, which share one processor.
 /// `observer` is told of every layer that takes time.
 std::vector<std::unique_ptr<PartLayers>> replayed_layers(const NetworkPart& part, LayerTimes times,

@@ -31,6 +31,7 @@ void describe(Fields& f, MeasuredMachine& m) {
   f.field("in_bytes_per_s", m.in);
   f.field("round_trip_s", m.round_trip);
   f.field("profile", m.profile);
+  f.later("parts", m.parts);
 }
 
 namespace {

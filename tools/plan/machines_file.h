@@ -5,15 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "tools/run_directory/part_profile.h"
 #include "tools/run_directory/profile_file.h"
 
 namespace duplex::tools {
 
 struct MeasuredMachine {
-  std::string address, host;        ///< As in the nodefile; its own name.
-  ProfileFile profile;              ///< Seconds a layer, on random images.
-  double grad = 0.0;                ///< Seconds of a batch's gradient: the layers together.
-  double owner_rate = 0.0;          ///< Bytes a second; see transport.
+  std::string address, host;       ///< As in the nodefile; its own name.
+  ProfileFile profile;             ///< Seconds a layer, on random images.
+  std::vector<PartProfile> parts;  ///< None: an older probe did not measure them, or slots compute.
+  double grad = 0.0;               ///< Seconds of a batch's gradient: the layers together.
+  double owner_rate = 0.0;         ///< Bytes a second; see transport.
   std::optional<double> seal_rate;  ///< Bytes a second of all processors, where frames are sealed.
   /// Operations a second at which one processor multiplies factors; none: an older probe did not
   /// measure it.

@@ -3,6 +3,7 @@
 // net/ledger/ledger_row.h).
 #pragma once
 #include "tools/run_directory/json_fields.h"
+#include "tools/run_directory/part_profile.h"
 #include "tools/run_directory/profile_file.h"
 #include "tools/run_directory/run_config.h"
 #include "tools/run_directory/run_summary.h"
@@ -293,6 +294,32 @@ void describe(Fields& f, ProfileFile& p) {
   f.later("batch", p.batch);
   f.later("device", p.device);
   f.field("layers", p.layers);
+}
+
+template <class Fields>
+void describe(Fields& f, PartProfileLayer& l) {
+  f.field("name", l.name);
+  f.field("channels", l.channels, Range::not_negative);
+  f.field("forward_s", l.forward, Range::not_negative);
+  f.field("backward_s", l.backward, Range::not_negative);
+}
+
+template <class Fields>
+void describe(Fields& f, PartProfileEdges& e) {
+  f.field("type", e.type);
+  f.field("layers", e.layers, Range::not_negative);
+  f.field("bytes", e.bytes, Range::not_negative);
+  f.field("forward_s", e.forward, Range::not_negative);
+  f.field("backward_s", e.backward, Range::not_negative);
+}
+
+template <class Fields>
+void describe(Fields& f, PartProfile& p) {
+  f.field("ranks", p.ranks, Range::not_negative);
+  f.field("samples", p.samples, Range::not_negative);
+  f.field("layers", p.layers);
+  f.field("edges", p.edges);
+  f.field("adding_s_per_byte", p.adding, Range::not_negative);
 }
 
 // trace.json. The names are those of Chrome's trace format, but for what is within "args".

@@ -4,9 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "core/error.h"
 #include "layers/parts/crossing.h"
 #include "tools/parts/cut_part.h"
-#include "tools/parts/part_replay.h"
+#include "tools/parts/part_times.h"
 
 namespace duplex::tools {
 namespace {
@@ -41,7 +42,8 @@ void add_spans(std::vector<PartLayer>& layers, const Model& part,
   }
 }
 
-/// The fewest samples that layers with running statistics have; 0: there are none of these.
+/// The fewest samples that layers with running statistics have; 0: there are none of these. Throws
+/// Error(usage) where one of them has a single value of each channel, with which it cannot train.
 std::int64_t normalised_by(const Model& part) {
   std::int64_t fewest = 0;
   for (const Model::Entry& entry : part.nodes()) {
@@ -49,16 +51,41 @@ std::int64_t normalised_by(const Model& part) {
     const std::vector<ParameterSpec> specs = part.parameters(entry);
     const bool normalises = std::any_of(specs.begin(), specs.end(),
                                         [](const ParameterSpec& each) { return !each.trained; });
-    if (normalises && (fewest == 0 || entry.part.samples < fewest)) fewest = entry.part.samples;
+    if (!normalises) continue;
+    if (entry.part.samples * entry.shape.h() * entry.shape.w() == 1)
+      throw Error("a rank would have a single value of each channel of " + entry.name +
+                      ", which cannot be normalised: take fewer micro-batches or another strategy",
+                  Exit::usage);
+    if (fewest == 0 || entry.part.samples < fewest) fewest = entry.part.samples;
   }
   return fewest;
 }
 
-RankPart part_of(const CutPart& cut, const NetworkPart& part, int rank,
-                 const std::vector<PartSpan>& spans, const LayerTimes& times,
-                 std::uint64_t micro_batches) {
+LayerTimes times_of(const Scenario& scenario, const CutPart& cut, const NetworkPart& part) {
+  if (scenario.parts) return part_times(part, scenario.model, cut.samples(), *scenario.parts);
+  LayerTimes times = scenario.times;
+  times.scale(static_cast<double>(cut.samples()) / static_cast<double>(scenario.batch));
+  return part_times(part, scenario.model, cut.samples(), times);
+}
+
+/// Adds what a layer's parameters take beside its computing.
+void add_parameters(PartLayer& layer, const Scenario& scenario, const Model& part,
+                    const Model::Entry& entry) {
+  if (!scenario.parts || !entry.layer) return;
+  std::int64_t elements = 0;
+  for (const ParameterSpec& spec : part.parameters(entry))
+    if (spec.trained) elements += spec.shape.elements();
+  const double share =
+      static_cast<double>(elements) / static_cast<double>(scenario.model.trained_parameters());
+  layer.upload = share * scenario.weights_up;
+  layer.download = layer.keeping = share * scenario.gradients_down;
+  layer.adding = scenario.parts->adding(elements * static_cast<std::int64_t>(sizeof(float)));
+}
+
+RankPart part_of(const Scenario& scenario, const CutPart& cut, const NetworkPart& part, int rank,
+                 const std::vector<PartSpan>& spans, std::uint64_t micro_batches) {
   const Model& whole = cut.network().whole();
-  const LayerTimes own = part_times(part, whole, cut.samples(), times);
+  const LayerTimes own = times_of(scenario, cut, part);
   const std::map<std::string, int> nodes = nodes_of(whole);
   RankPart result{PartSchedule(part.model, micro_batches, cut.in_flight(rank)), {}};
   for (std::size_t node = 0; node < part.model.nodes().size(); ++node) {
@@ -66,6 +93,7 @@ RankPart part_of(const CutPart& cut, const NetworkPart& part, int rank,
     PartLayer layer;
     layer.forward = own.forward[node];
     layer.backward = own.backward[node];
+    add_parameters(layer, scenario, part.model, entry);
     const auto found = nodes.find(entry.part.layer.empty() ? entry.name : entry.part.layer);
     if (found != nodes.end()) layer.node = found->second;
     if (const auto* send = dynamic_cast<const SendLayer*>(entry.layer.get()))
@@ -90,8 +118,6 @@ CutScenario cut_scenario(const Scenario& scenario, const ParallelSpec& parallel,
   spec.step_samples = static_cast<std::uint64_t>(scenario.batch * parallel.batches_a_step(ranks));
   spec.ranks = ranks;
   const CutPart cut(spec, scenario.model);
-  LayerTimes times = scenario.times;
-  times.scale(static_cast<double>(cut.samples()) / static_cast<double>(scenario.batch));
   net::ExchangeSpec exchange;
   cut.add_to(exchange, true);
   auto run = std::make_shared<simulation::CutRun>();
@@ -103,7 +129,7 @@ CutScenario cut_scenario(const Scenario& scenario, const ParallelSpec& parallel,
   CutScenario found;
   for (int rank = 0; rank < ranks; ++rank) {
     const NetworkPart part = cut.network().part(rank);
-    run->parts.push_back(part_of(cut, part, rank, spans, times, parallel.micro_batches));
+    run->parts.push_back(part_of(scenario, cut, part, rank, spans, parallel.micro_batches));
     const std::int64_t samples = normalised_by(part.model);
     if (samples > 0 && (found.normalised == 0 || samples < found.normalised))
       found.normalised = samples;

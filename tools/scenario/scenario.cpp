@@ -65,6 +65,14 @@ std::vector<simulation::Layer> layers_of(const Scenario& scenario) {
   return layers;
 }
 
+/// Returns the part of a batch's seconds that so many samples take.
+double part_of_batch(const Scenario& scenario, std::size_t samples) {
+  const auto count = static_cast<std::int64_t>(samples);
+  if (scenario.parts && count != scenario.batch)
+    return scenario.parts->whole(count) / scenario.parts->whole(scenario.batch);
+  return static_cast<double>(samples) / static_cast<double>(scenario.batch);
+}
+
 }  // namespace
 
 Scenario Scenario::with_rate(Model model, LayerTimes times, double rate, double seal_rate) {
@@ -117,8 +125,7 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
   std::vector<std::size_t> samples;
   for (int worker = 0; worker < workers; ++worker) {
     const auto count = parallel.share(scenario.batch, worker, workers).count;
-    spec.part.push_back(static_cast<double>(count / parallel.slots_of(worker)) /
-                        static_cast<double>(scenario.batch));
+    spec.part.push_back(part_of_batch(scenario, count / parallel.slots_of(worker)));
     samples.push_back(static_cast<std::size_t>(count));
   }
   const std::vector<Model::Linear> factored =

@@ -2,6 +2,7 @@
 // that comes to for each number of workers.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "tools/plan/parallel.h"
 #include "tools/prediction/equations.h"
 #include "tools/prediction/layer_times.h"
+#include "tools/prediction/part_costs.h"
 #include "tools/scenario/stragglers.h"
 #include "tools/simulation/spec.h"
 
@@ -35,6 +37,8 @@ struct Scenario {
   double sample_processor = 0.0;  ///< Processor seconds to read an image.
   Costs costs;                    ///< The same costs for the equations.
   std::int64_t batch = 32;  ///< Images of the batch that the times are of; split shares them out.
+  /// What layers take that have some of the samples or channels; null: as much less time.
+  std::shared_ptr<const PartCosts> parts = nullptr;
 
   /// `comm`: seconds of one transfer of all weights, which gives the rate. The batch is that of the
   /// times, where that is known. Throws Error if no layer takes any time.

@@ -34,7 +34,7 @@ Parts::Parts(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue
 double Parts::sealing_factor(int number) const {
   double computing = 0.0, bytes = 0.0;
   for (const PartLayer& layer : spec_.cut->parts[at(number)].layers)
-    computing += (layer.forward + layer.backward) * static_cast<double>(spec_.cut->micro_batches);
+    computing += step_seconds(layer, spec_.cut->micro_batches);
   if (spec_.seal_rate <= 0.0 || computing <= 0.0) return 1.0;
   const auto on_wire = [&](net::Coding coding, net::Values what, std::size_t count) {
     return static_cast<double>(net::frame_bytes(
@@ -124,7 +124,7 @@ void Parts::begin_step(int number) {
   if (!spec_.reading.empty()) {
     double computing = 0.0;
     for (const PartLayer& layer : spec_.cut->parts[at(number)].layers)
-      computing += (layer.forward + layer.backward) * static_cast<double>(spec_.cut->micro_batches);
+      computing += step_seconds(layer, spec_.cut->micro_batches);
     processors_.read(number, spec_.reading[at(number)], computing * rank.slowdown);
   }
   rank.schedule.begin();
@@ -165,7 +165,10 @@ bool Parts::compute(int number) {
   rank.phase = Phase::compute;
   const PartLayer& its = layer(number);
   const bool forward = rank.work.kind == Work::forward;
-  const double takes = (forward ? its.forward : its.backward) * rank.slowdown;
+  const std::uint64_t number_in_step = rank.work.number;
+  const double takes = (forward ? forward_seconds(its, number_in_step)
+                                : backward_seconds(its, number_in_step, spec_.cut->micro_batches)) *
+                       rank.slowdown;
   if (takes <= 0.0) return false;
   const double end = event_queue_.now() + takes;
   rank.times.computing += takes;

@@ -67,15 +67,15 @@ def trained(kept, nets, seeds):
     for network in nets:
         if network not in NETWORKS:
             continue
-        folder = tempfile.mkdtemp(dir=WORK)
-        for strategy in STRATEGIES:
-            for seed in range(1, seeds + 1):
+        for seed in range(1, seeds + 1):
+            folder = tempfile.mkdtemp(dir=WORK)  # Machines are measured anew for each seed.
+            for strategy in STRATEGIES:
                 if any((row["network"], row.get("strategy"), row.get("seed")) == (network, strategy, seed) for row in kept.rows):
                     continue
                 plan, cut_flags = plan_for(network, strategy, data, folder)
                 kept.add(train(network, strategy, seed, data, plan, cut_flags))
                 print(kept.rows[-1], flush=True)
-        shutil.rmtree(folder)
+            shutil.rmtree(folder)
 
 
 def rows_of(kept):
