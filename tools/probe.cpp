@@ -185,7 +185,8 @@ void measure_computing(Flags flags, const Model& model, const RankSource& source
     const bool parts = ranks > 1 && std::all_of(source.slots.begin(), source.slots.end(),
                                                 [](int each) { return each == 1; });
     measure_network(flags, model, parts ? flags.seconds / 2 : flags.seconds, machine);
-    if (parts)
+    // cuDNN would have to choose engines for every part, which takes a GPU minutes.
+    if (parts && machine.cores > 0)
       machine.parts = measure_parts(
           model, {flags.computing, flags.batch, ranks, flags.seconds / 2,
                   [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }});

@@ -106,11 +106,11 @@ void PlanFlags::add_to(CommandLine& app) {
 }
 
 void PlanFlags::resolve() {
-  if (!scenario.measured.empty()) {
-    const MachinesFile file = read_machines(scenario.measured);
-    take_settings(*app_, computing, wire, file, scenario.measured);
+  scenario.resolve();
+  if (const auto& file = scenario.machines()) {
+    take_settings(*app_, computing, wire, *file, scenario.measured);
     nodes_.clear();
-    for (const MeasuredMachine& machine : file.machines)
+    for (const MeasuredMachine& machine : file->machines)
       nodes_.push_back(
           {net::Address::parse(machine.address, default_port), machine.slots.value_or(1)});
   }
@@ -120,7 +120,6 @@ void PlanFlags::resolve() {
         "computing and links",
         Exit::usage);
   if (!wire.link_rate.empty() && scenario.has_figures()) scenario.bound_links(wire.rate());
-  scenario.resolve();
   if (computing.threads > 0) scenario.threads = computing.threads;
   if (!nodefile.empty())
     nodes_ = tools::without(read_nodes(nodefile), without, "nodefile " + nodefile);
@@ -239,9 +238,8 @@ std::string PlanFlags::measure() const {
   return spec.output;
 }
 
-Situation PlanFlags::measured_situation(const std::string& path,
+Situation PlanFlags::measured_situation(const MachinesFile& file, const std::string& path,
                                         std::vector<std::string>& notes) const {
-  const MachinesFile file = read_machines(path);
   const auto count = file.machines.size();
   if (count != nodes_.size())
     throw Error("plan: " + path + " is of " + std::to_string(count) + " machines, and there are " +
@@ -313,8 +311,10 @@ void PlanFlags::ask_for_memory(Situation& situation) const {
 Situation PlanFlags::situation(std::vector<std::string>& notes) {
   const std::string path = measures() ? measure() : scenario.measured;
   Situation situation =
-      path.empty() ? Situation::of(scenario.scenario(notes), scenario.request(machines), machines)
-                   : measured_situation(path, notes);
+      path.empty()
+          ? Situation::of(scenario.scenario(notes), scenario.request(machines), machines)
+          : measured_situation(scenario.machines() ? *scenario.machines() : read_machines(path),
+                               path, notes);
   for (int machine = 0; machine < machines; ++machine)
     situation.machines[static_cast<std::size_t>(machine)].slots = slots_of(machine);
   if (!fits.empty() || situation.memory_of({}) > 0)

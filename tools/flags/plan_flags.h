@@ -46,7 +46,8 @@ struct PlanFlags {
   bool measures() const;
   std::string measure() const;
   void deploy_files(ProbeSpec& spec) const;
-  Situation measured_situation(const std::string& path, std::vector<std::string>& notes) const;
+  Situation measured_situation(const MachinesFile& file, const std::string& path,
+                               std::vector<std::string>& notes) const;
   void ask_for_memory(Situation& situation) const;
 
   CommandLine* app_ = nullptr;

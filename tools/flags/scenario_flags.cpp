@@ -152,6 +152,9 @@ bool ScenarioFlags::has_figures() const {
 void ScenarioFlags::take_machines() {
   if (has_figures())
     throw refusal("--measured and figures of computing or links say the same; give one of them");
+  for (const char* flag : {"--owner-rate", "--seal-rate", "--moving", "--cores"})
+    if (app_->count(flag) > 0)
+      throw refusal(measured + " says what " + flag + " does: leave the flag out");
   const MachinesFile& file = machines_.emplace(read_machines(measured));
   if ((!model.net.empty() && model.net != file.network) ||
       (model.options.classes != 0 && model.options.classes != file.classes) ||
@@ -217,15 +220,18 @@ void ScenarioFlags::add_machines(SimulationRequest& request, int ranks) const {
                   std::to_string(machines_->machines.size()) + " machines");
   const std::vector<int> hosts = hosts_of(*machines_);
   const double fastest = fastest_of(*machines_).grad;
+  std::vector<std::pair<Ranks, double>> rates;
   for (int rank = 0; rank < ranks; ++rank) {
     const MeasuredMachine& machine = machines_->machines[static_cast<std::size_t>(rank)];
     request.machine_of.push_back(hosts[static_cast<std::size_t>(rank)]);
-    if (links.empty()) request.links.emplace_back(Ranks{rank, rank}, machine.rate());
+    rates.emplace_back(Ranks{rank, rank}, machine.rate());
     Straggler slower;
     slower.first = slower.last = rank;
     slower.a = machine.grad / fastest;
     if (slower.a > 1.0) request.stragglers.push_back(slower);
   }
+  // Those that --link gives come behind, and count.
+  request.links.insert(request.links.begin(), rates.begin(), rates.end());
 }
 
 Scenario ScenarioFlags::scenario(std::vector<std::string>& notes) const {

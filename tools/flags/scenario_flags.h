@@ -43,8 +43,10 @@ struct ScenarioFlags {
   SimulationRequest request(int ranks) const;
   /// Returns whether figures of computing or links were given.
   bool has_figures() const;
-  /// Takes the links and speeds of the machines of --measured over, unless links are given. Throws
-  /// Error(Exit::usage) if these are fewer.
+  /// The machines of --measured, after resolve(); none: it was not given.
+  const std::optional<MachinesFile>& machines() const { return machines_; }
+  /// Takes over the links, speeds and latency of the machines of --measured, as far as flags do not
+  /// give them. Throws Error(Exit::usage) if there are fewer machines than ranks.
   void add_machines(SimulationRequest& request, int ranks) const;
 
  private:

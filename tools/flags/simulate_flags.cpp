@@ -41,6 +41,14 @@ void SimulateFlags::add_to(CommandLine& app) {
 
 void SimulateFlags::resolve() {
   scenario.resolve();
+  if (scenario.machines() && together > 1)
+    throw Error("simulate: " + scenario.measured + " says which machines ranks share: leave " +
+                    "--together out",
+                Exit::usage);
+  if (scenario.machines() && scenario.threads)
+    throw Error(
+        "simulate: " + scenario.measured + " was measured with its threads: leave --threads out",
+        Exit::usage);
   check_parallel_flags(parallel, "simulate");
   check_cut_flags(parallel, "simulate");
   take_slots();
@@ -125,7 +133,8 @@ RunConfig SimulateFlags::config(const Scenario& found, const net::Topology& topo
   given.cores = found.cores;
   given.threads = found.threads;
   given.together = together;
-  given.latency = scenario.latency;
+  given.latency = request().latency;
+  if (!scenario.measured.empty()) given.measured = scenario.measured;
   given.slow = scenario.slow;
   given.links = scenario.links;
   given.lose = lose;

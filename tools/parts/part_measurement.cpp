@@ -27,6 +27,9 @@ constexpr std::uint64_t micro_batches = 3;
 /// All parts are measured so often, if there is time.
 constexpr int rounds = 4;
 
+/// Layers are cut over so many ranks at most. For more, times go on as between the last two.
+constexpr int most_ranks = 8;
+
 /// Every map has arrived. Maps lie where those of a run would: each has memory of its own.
 class ReadyMaps final : public MapExchange {
  public:
@@ -186,22 +189,26 @@ std::vector<std::int64_t> quarters(std::int64_t most) {
 
 std::vector<PartProfile> measure_parts(const Model& model, const PartMeasurement& spec) {
   std::vector<std::unique_ptr<MeasuredPart>> parts;
-  // Returns what `work` does, or false where the part cannot be measured, which is said.
+  // Does some work on a part. Returns whether the part can be measured; if not, that is said.
   const auto possible = [&](int ranks, std::int64_t samples, const auto& work) {
     const std::string part =
-        std::to_string(samples) + " images, cut over " + std::to_string(ranks) + " ranks";
+        "the network" +
+        (ranks > 1 ? ", cut by channels over " + std::to_string(ranks) + " ranks,"
+                   : std::string()) +
+        " is not measured for " + std::to_string(samples) +
+        (samples == 1 ? " image: " : " images: ");
     try {
       work();
       return true;
     } catch (const std::bad_alloc&) {
-      spec.log("there is no memory to measure a part of " + part);
+      spec.log(part + "there is no memory for it");
     } catch (const Error& error) {
       // A network with fewer channels than ranks cannot be cut so, and a GPU may lack the memory.
-      spec.log("a part of " + part + ", is not measured: " + error.what());
+      spec.log(part + error.what());
     }
     return false;
   };
-  for (int ranks = 1; ranks <= spec.ranks; ranks *= 2)
+  for (int ranks = 1; ranks <= std::min(spec.ranks, most_ranks); ranks *= 2)
     for (const std::int64_t samples : quarters(spec.batch))
       if (ranks > 1 || samples < spec.batch)
         possible(ranks, samples, [&, ranks = ranks, samples = samples] {

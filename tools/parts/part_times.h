@@ -1,4 +1,4 @@
-// What the layers of a rank's part take, by what is known of the whole network's.
+// Finds the seconds that the layers of a rank's part take, from those of the whole network.
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,6 @@
-// What layers take that compute some of their channels for some samples, between what has been
-// measured: processors take longer for a sample where there are few, and for a channel likewise.
+// Forecasts the seconds of a layer that computes some of its channels for some samples, from those
+// that were measured: processors take longer for a sample where there are few, and for a channel
+// likewise.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,14 +14,13 @@
 
 namespace duplex::tools {
 
-/// Goes through points in straight lines. Beyond the last one it goes on as between the last two,
-/// and does not fall; before the first one as between the first two, and not below the line from
-/// zero.
+/// A line that goes straight from point to point. Beyond the last one it goes on as between the
+/// last two, but does not fall; before the first one as between the first two, but not below the
+/// line from zero.
 class MeasuredLine {
  public:
   void add(double x, double y);
-  bool empty() const { return points_.empty(); }
-  /// Returns y at x; with a single point in proportion to x, without any 0.
+  /// Returns y at x. A single point is taken in proportion to x; without any, y is 0.
   double at(double x) const;
 
  private:
@@ -33,17 +33,17 @@ struct Seconds {
 
 class PartCosts {
  public:
-  /// `times`: of all layers as a whole, for `batch` samples. Throws Error, naming `path`, if a part
+  /// `times` has all layers as a whole, for `batch` samples. Throws Error, naming `path`, if a part
   /// is damaged.
   PartCosts(const Model& model, const LayerTimes& times, std::int64_t batch,
             const std::vector<PartProfile>& parts, const std::string& path);
 
-  /// Returns the seconds of a layer, which goes by its number in Model::nodes. What has not been
-  /// measured at all of it is in proportion to the whole layer's.
+  /// Returns the seconds of a layer, which goes by its number in Model::nodes. If no part of it was
+  /// measured, they are in proportion to the whole layer's.
   Seconds layer(std::size_t node, std::int64_t samples, std::int64_t channels) const;
-  /// Returns those of a layer at a part's edge that reads or writes so many bytes.
+  /// Returns the seconds of a layer at a part's edge that reads or writes so many bytes.
   Seconds edge(const std::string& type, std::int64_t bytes) const;
-  /// Returns those of adding a micro-batch's gradient of so many bytes to the ones before it.
+  /// Returns the seconds of adding a micro-batch's gradient of so many bytes to the ones before it.
   double adding(std::int64_t bytes) const { return adding_ * static_cast<double>(bytes); }
   /// Returns the seconds of all layers for so many samples.
   double whole(std::int64_t samples) const;
@@ -52,7 +52,7 @@ class PartCosts {
   struct Lines {
     MeasuredLine forward, backward;
   };
-  /// Of one layer, by the channels that were computed of it: seconds by samples.
+  /// The seconds of one layer over the samples, by the channels that were computed of it.
   using LayerLines = std::map<std::int64_t, Lines>;
 
   std::vector<LayerLines> layers_;  ///< By node.

@@ -55,9 +55,10 @@ struct SimulationConfig {
   double seal_rate = 0.0;               ///< Bytes a second; 0: frames are plain.
   /// Processor seconds a gigabyte, to send and to receive, and a frame.
   double send_processor = 0.0, receive_processor = 0.0, frame_processor = 0.0;
-  int cores = 0, threads = 0;  ///< Of a machine; that compute on a rank. 0: not known.
-  int together = 0;            ///< Ranks on each machine.
-  double latency = 0.0;        ///< Seconds.
+  int cores = 0, threads = 0;           ///< Of a machine; that compute on a rank. 0: not known.
+  int together = 0;                     ///< Ranks on each machine.
+  double latency = 0.0;                 ///< Seconds.
+  std::optional<std::string> measured;  ///< As the flag was given.
   std::vector<std::string> slow, links, lose;  ///< As the flags were given.
 };
 

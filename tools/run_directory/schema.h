@@ -68,6 +68,7 @@ void describe(Fields& f, SimulationConfig& c) {
   f.unless_zero("threads_a_rank", c.threads);
   f.unless_zero("ranks_a_machine", c.together);
   f.later("latency_s", c.latency);
+  f.optional("measured", c.measured);
   f.later("slow", c.slow);
   f.later("links", c.links);
   f.later("lose", c.lose);

@@ -1,4 +1,4 @@
-// What plan has measured of machines, as a simulation takes it.
+// Makes a simulation's scenario of the machines that plan has measured.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +10,8 @@ namespace duplex::tools {
 
 const MeasuredMachine& fastest_of(const MachinesFile& file);
 
-/// The fastest machine computes, and what machines share, such as owners' rates, is the slowest's.
+/// Computing is the fastest machine's; what others wait for, such as the owners' rate, is the
+/// slowest's.
 /// Throws Error, naming `path`, if the file is of another network.
 Scenario measured_scenario(const MachinesFile& file, const std::string& path, const Model& model);
 

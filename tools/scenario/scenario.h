@@ -37,7 +37,8 @@ struct Scenario {
   double sample_processor = 0.0;  ///< Processor seconds to read an image.
   Costs costs;                    ///< The same costs for the equations.
   std::int64_t batch = 32;  ///< Images of the batch that the times are of; split shares them out.
-  /// What layers take that have some of the samples or channels; null: as much less time.
+  /// The seconds of layers that compute some of the samples or channels; null: they are in
+  /// proportion to these.
   std::shared_ptr<const PartCosts> parts = nullptr;
 
   /// `comm`: seconds of one transfer of all weights, which gives the rate. The batch is that of the

@@ -13,6 +13,7 @@
 #include "tools/parts/part_measurement.h"
 #include "tools/parts/part_times.h"
 #include "tools/plan/machines_file.h"
+#include "tools/scenario/scenario.h"
 #include "tools/simulation/cut_run.h"
 
 namespace duplex::tools::testing {
@@ -137,6 +138,34 @@ TEST(PartLayer, TakesWeightsInOnceAndAddsGradientsUp) {
   EXPECT_DOUBLE_EQ(simulation::backward_seconds(layer, 2, 3), 2.0004 + 0.02 + 0.1);
 }
 
+/// A worker's share of a batch takes as long as that many samples were measured to take.
+TEST(PartCosts, TellWhatASplitBatchTakes) {
+  Scenario scenario = Scenario::with_rate(small(), whole_times(), 1e8);
+  SimulationRequest request;
+  request.parallel.sync = net::Sync::split;
+  request.workers = 4;
+  EXPECT_DOUBLE_EQ(spec_of(request, scenario, 4).part.front(), 0.25);
+  scenario.parts =
+      std::make_shared<PartCosts>(scenario.model, scenario.times, 16, measured(), "machines.json");
+  EXPECT_DOUBLE_EQ(spec_of(request, scenario, 4).part.front(), 4.05 / 8.1);
+  EXPECT_DOUBLE_EQ(spec_of(request, scenario, 1).part.front(), 1.0);
+}
+
+/// The last maps of Resnet34 are of one pixel at this input.
+TEST(CutScenario, RefusesToNormaliseASingleValue) {
+  const auto with = [](const std::string& micro_batches) {
+    return run({"simulate", "--net", "resnet34", "--input", "32", "--batch", "4", "--t-grad", "1",
+                "--rate", "1Gbit/s", "--workers", "2", "--batches", "4", "--strategy", "pipeline",
+                "--micro-batches", micro_batches});
+  };
+  const Result refused = with("8");
+  EXPECT_EQ(refused.exit, 2) << refused.out;
+  EXPECT_NE(refused.err.find("a single value of each channel of residual4_1/bn1"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_EQ(with("4").exit, 0);
+}
+
 const PartProfile& part_of(const std::vector<PartProfile>& parts, std::int64_t ranks,
                            std::int64_t samples) {
   for (const PartProfile& part : parts)
@@ -173,8 +202,8 @@ TEST(PartMeasurement, HasPartsOfAllLayers) {
     return *std::find_if(two.edges.begin(), two.edges.end(),
                          [&](const PartProfileEdges& each) { return each.type == type; });
   };
-  // What the other rank needs: 2 channels of 16 pixels of 4 samples as a whole, and 4 outputs of 2
-  // of 4 samples. Its own comes back likewise.
+  // The other rank needs 2 channels of 16 pixels of 4 samples as a whole, and 4 outputs of 2 of the
+  // 4 samples. As much of its own comes from there.
   const std::int64_t map = 2 * 16 * 4 * 4, outputs = 4 * 2 * 4;
   EXPECT_EQ(edges("send").layers, 2);
   EXPECT_EQ(edges("send").bytes, map + outputs + 2 * outputs);
@@ -234,6 +263,10 @@ TEST(MeasuredMachines, AreSimulatedAsPlanned) {
     ASSERT_EQ(simulated.exit, 0) << simulated.err;
     const auto summary = nlohmann::json::parse(read_text(folder / (name + "/summary.json")));
     const double step = way["image_s"].get<double>() * 12;
+    const auto config = nlohmann::json::parse(read_text(folder / (name + "/config.json")));
+    EXPECT_EQ(config["measured"], path);
+    EXPECT_GT(config["latency_s"].get<double>(), 0.0);
+    EXPECT_NE(config["latency_s"].get<double>(), 50e-6);  // It is half of a round trip.
     EXPECT_NEAR(summary["step_s"]["median"].get<double>(), step, 0.02 * step) << name;
     ++cuts;
   }
@@ -248,6 +281,10 @@ TEST(MeasuredMachines, AreSimulatedAsPlanned) {
   refuses({"--workers", "3"}, "3 ranks, and " + path + " is of 2 machines");
   refuses({"--workers", "2", "--rate", "1Gbit/s"}, "--measured and figures of computing");
   refuses({"--workers", "2", "--net", "alexnet"}, "is of lenet");
+  refuses({"--workers", "2", "--cores", "4"}, "leave the flag out");
+  refuses({"--workers", "2", "--threads", "2"}, "leave --threads out");
+  refuses({"--workers", "2", "--together", "2"}, "leave --together out");
+  refuses({"--workers", "2", "--batch", "7"}, "is of lenet");
 }
 
 }  // namespace
