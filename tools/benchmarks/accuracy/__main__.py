@@ -3,7 +3,8 @@ one machine and on two with links of 100 Mbit/s, and says what each takes to an 
 Environment: NETWORKS ("lenet squeezenet googlenet resnet34"), WAYS (names of ways, commas between them), SEEDS (3),
 FASHION_MNIST (folder with the IDX files), OUT (folder that keeps a line for each training, so that the same command goes
 on where it was interrupted; default runs/accuracy), PAGE (the file to write; default: docs/results/accuracy.md for
-everything, none for less)."""
+everything, none for less).
+The machine must be idle until the last training of `async` has ended: what is timed comes first."""
 import os
 import sys
 
@@ -12,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lab.kept import Kept  # noqa: E402
 from lab.machine import Failed, data_folder  # noqa: E402
 from page import page  # noqa: E402
-from trainings import NETWORKS, WAYS, flags_of, pace, train  # noqa: E402
+from trainings import NETWORKS, WAYS, flags_of, pace, train, with_seconds  # noqa: E402
 
 SEEDS = 3
 PAGE = "docs/results/accuracy.md"
@@ -28,33 +29,39 @@ def asked(name, known, separator):
 
 
 def found(kept, wanted, made):
-    """Returns what is kept with these values; else makes it and keeps it."""
+    """Returns what is kept with these values, and that it is not new; else makes it and keeps it."""
     for row in kept.rows:
-        if wanted.items() <= row.items() and ("seed" in wanted) == ("seed" in row):
+        if wanted.items() <= row.items():
             return row, False
-    row = made()
+    row = {**wanted, **made()}
     kept.add(row)
     return row, True
 
 
-def trained(kept, network, way, seed, data):
+def paces(kept, network, ways, seeds):
+    """Returns the seconds of a step on the link, by way and seed: kept ones of the same flags, or measured ones, the ways
+    in turns, so that all of them see the same machine."""
+    found_paces = {}
+    for seed in range(1, seeds + 1):
+        for way in (way for way in ways if not way.asynchronous):
+            wanted = {"network": network.name, "way": way.name, "flags": flags_of(network, way), "pace": seed}
+            row, new = found(kept, wanted, lambda: pace(network, way, seed, data_folder()))
+            found_paces[way.name, seed] = row["step_seconds"]
+            if new:
+                print(f"accuracy: {network.name}, {way.name}: {row['step_seconds']:.3f} s a step on the link", flush=True)
+    return found_paces
+
+
+def trained(kept, network, way, seed):
     """Returns the row of a training: a kept one of the same flags, or a new one."""
-    same = {"network": network.name, "way": way.name, "flags": flags_of(network, way)}
-    step_seconds = None
-    if way.flags is not None and not way.asynchronous:
-        paced, new = found(kept, same, lambda: pace(network, way, data))
-        step_seconds = paced["step_seconds"]
-        if new:
-            print(f"accuracy: {network.name}, {way.name}: {step_seconds:.3f} s a step on the link", flush=True)
-    row, new = found(kept, {**same, "seed": seed}, lambda: train(network, way, seed, data, step_seconds))
+    wanted = {"network": network.name, "way": way.name, "flags": flags_of(network, way), "seed": seed}
+    row, new = found(kept, wanted, lambda: train(network, way, seed, data_folder()))
     if new:
-        print(f"accuracy: {network.name}, {way.name}, seed {seed}: top-1 {row['top1']:.2f} after "
-              f"{row['tests'][-1]['seconds']:.1f} s", flush=True)
+        print(f"accuracy: {network.name}, {way.name}, seed {seed}: top-1 {row['top1']:.2f}", flush=True)
     return row
 
 
 def main():
-    data = data_folder()
     networks, ways = asked("NETWORKS", NETWORKS, None), asked("WAYS", WAYS, ",")
     if WAYS["alone"] not in ways:
         ways.insert(0, WAYS["alone"])
@@ -65,17 +72,22 @@ def main():
     kept = Kept(os.path.join(os.environ.get("OUT") or "runs/accuracy", "trainings.jsonl"), {})
     os.environ["OMP_WAIT_POLICY"] = "passive"  # Two ranks may share a core.
     results = {}
-    for network in networks:
-        results[network.name] = {way.name: [] for way in ways}
-        for seed in range(1, seeds + 1):  # Seed by seed, so that all ways see the same machine.
-            for way in ways:
-                try:
-                    results[network.name][way.name].append(trained(kept, network, way, seed, data))
-                except Failed as failure:
-                    sys.exit(f"accuracy: {network.name}, {way.name}: {failure}")
+    try:
+        # What is timed comes first: behind it, the machine may do other things meanwhile.
+        steps = {network.name: paces(kept, network, ways, seeds) for network in networks}
+        for timed in (True, False):
+            for network in networks:
+                for seed in range(1, seeds + 1):
+                    for way in (way for way in ways if way.asynchronous == timed):
+                        row = trained(kept, network, way, seed)
+                        results[network.name, way.name, seed] = with_seconds(row, steps[network.name].get((way.name, seed)))
+    except Failed as failure:
+        sys.exit(f"accuracy: {failure}")
+    by_way = {network.name: {way.name: [results[network.name, way.name, seed] for seed in range(1, seeds + 1)]
+                             for way in ways} for network in networks}
     chosen = any(os.environ.get(name) for name in ("NETWORKS", "WAYS", "SEEDS"))
     path = os.environ.get("PAGE", "" if chosen else PAGE)
-    text = page(networks, results, seeds, kept)
+    text = page(networks, by_way, seeds, kept)
     if path:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)

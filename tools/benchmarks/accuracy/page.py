@@ -66,9 +66,11 @@ def page(networks, results, seeds, kept):
              f"Written by `make accuracy` at commit {kept.every('commit')}, on {kept.every('processor')}. Every way trains on as "
              f"many images of Fashion-MNIST. A machine is a process", f"with one core; two of them talk over links of {RATE} "
              f"(`--link-rate`). {TESTS} tests a training, on all 10,000 test images.", "",
-             "s to the target: seconds of training until the first test that reached it, without tests but for `async`, whose other "
-             "worker trains", "meanwhile. epochs: times through the training part until then. MB: megabytes that the first worker "
-             "sent and took. S to it: seconds of", "one machine over these. ±: standard deviation over the seeds.", ""]
+             "s to the target: seconds of training until the first test that reached it: steps times the seconds of a step on the "
+             f"link, which {PACE}", "steps give for each way and seed, in turns; for `async` those of the training itself with its "
+             "tests, during which the other worker trains.", "epochs: times through the training part until then. MB: megabytes "
+             "that the first worker sent and took. S to it: seconds of one", "machine over these. ±: standard deviation over the "
+             "seeds.", ""]
     for network in networks:
         lines += section(network, results[network.name], seeds)
     return "\n".join(lines)

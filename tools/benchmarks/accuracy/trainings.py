@@ -1,8 +1,8 @@
 """The trainings of make accuracy: networks, ways to train them, and what each test of a training found.
 
-The weights of a synchronous training do not depend on the link. So it runs on loopback as fast as that goes, and its
-seconds are its steps times those of a step on a link of RATE, which a short run measures. Asynchronous weights depend on
-who is how fast: these trainings run on the link from end to end."""
+The weights of a synchronous training do not depend on the link, nor on what else the machine does. So it runs on loopback
+as fast as that goes, and its seconds are its steps times those of a step on a link of RATE, which a short run measures.
+Asynchronous weights depend on who is how fast: these trainings run on the link from end to end."""
 import csv
 import json
 import os
@@ -62,9 +62,9 @@ class Way:
     def asynchronous(self):
         return self.flags is not None and "none" in self.flags
 
-    def pace_command(self, network, data, logdir):
+    def pace_command(self, network, seed, data, logdir):
         """Returns the command of a short run, whose steps are those of a training on the link."""
-        words = self.command(network, 1, data, logdir, link=True)
+        words = self.command(network, seed, data, logdir, link=True)
         words[words.index("--batches") + 1] = str(PACE + 8)
         words.remove("--accuracy")
         test = words.index("--test-every")
@@ -86,9 +86,9 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-def tests_of(directory, way, step_seconds):
-    """Returns what each test found, with the seconds and the bytes of the first worker's steps before it. Where other
-    workers train during tests, these count. `step_seconds`: those of a step; None: the run's own count."""
+def tests_of(directory, way):
+    """Returns what each test found, with the bytes of the first worker's steps before it and, if the way is asynchronous,
+    the seconds until then. These count tests, too, during which the other workers train."""
     own = [float(row["total_s"]) for row in rows_of(os.path.join(directory, "metrics.csv"))]
     step_bytes = [0] * len(own)
     if way.flags is not None:
@@ -98,36 +98,42 @@ def tests_of(directory, way, step_seconds):
     tests, testing = [], 0.0
     for row in rows_of(os.path.join(directory, "accuracy.csv")):
         step = int(row["step"])
-        seconds = sum(own[:step]) if step_seconds is None else step * step_seconds
-        tests.append({"step": step, "epoch": float(row["epoch"]), "top1": 100 * float(row["top1"]),
-                      "seconds": seconds + (testing if way.asynchronous else 0.0),
-                      "megabytes": 1e-6 * sum(step_bytes[:step])})
-        testing += 1e-9 * int(row["test_ns"])
+        test = {"step": step, "epoch": float(row["epoch"]), "top1": 100 * float(row["top1"]),
+                "megabytes": 1e-6 * sum(step_bytes[:step])}
+        if way.asynchronous:
+            test["seconds"] = sum(own[:step]) + testing
+            testing += 1e-9 * int(row["test_ns"])
+        tests.append(test)
     return tests
 
 
-def pace(network, way, data):
-    """Times steps on the link. Returns a row for what is kept."""
+def with_seconds(row, step_seconds):
+    """Returns a training whose tests have seconds: those of its steps. Without seconds of a step: as the run had them."""
+    if step_seconds is None:
+        return row
+    return {**row, "tests": [{**test, "seconds": test["step"] * step_seconds} for test in row["tests"]]}
+
+
+def pace(network, way, seed, data):
+    """Times steps on the link. Returns values for what is kept."""
     folder = tempfile.mkdtemp(prefix="accuracy-", dir=WORK)
     logdir = os.path.join(folder, "run")
-    run(way.pace_command(network, data, logdir), limit=LIMIT)
+    run(way.pace_command(network, seed, data, logdir), limit=LIMIT)
     seconds = [float(row["total_s"]) for row in rows_of(os.path.join(logdir, "metrics.csv"))][-PACE:]
     shutil.rmtree(folder)
-    return {"network": network.name, "way": way.name, "flags": flags_of(network, way),
-            "step_seconds": sum(seconds) / len(seconds), "commit": commit(), "processor": processor()}
+    return {"step_seconds": sum(seconds) / len(seconds), "commit": commit(), "processor": processor()}
 
 
-def train(network, way, seed, data, step_seconds):
-    """Trains, and returns a row for what is kept."""
+def train(network, way, seed, data):
+    """Trains, and returns values for what is kept."""
     folder = tempfile.mkdtemp(prefix="accuracy-", dir=WORK)
     logdir = os.path.join(folder, "run")
     run(way.command(network, seed, data, logdir), limit=LIMIT)
     with open(os.path.join(logdir, "summary.json"), encoding="utf-8") as file:
         final = 100 * json.load(file)["accuracy"]["top1"]
-    tests = tests_of(logdir, way, step_seconds)
+    tests = tests_of(logdir, way)
     shutil.rmtree(folder)
-    return {"network": network.name, "way": way.name, "seed": seed, "flags": flags_of(network, way), "top1": final,
-            "tests": tests, "commit": commit(), "processor": processor()}
+    return {"top1": final, "tests": tests, "commit": commit(), "processor": processor()}
 
 
 def flags_of(network, way):
