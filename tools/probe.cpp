@@ -188,7 +188,7 @@ void measure_computing(Flags flags, const Model& model, const RankSource& source
     // cuDNN would have to choose engines for every part, which takes a GPU minutes.
     if (parts && machine.cores > 0)
       machine.parts = measure_parts(
-          model, {flags.computing, flags.batch, ranks, flags.seconds / 2,
+          model, {flags.computing, flags.batch, ranks, machine.grad, flags.seconds / 2,
                   [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }});
     return;
   }

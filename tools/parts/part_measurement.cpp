@@ -78,8 +78,9 @@ class MeasuredPart {
   int ranks() const { return cut_.placement().ranks; }
   std::int64_t samples() const { return cut_.placement().samples; }
 
-  /// Makes the part's network, and runs steps for so long, one at least.
-  void run(double for_seconds) {
+  /// Makes the part's network, and runs steps for so long, one at least. What they take counts
+  /// `factor` times.
+  void run(double for_seconds, double factor) {
     const std::unique_ptr<Device> device = computing_.make();
     if (computing_.layout != "measured") device->choose_channels_last(computing_.layout == "nhwc");
     const std::vector<std::unique_ptr<Network>> networks = networks_of(part_, *device, 1);
@@ -90,7 +91,8 @@ class MeasuredPart {
       const bool forward = phase == Phase::forward;
       const std::size_t place = 2 * node + (forward ? 0 : 1);
       if (warm[place])
-        (forward ? layers_[node].forward : layers_[node].backward).add(seconds(end - begin));
+        (forward ? layers_[node].forward : layers_[node].backward)
+            .add(factor * seconds(end - begin));
       warm[place] = true;
     });
     std::vector<float> images(
@@ -106,7 +108,7 @@ class MeasuredPart {
                       [&](std::size_t parameter, std::uint64_t number) {
                         const std::int64_t begin = clock_ns();
                         const bool last = means.add(parameter, number);
-                        if (number == 1) adding_ns_ += clock_ns() - begin;
+                        if (number == 1) adding_ += factor * seconds(clock_ns() - begin);
                         return last;
                       });
     std::uint64_t first = 0;
@@ -122,6 +124,15 @@ class MeasuredPart {
     do runner.run_step(step++, source, exchange, maps);
     while (seconds(clock_ns() - begin) < for_seconds);
     steps_ += step;
+  }
+
+  /// Returns the seconds that all layers take with a micro-batch.
+  double sum() const {
+    double sum = 0.0;
+    for (const Layer& layer : layers_)
+      if (layer.forward.count() > 0)
+        sum += layer.forward.quartiles().median + layer.backward.quartiles().median;
+    return sum;
   }
 
   PartProfile profile() const {
@@ -152,7 +163,7 @@ class MeasuredPart {
     for (const auto& [type, its] : edges) profile.edges.push_back(its);
     const auto added = static_cast<double>(part_.model.trained_parameters()) * sizeof(float) *
                        static_cast<double>(steps_);
-    profile.adding = added > 0.0 ? seconds(adding_ns_) / added : 0.0;
+    profile.adding = added > 0.0 ? adding_ / added : 0.0;
     return profile;
   }
 
@@ -173,7 +184,7 @@ class MeasuredPart {
   const NetworkPart part_;
   const DeviceSpec computing_;
   std::vector<Layer> layers_;
-  std::int64_t adding_ns_ = 0;
+  double adding_ = 0.0;  ///< Seconds.
   std::uint64_t steps_ = 0;
 };
 
@@ -214,13 +225,25 @@ std::vector<PartProfile> measure_parts(const Model& model, const PartMeasurement
         possible(ranks, samples, [&, ranks = ranks, samples = samples] {
           parts.push_back(std::make_unique<MeasuredPart>(model, ranks, samples, spec.computing));
         });
-  // A machine that is disturbed for a while is so for all parts alike.
-  const double slice = spec.seconds / static_cast<double>(rounds * parts.size());
+  // A machine that is disturbed for a while is so for all parts alike. Neighbours can take a third
+  // of its speed for seconds. So each round measures the whole network again, and counts its parts
+  // as if the machine were as fast as when spec.whole was measured. Where a step takes long, that
+  // would, too, and evens out by itself.
+  const bool compares =
+      spec.whole > 0.0 && spec.whole * static_cast<double>(micro_batches * rounds) < spec.seconds;
+  const double slice =
+      spec.seconds / static_cast<double>(rounds * (parts.size() + (compares ? 1 : 0)));
   const std::int64_t begin = clock_ns();
   for (int round = 0; round < rounds; ++round) {
     if (round > 0 && seconds(clock_ns() - begin) >= spec.seconds) break;
+    double factor = 1.0;
+    if (compares) {
+      MeasuredPart whole(model, 1, spec.batch, spec.computing);
+      whole.run(slice, 1.0);
+      factor = spec.whole / whole.sum();
+    }
     const auto lacking = std::remove_if(parts.begin(), parts.end(), [&](const auto& part) {
-      return !possible(part->ranks(), part->samples(), [&, slice] { part->run(slice); });
+      return !possible(part->ranks(), part->samples(), [&] { part->run(slice, factor); });
     });
     parts.erase(lacking, parts.end());
   }

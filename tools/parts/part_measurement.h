@@ -16,7 +16,8 @@ struct PartMeasurement {
   DeviceSpec computing;
   std::int64_t batch = 32;  ///< The most samples; fewer are measured, too, down to one.
   int ranks = 2;            ///< Layers are cut by channels over 2, 4 and 8 of them, and not at all.
-  double seconds = 5.0;     ///< For all of it. Each part takes three micro-batches, or more.
+  double whole = 0.0;  ///< Seconds that all layers of the network take with that batch; 0: unknown.
+  double seconds = 5.0;  ///< For all of it. Each part takes three micro-batches, or more.
   std::function<void(const std::string&)> log;  ///< Is told of parts that there is no memory for.
 };
 

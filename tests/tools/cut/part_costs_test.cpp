@@ -212,6 +212,23 @@ TEST(PartMeasurement, HasPartsOfAllLayers) {
   EXPECT_GT(edges("receive").backward, 0.0);
 }
 
+/// Parts count as on a machine that takes as long for the whole network as it is said to.
+TEST(PartMeasurement, GoesByTheWholeNetwork) {
+  PartMeasurement spec;
+  spec.computing.device = "reference";
+  spec.computing.threads = 1;
+  spec.batch = 4;
+  spec.ranks = 1;
+  spec.seconds = 0.01;
+  spec.whole = 1e-10;  // It takes thousands of times as long.
+  const std::vector<PartProfile> parts = measure_parts(small(), spec);
+  const PartProfile& one = part_of(parts, 1, 1);
+  double sum = 0.0;
+  for (const PartProfileLayer& layer : one.layers) sum += layer.forward + layer.backward;
+  EXPECT_GT(sum, 0.0);
+  EXPECT_LT(sum, 10 * spec.whole);
+}
+
 TEST(PartTimes, TakeEdgesAndChannelsAsMeasured) {
   const Model model = small();
   NetworkPart part{Model("Part", {1, 1, 4, 4}), 0, 1, true};
