@@ -12,6 +12,7 @@ from lab.machine import DUPLEX, WORK, commit, data_folder, nodefile_here, proces
 NETWORKS = {"squeezenet": (["--input", "48", "--batch", "32"], ["--batches", "400", "--optimizer", "adam", "--lr", "0.0005"]),
             "resnet34": (["--input", "32", "--batch", "32"], ["--batches", "200", "--lr", "0.02", "--momentum", "0.9"])}
 STRATEGIES = ("pipeline", "hybrid")
+TURNS, STEPS = 5, 40  # Of the cut network and one machine's, after each other: they meet the same disturbances.
 RANKS, BATCH, SEEDS, LIMIT = 2, 32, 3, 1800
 
 
@@ -31,15 +32,45 @@ def plan_for(network, strategy, data, folder):
     return path, ways[0]["cut_flags"]
 
 
-def results(logdir):
-    """Returns the median seconds of a step, and top-1 in per cent."""
+def summary_of(logdir):
     with open(os.path.join(logdir, "summary.json"), encoding="utf-8") as file:
-        summary = json.load(file)
-    return summary["step_s"]["median"], 100 * summary["accuracy"]["top1"]
+        return json.load(file)
+
+
+def step_of(logdir):
+    """Returns the median seconds of a step."""
+    return summary_of(logdir)["step_s"]["median"]
+
+
+def top1_of(logdir):
+    """Returns the accuracy in per cent."""
+    return 100 * summary_of(logdir)["accuracy"]["top1"]
 
 
 def flag(words, name):
     return int(words[words.index(name) + 1])
+
+
+def own_step(measured):
+    """Returns the seconds in which one of the machines computes its batch, as they were measured."""
+    with open(measured, encoding="utf-8") as file:
+        return statistics.mean(machine["t_grad_s"] for machine in json.load(file)["machines"])
+
+
+def in_turns(network, plan, data):
+    """Returns the medians, over turns, of the seconds of a step as planned, and in one machine's steps of its batch."""
+    computing, learning = NETWORKS[network]
+    common = ["--datadir", data, "--threads", "1"]
+    nodes = os.path.join(os.path.dirname(plan), "nodes")
+    steps, ratios = [], []
+    for _ in range(TURNS):
+        with tempfile.TemporaryDirectory(dir=WORK) as folder:
+            cut, alone = os.path.join(folder, "cut"), os.path.join(folder, "alone")
+            run([DUPLEX, "launch", "--plan", plan, "--nodefile", nodes, "--", *common, *learning[2:], "--batches", str(STEPS), "--logdir", cut], LIMIT)
+            run([DUPLEX, "local", "--net", network, *computing, *common, *learning[2:], "--batches", str(STEPS), "--logdir", alone], LIMIT)
+            steps.append(step_of(cut))
+            ratios.append(steps[-1] / step_of(alone))
+    return statistics.median(steps), statistics.median(ratios)
 
 
 def train(network, strategy, seed, data, plan, cut_flags):
@@ -55,11 +86,14 @@ def train(network, strategy, seed, data, plan, cut_flags):
         accumulated = ["--accumulate", str(micro_batches)] if micro_batches > 1 else []
         run([DUPLEX, "local", "--net", network, "--input", str(flag(computing, "--input")), "--batch", str(RANKS * BATCH // micro_batches), *accumulated,
              *common, *learning[2:], "--batches", str(steps * micro_batches), "--logdir", alone], LIMIT)
-        step, top1 = results(cut)
-        with open(plan, encoding="utf-8") as file:
-            planned = json.load(file)["step_s"]
-        return {"network": network, "strategy": strategy, "flags": " ".join(cut_flags), "seed": seed, "planned, s": planned,
-                "measured, s": step, "top1": top1, "alone": results(alone)[1], "commit": commit(), "processor": processor()}
+        top1, top1_alone = top1_of(cut), top1_of(alone)
+    step, ratio = in_turns(network, plan, data)
+    with open(plan, encoding="utf-8") as file:
+        planned = json.load(file)["step_s"]
+    own = own_step(os.path.join(os.path.dirname(plan), "measured", "machines.json"))
+    return {"network": network, "strategy": strategy, "flags": " ".join(cut_flags), "seed": seed, "planned, s": planned,
+            "measured, s": step, "planned ratio": planned / own, "measured ratio": ratio, "top1": top1, "alone": top1_alone,
+            "commit": commit(), "processor": processor()}
 
 
 def trained(kept, nets, seeds):
@@ -86,12 +120,14 @@ def rows_of(kept):
             rows = [row for row in kept.rows if (row["network"], row.get("strategy")) == (network, strategy)]
             if not rows:
                 continue
-            errors = [row["planned, s"] / row["measured, s"] - 1 for row in rows]
+            errors = [row["planned ratio"] / row["measured ratio"] - 1 for row in rows]
             apart = [row["top1"] - row["alone"] for row in rows]
             found.append({"network": network, "flags": ", ".join(dict.fromkeys(f"`{row['flags']}`" for row in rows)), "seeds": len(rows),
                           "planned, s": statistics.median(row["planned, s"] for row in rows),
                           "measured, s": statistics.median(row["measured, s"] for row in rows),
-                          "off by": f"{100 * statistics.median(errors):+.1f}%",
+                          "planned, t_grad": statistics.median(row["planned ratio"] for row in rows),
+                          "measured, t_grad": statistics.median(row["measured ratio"] for row in rows),
+                          "off by": f"{100 * statistics.median(errors):+.1f}%, {100 * min(errors):+.1f}% to {100 * max(errors):+.1f}%",
                           "top-1, %": f"{statistics.mean(row['top1'] for row in rows):.2f}",
                           "one machine, %": f"{statistics.mean(row['alone'] for row in rows):.2f}",
                           "apart, points": f"{statistics.mean(apart):+.2f}, {min(apart):+.2f} to {max(apart):+.2f}"})
