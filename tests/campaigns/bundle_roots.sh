@@ -4,7 +4,8 @@
 # those of the ordinary program, to the bit, and then the speed of the big networks, in turns. Writes
 # docs/results/bundle.md. It is not part of make test: it needs root, debootstrap and Debian's packages, and half an hour.
 # Usage: tests/campaigns/bundle_roots.sh [ROOT]...     bullseye bookworm trixie busybox (default: all)
-# Environment: ROOTS     a folder that keeps the base systems between runs (default: none is kept), as tests/platforms.sh has it
+# Environment: ROOTS     a folder that keeps the base systems between runs (default: none is kept); not that of
+#                        tests/platforms.sh, whose systems have git and make
 #              DUPLEX    the ordinary program (default bin/duplex); its bundle lies beside it
 #              EPOCHS    of each training (default 3, as make demo)
 #              REPEATS   turns of the speeds (default 5; 0: none)
