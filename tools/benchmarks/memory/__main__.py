@@ -8,7 +8,7 @@ so that the same command goes on where it was interrupted.
 
 Environment: NETWORKS, BATCHES ("lenet:64,512 ..."), WAYS ("alone distributed central async owt pipeline"), STEPS (3), OPTIMIZER (sgd
 with momentum: "momentum"; or sgd, adam), OUT (runs/memory), PAGE (the file to write; empty: none), DUPLEX.
-Exit code: 0 if every process took what the forecast says, within 5% or a MiB; 1 if one did not, or failed.
+Exit code: 0 if every process took what the forecast says, within 5% or 1.5 MiB; 1 if one did not, or failed.
 """
 import json
 import os
