@@ -136,8 +136,7 @@ rate() {
   in_it "$1"
   run "$1" '"$1" bench --net "$2" --batch 8 --steps 5 --ceiling 0 --row' "$program" "$2" 2>/dev/null | awk -F'\t' -v net="$2" '$1 == net { print $5 }'
 }
-# Neighbours on a shared machine take a third of its speed for seconds at a time, and give none: the fastest step is the one that
-# they disturbed least.
+# A shared machine loses a third of its speed for seconds at a time: the fastest step is the one that was disturbed least.
 fastest() { sort -g | tail -n 1 | awk '{ printf "%.4g", $1 }'; }
 if [ "$repeats" -gt 0 ]; then
   for ((turn = 1; turn <= repeats; ++turn)); do
@@ -148,7 +147,7 @@ if [ "$repeats" -gt 0 ]; then
         pair=(native "$system")
         for ((i = 0; i < 2; ++i)); do
           one=${pair[(i + turn) % 2]}
-          rate "$one" "$net" >>"$work/rates-$net-$one"
+          rate "$one" "$net" >>"$work/rates-$net-$system-$one"
         done
       done
     done
@@ -157,12 +156,14 @@ fi
 speeds=
 for net in $networks; do
   [ "$repeats" -gt 0 ] || break
-  native=$(fastest <"$work/rates-$net-native")
+  native=$(cat "$work/rates-$net"-*-native | fastest)
   speeds+="| $net | $native |"
   for system in "${there[@]:1}"; do
-    one=$(fastest <"$work/rates-$net-$system")
-    cat "$work/rates-$net-$system" >>"$work/bundled-$net"
-    speeds+=" $one | $(awk -v a="${one:-0}" -v b="$native" 'BEGIN { printf "%+.1f%%", 100 * (a / b - 1) }') |"
+    # Of more steps the fastest is faster: a root is compared with the turns beside it alone.
+    one=$(fastest <"$work/rates-$net-$system-$system")
+    beside=$(fastest <"$work/rates-$net-$system-native")
+    speeds+=" $one | $(awk -v a="${one:-0}" -v b="$beside" 'BEGIN { printf "%+.1f%%", 100 * (a / b - 1) }') |"
+    cat "$work/rates-$net-$system-$system" >>"$work/bundled-$net"
   done
   # All roots run the same file.
   one=$(fastest <"$work/bundled-$net")
@@ -188,7 +189,7 @@ done
   if [ "$speeds" ]; then
     echo
     echo "Images a second in training at batch 8 in the fastest step of $repeats turns of five, in each of which native is measured beside each"
-    echo "root; and how that differs from native's. All roots run the same file: the last column is the fastest of all."
+    echo "root; and how that differs from native's beside it. All roots run the same file: the last column is the fastest of all, beside native's."
     echo
     printf '| network | native |'; printf ' %s | |' "${there[@]:1}" "all roots"; echo
     printf '|---|---|'; printf -- '---|---|%.0s' "${there[@]:1}" all; echo

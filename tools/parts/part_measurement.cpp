@@ -225,11 +225,11 @@ std::vector<PartProfile> measure_parts(const Model& model, const PartMeasurement
         possible(ranks, samples, [&, ranks = ranks, samples = samples] {
           parts.push_back(std::make_unique<MeasuredPart>(model, ranks, samples, spec.computing));
         });
-  // A machine that is disturbed for a while is so for all parts alike. Neighbours can take a third
-  // of its speed for seconds. So each round measures the whole network again, and counts its parts
-  // as if the machine were as fast as when spec.whole was measured. Where a step takes long, that
-  // would, too, and evens out by itself.
-  const bool compares =
+  // A machine that is disturbed for a while is so for all parts alike. A shared one loses a third
+  // of its speed for seconds at a time. So each round measures the whole network again, and counts
+  // its parts as if the machine were as fast as when spec.whole was measured. Where a step takes
+  // long, that would, too, and evens out by itself.
+  bool compares =
       spec.whole > 0.0 && spec.whole * static_cast<double>(micro_batches * rounds) < spec.seconds;
   const double slice =
       spec.seconds / static_cast<double>(rounds * (parts.size() + (compares ? 1 : 0)));
@@ -237,11 +237,11 @@ std::vector<PartProfile> measure_parts(const Model& model, const PartMeasurement
   for (int round = 0; round < rounds; ++round) {
     if (round > 0 && seconds(clock_ns() - begin) >= spec.seconds) break;
     double factor = 1.0;
-    if (compares) {
-      MeasuredPart whole(model, 1, spec.batch, spec.computing);
-      whole.run(slice, 1.0);
-      factor = spec.whole / whole.sum();
-    }
+    compares = compares && possible(1, spec.batch, [&] {
+                 MeasuredPart whole(model, 1, spec.batch, spec.computing);
+                 whole.run(slice, 1.0);
+                 factor = spec.whole / whole.sum();
+               });
     const auto lacking = std::remove_if(parts.begin(), parts.end(), [&](const auto& part) {
       return !possible(part->ranks(), part->samples(), [&] { part->run(slice, factor); });
     });

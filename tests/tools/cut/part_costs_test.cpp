@@ -173,13 +173,18 @@ const PartProfile& part_of(const std::vector<PartProfile>& parts, std::int64_t r
   throw std::runtime_error("there is no such part");
 }
 
-TEST(PartMeasurement, HasPartsOfAllLayers) {
+PartMeasurement small_measurement(int ranks) {
   PartMeasurement spec;
   spec.computing.device = "reference";
   spec.computing.threads = 1;
   spec.batch = 4;
-  spec.ranks = 3;
+  spec.ranks = ranks;
   spec.seconds = 0.01;
+  return spec;
+}
+
+TEST(PartMeasurement, HasPartsOfAllLayers) {
+  PartMeasurement spec = small_measurement(3);
   std::string said;
   spec.log = [&](const std::string& line) { said += line + "\n"; };
   const Model model = small();
@@ -214,12 +219,7 @@ TEST(PartMeasurement, HasPartsOfAllLayers) {
 
 /// Parts count as on a machine that takes as long for the whole network as it is said to.
 TEST(PartMeasurement, GoesByTheWholeNetwork) {
-  PartMeasurement spec;
-  spec.computing.device = "reference";
-  spec.computing.threads = 1;
-  spec.batch = 4;
-  spec.ranks = 1;
-  spec.seconds = 0.01;
+  PartMeasurement spec = small_measurement(1);
   spec.whole = 1e-10;  // It takes thousands of times as long.
   const std::vector<PartProfile> parts = measure_parts(small(), spec);
   const PartProfile& one = part_of(parts, 1, 1);
