@@ -177,7 +177,7 @@ def page(kept):
                   f"Two ranks on this machine, a core each, train on Fashion-MNIST by the plan that `plan` made when it had measured the "
                   "machine;", "beside it one process that sees the same images in each step (`local --accumulate` for micro-batches). Steps: the "
                   "median "
-                  f"of {real.TURNS} turns of {real.STEPS}, each beside as many on one machine: t_grad, of the same batch of a rank. off by: planned over "
+                  f"of {real.TURNS} turns of {real.STEPS}, each beside as many of two processes that train alone, at once, with a rank's batch: t_grad. off by: planned over "
                   "measured,", "both in steps of t_grad, since the same machine's differs by a third from one minute to the next: median "
                   "and extremes. apart: top-1 of all 10,000 test images less that of one machine with the same seed, mean and extremes.", "",
                   *table(real_rows, list(real_rows[0])), ""]

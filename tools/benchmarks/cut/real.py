@@ -5,6 +5,7 @@ import os
 import shutil
 import statistics
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 from lab.machine import DUPLEX, WORK, commit, data_folder, nodefile_here, processor, run
 
@@ -58,18 +59,22 @@ def own_step(measured):
 
 
 def in_turns(network, plan, data):
-    """Returns the medians, over turns, of the seconds of a step as planned, and in one machine's steps of its batch."""
+    """Returns the medians, over turns, of the seconds of a step as planned, and in steps of a rank's batch alone. As many
+    processes take these at once as there are ranks, since they share this machine then, too, and when it is measured."""
     computing, learning = NETWORKS[network]
     common = ["--datadir", data, "--threads", "1"]
     nodes = os.path.join(os.path.dirname(plan), "nodes")
     steps, ratios = [], []
     for _ in range(TURNS):
         with tempfile.TemporaryDirectory(dir=WORK) as folder:
-            cut, alone = os.path.join(folder, "cut"), os.path.join(folder, "alone")
+            cut = os.path.join(folder, "cut")
             run([DUPLEX, "launch", "--plan", plan, "--nodefile", nodes, "--", *common, *learning[2:], "--batches", str(STEPS), "--logdir", cut], LIMIT)
-            run([DUPLEX, "local", "--net", network, *computing, *common, *learning[2:], "--batches", str(STEPS), "--logdir", alone], LIMIT)
+            alone = [os.path.join(folder, f"alone-{rank}") for rank in range(RANKS)]
+            local = [DUPLEX, "local", "--net", network, *computing, *common, *learning[2:], "--batches", str(STEPS), "--logdir"]
+            with ThreadPoolExecutor() as pool:
+                list(pool.map(lambda logdir: run([*local, logdir], LIMIT), alone))
             steps.append(step_of(cut))
-            ratios.append(steps[-1] / step_of(alone))
+            ratios.append(steps[-1] / statistics.mean(map(step_of, alone)))
     return statistics.median(steps), statistics.median(ratios)
 
 
