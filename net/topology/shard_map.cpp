@@ -151,7 +151,7 @@ std::vector<std::vector<ShardMap::Piece>> ShardMap::deal_even(
 }
 
 ShardMap ShardMap::among(const std::vector<std::size_t>& counts,
-                         const std::vector<std::vector<int>>& members, int ranks,
+                         const std::vector<std::vector<int>>& members, int ranks, ServerMode group,
                          std::size_t chunk_bytes) {
   std::vector<std::size_t> loads(static_cast<std::size_t>(ranks), 0);
   const auto load = [&](int rank) -> std::size_t& { return loads[static_cast<std::size_t>(rank)]; };
@@ -159,7 +159,9 @@ ShardMap ShardMap::among(const std::vector<std::size_t>& counts,
   for (std::size_t p = 0; p < counts.size(); ++p) {
     const std::vector<int>& own = members[p];
     const std::size_t count = counts[p], n = own.size();
-    if (count < whole_below * n || n == 1) {
+    if (group == ServerMode::central) {
+      pieces[p].push_back({count, own.front()});
+    } else if (count < whole_below * n || n == 1) {
       const int owner = *std::min_element(own.begin(), own.end(),
                                           [&](int a, int b) { return load(a) < load(b); });
       pieces[p].push_back({count, owner});

@@ -59,10 +59,12 @@ class ShardMap {
                               std::size_t chunk_bytes = default_chunk_bytes);
 
   /// The ranks that train with each parameter, by parameter, ascending: a network is cut, and ranks
-  /// have parts of it. Each owns an equal share of a parameter, or of a small one the rank that
-  /// holds the least has all.
+  /// have parts of it. `group`: with distributed, each of them owns an equal share of the
+  /// parameter, or of a small one the rank that holds the least has all; with central, the first of
+  /// them is the server of the others, and owns all of it.
   static ShardMap among(const std::vector<std::size_t>& counts,
                         const std::vector<std::vector<int>>& members, int ranks,
+                        ServerMode group = ServerMode::distributed,
                         std::size_t chunk_bytes = default_chunk_bytes);
 
   /// Returns whether a rank trains with a parameter.

@@ -20,10 +20,9 @@ ShardMap Topology::shard_map(const std::vector<std::size_t>& counts, Shards shar
                              std::optional<std::size_t> chunk_bytes,
                              const std::vector<std::vector<int>>& members) const {
   if (!members.empty() && mode == ServerMode::central)
-    throw Error("a network that is cut has no central server: each rank owns what it trains",
-                Exit::usage);
+    throw Error("a network that is cut has no server that does not train", Exit::usage);
   if (!members.empty())
-    return ShardMap::among(counts, members, size,
+    return ShardMap::among(counts, members, size, group,
                            chunk_bytes.value_or(ShardMap::default_chunk_bytes));
   if (mode == ServerMode::central)
     return ShardMap::central(counts, server, chunk_bytes.value_or(ShardMap::central_chunk_bytes));

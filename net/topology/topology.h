@@ -17,6 +17,9 @@ struct Topology {
   ServerMode mode = ServerMode::distributed;
   int size = 1;    ///< Number of ranks, a dedicated server included.
   int server = 0;  ///< Rank of the central server.
+  /// Where a network is cut, so that every rank is a worker: whether the first of the ranks that
+  /// train with a parameter owns all of it, or each a share.
+  ServerMode group = ServerMode::distributed;
 
   /// The rank whose clock the ledgers use and which gets the reports: the server, or rank 0.
   int coordinator() const { return mode == ServerMode::central ? server : 0; }

@@ -73,6 +73,7 @@ TEST(SimulateCommand, MovesTheFramesOfDist) {
       {3, 3, {"--strategy", "pipeline", "--stages", "2:1@conv2+0.5", "--wire", "lossless"}},
       {4, 4, {"--strategy", "owt", "--micro-batches", "2", "--wire", "bf16"}},
       {4, 4, {"--strategy", "hybrid", "--sync", "split"}},
+      {4, 4, {"--strategy", "pipeline", "--stages", "2", "--server", "central"}},
       {3, 3, {"--strategy", "hypergraph"}},
   };
   for (const Case& each : cases) {

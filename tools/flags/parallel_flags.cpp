@@ -65,10 +65,12 @@ void add_parallel_flags(CommandLine& app, ParallelSpec& spec) {
              "on: one worker at a time sends to a server, and a server sends to one worker at a "
              "time, in the order of asking (default off)",
              [&spec](const std::string& word) { spec.semaphore = word == "on"; });
-  add_choice(app, "--server", {"central", "distributed"},
-             "distributed: every rank trains and holds a share of the weights (default); central: "
-             "rank 0 holds all and does not train",
-             [&spec](const std::string& word) { spec.server = net::parse_server_mode(word); });
+  add_choice(
+      app, "--server", {"central", "distributed"},
+      "distributed: every rank trains and holds a share of the weights (default); central: "
+      "rank 0 holds all and does not train, or with a --strategy the first of the ranks that "
+      "share a parameter holds it",
+      [&spec](const std::string& word) { spec.server = net::parse_server_mode(word); });
   add_choice(app, "--shards", {"even", "tensors"},
              "distributed server: even shares (default) or whole tensors (Algorithm 3.7)",
              [&spec](const std::string& word) { spec.shards = net::parse_shards(word); });

@@ -146,7 +146,6 @@ void ParallelSpec::check_cut(const std::string& command) const {
       throw Error(command + ": " + what + " does not go with --strategy " + strategy, Exit::usage);
   };
   refuse(sync == net::Sync::none, "--sync none");
-  refuse(central(), "--server central");
   refuse(average > 0, "--average");
   refuse(factors != Factors::off, "--factors");
   refuse(!slots.empty(), "more than one slot on a machine");
@@ -158,7 +157,8 @@ std::string ParallelSpec::exchange_settings() const {
   return std::string("sync ") + net::name_of(sync) +
          (average > 0 ? ", average " + std::to_string(average) : "") + ", overlap " +
          on_off(overlap) + ", semaphore " + on_off(semaphore) + ", server " + net::name_of(server) +
-         (central() ? "" : std::string(", shards ") + net::name_of(shards)) +
+         (server == net::ServerMode::central ? ""
+                                             : std::string(", shards ") + net::name_of(shards)) +
          (wire == net::WireFormat() ? "" : ", wire " + wire.str()) +
          (factors == Factors::off ? "" : std::string(", factors ") + name_of(factors));
 }

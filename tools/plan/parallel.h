@@ -70,7 +70,8 @@ struct ParallelSpec {
   std::uint64_t in_flight = usual_in_flight;
 
   bool cuts() const { return !strategy.empty(); }
-  bool central() const { return server == net::ServerMode::central; }
+  /// Returns whether one rank serves and does not train.
+  bool central() const { return server == net::ServerMode::central && !cuts(); }
   /// Whether workers overlap computing and sending, shards are even, and there is no semaphore.
   bool is_usual() const { return overlap && !semaphore && shards == net::Shards::even; }
   /// Returns whether factors can be exchanged so: every rank trains, and updates at the same steps.
@@ -100,8 +101,12 @@ struct ParallelSpec {
   /// worker would have none of them, or cannot deal them out evenly to its slots.
   datasets::Share share(std::int64_t batch, int worker, int workers) const;
   datasets::Share slot_share(std::int64_t batch, int worker, int slot, int workers) const;
-  /// The central server is rank 0.
-  net::Topology topology(int ranks) const { return {server, ranks, 0}; }
+  /// The central server is rank 0. Where the network is cut, there is none, and the first rank of
+  /// those that train with a parameter may be its server.
+  net::Topology topology(int ranks) const {
+    return {cuts() ? net::ServerMode::distributed : server, ranks, 0,
+            cuts() ? server : net::ServerMode::distributed};
+  }
 
   /// One line of text: "sync join, overlap on, semaphore off, server distributed, shards even", and
   /// ", wire bf16" where that is not float32. A training may go on with other shares, which it does

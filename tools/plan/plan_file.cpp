@@ -32,7 +32,8 @@ void describe(Fields& f, PlanFile& p) {
 
 void check(const PlanFile& plan) {
   const ParallelConfig& parallel = plan.parallel;
-  const int servers = parallel.server == net::ServerMode::central ? 1 : 0;
+  const bool serves = parallel.server == net::ServerMode::central && !parallel.strategy;
+  const int servers = serves ? 1 : 0;
   const auto ranks = static_cast<std::size_t>(parallel.ranks);
   if (parallel.workers < 1 || parallel.ranks != parallel.workers + servers)
     throw Error("is damaged: ranks and workers do not fit");

@@ -18,7 +18,9 @@ std::string mode_of(const RunData& run) {
   if (!run.parallel) return "one machine";
   const std::string sync =
       run.averages ? "averaging" : std::string("sync ") + net::name_of(run.sync);
-  return sync + ", " + (run.cut() ? run.cut_text() : net::name_of(run.server)) +
+  const bool central = run.server == net::ServerMode::central;
+  return sync + ", " +
+         (run.cut() ? run.cut_text() + (central ? ", central" : "") : net::name_of(run.server)) +
          (run.overlap ? "" : ", strict order") + (run.semaphore ? ", semaphores" : "") +
          (run.wire == net::WireFormat() ? "" : ", " + run.wire.str() + " on the wire") +
          (run.factors == Factors::off ? "" : std::string(", factors ") + name_of(run.factors));

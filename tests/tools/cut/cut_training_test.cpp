@@ -90,6 +90,10 @@ TEST_F(CutTraining, EveryStrategyTrainsAsOneMachine) {
   const Flags owt{"--strategy", "owt"};
   EXPECT_EQ(together(4, 3, plus(flags, plus(owt, {"--wire", "lossless"}))),
             together(4, 3, plus(flags, owt)));
+  // The first rank of those that share a parameter may hold all of it.
+  for (const Flags& shared : {owt, Flags{"--strategy", "pipeline", "--stages", "2"}})
+    EXPECT_EQ(together(4, 3, plus(flags, plus(shared, {"--server", "central"}))),
+              together(4, 3, plus(flags, shared)));
   // The first weights come from a file, and an epoch ends in the middle of a step.
   const Flags more_of_it{
       "--net",      net,   "--epochs",  "1",
@@ -216,10 +220,9 @@ TEST_F(CutTraining, RefusesWhatCannotBe) {
   refuse(pipeline({"--in-flight", "0"}), "--in-flight");
   refuse(pipeline({"--epochs", "1"}), "a step takes 128 images, and there are 96", 2, 64);
   for (const Flags& flags :
-       {Flags{"--sync", "none"}, Flags{"--server", "central"}, Flags{"--average", "2"},
-        Flags{"--factors", "auto"}, Flags{"--factors", "on"}, Flags{"--share", "2:1"},
-        Flags{"--slots", "2"}, Flags{"--overlap", "off"}, Flags{"--ema", "0.9"}, Flags{"--profile"},
-        Flags{"--test-every", "1"}, Flags{"--until", "top1:0.5"}})
+       {Flags{"--sync", "none"}, Flags{"--average", "2"}, Flags{"--factors", "auto"},
+        Flags{"--factors", "on"}, Flags{"--share", "2:1"}, Flags{"--slots", "2"},
+        Flags{"--overlap", "off"}, Flags{"--ema", "0.9"}, Flags{"--profile"}})
     refuse(pipeline(flags), "does not go with --strategy pipeline");
   const std::string one = folder_ / "one.net", pool = folder_ / "pool.net";
   write_text(one,
