@@ -18,7 +18,7 @@ void StateInbox::add(int owner, std::uint64_t steps, std::uint32_t number,
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = owners_.find(owner);
   if (found == owners_.end() || found->second.values == 0)
-    throw ProtocolError("this rank keeps no copy of what it holds");
+    throw ProtocolError("this rank awaits no state from it");
   Owner& from = found->second;
   auto entry = from.open.find(steps);
   if (entry == from.open.end()) {
@@ -43,17 +43,26 @@ void StateInbox::add(int owner, std::uint64_t steps, std::uint32_t number,
   if (bytes.size() == left) changed_.notify_all();
 }
 
+/// The caller holds the mutex.
+bool StateInbox::is_whole(const Owner& from, std::uint64_t steps) const {
+  const auto entry = from.open.find(steps);
+  return entry != from.open.end() &&
+         entry->second.bytes == entry->second.values.size() * sizeof(float);
+}
+
+bool StateInbox::wait(int owner, std::uint64_t steps, std::chrono::milliseconds at_most) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const Owner& from = owners_.at(owner);
+  return changed_.wait_for(lock, at_most,
+                           [&] { return from.values == 0 || stopped_ || is_whole(from, steps); });
+}
+
 std::optional<std::vector<float>> StateInbox::take(int owner, std::uint64_t steps) {
   std::unique_lock<std::mutex> lock(mutex_);
   Owner& from = owners_.at(owner);
   if (from.values == 0) return std::vector<float>();
-  const auto whole = [&] {
-    const auto entry = from.open.find(steps);
-    return entry != from.open.end() &&
-           entry->second.bytes == entry->second.values.size() * sizeof(float);
-  };
-  changed_.wait(lock, [&] { return stopped_ || whole(); });
-  if (!whole()) return std::nullopt;
+  changed_.wait(lock, [&] { return stopped_ || is_whole(from, steps); });
+  if (!is_whole(from, steps)) return std::nullopt;
   std::vector<float> values = std::move(from.open.at(steps).values);
   from.open.erase(steps);
   return values;

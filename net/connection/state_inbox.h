@@ -1,5 +1,7 @@
-// This is what a rank gets of other ranks' parts of a checkpoint, to keep a copy of them.
+// This is what a rank gets of other ranks' parts of a checkpoint, to keep a copy of them, or of a
+// network that is cut, to test it.
 #pragma once
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +20,9 @@ class StateInbox {
   /// left it, and so may do before that was taken.
   static constexpr std::size_t most_open = 2;
 
-  /// This rank keeps a copy of what `owner` holds: so many values of a checkpoint come from there.
-  /// Call it before the exchange is made.
+  /// So many values of a state come from `owner`: of each checkpoint, where this rank keeps a copy
+  /// of what it holds, or of each test, where the network is cut. Call it before the exchange is
+  /// made.
   void expect(int owner, std::size_t values);
 
   /// A part has come: `bytes` are those behind the parts before. Throws ProtocolError if it may not
@@ -28,6 +31,8 @@ class StateInbox {
   /// Waits for the state of the checkpoint after so many steps, and takes it; none: the run has
   /// ended before it was whole.
   std::optional<std::vector<float>> take(int owner, std::uint64_t steps);
+  /// Waits until take() would return at once. Returns false if it would not after `at_most`.
+  bool wait(int owner, std::uint64_t steps, std::chrono::milliseconds at_most);
   /// Parts that have come.
   std::uint64_t parts() const;
   /// Nothing more comes: ends all waiting for good.
@@ -44,6 +49,8 @@ class StateInbox {
     std::uint64_t last = 0;               ///< Steps of the newest state that has begun to come.
     std::map<std::uint64_t, State> open;  ///< By steps.
   };
+
+  bool is_whole(const Owner& from, std::uint64_t steps) const;
 
   mutable std::mutex mutex_;  ///< Guards all below; no other lock is taken meanwhile.
   std::condition_variable changed_;

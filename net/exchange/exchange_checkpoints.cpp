@@ -10,11 +10,16 @@ namespace duplex::net {
 /// sends next. So a rank has heard of it from whoever owns the weights that it trains on then.
 void ParameterExchange::call_checkpoint(const CheckpointCall& call) {
   if (!calls_.add(call)) return;
-  if (call.signal == reached_mark && server_ && !is_async())
-    server_->end_at(call.steps / spec_.round);
+  if (call.signal == reached_mark && server_ && !is_async()) end_at(call.steps / spec_.round);
   peers_.for_each([&](Connection& connection) {
     connection.tell(FrameKind::checkpoint, call.steps, static_cast<std::uint32_t>(call.signal));
   });
+}
+
+/// Where the network is cut, the coordinator is sent the last weights of what it does not train.
+void ParameterExchange::end_at(std::uint64_t step) {
+  server_->end_at(step);
+  incoming_.expect_others_at(step);
 }
 
 void ParameterExchange::call_and_open_checkpoint(const CheckpointCall& call) {

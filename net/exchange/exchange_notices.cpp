@@ -46,7 +46,7 @@ void ParameterExchange::notice(int peer, Notice notice) {
       hear_lease(notice);
       break;
     case FrameKind::state:
-      refuse_unless(spec_.state_inbox != nullptr, "this rank keeps no copies");
+      refuse_unless(spec_.state_inbox != nullptr, "this rank awaits no state");
       progress_.moved(peer);
       spec_.state_inbox->add(peer, notice.value, notice.number, notice.text);
       break;

@@ -9,6 +9,7 @@ IncomingWeights::IncomingWeights(const ShardMap& map, const std::vector<Span>& s
                                  std::optional<std::uint64_t> last_of_others)
     : map_(map),
       spans_(spans),
+      rank_(rank),
       first_step_(first_step),
       incoming_(map.chunks(), {first_step, Incoming::due}),
       remaining_(spans.size()) {
@@ -43,6 +44,14 @@ void IncomingWeights::expect_all(std::uint64_t step) {
     incoming_[chunk] = {step, Incoming::due};
     ++remaining_[map_[chunk].parameter];
   }
+}
+
+void IncomingWeights::expect_others_at(std::uint64_t step) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (std::size_t p = 0; p < spans_.size(); ++p)
+    for (std::size_t chunk = map_.first(p); !map_.trains(rank_, p) && chunk < map_.first(p + 1);
+         ++chunk)
+      incoming_[chunk].step = step;
 }
 
 float* IncomingWeights::reserve(std::size_t chunk, std::uint64_t step) {

@@ -29,6 +29,9 @@ class IncomingWeights {
   /// due, and weights for `step` are due for all its chunks. Returns false, and changes nothing, if
   /// the parameter is not complete.
   bool expect_after_gradient(std::size_t parameter, std::uint64_t step, std::size_t frames);
+  /// The last weights of parameters with which this rank does not train are those of `step`, which
+  /// is earlier than was known. None of them may have come.
+  void expect_others_at(std::uint64_t step);
   /// Weights of every chunk are due once more, for `step`. All workers train with all of them.
   void expect_all(std::uint64_t step);
 
@@ -70,6 +73,7 @@ class IncomingWeights {
 
   const ShardMap& map_;
   const std::vector<Span>& spans_;
+  const int rank_;
   const std::uint64_t first_step_;
 
   /// Guards all below. The training thread, the pushing one and those of connections and store take

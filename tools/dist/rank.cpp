@@ -105,7 +105,10 @@ net::Identity Rank::identity(net::Fingerprint start) const {
       factors ? std::string(", sums of factors by ") + OuterProducts::rounding : "";
   // Ranks that wait for different times would give each other up.
   // Ranks that had cut the network otherwise would take each other's maps for their own.
-  const std::string cut = cut_ ? ", cut " + cut_->digest() : "";
+  std::string cut = cut_ ? ", cut " + cut_->digest() : "";
+  // Others send the first rank what it tests.
+  if (tests_parts())
+    cut += ", tests every " + std::to_string(spec_.training.test_every) + " epochs";
   identity.settings = net::fingerprint(spec_.settings() + cut + sums + ", timeout " +
                                        std::to_string(spec_.mesh.timeout.count()) + " ms" + copies);
   identity.start = std::move(start);
@@ -167,6 +170,7 @@ int Rank::run(std::unique_ptr<StopSignals> signals) {
     checkpoints_->pause_every(spec_.reshare * setup_.split.train.size(), last_step());
     exchange.ready = [this](net::ParameterExchange& wire) { checkpoints_->attach(wire); };
   }
+  if (part_states_) part_states_->prepare(checkpoints_->shards(), exchange);
   net::ParameterExchange wire(exchange, cut_ ? cut_->exchange(host_).spans() : host_.spans(),
                               std::move(mesh));
   try {

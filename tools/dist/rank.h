@@ -15,6 +15,7 @@
 #include "tools/dist/dist_spec.h"
 #include "tools/dist/rank_checkpoints.h"
 #include "tools/parts/cut_part.h"
+#include "tools/parts/part_states.h"
 #include "tools/prediction/layer_times.h"
 #include "tools/run_directory/run_directory.h"
 #include "tools/run_directory/run_summary.h"
@@ -108,6 +109,10 @@ class Rank {
 
   void keep_trained(std::uint64_t steps);
   void keep_whole(std::vector<std::string>& reports, std::uint64_t steps);
+  void make_tester(const Schedule& schedule, std::function<void()> after_batch = {});
+  void make_whole_tester(const Schedule& schedule, std::function<void()> after_batch = {});
+  void load_whole(const HostParameters& weights, const std::vector<float>& statistics);
+  bool tests_parts() const { return cut_ && !replays() && spec_.training.test_every > 0.0; }
   void keep_without_the_first_worker(const net::ParameterExchange& wire,
                                      const std::vector<std::vector<float>>& statistics);
   void note_ledger(const net::ParameterExchange& wire);
@@ -138,8 +143,9 @@ class Rank {
   LayerTimes times_;                                     ///< For a replay.
   std::unique_ptr<Device> device_;                       ///< Null: a server, or a replay.
   std::vector<std::unique_ptr<Network>> part_networks_;  ///< Of a network that is cut.
+  std::optional<PartStates> part_states_;                ///< Likewise, with --test-every.
   Schedule part_schedule_;
-  std::unique_ptr<Network> network_;              ///< Likewise.
+  std::unique_ptr<Network> network_;              ///< Of the whole network; null likewise.
   std::unique_ptr<SlotTeam> team_;                ///< The other slots; null: there are none.
   std::unique_ptr<LocalExchange> own_updates_;    ///< Only with --average, on a worker.
   std::optional<MovingAverage> average_;          ///< Only with --ema, on a worker.

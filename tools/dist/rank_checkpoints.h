@@ -64,6 +64,9 @@ class RankCheckpoints {
   virtual net::ResumePoint go_on_from(const net::ResumePoint& point,
                                       net::ExchangeSpec& exchange) = 0;
 
+  /// The owners of all chunks of this run.
+  const net::ShardMap& shards() const { return map_; }
+
   /// Removes what there is, since it is of no use.
   void begin_anew() { files_.remove_after(0); }
   /// Notes that the training begins, so that a rank that is killed before its first checkpoint is

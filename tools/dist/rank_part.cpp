@@ -45,8 +45,6 @@ void Rank::require_cuttable() const {
   };
   refuse(training.ema > 0.0, "--ema");
   refuse(training.profile, "--profile");
-  refuse(training.test_every > 0.0, "--test-every");
-  refuse(training.until.has_value(), "--until");
   refuse(spec_.reshare > 0, "--reshare");
 }
 
@@ -93,6 +91,7 @@ void Rank::prepare_part() {
                 error.code);
   }
   cut_->load(host_, *part_networks_.front());
+  if (tests_parts()) part_states_.emplace(*cut_, spec_.rank(), spec_.mesh.topology.size);
 }
 
 /// Events of the part's layers count as those of the whole network's.
@@ -143,6 +142,7 @@ TrainingResult Rank::train_part(net::ParameterExchange& wire) {
     loader.emplace(setup_.split.train, options);
     schedule = schedule_of(training, *loader);
     schedule.step_samples = samples * micro_batches;
+    schedule.first_step = from_.steps;
     if (training.epochs) {
       schedule.steps = loader->steps(*training.epochs) / micro_batches;
       if (training.batches) schedule.steps = std::min(schedule.steps, *training.batches);
@@ -173,6 +173,20 @@ TrainingResult Rank::train_part(net::ParameterExchange& wire) {
     loop.checkpoint = [this](std::uint64_t steps, const std::function<void()>& await_weights) {
       return checkpoints_->after(steps, await_weights);
     };
+  if (part_states_) {
+    if (leads()) make_whole_tester(schedule, [&wire] { wire.progress_made(); });
+    loop.test = [&](std::uint64_t steps) {
+      Network& own = *part_networks_.front();
+      if (!leads()) {
+        part_states_->send(wire, steps, own);
+        return true;
+      }
+      const PartStates::Whole whole = part_states_->take(wire, steps, host_, own);
+      load_whole(whole.weights, whole.statistics);
+      if (tester_->reaches(steps, training.until)) checkpoints_->end_training();
+      return true;
+    };
+  }
   const TrainingResult result = train(computation, exchange, loop, troubles_);
   if (loader && result.steps > 0) report_replaced(loader->replaced());
   part_schedule_ = schedule;
@@ -195,17 +209,25 @@ void Rank::keep_whole(std::vector<std::string>& reports, std::uint64_t steps) {
   if (steps > 0 && spoilt_.empty())
     save(checkpoint_arrays(setup_.model, weights, statistics), std::to_string(steps));
   if (!spec_.training.accuracy) return;
+  if (!tester_) make_whole_tester(part_schedule_);
+  load_whole(host, statistics);
+}
+
+/// On the first rank: makes the whole network, to test it.
+void Rank::make_whole_tester(const Schedule& schedule, std::function<void()> after_batch) {
   const std::int64_t batch = std::min<std::int64_t>(cut_->samples(), spec_.training.batch);
   network_ = spec_.training.computing.build(setup_.model, *device_, batch, false);
-  for (std::size_t p = 0; p < weights.size(); ++p)
-    device_->upload(network_->parameters()[p].weights, weights[p]);
+  make_tester(schedule, std::move(after_batch));
+}
+
+void Rank::load_whole(const HostParameters& weights, const std::vector<float>& statistics) {
+  for (std::size_t p = 0; p < weights.spans().size(); ++p)
+    device_->upload(network_->parameters()[p].weights, weights.spans()[p].weights);
   const float* next = statistics.data();
   for (Parameter& statistic : network_->statistics()) {
     device_->upload(statistic.weights, next);
     next += statistic.spec.shape.elements();
   }
-  tester_.emplace(*network_, setup_.split.test, *directory_, part_schedule_,
-                  test_options(spec_.training), from_.steps, troubles_, spec_.training.display);
 }
 
 }  // namespace duplex::tools

@@ -108,6 +108,17 @@ Error Rank::further_than(std::uint64_t steps) const {
                Exit::usage);
 }
 
+/// Makes network_ ready for tests, on the way and in the end.
+void Rank::make_tester(const Schedule& schedule, std::function<void()> after_batch) {
+  const TrainingSpec& training = spec_.training;
+  tester_.emplace(*network_, setup_.split.test, *directory_, schedule, test_options(training),
+                  from_.steps, troubles_, training.display, std::move(after_batch));
+  if (events_) tester_->tell([this](const AccuracyRow& row) { events_->test(row); });
+  if (average_) tester_->average(*average_);
+  // A pause, or a signal, has come before the ranks could end.
+  if (training.until && tester_->has_reached(*training.until)) checkpoints_->end_training();
+}
+
 TrainingResult Rank::compute(net::ParameterExchange& wire) {
   const TrainingSpec& training = spec_.training;
   std::unique_ptr<datasets::BatchLoader> made;  // Its threads are those of the first slot.
@@ -125,13 +136,7 @@ TrainingResult Rank::compute(net::ParameterExchange& wire) {
       return checkpoints_->after(steps, await_weights);
     };
   if (leads()) {
-    tester_.emplace(*network_, setup_.split.test, *directory_, schedule, test_options(training),
-                    from_.steps, troubles_, training.display, [&wire] { wire.progress_made(); });
-    if (events_) tester_->tell([this](const AccuracyRow& row) { events_->test(row); });
-    if (average_) tester_->average(*average_);
-    // A pause, or a signal, has come before the ranks could end.
-    const auto& until = training.until;
-    if (until && tester_->has_reached(*until)) checkpoints_->end_training();
+    make_tester(schedule, [&wire] { wire.progress_made(); });
     loop.test = [this](std::uint64_t steps) {
       if (tester_->reaches(steps, spec_.training.until)) checkpoints_->end_training();
       return true;  // All ranks end together, a little later.

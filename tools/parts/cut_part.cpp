@@ -45,6 +45,12 @@ std::vector<ParameterSpec> statistics_in(const Model& model) {
   return found;
 }
 
+std::size_t elements_in(const std::vector<ParameterSpec>& specs) {
+  std::size_t count = 0;
+  for (const ParameterSpec& spec : specs) count += static_cast<std::size_t>(spec.shape.elements());
+  return count;
+}
+
 }  // namespace
 
 CutPart::CutPart(const CutPartSpec& spec, const Model& whole)
@@ -205,6 +211,13 @@ const HostParameters& CutPart::whole_weights(const HostParameters& host) {
   return *whole_;
 }
 
+std::vector<std::size_t> CutPart::statistics_by_rank() const {
+  std::vector<std::size_t> counts;
+  for (int rank = 0; rank < spec_.ranks; ++rank)
+    counts.push_back(elements_in(statistics_in(network_.part(rank).model)));
+  return counts;
+}
+
 std::vector<float> CutPart::whole_statistics(const StatisticsOf& of_rank) const {
   std::map<std::string, std::size_t> places;  // By name: where a statistic begins.
   std::size_t all = 0;
@@ -215,9 +228,7 @@ std::vector<float> CutPart::whole_statistics(const StatisticsOf& of_rank) const 
   std::vector<float> values(all);
   for (int rank = 0; rank < spec_.ranks; ++rank) {
     const std::vector<ParameterSpec> specs = statistics_in(network_.part(rank).model);
-    std::size_t count = 0;
-    for (const ParameterSpec& spec : specs)
-      count += static_cast<std::size_t>(spec.shape.elements());
+    const std::size_t count = elements_in(specs);
     const std::vector<float> own = of_rank(rank, count);
     if (own.size() != count)
       throw Error("rank " + std::to_string(rank) + " has not reported its running statistics");

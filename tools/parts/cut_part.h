@@ -67,8 +67,11 @@ class CutPart {
   /// Between the part's parameters and the exchange. Call fill() before.
   PartExchange& exchange(const HostParameters& host);
 
-  /// On the first rank, after the last weights have come: the weights of the whole network.
+  /// On the first rank: the weights of the whole network, those of other ranks' parameters as they
+  /// came last.
   const HostParameters& whole_weights(const HostParameters& host);
+  /// Returns how many values the running statistics of each rank's part have.
+  std::vector<std::size_t> statistics_by_rank() const;
   /// Returns the running statistics of the whole network, in the order of its layers. `of_rank`
   /// returns those of a rank's part, so many of them, in the order of its layers; none: the rank
   /// has not reported them. Throws Error then.

@@ -180,7 +180,7 @@ TEST(StateTransfer, IsRefusedWhereItIsNotExpected) {
   });
   // Rank 1 may have said goodbye before.
   EXPECT_FALSE(outcomes[1].ok);
-  EXPECT_NE(outcomes[1].message.find("this rank keeps no copies"), std::string::npos)
+  EXPECT_NE(outcomes[1].message.find("this rank awaits no state"), std::string::npos)
       << outcomes[1].message;
 }
 
