@@ -25,7 +25,8 @@ Buffer map_gradients(std::size_t elements) {
 }  // namespace
 
 HostParameters::HostParameters(const Model& model, bool gradients,
-                               const std::vector<Model::Linear>& factored, std::size_t samples)
+                               const std::vector<Model::Linear>& factored,
+                               const std::vector<std::size_t>& samples)
     : specs_(model.trained()), factored_(factored) {
   std::size_t elements = 0;
   for (const ParameterSpec& spec : specs_) {
@@ -37,12 +38,15 @@ HostParameters::HostParameters(const Model& model, bool gradients,
   weights_ = map_memory(elements * sizeof(float));
   std::vector<bool> whole(spans_.size(), true);  // Parameters that have a gradient.
   std::size_t exchanged = elements;
-  for (const Model::Linear& layer : factored_) {
+  std::vector<std::size_t> factors;  // Of each factored layer.
+  for (std::size_t i = 0; i < factored_.size(); ++i) {
+    const Model::Linear& layer = factored_[i];
     for (const std::size_t p : {layer.weights, layer.bias}) {
       whole[p] = false;
       exchanged -= spans_[p].count;
     }
-    exchanged += samples * (layer.outputs + layer.inputs);
+    factors.push_back(samples[i] * (layer.outputs + layer.inputs));
+    exchanged += factors.back();
   }
   std::size_t offset = 0;
   for (Span& span : spans_) {
@@ -52,10 +56,10 @@ HostParameters::HostParameters(const Model& model, bool gradients,
   if (!gradients) return;
   gradients_ = map_gradients(exchanged);
   float* gradient = place_gradients(whole);
-  for (const Model::Linear& layer : factored_) {
-    Span& span = spans_[layer.weights];
+  for (std::size_t i = 0; i < factored_.size(); ++i) {
+    Span& span = spans_[factored_[i].weights];
     span.factors = gradient;
-    span.factor_count = samples * (layer.outputs + layer.inputs);
+    span.factor_count = factors[i];
     gradient += span.factor_count;
   }
 }

@@ -28,9 +28,14 @@ void visit_first_values(const Model& model, std::uint64_t seed, const std::strin
 class HostParameters {
  public:
   /// With `gradients` off there are only weights, as a central server needs. Linear layers that are
-  /// `factored` have factors of so many samples (Span::factors) instead of gradients.
-  HostParameters(const Model& model, bool gradients,
-                 const std::vector<Model::Linear>& factored = {}, std::size_t samples = 0);
+  /// `factored` have factors of so many samples (Span::factors) instead of gradients; `samples` are
+  /// those of each layer, or of all.
+  HostParameters(const Model& model, bool gradients, const std::vector<Model::Linear>& factored,
+                 const std::vector<std::size_t>& samples);
+  explicit HostParameters(const Model& model, bool gradients,
+                          const std::vector<Model::Linear>& factored = {}, std::size_t samples = 0)
+      : HostParameters(model, gradients, factored,
+                       std::vector<std::size_t>(factored.size(), samples)) {}
   /// Parameters of another slot of the same rank: they have the weights and the factors of `first`,
   /// which must outlive this object, and gradients of their own.
   HostParameters(const Model& model, const HostParameters& first);

@@ -54,7 +54,7 @@ void HostStaging::await(std::size_t parameter) {
 void HostStaging::push(std::size_t parameter) {
   Staged& staged = staged_[parameter];
   if (staged.factored) {
-    if (!staged.downloaded) download_factors(staged);
+    if (!staged.downloaded) download_factors(network_, staged, slot_);
     staged.downloaded = false;
     if (device_.asynchronous())  // One thread pushes.
       queue_.add(std::make_unique<Done>(), [this, parameter] { inner_.push(parameter); });
@@ -74,20 +74,29 @@ void HostStaging::push(std::size_t parameter) {
 void HostStaging::computed(std::size_t parameter) {
   Staged& staged = staged_[parameter];
   if (!staged.factored) return;
-  download_factors(staged);
+  download_factors(network_, staged, slot_);
   staged.downloaded = true;
+}
+
+bool HostStaging::computed_by(const Network& network, std::size_t parameter, std::int64_t slot) {
+  Staged& staged = staged_[parameter];
+  if (!staged.factored) return false;
+  download_factors(network, staged, slot);
+  staged.downloaded = true;
+  return true;
 }
 
 /// The dy of all slots come first, then their x, each in the order of the slots, which is that of
 /// the samples. Does nothing for a bias, whose factors are those of the weights.
-void HostStaging::download_factors(Staged& staged) {
+void HostStaging::download_factors(const Network& network, const Staged& staged,
+                                   std::int64_t slot) {
   if (staged.factors == nullptr) return;
-  const auto [dy, x] = network_.factors_of(staged.layer);
+  const auto [dy, x] = network.factors_of(staged.layer);
   if (!dy) return;  // No loss depends on the layer, and the factors are zero.
-  network_.named(staged.layer, [&, &dy = dy, &x = x] {
+  network.named(staged.layer, [&, &dy = dy, &x = x] {
     const std::int64_t outputs = dy.desc.shape.elements(), inputs = x.desc.shape.elements();
-    device_.download(staged.factors + slot_ * outputs, dy);
-    device_.download(staged.factors + slots_ * outputs + slot_ * inputs, x);
+    device_.download(staged.factors + slot * outputs, dy);
+    device_.download(staged.factors + slots_ * outputs + slot * inputs, x);
   });
 }
 

@@ -20,7 +20,8 @@ enum class Pushes { gradients, weights };
 class HostStaging final : public Exchange {
  public:
   /// `inner` exchanges the spans of `host`. All arguments must outlive this object. The network's
-  /// batch is that of one of the rank's `slots`, whose factors lie side by side.
+  /// batch is that of one of the rank's `slots`, whose factors lie side by side: those of devices,
+  /// or those of micro-batches, one after the other (computed_by).
   HostStaging(Network& network, const HostParameters& host, Exchange& inner,
               Pushes pushes = Pushes::gradients, int slot = 0, int slots = 1);
 
@@ -28,6 +29,9 @@ class HostStaging final : public Exchange {
   void await(std::size_t parameter) override;
   /// Downloads factors; other gradients stay where they are until they are pushed.
   void computed(std::size_t parameter) override;
+  /// The same of factors where micro-batch `slot` was computed by this network, which has the same
+  /// layers. Returns false, and does nothing, if they are not exchanged of the parameter.
+  bool computed_by(const Network& network, std::size_t parameter, std::int64_t slot);
   /// Downloads what is pushed to the gradient's place in host memory, and pushes it from there.
   void push(std::size_t parameter) override;
   /// Returns when everything that was pushed has been handed to `inner`.
@@ -45,7 +49,7 @@ class HostStaging final : public Exchange {
     bool downloaded = false;  ///< The factors of this step are in host memory.
   };
 
-  void download_factors(Staged& staged);
+  void download_factors(const Network& network, const Staged& staged, std::int64_t slot);
 
   Network& network_;
   Device& device_;

@@ -4,9 +4,7 @@ namespace duplex {
 
 MeanGradients::MeanGradients(Network& network, std::uint64_t count)
     : network_(network), count_(count) {
-  if (count_ == 1) return;
-  for (const Parameter& parameter : network.parameters())
-    sums_.emplace_back(static_cast<std::size_t>(parameter.spec.shape.elements()));
+  if (count_ > 1) sums_.resize(network.parameters().size());
 }
 
 bool MeanGradients::add(std::size_t parameter, std::uint64_t number) {
@@ -14,6 +12,7 @@ bool MeanGradients::add(std::size_t parameter, std::uint64_t number) {
   Tensor& gradient = network_.parameters()[parameter].gradient;
   std::vector<float>& sum = sums_[parameter];
   if (number == 0) {
+    sum.resize(static_cast<std::size_t>(gradient.desc.shape.elements()));
     network_.named({}, [&] { network_.device().download(sum.data(), gradient); });
     return false;
   }

@@ -93,13 +93,15 @@ PartExchange::PartExchange(const std::vector<PartSpan>& spans, int rank, const M
     Own& own = own_[s];
     for (const SpanPlace& place : places[s]) {
       const Span& of = host.spans()[place.parameter];
-      own.places.push_back(
-          {place.parameter, of.weights + place.offset, of.gradient + place.offset});
+      float* gradient = of.gradient == nullptr ? nullptr : of.gradient + place.offset;
+      own.places.push_back({place.parameter, of.weights + place.offset, gradient});
       of_[place.parameter].push_back(s);
     }
     if (own.places.size() == 1) {
       span.weights = own.places[0].weights;
       span.gradient = own.places[0].gradient;
+      span.factors = host.spans()[own.places[0].parameter].factors;
+      span.factor_count = host.spans()[own.places[0].parameter].factor_count;
     } else if (!own.places.empty()) {
       own.weights = map_memory(each.count * sizeof(float));
       own.gradient = map_memory(each.count * sizeof(float));

@@ -65,8 +65,8 @@ ParameterExchange::ParameterExchange(const ExchangeSpec& spec, std::vector<Span>
       throw Error("parameter " + spans_[p].name + " has no memory");
   if (!spec_.factored.empty()) {
     require_factors();
-    factors_.emplace(FactorMap(spec_.factored, spec_.factor_samples), factor_spec(),
-                     spec_.wire.gradients, spans_, topology_, peers_, progress_);
+    factors_.emplace(FactorMap(spec_.factored), factor_spec(), spec_.wire.gradients, spans_,
+                     topology_, peers_, progress_);
     expect_initial_state();
   }
   for (std::size_t p = 0; p < spans_.size(); ++p)

@@ -228,6 +228,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
 
   bool comes_from_owners(std::size_t parameter) const;
   bool expect_weights(std::size_t parameter);
+  void send_last_weights(std::size_t p, std::uint64_t step);
   bool expect_update(std::size_t parameter);
   void push_factors(std::size_t parameter);
   bool is_factored(std::size_t parameter) const {

@@ -14,11 +14,15 @@ namespace duplex::net {
 
 /// Throws Error where the run cannot have such layers.
 void ParameterExchange::require_factors() const {
-  const bool fits = topology_.mode == ServerMode::distributed && !is_async() && !spec_.average &&
-                    !spec_.semaphore && spec_.factor_samples.size() == topology_.workers().size();
-  const bool all_have =
-      std::count(spec_.factor_samples.begin(), spec_.factor_samples.end(), std::size_t{0}) == 0;
-  if (!fits || !all_have)
+  bool fits = topology_.mode == ServerMode::distributed && !is_async() && !spec_.average &&
+              !spec_.semaphore;
+  for (const FactoredLayer& layer : spec_.factored) {
+    fits = fits && layer.samples.size() == topology_.workers().size();
+    for (std::size_t worker = 0; fits && worker < layer.samples.size(); ++worker)
+      for (const std::size_t p : {layer.weights, layer.bias})
+        fits = fits && (layer.samples[worker] > 0) == map_.trains(static_cast<int>(worker), p);
+  }
+  if (!fits)
     throw Error(
         "factors are for synchronous runs without a central server, averaging and "
         "semaphores, in which every worker has samples",
@@ -29,6 +33,7 @@ FactorStoreSpec ParameterExchange::factor_spec() {
   FactorStoreSpec store;
   store.own = topology_.worker_number(rank_);
   store.mean = spec_.mean;
+  store.micro_batches = spec_.micro_batches;
   store.optimiser = spec_.optimiser;
   store.rate = spec_.rate;
   store.first_step = spec_.first_step;
@@ -51,8 +56,10 @@ FactorStoreSpec ParameterExchange::factor_spec() {
       event.to = to;
       trace_.add(event);
     }
-    for (const std::size_t p : {shape.weights, shape.bias})
+    for (const std::size_t p : {shape.weights, shape.bias}) {
       for (std::size_t i = map_.first(p); i < map_.first(p + 1); ++i) incoming_.commit(i);
+      if (server_ && server_->ends_at(step)) send_last_weights(p, step);
+    }
     last_weights_ns_ = clock_ns();
     progress_.made();
   };
@@ -60,9 +67,21 @@ FactorStoreSpec ParameterExchange::factor_spec() {
   return store;
 }
 
-/// Weights of factored layers come from their owners for the first step alone.
+/// The coordinator updates nothing that it does not train with, and is sent the last weights of it.
+void ParameterExchange::send_last_weights(std::size_t p, std::uint64_t step) {
+  if (map_.trains(topology_.coordinator(), p)) return;
+  Connection& connection = *peers_.connection(topology_.coordinator());
+  for (std::size_t i = map_.first(p); i < map_.first(p + 1); ++i)
+    if (map_[i].owner == rank_)
+      connection.send(FrameKind::weights, map_[i], step, spans_[p].weights + map_[i].offset,
+                      map_[i].position);
+}
+
+/// Weights of factored layers come from their owners for the first step alone, and the last ones to
+/// a coordinator that does not train with them.
 bool ParameterExchange::comes_from_owners(std::size_t p) const {
-  return !is_factored(p) || incoming_.due_step(map_.first(p)) == spec_.first_step;
+  return !is_factored(p) || !map_.trains(rank_, p) ||
+         incoming_.due_step(map_.first(p)) == spec_.first_step;
 }
 
 /// With the weights, both parameters of the layer are updated.
@@ -89,7 +108,7 @@ void ParameterExchange::expect_initial_state() {
   if (spec_.first_step == 0 || states == 0) return;
   for (std::size_t i = 0; i < map_.chunks(); ++i) {
     const Chunk& chunk = map_[i];
-    if (!factors_->map().layer_of(chunk.parameter)) continue;
+    if (!is_factored(chunk.parameter) || !map_.trains(rank_, chunk.parameter)) continue;
     if (chunk.owner != rank_) {
       incoming_.expect_more(chunk.parameter, states);
       for (std::size_t number = 1; number <= states; ++number) state_due_.insert({i, number});
@@ -106,10 +125,11 @@ void ParameterExchange::send_initial_state() {
   for (std::size_t i = 0; i < map_.chunks(); ++i) {
     Chunk chunk = map_[i];
     if (chunk.owner != rank_ || !factors_->map().layer_of(chunk.parameter)) continue;
-    const std::vector<float*>& state = factors_->store().state(chunk.parameter);
-    for (float* each : state) {
+    const std::size_t p = chunk.parameter;
+    for (float* each : factors_->store().state(p)) {
       chunk.parameter += static_cast<std::uint32_t>(spans_.size());
       peers_.for_each([&](Connection& connection) {
+        if (!map_.trains(connection.peer(), p)) return;
         connection.send(FrameKind::weights, chunk, spec_.first_step, each + chunk.offset,
                         chunk.position);
       });

@@ -62,11 +62,10 @@ struct ExchangeSpec {
   std::uint64_t micro_batches = 1;
   /// The most micro-batches whose maps a rank has under way.
   std::uint64_t in_flight = 1;
-  /// Linear layers whose gradients are exchanged as factors, in forward order, and the samples of
-  /// each worker's part of a step, by worker. A synchronous run without a central server may have
-  /// such layers. All ranks have the same.
+  /// Linear layers whose gradients are exchanged as factors, in forward order. A synchronous run
+  /// without a central server may have such layers; where the network is cut, those that train with
+  /// one are the members of its parameters. All ranks have the same.
   std::vector<FactoredLayer> factored;
-  std::vector<std::size_t> factor_samples;
   /// Threads that multiply factors; for a replay the operations a second at which it waits for the
   /// products instead, otherwise 0.
   int factor_threads = 1;

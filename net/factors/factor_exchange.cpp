@@ -21,7 +21,14 @@ FactorExchange::FactorExchange(FactorMap map, FactorStoreSpec spec, Coding codin
       store_(map_, std::move(spec), spans) {}
 
 std::size_t FactorExchange::frames(std::size_t layer) const {
-  return map_.pieces(layer, own_).size() * (workers_.size() - 1);
+  return map_.pieces(layer, own_).size() * (members(layer).size() - 1);
+}
+
+std::vector<int> FactorExchange::members(std::size_t layer) const {
+  std::vector<int> ranks;
+  for (std::size_t worker = 0; worker < workers_.size(); ++worker)
+    if (map_.trains(static_cast<int>(worker), layer)) ranks.push_back(workers_[worker]);
+  return ranks;
 }
 
 void FactorExchange::push(std::size_t layer, std::uint64_t step) {
@@ -29,9 +36,10 @@ void FactorExchange::push(std::size_t layer, std::uint64_t step) {
   // They go first: every rank multiplies when the last of them has come, while gradients still
   // travel.
   constexpr std::size_t priority = 0;
+  const std::vector<int> ranks = members(layer);
   // Each piece goes to all before the next one does, so that all get on alike.
   for (const Chunk& piece : map_.pieces(layer, own_))
-    for (const int rank : workers_)
+    for (const int rank : ranks)
       if (Connection* connection = peers_.connection(rank))
         connection->send(FrameKind::factors, piece, step, factors + piece.offset, priority,
                          coding_);

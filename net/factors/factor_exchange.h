@@ -1,5 +1,5 @@
-// Exchanges the factors of linear layers: sends this worker's to all others, takes theirs, and has
-// the layers updated by them.
+// Exchanges the factors of linear layers: sends this worker's to all others that train with a
+// layer, takes theirs, and has the layers updated by them.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -49,6 +49,8 @@ class FactorExchange {
   std::exception_ptr trouble(std::chrono::milliseconds timeout) const;
 
  private:
+  /// Returns the ranks that train with a layer.
+  std::vector<int> members(std::size_t layer) const;
   std::vector<float> rounded(std::size_t layer) const;
   /// Returns the ranks other than this one that are waited for.
   std::vector<int> ranks_of(const Store::Overdue& overdue) const;

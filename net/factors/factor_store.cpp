@@ -16,8 +16,11 @@ namespace {
 /// Rows of a sum that a thread computes before it updates the weights by them.
 constexpr std::size_t rows_together = 8 * OuterProducts::rows_at_once;
 
-std::vector<float> factors_of(const FactorMap& map, const MeanSpec& mean) {
+std::vector<float> factors_of(const FactorMap& map, const FactorStoreSpec& spec) {
+  const MeanSpec& mean = spec.mean;
   const auto workers = static_cast<int>(map.workers());
+  if (mean.sum)
+    return std::vector<float>(map.workers(), 1.0F / static_cast<float>(spec.micro_batches));
   const auto all = static_cast<float>(mean.total(workers));
   std::vector<float> factors;
   for (const std::int64_t factor : mean.factors(workers))
@@ -28,17 +31,20 @@ std::vector<float> factors_of(const FactorMap& map, const MeanSpec& mean) {
 }  // namespace
 
 FactorStore::FactorStore(const FactorMap& map, FactorStoreSpec spec, const std::vector<Span>& spans)
-    : map_(map), spec_(std::move(spec)), spans_(spans), factor_(factors_of(map, spec_.mean)) {
+    : map_(map), spec_(std::move(spec)), spans_(spans), factor_(factors_of(map, spec_)) {
   const int states = spec_.optimiser.states();
   std::size_t values = 0;
-  for (const FactoredLayer& shape : map_.layers())
-    values += spans_[shape.weights].count + spans_[shape.bias].count;
+  for (std::size_t number = 0; number < map_.layers().size(); ++number)
+    if (trains(number))
+      values +=
+          spans_[map_.layers()[number].weights].count + spans_[map_.layers()[number].bias].count;
   state_memory_ = map_memory(values * static_cast<std::size_t>(states) * sizeof(float));
   auto* next = static_cast<float*>(state_memory_.data());
   layers_.resize(map_.layers().size());
   for (std::size_t number = 0; number < layers_.size(); ++number) {
     Layer& layer = layers_[number];
     layer.step = spec_.first_step;
+    if (!trains(number)) continue;
     for (int which = 0; which < 2; ++which)
       for (int each = 0; each < states; ++each) {
         layer.state[which].push_back(next);
@@ -62,8 +68,10 @@ void FactorStore::start() {
 
 /// All factors of a step of this parity are to come.
 void FactorStore::begin_step(Layer& layer, std::size_t number, std::size_t parity) const {
-  layer.incomplete[parity] = map_.workers();
+  layer.incomplete[parity] = 0;
   for (std::size_t worker = 0; worker < map_.workers(); ++worker) {
+    if (!map_.trains(static_cast<int>(worker), number)) continue;
+    ++layer.incomplete[parity];
     Inbox& inbox = layer.inbox[parity][worker];
     const std::size_t pieces = map_.pieces(number, static_cast<int>(worker)).size();
     inbox.taken.assign(pieces, 0);
@@ -74,6 +82,9 @@ void FactorStore::begin_step(Layer& layer, std::size_t number, std::size_t parit
 /// Throws ProtocolError if nothing of that worker is due for the step. The lock is held.
 FactorStore::Inbox& FactorStore::due(std::size_t layer, int worker, std::uint64_t step) {
   Layer& here = layers_[layer];
+  if (!trains(layer))
+    throw ProtocolError("factors of " + spans_[map_.layers()[layer].weights].name +
+                        ", with which this rank does not train");
   // A worker that has been sent this rank's factors may be a step ahead.
   if (step != here.step && step != here.step + 1)
     throw ProtocolError("factors of " + spans_[map_.layers()[layer].weights].name + " of step " +
@@ -129,7 +140,7 @@ void FactorStore::run() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stopped_) {
     const auto ready = std::find_if(layers_.begin(), layers_.end(), [](const Layer& layer) {
-      return layer.incomplete[layer.step % 2] == 0;
+      return !layer.inbox[0].empty() && layer.incomplete[layer.step % 2] == 0;
     });
     if (ready == layers_.end()) {
       changed_.wait(lock);
@@ -171,18 +182,17 @@ void FactorStore::run() {
 void FactorStore::update(std::size_t number, Layer& layer) {
   const FactoredLayer& shape = map_.layers()[number];
   std::vector<FactorBlock> blocks;
-  std::size_t samples = 0;
   for (std::size_t worker = 0; worker < map_.workers(); ++worker) {
+    const std::size_t count = shape.samples[worker];
+    if (count == 0) continue;
     const Inbox& inbox = layer.inbox[layer.step % 2][worker];
     const float* dy = inbox.values.empty() ? spans_[shape.weights].factors : inbox.values.data();
-    const std::size_t count = map_.samples(static_cast<int>(worker));
     blocks.push_back({dy, dy + count * shape.outputs, count, factor_[worker]});
-    samples += count;
   }
   OuterProducts products(shape.outputs, shape.inputs);
   if (spec_.replayed_flops > 0.0) {
-    std::this_thread::sleep_for(
-        std::chrono::duration<double>(products.flop(samples) / spec_.replayed_flops));
+    std::this_thread::sleep_for(std::chrono::duration<double>(
+        products.flop(map_.all_samples(number)) / spec_.replayed_flops));
     return;
   }
   layer.before.clear();

@@ -25,6 +25,8 @@ namespace duplex::net {
 struct FactorStoreSpec {
   int own = 0;  ///< The worker on this rank.
   MeanSpec mean;
+  /// Where the mean is a sum: those whose factors a step has side by side, of which it is the mean.
+  std::uint64_t micro_batches = 1;
   OptimiserSpec optimiser;
   LearningRate rate;
   std::uint64_t first_step = 0;
@@ -94,7 +96,7 @@ class FactorStore {
     std::size_t missing = 0;    ///< Pieces that are not here.
   };
   struct Layer {
-    /// By the parity of the step, then by worker.
+    /// By the parity of the step, then by worker; none where this rank does not train with it.
     std::vector<Inbox> inbox[2];
     std::size_t incomplete[2] = {0, 0};  ///< Workers that lack pieces.
     std::uint64_t step = 0;              ///< The step that the weights are for.
@@ -106,6 +108,8 @@ class FactorStore {
     std::vector<ChunkState> before;  ///< Of FactorStoreSpec::kept, those of the layer.
   };
 
+  /// Whether this rank trains with a layer.
+  bool trains(std::size_t layer) const { return map_.trains(spec_.own, layer); }
   static void open(Layer& layer);
   Inbox& due(std::size_t layer, int worker, std::uint64_t step);
   void begin_step(Layer& layer, std::size_t number, std::size_t parity) const;

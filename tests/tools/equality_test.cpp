@@ -174,8 +174,7 @@ Outcome together(const Model& model, net::ServerMode mode, std::uint64_t updates
         spec.rate = rate();
         spec.wire = format;
         spec.last_step = updates;
-        spec.factored = of_exchange(factored);
-        if (factors) spec.factor_samples.assign(workers, share);
+        spec.factored = of_exchange(factored, std::vector<std::size_t>(workers, share));
         net::ParameterExchange wire(spec, host.spans(), net::Mesh::join(mesh, std::move(listener)));
         if (!trains) {
           wire.finish();

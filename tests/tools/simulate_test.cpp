@@ -74,7 +74,11 @@ TEST(SimulateCommand, MovesTheFramesOfDist) {
       {4, 4, {"--strategy", "owt", "--micro-batches", "2", "--wire", "bf16"}},
       {4, 4, {"--strategy", "hybrid", "--sync", "split"}},
       {4, 4, {"--strategy", "pipeline", "--stages", "2", "--server", "central"}},
+      {3,
+       3,
+       {"--strategy", "pipeline", "--stages", "1:2", "--micro-batches", "2", "--factors", "on"}},
       {3, 3, {"--strategy", "hypergraph"}},
+      {3, 3, {"--strategy", "owt", "--share", "1:2:1"}},
   };
   for (const Case& each : cases) {
     const TemporaryFolder folder;

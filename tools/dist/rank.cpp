@@ -33,9 +33,9 @@ Rank::Rank(DistSpec spec)
     : spec_(std::move(spec)),
       setup_(open_training(spec_.training)),
       cut_(cut_part()),
-      factored_(factored_layers(setup_.model, spec_.parallel, samples_by_worker(), command)),
-      host_(cut_ ? cut_->part().model : setup_.model, trains(), factored_,
-            trains() ? static_cast<std::size_t>(spec_.share_of(spec_.rank()).count) : 0),
+      factored_(factors_here()),
+      host_(cut_ ? cut_->part().model : setup_.model, trains(), factored_.layers,
+            factored_.samples),
       tracing_(spec_.trace_steps) {
   set_updates(spec_.training.rate, all_steps());
   spec_.mesh.identity = identity(fill_host_parameters());
@@ -154,8 +154,8 @@ int Rank::run(std::unique_ptr<StopSignals> signals) {
   if (team_)
     for (const std::string& line : team_->lines()) spec_.mesh.log(line);
   net::ExchangeSpec exchange = spec_.exchange();
-  add_factors(exchange);
   if (cut_) cut_->add_to(exchange, replays());
+  add_factors(exchange);
   exchange.ledger = {directory_->file(ledger_file(spec_.rank())),
                      directory_->file(traffic_file(spec_.rank()))};
   spec_.mesh.takes_back = asynchronous() && !trains();
@@ -191,10 +191,19 @@ std::vector<std::size_t> Rank::samples_by_worker() const {
   return samples;
 }
 
+HostFactors Rank::factors_here() const {
+  if (cut_) return cut_->host_factors(spec_.rank(), cut_->part().model);
+  HostFactors here;
+  here.layers = factored_layers(setup_.model, spec_.parallel, samples_by_worker(), command);
+  here.samples.assign(here.layers.size(),
+                      trains() ? static_cast<std::size_t>(spec_.share_of(spec_.rank()).count) : 0);
+  return here;
+}
+
+/// Those of a network that is cut are in the exchange already.
 void Rank::add_factors(net::ExchangeSpec& exchange) const {
-  if (factored_.empty()) return;
-  exchange.factored = of_exchange(factored_);
-  exchange.factor_samples = samples_by_worker();
+  if (!cut_) exchange.factored = of_exchange(factored_.layers, samples_by_worker());
+  if (exchange.factored.empty()) return;
   const int threads = spec_.training.computing.threads;
   exchange.factor_threads = threads > 0 ? threads * slots() : usable_cores();
   if (replays())

@@ -127,6 +127,7 @@ class Rank {
   int slots() const { return spec_.slots_of(spec_.rank()); }
   bool trains() const { return spec_.mesh.topology.is_worker(spec_.rank()); }
   std::vector<std::size_t> samples_by_worker() const;
+  HostFactors factors_here() const;
   void add_factors(net::ExchangeSpec& exchange) const;
   bool replays() const { return spec_.training.replays(); }
   /// The first worker shows progress, tests, and saves the network that all of them have trained.
@@ -135,8 +136,9 @@ class Rank {
 
   DistSpec spec_;
   TrainingSetup setup_;
-  std::unique_ptr<CutPart> cut_;               ///< Null: each rank has the whole network.
-  const std::vector<Model::Linear> factored_;  ///< Layers whose gradients are exchanged as factors.
+  std::unique_ptr<CutPart> cut_;  ///< Null: each rank has the whole network.
+  /// Layers whose gradients are exchanged as factors; those of the part, where the network is cut.
+  const HostFactors factored_;
   HostParameters host_;
   RankTracing tracing_;
   std::optional<RunDirectory> directory_;                ///< Set once the constructor is done.

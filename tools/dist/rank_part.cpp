@@ -45,7 +45,6 @@ void Rank::require_cuttable() const {
   };
   refuse(training.ema > 0.0, "--ema");
   refuse(training.profile, "--profile");
-  refuse(spec_.reshare > 0, "--reshare");
 }
 
 /// Cuts the network, where it is to be cut.
@@ -58,14 +57,9 @@ std::unique_ptr<CutPart> Rank::cut_part() const {
                     " images, and there are " + std::to_string(images) +
                     " to train with: take a smaller --batch",
                 Exit::usage);
-  CutPartSpec spec;
-  spec.strategy = spec_.parallel.strategy;
-  spec.stages = spec_.parallel.stages;
-  spec.micro_batches = spec_.parallel.micro_batches;
-  spec.in_flight = spec_.parallel.in_flight;
-  spec.step_samples = spec_.step_samples();
+  CutPartSpec spec =
+      CutPartSpec::of(spec_.parallel, spec_.training.batch, spec_.mesh.topology.size);
   spec.rank = spec_.rank();
-  spec.ranks = spec_.mesh.topology.size;
   return std::make_unique<CutPart>(spec, setup_.model);
 }
 
@@ -153,8 +147,15 @@ TrainingResult Rank::train_part(net::ParameterExchange& wire) {
       slots.push_back(std::make_unique<NetworkLayers>(*network));
     }
     means.emplace(*part_networks_.front(), micro_batches);
-    staging.emplace(*part_networks_.front(), host_, parts);
-    add = [&means](std::size_t p, std::uint64_t number) { return means->add(p, number); };
+    staging.emplace(*part_networks_.front(), host_, parts, Pushes::gradients, 0,
+                    static_cast<int>(micro_batches));
+    for (const Model::Linear& layer : host_.factored())
+      for (const auto& network : part_networks_) network->leave_gradients(layer.node);
+    add = [&](std::size_t p, std::uint64_t number) {
+      const Network& computed = *part_networks_[number % part_networks_.size()];
+      const bool factors = staging->computed_by(computed, p, static_cast<std::int64_t>(number));
+      return factors ? number + 1 == micro_batches : means->add(p, number);
+    };
     source = [&loader, &part, share, image = setup_.model.shape(0).elements()] {
       const datasets::Batch& batch = loader->next();
       const std::int64_t first = part.first_image - static_cast<std::int64_t>(share.offset);

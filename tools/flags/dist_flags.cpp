@@ -135,6 +135,8 @@ std::string DistFlags::resolve() {
   check_parallel_flags(parallel, "dist");
   check_cut_flags(parallel, "dist");
   check_recipe(training.spec, parallel);
+  if (reshare > 0 && parallel.cuts())
+    throw Error("dist: --reshare does not go with --strategy " + parallel.strategy, Exit::usage);
   if (reshare > 0 && parallel.sharing == Sharing::given)
     throw Error("dist: --reshare goes with --share speeds or auto", Exit::usage);
   if (factor_rate > 0.0 && !training.spec.replays())

@@ -99,7 +99,8 @@ void add_parallel_flags(CommandLine& app, ParallelSpec& spec) {
                                         : Sharing::given;
         if (spec.sharing == Sharing::given && text != "even") spec.shares = parse_shares(text);
       },
-      "how the workers share the samples of a step: even (default); A:B:C, in proportion to these; "
+      "how the workers share the samples of a step, or with a --strategy the work: even (default); "
+      "A:B:C, in proportion to these; "
       "speeds: to their speeds, which are measured first; auto: the same if these differ by a "
       "twentieth; the mean gradient is weighted likewise");
 }

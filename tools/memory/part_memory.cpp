@@ -1,6 +1,7 @@
 #include "tools/memory/part_memory.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "net/maps/map_route.h"
@@ -18,6 +19,15 @@ std::size_t bytes_of(const ParameterSpec& spec) {
 std::size_t largest_of(const Model& model) {
   std::size_t largest = 0;
   for (const ParameterSpec& spec : model.trained()) largest = std::max(largest, bytes_of(spec));
+  return largest;
+}
+
+/// Returns the bytes of the largest parameter of a part whose gradients are added up.
+std::size_t largest_summed(const Model& part, const HostFactors& factors) {
+  std::size_t largest = 0;
+  const std::vector<ParameterSpec> specs = part.trained();
+  for (std::size_t p = 0; p < specs.size(); ++p)
+    if (!is_factored(factors.layers, p)) largest = std::max(largest, bytes_of(specs[p]));
   return largest;
 }
 
@@ -46,16 +56,42 @@ net::ShardMap map_of(const MemorySpec& spec, const CutPart& cut) {
   return spec.topology().shard_map(counts, spec.parallel.shards, std::nullopt, members);
 }
 
+/// Returns the layers that exchange factors, with the numbers of their spans.
+std::vector<Model::Linear> factored_spans(const CutPart& cut) {
+  std::vector<Model::Linear> layers;
+  for (const PartLinear& layer : cut.factored())
+    layers.push_back({0, layer.weights, layer.bias, layer.outputs, layer.inputs});
+  return layers;
+}
+
+/// What a rank holds for layers that exchange factors.
+struct FactorBytes {
+  std::size_t weights = 0;   ///< Those of the layers, with biases.
+  std::size_t own = 0;       ///< The rank's factors.
+  std::size_t received = 0;  ///< Others' of two steps, and those of one layer once more.
+};
+
+FactorBytes factor_bytes(const CutPart& cut, int rank, std::uint64_t micro_batches) {
+  FactorBytes bytes;
+  std::size_t most = 0;
+  for (const net::FactoredLayer& layer : of_exchange(cut.factored(), micro_batches)) {
+    const std::size_t own = layer.samples[static_cast<std::size_t>(rank)];
+    if (own == 0) continue;
+    const std::size_t row = (layer.outputs + layer.inputs) * sizeof(float);
+    const std::size_t all =
+        std::accumulate(layer.samples.begin(), layer.samples.end(), std::size_t{0});
+    bytes.weights += (layer.outputs * layer.inputs + layer.outputs) * sizeof(float);
+    bytes.own += own * row;
+    bytes.received += 2 * (all - own) * row;
+    most = std::max(most, all * row);
+  }
+  bytes.received += most;
+  return bytes;
+}
+
 CutPartSpec cut_spec_of(const MemorySpec& spec) {
-  const ParallelSpec& parallel = spec.parallel;
-  CutPartSpec cut;
+  CutPartSpec cut = CutPartSpec::of(spec.parallel, spec.batch, spec.workers);
   cut.command = "nets";
-  cut.strategy = parallel.strategy;
-  cut.stages = parallel.stages;
-  cut.micro_batches = parallel.micro_batches;
-  cut.in_flight = parallel.in_flight;
-  cut.step_samples = static_cast<std::uint64_t>(spec.batch * parallel.batches_a_step(spec.workers));
-  cut.ranks = spec.workers;
   return cut;
 }
 
@@ -137,30 +173,33 @@ RankMemory PartMemory::of_rank(int rank, const NetworkPart& part, const NetworkM
                                const NetworkMemory* tested) const {
   const Model& whole = cut_.network().whole();
   const Exchanged bytes = exchanged_by(cut_, rank, part.model);
-  const std::vector<Model::Linear> factored;  // Factors do not go with a cut.
+  const std::vector<Model::Linear> factored = factored_spans(cut_);
   const net::StoreMemory store =
       net::store_memory(map_, rank, store_spec(spec_, topology_, rank, map_, factored));
   MemoryUse use;
   use[Use::program] = program_.works;
-  use[Use::host_weights] = use[Use::host_gradients] = in_pages(bytes.part) + in_pages(bytes.twice);
+  const FactorBytes factors = factor_bytes(cut_, rank, spec_.parallel.micro_batches);
+  use[Use::host_weights] = in_pages(bytes.part) + in_pages(bytes.twice);
+  use[Use::host_gradients] = use[Use::host_weights] + factors.own - factors.weights;
   // The first values of whole parameters are drawn, one after the other.
   std::vector<Held> all{{"starting", use}};
   all.back().host[Use::saved] = in_pages(largest_of(whole));
 
   use[Use::code] = networks.code;
-  use[Use::owned] = in_pages(store.state);
-  use[Use::received] = store.received;
+  const auto states = static_cast<std::size_t>(spec_.optimiser.states());
+  use[Use::owned] = in_pages(store.state) + in_pages(factors.weights * states);
+  use[Use::received] = store.received + factors.received;
   use[Use::wire] = coded_bytes_of(spec_, topology_, rank, map_) + ledger_bytes(frames(rank)) +
                    in_pages(store.packed);
   use[Use::maps] = map_bytes(rank);
   if (spec_.checkpoints)
-    use[Use::checkpoint] =
-        store.before + map_.elements_of(rank) * sizeof(float) *
-                           (1 + static_cast<std::size_t>(spec_.optimiser.states()));
+    use[Use::checkpoint] = store.before + map_.elements_of(rank) * sizeof(float) * (1 + states);
   RankMemory memory;
   MemoryUse training = use;
   add_networks(memory, training, spec_, networks, 1, false, false);
-  if (spec_.parallel.micro_batches > 1) training[Use::sums] = bytes.part + largest_of(part.model);
+  if (spec_.parallel.micro_batches > 1)
+    training[Use::sums] = bytes.part - factors.weights +
+                          largest_summed(part.model, cut_.host_factors(rank, part.model));
   training[Use::batches] =
       loader_bytes(networks, cut_.has_loss(rank) ? cut_.samples() : part.images);
   if (rank == 0) {

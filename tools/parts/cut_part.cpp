@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <set>
 
 #include "core/error.h"
 #include "layers/checkpoint.h"
 #include "net/crypto/digest.h"
 #include "tools/parts/placing.h"
+#include "tools/plan/factored_layers.h"
 
 namespace duplex::tools {
 namespace {
@@ -24,13 +26,56 @@ Placement placement_of(const CutPartSpec& spec, const Model& whole) {
   placing.stages = spec.stages;
   placing.samples = static_cast<std::int64_t>(all / micro_batches);
   placing.micro_batches = static_cast<std::int64_t>(micro_batches);
-  placing.speeds.assign(static_cast<std::size_t>(spec.ranks), 1.0);
+  placing.speeds = spec.speeds;
+  placing.speeds.resize(static_cast<std::size_t>(spec.ranks), 1.0);
   try {
     return place(whole, placing);
   } catch (const Error& error) {
     throw Error(spec.command + " --strategy " + placing.strategy + ": " + error.what(), error.code);
   }
 }
+
+std::vector<PartLinear> factored_by(const CutPartSpec& spec, const CutNetwork& network,
+                                    const std::vector<PartSpan>& spans) {
+  if (spec.factors == Factors::off) return {};
+  std::vector<PartLinear> layers =
+      exchanging_factors(spec.factors, spec.micro_batches, part_linears(network, spans));
+  if (spec.factors == Factors::on && layers.empty())
+    throw Error(spec.command + ": --factors on, but no ranks share a linear layer of " +
+                    network.whole().title() + " with --strategy " + spec.strategy +
+                    ": leave it out",
+                Exit::usage);
+  return layers;
+}
+
+}  // namespace
+
+std::vector<PartLinear> exchanging_factors(Factors factors, std::uint64_t micro_batches,
+                                           std::vector<PartLinear> layers) {
+  if (factors == Factors::off) return {};
+  if (factors == Factors::on) return layers;
+  const auto saves_nothing = [&](const PartLinear& layer) {
+    const std::int64_t samples =
+        std::accumulate(layer.samples.begin(), layer.samples.end(), std::int64_t{0});
+    return !factors_save(layer.outputs, layer.inputs,
+                         static_cast<std::size_t>(samples) * micro_batches);
+  };
+  layers.erase(std::remove_if(layers.begin(), layers.end(), saves_nothing), layers.end());
+  return layers;
+}
+
+std::vector<net::FactoredLayer> of_exchange(const std::vector<PartLinear>& layers,
+                                            std::uint64_t micro_batches) {
+  std::vector<net::FactoredLayer> found;
+  for (const PartLinear& layer : layers) {
+    found.push_back({layer.weights, layer.bias, layer.outputs, layer.inputs, {}});
+    for (const std::int64_t samples : layer.samples)
+      found.back().samples.push_back(static_cast<std::size_t>(samples) * micro_batches);
+  }
+  return found;
+}
+
+namespace {
 
 std::string whole_name(const ParameterSpec& spec) {
   return spec.rows.parameter.empty() ? spec.name : spec.rows.parameter;
@@ -53,11 +98,26 @@ std::size_t elements_in(const std::vector<ParameterSpec>& specs) {
 
 }  // namespace
 
+CutPartSpec CutPartSpec::of(const ParallelSpec& parallel, std::int64_t batch, int ranks) {
+  CutPartSpec spec;
+  spec.strategy = parallel.strategy;
+  spec.stages = parallel.stages;
+  spec.micro_batches = parallel.micro_batches;
+  spec.in_flight = parallel.in_flight;
+  if (parallel.takes_factors()) spec.factors = parallel.factors;
+  spec.step_samples = static_cast<std::uint64_t>(batch * parallel.batches_a_step(ranks));
+  for (int rank = 0; rank < ranks && !parallel.shares.empty(); ++rank)
+    spec.speeds.push_back(static_cast<double>(parallel.share(batch, rank, ranks).count));
+  spec.ranks = ranks;
+  return spec;
+}
+
 CutPart::CutPart(const CutPartSpec& spec, const Model& whole)
     : spec_(spec),
       network_(whole, placement_of(spec, whole)),
       part_(network_.part(spec.rank)),
-      spans_(part_spans(network_)) {
+      spans_(part_spans(network_)),
+      factored_(factored_by(spec, network_, spans_)) {
   // The sender of such a map waits for no answer, and could be any number of steps ahead.
   for (const MapTransfer& transfer : network_.transfers())
     if (!transfer.gradient)
@@ -178,8 +238,22 @@ void CutPart::add_to(net::ExchangeSpec& exchange, bool replays) const {
                              false, network_.whole().entry(transfer.node).name});
   for (const int rank : losing_)
     if (!replays) exchange.maps.push_back({rank, 0, 1, false, true, "the loss"});
+  exchange.factored = of_exchange(factored_, spec_.micro_batches);
   exchange.micro_batches = spec_.micro_batches;
   exchange.in_flight = in_flight(0);
+}
+
+HostFactors CutPart::host_factors(int rank, const Model& part) const {
+  HostFactors here;
+  if (factored_.empty()) return here;
+  const auto places = span_places(spans_, rank, part);
+  for (const PartLinear& layer : factored_) {
+    const std::int64_t samples = layer.samples[static_cast<std::size_t>(rank)];
+    if (samples == 0) continue;
+    here.layers.push_back(linear_of(layer, part, places));
+    here.samples.push_back(static_cast<std::size_t>(samples) * spec_.micro_batches);
+  }
+  return here;
 }
 
 TraceNames CutPart::trace_names() const {

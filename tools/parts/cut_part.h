@@ -10,6 +10,7 @@
 #include "core/files/state_file.h"
 #include "layers/exchange/host_parameters.h"
 #include "layers/parts/cut_network.h"
+#include "layers/parts/part_factors.h"
 #include "layers/parts/part_spans.h"
 #include "net/exchange/spec.h"
 #include "tools/parts/part_computation.h"
@@ -18,13 +19,36 @@
 
 namespace duplex::tools {
 
+/// Returns those of the layers that exchange factors: where that is left to the program, those
+/// whose factors of all samples, which every rank receives, are fewer values than the gradient and
+/// the weights. `micro_batches`: of a step.
+std::vector<PartLinear> exchanging_factors(Factors factors, std::uint64_t micro_batches,
+                                           std::vector<PartLinear> layers);
+
+/// Returns layers as an exchange takes them.
+std::vector<net::FactoredLayer> of_exchange(const std::vector<PartLinear>& layers,
+                                            std::uint64_t micro_batches);
+
 struct CutPartSpec {
   std::string command = "dist";  ///< Begins the messages of errors.
   std::string strategy;          ///< As ParallelSpec has these.
   std::string stages;
   std::uint64_t micro_batches = 1, in_flight = usual_in_flight;
+  /// Whether layers of which several ranks have the same rows exchange factors.
+  Factors factors = Factors::off;
   std::uint64_t step_samples = 0;  ///< Of all ranks together.
-  int rank = 0, ranks = 1;         ///< Rank 0 ends with the whole network.
+  /// The work that ranks are to have, each beside the others; empty: all have the same.
+  std::vector<double> speeds;
+  int rank = 0, ranks = 1;  ///< Rank 0 ends with the whole network.
+
+  /// The cut that `parallel` asks for; `batch`: as ParallelSpec::share takes it.
+  static CutPartSpec of(const ParallelSpec& parallel, std::int64_t batch, int ranks);
+};
+
+/// The layers of a rank's part whose gradients are exchanged as factors.
+struct HostFactors {
+  std::vector<Model::Linear> layers;  ///< By their numbers in the part.
+  std::vector<std::size_t> samples;   ///< Of a step, by layer.
 };
 
 class CutPart {
@@ -35,6 +59,10 @@ class CutPart {
 
   const CutNetwork& network() const { return network_; }
   const std::vector<PartSpan>& spans() const { return spans_; }
+  /// The layers that are exchanged as factors, by their numbers among the spans.
+  const std::vector<PartLinear>& factored() const { return factored_; }
+  /// Those of a rank's part.
+  HostFactors host_factors(int rank, const Model& part) const;
   const NetworkPart& part() const { return part_; }
   std::int64_t samples() const { return network_.placement().samples; }  ///< Of a micro-batch.
   /// The micro-batches whose activations a rank has at a time; rank 0 has the most.
@@ -59,7 +87,8 @@ class CutPart {
   /// "bn1.mean[0:32]". The network must outlive them.
   static std::vector<StateArray> statistics_of(Network& network);
 
-  /// Adds the members of parameters and the routes of maps, on which all ranks agree.
+  /// Adds the members of parameters, the layers that are exchanged as factors and the routes of
+  /// maps, on which all ranks agree.
   void add_to(net::ExchangeSpec& exchange, bool replays) const;
   LossRoutes loss_routes() const;
   /// Returns the names of parameters and routes in the trace of a run that is cut so.
@@ -83,6 +112,7 @@ class CutPart {
   const CutNetwork network_;
   const NetworkPart part_;
   const std::vector<PartSpan> spans_;
+  const std::vector<PartLinear> factored_;
   std::vector<int> losing_;  ///< Ranks other than the first that compute some loss.
   std::map<std::string, std::vector<float>> statistics_;  ///< First values, by their name here.
   std::unique_ptr<HostParameters> whole_;                 ///< On the first rank.

@@ -6,15 +6,10 @@
 #include "core/error.h"
 
 namespace duplex::tools {
-namespace {
 
-/// Returns whether all workers' factors, which every worker receives, are fewer values than the
-/// gradient and the weights, which its owners receive and send.
-bool saves(const Model::Linear& layer, std::size_t samples) {
-  return samples * (layer.outputs + layer.inputs) < 2 * layer.outputs * layer.inputs;
+bool factors_save(std::size_t outputs, std::size_t inputs, std::size_t samples) {
+  return samples * (outputs + inputs) < 2 * outputs * inputs;
 }
-
-}  // namespace
 
 std::vector<Model::Linear> factored_layers(const Model& model, const ParallelSpec& parallel,
                                            const std::vector<std::size_t>& samples,
@@ -30,15 +25,18 @@ std::vector<Model::Linear> factored_layers(const Model& model, const ParallelSpe
   }
   const std::size_t all = std::accumulate(samples.begin(), samples.end(), std::size_t{0});
   layers.erase(std::remove_if(layers.begin(), layers.end(),
-                              [&](const Model::Linear& layer) { return !saves(layer, all); }),
+                              [&](const Model::Linear& layer) {
+                                return !factors_save(layer.outputs, layer.inputs, all);
+                              }),
                layers.end());
   return layers;
 }
 
-std::vector<net::FactoredLayer> of_exchange(const std::vector<Model::Linear>& layers) {
+std::vector<net::FactoredLayer> of_exchange(const std::vector<Model::Linear>& layers,
+                                            const std::vector<std::size_t>& samples) {
   std::vector<net::FactoredLayer> factored;
   for (const Model::Linear& layer : layers)
-    factored.push_back({layer.weights, layer.bias, layer.outputs, layer.inputs});
+    factored.push_back({layer.weights, layer.bias, layer.outputs, layer.inputs, samples});
   return factored;
 }
 

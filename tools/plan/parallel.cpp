@@ -147,9 +147,7 @@ void ParallelSpec::check_cut(const std::string& command) const {
   };
   refuse(sync == net::Sync::none, "--sync none");
   refuse(average > 0, "--average");
-  refuse(factors != Factors::off, "--factors");
   refuse(!slots.empty(), "more than one slot on a machine");
-  refuse(!shares.empty() || sharing != Sharing::given, "--share");
   refuse(!overlap, "--overlap off");
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 #include "core/error.h"
 #include "layers/placement/units.h"
@@ -47,11 +48,16 @@ std::vector<std::vector<int>> shares_of(int machines) {
 /// A pipeline, and where its stages begin.
 class Pipeline {
  public:
-  /// The stages begin where the work is even. `tiles` must outlive it.
-  Pipeline(const Tiles& tiles, std::vector<int> ranks)
+  /// The stages begin where the work is as the ranks' speeds. `tiles` must outlive it.
+  Pipeline(const Tiles& tiles, std::vector<int> ranks, const Speeds& speeds)
       : units_(&tiles.units()), ranks_(std::move(ranks)) {
-    const std::vector<std::size_t> starts =
-        layer_runs(tiles, Speeds(ranks_.begin(), ranks_.end()), Idle::none);
+    Speeds together;
+    auto next = speeds.begin();
+    for (const int stage : ranks_) {
+      together.push_back(std::accumulate(next, next + stage, 0.0));
+      next += stage;
+    }
+    const std::vector<std::size_t> starts = layer_runs(tiles, together, Idle::none);
     for (std::size_t stage = 1; stage < ranks_.size(); ++stage)
       begins_.push_back(static_cast<double>(starts[stage]));
   }
@@ -102,7 +108,12 @@ class CutSearch {
         machines_(machines),
         alone_(alone),
         tiles_(situation.scenario.model, one_tile_a_unit()),
-        images_(static_cast<std::uint64_t>(situation.scenario.batch) * machines.size()) {}
+        images_(static_cast<std::uint64_t>(situation.scenario.batch) * machines.size()) {
+    std::vector<double> seconds;
+    for (const int machine : machines) seconds.push_back(situation.slowness(machine));
+    shares_ = proportional_shares(seconds, true);
+    for (const double each : seconds) speeds_.push_back(shares_.empty() ? 1.0 : 1.0 / each);
+  }
 
   std::vector<CutCandidate> candidates() const {
     std::vector<ParallelSpec> ways = ways_of(even_pipelines());
@@ -139,12 +150,7 @@ class CutSearch {
         continue;
       }
       found.push_back(*best);
-      for (const net::Coding coding : {net::Coding::lossless, net::Coding::bf16}) {
-        ParallelSpec coded = best->strategy.parallel;
-        coded.wire = {coding, coding};
-        for (Evaluation& each : evaluate({coded}))
-          if (each.image < best->image * better && fits(each)) found.push_back(std::move(each));
-      }
+      add_fewer_bytes(*best, found);
     }
     for (Evaluation& each : found) each.normalised = normalised_by(situation_, each.strategy);
     std::stable_sort(found.begin(), found.end(),
@@ -153,9 +159,34 @@ class CutSearch {
   }
 
  private:
+  /// Adds the same cut with codings and factors, each where it makes it faster.
+  void add_fewer_bytes(const Evaluation& best, std::vector<Evaluation>& found) const {
+    for (const net::Coding coding :
+         {net::Coding::float32, net::Coding::lossless, net::Coding::bf16}) {
+      double least = best.image;
+      for (const Factors factors : {Factors::off, Factors::automatic}) {
+        ParallelSpec fewer = best.strategy.parallel;
+        fewer.wire = {coding, coding};
+        fewer.factors = factors;
+        const bool shares_none =
+            factors == Factors::automatic && !situation_.spec_of({fewer, machines_}, 1).factors;
+        if (shares_none || fewer.is_variant_of(best.strategy.parallel)) continue;
+        for (Evaluation& each : evaluate({fewer})) {
+          if (each.image >= least * better || !fits(each)) continue;
+          least = each.image;
+          found.push_back(std::move(each));
+        }
+      }
+    }
+  }
   std::vector<Evaluation> evaluate(const std::vector<ParallelSpec>& ways) const {
     std::vector<Strategy> strategies;
-    for (const ParallelSpec& way : ways) strategies.push_back({way, machines_});
+    for (const ParallelSpec& way : ways) {
+      strategies.push_back({way, machines_});
+      if (shares_.empty() || !way.shares.empty()) continue;
+      strategies.push_back(strategies.back());
+      strategies.back().parallel.shares = shares_;
+    }
     std::vector<Evaluation> found;
     for (auto& each : evaluate_possible(situation_, strategies, alone_, false))
       if (each) found.push_back(std::move(*each));
@@ -232,7 +263,7 @@ class CutSearch {
     std::vector<Pipeline> pipelines;
     for (const std::vector<int>& ranks : shares_of(static_cast<int>(machines_.size()))) {
       if (ranks.size() > tiles_.units().count()) continue;
-      const Pipeline pipeline(tiles_, ranks);
+      const Pipeline pipeline(tiles_, ranks, speeds_);
       if (pipeline.possible()) pipelines.push_back(pipeline);
     }
     return pipelines;
@@ -310,7 +341,9 @@ class CutSearch {
   const std::vector<int>& machines_;
   const double alone_;
   const Tiles tiles_;
-  const std::uint64_t images_;  ///< Of a step.
+  const std::uint64_t images_;        ///< Of a step.
+  std::vector<std::int64_t> shares_;  ///< By the machines' speeds; empty: they are alike.
+  Speeds speeds_;
 };
 
 }  // namespace

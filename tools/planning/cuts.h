@@ -7,8 +7,8 @@
 namespace duplex::tools {
 
 struct FoundCuts {
-  /// The best cut by each strategy, the fastest first, also with packed frames and with 16 bits
-  /// where these are faster.
+  /// The best cut by each strategy, the fastest first, also with packed frames, with 16 bits
+  /// and with factors where these are faster.
   std::vector<Evaluation> found;
   /// The cuts that need the least memory, one for each strategy of which no cut that was tried
   /// fits.

@@ -169,9 +169,16 @@ StepBytes bytes_of_cut(const simulation::Spec& spec) {
     }
   const net::ShardMap map =
       spec.topology.shard_map(spec.counts, spec.shards, spec.chunk_bytes, cut.members);
+  for (std::size_t layer = 0; spec.factors && layer < spec.factors->layers().size(); ++layer)
+    for (int from = 0; from < spec.topology.size; ++from)
+      for (int to = 0; to < spec.topology.size; ++to)
+        for (const net::Chunk& piece : spec.factors->pieces(layer, from))
+          if (to != from && spec.factors->trains(to, layer))
+            cross(from, to, spec.wire.gradients, net::Values::gradient, piece.count);
   for (std::size_t i = 0; i < map.chunks(); ++i)
     for (const int member : *map.members(map[i].parameter)) {
       if (member == map[i].owner) continue;
+      if (spec.factors && spec.factors->layer_of(map[i].parameter)) continue;
       cross(member, map[i].owner, spec.wire.gradients, net::Values::gradient, map[i].count);
       cross(map[i].owner, member, spec.wire.weights, net::Values::weights, map[i].count);
     }

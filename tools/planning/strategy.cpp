@@ -14,7 +14,9 @@ std::string way_of_cut(const ParallelSpec& parallel) {
   }
   if (parallel.micro_batches > 1) text += "-m" + std::to_string(parallel.micro_batches);
   if (parallel.in_flight != usual_in_flight) text += "-f" + std::to_string(parallel.in_flight);
-  return text + (parallel.wire == net::WireFormat() ? "" : "-" + parallel.wire.str());
+  return text + (parallel.wire == net::WireFormat() ? "" : "-" + parallel.wire.str()) +
+         (parallel.factors == Factors::off ? "" : "-factors") +
+         (parallel.shares.empty() ? "" : "-shared");
 }
 
 }  // namespace

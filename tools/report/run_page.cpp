@@ -300,6 +300,7 @@ std::string drawing_of(const RunData& run) {
   spec.micro_batches = run.micro_batches;
   spec.step_samples =
       static_cast<std::uint64_t>(static_cast<double>(run.batch) * run.batches_a_step());
+  spec.speeds.assign(run.samples.begin(), run.samples.end());
   spec.ranks = run.ranks;
   return svg_of(CutPart(spec, model), run.micro_batches);
 }

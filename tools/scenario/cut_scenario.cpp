@@ -8,6 +8,7 @@
 #include "layers/parts/crossing.h"
 #include "tools/parts/cut_part.h"
 #include "tools/parts/part_times.h"
+#include "tools/plan/factored_layers.h"
 
 namespace duplex::tools {
 namespace {
@@ -106,17 +107,11 @@ RankPart part_of(const Scenario& scenario, const CutPart& cut, const NetworkPart
   return result;
 }
 
-}  // namespace
-
-CutScenario cut_scenario(const Scenario& scenario, const ParallelSpec& parallel, int ranks) {
-  CutPartSpec spec;
+/// Without factors.
+CutScenario dense_scenario(const Scenario& scenario, const ParallelSpec& parallel, int ranks) {
+  CutPartSpec spec = CutPartSpec::of(parallel, scenario.batch, ranks);
   spec.command = "simulate";
-  spec.strategy = parallel.strategy;
-  spec.stages = parallel.stages;
-  spec.micro_batches = parallel.micro_batches;
-  spec.in_flight = parallel.in_flight;
-  spec.step_samples = static_cast<std::uint64_t>(scenario.batch * parallel.batches_a_step(ranks));
-  spec.ranks = ranks;
+  spec.factors = Factors::off;
   const CutPart cut(spec, scenario.model);
   net::ExchangeSpec exchange;
   cut.add_to(exchange, true);
@@ -127,9 +122,17 @@ CutScenario cut_scenario(const Scenario& scenario, const ParallelSpec& parallel,
   run->micro_batches = parallel.micro_batches;
   const std::vector<PartSpan> spans = part_spans(cut.network());
   CutScenario found;
+  found.linears = part_linears(cut.network(), spans);
+  found.nodes.assign(found.linears.size(),
+                     std::vector<std::size_t>(static_cast<std::size_t>(ranks), 0));
   for (int rank = 0; rank < ranks; ++rank) {
     const NetworkPart part = cut.network().part(rank);
     run->parts.push_back(part_of(scenario, cut, part, rank, spans, parallel.micro_batches));
+    const auto places = span_places(spans, rank, part.model);
+    for (std::size_t i = 0; i < found.linears.size(); ++i)
+      if (found.linears[i].samples[static_cast<std::size_t>(rank)] > 0)
+        found.nodes[i][static_cast<std::size_t>(rank)] =
+            linear_of(found.linears[i], part.model, places).node;
     const std::int64_t samples = normalised_by(part.model);
     if (samples > 0 && (found.normalised == 0 || samples < found.normalised))
       found.normalised = samples;
@@ -139,16 +142,56 @@ CutScenario cut_scenario(const Scenario& scenario, const ParallelSpec& parallel,
   return found;
 }
 
+/// Of layers that exchange factors the products take the processors' time in place of a half of
+/// backward, where their number is known; see spec_of().
+CutScenario with_factors(CutScenario cut, const Scenario& scenario, const ParallelSpec& parallel) {
+  if (!parallel.takes_factors()) return cut;
+  const std::vector<PartLinear> chosen =
+      exchanging_factors(parallel.factors, parallel.micro_batches, cut.linears);
+  if (parallel.factors == Factors::on && chosen.empty())
+    throw Error("simulate: --factors on, but no ranks share a linear layer of " +
+                    scenario.model.title() + " with --strategy " + parallel.strategy +
+                    ": leave it out",
+                Exit::usage);
+  cut.factored = of_exchange(chosen, parallel.micro_batches);
+  if (chosen.empty() || scenario.cores <= 0 || scenario.threads <= 0) return cut;
+  auto run = std::make_shared<simulation::CutRun>(*cut.run);
+  for (std::size_t i = 0; i < cut.linears.size(); ++i) {
+    const PartLinear& linear = cut.linears[i];
+    const bool exchanged = std::any_of(chosen.begin(), chosen.end(), [&](const PartLinear& each) {
+      return each.weights == linear.weights;
+    });
+    for (std::size_t rank = 0; exchanged && rank < run->parts.size(); ++rank) {
+      if (linear.samples[rank] == 0) continue;
+      PartLayer& layer = run->parts[rank].layers[cut.nodes[i][rank]];
+      layer.backward *= factored_backward;
+      layer.download = layer.keeping = layer.adding = 0.0;
+    }
+  }
+  cut.run = std::move(run);
+  return cut;
+}
+
+}  // namespace
+
+CutScenario cut_scenario(const Scenario& scenario, const ParallelSpec& parallel, int ranks) {
+  return with_factors(dense_scenario(scenario, parallel, ranks), scenario, parallel);
+}
+
 CutScenario CutScenarios::get(const Scenario& scenario, const ParallelSpec& parallel, int ranks) {
-  if (parallel.strategy == "pipeline") return cut_scenario(scenario, parallel, ranks);
+  return with_factors(dense(scenario, parallel, ranks), scenario, parallel);
+}
+
+CutScenario CutScenarios::dense(const Scenario& scenario, const ParallelSpec& parallel, int ranks) {
+  if (parallel.strategy == "pipeline") return dense_scenario(scenario, parallel, ranks);
   const std::string key = parallel.strategy + " " + std::to_string(parallel.micro_batches) + " " +
                           std::to_string(parallel.in_flight) + " " + net::name_of(parallel.sync) +
-                          " " + std::to_string(ranks);
+                          " " + std::to_string(ranks) + parallel.share_text();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (const auto kept = kept_.find(key); kept != kept_.end()) return kept->second;
   }
-  const CutScenario found = cut_scenario(scenario, parallel, ranks);
+  const CutScenario found = dense_scenario(scenario, parallel, ranks);
   const std::lock_guard<std::mutex> lock(mutex_);
   return kept_.emplace(key, found).first->second;
 }

@@ -118,6 +118,7 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
                                       : cut_scenario(scenario, parallel, workers);
     spec.cut = std::move(cut.run);
     spec.counts = std::move(cut.counts);
+    if (!cut.factored.empty()) spec.factors.emplace(std::move(cut.factored));
   } else {
     spec.counts = counts_of(scenario.model);
     spec.layers = layers_of(scenario);
@@ -128,9 +129,9 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
     spec.part.push_back(part_of_batch(scenario, count / parallel.slots_of(worker)));
     samples.push_back(static_cast<std::size_t>(count));
   }
-  const std::vector<Model::Linear> factored =
-      factored_layers(scenario.model, parallel, samples, "simulate");
-  if (!factored.empty()) spec.factors.emplace(of_exchange(factored), samples);
+  std::vector<Model::Linear> factored;
+  if (!spec.cut) factored = factored_layers(scenario.model, parallel, samples, "simulate");
+  if (!factored.empty()) spec.factors.emplace(of_exchange(factored, samples));
   // The multiplication takes the processors' time in place of this half of backward, where their
   // number is known. Where it is not, backward stays as it is, so that nothing is gained for free.
   if (scenario.cores > 0 && scenario.threads > 0)
@@ -182,7 +183,7 @@ simulation::Spec spec_of(const SimulationRequest& request, const Scenario& scena
 
 Costs costs_on_wire(const Scenario& scenario, const simulation::Spec& spec) {
   const net::WireFormat wire = net::wire_of(spec.wire, spec.sync);
-  if (!spec.factors) return coded(scenario.costs, wire, spec.packed);
+  if (!spec.factors || spec.cut) return coded(scenario.costs, wire, spec.packed);
   const auto all = static_cast<double>(scenario.model.trained_parameters());
   double left = all, factors = 0.0;
   for (std::size_t layer = 0; layer < spec.factors->layers().size(); ++layer) {

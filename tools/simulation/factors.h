@@ -15,13 +15,16 @@ namespace duplex::tools::simulation {
 
 /// Returns the bytes of the frames in which a worker sends its factors of a step to one other.
 double factor_bytes(const Spec& spec, int worker);
+/// Returns the bytes of the frames of factors that a worker sends and receives in a step.
+double factor_bytes_of(const Spec& spec, int worker);
 
 class Factors {
  public:
   /// `updated` is called when a worker's copy of a layer is of the next step. All arguments must
   /// outlive it; `recorder` may be null. Without Spec::factors there are no layers.
-  Factors(const Spec& spec, EventQueue& event_queue, Processors& processors, Wire& wire,
-          Recorder* recorder, std::function<void(int worker, std::size_t layer)> updated);
+  Factors(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue,
+          Processors& processors, Wire& wire, Recorder* recorder,
+          std::function<void(int worker, std::size_t layer)> updated);
 
   /// The worker's own factors of a layer are ready.
   void push(int worker, std::size_t layer, std::uint64_t step);
@@ -45,9 +48,11 @@ class Factors {
 
   void came(int worker, std::size_t layer, std::uint64_t step, std::size_t pieces);
   void advance(int number);
+  void send_last_weights(int rank, const net::FactoredLayer& layer);
   std::size_t pieces(std::size_t layer) const;
 
   const Spec& spec_;
+  const net::ShardMap& map_;
   EventQueue& event_queue_;
   Processors& processors_;
   Wire& wire_;

@@ -43,11 +43,13 @@ double Parts::sealing_factor(int number) const {
   for (std::size_t i = 0; i < map_.chunks(); ++i) {
     const net::Chunk& chunk = map_[i];
     if (!map_.trains(number, chunk.parameter)) continue;
+    if (spec_.factors && spec_.factors->layer_of(chunk.parameter)) continue;
     const double others = static_cast<double>(map_.members(chunk.parameter)->size() - 1);
     bytes += (chunk.owner == number ? others : 1.0) *
              (on_wire(spec_.wire.weights, net::Values::weights, chunk.count) +
               on_wire(spec_.wire.gradients, net::Values::gradient, chunk.count));
   }
+  if (spec_.factors) bytes += factor_bytes_of(spec_, number);
   for (const net::MapRoute& route : spec_.cut->routes)
     if (route.from == number || route.to == number)
       bytes += (route.gradient ? 2.0 : 1.0) * static_cast<double>(spec_.cut->micro_batches) *
@@ -217,6 +219,18 @@ void Parts::send(int number, std::size_t route, bool gradient) {
 
 void Parts::push(int number, std::size_t parameter) {
   Rank& rank = ranks_[at(number)];
+  if (spec_.factors && spec_.factors->layer_of(parameter)) {
+    const std::size_t layer = spec_.factors->layer_of(parameter).value();
+    const std::size_t chunks = map_.first(parameter + 1) - map_.first(parameter);
+    rank.missing[parameter] += static_cast<std::uint32_t>(chunks);
+    rank.all_missing += chunks;
+    // The bias goes with the weights.
+    if (parameter != spec_.factors->layers()[layer].weights) return;
+    note(number, net::TraceEvent::Kind::pushed, static_cast<std::uint32_t>(parameter),
+         event_queue_.now(), event_queue_.now());
+    factors_->push(number, layer, rank.step);
+    return;
+  }
   for (std::size_t i = map_.first(parameter); i < map_.first(parameter + 1); ++i) {
     const net::Chunk& chunk = map_[i];
     ++rank.missing[parameter];
@@ -240,6 +254,12 @@ void Parts::weights_here(int number, std::size_t chunk) {
   --rank.missing[parameter];
   --rank.all_missing;
   if (rank.waits_since && rank.phase != Phase::choose) wake(number);
+}
+
+void Parts::layer_here(int number, std::size_t layer) {
+  const net::FactoredLayer& shape = spec_.factors->layers()[layer];
+  for (const std::size_t p : {shape.weights, shape.bias})
+    for (std::size_t i = map_.first(p); i < map_.first(p + 1); ++i) weights_here(number, i);
 }
 
 void Parts::map_here(int number, const net::FrameHeader& header) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "tools/simulation/factors.h"
 #include "tools/simulation/servers.h"
 
 namespace duplex::tools::simulation {
@@ -15,13 +16,19 @@ class Parts {
   /// null.
   Parts(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue, Processors& processors,
         Wire& wire, Recorder* recorder);
-  /// Sets the servers that get gradients of chunks on the rank's own rank. Call it before begin().
-  void serve_by(Servers& servers) { servers_ = &servers; }
+  /// Sets the servers that get gradients of chunks on the rank's own rank, and what exchanges
+  /// factors. Call it before begin().
+  void serve_by(Servers& servers, Factors& factors) {
+    servers_ = &servers;
+    factors_ = &factors;
+  }
 
   void begin();
   /// Handles an event: the rank has computed, or may go on.
   void go_on(int number);
   void weights_here(int number, std::size_t chunk);
+  /// The rank's own copy of a factored layer is of the next step.
+  void layer_here(int number, std::size_t layer);
   /// A part of a map, or of the gradient of one, has come.
   void map_here(int number, const net::FrameHeader& header);
 
@@ -83,6 +90,7 @@ class Parts {
   Wire& wire_;
   Recorder* recorder_;
   Servers* servers_ = nullptr;
+  Factors* factors_ = nullptr;
   std::vector<Rank> ranks_;
   std::size_t ended_ = 0;
 };

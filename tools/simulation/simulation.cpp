@@ -21,12 +21,15 @@ class Run {
         wire_(spec, map_, event_queue_, processors_, recorder, ends()),
         workers_(spec, map_, event_queue_, processors_, wire_, recorder),
         parts_(spec, map_, event_queue_, processors_, wire_, recorder),
-        factors_(spec, event_queue_, processors_, wire_, recorder,
-                 [this](int worker, std::size_t layer) { workers_.layer_here(worker, layer); }),
+        factors_(spec, map_, event_queue_, processors_, wire_, recorder,
+                 [this](int worker, std::size_t layer) {
+                   spec_.cut ? parts_.layer_here(worker, layer)
+                             : workers_.layer_here(worker, layer);
+                 }),
         servers_(spec, map_, event_queue_, processors_, wire_, recorder,
                  [this](int worker, std::size_t chunk) { weights_here(worker, chunk); }) {
     workers_.serve_by(servers_, factors_);
-    parts_.serve_by(servers_);
+    parts_.serve_by(servers_, factors_);
     for (const Loss& loss : spec.losses)
       event_queue_.put(loss.at, EventQueue::Kind::loss, static_cast<std::uint32_t>(loss.rank));
   }

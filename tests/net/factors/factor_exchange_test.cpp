@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t outputs = 40, inputs = 90, classes = 10;
 /// A dense parameter, and two linear layers.
 const std::vector<std::size_t> sizes{5000, outputs* inputs, outputs, classes* outputs, classes};
-const std::vector<FactoredLayer> layers{{1, 2, outputs, inputs}, {3, 4, classes, outputs}};
+const std::vector<FactoredLayer> layers{{1, 2, outputs, inputs, {}}, {3, 4, classes, outputs, {}}};
 constexpr std::size_t chunk_bytes = 4096;
 
 using Weights = std::vector<std::vector<float>>;
@@ -125,7 +125,7 @@ std::vector<Weights> trained(const Training& run) {
         spec.mean.samples.push_back(static_cast<std::int64_t>(each));
     if (run.factored) {
       spec.factored = layers;
-      spec.factor_samples = run.samples;
+      for (FactoredLayer& layer : spec.factored) layer.samples = run.samples;
     }
     const ShardMap map = topology.shard_map(sizes, Shards::even, chunk_bytes);
     if (run.first > 0) {
@@ -233,8 +233,7 @@ TEST(FactorExchange, GoesOnFromACheckpointToTheSameBits) {
 void expect_refused_frame(const RawFrame& frame, const std::string& says) {
   Scene one;
   one.topology = {ServerMode::distributed, 2, 0};
-  one.spec.factored = {{0, 1, 2, 3}};  // Of 6 and 6 values; what matters is what comes.
-  one.spec.factor_samples = {1, 1};
+  one.spec.factored = {{0, 1, 2, 3, {1, 1}}};  // Of 6 and 6 values; what matters is what comes.
   one.speak = [&](const Speaker& self) {
     self.say(frame);
     wait_for_the_end(self);

@@ -25,8 +25,9 @@ namespace {
 constexpr std::size_t outputs = 50, inputs = 37;
 constexpr std::size_t piece_bytes = 1000;
 
-FactorMap map_of(std::vector<std::size_t> samples) {
-  return {{{0, 1, outputs, inputs}, {2, 3, inputs, outputs}}, std::move(samples), piece_bytes};
+FactorMap map_of(const std::vector<std::size_t>& samples) {
+  return FactorMap({{0, 1, outputs, inputs, samples}, {2, 3, inputs, outputs, samples}},
+                   piece_bytes);
 }
 
 std::vector<float> drawn(std::size_t count, std::uint64_t stream) {
@@ -161,7 +162,7 @@ std::vector<std::vector<float>> expected(const FactorMap& map, const OptimiserSp
       std::vector<double> sums(shape.outputs * shape.inputs), bias(shape.outputs);
       for (std::size_t worker = 0; worker < map.workers(); ++worker) {
         const std::vector<float> factors = factors_of(map, layer, static_cast<int>(worker), step);
-        const std::size_t samples = map.samples(static_cast<int>(worker));
+        const std::size_t samples = map.samples(0, static_cast<int>(worker));
         const float* x = factors.data() + samples * shape.outputs;
         for (std::size_t k = 0; k < samples; ++k)
           for (std::size_t r = 0; r < shape.outputs; ++r) {

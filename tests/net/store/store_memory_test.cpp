@@ -111,7 +111,7 @@ TEST_F(StoreMemoryOf, AnOwnerThatPacks) {
 
 /// Where a network is cut, nobody else may have a part; nothing is received then, or packed.
 TEST_F(StoreMemoryOf, AnOwnerOfWhatNobodyElseHas) {
-  map_ = ShardMap::among({elements}, {{0}}, 3, std::size_t{1} << 20);
+  map_ = ShardMap::among({elements}, {{0}}, 3, ServerMode::distributed, std::size_t{1} << 20);
   make(Sync::join, 0, false, true);
   EXPECT_EQ(said_.received, 0U);
   EXPECT_EQ(said_.packed, 0U);

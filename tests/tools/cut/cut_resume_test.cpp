@@ -54,6 +54,8 @@ TEST_F(CutResume, GoesOnToTheSameBits) {
        "--momentum", "0.9", "--wire", "lossless"},
       {"--net", statistics, "--strategy", "filter", "--optimizer", "adam", "--lr", "0.001"},
       {"--strategy", "hybrid", "--micro-batches", "2", "--sync", "split", "--momentum", "0.9"},
+      {"--strategy", "pipeline", "--stages", "1:2", "--micro-batches", "2", "--factors", "on",
+       "--optimizer", "adam", "--lr", "0.001"},
   };
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const std::string name = "case" + std::to_string(i), whole = name + "-whole";

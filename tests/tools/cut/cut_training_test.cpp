@@ -106,7 +106,14 @@ TEST_F(CutTraining, EveryStrategyTrainsAsOneMachine) {
         Flags{"--strategy", "pipeline", "--stages", "2", "--micro-batches", "2"},
         Flags{"--strategy", "pipeline", "--stages", "3:1", "--micro-batches", "2", "--in-flight",
               "1"},
-        Flags{"--strategy", "pipeline", "--stages", "2:1@conv2+0.5:1@fc1", "--micro-batches", "2"}})
+        Flags{"--strategy", "pipeline", "--stages", "2:1@conv2+0.5:1@fc1", "--micro-batches", "2"},
+        // Ranks of unlike speed.
+        Flags{"--strategy", "hybrid", "--share", "1:3:2:2"},
+        Flags{"--strategy", "pipeline", "--stages", "3:1", "--share", "3:1:2:2"},
+        // Linear layers that two or three ranks share exchange factors; rank 0 has none of them.
+        Flags{"--strategy", "pipeline", "--stages", "2", "--micro-batches", "3", "--factors", "on"},
+        Flags{"--strategy", "pipeline", "--stages", "1:3", "--factors", "auto", "--server",
+              "central"}})
     expect_near(together(4, 3, plus(flags, more)), wanted, more[1]);
 }
 
@@ -219,11 +226,11 @@ TEST_F(CutTraining, RefusesWhatCannotBe) {
   refuse({"--in-flight", "3"}, "--in-flight goes with a --strategy");
   refuse(pipeline({"--in-flight", "0"}), "--in-flight");
   refuse(pipeline({"--epochs", "1"}), "a step takes 128 images, and there are 96", 2, 64);
-  for (const Flags& flags :
-       {Flags{"--sync", "none"}, Flags{"--average", "2"}, Flags{"--factors", "auto"},
-        Flags{"--factors", "on"}, Flags{"--share", "2:1"}, Flags{"--slots", "2"},
-        Flags{"--overlap", "off"}, Flags{"--ema", "0.9"}, Flags{"--profile"}})
+  for (const Flags& flags : {Flags{"--sync", "none"}, Flags{"--average", "2"},
+                             Flags{"--share", "auto", "--reshare", "1"}, Flags{"--slots", "2"},
+                             Flags{"--overlap", "off"}, Flags{"--ema", "0.9"}, Flags{"--profile"}})
     refuse(pipeline(flags), "does not go with --strategy pipeline");
+  refuse(pipeline({"--factors", "on"}), "no ranks share a linear layer");
   const std::string one = folder_ / "one.net", pool = folder_ / "pool.net";
   write_text(one,
              "network One\ninput 28x28x1\nclasses 10\nfc linear classes outputs\n"

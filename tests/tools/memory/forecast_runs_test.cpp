@@ -192,6 +192,16 @@ TEST_F(ForecastOfRuns, RanksThatHaveAPartAreWhatTheyTake) {
   }
 }
 
+TEST_F(ForecastOfRuns, PartsThatExchangeFactorsAreWhatTheyTake) {
+  network_ = {"--net", "alexnet", "--input", "131", "--batch", "4"};
+  const std::vector<std::string> way{"--strategy",      "pipeline", "--stages",  "1:2@fc6",
+                                     "--micro-batches", "2",        "--factors", "on",
+                                     "--momentum",      "0.9"};
+  const std::vector<Column> columns = forecast(testing::plus(way, {"--workers", "3"}));
+  ASSERT_EQ(columns.size(), 3U);  // Alone, the first rank, and the one that takes most.
+  expect_took(columns[2], together(3, way)[2]);
+}
+
 /// A server copies all that it has for each checkpoint, and gives the memory back.
 TEST_F(ForecastOfRuns, CheckpointsAreWhatTheyTake) {
   const std::vector<std::string> way{"--server", "central",     "--sync",
