@@ -136,6 +136,8 @@ std::vector<std::string> ParallelSpec::cut_flags() const {
                                  "--micro-batches", std::to_string(micro_batches),
                                  "--in-flight",     std::to_string(in_flight)};
   if (!stages.empty()) flags.insert(flags.end(), {"--stages", stages});
+  if (factors != Factors::off) flags.insert(flags.end(), {"--factors", name_of(factors)});
+  if (!shares.empty()) flags.insert(flags.end(), {"--share", join(shares)});
   return flags;
 }
 

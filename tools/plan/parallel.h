@@ -121,8 +121,8 @@ struct ParallelSpec {
   /// Throws Error(Exit::usage), beginning with `command`, if there are shares, and not of so many
   /// workers, or if workers have slots that cannot be.
   void check_shares(int workers, const std::string& command) const;
-  /// The flags that cut the network so: "--strategy", "pipeline", "--micro-batches", "8"; none: it
-  /// is not cut.
+  /// The flags that cut the network so: "--strategy", "pipeline", "--micro-batches", "8", and those
+  /// of factors and shares; none: it is not cut.
   std::vector<std::string> cut_flags() const;
   /// Throws Error(Exit::usage), beginning with `command`, for what a run whose network is cut does
   /// not do, if it is cut.

@@ -2,6 +2,7 @@
 as plan says, and do they learn what one machine learns?"""
 import json
 import os
+import re
 import shutil
 import statistics
 import tempfile
@@ -27,7 +28,7 @@ def plan_for(network, strategy, data, folder):
         run([DUPLEX, "plan", *model, "--nodefile", nodefile_here(folder, RANKS), "--datadir", data, "--threads", "1", "--logdir", logdir], LIMIT)
     known = ["--measured", measured, "--machines", str(RANKS)]
     found = json.loads(run([DUPLEX, "plan", *model, *known, "--output", "json"], LIMIT))
-    ways = [way for way in found["ways"] if strategy in way["cut_flags"] and not way["way"].endswith(("lossless", "bf16"))]
+    ways = [way for way in found["ways"] if strategy in way["cut_flags"] and not re.search("lossless|bf16", way["way"])]
     path = os.path.join(folder, f"{strategy}.json")
     run([DUPLEX, "plan", *model, *known, "--file", path, "--way", f"{ways[0]['way']}@{RANKS}"], LIMIT)
     return path, ways[0]["cut_flags"]
