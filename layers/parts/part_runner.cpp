@@ -27,13 +27,16 @@ double PartRunner::run_step(std::uint64_t step, const Source& source, Exchange& 
   };
   while (!schedule_.done()) {
     const std::uint64_t known = maps.arrivals();
-    if (const auto work = schedule_.next(arrived)) {
+    const auto work = schedule_.next(arrived);
+    if (!work || !schedule_.comes_before_gradients(*work)) push_complete(exchange);
+    if (work) {
       run(*work, source, exchange, maps);
       maps.progress();
     } else {
       maps.wait_for_more(known);
     }
   }
+  push_complete(exchange);
   for (const Slot& each : slots_) each.layers->synchronize();
   exchange.end();
   return loss_ / static_cast<double>(schedule_.micro_batches());
@@ -47,7 +50,7 @@ void PartRunner::run(const PartSchedule::Work& work, const Source& source, Excha
     case PartSchedule::Work::forward:
       return run_forward(work, exchange);
     case PartSchedule::Work::backward:
-      return run_backward(work, exchange);
+      return run_backward(work);
   }
 }
 
@@ -74,12 +77,17 @@ void PartRunner::run_forward(const PartSchedule::Work& work, Exchange& exchange)
   if (work.layer + 1 == schedule_.layers()) layers.begin_backward();
 }
 
-void PartRunner::run_backward(const PartSchedule::Work& work, Exchange& exchange) {
+void PartRunner::run_backward(const PartSchedule::Work& work) {
   PartLayers& layers = *slot(work.number).layers;
   layers.backward(work.layer);
   for (const std::size_t p : parameters_[work.layer])
-    if (add_(p, work.number)) exchange.push(p);
+    if (add_(p, work.number)) complete_.push_back(p);
   if (work.layer == 0) loss_ += layers.loss();
+}
+
+void PartRunner::push_complete(Exchange& exchange) {
+  for (const std::size_t p : complete_) exchange.push(p);
+  complete_.clear();
 }
 
 }  // namespace duplex

@@ -52,7 +52,8 @@ class PartRunner {
            MapExchange& maps);
   void admit(std::uint64_t number, const Source& source, MapExchange& maps);
   void run_forward(const PartSchedule::Work& work, Exchange& exchange);
-  void run_backward(const PartSchedule::Work& work, Exchange& exchange);
+  void run_backward(const PartSchedule::Work& work);
+  void push_complete(Exchange& exchange);
   Slot& slot(std::uint64_t number) { return slots_[number % slots_.size()]; }
   std::uint64_t counted(std::uint64_t number) const {
     return step_ * schedule_.micro_batches() + number;
@@ -63,6 +64,7 @@ class PartRunner {
   const Add add_;
   std::vector<Slot> slots_;
   std::vector<std::vector<std::size_t>> parameters_;  ///< By layer: its trained parameters.
+  std::vector<std::size_t> complete_;                 ///< Those whose gradients are to be pushed.
   // These belong to the step that runs.
   std::uint64_t step_ = 0;
   double loss_ = 0;

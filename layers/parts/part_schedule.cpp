@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "layers/parts/crossing.h"
+#include "layers/parts/gather.h"
 
 namespace duplex {
 
@@ -11,6 +12,9 @@ PartSchedule::PartSchedule(const Model& part, std::uint64_t micro_batches, std::
   for (const Model::Entry& entry : part.nodes()) {
     std::vector<std::size_t>& forward = before_forward_.emplace_back();
     std::vector<std::size_t>& backward = before_backward_.emplace_back();
+    const Layer* layer = entry.layer.get();
+    returns_maps_.push_back(dynamic_cast<const ReceiveLayer*>(layer) != nullptr ||
+                            dynamic_cast<const GatherLayer*>(layer) != nullptr);
     if (const auto* receive = dynamic_cast<const ReceiveLayer*>(entry.layer.get()))
       forward.push_back(receive->transfer());
     if (const auto* send = dynamic_cast<const SendLayer*>(entry.layer.get()))

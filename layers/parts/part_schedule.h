@@ -38,6 +38,12 @@ class PartSchedule {
   /// Returns what is to be run now; it counts as done from then on. None: maps have to come first,
   /// or the step is done.
   std::optional<Work> next(const Arrived& arrived);
+  /// Whether gradients that are complete wait until this has run: it computes nothing, and may be
+  /// what lets a map leave, for which another rank waits. A frame that has begun holds up those
+  /// behind it.
+  bool comes_before_gradients(const Work& work) const {
+    return work.kind == Work::backward && returns_maps_[work.layer];
+  }
   /// Says that all of the step's micro-batches are through.
   bool done() const { return admitted_ == micro_batches_ && flights_.empty(); }
 
@@ -56,6 +62,7 @@ class PartSchedule {
   /// By layer: the transfers that have to come before its forward, and whose gradients have to come
   /// before its backward.
   std::vector<std::vector<std::size_t>> before_forward_, before_backward_;
+  std::vector<bool> returns_maps_;  ///< By layer: it receives maps, or puts them together.
   std::uint64_t admitted_ = 0;
   std::deque<Flight> flights_;  ///< In order.
 };

@@ -149,6 +149,12 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   std::uint64_t step_of(std::size_t chunk) const;
   std::optional<ChunkState> state_of(std::size_t chunk, std::uint64_t step) const;
 
+  /// Where a training has come to its aim: whether the weights of so many steps are the last ones.
+  bool ends_at(std::uint64_t step) const { return server_ && server_->ends_at(step); }
+  /// Throws if the run has failed; fails it if no other rank has got on within the time-out since
+  /// `begin`, in which this one waits for `what` of a rank.
+  void check_wait(int rank, const std::string& what, Deadline begin);
+
   /// Makes the report, any text of at most 256 MiB. It is called when all weights and gradients of
   /// this rank have been sent.
   using Report = std::function<std::string()>;
@@ -278,13 +284,14 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   IncomingWeights incoming_;  ///< Used by a worker.
   FlowControl flow_;          ///< Used by peers_: the destructor stops all connections first.
   const ExchangeContext context_;
-  std::optional<MapTraffic> maps_;         ///< Where a network is cut. Uses peers_.
-  std::optional<FactorExchange> factors_;  ///< Where some layers' gradients are factors.
-  std::mutex state_mutex_;                 ///< Guards state_due_; receiving threads take it.
+  std::optional<MapTraffic> maps_;  ///< Where a network is cut. Uses peers_.
+  std::mutex state_mutex_;          ///< Guards state_due_; receiving threads take it.
   /// The optimiser's first state that is to come: chunk, and the number of the array, from 1.
   std::set<std::pair<std::size_t, std::size_t>> state_due_;
-  std::optional<ParameterServer> server_;         ///< Set on an owner.
-  Store* store_ = nullptr;                        ///< That of server_.
+  std::optional<ParameterServer> server_;  ///< Set on an owner.
+  Store* store_ = nullptr;                 ///< That of server_.
+  /// Where some layers' gradients are factors. Its thread uses server_, and ends before that.
+  std::optional<FactorExchange> factors_;
   std::vector<ConnectionBytes> counted_;          ///< Set by finish.
   std::string ledger_trouble_;                    ///< Likewise.
   std::atomic<std::int64_t> last_weights_ns_{0};  ///< By clock_ns().

@@ -9,8 +9,9 @@ namespace duplex::net {
 /// Every rank passes a new call on to all of its peers, ahead of the gradients and weights that it
 /// sends next. So a rank has heard of it from whoever owns the weights that it trains on then.
 void ParameterExchange::call_checkpoint(const CheckpointCall& call) {
-  if (!calls_.add(call)) return;
+  // Ranks end there even if a signal has called for the same steps.
   if (call.signal == reached_mark && server_ && !is_async()) end_at(call.steps / spec_.round);
+  if (!calls_.add(call)) return;
   peers_.for_each([&](Connection& connection) {
     connection.tell(FrameKind::checkpoint, call.steps, static_cast<std::uint32_t>(call.signal));
   });
@@ -18,8 +19,7 @@ void ParameterExchange::call_checkpoint(const CheckpointCall& call) {
 
 /// Where the network is cut, the coordinator is sent the last weights of what it does not train.
 void ParameterExchange::end_at(std::uint64_t step) {
-  server_->end_at(step);
-  incoming_.expect_others_at(step);
+  if (server_->end_at(step)) incoming_.expect_others_at(step);
 }
 
 void ParameterExchange::call_and_open_checkpoint(const CheckpointCall& call) {

@@ -25,7 +25,7 @@ void ParameterExchange::require_factors() const {
   if (!fits)
     throw Error(
         "factors are for synchronous runs without a central server, averaging and "
-        "semaphores, in which every worker has samples",
+        "semaphores, and for layers of which every worker that trains with them has samples",
         Exit::usage);
 }
 
@@ -56,10 +56,11 @@ FactorStoreSpec ParameterExchange::factor_spec() {
       event.to = to;
       trace_.add(event);
     }
-    for (const std::size_t p : {shape.weights, shape.bias}) {
+    // What is committed last may be all that this rank waits for before it says goodbye.
+    if (server_ && server_->ends_at(step))
+      for (const std::size_t p : {shape.weights, shape.bias}) send_last_weights(p, step);
+    for (const std::size_t p : {shape.weights, shape.bias})
       for (std::size_t i = map_.first(p); i < map_.first(p + 1); ++i) incoming_.commit(i);
-      if (server_ && server_->ends_at(step)) send_last_weights(p, step);
-    }
     last_weights_ns_ = clock_ns();
     progress_.made();
   };

@@ -15,6 +15,15 @@ MapTrafficSpec ParameterExchange::map_spec() const {
 }
 
 /// The wait goes on while any peer makes progress, as in await().
+void ParameterExchange::check_wait(int rank, const std::string& what, Deadline begin) {
+  const auto allowed = spec_.timeout + spec_.timeout / 10 + 10 * look_every;
+  if (Clock::now() - std::max(begin, progress_.last_of_others()) >= allowed)
+    fail(std::make_exception_ptr(
+        NetworkError("await", peers_.name_of(rank), "waiting for " + what, "deadline passed",
+                     std::chrono::duration<double>(allowed).count(), Exit::timed_out)));
+  peers_.check();
+}
+
 void ParameterExchange::wait_for_maps(std::uint64_t known) {
   peers_.check();
   const std::int64_t from = clock_ns();

@@ -63,7 +63,13 @@ class ParameterServer {
   void submit(std::size_t chunk, std::uint64_t step, const float* gradient);
 
   /// In a synchronous run: the weights of this step are the last ones, and leave as they are.
-  void end_at(std::uint64_t step) { end_at_ = step; }
+  /// Returns false, and does nothing, where the training ends no later as it is.
+  bool end_at(std::uint64_t step) {
+    if (step >= end_at_ || (context_.spec.last_step && step >= *context_.spec.last_step))
+      return false;
+    end_at_ = step;
+    return true;
+  }
   /// Says whether the weights of that step are the last ones.
   bool ends_at(std::uint64_t step) const {
     return step == context_.spec.last_step || step == end_at_;

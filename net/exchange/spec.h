@@ -98,7 +98,8 @@ struct ExchangeSpec {
   /// empty: the rank takes no snapshots.
   std::function<void(const CheckpointCall& call)> snapshot;
   /// Takes what other ranks send of their parts of checkpoints, where this rank keeps copies of
-  /// them; it is stopped when nothing more can come. May be null: it keeps none.
+  /// them, or of a network that is cut, where it tests that; it is stopped when nothing more can
+  /// come. May be null: it does neither.
   std::shared_ptr<StateInbox> state_inbox;
   /// Called many times a second on a rank that only serves, while it waits for the workers, by the
   /// thread that called ParameterExchange::finish. May be empty.

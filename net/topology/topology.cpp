@@ -23,7 +23,7 @@ ShardMap Topology::shard_map(const std::vector<std::size_t>& counts, Shards shar
     throw Error("a network that is cut has no server that does not train", Exit::usage);
   if (!members.empty())
     return ShardMap::among(counts, members, size, group,
-                           chunk_bytes.value_or(ShardMap::default_chunk_bytes));
+                           chunk_bytes.value_or(ShardMap::central_chunk_bytes));
   if (mode == ServerMode::central)
     return ShardMap::central(counts, server, chunk_bytes.value_or(ShardMap::central_chunk_bytes));
   return ShardMap::distributed(counts, size, shards,

@@ -177,6 +177,7 @@ TrainingResult Rank::train_part(net::ParameterExchange& wire) {
   if (part_states_) {
     if (leads()) make_whole_tester(schedule, [&wire] { wire.progress_made(); });
     loop.test = [&](std::uint64_t steps) {
+      if (wire.ends_at(steps)) return true;  // The last weights are tested in the end.
       Network& own = *part_networks_.front();
       if (!leads()) {
         part_states_->send(wire, steps, own);

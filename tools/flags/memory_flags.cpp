@@ -91,7 +91,10 @@ std::string MemoryFlags::text() const {
           net::name_of(memory.parallel.sync);
   if (memory.parallel.average > 0) text += ", averaging";
   if (memory.averages) text += ", moving average";
+  if (memory.parallel.factors != Factors::off)
+    text += std::string(", factors ") + name_of(memory.parallel.factors);
   text += memory.parallel.cut_text();
+  if (memory.parallel.cuts()) text += memory.parallel.share_text();
   return text;
 }
 

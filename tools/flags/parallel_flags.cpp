@@ -107,10 +107,11 @@ void add_parallel_flags(CommandLine& app, ParallelSpec& spec) {
 
 void check_parallel_flags(const ParallelSpec& spec, const std::string& command) {
   if (spec.factors == Factors::on && !spec.takes_factors())
-    throw Error(command +
-                    ": --factors on goes with --server distributed and --sync join or split, "
-                    "without --average and --semaphore on, since every rank updates its own copy",
-                Exit::usage);
+    throw Error(
+        command +
+            ": --factors on goes with --sync join or split, without --average, --semaphore on and "
+            "a central server that does not train, since every rank updates its own copy",
+        Exit::usage);
   if (spec.average > 0 && (spec.sync != net::Sync::join || !spec.overlap))
     throw Error(command + ": --average goes with --sync join and --overlap on", Exit::usage);
   if (spec.average > 0 && !spec.wire.exact())

@@ -165,7 +165,8 @@ std::vector<int> TrainingMemory::different_ranks(const ParallelSpec& parallel, i
 
 std::size_t TrainingMemory::most(const ParallelSpec& parallel, int workers) {
   if (parallel.cuts()) {
-    const std::string key = std::to_string(workers) + " " + parallel.settings();
+    const std::string key =
+        std::to_string(workers) + " " + parallel.settings() + parallel.share_text();
     const auto known = most_of_parts_.find(key);
     if (known != most_of_parts_.end()) return known->second;
     std::size_t most = 0;

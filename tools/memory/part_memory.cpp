@@ -135,18 +135,34 @@ std::size_t PartMemory::map_bytes(int rank) const {
 /// Returns the number of frames of a step that a rank sends and receives.
 std::size_t PartMemory::frames(int rank) const {
   std::size_t frames = 0;
+  const std::vector<Model::Linear> factored = factored_spans(cut_);
   for (std::size_t i = 0; i < map_.chunks(); ++i) {
     const std::vector<int>& members = *map_.members(map_[i].parameter);
+    if (is_factored(factored, map_[i].parameter)) continue;
     if (map_[i].owner == rank)
       frames += 2 * (members.size() - 1);
     else if (map_.trains(rank, map_[i].parameter))
       frames += 2;
   }
+  const net::FactorMap factors(of_exchange(cut_.factored(), spec_.parallel.micro_batches));
+  for (std::size_t layer = 0; layer < factors.layers().size(); ++layer)
+    for (int other = 0; factors.trains(rank, layer) && other < spec_.workers; ++other)
+      if (other != rank && factors.trains(other, layer))
+        frames += factors.pieces(layer, rank).size() + factors.pieces(layer, other).size();
   for (const MapTransfer& transfer : cut_.network().transfers())
     if (transfer.from == rank || transfer.to == rank)
       frames += (transfer.gradient ? 2 : 1) * spec_.parallel.micro_batches *
                 net::map_frames(transfer.elements);
   return frames;
+}
+
+/// Returns the bytes of a rank's chunks of layers that exchange factors, which it keeps as they
+/// were before the last update.
+std::size_t PartMemory::kept_of(int rank, const std::vector<Model::Linear>& factored) const {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < map_.chunks(); ++i)
+    if (map_[i].owner == rank && is_factored(factored, map_[i].parameter)) bytes += map_[i].bytes();
+  return bytes;
 }
 
 /// Returns the memory of the whole network's weights on the first rank when those have come of
@@ -193,7 +209,9 @@ RankMemory PartMemory::of_rank(int rank, const NetworkPart& part, const NetworkM
                    in_pages(store.packed);
   use[Use::maps] = map_bytes(rank);
   if (spec_.checkpoints)
-    use[Use::checkpoint] = store.before + map_.elements_of(rank) * sizeof(float) * (1 + states);
+    use[Use::checkpoint] =
+        store.before +
+        (map_.elements_of(rank) * sizeof(float) + kept_of(rank, factored)) * (1 + states);
   RankMemory memory;
   MemoryUse training = use;
   add_networks(memory, training, spec_, networks, 1, false, false);

@@ -24,6 +24,7 @@ class PartMemory {
  private:
   std::size_t map_bytes(int rank) const;
   std::size_t frames(int rank) const;
+  std::size_t kept_of(int rank, const std::vector<Model::Linear>& factored) const;
   std::size_t gathered_bytes() const;
 
   const MemorySpec spec_;

@@ -107,7 +107,7 @@ CutPartSpec CutPartSpec::of(const ParallelSpec& parallel, std::int64_t batch, in
   if (parallel.takes_factors()) spec.factors = parallel.factors;
   spec.step_samples = static_cast<std::uint64_t>(batch * parallel.batches_a_step(ranks));
   for (int rank = 0; rank < ranks && !parallel.shares.empty(); ++rank)
-    spec.speeds.push_back(static_cast<double>(parallel.share(batch, rank, ranks).count));
+    spec.speeds.push_back(static_cast<double>(parallel.shares[static_cast<std::size_t>(rank)]));
   spec.ranks = ranks;
   return spec;
 }

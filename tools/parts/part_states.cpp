@@ -60,8 +60,12 @@ void PartStates::send(net::ParameterExchange& wire, std::uint64_t steps, Network
 /// A rank that waits here gets on as long as something comes.
 std::vector<float> PartStates::await(net::ParameterExchange& wire, int owner,
                                      std::uint64_t steps) const {
-  for (std::uint64_t parts = 0; !inbox_->wait(owner, steps, std::chrono::milliseconds(50));)
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::uint64_t parts = 0; !inbox_->wait(owner, steps, std::chrono::milliseconds(50));) {
     if (std::exchange(parts, inbox_->parts()) != inbox_->parts()) wire.progress_made();
+    wire.check_wait(owner, "its weights after " + std::to_string(steps) + " steps, to test them",
+                    begin);
+  }
   std::optional<std::vector<float>> values = inbox_->take(owner, steps);
   if (values) return std::move(*values);
   wire.await_state_sent();  // It throws why the run has ended.

@@ -47,7 +47,7 @@ int ParallelSpec::all_slots(int workers) const {
 
 datasets::Share ParallelSpec::share(std::int64_t batch, int worker, int workers) const {
   const int own = slots_of(worker), all_of_them = all_slots(workers);
-  if (shares.empty()) {
+  if (shares.empty() || cuts()) {
     const auto of_slot = [&](int slot) {
       return splits() ? datasets::split_share(batch, slot, all_of_them)
                       : datasets::join_share(batch, slot, all_of_them);
@@ -181,7 +181,9 @@ ParallelConfig ParallelSpec::config(const net::Topology& topology, std::int64_t 
   config.average = average;
   config.wire = wire;
   if (factors != Factors::off) config.factors = name_of(factors);
-  if (!shares.empty()) {
+  if (cuts() && !shares.empty())
+    config.samples = shares;
+  else if (!shares.empty()) {
     config.samples.emplace();
     for (int worker = 0; worker < config.workers; ++worker)
       config.samples->push_back(share(batch, worker, config.workers).count);

@@ -28,7 +28,7 @@ struct ParallelConfig {
   net::WireFormat wire;
   std::optional<std::string> factors;  ///< "on" or "auto"; none: off.
   /// Samples of each step, by worker; none: all have the same, or as nearly as a batch that is
-  /// split allows.
+  /// split allows. Where the network is cut: the work of each rank beside that of the others.
   std::optional<std::vector<std::int64_t>> samples;
   std::optional<std::vector<int>> slots;   ///< By worker; none: each has one.
   std::optional<std::string> strategy;     ///< By which the network is cut; none: it is not.

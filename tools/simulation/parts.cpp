@@ -137,6 +137,7 @@ void Parts::begin_step(int number) {
 bool Parts::choose(int number) {
   Rank& rank = ranks_[at(number)];
   if (rank.schedule.done()) {
+    push_complete(number);
     end_step(rank);
     return true;
   }
@@ -145,6 +146,7 @@ bool Parts::choose(int number) {
       rank.schedule.next([&](std::size_t transfer, bool gradient, std::uint64_t micro_batch) {
         return rank.come[2 * transfer + (gradient ? 1 : 0)] > before + micro_batch;
       });
+  if (!work || !rank.schedule.comes_before_gradients(*work)) push_complete(number);
   if (!work) return false;
   waited(number);
   rank.work = *work;
@@ -192,7 +194,13 @@ void Parts::computed(int number) {
   }
   for (const std::size_t route : its.returns) send(number, route, true);
   if (rank.work.number + 1 == spec_.cut->micro_batches)
-    for (const std::size_t p : its.pushes) push(number, p);
+    rank.complete.insert(rank.complete.end(), its.pushes.begin(), its.pushes.end());
+}
+
+void Parts::push_complete(int number) {
+  std::vector<std::size_t>& complete = ranks_[at(number)].complete;
+  for (const std::size_t p : complete) push(number, p);
+  complete.clear();
 }
 
 void Parts::end_step(Rank& rank) {

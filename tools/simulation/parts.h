@@ -55,7 +55,8 @@ class Parts {
     double slowdown = 1.0;               ///< The same with what a straggler's step takes longer.
     std::vector<std::uint32_t> missing;  ///< Chunks whose weights are awaited, by parameter.
     std::size_t all_missing = 0;
-    std::vector<std::uint64_t> come;  ///< Messages that have come, by route: maps, gradients.
+    std::vector<std::uint64_t> come;    ///< Messages that have come, by route: maps, gradients.
+    std::vector<std::size_t> complete;  ///< Parameters whose gradients are to be pushed.
     std::optional<double> waits_since;
     double computes_until = 0.0;
     StepTimes times;
@@ -77,6 +78,7 @@ class Parts {
   bool owes(int number);
   void send(int number, std::size_t route, bool gradient);
   void push(int number, std::size_t parameter);
+  void push_complete(int number);
   void wait(Rank& rank);
   void waited(int number);
   void note(int number, net::TraceEvent::Kind kind, std::uint32_t what, double from, double to,

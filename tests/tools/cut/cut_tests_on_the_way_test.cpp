@@ -96,5 +96,24 @@ TEST_F(CutTestsOnTheWay, EndTheTrainingAtItsAim) {
   }
 }
 
+/// The first test reaches the aim one step before the end; and the first two, before a step that is
+/// not tested.
+TEST_F(CutTestsOnTheWay, EndWhereTheFirstTestSays) {
+  const Flags flags{"--momentum", "0.9", "--strategy", "pipeline", "--micro-batches", "2"};
+  const Flags aim = plus(flags, {"--until", "top1:0.01"});
+  train("last", 3, 4, plus(aim, {"--batches", "2", "--test-every", "0.125"}));
+  train("twice", 3, 4, plus(aim, {"--batches", "9", "--test-every", "0.1875"}));
+  for (const auto& [name, steps] : {std::pair{"last", 2}, std::pair{"twice", 4}}) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(steps_of(name).size(), static_cast<std::size_t>(steps));
+    EXPECT_EQ(read_weights(folder_ / (std::string(name) + "/checkpoint.safetensors")),
+              together(3, 4, plus(flags, {"--batches", std::to_string(steps)})));
+  }
+  const std::vector<AccuracyRow> tests = tests_of("twice");
+  ASSERT_EQ(tests.size(), 3U);  // The last one is that of the end.
+  EXPECT_EQ(tests[0].step, 2U);
+  EXPECT_EQ(tests[1].step, 3U);
+}
+
 }  // namespace
 }  // namespace duplex::tools::testing

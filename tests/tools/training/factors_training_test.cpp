@@ -61,7 +61,7 @@ TEST_F(FactorsTraining, RefusesWhatDoesNotGoTogether) {
   };
   for (const Words& flags : {Words{"--server", "central"}, Words{"--sync", "none"},
                              Words{"--average", "2"}, Words{"--semaphore", "on"}})
-    refused(plus({"--net", "lenet"}, flags), "--factors on goes with --server distributed");
+    refused(plus({"--net", "lenet"}, flags), "--factors on goes with --sync join or split");
   refused({"--net", "squeezenet", "--input", "48"}, "has no linear layer");
 }
 
