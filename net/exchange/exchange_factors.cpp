@@ -56,7 +56,7 @@ FactorStoreSpec ParameterExchange::factor_spec() {
       event.to = to;
       trace_.add(event);
     }
-    // What is committed last may be all that this rank waits for before it says goodbye.
+    // They leave first: this rank may say goodbye as soon as the last chunk is committed.
     if (server_ && server_->ends_at(step))
       for (const std::size_t p : {shape.weights, shape.bias}) send_last_weights(p, step);
     for (const std::size_t p : {shape.weights, shape.bias})

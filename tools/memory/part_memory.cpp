@@ -64,7 +64,7 @@ std::vector<Model::Linear> factored_spans(const CutPart& cut) {
   return layers;
 }
 
-/// What a rank holds for layers that exchange factors.
+/// These are the bytes that a rank holds for layers that exchange factors.
 struct FactorBytes {
   std::size_t weights = 0;   ///< Those of the layers, with biases.
   std::size_t own = 0;       ///< The rank's factors.

@@ -142,8 +142,8 @@ CutScenario dense_scenario(const Scenario& scenario, const ParallelSpec& paralle
   return found;
 }
 
-/// Of layers that exchange factors the products take the processors' time in place of a half of
-/// backward, where their number is known; see spec_of().
+/// Returns the cut with the layers that exchange factors. Where the number of processors is known,
+/// multiplying factors takes their time in place of half of these layers' backward; see spec_of().
 CutScenario with_factors(CutScenario cut, const Scenario& scenario, const ParallelSpec& parallel) {
   if (!parallel.takes_factors()) return cut;
   const std::vector<PartLinear> chosen =
