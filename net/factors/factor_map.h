@@ -14,8 +14,7 @@ namespace duplex::net {
 struct FactoredLayer {
   std::size_t weights = 0, bias = 0;    ///< Numbers of the parameters, the bias's behind the other.
   std::size_t outputs = 0, inputs = 0;  ///< Columns of dy and of x.
-  /// Samples of each worker's part of a step, by worker, of which all layers have as many; 0: it
-  /// does not train with the layer.
+  /// Samples of each worker's part of a step, by worker; 0: it does not train with the layer.
   std::vector<std::size_t> samples;
 };
 
@@ -23,7 +22,7 @@ struct FactoredLayer {
 /// They are cut into pieces for the wire, like parameters into chunks.
 class FactorMap {
  public:
-  /// `layers` are in forward order.
+  /// `layers` are in forward order, and have samples of the same number of workers.
   explicit FactorMap(std::vector<FactoredLayer> layers,
                      std::size_t piece_bytes = ShardMap::default_chunk_bytes);
 

@@ -35,30 +35,21 @@ Placement placement_of(const CutPartSpec& spec, const Model& whole) {
   }
 }
 
-std::vector<PartLinear> factored_by(const CutPartSpec& spec, const CutNetwork& network,
-                                    const std::vector<PartSpan>& spans) {
-  if (spec.factors == Factors::off) return {};
-  std::vector<PartLinear> layers =
-      exchanging_factors(spec.factors, spec.micro_batches, part_linears(network, spans));
-  if (spec.factors == Factors::on && layers.empty())
-    throw Error(spec.command + ": --factors on, but no ranks share a linear layer of " +
-                    network.whole().title() + " with --strategy " + spec.strategy +
-                    ": leave it out",
-                Exit::usage);
-  return layers;
-}
-
 }  // namespace
 
-std::vector<PartLinear> exchanging_factors(Factors factors, std::uint64_t micro_batches,
+std::vector<PartLinear> exchanging_factors(const CutPartSpec& spec, const Model& whole,
                                            std::vector<PartLinear> layers) {
-  if (factors == Factors::off) return {};
-  if (factors == Factors::on) return layers;
+  if (spec.factors == Factors::off) return {};
+  if (spec.factors == Factors::on && layers.empty())
+    throw Error(spec.command + ": --factors on, but no ranks share a linear layer of " +
+                    whole.title() + " with --strategy " + spec.strategy + ": leave it out",
+                Exit::usage);
+  if (spec.factors == Factors::on) return layers;
   const auto saves_nothing = [&](const PartLinear& layer) {
     const std::int64_t samples =
         std::accumulate(layer.samples.begin(), layer.samples.end(), std::int64_t{0});
     return !factors_save(layer.outputs, layer.inputs,
-                         static_cast<std::size_t>(samples) * micro_batches);
+                         static_cast<std::size_t>(samples) * spec.micro_batches);
   };
   layers.erase(std::remove_if(layers.begin(), layers.end(), saves_nothing), layers.end());
   return layers;
@@ -117,7 +108,7 @@ CutPart::CutPart(const CutPartSpec& spec, const Model& whole)
       network_(whole, placement_of(spec, whole)),
       part_(network_.part(spec.rank)),
       spans_(part_spans(network_)),
-      factored_(factored_by(spec, network_, spans_)) {
+      factored_(exchanging_factors(spec, whole, part_linears(network_, spans_))) {
   // The sender of such a map waits for no answer, and could be any number of steps ahead.
   for (const MapTransfer& transfer : network_.transfers())
     if (!transfer.gradient)

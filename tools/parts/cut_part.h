@@ -19,12 +19,6 @@
 
 namespace duplex::tools {
 
-/// Returns those of the layers that exchange factors: where that is left to the program, those
-/// whose factors of all samples, which every rank receives, are fewer values than the gradient and
-/// the weights. `micro_batches`: of a step.
-std::vector<PartLinear> exchanging_factors(Factors factors, std::uint64_t micro_batches,
-                                           std::vector<PartLinear> layers);
-
 /// Returns layers as an exchange takes them.
 std::vector<net::FactoredLayer> of_exchange(const std::vector<PartLinear>& layers,
                                             std::uint64_t micro_batches);
@@ -44,6 +38,13 @@ struct CutPartSpec {
   /// The cut that `parallel` asks for; `batch`: as ParallelSpec::share takes it.
   static CutPartSpec of(const ParallelSpec& parallel, std::int64_t batch, int ranks);
 };
+
+/// Returns those of the linear layers that ranks of `whole` share that exchange factors: where that
+/// is left to the program, those whose factors of all samples, which every rank receives, are fewer
+/// values than the gradient and the weights. Throws Error(usage) if factors are on and there are no
+/// such layers.
+std::vector<PartLinear> exchanging_factors(const CutPartSpec& spec, const Model& whole,
+                                           std::vector<PartLinear> layers);
 
 /// The layers of a rank's part whose gradients are exchanged as factors.
 struct HostFactors {

@@ -144,15 +144,11 @@ CutScenario dense_scenario(const Scenario& scenario, const ParallelSpec& paralle
 
 /// Returns the cut with the layers that exchange factors. Where the number of processors is known,
 /// multiplying factors takes their time in place of half of these layers' backward; see spec_of().
-CutScenario with_factors(CutScenario cut, const Scenario& scenario, const ParallelSpec& parallel) {
-  if (!parallel.takes_factors()) return cut;
-  const std::vector<PartLinear> chosen =
-      exchanging_factors(parallel.factors, parallel.micro_batches, cut.linears);
-  if (parallel.factors == Factors::on && chosen.empty())
-    throw Error("simulate: --factors on, but no ranks share a linear layer of " +
-                    scenario.model.title() + " with --strategy " + parallel.strategy +
-                    ": leave it out",
-                Exit::usage);
+CutScenario with_factors(CutScenario cut, const Scenario& scenario, const ParallelSpec& parallel,
+                         int ranks) {
+  CutPartSpec spec = CutPartSpec::of(parallel, scenario.batch, ranks);
+  spec.command = "simulate";
+  const std::vector<PartLinear> chosen = exchanging_factors(spec, scenario.model, cut.linears);
   cut.factored = of_exchange(chosen, parallel.micro_batches);
   if (chosen.empty() || scenario.cores <= 0 || scenario.threads <= 0) return cut;
   auto run = std::make_shared<simulation::CutRun>(*cut.run);
@@ -175,11 +171,11 @@ CutScenario with_factors(CutScenario cut, const Scenario& scenario, const Parall
 }  // namespace
 
 CutScenario cut_scenario(const Scenario& scenario, const ParallelSpec& parallel, int ranks) {
-  return with_factors(dense_scenario(scenario, parallel, ranks), scenario, parallel);
+  return with_factors(dense_scenario(scenario, parallel, ranks), scenario, parallel, ranks);
 }
 
 CutScenario CutScenarios::get(const Scenario& scenario, const ParallelSpec& parallel, int ranks) {
-  return with_factors(dense(scenario, parallel, ranks), scenario, parallel);
+  return with_factors(dense(scenario, parallel, ranks), scenario, parallel, ranks);
 }
 
 CutScenario CutScenarios::dense(const Scenario& scenario, const ParallelSpec& parallel, int ranks) {
