@@ -11,6 +11,8 @@
 #                        left it, brought to HEAD (default: every row is fresh)
 #              LOGS      where each step's output goes (default runs/platforms)
 #              WHO       "root user", or one of them
+#              ONLY      the tests that run, as make test takes them; all test programs are compiled and linked all the same
+#                        (default: all)
 #              MIRROR    Debian's mirror, for debootstrap
 # Exit code: 0 if every row is green, 1 if not, 2 usage, 77 skipped.
 set -u
@@ -152,7 +154,7 @@ row() {
   step "$root" "$user" "$logs/$name-demo.log" "make demo$settings" && demo="$((SECONDS - begin)) s" || { demo=failed ok=; }
   say "$suite, $user: make demo: $demo; make test"
   begin=$SECONDS
-  step "$root" "$user" "$logs/$name-test.log" "make test$settings" && test="$((SECONDS - begin)) s" || { test=failed ok=; }
+  step "$root" "$user" "$logs/$name-test.log" "make test$settings${ONLY:+ ONLY=\"$ONLY\" && make test-programs$settings}" && test="$((SECONDS - begin)) s" || { test=failed ok=; }
   local last
   last=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$logs/$name-test.log" | tail -n 1)
   [ -z "$last" ] || counts=$(echo "$last" | sed 's/ passed, / | /; s/ failed, / | /; s/ skipped//')

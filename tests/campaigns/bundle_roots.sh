@@ -45,6 +45,7 @@ for system in "${systems[@]}"; do
 done
 [ "$(id -u)" = 0 ] || { echo "skipped: making roots needs root"; exit 77; }
 for program in debootstrap unshare busybox; do command -v $program >/dev/null || { echo "skipped: needs $program"; exit 77; }; done
+[[ $(readelf -l "$(command -v busybox)") != *INTERP* ]] || { echo "skipped: needs a static busybox (busybox-static)"; exit 77; }
 own=(unshare --mount --pid --fork --kill-child)
 "${own[@]}" true 2>/dev/null || { echo "skipped: namespaces may not be made here"; exit 77; }
 duplex=$(realpath "${DUPLEX:-bin/duplex}")
