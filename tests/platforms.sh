@@ -124,7 +124,7 @@ row() {
   local suite=$1 user=$2 name=$1-$2 root=${ROWS:-$work}/$1-$2 home=/root passes clang= settings=
   local demo=- test=- counts='- | - | -' ok=1 begin speed= net
   [ "$user" = root ] || home=/home/$user
-  case $suite in *-clang-*) clang=${suite#*-} settings=" CXX=clang++-${suite##*-} WERROR=1" ;; esac
+  case $suite in *-clang-*) clang=${suite#*-} settings=" -k CXX=clang++-${suite##*-} WERROR=1" ;; esac
   passes=$(($(passes_of "$suite" "$user") + 1))
   if [ -d "$root" ]; then
     say "$suite, $user: as the run before left it"

@@ -2,11 +2,22 @@
 #pragma once
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "core/factors/tiles.h"
 
 namespace duplex::factors {
 namespace {
+
+/// Adds one sample's products to all rows' sums. Rows are no loop, so that a compiler keeps the
+/// sums in registers. `dy` is (tile_height).
+template <class Lanes, std::size_t... row>
+void add_sample(typename Lanes::Vector* low, typename Lanes::Vector* high, const float* dy,
+                const typename Lanes::Vector& left, const typename Lanes::Vector& right,
+                std::index_sequence<row...>) {
+  ((Lanes::add_product(low[row], dy[row], left), Lanes::add_product(high[row], dy[row], right)),
+   ...);
+}
 
 /// Computes a tile of tile_height rows and tile_width columns, in pieces of two vectors of columns,
 /// whose sums a processor keeps in its registers. `dy` is (samples, tile_height), `x` (samples,
@@ -24,12 +35,8 @@ void tile(const float* dy, const float* x, std::size_t samples, float* to, std::
       Vector left, right;
       std::memcpy(&left, x + k * tile_width + begin, sizeof left);
       std::memcpy(&right, x + k * tile_width + begin + lanes, sizeof right);
-#pragma GCC unroll 6
-      for (std::size_t r = 0; r < tile_height; ++r) {
-        const float factor = dy[k * tile_height + r];
-        Lanes::add_product(low[r], factor, left);
-        Lanes::add_product(high[r], factor, right);
-      }
+      add_sample<Lanes>(low, high, dy + k * tile_height, left, right,
+                        std::make_index_sequence<tile_height>());
     }
     for (std::size_t r = 0; r < rows; ++r) {
       float both[2 * lanes];

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "core/factors/tiles.h"
 // All that follows is for processors with these: compilers keep a vector whole only in a function
