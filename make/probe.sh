@@ -247,7 +247,22 @@ architectures_of() {
   architectures=${architectures# }
 }
 
-has_cuda= nvcc= cuda_cppflags= cuda_ldflags= cuda_lacks=
+# take_host_compiler: adds the compiler for what is not a kernel to `nvcc`: ours, unless nvcc is too old for it, else nvcc's
+# own choice, or an older g++ of this machine, which goes into host_note. Where none works, cuda_lacks says so.
+take_host_compiler() {
+  local alone=$nvcc host
+  for host in "${cxx%% *}" '' g++-{14,13,12,11,10,9}; do
+    [ ! "$host" ] || command -v "$host" >/dev/null || continue
+    nvcc=$alone${host:+ -ccbin $host}
+    kernels '' || continue
+    [ "$host" = "${cxx%% *}" ] || host_note="; its nvcc takes ${host:-another compiler of its choice} instead of $cxx"
+    return
+  done
+  nvcc="$alone -ccbin ${cxx%% *}"
+  kernels '' || cuda_lacks="compiler that works ($(grep -m1 -i error "$work/errors"))"
+}
+
+has_cuda= host_note= nvcc= cuda_cppflags= cuda_ldflags= cuda_lacks=
 if [ "$cuda" != 0 ] && [ "$works" ]; then
   mapfile -t roots < <(cuda_roots | grep . ; echo /usr)
   nvcc=$(in_roots bin -- nvcc) || cuda_lacks="CUDA's compiler (nvcc)"
@@ -291,11 +306,12 @@ int main(int n, char**) {
     cuda_lacks="cuDNN for this CUDA, whose library is of its headers' version or a later one ($cuda_ldflags)"
   fi
   if [ ! "$cuda_lacks" ]; then
-    nvcc+=" -std=c++17 -ccbin ${cxx%% *}"
+    nvcc+=' -std=c++17'
     echo '__global__ void nothing() {} int main() { nothing<<<1, 1>>>(); }' >"$work/a.cu"
     kernels() { $nvcc $1 -c "$work/a.cu" -o "$work/a.o" >"$work/errors" 2>&1; }
+    take_host_compiler
     gpus=${CUDA_ARCH:-$({ nvidia-smi --query-gpu=compute_cap --format=csv,noheader || true; } 2>/dev/null | tr -d '. ' | grep -x '[0-9]\+' | sort -un)}
-    architectures_of $gpus
+    [ "$cuda_lacks" ] || architectures_of $gpus
     if [ ! "$cuda_lacks" ] && ! kernels "$architectures"; then
       cuda_lacks="compiler that works ($(grep -m1 -i error "$work/errors"))"
     fi
@@ -305,7 +321,7 @@ int main(int n, char**) {
     has_cuda=1
     cppflags_before=$cppflags
     cppflags+=$cuda_cppflags
-    found+=("CUDA|$(version cuda_runtime.h CUDART_VERSION | sed 's/0\(.\)0$/.\1/'), cuDNN $(version cudnn.h CUDNN_{MAJOR,MINOR,PATCHLEVEL})$cuda_note")
+    found+=("CUDA|$(version cuda_runtime.h CUDART_VERSION | sed 's/0\(.\)0$/.\1/'), cuDNN $(version cudnn.h CUDNN_{MAJOR,MINOR,PATCHLEVEL})$host_note$cuda_note")
     cppflags=$cppflags_before
   elif [ "$cuda" = 1 ]; then
     missing+=("CUDA with cuDNN, which CUDA=1 asks for; it lacks $cuda_lacks (CUDA_HOME says where CUDA is; NVIDIA's packages hold both)||")

@@ -82,6 +82,25 @@ if grep -q '^CONFIG_CUDA := 1' "$work/out/config.mk"; then
   compiles "${a}_[0-9]*,code=compute_[0-9]*"
   gpus 8.1 8.0  # An unknown one between those that it knows has the code of the next older one translated.
   compiles "${a}_80,code=sm_80 ${a}_80,code=compute_80"
+  # takes HOST: makes an nvcc that takes this host compiler alone; '': its own choice.
+  takes() {
+    printf '#!/bin/sh\nhost=\ncase " $* " in *" -ccbin "*) host=${*#*-ccbin } host=${host%%%% *} ;; esac\n' > "$work/cuda/bin/nvcc"
+    printf '[ "$host" = "%s" ] || { echo "error: unsupported GNU version"; exit 1; }\nexec %s --dryrun "$@" 2>&1\n' "$1" "$nvcc" >> "$work/cuda/bin/nvcc"
+  }
+  takes ''
+  gpus 8.0
+  says "; its nvcc takes another compiler of its choice instead of $cxx"
+  config CONFIG_NVCC "$work/cuda/bin/nvcc -std=c++17 ${a}_80,code=sm_80 ${a}_80,code=compute_80"
+  ln -s "$(command -v "${cxx%% *}")" "$work/g++-9"
+  takes g++-9
+  gpus 8.0
+  says "; its nvcc takes g++-9 instead of $cxx"
+  compiles "${a}_80,code=sm_80 ${a}_80,code=compute_80"
+  takes none
+  gpus 8.0
+  says 'there is no compiler that works (error: unsupported GNU version)'
+  config CONFIG_CUDA ''
+  takes "${cxx%% *}"
   gpus 3.0
   says "there is no compiler for this machine's GPU, whose compute capability is 3.0 (CUDA 11 has 3.5 to"
   config CONFIG_CUDA ''
