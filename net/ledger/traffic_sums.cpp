@@ -1,6 +1,7 @@
 #include "net/ledger/traffic_sums.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace duplex::net {

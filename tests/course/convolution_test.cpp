@@ -1,6 +1,7 @@
 // Right and wrong solutions of exercise 1.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "course/01_convolution/check.h"

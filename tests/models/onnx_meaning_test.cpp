@@ -2,6 +2,7 @@
 // compute is refused in one line that names the node; nothing of it is left out.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "core/error.h"

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <thread>
 #include <vector>

@@ -1,6 +1,7 @@
 #include "tools/inference/class_evaluation.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 

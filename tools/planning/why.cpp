@@ -1,6 +1,7 @@
 // Compares two strategies term by term, and writes all terms of every way for other programs.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "tools/planning/answer.h"

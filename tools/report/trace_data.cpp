@@ -1,6 +1,7 @@
 #include "tools/report/trace_data.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "tools/run_directory/trace_file.h"

@@ -1,6 +1,7 @@
 #include "tools/tracing/critical_path.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "tools/text/quartiles.h"
 

@@ -1,5 +1,6 @@
 #include "tests/core/operations/fixture.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>

@@ -4,6 +4,7 @@
 #include "tools/launch/rank_source.h"
 
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <sstream>

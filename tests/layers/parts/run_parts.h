@@ -1,5 +1,6 @@
 // Runs the parts of a cut network, each in a thread of its own, as ranks would.
 #pragma once
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <exception>

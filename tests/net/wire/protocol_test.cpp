@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <set>
 
 #include "net/connection/connection.h"

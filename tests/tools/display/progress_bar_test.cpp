@@ -1,6 +1,7 @@
 // Tests the text of the bar, which has to fit a line of any width, and what launch makes of it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "core/error.h"
