@@ -205,7 +205,7 @@ record() {
       echo "ca-certificates), as root and as an ordinary user without root. Debian 11 has no CLI11: \`make carry\` brought its headers."
       echo "sources: a digest of all files of the commit but docs/; green: how often in a row with these sources."
       echo "demo and test: with all that had to be installed and compiled; the networks: images a second in training at batch 8."
-      echo "In a suite with a clang, this compiles everything, warnings being errors. A dash was not tried yet. These times are of a shared machine ($(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)): they show what works, not what is fast."
+      echo "In a suite with a clang, this compiles everything, warnings being errors. A dash was not tried yet. These times are of shared machines with $(nproc) cores, which did other things, too: they show what works, not what is fast."
       echo
       echo "| date | suite | user | compiler | oneDNN | sources | green | demo | test | passed | failed | skipped | ${networks// / | } |"
       echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
