@@ -145,16 +145,12 @@ void ParameterExchange::await(std::size_t p) {
   peers_.check();
   if (incoming_.complete(p)) return;
   const std::int64_t from = clock_ns();
-  // The owner of missing weights knows whose gradient it lacks, and is given the time to report it.
-  // While any peer makes progress, the wait goes on.
-  const auto allowed = spec_.timeout + spec_.timeout / 10 + 10 * look_every;
   const Deadline begin = Clock::now();
   while (!incoming_.wait(p, look_every) && !peers_.failed()) {
     ledger_.flush();  // Others may train on meanwhile.
     std::exception_ptr trouble = server_ ? server_->trouble() : nullptr;
     if (!trouble && factors_) trouble = factors_->trouble(spec_.timeout);
-    const bool overdue = Clock::now() - std::max(begin, progress_.last_of_others()) >= allowed;
-    if (!trouble) trouble = trouble_with(p, overdue, allowed);
+    if (!trouble) trouble = trouble_with(p, is_overdue(begin));
     if (trouble) {
       fail(trouble);
       continue;
@@ -362,10 +358,21 @@ void ParameterExchange::name_owner(std::size_t p, Clock::duration waited) {
   }
 }
 
+/// Says whether a wait since `begin` has taken too long. It goes on while any peer makes progress.
+bool ParameterExchange::is_overdue(Deadline begin) const {
+  return Clock::now() - std::max(begin, progress_.last_of_others()) >= patience();
+}
+
+/// Returns the error of a wait for `what` of a rank that is overdue.
+std::exception_ptr ParameterExchange::overdue(int rank, const std::string& what) const {
+  return std::make_exception_ptr(
+      NetworkError("await", peers_.name_of(rank), "waiting for " + what, "deadline passed",
+                   std::chrono::duration<double>(patience()).count(), Exit::timed_out));
+}
+
 /// The error if the weights of p are waited for in vain, since they are overdue or their owner has
 /// ended its training; null if there is none.
-std::exception_ptr ParameterExchange::trouble_with(std::size_t p, bool overdue,
-                                                   std::chrono::milliseconds allowed) const {
+std::exception_ptr ParameterExchange::trouble_with(std::size_t p, bool late) const {
   const bool from_owners = comes_from_owners(p);
   if (!from_owners && factors_->store().is_busy()) return nullptr;
   for (std::size_t chunk = map_.first(p); from_owners && chunk < map_.first(p + 1); ++chunk) {
@@ -374,14 +381,11 @@ std::exception_ptr ParameterExchange::trouble_with(std::size_t p, bool overdue,
                                                // just before its goodbye.
     if (owner == rank_ || !incoming_.missing(chunk)) continue;
     if (parted) return std::make_exception_ptr(peers_.left_early(owner));
-    if (overdue)
-      return std::make_exception_ptr(NetworkError(
-          "await", peers_.name_of(owner),
-          "waiting for weights of " + spans_[p].name + " for step " +
-              std::to_string(incoming_.due_step(chunk)),
-          "deadline passed", std::chrono::duration<double>(allowed).count(), Exit::timed_out));
+    if (late)
+      return overdue(owner, "weights of " + spans_[p].name + " for step " +
+                                std::to_string(incoming_.due_step(chunk)));
   }
-  if (overdue && !incoming_.complete(p))
+  if (late && !incoming_.complete(p))
     return std::make_exception_ptr(Error(
         "rank " + std::to_string(rank_) + " waited in vain for its own share of " + spans_[p].name,
         Exit::timed_out));

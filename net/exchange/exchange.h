@@ -257,8 +257,14 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   void wait_for_goodbyes();
   void lose(int peer, const std::exception_ptr& cause);
   void fail(const std::exception_ptr& cause);
-  std::exception_ptr trouble_with(std::size_t parameter, bool overdue,
-                                  std::chrono::milliseconds allowed) const;
+  std::exception_ptr trouble_with(std::size_t parameter, bool late) const;
+  /// The longest that a wait may take in which no other rank gets on. Whoever is waited for may
+  /// wait for a third rank, and is given the time to report that.
+  std::chrono::milliseconds patience() const {
+    return spec_.timeout + spec_.timeout / 10 + 10 * look_every;
+  }
+  bool is_overdue(Deadline begin) const;
+  std::exception_ptr overdue(int rank, const std::string& what) const;
   void mind_turns();
   void name_stragglers();
   void name_owner(std::size_t parameter, Clock::duration waited);

@@ -16,18 +16,14 @@ std::optional<Lease> ParameterExchange::next_lease(std::uint64_t total) {
   ending_ = true;
   leases_.open();
   peers_.connection(topology_.server)->done(total);
-  const auto allowed = spec_.timeout + spec_.timeout / 10 + 10 * look_every;
   const Deadline begin = Clock::now();
   std::optional<Lease> lease;
   while (!(lease = leases_.take(look_every)) && !peers_.failed()) {
     ledger_.flush();
-    const Deadline last = std::max(begin, progress_.last_of_others());
     if (peers_.parted(topology_.server))
       fail(std::make_exception_ptr(peers_.left_early(topology_.server)));
-    else if (Clock::now() - last >= allowed)
-      fail(std::make_exception_ptr(NetworkError(
-          "await", peers_.name_of(topology_.server), "waiting for the run's end", "deadline passed",
-          std::chrono::duration<double>(allowed).count(), Exit::timed_out)));
+    else if (is_overdue(begin))
+      fail(overdue(topology_.server, "the run's end"));
     else if (spec_.while_ending)
       spec_.while_ending();
   }

@@ -14,20 +14,14 @@ MapTrafficSpec ParameterExchange::map_spec() const {
   return spec;
 }
 
-/// The wait goes on while any peer makes progress, as in await().
 void ParameterExchange::check_wait(int rank, const std::string& what, Deadline begin) {
-  const auto allowed = spec_.timeout + spec_.timeout / 10 + 10 * look_every;
-  if (Clock::now() - std::max(begin, progress_.last_of_others()) >= allowed)
-    fail(std::make_exception_ptr(
-        NetworkError("await", peers_.name_of(rank), "waiting for " + what, "deadline passed",
-                     std::chrono::duration<double>(allowed).count(), Exit::timed_out)));
+  if (is_overdue(begin)) fail(overdue(rank, what));
   peers_.check();
 }
 
 void ParameterExchange::wait_for_maps(std::uint64_t known) {
   peers_.check();
   const std::int64_t from = clock_ns();
-  const auto allowed = spec_.timeout + spec_.timeout / 10 + 10 * look_every;
   const Deadline begin = Clock::now();
   while (!maps_->wait(known, look_every) && !peers_.failed()) {
     ledger_.flush();
@@ -36,12 +30,8 @@ void ParameterExchange::wait_for_maps(std::uint64_t known) {
     const bool parted = due && peers_.parted(due->rank);
     if (!trouble && parted && maps_->arrivals() == known)
       trouble = std::make_exception_ptr(peers_.left_early(due->rank));
-    const bool overdue = Clock::now() - std::max(begin, progress_.last_of_others()) >= allowed;
-    if (!trouble && overdue)
-      trouble = std::make_exception_ptr(
-          NetworkError("await", due ? peers_.name_of(due->rank) : peers_.name_of(rank_),
-                       "waiting for " + (due ? due->text : std::string("a map")), "deadline passed",
-                       std::chrono::duration<double>(allowed).count(), Exit::timed_out));
+    if (!trouble && is_overdue(begin))
+      trouble = overdue(due ? due->rank : rank_, due ? due->text : "a map");
     if (trouble) {
       fail(trouble);
       continue;
