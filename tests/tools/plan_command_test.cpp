@@ -215,6 +215,9 @@ TEST_F(PlanCommand, MeasuresTheMachines) {
   }
   const Result again = run({"plan", "--measured", path});
   EXPECT_EQ(until_table(again.out), until_table(result.out)) << again.err;
+  const Result slower = run({"plan", "--measured", path, "--link", "1:1Mbit/s"});
+  EXPECT_NE(slower.out.find("Does not pay"), std::string::npos) << slower.out;
+  EXPECT_NE(slower.err.find("link 1 Mbit/s"), std::string::npos) << slower.err;
   EXPECT_EQ(run({"plan", "--measured", path, "--batch", "7"}).exit, 2);
   const Result on = run({"plan", "--measured", path, "--device", "cuda"});
   EXPECT_EQ(on.exit, 2);

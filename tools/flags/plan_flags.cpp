@@ -269,12 +269,16 @@ Situation PlanFlags::measured_situation(const MachinesFile& file, const std::str
                                  ? 0  // It is the host's.
                                  : static_cast<std::size_t>(machine.memory_bytes / beside),
                              machine.slots.value_or(1)};
+  }
+  situation.take_links();
+  for (std::size_t i = 0; i < count; ++i) {
+    const MeasuredMachine& machine = file.machines[i];
     notes.push_back("machine " + std::to_string(i) + " (" + machine.address + ", " + machine.host +
                     "): " + (machine.computes_on ? *machine.computes_on + ", " : "") + "t_grad " +
                     duration_text(machine.grad) +
                     (machine.slots ? " on each of " + std::to_string(*machine.slots) + " slots"
                                    : std::string()) +
-                    ", link " + rate_text(machine.rate()) + ", owner " +
+                    ", link " + rate_text(situation.machines[i].rate) + ", owner " +
                     fixed(machine.owner_rate * 1e-9, 2) + " GB/s" +
                     (machine.sample_processor
                          ? ", reading " + duration_text(*machine.sample_processor) + " an image"

@@ -14,14 +14,18 @@ Situation Situation::of(Scenario scenario, SimulationRequest request, int machin
   Situation situation{std::move(scenario), std::move(request), {}, {}, false, {}, 0};
   for (int machine = 0; machine < machines; ++machine)
     situation.machines.push_back({situation.scenario.rate, 1.0, machine});
-  for (const auto& [these, rate] : situation.request.links)
-    for (int machine = these.first; machine <= these.last; ++machine)
-      situation.machines[static_cast<std::size_t>(machine)].rate = rate;
+  situation.take_links();
   situation.straggler = straggler_factor(situation.request.stragglers, situation.request.seed);
   situation.varies =
       std::any_of(situation.request.stragglers.begin(), situation.request.stragglers.end(),
                   [](const Straggler& each) { return each.varies(); });
   return situation;
+}
+
+void Situation::take_links() {
+  for (const auto& [these, rate] : request.links)
+    for (int machine = these.first; machine <= these.last; ++machine)
+      machines[static_cast<std::size_t>(machine)].rate = rate;
 }
 
 std::size_t Situation::memory_of(const Strategy& strategy) const {

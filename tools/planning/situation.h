@@ -40,6 +40,8 @@ struct Situation {
   /// So many machines, with the links and stragglers of the request.
   static Situation of(Scenario scenario, SimulationRequest request, int machines);
 
+  /// Gives the machines whose links the request names those rates, whatever rates they have.
+  void take_links();
   /// The least that a machine of the strategy has of memory; the most that one has, for one without
   /// machines. 0: not known.
   std::size_t memory_of(const Strategy& strategy) const;

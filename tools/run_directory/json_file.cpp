@@ -1,6 +1,8 @@
 #include "tools/run_directory/json_file.h"
 
+#include <cerrno>
 #include <fstream>
+#include <system_error>
 
 #include "tools/run_directory/json_fields.h"
 
@@ -8,7 +10,9 @@ namespace duplex::tools {
 
 nlohmann::json parse_json_file(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw Error(path + " cannot be read; is this the directory of a run that has ended?");
+  if (!file)
+    throw Error(path + " cannot be read: " + std::generic_category().message(errno) +
+                "; has the command that writes it ended?");
   if (file.peek() == std::ifstream::traits_type::eof())
     throw Error(path + " is damaged: it is empty, as where a run never began");
   try {
