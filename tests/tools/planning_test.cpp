@@ -9,6 +9,8 @@
 
 #include "models/registry.h"
 #include "tools/planning/answer.h"
+#include "tools/planning/floor.h"
+#include "tools/planning/step_bytes.h"
 #include "tools/planning/ways.h"
 #include "tools/prediction/layer_times.h"
 
@@ -46,6 +48,28 @@ TEST(Planning, ANetworkThatIsNothingToMovePaysAndIsBoundByComputing) {
   EXPECT_EQ(found.best_exact()->strategy.workers(), 4);
   EXPECT_EQ(binding(situation, *found.best_exact()), "computing");
   EXPECT_NEAR(found.image_alone, 1.0 / 32, 1e-9);
+}
+
+/// What the floor leaves out could not have been faster; and it is close enough to leave something
+/// out, where computing binds and where links do.
+TEST(Planning, NothingIsFasterThanItsFloor) {
+  const std::vector<std::pair<Ranks, double>> unlike = {{{1, 1}, 2e6}};
+  for (const bool uneven : {false, true}) {
+    SCOPED_TRACE(uneven);
+    const Situation situation =
+        uneven ? situation_of(0.1, 0.3, 4, {"2:1.7"}, unlike) : situation_of(0.1, 0.001, 4);
+    double closest = 0.0, closest_pipeline = 0.0;
+    for (const Evaluation& each : search(situation).all) {
+      const simulation::Spec spec = situation.spec_of(each.strategy, 1);
+      const double part = image_floor(situation, each.strategy, spec) / each.image;
+      EXPECT_LT(part, 1.0 + 1e-9) << each.strategy.name() << " " << each.strategy.parallel.stages;
+      closest = std::max(closest, part);
+      if (each.strategy.parallel.strategy == "pipeline")
+        closest_pipeline = std::max(closest_pipeline, part);
+    }
+    EXPECT_GT(closest, 0.97);
+    EXPECT_GT(closest_pipeline, 0.7);
+  }
 }
 
 /// One that is nothing to compute does not pay, and the links bind it. At the link that

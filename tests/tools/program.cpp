@@ -124,6 +124,9 @@ Result Process::wait() {
 
 void Process::kill(int signal) const {
   ::kill(pid_, signal);
+  siginfo_t stopped;
+  if (signal == SIGSTOP)
+    ::waitid(P_PID, static_cast<id_t>(pid_), &stopped, WSTOPPED | WEXITED | WNOWAIT);
 }
 
 Result run(const std::vector<std::string>& arguments) {

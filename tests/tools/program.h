@@ -24,6 +24,7 @@ class Process {
   /// Waits until the program ends; ends it with SIGKILL after a minute, or
   /// after five where the environment says SANITIZE.
   Result wait();
+  /// Returns from SIGSTOP when all of its threads have stopped.
   void kill(int signal) const;
 
  private:

@@ -10,6 +10,7 @@
 #include "layers/placement/units.h"
 #include "tools/partition/strategies.h"
 #include "tools/plan/stage_list.h"
+#include "tools/planning/step_bytes.h"
 #include "tools/text/table.h"
 
 namespace duplex::tools {
@@ -116,7 +117,10 @@ class CutSearch {
   }
 
   std::vector<CutCandidate> candidates() const {
-    std::vector<ParallelSpec> ways = ways_of(even_pipelines());
+    std::vector<ParallelSpec> ways;
+    const std::vector<Pipeline> pipelines = even_pipelines();
+    for (std::uint64_t m = 2; m <= most_micro_batches; m *= 2)
+      for (const ParallelSpec& way : ways_of(pipelines, m)) ways.push_back(way);
     for (const std::string& strategy : cutting_strategies()) {
       if (strategy == "pipeline" || strategy == "hypergraph") continue;
       for (const ParallelSpec& way : ways_of(strategy, false)) ways.push_back(way);
@@ -153,8 +157,7 @@ class CutSearch {
       add_fewer_bytes(*best, found);
     }
     for (Evaluation& each : found) each.normalised = normalised_by(situation_, each.strategy);
-    std::stable_sort(found.begin(), found.end(),
-                     [](const Evaluation& a, const Evaluation& b) { return a.image < b.image; });
+    std::stable_sort(found.begin(), found.end(), is_faster);
     return cuts;
   }
 
@@ -171,7 +174,7 @@ class CutSearch {
         const bool shares_none =
             factors == Factors::automatic && !situation_.spec_of({fewer, machines_}, 1).factors;
         if (shares_none || fewer.is_variant_of(best.strategy.parallel)) continue;
-        for (Evaluation& each : evaluate({fewer})) {
+        for (Evaluation& each : evaluate({fewer}, least * better)) {
           if (each.image >= least * better || !fits(each)) continue;
           least = each.image;
           found.push_back(std::move(each));
@@ -179,7 +182,9 @@ class CutSearch {
       }
     }
   }
-  std::vector<Evaluation> evaluate(const std::vector<ParallelSpec>& ways) const {
+  /// Leaves out those that need more than `slowest` seconds an image in any case.
+  std::vector<Evaluation> evaluate(const std::vector<ParallelSpec>& ways,
+                                   double slowest = unbounded) const {
     std::vector<Strategy> strategies;
     for (const ParallelSpec& way : ways) {
       strategies.push_back({way, machines_});
@@ -188,10 +193,9 @@ class CutSearch {
       strategies.back().parallel.shares = shares_;
     }
     std::vector<Evaluation> found;
-    for (auto& each : evaluate_possible(situation_, strategies, alone_, false))
+    for (auto& each : evaluate_possible(situation_, strategies, alone_, false, slowest))
       if (each) found.push_back(std::move(*each));
-    std::stable_sort(found.begin(), found.end(),
-                     [](const Evaluation& a, const Evaluation& b) { return a.image < b.image; });
+    std::stable_sort(found.begin(), found.end(), is_faster);
     return found;
   }
   bool fits(const Evaluation& each) const { return situation_.lacking(each.strategy) == 0; }
@@ -202,8 +206,9 @@ class CutSearch {
     return lacks != other ? lacks < other : a.image < b.image * part;
   }
   /// Returns the fastest that fits into memory; if none does, the one that lacks the least.
-  std::optional<Evaluation> best_of(const std::vector<ParallelSpec>& ways) const {
-    std::vector<Evaluation> found = evaluate(ways);
+  std::optional<Evaluation> best_of(const std::vector<ParallelSpec>& ways,
+                                    double slowest = unbounded) const {
+    std::vector<Evaluation> found = evaluate(ways, slowest);
     for (const Evaluation& each : found)
       if (fits(each)) return each;
     const auto least = std::min_element(
@@ -268,12 +273,11 @@ class CutSearch {
     }
     return pipelines;
   }
-  std::vector<ParallelSpec> ways_of(const std::vector<Pipeline>& pipelines) const {
+  std::vector<ParallelSpec> ways_of(const std::vector<Pipeline>& pipelines, std::uint64_t m) const {
     std::vector<ParallelSpec> ways;
     for (const Pipeline& pipeline : pipelines)
-      for (std::uint64_t m = 2; m <= most_micro_batches; m *= 2)
-        for (const std::uint64_t in_flight : in_flights())
-          if (divides(m, pipeline.ranks().front())) ways.push_back(spec_of(pipeline, m, in_flight));
+      for (const std::uint64_t in_flight : in_flights())
+        if (divides(m, pipeline.ranks().front())) ways.push_back(spec_of(pipeline, m, in_flight));
     return ways;
   }
 
@@ -299,8 +303,20 @@ class CutSearch {
 
   std::optional<Evaluation> best_pipeline() const {
     const std::vector<Pipeline> pipelines = even_pipelines();
+    // Many micro-batches are mostly faster than few, whose floors then tell that they are not.
+    std::vector<Evaluation> chosen;
+    for (std::uint64_t m = most_micro_batches; m >= 2; m /= 2) {
+      const bool found = chosen.size() == contenders &&
+                         std::all_of(chosen.begin(), chosen.end(),
+                                     [this](const Evaluation& each) { return fits(each); });
+      std::vector<Evaluation> all =
+          evaluate(ways_of(pipelines, m), found ? chosen.back().image : unbounded);
+      all.insert(all.end(), chosen.begin(), chosen.end());
+      std::stable_sort(all.begin(), all.end(), is_faster);
+      chosen = contenders_of(std::move(all));
+    }
     std::optional<Evaluation> best;
-    for (const Evaluation& each : contenders_of(evaluate(ways_of(pipelines)))) {
+    for (const Evaluation& each : chosen) {
       const std::string& stages = each.strategy.parallel.stages;
       const auto pipeline = std::find_if(pipelines.begin(), pipelines.end(),
                                          [&](const Pipeline& p) { return p.text() == stages; });
@@ -328,7 +344,7 @@ class CutSearch {
       for (const std::uint64_t m : {now.micro_batches / 2, now.micro_batches * 2})
         if (m > 1 && m <= most_micro_batches && divides(m, pipeline.ranks().front()))
           ways.push_back(spec_of(pipeline, m, now.in_flight));
-      const auto found = best_of(ways);
+      const auto found = best_of(ways, fits(best) ? best.image * better : unbounded);
       if (!found || !is_better(*found, best, better)) break;
       best = *found;
       for (const Pipeline& each : tried)

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <set>
+#include <cmath>
+#include <exception>
 #include <thread>
-#include <tuple>
 
 #include "core/device.h"
 #include "core/error.h"
+#include "tools/planning/floor.h"
 #include "tools/prediction/equations.h"
-#include "tools/simulation/factors.h"
 #include "tools/simulation/processors.h"
 #include "tools/simulation/simulation.h"
 
@@ -28,6 +28,35 @@ std::uint64_t steps_of(const Situation& situation, const Strategy& strategy, boo
   return (round > 1 ? round : warm_up) + rounds * round;
 }
 
+struct Simulated {
+  simulation::Outcome outcome;
+  std::size_t skipped = 0;  ///< Steps at its start that do not count.
+};
+
+/// Simulates spec.steps steps. Fewer do where nothing differs from step to step and two steps in a
+/// row took the same time, but for what connections' shares of a port differ by. Where every step
+/// ends with an exchange, one more is simulated and left out, since the last takes another time.
+Simulated simulated(const Situation& situation, simulation::Spec spec, bool exactly) {
+  constexpr double same = 0.01;
+  const bool stepwise = spec.sync != net::Sync::none && spec.average == 0;
+  const auto run = [&](std::uint64_t steps) {
+    spec.steps = steps + (stepwise ? 1 : 0);
+    simulation::Outcome outcome = simulation::simulate(spec, nullptr);
+    for (auto& each : outcome.steps)
+      if (stepwise) each.pop_back();
+    return outcome;
+  };
+  const std::uint64_t all = spec.steps;
+  if (!exactly && !situation.varies && stepwise) {
+    Simulated few{run(warm_up + 1), warm_up - 1};
+    const std::vector<simulation::StepTimes>& first = few.outcome.steps.front();
+    const double before = first[warm_up - 1].end - first[warm_up - 2].end;
+    const double last = first[warm_up].end - first[warm_up - 1].end;
+    if (std::abs(last - before) < same * last) return few;
+  }
+  return {run(all), std::max<std::size_t>(spec.average, warm_up)};
+}
+
 /// Steps that all workers together do in a second, behind those that do not count.
 double steps_a_second(const std::vector<std::vector<simulation::StepTimes>>& workers,
                       std::size_t skipped) {
@@ -39,10 +68,11 @@ double steps_a_second(const std::vector<std::vector<simulation::StepTimes>>& wor
 }
 
 std::optional<std::pair<double, double>> equations_of(const Situation& situation,
-                                                      const Strategy& strategy) {
+                                                      const Strategy& strategy,
+                                                      const simulation::Spec& spec) {
   const ParallelSpec& parallel = strategy.parallel;
   if (parallel.average > 0 || !parallel.slots.empty() || parallel.cuts()) return std::nullopt;
-  const Costs costs = costs_on_wire(situation.scenario, situation.spec_of(strategy, 1));
+  const Costs costs = costs_on_wire(situation.scenario, spec);
   const double n = strategy.workers(), batches = 16.0 * n;
   if (const auto between = speedup_between(costs, parallel.sync, parallel.server, n, batches))
     return std::pair(between->low, between->high);
@@ -50,17 +80,12 @@ std::optional<std::pair<double, double>> equations_of(const Situation& situation
   return std::pair(only, only);
 }
 
-}  // namespace
-
-Evaluation evaluate(const Situation& situation, const Strategy& strategy, double alone,
-                    bool exactly) {
-  const std::uint64_t steps = steps_of(situation, strategy, exactly);
-  const simulation::Outcome outcome =
-      simulation::simulate(situation.spec_of(strategy, steps), nullptr);
-  const auto skipped =
-      static_cast<std::size_t>(std::max<std::uint64_t>(strategy.parallel.average, warm_up));
+Evaluation evaluation_of(const Situation& situation, const Strategy& strategy,
+                         simulation::Spec spec, double alone, bool exactly) {
   Evaluation evaluation;
   evaluation.strategy = strategy;
+  evaluation.equations = equations_of(situation, strategy, spec);
+  const auto [outcome, skipped] = simulated(situation, std::move(spec), exactly);
   const auto images = static_cast<double>(situation.scenario.batch);
   const bool asynchronous = strategy.parallel.sync == net::Sync::none;
   // In a synchronous step all slots of all workers do a batch each, or one between them.
@@ -76,21 +101,33 @@ Evaluation evaluate(const Situation& situation, const Strategy& strategy, double
     evaluation.computing += first[i].computing / counted;
     evaluation.awaiting += first[i].awaiting / counted;
   }
-  evaluation.equations = equations_of(situation, strategy);
   // Cuts take their time; CutSearch asks for those that it has found.
   if (!strategy.parallel.cuts()) evaluation.normalised = normalised_by(situation, strategy);
   return evaluation;
 }
 
+}  // namespace
+
+Evaluation evaluate(const Situation& situation, const Strategy& strategy, double alone,
+                    bool exactly) {
+  return evaluation_of(situation, strategy,
+                       situation.spec_of(strategy, steps_of(situation, strategy, exactly)), alone,
+                       exactly);
+}
+
 std::vector<std::optional<Evaluation>> evaluate_possible(const Situation& situation,
                                                          const std::vector<Strategy>& strategies,
-                                                         double alone, bool exactly) {
+                                                         double alone, bool exactly,
+                                                         double slowest) {
   std::vector<std::optional<Evaluation>> evaluations(strategies.size());
   std::vector<std::exception_ptr> errors(strategies.size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i; (i = next++) < strategies.size();) try {
-        evaluations[i] = evaluate(situation, strategies[i], alone, exactly);
+        const Strategy& strategy = strategies[i];
+        simulation::Spec spec = situation.spec_of(strategy, steps_of(situation, strategy, exactly));
+        if (slowest < unbounded && image_floor(situation, strategy, spec) > slowest) continue;
+        evaluations[i] = evaluation_of(situation, strategy, std::move(spec), alone, exactly);
       } catch (const Error& error) {
         if (!strategies[i].parallel.cuts() || error.code != Exit::usage)
           errors[i] = std::current_exception();
@@ -144,99 +181,6 @@ double image_alone(const Situation& situation, int machine) {
     step += simulation::delay_by_reading(scenario.sample_processor * batch, step, scenario.threads,
                                          scenario.cores);
   return step / batch;
-}
-
-namespace {
-
-/// The most that any rank sends and receives where the network is cut: maps and their gradients,
-/// and of the parameters that several ranks have gradients and weights.
-StepBytes bytes_of_cut(const simulation::Spec& spec) {
-  const simulation::CutRun& cut = *spec.cut;
-  const auto size = static_cast<std::size_t>(spec.topology.size);
-  std::vector<double> out(size, 0.0), in(size, 0.0);
-  const auto cross = [&](int from, int to, net::Coding coding, net::Values what,
-                         std::size_t count) {
-    const auto bytes = static_cast<double>(
-        net::frame_bytes(spec.protection(), net::expected_bytes(coding, what, count, spec.packed)));
-    out[static_cast<std::size_t>(from)] += bytes;
-    in[static_cast<std::size_t>(to)] += bytes;
-  };
-  for (const net::MapRoute& route : cut.routes)
-    for (std::uint64_t m = 0; m < cut.micro_batches; ++m) {
-      cross(route.from, route.to, net::Coding::float32, net::Values::gradient, route.elements);
-      if (route.gradient)
-        cross(route.to, route.from, net::Coding::float32, net::Values::gradient, route.elements);
-    }
-  const net::ShardMap map =
-      spec.topology.shard_map(spec.counts, spec.shards, spec.chunk_bytes, cut.members);
-  for (std::size_t layer = 0; spec.factors && layer < spec.factors->layers().size(); ++layer)
-    for (int from = 0; from < spec.topology.size; ++from)
-      for (int to = 0; to < spec.topology.size; ++to)
-        for (const net::Chunk& piece : spec.factors->pieces(layer, from))
-          if (to != from && spec.factors->trains(to, layer))
-            cross(from, to, spec.wire.gradients, net::Values::gradient, piece.count);
-  for (std::size_t i = 0; i < map.chunks(); ++i)
-    for (const int member : *map.members(map[i].parameter)) {
-      if (member == map[i].owner) continue;
-      if (spec.factors && spec.factors->layer_of(map[i].parameter)) continue;
-      cross(member, map[i].owner, spec.wire.gradients, net::Values::gradient, map[i].count);
-      cross(map[i].owner, member, spec.wire.weights, net::Values::weights, map[i].count);
-    }
-  StepBytes bytes;
-  bytes.worker_out = *std::max_element(out.begin(), out.end());
-  bytes.worker_in = *std::max_element(in.begin(), in.end());
-  return bytes;
-}
-
-}  // namespace
-
-StepBytes step_bytes(const Situation& situation, const Strategy& strategy) {
-  const simulation::Spec spec = situation.spec_of(strategy, 1);
-  if (spec.cut) return bytes_of_cut(spec);
-  const net::ShardMap map = spec.topology.shard_map(spec.counts, spec.shards, spec.chunk_bytes);
-  const auto size = static_cast<std::size_t>(spec.topology.size);
-  // The bytes of one transfer of gradients, and of weights: by owner, and all together.
-  struct Transfer {
-    std::vector<double> owned;
-    double all = 0.0;
-  } gradients{std::vector<double>(size), 0.0}, weights = gradients;
-  const net::WireFormat wire = net::wire_of(spec.wire, spec.sync);
-  for (std::size_t i = 0; i < map.chunks(); ++i) {
-    if (spec.factors && spec.factors->layer_of(map[i].parameter)) continue;
-    for (auto [transfer, coding, what] :
-         {std::tuple(&gradients, wire.gradients, net::Values::gradient),
-          std::tuple(&weights, wire.weights, net::Values::weights)}) {
-      const auto bytes = static_cast<double>(net::frame_bytes(
-          spec.protection(), net::expected_bytes(coding, what, map[i].count, spec.packed)));
-      transfer->owned[static_cast<std::size_t>(map[i].owner)] += bytes;
-      transfer->all += bytes;
-    }
-  }
-  // Gradients go to every owner, weights come from it; an owner has as many of either with each
-  // worker but itself.
-  const auto workers = static_cast<double>(strategy.workers());
-  const double steps = static_cast<double>(std::max<std::uint64_t>(strategy.parallel.average, 1));
-  StepBytes bytes;
-  for (const int worker : spec.topology.workers()) {
-    const auto of = [&](const Transfer& to_others, const Transfer& to_it) {
-      const auto own = static_cast<std::size_t>(worker);
-      return (to_others.all - to_others.owned[own] + (workers - 1.0) * to_it.owned[own]) / steps;
-    };
-    const int own_number = spec.topology.worker_number(worker);
-    double factors_in = 0.0;
-    for (int other = 0; other < strategy.workers(); ++other)
-      if (other != own_number) factors_in += simulation::factor_bytes(spec, other);
-    const double factors_out = (workers - 1.0) * simulation::factor_bytes(spec, own_number);
-    bytes.worker_out = std::max(bytes.worker_out, of(gradients, weights) + factors_out);
-    bytes.worker_in = std::max(bytes.worker_in, of(weights, gradients) + factors_in);
-  }
-  if (strategy.parallel.central()) {
-    bytes.worker_out = gradients.all / steps;
-    bytes.worker_in = weights.all / steps;
-    bytes.server_out = workers * bytes.worker_in;
-    bytes.server_in = workers * bytes.worker_out;
-  }
-  return bytes;
 }
 
 std::string binding(const Situation& situation, const Evaluation& evaluation) {

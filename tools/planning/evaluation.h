@@ -1,6 +1,7 @@
 // What a strategy comes to in a situation, by simulation; and what binds it.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,28 +37,29 @@ struct Evaluation {
   bool normalises_few() const;
 };
 
+inline bool is_faster(const Evaluation& a, const Evaluation& b) {
+  return a.image < b.image;
+}
+
 /// Simulates it. `alone`: seconds an image of the fastest machine alone. `exactly`: with more
 /// steps, for strategies that are close to each other.
 Evaluation evaluate(const Situation& situation, const Strategy& strategy, double alone,
                     bool exactly);
 
-/// Evaluates them on all processors. None: the network cannot be cut so.
+constexpr double unbounded = std::numeric_limits<double>::infinity();
+
+/// Evaluates them on all processors. None: the network cannot be cut so, or image_floor() says that
+/// an image takes longer than `slowest` seconds, so that it was not simulated.
 std::vector<std::optional<Evaluation>> evaluate_possible(const Situation& situation,
                                                          const std::vector<Strategy>& strategies,
-                                                         double alone, bool exactly);
+                                                         double alone, bool exactly,
+                                                         double slowest = unbounded);
 
 /// Returns Evaluation::normalised.
 std::int64_t normalised_by(const Situation& situation, const Strategy& strategy);
 
 /// Seconds an image of one machine alone, on all of its slots.
 double image_alone(const Situation& situation, int machine);
-
-/// Bytes that a rank sends and receives in a step: a worker's, the most of any, and a central
-/// server's (0: there is none). With averaging, on the average over a round.
-struct StepBytes {
-  double worker_out = 0.0, worker_in = 0.0, server_out = 0.0, server_in = 0.0;
-};
-StepBytes step_bytes(const Situation& situation, const Strategy& strategy);
 
 /// The one thing whose being a tenth faster makes most of a difference: "computing", "machine 3's
 /// computing", "the links", "machine 0's link", "the owners' adding and updating"; "nothing" where

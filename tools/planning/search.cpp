@@ -40,10 +40,6 @@ std::vector<Evaluation> evaluate_all(const Situation& situation,
   return evaluations;
 }
 
-bool is_faster(const Evaluation& a, const Evaluation& b) {
-  return a.image < b.image;
-}
-
 /// Shares by speed where the machines of a synchronous strategy differ in it.
 std::vector<std::int64_t> shares_by_speed(const Situation& situation, const Strategy& strategy) {
   if (strategy.parallel.sync == net::Sync::none) return {};
@@ -310,15 +306,20 @@ std::optional<double> break_even(const Situation& situation, const SearchResult&
   std::stable_sort(cuts.begin(), cuts.end(), [](const CutCandidate& a, const CutCandidate& b) {
     return a.image_on_wire < b.image_on_wire;
   });
+  // Returns whether one of these pays; those that cannot are not simulated.
+  const auto one_pays = [&](const Situation& faster, const std::vector<Strategy>& strategies) {
+    const auto all =
+        evaluate_possible(faster, strategies, found.image_alone, false, found.image_alone);
+    return std::any_of(all.begin(), all.end(), [](const std::optional<Evaluation>& each) {
+      return each && each->speedup > 1.0;
+    });
+  };
   const auto pays = [&](double factor) {
     Situation faster = situation;
     for (Machine& machine : faster.machines) machine.rate *= factor;
-    for (const Evaluation& each : evaluate_all(faster, tried, found.image_alone, false))
-      if (each.speedup > 1.0) return true;
-    // A cut whose bytes alone take longer than one machine need not be simulated.
+    if (one_pays(faster, tried)) return true;
     return std::any_of(cuts.begin(), cuts.end(), [&](const CutCandidate& cut) {
-      return cut.image_on_wire / factor < found.image_alone &&
-             evaluate(faster, cut.strategy, found.image_alone, false).speedup > 1.0 &&
+      return cut.image_on_wire / factor < found.image_alone && one_pays(faster, {cut.strategy}) &&
              situation.lacking(cut.strategy) == 0;
     });
   };

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/planning/answer.h"
+#include "tools/planning/step_bytes.h"
 #include "tools/text/quartiles.h"
 #include "tools/text/size.h"
 #include "tools/text/table.h"
