@@ -242,7 +242,7 @@ endif
 $(BUILD)/obj/%.o: %.cpp $(BUILD)/compile-flags | report
 	@mkdir -p $(dir $@)
 	@echo '  compile  $<'
-	@$(CONFIG_CXX) $(if $(filter $(with_gtest),$@),-include $(gtest_header) -Winvalid-pch) $(cxxflags) -MMD -MP -c $< -o $@
+	@$(CONFIG_CXX) $(precompiled_of) $(cxxflags) -MMD -MP -c $< -o $@
 
 $(BUILD)/obj/%.o: %.cu $(BUILD)/compile-flags | report
 	@mkdir -p $(dir $@)
@@ -351,15 +351,29 @@ $(BUILD)/tests/$1: $$(tests_$1) $(or $(uses_$1),$(everything)) $(BUILD)/link-fla
 endef
 $(foreach folder,$(test_folders),$(eval $(call test_program,$(folder))))
 
-# GoogleTest's header takes g++ longer than what most tests have below it, so they begin with it precompiled. They include it
-# all the same, and compile without: clang gives them no other.
+# Standard headers and GoogleTest's take g++ as long as what most sources have below them, so these begin with them precompiled.
+# They include them all the same (tests/include_rules.sh), and compile without: clang gives them no other. What is compiled with
+# other flags goes without, and so do sources for some processors alone.
+precompile := $(if $(findstring clang,$(CONFIG_CXX)),,yes)
 gtest_header := $(BUILD)/precompiled/gtest.h
-with_gtest := $(if $(findstring clang,$(CONFIG_CXX)),,$(call object,$(filter-out tests/cudnn/%,$(filter %_test.cpp,$(call in_room,tests)))))
+standard_header := $(BUILD)/precompiled/standard.h
+light_header := $(BUILD)/precompiled/light/standard.h
+with_gtest := $(if $(precompile),$(call object,$(filter-out tests/cudnn/%,$(filter %_test.cpp,$(call in_room,tests)))))
+with_light := $(if $(precompile),$(call object,$(filter-out $(hot_tools),$(models_sources) $(tools_sources))))
+with_standard := $(if $(precompile),$(filter-out $(with_light),$(call object,$(filter-out core/factors/tile_% core/cudnn/%,\
+  $(core_sources) $(layers_sources) $(models_sources) $(datasets_sources) $(net_sources) $(tools_sources)))))
+precompiled_of = $(addprefix -Winvalid-pch -include ,$(if $(filter $(with_gtest),$@),$(gtest_header),$(if \
+  $(filter $(with_light),$@),$(light_header),$(if $(filter $(with_standard),$@),$(standard_header)))))
 $(with_gtest): $(gtest_header).gch
+$(with_light): $(light_header).gch
+$(with_standard): $(standard_header).gch
 $(gtest_header).gch: make/gtest.h $(BUILD)/compile-flags | report have-gtest
+$(standard_header).gch $(light_header).gch: make/standard.h $(BUILD)/compile-flags | report
+$(light_header).gch: private optimise += $(light)
+$(BUILD)/precompiled/%.gch:
 	@mkdir -p $(dir $@)
 	@echo '  compile  $<'
-	@cp $< $(gtest_header)
+	@cp $< $(basename $@)
 	@$(CONFIG_CXX) $(cxxflags) -x c++-header $< -o $@
 # ccache takes precompiled headers where it need not look for dates in them.
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The rules of who may include whom. Prints "file:line: include: why not" for every breach.
+# The rules of who may include whom, and that standard headers are included where they are used. Prints "file:line: include: why
+# not" for every breach.
 # Usage: tests/include_rules.sh [ROOT]    Without ROOT: tries itself on breaches made for it, then
 # looks at this checkout.
 set -eu
@@ -131,6 +132,94 @@ check() (
     END { exit broken }'
 )
 
+# check_standard ROOT: exit code 1 where a file uses a name of the standard library, and neither it nor a header of ours that it
+# includes, itself or through others, includes the name's header. Compilers do not tell: they begin with standard headers
+# precompiled, and these include each other.
+check_standard() (
+  cd "$1"
+  find core layers models datasets net tools course tests \( -name '*.h' -o -name '*.cpp' \) 2>/dev/null | sort | xargs -r awk '
+    BEGIN {
+      by_call["algorithm"] = "count|count_if|sort|stable_sort|max|min|minmax|find|find_if|any_of|all_of|none_of|copy|copy_n|fill|fill_n|transform|reverse|replace|unique|equal|lower_bound|upper_bound|max_element|min_element|clamp|rotate|stable_partition|nth_element|for_each|generate|mismatch|search|is_sorted|binary_search"
+      by_call["numeric"] = "accumulate|iota|inner_product|partial_sum|gcd"
+      by_call["cmath"] = "sqrt|pow|exp|log|fabs|floor|ceil|isnan|isfinite|isinf|round|lround|llround|nextafter|hypot|fma|tanh|log2|log10"
+      by_call["cstring"] = "memcpy|memcmp|strlen|memset|memmove|strcmp|strerror"
+      by_call["cstdio"] = "printf|puts|fputs|fprintf|snprintf|fopen|rename"
+      by_call["cstdlib"] = "getenv|exit|abort|strtol|strtod|system"
+      by_call["memory"] = "make_unique|make_shared"
+      by_call["iterator"] = "back_inserter|distance|make_move_iterator|next|prev"
+      by_call["tuple"] = "make_tuple|tie"
+      by_type["functional"] = "function"
+      by_type["optional"] = "optional"
+      by_type["memory"] = "unique_ptr|shared_ptr"
+      by_type["map"] = "map|multimap"
+      by_type["set"] = "set"
+      by_type["array"] = "array"
+      by_type["atomic"] = "atomic"
+      by_type["tuple"] = "tuple"
+      by_type["limits"] = "numeric_limits"
+      by_type["vector"] = "vector"
+      by_type["deque"] = "deque"
+      by_name["mutex"] = "mutex|lock_guard|unique_lock"
+      by_name["thread"] = "thread|this_thread"
+      by_name["condition_variable"] = "condition_variable"
+      by_name["sstream"] = "stringstream|ostringstream|istringstream"
+      by_name["fstream"] = "ifstream|ofstream"
+      by_name["filesystem"] = "filesystem"
+      by_name["chrono"] = "chrono"
+      by_name["exception"] = "exception_ptr|rethrow_exception|current_exception"
+      by_name["string"] = "string|to_string"
+      learn(by_call, "("); learn(by_type, "<"); learn(by_name, "")
+    }
+    function learn(names, behind,   header, list, count, i) {
+      for (header in names) {
+        count = split(names[header], list, "|")
+        for (i = 1; i <= count; i++) header_of[list[i] behind] = header
+      }
+    }
+    FNR == 1 { files[++file_count] = FILENAME }
+    /^[ \t]*#[ \t]*include[ \t]/ {
+      name = $0
+      sub(/^[^<"]*[<"]/, "", name)
+      sub(/[>"].*$/, "", name)
+      includes[FILENAME] = includes[FILENAME] " " name
+      next
+    }
+    {
+      line = $0
+      sub(/\/\/.*$/, "", line)
+      while ((at = index(line, "std::")) > 0) {
+        line = substr(line, at + 5)
+        if (!match(line, /^[a-z_0-9]+/)) continue
+        word = substr(line, 1, RLENGTH)
+        following = substr(line, RLENGTH + 1, 1)
+        header = ((word following) in header_of) ? header_of[word following] : header_of[word]
+        if (header != "" && !((FILENAME, header) in used)) used[FILENAME, header] = FNR ": std::" word
+      }
+    }
+    # reach(FILE): notes all that it includes, itself or through others, in `reached`.
+    function reach(file,   list, count, i) {
+      count = split(includes[file], list, " ")
+      for (i = 1; i <= count; i++)
+        if (!(list[i] in reached)) {
+          reached[list[i]] = 1
+          reach(list[i])
+        }
+    }
+    END {
+      for (i = 1; i <= file_count; i++) {
+        split("", reached)
+        reach(files[i])
+        for (key in used) {
+          split(key, parts, SUBSEP)
+          if (parts[1] != files[i] || (parts[2] in reached)) continue
+          print files[i] ":" used[key] ": #include <" parts[2] "> is missing"
+          broken = 1
+        }
+      }
+      exit broken
+    }'
+)
+
 # expect FILE INCLUDE: a tree with this one line must be found at fault.
 expect() {
   local root found
@@ -161,6 +250,7 @@ allow() {
 
 if [ $# -gt 0 ]; then
   check "$1"
+  check_standard "$1"
   exit
 fi
 cd "$(dirname "$0")/.."
@@ -213,4 +303,17 @@ allow tests/models/models_test.cpp '"layers/network.h"'
 allow tests/dist_test.cpp '"net/store/store.h"'
 allow tests/stand_in/dnn.cpp '<cudnn.h>'
 allow datasets/decoding/stb.cpp '<stb/stb_image.h>'
+
+# A header of ours counts, if it includes the name's; one that is only like it does not.
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+mkdir "$tree/core"
+printf '#include "core/b.h"\nstd::vector<int> a; // std::map<int, int>\nint b = std::max(1, 2);\n' >"$tree/core/a.cpp"
+printf '#include <vector>\n' >"$tree/core/b.h"
+found=$(check_standard "$tree" || true)
+if [ "$found" != "core/a.cpp:3: std::max: #include <algorithm> is missing" ]; then
+  echo "this test takes standard headers for others: $found" >&2
+  exit 1
+fi
 check .
+check_standard .
