@@ -185,7 +185,7 @@ std::string frames(const Model& model, const Layout& layout) {
 }
 
 /// A string of Graphviz.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   std::string result = "\"";
   for (const char letter : text) {
     if (letter == '"' || letter == '\\') result += '\\';
@@ -229,8 +229,8 @@ std::string svg_of(const Model& model, const Overlay& overlay) {
 }
 
 std::string dot_of(const Model& model) {
-  std::string text =
-      "digraph " + quoted(model.title()) + " {\n  node [shape=box, style=rounded, fontname=sans]\n";
+  std::string text = "digraph " + in_quotes(model.title()) +
+                     " {\n  node [shape=box, style=rounded, fontname=sans]\n";
   std::string block;
   const auto end_block = [&] {
     if (!block.empty()) text += "  }\n";
@@ -242,20 +242,20 @@ std::string dot_of(const Model& model) {
       end_block();
       block = own;
       if (!block.empty())
-        text +=
-            "  subgraph " + quoted("cluster_" + block) + " {\n    label=" + quoted(block) + "\n";
+        text += "  subgraph " + in_quotes("cluster_" + block) +
+                " {\n    label=" + in_quotes(block) + "\n";
     }
     // In a label, Graphviz reads \n as the end of a line.
-    std::string label = quoted(short_name(entry));
+    std::string label = in_quotes(short_name(entry));
     label.pop_back();
-    label += "\\n" + quoted(description(model, entry)).substr(1);
-    text += std::string(block.empty() ? "  " : "    ") + quoted(entry.name) + " [label=" + label +
-            (entry.training_only ? ", style=\"rounded,dashed\"" : "") + "]\n";
+    label += "\\n" + in_quotes(description(model, entry)).substr(1);
+    text += std::string(block.empty() ? "  " : "    ") + in_quotes(entry.name) +
+            " [label=" + label + (entry.training_only ? ", style=\"rounded,dashed\"" : "") + "]\n";
   }
   end_block();
   for (const Model::Entry& entry : model.nodes())
     for (const Model::Node input : entry.inputs)
-      text += "  " + quoted(model.entry(input).name) + " -> " + quoted(entry.name) + "\n";
+      text += "  " + in_quotes(model.entry(input).name) + " -> " + in_quotes(entry.name) + "\n";
   return text + "}\n";
 }
 

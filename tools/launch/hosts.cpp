@@ -9,7 +9,7 @@
 namespace duplex::tools {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string shell_word(const std::string& text) {
   const bool plain = !text.empty() && text.find_first_not_of(
                                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                           "0123456789_-+=./:,@%") == std::string::npos;
@@ -26,7 +26,7 @@ std::string quoted(const std::string& text) {
 
 std::string joined(const std::vector<std::string>& words) {
   std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + quoted(word);
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
   return line;
 }
 
@@ -53,7 +53,7 @@ Place same_place() {
 std::vector<std::string> ssh_command(const std::string& ssh, const std::string& host,
                                      const std::string& script, const std::string& folder) {
   return {ssh, "-o", "BatchMode=yes", host,
-          "sh -c " + quoted("cd " + quoted(folder) + " && " + script)};
+          "sh -c " + shell_word("cd " + shell_word(folder) + " && " + script)};
 }
 
 std::vector<std::string> command_on(const std::string& host, const std::string& ssh,

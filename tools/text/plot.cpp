@@ -16,7 +16,7 @@ namespace duplex::tools {
 namespace {
 
 /// Quotes a string for gnuplot.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? "''" : std::string(1, c);
   return result + "'";
@@ -62,9 +62,9 @@ std::string script_of(const Chart& chart, const std::string& file) {
   std::ostringstream script;
   script.precision(12);
   script << terminal_for(file);
-  if (!file.empty()) script << "set output " << quoted(file) << "\n";
-  script << "set termoption noenhanced\nset title " << quoted(chart.title) << "\nset xlabel "
-         << quoted(chart.x) << "\nset ylabel " << quoted(chart.y)
+  if (!file.empty()) script << "set output " << in_quotes(file) << "\n";
+  script << "set termoption noenhanced\nset title " << in_quotes(chart.title) << "\nset xlabel "
+         << in_quotes(chart.x) << "\nset ylabel " << in_quotes(chart.y)
          << "\nset key left top\nset yrange [0:*]\nset xtics nomirror\nset ytics nomirror\n";
   for (std::size_t i = 0; i < chart.curves.size(); ++i) {
     script << "$curve" << i << " << END\n";
@@ -76,7 +76,7 @@ std::string script_of(const Chart& chart, const std::string& file) {
   for (std::size_t i = 0; i < chart.curves.size(); ++i)
     script << (i > 0 ? ", " : "") << "$curve" << i << " with "
            << (chart.curves[i].dashed ? "lines dashtype 2" : "linespoints") << " linewidth 2 title "
-           << quoted(chart.curves[i].name);
+           << in_quotes(chart.curves[i].name);
   script << "\n";
   return script.str();
 }
