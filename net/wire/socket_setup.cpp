@@ -53,7 +53,8 @@ Addresses resolve(const Address& address, int flags) {
   const int error = getaddrinfo(address.host.empty() ? nullptr : address.host.c_str(), port.c_str(),
                                 &hints, &list);
   if (error != 0)
-    throw UnknownHost("host name '" + address.host + "' cannot be resolved: " + gai_strerror(error));
+    throw UnknownHost("host name '" + address.host +
+                      "' cannot be resolved: " + gai_strerror(error));
   return Addresses(list);
 }
 
