@@ -50,8 +50,8 @@ TEST(Planning, ANetworkThatIsNothingToMovePaysAndIsBoundByComputing) {
   EXPECT_NEAR(found.image_alone, 1.0 / 32, 1e-9);
 }
 
-/// What the floor leaves out could not have been faster; and it is close enough to leave something
-/// out, where computing binds and where links do.
+/// No simulation goes below the floor, and the floor is close enough to leave strategies out, where
+/// computing binds and where links do.
 TEST(Planning, NothingIsFasterThanItsFloor) {
   const std::vector<std::pair<Ranks, double>> unlike = {{{1, 1}, 2e6}};
   for (const bool uneven : {false, true}) {

@@ -28,7 +28,7 @@ std::vector<Before> before_ranks(const simulation::Spec& spec) {
                                   [](const net::MapRoute& route) { return route.from < route.to; });
   if (!onward) return before;
   constexpr double none = std::numeric_limits<double>::infinity();
-  // Of several routes to a rank the earliest counts, so that the bound holds in any case.
+  // The earliest of several routes to a rank counts, so that the bound holds in any case.
   std::vector<Before> earliest(cut.parts.size(), Before{none, none});
   for (std::size_t rank = 0; rank < cut.parts.size(); ++rank) {
     if (earliest[rank].forward < none) before[rank].forward = earliest[rank].forward;
