@@ -242,7 +242,7 @@ endif
 $(BUILD)/obj/%.o: %.cpp $(BUILD)/compile-flags | report
 	@mkdir -p $(dir $@)
 	@echo '  compile  $<'
-	@$(CONFIG_CXX) $(precompiled_of) $(cxxflags) -MMD -MP -c $< -o $@
+	@$(CONFIG_CXX) $(precompiled) $(cxxflags) -MMD -MP -c $< -o $@
 
 $(BUILD)/obj/%.o: %.cu $(BUILD)/compile-flags | report
 	@mkdir -p $(dir $@)
@@ -354,6 +354,7 @@ $(foreach folder,$(test_folders),$(eval $(call test_program,$(folder))))
 # Standard headers and GoogleTest's take g++ as long as what most sources have below them, so these begin with them precompiled.
 # They include them all the same (tests/include_rules.sh), and compile without: clang gives them no other. What is compiled with
 # other flags goes without, and so do sources for some processors alone.
+precompiled :=
 precompile := $(if $(findstring clang,$(CONFIG_CXX)),,yes)
 gtest_header := $(BUILD)/precompiled/gtest.h
 standard_header := $(BUILD)/precompiled/standard.h
@@ -362,11 +363,12 @@ with_gtest := $(if $(precompile),$(call object,$(filter-out tests/cudnn/%,$(filt
 with_light := $(if $(precompile),$(call object,$(filter-out $(hot_tools),$(models_sources) $(tools_sources))))
 with_standard := $(if $(precompile),$(filter-out $(with_light),$(call object,$(filter-out core/factors/tile_% core/cudnn/%,\
   $(core_sources) $(layers_sources) $(models_sources) $(datasets_sources) $(net_sources) $(tools_sources)))))
-precompiled_of = $(addprefix -Winvalid-pch -include ,$(if $(filter $(with_gtest),$@),$(gtest_header),$(if \
-  $(filter $(with_light),$@),$(light_header),$(if $(filter $(with_standard),$@),$(standard_header)))))
 $(with_gtest): $(gtest_header).gch
+$(with_gtest): private precompiled := -Winvalid-pch -include $(gtest_header)
 $(with_light): $(light_header).gch
+$(with_light): private precompiled := -Winvalid-pch -include $(light_header)
 $(with_standard): $(standard_header).gch
+$(with_standard): private precompiled := -Winvalid-pch -include $(standard_header)
 $(gtest_header).gch: make/gtest.h $(BUILD)/compile-flags | report have-gtest
 $(standard_header).gch $(light_header).gch: make/standard.h $(BUILD)/compile-flags | report
 $(light_header).gch: private optimise += $(light)
