@@ -32,6 +32,7 @@ struct Row {
   std::optional<AccuracySummary> accuracy;  ///< None: not tested.
   std::optional<AccuracyTarget> until;      ///< At which it was to end.
   std::optional<int> rank;                  ///< The first worker's; none: of one machine.
+  std::uint64_t average = 0;                ///< Batches between averagings; 0: gradients are sent.
 
   /// In a step every slot of a worker does a batch, or its part of one.
   double batches_a_step() const { return mode && mode->sync == net::Sync::split ? 1 : slots; }
@@ -66,6 +67,7 @@ Row row_of(const Run& run) {
   row.accuracy = summary.accuracy;
   if (run.config.until) row.until = parse_accuracy_target(*run.config.until);
   row.rank = summary.rank;
+  if (run.config.parallel) row.average = run.config.parallel->average;
   if (summary.traffic) {
     row.mode = summary.mode;
     row.t_comm = summary.traffic->t_comm;
@@ -87,7 +89,8 @@ std::string accuracy_table(const std::vector<Row>& rows, const AccuracyTarget& t
   std::optional<double> alone;
   for (const Row& run : rows) {
     const bool asynchronous = run.mode && run.mode->sync == net::Sync::none;
-    const auto time = time_to_accuracy(run.directory, target, run.rank, asynchronous);
+    const auto time =
+        time_to_accuracy(run.directory, target, run.rank, {asynchronous, run.average});
     if (&run == &rows.front() && time) alone = time->seconds;
     if (!time) {
       table.row({run.name, "not reached", "", "", "", ""});

@@ -233,7 +233,7 @@ int run(TrainingSpec spec, std::uint64_t accumulate) {
     summary.accuracy = summary_of(*accuracy);
   }
   if (spec.until) {
-    summary.reached = time_to_accuracy(directory.path(), *spec.until, std::nullopt, false);
+    summary.reached = time_to_accuracy(directory.path(), *spec.until, std::nullopt, {});
     std::fputs(reached_report(*spec.until, summary.reached).c_str(), stdout);
   }
   show_learning_curves(directory.path(), spec.display);

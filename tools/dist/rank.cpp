@@ -323,8 +323,8 @@ std::optional<Accuracy> Rank::finish_leader(const TrainingResult& result, RunSum
     summary.accuracy = tools::summary_of(*accuracy);
   }
   if (spec_.training.until) {
-    summary.reached =
-        time_to_accuracy(directory_->path(), *spec_.training.until, spec_.rank(), asynchronous());
+    summary.reached = time_to_accuracy(directory_->path(), *spec_.training.until, spec_.rank(),
+                                       {asynchronous(), spec_.parallel.average});
     std::fputs(reached_report(*spec_.training.until, summary.reached).c_str(), stdout);
   }
   show_learning_curves(directory_->path(), spec_.training.display);

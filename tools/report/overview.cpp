@@ -17,7 +17,7 @@ std::string percent(double part) {
 std::string mode_of(const RunData& run) {
   if (!run.parallel) return "one machine";
   const std::string sync =
-      run.averages ? "averaging" : std::string("sync ") + net::name_of(run.sync);
+      run.average > 0 ? "averaging" : std::string("sync ") + net::name_of(run.sync);
   const bool central = run.server == net::ServerMode::central;
   return sync + ", " +
          (run.cut() ? run.cut_text() + (central ? ", central" : "") : net::name_of(run.server)) +

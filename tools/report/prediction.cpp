@@ -135,7 +135,7 @@ std::optional<Prediction> prediction_of(const RunData& run, const std::vector<Ru
     prediction.comm_of = "the link " + each.name;
   }
   prediction.measured = alone->grad * *throughput;
-  if (run.averages || (prediction.comm <= 0.0 && run.workers > 1)) return prediction;
+  if (run.average > 0 || (prediction.comm <= 0.0 && run.workers > 1)) return prediction;
   if (run.factors == Factors::off && run.slots.empty())
     prediction.equation =
         speedup(coded({prediction.comm, alone->grad}, net::wire_of(run.wire, run.sync)), run.sync,

@@ -33,7 +33,7 @@ void take_parallel(RunData& run, const ParallelConfig& config) {
   if (config.slots) run.slots = *config.slots;
   run.overlap = config.overlap;
   run.semaphore = config.semaphore;
-  run.averages = config.average > 0;
+  run.average = config.average;
   run.wire = config.wire;
   run.factors = parse_factors(config.factors.value_or("off"));
 }

@@ -52,7 +52,8 @@ struct RunData {
   std::int64_t batch = 0;
   net::ServerMode server = net::ServerMode::distributed;
   net::Sync sync = net::Sync::join;
-  bool parallel = false, replayed = false, simulated = false, averages = false;
+  bool parallel = false, replayed = false, simulated = false;
+  std::uint64_t average = 0;  ///< Batches between averagings; 0: gradients are sent.
   /// How the network is cut over the ranks, as ParallelSpec has these.
   std::string strategy, stages;
   std::uint64_t micro_batches = 1;
@@ -96,6 +97,7 @@ struct RunData {
   bool cut() const { return !strategy.empty(); }  ///< Ranks have parts of the network.
   /// "pipeline 6:2, 8 micro-batches"; empty: it is not cut.
   std::string cut_text() const;
+  RowMeaning row_meaning() const { return {parallel && sync == net::Sync::none, average}; }
   double batches_a_step() const { return sync == net::Sync::split ? 1.0 : all_slots(); }
   /// Batches a second of all workers. Asynchronous ones have each a pace of its own; of the others
   /// the first stands for all. None: no step was timed, or not of every worker.

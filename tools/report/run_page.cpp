@@ -54,7 +54,7 @@ std::vector<double> by(const RunData& run, double (*value)(const TimeToAccuracy&
   std::vector<double> positions;
   const std::vector<net::StepTraffic> traffic = run.step_traffic();
   for (const auto& time : times_of_tests(run.tests, run.metrics, run.parallel ? &traffic : nullptr,
-                                         run.parallel && run.sync == net::Sync::none)) {
+                                         run.row_meaning())) {
     if (!time || !time->bytes) return {};
     positions.push_back(value(*time));
   }
@@ -137,9 +137,8 @@ void add_time_to_accuracy(Page& page, const std::vector<RunData>& runs) {
   for (const RunData& run : runs) {
     if (run.tests.empty()) continue;
     const std::vector<net::StepTraffic> traffic = run.step_traffic();
-    const auto time =
-        time_to_accuracy(*target, run.tests, run.metrics, run.parallel ? &traffic : nullptr,
-                         run.parallel && run.sync == net::Sync::none);
+    const auto time = time_to_accuracy(*target, run.tests, run.metrics,
+                                       run.parallel ? &traffic : nullptr, run.row_meaning());
     if (time)
       rows.push_back({run.name, grouped(static_cast<std::int64_t>(time->steps)),
                       fixed(static_cast<double>(time->steps) * run.batches_a_step(), 0),

@@ -1,7 +1,9 @@
 #include "tools/run_directory/time_to_accuracy.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <numeric>
 #include <sstream>
 
 #include "core/error.h"
@@ -33,26 +35,39 @@ AccuracyTarget parse_accuracy_target(const std::string& text) {
               Exit::usage);
 }
 
+namespace {
+
+/// Returns the bytes of all steps before each one, and of all. Those of an averaging are of the
+/// last step before it.
+std::vector<std::uint64_t> bytes_before(const std::vector<net::StepTraffic>& traffic,
+                                        std::size_t steps, std::uint64_t average) {
+  std::vector<std::uint64_t> bytes(steps + 1);
+  const std::uint64_t apart = std::max<std::uint64_t>(average, 1);
+  for (const net::StepTraffic& row : traffic)
+    if (row.step < steps && row.step * apart < steps)
+      bytes[std::min<std::uint64_t>((row.step + 1) * apart, steps)] += row.sent + row.received;
+  std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
+  return bytes;
+}
+
+}  // namespace
+
 std::vector<std::optional<TimeToAccuracy>> times_of_tests(
     const std::vector<AccuracyRow>& tests, const std::vector<StepMetrics>& metrics,
-    const std::vector<net::StepTraffic>* traffic, bool asynchronous) {
-  // Sums of the steps before each one.
-  std::vector<double> seconds(metrics.size() + 1);
-  std::vector<std::uint64_t> bytes(metrics.size() + 1);
-  const bool known = traffic == nullptr || (!traffic->empty() && traffic->front().step == 0);
-  if (traffic != nullptr)
-    for (const net::StepTraffic& step : *traffic)
-      if (step.step < metrics.size()) bytes[step.step + 1] += step.sent + step.received;
-  for (std::size_t step = 0; step < metrics.size(); ++step) {
+    const std::vector<net::StepTraffic>* traffic, const RowMeaning& meaning) {
+  std::vector<double> seconds(metrics.size() + 1);  // Sums of the steps before each one.
+  for (std::size_t step = 0; step < metrics.size(); ++step)
     seconds[step + 1] = seconds[step] + metrics[step].total;
-    bytes[step + 1] += bytes[step];
-  }
+  const bool known = traffic == nullptr || (!traffic->empty() && traffic->front().step == 0);
+  const std::vector<std::uint64_t> bytes =
+      bytes_before(traffic != nullptr ? *traffic : std::vector<net::StepTraffic>{}, metrics.size(),
+                   meaning.average);
   std::vector<std::optional<TimeToAccuracy>> times;
   double testing = 0.0;
   for (const AccuracyRow& test : tests) {
     times.emplace_back();
     if (test.step <= metrics.size()) {
-      times.back() = {test.step, seconds[test.step] + (asynchronous ? testing : 0.0), {}};
+      times.back() = {test.step, seconds[test.step] + (meaning.asynchronous ? testing : 0.0), {}};
       if (known) times.back()->bytes = bytes[test.step];
     }
     testing += 1e-9 * static_cast<double>(test.test_ns);
@@ -64,8 +79,8 @@ std::optional<TimeToAccuracy> time_to_accuracy(const AccuracyTarget& target,
                                                const std::vector<AccuracyRow>& tests,
                                                const std::vector<StepMetrics>& metrics,
                                                const std::vector<net::StepTraffic>* traffic,
-                                               bool asynchronous) {
-  const auto times = times_of_tests(tests, metrics, traffic, asynchronous);
+                                               const RowMeaning& meaning) {
+  const auto times = times_of_tests(tests, metrics, traffic, meaning);
   for (std::size_t test = 0; test < tests.size(); ++test)
     if (target.reached_by(tests[test].top1, tests[test].top5)) return times[test];
   return std::nullopt;
@@ -73,7 +88,8 @@ std::optional<TimeToAccuracy> time_to_accuracy(const AccuracyTarget& target,
 
 std::optional<TimeToAccuracy> time_to_accuracy(const std::string& directory,
                                                const AccuracyTarget& target,
-                                               std::optional<int> first_worker, bool asynchronous) {
+                                               std::optional<int> first_worker,
+                                               const RowMeaning& meaning) {
   const auto path = [&](const std::string& name) { return directory + "/" + name; };
   for (const char* file : {accuracy_file, metrics_file})
     if (!std::filesystem::exists(path(file))) return std::nullopt;
@@ -82,7 +98,7 @@ std::optional<TimeToAccuracy> time_to_accuracy(const std::string& directory,
     traffic = read_rows<net::StepTraffic>(path(traffic_file(*first_worker)), false);
   return time_to_accuracy(target, read_rows<AccuracyRow>(path(accuracy_file), false),
                           read_rows<StepMetrics>(path(metrics_file), false),
-                          first_worker ? &traffic : nullptr, asynchronous);
+                          first_worker ? &traffic : nullptr, meaning);
 }
 
 std::string reached_report(const AccuracyTarget& target,

@@ -33,12 +33,18 @@ struct TimeToAccuracy {
   std::optional<std::uint64_t> bytes;
 };
 
-/// Returns what the training took until each test; none: a step before it is in no row.
-/// `asynchronous`: others train during tests. `traffic`: the first worker's; null: it talked to
-/// nobody.
+/// What the rows of a training mean, by how its workers train together.
+struct RowMeaning {
+  bool asynchronous = false;  ///< Others train during tests.
+  std::uint64_t average = 0;  ///< Batches between averagings, by which traffic is counted; 0: by
+                              ///< steps.
+};
+
+/// Returns what the training took until each test; none: a step before it is in no row. `traffic`:
+/// the first worker's; null: it talked to nobody.
 std::vector<std::optional<TimeToAccuracy>> times_of_tests(
     const std::vector<AccuracyRow>& tests, const std::vector<StepMetrics>& metrics,
-    const std::vector<net::StepTraffic>* traffic, bool asynchronous);
+    const std::vector<net::StepTraffic>* traffic, const RowMeaning& meaning);
 
 /// Returns what it took until the first test that reached a target; none: no test did, or a step
 /// before it is in no row.
@@ -46,14 +52,15 @@ std::optional<TimeToAccuracy> time_to_accuracy(const AccuracyTarget& target,
                                                const std::vector<AccuracyRow>& tests,
                                                const std::vector<StepMetrics>& metrics,
                                                const std::vector<net::StepTraffic>* traffic,
-                                               bool asynchronous);
+                                               const RowMeaning& meaning);
 
 /// Returns what the run in a directory took to an accuracy, as far as its files tell; none: it did
 /// not get there, or they do not tell. `first_worker`: its rank; none: local's run. Throws Error
 /// where a file is damaged.
 std::optional<TimeToAccuracy> time_to_accuracy(const std::string& directory,
                                                const AccuracyTarget& target,
-                                               std::optional<int> first_worker, bool asynchronous);
+                                               std::optional<int> first_worker,
+                                               const RowMeaning& meaning);
 
 /// A line for the user: "reached  top1:0.88 after 1,200 steps, 35.2 s of training and 12.5 MB", or
 /// that no test came to it.

@@ -210,13 +210,17 @@ TEST(TimeToAccuracy, IsThatOfTheFirstTestThatReachesIt) {
     traffic[i].sent = 10;
     traffic[i].received = 1;
   }
-  const auto time = [&](const char* target, bool asynchronous) {
-    return time_to_accuracy(parse_accuracy_target(target), tests, metrics, &traffic, asynchronous);
+  const auto time = [&](const char* target, bool asynchronous, std::uint64_t average = 0) {
+    return time_to_accuracy(parse_accuracy_target(target), tests, metrics, &traffic,
+                            {asynchronous, average});
   };
   EXPECT_EQ(time("top1:0.7", false)->steps, 3U);
   EXPECT_DOUBLE_EQ(time("top1:0.7", false)->seconds, 1.5);
   EXPECT_DOUBLE_EQ(time("top1:0.7", true)->seconds, 3.5) << "others train during the first test";
   EXPECT_EQ(time("top1:0.7", false)->bytes, 33U);
+  EXPECT_EQ(time("top1:0.7", false, 1)->bytes, 33U);
+  EXPECT_EQ(time("top1:0.7", false, 2)->bytes, 11U) << "the second averaging comes after 4 steps";
+  EXPECT_EQ(time("top5:0.6", false, 2)->bytes, 0U);
   EXPECT_EQ(time("top5:0.6", false)->steps, 1U);
   EXPECT_FALSE(time("top1:0.71", false));
   traffic.erase(traffic.begin());  // The first steps are in a file that was set aside.
