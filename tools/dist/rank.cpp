@@ -312,7 +312,8 @@ std::optional<Accuracy> Rank::finish_leader(const TrainingResult& result, RunSum
   std::fputs(report_of(result, spec_.share_of(spec_.rank()).count, false).c_str(), stdout);
   std::fputs(learning_report_of(result, setup_.model).c_str(),
              spec_.training.quiet ? stderr : stdout);
-  std::fputs(traffic_report(*summary.traffic, spec_.rank()).c_str(), stdout);
+  std::fputs(traffic_report(*summary.traffic, spec_.rank(), spec_.parallel.average > 0).c_str(),
+             stdout);
   if (profile_ && result.steps > from_.steps) {
     directory_->write(profile_file, text_of(profile_->file()));
     std::fputs((data_report_of(result) + profile_->report()).c_str(), stdout);

@@ -15,13 +15,14 @@ std::string megabytes(double bytes) {
 
 }  // namespace
 
-std::string traffic_report(const net::TrafficSummary& traffic, int rank) {
+std::string traffic_report(const net::TrafficSummary& traffic, int rank, bool averages) {
+  const std::string step = averages ? "an averaging" : "a step";
   const auto bytes = static_cast<double>(traffic.bytes_sent + traffic.bytes_received);
   const auto saved = static_cast<double>(traffic.saved_sent + traffic.saved_received);
   return "wire     " + megabytes(traffic.step_sent) + " out and " +
-         megabytes(traffic.step_received) + " in a step; t_comm of rank " + std::to_string(rank) +
-         " " + duration_text(traffic.t_comm) + "\n         busy " +
-         duration_text(traffic.wire_seconds) + " a step, of which " +
+         megabytes(traffic.step_received) + " in " + step + "; t_comm of rank " +
+         std::to_string(rank) + " " + duration_text(traffic.t_comm) + "\n         busy " +
+         duration_text(traffic.wire_seconds) + " " + step + ", of which " +
          duration_text(traffic.exposed_seconds) + " exposed\n" +
          (saved == 0.0 ? std::string()
                        : "         " + fixed(100.0 * bytes / (bytes + saved), 1) +

@@ -13,8 +13,9 @@
 
 namespace duplex::tools {
 
-/// Two lines for the user. t_comm is that of `rank`; others may have another.
-std::string traffic_report(const net::TrafficSummary& traffic, int rank);
+/// Two lines for the user. t_comm is that of `rank`; others may have another. `averages`: traffic
+/// is counted by averagings (--average).
+std::string traffic_report(const net::TrafficSummary& traffic, int rank, bool averages);
 
 /// Compares what came of a plan with what it foresaw. `step`: seconds of the first worker's steps,
 /// in each of which all workers together have so many images.
