@@ -62,6 +62,11 @@ class Way:
     def asynchronous(self):
         return self.flags is not None and "none" in self.flags
 
+    @property
+    def average(self):
+        """Batches between averagings, by which traffic is counted; 1: by steps."""
+        return int(self.flags[self.flags.index("--average") + 1]) if self.flags and "--average" in self.flags else 1
+
     def pace_command(self, network, seed, data, logdir):
         """Returns the command of a short run, whose steps are those of a training on the link."""
         words = self.command(network, seed, data, logdir, link=True)
@@ -94,8 +99,9 @@ def tests_of(directory, way):
     step_bytes = [0] * len(own)
     if way.flags is not None:
         for row in rows_of(os.path.join(directory, "traffic-0.csv")):
-            if int(row["step"]) < len(step_bytes):
-                step_bytes[int(row["step"])] += int(row["bytes_sent"]) + int(row["bytes_received"])
+            first = int(row["step"]) * way.average
+            if first < len(own):
+                step_bytes[min(first + way.average, len(own)) - 1] += int(row["bytes_sent"]) + int(row["bytes_received"])
     tests, testing = [], 0.0
     for row in rows_of(os.path.join(directory, "accuracy.csv")):
         step = int(row["step"])
