@@ -500,7 +500,7 @@ bundle_tested := $(if $(SANITIZE),,$(filter-out %.so,$(bundle_parts)))
 run-tests: $(tests:%=$(BUILD)/tests/%) $(if $(wildcard tools/main.cpp),$(BIN)) $(if $(ONLY),,$(stand_in_library) $(bundle_tested))
 	@SANITIZE='$(SANITIZE)' FULL='$(FULL)' DUPLEX=$(CURDIR)/$(BIN) STAND_IN=$(if $(stand_in_library),$(CURDIR)/$(stand_in_library)) \
 	  BUNDLE=$(if $(bundle_tested),$(CURDIR)/$(BUILD)/bundle) bash make/test.sh $(tests:%=$(BUILD)/tests/%) \
-	  $(if $(ONLY),,$(filter-out tests/platforms.sh,$(wildcard tests/*.sh tests/course/*.sh tests/lab/*.sh)))
+	  $(if $(ONLY),,$(filter-out tests/platforms.sh,$(wildcard tests/*.sh tests/benchmarks/*.sh tests/course/*.sh tests/lab/*.sh)))
 
 # ---- Style. clang-tidy is slow, so it looks at a file that passed again only when the file, a header
 # that it includes, the checks or the flags change.

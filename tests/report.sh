@@ -129,6 +129,14 @@ header = "step,epoch,loss,rate,total_s,data_s,gradient_s,await_s,push_s"
 write("metrics.csv", "\n".join([header, *rows]) + "\n")
 write("accuracy.csv", "step,epoch,samples,top1,top5,loss\n" +
       "".join(f"{10 * i},{i},10,{1 - 0.5 / i},{1 - 0.1 / i},{1 / i}\n" for i in range(1, 6)))
+accuracy = os.path.join(work, "accuracy")
+os.makedirs(accuracy)
+with open(os.path.join(accuracy, "accuracy.json"), "w", encoding="utf-8") as file:
+    json.dump({"version": 1, "about": ["<b>a machine</b> & co."], "columns": ["top-1 in the end, %", "s to the target"], "networks": [
+        {"name": name, "about": "<i>some</i> images", "conclusion": "One machine.", "target": 80, "ways": [
+            {"name": f"<u>way</u> {way}", "flags": "</dl><script>alert(1)</script>", "cells": ["88 ± 1", "1 of 3 seeds"], "points": [
+                {"seconds": 90.0 * way * i, "megabytes": 3000.0 * way * i, "top1": 99.9 - 50 / i / (1 + way), "deviation": 3.0 / i}
+                for i in range(1, 9)]} for way in range(6)]} for name in ("lenet", "resnet34")]}, file)
 PYTHON
 cp -r "$work/alone" "$work/many"
 python3 - "$work/many/evaluation.json" << 'PYTHON'
@@ -149,6 +157,7 @@ done
 
 $DUPLEX report "$work/alone" "$work/parallel" --output "$work/runs.html" > /dev/null
 $DUPLEX report "$work/many" --output "$work/many.html" > /dev/null
+$DUPLEX report "$work/accuracy" --output "$work/accuracy.html" > /dev/null
 $DUPLEX report "$work/interrupted" --output "$work/interrupted.html" > /dev/null 2> "$work/told"
 grep -q 'interrupted; reported as far as it came' "$work/told" || { echo "an interrupted run is not told"; exit 1; }
 grep -q 'was interrupted' "$work/interrupted.html" || { echo "its page does not say so"; exit 1; }
@@ -159,5 +168,6 @@ OUT=$work/thesis PAGE=$work/thesis.html DUPLEX=$DUPLEX SIMULATE_ONLY=1 FIGURES='
 
 look "$work/runs.html" 9
 look "$work/many.html" 5
+look "$work/accuracy.html" 4
 look "$work/interrupted.html" 2
 look "$work/thesis.html" 22

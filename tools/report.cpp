@@ -1,4 +1,4 @@
-// duplex report RUN... makes one HTML page of runs, or of the thesis.
+// duplex report RUN... makes one HTML page of runs, of the thesis, or of time to accuracy.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
 #include "tools/launch/children.h"
+#include "tools/report/accuracy/accuracy_page.h"
 #include "tools/report/run_page.h"
 #include "tools/report/thesis/thesis_page.h"
 #include "tools/run_directory/run_files.h"
@@ -141,7 +142,8 @@ Flags parse_flags(CommandLine& app, int argc, const char* const* argv, std::opti
   Flags flags;
   app.add_option(
          "RUN", flags.directories,
-         "run directories of local, dist or simulate, and of transport; or one of make thesis")
+         "run directories of local, dist or simulate, and of transport; or one of make thesis or "
+         "make accuracy")
       .required();
   app.add_option("--output", flags.output,
                  "the page (default: report.html in the first directory)");
@@ -163,23 +165,23 @@ Flags parse_flags(CommandLine& app, int argc, const char* const* argv, std::opti
 int report(int argc, const char* const* argv) {
   CommandLine app{
       "Makes one HTML page, which needs nothing beside it, of run directories, or of what make "
-      "thesis "
-      "has left.",
+      "thesis or make accuracy has left.",
       "duplex report"};
   std::optional<int> done;
   const Flags flags = parse_flags(app, argc, argv, done);
   if (done) return *done;
   const std::string& first = flags.directories.front();
-  if (!reports::is_thesis(first)) {
+  if (const bool thesis = reports::is_thesis(first); thesis || reports::is_accuracy(first)) {
+    const std::string whose = first + " is what make " + (thesis ? "thesis" : "accuracy") + " left";
+    if (flags.directories.size() > 1)
+      throw Error("report: " + whose + "; it goes alone", Exit::usage);
+    if (flags.watch)
+      throw Error("report: " + whose + "; --watch is for runs that go on", Exit::usage);
+    write_file(flags.output, thesis ? reports::thesis_page(reports::read_thesis(first))
+                                    : reports::accuracy_page(reports::read_accuracy(first)));
+  } else {
     if (flags.watch) return watch(flags);
     write_page(flags);
-  } else {
-    if (flags.directories.size() > 1)
-      throw Error("report: " + first + " is the thesis's; it goes alone", Exit::usage);
-    if (flags.watch)
-      throw Error("report: " + first + " is the thesis's; --watch is for runs that go on",
-                  Exit::usage);
-    write_file(flags.output, reports::thesis_page(reports::read_thesis(first)));
   }
   std::printf("%s\n", flags.output.c_str());
   return 0;

@@ -96,6 +96,7 @@ std::pair<std::string, double> legend(const std::vector<Series>& series, double 
   std::string drawn;
   double x = left;
   for (const Series& each : series) {
+    if (each.name.empty()) continue;
     const std::string name = fitting(each.name);
     const double wide = 34 + letter * static_cast<double>(name.size());
     if (x > left && x + wide > width) {

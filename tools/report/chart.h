@@ -9,10 +9,10 @@ namespace duplex::tools::reports {
 struct Series {
   /// marks: points alone. band: the area between `points`, its upper edge, and `lower`.
   enum class Style { line, dashed, dotted, marks, band };
-  std::string name;
+  std::string name;                               ///< In the legend, unless empty.
   std::vector<std::pair<double, double>> points;  ///< By x.
   Style style = Style::line;
-  int colour = 0;                                  ///< 0 to 5.
+  int colour = 0;                                  ///< 0 to 9.
   std::vector<std::pair<double, double>> lower{};  ///< Only of a band, at the x of `points`.
 };
 

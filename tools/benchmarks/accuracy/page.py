@@ -1,8 +1,14 @@
-"""The page of make accuracy: what each way took to an accuracy, and what is to be concluded."""
+"""The pages of make accuracy: what each way took to an accuracy, and what is to be concluded.
+
+results_of() computes what stands on both: page() makes the one in Markdown, and `duplex report` the one with charts, from
+accuracy.json (tools/report/accuracy/accuracy_data.h)."""
 import math
 import statistics
+import textwrap
 
 from trainings import BATCH, PACE, RATE, TESTS, WAYS, WORKERS, flags_of
+
+COLUMNS = ["top-1 in the end, %", "s to the target", "epochs", "MB", "S to it"]
 
 
 def spread(values, digits=2):
@@ -44,33 +50,56 @@ def conclusion(target, speedups):
     return f"`{best}` on {WORKERS} machines comes to {target} % {counted[best]:.2f} times as fast as one."
 
 
-def section(network, ways, seeds):
-    """Returns the lines for one network. `ways`: by name, the rows of its trainings, one for each seed."""
+def curve(rows):
+    """Returns the means over the seeds at each test of a way's trainings. All have tests at the same steps."""
+    def mean(tests, name):
+        return statistics.mean(test[name] for test in tests)
+    points = []
+    for tests in zip(*(row["tests"] for row in rows)):
+        top1 = [test["top1"] for test in tests]
+        points.append({"seconds": mean(tests, "seconds"), "megabytes": mean(tests, "megabytes"), "top1": statistics.mean(top1),
+                       "deviation": statistics.stdev(top1) if len(top1) > 1 else 0.0})
+    return points
+
+
+def network_results(network, ways, seeds, where):
+    """`ways`: by name, the rows of a network's trainings, one for each seed. `where`: the processor of what is timed."""
     target = target_of(ways["alone"])
     alone = [reached(row, target)["seconds"] for row in ways["alone"]]
-    lines = [f"## {network.name}", "",
-             f"{network.images:,} images in batches of {BATCH}, {seeds} seeds; the target is {target} % top-1, a point below the "
-             "worst seed of one machine.", "",
-             "| way | top-1 in the end, % | s to the target | epochs | MB | S to it |", "|---|---|---|---|---|---|"]
-    speedups = {}
+    results, speedups = [], {}
     for name, rows in ways.items():
         cells, speedups[name] = line_of(rows, target, statistics.mean(alone))
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    lines += ["", conclusion(target, speedups), ""]
-    lines += [f"    bin/duplex {flags_of(network, WAYS[name])}" for name in ways]
-    return lines + [""]
+        results.append({"name": name, "flags": flags_of(network, WAYS[name]), "cells": cells, "points": curve(rows)})
+    about = (f"{network.images:,} images in batches of {BATCH}, {seeds} seed{'s' * (seeds > 1)}; the target is {target} % top-1, "
+             f"a point below the worst seed of one machine. Seconds are those of {where}.")
+    return {"name": network.name, "about": about, "target": target, "conclusion": conclusion(target, speedups), "ways": results}
 
 
-def page(networks, results, seeds, kept):
-    lines = ["# Time to accuracy", "",
-             f"Written by `make accuracy` at commit {kept.every('commit')}, on {kept.every('processor')}. Every way trains on as "
-             f"many images of Fashion-MNIST. A machine is a process", f"with one core; two of them talk over links of {RATE} "
-             f"(`--link-rate`). {TESTS} tests a training, on all 10,000 test images.", "",
-             "s to the target: seconds of training until the first test that reached it: steps times the seconds of a step on the "
-             f"link, which {PACE}", "steps give for each way and seed, in turns; for `async` those of the training itself with its "
-             "tests, during which the other worker trains.", "epochs: times through the training part until then. MB: megabytes "
-             "that the first worker sent and took. S to it: seconds of one", "machine over these. ±: standard deviation over the "
-             "seeds.", ""]
-    for network in networks:
-        lines += section(network, results[network.name], seeds)
+def results_of(networks, trainings, seeds, where, kept):
+    """`trainings`: by name of a network and of a way, the rows of its seeds. `where`: by name of a network, its processor."""
+    about = [f"Written by `make accuracy`; trained by Duplex at commit {kept.every('commit')}. Every way trains on as "
+             f"many images of Fashion-MNIST. A machine is a process with one core; {WORKERS} of them talk over links of {RATE} "
+             f"(`--link-rate`). {TESTS} tests a training, on all 10,000 test images.",
+             "s to the target: seconds of training until the first test that reached it: steps times the seconds of a step on "
+             f"the link, which {PACE} steps give for each way and seed, in turns; for `async` those of the training itself with "
+             "its tests, during which the other worker trains. epochs: times through the training part until then. MB: "
+             "megabytes that the first worker sent and took. S to it: seconds of one machine over these. ±: standard deviation "
+             "over the seeds."]
+    return {"version": 1, "about": about, "columns": COLUMNS,
+            "networks": [network_results(network, trainings[network.name], seeds, where[network.name])
+                         for network in networks]}
+
+
+def page(results, drawn):
+    """Returns the page in Markdown. `drawn`: the page with charts, as a link from it."""
+    lines = ["# Time to accuracy", "", f"[{drawn}]({drawn}) draws accuracy against seconds and against megabytes.", ""]
+    for paragraph in results["about"]:
+        lines += [*textwrap.wrap(paragraph, 140, break_on_hyphens=False), ""]
+    for network in results["networks"]:
+        lines += [f"## {network['name']}", "", network["about"], "", " | ".join(["| way", *results["columns"]]) + " |",
+                  "|---" * (1 + len(results["columns"])) + "|"]
+        lines += [" | ".join([f"| {way['name']}", *way["cells"]]) + " |" for way in network["ways"]]
+        lines += ["", network["conclusion"], ""]
+        lines += [f"    bin/duplex {way['flags']}" for way in network["ways"]]
+        lines.append("")
     return "\n".join(lines)

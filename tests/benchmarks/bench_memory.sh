@@ -1,9 +1,9 @@
 #!/bin/bash
 # Tests tools/benchmarks/memory: on LeNet alone and with a central server, that what it says and what a run takes are there
 # and agree, that it goes on where it stopped, and that it tells of a run that takes something else.
-# Usage: DUPLEX=bin/duplex tests/bench_memory.sh
+# Usage: DUPLEX=bin/duplex tests/benchmarks/bench_memory.sh
 set -u
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 command -v python3 >/dev/null || { echo "there is no python3"; exit 77; }
 [ "${SANITIZE:-}" ] && { echo "sanitizers take memory of their own"; exit 77; }
 work=$(mktemp -d)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Tests tools/benchmarks/cpu with stand-ins for duplex and for the Python that has torch: which PyTorch it takes, which of
-# PyTorch's configurations it compares with, and what it writes to the page. Usage: tests/bench_cpu.sh
+# PyTorch's configurations it compares with, and what it writes to the page. Usage: tests/benchmarks/bench_cpu.sh
 set -u
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 command -v python3 >/dev/null || { echo "there is no python3"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
