@@ -209,6 +209,17 @@ TEST(Chart, FillsABandBetweenItsEdges) {
             std::string::npos)
       << drawn;
   EXPECT_NE(drawn.find("data-drawn=\"4\""), std::string::npos) << drawn;
+
+  chart.series[0].name.clear();
+  EXPECT_EQ(svg(chart).find("<rect"), std::string::npos) << "no name, nothing in the legend";
+}
+
+TEST(Chart, WritesNumbersAsPeopleDo) {
+  const std::vector<std::pair<double, const char*>> numbers{
+      {0.0, "0"},         {1e-13, "0"},       {0.123456, "0.1235"},
+      {9999.4, "9999"},   {10000.0, "10000"}, {-12345.6, "-12346"},
+      {99999.4, "99999"}, {99999.6, "1e+05"}, {120000.0, "1.2e+05"}};
+  for (const auto& [value, text] : numbers) EXPECT_EQ(number_text(value), text);
 }
 
 }  // namespace

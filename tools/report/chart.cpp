@@ -141,7 +141,9 @@ std::vector<double> ticks(double low, double high, int count) {
 
 std::string number_text(double value) {
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.4g", std::abs(value) < 1e-12 ? 0.0 : value);
+  const double size = std::abs(value);
+  std::snprintf(text.data(), text.size(), size >= 1e4 && size < 99999.5 ? "%.0f" : "%.4g",
+                size < 1e-12 ? 0.0 : value);
   return text.data();
 }
 

@@ -42,7 +42,7 @@ std::string svg(const BarChart& chart);
 
 /// At most about `count` round numbers that reach from `low` to `high`.
 std::vector<double> ticks(double low, double high, int count);
-/// As few digits as tell ticks apart.
+/// Four digits, or five before the point: "0.1235", "12000", "1.2e+05".
 std::string number_text(double value);
 
 }  // namespace duplex::tools::reports
