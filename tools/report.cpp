@@ -133,7 +133,8 @@ int watch(const Flags& flags) {
     std::fflush(stdout);
     watched = true;
     if (ended) return 0;
-    if (interrupts() > 0) return 128 + interruption();
+    // Where Ctrl-C came behind it, the page still loads itself, and is written once more.
+    if (!goes_on) return 128 + interruption();
     wait(flags.interval);
   }
 }
