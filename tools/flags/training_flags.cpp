@@ -53,10 +53,11 @@ void TrainingFlags::add_to(CommandLine& app) {
   add_model_flags(app, spec.model);
   app.footer(
       "A pixel is (value / 255 - mean) / stddev. Unless told otherwise they are, for\n"
-      "colour, mean 0.485, 0.456, 0.406 and stddev 0.229, 0.224, 0.225; for grey, 0.2860\n"
-      "and 0.3530. Batch normalisation has epsilon 1e-5 and momentum 0.1. GoogLeNet's\n"
-      "training loss includes its auxiliary classifiers if they are asked for; the loss\n"
-      "of dist is over the first worker's samples.");
+      "colour, mean 0.485, 0.456, 0.406 and stddev 0.229, 0.224, 0.225; for grey,\n"
+      "0.2860 and 0.3530. Batch normalisation has epsilon 1e-5 and momentum 0.1.\n"
+      "GoogLeNet's training loss includes its auxiliary classifiers if they are asked\n"
+      "for; the loss of dist is over the first worker's samples, and over all where\n"
+      "--strategy cuts the network.");
   app.add_option(
       "--datadir", spec.datadir,
       "folder of images (a folder a class), packed file, or folder of IDX files; images are "
