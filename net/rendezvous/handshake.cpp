@@ -297,12 +297,19 @@ HandshakeResult server_handshake(FrameStream& stream, const Self& self,
     talk.reject(message, code, prove);
     return Mismatch(message, fatal, rank, code);
   };
-  const Bytes hello_bytes = talk.receive(FrameKind::hello);
+  const auto receive = [&](FrameKind kind) {
+    try {
+      return talk.receive(kind);
+    } catch (const Rejected& rejected) {  // It has proved nothing, so it may be a stranger's.
+      throw Mismatch(socket.peer() + " turns this rank away: " + rejected.what(), false);
+    }
+  };
+  const Bytes hello_bytes = receive(FrameKind::hello);
   const auto hello = parse<Hello>(hello_bytes);
   const Bytes challenge = payload_of(Challenge{random_digest(), protector.public_key()});
   talk.send(FrameKind::challenge, challenge);
 
-  auto response = parse<Response>(talk.receive(FrameKind::response));
+  auto response = parse<Response>(receive(FrameKind::response));
   const Digest proof = std::exchange(response.proof, Digest{});
   const std::string them = rank_name(hello.rank, socket.peer());
   const std::string us = rank_name(self.rank, socket.local_address());

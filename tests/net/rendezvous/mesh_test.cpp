@@ -15,10 +15,11 @@ namespace {
 TEST(Mesh, StrangersCostNothing) {
   RankZero zero(3);
   // One is silent, one sends garbage, one a huge length, one half a hello, one another job, one
-  // leaves at once; all but that one stay connected.
+  // leaves at once, two reject what this rank has not said and what it has; all but that one stay
+  // connected.
   std::vector<Socket> strangers;
-  strangers.reserve(6);
-  for (int i = 0; i < 6; ++i) strangers.push_back(zero.connect());
+  strangers.reserve(8);
+  for (int i = 0; i < 8; ++i) strangers.push_back(zero.connect());
   const std::string garbage = "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n";
   strangers[1].write_all(garbage.data(), garbage.size(), nullptr, 0, soon(), "testing");
   RawFrame huge;
@@ -33,6 +34,10 @@ TEST(Mesh, StrangersCostNothing) {
   elsewhere.job = "other";
   expect_in(raw_handshake(strangers[4], elsewhere), {"job 'other'", "job 'test'"});
   strangers[5] = Socket();
+  RawFrame reject;
+  reject.kind = 5;
+  reject.payload = Bytes(4);
+  send_raw(strangers[6], reject);
   const Deadline refused = soon();
   while ((zero.log().find("does not speak Duplex's protocol") == std::string::npos ||
           zero.log().find("job 'other'") == std::string::npos) &&
