@@ -37,7 +37,7 @@ net::ExchangeSpec DistSpec::exchange() const {
   spec.warning = mesh.warning;
   for (const int worker : mesh.topology.workers())
     spec.mean.samples.push_back(share_of(worker).count / slots_of(worker));
-  if (spec.mean.samples.size() > 1) spec.mean.slots = parallel.slots;
+  spec.mean.slots = parallel.slots;
   return spec;
 }
 

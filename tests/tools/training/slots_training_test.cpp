@@ -65,12 +65,15 @@ TEST_F(SlotsTraining, HaveTheBitsOfAsManyRanksOfACentralServer) {
 /// A single rank with two slots trains as two ranks do.
 TEST_F(SlotsTraining, AloneHaveTheBitsOfAsManyRanks) {
   if (usable_cores() < 2) GTEST_SKIP() << too_few;
-  for (const char* sync : {"join", "split"}) {
-    const Words flags{"--sync", sync, "--momentum", "0.9", "--batches", "5"};
-    const Result result = launched(sync, nodes_here(1, {2}), 8, flags);
-    ASSERT_EQ(result.exit, 0) << result.err;
-    EXPECT_EQ(weights_of(sync), together(2, 8, flags)) << sync;
-  }
+  for (const char* factors : {"off", "on"})
+    for (const char* sync : {"join", "split"}) {
+      const Words flags{"--sync",     sync,  "--factors", factors,
+                        "--momentum", "0.9", "--batches", "5"};
+      const std::string name = std::string(sync) + factors;
+      const Result result = launched(name, nodes_here(1, {2}), 8, flags);
+      ASSERT_EQ(result.exit, 0) << result.err;
+      EXPECT_EQ(weights_of(name), together(2, 8, flags)) << name;
+    }
 }
 
 TEST_F(SlotsTraining, GoOnFromACheckpoint) {
