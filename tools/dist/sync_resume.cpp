@@ -18,12 +18,13 @@ bool has_own_state(const DistSpec& spec) {
   return spec.parallel.average > 0 && spec.training.optimiser.states() > 0;
 }
 
-/// Returns whether a file has arrays of all of these names.
-bool has_all(const std::string& path, const std::vector<StateArray>& arrays) {
+/// Returns whether a file has arrays of all of these names, and no others.
+bool has_just(const std::string& path, const std::vector<StateArray>& arrays) {
   std::set<std::string> names;
   const SafetensorsFile file(path);
   for (const SafetensorsEntry& entry : file.entries()) names.insert(entry.name);
-  return std::all_of(arrays.begin(), arrays.end(),
+  return names.size() == arrays.size() &&
+         std::all_of(arrays.begin(), arrays.end(),
                      [&](const StateArray& array) { return names.count(array.name) > 0; });
 }
 
@@ -142,7 +143,7 @@ net::ResumePoint SyncCheckpoints::go_on_from(const net::ResumePoint& point,
     const CheckpointFile& first = files.front();
     // A network that was cut in another way has other pieces on each rank.
     if (static_cast<int>(point.ranks) == spec_.mesh.topology.size && first.rank == spec_.rank() &&
-        !first.partial && has_all(first.path, arrays))
+        !first.partial && has_just(first.path, arrays))
       count_bytes(load_state(first.path, arrays, "this rank's part of the training"));
     else
       load_pieces(files, arrays);
