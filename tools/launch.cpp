@@ -179,6 +179,8 @@ std::string needs_all(const Flags& flags, const std::vector<net::Address>& nodes
     return "in an asynchronous run the number of ranks must stay";
   if (dist->parallel.average > 0 && dist->training.spec.optimiser.states() > 0)
     return "with --average every worker's optimiser has a state of its own";
+  if (dist->parallel.cuts())
+    return "no rank keeps a copy of another's part where the network is cut";
   if (nodes.size() - lost.size() < (dist->parallel.central() ? 2U : 1U))
     return "too few ranks are left";
   std::vector<std::string> hosts;
@@ -206,6 +208,7 @@ std::string leave_out(Flags& flags, const std::vector<net::Address>& all,
   if (!why.empty()) return line + ", and the run needs all: " + why;
   for (const int number : numbers_of(all, lost)) flags.without.push_back(number);
   std::sort(flags.without.begin(), flags.without.end());
+  flags.without.erase(std::unique(flags.without.begin(), flags.without.end()), flags.without.end());
   const std::size_t left = nodes.size() - numbers.size();
   return line + ": the run goes on with the " + std::to_string(left) +
          (left == 1 ? " rank that is" : " ranks that are") + " left (--without " +
@@ -263,6 +266,7 @@ int start(Flags flags, const std::vector<net::Address>& all, std::vector<std::st
     pause = std::min(longest_pause, std::max(1.0, 2.0 * pause));
     // A rank whose link to this machine is broken may still run.
     if (elsewhere) stop_everywhere(flags.stop(), nodes);
+    if (const int code = pause_together(0.0)) return code;  // A signal that came meanwhile.
     if (std::find(flags.dist.begin(), flags.dist.end(), "--resume") == flags.dist.end())
       flags.dist.emplace_back("--resume");
   }

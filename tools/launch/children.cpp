@@ -27,6 +27,8 @@ namespace {
 constexpr double grace_seconds = 4.0;
 /// The longest pause before a process is started again, in seconds.
 constexpr double longest_pause = 60.0;
+/// Nanoseconds that a rank's streams stay open after it has ended and nothing more comes.
+constexpr std::int64_t held_open_ns = 1000000000;
 
 volatile sig_atomic_t interrupted = 0;      ///< So many have come.
 volatile sig_atomic_t first_interrupt = 0;  ///< The first SIGINT or SIGTERM.
@@ -52,6 +54,9 @@ class Child {
     if (pid_ < 0) fail("fork");
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      // The launcher's handlers would swallow a signal that comes before execvp.
+      ::signal(SIGINT, SIG_DFL);
+      ::signal(SIGTERM, SIG_DFL);
       // A launcher that was killed before that has sent nothing.
       if (::getppid() != launcher) ::_exit(128 + SIGTERM);
       ::setpgid(0, 0);  // Ctrl-C reaches the launcher alone, which passes it on.
@@ -62,6 +67,7 @@ class Child {
       std::fprintf(stderr, "%s cannot be run: %s\n", arguments[0], std::strerror(errno));
       ::_exit(127);
     }
+    ::setpgid(pid_, pid_);  // It may not have come to do so itself when a signal is due.
     for (const int end : {input[0], output[1], error[1]}) ::close(end);
     input_ = input[1];
     streams_[0] = {output[0], stdout, ""};
@@ -87,27 +93,17 @@ class Child {
     const ssize_t got = ::read(stream.from, bytes, sizeof bytes);
     if (got < 0 && errno == EINTR) return;
     if (got > 0) stream.line.append(bytes, static_cast<std::size_t>(got));
-    if (got <= 0 && !stream.line.empty()) stream.line += '\n';
-    for (Piece piece; take_piece(stream.line, piece);) {
-      if (piece.kind == Piece::Kind::rewritten) {
-        status.show(piece.text);
-        stream.shown = !piece.text.empty();
-        continue;
-      }
-      if (stream.shown && piece.text.empty()) {
-        status.keep();
-      } else {
-        const bool begins = !began_ && piece.text.rfind("rank ", 0) == 0;
-        began_ = began_ || begins;
-        alone_ = alone_ || piece.text.find(net::waited_in_vain) != std::string::npos;
-        if (!begins || !quiet)
-          status.line(stream.to, "[" + std::to_string(rank_) + "] " + piece.text);
-      }
-      stream.shown = false;
+    if (got > 0) heard_ = clock_ns();
+    show(stream, got <= 0, quiet, status);
+  }
+  /// Closes the streams of a rank that has ended and of which nothing has come for a second: a
+  /// connection that its ssh keeps in the background may hold them open.
+  void let_go(bool quiet, StatusLine& status) {
+    if (code_ < 0 || clock_ns() - std::max(heard_, ended_) < held_open_ns) return;
+    for (Stream& stream : streams_) {
+      pollfd unread{stream.from, POLLIN, 0};
+      if (stream.from >= 0 && ::poll(&unread, 1, 0) == 0) show(stream, true, quiet, status);
     }
-    if (got > 0) return;
-    ::close(stream.from);
-    stream.from = -1;
   }
   bool silent() const { return streams_[0].from < 0 && streams_[1].from < 0; }
 
@@ -117,6 +113,7 @@ class Child {
     if (code_ >= 0) return true;
     if (::waitpid(pid_, &status, WNOHANG) != pid_) return false;
     code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    ended_ = clock_ns();
     return true;
   }
   int code() const { return code_; }
@@ -135,6 +132,30 @@ class Child {
     std::string line;    ///< The bytes of which no whole piece has come yet.
     bool shown = false;  ///< The last piece was a line that is rewritten.
   };
+  /// Passes on the whole pieces of a stream. `last`: no more of it comes, and it is closed.
+  void show(Stream& stream, bool last, bool quiet, StatusLine& status) {
+    if (last && !stream.line.empty()) stream.line += '\n';
+    for (Piece piece; take_piece(stream.line, piece);) {
+      if (piece.kind == Piece::Kind::rewritten) {
+        status.show(piece.text);
+        stream.shown = !piece.text.empty();
+        continue;
+      }
+      if (stream.shown && piece.text.empty()) {
+        status.keep();
+      } else {
+        const bool begins = !began_ && piece.text.rfind("rank ", 0) == 0;
+        began_ = began_ || begins;
+        alone_ = alone_ || piece.text.find(net::waited_in_vain) != std::string::npos;
+        if (!begins || !quiet)
+          status.line(stream.to, "[" + std::to_string(rank_) + "] " + piece.text);
+      }
+      stream.shown = false;
+    }
+    if (!last) return;
+    ::close(stream.from);
+    stream.from = -1;
+  }
   [[noreturn]] static void fail(const char* what) {
     throw Error(std::string("launch: ") + what + ": " + std::generic_category().message(errno));
   }
@@ -144,6 +165,7 @@ class Child {
   int input_ = -1, code_ = -1;
   bool began_ = false, alone_ = false;
   const std::int64_t made_ = clock_ns();
+  std::int64_t heard_ = 0, ended_ = 0;  ///< When something has come last, and when it has ended.
   Stream streams_[2];
 };
 
@@ -177,6 +199,7 @@ class Launch {
     for (const auto& child : children_) {
       const bool before = child->code() >= 0;
       if (child->ended() && !before && child->code() != 0) note_failure(*child);
+      child->let_go(rules_.quiet, status_);
       all = all && child->ended() && child->silent() && !again_[child->rank()].command;
     }
     return all;

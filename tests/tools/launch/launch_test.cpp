@@ -208,6 +208,25 @@ TEST_F(Launch, StopEndsARankThatWaitsForItsPeersAndHasARelativeNodefile) {
   EXPECT_EQ(other.wait().exit, 128 + SIGTERM);
 }
 
+/// ssh may leave a connection in the background (ControlPersist) that holds its standard error.
+TEST_F(Launch, EndsWhereAConnectionIsLeftOpen) {
+  const std::string nodes = nodefile("nodes", 1);
+  write_text(nodes, read_text(nodes) + "198.51.100.1\n");
+  write_text(folder_ / "ssh", "#!/bin/sh\nshift 3\nsleep 60 > /dev/null &\necho $! > '" +
+                                  (folder_ / "left") + "'\nexec sh -c \"$*\"\n");
+  ASSERT_EQ(::chmod((folder_ / "ssh").c_str(), 0700), 0);
+  const auto begin = std::chrono::steady_clock::now();
+  const Result result = run({"launch",    "--nodefile", nodes,     "--ssh",    folder_ / "ssh",
+                             "--",        "--net",      "lenet",   "--device", "replay:0.001",
+                             "--batches", "3",          "--batch", "4",        "--threads",
+                             "1",         "--timeout",  "20",      "--logdir", folder_ / "run"});
+  const int left = std::stoi(read_text(folder_ / "left"));
+  EXPECT_EQ(::kill(left, 0), 0) << "the connection was to be open still";
+  ::kill(left, SIGKILL);
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(50));
+}
+
 TEST_F(Launch, StopKillsWhatDoesNotObey) {
   const std::string nodes = nodefile("nodes", 1);
   Process deaf = rank(nodes, 0);

@@ -339,6 +339,18 @@ TEST_F(LostMachine, LaunchGoesOnWithoutAMachineThatDoesNotAnswer) {
                             "--average every worker's optimiser has a state of its own"),
             std::string::npos)
       << needed.err;
+  // So it is where the network is cut.
+  write_text(folder_ / "two", "127.0.0.1:" + std::to_string(port) + "\n" + gone + "\n");
+  const Result cut =
+      run(plus(plus({"launch", "--nodefile", folder_ / "two", "--ssh", folder_ / "ssh",
+                     "--restarts", "2", "--"},
+                    flags),
+               {"--batches", "5", "--strategy", "pipeline", "--logdir", folder_ / "cut"}));
+  EXPECT_EQ(cut.exit, 255) << cut.err;
+  EXPECT_NE(cut.err.find("the run needs all: no rank keeps a copy of another's part where the "
+                         "network is cut"),
+            std::string::npos)
+      << cut.err;
   const Result printed = run(plus(
       {"launch", "--nodefile", folder_ / "nodes", "--without", "2,3", "--print-commands", "--"},
       flags));
