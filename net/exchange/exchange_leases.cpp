@@ -52,16 +52,18 @@ void ParameterExchange::lose(int peer, const std::exception_ptr& cause) {
   const AbortReason reason = reason_of(cause);
   const bool says_why = reason.code == Exit::failed || reason.code == Exit::usage;
   const bool may_wait = door_ && !says_why && !server_->over();
-  const Peers::Loss loss = peers_.lose(peer, topology_.workers().size(), may_wait);
-  if (loss == Peers::Loss::none) return;
+  Peers::Loss loss = Peers::Loss::none;
+  {
+    // Whoever sees that all are lost sees since when, too.
+    const std::lock_guard<std::mutex> lock(lost_mutex_);
+    loss = peers_.lose(peer, topology_.workers().size(), may_wait);
+    if (loss == Peers::Loss::none) return;
+    lost_last_ = cause;
+    lost_since_ = Clock::now();
+  }
   if (loss == Peers::Loss::nobody_left) {
     fail(cause);
     return;
-  }
-  {
-    const std::lock_guard<std::mutex> lock(lost_mutex_);
-    lost_last_ = cause;
-    lost_since_ = Clock::now();
   }
   spec_.warn((loss == Peers::Loss::waits ? "waits for a worker to come back, since it has lost "
                                          : "going on without ") +

@@ -284,8 +284,10 @@ Agreement agreed(Mesh& mesh, const Offer& mine, const FileSharing* sharing,
     await_frame(links, *link, FrameKind::resume, begun, deadline, true);
     agreement.decision = parse<Decision>(talk.receive(FrameKind::resume, 0, resume_limit));
   });
-  if (agreement.decision.found && !agreement.decision.point.late)
+  if (agreement.decision.found && !agreement.decision.point.late) {
+    await_frame(links, *link, FrameKind::transfers, begun, deadline, true);
     agreement.own = hear_transfers(mesh, deadline);
+  }
   return agreement;
 }
 

@@ -82,10 +82,10 @@ class RankCheckpoints {
   virtual void attach(net::ParameterExchange& wire) { wire_ = &wire; }
 
   /// The ranks are to pause each time that all workers together have seen so many samples more, but
-  /// not from `end` steps on. Call it before the training begins.
+  /// not from `end` steps on, where the training ends. Call it before the training begins.
   void pause_every(std::uint64_t samples, std::uint64_t end) {
     pause_samples_ = samples;
-    no_pause_from_ = end;
+    end_ = end;
   }
   /// On the first worker: the training has come to what it is for. All ranks end it as soon as they
   /// can, as if it had no more steps. Call it before after().
@@ -173,7 +173,7 @@ class RankCheckpoints {
   bool ends_ = false;                ///< end_training() was called.
   bool reached_ = false;             ///< All ranks have ended the training for it.
   std::uint64_t pause_samples_ = 0;  ///< 0: no pause.
-  std::uint64_t no_pause_from_ = 0;
+  std::uint64_t end_ = 0;            ///< The training has so many steps.
 
  private:
   virtual bool holds_nothing() const = 0;

@@ -27,7 +27,7 @@ std::uint64_t SyncCheckpoints::samples(std::uint64_t steps) const {
 
 /// Returns whether the round of steps that ends there completes what a pause is after.
 bool SyncCheckpoints::pauses_after(std::uint64_t steps) const {
-  if (pause_samples_ == 0 || steps >= no_pause_from_) return false;
+  if (pause_samples_ == 0 || steps >= end_) return false;
   return samples(steps) / pause_samples_ > samples(steps - round()) / pause_samples_;
 }
 
@@ -168,6 +168,8 @@ void SyncCheckpoints::rescue() {
   std::string written;
   for (const std::uint64_t steps : {newest - round(), newest}) {
     if (newest < round() || steps == taken_) continue;
+    // With --average the last round may be of fewer batches than its number says.
+    if (steps > end_) continue;
     const auto more = boundaries_.find(steps);
     if (!added_.empty() && more == boundaries_.end()) continue;
     const auto arrays = arrays_of(steps / round(), added_.empty() ? Arrays() : more->second);
@@ -189,7 +191,7 @@ void SyncCheckpoints::rescue() {
 void SyncCheckpoints::rescue_copies(std::string& written) {
   copies_.rescue(*wire_, [&](std::uint64_t rounds, const RankCopies::Copy& copy) {
     const std::uint64_t steps = rounds * round();
-    if (steps == 0 || steps == taken_) return;
+    if (steps == 0 || steps == taken_ || steps > end_) return;
     try {
       copies_.write_rescued(files_, steps, copy, {{"samples", std::to_string(samples(steps))}});
       written += (written.empty() ? "" : ", and ") + std::string("a copy of rank ") +
