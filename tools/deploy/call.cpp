@@ -187,11 +187,16 @@ CallResult call(const std::vector<std::string>& command, const CallInput& input,
     if (::poll(polled, 3, 100) <= 0) {
       // A process that it has left running may hold its output open, as a connection that ssh keeps
       // does.
-      if (::waitpid(process, &status, WNOHANG) == process) {
-        ended = true;
-        break;
+      if (::waitpid(process, &status, WNOHANG) != process) continue;
+      ended = true;
+      // What it wrote last may have come since.
+      while (::poll(polled, 2, 0) > 0) {
+        if (polled[0].revents != 0 && !take(out.read, result.out)) Pipe::close(out.read);
+        if (polled[1].revents != 0 && !take(err.read, result.err)) Pipe::close(err.read);
+        polled[0].fd = out.read;
+        polled[1].fd = err.read;
       }
-      continue;
+      break;
     }
     if (polled[0].revents != 0 && !take(out.read, result.out)) Pipe::close(out.read);
     if (polled[1].revents != 0 && !take(err.read, result.err)) Pipe::close(err.read);

@@ -110,7 +110,7 @@ net::Self CheckPeers::self() const {
 
 void CheckPeers::accept(net::Listener& listener) {
   const std::size_t most =
-      2 * task_.machines.size() * task_.machines.front().ports.size() + strangers_limit;
+      2 * task_.machines.size() * task_.machines[task_.index].ports.size() + strangers_limit;
   for (;;) {
     net::Socket socket = listener.accept(tick);
     const std::lock_guard<std::mutex> lock(mutex_);
