@@ -28,9 +28,9 @@ struct Runs {
   std::vector<reports::RunData> runs;
   std::vector<reports::LinkData> links;
 
-  bool complete() const {
+  bool ended() const {
     for (const reports::RunData& run : runs)
-      if (!run.complete) return false;
+      if (!run.ended) return false;
     return true;
   }
 };
@@ -117,7 +117,7 @@ int watch(const Flags& flags) {
       if (!wait(flags.interval)) return 128 + interruption();
       continue;
     }
-    const bool ended = all.complete();
+    const bool ended = all.ended();
     if (!ended) watched_end = false;
     // The other ranks write their files soon after the summary.
     if (ended && !watched_end && watched) {
@@ -126,7 +126,7 @@ int watch(const Flags& flags) {
       continue;
     }
     const bool goes_on = !ended && interrupts() == 0;
-    for (reports::RunData& run : all.runs) run.goes_on = goes_on && !run.complete;
+    for (reports::RunData& run : all.runs) run.goes_on = goes_on && !run.ended;
     write_file(flags.output,
                reports::run_page(all.runs, all.links, goes_on ? flags.interval : 0.0));
     if (!watched) std::printf("%s\n", flags.output.c_str());

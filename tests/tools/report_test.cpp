@@ -190,6 +190,15 @@ TEST(Chart, HasRoundTicksAroundItsValues) {
   EXPECT_NEAR(small[1] - small[0], 0.01, 1e-12);
   EXPECT_GE(small.back(), 0.14 - 1e-12);
   EXPECT_NE(svg(LineChart{}).find("no data"), std::string::npos);
+
+  // These are too large for what is beside them to be told apart.
+  const double next = std::nextafter(1e17, 2e17);
+  EXPECT_GE(ticks(1e17, 1e17, 6).size(), 2U);
+  EXPECT_LT(ticks(1e17, next, 6).size(), 20U);
+  LineChart large;
+  large.series = {{"loss", {{0, 1e17}, {1, next}}}};
+  large.from_zero = false;
+  EXPECT_EQ(svg(large).find("nan"), std::string::npos);
 }
 
 /// A band reaches from one edge to the other and back, and the axis holds both; its legend is an

@@ -77,7 +77,15 @@ struct Axis {
   double position(double value) const { return from + (value - low) / (high - low) * (to - from); }
 };
 
+/// Returns the end of an axis that begins at `low`: `high`, or beyond, where values are too close
+/// to each other to be told apart.
+double end_of(double low, double high) {
+  const double least = 1e-9 * std::max(std::abs(low), std::abs(high));
+  return high - low > least ? high : low + std::max(1.0, least);
+}
+
 void widen(Axis& axis, const std::vector<double>& round) {
+  if (round.empty()) return;
   axis.low = std::min(axis.low, round.front());
   axis.high = std::max(axis.high, round.back());
 }
@@ -126,7 +134,7 @@ std::string begin_svg(double height, const std::string& title, std::size_t drawn
 }  // namespace
 
 std::vector<double> ticks(double low, double high, int count) {
-  if (!(high > low)) high = low + 1.0;
+  high = end_of(low, high);
   const double rough = (high - low) / count, power = std::pow(10.0, std::floor(std::log10(rough)));
   double step = power;
   for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
@@ -172,8 +180,8 @@ std::string svg(const LineChart& chart) {
     y_max = middle + 1.0;
   }
 
-  Axis x{x_min, x_max > x_min ? x_max : x_min + 1, left, width - right};
-  Axis y{y_min, y_max > y_min ? y_max : y_min + 1, top + plot_height, top};
+  Axis x{x_min, end_of(x_min, x_max), left, width - right};
+  Axis y{y_min, end_of(y_min, y_max), top + plot_height, top};
   std::vector<double> x_ticks = ticks(x.low, x.high, 8);
   std::vector<double> y_ticks = ticks(y.low, y.high, 6);
   if (chart.percent)

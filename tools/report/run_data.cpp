@@ -76,11 +76,16 @@ void take_config(RunData& run, const RunConfig& config) {
   if (!run.slots.empty() && (run.slots.size() != static_cast<std::size_t>(run.workers) ||
                              *std::min_element(run.slots.begin(), run.slots.end()) < 1))
     throw Error(file + " is damaged: its slots are not those of its workers");
+  if (!run.samples.empty() &&
+      (run.samples.size() != static_cast<std::size_t>(run.cut() ? run.ranks : run.workers) ||
+       *std::min_element(run.samples.begin(), run.samples.end()) < 0))
+    throw Error(file + " is damaged: its samples are not those of its workers");
   if (run.ranks > net::most_ranks)
     throw Error(file + " is damaged: it has " + std::to_string(run.ranks) + " ranks");
 }
 
 void take_summary(RunData& run, const RunSummary& summary) {
+  run.ended = true;
   run.complete = !summary.ended_by;
   if (summary.training) {
     run.steps = summary.training->steps;

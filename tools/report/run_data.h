@@ -66,6 +66,7 @@ struct RunData {
   std::vector<int> slots;             ///< By worker; empty: each has one.
 
   bool complete = false;  ///< There is a summary. Else what is there is as far as the run came.
+  bool ended = false;     ///< There is a summary, whatever ended the run.
   bool goes_on = false;   ///< It is not complete, and somebody watches how it goes on.
   std::vector<StepMetrics> metrics;
   std::vector<AccuracyRow> tests;

@@ -58,7 +58,10 @@ std::vector<std::optional<TimeToAccuracy>> times_of_tests(
   std::vector<double> seconds(metrics.size() + 1);  // Sums of the steps before each one.
   for (std::size_t step = 0; step < metrics.size(); ++step)
     seconds[step + 1] = seconds[step] + metrics[step].total;
-  const bool known = traffic == nullptr || (!traffic->empty() && traffic->front().step == 0);
+  // The rows of a file stand in the order in which steps were closed.
+  const bool known =
+      traffic == nullptr || std::any_of(traffic->begin(), traffic->end(),
+                                        [](const net::StepTraffic& row) { return row.step == 0; });
   const std::vector<std::uint64_t> bytes =
       bytes_before(traffic != nullptr ? *traffic : std::vector<net::StepTraffic>{}, metrics.size(),
                    meaning.average);
