@@ -227,13 +227,13 @@ check_standard() (
 
 # expect FILE INCLUDE: a tree with this one line must be found at fault.
 expect() {
-  local root found
+  local root found code=0
   root=$(mktemp -d)
   mkdir -p "$root/$(dirname "$1")"
   printf '// First line.\n#include %s\n' "$2" >"$root/$1"
-  found=$(check "$root" || true)
+  found=$(check "$root") || code=$?
   rm -rf "$root"
-  if [[ $found != "$1:2: #include $2: "* ]]; then
+  if [[ $code = 0 || $found != "$1:2: #include $2: "* ]]; then
     echo "this test is blind to #include $2 in $1" >&2
     exit 1
   fi
@@ -241,14 +241,14 @@ expect() {
 
 # allow FILE INCLUDE: and this one must not.
 allow() {
-  local root found
+  local root found code=0
   root=$(mktemp -d)
   mkdir -p "$root/$(dirname "$1")"
   printf '#include %s\n' "$2" >"$root/$1"
-  found=$(check "$root" || true)
+  found=$(check "$root") || code=$?
   rm -rf "$root"
-  if [ "$found" ]; then
-    echo "this test objects to what is allowed: $found" >&2
+  if [[ $code != 0 || $found ]]; then
+    echo "this test objects to what is allowed: exit code $code, $found" >&2
     exit 1
   fi
 }

@@ -33,7 +33,7 @@ broken = []
 for page in pages:
     with open(page, encoding="utf-8") as file:
         text = file.read()
-    # What is code, in lines of its own or within one, is no link.
+    # Code has no links, be it in lines of its own or within one.
     text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
     text = re.sub(r"(?m)^    .*$", "", text)
     for link in re.findall(r"(?<!!)\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "code", text)):
@@ -63,10 +63,11 @@ PYTHON
 
 # expect TEXT: the tree in $made must be found at fault with this; '': it must be found faultless.
 expect() {
-  local found
-  found=$(check "$made" || true)
+  local found code=0
+  found=$(check "$made") || code=$?
   rm -rf "$made"
-  [[ $1 && $found == *"$1"* || -z $1$found ]] || { echo "this test is blind to: $1 ($found)" >&2; exit 1; }
+  if [ "$1" ]; then [[ $code = 1 && $found == *"$1"* ]]; else [[ $code = 0 && -z $found ]]; fi ||
+    { echo "this test is blind to '$1', or finds fault where none is: exit code $code, $found" >&2; exit 1; }
 }
 fresh() { made=$(mktemp -d); mkdir -p "$made/docs/decisions"; printf '# Title\n\n## A `b` of C++\n' > "$made/docs/page.md"; }
 

@@ -133,7 +133,7 @@ int watch(const Flags& flags) {
     std::fflush(stdout);
     watched = true;
     if (ended) return 0;
-    // Where Ctrl-C came behind it, the page still loads itself, and is written once more.
+    // The page still loads itself where Ctrl-C came while it was written, so it is written again.
     if (!goes_on) return 128 + interruption();
     wait(flags.interval);
   }

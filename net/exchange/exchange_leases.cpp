@@ -54,7 +54,7 @@ void ParameterExchange::lose(int peer, const std::exception_ptr& cause) {
   const bool may_wait = door_ && !says_why && !server_->over();
   Peers::Loss loss = Peers::Loss::none;
   {
-    // Whoever sees that all are lost sees since when, too.
+    // A thread that sees that all are lost sees since when, too.
     const std::lock_guard<std::mutex> lock(lost_mutex_);
     loss = peers_.lose(peer, topology_.workers().size(), may_wait);
     if (loss == Peers::Loss::none) return;

@@ -189,7 +189,7 @@ CallResult call(const std::vector<std::string>& command, const CallInput& input,
       // does.
       if (::waitpid(process, &status, WNOHANG) != process) continue;
       ended = true;
-      // What it wrote last may have come since.
+      // The command's last output may have come since the poll.
       while (::poll(polled, 2, 0) > 0) {
         if (polled[0].revents != 0 && !take(out.read, result.out)) Pipe::close(out.read);
         if (polled[1].revents != 0 && !take(err.read, result.err)) Pipe::close(err.read);

@@ -168,7 +168,7 @@ void SyncCheckpoints::rescue() {
   std::string written;
   for (const std::uint64_t steps : {newest - round(), newest}) {
     if (newest < round() || steps == taken_) continue;
-    // With --average the last round may be of fewer batches than its number says.
+    // The last round of --average may have fewer batches than its number says.
     if (steps > end_) continue;
     const auto more = boundaries_.find(steps);
     if (!added_.empty() && more == boundaries_.end()) continue;

@@ -33,7 +33,7 @@ struct TimeToAccuracy {
   std::optional<std::uint64_t> bytes;
 };
 
-/// What the rows of a training mean, by how its workers train together.
+/// The way in which workers train together decides what the rows of a training mean.
 struct RowMeaning {
   bool asynchronous = false;  ///< Others train during tests.
   std::uint64_t average = 0;  ///< Batches between averagings, by which traffic is counted; 0: by

@@ -9,7 +9,7 @@
 namespace duplex::tools::reports {
 namespace {
 
-/// What a chart has on its x axis.
+/// An x axis shows this value of each point, divided by the unit that its title names.
 struct Spent {
   const char* title;
   double AccuracyPoint::*value;
@@ -18,7 +18,8 @@ struct Spent {
 constexpr Spent spent_on[] = {{"seconds", &AccuracyPoint::seconds, 1.0},
                               {"GB of the first worker", &AccuracyPoint::megabytes, 1000.0}};
 
-/// For each way its mean as a line, in a band of a standard deviation to either side.
+/// Returns a chart that has a line for the mean of each way, in a band of one standard deviation to
+/// either side, and one for the target.
 LineChart chart_of(const AccuracyNetwork& network, const Spent& spent) {
   LineChart chart;
   chart.title = "top-1";
