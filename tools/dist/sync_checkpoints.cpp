@@ -167,9 +167,8 @@ void SyncCheckpoints::rescue() {
   const std::uint64_t newest = holds_nothing() ? 0 : newest_step();
   std::string written;
   for (const std::uint64_t steps : {newest - round(), newest}) {
-    if (newest < round() || steps == taken_) continue;
     // The last round of --average may have fewer batches than its number says.
-    if (steps > end_) continue;
+    if (newest < round() || steps == taken_ || steps > end_) continue;
     const auto more = boundaries_.find(steps);
     if (!added_.empty() && more == boundaries_.end()) continue;
     const auto arrays = arrays_of(steps / round(), added_.empty() ? Arrays() : more->second);

@@ -13,6 +13,23 @@
 #include "tools/text/table.h"
 
 namespace duplex::tools {
+namespace {
+
+/// Returns the bytes of all steps before each one, and of all, none where `traffic` is null. Those
+/// of an averaging are of the last step before it.
+std::vector<std::uint64_t> bytes_before(const std::vector<net::StepTraffic>* traffic,
+                                        std::size_t steps, std::uint64_t average) {
+  std::vector<std::uint64_t> bytes(steps + 1);
+  if (traffic == nullptr) return bytes;
+  const std::uint64_t apart = std::max<std::uint64_t>(average, 1);
+  for (const net::StepTraffic& row : *traffic)
+    if (row.step < steps && row.step * apart < steps)
+      bytes[std::min<std::uint64_t>((row.step + 1) * apart, steps)] += row.sent + row.received;
+  std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
+  return bytes;
+}
+
+}  // namespace
 
 std::string AccuracyTarget::str() const {
   std::ostringstream text;
@@ -35,23 +52,6 @@ AccuracyTarget parse_accuracy_target(const std::string& text) {
               Exit::usage);
 }
 
-namespace {
-
-/// Returns the bytes of all steps before each one, and of all. Those of an averaging are of the
-/// last step before it.
-std::vector<std::uint64_t> bytes_before(const std::vector<net::StepTraffic>& traffic,
-                                        std::size_t steps, std::uint64_t average) {
-  std::vector<std::uint64_t> bytes(steps + 1);
-  const std::uint64_t apart = std::max<std::uint64_t>(average, 1);
-  for (const net::StepTraffic& row : traffic)
-    if (row.step < steps && row.step * apart < steps)
-      bytes[std::min<std::uint64_t>((row.step + 1) * apart, steps)] += row.sent + row.received;
-  std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
-  return bytes;
-}
-
-}  // namespace
-
 std::vector<std::optional<TimeToAccuracy>> times_of_tests(
     const std::vector<AccuracyRow>& tests, const std::vector<StepMetrics>& metrics,
     const std::vector<net::StepTraffic>* traffic, const RowMeaning& meaning) {
@@ -62,9 +62,7 @@ std::vector<std::optional<TimeToAccuracy>> times_of_tests(
   const bool known =
       traffic == nullptr || std::any_of(traffic->begin(), traffic->end(),
                                         [](const net::StepTraffic& row) { return row.step == 0; });
-  const std::vector<std::uint64_t> bytes =
-      bytes_before(traffic != nullptr ? *traffic : std::vector<net::StepTraffic>{}, metrics.size(),
-                   meaning.average);
+  const std::vector<std::uint64_t> bytes = bytes_before(traffic, metrics.size(), meaning.average);
   std::vector<std::optional<TimeToAccuracy>> times;
   double testing = 0.0;
   for (const AccuracyRow& test : tests) {
