@@ -91,7 +91,7 @@ bool AsyncCheckpoints::take_part(const std::function<void()>& await_weights) {
       if (owns())
         parts_[call->steps] = std::move(part);
       else
-        write(call->steps, part, "");
+        write(call->steps, part, {});
     }
     wire_->mark_checkpoint(*call);
     if (call->signal != 0 && !reached_) stopped_ = call;
@@ -110,10 +110,9 @@ void AsyncCheckpoints::snapshot(const net::CheckpointCall& call) {
   if (!trains() && call.signal != 0) stopped_ = call;
 }
 
-std::string AsyncCheckpoints::lost_ranks() const {
-  std::string text;
-  for (const int rank : wire_->lost()) text += (text.empty() ? "" : ",") + std::to_string(rank);
-  return text;
+std::set<int> AsyncCheckpoints::lost_ranks() const {
+  const std::vector<int> lost = wire_->lost();
+  return {lost.begin(), lost.end()};
 }
 
 /// Waits for the checkpoint before, tells the others if it cannot be written, and removes those
@@ -130,7 +129,7 @@ void AsyncCheckpoints::prune(const net::CheckpointCall& call) {
 }
 
 /// Copies the chunks, and writes them with a worker's part while the training goes on.
-void AsyncCheckpoints::write(std::uint64_t number, const Part& part, const std::string& absent) {
+void AsyncCheckpoints::write(std::uint64_t number, const Part& part, const std::set<int>& absent) {
   std::vector<net::ChunkRecord> records;
   std::optional<Arrays> arrays = arrays_of(0, part.arrays, &records);
   CheckpointFiles::Metadata said = metadata();
@@ -139,7 +138,7 @@ void AsyncCheckpoints::write(std::uint64_t number, const Part& part, const std::
   if (owns()) {
     said["applied"] = text_of(records);
     said["staleness"] = text_of(wire_->staleness());
-    said["absent"] = absent;
+    said["absent"] = text_of(absent);
   }
   taken_ = number;
   start_writing(number, std::move(*arrays), std::move(said));
@@ -191,10 +190,8 @@ std::string AsyncCheckpoints::keep_chunks() {
   if (!arrays || !finite(*arrays) ||
       std::all_of(positions.begin(), positions.end(), [](std::uint64_t at) { return at == 0; }))
     return "";
-  std::string all;
-  for (const int worker : spec_.mesh.topology.workers())
-    all += (all.empty() ? "" : ",") + std::to_string(worker);
-  write(std::max(called_, taken_) + 1, {}, all);
+  const std::vector<int> all = spec_.mesh.topology.workers();
+  write(std::max(called_, taken_) + 1, {}, {all.begin(), all.end()});
   return "the training as it is";
 }
 

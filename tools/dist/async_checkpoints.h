@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "tools/dist/rank_checkpoints.h"
 
@@ -59,12 +60,12 @@ class AsyncCheckpoints final : public RankCheckpoints {
   void look_at_signals(std::uint64_t steps);
   bool take_part(const std::function<void()>& await_weights);
   void snapshot(const net::CheckpointCall& call);
-  void write(std::uint64_t number, const Part& part, const std::string& absent);
+  void write(std::uint64_t number, const Part& part, const std::set<int>& absent);
   void prune(const net::CheckpointCall& call);
   std::string keep_chunks();
   std::string keep_weights();
   void remember(std::uint64_t steps);
-  std::string lost_ranks() const;
+  std::set<int> lost_ranks() const;
 
   /// Names of weights that a worker has kept begin so, in the file of its own part.
   static constexpr const char* kept_prefix = "kept.";

@@ -68,10 +68,7 @@ net::ResumePoint AsyncCheckpoints::point_of(const Checkpoint& checkpoint) const 
     point.positions = positions_of(records);
     if (!trains()) point.ends = ends_of(records);
   }
-  const std::string absent = text_in(checkpoint.metadata, "absent");
-  for (const int worker : spec_.mesh.topology.workers())
-    if (("," + absent + ",").find("," + std::to_string(worker) + ",") != std::string::npos)
-      point.absent.insert(worker);
+  point.absent = ranks_in(checkpoint.metadata, "absent");
   return point;
 }
 

@@ -31,6 +31,10 @@ struct DistSpec {
   int rank() const { return mesh.rank; }
   /// Returns whether it goes on from a checkpoint, if there is one.
   bool resumes() const { return training.resume || paused_after > 0; }
+  /// Returns whether every worker's optimiser has a state of its own, which no other rank knows.
+  bool workers_keep_state() const {
+    return parallel.average > 0 && training.optimiser.states() > 0;
+  }
   /// Everything beside model and data that all ranks must agree on.
   std::string settings() const {
     return parallel.settings() + parallel.share_text() + ", " + training.settings();

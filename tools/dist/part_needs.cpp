@@ -34,14 +34,15 @@ std::vector<net::PartNeed> PartNeeds::of(const net::ResumePoint& point, int rank
   const net::Topology& topology = spec_.mesh.topology;
   const auto ranks = static_cast<int>(point.ranks);
   const bool same = ranks == topology.size, trains = topology.is_worker(rank);
-  const bool own_state =
-      trains && spec_.parallel.average > 0 && spec_.training.optimiser.states() > 0;
+  const bool own_state = trains && spec_.workers_keep_state();
   const bool statistics = trains && statistics_;
   std::vector<net::PartNeed> needs;
-  if (spec_.parallel.cuts() || cut_.count(point.steps) > 0) {
+  const auto found = written_.find(point.steps);
+  const Written written = found == written_.end() ? Written() : found->second;
+  if (spec_.parallel.cuts() || written.cut) {
     // The checkpoint does not say where the network was cut.
     for (int each = 0; each < std::max(std::min(ranks, net::most_ranks), 1); ++each)
-      needs.push_back({each, true});
+      if (written.parts.empty() || written.parts.count(each) > 0) needs.push_back({each, true});
     return needs;
   }
   if (same && (own_state || (statistics && held(rank, true)))) return {{rank, true}};

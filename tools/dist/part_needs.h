@@ -15,11 +15,20 @@ namespace duplex::tools {
 
 class PartNeeds {
  public:
-  /// `counts`: elements of each parameter. `statistics`: the network has running statistics. `cut`:
-  /// the steps of checkpoints that were written by runs whose network was cut.
+  /// What a checkpoint says about the run that wrote it.
+  struct Written {
+    bool cut = false;     ///< Its network was cut.
+    std::set<int> parts;  ///< The ranks that had a part. Empty: it does not say.
+  };
+
+  /// `counts`: elements of each parameter. `statistics`: the network has running statistics.
+  /// `written`: by the checkpoints' steps.
   PartNeeds(const DistSpec& spec, std::vector<std::size_t> counts, bool statistics,
-            std::set<std::uint64_t> cut)
-      : spec_(spec), counts_(std::move(counts)), statistics_(statistics), cut_(std::move(cut)) {}
+            std::map<std::uint64_t, Written> written)
+      : spec_(spec),
+        counts_(std::move(counts)),
+        statistics_(statistics),
+        written_(std::move(written)) {}
 
   /// Where as many ranks go on as wrote the checkpoint, a rank needs its own part. Otherwise it
   /// needs those that have pieces of what it owns now. A worker whose own running statistics are
@@ -35,7 +44,7 @@ class PartNeeds {
   const DistSpec& spec_;
   std::vector<std::size_t> counts_;
   bool statistics_;
-  std::set<std::uint64_t> cut_;
+  std::map<std::uint64_t, Written> written_;
   mutable std::map<int, net::ShardMap> maps_;  ///< By number of ranks.
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <sstream>
 #include <utility>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -76,6 +77,20 @@ std::string name_of(const net::Chunk& chunk, const StateSpans::Place& place) {
 std::uint64_t number_in(const CheckpointFiles::Metadata& metadata, const std::string& key) {
   const auto entry = metadata.find(key);
   return entry == metadata.end() ? 0 : std::strtoull(entry->second.c_str(), nullptr, 10);
+}
+
+std::string text_of(const std::set<int>& ranks) {
+  std::string text;
+  for (const int rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank);
+  return text;
+}
+
+std::set<int> ranks_in(const CheckpointFiles::Metadata& metadata, const std::string& key) {
+  std::set<int> ranks;
+  const auto entry = metadata.find(key);
+  std::istringstream text(entry == metadata.end() ? "" : entry->second);
+  for (std::string rank; std::getline(text, rank, ',');) ranks.insert(std::atoi(rank.c_str()));
+  return ranks;
 }
 
 std::unique_ptr<RankCheckpoints> make_checkpoints(const DistSpec& spec, CheckpointFiles files,

@@ -7,6 +7,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct StateSpans {
   std::vector<Span> spans;
   std::vector<Place> places;
   std::vector<std::vector<int>> members;  ///< As ShardMap::among has them; empty: all workers.
+  /// The ranks whose parts of a checkpoint have more than chunks, such as running statistics.
+  std::set<int> with_more;
 
   /// Those of a network that is not cut.
   static StateSpans of(const HostParameters& host);
@@ -196,5 +199,8 @@ bool finite(const std::vector<StateArray>& arrays);
 std::string name_of(const net::Chunk& chunk, const StateSpans::Place& place);
 /// The number that a file tells under a key; 0: it tells none.
 std::uint64_t number_in(const CheckpointFiles::Metadata& metadata, const std::string& key);
+/// "0,2", and the ranks that a file tells so under a key; none: it tells of none.
+std::string text_of(const std::set<int>& ranks);
+std::set<int> ranks_in(const CheckpointFiles::Metadata& metadata, const std::string& key);
 
 }  // namespace duplex::tools

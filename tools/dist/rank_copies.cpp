@@ -13,8 +13,7 @@ namespace {
 /// Where the network is cut, no other rank has the weights of a rank's part.
 bool is_kept(const DistSpec& spec, int owner) {
   if (spec.parallel.cuts()) return false;
-  const bool own_state = spec.parallel.average > 0 && spec.training.optimiser.states() > 0;
-  return !own_state || !spec.mesh.topology.is_worker(owner);
+  return !spec.workers_keep_state() || !spec.mesh.topology.is_worker(owner);
 }
 
 int keeper_of_own(const DistSpec& spec) {

@@ -38,8 +38,17 @@ void Rank::prepare_checkpoints() {
 }
 
 StateSpans Rank::state_spans() {
-  if (!cut_) return StateSpans::of(host_);
   StateSpans spans;
+  if (!cut_) {
+    spans = StateSpans::of(host_);
+    if (spec_.workers_keep_state() || spec_.training.ema > 0.0 ||
+        statistics_count(setup_.model) > 0)
+      for (const int worker : spec_.mesh.topology.workers()) spans.with_more.insert(worker);
+    return spans;
+  }
+  const std::vector<std::size_t> statistics = cut_->statistics_by_rank();
+  for (std::size_t rank = 0; rank < statistics.size(); ++rank)
+    if (statistics[rank] > 0) spans.with_more.insert(static_cast<int>(rank));
   spans.spans = cut_->exchange(host_).spans();
   for (const PartSpan& each : cut_->spans()) {
     spans.places.push_back({each.whole_name(), each.first});

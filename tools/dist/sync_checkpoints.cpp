@@ -144,11 +144,11 @@ void SyncCheckpoints::take(std::uint64_t steps) {
     copies_.send(*wire_, steps, arrays);
   }
   if (arrays.empty() && !copies_.keeps_any()) return;
-  start_writing(
-      steps, arrays.empty() ? std::nullopt : std::optional(std::move(arrays)), metadata(steps),
-      [this, steps, copies = copies_.copies(), samples = samples(steps)] {
-        return copies_.write(files_, steps, copies, {{"samples", std::to_string(samples)}});
-      });
+  start_writing(steps, arrays.empty() ? std::nullopt : std::optional(std::move(arrays)),
+                metadata(steps),
+                [this, steps, copies = copies_.copies(), said = common_metadata(steps)] {
+                  return copies_.write(files_, steps, copies, said);
+                });
 }
 
 /// Waits for what comes over the wire for the copies that are being written. A rank that waits here
@@ -192,7 +192,7 @@ void SyncCheckpoints::rescue_copies(std::string& written) {
     const std::uint64_t steps = rounds * round();
     if (steps == 0 || steps == taken_ || steps > end_) return;
     try {
-      copies_.write_rescued(files_, steps, copy, {{"samples", std::to_string(samples(steps))}});
+      copies_.write_rescued(files_, steps, copy, common_metadata(steps));
       written += (written.empty() ? "" : ", and ") + std::string("a copy of rank ") +
                  std::to_string(copy.owner) + "'s after " + std::to_string(steps);
     } catch (const Error& trouble) {
@@ -201,11 +201,21 @@ void SyncCheckpoints::rescue_copies(std::string& written) {
   });
 }
 
-/// This is what a checkpoint says beside its arrays.
-CheckpointFiles::Metadata SyncCheckpoints::metadata(std::uint64_t steps) const {
-  CheckpointFiles::Metadata said = RankCheckpoints::metadata();
-  said["samples"] = std::to_string(samples(steps));
+/// All files of a checkpoint say this, copies too.
+CheckpointFiles::Metadata SyncCheckpoints::common_metadata(std::uint64_t steps) const {
+  std::set<int> parts;
+  for (int rank = 0; rank < spec_.mesh.topology.size; ++rank)
+    if (has_part(rank)) parts.insert(rank);
+  CheckpointFiles::Metadata said{{"samples", std::to_string(samples(steps))},
+                                 {parts_key, text_of(parts)}};
   if (spec_.parallel.cuts()) said[cut_key] = "yes";
+  return said;
+}
+
+/// This is what this rank's part says beside its arrays.
+CheckpointFiles::Metadata SyncCheckpoints::metadata(std::uint64_t steps) const {
+  CheckpointFiles::Metadata said = common_metadata(steps);
+  said.merge(RankCheckpoints::metadata());
   return said;
 }
 

@@ -9,12 +9,14 @@
 
 namespace duplex::tools {
 
+/// The files of a run whose network is cut have something under this key.
+constexpr const char* cut_key = "cut";
+/// Under this key, files have the ranks that have a part of the checkpoint.
+constexpr const char* parts_key = "parts";
+
 /// Beside its chunks, a worker's part has its running statistics and the average of the weights,
 /// and with --average its own optimiser's state. A keeper writes copies of other ranks' parts, too
 /// (RankCopies).
-/// The files of a run whose network is cut have something under this key.
-constexpr const char* cut_key = "cut";
-
 class SyncCheckpoints final : public RankCheckpoints {
  public:
   /// `host` has the weights of all chunks, of which a keeper copies others' (RankCopies).
@@ -42,7 +44,13 @@ class SyncCheckpoints final : public RankCheckpoints {
   void require_shareable(const Checkpoint& checkpoint) const;
   std::vector<CheckpointFile> files_of(const net::ResumePoint& point) const;
   void load_pieces(const std::vector<CheckpointFile>& files, const Arrays& arrays);
-  bool holds_nothing() const override;
+  /// Returns whether a rank has a part of this run's checkpoints. A worker of a central server has
+  /// none, where its network has no running statistics.
+  bool has_part(int rank) const {
+    return map_.chunks_of(rank) > 0 || spans_.with_more.count(rank) > 0;
+  }
+  bool holds_nothing() const override { return !has_part(spec_.rank()); }
+  CheckpointFiles::Metadata common_metadata(std::uint64_t steps) const;
   CheckpointFiles::Metadata metadata(std::uint64_t steps) const;
   std::uint64_t newest_step() const;
   void remember(std::uint64_t steps);

@@ -13,11 +13,6 @@
 namespace duplex::tools {
 namespace {
 
-/// Returns whether a worker's optimiser has a state of its own, which no other rank knows.
-bool has_own_state(const DistSpec& spec) {
-  return spec.parallel.average > 0 && spec.training.optimiser.states() > 0;
-}
-
 /// Returns whether a file has arrays of all of these names, and no others.
 bool has_just(const std::string& path, const std::vector<StateArray>& arrays) {
   std::set<std::string> names;
@@ -47,9 +42,10 @@ net::ResumeOffer SyncCheckpoints::offer() {
     if (checkpoint.ranks != spec_.mesh.topology.size) require_shareable(checkpoint);
     const StatePieces pieces(paths_of(checkpoint.files));
     const bool own = checkpoint.own && !checkpoint.files.front().partial;
-    if (has_own_state(spec_) ? own
-                             : std::all_of(arrays.begin(), arrays.end(),
-                                           [&](const auto& array) { return pieces.has(array); }))
+    if (spec_.workers_keep_state()
+            ? own
+            : std::all_of(arrays.begin(), arrays.end(),
+                          [&](const auto& array) { return pieces.has(array); }))
       offer.points.push_back(
           {checkpoint.steps, checkpoint.samples, static_cast<std::uint32_t>(checkpoint.ranks)});
   }
@@ -74,11 +70,10 @@ std::optional<net::FileSharing> SyncCheckpoints::sharing(bool statistics) {
   }
   std::vector<std::size_t> counts;
   for (const Span& span : spans_.spans) counts.push_back(span.count);
-  std::set<std::uint64_t> cut;
-  for (const Checkpoint& checkpoint : offered_)
-    if (SafetensorsFile(checkpoint.path()).metadata().count(cut_key) > 0)
-      cut.insert(checkpoint.steps);
-  needs_.emplace(spec_, std::move(counts), statistics, std::move(cut));
+  std::map<std::uint64_t, PartNeeds::Written> written;
+  for (const Checkpoint& each : offered_)
+    written[each.steps] = {each.metadata.count(cut_key) > 0, ranks_in(each.metadata, parts_key)};
+  needs_.emplace(spec_, std::move(counts), statistics, std::move(written));
   sharing.needs = [this](const net::ResumePoint& point, int rank, const net::IsHeld& held) {
     return needs_->of(point, rank, held);
   };
@@ -94,7 +89,7 @@ std::optional<net::FileSharing> SyncCheckpoints::sharing(bool statistics) {
 
 /// Throws Error if only as many ranks can go on from a checkpoint.
 void SyncCheckpoints::require_shareable(const Checkpoint& checkpoint) const {
-  if (!has_own_state(spec_)) return;
+  if (!spec_.workers_keep_state()) return;
   throw Error("--resume: " + checkpoint.path() + " is of " + std::to_string(checkpoint.ranks) +
                   " ranks, and this run has " + std::to_string(spec_.mesh.topology.size) +
                   "; with --average every worker's optimiser has a state of its own, so the number "
@@ -155,11 +150,6 @@ net::ResumePoint SyncCheckpoints::go_on_from(const net::ResumePoint& point,
   exchange.first_step = point.steps / round();
   exchange.initial_state = initial_state();
   return point;
-}
-
-/// A worker of a central server is such a rank, where its network has no running statistics.
-bool SyncCheckpoints::holds_nothing() const {
-  return map_.chunks_of(spec_.rank()) == 0 && added_.empty();
 }
 
 }  // namespace duplex::tools

@@ -25,6 +25,21 @@ class CutResume : public TrainingRuns {
     }
     return said;
   }
+  /// The same with a folder for each rank.
+  void train_apart(int ranks, const Words& more) const {
+    const std::string nodes = folder_ / ("nodes" + std::to_string(ranks));
+    write_text(nodes, nodes_here(ranks));
+    std::vector<Process> processes;
+    for (int rank = 0; rank < ranks; ++rank)
+      processes.emplace_back(arguments("dist", "own" + std::to_string(rank), 12,
+                                       plus({"--nodefile", nodes, "--index", std::to_string(rank),
+                                             "--timeout", "20", "--momentum", "0.9"},
+                                            more)));
+    for (Process& process : processes) {
+      const Result result = process.wait();
+      EXPECT_EQ(result.exit, 0) << result.err;
+    }
+  }
   Weights trained(const std::string& name) const {
     return read_weights(folder_ / (name + "/checkpoint.safetensors"));
   }
@@ -89,28 +104,40 @@ TEST_F(CutResume, GoesOnCutInAnotherWay) {
 
 /// Every rank has a folder of its own, and is sent the parts that it lacks.
 TEST_F(CutResume, PartsAreSentToThoseWhoNeedThem) {
-  const std::string net = network_with_statistics();
-  const auto all = [&](int ranks, const Words& more) {
-    const std::string nodes = folder_ / ("nodes" + std::to_string(ranks));
-    write_text(nodes, nodes_here(ranks));
-    std::vector<Process> processes;
-    for (int rank = 0; rank < ranks; ++rank)
-      processes.emplace_back(
-          arguments("dist", "own" + std::to_string(rank), 12,
-                    plus({"--nodefile", nodes, "--index", std::to_string(rank), "--timeout", "20",
-                          "--net", net, "--momentum", "0.9", "--sync", "split"},
-                         more)));
-    for (Process& process : processes) {
-      const Result result = process.wait();
-      EXPECT_EQ(result.exit, 0) << result.err;
-    }
-  };
-  all(2, {"--strategy", "pipeline", "--batches", "2", "--checkpoint-every", "2"});
-  all(3, {"--strategy", "filter", "--batches", "4", "--resume"});
-  all(3, {"--batches", "6", "--resume"});
+  const Words flags{"--net", network_with_statistics(), "--sync", "split"};
+  train_apart(2,
+              plus(flags, {"--strategy", "pipeline", "--batches", "2", "--checkpoint-every", "2"}));
+  train_apart(3, plus(flags, {"--strategy", "filter", "--batches", "4", "--resume"}));
+  train_apart(3, plus(flags, {"--batches", "6", "--resume"}));
   const Weights weights = trained("own0");
   for (const auto& [name, values] : weights)
     for (const float value : values) ASSERT_TRUE(std::isfinite(value)) << name;
+}
+
+/// A worker of a central server owns nothing, and nobody asks for its part.
+TEST_F(CutResume, RanksThatOwnedNothingAreNotMissed) {
+  const Words flags{"--sync", "split", "--server", "central"};
+  const auto steps = [&](const char* number, const Words& more) {
+    return plus(plus(flags, {"--batches", number, "--checkpoint-every", "2"}), more);
+  };
+  const auto ranks_of = [&](int steps) {
+    std::string ranks;
+    for (const int rank : {0, 1, 2}) {
+      const std::string name = std::to_string(rank);
+      const std::string file = "own" + name + "/checkpoints/step-000000000" +
+                               std::to_string(steps) + "/rank-" + name + ".safetensors";
+      if (std::filesystem::exists(folder_ / file)) ranks += name;
+    }
+    return ranks;
+  };
+  train_apart(3, steps("2", {"--strategy", "pipeline", "--stages", "2:1"}));
+  EXPECT_EQ(ranks_of(2), "02");
+  train_apart(3, steps("4", {"--strategy", "pipeline", "--stages", "1:2", "--resume"}));
+  EXPECT_EQ(ranks_of(4), "01");
+  train_apart(3, steps("6", {"--resume"}));
+  EXPECT_EQ(ranks_of(6), "0");
+  train_apart(3, steps("8", {"--strategy", "filter", "--resume"}));
+  EXPECT_LT(distance(trained("own0"), alone(12, {"--momentum", "0.9", "--batches", "8"})), 2e-4F);
 }
 
 TEST_F(CutResume, ASignalEndsAllWithACheckpoint) {
