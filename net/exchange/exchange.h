@@ -224,6 +224,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   void sent(const Outgoing& frame) override;
   void notice(int peer, Notice notice) override;
   void end_at(std::uint64_t step);
+  void pass_on(const CheckpointCall& call);
   void hear_checkpoint(int peer, std::uint64_t steps, std::uint32_t number);
   void hear_snapshot(int peer, const CheckpointCall& call);
   void hear_goodbye(int peer);

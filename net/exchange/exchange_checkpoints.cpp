@@ -11,7 +11,10 @@ namespace duplex::net {
 void ParameterExchange::call_checkpoint(const CheckpointCall& call) {
   // Ranks end there even if a signal has called for the same steps.
   if (call.signal == reached_mark && server_ && !is_async()) end_at(call.steps / spec_.round);
-  if (!calls_.add(call)) return;
+  if (calls_.add(call)) pass_on(call);
+}
+
+void ParameterExchange::pass_on(const CheckpointCall& call) {
   peers_.for_each([&](Connection& connection) {
     connection.tell(FrameKind::checkpoint, call.steps, static_cast<std::uint32_t>(call.signal));
   });
@@ -22,11 +25,15 @@ void ParameterExchange::end_at(std::uint64_t step) {
   if (server_->end_at(step)) incoming_.expect_others_at(step);
 }
 
+/// A worker that comes back meanwhile is told here, or by take_back(): that one looks at what is
+/// open when its connection is there.
 void ParameterExchange::call_and_open_checkpoint(const CheckpointCall& call) {
   if (call.signal != 0) server_->stop_giving();
-  call_checkpoint(call);
+  calls_.add(call);
   calls_.take(call.steps);
   server_->open(call);
+  pass_on(call);
+  server_->opened();
 }
 
 /// As with a call, whoever owns weights that a rank trains on has passed it on before them.

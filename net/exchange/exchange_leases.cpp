@@ -105,7 +105,7 @@ void ParameterExchange::take_back(Link link) {
   const std::string name = link.peer;
   // Its threads may still be at what they received.
   peers_.connection(rank)->stop();
-  const std::optional<StepRange> steps = server_->come_back(rank);
+  const std::optional<ParameterServer::Return> back = server_->come_back(rank);
   try {
     ResumePoint point;
     point.samples = static_cast<std::uint64_t>(time_.epoch_ns);
@@ -114,23 +114,30 @@ void ParameterExchange::take_back(Link link) {
     point.positions.resize(topology_.workers().size());
     point.ends.resize(point.positions.size(), ResumePoint::no_end);
     const auto worker = static_cast<std::size_t>(topology_.worker_number(rank));
-    if (steps) point.positions[worker] = steps->first;
-    if (steps) point.ends[worker] = steps->end;
-    answer_late(link, std::move(point), steps ? "" : "the run that it comes back to is over",
+    if (back) {
+      point.steps = back->checkpoint;
+      point.positions[worker] = back->steps.first;
+      point.ends[worker] = back->steps.end;
+    }
+    answer_late(link, std::move(point), back ? "" : "the run that it comes back to is over",
                 Clock::now() + spec_.timeout);
   } catch (const Error& error) {
     spec_.warn(name + " came back, and is lost again: " + error.what());
-    if (steps) server_->lose(rank);
+    if (back) server_->lose(rank);
     return;
   }
-  if (!steps) return;
+  if (!back) return;
   if (spec_.log)
-    spec_.log(name + " is back, and goes on after " + std::to_string(steps->first) + " steps");
+    spec_.log(name + " is back, and goes on after " + std::to_string(back->steps.first) + " steps");
   progress_.moved(rank);
   std::unique_ptr<Connection> connection = connection_to(std::move(link));
   Connection& started = *connection;
   peers_.take_back(std::move(connection));
-  server_->begin_again(rank, steps->first);
+  for (const CheckpointCall& call : server_->owed_by(rank))
+    started.tell(FrameKind::checkpoint, call.steps, static_cast<std::uint32_t>(call.signal));
+  for (const std::uint64_t steps : calls_.unwritten())
+    started.tell(FrameKind::checkpoint, steps, not_written_mark);
+  server_->begin_again(rank, back->steps.first);
   started.start();
 }
 

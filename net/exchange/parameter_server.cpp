@@ -26,7 +26,7 @@ ParameterServer::ParameterServer(const ExchangeContext& context, IncomingWeights
           [](int) {}),
       weights_turn_([this](int rank) { context_.peers.connection(rank)->grant_weights(); },
                     [this](int rank) { context_.peers.connection(rank)->want_weights_turn(); }),
-      marks_(static_cast<int>(workers_.size())) {
+      marks_(static_cast<int>(workers_.size()), context.spec.last_checkpoint) {
   for (int rank = 0; rank < context.topology.size; ++rank)
     numbers_.push_back(context.topology.worker_number(rank));
   std::vector<float*> weights;
@@ -258,13 +258,14 @@ void ParameterServer::give_work() {
   work_changed_.notify_all();
 }
 
-std::optional<StepRange> ParameterServer::come_back(int rank) {
+std::optional<ParameterServer::Return> ParameterServer::come_back(int rank) {
   const std::lock_guard<std::mutex> lock(work_mutex_);
-  return pool_->come_back(worker_of(rank));
+  const std::optional<StepRange> steps = pool_->come_back(worker_of(rank));
+  if (!steps) return std::nullopt;
+  return Return{*steps, marks_.begin(worker_of(rank))};
 }
 
 void ParameterServer::begin_again(int rank, std::uint64_t step) {
-  marks_.begin(worker_of(rank));
   store_->begin_again(worker_of(rank), step);
 }
 
@@ -291,6 +292,9 @@ void ParameterServer::stop_giving() {
 
 void ParameterServer::open(const CheckpointCall& call) {
   take_snapshots(marks_.open(call));
+}
+
+void ParameterServer::opened() {
   const std::lock_guard<std::mutex> lock(work_mutex_);
   give_work();  // Where a signal ends the training, it may be over now.
 }

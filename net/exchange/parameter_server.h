@@ -96,9 +96,14 @@ class ParameterServer {
   void done(int rank, std::uint64_t steps);
   /// In an asynchronous run with a central server: the worker of that rank is lost.
   void lose(int rank);
-  /// It has shaken hands again. Returns the steps that it goes on with, once begin_again() was
-  /// called or lose(); none: the run is over.
-  std::optional<StepRange> come_back(int rank);
+  /// What a lost worker goes on with.
+  struct Return {
+    StepRange steps;
+    std::uint64_t checkpoint = 0;  ///< The number of the newest that is complete.
+  };
+  /// It has shaken hands again. Call begin_again() then, or lose(). Later checkpoints wait for its
+  /// marks. None: the run is over.
+  std::optional<Return> come_back(int rank);
   /// Its connection is there: it gets all weights.
   void begin_again(int rank, std::uint64_t step);
   /// Waits until all batches are done, or a signal has ended the training, for so long at most.
@@ -107,10 +112,14 @@ class ParameterServer {
   /// Batches of lost workers that others have trained: [worker][other], by their numbers.
   std::vector<std::vector<std::uint64_t>> trained_by_others() const;
   bool over() const;
-  /// A central server calls for a checkpoint, and has called for it. Where a signal ends the
-  /// training with it, no batches are leased from the first call on.
+  /// A central server calls for a checkpoint. Where a signal ends the training with it, no batches
+  /// are leased from the first call on.
   void stop_giving();
   void open(const CheckpointCall& call);
+  /// Ends the run where nothing is left to do, once all have heard of the call.
+  void opened();
+  /// The checkpoints that the worker of that rank has yet to mark.
+  std::vector<CheckpointCall> owed_by(int rank) { return marks_.owed_by(worker_of(rank)); }
   /// In an asynchronous run: the worker of that rank has taken its part of a checkpoint. With the
   /// last one's mark, calls ExchangeSpec::snapshot.
   void mark(int rank, const CheckpointCall& call);

@@ -16,9 +16,18 @@ std::vector<CheckpointCall> SnapshotMarks::open(const CheckpointCall& call) {
   return take_complete();
 }
 
-void SnapshotMarks::begin(int worker) {
+std::uint64_t SnapshotMarks::begin(int worker) {
   const std::lock_guard<std::mutex> lock(mutex_);
   ended_.erase(worker);
+  return over_;
+}
+
+std::vector<CheckpointCall> SnapshotMarks::owed_by(int worker) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<CheckpointCall> owed;
+  for (const auto& [number, open] : open_)
+    if (open.marked.count(worker) == 0) owed.push_back({number, open.signal});
+  return owed;
 }
 
 std::vector<CheckpointCall> SnapshotMarks::mark(int worker, const CheckpointCall& call) {

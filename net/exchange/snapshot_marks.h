@@ -16,7 +16,8 @@ namespace duplex::net {
 /// worker had pushed at its mark. Any thread may call it.
 class SnapshotMarks {
  public:
-  explicit SnapshotMarks(int workers) : workers_(workers) {}
+  /// `last`: the number of the checkpoint that the run goes on from.
+  explicit SnapshotMarks(int workers, std::uint64_t last = 0) : workers_(workers), over_(last) {}
 
   /// A checkpoint is called for. Returns it if there is no worker to wait for.
   std::vector<CheckpointCall> open(const CheckpointCall& call);
@@ -25,8 +26,11 @@ class SnapshotMarks {
   std::vector<CheckpointCall> mark(int worker, const CheckpointCall& call);
   /// The worker pushes no more: its marks are no longer waited for.
   std::vector<CheckpointCall> end(int worker);
-  /// The worker pushes again.
-  void begin(int worker);
+  /// The worker pushes again: its marks of all checkpoints are waited for that are not complete.
+  /// Returns the newest that is.
+  std::uint64_t begin(int worker);
+  /// The checkpoints whose marks the worker owes.
+  std::vector<CheckpointCall> owed_by(int worker);
 
  private:
   struct Open {

@@ -85,6 +85,7 @@ struct ExchangeSpec {
   std::vector<std::uint64_t> ends;
   std::vector<ChunkRecord> records;
   std::vector<Staleness> staleness_before;
+  std::uint64_t last_checkpoint = 0;  ///< The number of the one that it goes on from.
   /// Owners keep each chunk as it was before its last update, too (Store::state).
   bool keeps_before = false;
   /// Fills in a chunk's part of the optimiser's state (StoreSpec::initial_state); may be empty.

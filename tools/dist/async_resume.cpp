@@ -162,16 +162,18 @@ net::ResumePoint AsyncCheckpoints::go_on_from(const net::ResumePoint& point,
                 ", which the owners of the weights have not come to: it is of another checkpoint");
   exchange.first_steps = point.positions;
   exchange.ends = point.ends;
+  exchange.last_checkpoint = point.steps;
   exchange.first_step =
       trains() ? from_.steps : *std::min_element(point.positions.begin(), point.positions.end());
   return from_;
 }
 
-/// A worker that was lost by a run which goes on: it takes the newest of its parts.
+/// A worker that was lost by a run which goes on: it takes the newest of its parts, and counts
+/// checkpoints as the server does.
 net::ResumePoint AsyncCheckpoints::come_back(const net::ResumePoint& point,
                                              net::ExchangeSpec& exchange) {
   if (offered_.empty()) offered_ = files_.whole();
-  if (!offered_.empty()) taken_ = offered_.front().steps;
+  taken_ = point.steps;
   load_statistics(offered_.empty() ? nullptr : &offered_.front(), point);
   from_ = point;
   from_.steps = exchange.first_step = point.positions.at(own_number());

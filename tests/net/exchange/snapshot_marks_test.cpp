@@ -55,6 +55,25 @@ TEST(SnapshotMarks, AWorkerMayBeginAgain) {
   EXPECT_EQ(numbers(marks.open({3, 0})), Numbers{3});
 }
 
+/// A worker that was lost before it marked a checkpoint, and is back before others have, takes
+/// part.
+TEST(SnapshotMarks, AWorkerThatComesBackOwesWhatIsOpen) {
+  SnapshotMarks marks(3, 7);
+  marks.open({8, 0});
+  marks.mark(0, {8, 0});
+  marks.end(0);
+  marks.end(1);
+  EXPECT_EQ(marks.begin(0), 7U) << "as the run began";
+  EXPECT_EQ(marks.begin(1), 7U);
+  EXPECT_EQ(numbers(marks.owed_by(0)), Numbers{}) << "it has marked it";
+  EXPECT_EQ(numbers(marks.owed_by(1)), Numbers{8});
+  EXPECT_EQ(numbers(marks.mark(2, {8, 0})), Numbers{});
+  EXPECT_EQ(numbers(marks.mark(1, {8, 0})), Numbers{8});
+  EXPECT_EQ(numbers(marks.owed_by(1)), Numbers{});
+  EXPECT_EQ(marks.begin(1), 8U);
+  EXPECT_EQ(numbers(marks.mark(0, {7, 0})), Numbers{}) << "it was before this run";
+}
+
 TEST(SnapshotMarks, MarksThatCannotBeAreRefused) {
   SnapshotMarks marks(2);
   marks.mark(0, {1, 0});

@@ -21,10 +21,11 @@ namespace fs = std::filesystem;
 class LostWorker : public TrainingRuns {
  protected:
   static constexpr int steps = 300;
+  std::string checkpoint_every_ = "1000";  ///< Steps.
 
   Words flags(const Words& more) const {
     return plus({"--sync", "none", "--server", "central", "--lr", "0.001", "--momentum", "0.9",
-                 "--batches", std::to_string(steps), "--checkpoint-every", "1000"},
+                 "--batches", std::to_string(steps), "--checkpoint-every", checkpoint_every_},
                 more);
   }
   std::vector<Process> begin(const std::string& name, int ranks, const Words& more = {}) const {
@@ -37,15 +38,26 @@ class LostWorker : public TrainingRuns {
         plus(flags(more), {"--job", name, "--timeout", "20", "--nodefile",
                            folder_ / (name + ".nodes"), "--index", std::to_string(rank)})));
   }
-  void await_rows(const std::string& name, int rows) const {
+  /// Rows of metrics.csv so far.
+  int rows(const std::string& name) const {
+    const std::string path = folder_ / (name + "/metrics.csv");
+    const std::string text = fs::exists(path) ? read_text(path) : "\n";
+    return static_cast<int>(std::count(text.begin(), text.end(), '\n')) - 1;
+  }
+  void await_rows(const std::string& name, int wanted) const {
     for (int i = 0; i < 8000; ++i) {
-      const std::string text = fs::exists(folder_ / (name + "/metrics.csv"))
-                                   ? read_text(folder_ / (name + "/metrics.csv"))
-                                   : "";
-      if (std::count(text.begin(), text.end(), '\n') > rows) return;
+      if (rows(name) >= wanted) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    ADD_FAILURE() << name << " has not come to " << rows << " rows in 40 s";
+    ADD_FAILURE() << name << " has not come to " << wanted << " rows in 40 s";
+  }
+  /// The number of the newest checkpoint that a rank has; 0: it has none.
+  int newest_checkpoint(const std::string& name, int rank) const {
+    int newest = 0;
+    for (const auto& step : fs::directory_iterator(folder_ / (name + "/checkpoints")))
+      if (fs::exists(step.path() / ("rank-" + std::to_string(rank) + ".safetensors")))
+        newest = std::max(newest, std::stoi(step.path().filename().string().substr(5)));
+    return newest;
   }
   nlohmann::json server(const std::string& name) const {
     return nlohmann::json::parse(read_text(folder_ / (name + "/rank-0.json")));
@@ -135,6 +147,37 @@ TEST_F(LostWorker, MayComeBack) {
       EXPECT_EQ(server(name)["returned"], nlohmann::json::array({lost}));
       EXPECT_TRUE(fs::exists(folder_ / (name + "/summary.json")));
     }
+}
+
+/// It comes back while a checkpoint is open that was called for without it, takes part in it, and
+/// counts on as the others do: the checkpoints go on, and all ranks have the last one.
+TEST_F(LostWorker, TakesPartInCheckpointsAgain) {
+  checkpoint_every_ = "5";
+  std::vector<Process> ranks = begin("run", 4);
+  await_rows("run", 20);
+  ranks[2].kill(SIGKILL);
+  ranks[2].wait();
+  const int before = newest_checkpoint("run", 2);
+  // The others complete what was open.
+  await_rows("run", rows("run") + 20);
+  ranks[3].kill(SIGSTOP);
+  // The first worker alone makes a third of the steps after which the server calls for the next.
+  await_rows("run", rows("run") + 40);
+  ranks[1].kill(SIGSTOP);
+  Process back = again("run", 2);
+  for (int i = 0; i < 4000 && newest_checkpoint("run", 2) == before; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_GT(newest_checkpoint("run", 2), before);
+  EXPECT_LT(newest_checkpoint("run", 0), newest_checkpoint("run", 2)) << "it is open";
+  for (const std::size_t rank : {1U, 3U}) ranks[rank].kill(SIGCONT);
+  for (Process* rank : {&ranks[0], &ranks[1], &back, &ranks[3]}) {
+    const Result result = rank->wait();
+    EXPECT_EQ(result.exit, 0) << result.err;
+  }
+  EXPECT_GT(newest_checkpoint("run", 0), 20) << "of about 60";
+  for (const int rank : {1, 2, 3})
+    EXPECT_EQ(newest_checkpoint("run", rank), newest_checkpoint("run", 0)) << rank;
+  expect_all_applied("run", 3);
 }
 
 /// With one worker nobody goes on meanwhile, so the training comes to the bits of another one. The
