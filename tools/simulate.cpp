@@ -135,7 +135,7 @@ int simulate(int argc, const char* const* argv) {
     const std::vector<RankTrace> trace = recorder->trace();
     write_trace(writer->directory().file(trace_file), scenario.model, names_of(spec, scenario),
                 trace);
-    std::fputs(waiting_report(trace).c_str(), stdout);
+    std::fputs(waiting_report(trace, spec.average > 0).c_str(), stdout);
   }
   std::printf("run      %s\n", writer->directory().path().c_str());
   return 0;

@@ -22,8 +22,8 @@ void describe(Fields& f, Event& e) {
 }  // namespace
 
 std::uint64_t TraceEvent::round() const {
-  const bool travels = kind == Kind::sent || kind == Kind::received;
-  return travels ? std::max<std::uint64_t>(net::round_of(frame, step), 1) : step + 1;
+  const bool of_frame = kind == Kind::sent || kind == Kind::received || kind == Kind::wait;
+  return of_frame ? std::max<std::uint64_t>(net::round_of(frame, step), 1) : step + 1;
 }
 
 TraceEvent event_of(const FrameRecord& record) {

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "tests/temporary_folder.h"
-#include "tests/tools/program.h"
+#include "tests/tools/training_runs.h"
 #include "tools/tracing/critical_path.h"
 
 namespace duplex::tools {
@@ -148,12 +148,14 @@ TEST(Trace, ComesBackAsItWasSentOrIsRefused) {
   EXPECT_THROW(decode_rank_trace(wrong), net::ProtocolError);
 }
 
+/// The wait for the weights that the last step makes belongs to it.
 TEST(Trace, KeepsTheLastSteps) {
   net::TraceWindow window(3);
   for (std::uint64_t step = 0; step < 1000; ++step) window.add(event(Kind::update, step, 0, 1));
+  window.add(event(Kind::wait, 1000, 0, 1));
   std::vector<std::uint64_t> steps;
   for (const TraceEvent& each : window.events()) steps.push_back(each.step);
-  EXPECT_EQ(steps, (std::vector<std::uint64_t>{997, 998, 999}));
+  EXPECT_EQ(steps, (std::vector<std::uint64_t>{997, 998, 999, 1000}));
 }
 
 /// A run of three ranks, the last of which computes five times as long.
@@ -195,6 +197,8 @@ class TracedRun : public ::testing::Test {
   }
   TemporaryFolder folder_;
 };
+
+using TracedTraining = testing::TrainingRuns;
 
 TEST_F(TracedRun, NamesTheSlowRankAndOpensInAViewer) {
   const std::string said = run({});
@@ -267,6 +271,44 @@ TEST_F(TracedRun, OfACutNetworkHasMaps) {
       testing::run({"report", folder_ / "run", "--output", folder_ / "page.html"});
   ASSERT_EQ(report.exit, 0) << report.err;
   EXPECT_NE(testing::read_text(folder_ / "page.html").find("gradients of maps"), std::string::npos);
+}
+
+/// An averaging is a step, with all steps that are computed before it.
+TEST_F(TracedTraining, CountsAveragings) {
+  const std::vector<std::string> average{"--average", "3", "--trace", "--trace-steps", "5"};
+  for (Process& rank : start("run", 3, 4, testing::plus(average, {"--batches", "14"}))) {
+    const Result result = rank.wait();
+    EXPECT_EQ(result.exit, 0) << result.err;
+    EXPECT_EQ(result.out.find(" a step: "), std::string::npos) << result.out;
+  }
+  const Result simulated = testing::run(
+      testing::plus({"simulate", "--net", "lenet", "--t-grad", "0.01", "--rate", "1Gbit/s",
+                     "--workers", "3", "--server", "distributed", "--batches", "42", "--slow",
+                     "2:5", "--logdir", folder_ / "simulated"},
+                    average));
+  ASSERT_EQ(simulated.exit, 0) << simulated.err;
+  EXPECT_NE(simulated.out.find("an averaging: rank 2 computing"), std::string::npos)
+      << simulated.out;
+  // There are 14 steps.
+  for (const char* name : {"run", "simulated"}) {
+    std::ifstream file(folder_ / (std::string(name) + "/trace.json"));
+    const nlohmann::json trace = nlohmann::json::parse(file);
+    std::map<int, int> computed, updated;  // By averaging.
+    for (const nlohmann::json& each : trace.at("traceEvents")) {
+      if (each.at("ph") != "X" || each.at("pid") != 0) continue;
+      if (each.at("name") == "conv1" && each.at("cat") == "backward")
+        ++computed[each.at("args").at("step")];
+      if (each.at("cat") == "server") ++updated[each.at("args").at("step")];
+    }
+    EXPECT_EQ(computed, (std::map<int, int>{{0, 3}, {1, 3}, {2, 3}, {3, 3}, {4, 2}})) << name;
+    EXPECT_EQ(updated.size(), 5U) << name;
+    EXPECT_EQ(updated.rbegin()->first, 4) << name;
+  }
+  const Result report =
+      testing::run({"report", folder_ / "run", "--output", folder_ / "page.html"});
+  ASSERT_EQ(report.exit, 0) << report.err;
+  EXPECT_NE(testing::read_text(folder_ / "page.html").find("waited ms an averaging"),
+            std::string::npos);
 }
 
 TEST_F(TracedRun, OfACentralServerIsTheServers) {

@@ -36,7 +36,7 @@ Rank::Rank(DistSpec spec)
       factored_(factors_here()),
       host_(cut_ ? cut_->part().model : setup_.model, trains(), factored_.layers,
             factored_.samples),
-      tracing_(spec_.trace_steps) {
+      tracing_(spec_.trace_steps, spec_.parallel.average) {
   set_updates(spec_.training.rate, all_steps());
   spec_.mesh.identity = identity(fill_host_parameters());
   if (trains()) {

@@ -85,7 +85,8 @@ void DistFlags::add_to(CommandLine& app) {
                  "GFLOP/s at which a replay with --factors waits for the multiplications (default: "
                  "what --threads have, as measured at the start)")
       .check(between(0.0, 1e9));
-  app.add_option("--trace-steps", trace_steps, "number of steps that --trace shows (default 10)")
+  app.add_option("--trace-steps", trace_steps,
+                 "steps that --trace shows; with --average, averagings (default 10)")
       .check(between(1, 100));
   add_ledger_flag(app, ledger);
   app.add_option("--launch-display", launch_display, "the terminal that launch has").hidden();

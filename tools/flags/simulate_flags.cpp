@@ -35,7 +35,8 @@ void SimulateFlags::add_to(CommandLine& app) {
       .check(between(1, 8192));
   add_ledger_flag(app, ledger);
   app.add_flag("--trace", trace, "write trace.json, as dist does");
-  app.add_option("--trace-steps", trace_steps, "number of steps that --trace shows (default 10)")
+  app.add_option("--trace-steps", trace_steps,
+                 "steps that --trace shows; with --average, averagings (default 10)")
       .check(between(1, 100));
 }
 

@@ -80,22 +80,30 @@ void add_waiting(Page& page, const RunData& run) {
   const auto waits = waits_of(run), stragglers = stragglers_of(run);
   if (waits.empty() && stragglers.empty()) return;
   page.heading(3, "Waiting, by cause", run.name + "-waiting");
+  // With --average, what crosses the wire belongs to an averaging.
+  const std::string steps = run.average > 0 ? "averagings" : "steps";
+  const std::string a_step = run.average > 0 ? "an averaging" : "a step";
   if (!waits.empty()) {
-    page.table({"worker", "waited ms a step", "for the wire ms", "of it", "for others ms", "of it"},
-               waits);
-    page.paragraph(
-        "Means of the steps. For the wire: weights or gradients of this worker were crossing "
-        "meanwhile. For others: nothing of its own crossed; other workers had not sent their "
-        "gradients yet, or an owner was still updating.");
+    page.table(
+        {"worker", "waited ms " + a_step, "for the wire ms", "of it", "for others ms", "of it"},
+        waits);
+    page.paragraph("Means of the " + steps +
+                   ". For the wire: weights or gradients of this worker were crossing meanwhile. "
+                   "For others: nothing of its own crossed; other workers had not sent their "
+                   "gradients yet, or an owner was still updating.");
   }
   if (stragglers.empty()) return;
-  page.table({"waited for", "last in steps", "late ms a step", "computing ms", "on the wire ms"},
-             stragglers);
+  page.table(
+      {"waited for", "last in " + steps, "late ms " + a_step, "computing ms", "on the wire ms"},
+      stragglers);
   page.paragraph(
-      "Late: the time in which an owner of weights had everybody's gradients but this worker's, "
-      "over all steps and in the mean of the owners. On the wire: gradients of this worker were "
-      "coming in meanwhile; in the rest of the time it computed. A step would be shorter by the "
-      "time that the first of them is late, if it were as fast as the next.");
+      "Late: the time in which an owner of weights had everybody's gradients but this "
+      "worker's, over all " +
+      steps +
+      " and in the mean of the owners. On the wire: "
+      "gradients of this worker were coming in meanwhile; in the rest of the time it "
+      "computed. All would be shorter by the time that the first of them is late, if it "
+      "were as fast as the next.");
 }
 
 }  // namespace duplex::tools::reports

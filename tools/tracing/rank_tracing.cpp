@@ -53,7 +53,7 @@ std::string RankTracing::write(const std::vector<std::string>& reports,
   }
   const std::string path = directory.file(trace_file);
   write_trace(path, model, std::move(names), ranks);
-  return waiting_report(ranks) + "trace    " + path + ", clocks within " +
+  return waiting_report(ranks, average_ > 0) + "trace    " + path + ", clocks within " +
          duration_text(static_cast<double>(error) * 1e-9) + "\n";
 }
 

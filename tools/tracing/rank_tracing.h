@@ -14,13 +14,15 @@ namespace duplex::tools {
 
 class RankTracing {
  public:
-  /// Records the last `steps` steps; 0: nothing is recorded, reported or written.
-  explicit RankTracing(std::uint64_t steps) : steps_(steps), computed_(steps) {}
+  /// Records the last `steps` steps; 0: nothing is recorded, reported or written. `average`: the
+  /// steps of an averaging, which counts as a step then; 0: weights are not averaged.
+  RankTracing(std::uint64_t steps, std::uint64_t average)
+      : steps_(steps), average_(average), computed_(steps) {}
 
   /// An observer for Network or Replay; empty if nothing is recorded.
   LayerObserver observer();
   /// Layers observed from now on belong to this step.
-  void begin_step(std::uint64_t step) { step_ = step; }
+  void begin_step(std::uint64_t step) { step_ = average_ > 0 ? step / average_ : step; }
 
   /// The report for ParameterExchange::finish().
   net::ParameterExchange::Report report(net::ParameterExchange& wire) const;
@@ -30,7 +32,7 @@ class RankTracing {
                     const Model& model, TraceNames names) const;
 
  private:
-  const std::uint64_t steps_;
+  const std::uint64_t steps_, average_;
   std::uint64_t step_ = 0;
   net::TraceWindow computed_;
 };

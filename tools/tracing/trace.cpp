@@ -307,7 +307,7 @@ void write_trace(const std::string& path, const Model& model, TraceNames names,
   Writer(path, model, std::move(names), ranks).write();
 }
 
-std::string waiting_report(const std::vector<RankTrace>& ranks) {
+std::string waiting_report(const std::vector<RankTrace>& ranks, bool averages) {
   const CriticalPath critical_path = critical_path_of(ranks);
   std::string text;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -330,7 +330,7 @@ std::string waiting_report(const std::vector<RankTrace>& ranks) {
     const auto count = static_cast<double>(steps.size());
     text += (text.empty() ? "waiting  " : "         ") + ("rank " + std::to_string(rank)) + " " +
             duration_text(static_cast<double>(waited) * 1e-9 / count) +
-            " a step: " + text_of(sum, 3, count) + "\n";
+            (averages ? " an averaging: " : " a step: ") + text_of(sum, 3, count) + "\n";
   }
   return text;
 }

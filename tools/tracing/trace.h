@@ -34,7 +34,8 @@ struct TraceNames {
 void write_trace(const std::string& path, const Model& model, TraceNames names,
                  const std::vector<RankTrace>& ranks);
 
-/// A line for each rank that waited: how long a step, and for what.
-std::string waiting_report(const std::vector<RankTrace>& ranks);
+/// A line for each rank that waited: how long a step, and for what. `averages`: their steps are
+/// averagings of the weights.
+std::string waiting_report(const std::vector<RankTrace>& ranks, bool averages);
 
 }  // namespace duplex::tools
