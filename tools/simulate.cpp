@@ -40,7 +40,7 @@ void say_what_is_done(const SimulateFlags& flags, const Scenario& scenario, cons
     std::fprintf(stderr, "%lld batches are no multiple of %d %s: they do %.0f, %llu each\n",
                  static_cast<long long>(flags.batches), parts, who, done,
                  static_cast<unsigned long long>(spec.steps));
-  if (spec.sync == net::Sync::split && scenario.batch % parts != 0)
+  if (spec.sync == net::Sync::split && !spec.cut && scenario.batch % parts != 0)
     std::fprintf(stderr,
                  "a batch of %lld is no multiple of %d %s: the largest part is %.0f of it\n",
                  static_cast<long long>(scenario.batch), parts, who,

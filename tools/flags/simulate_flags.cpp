@@ -144,7 +144,7 @@ RunConfig SimulateFlags::config(const Scenario& found, const net::Topology& topo
 
 Scenario scenario_of(const SimulateFlags& flags, std::vector<std::string>& notes) {
   const Scenario found = flags.scenario.scenario(notes);
-  if (flags.parallel.splits() && flags.workers > found.batch)
+  if (flags.parallel.splits() && !flags.parallel.cuts() && flags.workers > found.batch)
     throw Error("simulate: " + std::to_string(flags.workers) + " workers for a batch of " +
                     std::to_string(found.batch) + ": some would have nothing of it",
                 Exit::usage);

@@ -47,6 +47,8 @@ int ParallelSpec::all_slots(int workers) const {
 
 datasets::Share ParallelSpec::share(std::int64_t batch, int worker, int workers) const {
   const int own = slots_of(worker), all_of_them = all_slots(workers);
+  // The stages of a network that is cut share samples out themselves, and need not divide any.
+  if (cuts() && splits() && batch < all_of_them) return {static_cast<std::uint64_t>(batch), 0, 1};
   if (shares.empty() || cuts()) {
     const auto of_slot = [&](int slot) {
       return splits() ? datasets::split_share(batch, slot, all_of_them)

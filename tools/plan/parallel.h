@@ -99,7 +99,7 @@ struct ParallelSpec {
   /// The samples of each step that a worker trains on, and those of one of its slots, of which each
   /// has as many. Only the first `workers` of `shares` count. Throws Error(Exit::usage) where a
   /// worker would have none of them, or cannot deal them out evenly to its slots. Where the network
-  /// is cut, shares are of the work, and of the samples all have the same.
+  /// is cut, shares are of the work, and of the samples all have the same, one at least.
   datasets::Share share(std::int64_t batch, int worker, int workers) const;
   datasets::Share slot_share(std::int64_t batch, int worker, int slot, int workers) const;
   /// The central server is rank 0. Where the network is cut, there is none, and the first rank of

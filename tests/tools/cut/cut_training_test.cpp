@@ -117,6 +117,22 @@ TEST_F(CutTraining, EveryStrategyTrainsAsOneMachine) {
     expect_near(together(4, 3, plus(flags, more)), wanted, more[1]);
 }
 
+/// No stage has to divide the samples of a step, of which there may be fewer than ranks.
+TEST_F(CutTraining, StepsMayHaveFewerSamplesThanRanks) {
+  const Flags flags{"--net", network_by_sample(), "--momentum", "0.9", "--batches", "5"};
+  const Weights wanted = alone(2, flags);
+  for (const char* strategy : {"filter", "pipeline"}) {
+    const Flags cut{"--sync", "split", "--strategy", strategy};
+    expect_near(together(3, 2, plus(flags, cut)), wanted, strategy);
+    const Result simulated =
+        run(plus({"simulate", "--net", "lenet", "--t-grad", "0.01", "--rate", "1Gbit/s",
+                  "--workers", "3", "--batch", "2", "--batches", "4"},
+                 cut));
+    EXPECT_EQ(simulated.exit, 0) << simulated.err;
+    EXPECT_EQ(simulated.err, "");
+  }
+}
+
 /// The last stage has said goodbye long before the first one has had its last gradient.
 TEST_F(CutTraining, SlowStagesEndWell) {
   replay("slow", 3,
