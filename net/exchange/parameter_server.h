@@ -99,7 +99,7 @@ class ParameterServer {
   /// What a lost worker goes on with.
   struct Return {
     StepRange steps;
-    std::uint64_t checkpoint = 0;  ///< The number of the newest that is complete.
+    std::uint64_t checkpoint = 0;  ///< The number of the newest that it has no part of to take.
   };
   /// It has shaken hands again. Call begin_again() then, or lose(). Later checkpoints wait for its
   /// marks. None: the run is over.

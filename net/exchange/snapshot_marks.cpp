@@ -19,7 +19,10 @@ std::vector<CheckpointCall> SnapshotMarks::open(const CheckpointCall& call) {
 std::uint64_t SnapshotMarks::begin(int worker) {
   const std::lock_guard<std::mutex> lock(mutex_);
   ended_.erase(worker);
-  return over_;
+  std::uint64_t newest = over_;
+  for (const auto& [number, open] : open_)
+    if (open.marked.count(worker) > 0) newest = number;
+  return newest;
 }
 
 std::vector<CheckpointCall> SnapshotMarks::owed_by(int worker) {

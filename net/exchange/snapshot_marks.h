@@ -27,7 +27,7 @@ class SnapshotMarks {
   /// The worker pushes no more: its marks are no longer waited for.
   std::vector<CheckpointCall> end(int worker);
   /// The worker pushes again: its marks of all checkpoints are waited for that are not complete.
-  /// Returns the newest that is.
+  /// Returns the newest that is, or that the worker has marked, whichever is newer.
   std::uint64_t begin(int worker);
   /// The checkpoints whose marks the worker owes.
   std::vector<CheckpointCall> owed_by(int worker);

@@ -22,8 +22,8 @@ void describe(Fields& f, Event& e) {
 }  // namespace
 
 std::uint64_t TraceEvent::round() const {
-  const bool of_frame = kind == Kind::sent || kind == Kind::received || kind == Kind::wait;
-  return of_frame ? std::max<std::uint64_t>(net::round_of(frame, step), 1) : step + 1;
+  const bool travels = kind == Kind::sent || kind == Kind::received;
+  return travels ? std::max<std::uint64_t>(net::round_of(frame, step), 1) : step + 1;
 }
 
 TraceEvent event_of(const FrameRecord& record) {
@@ -68,7 +68,9 @@ std::vector<TraceEvent> decode_trace(const std::string& bytes) {
 
 void TraceWindow::add(const TraceEvent& event) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  newest_ = std::max(newest_, event.round());
+  // The wait for the weights of a step begins none: there may be no such step.
+  const bool waits = event.kind == TraceEvent::Kind::wait;
+  newest_ = std::max(newest_, waits ? net::round_of(event.frame, event.step) : event.round());
   events_.push_back(event);
   // Let twice the window gather before the older half is erased, so that events are seldom moved.
   if (newest_ < oldest_ + 2 * steps_) return;

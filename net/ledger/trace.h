@@ -33,8 +33,8 @@ struct TraceEvent {
   std::int64_t queued = 0;  ///< When a sent frame was handed over.
   std::int64_t from = 0, to = 0;
 
-  /// The round in which the event happens (net/wire/frame.h), of a wait that of the frames it was
-  /// for; the initial weights count to the first.
+  /// The round in which the event happens (net/wire/frame.h); the initial weights count to the
+  /// first, and a wait for weights to the one that they are for.
   std::uint64_t round() const;
 };
 

@@ -29,7 +29,8 @@ void describe(PayloadWriter& f, const HeldMessage& m) {
   f.number(static_cast<std::uint32_t>(m.held.size()));
   for (HeldFiles each : m.held) {
     auto flags = static_cast<std::uint8_t>((each.copies ? 1 : 0) + (each.partial ? 2 : 0) +
-                                           (each.point.kept ? 4 : 0));
+                                           (each.point.kept ? 4 : 0) + (each.cut ? 8 : 0) +
+                                           (each.none ? 16 : 0));
     describe_entry(f, each, flags);
   }
 }
@@ -45,7 +46,9 @@ void describe(PayloadReader& f, HeldMessage& m) {
     each.copies = (flags & 1) != 0;
     each.partial = (flags & 2) != 0;
     each.point.kept = (flags & 4) != 0;
-    if (flags > 7) throw ProtocolError("files of kind " + std::to_string(flags));
+    each.cut = (flags & 8) != 0;
+    each.none = (flags & 16) != 0;
+    if (flags > 31) throw ProtocolError("files of kind " + std::to_string(flags));
     if (each.first < 0 || each.last < each.first || each.last >= most_ranks)
       throw ProtocolError("files of ranks " + std::to_string(each.first) + " to " +
                           std::to_string(each.last));
@@ -65,6 +68,15 @@ class Planner {
   bool held(int part, bool whole) const {
     return std::any_of(ranks_.begin(), ranks_.end(),
                        [&](const RankHolding& rank) { return find(rank, part, whole) != nullptr; });
+  }
+
+  /// Returns whether some rank knows such a thing of the checkpoint.
+  template <class Is>
+  bool known(const Is& is) const {
+    return std::any_of(ranks_.begin(), ranks_.end(), [&](const RankHolding& rank) {
+      return std::any_of(rank.held.begin(), rank.held.end(),
+                         [&](const HeldFiles& each) { return each.point == point_ && is(each); });
+    });
   }
 
   /// Plans that `to` gets a part, unless it has it.
@@ -95,7 +107,7 @@ class Planner {
 
   const HeldFiles* find(const RankHolding& rank, int part, bool whole) const {
     const auto found = std::find_if(rank.held.begin(), rank.held.end(), [&](const HeldFiles& each) {
-      return each.has(point_, part) && !(whole && each.partial);
+      return each.has(point_, part) && !each.none && !(whole && each.partial);
     });
     return found == rank.held.end() ? nullptr : &*found;
   }
@@ -125,7 +137,9 @@ class Planner {
     transfers_.push_back({from, to, need.rank, source.copies});
     ++load_[static_cast<std::size_t>(from)];
     // It is found before a partial one that was there.
-    at(to).held.insert(at(to).held.begin(), {point_, need.rank, need.rank, false, source.partial});
+    HeldFiles received{point_, need.rank, need.rank};
+    received.partial = source.partial;
+    at(to).held.insert(at(to).held.begin(), received);
   }
 
   const Topology& topology_;
@@ -148,19 +162,20 @@ std::vector<HeldFiles> decode_held(const std::vector<std::uint8_t>& payload) {
   return parse<HeldMessage>(payload).held;
 }
 
-SharingPlan plan_sharing(
-    const Topology& topology, const ResumePoint& point, const std::vector<RankHolding>& ranks,
-    const std::function<std::vector<PartNeed>(const ResumePoint&, int, const IsHeld&)>& needs) {
+SharingPlan plan_sharing(const Topology& topology, const ResumePoint& point,
+                         const std::vector<RankHolding>& ranks, const Needs& needs) {
   Planner planner(topology, point, ranks);
   const Planner before = planner;
+  const HeldParts parts{before.known([](const HeldFiles& each) { return each.cut; }),
+                        [&](int part, bool whole) { return before.held(part, whole); }};
   std::set<int> missing;
   for (int rank = 0; rank < topology.size; ++rank) {
     if (ranks[static_cast<std::size_t>(rank)].ready) continue;
-    const auto held = [&](int part, bool whole) { return before.held(part, whole); };
-    for (const PartNeed& need : needs(point, rank, held)) {
+    for (const PartNeed& need : needs(point, rank, parts)) {
       if (before.held(need.rank, need.whole))
         planner.bring(rank, need);
-      else
+      else if (!before.known(
+                   [&](const auto& each) { return each.none && each.has(point, need.rank); }))
         missing.insert(need.rank);
     }
   }

@@ -11,12 +11,15 @@
 
 namespace duplex::net {
 
-/// Files of one checkpoint, of the parts of ranks that follow one another.
+/// Files of one checkpoint, of the parts of ranks that follow one another; or what a rank knows of
+/// these ranks from its own file.
 struct HeldFiles {
   ResumePoint point;
   int first = 0, last = 0;  ///< The ranks whose parts they are.
   bool copies = false;      ///< The copies that other ranks kept.
   bool partial = false;  ///< They lack what only the rank itself knew, such as running statistics.
+  bool cut = false;      ///< The network of the run that wrote them was cut.
+  bool none = false;     ///< There are no files: these ranks had no part of the checkpoint.
 
   bool has(const ResumePoint& of, int rank) const {
     return point == of && first <= rank && rank <= last;
@@ -37,16 +40,22 @@ struct PartNeed {
   bool whole = false;  ///< A partial file does not do.
 };
 
-/// Returns whether some rank holds the part of a rank, as a whole if that is asked.
-using IsHeld = std::function<bool(int rank, bool whole)>;
+/// What all ranks together know of a checkpoint.
+struct HeldParts {
+  bool cut = false;  ///< The network of the run that wrote it was cut.
+  /// Returns whether some rank holds the part of a rank, as a whole if that is asked.
+  std::function<bool(int rank, bool whole)> held;
+};
+
+/// Returns the parts that a rank of this run needs of a checkpoint, whether they are held or not;
+/// parts that there never were do not count.
+using Needs = std::function<std::vector<PartNeed>(const ResumePoint& point, int rank,
+                                                  const HeldParts& parts)>;
 
 /// How a rank takes part in sharing files out.
 struct FileSharing {
   std::vector<HeldFiles> held;  ///< They have been verified.
-  /// The parts that a rank of this run needs of a checkpoint, whether they are held or not. The
-  /// coordinator asks it.
-  std::function<std::vector<PartNeed>(const ResumePoint& point, int rank, const IsHeld& held)>
-      needs;
+  Needs needs;                  ///< The coordinator asks it.
   /// Where a file lies, or is to lie; its folder need not be there.
   std::function<std::string(const ResumePoint& point, int rank, bool copy)> path;
   /// A rank's part has come and lies in its place. Throws Error if it is damaged.
@@ -76,8 +85,7 @@ struct RankHolding {
 };
 
 /// `ranks`: by rank.
-SharingPlan plan_sharing(
-    const Topology& topology, const ResumePoint& point, const std::vector<RankHolding>& ranks,
-    const std::function<std::vector<PartNeed>(const ResumePoint&, int, const IsHeld&)>& needs);
+SharingPlan plan_sharing(const Topology& topology, const ResumePoint& point,
+                         const std::vector<RankHolding>& ranks, const Needs& needs);
 
 }  // namespace duplex::net

@@ -114,7 +114,7 @@ std::optional<net::FileSharing> AsyncCheckpoints::sharing(bool) {
   for (const Checkpoint& each : offered_)
     if (trains() && each.metadata.count(kept_key) != 0) hold(each);
   for (const Checkpoint& each : kept_) hold(each);
-  sharing.needs = [this](const net::ResumePoint& point, int rank, const net::IsHeld&) {
+  sharing.needs = [this](const net::ResumePoint& point, int rank, const net::HeldParts&) {
     if (!point.kept || rank != spec_.mesh.topology.server)
       return std::vector<net::PartNeed>{{rank, true}};
     std::vector<net::PartNeed> needs;

@@ -30,28 +30,26 @@ std::vector<int> PartNeeds::owners_of_pieces(int ranks, int rank) const {
 }
 
 std::vector<net::PartNeed> PartNeeds::of(const net::ResumePoint& point, int rank,
-                                         const net::IsHeld& held) const {
+                                         const net::HeldParts& parts) const {
   const net::Topology& topology = spec_.mesh.topology;
   const auto ranks = static_cast<int>(point.ranks);
   const bool same = ranks == topology.size, trains = topology.is_worker(rank);
   const bool own_state = trains && spec_.workers_keep_state();
   const bool statistics = trains && statistics_;
   std::vector<net::PartNeed> needs;
-  const auto found = written_.find(point.steps);
-  const Written written = found == written_.end() ? Written() : found->second;
-  if (spec_.parallel.cuts() || written.cut) {
+  if (spec_.parallel.cuts() || parts.cut) {
     // The checkpoint does not say where the network was cut.
     for (int each = 0; each < std::max(std::min(ranks, net::most_ranks), 1); ++each)
-      if (written.parts.empty() || written.parts.count(each) > 0) needs.push_back({each, true});
+      needs.push_back({each, true});
     return needs;
   }
-  if (same && (own_state || (statistics && held(rank, true)))) return {{rank, true}};
+  if (same && (own_state || (statistics && parts.held(rank, true)))) return {{rank, true}};
   if (ranks < 1 || ranks > net::most_ranks || spec_.parallel.topology(ranks).workers().empty())
     return {{0, true}};
   if (statistics) {
     const std::vector<int> workers = spec_.parallel.topology(ranks).workers();
     const auto first = std::find_if(workers.begin(), workers.end(),
-                                    [&](int worker) { return held(worker, true); });
+                                    [&](int worker) { return parts.held(worker, true); });
     needs.push_back({first == workers.end() ? workers.front() : *first, true});
   }
   for (const int owner : owners_of_pieces(ranks, rank)) needs.push_back({owner, false});

@@ -23,6 +23,37 @@ bool has_just(const std::string& path, const std::vector<StateArray>& arrays) {
                      [&](const StateArray& array) { return names.count(array.name) > 0; });
 }
 
+/// Adds the files of a checkpoint, and the ranks that had no part of it.
+void add_held(std::vector<net::HeldFiles>& all, const Checkpoint& checkpoint) {
+  const auto add = [&](const net::HeldFiles& files) {
+    net::HeldFiles* last = all.empty() ? nullptr : &all.back();
+    if (last != nullptr && last->point == files.point && last->copies == files.copies &&
+        last->partial == files.partial && last->none == files.none && last->last + 1 == files.first)
+      last->last = files.last;
+    else
+      all.push_back(files);
+  };
+  net::HeldFiles held;
+  held.point = {checkpoint.steps, checkpoint.samples, static_cast<std::uint32_t>(checkpoint.ranks)};
+  held.cut = checkpoint.metadata.count(cut_key) > 0;
+  for (const bool copies : {false, true})
+    for (const CheckpointFile& file : checkpoint.files) {
+      if (file.copy != copies) continue;
+      held.first = held.last = file.rank;
+      held.copies = copies;
+      held.partial = file.partial;
+      add(held);
+    }
+  held.copies = held.partial = false;
+  held.none = true;
+  const std::set<int> parts = ranks_in(checkpoint.metadata, parts_key);
+  for (int rank = 0; rank < checkpoint.ranks && !parts.empty(); ++rank) {
+    if (parts.count(rank) > 0) continue;
+    held.first = held.last = rank;
+    add(held);
+  }
+}
+
 std::vector<std::string> paths_of(const std::vector<CheckpointFile>& files) {
   std::vector<std::string> paths;
   for (const CheckpointFile& file : files) paths.push_back(file.path);
@@ -54,28 +85,12 @@ net::ResumeOffer SyncCheckpoints::offer() {
 
 std::optional<net::FileSharing> SyncCheckpoints::sharing(bool statistics) {
   net::FileSharing sharing;
-  for (const Checkpoint& checkpoint : offered_) {
-    const net::ResumePoint point{checkpoint.steps, checkpoint.samples,
-                                 static_cast<std::uint32_t>(checkpoint.ranks)};
-    for (const bool copies : {false, true})
-      for (const CheckpointFile& file : checkpoint.files) {
-        if (file.copy != copies) continue;
-        net::HeldFiles* last = sharing.held.empty() ? nullptr : &sharing.held.back();
-        if (last != nullptr && last->point == point && last->copies == copies &&
-            last->partial == file.partial && last->last + 1 == file.rank)
-          last->last = file.rank;
-        else
-          sharing.held.push_back({point, file.rank, file.rank, copies, file.partial});
-      }
-  }
+  for (const Checkpoint& checkpoint : offered_) add_held(sharing.held, checkpoint);
   std::vector<std::size_t> counts;
   for (const Span& span : spans_.spans) counts.push_back(span.count);
-  std::map<std::uint64_t, PartNeeds::Written> written;
-  for (const Checkpoint& each : offered_)
-    written[each.steps] = {each.metadata.count(cut_key) > 0, ranks_in(each.metadata, parts_key)};
-  needs_.emplace(spec_, std::move(counts), statistics, std::move(written));
-  sharing.needs = [this](const net::ResumePoint& point, int rank, const net::IsHeld& held) {
-    return needs_->of(point, rank, held);
+  needs_.emplace(spec_, std::move(counts), statistics);
+  sharing.needs = [this](const net::ResumePoint& point, int rank, const net::HeldParts& parts) {
+    return needs_->of(point, rank, parts);
   };
   sharing.path = [this](const net::ResumePoint& point, int rank, bool copy) {
     return files_.path(point.steps, rank, copy);

@@ -102,7 +102,9 @@ void add_waiting(Page& page, const RunData& run) {
       steps +
       " and in the mean of the owners. On the wire: "
       "gradients of this worker were coming in meanwhile; in the rest of the time it "
-      "computed. All would be shorter by the time that the first of them is late, if it "
+      "computed. " +
+      (run.average > 0 ? "An averaging" : "A step") +
+      " would be shorter by the time that the first of them is late, if it "
       "were as fast as the next.");
 }
 

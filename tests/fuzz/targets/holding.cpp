@@ -13,10 +13,10 @@ void holding(const Bytes& input) {
     const net::Topology topology{net::ServerMode::distributed, 3, 0};
     const net::SharingPlan plan = net::plan_sharing(
         topology, held.front().point, {{true, {}}, {false, held}, {false, {}}},
-        [](const net::ResumePoint& point, int, const net::IsHeld& is_held) {
+        [](const net::ResumePoint& point, int, const net::HeldParts& parts) {
           std::vector<net::PartNeed> needs;
           for (int rank = 0; rank < 3 && rank < static_cast<int>(point.ranks); ++rank)
-            needs.push_back({rank, is_held(rank, true)});
+            needs.push_back({rank, parts.held(rank, true)});
           return needs;
         });
     for (const net::FileTransfer& each : plan.transfers)

@@ -63,8 +63,8 @@ TEST(SnapshotMarks, AWorkerThatComesBackOwesWhatIsOpen) {
   marks.mark(0, {8, 0});
   marks.end(0);
   marks.end(1);
-  EXPECT_EQ(marks.begin(0), 7U) << "as the run began";
-  EXPECT_EQ(marks.begin(1), 7U);
+  EXPECT_EQ(marks.begin(0), 8U) << "it counts on from what it has marked";
+  EXPECT_EQ(marks.begin(1), 7U) << "as the run began";
   EXPECT_EQ(numbers(marks.owed_by(0)), Numbers{}) << "it has marked it";
   EXPECT_EQ(numbers(marks.owed_by(1)), Numbers{8});
   EXPECT_EQ(numbers(marks.mark(2, {8, 0})), Numbers{});

@@ -25,14 +25,12 @@ HeldFiles copy(int rank, bool partial = false) {
   return {eight, rank, rank, true, partial};
 }
 
-using Needs = std::function<std::vector<PartNeed>(const ResumePoint&, int, const IsHeld&)>;
-
 /// Every rank needs the part of its number.
-const Needs own_parts = [](const ResumePoint&, int rank, const IsHeld&) {
+const Needs own_parts = [](const ResumePoint&, int rank, const HeldParts&) {
   return std::vector<PartNeed>{{rank, false}};
 };
 /// Every rank needs all three parts.
-const Needs all_parts = [](const ResumePoint&, int, const IsHeld&) {
+const Needs all_parts = [](const ResumePoint&, int, const HeldParts&) {
   return std::vector<PartNeed>{{0, false}, {1, false}, {2, false}};
 };
 
@@ -71,9 +69,9 @@ TEST(SharingPlan, APartialCopyDoesWhereThatIsEnough) {
   for (const bool whole : {false, true}) {
     const SharingPlan plan =
         plan_sharing(topology, eight, {{true, {own(0), copy(1, true)}}, {false, {}}},
-                     [&](const ResumePoint&, int, const IsHeld& held) {
-                       EXPECT_TRUE(held(1, false));
-                       EXPECT_FALSE(held(1, true));
+                     [&](const ResumePoint&, int, const HeldParts& parts) {
+                       EXPECT_TRUE(parts.held(1, false));
+                       EXPECT_FALSE(parts.held(1, true));
                        return std::vector<PartNeed>{{1, whole}};
                      });
     EXPECT_EQ(text_of(plan), whole ? "no 1; " : "1 (copy) from 0 to 1; ");
@@ -85,14 +83,34 @@ TEST(SharingPlan, ACentralServerPassesOn) {
   const Topology topology{ServerMode::central, 3, 0};
   const SharingPlan plan =
       plan_sharing(topology, eight, {{false, {own(0)}}, {false, {own(1)}}, {false, {}}},
-                   [](const ResumePoint&, int rank, const IsHeld&) {
+                   [](const ResumePoint&, int rank, const HeldParts&) {
                      return std::vector<PartNeed>{{rank == 0 ? 0 : 1, true}};
                    });
   EXPECT_EQ(text_of(plan), "1 from 1 to 0; 1 from 0 to 2; ");
 }
 
+/// A rank that had no part of the checkpoint is not asked for one, as soon as anybody knows that.
+TEST(SharingPlan, PartsThatNeverWereAreNotMissed) {
+  const Topology topology{ServerMode::distributed, 3, 0};
+  HeldFiles none = own(1);
+  none.none = true;
+  HeldFiles cut = own(0);
+  cut.cut = true;
+  std::vector<RankHolding> ranks{{false, {}}, {false, {cut, own(2)}}, {false, {}}};
+  const Needs needs = [](const ResumePoint& point, int rank, const HeldParts& parts) {
+    EXPECT_TRUE(parts.cut);
+    EXPECT_FALSE(parts.held(1, false));
+    return all_parts(point, rank, parts);
+  };
+  EXPECT_EQ(text_of(plan_sharing(topology, eight, ranks, needs)), "no 1; ");
+  ranks[1].held.push_back(none);
+  EXPECT_EQ(text_of(plan_sharing(topology, eight, ranks, needs)),
+            "0 from 1 to 2; 2 from 1 to 2; 0 from 1 to 0; 2 from 1 to 0; ");
+}
+
 TEST(HeldFiles, CannotBeMoreThanThereAre) {
-  const std::vector<HeldFiles> some{own(2), copy(1, true), {eight, 3, 70, true, false}};
+  const std::vector<HeldFiles> some{
+      own(2), copy(1, true), {eight, 3, 70, true, false}, {eight, 5, 6, false, false, true, true}};
   const std::vector<HeldFiles> read = decode_held(encode_held(some));
   ASSERT_EQ(read.size(), some.size());
   for (std::size_t i = 0; i < some.size(); ++i) {
@@ -100,6 +118,8 @@ TEST(HeldFiles, CannotBeMoreThanThereAre) {
     EXPECT_FALSE(read[i].has(eight, some[i].last + 1));
     EXPECT_EQ(read[i].copies, some[i].copies);
     EXPECT_EQ(read[i].partial, some[i].partial);
+    EXPECT_EQ(read[i].cut, some[i].cut);
+    EXPECT_EQ(read[i].none, some[i].none);
   }
   const std::vector<HeldFiles> many(1000, own(1));
   EXPECT_EQ(decode_held(encode_held(many)).size(), most_held);
@@ -190,7 +210,7 @@ TEST_F(FileSharingTest, FilesComeAsTheyAre) {
 
 TEST_F(FileSharingTest, AServerPassesFilesOn) {
   const Topology topology{ServerMode::central, 4, 0};
-  const Needs needs = [](const ResumePoint&, int rank, const IsHeld&) {
+  const Needs needs = [](const ResumePoint&, int rank, const HeldParts&) {
     return std::vector<PartNeed>{{rank == 0 ? 0 : 3, false}};
   };
   EXPECT_EQ(agreed(topology, {{}, {copy(0)}, {}, {own(3)}}, 3000, needs),

@@ -149,35 +149,48 @@ TEST_F(LostWorker, MayComeBack) {
     }
 }
 
-/// It comes back while a checkpoint is open that was called for without it, takes part in it, and
-/// counts on as the others do: the checkpoints go on, and all ranks have the last one.
+/// It comes back while a checkpoint is open that was called for without it, or that it has taken
+/// its part of, and counts on as the others do: the checkpoints go on, and all ranks have the last
+/// one.
 TEST_F(LostWorker, TakesPartInCheckpointsAgain) {
   checkpoint_every_ = "5";
-  std::vector<Process> ranks = begin("run", 4);
-  await_rows("run", 20);
-  ranks[2].kill(SIGKILL);
-  ranks[2].wait();
-  const int before = newest_checkpoint("run", 2);
-  // The others complete what was open.
-  await_rows("run", rows("run") + 20);
-  ranks[3].kill(SIGSTOP);
-  // The first worker alone makes a third of the steps after which the server calls for the next.
-  await_rows("run", rows("run") + 40);
-  ranks[1].kill(SIGSTOP);
-  Process back = again("run", 2);
-  for (int i = 0; i < 4000 && newest_checkpoint("run", 2) == before; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  EXPECT_GT(newest_checkpoint("run", 2), before);
-  EXPECT_LT(newest_checkpoint("run", 0), newest_checkpoint("run", 2)) << "it is open";
-  for (const std::size_t rank : {1U, 3U}) ranks[rank].kill(SIGCONT);
-  for (Process* rank : {&ranks[0], &ranks[1], &back, &ranks[3]}) {
-    const Result result = rank->wait();
-    EXPECT_EQ(result.exit, 0) << result.err;
+  for (const bool marked : {false, true}) {
+    const std::string name = marked ? "marked" : "called";
+    SCOPED_TRACE(name);
+    std::vector<Process> ranks = begin(name, 4);
+    await_rows(name, 20);
+    if (!marked) {
+      ranks[2].kill(SIGKILL);
+      // The others complete what is open.
+      await_rows(name, rows(name) + 20);
+    }
+    ranks[3].kill(SIGSTOP);
+    // The others make enough steps for the server to call for the next one.
+    await_rows(name, rows(name) + 40);
+    ranks[1].kill(SIGSTOP);
+    const int open = newest_checkpoint(name, 1);
+    EXPECT_LT(newest_checkpoint(name, 0), open);
+    if (marked) {
+      ranks[2].kill(SIGKILL);
+      EXPECT_EQ(newest_checkpoint(name, 2), open);
+    } else {
+      EXPECT_LT(newest_checkpoint(name, 2), open);
+    }
+    ranks[2].wait();
+    // It sets that file aside when it goes on.
+    write_text(folder_ / (name + "/traffic-2.csv"), "x\n");
+    Process back = again(name, 2);
+    await_bytes(folder_ / (name + "/traffic-2.1.csv"), 2);
+    for (const std::size_t rank : {1U, 3U}) ranks[rank].kill(SIGCONT);
+    for (Process* rank : {&ranks[0], &ranks[1], &back, &ranks[3]}) {
+      const Result result = rank->wait();
+      EXPECT_EQ(result.exit, 0) << result.err;
+    }
+    EXPECT_GT(newest_checkpoint(name, 0), open + 1) << "the one at the end is not the only one";
+    for (const int rank : {1, 2, 3})
+      EXPECT_EQ(newest_checkpoint(name, rank), newest_checkpoint(name, 0)) << rank;
+    expect_all_applied(name, 3);
   }
-  EXPECT_GT(newest_checkpoint("run", 0), 20) << "of about 60";
-  for (const int rank : {1, 2, 3})
-    EXPECT_EQ(newest_checkpoint("run", rank), newest_checkpoint("run", 0)) << rank;
-  expect_all_applied("run", 3);
 }
 
 /// With one worker nobody goes on meanwhile, so the training comes to the bits of another one. The
