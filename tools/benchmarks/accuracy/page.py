@@ -28,7 +28,7 @@ def reached(row, target):
 
 
 def line_of(rows, target, alone_seconds):
-    """Returns the cells of a way behind its name, and its speedup to the target; None where a seed did not reach it."""
+    """Returns the cells of a way behind its name, and the seconds of each seed; None where one did not reach the target."""
     first = [reached(row, target) for row in rows]
     cells = [spread([row["top1"] for row in rows])]
     if any(test is None for test in first):
@@ -36,18 +36,24 @@ def line_of(rows, target, alone_seconds):
     seconds = [test["seconds"] for test in first]
     speedup = alone_seconds / statistics.mean(seconds)
     return cells + [spread(seconds, 1), f"{statistics.mean(test['epoch'] for test in first):.2f}",
-                    f"{statistics.mean(test['megabytes'] for test in first):.0f}", f"{speedup:.2f}"], speedup
+                    f"{statistics.mean(test['megabytes'] for test in first):.0f}", f"{speedup:.2f}"], seconds
 
 
-def conclusion(target, speedups):
-    """Says in a sentence which way is to be chosen."""
-    counted = {way: speedup for way, speedup in speedups.items() if speedup is not None and way != "alone"}
-    best = max(counted, key=counted.get, default=None)
+def conclusion(target, seconds):
+    """Says which way is to be chosen. `seconds`: by way, of each seed; None where one did not reach the target."""
+    alone = seconds["alone"]
+    others = {way: each for way, each in seconds.items() if each is not None and way != "alone"}
+    best = min(others, key=lambda way: statistics.mean(others[way]), default=None)
     if best is None:
         return f"No way on {WORKERS} machines comes to {target} % with every seed: one machine."
-    if counted[best] <= 1.0:
-        return f"One machine: the fastest way on {WORKERS}, {best}, comes to {target} % {counted[best]:.2f} times as fast."
-    return f"`{best}` on {WORKERS} machines comes to {target} % {counted[best]:.2f} times as fast as one."
+    speedup = statistics.mean(alone) / statistics.mean(others[best])
+    if speedup <= 1.0:
+        return f"One machine: the fastest way on {WORKERS}, {best}, comes to {target} % {speedup:.2f} times as fast."
+    faster = sum(way < one for way, one in zip(others[best], alone))
+    says = f"`{best}` on {WORKERS} machines comes to {target} % {speedup:.2f} times as fast as one"
+    if faster == len(alone):
+        return says + ", and was faster with every seed."
+    return says + f" in the mean, but was faster with {faster} of {len(alone)} seeds only: that may be chance."
 
 
 def curve(rows):
@@ -66,13 +72,13 @@ def network_results(network, ways, seeds, where):
     """`ways`: by name, the rows of a network's trainings, one for each seed. `where`: the processor of what is timed."""
     target = target_of(ways["alone"])
     alone = [reached(row, target)["seconds"] for row in ways["alone"]]
-    results, speedups = [], {}
+    results, seconds = [], {}
     for name, rows in ways.items():
-        cells, speedups[name] = line_of(rows, target, statistics.mean(alone))
+        cells, seconds[name] = line_of(rows, target, statistics.mean(alone))
         results.append({"name": name, "flags": flags_of(network, WAYS[name]), "cells": cells, "points": curve(rows)})
     about = (f"{network.images:,} images in batches of {BATCH}, {seeds} seed{'s' * (seeds > 1)}; the target is {target} % top-1, "
              f"a point below the worst seed of one machine. Seconds are those of {where}.")
-    return {"name": network.name, "about": about, "target": target, "conclusion": conclusion(target, speedups), "ways": results}
+    return {"name": network.name, "about": about, "target": target, "conclusion": conclusion(target, seconds), "ways": results}
 
 
 def results_of(networks, trainings, seeds, where, kept):
