@@ -28,6 +28,9 @@ struct Row {
   double t_grad = 0.0, t_comm = 0.0;
   double sent = 0.0;  ///< Bytes a worker sends in a step.
   double step = 0.0;  ///< Seconds.
+  /// Of all asynchronous workers, each of which has a pace of its own; none: not known.
+  std::optional<double> batches_a_second;
+  bool lost = false;  ///< The run has gone on without a worker.
   bool replayed = false, simulated = false;
   std::optional<AccuracySummary> accuracy;  ///< None: not tested.
   std::optional<AccuracyTarget> until;      ///< At which it was to end.
@@ -36,7 +39,9 @@ struct Row {
 
   /// In a step every slot of a worker does a batch, or its part of one.
   double batches_a_step() const { return mode && mode->sync == net::Sync::split ? 1 : slots; }
-  double per_batch() const { return step / batches_a_step(); }
+  double per_batch() const {
+    return batches_a_second ? 1.0 / *batches_a_second : step / batches_a_step();
+  }
   /// (4.23): t_grad of one machine over seconds a batch.
   double speedup_over(const Row& alone) const { return alone.t_grad / per_batch(); }
 };
@@ -71,7 +76,14 @@ Row row_of(const Run& run) {
   if (summary.traffic) {
     row.mode = summary.mode;
     row.t_comm = summary.traffic->t_comm;
-    row.sent = summary.traffic->step_sent;
+    // With --average, what it says is of an averaging.
+    row.sent =
+        summary.traffic->step_sent / static_cast<double>(std::max<std::uint64_t>(row.average, 1));
+  }
+  if (row.mode && row.mode->sync == net::Sync::none) {
+    const reports::RunData data = reports::read_run_data(run.directory);
+    row.lost = !data.lost().empty();
+    row.batches_a_second = data.throughput();
   }
   if (row.workers < 1 || row.slots < row.workers || !(row.step > 0.0) || !(row.t_grad > 0.0))
     throw Error(run.directory + ": the run has no step that was timed");
@@ -180,9 +192,12 @@ int compare(int argc, const char* const* argv) {
                                           : ""),
                std::to_string(run.slots), duration_text(run.t_grad),
                run.mode ? duration_text(run.t_comm) : "", bytes_cell(run.sent),
-               fixed(run.per_batch(), 5), predicted(&reports::Prediction::simulation),
+               run.lost ? "" : fixed(run.per_batch(), 5),
+               predicted(&reports::Prediction::simulation),
                predicted(&reports::Prediction::equation),
-               &run == &alone ? "1" : fixed(run.speedup_over(alone), 2),
+               &run == &alone ? "1"
+               : run.lost     ? ""
+                              : fixed(run.speedup_over(alone), 2),
                run.accuracy ? fixed(100.0 * run.accuracy->top1, 2) + "%" : ""});
   }
   std::printf("%s, batch %lld\n\n%s\n", alone.network.c_str(), static_cast<long long>(alone.batch),
@@ -193,7 +208,7 @@ int compare(int argc, const char* const* argv) {
   std::puts(
       "t_grad: seconds for a batch's gradient on one worker.\n"
       "t_comm: for one transfer of all weights, as the first worker timed it.\n"
-      "MB out: what the first worker sends in a step.\n"
+      "MB out: what the first worker sends in a step, on the average.\n"
       "S: speedup over the first run (4.23), its t_grad over s/batch: of the run\n"
       "simulated; by the equations, which are of the thesis's order, without overlap,\n"
       "(4.11) for a synchronous central server, (4.12) distributed, (4.20) and (4.21)\n"
@@ -208,7 +223,7 @@ int compare(int argc, const char* const* argv) {
         target->str().c_str(), accuracy_table(rows, *target).c_str());
   bool blank = true;
   for (const Row& run : rows) {
-    if (!run.mode) continue;
+    if (!run.mode || run.lost) continue;
     std::printf("%s%s", blank ? "\n" : "", wrap(text_of(payoff_of(run, alone))).c_str());
     blank = false;
   }

@@ -98,7 +98,7 @@ TEST(TraceData, KnowsWhatLayersTake) {
               0);
     const RunData data = read_run_data(folder / server);
     const TraceData trace = data.trace();
-    const std::vector<LayerSeconds> layers = trace.layers(data.first_worker());
+    const std::vector<LayerSeconds> layers = trace.layers(data.first_worker(), data.micro_batches);
     ASSERT_FALSE(layers.empty());
     EXPECT_EQ(layers.front().name, "conv1");
     double sum = 0.0;
@@ -108,7 +108,7 @@ TEST(TraceData, KnowsWhatLayersTake) {
     EXPECT_GT(two, 0U);
     EXPECT_LT(two, four);
   }
-  EXPECT_TRUE(read_run_data(folder / "central").trace().layers(0).empty());
+  EXPECT_TRUE(read_run_data(folder / "central").trace().layers(0, 1).empty());
   write_text(folder / "central/trace.json", R"({"traceEvents": [], "otherData": {"version": 2}})");
   EXPECT_EQ(run({"report", folder / "central"}).exit, 1);
 }

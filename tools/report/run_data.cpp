@@ -102,11 +102,15 @@ void take_summary(RunData& run, const RunSummary& summary) {
 RankSummary rank_of(const RunSummary& summary) {
   RankSummary rank;
   if (summary.traffic) rank.traffic = *summary.traffic;
+  if (summary.training) rank.steps = summary.training->steps;
   if (summary.training && summary.training->seconds > 0.0)
-    rank.pace = static_cast<double>(summary.training->steps) / summary.training->seconds;
+    rank.pace =
+        static_cast<double>(summary.training->timed_steps.value_or(summary.training->steps)) /
+        summary.training->seconds;
   if (summary.connections) rank.connections = *summary.connections;
   rank.frames = summary.ledger;
   rank.stragglers = summary.stragglers;
+  rank.lost = summary.lost.value_or(std::vector<int>());
   return rank;
 }
 
@@ -140,6 +144,7 @@ std::optional<double> RunData::throughput() const {
     if (!step || *step <= 0.0) return std::nullopt;
     return batches_a_step() / *step;
   }
+  if (!lost().empty()) return std::nullopt;
   double sum = 0.0;
   int timed = 0;
   for (const auto& [rank, summary] : rank_summaries) {
@@ -148,6 +153,13 @@ std::optional<double> RunData::throughput() const {
   }
   if (timed < workers) return std::nullopt;
   return sum;
+}
+
+std::set<int> RunData::lost() const {
+  std::set<int> lost;
+  for (const auto& [rank, summary] : rank_summaries)
+    lost.insert(summary.lost.begin(), summary.lost.end());
+  return lost;
 }
 
 bool is_link(const std::string& directory) {

@@ -27,10 +27,12 @@ namespace duplex::tools::reports {
 /// rank-RANK.json.
 struct RankSummary {
   net::TrafficSummary traffic;
-  double pace = 0.0;  ///< Steps a second; 0 for a server.
+  double pace = 0.0;        ///< Steps a second; 0 for a server.
+  std::uint64_t steps = 0;  ///< That it has trained.
   std::vector<net::ConnectionBytes> connections;
   std::optional<net::FramesKept> frames;  ///< None: an old run's, which kept all.
   std::optional<std::vector<StragglerSummary>> stragglers;
+  std::vector<int> lost;  ///< Ranks that the run went on without, as far as this one knows.
 };
 
 /// t_comm, and the rank that measured it.
@@ -101,8 +103,10 @@ struct RunData {
   RowMeaning row_meaning() const { return {parallel && sync == net::Sync::none, average}; }
   double batches_a_step() const { return sync == net::Sync::split ? 1.0 : all_slots(); }
   /// Batches a second of all workers. Asynchronous ones have each a pace of its own; of the others
-  /// the first stands for all. None: no step was timed, or not of every worker.
+  /// the first stands for all. None: no step was timed, or not of every worker, or one was lost.
   std::optional<double> throughput() const;
+  /// The ranks that an asynchronous run went on without to its end. A central server knows them.
+  std::set<int> lost() const;
 };
 
 /// The measurement that a run of transport has left.

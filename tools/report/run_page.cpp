@@ -123,7 +123,7 @@ std::optional<AccuracyTarget> target_of(const std::vector<RunData>& runs) {
     if (run.until) return run.until;
     double best = 0.0;
     for (const AccuracyRow& row : run.tests) best = std::max(best, row.top1);
-    best = std::floor(100.0 * best) / 100.0;
+    best = std::floor(100.0 * best + 1e-9) / 100.0;
     if (run.tests.empty() || best <= 0.0) continue;
     if (!reached || best < reached->fraction) reached = AccuracyTarget{false, best};
   }
@@ -236,9 +236,12 @@ void add_bytes(Page& page, const RunData& run) {
   for (const auto& [rank, summary] : run.rank_summaries) {
     const net::TrafficSummary& traffic = summary.traffic;
     std::uint64_t sent = 0, received = 0, again = 0;
+    std::uint64_t ledger_sent = 0, ledger_received = 0;  // Of these connections.
     bool known = !summary.connections.empty();
     for (const net::ConnectionBytes& connection : summary.connections) {
       known = known && connection.counted;
+      ledger_sent += connection.sent;
+      ledger_received += connection.received;
       sent += connection.kernel_sent;
       received += connection.kernel_received;
       again += connection.kernel_sent_again;
@@ -248,8 +251,8 @@ void add_bytes(Page& page, const RunData& run) {
       return known ? (kernel == ledger ? "=" : "!") + megabytes(kernel) : std::string();
     };
     rows.push_back({"rank " + std::to_string(rank), megabytes(traffic.bytes_sent),
-                    verdict(sent, traffic.bytes_sent), known ? megabytes(again) : std::string(),
-                    megabytes(traffic.bytes_received), verdict(received, traffic.bytes_received),
+                    verdict(sent, ledger_sent), known ? megabytes(again) : std::string(),
+                    megabytes(traffic.bytes_received), verdict(received, ledger_received),
                     fixed(traffic.wire_seconds * 1e3, 2), fixed(traffic.exposed_seconds * 1e3, 2),
                     traffic.wire_seconds > 0.0
                         ? fixed(100.0 * traffic.exposed_seconds / traffic.wire_seconds, 0) + "%"
@@ -268,6 +271,13 @@ void add_bytes(Page& page, const RunData& run) {
     float32 += sent;
     page.paragraph("On the wire weights and gradients are " + run.wire.str() + ": " +
                    fixed(100.0 * sent / float32, 1) + "% of the bytes that float32 takes.");
+  }
+  if (!run.lost().empty()) {
+    std::string lost;
+    for (const int rank : run.lost()) lost += (lost.empty() ? "" : ", ") + std::to_string(rank);
+    page.paragraph(
+        "The run went on without rank " + lost +
+        ", which was lost: its connections are not among those that the kernel counted.");
   }
   page.paragraph(std::string("Exposed: the part of the wire's time in which the worker waited. ") +
                  (counted ? "The kernel's counters (TCP_INFO) are of the same connections; "
@@ -345,7 +355,7 @@ void add_run(Page& page, const RunData& run) {
   TraceData trace;
   if (run.has_trace()) trace = run.trace();
   if (run.layers.empty())
-    add_layers(page, trace.layers(run.first_worker()),
+    add_layers(page, trace.layers(run.first_worker(), run.micro_batches),
                "of the first worker, in the mean of the steps that were traced");
   else
     add_layers(page, run.layers, "of the first worker, in the median of the steps");

@@ -128,7 +128,7 @@ document.querySelectorAll('.timeline').forEach(function (box) {
 
 int colour_of(const std::string& category) {
   if (category == "weights" || category == "map") return 0;
-  if (category == "gradient" || category == "map gradient") return 1;
+  if (category == "gradient" || category == "map gradient" || category == "factors") return 1;
   if (category == "forward") return 2;
   if (category == "backward") return 3;
   if (category == "server") return 4;

@@ -35,21 +35,23 @@ TraceData TraceData::last(int steps) const {
   return part;
 }
 
-std::vector<LayerSeconds> TraceData::layers(int rank) const {
+std::vector<LayerSeconds> TraceData::layers(int rank, std::uint64_t micro_batches) const {
   std::vector<LayerSeconds> layers;
   std::map<std::string, std::size_t> numbers;
-  std::set<std::int64_t> steps;
+  std::map<std::string, std::uint64_t> passes;  // By layer: of all micro-batches.
+  std::uint64_t most = 0;
   for (const TraceSpan& span : spans) {
     if (span.rank != rank || (span.category != "forward" && span.category != "backward")) continue;
     const auto [found, added] = numbers.emplace(span.name, layers.size());
     if (added) layers.push_back({span.name});
     LayerSeconds& layer = layers[found->second];
     (span.category == "forward" ? layer.forward : layer.backward) += span.takes * 1e-6;
-    steps.insert(span.step);
+    if (span.category == "forward") most = std::max(most, ++passes[span.name]);
   }
+  const double batches = static_cast<double>(most) / static_cast<double>(micro_batches);
   for (LayerSeconds& layer : layers) {
-    layer.forward /= static_cast<double>(steps.size());
-    layer.backward /= static_cast<double>(steps.size());
+    layer.forward /= batches;
+    layer.backward /= batches;
   }
   return layers;
 }

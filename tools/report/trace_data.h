@@ -28,9 +28,9 @@ struct TraceData {
 
   /// The last `steps` steps alone.
   TraceData last(int steps) const;
-  /// Returns the mean seconds of a rank's layers in a step, in their order; empty if it does not
-  /// compute.
-  std::vector<LayerSeconds> layers(int rank) const;
+  /// Returns the mean seconds of a rank's layers in a batch, of which it computes `micro_batches`
+  /// parts, in their order; empty if it does not compute.
+  std::vector<LayerSeconds> layers(int rank, std::uint64_t micro_batches) const;
 };
 
 /// Throws Error where the file is no trace, damaged or of another version of duplex.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "tools/run_directory/run_files.h"
 #include "tools/text/table.h"
@@ -25,10 +26,15 @@ std::vector<std::vector<std::string>> waits_of(const RunData& run) {
   for (int rank = run.first_worker(); rank < last; ++rank) {
     const std::string path = run.directory + "/" + traffic_file(rank);
     if (!std::filesystem::exists(path)) continue;
+    const auto summary = run.rank_summaries.find(rank);
+    const std::uint64_t end = run.sync == net::Sync::none && summary != run.rank_summaries.end()
+                                  ? summary->second.steps
+                                  : std::numeric_limits<std::uint64_t>::max();
     double steps = 0.0, waited = 0.0, exposed = 0.0;
     for (const net::StepTraffic& step :
          read_step_traffic(path, run.rank_summaries.count(rank) > 0)) {
-      if (step.step == 0) continue;
+      // The last weights of an asynchronous run wait until all others have ended.
+      if (step.step == 0 || step.step >= end) continue;
       steps += 1.0;
       waited += static_cast<double>(step.waited_ns) * 1e-9;
       exposed += static_cast<double>(step.exposed_ns) * 1e-9;

@@ -22,8 +22,12 @@ struct TrainingResult {
   Quartiles own_gradient;    ///< `gradient` of the steps that this process trained. No file has it.
   bool update_apart = true;  ///< push is the update; else it is part of gradient. No file has it.
   std::uint64_t steps = 0;
-  std::optional<double> loss;  ///< Mean over the last tenth of the steps.
-  double seconds = 0.0;        ///< All steps, without the tests between them.
+  /// Mean over the last tenth of the steps, as far as this worker knows their losses.
+  std::optional<double> loss;
+  double seconds = 0.0;  ///< Of the steps, without the tests between them.
+  /// The steps that `seconds` is of; none: all. A worker that keeps no rows does not know how long
+  /// those before a checkpoint took.
+  std::optional<std::uint64_t> timed_steps;
 };
 
 struct AccuracySummary {

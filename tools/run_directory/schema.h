@@ -120,6 +120,7 @@ template <class Fields>
 void describe(Fields& f, TrainingResult& r) {
   f.later("steps", r.steps);
   f.later("seconds", r.seconds);
+  f.optional("timed_steps", r.timed_steps);
   f.nullable("loss", r.loss);
   f.field("t_grad_s", r.gradient);
   f.later("step_s", r.total);

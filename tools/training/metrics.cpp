@@ -39,7 +39,8 @@ Metrics::Metrics(const Schedule& schedule, const LearningRate& rate, const std::
     : schedule_(schedule),
       rate_(rate),
       tail_(std::max<std::uint64_t>(schedule.steps / 10, 1)),
-      steps_(first) {
+      steps_(first),
+      untimed_(first) {
   if (path.empty()) return;
   const std::vector<StepMetrics> before =
       first > 0 ? keep_rows<StepMetrics>(
@@ -48,6 +49,7 @@ Metrics::Metrics(const Schedule& schedule, const LearningRate& rate, const std::
   for (const StepMetrics& row : before) {
     count(row);
     seconds_before_ += row.total;
+    --untimed_;
   }
   file_.emplace(path, first > 0 ? Rows::appended : Rows::anew, troubles);
 }
@@ -81,8 +83,10 @@ StepMetrics Metrics::add(std::uint64_t step, const StepClock& clock, const StepO
 /// for the medians.
 bool Metrics::count(const StepMetrics& row) {
   const std::uint64_t step = row.step;
-  if (row.loss && step + tail_ >= schedule_.steps)
-    loss_ = loss_.value_or(0.0) + *row.loss / static_cast<double>(tail_);
+  if (row.loss && step + tail_ >= schedule_.steps) {
+    loss_ += *row.loss;
+    ++losses_;
+  }
   if (row.loss) last_losses_.add(*row.loss);
   // Looking for NaN takes time of its own.
   if (step < schedule_.warm_up() || (looks_for_nan(step, schedule_.steps) && schedule_.steps >= 4))
@@ -102,7 +106,9 @@ TrainingResult Metrics::result(double seconds) const {
   TrainingResult result;
   result.steps = steps_;
   result.seconds = seconds_before_ + seconds;
-  result.loss = steps_ == schedule_.steps ? loss_ : last_losses_.mean();
+  result.loss = steps_ == schedule_.steps && losses_ > 0 ? loss_ / static_cast<double>(losses_)
+                                                         : last_losses_.mean();
+  if (untimed_ > 0) result.timed_steps = steps_ - untimed_;
   result.update_apart = update_apart_;
   result.gradient = gradient_.quartiles();
   result.own_gradient = own_gradient_.quartiles();

@@ -66,9 +66,12 @@ class Metrics {
   SampledValues own_gradient_;            ///< Without those that were trained before.
   double sum_ = 0.0, sum_of_data_ = 0.0;  ///< Seconds of these steps, and of waiting for data.
   std::uint64_t data_steps_ = 0;          ///< See TrainingResult.
-  std::optional<double> loss_;  ///< Over the last tenth, if the schedule comes to its end.
+  double loss_ = 0.0;  ///< Sum over the last tenth, if the schedule comes to its end.
+  std::uint64_t losses_ =
+      0;  ///< Steps that it is of; fewer where this program has not trained all.
   LastLosses last_losses_;
   std::uint64_t steps_ = 0;      ///< Steps that were trained, before and now.
+  std::uint64_t untimed_ = 0;    ///< Those of them whose seconds are not known.
   double seconds_before_ = 0.0;  ///< Seconds of those that were trained before.
   bool update_apart_ = true;
 };
