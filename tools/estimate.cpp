@@ -85,6 +85,11 @@ void Flags::resolve() {
                 Exit::usage);
   if (!file.empty() && output != "plot")
     throw Error("estimate: --file is for --output plot", Exit::usage);
+  if (advise &&
+      (type != "sync-join" || server != "distributed" || output != "single" || batches != 128))
+    throw Error(
+        "estimate: --advise looks at every way: leave out --type, --server, --batches and --output",
+        Exit::usage);
   if (advise && workers < 2)
     throw Error("estimate: --advise compares from 2 workers on", Exit::usage);
   if (!advise && workers > batches && sync() != net::Sync::split)
@@ -189,6 +194,12 @@ int advise(const Flags& flags, const Costs& costs) {
   for (const auto& [flag, value] :
        {std::pair("--classes", options.classes), std::pair("--input", options.input)})
     if (value != 0) words.insert(words.end(), {flag, std::to_string(value)});
+  for (const std::string& directory : flags.from) {
+    const MeasuredCosts measured = measured_costs(directory);
+    if (flags.grad || !measured.grad || !measured.batch) continue;
+    words.insert(words.end(), {"--batch", std::to_string(*measured.batch)});
+    break;
+  }
   if (options.auxiliary) words.emplace_back("--auxiliary");
   if (options.zero_padded_shortcuts) words.emplace_back("--pad-shortcuts");
   std::vector<const char*> argv;

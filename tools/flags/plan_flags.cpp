@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/device_name.h"
+#include "datasets/dataset.h"
 #include "tools/deploy/deploy.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/device_flags.h"
@@ -119,7 +120,16 @@ void PlanFlags::resolve() {
         "plan: --datadir is for machines that are measured: leave it out, or the figures of "
         "computing and links",
         Exit::usage);
+  if (!wire.link_rate.empty() && (!scenario.rate.empty() || scenario.comm))
+    throw Error(
+        "plan: --link-rate bounds the links, and --rate or --t-comm says what they have: "
+        "give one of them",
+        Exit::usage);
   if (!wire.link_rate.empty() && scenario.has_figures()) scenario.bound_links(wire.rate());
+  // The network that is planned for is the one that dist will train.
+  if (!datadir.empty() && scenario.model.options.classes == 0)
+    scenario.model.options.classes =
+        static_cast<std::int64_t>(datasets::open_dataset(datadir)->classes().size());
   if (computing.threads > 0) scenario.threads = computing.threads;
   if (!nodefile.empty())
     nodes_ = tools::without(read_nodes(nodefile), without, "nodefile " + nodefile);
@@ -225,6 +235,9 @@ std::string PlanFlags::measure() const {
        {"--classes", "--input", "--batch", "--device", "--threads", "--precision", "--layout",
         "--key", "--secure", "--checksum", "--congestion", "--link-rate", "--timeout"})
     if (app_->count(flag) > 0) spec.words.insert(spec.words.end(), {flag, app_->text_of(flag)});
+  if (app_->count("--classes") == 0 && scenario.model.options.classes > 0)
+    spec.words.insert(spec.words.end(),
+                      {"--classes", std::to_string(scenario.model.options.classes)});
   for (const char* flag : {"--auxiliary", "--pad-shortcuts"})
     if (app_->count(flag) > 0) spec.words.emplace_back(flag);
   if (!datadir.empty()) {

@@ -178,7 +178,6 @@ void ScenarioFlags::resolve() {
 }
 
 void ScenarioFlags::bound_links(double link_rate) {
-  if (!rate.empty() || comm) return;
   bounded_rate_ = link_rate;
 }
 

@@ -64,8 +64,9 @@ MeasuredCosts costs_of(const TransportSummary& transport) {
 MeasuredCosts costs_of(const Run& run) {
   const RunSummary& summary = *run.summary;
   MeasuredCosts costs;
-  const bool whole_batches = (!summary.mode || summary.mode->sync != net::Sync::split) &&
-                             !(run.config.parallel && run.config.parallel->samples);
+  const bool whole_batches =
+      (!summary.mode || summary.mode->sync != net::Sync::split) &&
+      !(run.config.parallel && (run.config.parallel->samples || run.config.parallel->strategy));
   if (whole_batches && !run.config.replayed && summary.training)
     costs.grad = measured(summary.training->gradient.median);
   if (costs.grad) costs.batch = run.config.batch;
