@@ -131,6 +131,15 @@ class Planner {
   std::vector<int> uses_;  ///< Contributions of a block that are not joined yet.
 };
 
+/// Returns whether a gradient that another rank gives is awaited on the way back from one node to
+/// another. The next micro-batch may get in between there, and its gradients of parameters lie
+/// where those of this one do.
+bool awaits_between(const Model& model, std::size_t sum, Model::Node node) {
+  for (std::size_t each = sum; --each > static_cast<std::size_t>(node);)
+    if (model.nodes()[each].layer->traits().takes_gradient) return true;
+  return false;
+}
+
 }  // namespace
 
 std::vector<bool> depends_on_parameters(const Model& model) {
@@ -156,7 +165,8 @@ std::vector<int> joined_sums(const Model& model,
     for (const std::size_t first : {0, 1}) {
       const Model::Node node = entry.inputs[first], other = entry.inputs[1 - first];
       if (readers[static_cast<std::size_t>(node)] > 1 ||
-          model.entry(node).training_only != entry.training_only || !can_join(node, other))
+          model.entry(node).training_only != entry.training_only ||
+          awaits_between(model, sum, node) || !can_join(node, other))
         continue;
       joins[static_cast<std::size_t>(node)] = static_cast<int>(sum);
       break;

@@ -38,7 +38,8 @@ struct BackwardPlan {
 std::vector<bool> depends_on_parameters(const Model& model);
 
 /// Returns for each node the addition that can compute it with itself (BoundLayer::joins_sum), or
-/// BackwardPlan::none. The addition is the only one to read it. `can_join` says whether a node's
+/// BackwardPlan::none. The addition is the only one to read it, and no gradient of another rank is
+/// awaited between the two. `can_join` says whether a node's
 /// layer can, beside which other node.
 std::vector<int> joined_sums(const Model& model,
                              const std::function<bool(Model::Node, Model::Node other)>& can_join);

@@ -155,6 +155,22 @@ TEST(BackwardPlan, AnAdditionOfUnlikeLayoutsConverts) {
   EXPECT_TRUE(add.convert);
 }
 
+/// On the way back, the next micro-batch could compute the sum before this one normalises.
+TEST(BackwardPlan, NothingIsJoinedAcrossAGradientThatIsAwaited) {
+  for (const bool awaited : {false, true}) {
+    Graph graph;
+    const auto x = graph.weighted(true, 0);
+    const auto a = graph.add(normalises(), {graph.weighted(false, x)}, 0, true);
+    LayerTraits sent;
+    sent.takes_gradient = awaited;
+    const auto b = graph.weighted(true, x);
+    graph.add(sent, {b});
+    const auto sum = graph.add(passes(true), {a, graph.weighted(false, b)});
+    graph.loss(graph.weighted(false, sum));
+    EXPECT_EQ(graph.joined()[static_cast<std::size_t>(a)], awaited ? BackwardPlan::none : sum);
+  }
+}
+
 TEST(BackwardPlan, ANormalisationThatOnlyASumReadsJoinsIt) {
   Graph graph;
   const auto x = graph.weighted(true, 0);
