@@ -5,12 +5,14 @@
 # zlib and GoogleTest, for a machine like this one that has a compiler and no network.
 # Usage: make carry [LIBRARIES=1]
 set -eu
+export LC_ALL=C # apt's words are read.
 cd "$(dirname "$0")/.."
 command -v apt-get >/dev/null || { echo "make carry takes packages of Debian or Ubuntu; there is no apt-get here." >&2; exit 1; }
 packages=(libstb-dev libcli11-dev nlohmann-json3-dev)
 if [ "${LIBRARIES:-}" = 1 ]; then
   # The package of the library itself is named differently in each distribution.
   library=$(apt-cache depends libssl-dev 2>/dev/null | sed -n 's/^ *Depends: \(libssl[0-9].*\)/\1/p')
+  [ "$library" ] || { echo "make carry: apt-cache does not say which package libssl-dev's library is in; try apt-get update." >&2; exit 1; }
   packages+=(libssl-dev $library zlib1g-dev zlib1g libgtest-dev)
 fi
 work=$(mktemp -d)

@@ -30,20 +30,28 @@ lines() { grep -c -e "$1" "$log"; }
 # run_one PROGRAM PART PARTS: runs it, or a part from 1 on, and prints what there is to say of it. Sets `ok`, `bad` and
 # `skip`.
 run_one() {
-  local program=$1 name=${1##*/} script start code seconds last
+  local program=$1 name=${1##*/} script start code seconds last child
   if (($3 > 1)); then
     name+=:$2/$3
     export GTEST_TOTAL_SHARDS=$3 GTEST_SHARD_INDEX=$(($2 - 1))
   fi
   script=$([[ $program == *.sh ]] && echo yes)
   start=$(date +%s%N)
-  # The redirection of the group drops the shell's own notice of a crash.
+  # `timeout` has a process group of its own, which a terminal's Ctrl-C does not reach. Without job control what runs in
+  # the background would ignore SIGINT.
+  set -m
   if [ "$script" ]; then
-    { timeout -k 10 "$limit" bash "$program" >"$log" 2>&1; } 2>/dev/null
+    timeout -k 10 "$limit" bash "$program" >"$log" 2>&1 &
   else
-    { timeout -k 10 "$limit" "$program" --gtest_color=no >"$log" 2>&1; } 2>/dev/null
+    timeout -k 10 "$limit" "$program" --gtest_color=no >"$log" 2>&1 &
   fi
+  child=$!
+  set +m
+  trap 'kill -TERM "$child" 2>/dev/null; wait "$child"; exit 130' INT TERM HUP
+  # The redirection drops the shell's own notice of a crash.
+  wait "$child" 2>/dev/null
   code=$?
+  trap - INT TERM HUP
   seconds=$(awk -v ns=$(($(date +%s%N) - start)) 'BEGIN { printf "%.1f", ns / 1e9 }')
   last=
   if [ "$script" ]; then

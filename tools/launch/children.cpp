@@ -31,7 +31,7 @@ constexpr double longest_pause = 60.0;
 constexpr std::int64_t held_open_ns = 1000000000;
 
 volatile sig_atomic_t interrupted = 0;      ///< So many have come.
-volatile sig_atomic_t first_interrupt = 0;  ///< The first SIGINT or SIGTERM.
+volatile sig_atomic_t first_interrupt = 0;  ///< The first SIGINT, SIGTERM or SIGHUP.
 
 void on_interrupt(int signal) {
   if (interrupted == 0) first_interrupt = signal;
@@ -345,6 +345,14 @@ void note_interrupts() {
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  struct sigaction hangup {};
+  ::sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler == SIG_IGN) return;  // nohup
+  ::sigaction(SIGHUP, &action, nullptr);
+  // The terminal is gone then. What is started gets the usual action of a signal that has a
+  // handler.
+  action.sa_handler = [](int) {};
+  ::sigaction(SIGPIPE, &action, nullptr);
 }
 
 int interrupts() {

@@ -42,7 +42,8 @@ std::optional<std::string> next_line(std::FILE* in) {
 }
 
 void answer(std::FILE* out, const CheckAnswer& said) {
-  const std::string line = line_of(said) + "\n";
+  // A login shell may have written something without a line's end.
+  const std::string line = "\n" + line_of(said) + "\n";
   if (std::fwrite(line.data(), 1, line.size(), out) != line.size() || std::fflush(out) != 0)
     throw Error("check: nobody takes the answer");
 }
