@@ -25,6 +25,7 @@ int dist(int argc, const char* const* argv) {
   flags.add_to(app);
   if (const auto done = parse(app, argc, argv)) return *done;
   const SignalThread signal_thread;
+  StopSignals::catch_checkpoint_requests();
   // A launcher that is killed takes the other end of this rank's output with it. A line that nobody
   // reads must not end the training before its checkpoint.
   std::signal(SIGPIPE, SIG_IGN);

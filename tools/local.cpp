@@ -71,23 +71,30 @@ void print_start(const TrainingSetup& setup, const Device& device, const std::st
   std::fflush(stdout);
 }
 
-/// `average` may be null. `updates`: those that the steps are.
+/// Saves what can be saved: the weights may have two places. `average` may be null. `updates`:
+/// those that the steps are.
 void save(const TrainingSpec& spec, const TrainingSetup& setup, const RunDirectory& directory,
           Network& network, const MovingAverage* average, std::uint64_t steps,
-          std::uint64_t updates) {
+          std::uint64_t updates, Troubles& troubles) {
   const std::map<std::string, std::string> metadata =
       weights_metadata(spec, setup, spec.batch, std::to_string(steps), spec.settings());
-  save_checkpoint(directory.file(checkpoint_file), network, metadata);
-  if (!spec.save.empty()) save_checkpoint(spec.save, network, metadata);
-  if (average == nullptr) return;
-  average->replace(network, updates,
-                   [&] { save_checkpoint(directory.file(ema_file), network, metadata); });
+  const auto save_to = [&](const std::string& path) {
+    troubles.attempt([&] { save_checkpoint(path, network, metadata); });
+  };
+  save_to(directory.file(checkpoint_file));
+  if (!spec.save.empty()) save_to(spec.save);
+  if (average != nullptr)
+    average->replace(network, updates, [&] { save_to(directory.file(ema_file)); });
 }
 
 /// The checkpoint to go on from; none: the training begins.
 std::optional<Checkpoint> resumed(const TrainingSpec& spec, const std::string& settings) {
   if (!spec.resume) return std::nullopt;
-  const std::vector<Checkpoint> whole = CheckpointFiles(spec.logdir, 0, 1, settings).whole();
+  const CheckpointFiles files(spec.logdir, 0, 1, settings);
+  const std::vector<Checkpoint> whole = files.whole();
+  if (whole.empty() && files.any())
+    throw Error("--resume: none of the checkpoints in " + spec.logdir +
+                " can be used; remove them to begin anew");
   if (whole.empty()) {
     if (!spec.quiet)
       std::fprintf(stderr, "there is no checkpoint in %s yet: the training begins\n",
@@ -150,9 +157,13 @@ int run(TrainingSpec spec, std::uint64_t accumulate) {
   RunConfig config = config_of(spec, command, setup, device.get());
   config.accumulate = accumulate;
   directory.write(config_file, text_of(config));
-  if (from) directory.remove(summary_file);  // The run has not ended any more.
+  const CheckpointFiles files(directory.path(), 0, 1, settings);
+  if (spec.resume) {
+    files.remove_after(first);       // They cannot be used.
+    directory.remove(summary_file);  // The run has not ended any more.
+  }
   if (spec.resume && !from)
-    for (const char* file : {metrics_file, accuracy_file}) directory.set_aside(file);
+    for (const char* file : files_of_the_first_worker) directory.set_aside(file);
   print_start(setup, *device, layout);
 
   std::unique_ptr<Profile> profile;
@@ -190,8 +201,7 @@ int run(TrainingSpec spec, std::uint64_t accumulate) {
   bool reached = spec.until && tester.has_reached(*spec.until);
   if (reached) loop.end = first;  // It goes on from there, and has nothing more to train.
   loop.test = [&](std::uint64_t steps) { return !(reached = tester.reaches(steps, spec.until)); };
-  CheckpointWriter checkpoints(CheckpointFiles(directory.path(), 0, 1, settings), spec.checkpoints,
-                               first, std::move(arrays), troubles,
+  CheckpointWriter checkpoints(files, spec.checkpoints, first, std::move(arrays), troubles,
                                weights_metadata(spec, setup, spec.batch, "", ""));
   loop.checkpoint = [&](std::uint64_t steps, const std::function<void()>& await_weights) {
     return checkpoints.after(steps, await_weights);
@@ -207,7 +217,7 @@ int run(TrainingSpec spec, std::uint64_t accumulate) {
 
   if (schedule.steps > 0 && spoilt.empty()) {
     save(spec, setup, directory, network, average ? &*average : nullptr, result.steps,
-         result.steps / accumulate);
+         result.steps / accumulate, troubles);
     if (spec.checkpoints.any() || spec.resume) checkpoints.finish(result.steps);
   }
   RunSummary summary;
@@ -259,6 +269,7 @@ int local(int argc, const char* const* argv) {
       .check(between(1, 1 << 20));
   if (const auto done = parse(app, argc, argv)) return *done;
   const SignalThread signal_thread;
+  StopSignals::catch_checkpoint_requests();
   flags.resolve();
   if (flags.spec.replays()) {
     throw Error("local: --device replay has nothing to wait for alone; it is for dist",

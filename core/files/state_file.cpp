@@ -36,8 +36,7 @@ std::map<std::string, std::string> load_state(const std::string& path,
                                               const std::string& what, const std::string& ignored) {
   const SafetensorsFile file(path);
   std::map<std::string, const SafetensorsEntry*> unused;
-  for (const SafetensorsEntry& entry : file.entries())
-    if (ignored.empty() || entry.name.rfind(ignored, 0) != 0) unused.emplace(entry.name, &entry);
+  for (const SafetensorsEntry& entry : file.entries()) unused.emplace(entry.name, &entry);
 
   std::vector<const SafetensorsEntry*> found;
   std::vector<std::string> missing, misshapen, unknown;
@@ -54,7 +53,8 @@ std::map<std::string, std::string> load_state(const std::string& path,
     found.push_back(entry->second);
     unused.erase(entry);
   }
-  for (const auto& [name, entry] : unused) unknown.push_back(name);
+  for (const auto& [name, entry] : unused)
+    if (ignored.empty() || name.rfind(ignored, 0) != 0) unknown.push_back(name);
   if (!missing.empty() || !misshapen.empty() || !unknown.empty()) {
     throw Error(path + " does not fit " + what + listed("missing", missing) +
                 listed("of another shape", misshapen) + listed("unknown", unknown));

@@ -131,8 +131,14 @@ Made lrn(const Source& source) {
 Made batch_norm(const Source& source) {
   BatchNormSpec spec;
   Cursor& words = source.words;
-  if (words.take("epsilon")) spec.epsilon = words.decimal("epsilon");
-  if (words.take("momentum")) spec.momentum = words.decimal("momentum");
+  for (const auto& [name, value] :
+       {std::pair("epsilon", &spec.epsilon), std::pair("momentum", &spec.momentum)}) {
+    if (!words.take(name)) continue;
+    const Word place = words.word();
+    *value = words.decimal(name);
+    if (*value > 1.0F)
+      throw error_at(source.path, place, std::string(name) + " has to be from 0 to 1");
+  }
   spec.relu = words.take("relu");
   words.finish("'epsilon' and 'momentum', each with a number, 'relu', 'from' or the line's end");
   return std::make_shared<BatchNormLayer>(spec);

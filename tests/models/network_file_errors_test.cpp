@@ -62,6 +62,8 @@ TEST(NetworkFileErrors, AFileThatIsNoNetworkIsToldWhereAndWhy) {
       {with_layers("c dropout 100%"), "4:11", "below 100%"},
       {with_layers("c dropout 99.99999999%"), "4:11", "below 100%"},
       {with_layers("c lrn size 4"), "4:12", "the size has to be odd"},
+      {with_layers("c batch norm momentum 5 relu"), "4:23", "momentum has to be from 0 to 1"},
+      {with_layers("c batch norm epsilon 2"), "4:22", "epsilon has to be from 0 to 1"},
       {with_layers("c lrn beta x"), "4:12", "beta, a number such as 0.75, not 'x'"},
       {with_layers("f linear 4 outputs\nc conv 3x3 same, 8 filters\n" + tail), "5:1", "not N x C"},
       {with_layers("a conv 3x3 same, 8 filters\nb conv 1x1/2 same, 8 filters\nc add from a, b\n" +

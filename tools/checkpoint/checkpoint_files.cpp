@@ -128,6 +128,12 @@ bool CheckpointFiles::has_written(std::uint64_t steps) const {
   return std::any_of(there.begin(), there.end(), [this](const File& file) { return writes(file); });
 }
 
+bool CheckpointFiles::any() const {
+  const std::vector<std::uint64_t> steps = all_steps();
+  return std::any_of(steps.begin(), steps.end(),
+                     [this](std::uint64_t each) { return has_written(each); });
+}
+
 std::vector<Checkpoint> CheckpointFiles::whole() const {
   std::vector<Checkpoint> found;
   for (const std::uint64_t steps : all_steps())

@@ -81,6 +81,8 @@ class CheckpointFiles {
   /// Does the same with a copy of a rank's part.
   void write_copy(std::uint64_t steps, int rank, const std::vector<StateArray>& arrays,
                   const Metadata& more = {}) const;
+  /// Returns whether there are files of this rank's, of use or not.
+  bool any() const;
   /// Notes that a training begins, until its first checkpoint is whole. Where the note cannot be
   /// written, there is none.
   void note_begin() const;

@@ -32,14 +32,18 @@ void handle(int signal, void (*handler)(int)) {
 }  // namespace
 
 StopSignals::StopSignals() {
-  stop_signal = checkpoint_request = 0;
+  stop_signal = 0;
   handle(SIGINT, on_stop);
   handle(SIGTERM, on_stop);
-  handle(SIGUSR1, on_request);
+  catch_checkpoint_requests();
 }
 
 StopSignals::~StopSignals() {
-  for (const int each : {SIGINT, SIGTERM, SIGUSR1}) std::signal(each, SIG_DFL);
+  for (const int each : {SIGINT, SIGTERM}) std::signal(each, SIG_DFL);
+}
+
+void StopSignals::catch_checkpoint_requests() {
+  handle(SIGUSR1, on_request);
 }
 
 int StopSignals::stop() {

@@ -3,8 +3,9 @@
 
 namespace duplex::tools {
 
-/// Catches SIGINT, SIGTERM and SIGUSR1 as long as it lives; there may be one at a time. A second
-/// SIGINT or SIGTERM ends the program at once.
+/// Catches SIGINT and SIGTERM as long as it lives, and from its beginning on SIGUSR1, which
+/// catch_checkpoint_requests() may do before; there may be one at a time. A second SIGINT or
+/// SIGTERM ends the program at once.
 class StopSignals {
  public:
   StopSignals();
@@ -16,6 +17,9 @@ class StopSignals {
   static int stop();
   /// Returns whether SIGUSR1 has come since the last call.
   static bool take_checkpoint_request();
+  /// SIGUSR1 ends the program no more: it waits for the training to begin, and means nothing after
+  /// its end.
+  static void catch_checkpoint_requests();
 };
 
 /// "SIGTERM" for one of those.

@@ -320,6 +320,8 @@ std::optional<Accuracy> Rank::finish_leader(const TrainingResult& result, RunSum
   }
   std::optional<Accuracy> accuracy;
   if (spec_.training.accuracy) {
+    // Others have trained on since the last test, until they heard that this one was enough.
+    if (asynchronous()) tester_->forget();
     accuracy = tester_->test(result.steps);
     summary.accuracy = tools::summary_of(*accuracy);
   }
@@ -348,7 +350,10 @@ void Rank::keep_trained(std::uint64_t steps) {
   save(state_of(*network_), std::to_string(steps));
   if (average_)
     average_->replace(*network_, steps, [&] {
-      save_state(directory_->file(ema_file), state_of(*network_), metadata(std::to_string(steps)));
+      troubles_.attempt([&] {
+        save_state(directory_->file(ema_file), state_of(*network_),
+                   metadata(std::to_string(steps)));
+      });
     });
 }
 
@@ -358,9 +363,13 @@ std::map<std::string, std::string> Rank::metadata(const std::string& steps) cons
   return weights_metadata(spec_.training, setup_, batch, steps, spec_.settings());
 }
 
-void Rank::save(const std::vector<StateArray>& arrays, const std::string& steps) const {
-  save_state(directory_->file(checkpoint_file), arrays, metadata(steps));
-  if (!spec_.training.save.empty()) save_state(spec_.training.save, arrays, metadata(steps));
+/// Saves the weights in each of their places. Returns whether all of it could be.
+bool Rank::save(const std::vector<StateArray>& arrays, const std::string& steps) {
+  bool saved = true;
+  for (const std::string& path : {directory_->file(checkpoint_file), spec_.training.save})
+    if (!path.empty())
+      saved = troubles_.attempt([&] { save_state(path, arrays, metadata(steps)); }) && saved;
+  return saved;
 }
 
 void Rank::note_ledger(const net::ParameterExchange& wire) {

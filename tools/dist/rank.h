@@ -81,6 +81,7 @@ class Rank {
   net::ResumePoint go_on_from(const net::ResumePoint& point, net::Mesh& mesh,
                               net::ExchangeSpec& exchange);
   void set_ledger_aside() const;
+  void forget_end() const;
   int stopped();
   void end_checkpoints();
   int serve(net::ParameterExchange& wire);
@@ -120,7 +121,7 @@ class Rank {
   RunSummary summary_of(const net::ParameterExchange& wire) const;
   void report_staleness(const net::ParameterExchange& wire, RunSummary& summary) const;
   std::optional<Accuracy> finish_leader(const TrainingResult& result, RunSummary& summary);
-  void save(const std::vector<StateArray>& arrays, const std::string& steps) const;
+  bool save(const std::vector<StateArray>& arrays, const std::string& steps);
   std::map<std::string, std::string> metadata(const std::string& steps) const;
   void require_sound_weights(const std::optional<Accuracy>& accuracy) const;
 

@@ -79,8 +79,9 @@ net::ResumePoint Rank::go_on(net::Mesh& mesh, net::ExchangeSpec& exchange) {
     spec_.mesh.log("there is no checkpoint yet: the training begins");
     checkpoints_->begin_anew();
     set_ledger_aside();
+    forget_end();
     if (trains() && leads())
-      for (const char* file : {metrics_file, accuracy_file}) directory_->set_aside(file);
+      for (const char* file : files_of_the_first_worker) directory_->set_aside(file);
     return {};
   }
   return go_on_from(*found, mesh, exchange);
@@ -105,9 +106,14 @@ net::ResumePoint Rank::go_on_from(const net::ResumePoint& point, net::Mesh& mesh
   spec_.mesh.log(std::string(point.late ? "comes back, and " : "") + "goes on after " +
                  (checkpoints_ ? checkpoints_->extent() : std::to_string(from.steps) + " steps"));
   set_ledger_aside();
-  directory_->remove(rank_file(spec_.rank()));  // The run has not ended any more.
-  if (trains() && leads()) directory_->remove(summary_file);
+  forget_end();
   return from;
+}
+
+/// The run has not ended any more.
+void Rank::forget_end() const {
+  directory_->remove(rank_file(spec_.rank()));
+  if (trains() && leads()) directory_->remove(summary_file);
 }
 
 void Rank::set_ledger_aside() const {

@@ -53,7 +53,7 @@ void Rank::keep_without_the_first_worker(const net::ParameterExchange& wire,
   for (const Span& span : host_.spans()) weights.push_back(span.weights);
   const std::vector<StateArray> arrays =
       checkpoint_arrays(setup_.model, weights, statistics[static_cast<std::size_t>(*left)]);
-  save(arrays, "unknown");
+  if (!save(arrays, "unknown")) return;
   spec_.mesh.warn("saved the weights, since rank " + std::to_string(workers.front()) +
                   " is lost, which would have: " + directory_->file(checkpoint_file));
 }

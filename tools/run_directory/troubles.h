@@ -1,6 +1,7 @@
 // Collects errors of writing metrics, accuracy, ledger and checkpoints. They do not end the
 // training, but change the exit code at its end.
 #pragma once
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -22,6 +23,18 @@ class Troubles {
   void keep(const std::string& what) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (first_.empty()) first_ = what;
+  }
+  /// Calls what writes something at the end of the training. Where it throws Error, tells the user
+  /// and keeps that, if it is the first, and returns false.
+  bool attempt(const std::function<void()>& write) {
+    try {
+      write();
+      return true;
+    } catch (const Error& error) {
+      say(error.what());
+      keep(error.what());
+      return false;
+    }
   }
   /// The first; "": there was none. Call it when nobody adds any more.
   const std::string& first() const { return first_; }

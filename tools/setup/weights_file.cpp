@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/files/safetensors.h"
@@ -128,7 +129,11 @@ datasets::LoaderOptions WeightsFile::reading() const {
 void WeightsFile::require_classes_of(const datasets::Dataset& data) const {
   const std::vector<std::string> ours = class_names();
   const std::vector<std::string>& theirs = data.classes();
-  if (ours.empty() || ours == theirs) return;
+  // A name that is no UTF-8 was noted with other characters in place of these bytes.
+  const auto noted = [](const std::vector<std::string>& names) {
+    return nlohmann::json(names).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  };
+  if (ours.empty() || noted(ours) == noted(theirs)) return;
   std::size_t first = 0;
   while (first < ours.size() && first < theirs.size() && ours[first] == theirs[first]) ++first;
   throw Error("the " + std::to_string(theirs.size()) + " classes of " + data.source() +

@@ -37,6 +37,8 @@ class Tester {
   bool has_reached(const AccuracyTarget& target) const;
   /// Tests what so many steps have trained, unless the last test was of these.
   Accuracy test(std::uint64_t steps);
+  /// The weights are others now, after as many steps.
+  void forget() { last_.reset(); }
   /// Does the same between steps: throws Error if outputs are not finite. Returns whether the
   /// target is reached, if there is one.
   bool reaches(std::uint64_t steps, const std::optional<AccuracyTarget>& target);

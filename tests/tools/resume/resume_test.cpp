@@ -199,6 +199,63 @@ TEST_F(Resume, RefusesWhatIsAnotherTraining) {
   refuses(local("busy", {"--batches", "4000", "--resume"}), "of a program that has not ended");
 }
 
+/// A damaged checkpoint does not take the place of one that is written behind it.
+TEST_F(Resume, DamagedCheckpointsMakeWayOrAreRefused) {
+  const Words often{"--checkpoint-every", "2", "--momentum", "0.9"};
+  ASSERT_EQ(run(local("run", plus(often, {"--batches", "8"}))).exit, 0);
+  const auto damage = [&](int steps) {
+    std::string file = read_text(checkpoint("run", steps));
+    file[file.size() / 2] = static_cast<char>(file[file.size() / 2] ^ 1);
+    write_text(checkpoint("run", steps), file);
+  };
+  damage(8);
+  const Result rest = run(local("run", plus(often, {"--batches", "7", "--resume"})));
+  ASSERT_EQ(rest.exit, 0) << rest.err;
+  EXPECT_NE(rest.err.find("goes on after 6 steps"), std::string::npos) << rest.err;
+  EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 7)));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint("run", 8)));
+  damage(6);
+  damage(7);
+  const Result none = run(local("run", plus(often, {"--batches", "9", "--resume"})));
+  EXPECT_EQ(none.exit, 1);
+  EXPECT_NE(none.err.find("none of the checkpoints in "), std::string::npos) << none.err;
+  EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 7)));
+  // A training that begins anew leaves nothing of the one before in its place.
+  std::filesystem::remove_all(folder_ / "run/checkpoints");
+  Process anew(local("run", plus(often, {"--batches", "100000", "--resume"})));
+  await_file(checkpoint("run", 4));
+  for (const char* file : {"summary.json", "checkpoint.safetensors"})
+    EXPECT_FALSE(std::filesystem::exists(folder_ / (std::string("run/") + file))) << file;
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "run/checkpoint.1.safetensors"));
+}
+
+TEST_F(Resume, WeightsAreSavedWhereTheyCanBe) {
+  ASSERT_EQ(run(local("run", {"--batches", "2", "--checkpoint-every", "2"})).exit, 0);
+  std::filesystem::remove(folder_ / "run/checkpoint.safetensors");
+  std::filesystem::create_directory(folder_ / "run/checkpoint.safetensors");
+  const std::string elsewhere = folder_ / "elsewhere.safetensors";
+  const Result result = run(
+      local("run", {"--batches", "4", "--checkpoint-every", "2", "--resume", "--save", elsewhere}));
+  EXPECT_EQ(result.exit, 1);
+  EXPECT_NE(result.err.find("checkpoint.safetensors cannot be created"), std::string::npos)
+      << result.err;
+  EXPECT_FALSE(read_weights(elsewhere).empty());
+  EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 4)));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "run/summary.json"));
+}
+
+/// There is nothing to keep yet, or any more.
+TEST_F(Resume, ARequestOutsideTheStepsEndsNothing) {
+  Process training(local("run", {"--batches", "40", "--checkpoint-every", "1h"}));
+  await_file(folder_ / "run/config.json");
+  for (int i = 0; i < 200; ++i) {
+    training.kill(SIGUSR1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  const Result result = training.wait();
+  EXPECT_EQ(result.exit, 0) << result.err;
+}
+
 TEST_F(Resume, ACheckpointThatCannotBeWrittenEndsNoTraining) {
   std::filesystem::create_directory(folder_ / "run");
   std::filesystem::create_symlink("/dev/null", folder_ / "run/checkpoints");
