@@ -12,7 +12,7 @@ void run_directory(const Bytes& input) {
   const std::string& changed = folder.changed();
   if (changed == tools::trace_file) {
     reads(input, 400,
-          [&] { tools::reports::read_trace(folder.path() + "/" + changed).last(3).layers(0); });
+          [&] { tools::reports::read_trace(folder.path() + "/" + changed).last(3).layers(0, 1); });
   } else if (changed.rfind("ledger-", 0) == 0) {
     reads(input, 400, [] { tools::reports::read_ledgers(folder.path()); });
   } else {
