@@ -31,6 +31,12 @@ bool SyncCheckpoints::pauses_after(std::uint64_t steps) const {
   return samples(steps) / pause_samples_ > samples(steps - round()) / pause_samples_;
 }
 
+/// Returns whether the training ends behind these steps in the middle of a round, where no
+/// checkpoint can be taken.
+bool SyncCheckpoints::is_last_whole_round(std::uint64_t steps) const {
+  return wanted() && steps + end_ % round() == end_ && steps != end_;
+}
+
 std::string SyncCheckpoints::extent() const {
   const std::uint64_t steps = stopped_ ? stopped_->steps : from_.steps;
   std::string text = grouped(static_cast<std::int64_t>(steps)) + " steps";
@@ -76,7 +82,7 @@ bool SyncCheckpoints::after(std::uint64_t steps, const std::function<void()>& aw
     } else if (pauses_after(target)) {
       clock_.made(target);
       wire_->call_checkpoint({target, net::pause_mark});
-    } else if (clock_.due(target)) {
+    } else if (clock_.due(target) || is_last_whole_round(target)) {
       clock_.made(target);
       wire_->call_checkpoint({target, 0});
     }
@@ -116,7 +122,15 @@ void SyncCheckpoints::pass_signals_on() {
 }
 
 void SyncCheckpoints::finish(std::uint64_t steps) {
-  if (!wanted() || steps == 0 || steps == taken_ || steps % round() != 0) return;
+  if (!wanted() || steps == 0 || steps == taken_) return;
+  if (steps % round() != 0) {
+    if (leads())
+      spec_.mesh.warn(
+          "the training ends in the middle of a round of --average, so that no checkpoint "
+          "has its last " +
+          std::to_string(steps - taken_) + " steps: --resume would train them again");
+    return;
+  }
   if (leads()) wire_->order_snapshot({steps, 0});
   take(steps);
 }

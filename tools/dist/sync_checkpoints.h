@@ -30,7 +30,7 @@ class SyncCheckpoints final : public RankCheckpoints {
   net::ResumePoint go_on_from(const net::ResumePoint& point, net::ExchangeSpec& exchange) override;
   void hook_into(net::ExchangeSpec& exchange) override;
   bool after(std::uint64_t steps, const std::function<void()>& await_weights) override;
-  /// Does nothing where this is not the end of a round.
+  /// Warns where this is not the end of a round, at which there is no checkpoint.
   void finish(std::uint64_t steps) override;
   /// Keeps the last whole step.
   void rescue() override;
@@ -41,6 +41,7 @@ class SyncCheckpoints final : public RankCheckpoints {
   std::uint64_t round() const;
   std::uint64_t samples(std::uint64_t steps) const;
   bool pauses_after(std::uint64_t steps) const;
+  bool is_last_whole_round(std::uint64_t steps) const;
   void require_shareable(const Checkpoint& checkpoint) const;
   std::vector<CheckpointFile> files_of(const net::ResumePoint& point) const;
   void load_pieces(const std::vector<CheckpointFile>& files, const Arrays& arrays);

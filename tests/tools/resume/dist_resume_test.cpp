@@ -48,6 +48,20 @@ class DistResume : public TrainingRuns {
   }
 };
 
+/// A training may end within a round of --average, at which there is no checkpoint: the last whole
+/// round has one, though nobody has asked for it there, and what is behind it is trained again.
+TEST_F(DistResume, TheLastWholeRoundIsKept) {
+  const Words average{"--average", "3", "--momentum", "0.9", "--checkpoint-every", "1000"};
+  const std::string said = train("run", 2, plus(average, {"--batches", "11"}));
+  EXPECT_NE(said.find("no checkpoint has its last 2 steps"), std::string::npos) << said;
+  EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 9, 1)));
+  const std::string rest = train("run", 2, plus(average, {"--batches", "15", "--resume"}));
+  EXPECT_NE(rest.find("goes on after 9 steps"), std::string::npos) << rest;
+  EXPECT_EQ(rest.find("no checkpoint has"), std::string::npos) << rest;
+  train("whole", 2, plus(average, {"--batches", "15"}));
+  EXPECT_EQ(trained("run"), trained("whole"));
+}
+
 TEST_F(DistResume, GoesOnToTheSameBits) {
   const std::vector<Words> cases{
       {"--momentum", "0.9", "--mirror"},
