@@ -87,7 +87,7 @@ int plan(int argc, const char* const* argv) {
     return 0;
   }
   const std::string written = flags.file.empty() ? "" : write_plan(flags, situation, found);
-  const std::optional<double> from = break_even(situation, found);
+  const std::optional<BreakEven> from = break_even(situation, found);
   if (flags.output == "csv") {
     std::fputs(csv_of(situation, found).c_str(), stdout);
   } else if (flags.output == "json") {

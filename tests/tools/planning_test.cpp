@@ -83,16 +83,17 @@ TEST(Planning, BreakEvenIsWhereItIsAsFastAsOneMachine) {
     if (!found.pays()) {
       EXPECT_EQ(binding(situation, *found.find("join-distributed")), "the links");
     }
-    const std::optional<double> factor = break_even(situation, found);
-    ASSERT_TRUE(factor);
-    EXPECT_EQ(*factor < 1.0, found.pays());
+    const std::optional<BreakEven> even = break_even(situation, found);
+    ASSERT_TRUE(even);
+    const double factor = even->links;
+    EXPECT_EQ(factor < 1.0, found.pays());
     const auto best_at = [&](double times) {
       return search(situation_of(grad, 0.1 / times, 4)).best_exact()->speedup;
     };
-    EXPECT_NEAR(best_at(*factor), 1.0, 0.05);
-    EXPECT_LT(best_at(*factor * 0.8), 1.0);
-    EXPECT_GT(best_at(*factor * 1.25), 1.0);
-    const std::string text = verdict(situation, found, factor);
+    EXPECT_NEAR(best_at(factor), 1.0, 0.05);
+    EXPECT_LT(best_at(factor * 0.8), 1.0);
+    EXPECT_GT(best_at(factor * 1.25), 1.0);
+    const std::string text = verdict(situation, found, even);
     EXPECT_EQ(text.rfind(found.pays() ? "Pays: " : "Does not pay: ", 0), 0U) << text;
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
   }

@@ -24,17 +24,16 @@ std::string on_machines(const Strategy& strategy) {
 }
 
 /// "1.6 Gbit/s" or, where links differ, "links 2.00 times as fast"; "or with a batch of 40".
-std::string threshold(const Situation& situation, double factor) {
+std::string threshold(const Situation& situation, const BreakEven& even) {
+  const double factor = even.links;
   std::set<double> rates;
   for (const Machine& machine : situation.machines) rates.insert(machine.rate);
   const std::string link = rates.size() == 1 ? "links of " + rate_text(*rates.begin() * factor)
                            : factor > 1.0    ? "links " + times(factor) + " as fast"
                                              : "links " + times(1.0 / factor) + " slower";
+  if (!even.batch) return link;
   const double batch = static_cast<double>(situation.scenario.batch) * factor;
-  // Computing grows with the batch, and moving weights does not.
-  const auto images =
-      static_cast<std::int64_t>(factor > 1.0 ? std::ceil(batch) : std::floor(batch));
-  return link + (images >= 1 ? ", or with a batch of " + grouped(images) : "");
+  return link + ", or with a batch of " + grouped(static_cast<std::int64_t>(std::ceil(batch)));
 }
 
 std::string result_text(const Situation& situation, const Evaluation& evaluation) {
@@ -171,7 +170,7 @@ bool is_a_lesser_variant(const SearchResult& found, const Evaluation& evaluation
 }  // namespace
 
 std::string verdict(const Situation& situation, const SearchResult& found,
-                    std::optional<double> break_even) {
+                    const std::optional<BreakEven>& break_even) {
   const Evaluation* best = found.best_exact();
   if (best == nullptr && !found.too_large.empty())
     return "Does not pay: no machine has the memory for a way whose result is that of one.\n";
@@ -185,7 +184,7 @@ std::string verdict(const Situation& situation, const SearchResult& found,
 }
 
 std::string remarks(const Situation& situation, const SearchResult& found,
-                    std::optional<double> break_even) {
+                    const std::optional<BreakEven>& break_even) {
   const Evaluation* best = found.best_exact();
   std::string text = too_large(situation, found);
   if (best == nullptr) return text;

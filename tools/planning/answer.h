@@ -9,12 +9,12 @@ namespace duplex::tools {
 
 /// One sentence: "Pays: 4.08 times as fast on 8 machines with join-distributed."
 std::string verdict(const Situation& situation, const SearchResult& found,
-                    std::optional<double> break_even);
+                    const std::optional<BreakEven>& break_even);
 
 /// What else there is to know about it, each on a line: the result that it has, from where on it
 /// pays, what faster ways change, which machines stay out, what shares by speed gain.
 std::string remarks(const Situation& situation, const SearchResult& found,
-                    std::optional<double> break_even);
+                    const std::optional<BreakEven>& break_even);
 
 /// The ways, the fastest first; without `every`, those that another order, whole tensors or
 /// semaphores do not make faster. Within 80 columns, as a rule.
@@ -26,6 +26,6 @@ std::string comparison(const Situation& situation, const Evaluation& a, const Ev
 /// A row for each way, with everything that is known of it; the first line names the columns.
 std::string csv_of(const Situation& situation, const SearchResult& found);
 std::string json_of(const Situation& situation, const SearchResult& found,
-                    std::optional<double> break_even);
+                    const std::optional<BreakEven>& break_even);
 
 }  // namespace duplex::tools

@@ -287,7 +287,7 @@ SearchResult search(const Situation& situation) {
   return result;
 }
 
-std::optional<double> break_even(const Situation& situation, const SearchResult& found) {
+std::optional<BreakEven> break_even(const Situation& situation, const SearchResult& found) {
   // The number of workers that is best depends on the link, so a few of each way are tried.
   std::vector<Strategy> tried;
   const int count = static_cast<int>(situation.machines.size());
@@ -314,9 +314,21 @@ std::optional<double> break_even(const Situation& situation, const SearchResult&
       return each && each->speedup > 1.0;
     });
   };
-  const auto pays = [&](double factor) {
+  const auto with_links = [&](double factor) {
     Situation faster = situation;
     for (Machine& machine : faster.machines) machine.rate *= factor;
+    return faster;
+  };
+  const auto at = [&](double factor) {
+    std::vector<Strategy> dense = tried;
+    dense.erase(
+        std::remove_if(dense.begin(), dense.end(),
+                       [](const Strategy& each) { return each.parallel.factors != Factors::off; }),
+        dense.end());
+    return BreakEven{factor, one_pays(with_links(factor), dense)};
+  };
+  const auto pays = [&](double factor) {
+    const Situation faster = with_links(factor);
     if (one_pays(faster, tried)) return true;
     return std::any_of(cuts.begin(), cuts.end(), [&](const CutCandidate& cut) {
       return cut.image_on_wire / factor < found.image_alone && one_pays(faster, {cut.strategy}) &&
@@ -327,7 +339,7 @@ std::optional<double> break_even(const Situation& situation, const SearchResult&
   double low = 1.0, high = 1.0;  // It pays at `high`, and not at `low`.
   if (pays(1.0)) {
     for (low = 0.5; pays(low); low /= 2.0) {
-      if (low < 1.0 / widest) return low;
+      if (low < 1.0 / widest) return at(low);
       high = low;
     }
   } else {
@@ -340,7 +352,7 @@ std::optional<double> break_even(const Situation& situation, const SearchResult&
     const double middle = std::sqrt(low * high);
     (pays(middle) ? high : low) = middle;
   }
-  return high;
+  return at(high);
 }
 
 }  // namespace duplex::tools

@@ -36,8 +36,14 @@ SearchResult search(const Situation& situation);
 std::vector<std::vector<int>> choices(const Situation& situation, const ParallelSpec& parallel,
                                       int workers);
 
-/// How much faster all links would have to be (below 1: how much slower they might be) for the
-/// fastest exact way of these to be as fast as one machine; none: no link is fast enough.
-std::optional<double> break_even(const Situation& situation, const SearchResult& found);
+/// Where the fastest exact way is as fast as one machine.
+struct BreakEven {
+  double links = 1.0;  ///< All links are so many times as fast; below 1, they are slower.
+  /// As they are, with a batch so many times as large it is as fast, too: some way that pays there
+  /// moves weights and gradients, which do not grow with the batch as maps and factors do.
+  bool batch = false;
+};
+/// None: no link is fast enough.
+std::optional<BreakEven> break_even(const Situation& situation, const SearchResult& found);
 
 }  // namespace duplex::tools

@@ -98,7 +98,7 @@ std::string comparison(const Situation& situation, const Evaluation& a, const Ev
 }
 
 std::string json_of(const Situation& situation, const SearchResult& found,
-                    std::optional<double> break_even) {
+                    const std::optional<BreakEven>& break_even) {
   nlohmann::ordered_json json;
   const auto numbers = [](double value) -> nlohmann::ordered_json {
     return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
@@ -109,7 +109,7 @@ std::string json_of(const Situation& situation, const SearchResult& found,
       best == nullptr ? nlohmann::ordered_json() : nlohmann::ordered_json(best->strategy.name());
   json["verdict"] = verdict(situation, found, break_even);
   json["link_factor_at_break_even"] =
-      break_even ? nlohmann::ordered_json(*break_even) : nlohmann::ordered_json();
+      break_even ? nlohmann::ordered_json(break_even->links) : nlohmann::ordered_json();
   json["machine_alone"] = found.alone;
   json["image_s_alone"] = found.image_alone;
   json["ways"] = nlohmann::ordered_json::array();
