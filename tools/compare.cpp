@@ -24,11 +24,12 @@ struct Row {
   std::string network;
   std::int64_t batch = 0;
   int workers = 1, slots = 1;
-  std::optional<RankMode> mode;  ///< None: of one machine.
+  std::optional<RankMode> mode;          ///< None: of one machine.
+  std::optional<reports::RunData> data;  ///< With a mode.
   double t_grad = 0.0, t_comm = 0.0;
   double sent = 0.0;  ///< Bytes a worker sends in a step.
   double step = 0.0;  ///< Seconds.
-  /// Of all asynchronous workers, each of which has a pace of its own; none: not known.
+  /// Asynchronous workers have a pace each, and this is the sum; none: it is not known.
   std::optional<double> batches_a_second;
   bool lost = false;  ///< The run has gone on without a worker.
   bool replayed = false, simulated = false;
@@ -80,10 +81,10 @@ Row row_of(const Run& run) {
     row.sent =
         summary.traffic->step_sent / static_cast<double>(std::max<std::uint64_t>(row.average, 1));
   }
+  if (row.mode) row.data = reports::read_run_data(run.directory);
   if (row.mode && row.mode->sync == net::Sync::none) {
-    const reports::RunData data = reports::read_run_data(run.directory);
-    row.lost = !data.lost().empty();
-    row.batches_a_second = data.throughput();
+    row.lost = !row.data->lost().empty();
+    row.batches_a_second = row.data->throughput();
   }
   if (row.workers < 1 || row.slots < row.workers || !(row.step > 0.0) || !(row.t_grad > 0.0))
     throw Error(run.directory + ": the run has no step that was timed");
@@ -180,8 +181,7 @@ int compare(int argc, const char* const* argv) {
                   Exit::usage);
     }
     std::optional<reports::Prediction> prediction;
-    if (run.mode)
-      prediction = reports::prediction_of(reports::read_run_data(run.directory), machines, links);
+    if (run.data) prediction = reports::prediction_of(*run.data, machines, links);
     const auto predicted = [&](std::optional<double> reports::Prediction::*speedup) {
       if (!run.mode) return std::string("1");
       const std::optional<double> value = prediction ? (*prediction).*speedup : std::nullopt;

@@ -96,13 +96,14 @@ class ParameterServer {
   void done(int rank, std::uint64_t steps);
   /// In an asynchronous run with a central server: the worker of that rank is lost.
   void lose(int rank);
-  /// What a lost worker goes on with.
+  /// A lost worker that comes back goes on with these steps.
   struct Return {
     StepRange steps;
-    std::uint64_t checkpoint = 0;  ///< The number of the newest that it has no part of to take.
+    std::uint64_t checkpoint =
+        0;  ///< It counts checkpoints on from this one (SnapshotMarks::begin).
   };
-  /// It has shaken hands again. Call begin_again() then, or lose(). Later checkpoints wait for its
-  /// marks. None: the run is over.
+  /// The worker of that rank has shaken hands again; none: the run is over. Call begin_again()
+  /// then, or lose(). Later checkpoints wait for its marks.
   std::optional<Return> come_back(int rank);
   /// Its connection is there: it gets all weights.
   void begin_again(int rank, std::uint64_t step);
@@ -118,7 +119,7 @@ class ParameterServer {
   void open(const CheckpointCall& call);
   /// Ends the run where nothing is left to do, once all have heard of the call.
   void opened();
-  /// The checkpoints that the worker of that rank has yet to mark.
+  /// Returns the open checkpoints that the worker of that rank has not marked.
   std::vector<CheckpointCall> owed_by(int rank) { return marks_.owed_by(worker_of(rank)); }
   /// In an asynchronous run: the worker of that rank has taken its part of a checkpoint. With the
   /// last one's mark, calls ExchangeSpec::snapshot.

@@ -1,5 +1,5 @@
-// How workers of an asynchronous run end, are lost and come back, from the side of an owner, and
-// how they mark checkpoints.
+// An owner's side of workers that end, are lost, come back and mark checkpoints, in an asynchronous
+// run.
 #include <string>
 
 #include "net/exchange/parameter_server.h"

@@ -26,10 +26,10 @@ class SnapshotMarks {
   std::vector<CheckpointCall> mark(int worker, const CheckpointCall& call);
   /// The worker pushes no more: its marks are no longer waited for.
   std::vector<CheckpointCall> end(int worker);
-  /// The worker pushes again: its marks of all checkpoints are waited for that are not complete.
-  /// Returns the newest that is, or that the worker has marked, whichever is newer.
+  /// The worker pushes again: checkpoints that are not complete wait for its marks. Returns the
+  /// number of the newest that is complete or that it has marked.
   std::uint64_t begin(int worker);
-  /// The checkpoints whose marks the worker owes.
+  /// Returns the open checkpoints that the worker has not marked.
   std::vector<CheckpointCall> owed_by(int worker);
 
  private:

@@ -11,15 +11,15 @@
 
 namespace duplex::net {
 
-/// Files of one checkpoint, of the parts of ranks that follow one another; or what a rank knows of
-/// these ranks from its own file.
+/// Files of one checkpoint, of the parts of ranks that follow one another. With `none`, the holder
+/// of some other file knows from it that these ranks wrote no file.
 struct HeldFiles {
   ResumePoint point;
   int first = 0, last = 0;  ///< The ranks whose parts they are.
   bool copies = false;      ///< The copies that other ranks kept.
   bool partial = false;  ///< They lack what only the rank itself knew, such as running statistics.
   bool cut = false;      ///< The network of the run that wrote them was cut.
-  bool none = false;     ///< There are no files: these ranks had no part of the checkpoint.
+  bool none = false;     ///< There are no files, and nobody needs them.
 
   bool has(const ResumePoint& of, int rank) const {
     return point == of && first <= rank && rank <= last;
@@ -40,7 +40,7 @@ struct PartNeed {
   bool whole = false;  ///< A partial file does not do.
 };
 
-/// What all ranks together know of a checkpoint.
+/// All ranks together know this of a checkpoint.
 struct HeldParts {
   bool cut = false;  ///< The network of the run that wrote it was cut.
   /// Returns whether some rank holds the part of a rank, as a whole if that is asked.

@@ -29,8 +29,8 @@ struct ResumePoint {
   /// at the end of its training. Empty: all end there.
   std::vector<std::uint64_t> ends{};
   static constexpr std::uint64_t no_end = ~std::uint64_t{0};
-  /// The run goes on, and the rank is the only one that begins. `steps` is the number of the newest
-  /// checkpoint that the rank has no part of to take, which it need not have.
+  /// The run goes on, and the rank is the only one that begins: it need not have this checkpoint,
+  /// from whose number it counts on.
   bool late = false;
   /// Ranks that the run went on without when it was written, so that they need not have it. Only
   /// the coordinator tells it, to itself.

@@ -30,7 +30,7 @@ class SyncCheckpoints final : public RankCheckpoints {
   net::ResumePoint go_on_from(const net::ResumePoint& point, net::ExchangeSpec& exchange) override;
   void hook_into(net::ExchangeSpec& exchange) override;
   bool after(std::uint64_t steps, const std::function<void()>& await_weights) override;
-  /// Warns where this is not the end of a round, at which there is no checkpoint.
+  /// Warns where this is not the end of a round, since no checkpoint can be taken there.
   void finish(std::uint64_t steps) override;
   /// Keeps the last whole step.
   void rescue() override;

@@ -33,7 +33,11 @@ constexpr std::int64_t held_open_ns = 1000000000;
 volatile sig_atomic_t interrupted = 0;      ///< So many have come.
 volatile sig_atomic_t first_interrupt = 0;  ///< The first SIGINT, SIGTERM or SIGHUP.
 
+void on_broken_pipe(int) {}
+
 void on_interrupt(int signal) {
+  // The terminal is gone then, and what ends the ranks must not end at a line for it.
+  if (signal == SIGHUP) ::signal(SIGPIPE, on_broken_pipe);
   if (interrupted == 0) first_interrupt = signal;
   interrupted = interrupted + 1;
 }
@@ -349,10 +353,6 @@ void note_interrupts() {
   ::sigaction(SIGHUP, nullptr, &hangup);
   if (hangup.sa_handler == SIG_IGN) return;  // nohup
   ::sigaction(SIGHUP, &action, nullptr);
-  // The terminal is gone then. What is started gets the usual action of a signal that has a
-  // handler.
-  action.sa_handler = [](int) {};
-  ::sigaction(SIGPIPE, &action, nullptr);
 }
 
 int interrupts() {

@@ -36,14 +36,14 @@ SearchResult search(const Situation& situation);
 std::vector<std::vector<int>> choices(const Situation& situation, const ParallelSpec& parallel,
                                       int workers);
 
-/// Where the fastest exact way is as fast as one machine.
+/// The fastest exact way is as fast as one machine there.
 struct BreakEven {
   double links = 1.0;  ///< All links are so many times as fast; below 1, they are slower.
-  /// As they are, with a batch so many times as large it is as fast, too: some way that pays there
-  /// moves weights and gradients, which do not grow with the batch as maps and factors do.
+  /// Links as they are do with a batch so many times as large: some way that pays exchanges weights
+  /// and gradients only, whose bytes do not grow with the batch as those of maps and factors do.
   bool batch = false;
 };
-/// None: no link is fast enough.
+/// Returns nothing where no link is fast enough.
 std::optional<BreakEven> break_even(const Situation& situation, const SearchResult& found);
 
 }  // namespace duplex::tools

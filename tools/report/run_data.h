@@ -28,7 +28,7 @@ namespace duplex::tools::reports {
 struct RankSummary {
   net::TrafficSummary traffic;
   double pace = 0.0;        ///< Steps a second; 0 for a server.
-  std::uint64_t steps = 0;  ///< That it has trained.
+  std::uint64_t steps = 0;  ///< Steps that it has trained.
   std::vector<net::ConnectionBytes> connections;
   std::optional<net::FramesKept> frames;  ///< None: an old run's, which kept all.
   std::optional<std::vector<StragglerSummary>> stragglers;

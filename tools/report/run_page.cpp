@@ -236,7 +236,7 @@ void add_bytes(Page& page, const RunData& run) {
   for (const auto& [rank, summary] : run.rank_summaries) {
     const net::TrafficSummary& traffic = summary.traffic;
     std::uint64_t sent = 0, received = 0, again = 0;
-    std::uint64_t ledger_sent = 0, ledger_received = 0;  // Of these connections.
+    std::uint64_t ledger_sent = 0, ledger_received = 0;  // The connections' bytes.
     bool known = !summary.connections.empty();
     for (const net::ConnectionBytes& connection : summary.connections) {
       known = known && connection.counted;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 
 #include "tools/run_directory/trace_file.h"
 
@@ -38,8 +37,8 @@ TraceData TraceData::last(int steps) const {
 std::vector<LayerSeconds> TraceData::layers(int rank, std::uint64_t micro_batches) const {
   std::vector<LayerSeconds> layers;
   std::map<std::string, std::size_t> numbers;
-  std::map<std::string, std::uint64_t> passes;  // By layer: of all micro-batches.
-  std::uint64_t most = 0;
+  std::map<std::string, std::uint64_t> passes;  // Forward passes of each layer.
+  std::uint64_t most = 1;
   for (const TraceSpan& span : spans) {
     if (span.rank != rank || (span.category != "forward" && span.category != "backward")) continue;
     const auto [found, added] = numbers.emplace(span.name, layers.size());

@@ -23,8 +23,8 @@ constexpr const char* trace_file = "trace.json";
 constexpr const char* checkpoint_file = "checkpoint.safetensors";
 constexpr const char* ema_file = "ema.safetensors";
 constexpr const char* checkpoints_folder = "checkpoints";
-/// What a training leaves of its course and its end, which a training that begins anew in the same
-/// directory sets aside.
+/// A training leaves these files, written by its first worker. One that begins anew in the same run
+/// directory sets them aside.
 constexpr const char* files_of_the_first_worker[] = {metrics_file,    accuracy_file,   profile_file,
                                                      evaluation_file, checkpoint_file, ema_file};
 

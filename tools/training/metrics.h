@@ -67,8 +67,8 @@ class Metrics {
   double sum_ = 0.0, sum_of_data_ = 0.0;  ///< Seconds of these steps, and of waiting for data.
   std::uint64_t data_steps_ = 0;          ///< See TrainingResult.
   double loss_ = 0.0;  ///< Sum over the last tenth, if the schedule comes to its end.
-  std::uint64_t losses_ =
-      0;  ///< Steps that it is of; fewer where this program has not trained all.
+  /// The steps that loss_ is of: fewer where this program has not trained all of the last tenth.
+  std::uint64_t losses_ = 0;
   LastLosses last_losses_;
   std::uint64_t steps_ = 0;      ///< Steps that were trained, before and now.
   std::uint64_t untimed_ = 0;    ///< Those of them whose seconds are not known.
