@@ -35,7 +35,7 @@ int dist(int argc, const char* const* argv) {
   if (!flags.training.spec.quiet || flags.launched()) std::fprintf(stderr, "%s\n", source.c_str());
   DistSpec spec = flags.spec();
   std::optional<RankRecord> record;
-  if (!flags.nodefile.empty()) record.emplace(flags.nodefile, spec.rank());
+  if (!flags.nodefile.empty()) record.emplace(flags.nodefiles(), spec.rank());
   if (record && !record->trouble().empty()) spec.mesh.warn(record->trouble());
   std::unique_ptr<StopSignals> signals;
   for (std::optional<KnownSpeed> speed;;) {

@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "net/topology/keepers.h"
+#include "tools/auto_plan.h"
 #include "tools/commands.h"
 #include "tools/deploy/deployment.h"
 #include "tools/display/display.h"
@@ -29,7 +30,6 @@
 #include "tools/launch/stop.h"
 #include "tools/launch/words.h"
 #include "tools/plan/plan_file.h"
-#include "tools/planning/known_plan.h"
 #include "tools/run_directory/run_directory.h"
 #include "tools/text/say.h"
 
@@ -107,59 +107,6 @@ void follow_plan(std::vector<std::string>& dist, const std::string& path) {
   for (const auto& [flag, value] : read_plan(path).flags())
     if (value_of(dist, flag).empty()) dist.insert(dist.end(), {flag, value});
   dist.insert(dist.end(), {"--plan", record_name(path)});
-}
-
-/// Has `plan` measure the machines and write the best way, unless it has just answered the same
-/// question, and takes that and its nodefile. Throws
-/// Error where it does not pay.
-void make_plan(Flags& flags) {
-  if (!flags.without.empty() || flags.print)
-    throw Error("launch: --plan auto goes without --without and --print-commands", Exit::usage);
-  std::vector<std::string> words{"plan", "--nodefile", flags.nodefile, "--ssh", flags.ssh};
-  for (const char* flag :
-       {"--net", "--classes", "--input", "--batch", "--device", "--threads", "--precision",
-        "--layout", "--optimizer", "--momentum", "--key", "--secure", "--checksum", "--congestion",
-        "--link-rate", "--timeout", "--slots", "--datadir"}) {
-    const std::string value = value_of(flags.dist, flag);
-    if (!value.empty()) words.insert(words.end(), {flag, value});
-  }
-  for (const char* flag : {"--auxiliary", "--pad-shortcuts"})
-    if (std::find(flags.dist.begin(), flags.dist.end(), flag) != flags.dist.end())
-      words.emplace_back(flag);
-  if (!flags.seconds.empty()) words.insert(words.end(), {"--seconds", flags.seconds});
-  if (flags.deployment)
-    words.insert(words.end(), {"--deployed", flags.deployment->target().folder});
-  if (flags.deployment && !value_of(flags.dist, "--datadir").empty())
-    words.insert(words.end(), {"--deployed-data", flags.deployment->there("--datadir")});
-  const std::string question = plan_question(words, flags.nodefile);
-  const std::string known = flags.plan == "new" ? "" : find_plan("runs", question);
-  if (!known.empty()) {
-    std::fprintf(stderr,
-                 "launch: follows %s, which was made for the same flags and machines; --plan new "
-                 "measures them again\n",
-                 known.c_str());
-    flags.plan = known;
-  } else {
-    const std::string directory = unused_run_path("plan", value_of(flags.dist, "--net"), false);
-    flags.plan = directory + "/plan.json";
-    words.insert(words.end(), {"--logdir", directory, "--file", flags.plan});
-    std::vector<const char*> argv;
-    for (const std::string& word : words) argv.push_back(word.c_str());
-    if (const int code = plan(static_cast<int>(argv.size()), argv.data()))
-      throw Error("launch: there is no plan", static_cast<Exit>(code));
-    std::fflush(stdout);
-    keep_question(flags.plan, question);
-  }
-  remove_flag(flags.dist, "--slots");  // The plan's nodefile has them.
-  remove_flag(flags.dist, "--input");  // The plan itself has these.
-  for (const char* flag : {"--auxiliary", "--pad-shortcuts"})
-    flags.dist.erase(std::remove(flags.dist.begin(), flags.dist.end(), flag), flags.dist.end());
-  if (std::filesystem::exists(flags.plan + ".nodes")) flags.nodefile = flags.plan + ".nodes";
-  if (read_plan(flags.plan).predicted.speedup <= 1.0)
-    throw Error(
-        "launch: --plan auto: it does not pay to train on several of these machines; train "
-        "on one with duplex local, or follow " +
-        flags.plan + " all the same");
 }
 
 std::vector<std::vector<std::string>> commands_of(const Flags& flags,
@@ -307,6 +254,8 @@ void deploy_first(Flags& flags, std::optional<RunKey>& key) {
 /// Sends the plan, and the nodefile that it may have made.
 void deploy_plan(Flags& flags) {
   flags.deployment->take_text("--nodefile", flags.nodefile);
+  const std::string given = value_of(flags.dist, "--launch-nodefile");
+  if (!given.empty()) flags.deployment->take_text("--launch-nodefile", given);
   if (!flags.plan.empty()) flags.deployment->take_text("--plan", flags.plan);
   if (!flags.print) flags.deployment->send(nullptr, "");
 }
@@ -336,8 +285,13 @@ int go(Flags& flags, std::optional<RunKey>& key) {
     deploy_first(flags, key);
     if (flags.only_deploys()) return 0;
   }
+  const std::string given = flags.nodefile;
   const bool plans = flags.plan == "auto" || flags.plan == "new";
-  if (plans && flags.action == "start") make_plan(flags);
+  if (plans && flags.action == "start")
+    make_plan(flags, flags.deployment ? &*flags.deployment : nullptr);
+  // `launch stop` is given the user's nodefile, and not the one that the plan may have made of it.
+  if (flags.nodefile != given)
+    flags.dist.insert(flags.dist.end(), {"--launch-nodefile", record_name(given)});
   if (!flags.plan.empty()) follow_plan(flags.dist, flags.plan);
   if (flags.restarts > 0 && value_of(flags.dist, "--checkpoint-every").empty())
     throw Error("launch: --restarts goes on from checkpoints: give dist --checkpoint-every",

@@ -90,6 +90,9 @@ void DistFlags::add_to(CommandLine& app) {
       .check(between(1, 100));
   add_ledger_flag(app, ledger);
   app.add_option("--launch-display", launch_display, "the terminal that launch has").hidden();
+  app.add_option("--launch-nodefile", launch_nodefile,
+                 "the nodefile that launch was given, where its plan made another one of it")
+      .hidden();
   wire.add_to(app);
 }
 

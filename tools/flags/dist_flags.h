@@ -29,13 +29,19 @@ struct DistFlags {
   double factor_rate = 0.0;
   bool trace = false;
   net::FrameSample ledger;
-  std::string launch_display;  ///< Display::word() of launch; empty: it did not start this rank.
+  std::string launch_nodefile;  ///< The one that launch was given, if its plan made another of it.
+  std::string launch_display;   ///< Display::word() of launch; empty: it did not start this rank.
 
   void add_to(CommandLine& app);
   /// Call it after parsing: checks what CLI11 cannot, and finds rank and addresses. Throws
   /// Error(Exit::usage). Returns a line for the user that says where they come from.
   std::string resolve();
   bool launched() const { return !launch_display.empty(); }
+  /// Returns the nodefiles by which `launch stop` finds this rank.
+  std::vector<std::string> nodefiles() const {
+    return launch_nodefile.empty() ? std::vector<std::string>{nodefile}
+                                   : std::vector<std::string>{nodefile, launch_nodefile};
+  }
   /// Returns whether the slots of a line of the nodefile are one rank's.
   bool takes_slots() const;
   /// Call it after resolve(). Throws Error if the key cannot be read, and Error(Exit::usage) if

@@ -85,7 +85,7 @@ pid_t holder_of(const Descriptor& file, const Descriptor& folder, const char* na
   return std::max(lock.l_pid, 0);  // It is negative where the rank runs on another machine.
 }
 
-/// Reads "RANK NODEFILE", to the file's end.
+/// Reads a record, which is "RANK " and nodefiles with a zero byte behind each, to the file's end.
 std::string text_of(const Descriptor& file) {
   std::string text;
   char bytes[4096];
@@ -93,6 +93,15 @@ std::string text_of(const Descriptor& file) {
     text.append(bytes, static_cast<std::size_t>(got));
   }
   return text;
+}
+
+/// Returns whether the nodefile is among those of a record's text.
+bool names(const std::string& text, const std::string& nodefile) {
+  for (std::size_t begin = text.find(' '), end = 0; begin != std::string::npos; begin = end) {
+    end = text.find('\0', ++begin);
+    if (text.substr(begin, end - begin) == nodefile) return true;
+  }
+  return false;
 }
 
 /// Returns the number that this user has outside of the user namespace that it may be in. Root of a
@@ -115,8 +124,11 @@ std::string record_name(const std::string& nodefile) {
   return std::filesystem::absolute(nodefile).lexically_normal().string();
 }
 
-RankRecord::RankRecord(const std::string& nodefile, int rank, const std::string& folder) {
+RankRecord::RankRecord(const std::vector<std::string>& nodefiles, int rank,
+                       const std::string& folder) {
   try {
+    std::string text = std::to_string(rank) + " ";
+    for (const std::string& nodefile : nodefiles) text += record_name(nodefile) + '\0';
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
       throw Error(folder + " cannot be made: " + error_text(errno));
     }
@@ -126,7 +138,7 @@ RankRecord::RankRecord(const std::string& nodefile, int rank, const std::string&
       holder_of(file, opened, name);  // Removes records of ranks that were killed.
     });
     path_ = folder + "/";
-    write(opened, std::to_string(rank) + " " + record_name(nodefile));
+    write(opened, text);
     folder_ = opened.release();
   } catch (const std::exception& error) {
     trouble_ = std::string(error.what()) + "; duplex launch stop will not find this rank";
@@ -182,9 +194,7 @@ std::vector<RunningRank> running_ranks(const std::string& nodefile, const std::s
     const pid_t process = holder_of(file, opened, record);
     if (process < 0) return;
     const std::string text = text_of(file);
-    const std::size_t space = text.find(' ');
-    if (space == std::string::npos || text.substr(space + 1) != name) return;
-    ranks.push_back({std::atoi(text.c_str()), process});
+    if (names(text, name)) ranks.push_back({std::atoi(text.c_str()), process});
   });
   std::sort(ranks.begin(), ranks.end(),
             [](const RunningRank& one, const RunningRank& other) { return one.rank < other.rank; });

@@ -24,7 +24,9 @@ std::string record_name(const std::string& nodefile);
 /// closing it anywhere in the process gives the lock back. A forked child does not hold the lock.
 class RankRecord {
  public:
-  RankRecord(const std::string& nodefile, int rank, const std::string& folder = record_folder());
+  /// `nodefiles`: those by which the rank is found.
+  RankRecord(const std::vector<std::string>& nodefiles, int rank,
+             const std::string& folder = record_folder());
   ~RankRecord();
   RankRecord(const RankRecord&) = delete;
   RankRecord& operator=(const RankRecord&) = delete;
@@ -46,7 +48,7 @@ struct RunningRank {
   pid_t process = 0;  ///< 0: this process cannot signal it, since it runs in another pid namespace.
 };
 
-/// The running ranks that were started with the nodefile, by rank. Removes the records of ranks
+/// The running ranks that have the nodefile in their records, by rank. Removes the records of ranks
 /// that have ended, whatever their nodefile. Throws Error if the folder is a link, not this user's,
 /// or accessible to others.
 std::vector<RunningRank> running_ranks(const std::string& nodefile,

@@ -53,8 +53,7 @@ class Launch : public TrainingRuns {
       std::error_code gone;
       for (const auto& entry : std::filesystem::directory_iterator(folder, gone)) {
         const std::string text = read_text(entry.path());
-        found += text.size() > nodefile.size() &&
-                 text.compare(text.size() - nodefile.size(), nodefile.size(), nodefile) == 0;
+        found += text.find(nodefile + '\0') != std::string::npos;
       }
       if (found == count) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -206,6 +205,17 @@ TEST_F(Launch, StopEndsARankThatWaitsForItsPeersAndHasARelativeNodefile) {
   EXPECT_EQ(processes_with({" dist ", others}).size(), 1U);
   EXPECT_EQ(stop(others).exit, 0);
   EXPECT_EQ(other.wait().exit, 128 + SIGTERM);
+}
+
+/// A plan may have made another nodefile, which only launch knows.
+TEST_F(Launch, StopFindsRanksByTheNodefileThatLaunchWasGiven) {
+  const std::string given = nodefile("given", 2), planned = nodefile("planned", 2);
+  Process waiting(plus(rank_words(planned, 0, folder_ / "run"), {"--launch-nodefile", given}));
+  await_records(given, 1);
+  const Result result = stop(given);
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(result.out, "launch: stopped 1 rank on 127.0.0.1\n");
+  EXPECT_EQ(waiting.wait().exit, 128 + SIGTERM);
 }
 
 /// ssh may leave a connection in the background (ControlPersist) that holds its standard error.

@@ -25,7 +25,7 @@ namespace {
 [[noreturn]] void hold_record(const std::string& nodefile, int rank, const std::string& folder,
                               int pipe) {
   ::alarm(30);
-  const RankRecord record(nodefile, rank, folder);
+  const RankRecord record({nodefile}, rank, folder);
   if (::write(pipe, record.trouble().empty() ? "y" : "n", 1) != 1) ::_exit(1);
   for (;;) ::pause();
 }
@@ -90,9 +90,29 @@ TEST_F(Records, ThoseOfANodefileAreFoundWithTheirProcesses) {
   EXPECT_EQ(files(), 3U);
 }
 
+TEST_F(Records, ARankIsFoundByEachOfItsNodefiles) {
+  const RankRecord record({"nodes", "plan.json.nodes"}, 3, folder_);
+  ASSERT_EQ(record.trouble(), "");
+  // This process holds the lock itself, and a child asks.
+  const auto found_by = [&](const std::string& nodefile) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto ranks = running_ranks(nodefile, folder_);
+      ::_exit(ranks.size() == 1 ? ranks[0].rank : 99);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+  };
+  EXPECT_EQ(found_by("nodes"), 3);
+  EXPECT_EQ(found_by("plan.json.nodes"), 3);
+  EXPECT_EQ(found_by("nod"), 99);
+  EXPECT_EQ(found_by("odes"), 99);
+}
+
 TEST_F(Records, OneGoesWithItsRank) {
   {
-    const RankRecord record("nodes", 0, folder_);
+    const RankRecord record({"nodes"}, 0, folder_);
     EXPECT_EQ(record.trouble(), "");
     EXPECT_EQ(files(), 1U);
   }
@@ -173,7 +193,7 @@ TEST_F(Records, ManyRanksThatStartAtOnceAllHaveTheirs) {
 
 TEST_F(Records, AFolderThatIsNotTheUsersAloneIsRefused) {
   const auto refused = [&](const std::string& folder, const std::string& why) {
-    const RankRecord record("nodes", 0, folder);
+    const RankRecord record({"nodes"}, 0, folder);
     EXPECT_NE(record.trouble().find(folder), std::string::npos) << record.trouble();
     EXPECT_NE(record.trouble().find(why), std::string::npos) << record.trouble();
     try {
@@ -191,7 +211,7 @@ TEST_F(Records, AFolderThatIsNotTheUsersAloneIsRefused) {
   ASSERT_EQ(::chmod(folder_.c_str(), 0710), 0);
   refused(folder_, "accessible to others");
   ASSERT_EQ(::chmod(folder_.c_str(), 0700), 0);
-  EXPECT_EQ(RankRecord("nodes", 0, folder_).trouble(), "");
+  EXPECT_EQ(RankRecord({"nodes"}, 0, folder_).trouble(), "");
   // Use a folder of root, or, if root runs this, of somebody else.
   if (::geteuid() != 0) {
     refused("/", "another user");
