@@ -127,6 +127,11 @@ void DistFlags::take_plan() {
   training.spec.batch = file.batch;
   parallel = file.parallel_spec();
   if (file.link_rate) wire.link_rate = *file.link_rate;
+  DeviceSpec& computing = training.spec.computing;
+  if (file.device) computing.device = *file.device;
+  if (file.precision) computing.precision = *file.precision;
+  if (file.layout) computing.layout = *file.layout;
+  if (file.threads) computing.threads = *file.threads;
   predicted_ = file.predicted;
 }
 

@@ -103,7 +103,10 @@ void PlanFlags::add_to(CommandLine& app) {
   app.add_flag("--all", all, "list every way, also those that a variant makes slower");
   app.add_option("--why", why,
                  "two ways, such as join-distributed split-central@3, to compare term by term")
-      .expected(2);
+      .expected(2)
+      .excludes(app.flag("--file"))
+      .excludes(app.flag("--output"))
+      .excludes(app.flag("--all"));
 }
 
 void PlanFlags::resolve() {
@@ -131,6 +134,7 @@ void PlanFlags::resolve() {
     scenario.model.options.classes =
         static_cast<std::int64_t>(datasets::open_dataset(datadir)->classes().size());
   if (computing.threads > 0) scenario.threads = computing.threads;
+  if (measures()) scenario.refuse_measured("plan --nodefile measures");
   if (!nodefile.empty())
     nodes_ = tools::without(read_nodes(nodefile), without, "nodefile " + nodefile);
   if (slots_ > 0)
@@ -157,6 +161,10 @@ void PlanFlags::resolve() {
                     (nodefile.empty() ? scenario.measured : nodefile),
                 Exit::usage);
   if (lines > 0) machines = lines;
+  if (machines < 2)
+    throw Error("plan: " + (nodefile.empty() ? scenario.measured : nodefile) +
+                    " has one machine: a plan is for two at least",
+                Exit::usage);
 }
 
 int PlanFlags::slots_of(int machine) const {
@@ -182,6 +190,7 @@ PlanFile PlanFlags::plan_of(const Situation& situation, const Evaluation& chosen
   plan.parallel = strategy.parallel.config(strategy.parallel.topology(ranks), plan.batch);
   plan.machines = strategy.machines;
   if (!wire.link_rate.empty()) plan.link_rate = wire.link_rate;
+  take_computing(plan);
   if (!nodes_.empty()) {
     plan.addresses.emplace();
     for (const int machine : strategy.machines)
@@ -192,8 +201,24 @@ PlanFile PlanFlags::plan_of(const Situation& situation, const Evaluation& chosen
   return plan;
 }
 
+/// Gives the plan what computes, where that was measured or the user has said it.
+void PlanFlags::take_computing(PlanFile& plan) const {
+  const bool measured = measures() || scenario.machines();
+  const auto known = [&](const char* flag) { return measured || app_->count(flag) > 0; };
+  if (known("--device") && computing.device != "auto") plan.device = computing.device;
+  if (known("--precision")) plan.precision = computing.precision;
+  if (known("--layout") && computing.layout != "measured") plan.layout = computing.layout;
+  if (computing.threads > 0) plan.threads = computing.threads;
+}
+
 bool PlanFlags::measures() const {
   return !nodefile.empty() && scenario.measured.empty() && !scenario.has_figures();
+}
+
+std::vector<std::string> PlanFlags::addresses() const {
+  std::vector<std::string> addresses;
+  for (const Node& node : nodes_) addresses.push_back(node.address.str());
+  return addresses;
 }
 
 /// Gives the machines that have the program by launch --deploy the nodefile and the key.
@@ -254,10 +279,6 @@ std::string PlanFlags::measure() const {
 Situation PlanFlags::measured_situation(const MachinesFile& file, const std::string& path,
                                         std::vector<std::string>& notes) const {
   const auto count = file.machines.size();
-  if (count != nodes_.size())
-    throw Error("plan: " + path + " is of " + std::to_string(count) + " machines, and there are " +
-                    std::to_string(nodes_.size()),
-                Exit::usage);
   for (std::size_t i = 0; i < count; ++i)
     if (file.machines[i].slots.value_or(1) != nodes_[i].slots)
       throw Error("plan: " + path + " was measured with " +
@@ -328,10 +349,11 @@ void PlanFlags::ask_for_memory(Situation& situation) const {
 Situation PlanFlags::situation(std::vector<std::string>& notes) {
   const std::string path = measures() ? measure() : scenario.measured;
   Situation situation =
-      path.empty()
-          ? Situation::of(scenario.scenario(notes), scenario.request(machines), machines)
-          : measured_situation(scenario.machines() ? *scenario.machines() : read_machines(path),
-                               path, notes);
+      path.empty() ? Situation::of(scenario.scenario(notes), scenario.request(machines), machines)
+                   : measured_situation(machines_at(scenario.machines() ? *scenario.machines()
+                                                                        : read_machines(path),
+                                                    path, addresses()),
+                                        path, notes);
   for (int machine = 0; machine < machines; ++machine)
     situation.machines[static_cast<std::size_t>(machine)].slots = slots_of(machine);
   if (!fits.empty() || situation.memory_of({}) > 0)

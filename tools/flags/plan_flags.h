@@ -45,6 +45,8 @@ struct PlanFlags {
  private:
   bool measures() const;
   std::string measure() const;
+  std::vector<std::string> addresses() const;  ///< Of nodes_, as text.
+  void take_computing(PlanFile& plan) const;
   void deploy_files(ProbeSpec& spec) const;
   Situation measured_situation(const MachinesFile& file, const std::string& path,
                                std::vector<std::string>& notes) const;

@@ -148,13 +148,17 @@ bool ScenarioFlags::has_figures() const {
   return grad || comm || !profile.empty() || !rate.empty() || !from.empty();
 }
 
+void ScenarioFlags::refuse_measured(const std::string& who) const {
+  for (const char* flag : {"--owner-rate", "--seal-rate", "--moving", "--cores"})
+    if (app_->count(flag) > 0)
+      throw refusal(who + " what " + flag + " would say: leave the flag out");
+}
+
 /// Takes the network and the batch that machines were measured with.
 void ScenarioFlags::take_machines() {
   if (has_figures())
     throw refusal("--measured and figures of computing or links say the same; give one of them");
-  for (const char* flag : {"--owner-rate", "--seal-rate", "--moving", "--cores"})
-    if (app_->count(flag) > 0)
-      throw refusal(measured + " says what " + flag + " does: leave the flag out");
+  refuse_measured(measured + " says");
   const MachinesFile& file = machines_.emplace(read_machines(measured));
   if ((!model.net.empty() && model.net != file.network) ||
       (model.options.classes != 0 && model.options.classes != file.classes) ||

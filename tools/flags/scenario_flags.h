@@ -41,6 +41,9 @@ struct ScenarioFlags {
   /// The links and stragglers of so many ranks or machines, and all else but how and how many
   /// train.
   SimulationRequest request(int ranks) const;
+  /// Throws Error(Exit::usage), saying `who` says the same, where a flag was given whose value is
+  /// measured.
+  void refuse_measured(const std::string& who) const;
   /// Returns whether figures of computing or links were given.
   bool has_figures() const;
   /// The machines of --measured, after resolve(); none: it was not given.

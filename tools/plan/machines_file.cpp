@@ -104,6 +104,37 @@ MachinesFile read_machines(const std::string& path) {
   return file;
 }
 
+MachinesFile machines_at(const MachinesFile& file, const std::string& path,
+                         const std::vector<std::string>& addresses) {
+  std::vector<std::size_t> places;
+  for (const std::string& address : addresses) {
+    const auto found =
+        std::find_if(file.machines.begin(), file.machines.end(),
+                     [&](const MeasuredMachine& machine) { return machine.address == address; });
+    if (found == file.machines.end()) {
+      std::string measured;
+      for (const MeasuredMachine& machine : file.machines)
+        measured += (measured.empty() ? "" : ", ") + machine.address;
+      throw Error(
+          path + " is of the machines " + measured + ", and not of " + address + ": measure again",
+          Exit::usage);
+    }
+    places.push_back(static_cast<std::size_t>(found - file.machines.begin()));
+  }
+  const auto taken = [&](const auto& list) {
+    auto some = list;
+    some.clear();
+    for (const std::size_t place : places) some.push_back(list[place]);
+    return some;
+  };
+  MachinesFile some = file;
+  some.machines = taken(file.machines);
+  for (MeasuredMachine& machine : some.machines)
+    for (std::vector<double>* list : {&machine.out, &machine.in, &machine.round_trip})
+      *list = taken(*list);
+  return some;
+}
+
 std::string text_of(MeasuredMachine machine) {
   JsonWriter writer;
   describe(writer, machine);

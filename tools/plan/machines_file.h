@@ -59,6 +59,10 @@ struct MachinesFile {
 std::string text_of(MachinesFile file);
 /// Throws Error, naming file and key, where it cannot be read, is damaged, or of another version.
 MachinesFile read_machines(const std::string& path);
+/// Returns the machines of these addresses, in this order. Throws Error(Exit::usage), beginning
+/// with `path`, which the file was read from, where it has not one of them.
+MachinesFile machines_at(const MachinesFile& file, const std::string& path,
+                         const std::vector<std::string>& addresses);
 
 /// One machine alone, as ranks tell each other.
 std::string text_of(MeasuredMachine machine);

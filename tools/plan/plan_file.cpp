@@ -27,6 +27,10 @@ void describe(Fields& f, PlanFile& p) {
   f.field("machines", p.machines);
   f.optional("addresses", p.addresses);
   f.optional("link_rate", p.link_rate);
+  f.optional("device", p.device);
+  f.optional("precision", p.precision);
+  f.optional("layout", p.layout);
+  f.optional("threads", p.threads);
   describe(f, p.predicted);
 }
 
@@ -57,6 +61,7 @@ void check(const PlanFile& plan) {
   if (parallel.stages) check_stages(*parallel.stages);
   if (parallel.micro_batches.value_or(1) < 1 || parallel.in_flight.value_or(1) < 1)
     throw Error("is damaged: micro-batches are less than one");
+  if (plan.threads.value_or(1) < 1) throw Error("is damaged: threads are less than one");
   if (plan.batch < 1) throw Error("is damaged: batch is no number of images");
 }
 
@@ -100,6 +105,10 @@ std::vector<std::pair<std::string, std::string>> PlanFile::flags() const {
       {"--wire", parallel.wire.str()},
       {"--factors", parallel.factors.value_or("off")}};
   if (link_rate) flags.emplace_back("--link-rate", *link_rate);
+  if (device) flags.emplace_back("--device", *device);
+  if (precision) flags.emplace_back("--precision", *precision);
+  if (layout) flags.emplace_back("--layout", *layout);
+  if (threads) flags.emplace_back("--threads", std::to_string(*threads));
   if (parallel.average > 0) flags.emplace_back("--average", std::to_string(parallel.average));
   flags.emplace_back("--strategy", parallel.strategy.value_or("data"));
   if (parallel.stages) flags.emplace_back("--stages", *parallel.stages);

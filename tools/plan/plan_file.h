@@ -23,6 +23,9 @@ struct PlanFile {
   std::vector<int> machines;                          ///< By rank, as they were numbered.
   std::optional<std::vector<std::string>> addresses;  ///< By rank, where machines were named.
   std::optional<std::string> link_rate;               ///< As --link-rate gave it; none: no limit.
+  /// The values of the flags of these names that it is planned for; none: dist's own.
+  std::optional<std::string> device, precision, layout;
+  std::optional<int> threads;
   PlanConfig predicted;
 
   /// The way to train that it has.

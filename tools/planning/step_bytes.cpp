@@ -12,18 +12,17 @@
 namespace duplex::tools {
 namespace {
 
-/// The most that any rank sends and receives where the network is cut: maps and their gradients,
-/// and of the parameters that several ranks have gradients and weights.
-StepBytes bytes_of_cut(const simulation::Spec& spec) {
+/// Where the network is cut: maps and their gradients, and of the parameters that several ranks
+/// have gradients and weights.
+std::vector<RankBytes> bytes_of_cut(const simulation::Spec& spec) {
   const simulation::CutRun& cut = *spec.cut;
-  const auto size = static_cast<std::size_t>(spec.topology.size);
-  std::vector<double> out(size, 0.0), in(size, 0.0);
+  std::vector<RankBytes> ranks(static_cast<std::size_t>(spec.topology.size));
   const auto cross = [&](int from, int to, net::Coding coding, net::Values what,
                          std::size_t count) {
     const auto bytes = static_cast<double>(
         net::frame_bytes(spec.protection(), net::expected_bytes(coding, what, count, spec.packed)));
-    out[static_cast<std::size_t>(from)] += bytes;
-    in[static_cast<std::size_t>(to)] += bytes;
+    ranks[static_cast<std::size_t>(from)].out += bytes;
+    ranks[static_cast<std::size_t>(to)].in += bytes;
   };
   for (const net::MapRoute& route : cut.routes)
     for (std::uint64_t m = 0; m < cut.micro_batches; ++m) {
@@ -46,15 +45,10 @@ StepBytes bytes_of_cut(const simulation::Spec& spec) {
       cross(member, map[i].owner, spec.wire.gradients, net::Values::gradient, map[i].count);
       cross(map[i].owner, member, spec.wire.weights, net::Values::weights, map[i].count);
     }
-  StepBytes bytes;
-  bytes.worker_out = *std::max_element(out.begin(), out.end());
-  bytes.worker_in = *std::max_element(in.begin(), in.end());
-  return bytes;
+  return ranks;
 }
 
-}  // namespace
-
-StepBytes step_bytes(const Strategy& strategy, const simulation::Spec& spec) {
+std::vector<RankBytes> bytes_of_ranks(const Strategy& strategy, const simulation::Spec& spec) {
   if (spec.cut) return bytes_of_cut(spec);
   const net::ShardMap map = spec.topology.shard_map(spec.counts, spec.shards, spec.chunk_bytes);
   const auto size = static_cast<std::size_t>(spec.topology.size);
@@ -79,10 +73,16 @@ StepBytes step_bytes(const Strategy& strategy, const simulation::Spec& spec) {
   // worker but itself.
   const auto workers = static_cast<double>(strategy.workers());
   const double steps = static_cast<double>(std::max<std::uint64_t>(strategy.parallel.average, 1));
-  StepBytes bytes;
+  std::vector<RankBytes> ranks(size);
+  const bool central = strategy.parallel.central();
+  if (central) ranks[0] = {workers * weights.all / steps, workers * gradients.all / steps};
   for (const int worker : spec.topology.workers()) {
+    const auto own = static_cast<std::size_t>(worker);
+    if (central) {
+      ranks[own] = {gradients.all / steps, weights.all / steps};
+      continue;
+    }
     const auto of = [&](const Transfer& to_others, const Transfer& to_it) {
-      const auto own = static_cast<std::size_t>(worker);
       return (to_others.all - to_others.owned[own] + (workers - 1.0) * to_it.owned[own]) / steps;
     };
     const int own_number = spec.topology.worker_number(worker);
@@ -90,14 +90,25 @@ StepBytes step_bytes(const Strategy& strategy, const simulation::Spec& spec) {
     for (int other = 0; other < strategy.workers(); ++other)
       if (other != own_number) factors_in += simulation::factor_bytes(spec, other);
     const double factors_out = (workers - 1.0) * simulation::factor_bytes(spec, own_number);
-    bytes.worker_out = std::max(bytes.worker_out, of(gradients, weights) + factors_out);
-    bytes.worker_in = std::max(bytes.worker_in, of(weights, gradients) + factors_in);
+    ranks[own] = {of(gradients, weights) + factors_out, of(weights, gradients) + factors_in};
   }
-  if (strategy.parallel.central()) {
-    bytes.worker_out = gradients.all / steps;
-    bytes.worker_in = weights.all / steps;
-    bytes.server_out = workers * bytes.worker_in;
-    bytes.server_in = workers * bytes.worker_out;
+  return ranks;
+}
+
+}  // namespace
+
+std::vector<RankBytes> rank_bytes(const Situation& situation, const Strategy& strategy) {
+  return bytes_of_ranks(strategy, situation.spec_of(strategy, 1));
+}
+
+StepBytes step_bytes(const Strategy& strategy, const simulation::Spec& spec) {
+  const std::vector<RankBytes> ranks = bytes_of_ranks(strategy, spec);
+  const std::size_t servers = strategy.parallel.central() ? 1 : 0;
+  StepBytes bytes;
+  if (servers > 0) bytes.server_out = ranks[0].out, bytes.server_in = ranks[0].in;
+  for (std::size_t rank = servers; rank < ranks.size(); ++rank) {
+    bytes.worker_out = std::max(bytes.worker_out, ranks[rank].out);
+    bytes.worker_in = std::max(bytes.worker_in, ranks[rank].in);
   }
   return bytes;
 }

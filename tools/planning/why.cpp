@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "tools/planning/answer.h"
 #include "tools/planning/step_bytes.h"
@@ -13,19 +14,18 @@
 namespace duplex::tools {
 namespace {
 
-/// The machine whose link needs longest for its bytes of a step, in one direction.
+/// The machine whose link needs longest for its bytes of a step, in the direction that has more.
 struct BusiestLink {
   int machine = 0;
   double seconds = 0.0;  ///< The least time that the bytes take.
 };
 
 BusiestLink busiest_link(const Situation& situation, const Strategy& strategy) {
-  const StepBytes bytes = step_bytes(situation, strategy);
+  const std::vector<RankBytes> bytes = rank_bytes(situation, strategy);
   BusiestLink busiest;
   for (std::size_t rank = 0; rank < strategy.machines.size(); ++rank) {
     const int machine = strategy.machines[rank];
-    const bool server = strategy.parallel.central() && rank == 0;
-    const double seconds = (server ? bytes.server_out : bytes.worker_out) /
+    const double seconds = std::max(bytes[rank].out, bytes[rank].in) /
                            situation.machines[static_cast<std::size_t>(machine)].rate;
     if (seconds > busiest.seconds) busiest = {machine, seconds};
   }

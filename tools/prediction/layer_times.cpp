@@ -15,6 +15,10 @@ namespace {
 
 const std::string prefix = "replay:";
 
+std::int64_t macs_of(const Model& model, const Model::Entry& entry) {
+  return entry.layer ? entry.layer->macs(model.input_shapes(entry)) : 0;
+}
+
 }  // namespace
 
 double LayerTimes::sum() const {
@@ -49,6 +53,13 @@ LayerTimes times_of(const ProfileFile& profile, const std::string& path, const M
       throw Error("profile " + path + " is of " + profile.network + ", not of this " +
                   model.title() + ": layer " + std::to_string(node) + " is not " + name);
     }
+    const std::int64_t profiled = profile.layers[node - 1].macs;  // Old files do not say: 0.
+    const std::int64_t here = macs_of(model, model.nodes()[node]);
+    if (profiled > 0 && profiled != here)
+      throw Error("profile " + path + " is of a " + profile.network + " of other shapes: its " +
+                  name + " has " + std::to_string(profiled) + " multiply-adds an image, not " +
+                  std::to_string(here) +
+                  ": give its --input and --classes, or profile again with these");
     times.forward[node] = profile.layers[node - 1].forward;
     times.backward[node] = profile.layers[node - 1].backward;
     for (const double seconds : {times.forward[node], times.backward[node]}) {
@@ -74,8 +85,7 @@ LayerTimes share_out(double t_grad, const Model& model) {
   LayerTimes times;
   const auto total = static_cast<double>(model.macs());
   for (const Model::Entry& entry : model.nodes()) {
-    const double macs =
-        entry.layer ? static_cast<double>(entry.layer->macs(model.input_shapes(entry))) : 0.0;
+    const auto macs = static_cast<double>(macs_of(model, entry));
     times.forward.push_back(t_grad / 3.0 * macs / total);
     times.backward.push_back(t_grad * 2.0 / 3.0 * macs / total);
   }

@@ -154,6 +154,25 @@ TEST(Planning, SixteenBitsHalveWhatTheLinksCarry) {
             std::string::npos);
 }
 
+/// Each byte that a rank sends is one that another receives.
+TEST(Planning, RanksReceiveWhatOthersSend) {
+  const Situation situation = situation_of(0.2, 0.1, 4, {"3:2"});
+  for (const Evaluation& each : search(situation).ways) {
+    double out = 0.0, in = 0.0, most = 0.0;
+    const std::vector<RankBytes> ranks = rank_bytes(situation, each.strategy);
+    ASSERT_EQ(ranks.size(), each.strategy.machines.size()) << each.strategy.name();
+    for (const RankBytes& rank : ranks) {
+      out += rank.out;
+      in += rank.in;
+      most = std::max(most, rank.out);
+    }
+    EXPECT_GT(out, 0.0) << each.strategy.name();
+    EXPECT_NEAR(in / out, 1.0, 1e-12) << each.strategy.name();
+    const StepBytes bytes = step_bytes(situation, each.strategy);
+    EXPECT_EQ(std::max(bytes.worker_out, bytes.server_out), most) << each.strategy.name();
+  }
+}
+
 TEST(Planning, UnevenMachinesHaveSharesByTheirSpeed) {
   const Situation situation = situation_of(1.0, 1e-4, 3, {"2:2"});
   const SearchResult found = search(situation);
