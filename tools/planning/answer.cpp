@@ -199,8 +199,26 @@ std::string remarks(const Situation& situation, const SearchResult& found,
 
 namespace {
 
-std::string table_text(const Situation& situation, const SearchResult& found, bool every,
-                       bool equations) {
+/// A way of the table, and the thing that binds it.
+struct Row {
+  const Evaluation& way;
+  std::string bound;
+};
+
+std::vector<Row> rows_of(const Situation& situation, const SearchResult& found, bool every) {
+  std::vector<Evaluation> shown;
+  std::vector<Row> rows;
+  for (const Evaluation& each : found.ways) {
+    if (!every && is_a_lesser_variant(found, each)) continue;
+    shown.push_back(each);
+    rows.push_back({each, ""});
+  }
+  const std::vector<std::string> bound = bindings(situation, shown);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].bound = bound[i];
+  return rows;
+}
+
+std::string table_text(const Situation& situation, const std::vector<Row>& rows, bool equations) {
   std::vector<std::pair<std::string, Table::Align>> columns{{"way", Table::Align::left},
                                                             {"N", Table::Align::right},
                                                             {"ms/img", Table::Align::right},
@@ -210,9 +228,8 @@ std::string table_text(const Situation& situation, const SearchResult& found, bo
   columns.emplace_back("result", Table::Align::left);
   columns.emplace_back("bound by", Table::Align::left);
   Table table(columns);
-  for (const Evaluation& each : found.ways) {
-    if (!every && is_a_lesser_variant(found, each)) continue;
-    std::string bound = binding(situation, each);
+  for (const auto& [each, binding] : rows) {
+    std::string bound = binding;
     if (bound.rfind("the ", 0) == 0) bound.erase(0, 4);
     if (const std::size_t of = bound.find("'s "); of != std::string::npos) bound.erase(of, 2);
     std::vector<std::string> cells{each.strategy.way(), std::to_string(each.strategy.workers()),
@@ -231,10 +248,11 @@ std::string table_text(const Situation& situation, const SearchResult& found, bo
 
 std::string table_of(const Situation& situation, const SearchResult& found, bool every) {
   constexpr std::size_t terminal = 80;
-  std::string text = table_text(situation, found, every, true);
+  const std::vector<Row> rows = rows_of(situation, found, every);
+  std::string text = table_text(situation, rows, true);
   const std::size_t rule = text.find('\n') + 1;  // It is as wide as the widest row.
   if (text.find('\n', rule) - rule <= terminal) return text;
-  return table_text(situation, found, every, false);
+  return table_text(situation, rows, false);
 }
 
 }  // namespace duplex::tools

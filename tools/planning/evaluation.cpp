@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <exception>
+#include <functional>
 #include <thread>
 
 #include "core/device.h"
@@ -106,6 +107,41 @@ Evaluation evaluation_of(const Situation& situation, const Strategy& strategy,
   return evaluation;
 }
 
+/// None: the network cannot be cut so, or image_floor() is above `slowest`.
+std::optional<Evaluation> if_possible(const Situation& situation, const Strategy& strategy,
+                                      double alone, bool exactly, double slowest) {
+  try {
+    simulation::Spec spec = situation.spec_of(strategy, steps_of(situation, strategy, exactly));
+    if (slowest < unbounded && image_floor(situation, strategy, spec) > slowest)
+      return std::nullopt;
+    return evaluation_of(situation, strategy, std::move(spec), alone, exactly);
+  } catch (const Error& error) {
+    if (!strategy.parallel.cuts() || error.code != Exit::usage) throw;
+    return std::nullopt;
+  }
+}
+
+/// Calls `work` with each number below `count`, on all processors. Throws what the lowest of them
+/// has thrown.
+void on_all_processors(std::size_t count, const std::function<void(std::size_t)>& work) {
+  std::vector<std::exception_ptr> errors(count);
+  std::atomic<std::size_t> next{0};
+  const auto take = [&] {
+    for (std::size_t i; (i = next++) < count;) try {
+        work(i);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < usable_cores() && static_cast<std::size_t>(i) < count; ++i)
+    threads.emplace_back(take);
+  take();
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
 }  // namespace
 
 Evaluation evaluate(const Situation& situation, const Strategy& strategy, double alone,
@@ -120,28 +156,23 @@ std::vector<std::optional<Evaluation>> evaluate_possible(const Situation& situat
                                                          double alone, bool exactly,
                                                          double slowest) {
   std::vector<std::optional<Evaluation>> evaluations(strategies.size());
-  std::vector<std::exception_ptr> errors(strategies.size());
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i; (i = next++) < strategies.size();) try {
-        const Strategy& strategy = strategies[i];
-        simulation::Spec spec = situation.spec_of(strategy, steps_of(situation, strategy, exactly));
-        if (slowest < unbounded && image_floor(situation, strategy, spec) > slowest) continue;
-        evaluations[i] = evaluation_of(situation, strategy, std::move(spec), alone, exactly);
-      } catch (const Error& error) {
-        if (!strategies[i].parallel.cuts() || error.code != Exit::usage)
-          errors[i] = std::current_exception();
-      } catch (...) {
-        errors[i] = std::current_exception();
-      }
-  };
-  std::vector<std::thread> threads;
-  for (int i = 1; i < usable_cores(); ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
+  on_all_processors(strategies.size(), [&](std::size_t i) {
+    evaluations[i] = if_possible(situation, strategies[i], alone, exactly, slowest);
+  });
   return evaluations;
+}
+
+std::optional<std::size_t> one_that_pays(const Situation& situation,
+                                         const std::vector<Strategy>& strategies, double alone,
+                                         const std::function<bool(const Strategy&)>& counts) {
+  std::atomic<std::size_t> paying{strategies.size()};
+  on_all_processors(strategies.size(), [&](std::size_t i) {
+    if (paying < strategies.size()) return;
+    const auto found = if_possible(situation, strategies[i], alone, false, alone);
+    if (found && found->speedup > 1.0 && counts(strategies[i])) paying = i;
+  });
+  if (paying == strategies.size()) return std::nullopt;
+  return paying.load();
 }
 
 std::int64_t normalised_by(const Situation& situation, const Strategy& strategy) {
@@ -222,6 +253,14 @@ std::string binding(const Situation& situation, const Evaluation& evaluation) {
     change("machine " + std::to_string(machine) + (computing ? "'s computing" : "'s link"),
            !computing, {machine});
   return what;
+}
+
+std::vector<std::string> bindings(const Situation& situation,
+                                  const std::vector<Evaluation>& evaluations) {
+  std::vector<std::string> bound(evaluations.size());
+  on_all_processors(evaluations.size(),
+                    [&](std::size_t i) { bound[i] = binding(situation, evaluations[i]); });
+  return bound;
 }
 
 }  // namespace duplex::tools

@@ -1,6 +1,8 @@
 // What a strategy comes to in a situation, by simulation; and what binds it.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -55,6 +57,13 @@ std::vector<std::optional<Evaluation>> evaluate_possible(const Situation& situat
                                                          double alone, bool exactly,
                                                          double slowest = unbounded);
 
+/// Looks, on all processors, for one of the strategies that is faster than `alone` seconds an image
+/// and that `counts`; returns its number. The others are not simulated any more then. `counts` is
+/// called on several threads at once.
+std::optional<std::size_t> one_that_pays(const Situation& situation,
+                                         const std::vector<Strategy>& strategies, double alone,
+                                         const std::function<bool(const Strategy&)>& counts);
+
 /// Returns Evaluation::normalised.
 std::int64_t normalised_by(const Situation& situation, const Strategy& strategy);
 
@@ -65,5 +74,8 @@ double image_alone(const Situation& situation, int machine);
 /// computing", "the links", "machine 0's link", "the owners' adding and updating"; "nothing" where
 /// none makes any.
 std::string binding(const Situation& situation, const Evaluation& evaluation);
+/// Returns that of each, which takes several simulations, on all processors.
+std::vector<std::string> bindings(const Situation& situation,
+                                  const std::vector<Evaluation>& evaluations);
 
 }  // namespace duplex::tools

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <mutex>
 #include <numeric>
 #include <set>
 #include <string>
@@ -306,13 +307,15 @@ std::optional<BreakEven> break_even(const Situation& situation, const SearchResu
   std::stable_sort(cuts.begin(), cuts.end(), [](const CutCandidate& a, const CutCandidate& b) {
     return a.image_on_wire < b.image_on_wire;
   });
-  // Returns whether one of these pays; those that cannot are not simulated.
-  const auto one_pays = [&](const Situation& faster, const std::vector<Strategy>& strategies) {
-    const auto all =
-        evaluate_possible(faster, strategies, found.image_alone, false, found.image_alone);
-    return std::any_of(all.begin(), all.end(), [](const std::optional<Evaluation>& each) {
-      return each && each->speedup > 1.0;
-    });
+  // Returns whether one of these pays, and puts it at their beginning: with links a little slower
+  // it will be the first to ask.
+  const auto one_pays = [&](const Situation& faster, std::vector<Strategy>& strategies) {
+    const auto paying =
+        one_that_pays(faster, strategies, found.image_alone, [](auto&) { return true; });
+    if (paying)
+      std::rotate(strategies.begin(), strategies.begin() + *paying,
+                  strategies.begin() + *paying + 1);
+    return paying.has_value();
   };
   const auto with_links = [&](double factor) {
     Situation faster = situation;
@@ -330,10 +333,15 @@ std::optional<BreakEven> break_even(const Situation& situation, const SearchResu
   const auto pays = [&](double factor) {
     const Situation faster = with_links(factor);
     if (one_pays(faster, tried)) return true;
-    return std::any_of(cuts.begin(), cuts.end(), [&](const CutCandidate& cut) {
-      return cut.image_on_wire / factor < found.image_alone && one_pays(faster, {cut.strategy}) &&
-             situation.lacking(cut.strategy) == 0;
-    });
+    std::vector<Strategy> fast_enough;
+    for (const CutCandidate& cut : cuts)
+      if (cut.image_on_wire / factor < found.image_alone) fast_enough.push_back(cut.strategy);
+    std::mutex one_at_a_time;  // What tells memory is not made for several threads.
+    const auto fits = [&](const Strategy& cut) {
+      const std::lock_guard lock(one_at_a_time);
+      return situation.lacking(cut) == 0;
+    };
+    return one_that_pays(faster, fast_enough, found.image_alone, fits).has_value();
   };
   constexpr double widest = 1e6, close = 1.02;
   double low = 1.0, high = 1.0;  // It pays at `high`, and not at `low`.

@@ -113,6 +113,7 @@ std::string json_of(const Situation& situation, const SearchResult& found,
   json["machine_alone"] = found.alone;
   json["image_s_alone"] = found.image_alone;
   json["ways"] = nlohmann::ordered_json::array();
+  const std::vector<std::string> bound = bindings(situation, found.ways);
   for (const Evaluation& each : found.ways) {
     const Strategy& strategy = each.strategy;
     const StepBytes bytes = step_bytes(situation, strategy);
@@ -136,7 +137,7 @@ std::string json_of(const Situation& situation, const SearchResult& found,
     way["memory_bytes"] = situation.memory ? nlohmann::ordered_json(situation.memory(strategy))
                                            : nlohmann::ordered_json();
     way["result"] = strategy.result(situation.scenario.batch);
-    way["bound_by"] = binding(situation, each);
+    way["bound_by"] = bound[json["ways"].size()];
     json["ways"].push_back(std::move(way));
   }
   return json.dump(1) + "\n";
@@ -151,7 +152,9 @@ std::string csv_of(const Situation& situation, const SearchResult& found) {
     std::snprintf(buffer, sizeof buffer, "%.9g", value);
     return std::string(buffer);
   };
-  for (const Evaluation& each : found.ways) {
+  const std::vector<std::string> bound = bindings(situation, found.ways);
+  for (std::size_t i = 0; i < found.ways.size(); ++i) {
+    const Evaluation& each = found.ways[i];
     const StepBytes bytes = step_bytes(situation, each.strategy);
     text += each.strategy.way() + "," + std::to_string(each.strategy.workers()) + "," +
             number(each.image) + "," + number(each.speedup) + "," +
@@ -160,7 +163,7 @@ std::string csv_of(const Situation& situation, const SearchResult& found) {
             number(each.computing) + "," + number(each.awaiting) + "," + number(bytes.worker_out) +
             "," + number(bytes.server_out) + "," +
             (situation.memory ? std::to_string(situation.memory(each.strategy)) : "") + "," +
-            each.strategy.result(situation.scenario.batch) + "," + binding(situation, each) + "\n";
+            each.strategy.result(situation.scenario.batch) + "," + bound[i] + "\n";
   }
   return text;
 }
