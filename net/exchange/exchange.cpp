@@ -161,9 +161,10 @@ void ParameterExchange::await(std::size_t p) {
     if (ending_ && spec_.while_ending) spec_.while_ending();
   }
   const std::int64_t to = clock_ns();
-  ledger_.waited({from, to}, incoming_.due_step(map_.first(p)));
+  const std::uint64_t due = incoming_.due_step(map_.first(p));
+  ledger_.waited({from, to}, due);
   if (spec_.trace_steps > 0)
-    note(TraceEvent::Kind::wait, static_cast<std::uint32_t>(p), 0, from, to);
+    note(TraceEvent::Kind::wait, due, static_cast<std::uint32_t>(p), 0, from, to);
   peers_.check();
 }
 
@@ -181,7 +182,7 @@ void ParameterExchange::push(std::size_t p) {
     const float* gradient = spans_[p].gradient + chunk.offset;
     if (chunk.owner == rank_) {
       if (spec_.trace_steps > 0)
-        note(TraceEvent::Kind::pushed, chunk.parameter, chunk.number, now, now);
+        note(TraceEvent::Kind::pushed, step_, chunk.parameter, chunk.number, now, now);
       server_->submit(i, step_, gradient);
     } else {
       peers_.connection(chunk.owner)
@@ -210,14 +211,14 @@ void ParameterExchange::end() {
   flow_.step_ended();
 }
 
-/// Adds an event of the step that the training thread is in to the trace.
-void ParameterExchange::note(TraceEvent::Kind kind, std::uint32_t parameter, std::uint32_t chunk,
-                             std::int64_t from, std::int64_t to) {
+/// Adds an event of the training thread to the trace.
+void ParameterExchange::note(TraceEvent::Kind kind, std::uint64_t step, std::uint32_t parameter,
+                             std::uint32_t chunk, std::int64_t from, std::int64_t to) {
   TraceEvent event;
   event.kind = kind;
   event.parameter = parameter;
   event.chunk = chunk;
-  event.step = step_;
+  event.step = step;
   event.from = from;
   event.to = to;
   trace_.add(event);

@@ -269,8 +269,8 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   void mind_turns();
   void name_stragglers();
   void name_owner(std::size_t parameter, Clock::duration waited);
-  void note(TraceEvent::Kind kind, std::uint32_t parameter, std::uint32_t chunk, std::int64_t from,
-            std::int64_t to);
+  void note(TraceEvent::Kind kind, std::uint64_t step, std::uint32_t parameter, std::uint32_t chunk,
+            std::int64_t from, std::int64_t to);
   bool is_async() const { return spec_.sync == Sync::none; }
   /// The rank that calls for checkpoints.
   int caller() const { return is_async() ? topology_.coordinator() : topology_.workers().front(); }

@@ -100,7 +100,7 @@ void ParameterExchange::push_factors(std::size_t p) {
   if (factors_->map().layers()[layer].weights != p) return;
   const std::int64_t now = clock_ns();
   if (spec_.trace_steps > 0)
-    note(TraceEvent::Kind::pushed, static_cast<std::uint32_t>(p), 0, now, now);
+    note(TraceEvent::Kind::pushed, step_, static_cast<std::uint32_t>(p), 0, now, now);
   factors_->push(layer, step_);
 }
 

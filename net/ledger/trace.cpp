@@ -71,6 +71,8 @@ void TraceWindow::add(const TraceEvent& event) {
   // The wait for the weights of a step begins none: there may be no such step.
   const bool waits = event.kind == TraceEvent::Kind::wait;
   newest_ = std::max(newest_, waits ? net::round_of(event.frame, event.step) : event.round());
+  // A worker that is far behind the fastest one brings what is too old already.
+  if (event.round() < oldest_) return;
   events_.push_back(event);
   // Let twice the window gather before the older half is erased, so that events are seldom moved.
   if (newest_ < oldest_ + 2 * steps_) return;
@@ -84,7 +86,7 @@ std::vector<TraceEvent> TraceWindow::events() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<TraceEvent> last;
   for (const TraceEvent& event : events_)
-    if (event.round() + steps_ > newest_) last.push_back(event);
+    if (event.round() + steps_ >= newest_) last.push_back(event);
   return last;
 }
 

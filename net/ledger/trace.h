@@ -46,14 +46,16 @@ TraceEvent event_of(const FrameRecord& record);
 std::string encode(const std::vector<TraceEvent>& events);
 std::vector<TraceEvent> decode_trace(const std::string& bytes);
 
-/// Keeps the events of the last `steps` rounds and a few more, in bounded memory however long the
-/// run is. Any thread may add events.
+/// Keeps the events of the last `steps` rounds and of the one before, in bounded memory however
+/// long the run is: the last weights of an asynchronous run make a round in which nothing is
+/// computed. Each of a rank's sources has its own newest round, so tools/tracing cuts what they
+/// keep to one window. Any thread may add events.
 class TraceWindow {
  public:
   explicit TraceWindow(std::uint64_t steps) : steps_(steps) {}
 
   void add(const TraceEvent& event);
-  /// The events of the last `steps` rounds.
+  /// The events that it keeps.
   std::vector<TraceEvent> events() const;
 
  private:

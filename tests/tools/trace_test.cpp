@@ -11,6 +11,7 @@
 
 #include "tests/temporary_folder.h"
 #include "tests/tools/training_runs.h"
+#include "tools/report/trace_data.h"
 #include "tools/tracing/critical_path.h"
 
 namespace duplex::tools {
@@ -148,14 +149,56 @@ TEST(Trace, ComesBackAsItWasSentOrIsRefused) {
   EXPECT_THROW(decode_rank_trace(wrong), net::ProtocolError);
 }
 
-/// The wait for the weights that the last step makes belongs to it.
+/// The wait for the weights that the last step makes belongs to it. One step more is there.
 TEST(Trace, KeepsTheLastSteps) {
   net::TraceWindow window(3);
   for (std::uint64_t step = 0; step < 1000; ++step) window.add(event(Kind::update, step, 0, 1));
   window.add(event(Kind::wait, 1000, 0, 1));
   std::vector<std::uint64_t> steps;
   for (const TraceEvent& each : window.events()) steps.push_back(each.step);
-  EXPECT_EQ(steps, (std::vector<std::uint64_t>{997, 998, 999, 1000}));
+  EXPECT_EQ(steps, (std::vector<std::uint64_t>{996, 997, 998, 999, 1000}));
+}
+
+/// A worker that comes after the fastest one by more than a window has none of it kept.
+TEST(Trace, KeepsNothingThatIsTooOld) {
+  net::TraceWindow window(3);
+  for (std::uint64_t step = 0; step < 100; ++step) window.add(event(Kind::update, step, 0, 1));
+  const std::size_t kept = window.events().size();
+  for (std::uint64_t step = 0; step < 90; ++step) window.add(event(Kind::update, step, 2, 3));
+  EXPECT_EQ(window.events().size(), kept);
+}
+
+/// Rank 0 computes nothing. Rank 1 computes 10 steps, and rank 2, which trained for another, 12;
+/// each gets its last weights, which are for no step.
+TEST(Trace, ShowsTheSameStepsOfEverySource) {
+  std::vector<RankTrace> ranks(3);
+  for (const int rank : {1, 2}) {
+    const std::uint64_t steps = rank == 1 ? 10 : 12;
+    std::vector<TraceEvent>& own = ranks[static_cast<std::size_t>(rank)].events;
+    for (std::uint64_t step = 0; step <= steps + 1; ++step) {
+      own.push_back(event(Kind::wait, step, 0, 1));
+      own.push_back(frame(Kind::received, FrameKind::weights, 0, step, 0, 1));
+      if (step >= steps) continue;
+      own.push_back(event(Kind::backward, step, 1, 2));
+      own.push_back(frame(Kind::sent, FrameKind::gradient, 0, step, 2, 3));
+      ranks[0].events.push_back(event(Kind::update, step, 3, 4));
+    }
+  }
+  keep_last_steps(ranks, 4);
+  const auto steps_of = [&](std::size_t rank, Kind kind) {
+    std::set<std::uint64_t> steps;
+    for (const TraceEvent& each : ranks[rank].events)
+      if (each.kind == kind) steps.insert(each.step);
+    return steps;
+  };
+  using Steps = std::set<std::uint64_t>;
+  for (const Kind kind : {Kind::backward, Kind::sent}) {
+    EXPECT_EQ(steps_of(1, kind), (Steps{6, 7, 8, 9}));
+    EXPECT_EQ(steps_of(2, kind), (Steps{8, 9, 10, 11}));
+  }
+  EXPECT_EQ(steps_of(1, Kind::wait), (Steps{6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(steps_of(1, Kind::received), (Steps{7, 8, 9, 10, 11}));
+  EXPECT_EQ(steps_of(0, Kind::update), (Steps{8, 9, 10, 11}));
 }
 
 /// A run of three ranks, the last of which computes five times as long.
@@ -311,11 +354,67 @@ TEST_F(TracedTraining, CountsAveragings) {
             std::string::npos);
 }
 
-TEST_F(TracedRun, OfACentralServerIsTheServers) {
-  const std::string said = run({"--server", "central", "--sync", "none"});
-  EXPECT_NE(said.find("trace.json, clocks within"), std::string::npos) << said;
-  std::ifstream file(folder_ / "run/trace.json");
-  EXPECT_TRUE(nlohmann::json::parse(file, nullptr, false).is_object());
+/// The last weights of an asynchronous run come when all have ended, and are for the step behind
+/// the next, which moves the window of nothing else.
+TEST_F(TracedRun, OfAnAsynchronousRunHasOneWindow) {
+  using Steps = std::set<int>;
+  for (const std::string server : {"central", "distributed"}) {
+    std::filesystem::remove_all(folder_ / "run");
+    std::filesystem::remove_all(folder_ / "simulated");
+    const std::string said = run({"--server", server, "--sync", "none"});
+    EXPECT_NE(said.find("trace.json, clocks within"), std::string::npos) << said;
+    // The same steps: 14 of each worker.
+    const Result simulated = testing::run({"simulate",
+                                           "--net",
+                                           "lenet",
+                                           "--t-grad",
+                                           "0.01",
+                                           "--rate",
+                                           "1Gbit/s",
+                                           "--workers",
+                                           server == "central" ? "2" : "3",
+                                           "--batches",
+                                           server == "central" ? "28" : "42",
+                                           "--server",
+                                           server,
+                                           "--sync",
+                                           "none",
+                                           "--trace",
+                                           "--trace-steps",
+                                           "5",
+                                           "--logdir",
+                                           folder_ / "simulated"});
+    ASSERT_EQ(simulated.exit, 0) << simulated.err;
+    for (const std::string name : {"run", "simulated"}) {
+      std::map<std::pair<int, std::string>, Steps> steps;  // By rank and category.
+      const reports::TraceData trace = reports::read_trace(folder_ / (name + "/trace.json"));
+      for (const reports::TraceSpan& span : trace.spans)
+        steps[{span.rank, span.category}].insert(static_cast<int>(span.step));
+      for (int rank = 0; rank < 3; ++rank) {
+        SCOPED_TRACE(server + " " + name + " " + std::to_string(rank));
+        const bool computes = rank > 0 || server == "distributed";
+        const bool owns = rank == 0 || server == "distributed";
+        for (const char* category : {"forward", "backward", "gradient", "server"}) {
+          const bool is_there = std::string(category) == "gradient" ||
+                                (std::string(category) == "server" ? owns : computes);
+          EXPECT_EQ((steps[{rank, category}]), is_there ? (Steps{9, 10, 11, 12, 13}) : Steps{})
+              << category;
+        }
+        EXPECT_EQ((steps[{rank, "weights"}]), (Steps{10, 11, 12, 13, 14, 15}));
+        const Steps& waits = steps[{rank, "wait"}];
+        if (!waits.empty()) {
+          EXPECT_GE(*waits.begin(), 9);
+          EXPECT_LE(*waits.rbegin(), 15);
+        }
+        EXPECT_EQ(waits.empty(), !computes);
+      }
+      // A page shows the last three.
+      Steps shown;
+      for (const reports::TraceSpan& span : trace.last(3).spans)
+        if (span.category == "backward") shown.insert(static_cast<int>(span.step));
+      EXPECT_EQ(shown, (Steps{11, 12, 13}));
+    }
+  }
 }
 
 }  // namespace

@@ -23,14 +23,30 @@ void add(TraceData& trace, const TraceFileEvent& event) {
   }
 }
 
+bool computes(const TraceSpan& span) {
+  return span.category == "forward" || span.category == "backward";
+}
+
 }  // namespace
 
 TraceData TraceData::last(int steps) const {
-  std::int64_t newest = 0;
-  for (const TraceSpan& span : spans) newest = std::max(newest, span.step);
+  std::map<int, std::int64_t> computed;  // By rank.
+  std::int64_t furthest = 0;
+  for (const TraceSpan& span : spans) {
+    if (!computes(span)) continue;
+    std::int64_t& newest = computed[span.rank];
+    newest = std::max(newest, span.step);
+    furthest = std::max(furthest, span.step);
+  }
   TraceData part{ranks, rows, {}};
-  std::copy_if(spans.begin(), spans.end(), std::back_inserter(part.spans),
-               [&](const TraceSpan& span) { return span.step + steps > newest; });
+  std::copy_if(
+      spans.begin(), spans.end(), std::back_inserter(part.spans), [&](const TraceSpan& span) {
+        const auto own = computed.find(span.rank);
+        // Weights are for the step behind the one that makes them.
+        const std::int64_t step =
+            span.category == "weights" ? std::max<std::int64_t>(span.step - 1, 0) : span.step;
+        return step + steps > (own == computed.end() ? furthest : own->second);
+      });
   return part;
 }
 
@@ -40,7 +56,7 @@ std::vector<LayerSeconds> TraceData::layers(int rank, std::uint64_t micro_batche
   std::map<std::string, std::uint64_t> passes;  // Forward passes of each layer.
   std::uint64_t most = 1;
   for (const TraceSpan& span : spans) {
-    if (span.rank != rank || (span.category != "forward" && span.category != "backward")) continue;
+    if (span.rank != rank || !computes(span)) continue;
     const auto [found, added] = numbers.emplace(span.name, layers.size());
     if (added) layers.push_back({span.name});
     LayerSeconds& layer = layers[found->second];

@@ -26,7 +26,8 @@ struct TraceData {
   std::map<std::pair<int, int>, std::string> rows;  ///< Names, by rank and row.
   std::vector<TraceSpan> spans;                     ///< By begin.
 
-  /// The last `steps` steps alone.
+  /// The last `steps` steps that each rank has computed alone; of one that computes nothing, those
+  /// of the rank that has come furthest.
   TraceData last(int steps) const;
   /// Returns the mean seconds of a rank's layers in a batch, of which it computes `micro_batches`
   /// parts, in their order; empty if it does not compute.

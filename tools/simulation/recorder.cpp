@@ -51,6 +51,7 @@ std::vector<RankTrace> Recorder::trace() const {
     trace.events.insert(trace.events.end(), frames.begin(), frames.end());
     traces.push_back(std::move(trace));
   }
+  keep_last_steps(traces, trace_steps_);
   return traces;
 }
 

@@ -377,7 +377,7 @@ void Workers::note(const Worker& worker, Kind kind, std::size_t what, double fro
   event.kind = kind;
   event.parameter = static_cast<std::uint32_t>(what);
   event.chunk = chunk;
-  event.step = kind == Kind::wait && spec_.average > 0 ? awaited_step(worker) : round(worker);
+  event.step = kind == Kind::wait ? awaited_step(worker) : round(worker);
   event.from = nanoseconds(from);
   event.to = nanoseconds(to);
   recorder_->event(worker.rank, event);

@@ -51,6 +51,7 @@ std::string RankTracing::write(const std::vector<std::string>& reports,
     ranks[rank] = decode_rank_trace(reports[rank]);
     error = std::max(error, ranks[rank].clock_error_ns);
   }
+  keep_last_steps(ranks, steps_);
   const std::string path = directory.file(trace_file);
   write_trace(path, model, std::move(names), ranks);
   return waiting_report(ranks, average_ > 0) + "trace    " + path + ", clocks within " +

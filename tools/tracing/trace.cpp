@@ -274,7 +274,28 @@ class Writer {
       arrows_;
 };
 
+/// Returns the last round in which a rank has computed; 0: it computes nothing.
+std::uint64_t last_round(const RankTrace& rank) {
+  std::uint64_t last = 0;
+  for (const TraceEvent& event : rank.events)
+    if (event.kind == Kind::forward || event.kind == Kind::backward)
+      last = std::max(last, event.round());
+  return last;
+}
+
 }  // namespace
+
+void keep_last_steps(std::vector<RankTrace>& ranks, std::uint64_t steps) {
+  std::uint64_t furthest = 0;
+  for (const RankTrace& rank : ranks) furthest = std::max(furthest, last_round(rank));
+  for (RankTrace& rank : ranks) {
+    const std::uint64_t own = last_round(rank), last = own > 0 ? own : furthest;
+    std::vector<TraceEvent>& events = rank.events;
+    events.erase(std::remove_if(events.begin(), events.end(),
+                                [&](const TraceEvent& e) { return e.round() + steps <= last; }),
+                 events.end());
+  }
+}
 
 std::string encode(const RankTrace& trace) {
   const Json head{{"name", trace.name}, {"clock_error_ns", trace.clock_error_ns}};

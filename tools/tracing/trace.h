@@ -15,6 +15,11 @@ struct RankTrace {
   std::vector<net::TraceEvent> events;  ///< On the coordinator's clock.
 };
 
+/// Leaves of each rank the last `steps` steps that it has computed, with their waits, frames and
+/// work of the store; of one that computes nothing, those of the rank that has come furthest. What
+/// is awaited and received after the last step stays.
+void keep_last_steps(std::vector<RankTrace>& ranks, std::uint64_t steps);
+
 std::string encode(const RankTrace& trace);
 /// Throws ProtocolError for bytes that encode() cannot have made.
 RankTrace decode_rank_trace(const std::string& bytes);

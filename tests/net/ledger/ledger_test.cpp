@@ -137,8 +137,8 @@ TEST(Ledger, TracesTheLastSteps) {
     ledger.flush();
   }
   const std::vector<TraceEvent> traced = ledger.traced();
-  EXPECT_EQ(traced.size(), 3U * 4U * 2U);
-  for (const TraceEvent& event : traced) EXPECT_GE(event.round(), 48U);
+  EXPECT_EQ(traced.size(), 4U * 4U * 2U);
+  for (const TraceEvent& event : traced) EXPECT_GE(event.round(), 47U);
 }
 
 class LedgersOfRanks : public ::testing::Test {
