@@ -181,8 +181,9 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   /// calls throw it. Does nothing where the run has failed already or is over.
   void give_up(const std::exception_ptr& cause) { fail(cause); }
 
-  /// Ranks that an asynchronous run went on without, to its end or so far.
-  std::vector<int> lost() const { return peers_.all_lost(); }
+  /// Ranks that an asynchronous run went on without: so far on a central server, which alone knows
+  /// them; on a worker of one to the end of the run, after finish.
+  std::vector<int> lost() const;
   /// Ranks that were lost and came back, each as often as it did.
   std::vector<int> returned() const { return peers_.returned(); }
   /// On a central server: batches of lost workers that others have trained, [worker][other].
@@ -228,6 +229,7 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   void hear_checkpoint(int peer, std::uint64_t steps, std::uint32_t number);
   void hear_snapshot(int peer, const CheckpointCall& call);
   void hear_goodbye(int peer);
+  void hear_report(int peer, std::string report);
   void weights_turn(int peer, SendOrder::TurnRequest what) override;
   std::uint64_t progress() const override { return progress_.count(); }
   Deadline progressed(int peer) const override { return progress_.last(peer); }

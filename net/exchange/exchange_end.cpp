@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "net/exchange/exchange.h"
+#include "net/exchange/lost_ranks.h"
 
 namespace duplex::net {
 
@@ -22,9 +23,11 @@ std::vector<std::string> ParameterExchange::finish(const Report& report) {
     wait_until_idle();
     own = report();
   }
+  const bool tells_lost = is_async() && !is_worker() && !lost().empty();
+  const std::string lost_ranks = tells_lost ? encode_ranks(lost()) : std::string();
   peers_.for_each([&](Connection& connection) {
     if (peers_.lost(connection.peer())) return;
-    connection.part(connection.peer() == topology_.coordinator() ? own : std::string());
+    connection.part(connection.peer() == topology_.coordinator() ? own : lost_ranks);
   });
   wait_for_goodbyes();
   const Deadline deadline = Clock::now() + spec_.timeout;

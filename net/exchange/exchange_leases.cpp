@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "net/exchange/exchange.h"
+#include "net/exchange/lost_ranks.h"
 #include "net/rendezvous/resume.h"
 
 namespace duplex::net {
@@ -42,6 +43,12 @@ void ParameterExchange::hear_lease(const Notice& notice) {
   if (!known) throw ProtocolError("there are no such batches");
   if (notice.count == 0) incoming_.expect_all(step_ + 1);
   if (!leases_.put(lease)) throw ProtocolError("another is there");
+}
+
+std::vector<int> ParameterExchange::lost() const {
+  if (!takes_leases()) return peers_.all_lost();
+  const std::string report = peers_.reports()[static_cast<std::size_t>(topology_.server)];
+  return report.empty() ? std::vector<int>() : decode_ranks(report, topology_.size);
 }
 
 // ---- On the server.

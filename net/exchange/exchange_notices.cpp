@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "net/exchange/exchange.h"
+#include "net/exchange/lost_ranks.h"
 
 namespace duplex::net {
 namespace {
@@ -19,8 +20,7 @@ void ParameterExchange::notice(int peer, Notice notice) {
       if (progress_.heard(peer, notice.value) && !is_worker()) progress_.made();
       break;
     case FrameKind::report:
-      refuse_unless(rank_ == topology_.coordinator(), "this rank takes no reports");
-      peers_.keep_report(peer, std::move(notice.text));
+      hear_report(peer, std::move(notice.text));
       break;
     case FrameKind::goodbye:
       hear_goodbye(peer);
@@ -59,6 +59,14 @@ void ParameterExchange::notice(int peer, Notice notice) {
     default:
       throw ProtocolError("it belongs to no run");
   }
+}
+
+/// The coordinator takes reports of all ranks; the workers of a central server, which may go on
+/// without some of them, learn from its report whom it has lost.
+void ParameterExchange::hear_report(int peer, std::string report) {
+  refuse_unless(rank_ == topology_.coordinator() || takes_leases(), "this rank takes no reports");
+  if (takes_leases()) decode_ranks(report, topology_.size);
+  peers_.keep_report(peer, std::move(report));
 }
 
 void ParameterExchange::hear_goodbye(int peer) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <thread>
 
+#include "net/exchange/lost_ranks.h"
 #include "net/rendezvous/resume.h"
 #include "tests/net/cluster.h"
 
@@ -83,6 +84,7 @@ TEST(Leases, OthersTrainWhatALostWorkerHasLeft) {
         }
         leased += train_all_leases(exchange);
         exchange.finish();
+        EXPECT_EQ(exchange.lost(), std::vector<int>{2}) << "the server tells its workers";
         replica.expect_applied(3 * steps);
       });
   for (const std::size_t rank : {0U, 1U, 3U})
@@ -91,6 +93,18 @@ TEST(Leases, OthersTrainWhatALostWorkerHasLeft) {
   EXPECT_EQ(leased, steps - 3);
   ASSERT_EQ(log.size(), 1U);
   EXPECT_NE(log[0].find("going on without rank 2"), std::string::npos) << log[0];
+}
+
+TEST(Leases, LostRanksComeBackAsTheyWereSentOrAreRefused) {
+  for (const std::vector<int>& ranks : {std::vector<int>{}, {1}, {1, 3}}) {
+    const std::string bytes = encode_ranks(ranks);
+    EXPECT_EQ(decode_ranks(bytes, 4), ranks);
+    EXPECT_THROW(decode_ranks(bytes + "x", 4), ProtocolError);
+    EXPECT_THROW(decode_ranks(bytes.substr(1), 4), ProtocolError);
+  }
+  for (const std::vector<int>& wrong : {std::vector<int>{4}, {2, 2}, {3, 1}, {-1}})
+    EXPECT_THROW(decode_ranks(encode_ranks(wrong), 4), ProtocolError);
+  EXPECT_THROW(decode_ranks("\xff\xff\xff\xff", 4), ProtocolError);
 }
 
 /// The worker is lost twice, once before anybody has told how many steps there are, and comes back.

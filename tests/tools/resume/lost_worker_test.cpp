@@ -107,6 +107,14 @@ TEST_F(LostWorker, OthersTrainItsBatches) {
     EXPECT_EQ(server(name)["returned"], nlohmann::json::array());
     EXPECT_GT(leased(name, lost), 20U);
     EXPECT_TRUE(fs::exists(folder_ / (name + "/checkpoint.safetensors")));
+    // The server tells the others, and so the summary of the first worker says it, too.
+    EXPECT_EQ(fs::exists(folder_ / (name + "/summary.json")), lost != 1);
+    for (const std::string file : {"summary.json", "rank-1.json", "rank-2.json", "rank-3.json"}) {
+      const std::string path = folder_ / (name + "/" + file);
+      if (!fs::exists(path)) continue;
+      EXPECT_EQ(nlohmann::json::parse(read_text(path))["lost"], nlohmann::json::array({lost}))
+          << file;
+    }
   }
 }
 
