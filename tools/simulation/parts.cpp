@@ -19,9 +19,13 @@ Parts::Parts(const Spec& spec, const net::ShardMap& map, EventQueue& event_queue
     Rank rank(spec.cut->parts[at(number)].schedule);
     rank.missing.assign(map.parameters(), 0);
     for (std::size_t p = 0; p < map.parameters(); ++p) {
-      if (!map.trains(number, p)) continue;
-      rank.missing[p] = static_cast<std::uint32_t>(map.first(p + 1) - map.first(p));
-      rank.all_missing += rank.missing[p];
+      const std::size_t chunks = map.first(p + 1) - map.first(p);
+      if (map.trains(number, p)) {
+        rank.missing[p] = static_cast<std::uint32_t>(chunks);
+        rank.all_missing += chunks;
+      } else if (number == spec.topology.coordinator()) {
+        rank.others_missing += chunks;
+      }
     }
     rank.come.assign(2 * spec.cut->routes.size(), 0);
     rank.sealing_factor = sealing_factor(number);
@@ -106,7 +110,7 @@ void Parts::go_on(int number) {
         computed(number);
         break;
       case Phase::finish:
-        if (rank.all_missing > 0) return wait(rank);
+        if (rank.all_missing + rank.others_missing > 0) return wait(rank);
         waited(number);
         rank.phase = Phase::ended;
         ++ended_;
@@ -257,10 +261,12 @@ void Parts::push(int number, std::size_t parameter) {
 void Parts::weights_here(int number, std::size_t chunk) {
   Rank& rank = ranks_[at(number)];
   const std::size_t parameter = map_[chunk].parameter;
-  // The first rank ends with the whole network, of which it need not wait for the rest.
-  if (rank.phase == Phase::ended || !map_.trains(number, parameter)) return;
-  --rank.missing[parameter];
-  --rank.all_missing;
+  if (map_.trains(number, parameter)) {
+    --rank.missing[parameter];
+    --rank.all_missing;
+  } else {
+    --rank.others_missing;
+  }
   if (rank.waits_since && rank.phase != Phase::choose) wake(number);
 }
 

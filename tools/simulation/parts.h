@@ -55,6 +55,8 @@ class Parts {
     double slowdown = 1.0;               ///< The same with what a straggler's step takes longer.
     std::vector<std::uint32_t> missing;  ///< Chunks whose weights are awaited, by parameter.
     std::size_t all_missing = 0;
+    /// Chunks of the last weights of all others, which the coordinator awaits at the end.
+    std::size_t others_missing = 0;
     std::vector<std::uint64_t> come;    ///< Messages that have come, by route: maps, gradients.
     std::vector<std::size_t> complete;  ///< Parameters whose gradients are to be pushed.
     std::optional<double> waits_since;

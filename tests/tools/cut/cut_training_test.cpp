@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "net/ledger/ledger_row.h"
 #include "tests/tools/training_runs.h"
+#include "tools/run_directory/row_file.h"
 
 namespace duplex::tools::testing {
 namespace {
@@ -130,6 +132,43 @@ TEST_F(CutTraining, StepsMayHaveFewerSamplesThanRanks) {
                  cut));
     EXPECT_EQ(simulated.exit, 0) << simulated.err;
     EXPECT_EQ(simulated.err, "");
+  }
+}
+
+/// A simulated run ends as a real one does: the first rank has got the last weights of all others.
+TEST_F(CutTraining, IsSimulatedToItsEnd) {
+  using Sums = std::map<std::tuple<int, bool, int, std::string>, std::pair<int, std::uint64_t>>;
+  const auto frames_of = [&](const std::string& name) {
+    Sums sums;  // Frames and bytes, by rank, direction, peer and kind.
+    for (int rank = 0; rank < 3; ++rank)
+      for (const net::LedgerRow& row : read_rows<net::LedgerRow>(
+               folder_ / (name + "/ledger-" + std::to_string(rank) + ".csv"), true)) {
+        if (row.kind.find("map") == std::string::npos && row.kind != "weights" &&
+            row.kind != "gradient" && row.kind != "factors")
+          continue;
+        auto& [frames, bytes] = sums[{rank, row.sent, row.peer, row.kind}];
+        ++frames;
+        bytes += row.bytes;
+      }
+    return sums;
+  };
+  const std::vector<Flags> cuts{
+      {"--strategy", "pipeline"},
+      {"--strategy", "owt"},
+      {"--strategy", "filter"},
+      {"--strategy", "pipeline", "--stages", "1:2@fc1"},
+      {"--strategy", "pipeline", "--stages", "1:2@fc1", "--factors", "on"}};
+  for (std::size_t i = 0; i < cuts.size(); ++i) {
+    const std::string name = "cut" + std::to_string(i);
+    SCOPED_TRACE(name);
+    const Flags flags = plus(cuts[i], {"--micro-batches", "2", "--batch", "6"});
+    replay(name, 3, plus(flags, {"--device", "replay:0.005", "--batches", "4"}));
+    const Result simulated =
+        run(plus({"simulate", "--net", "lenet", "--t-grad", "0.005", "--rate", "1Gbit/s",
+                  "--workers", "3", "--batches", "12", "--logdir", folder_ / (name + "-simulated")},
+                 flags));
+    ASSERT_EQ(simulated.exit, 0) << simulated.err;
+    EXPECT_EQ(frames_of(name), frames_of(name + "-simulated"));
   }
 }
 
