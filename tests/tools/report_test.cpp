@@ -175,12 +175,18 @@ TEST(ReportCommand, ReportsAnInterruptedRunAsFarAsItCame) {
 TEST(Page, EscapesWhatItIsGiven) {
   Page page("<t>");
   page.heading(2, "a & b", "\"id\"");
-  page.table({"<c>"}, {{"!<bad>"}, {"=good"}});
+  const std::vector<Page::Row> rows{{Cell("<bad>", Cell::Mark::bad)},
+                                    {Cell("good", Cell::Mark::good)},
+                                    {"=text"},
+                                    {std::string("!text")}};
+  page.table({"<c>"}, rows);
   const std::string html = page.str();
   EXPECT_NE(html.find("<title>&lt;t&gt;</title>"), std::string::npos);
   EXPECT_NE(html.find("<h2 id=\"&quot;id&quot;\">a &amp; b</h2>"), std::string::npos);
   EXPECT_NE(html.find("<td class=\"t bad\">&lt;bad&gt;</td>"), std::string::npos);
   EXPECT_NE(html.find("<td class=\"t good\">good</td>"), std::string::npos);
+  EXPECT_NE(html.find("<td class=\"t\">=text</td>"), std::string::npos) << html;
+  EXPECT_NE(html.find("<td class=\"t\">!text</td>"), std::string::npos) << html;
 }
 
 TEST(Chart, HasRoundTicksAroundItsValues) {

@@ -60,14 +60,14 @@ void add_matrix(Page& page, const EvaluationFile& evaluation) {
       "precision: the part of what is said to be of a class that is.");
 }
 
-std::vector<std::string> row_of(const EvaluationFile& evaluation, std::size_t number) {
+Page::Row row_of(const EvaluationFile& evaluation, std::size_t number) {
   const ClassResult& each = evaluation.classes[number];
   return {each.name, grouped(static_cast<std::int64_t>(each.images)), percent(each.recall),
           percent(each.precision)};
 }
 
 void add_pairs(Page& page, const EvaluationFile& evaluation) {
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Page::Row> rows;
   for (const ConfusionCell& pair : most_confused(evaluation, pairs_at_most)) {
     const ClassResult& label = class_of(evaluation, pair.label);
     rows.push_back({label.name, class_of(evaluation, pair.said).name,

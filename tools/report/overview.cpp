@@ -41,16 +41,17 @@ std::string payoff_of(const RunData& run, const Prediction& prediction) {
 
 void add_overview(Page& page, const std::vector<RunData>& runs, const Predictions& predictions) {
   page.heading(2, "What was run", "runs");
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Page::Row> rows;
   for (const RunData& run : runs)
     rows.push_back(
         {run.name,
          run.title + ", input " + run.input + ", " + std::to_string(run.classes) + " classes",
          mode_of(run), kind_of(run), run.data.empty() ? "none" : run.data,
          std::to_string(run.all_slots()), std::to_string(run.batch),
-         run.complete ? grouped(static_cast<std::int64_t>(run.steps))
-                      : "!" + grouped(static_cast<std::int64_t>(run.metrics.size())) +
-                            (run.goes_on ? " so far" : ", interrupted")});
+         run.complete ? Cell(grouped(static_cast<std::int64_t>(run.steps)))
+                      : Cell(grouped(static_cast<std::int64_t>(run.metrics.size())) +
+                                 (run.goes_on ? " so far" : ", interrupted"),
+                             Cell::Mark::bad)});
   page.table({"run", "network", "how", "computed by", "images", "N", "batch", "steps"}, rows, 5);
   for (const RunData& run : runs)
     if (!run.complete)
@@ -103,7 +104,7 @@ void add_overview(Page& page, const std::vector<RunData>& runs, const Prediction
 }
 
 void add_plans(Page& page, const std::vector<RunData>& runs) {
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Page::Row> rows;
   for (const RunData& run : runs) {
     const std::optional<double> batches_a_second = run.throughput();
     if (!run.plan || !batches_a_second || !run.step || !run.grad || !run.await) continue;

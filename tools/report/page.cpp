@@ -50,9 +50,10 @@ a{color:inherit;text-decoration:none}.screen{display:none}.scroll{overflow:visib
 .matrix{font-size:.55rem}.matrix td,.matrix th{min-width:0;padding:.1rem .2rem}.matrix th.t{min-width:0;max-width:6rem}.worst{grid-template-columns:repeat(6,1fr)}}
 )";
 
-std::string cell_class(const std::string& cell, bool text) {
-  if (cell.empty() || (cell[0] != '!' && cell[0] != '=')) return text ? " class=\"t\"" : "";
-  return std::string(" class=\"") + (text ? "t " : "") + (cell[0] == '!' ? "bad" : "good") + "\"";
+std::string cell_class(Cell::Mark mark, bool text) {
+  if (mark == Cell::Mark::none) return text ? " class=\"t\"" : "";
+  return std::string(" class=\"") + (text ? "t " : "") +
+         (mark == Cell::Mark::bad ? "bad" : "good") + "\"";
 }
 
 }  // namespace
@@ -67,20 +68,18 @@ void Page::paragraph(const std::string& text) {
   body_ += "<p>" + escape(text) + "</p>\n";
 }
 
-void Page::table(const std::vector<std::string>& columns,
-                 const std::vector<std::vector<std::string>>& rows, std::size_t text_columns) {
+void Page::table(const std::vector<std::string>& columns, const std::vector<Row>& rows,
+                 std::size_t text_columns) {
   body_ += "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>";
   for (std::size_t i = 0; i < columns.size(); ++i)
     body_ += std::string("<th scope=\"col\"") + (i < text_columns ? " class=\"t\"" : "") + ">" +
              escape(columns[i]) + "</th>";
   body_ += "</tr></thead><tbody>\n";
-  for (const auto& row : rows) {
+  for (const Row& row : rows) {
     body_ += "<tr>";
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const bool marked = !row[i].empty() && (row[i][0] == '!' || row[i][0] == '=');
-      body_ += "<td" + cell_class(row[i], i < text_columns) + ">" +
-               escape(marked ? row[i].substr(1) : row[i]) + "</td>";
-    }
+    for (std::size_t i = 0; i < row.size(); ++i)
+      body_ +=
+          "<td" + cell_class(row[i].mark, i < text_columns) + ">" + escape(row[i].text) + "</td>";
     body_ += "</tr>\n";
   }
   body_ += "</tbody></table></div>\n";

@@ -2,14 +2,29 @@
 // dark. It loads nothing.
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/text/escape.h"
 
 namespace duplex::tools::reports {
 
+/// A cell of a table: a text, and whether it is a verdict.
+struct Cell {
+  enum class Mark { none, good, bad };  ///< bad: it asks for attention.
+
+  // A text alone is a cell, so that rows can be written as lists of texts.
+  Cell(std::string text, Mark mark = Mark::none) : text(std::move(text)), mark(mark) {}
+  Cell(const char* text) : text(text) {}
+
+  std::string text;
+  Mark mark = Mark::none;
+};
+
 class Page {
  public:
+  using Row = std::vector<Cell>;
+
   explicit Page(std::string title) : title_(std::move(title)) {}
 
   /// Text is escaped; what says html is not.
@@ -17,10 +32,9 @@ class Page {
   void paragraph(const std::string& text);
   void html(const std::string& html) { body_ += html + "\n"; }
   /// The first column is text, the others are figures, unless `text_columns` says how many are
-  /// text. A cell that begins with "!" is a verdict that asks for attention, with "=" one that does
-  /// not.
-  void table(const std::vector<std::string>& columns,
-             const std::vector<std::vector<std::string>>& rows, std::size_t text_columns = 1);
+  /// text.
+  void table(const std::vector<std::string>& columns, const std::vector<Row>& rows,
+             std::size_t text_columns = 1);
   /// An SVG with a caption under it.
   void figure(const std::string& svg, const std::string& caption, const std::string& id = "");
   /// Hides all that follows, until end_fold(), until the reader asks for it; in print it is shown.

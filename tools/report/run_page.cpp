@@ -133,7 +133,7 @@ std::optional<AccuracyTarget> target_of(const std::vector<RunData>& runs) {
 void add_time_to_accuracy(Page& page, const std::vector<RunData>& runs) {
   const std::optional<AccuracyTarget> target = target_of(runs);
   if (!target) return;
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Page::Row> rows;
   for (const RunData& run : runs) {
     if (run.tests.empty()) continue;
     const std::vector<net::StepTraffic> traffic = run.step_traffic();
@@ -215,7 +215,7 @@ void add_layers(Page& page, std::vector<LayerSeconds> layers, const std::string&
   chart.title = "t_grad by layer";
   chart.unit = "ms";
   chart.parts = {"forward", "backward"};
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Page::Row> rows;
   for (const LayerSeconds& layer : layers)
     rows.push_back({layer.name, fixed(layer.forward * 1e3, 3), fixed(layer.backward * 1e3, 3)});
   std::stable_sort(layers.begin(), layers.end(), [](const LayerSeconds& a, const LayerSeconds& b) {
@@ -231,7 +231,7 @@ void add_layers(Page& page, std::vector<LayerSeconds> layers, const std::string&
 
 void add_bytes(Page& page, const RunData& run) {
   if (run.rank_summaries.empty()) return;
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Page::Row> rows;
   bool counted = false;
   for (const auto& [rank, summary] : run.rank_summaries) {
     const net::TrafficSummary& traffic = summary.traffic;
@@ -248,7 +248,8 @@ void add_bytes(Page& page, const RunData& run) {
     }
     counted = counted || known;
     const auto verdict = [&](std::uint64_t kernel, std::uint64_t ledger) {
-      return known ? (kernel == ledger ? "=" : "!") + megabytes(kernel) : std::string();
+      if (!known) return Cell("");
+      return Cell(megabytes(kernel), kernel == ledger ? Cell::Mark::good : Cell::Mark::bad);
     };
     rows.push_back({"rank " + std::to_string(rank), megabytes(traffic.bytes_sent),
                     verdict(sent, ledger_sent), known ? megabytes(again) : std::string(),

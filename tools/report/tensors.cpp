@@ -50,7 +50,7 @@ void add_costs(Page& page, const Ledgers& ledgers, const std::vector<std::string
   if (tensors.empty()) return;
   const auto transfers = static_cast<double>(transfers_here);
   std::vector<std::pair<double, std::uint32_t>> order;
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Page::Row> rows;
   for (const auto& [parameter, tensor] : tensors) {
     rows.push_back({name_in(names, parameter), fixed(tensor.bytes / transfers * 1e-6, 3),
                     fixed(tensor.seconds / transfers * 1e3, 3),
@@ -121,7 +121,7 @@ void add_codings(Page& page, const RunData& run, const Ledgers& ledgers,
   chart.series = {share_of_steps(steps, "weights", 0, &BothCoded::weights),
                   share_of_steps(steps, "gradients", 1, &BothCoded::gradients)};
   page.figure(svg(chart), "Frames of all ranks, with their headers: " + run.wire.str() + ".");
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Page::Row> rows;
   for (const auto& [parameter, both] : tensors)
     rows.push_back({name_in(names, parameter), both.weights.text(), both.gradients.text()});
   page.begin_fold("Bytes on the wire by tensor, of those of float32");
@@ -133,7 +133,7 @@ void add_codings(Page& page, const RunData& run, const Ledgers& ledgers,
 /// cut: rows of tensors cross then, and maps.
 void add_kinds(Page& page, const Ledgers& ledgers) {
   enum Kind { maps, map_gradients, gradients, weights, kinds };
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Page::Row> rows;
   for (std::size_t rank = 0; rank < ledgers.size(); ++rank) {
     double bytes[kinds] = {};
     std::set<std::uint64_t> steps;
@@ -150,7 +150,7 @@ void add_kinds(Page& page, const Ledgers& ledgers) {
       if (frame.map || !frame.weights) steps.insert(frame.step);
     }
     if (steps.empty()) continue;
-    std::vector<std::string> row{"rank " + std::to_string(rank)};
+    Page::Row row{"rank " + std::to_string(rank)};
     for (int kind = 0; kind < kinds; ++kind) {
       // Weights answer the gradients of all steps but the last one.
       const std::size_t count = kind == weights ? steps.size() - 1 : steps.size();

@@ -20,8 +20,8 @@ std::string share(double part, double whole) {
 }
 
 /// One row a worker: the means of its steps, without the first, which waits for the first weights.
-std::vector<std::vector<std::string>> waits_of(const RunData& run) {
-  std::vector<std::vector<std::string>> rows;
+std::vector<Page::Row> waits_of(const RunData& run) {
+  std::vector<Page::Row> rows;
   const int last = std::min(run.ranks, run.first_worker() + workers_at_most);
   for (int rank = run.first_worker(); rank < last; ++rank) {
     const std::string path = run.directory + "/" + traffic_file(rank);
@@ -48,7 +48,7 @@ std::vector<std::vector<std::string>> waits_of(const RunData& run) {
 }
 
 /// One row a straggler: the mean of all owners that are here, since all of them wait for the same.
-std::vector<std::vector<std::string>> stragglers_of(const RunData& run) {
+std::vector<Page::Row> stragglers_of(const RunData& run) {
   std::map<int, StragglerSummary> sums;
   double owners = 0.0;
   for (const auto& [rank, summary] : run.rank_summaries) {
@@ -70,7 +70,7 @@ std::vector<std::vector<std::string>> stragglers_of(const RunData& run) {
   double steps = 0.0;  // Steps at one owner: in each, one worker is the last.
   for (const StragglerSummary& each : order) steps += static_cast<double>(each.steps) / owners;
   steps = std::max(1.0, steps);
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Page::Row> rows;
   for (const StragglerSummary& each : order)
     rows.push_back({"rank " + std::to_string(each.rank),
                     share(static_cast<double>(each.steps) / owners, steps),

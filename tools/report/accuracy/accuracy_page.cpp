@@ -59,11 +59,11 @@ void add_network(Page& page, const AccuracyNetwork& network, std::vector<std::st
   for (const Spent& spent : spent_on) page.figure(svg(chart_of(network, spent)), "");
   page.html("</div>");
   columns.insert(columns.begin(), "way");
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Page::Row> rows;
   std::string commands;
   for (const AccuracyWay& way : network.ways) {
-    rows.push_back(way.cells);
-    rows.back().insert(rows.back().begin(), way.name);
+    rows.push_back({way.name});
+    rows.back().insert(rows.back().end(), way.cells.begin(), way.cells.end());
     commands +=
         "<dt>" + escape(way.name) + "</dt><dd><code>duplex " + escape(way.flags) + "</code></dd>\n";
   }

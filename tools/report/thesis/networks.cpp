@@ -50,7 +50,7 @@ void add_networks(Page& page) {
     } else {
       layers = layer_rows(models::build(each.network, {}), true);
     }
-    std::vector<std::vector<std::string>> rows;
+    std::vector<Page::Row> rows;
     std::int64_t parameters = 0;
     for (const LayerRow& row : layers) {
       rows.push_back({row.name, row.type, row.geometry, row.size,

@@ -96,7 +96,7 @@ void add_diagrams(Page& page, const Thesis& thesis) {
 void add_table_6_1(Page& page, const Thesis& thesis) {
   page.heading(2, "Chapter 6: what was measured", "chapter-6");
   page.heading(3, "Table 6.1: t_grad and t_comm", "table-6.1");
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Page::Row> rows;
   for (const ThesisNetwork& network : table_6_1()) {
     const auto found = thesis.costs.find(network.name);
     const CostsHere here = found == thesis.costs.end() ? CostsHere{} : found->second;
@@ -203,7 +203,7 @@ void add_figure(Page& page, const Thesis& thesis, const ThesisFigure& figure,
   }
   page.html("</div>");
 
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Page::Row> rows;
   const auto told = [](const std::optional<LabResult>& lab) {
     return lab ? fixed(lab->speedup, 2) + (lab->disturbed ? " ~" : "") : std::string();
   };
@@ -244,7 +244,7 @@ void add_figure(Page& page, const Thesis& thesis, const ThesisFigure& figure,
 
 void add_accuracy(Page& page, const Thesis& thesis) {
   page.heading(3, "How right the predictions are", "accuracy");
-  std::vector<std::vector<std::string>> rows;
+  std::vector<Page::Row> rows;
   const auto row = [&](const std::string& what, const PredictionError& of) {
     if (of.points == 0) return;
     rows.push_back({what, std::to_string(of.points), percent(of.median), percent(of.worst),
