@@ -10,6 +10,7 @@
 #include "net/ledger/ledger_row.h"
 #include "net/wire/frame.h"
 #include "tests/tools/training_runs.h"
+#include "tools/report/ledgers.h"
 #include "tools/run_directory/row_file.h"
 
 namespace duplex::tools::testing {
@@ -148,6 +149,23 @@ TEST_F(Ledgers, OfASimulationAreSampledToo) {
   EXPECT_EQ(traffic_of(folder_ / "run", 1).size(), 10U);
   EXPECT_EQ(json_of(folder_ / "run/summary.json").at("ledger").at("frames"), "every 3rd step");
   EXPECT_NE(page_of("run").find("ranks 0, 1, 2: every 3rd step."), std::string::npos);
+}
+
+/// Machines that share no folder leave each its own files; whoever copies them may leave some out.
+TEST_F(Ledgers, ThatAreMissingAreNamed) {
+  ASSERT_EQ(run({"simulate", "--net", "lenet", "--t-grad", "0.02", "--rate", "100Mbit/s",
+                 "--workers", "4", "--batches", "12", "--logdir", folder_ / "run"})
+                .exit,
+            0);
+  EXPECT_EQ(page_of("run").find("has no ledger of"), std::string::npos);
+  for (const char* file : {"run/ledger-0.csv", "run/ledger-2.csv"})
+    std::filesystem::remove(folder_ / file);
+  const reports::Ledgers ledgers = reports::read_ledgers(folder_ / "run", 4);
+  ASSERT_EQ(ledgers.size(), 2U);
+  for (const int rank : {1, 3}) EXPECT_FALSE(ledgers.at(rank).empty()) << rank;
+  const std::string page = page_of("run");
+  EXPECT_NE(page.find("has no ledger of ranks 0, 2: "), std::string::npos);
+  EXPECT_NE(page.find("t_comm by tensor"), std::string::npos);
 }
 
 TEST_F(Ledgers, OfEarlierPartsAreSetAside) {

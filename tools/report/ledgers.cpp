@@ -1,5 +1,6 @@
 #include "tools/report/ledgers.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "net/ledger/ledger_row.h"
@@ -9,6 +10,8 @@
 
 namespace duplex::tools::reports {
 namespace {
+
+constexpr std::size_t ranks_at_most = 16;
 
 std::vector<LedgerFrame> read_ledger(const std::string& path, bool complete) {
   const std::string weights = net::name_of(net::FrameKind::weights),
@@ -30,14 +33,32 @@ std::vector<LedgerFrame> read_ledger(const std::string& path, bool complete) {
 
 }  // namespace
 
-std::vector<std::vector<LedgerFrame>> read_ledgers(const std::string& directory) {
-  std::vector<std::vector<LedgerFrame>> ledgers;
-  for (int rank = 0;; ++rank) {
+Ledgers read_ledgers(const std::string& directory, int ranks) {
+  Ledgers ledgers;
+  for (int rank = 0; rank < ranks; ++rank) {
     const std::string path = directory + "/" + ledger_file(rank);
-    if (!std::filesystem::exists(path)) return ledgers;
-    ledgers.push_back(
-        read_ledger(path, std::filesystem::exists(directory + "/" + rank_file(rank))));
+    if (std::filesystem::exists(path))
+      ledgers[rank] = read_ledger(path, std::filesystem::exists(directory + "/" + rank_file(rank)));
   }
+  return ledgers;
+}
+
+std::string missing_ledgers(const Ledgers& ledgers, int ranks) {
+  std::vector<int> missing;
+  for (int rank = 0; rank < ranks; ++rank)
+    if (ledgers.count(rank) == 0) missing.push_back(rank);
+  if (missing.empty()) return "";
+  return "The run directory has no ledger of " + ranks_text(missing) +
+         ": what is said of tensors and maps is by the others.";
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < std::min(ranks_at_most, ranks.size()); ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
+  if (ranks.size() > ranks_at_most)
+    text += " and " + std::to_string(ranks.size() - ranks_at_most) + " more";
+  return text;
 }
 
 }  // namespace duplex::tools::reports

@@ -1,6 +1,7 @@
 // The frames of a run, as report reads them from its ledgers.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,18 @@ struct LedgerFrame {
   bool map = false;                ///< `parameter` counts routes.
 };
 
-/// Reads every ledger in the directory: rank by rank, in the order of the files. A last
-/// line that a rank was ended in, before it wrote its summary, is left out. Throws Error where a
-/// file is none of a ledger.
-std::vector<std::vector<LedgerFrame>> read_ledgers(const std::string& directory);
+/// By rank, in the order of the files; ranks whose file is not there have none.
+using Ledgers = std::map<int, std::vector<LedgerFrame>>;
+
+/// Reads the ledgers of a run's `ranks` that are in the directory. A last line that a rank was
+/// ended in, before it wrote its summary, is left out. Throws Error where a file is none of a
+/// ledger.
+Ledgers read_ledgers(const std::string& directory, int ranks);
+
+/// Says which of the run's `ranks` have no ledger there; "" where all have.
+std::string missing_ledgers(const Ledgers& ledgers, int ranks);
+
+/// Names some ranks: "ranks 0, 2", and of many the first.
+std::string ranks_text(const std::vector<int>& ranks);
 
 }  // namespace duplex::tools::reports

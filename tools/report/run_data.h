@@ -91,7 +91,7 @@ struct RunData {
   }
   int first_worker() const { return ranks - workers; }  ///< Its rank.
   models::ModelOptions options() const;                 ///< That build its network.
-  std::vector<std::vector<LedgerFrame>> ledgers() const { return read_ledgers(directory); }
+  Ledgers ledgers() const { return read_ledgers(directory, ranks); }
   /// The first worker's, step by step; empty: an old run has no such file.
   std::vector<net::StepTraffic> step_traffic() const;
   /// Seconds of one transfer of all weights over a link that nothing else uses: that of the rank

@@ -273,13 +273,11 @@ void add_bytes(Page& page, const RunData& run) {
     page.paragraph("On the wire weights and gradients are " + run.wire.str() + ": " +
                    fixed(100.0 * sent / float32, 1) + "% of the bytes that float32 takes.");
   }
-  if (!run.lost().empty()) {
-    std::string lost;
-    for (const int rank : run.lost()) lost += (lost.empty() ? "" : ", ") + std::to_string(rank);
-    page.paragraph(
-        "The run went on without rank " + lost +
-        ", which was lost: its connections are not among those that the kernel counted.");
-  }
+  const std::set<int> lost = run.lost();
+  if (!lost.empty())
+    page.paragraph("The run went on without " + ranks_text({lost.begin(), lost.end()}) +
+                   (lost.size() == 1 ? ", which was" : ", which were") +
+                   " lost: connections to there are not among those that the kernel counted.");
   page.paragraph(std::string("Exposed: the part of the wire's time in which the worker waited. ") +
                  (counted ? "The kernel's counters (TCP_INFO) are of the same connections; "
                             "again: what TCP took for lost and sent once more, as a switch drops "

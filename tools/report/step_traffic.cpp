@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "net/ledger/ledger_row.h"
+#include "tools/report/ledgers.h"
 #include "tools/run_directory/row_file.h"
 
 namespace duplex::tools::reports {
 namespace {
 
-constexpr std::size_t points_at_most = 200, ranks_at_most = 16;
+constexpr std::size_t points_at_most = 200;
 
 }  // namespace
 
@@ -53,14 +54,8 @@ std::string frames_left_out(const std::map<int, std::optional<net::FramesKept>>&
     if (kept && kept->text != "all") by_text[kept->text].push_back(rank);
   if (by_text.empty()) return "";
   std::string text;
-  for (const auto& [kept, those] : by_text) {
-    text += (text.empty() ? "" : "; ") + std::string(those.size() == 1 ? "rank " : "ranks ");
-    for (std::size_t i = 0; i < std::min(ranks_at_most, those.size()); ++i)
-      text += (i > 0 ? ", " : "") + std::to_string(those[i]);
-    if (those.size() > ranks_at_most)
-      text += " and " + std::to_string(those.size() - ranks_at_most) + " more";
-    text += ": " + kept;
-  }
+  for (const auto& [kept, those] : by_text)
+    text += (text.empty() ? "" : "; ") + ranks_text(those) + ": " + kept;
   return "The ledgers do not have the frames of all steps. What they have: " + text +
          ". What follows of tensors is of these steps; traffic-RANK.csv has the sums of all.";
 }

@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::size_t bars_at_most = 24;
 
-using Ledgers = std::vector<std::vector<LedgerFrame>>;
-
 std::vector<std::string> parameter_names(const RunData& run) {
   std::vector<std::string> names;
   for (const ParameterSpec& spec : models::build(run.network, run.options()).trained())
@@ -36,7 +34,7 @@ void add_costs(Page& page, const Ledgers& ledgers, const std::vector<std::string
   std::map<std::uint32_t, Tensor> tensors;
   // Weights as workers receive them, but for the first ones. A ledger has whole steps, if not all.
   std::size_t transfers_here = 0;
-  for (const auto& ledger : ledgers) {
+  for (const auto& [rank, ledger] : ledgers) {
     std::set<std::uint64_t> steps;
     for (const LedgerFrame& frame : ledger) {
       if (!frame.weights || frame.sent || frame.step == 0) continue;
@@ -107,7 +105,7 @@ void add_codings(Page& page, const RunData& run, const Ledgers& ledgers,
   std::map<std::uint64_t, BothCoded> steps;
   std::map<std::uint32_t, BothCoded> tensors;
   // Each frame is in two ledgers; the first weights, of step 0, are float32.
-  for (const auto& ledger : ledgers)
+  for (const auto& [rank, ledger] : ledgers)
     for (const LedgerFrame& frame : ledger) {
       if (!frame.sent || (frame.weights && frame.step == 0)) continue;
       steps[frame.step].add(frame);
@@ -134,12 +132,12 @@ void add_codings(Page& page, const RunData& run, const Ledgers& ledgers,
 void add_kinds(Page& page, const Ledgers& ledgers) {
   enum Kind { maps, map_gradients, gradients, weights, kinds };
   std::vector<Page::Row> rows;
-  for (std::size_t rank = 0; rank < ledgers.size(); ++rank) {
+  for (const auto& [rank, ledger] : ledgers) {
     double bytes[kinds] = {};
     std::set<std::uint64_t> steps;
     std::uint64_t last = 0;
-    for (const LedgerFrame& frame : ledgers[rank]) last = std::max(last, frame.step);
-    for (const LedgerFrame& frame : ledgers[rank]) {
+    for (const LedgerFrame& frame : ledger) last = std::max(last, frame.step);
+    for (const LedgerFrame& frame : ledger) {
       // The first weights, and the last ones, are of no step: they also go where nobody trains
       // them.
       const bool of_step = frame.map || !frame.weights || (frame.step > 0 && frame.step < last);
@@ -167,8 +165,10 @@ void add_kinds(Page& page, const Ledgers& ledgers) {
 }  // namespace
 
 void add_tensors(Page& page, const RunData& run) {
-  if (run.cut()) return add_kinds(page, run.ledgers());
   const Ledgers ledgers = run.ledgers();
+  const std::string missing = missing_ledgers(ledgers, run.ranks);
+  if (!missing.empty()) page.paragraph(missing);
+  if (run.cut()) return add_kinds(page, ledgers);
   const std::vector<std::string> names = parameter_names(run);
   add_costs(page, ledgers, names);
   if (!(run.wire == net::WireFormat())) add_codings(page, run, ledgers, names);

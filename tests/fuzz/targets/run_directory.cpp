@@ -14,7 +14,7 @@ void run_directory(const Bytes& input) {
     reads(input, 400,
           [&] { tools::reports::read_trace(folder.path() + "/" + changed).last(3).layers(0, 1); });
   } else if (changed.rfind("ledger-", 0) == 0) {
-    reads(input, 400, [] { tools::reports::read_ledgers(folder.path()); });
+    reads(input, 400, [] { tools::reports::read_ledgers(folder.path(), 2); });
   } else {
     reads(input, 400, [] { tools::measured_costs(folder.path()); });
     reads(input, 400, [] {
