@@ -168,6 +168,18 @@ TEST_F(Ledgers, ThatAreMissingAreNamed) {
   EXPECT_NE(page.find("t_comm by tensor"), std::string::npos);
 }
 
+TEST_F(Ledgers, OfAveragingsAreCalledSo) {
+  for (Process& rank :
+       start("run", 2, 6, {"--batches", "12", "--average", "2", "--ledger", "sample:4"}, true)) {
+    const Result result = rank.wait();
+    EXPECT_EQ(result.exit, 0) << result.err;
+  }
+  const std::string page = page_of("run");
+  EXPECT_NE(page.find("do not have the frames of all averagings, each of which is a step here"),
+            std::string::npos);
+  EXPECT_NE(page.find("is of these averagings"), std::string::npos);
+}
+
 TEST_F(Ledgers, OfEarlierPartsAreSetAside) {
   const auto train = [&](const Words& more) {
     for (Process& rank : start("parts", 2, 6, plus({"--checkpoint-every", "4"}, more), true)) {

@@ -350,8 +350,14 @@ TEST_F(TracedTraining, CountsAveragings) {
   const Result report =
       testing::run({"report", folder_ / "run", "--output", folder_ / "page.html"});
   ASSERT_EQ(report.exit, 0) << report.err;
-  EXPECT_NE(testing::read_text(folder_ / "page.html").find("waited ms an averaging"),
-            std::string::npos);
+  const std::string page = testing::read_text(folder_ / "page.html");
+  for (const char* text :
+       {"waited ms an averaging", "wire ms an averaging", "Communication of the averagings",
+        "weights to a worker, an averaging", ">MB an averaging<", ">ms an averaging<",
+        "The last averagings of all ranks", "conv1, backward, averaging 4"})
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  for (const char* text : {" ms a step<", "MB a step", "Communication of the steps", ", step 4"})
+    EXPECT_EQ(page.find(text), std::string::npos) << text;
 }
 
 /// The last weights of an asynchronous run come when all have ended, and are for the step behind

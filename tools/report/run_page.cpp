@@ -260,8 +260,8 @@ void add_bytes(Page& page, const RunData& run) {
                         : ""});
   }
   page.heading(3, "Bytes, and communication that nothing hid", run.name + "-bytes");
-  page.table({"rank", "MB sent", "kernel", "again", "MB received", "kernel", "wire ms a step",
-              "exposed ms", "exposed"},
+  page.table({"rank", "MB sent", "kernel", "again", "MB received", "kernel",
+              "wire ms " + run.per_exchange_step(), "exposed ms", "exposed"},
              rows);
   if (!(run.wire == net::WireFormat())) {
     double sent = 0.0, float32 = 0.0;
@@ -289,13 +289,13 @@ void add_bytes(Page& page, const RunData& run) {
 void add_traffic(Page& page, const RunData& run) {
   const std::vector<net::StepTraffic> steps = run.step_traffic();
   if (!steps.empty())
-    page.figure(svg(traffic_chart(steps)),
+    page.figure(svg(traffic_chart(steps, run.exchange_step())),
                 "Of the first worker: wire, while some frame of weights or gradients was on its "
                 "way; exposed, the part of it in which the worker waited. Each point is the mean "
                 "of a stretch.");
   std::map<int, std::optional<net::FramesKept>> kept;
   for (const auto& [rank, summary] : run.rank_summaries) kept[rank] = summary.frames;
-  const std::string left_out = frames_left_out(kept);
+  const std::string left_out = frames_left_out(kept, run.exchange_step());
   if (!left_out.empty()) page.paragraph(left_out);
 }
 
@@ -363,8 +363,8 @@ void add_run(Page& page, const RunData& run) {
   add_waiting(page, run);
   add_tensors(page, run);
   if (run.has_trace()) {
-    page.heading(3, "The last steps of all ranks", run.name + "-timeline");
-    add_timeline(page, trace.last(timeline_steps), run.name + "-canvas");
+    page.heading(3, "The last " + run.exchange_step() + "s of all ranks", run.name + "-timeline");
+    add_timeline(page, trace.last(timeline_steps), run.exchange_step(), run.name + "-canvas");
   } else {
     page.paragraph(std::string("There is no timeline") +
                    (run.layers.empty()

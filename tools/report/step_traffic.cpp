@@ -25,10 +25,10 @@ std::vector<net::StepTraffic> read_step_traffic(const std::string& path, bool co
   return steps;
 }
 
-LineChart traffic_chart(const std::vector<net::StepTraffic>& steps) {
+LineChart traffic_chart(const std::vector<net::StepTraffic>& steps, const std::string& step) {
   LineChart chart;
-  chart.title = "Communication of the steps";
-  chart.x = "step";
+  chart.title = "Communication of the " + step + "s";
+  chart.x = step;
   chart.y = "ms";
   const auto line = [&](const char* name, int colour, Series::Style style,
                         std::int64_t net::StepTraffic::*value) {
@@ -48,7 +48,8 @@ LineChart traffic_chart(const std::vector<net::StepTraffic>& steps) {
   return chart;
 }
 
-std::string frames_left_out(const std::map<int, std::optional<net::FramesKept>>& ranks) {
+std::string frames_left_out(const std::map<int, std::optional<net::FramesKept>>& ranks,
+                            const std::string& step) {
   std::map<std::string, std::vector<int>> by_text;
   for (const auto& [rank, kept] : ranks)
     if (kept && kept->text != "all") by_text[kept->text].push_back(rank);
@@ -56,8 +57,10 @@ std::string frames_left_out(const std::map<int, std::optional<net::FramesKept>>&
   std::string text;
   for (const auto& [kept, those] : by_text)
     text += (text.empty() ? "" : "; ") + ranks_text(those) + ": " + kept;
-  return "The ledgers do not have the frames of all steps. What they have: " + text +
-         ". What follows of tensors is of these steps; traffic-RANK.csv has the sums of all.";
+  return "The ledgers do not have the frames of all " + step + "s" +
+         (step == "step" ? "" : ", each of which is a step here") + ". What they have: " + text +
+         ". What follows of tensors is of these " + step +
+         "s; traffic-RANK.csv has the sums of all.";
 }
 
 }  // namespace duplex::tools::reports

@@ -16,10 +16,13 @@ namespace duplex::tools::reports {
 /// Error as read_rows() does.
 std::vector<net::StepTraffic> read_step_traffic(const std::string& path, bool complete);
 
-/// Draws how long frames crossed the wire in each step; a point is the mean of a stretch.
-LineChart traffic_chart(const std::vector<net::StepTraffic>& steps);
+/// Draws how long frames crossed the wire in each step; a point is the mean of a stretch. `step`:
+/// what a step is called (RunData::exchange_step()).
+LineChart traffic_chart(const std::vector<net::StepTraffic>& steps, const std::string& step);
 
 /// Says which ranks' ledgers do not have every frame, and what they have; "" where all have.
-std::string frames_left_out(const std::map<int, std::optional<net::FramesKept>>& ranks);
+/// `step`: as above.
+std::string frames_left_out(const std::map<int, std::optional<net::FramesKept>>& ranks,
+                            const std::string& step);
 
 }  // namespace duplex::tools::reports

@@ -27,7 +27,8 @@ std::string name_in(const std::vector<std::string>& names, std::uint32_t paramet
 
 /// The cost of moving a parameter once: bytes, and the time in which some frame of it crossed, a
 /// step and a transfer.
-void add_costs(Page& page, const Ledgers& ledgers, const std::vector<std::string>& names) {
+void add_costs(Page& page, const RunData& run, const Ledgers& ledgers,
+               const std::vector<std::string>& names) {
   struct Tensor {
     double bytes = 0.0, seconds = 0.0;
   };
@@ -57,7 +58,8 @@ void add_costs(Page& page, const Ledgers& ledgers, const std::vector<std::string
   }
   std::sort(order.rbegin(), order.rend());
   BarChart chart;
-  chart.title = "t_comm by tensor: weights to a worker, a step";
+  const std::string a_step = run.per_exchange_step();
+  chart.title = "t_comm by tensor: weights to a worker, " + a_step;
   chart.unit = "ms";
   chart.parts = {"receiving"};
   for (std::size_t i = 0; i < std::min(bars_at_most, order.size()); ++i)
@@ -66,7 +68,7 @@ void add_costs(Page& page, const Ledgers& ledgers, const std::vector<std::string
               "Sums over its frames, from a frame's header to its last byte; frames of several "
               "connections share a link, so this is no time that the link was theirs alone.");
   page.begin_fold("All tensors");
-  page.table({"tensor", "MB a step", "ms a step", "Mbit/s"}, rows);
+  page.table({"tensor", "MB " + a_step, "ms " + a_step, "Mbit/s"}, rows);
   page.end_fold();
 }
 
@@ -114,7 +116,7 @@ void add_codings(Page& page, const RunData& run, const Ledgers& ledgers,
   if (tensors.empty()) return;
   LineChart chart;
   chart.title = "Bytes on the wire, of those of float32";
-  chart.x = "step";
+  chart.x = run.exchange_step();
   chart.y = "%";
   chart.series = {share_of_steps(steps, "weights", 0, &BothCoded::weights),
                   share_of_steps(steps, "gradients", 1, &BothCoded::gradients)};
@@ -170,7 +172,7 @@ void add_tensors(Page& page, const RunData& run) {
   if (!missing.empty()) page.paragraph(missing);
   if (run.cut()) return add_kinds(page, ledgers);
   const std::vector<std::string> names = parameter_names(run);
-  add_costs(page, ledgers, names);
+  add_costs(page, run, ledgers, names);
   if (!(run.wire == net::WireFormat())) add_codings(page, run, ledgers, names);
 }
 

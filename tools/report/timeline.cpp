@@ -149,7 +149,8 @@ std::string embedded(const json& value) {
 
 }  // namespace
 
-void add_timeline(Page& page, const TraceData& trace, const std::string& id) {
+void add_timeline(Page& page, const TraceData& trace, const std::string& step,
+                  const std::string& id) {
   json data{{"rows", json::array()}, {"names", json::array()}, {"events", json::array()}};
   const bool cut = trace.spans.size() > events_at_most;
   const auto first =
@@ -182,7 +183,7 @@ void add_timeline(Page& page, const TraceData& trace, const std::string& id) {
     std::string name = span->name;
     if (span->category == "forward" || span->category == "backward") name += ", " + span->category;
     if (!span->waits_for.empty()) name += " (" + span->waits_for + ")";
-    name += ", step " + std::to_string(span->step);
+    name += ", " + step + " " + std::to_string(span->step);
     const auto number = names.emplace(name, names.size()).first->second;
     if (number == data["names"].size()) data["names"].push_back(name);
     data["events"].push_back({rows[{span->rank, span->row}], std::round(at * 10) / 10,

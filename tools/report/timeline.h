@@ -7,6 +7,8 @@
 
 namespace duplex::tools::reports {
 
-void add_timeline(Page& page, const TraceData& trace, const std::string& id);
+/// `step`: what a step of the trace is called (RunData::exchange_step()).
+void add_timeline(Page& page, const TraceData& trace, const std::string& step,
+                  const std::string& id);
 
 }  // namespace duplex::tools::reports

@@ -86,9 +86,7 @@ void add_waiting(Page& page, const RunData& run) {
   const auto waits = waits_of(run), stragglers = stragglers_of(run);
   if (waits.empty() && stragglers.empty()) return;
   page.heading(3, "Waiting, by cause", run.name + "-waiting");
-  // With --average, what crosses the wire belongs to an averaging.
-  const std::string steps = run.average > 0 ? "averagings" : "steps";
-  const std::string a_step = run.average > 0 ? "an averaging" : "a step";
+  const std::string steps = run.exchange_step() + "s", a_step = run.per_exchange_step();
   if (!waits.empty()) {
     page.table(
         {"worker", "waited ms " + a_step, "for the wire ms", "of it", "for others ms", "of it"},
