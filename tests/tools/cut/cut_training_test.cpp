@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <tuple>
 
 #include "net/ledger/ledger_row.h"
 #include "tests/tools/training_runs.h"
