@@ -109,11 +109,12 @@ std::string accuracy_table(const std::vector<Row>& rows, const AccuracyTarget& t
       table.row({run.name, "not reached", "", "", "", ""});
       continue;
     }
-    table.row({run.name, grouped(static_cast<std::int64_t>(time->steps)),
-               fixed(static_cast<double>(time->steps) * run.batches_a_step(), 0),
-               fixed(time->seconds, 2),
-               time->bytes ? fixed(1e-6 * static_cast<double>(*time->bytes), 1) : "",
-               alone && time->seconds > 0.0 ? fixed(*alone / time->seconds, 2) : ""});
+    table.row(
+        {run.name, grouped(static_cast<std::int64_t>(time->steps)),
+         fixed(static_cast<double>(time->steps) * run.batches_a_step(), 0),
+         time->seconds ? fixed(*time->seconds, 2) : "",
+         time->bytes ? fixed(1e-6 * static_cast<double>(*time->bytes), 1) : "",
+         alone && time->seconds.value_or(0.0) > 0.0 ? fixed(*alone / *time->seconds, 2) : ""});
   }
   return table.str();
 }

@@ -33,7 +33,7 @@ class KeyLister {
     add(key, value.emplace());
   }
   template <class T>
-  void nullable(const char* key, std::optional<T>& value) {
+  void nullable(const char* key, std::optional<T>& value, Range = Range::any) {
     add(key, value.emplace());
   }
   template <class T>

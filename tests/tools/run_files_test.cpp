@@ -34,7 +34,7 @@ class Filler {
     fill(value.emplace());
   }
   template <class T>
-  void nullable(const char*, std::optional<T>& value) {
+  void nullable(const char*, std::optional<T>& value, Range = Range::any) {
     fill(value.emplace());
   }
   template <class T>

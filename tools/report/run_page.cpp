@@ -50,13 +50,13 @@ std::vector<double> by_steps(const RunData& run) {
 }
 
 /// The same by another value; empty where the files do not tell it of every test.
-std::vector<double> by(const RunData& run, double (*value)(const TimeToAccuracy&)) {
+std::vector<double> by(const RunData& run, std::optional<double> (*at)(const TimeToAccuracy&)) {
   std::vector<double> positions;
   const std::vector<net::StepTraffic> traffic = run.step_traffic();
-  for (const auto& time : times_of_tests(run.tests, run.metrics, run.parallel ? &traffic : nullptr,
-                                         run.row_meaning())) {
-    if (!time || !time->bytes) return {};
-    positions.push_back(value(*time));
+  for (const TimeToAccuracy& time : times_of_tests(
+           run.tests, run.metrics, run.parallel ? &traffic : nullptr, run.row_meaning())) {
+    if (!at(time)) return {};
+    positions.push_back(*at(time));
   }
   return positions;
 }
@@ -65,7 +65,7 @@ std::vector<double> by_seconds(const RunData& run) {
 }
 std::vector<double> by_megabytes(const RunData& run) {
   return by(run, [](const TimeToAccuracy& time) {
-    return 1e-6 * static_cast<double>(time.bytes.value_or(0));
+    return time.bytes ? std::optional(1e-6 * static_cast<double>(*time.bytes)) : std::nullopt;
   });
 }
 
@@ -142,7 +142,8 @@ void add_time_to_accuracy(Page& page, const std::vector<RunData>& runs) {
     if (time)
       rows.push_back({run.name, grouped(static_cast<std::int64_t>(time->steps)),
                       fixed(static_cast<double>(time->steps) * run.batches_a_step(), 0),
-                      fixed(time->seconds, 1), time->bytes ? megabytes(*time->bytes) : ""});
+                      time->seconds ? fixed(*time->seconds, 1) : "",
+                      time->bytes ? megabytes(*time->bytes) : ""});
     else
       rows.push_back({run.name, "not reached", "", "", ""});
   }

@@ -49,7 +49,7 @@ class JsonWriter {
   }
   /// Is written always, null for none. Missing or null: none.
   template <class T>
-  void nullable(const char* key, std::optional<T>& value) {
+  void nullable(const char* key, std::optional<T>& value, Range = Range::any) {
     json_[key] = value ? json_of(*value) : Json();
   }
   /// Is written where it is not zero or false, which is what a missing one means.
@@ -137,8 +137,8 @@ class JsonReader {
     if (found != nullptr && !found->is_null()) read(*found, full(key), value.emplace(), range);
   }
   template <class T>
-  void nullable(const char* key, std::optional<T>& value) {
-    optional(key, value);
+  void nullable(const char* key, std::optional<T>& value, Range range = Range::any) {
+    optional(key, value, range);
   }
   template <class T>
   void unless_zero(const char* key, T& value) {

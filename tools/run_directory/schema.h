@@ -193,7 +193,7 @@ void describe(Fields& f, AccuracySummary& a) {
 template <class Fields>
 void describe(Fields& f, TimeToAccuracy& t) {
   f.field("steps", t.steps);
-  f.field("seconds", t.seconds, Range::not_negative);
+  f.nullable("seconds", t.seconds, Range::not_negative);
   f.optional("bytes", t.bytes);
 }
 

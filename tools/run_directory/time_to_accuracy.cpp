@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <numeric>
+#include <iterator>
 #include <sstream>
+#include <utility>
 
 #include "core/error.h"
 #include "net/ledger/ledger_row.h"
@@ -15,18 +16,53 @@
 namespace duplex::tools {
 namespace {
 
-/// Returns the bytes of all steps before each one, and of all, none where `traffic` is null. Those
-/// of an averaging are of the last step before it.
-std::vector<std::uint64_t> bytes_before(const std::vector<net::StepTraffic>* traffic,
-                                        std::size_t steps, std::uint64_t average) {
-  std::vector<std::uint64_t> bytes(steps + 1);
-  if (traffic == nullptr) return bytes;
+/// Sums of what the rows of a training say, by the steps behind them.
+class Sums {
+ public:
+  /// Rows may come in any order. Call sort() behind the last.
+  void add(std::uint64_t steps, std::uint64_t value) { rows_.emplace_back(steps, value); }
+  void sort() {
+    std::sort(rows_.begin(), rows_.end());
+    for (std::size_t i = 1; i < rows_.size(); ++i) rows_[i].second += rows_[i - 1].second;
+  }
+  /// Returns the sum of the rows of so many steps and fewer.
+  std::uint64_t up_to(std::uint64_t steps) const {
+    const auto behind =
+        std::upper_bound(rows_.begin(), rows_.end(), steps,
+                         [](std::uint64_t wanted, const auto& row) { return wanted < row.first; });
+    return behind == rows_.begin() ? 0 : std::prev(behind)->second;
+  }
+
+ private:
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> rows_;
+};
+
+/// Returns the bytes of all steps. Those of an averaging are of the last step before it, or of the
+/// training's last where that comes first.
+Sums bytes_of(const std::vector<net::StepTraffic>& traffic, std::uint64_t last,
+              std::uint64_t average) {
+  Sums bytes;
   const std::uint64_t apart = std::max<std::uint64_t>(average, 1);
-  for (const net::StepTraffic& row : *traffic)
-    if (row.step < steps && row.step * apart < steps)
-      bytes[std::min<std::uint64_t>((row.step + 1) * apart, steps)] += row.sent + row.received;
-  std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
+  for (const net::StepTraffic& row : traffic)
+    if (row.step < (last + apart - 1) / apart)
+      bytes.add(std::min((row.step + 1) * apart, last), row.sent + row.received);
+  bytes.sort();
   return bytes;
+}
+
+/// Returns the seconds of the first step, the first two, and so on, from 0 for none: as far as
+/// each step has a row.
+std::vector<double> seconds_of(const std::vector<StepMetrics>& metrics) {
+  std::vector<std::pair<std::uint64_t, double>> rows;
+  rows.reserve(metrics.size());
+  for (const StepMetrics& row : metrics) rows.emplace_back(row.step, row.total);
+  std::sort(rows.begin(), rows.end());
+  std::vector<double> seconds{0.0};
+  for (const auto& [step, total] : rows) {
+    if (step >= seconds.size()) break;
+    if (step + 1 == seconds.size()) seconds.push_back(seconds.back() + total);
+  }
+  return seconds;
 }
 
 }  // namespace
@@ -52,25 +88,27 @@ AccuracyTarget parse_accuracy_target(const std::string& text) {
               Exit::usage);
 }
 
-std::vector<std::optional<TimeToAccuracy>> times_of_tests(
-    const std::vector<AccuracyRow>& tests, const std::vector<StepMetrics>& metrics,
-    const std::vector<net::StepTraffic>* traffic, const RowMeaning& meaning) {
-  std::vector<double> seconds(metrics.size() + 1);  // Sums of the steps before each one.
-  for (std::size_t step = 0; step < metrics.size(); ++step)
-    seconds[step + 1] = seconds[step] + metrics[step].total;
+std::vector<TimeToAccuracy> times_of_tests(const std::vector<AccuracyRow>& tests,
+                                           const std::vector<StepMetrics>& metrics,
+                                           const std::vector<net::StepTraffic>* traffic,
+                                           const RowMeaning& meaning) {
+  const std::vector<double> seconds = seconds_of(metrics);
   // The rows of a file stand in the order in which steps were closed.
   const bool known =
       traffic == nullptr || std::any_of(traffic->begin(), traffic->end(),
                                         [](const net::StepTraffic& row) { return row.step == 0; });
-  const std::vector<std::uint64_t> bytes = bytes_before(traffic, metrics.size(), meaning.average);
-  std::vector<std::optional<TimeToAccuracy>> times;
+  std::uint64_t last = 0;
+  for (const StepMetrics& row : metrics) last = std::max(last, row.step + 1);
+  for (const AccuracyRow& test : tests) last = std::max(last, test.step);
+  const Sums bytes = traffic == nullptr ? Sums() : bytes_of(*traffic, last, meaning.average);
+  std::vector<TimeToAccuracy> times;
   double testing = 0.0;
   for (const AccuracyRow& test : tests) {
-    times.emplace_back();
-    if (test.step <= metrics.size()) {
-      times.back() = {test.step, seconds[test.step] + (meaning.asynchronous ? testing : 0.0), {}};
-      if (known) times.back()->bytes = bytes[test.step];
-    }
+    TimeToAccuracy& time = times.emplace_back();
+    time.steps = test.step;
+    if (test.step < seconds.size())
+      time.seconds = seconds[test.step] + (meaning.asynchronous ? testing : 0.0);
+    if (known) time.bytes = bytes.up_to(test.step);
     testing += 1e-9 * static_cast<double>(test.test_ns);
   }
   return times;
@@ -92,13 +130,14 @@ std::optional<TimeToAccuracy> time_to_accuracy(const std::string& directory,
                                                std::optional<int> first_worker,
                                                const RowMeaning& meaning) {
   const auto path = [&](const std::string& name) { return directory + "/" + name; };
-  for (const char* file : {accuracy_file, metrics_file})
-    if (!std::filesystem::exists(path(file))) return std::nullopt;
+  if (!std::filesystem::exists(path(accuracy_file))) return std::nullopt;
+  std::vector<StepMetrics> metrics;
+  if (std::filesystem::exists(path(metrics_file)))
+    metrics = read_rows<StepMetrics>(path(metrics_file), false);
   std::vector<net::StepTraffic> traffic;
   if (first_worker && std::filesystem::exists(path(traffic_file(*first_worker))))
     traffic = read_rows<net::StepTraffic>(path(traffic_file(*first_worker)), false);
-  return time_to_accuracy(target, read_rows<AccuracyRow>(path(accuracy_file), false),
-                          read_rows<StepMetrics>(path(metrics_file), false),
+  return time_to_accuracy(target, read_rows<AccuracyRow>(path(accuracy_file), false), metrics,
                           first_worker ? &traffic : nullptr, meaning);
 }
 
@@ -106,8 +145,10 @@ std::string reached_report(const AccuracyTarget& target,
                            const std::optional<TimeToAccuracy>& time) {
   if (!time) return "reached  " + target.str() + " in no test\n";
   std::string text = "reached  " + target.str() + " after " +
-                     grouped(static_cast<std::int64_t>(time->steps)) + " steps, " +
-                     fixed(time->seconds, 1) + " s of training";
+                     grouped(static_cast<std::int64_t>(time->steps)) + " steps";
+  if (!time->seconds)
+    return text + "; " + metrics_file + " has not all of them, so their time is not known\n";
+  text += ", " + fixed(*time->seconds, 1) + " s of training";
   if (time->bytes && *time->bytes > 0)
     text += " and " + fixed(1e-6 * static_cast<double>(*time->bytes), 1) + " MB";
   return text + "\n";

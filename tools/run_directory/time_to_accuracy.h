@@ -27,8 +27,9 @@ AccuracyTarget parse_accuracy_target(const std::string& text);
 /// This is what a training took until the first test that reached a target.
 struct TimeToAccuracy {
   std::uint64_t steps = 0;
-  double seconds = 0.0;  ///< Its first worker's steps took so long; tests count only where others
-                         ///< train meanwhile.
+  /// Its first worker's steps took so long; tests count only where others train meanwhile. None: a
+  /// step before the test is in no row.
+  std::optional<double> seconds;
   /// That the first worker sent and received; none: a part of the run is in no file.
   std::optional<std::uint64_t> bytes;
 };
@@ -40,22 +41,22 @@ struct RowMeaning {
                               ///< steps.
 };
 
-/// Returns what the training took until each test; none: a step before it is in no row. `traffic`:
-/// the first worker's; null: it talked to nobody.
-std::vector<std::optional<TimeToAccuracy>> times_of_tests(
-    const std::vector<AccuracyRow>& tests, const std::vector<StepMetrics>& metrics,
-    const std::vector<net::StepTraffic>* traffic, const RowMeaning& meaning);
+/// Returns what the training took until each test. Rows may lie in any order, and some may be
+/// missing. `traffic`: the first worker's; null: it talked to nobody.
+std::vector<TimeToAccuracy> times_of_tests(const std::vector<AccuracyRow>& tests,
+                                           const std::vector<StepMetrics>& metrics,
+                                           const std::vector<net::StepTraffic>* traffic,
+                                           const RowMeaning& meaning);
 
-/// Returns what it took until the first test that reached a target; none: no test did, or a step
-/// before it is in no row.
+/// Returns what it took until the first test that reached a target; none: no test did.
 std::optional<TimeToAccuracy> time_to_accuracy(const AccuracyTarget& target,
                                                const std::vector<AccuracyRow>& tests,
                                                const std::vector<StepMetrics>& metrics,
                                                const std::vector<net::StepTraffic>* traffic,
                                                const RowMeaning& meaning);
 
-/// Returns what the run in a directory took to an accuracy, as far as its files tell; none: it did
-/// not get there, or they do not tell. `first_worker`: its rank; none: local's run. Throws Error
+/// Returns what the run in a directory took to an accuracy, as far as its files tell; none: no test
+/// of theirs did. `first_worker`: its rank; none: local's run. Throws Error
 /// where a file is damaged.
 std::optional<TimeToAccuracy> time_to_accuracy(const std::string& directory,
                                                const AccuracyTarget& target,

@@ -200,7 +200,8 @@ TEST(LastLosses, AreThoseOfTheLastTenth) {
 }
 
 TEST(TimeToAccuracy, IsThatOfTheFirstTestThatReachesIt) {
-  const std::vector<StepMetrics> metrics(4, {0, 0, {}, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0});
+  std::vector<StepMetrics> metrics(4, {0, 0, {}, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0});
+  for (std::size_t i = 0; i < metrics.size(); ++i) metrics[i].step = i;
   const std::vector<AccuracyRow> tests{{1, 0.5, 10, 0.3, 0.6, {}, 2000000000},
                                        {3, 1.5, 10, 0.7, 0.9, {}, 1000000000},
                                        {4, 2.0, 10, 0.6, 0.8, {}, 1000000000}};
@@ -215,8 +216,8 @@ TEST(TimeToAccuracy, IsThatOfTheFirstTestThatReachesIt) {
                             {asynchronous, average});
   };
   EXPECT_EQ(time("top1:0.7", false)->steps, 3U);
-  EXPECT_DOUBLE_EQ(time("top1:0.7", false)->seconds, 1.5);
-  EXPECT_DOUBLE_EQ(time("top1:0.7", true)->seconds, 3.5) << "others train during the first test";
+  EXPECT_DOUBLE_EQ(*time("top1:0.7", false)->seconds, 1.5);
+  EXPECT_DOUBLE_EQ(*time("top1:0.7", true)->seconds, 3.5) << "others train during the first test";
   EXPECT_EQ(time("top1:0.7", false)->bytes, 33U);
   EXPECT_EQ(time("top1:0.7", false, 1)->bytes, 33U);
   EXPECT_EQ(time("top1:0.7", false, 2)->bytes, 11U) << "the second averaging comes after 4 steps";
@@ -228,6 +229,72 @@ TEST(TimeToAccuracy, IsThatOfTheFirstTestThatReachesIt) {
   std::swap(traffic[0], traffic[3]);
   traffic.erase(traffic.begin());  // The first steps are in a file that was set aside.
   EXPECT_FALSE(time("top1:0.7", false)->bytes);
+}
+
+/// Rows are missing after a power failure, or where the first worker has moved to another machine.
+TEST(TimeToAccuracy, GoesByTheStepsOfRows) {
+  const auto rows = [](const std::vector<std::uint64_t>& steps) {
+    std::vector<StepMetrics> metrics;
+    for (const std::uint64_t step : steps) {
+      metrics.emplace_back();
+      metrics.back().step = step;
+      metrics.back().total = static_cast<double>(step + 1);
+    }
+    return metrics;
+  };
+  const std::vector<AccuracyRow> tests{{2, 1.0, 10, 0.3, 0.6, {}, 0},
+                                       {5, 2.5, 10, 0.7, 0.9, {}, 0}};
+  const auto time = [&](const char* target, const std::vector<std::uint64_t>& steps,
+                        const std::vector<net::StepTraffic>* traffic = nullptr,
+                        std::uint64_t average = 0) {
+    return time_to_accuracy(parse_accuracy_target(target), tests, rows(steps), traffic,
+                            {false, average});
+  };
+  EXPECT_DOUBLE_EQ(*time("top1:0.7", {4, 0, 1, 3, 2, 5})->seconds, 15.0) << "in any order";
+  EXPECT_DOUBLE_EQ(*time("top1:0.7", {0, 1, 1, 2, 3, 4})->seconds, 15.0) << "one of them twice";
+  // Each of them has as many rows as the test has steps before it, and not those of its steps.
+  for (const std::vector<std::uint64_t>& steps :
+       {std::vector<std::uint64_t>{0, 1, 2, 4, 5, 6}, {3, 4, 5, 6, 7}, {0, 1, 2}, {}}) {
+    ASSERT_TRUE(time("top1:0.7", steps));
+    EXPECT_EQ(time("top1:0.7", steps)->steps, 5U);
+    EXPECT_FALSE(time("top1:0.7", steps)->seconds);
+    EXPECT_EQ(time("top1:0.7", steps)->bytes, 0U) << "of one machine";
+    EXPECT_EQ(reached_report(parse_accuracy_target("top1:0.7"), time("top1:0.7", steps)),
+              "reached  top1:0.7 after 5 steps; metrics.csv has not all of them, so their time is "
+              "not known\n");
+  }
+  EXPECT_DOUBLE_EQ(*time("top1:0.3", {0, 1, 2, 4})->seconds, 3.0);
+  EXPECT_FALSE(time("top1:0.8", {0, 1, 2, 3, 4}));
+  // Bytes do not go by the rows of steps: the last averaging is of fewer.
+  std::vector<net::StepTraffic> traffic(3);
+  for (std::size_t i = 0; i < traffic.size(); ++i) {
+    traffic[i].step = i;
+    traffic[i].sent = 10;
+  }
+  EXPECT_EQ(time("top1:0.7", {0}, &traffic, 2)->bytes, 30U);
+  EXPECT_EQ(time("top1:0.3", {0}, &traffic, 2)->bytes, 10U);
+}
+
+/// The command says what its accuracy has reached, whatever is left of its steps' times.
+TEST_F(Until, IsReachedWhereRowsAreMissing) {
+  const Words more{"--checkpoint-every", "1000", "--resume"};
+  ASSERT_EQ(run(arguments_again("alone", plus(plus(flags, until), more))).exit, 0);
+  const auto steps = summary_of("alone").at("reached").at("steps").get<std::uint64_t>();
+  const std::string path = folder_ / "alone/metrics.csv";
+  keep_rows<StepMetrics>(path, [](const StepMetrics& row) { return row.step != 3; });
+  const Result again = run(arguments_again("alone", plus(plus(flags, until), more)));
+  EXPECT_EQ(again.exit, 0) << again.err;
+  EXPECT_NE(again.out.find("reached  top1:0.8 after " + std::to_string(steps) + " steps; metrics"),
+            std::string::npos)
+      << again.out;
+  EXPECT_EQ(summary_of("alone").at("reached").at("steps"), steps);
+  EXPECT_TRUE(summary_of("alone").at("reached").at("seconds").is_null());
+  for (const char* command : {"compare", "report"}) {
+    const Result read = run({command, folder_ / "alone"});
+    EXPECT_EQ(read.exit, 0) << read.err;
+    EXPECT_EQ(read.out.find("not reached"), std::string::npos) << read.out;
+  }
+  EXPECT_EQ(read_text(folder_ / "alone/report.html").find("not reached"), std::string::npos);
 }
 
 }  // namespace
