@@ -14,6 +14,12 @@ namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{1} << 16;
 
+/// Returns the folder of a file.
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
 }  // namespace
 
 OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
@@ -93,19 +99,36 @@ void OutputFile::commit() {
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be put in place");
   ::close(descriptor_);
   descriptor_ = -1;
-  const std::size_t slash = path_.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-  const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory >= 0) {
-    ::fsync(directory);
-    ::close(directory);
-  }
+  sync_folder(folder_of(path_));
 }
 
 void write_file(const std::string& path, const std::string& content) {
   OutputFile file(path);
   file.write(content);
   file.commit();
+}
+
+void sync_file(const std::string& path) {
+  const auto fail = [&](const char* what) {
+    throw Error(path + " " + what + ": " + std::generic_category().message(errno));
+  };
+  // A pipe that nobody reads does not hold this up.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0 && errno == ENOENT) return;
+  if (descriptor < 0) fail("cannot be opened");
+  const int error = ::fsync(descriptor) == 0 ? 0 : errno;
+  ::close(descriptor);
+  errno = error;
+  if (error == EINVAL || error == EROFS) return;
+  if (error != 0) fail("cannot be synced");
+  sync_folder(folder_of(path));
+}
+
+void sync_folder(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
 }
 
 }  // namespace duplex

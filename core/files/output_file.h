@@ -45,4 +45,12 @@ class OutputFile {
 /// Writes an OutputFile with one write and commits it.
 void write_file(const std::string& path, const std::string& content);
 
+/// Returns when all that was written to a file so far is on the disk, and so is its name. Does
+/// nothing where there is no such file, or where the path is none that can be synced. Throws Error,
+/// naming the file and the reason.
+void sync_file(const std::string& path);
+
+/// Returns when the names in a folder are on the disk, as far as its file system can say.
+void sync_folder(const std::string& path);
+
 }  // namespace duplex

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/files/output_file.h"
 #include "core/files/safetensors.h"
 #include "core/list_text.h"
 #include "tools/run_directory/run_files.h"
@@ -239,9 +240,14 @@ CheckpointFile CheckpointFiles::received(std::uint64_t steps, int rank) const {
 
 void CheckpointFiles::write(std::uint64_t steps, const std::vector<StateArray>& arrays,
                             const Metadata& more) const {
+  sync_rows();
   write_file(path(steps), steps, arrays, more);
   std::error_code error;
   fs::remove(note(), error);
+}
+
+void CheckpointFiles::sync_rows() const {
+  for (const char* file : {metrics_file, accuracy_file}) sync_file(run_directory_ + "/" + file);
 }
 
 void CheckpointFiles::write_copy(std::uint64_t steps, int rank,
@@ -263,6 +269,9 @@ void CheckpointFiles::write_file(const std::string& file, std::uint64_t steps,
   metadata["ranks"] = std::to_string(ranks_);
   try {
     save_state(file, arrays, metadata);
+    // The file's folder may be new, and so may the one around it.
+    sync_folder(run_directory_ + "/" + checkpoints_folder);
+    sync_folder(run_directory_);
   } catch (...) {
     fs::remove(fs::path(file).parent_path(), error);  // An empty folder is no checkpoint.
     throw;

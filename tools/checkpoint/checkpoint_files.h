@@ -75,10 +75,13 @@ class CheckpointFiles {
 
   using Metadata = Checkpoint::Metadata;
   /// Writes that of so many steps, whole or not at all, with `more` in its metadata; "samples" and
-  /// "rescued": those of Checkpoint. Throws Error if it cannot be written.
+  /// "rescued": those of Checkpoint. The rows that lie in the run directory are on the disk before
+  /// it is. Throws Error if it, or one of these, cannot be written.
   void write(std::uint64_t steps, const std::vector<StateArray>& arrays,
              const Metadata& more = {}) const;
-  /// Does the same with a copy of a rank's part.
+  /// Returns when the rows of metrics and tests are on the disk. Throws Error if that fails.
+  void sync_rows() const;
+  /// Writes a copy of a rank's part as write() does, whatever becomes of rows here.
   void write_copy(std::uint64_t steps, int rank, const std::vector<StateArray>& arrays,
                   const Metadata& more = {}) const;
   /// Returns whether there are files of this rank's, of use or not.

@@ -93,11 +93,22 @@ bool SyncCheckpoints::after(std::uint64_t steps, const std::function<void()>& aw
   await_weights();
   reached_ = call->signal == net::reached_mark;
   if (reached_) return false;  // Then finish() takes a checkpoint, if any are wanted.
-  if (leads()) wire_->order_snapshot(*call);
+  if (leads()) order_snapshot(*call);
   take(call->steps);
   if (call->signal == 0) return true;
   stopped_ = call;
   return false;
+}
+
+/// Orders ranks that only serve to take a checkpoint, which may be whole without a file of this
+/// one, or with a copy of it. So the rows before it are synced first.
+void SyncCheckpoints::order_snapshot(const net::CheckpointCall& call) {
+  try {
+    files_.sync_rows();
+  } catch (const Error& error) {
+    troubles_.add(error.what());
+  }
+  wire_->order_snapshot(call);
 }
 
 /// Keeps what rescue() needs of this worker's own, beside its chunks, for the last two rounds.
@@ -131,7 +142,7 @@ void SyncCheckpoints::finish(std::uint64_t steps) {
           std::to_string(steps - taken_) + " steps: --resume would train them again");
     return;
   }
-  if (leads()) wire_->order_snapshot({steps, 0});
+  if (leads()) order_snapshot({steps, 0});
   take(steps);
 }
 

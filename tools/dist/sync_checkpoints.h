@@ -55,6 +55,7 @@ class SyncCheckpoints final : public RankCheckpoints {
   CheckpointFiles::Metadata metadata(std::uint64_t steps) const;
   std::uint64_t newest_step() const;
   void remember(std::uint64_t steps);
+  void order_snapshot(const net::CheckpointCall& call);
   void snapshot(const net::CheckpointCall& call);
   void pass_signals_on();
   void take(std::uint64_t steps);
