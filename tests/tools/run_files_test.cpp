@@ -1,7 +1,9 @@
 // The files of a run directory: what is written is what is read.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <limits>
 
@@ -193,6 +195,57 @@ TEST(RunFiles, SayWhatCannotBeWrittenAndGoOn) {
         << error.what();
   }
   EXPECT_THROW(RowFile<StepMetrics>("/nowhere/metrics.csv", Rows::anew, troubles), Error);
+}
+
+/// Returns whether a row could be written to a file that may have so many bytes at most.
+bool written_within(rlim_t bytes, const std::string& path) {
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit limit{bytes, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  Troubles troubles;
+  {
+    RowFile<StepMetrics> file(path, Rows::appended, troubles);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    file.write(filled<StepMetrics>());
+    setrlimit(RLIMIT_FSIZE, &before);
+  }
+  std::signal(SIGXFSZ, handler);
+  return troubles.first().empty();
+}
+
+/// A run whose disk is full for a while comes to its end all the same, and has rows that are whole.
+TEST(RunFiles, HaveNoPartOfARow) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "metrics.csv";
+  Troubles troubles;
+  RowFile<StepMetrics>(path, Rows::anew, troubles).write(filled<StepMetrics>());
+  const std::string whole = read_text(path);
+  EXPECT_FALSE(written_within(whole.size() + 20, path));
+  EXPECT_EQ(read_text(path), whole);
+  EXPECT_TRUE(written_within(2 * whole.size(), path));
+  EXPECT_EQ(read_rows<StepMetrics>(path, true).size(), 2U);
+}
+
+/// After a power failure a file may have blocks that were never written.
+TEST(RunFiles, KeepTheRowsAroundDamagedLines) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "staleness-0.csv", zeros(100, '\0');
+  const std::string columns = csv_columns<StalenessRow>() + "\n";
+  const auto all = [](const StalenessRow&) { return true; };
+  for (const std::string& tail :
+       {zeros, zeros + "\n", zeros + "1,5,0.000,1\n", "1,5,0.0" + zeros, std::string("1,5\n")}) {
+    write_text(path, columns + "0,1,2.000,3\n1,2,3.000,4\n" + tail);
+    EXPECT_EQ(keep_rows<StalenessRow>(path, all).size(), 2U);
+    EXPECT_EQ(read_text(path), columns + "0,1,2.000,3\n1,2,3.000,4\n");
+  }
+  write_text(path, columns + "0,1,2.000,3\n" + zeros + "2.000,3\n1,2,3.000,4\n");
+  EXPECT_THROW(read_rows<StalenessRow>(path, false), Error);
+  EXPECT_EQ(keep_rows<StalenessRow>(path, all).size(), 2U);
+  EXPECT_EQ(read_rows<StalenessRow>(path, true).size(), 2U);
+  write_text(path, zeros);
+  EXPECT_EQ(keep_rows<StalenessRow>(path, all).size(), 0U);
+  EXPECT_EQ(read_text(path), columns);
 }
 
 TEST(RunFiles, HaveRowsThatAreReadAsTheyAreWritten) {

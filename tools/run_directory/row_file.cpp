@@ -1,22 +1,53 @@
 #include "tools/run_directory/row_file.h"
 
+#include <fcntl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <system_error>
 
 namespace duplex::tools {
+namespace {
 
-LineFile::LineFile(std::string path, Rows rows, Troubles& troubles)
-    : path_(std::move(path)),
-      troubles_(troubles),
-      file_(std::fopen(path_.c_str(), rows == Rows::anew ? "we" : "ae"), std::fclose) {
-  if (!file_) throw Error(path_ + " cannot be written: " + std::generic_category().message(errno));
+/// Returns whether all of the text could be written; else errno says why not.
+bool write_all(int file, const std::string& text, std::size_t& written) {
+  while (written < text.size()) {
+    const ssize_t wrote = ::write(file, text.data() + written, text.size() - written);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return false;
+    written += static_cast<std::size_t>(wrote);
+  }
+  return true;
 }
 
-void LineFile::write(const std::string& line) {
-  if (!file_) return;
-  if (std::fprintf(file_.get(), "%s\n", line.c_str()) >= 0 && std::fflush(file_.get()) == 0) return;
+}  // namespace
+
+LineFile::LineFile(std::string path, Rows rows, Troubles& troubles)
+    : path_(std::move(path)), troubles_(troubles) {
+  const int anew = rows == Rows::anew ? O_TRUNC : 0;
+  file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | anew, 0666);
+  if (file_ < 0)
+    throw Error(path_ + " cannot be written: " + std::generic_category().message(errno));
+}
+
+LineFile::~LineFile() {
+  if (file_ >= 0) ::close(file_);
+}
+
+void LineFile::write(std::string line) {
+  if (file_ < 0) return;
+  line += '\n';
+  std::size_t written = 0;
+  if (write_all(file_, line, written)) return;
   troubles_.add(path_ + " cannot be written: " + std::generic_category().message(errno));
-  file_.reset();
+  const off_t end = ::lseek(file_, 0, SEEK_END);
+  // The beginning of a line would be no row; a device holds nothing.
+  if (written > 0 && end >= static_cast<off_t>(written) &&
+      ::ftruncate(file_, end - static_cast<off_t>(written)) != 0)
+    troubles_.add(path_ + " ends in the middle of a line");
+  ::close(file_);
+  file_ = -1;
 }
 
 }  // namespace duplex::tools

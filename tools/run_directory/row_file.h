@@ -1,9 +1,8 @@
 // CSV files of a run directory: written row by row while the run goes on, and read again.
 #pragma once
 #include <cerrno>
-#include <cstdio>
+#include <cstddef>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "core/files/csv.h"
 #include "core/files/output_file.h"
 #include "tools/run_directory/troubles.h"
+#include "tools/text/say.h"
 
 namespace duplex::tools {
 
@@ -19,17 +19,20 @@ namespace duplex::tools {
 enum class Rows { anew, appended };
 
 /// Lines that can be read while the run goes on. `troubles` is told where one cannot be written;
-/// the lines behind it are dropped.
+/// nothing of it stays, and the lines behind it are dropped.
 class LineFile {
  public:
   /// Throws Error where the file cannot be opened.
   LineFile(std::string path, Rows rows, Troubles& troubles);
-  void write(const std::string& line);
+  ~LineFile();
+  LineFile(const LineFile&) = delete;
+  LineFile& operator=(const LineFile&) = delete;
+  void write(std::string line);
 
  private:
   std::string path_;
   Troubles& troubles_;
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  int file_ = -1;
 };
 
 /// The same for rows (core/files/csv.h), under the line with their columns.
@@ -62,11 +65,11 @@ std::string text_of(const std::vector<Row>& rows) {
   return text;
 }
 
-/// Calls take(row) with all rows of a file. Where the run was interrupted, and so is not
-/// `complete`, a last line that is not whole is left out. Throws Error, naming the file, where it
-/// has other columns, or a line is no row.
-template <class Row, class Take>
-void each_row(const std::string& path, bool complete, const Take& take) {
+/// Calls take(row) with all rows of a file, and refuse(line) with each line that is no row. Where
+/// the run was interrupted, and so is not `complete`, a last line that is not whole is left out.
+/// Throws Error, naming the file, where it has other columns.
+template <class Row, class Take, class Refuse>
+void each_line(const std::string& path, bool complete, const Take& take, const Refuse& refuse) {
   std::ifstream file(path);
   if (!file) throw Error(path + " cannot be read: " + std::generic_category().message(errno));
   std::string line;
@@ -81,9 +84,20 @@ void each_row(const std::string& path, bool complete, const Take& take) {
     Row row{};
     CsvReader reader(line, older);
     describe(reader, row);
-    if (!reader.done()) throw Error(path + " is damaged: '" + line + "' is no row of it");
-    take(std::move(row));
+    if (reader.done())
+      take(std::move(row));
+    else
+      refuse(line);
   }
+}
+
+/// Calls take(row) with all of these rows. Throws Error, naming the file, also where a line is no
+/// row.
+template <class Row, class Take>
+void each_row(const std::string& path, bool complete, const Take& take) {
+  each_line<Row>(path, complete, take, [&](const std::string& line) {
+    throw Error(path + " is damaged: '" + line + "' is no row of it");
+  });
 }
 
 /// Returns all of these rows.
@@ -95,13 +109,22 @@ std::vector<Row> read_rows(const std::string& path, bool complete) {
 }
 
 /// Leaves only those rows in a file for which keep(row) is true, and returns them; makes a file
-/// without rows where there is none. A last line that is not whole goes, too.
+/// without rows where there is none. A last line that is not whole goes, too, and so do lines that
+/// are no rows, which a power failure leaves; the user is told of these.
 template <class Row, class Keep>
 std::vector<Row> keep_rows(const std::string& path, const Keep& keep) {
   std::vector<Row> kept;
+  std::size_t damaged = 0;
   if (std::ifstream(path))
-    for (Row& row : read_rows<Row>(path, false))
-      if (keep(row)) kept.push_back(std::move(row));
+    each_line<Row>(
+        path, false,
+        [&](Row&& row) {
+          if (keep(row)) kept.push_back(std::move(row));
+        },
+        [&](const std::string&) { ++damaged; });
+  if (damaged > 0)
+    say(path + " is damaged: " + std::to_string(damaged) + (damaged == 1 ? " line" : " lines") +
+        " of it that " + (damaged == 1 ? "is no row" : "are no rows") + " will be left out");
   write_file(path, text_of(kept));
   return kept;
 }

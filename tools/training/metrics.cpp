@@ -42,10 +42,14 @@ Metrics::Metrics(const Schedule& schedule, const LearningRate& rate, const std::
       steps_(first),
       untimed_(first) {
   if (path.empty()) return;
+  std::uint64_t next = 0;  // Each step counts once.
+  const auto keeps = [first, &next](const StepMetrics& row) {
+    const bool kept = row.step >= next && row.step < first;
+    if (kept) next = row.step + 1;
+    return kept;
+  };
   const std::vector<StepMetrics> before =
-      first > 0 ? keep_rows<StepMetrics>(
-                      path, [first](const StepMetrics& row) { return row.step < first; })
-                : std::vector<StepMetrics>();
+      first > 0 ? keep_rows<StepMetrics>(path, keeps) : std::vector<StepMetrics>();
   for (const StepMetrics& row : before) {
     count(row);
     seconds_before_ += row.total;

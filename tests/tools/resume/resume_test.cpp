@@ -229,6 +229,27 @@ TEST_F(Resume, DamagedCheckpointsMakeWayOrAreRefused) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "run/checkpoint.1.safetensors"));
 }
 
+/// A power failure may leave rows behind those of the checkpoint, of which some are torn.
+TEST_F(Resume, LeavesNoRowsOfStepsThatAreTrainedAgain) {
+  const Words length{"--momentum", "0.9", "--test-every", "0.25", "--checkpoint-every", "3"};
+  ASSERT_EQ(run(local("whole", plus(length, {"--batches", "12"}))).exit, 0);
+  ASSERT_EQ(run(local("torn", plus(length, {"--batches", "12"}))).exit, 0);
+  std::filesystem::remove_all(std::filesystem::path(checkpoint("torn", 12)).parent_path());
+  for (const char* file : {"metrics.csv", "accuracy.csv"}) {
+    const std::string path = folder_ / (std::string("torn/") + file);
+    std::string text = read_text(path);
+    const std::size_t last = text.rfind('\n', text.size() - 2) + 1;
+    text.replace(last, 10, 10, '\0');
+    write_text(path, text + "12,0,0.5");
+  }
+  const Result rest = run(local("torn", plus(length, {"--batches", "12", "--resume"})));
+  ASSERT_EQ(rest.exit, 0) << rest.err;
+  EXPECT_NE(rest.err.find("metrics.csv is damaged: 1 line of it that is no row will be left out"),
+            std::string::npos)
+      << rest.err;
+  expect_the_same("torn", "whole");
+}
+
 TEST_F(Resume, WeightsAreSavedWhereTheyCanBe) {
   ASSERT_EQ(run(local("run", {"--batches", "2", "--checkpoint-every", "2"})).exit, 0);
   std::filesystem::remove(folder_ / "run/checkpoint.safetensors");
