@@ -38,7 +38,7 @@ constexpr Command commands[] = {
     {"bench", duplex::tools::bench, "time a network's training steps, without a data set"},
     {"nets", duplex::tools::nets, "print the networks, or one network's table of layers"},
     {"onnx", duplex::tools::onnx, "write a network as an ONNX file, or read one"},
-    {"pack", duplex::tools::pack, "decode a folder of images once, into a memory-mapped file"},
+    {"pack", duplex::tools::pack, "decode a folder of images once, into a packed file"},
     {"keygen", duplex::tools::keygen, "make a cluster's key"},
 };
 

@@ -1,4 +1,4 @@
-// duplex pack decodes and scales a data set once, into one file that later runs map into memory.
+// duplex pack decodes and scales a data set once, into one file that later runs read instead.
 #include <csignal>
 #include <cstdio>
 
