@@ -34,10 +34,24 @@ CXX := g++
 endif
 BIN := $(if $(filter build,$(BUILD)),bin,$(BUILD)/bin)/duplex
 
+# These targets build in a make of their own, or not at all.
+outside := help deps carry test fuzz demo exercise exercises bundle bench accuracy thesis clean
+
+# ---- Where one of several goals is among these, or changes what the others read, they are made one after the other, as
+# they are given: `make clean all'.
+ifneq ($(and $(word 2,$(MAKECMDGOALS)),$(filter $(outside) probe format,$(MAKECMDGOALS))),)
+goes_on := $(findstring k,$(firstword -$(MAKEFLAGS)))  # -k
+.PHONY: one-by-one $(MAKECMDGOALS)
+$(sort $(MAKECMDGOALS)): one-by-one ; @:
+one-by-one:
+	+@code=0; for goal in $(MAKECMDGOALS); do \
+	  $(MAKE) --no-print-directory "$$goal" || { code=$$?; $(if $(goes_on),,break;) }; done; exit $$code
+else
+
 .PHONY: all
 all: $(BIN)
 
-# ---- These targets build nothing themselves, so they come before the probing.
+# ---- The targets outside come before the probing.
 .PHONY: help
 help:
 	@echo 'make            builds $(BIN); says what it found on this machine and what it goes without'
@@ -141,7 +155,7 @@ thesis:
 clean:
 	rm -rf build build-sanitize build-thread build-fuzz bin
 
-ifneq ($(filter-out help deps carry test fuzz demo exercise exercises bench accuracy thesis clean,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out $(outside),$(or $(MAKECMDGOALS),all)),)
 
 # ---- make/probe.sh finds out what the machine has: once, and again when packages or settings change.
 -include $(BUILD)/config.mk
@@ -535,4 +549,5 @@ $(BUILD)/tidy/%.ok: %.cpp .clang-tidy tests/.clang-tidy $(BUILD)/compile-flags |
 	@touch $@
 
 -include $(shell find $(BUILD)/obj $(BUILD)/stand-in $(BUILD)/tidy -name '*.d' 2>/dev/null)
+endif
 endif

@@ -1,0 +1,56 @@
+#!/bin/bash
+# Tests what the Makefile builds and when, in a small tree of its own, whose libraries are stand-ins of a few lines.
+# Usage: tests/makefile.sh
+set -eu
+cd "$(dirname "$0")/.."
+cxx=${CXX:-g++}
+# Like make/probe.sh, take the compiler that was unpacked without root, if there is one.
+[ "$cxx" != g++ ] || [ ! -x .deps/bin/g++ ] || cxx=$PWD/.deps/bin/g++
+command -v "${cxx%% *}" > /dev/null || { echo "skipped: needs $cxx"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tree=$work/tree include=$work/include
+fail() { echo "$*"; echo 'make said:'; cat "$work/said"; exit 1; }
+
+# ---- Stand-ins for the libraries, for a compiler, and for what `make demo' and `make test' run.
+mkdir -p "$include"/{CLI,gtest,nlohmann,openssl,stb} "$work"/{bin,lib}
+touch "$include"/{CLI/CLI.hpp,CLI/Version.hpp,openssl/hmac.h,openssl/opensslv.h,openssl/evp.h,stb/stb_image.h,zlib.h}
+echo '#define INSTANTIATE_TEST_SUITE_P' > "$include/gtest/gtest.h"
+echo 'namespace nlohmann { struct ordered_json {}; }' > "$include/nlohmann/json.hpp"
+for library in crypto z gtest gtest_main; do ar rc "$work/lib/lib$library.a"; done
+export CPLUS_INCLUDE_PATH=$include LIBRARY_PATH=$work/lib
+unset CPATH MAKEFLAGS MAKELEVEL MFLAGS MAKEOVERRIDES BUILD ONLY SANITIZE WERROR CXXFLAGS LDFLAGS FULL
+printf '#!/bin/bash\n[ "$*" != --version ] || { cat "%s/version"; exit; }\nexec %s "$@"\n' "$work" "$cxx" > "$work/bin/cxx"
+chmod +x "$work/bin/cxx"
+echo 'cxx 1.0' > "$work/version"
+mkdir -p "$tree"/{core/{onednn,cudnn},layers,models,datasets,net/crypto,course,tools/{flags,text},tests/core}
+cp -r Makefile make "$tree"
+echo '#include <vector>' > "$tree/make/standard.h"
+touch "$tree"/{core/cudnn/layout,tools/flags/command_line}.cpp
+cp core/onednn/compat.h "$tree/core/onednn"
+cp tools/text/version.h "$tree/tools/text"
+echo 'int a() { return 1; }' > "$tree/core/a.cpp"
+printf '#include <openssl/evp.h>\nint b() { return 2; }\n' > "$tree/net/crypto/b.cpp"
+echo 'int main() {}' | tee "$tree/tools/main.cpp" > "$tree/tests/core/a_test.cpp"
+echo 'int c() { return 3; }' > "$tree/tests/core/c_test.cpp"
+for script in make/deps.sh make/test.sh tools/demo.sh; do echo "echo '  run     ' $script" > "$tree/$script"; done
+
+# build GOAL...: makes the goals, and leaves what make said, and what it compiled, linked and ran, a line each.
+build() {
+  local code=0
+  make -C "$tree" -j3 CXX="$work/bin/cxx" ONEDNN=0 CUDA=0 "$@" > "$work/said" 2>&1 || code=$?
+  sed -n 's/^  \(compile\|link\|run\)  */\1 /p' "$work/said" > "$work/done"
+  [ $code = 0 ] || fail "make $* ended with $code"
+}
+# did LINE...: fails unless the last build did this and nothing else, in any order.
+did() { diff <(printf '%s\n' "$@" | sort) <(sort "$work/done") || fail "the left column was to be done, and the right one was"; }
+all=(core/a.cpp core/cudnn/layout.cpp make/standard.h make/standard.h net/crypto/b.cpp tools/flags/command_line.cpp tools/main.cpp)
+all=("${all[@]/#/compile }")
+tests=('compile make/gtest.h' 'compile tests/core/a_test.cpp' 'compile tests/core/c_test.cpp')
+
+# ---- Goals that remove or build in a make of their own are made in their order, and nothing twice.
+build demo test ONLY=core
+did "${all[@]}" "${tests[@]}" 'link bin/duplex' 'link build/tests/core' 'run make/deps.sh' 'run make/deps.sh' 'run tools/demo.sh' 'run make/test.sh'
+! sed '/demo.sh/,$d' "$work/done" | grep 'tests/core' || fail 'the tests were built before the demo ran'
+build clean all
+did "${all[@]}" 'link bin/duplex'
