@@ -241,9 +241,13 @@ nvccflags = -O3 -lineinfo --expt-relaxed-constexpr --fmad=false -I. $(CONFIG_CUD
   $(if $(filter 1,$(WERROR)),-Werror all-warnings) \
   -Xcompiler -Wall,-Wextra,-ffp-contract=off,-fno-math-errno,-pthread,-fPIC
 
-# `remember' writes a file only when its content changes, so that a change of flags, or of the list of
-# files, rebuilds.
-remember = $(shell mkdir -p $(dir $1); printf '%s\n' '$2' | cmp -s - $1 || printf '%s\n' '$2' > $1)
+# `remember FILE,WORDS' writes a file only when its content changes, so that a change of flags, or of the list of files,
+# rebuilds. (GNU make 4.3 may leave the newline at the end of what $(file) reads; $(strip) takes it away.)
+same = $(and $(findstring |$1|,|$2|),$(findstring |$2|,|$1|))
+remember = $(if $(call same,$(strip $(file <$1)),$(or $(strip $2),none)),,$(shell mkdir -p $(dir $1))$(file >$1,$(or $(strip $2),none)))
+# `parts NAME,OBJECTS' is the objects of a program, and a file that changes with the list of them: what is made of a source
+# that was removed is linked anew.
+parts = $(if $(CONFIG_CXX),$(call remember,$(BUILD)/parts/$1,$2))$2 $(BUILD)/parts/$1
 ifneq ($(CONFIG_CXX),)
 $(call remember,$(BUILD)/compile-flags,$(CONFIG_CXX) $(cxxflags) $(light) $(lightest) $(CONFIG_NVCC) $(nvccflags))
 $(call remember,$(BUILD)/link-flags,$(CONFIG_CXX) $(ldflags) $(libraries) $(everything) $(CONFIG_CUDA_LDFLAGS) $(cudnn))
@@ -327,7 +331,7 @@ $(BUILD)/stand-in/%.o: % $(BUILD)/compile-flags | report
 	@echo '  compile  $< for the stand-in'
 	@$(CONFIG_CXX) -Itests/stand_in $(cxxflags) $(light) -x c++ -MMD -MP -c $< -o $@
 
-$(stand_in): $(stand_in_objects) $(BUILD)/link-flags
+$(stand_in): $(call parts,stand-in,$(stand_in_objects)) $(BUILD)/link-flags
 	@echo '  link     $@'
 	@$(CONFIG_CXX) -shared $(filter %.o,$^) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS) -o $@
 
@@ -357,7 +361,7 @@ not_in_course := tests/course/right_server.cpp
 
 define test_program
 tests_$1 := $(call object,$(filter-out $(not_in_$1),$(call in_room,tests/$1))) $(shares_$1)
-$(BUILD)/tests/$1: $$(tests_$1) $(or $(uses_$1),$(everything)) $(BUILD)/link-flags $(cudnn_library) | have-gtest
+$(BUILD)/tests/$1: $$(call parts,tests/$1,$$(tests_$1) $(or $(uses_$1),$(everything))) $(BUILD)/link-flags $(cudnn_library) | have-gtest
 	@mkdir -p $$(dir $$@)
 	@echo '  link     $$@'
 	@$$(CONFIG_CXX) $$(filter %.o,$$^) $$(ldflags) -lgtest_main -lgtest $$(libraries) $(links_$1) \
@@ -399,8 +403,8 @@ export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 fuzz_parts := $(call object,$(filter-out tests/fuzz/entry.cpp tests/fuzz/replay.cpp,$(wildcard tests/fuzz/*.cpp)))
 fuzz_readers := $(core) $(layers) $(models) $(datasets) $(net) \
   $(call object,$(call in_room,$(addprefix tools/,check checkpoint dist display drawing launch plan prediction report run_directory text)))
-$(BUILD)/tests/fuzz: $(fuzz_targets:%=$(BUILD)/obj/tests/fuzz/targets/%.o) $(BUILD)/obj/tests/fuzz/replay.o $(fuzz_parts) \
-    $(BUILD)/obj/gen/fuzz_targets.o $(everything) $(BUILD)/link-flags
+$(BUILD)/tests/fuzz: $(call parts,tests/fuzz,$(fuzz_targets:%=$(BUILD)/obj/tests/fuzz/targets/%.o) \
+    $(BUILD)/obj/tests/fuzz/replay.o $(fuzz_parts) $(BUILD)/obj/gen/fuzz_targets.o $(everything)) $(BUILD)/link-flags
 	@mkdir -p $(dir $@)
 	@echo '  link     $@'
 	@$(CONFIG_CXX) $(filter %.o,$^) $(ldflags) $(libraries) -lcrypto -o $@
@@ -413,14 +417,14 @@ $(BUILD)/gen/fuzz-%.cpp: make/fuzz_targets.sh
 	@mkdir -p $(dir $@)
 	@bash make/fuzz_targets.sh $* > $@
 
-$(BUILD)/fuzz/readers.a: $(fuzz_readers) $(BUILD)/link-flags
+$(BUILD)/fuzz/readers.a: $(call parts,fuzz/readers,$(fuzz_readers)) $(BUILD)/link-flags
 	@mkdir -p $(dir $@)
 	@rm -f $@ && ar qcsT $@ $(filter %.o,$^)
 
-$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/targets/%.o $(BUILD)/obj/gen/fuzz-%.o $(BUILD)/obj/tests/fuzz/entry.o $(fuzz_parts) \
-    $(BUILD)/fuzz/readers.a
+$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/targets/%.o $(BUILD)/obj/gen/fuzz-%.o $(BUILD)/obj/tests/fuzz/entry.o \
+    $(call parts,fuzz/parts,$(fuzz_parts)) $(BUILD)/fuzz/readers.a
 	@echo '  link     $@'
-	@$(CONFIG_CXX) -fsanitize=fuzzer $^ $(ldflags) $(libraries) -lcrypto -o $@
+	@$(CONFIG_CXX) -fsanitize=fuzzer $(filter %.o %.a,$^) $(ldflags) $(libraries) -lcrypto -o $@
 
 .PHONY: fuzz-programs
 fuzz-programs: $(fuzz_targets:%=$(BUILD)/fuzz/%)
@@ -455,7 +459,7 @@ define exercise_program
 course_parts_$1 := $(course_shared) $(call object,course/$1/check.cpp course/$1/main.cpp $(course_$1))
 course_student_$1 := $(call object,course/$1/$(call course_student,$1).cpp)
 $$(course_student_$1): private optimise += $$(course_loops)
-$(BUILD)/course/$1: $$(course_student_$1) $$(course_parts_$1) $(BUILD)/link-flags
+$(BUILD)/course/$1: $$(call parts,course/$1,$$(course_student_$1) $$(course_parts_$1)) $(BUILD)/link-flags
 	@mkdir -p $$(dir $$@)
 	@$$(CONFIG_CXX) $$(sort $$(filter %.o,$$^)) $$(optimise) -pthread $$(CONFIG_OPENMP) $$(LDFLAGS) -o $$@
 
@@ -478,7 +482,7 @@ $(BUILD)/tests/course: | $(BUILD)/tests/course.duplex
 # ---- Campaigns (tests/campaigns/*.sh), which take hours and are no part of `make test'. The library is for LD_PRELOAD:
 # it stands before the C library's functions, and needs nothing of ours but headers.
 campaign_kills := $(call object,$(wildcard tests/campaigns/kills/*.cpp) tests/tools/program.cpp)
-$(BUILD)/campaigns/kills: $(campaign_kills) $(core) $(BUILD)/link-flags
+$(BUILD)/campaigns/kills: $(call parts,campaigns/kills,$(campaign_kills) $(core)) $(BUILD)/link-flags
 	@mkdir -p $(dir $@)
 	@echo '  link     $@'
 	@$(CONFIG_CXX) $(filter %.o,$^) $(ldflags) $(libraries) -o $@
@@ -493,7 +497,8 @@ $(BUILD)/campaigns/$(notdir $1): $(call object,tests/campaigns/$1.cpp) $(BUILD)/
 endef
 $(foreach part,$(campaign_parts),$(eval $(call campaign_part,$(part))))
 
-$(BUILD)/campaigns/at_call.so: $(call object,$(wildcard tests/campaigns/preload/*.cpp)) $(BUILD)/link-flags
+$(BUILD)/campaigns/at_call.so: $(call parts,campaigns/at_call,$(call object,$(wildcard tests/campaigns/preload/*.cpp))) \
+    $(BUILD)/link-flags
 	@mkdir -p $(dir $@)
 	@echo '  link     $@'
 	@$(CONFIG_CXX) -shared $(filter %.o,$^) -pthread $(CONFIG_LDFLAGS) $(LDFLAGS) -ldl -o $@

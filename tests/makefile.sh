@@ -42,8 +42,8 @@ build() {
   sed -n 's/^  \(compile\|link\|run\)  */\1 /p' "$work/said" > "$work/done"
   [ $code = 0 ] || fail "make $* ended with $code"
 }
-# did LINE...: fails unless the last build did this and nothing else, in any order.
-did() { diff <(printf '%s\n' "$@" | sort) <(sort "$work/done") || fail "the left column was to be done, and the right one was"; }
+# did LINE...: fails unless the last build did this and nothing else, in any order; '' is nothing.
+did() { diff <(printf '%s\n' "$@" | sed '/^$/d' | sort) <(sort "$work/done") || fail "the left column was to be done, and the right one was"; }
 all=(core/a.cpp core/cudnn/layout.cpp make/standard.h make/standard.h net/crypto/b.cpp tools/flags/command_line.cpp tools/main.cpp)
 all=("${all[@]/#/compile }")
 tests=('compile make/gtest.h' 'compile tests/core/a_test.cpp' 'compile tests/core/c_test.cpp')
@@ -54,3 +54,13 @@ did "${all[@]}" "${tests[@]}" 'link bin/duplex' 'link build/tests/core' 'run mak
 ! sed '/demo.sh/,$d' "$work/done" | grep 'tests/core' || fail 'the tests were built before the demo ran'
 build clean all
 did "${all[@]}" 'link bin/duplex'
+
+# ---- A program is linked anew when one of its sources was removed, and nothing is made where nothing changed.
+build build/tests/core
+did "${tests[@]}" 'link build/tests/core'
+build all build/tests/core
+did ''
+rm "$tree/tests/core/c_test.cpp"
+build all build/tests/core
+did 'link build/tests/core'
+! nm "$tree/build/tests/core" | grep ' _Z1cv$' || fail 'the program still has what a source that was removed has brought'
