@@ -157,14 +157,11 @@ clean:
 
 ifneq ($(filter-out $(outside),$(or $(MAKECMDGOALS),all)),)
 
-# ---- make/probe.sh finds out what the machine has: once, and again when packages or settings change.
+# ---- make/probe.sh finds out what the machine has: once, and again when packages or settings change (make/settings.sh).
 -include $(BUILD)/config.mk
 
-$(shell mkdir -p $(BUILD); settings='$(CXX) $(ONEDNN) $(CUDA) $(CUDA_HOME) $(CUDA_ARCH) $(PYTHON)'; \
-  [ "$$(cat $(BUILD)/settings 2>/dev/null)" = "$$settings" ] || echo "$$settings" > $(BUILD)/settings)
-$(BUILD)/config.mk: make/probe.sh make/distribution.sh make/onednn_probe.cpp core/onednn/compat.h tools/flags/command_line.cpp $(BUILD)/settings \
-    $(wildcard .deps/stamp /var/lib/dpkg/status /var/lib/rpm/rpmdb.sqlite /var/lib/rpm/Packages \
-    /usr/lib/sysimage/rpm/rpmdb.sqlite)
+$(shell bash make/settings.sh $(BUILD) '$(CXX)' '$(ONEDNN)' '$(CUDA)' '$(CUDA_HOME)' '$(CUDA_ARCH)' '$(PYTHON)')
+$(BUILD)/config.mk: make/probe.sh make/distribution.sh make/onednn_probe.cpp core/onednn/compat.h tools/flags/command_line.cpp $(BUILD)/settings
 	@CXX='$(CXX)' ONEDNN='$(ONEDNN)' CUDA='$(CUDA)' CUDA_ARCH='$(CUDA_ARCH)' PYTHON='$(PYTHON)' bash make/probe.sh $(BUILD)
 
 .PHONY: probe
@@ -249,7 +246,7 @@ remember = $(if $(call same,$(strip $(file <$1)),$(or $(strip $2),none)),,$(shel
 # that was removed is linked anew.
 parts = $(if $(CONFIG_CXX),$(call remember,$(BUILD)/parts/$1,$2))$2 $(BUILD)/parts/$1
 ifneq ($(CONFIG_CXX),)
-$(call remember,$(BUILD)/compile-flags,$(CONFIG_CXX) $(cxxflags) $(light) $(lightest) $(CONFIG_NVCC) $(nvccflags))
+$(call remember,$(BUILD)/compile-flags,$(CONFIG_CXX) $(CONFIG_HEADERS) $(cxxflags) $(light) $(lightest) $(CONFIG_NVCC) $(nvccflags))
 $(call remember,$(BUILD)/link-flags,$(CONFIG_CXX) $(ldflags) $(libraries) $(everything) $(CONFIG_CUDA_LDFLAGS) $(cudnn))
 $(call remember,$(BUILD)/networks,$(networks))
 $(call remember,$(BUILD)/fuzz-targets,$(fuzz_targets))

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Finds out what this machine has, and writes it as make variables to OUT/config.mk and for people to
-# OUT/config.txt. Settings come from the environment: CXX, ONEDNN and CUDA (auto, 0, 1), CUDA_HOME, CUDA_ARCH
-# (compute capabilities like 90, in place of those of the machine's GPUs), PYTHON (whose packages may hold CUDA).
+# OUT/config.txt, and the list of headers that it saw to OUT/headers.txt (make/settings.sh). Settings come from the
+# environment: CXX, ONEDNN and CUDA (auto, 0, 1), CUDA_HOME, CUDA_ARCH (compute capabilities like 90, in place of those of
+# the machine's GPUs), PYTHON (whose packages may hold CUDA).
 # Usage: make/probe.sh OUT
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -332,6 +333,20 @@ elif [ "$cuda" = 0 ]; then
   without+=("CUDA|turned off by CUDA=0: no training on a GPU||")
 fi
 
+# ---- The headers of the compiler and of the libraries. An upgrade need not change a version, and its files may be older than
+# the objects that were made with those before, so that the build goes by a digest of all their content.
+headers=
+if [ "$works" ]; then
+  for header in stb/stb_image.h CLI/CLI.hpp nlohmann/json.hpp openssl/{crypto,evp,hmac,rand}.h zlib.h gtest/gtest.h \
+    ${openmp:+omp.h} ${has_onednn:+dnnl.hpp} ${has_cuda:+cuda_runtime.h cublas_v2.h cudnn.h}; do
+    printf '#if __has_include(<%s>)\n#include <%s>\n#endif\n' "$header" "$header"
+  done >"$work/all"
+  compile $openmp ${has_cuda:+$cuda_cppflags} -M - <"$work/all" 2>"$work/errors" |
+    sed 's/\\$//' | xargs printf '%s\n' | grep '^/' >"$work/headers"
+  headers=$({ $cxx --version; xargs -d '\n' cat <"$work/headers"; } | sha256sum | cut -c 1-16)
+  xargs -r -d '\n' stat -L -c '%s %Y %n' <"$work/headers" >"$out/headers.txt"
+fi
+
 # ---- Write it down.
 {
   echo "# Written by make/probe.sh."
@@ -345,6 +360,7 @@ fi
   echo "CONFIG_CUDA_CPPFLAGS :=$cuda_cppflags"
   echo "CONFIG_CUDA_LDFLAGS :=$cuda_ldflags"
   echo "CONFIG_GTEST := $gtest"
+  echo "CONFIG_HEADERS := $headers"
   echo "CONFIG_MISSING := ${#missing[@]}"
 } >"$out/config.mk.new"
 

@@ -19,13 +19,17 @@ echo '#define INSTANTIATE_TEST_SUITE_P' > "$include/gtest/gtest.h"
 echo 'namespace nlohmann { struct ordered_json {}; }' > "$include/nlohmann/json.hpp"
 for library in crypto z gtest gtest_main; do ar rc "$work/lib/lib$library.a"; done
 export CPLUS_INCLUDE_PATH=$include LIBRARY_PATH=$work/lib
+export DUPLEX_ROOT=$work/root
 unset CPATH MAKEFLAGS MAKELEVEL MFLAGS MAKEOVERRIDES BUILD ONLY SANITIZE WERROR CXXFLAGS LDFLAGS FULL
 printf '#!/bin/bash\n[ "$*" != --version ] || { cat "%s/version"; exit; }\nexec %s "$@"\n' "$work" "$cxx" > "$work/bin/cxx"
 chmod +x "$work/bin/cxx"
 echo 'cxx 1.0' > "$work/version"
+mkdir -p "$DUPLEX_ROOT/var/lib/dpkg"
+status=$DUPLEX_ROOT/var/lib/dpkg/status
+echo packages > "$status"
 mkdir -p "$tree"/{core/{onednn,cudnn},layers,models,datasets,net/crypto,course,tools/{flags,text},tests/core}
 cp -r Makefile make "$tree"
-echo '#include <vector>' > "$tree/make/standard.h"
+: > "$tree/make/standard.h"
 touch "$tree"/{core/cudnn/layout,tools/flags/command_line}.cpp
 cp core/onednn/compat.h "$tree/core/onednn"
 cp tools/text/version.h "$tree/tools/text"
@@ -64,3 +68,34 @@ rm "$tree/tests/core/c_test.cpp"
 build all build/tests/core
 did 'link build/tests/core'
 ! nm "$tree/build/tests/core" | grep ' _Z1cv$' || fail 'the program still has what a source that was removed has brought'
+
+# ---- An upgrade compiles all anew, though its files are older than what was built. The machine is looked at again when a package
+# or a header changes, and only then.
+# probed: succeeds if the last build looked at the machine.
+probed() { [ "$tree/build/config.mk" -nt "$work/before" ]; }
+# upgraded FILE TEXT: writes a file of a package.
+upgraded() { echo "$2" > "$include/$1"; touch -d 2001-01-01 "$include/$1"; }
+upgraded openssl/version.h '#define VERSION 1'
+upgraded openssl/evp.h '#include <openssl/version.h>'
+upgraded gtest/gtest.h '#define INSTANTIATE_TEST_SUITE_P 1'
+build all build/tests/core
+touch "$work/before"
+build all build/tests/core
+did ''
+! probed || fail 'the machine was looked at again, and nothing had changed'
+echo 'other packages' > "$status"
+touch -d 2001-01-01 "$status"
+build all build/tests/core
+did ''
+probed || fail 'packages changed, and the machine was not looked at'
+tests=('compile make/gtest.h' 'compile tests/core/a_test.cpp' 'link build/tests/core')
+upgraded openssl/version.h '#define VERSION 12'
+build all build/tests/core
+did "${all[@]}" "${tests[@]}" 'link bin/duplex'
+upgraded gtest/gtest.h '#define INSTANTIATE_TEST_SUITE_P 12'
+build all build/tests/core
+did "${all[@]}" "${tests[@]}" 'link bin/duplex'
+echo 'cxx 1.0, patched' > "$work/version"
+echo '# patched' >> "$work/bin/cxx"
+build all
+did "${all[@]}" 'link bin/duplex'
