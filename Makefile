@@ -250,7 +250,7 @@ $(call remember,$(BUILD)/compile-flags,$(CONFIG_CXX) $(CONFIG_HEADERS) $(cxxflag
 $(call remember,$(BUILD)/link-flags,$(CONFIG_CXX) $(ldflags) $(libraries) $(everything) $(CONFIG_CUDA_LDFLAGS) $(cudnn))
 $(call remember,$(BUILD)/networks,$(networks))
 $(call remember,$(BUILD)/fuzz-targets,$(fuzz_targets))
-$(call remember,$(BUILD)/commit,$(or $(shell git describe --always --dirty 2>/dev/null),unknown))
+$(call remember,$(BUILD)/commit,$(shell bash make/commit.sh))
 endif
 
 # ---- The program.

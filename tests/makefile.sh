@@ -99,3 +99,45 @@ echo 'cxx 1.0, patched' > "$work/version"
 echo '# patched' >> "$work/bin/cxx"
 build all
 did "${all[@]}" 'link bin/duplex'
+
+# ---- The program knows which sources it is made of: outside of a checkout by their digest, in one by the commit, and by a
+# digest of what has changed since.
+# name TEXT: fails unless the program now has a name that begins so and that none had before.
+names=
+name() {
+  local name
+  build all
+  name=$(sed -n 's/.*built_commit = "\(.*\)";/\1/p' "$tree/build/gen/version.cpp")
+  [[ $name = "$1"* && $'\n'$names != *$'\n'$name$'\n'* ]] || fail "the program of other sources is called '$name'; before there were: $names"
+  names+=$name$'\n'
+}
+export GIT_CEILING_DIRECTORIES=${work%/*}
+name unknown-
+echo 'int a() { return 4; }' > "$tree/core/a.cpp"
+name unknown-
+did 'compile core/a.cpp' 'link bin/duplex'
+if command -v git > /dev/null; then
+  git -C "$work" init -q
+  git -C "$work" -c user.name=nobody -c user.email=nobody@invalid commit -q --allow-empty -m 'The checkout of something else.'
+  echo 'int a() { return 3; }' > "$tree/core/a.cpp"
+  name unknown-
+  git=(git -C "$tree" -c user.name=nobody -c user.email=nobody@invalid)
+  echo /build/ > "$tree/.gitignore"
+  "${git[@]}" init -q
+  "${git[@]}" add -A
+  "${git[@]}" commit -q -m 'All of it.'
+  commit=$("${git[@]}" rev-parse --short HEAD)
+  name "$commit"
+  for text in 'return 5' 'return 6'; do
+    echo "int a() { $text; }" > "$tree/core/a.cpp"
+    name "$commit-dirty-"
+  done
+  "${git[@]}" checkout -q core/a.cpp
+  echo 'int d() { return 7; }' > "$tree/core/d.cpp"
+  name "$commit-dirty-"
+  rm "$tree/core/d.cpp" "$tree/core/a.cpp"
+  name "$commit-dirty-"
+  echo 'A file that the program is not made of.' > "$tree/README"
+  build all
+  did ''
+fi

@@ -163,7 +163,7 @@ void Bundle::require_same_version(const std::string& source) const {
   throw Error("launch: bundle " + source + " is of " +
               (other.size() > words ? other.substr(words) : "another program") +
               ", and this program of " + own.substr(words) +
-              ": make the bundle of this commit, or run the bundle's own program");
+              ": `make bundle` makes that of this program; or run the bundle's own");
 }
 
 }  // namespace duplex::tools

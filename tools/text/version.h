@@ -7,8 +7,8 @@ namespace duplex::tools {
 /// The version of the whole, as releases have it.
 constexpr const char* program_version = "1.0";
 
-/// The commit that was built, with "-dirty" behind it if files had been changed; "unknown" outside
-/// of a checkout. The Makefile writes its definition (build/gen/version.cpp).
+/// The commit that was built, or what tells programs apart that are of none (make/commit.sh). The
+/// Makefile writes its definition (build/gen/version.cpp).
 extern const char* const built_commit;
 
 /// Lines with version and commit, compiler, backends with what they find here, and protocol.

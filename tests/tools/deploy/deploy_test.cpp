@@ -176,6 +176,7 @@ TEST_F(Deploying, ABadBundleIsFoundBeforeAnythingIsSent) {
   write_program("made/duplex-1.0/duplex", "echo 'duplex   0.9, commit old'\n");
   pack();
   refused(" is of 0.9, commit old, and this program of 1.0, commit ", 1);
+  refused(": `make bundle` makes that of this program; or run the bundle's own", 1);
   fs::remove(bundle_ + "/MANIFEST");
   refused(" has no MANIFEST", 1);
 }
