@@ -8,8 +8,9 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$work"/{bin,cuda,told,programs}
 export WORK=$work
 
-# program FILE: makes a script of standard input, in which `told WORD` succeeds if it is to misbehave in that way.
-program() { { printf '#!/bin/bash\ntold() { [ -e "$WORK/told/$1" ]; }\n'; cat; } >"$work/$1" && chmod +x "$work/$1"; }
+# program FILE: makes a script of standard input, in which `told WORD` succeeds if it is to misbehave in that way, and `hang`
+# hangs in a process that the file `hangs` names.
+program() { { printf '#!/bin/bash\ntold() { [ -e "$WORK/told/$1" ]; }\nhang() { sleep 60 & echo $! >"$WORK/hangs"; wait; exit 1; }\n'; cat; } >"$work/$1" && chmod +x "$work/$1"; }
 
 program bin/nvidia-smi <<'END'
 told no-gpu && exit 9
@@ -26,7 +27,7 @@ program cuda/compute-sanitizer <<'END'
 [ "$1 $3 $4 $5 $6" = '--tool --error-exitcode 9 --report-api-errors no' ] || exit 1
 echo "sanitizer $2" >>"$WORK/done"
 if told "races-$2"; then echo '========= Error: Race reported between Write access'; exit 9; fi
-if told "hang-$2"; then exec sleep 60; fi
+told "hang-$2" && hang
 if told "reads-$2"; then
   echo '========= Uninitialized __global__ memory read of size 4 bytes'
   told ours && echo '=========     at void duplex::cudnn::run_for_each'
@@ -50,6 +51,7 @@ echo '  found    CUDA        13.0, cuDNN 9.19.0' >"$build/config.txt"
 printf 'CONFIG_NVCC := %s -ccbin g++\nCONFIG_GTEST := 1\n' "$WORK/cuda/nvcc" >"$build/config.mk"
 [ "${report:-}" ] && exit
 echo "make${werror:+ WERROR}" >>"$WORK/done"
+told hang-build && hang
 if told no-build; then seq -f 'line %g' 50; echo 'a.cpp:3: error: no such thing'; exit 2; fi
 if told warns && [ "${werror:-}" ]; then echo 'b.cpp:4: error: unused [-Werror]'; exit 2; fi
 cp "$WORK/programs/duplex" "$build/bin"
@@ -65,7 +67,7 @@ if told "fail-$name"; then
     '[  FAILED  ] Conv.Forward/cudnn (3 ms)' '[  PASSED  ] 1 test.'
   exit 1
 fi
-if told "hang-$name"; then echo '[ RUN      ] A.Hangs'; exec sleep 60; fi
+if told "hang-$name"; then echo '[ RUN      ] A.Hangs'; hang; fi
 echo '[  PASSED  ] 1 test.'
 END
 program programs/duplex <<'END'
@@ -80,16 +82,17 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-told "hang-$net" && exec sleep 60
+told "hang-$net" && hang
 told "no-$precision" && { echo 'cuda: it has no engine' >&2; exit 1; }
 if [ "${layers:-}" ]; then
+  told hang-layers-of-nets && hang
   told no-layers && { echo 'cuda: it has no clock' >&2; exit 1; }
   echo "conv1 of $net in $layout takes 1 ms"
   exit
 fi
 told "no-$net" && { echo 'cuda: it is broken' >&2; exit 1; }
 told no-nhwc && [ "$layout" != nchw ] && { echo 'cuda: no engine for conv1' >&2; exit 1; }
-told slow && [ "$layout" = measured ] && exec sleep 60
+told slow && [ "$layout" = measured ] && hang
 [ "$layout" = measured ] && found='layout NHWC: a step takes 10 ms in NHWC, 12 ms in NCHW'
 printf '%s\t%s\t1200.000\t1100.000\t1300.000\t5.0\t0.05\t0.0\t2097152000\t%s\n' "$net" "$batch" "${found:-}"
 END
@@ -107,7 +110,7 @@ case "$1" in
       [ "$way" = eager ] && speed=900
       [ "$way" = compile ] && speed=1250
       printf '%s\t%s\t%s\t%s\t%s\t1\t2\t3145728000\t4194304000\n' "$net" "$precision" "${cell%:*}" "$way" "$speed"
-      if told hang-torch; then echo $$ >"$WORK/hangs"; exec sleep 60; fi
+      if told hang-torch; then hang; fi
     done ;;
 esac
 END
@@ -269,3 +272,38 @@ RESUME=1 check 'it goes on' 0
 was_done 'suite' 0
 was_done 'gpu_torch_step.py squeezenet float32 20 64:channels_last$' 1
 says '| squeezenet | 64 | float32 | 1200 (1100..1300) | NHWC | 900 | 1000 | 1.20* | 1250 | 0.96* |'
+
+# A run that is stopped ends at once with all that it started, and leaves what it has found; Ctrl-C goes to the whole group.
+# stopped SIGNAL CODE WHERE: stops a run where something hangs.
+stopped() {
+  local code hangs
+  what="stopped by SIG$1 where $3 hangs"
+  rm -rf "$work"/{told,done,hangs,out}
+  mkdir "$work/told"
+  : >"$work/told/hang-$3"
+  set -m  # Else SIGINT is ignored, in the background.
+  bash tools/gpu_check.sh "$out" >"$work/log" 2>&1 &
+  run=$!
+  set +m
+  for _ in $(seq 300); do [ -s "$work/hangs" ] && break; sleep 0.1; done
+  hangs=$(cat "$work/hangs")
+  if [ "$1" = INT ]; then kill -INT -- -$run; else kill "-$1" $run; fi
+  wait $run
+  code=$?
+  [ $code = "$2" ] || fail "exit code $code instead of $2"
+  for _ in $(seq 50); do grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$hangs/status" || break; sleep 0.1; done
+  ! grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$hangs/status" || fail "$hangs goes on"
+}
+stopped INT 130 build
+says 'It was stopped while it built.'
+stopped TERM 143 models
+says '- layers: 1 passed'
+silent '- models:'
+stopped INT 130 layers-of-nets
+says '| squeezenet | 64 | float32 | 1200 (1100..1300) | NHWC | 900 | 1000 | 1.20 | - | - |'
+stopped HUP 129 torch
+says '| squeezenet | 64 | float32 | 1200 (1100..1300) | NHWC | 900 | - | 1.33† | - | - |'
+silent 'went wrong'
+RESUME=1 check 'it goes on after it was stopped' 0
+was_done 'suite' 0
+was_done 'gpu_torch_step.py squeezenet float32 20 64:channels_last$' 1

@@ -16,7 +16,8 @@
 # brought back from the machine (OUT=...; RESUME=brought/back tools/gpu_check.sh "$OUT"). Results of other sources,
 # another GPU or other versions do not count; PyTorch's figures do not depend on our sources, so these stay when only
 # ours changed.
-# The exit code is 1 if it did not build, tests failed or were cut off (in a former run too), or every timing failed.
+# The exit code is 1 if it did not build, tests failed or were cut off (in a former run too), or every timing failed. SIGINT
+# (Ctrl-C), SIGTERM and SIGHUP end it and all that it started (130, 143, 129); the page has what was found until then.
 set -u
 case ${1:-} in -h | --help) sed -n '2,/^set /{/^set /!s/^# \{0,1\}//p}' "$0"; exit ;; esac
 cd "$(dirname "$0")/.." || exit 1
@@ -46,14 +47,25 @@ if [ "$resume" ] && [ "$resume" != 1 ] && ! [ "$resume" -ef "$state" ]; then
 fi
 [ "$resume" ] || rm -f "$rows" "$tests" "$layers"
 rm -f "$logs"/*
-touch "$rows" "$tests" "$layers" "$wrong"
+touch "$rows" "$tests" "$layers" "$machine" "$wrong"
 
 say() { printf 'gpu_check: %3d s: %s\n' "$SECONDS" "$*" >&2; }
 left() { echo $((budget - SECONDS)); }
 in_time() { [ "$(left)" -ge $(($1 < longest ? $1 : longest)) ]; }
 cap() { local l; l=$(left); printf '%s\n' "$1" "$longest" $((l > 1 ? l : 1)) | sort -n | head -n 1; }
-capped() { local most; most=$(cap "$1"); shift; timeout -k 5 "$most" "$@"; }
+# capped SECONDS COMMAND... runs it for at most so long, in the background: a trap waits for what runs in the foreground. It is
+# for this shell alone, since finish() does not see what a subshell runs.
+capped() { local most; most=$(cap "$1"); shift; timeout -k 5 "$most" "$@" & wait $!; }
 cut_off() { [ "$1" = 124 ] || [ "$1" = 137 ]; }  # Whether `capped` stopped a command with this exit code.
+# finish ends what is running, and writes the page. Each job is a timeout, which passes the signal on to all that its command
+# has started, or a pipeline that begins with one.
+finish() {
+  local running
+  trap '' HUP INT TERM
+  running=$(jobs -p)
+  { [ ! "$running" ] || kill $running; wait; } 2>/dev/null
+  page
+}
 
 # ---- The machine, and the marks of what results depend on.
 sum_of() { find "$@" -type f ! -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c 1-12; }
@@ -66,7 +78,16 @@ name=$(echo "${gpu%%,*}" | tr -c 'A-Za-z0-9\n' '-' | tr '[:upper:]' '[:lower:]')
 page=$folder/gpu${name:+-$name}.md
 make=(make BUILD="$build" CUDA=1 ONEDNN=0 PYTHON="$python")
 asked=$logs/torch.txt
-capped 60 "$python" -W ignore -c 'import torch; print(torch.__version__, "cuDNN", torch.backends.cudnn.version())' >"$asked" 2>&1 &
+# shellcheck source-path=SCRIPTDIR
+. tools/gpu_check/page.sh
+. tools/gpu_check/tests.sh
+. tools/gpu_check/timing.sh
+unbuilt='' warned='' torch='' of_ours=''
+trap finish EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+timeout -k 5 "$(cap 60)" "$python" -W ignore -c 'import torch; print(torch.__version__, "cuDNN", torch.backends.cudnn.version())' >"$asked" 2>&1 &
 asking=$!
 capped 60 "${make[@]}" report >"$logs/probe.log" 2>&1
 built=$(sed -n 's/^ *found *CUDA *//p' "$build/config.txt" 2>/dev/null)
@@ -84,14 +105,6 @@ nvcc=$(sed -n 's/^CONFIG_NVCC := *\([^ ]*\).*/\1/p' "$build/config.mk" 2>/dev/nu
   echo "$(nproc) cores, $(awk '/MemTotal/ { printf "%.0f GiB of memory", $2 / 1048576 }' /proc/meminfo)"
 } >"$machine" 2>&1
 cat "$machine" >&2
-
-# shellcheck source-path=SCRIPTDIR
-. tools/gpu_check/page.sh
-. tools/gpu_check/tests.sh
-. tools/gpu_check/timing.sh
-unbuilt='' warned='' torch='' sampling='' of_ours=''
-trap '[ ! "$sampling" ] || kill "$sampling" 2>/dev/null; page' EXIT
-trap 'exit 143' TERM INT
 
 # ---- Build. A compiler that was never tried here may warn; the page then says so, and the check goes on.
 targets=(all)
@@ -148,7 +161,6 @@ sanitizers
 page
 timeout "$(cap "$budget")" nvidia-smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw --format=csv,noheader,nounits -l 5 \
   >"$logs/clocks.csv" 2>/dev/null &
-sampling=$!
 time_all
 page
 cat "$page"

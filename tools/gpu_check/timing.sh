@@ -20,14 +20,19 @@ put() {
     printf '%s\n' "$row" >>"$rows"
     page
   done
+  return 0
 }
 
-# attempt WHAT SECONDS COMMAND... runs a command. Its errors go to bench.log, and to the page if it failed by itself.
+# attempt WHAT SECONDS READER COMMAND... runs a command whose output READER takes, a function. Its errors go to bench.log, and
+# to the page if it failed by itself. Like capped(), it is for the first shell alone.
 attempt() {
   local what=$1 most status
   most=$(cap "$2")
-  timeout -k 5 "$most" "${@:3}" 2>"$logs/said.txt"
+  set -o pipefail
+  timeout -k 5 "$most" "${@:4}" 2>"$logs/said.txt" | "$3" &
+  wait $!
   status=$?
+  set +o pipefail
   {
     echo "== $what"
     grep -v '^ *$' "$logs/said.txt"
@@ -45,14 +50,15 @@ file_of() { if [ -e "models/$1.net" ]; then echo "models/$1.net"; else echo "$1"
 
 # ours_in LAYOUT REMARK NET PRECISION BATCH times Duplex in one layout.
 ours_in() {
-  local most=60
+  local most=60 layout=$1 remark=$2 net=$3 precision=$4
   [ "$1" = measured ] && most=90  # It makes three networks, with all their engines.
-  attempt "$3 $4 $5 duplex, layout $1" $most "$duplex" bench --net "$(file_of "$3")" --precision "$4" --batch "$5" --layout "$1" \
-    --steps "$steps" --device cuda --row |
-    awk -F'\t' -v OFS='\t' -v net="$3" -v precision="$4" -v layout="$1" -v rest="$of_ours	$call	$2" '{
-      split($10, word, "[ :]")
-      print "duplex", net, precision, $2, word[2] != "" ? word[2] : toupper(layout), $3, $4, $5, $9, 0, rest }' | put
-  return "${PIPESTATUS[0]}"
+  attempt "$3 $4 $5 duplex, layout $1" $most put_ours "$duplex" bench --net "$(file_of "$3")" --precision "$4" --batch "$5" \
+    --layout "$1" --steps "$steps" --device cuda --row
+}
+put_ours() {
+  awk -F'\t' -v OFS='\t' -v net="$net" -v precision="$precision" -v layout="$layout" -v rest="$of_ours	$call	$remark" '{
+    split($10, word, "[ :]")
+    print "duplex", net, precision, $2, word[2] != "" ? word[2] : toupper(layout), $3, $4, $5, $9, 0, rest }' | put
 }
 
 # ours NET PRECISION BATCH LAYOUT times Duplex. If the layout has no engine, or there is no time to measure both, it
@@ -85,10 +91,10 @@ theirs() {
   [ ${#cells[@]} = 0 ] && return
   in_time "$([ "${cells[0]#*:}" = compile ] && echo 45 || echo 20)" || return 0
   say "$net, $precision: PyTorch, ${cells[*]}"
-  attempt "$net $precision ${cells[*]} PyTorch" $most "$python" -W ignore tools/benchmarks/gpu_torch_step.py "$net" "$precision" "$steps" \
-    "${cells[@]}" | sed -u "s/^/torch\t/; s/\$/\t$of_theirs\t$call\t/" | put
-  return "${PIPESTATUS[0]}"
+  attempt "$net $precision ${cells[*]} PyTorch" $most put_theirs "$python" -W ignore tools/benchmarks/gpu_torch_step.py "$net" \
+    "$precision" "$steps" "${cells[@]}"
 }
+put_theirs() { sed -u "s/^/torch\t/; s/\$/\t$of_theirs\t$call\t/" | put; }
 
 # layout_of NET PRECISION and way_of NET PRECISION print the layout and the way that were faster at the first batch.
 layout_of() {
@@ -134,18 +140,19 @@ at_others() {
 
 # where_the_time_goes times the layers of the networks at the first batch, in the first of the precisions.
 where_the_time_goes() {
-  local net precision=${precisions%% *} layout table mark
+  local net precision=${precisions%% *} layout mark
   for net in $networks; do
     layout=$(layout_of "$net" "$precision")
     mark="<!-- layers $net $of_ours $precision $first -->"
     grep -qx -e "$mark" "$layers" && continue
     [ "$layout" ] && in_time 15 || continue
     say "$net, $precision: layers"
-    table=$(attempt "$net $precision layers" 30 "$duplex" bench --net "$(file_of "$net")" --precision "$precision" --batch "$first" \
-      --layout "$layout" --steps 10 --device cuda --layers) || continue
-    printf '%s\n' "$mark" "" '```' "$table" '```' >>"$layers"
+    attempt "$net $precision layers" 30 keep_table "$duplex" bench --net "$(file_of "$net")" --precision "$precision" \
+      --batch "$first" --layout "$layout" --steps 10 --device cuda --layers || continue
+    printf '%s\n' "$mark" "" '```' "$(cat "$logs/table.txt")" '```' >>"$layers"
   done
 }
+keep_table() { cat >"$logs/table.txt"; }
 
 time_all() {
   each at_first
