@@ -336,6 +336,7 @@ fi
 # ---- The headers of the compiler and of the libraries. An upgrade need not change a version, and its files may be older than
 # the objects that were made with those before, so that the build goes by a digest of all their content.
 headers=
+: >"$out/headers.txt"  # A list of headers that are gone would have make look at the machine again and again.
 if [ "$works" ]; then
   for header in stb/stb_image.h CLI/CLI.hpp nlohmann/json.hpp openssl/{crypto,evp,hmac,rand}.h zlib.h gtest/gtest.h \
     ${openmp:+omp.h} ${has_onednn:+dnnl.hpp} ${has_cuda:+cuda_runtime.h cublas_v2.h cudnn.h}; do

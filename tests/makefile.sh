@@ -141,3 +141,9 @@ if command -v git > /dev/null; then
   build all
   did ''
 fi
+
+# ---- Where the compiler is gone, make says so and ends, though the headers that the last look saw are gone, too.
+rm "$work/bin/cxx" "$include/openssl/version.h"
+code=0
+timeout 120 make -C "$tree" CXX="$work/bin/cxx" ONEDNN=0 CUDA=0 > "$work/said" 2>&1 || code=$?
+[ $code = 2 ] && grep -q 'a C++17 compiler' "$work/said" || { head -n 20 "$work/said" > "$work/head"; mv "$work/head" "$work/said"; fail "without a compiler make ended with $code"; }
