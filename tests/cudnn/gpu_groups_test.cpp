@@ -125,10 +125,18 @@ TYPED_TEST(GpuGroups, OfASumOfGradients) {
     for (const bool masked : {false, true}) {
       expect_groups_like_elements<Value>(odd, odd, [&](Value* to) {
         cudnn::MaskedSum<Value> sum{to, masked ? all[8].data() : nullptr, {}, count};
-        for (std::size_t k = 0; k < 8; ++k) sum.inputs[k] = all[k].data();
+        for (std::size_t k = 0; k < 8; ++k) sum.inputs.at[k] = all[k].data();
         return sum;
       });
     }
+  }
+  std::vector<const Value*> listed;
+  for (std::size_t k = 0; k < 21; ++k) listed.push_back(all[k % 8].data());
+  for (const int count : {9, 16, 21}) {
+    expect_groups_like_elements<Value>(odd, odd, [&](Value* to) {
+      return cudnn::MaskedSum<Value, cudnn::ListedInputs<Value>>{
+          to, all[8].data(), {listed.data(), true}, count};
+    });
   }
 }
 
@@ -210,7 +218,7 @@ TYPED_TEST(GpuGroups, OfSums) {
     for (const Value* mask : {static_cast<const Value*>(nullptr), x.data()})
       expect_pairs_like_elements(cudnn::SummedGradients<Value>{
           view,
-          {sum.data(), mask, {x.data(), dy.data()}, 2},
+          {sum.data(), mask, {{x.data(), dy.data()}}, 2},
           {view, channels.moments(), sum.data(), x.data(), false, nullptr, nullptr}});
     for (const bool relu : {false, true})
       expect_pairs_like_elements(cudnn::GradientSums<Value>{view, channels.moments(), dy.data(),

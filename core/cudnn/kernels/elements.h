@@ -205,22 +205,48 @@ struct Sum {
   }
 };
 
-constexpr int most_summed = 8;
+constexpr int summed_at_once = 8;
 
-/// Sums up to `most` inputs in their order, and masks the sum by [y > 0] where `y` is not null.
+/// The inputs of a sum whose addresses are among a kernel's arguments: up to summed_at_once.
 template <class Value>
+struct GivenInputs {
+  static constexpr bool many = false;
+  const Value* at[summed_at_once];
+
+  template <int N>
+  bool all_aligned(int count) const {
+    bool all_are = true;
+    for (int k = 0; k < count; ++k) all_are = all_are && aligned<N>(at[k]);
+    return all_are;
+  }
+};
+
+/// The inputs of a sum whose addresses lie in the memory that the kernel reads, so that they may be
+/// as many as there are. `in_groups`: all of them are aligned for groups.
+template <class Value>
+struct ListedInputs {
+  static constexpr bool many = true;
+  const Value* const* at;
+  bool in_groups;
+
+  template <int N>
+  bool all_aligned(int) const {
+    return in_groups;
+  }
+};
+
+/// Sums inputs in their order, and masks the sum by [y > 0] where `y` is not null. The sum is
+/// rounded once, when it is stored, so that `out` may be any of the inputs.
+template <class Value, class Inputs = GivenInputs<Value>>
 struct MaskedSum {
-  static constexpr int most = most_summed;
   Value* out;
   const Value* y;
-  const Value* inputs[most];
+  Inputs inputs;
   int count;
 
   static constexpr int group = group_of<Value>;
   bool grouped() const {
-    bool all_are = aligned<group>(out, y);
-    for (int k = 0; k < count; ++k) all_are = all_are && aligned<group>(inputs[k]);
-    return all_are;
+    return aligned<group>(out, y) && inputs.template all_aligned<group>(count);
   }
   template <int N = 1>
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
@@ -229,19 +255,30 @@ struct MaskedSum {
   /// Returns what is stored, before it is rounded.
   template <int N>
   DUPLEX_PORTABLE Floats<N> values(std::uint32_t i) const {
-    AlignedVector<Value, N> mask{}, one[most]{};
-    // All reads are under way before the first value is waited for.
+    AlignedVector<Value, N> mask{};
     if (y != nullptr) mask = read<N>(y + i);
-    for (int k = 0; k < most; ++k)
-      if (k < count) one[k] = read<N>(inputs[k] + i);
-    Floats<N> sum = broadcast<N>(0.0F);
-    for (int k = 0; k < most; ++k)
-      if (k < count) sum = map([](float a, float b) { return a + b; }, sum, floats(one[k]));
+    Floats<N> sum = plus_some(broadcast<N>(0.0F), 0, i);
+    if constexpr (Inputs::many)
+      for (int first = summed_at_once; first < count; first += summed_at_once)
+        sum = plus_some(sum, first, i);
     const bool masked = y != nullptr;
     const auto kept = [masked](float value, float by) {
       return !masked || by > 0.0F ? value : 0.0F;
     };
     return map(kept, sum, floats(mask));
+  }
+
+ private:
+  /// Returns the sum and the inputs from number `first` on, a few. All of these are being read
+  /// before the first value is waited for.
+  template <int N>
+  DUPLEX_PORTABLE Floats<N> plus_some(Floats<N> sum, int first, std::uint32_t i) const {
+    AlignedVector<Value, N> one[summed_at_once]{};
+    for (int k = 0; k < summed_at_once; ++k)
+      if (first + k < count) one[k] = read<N>(inputs.at[first + k] + i);
+    for (int k = 0; k < summed_at_once; ++k)
+      if (first + k < count) sum = map([](float a, float b) { return a + b; }, sum, floats(one[k]));
+    return sum;
   }
 };
 

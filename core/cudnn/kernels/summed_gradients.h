@@ -9,10 +9,10 @@
 namespace duplex::cudnn {
 
 /// Writes dy, and sums it as it is stored: the bits are those of MaskedSum, then GradientSums.
-template <class Value>
+template <class Value, class Inputs = GivenInputs<Value>>
 struct SummedGradients {
   View view;
-  MaskedSum<Value> dy;
+  MaskedSum<Value, Inputs> dy;
   GradientSums<Value> sums;  ///< It reads no dy from memory.
 
   static constexpr int group = group_of<Value>;

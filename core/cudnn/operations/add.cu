@@ -41,12 +41,15 @@ class GpuGradientSum final : public GradientSum {
   void run(Tensor& out, const std::vector<Tensor>& inputs, const Tensor* y) override {
     with_type(view_of(out.desc).type, [&](auto number) {
       using Value = decltype(number);
-      for_each_group(*context_, "sum of gradients", out.desc, masked_sum<Value>(out, inputs, y));
+      with_masked_sum<Value>(*context_, list_, out, inputs, y, [&](const auto& sum) {
+        for_each_group(*context_, "sum of gradients", out.desc, sum);
+      });
     });
   }
 
  private:
   ContextPtr context_;
+  AddressList list_;
 };
 
 }  // namespace

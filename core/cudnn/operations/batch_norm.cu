@@ -2,6 +2,7 @@
 // unfused ReLU costs two more passes over the activations.
 #include "core/cudnn/operations/batch_norm.h"
 
+#include <type_traits>
 #include <utility>
 
 #include "core/cudnn/kernels/statistics.h"
@@ -62,9 +63,12 @@ class GpuBatchNorm final : public BatchNorm {
                     const Tensor* y_in, const Tensor& x_in) override {
     with_type(view_of(x).type, [&](auto number) {
       using Value = decltype(number);
-      sum_channels(*context_, "sum of gradients",
-                   SummedGradients<Value>{view_of(x), masked_sum<Value>(dy, inputs, y_in),
-                                          gradient_sums<Value>(dy, dgamma, dbeta, x_in)});
+      const auto sums = gradient_sums<Value>(dy, dgamma, dbeta, x_in);
+      with_masked_sum<Value>(*context_, list_, dy, inputs, y_in, [&](const auto& sum) {
+        using Inputs = std::decay_t<decltype(sum.inputs)>;
+        sum_channels(*context_, "sum of gradients",
+                     SummedGradients<Value, Inputs>{view_of(x), sum, sums});
+      });
     });
     dy_summed_ = dy.data;
   }
@@ -100,6 +104,7 @@ class GpuBatchNorm final : public BatchNorm {
   Reservation workspace_;
   BatchNormSpec spec_;
   Buffer memory_;
+  AddressList list_;
   Moments moments_;                   ///< Statistics of the last forward_training.
   const float* dy_summed_ = nullptr;  ///< The dy of which the next backward() finds the sums.
 };

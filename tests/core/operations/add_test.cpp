@@ -67,7 +67,7 @@ TEST_P(GradientSumTest, SumsAndMasks) {
     Memory memory(*device);
     const Values y_values = exact_values(shape, 9);  // These values have zeros.
     const Tensor y = memory.holding(desc, y_values);
-    for (std::size_t count : {1, 2, 3, 5}) {
+    for (std::size_t count : {1, 2, 3, 5, 8, 9, 18}) {
       for (const Tensor* mask : {static_cast<const Tensor*>(nullptr), &y}) {
         SCOPED_TRACE(shape.str() + ", " + std::to_string(count) + " inputs" +
                      (mask != nullptr ? ", masked" : ""));
@@ -97,6 +97,33 @@ TEST_P(GradientSumTest, SumsAndMasks) {
   }
 }
 
+using ManyGradientsTest = BackendTest;
+
+/// They are added in float32 one after the other, and the sum is rounded once to what the backend
+/// stores, however many layers have read an output.
+TEST_P(ManyGradientsTest, AreAddedInTheirOrder) {
+  const Shape shape{2, 17, 3, 3};
+  for (const TensorDesc& desc : {plain_desc(shape), convolved_desc(*device, shape)}) {
+    const auto sum = device->gradient_sum(desc);
+    for (const std::size_t count : {8, 9, 17, 40, 200}) {
+      SCOPED_TRACE(std::to_string(count) + " inputs");
+      Memory memory(*device);
+      std::vector<Tensor> inputs;
+      Values expected(static_cast<std::size_t>(shape.elements()), 0.0F);
+      for (std::size_t i = 0; i < count; ++i) {
+        inputs.push_back(memory.holding(desc, random_values(shape, i)));
+        const Values stored = memory.read(inputs.back());
+        for (std::size_t j = 0; j < expected.size(); ++j) expected[j] += stored[j];
+      }
+      // One of the last inputs is overwritten.
+      sum->run(inputs[count - 2], inputs, nullptr);
+      EXPECT_EQ(memory.read(inputs[count - 2]), memory.read(memory.holding(desc, expected)));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, ManyGradientsTest, ::testing::ValuesIn(rounding_backends()),
+                         backend_label);
 INSTANTIATE_TEST_SUITE_P(Backends, AddTest, ::testing::ValuesIn(backends()), backend_label);
 INSTANTIATE_TEST_SUITE_P(Backends, GradientSumTest, ::testing::ValuesIn(backends()), backend_label);
 

@@ -156,7 +156,8 @@ TEST_P(BatchNormTest, AnAddendIsAnAdditionBehindIt) {
 
 /// Gradients of an addition behind it, summed by backward_sum() or before backward(), have the same
 /// bits, and so have all gradients of the normalisation.
-void compare_sums(Device& device, const Shape& shape, bool masked, bool blocked) {
+void compare_sums(Device& device, const Shape& shape, bool masked, bool blocked,
+                  std::uint64_t count) {
   const TensorDesc desc = blocked ? convolved_desc(device, shape) : plain_desc(shape);
   const std::vector<Values> of_x = {random_values(shape, 1, -2.0F, 5.0F),
                                     random_values({shape.c()}, 2), random_values({shape.c()}, 3)};
@@ -169,7 +170,7 @@ void compare_sums(Device& device, const Shape& shape, bool masked, bool blocked)
   const TensorDesc channels = plain_desc({shape.c()});
   const Tensor y = memory.holding(one.norm->y, random_values(shape, 6));
   std::vector<Tensor> parts;
-  for (const std::uint64_t seed : {7, 8, 9})
+  for (std::uint64_t seed = 7; seed < 7 + count; ++seed)
     parts.push_back(memory.holding(one.norm->y, random_values(shape, seed)));
   const auto gradients = [&](bool at_once) {
     Tensor dy = memory.poisoned(one.norm->y), dx = memory.poisoned(one.norm->x);
@@ -200,10 +201,12 @@ using SummedGradientsTest = BackendTest;
 TEST_P(SummedGradientsTest, AreThoseOfASumBeforeIt) {
   for (const Shape& shape : {Shape{2, 3, 2, 4}, Shape{5, 2, 1, 1}, Shape{3, 16, 4, 4}})
     for (const bool masked : {false, true})
-      for (const bool blocked : {false, true}) {
-        SCOPED_TRACE(shape.str() + (masked ? " masked" : "") + (blocked ? " convolved" : ""));
-        compare_sums(*device, shape, masked, blocked);
-      }
+      for (const bool blocked : {false, true})
+        for (const std::uint64_t count : {3, 9, 20}) {
+          SCOPED_TRACE(shape.str() + (masked ? " masked" : "") + (blocked ? " convolved" : "") +
+                       ", " + std::to_string(count) + " gradients");
+          compare_sums(*device, shape, masked, blocked, count);
+        }
 }
 
 TEST_P(SummedGradientsTest, AreRefusedWhereNothingIsAdded) {
