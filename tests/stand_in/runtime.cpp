@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -80,6 +81,13 @@ void duplex::stand_in::enqueue_kernel(cudaStream_t stream, Time takes, std::func
   });
 }
 
+bool duplex::stand_in::may_launch(dim3 grid, dim3 block) {
+  constexpr unsigned most_across = 0x7FFFFFFF, most_down = 65535, most_threads = 1024;
+  const bool may = grid.x > 0 && grid.x <= most_across && grid.y > 0 && grid.y <= most_down &&
+                   block.x > 0 && block.y > 0 && std::uint64_t{block.x} * block.y <= most_threads;
+  return failed(may ? cudaSuccess : cudaErrorInvalidConfiguration) == cudaSuccess;
+}
+
 void duplex_stand_in_counts(duplex::stand_in::Counts* counts) {
   *counts = {events_made, spinning_waits, kernels, 0, 0, 0};
   duplex::stand_in::count_plans(*counts);
@@ -110,6 +118,7 @@ cudaError_t cudaGetLastError() {
 }
 const char* cudaGetErrorString(cudaError_t error) {
   if (error == cudaErrorIllegalAddress) return "an illegal memory access was encountered";
+  if (error == cudaErrorInvalidConfiguration) return "invalid configuration argument";
   return error == cudaErrorMemoryAllocation ? "out of memory" : "an error of the stand-in";
 }
 cudaError_t cudaGetDeviceCount(int* count) {

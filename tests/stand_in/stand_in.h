@@ -5,6 +5,7 @@
 // the two apart. Only a real GPU shows speed, and what NVIDIA's libraries accept.
 #pragma once
 #include <driver_types.h>
+#include <vector_types.h>
 
 #include <functional>
 
@@ -19,6 +20,10 @@ void enqueue(cudaStream_t stream, std::function<void()> work);
 /// Queues a kernel, which takes so long. Where STAND_IN_BREAKS_AT=N is in the environment when a
 /// device is made, the GPU breaks down in its Nth kernel, from 1.
 void enqueue_kernel(cudaStream_t stream, Time takes, std::function<void()> work);
+
+/// Returns whether CUDA has grids of so many blocks, and blocks of so many threads. Else
+/// cudaGetLastError() says that it has not.
+bool may_launch(dim3 grid, dim3 block);
 
 /// These counts begin when the library is loaded. A test has them in the same order
 /// (tests/layers/stand_in_counts.h).

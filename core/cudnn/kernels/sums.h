@@ -48,14 +48,16 @@ __device__ inline Part sum_of_block(float a, float b) {
   return parts[0];
 }
 
-/// Sums maps that are contiguous (NCHW): block (s, c) sums part s of channel c.
+// Blocks are numbered in one row, since CUDA allows no more than 65,535 in a second direction, and
+// tensors may have more channels than that.
+
+/// Sums maps that are contiguous (NCHW): block c * each + s sums part s, of `each`, of channel c.
 template <int N, class Sums>
 __global__ void __launch_bounds__(threads_of_block, 2)
-    sum_planes(Sums sums, View view, Part* parts) {
-  const std::uint32_t c = blockIdx.y, map = view.map() / N;
+    sum_planes(Sums sums, View view, std::uint32_t each, Part* parts) {
+  const std::uint32_t c = blockIdx.x / each, s = blockIdx.x - c * each, map = view.map() / N;
   const Pairs<N> mine = sum_of_thread<N>(
-      blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x, view.n * map,
-      [&](std::uint32_t k) {
+      s * blockDim.x + threadIdx.x, each * blockDim.x, view.n * map, [&](std::uint32_t k) {
         const std::uint32_t sample = k / map;
         return sums.template terms<N>(((sample * view.c + c) * map + (k - sample * map)) * N, c);
       });
@@ -65,21 +67,23 @@ __global__ void __launch_bounds__(threads_of_block, 2)
     b += mine.b[k];
   }
   const Part part = sum_of_block(a, b);
-  if (threadIdx.x == 0) parts[c * gridDim.x + blockIdx.x] = part;
+  if (threadIdx.x == 0) parts[blockIdx.x] = part;
 }
 
-/// Sums channels that lie side by side (NHWC): block (s, k) sums part s of `across` groups of them,
-/// from group k * across on. A row of `across` threads reads neighbouring memory.
+/// Sums channels that lie side by side (NHWC): block k * each + s sums part s, of `each`, of
+/// `across` groups of them, from group k * across on. A row of `across` threads reads neighbouring
+/// memory.
 template <int N, class Sums>
 __global__ void __launch_bounds__(threads_of_block, 2)
-    sum_columns(Sums sums, View view, std::uint32_t across, Part* parts) {
+    sum_columns(Sums sums, View view, std::uint32_t each, std::uint32_t across, Part* parts) {
   __shared__ float a[N][threads_of_block], b[N][threads_of_block];
   const std::uint32_t me = threadIdx.x, rows = threads_of_block / across, row = me / across;
-  const std::uint32_t c = (blockIdx.y * across + me % across) * N;
+  const std::uint32_t from = blockIdx.x / each, s = blockIdx.x - from * each;
+  const std::uint32_t c = (from * across + me % across) * N;
   Pairs<N> mine;
   if (row < rows && c < view.c) {
     mine = sum_of_thread<N>(
-        blockIdx.x * rows + row, gridDim.x * rows, view.n * view.map(),
+        s * rows + row, each * rows, view.n * view.map(),
         [&](std::uint32_t pixel) { return sums.template terms<N>(pixel * view.c + c, c); });
   }
   for (int k = 0; k < N; ++k) {
@@ -89,14 +93,14 @@ __global__ void __launch_bounds__(threads_of_block, 2)
   __syncthreads();
   // From here on, each thread sums one channel.
   const std::uint32_t column = me % across, k = me / across;
-  const std::uint32_t channel = (blockIdx.y * across + column) * N + k;
+  const std::uint32_t channel = (from * across + column) * N + k;
   if (k >= N || channel >= view.c) return;
   Part part{0.0, 0.0};
   for (std::uint32_t i = column; i < rows * across; i += across) {
     part.a += static_cast<double>(a[k][i]);
     part.b += static_cast<double>(b[k][i]);
   }
-  parts[channel * gridDim.x + blockIdx.x] = part;
+  parts[channel * each + s] = part;
 }
 
 /// Sums the parts of a channel with one warp, then finishes the channel.
@@ -159,12 +163,13 @@ inline std::size_t sums_workspace(const Context& context, const View& view) {
 template <int N, class Sums>
 std::uint32_t sum_parts(const Context& context, const View& view, const Sums& sums, Part* parts) {
   const ChannelCut cut = channel_cut(context, view, N);
-  const dim3 grid(cut.parts, cut.blocks);
+  const std::uint32_t blocks = cut.blocks * cut.parts;
   if (view.channels_last()) {
-    call(sum_columns<N, Sums>, grid, threads_of_block, context.stream(), sums, view, cut.across,
-         parts);
+    call(sum_columns<N, Sums>, blocks, threads_of_block, context.stream(), sums, view, cut.parts,
+         cut.across, parts);
   } else {
-    call(sum_planes<N, Sums>, grid, threads_of_block, context.stream(), sums, view, parts);
+    call(sum_planes<N, Sums>, blocks, threads_of_block, context.stream(), sums, view, cut.parts,
+         parts);
   }
   return cut.parts;
 }
