@@ -2,9 +2,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
+#include <system_error>
 
 #include "models/file/kinds.h"
 #include "models/file/statements.h"
@@ -280,13 +282,17 @@ std::string text_of_file(const std::string& path) {
   const auto unreadable = [&](const char* why) {
     return Error("network file " + path + ": cannot be read: " + why, Exit::usage);
   };
+  // Opening a pipe would wait for somebody who writes to it.
+  if (std::error_code none;
+      std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none))
+    throw unreadable("it is no regular file");
   std::ifstream file(path, std::ios::binary);
   if (!file) throw unreadable(std::strerror(errno));
   std::string text(most_bytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad() || (file.fail() && !file.eof())) throw unreadable("it is no file of text");
   text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.empty()) throw unreadable("it is empty, or a folder");
+  if (text.empty()) throw unreadable("it is empty");
   return text;
 }
 

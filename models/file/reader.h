@@ -14,8 +14,8 @@ namespace duplex::models::file {
 /// words.h allows.
 Model read_network(const std::string& text, const std::string& path, const ModelOptions& options);
 
-/// The whole of a network's file. Throws Error(Exit::usage) where it cannot be read, or is too long
-/// to be one.
+/// The whole of a network's file. Runs, plans and weights name such files, too, so nothing but a
+/// regular file is opened. Throws Error(Exit::usage) where it cannot be read, or is empty.
 std::string text_of_file(const std::string& path);
 
 }  // namespace duplex::models::file

@@ -1,6 +1,7 @@
 // Networks as files: every compiled network that is written and read again is the same to the bit,
 // and so is every kind of layer; a file that is no network gets one line with its place.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "models/file/reader.h"
 #include "models/file/writer.h"
 #include "models/registry.h"
+#include "tests/temporary_folder.h"
 
 namespace duplex {
 namespace {
@@ -279,6 +281,21 @@ TEST(NetworkFile, ANameIsAFileWhereItLooksLikeOne) {
     EXPECT_EQ(error.code, Exit::usage);
     EXPECT_STREQ(error.what(),
                  "network file nowhere/lenet.net: cannot be read: No such file or directory");
+  }
+}
+
+TEST(NetworkFile, NothingButARegularFileIsOpened) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder / "pipe.net";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, folder.path()}) {
+    try {
+      build(path, {});
+      ADD_FAILURE() << path;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code, Exit::usage);
+      EXPECT_EQ(error.what(), "network file " + path + ": cannot be read: it is no regular file");
+    }
   }
 }
 

@@ -1,7 +1,10 @@
 // Runs of the program with a network's file: they are to the bit those of the compiled network, and
 // do not depend on what becomes of the file.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "tests/tools/training_runs.h"
 #include "tools/flags/model_flags.h"
@@ -172,6 +175,40 @@ TEST_F(NetworkFileRuns, APlanHasTheFile) {
   std::filesystem::remove(path_);
   const Result gone = launched("gone");
   EXPECT_EQ(gone.exit, 0) << gone.err;
+}
+
+/// Nobody writes to the pipe, so that a program which opens it would wait for ever.
+TEST_F(NetworkFileRuns, NoPipeIsOpenedThatARunOrAPlanNames) {
+  const std::string pipe = folder_ / "pipe.net", logdir = folder_ / "run";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const auto name_pipe = [&](const std::string& path) {
+    nlohmann::json file = nlohmann::json::parse(read_text(path));
+    file["network"] = pipe;
+    file.erase("network_file");
+    write_text(path, file.dump());
+  };
+  const auto expect_refused = [&](const std::vector<std::string>& words) {
+    const Result result = run(words);
+    EXPECT_TRUE(result.exit == 1 || result.exit == 2) << words[0] << ": " << result.exit;
+    EXPECT_NE(result.err.find(pipe), std::string::npos) << words[0] << ": " << result.err;
+    EXPECT_NE(result.err.find("no regular file"), std::string::npos)
+        << words[0] << ": " << result.err;
+  };
+  ASSERT_EQ(run({"simulate", "--net", path_, "--t-grad", "0.1", "--rate", "1Gbit/s", "--workers",
+                 "2", "--logdir", logdir})
+                .exit,
+            0);
+  name_pipe(logdir + "/config.json");
+  expect_refused({"report", logdir});
+  expect_refused({"simulate", "--from", logdir, "--rate", "1Gbit/s", "--workers", "2"});
+  const std::string plan = folder_ / "plan.json";
+  ASSERT_EQ(run({"plan", "--net", path_, "--t-grad", "0.1", "--rate", "1Gbit/s", "--machines", "2",
+                 "--file", plan})
+                .exit,
+            0);
+  name_pipe(plan);
+  expect_refused({"launch", "--local", "2", "--plan", plan, "--", "--datadir", data_.path(),
+                  "--batches", "1", "--logdir", folder_ / "planned"});
 }
 
 TEST_F(NetworkFileRuns, AnUnknownNameIsAnsweredWithTheKnownAndAHint) {
