@@ -48,6 +48,7 @@ class AsyncCheckpoints final : public RankCheckpoints {
     return static_cast<std::size_t>(spec_.mesh.topology.worker_number(spec_.rank()));
   }
   void require_as_many_ranks() const;
+  void leave_own();
   net::ResumePoint point_of(const Checkpoint& checkpoint) const;
   std::optional<net::ResumePoint> kept_by_workers();
   net::ResumePoint kept_point(const Checkpoint& checkpoint) const;

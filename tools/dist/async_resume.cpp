@@ -27,19 +27,22 @@ net::ResumeOffer AsyncCheckpoints::offer() {
   offer.never = files_.has_only_begun();
   offered_ = files_.whole();
   require_as_many_ranks();
-  offered_.erase(std::remove_if(offered_.begin(), offered_.end(),
-                                [&](const Checkpoint& each) {
-                                  return each.ranks == spec_.mesh.topology.size && !each.own;
-                                }),
-                 offered_.end());
-  for (const Checkpoint& checkpoint : offered_)
-    if (checkpoint.ranks == spec_.mesh.topology.size) offer.points.push_back(point_of(checkpoint));
+  leave_own();
+  for (const Checkpoint& checkpoint : offered_) offer.points.push_back(point_of(checkpoint));
   if (!trains())
     if (auto kept = kept_by_workers()) offer.points.push_back(std::move(*kept));
   offer.complete = std::any_of(
       offer.points.begin(), offer.points.end(),
       [](const net::ResumePoint& point) { return !point.kept || net::keeps_training(point); });
   return offer;
+}
+
+/// Leaves those out of offered_ that have no part of this rank's. In a folder that ranks share,
+/// others may have written newer ones without it.
+void AsyncCheckpoints::leave_own() {
+  offered_.erase(std::remove_if(offered_.begin(), offered_.end(),
+                                [](const Checkpoint& each) { return !each.own; }),
+                 offered_.end());
 }
 
 void AsyncCheckpoints::require_as_many_ranks() const {
@@ -173,6 +176,7 @@ net::ResumePoint AsyncCheckpoints::go_on_from(const net::ResumePoint& point,
 net::ResumePoint AsyncCheckpoints::come_back(const net::ResumePoint& point,
                                              net::ExchangeSpec& exchange) {
   if (offered_.empty()) offered_ = files_.whole();
+  leave_own();
   taken_ = point.steps;
   load_statistics(offered_.empty() ? nullptr : &offered_.front(), point);
   from_ = point;

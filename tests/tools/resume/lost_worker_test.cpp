@@ -59,6 +59,14 @@ class LostWorker : public TrainingRuns {
         newest = std::max(newest, std::stoi(step.path().filename().string().substr(5)));
     return newest;
   }
+  void await_checkpoint(const std::string& name, int rank, int wanted) const {
+    for (int i = 0; i < 8000; ++i) {
+      if (fs::exists(folder_ / (name + "/checkpoints")) && newest_checkpoint(name, rank) >= wanted)
+        return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    ADD_FAILURE() << "rank " << rank << " of " << name << " has not come to checkpoint " << wanted;
+  }
   nlohmann::json server(const std::string& name) const {
     return nlohmann::json::parse(read_text(folder_ / (name + "/rank-0.json")));
   }
@@ -198,6 +206,33 @@ TEST_F(LostWorker, TakesPartInCheckpointsAgain) {
     for (const int rank : {1, 2, 3})
       EXPECT_EQ(newest_checkpoint(name, rank), newest_checkpoint(name, 0)) << rank;
     expect_all_applied(name, 3);
+  }
+}
+
+/// It comes back when the others have written a checkpoint without it, into the folder that all
+/// ranks share: it goes on from its own part of an older one, or from none.
+TEST_F(LostWorker, ComesBackBehindACheckpointOfTheOthers) {
+  for (const bool has_one : {false, true}) {
+    const std::string name = has_one ? "older" : "none";
+    SCOPED_TRACE(name);
+    checkpoint_every_ = has_one ? "5" : "60";
+    std::vector<Process> ranks = begin(name, 3);
+    await_rows(name, 5);
+    if (has_one) await_checkpoint(name, 2, 1);
+    ranks[2].kill(SIGKILL);
+    ranks[2].wait();
+    const int before = newest_checkpoint(name, 2);
+    EXPECT_EQ(before > 0, has_one);
+    await_checkpoint(name, 0, before + 1);
+    Process back = again(name, 2, has_one ? Words{} : Words{"--resume"});
+    const Result result = back.wait();
+    EXPECT_EQ(result.exit, 0) << result.err;
+    for (const std::size_t rank : {0U, 1U}) {
+      const Result other = ranks[rank].wait();
+      EXPECT_EQ(other.exit, 0) << other.err;
+    }
+    expect_all_applied(name, 2);
+    EXPECT_EQ(server(name)["returned"], nlohmann::json::array({2}));
   }
 }
 
