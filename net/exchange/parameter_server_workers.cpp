@@ -36,6 +36,11 @@ void ParameterServer::lose(int rank) {
   gradients_turn_.leave(rank);
   weights_turn_.leave(rank);
   const int worker = worker_of(rank);
+  {
+    // With a lease it would count as one whose marks checkpoints wait for.
+    const std::lock_guard<std::mutex> lock(work_mutex_);
+    pool_->leave(worker);
+  }
   take_snapshots(marks_.end(worker));
   store_->done(worker, true);
   const std::lock_guard<std::mutex> lock(work_mutex_);

@@ -36,7 +36,7 @@ void BatchPool::learn_total(std::uint64_t total) {
       free_undone(each, {std::exchange(worker.own, {}).first, total});
     else if (worker.state == State::lost)
       free_undone(each, {known, total});
-    else if (has_end && worker.state == State::trains && !worker.lease)
+    else if (has_end && worker.state != State::idle && !worker.lease)
       free_undone(each, {std::max(known, worker.own.end), total});
   }
   total_ = total;
@@ -57,6 +57,10 @@ void BatchPool::end_lease(int lessee) {
 void BatchPool::free_undone(int worker, const StepRange& steps) {
   if (steps.first >= steps.end) return;
   for (const StepRange& range : undone_(worker, steps)) at(worker).free.add(range);
+}
+
+void BatchPool::leave(int worker) {
+  if (at(worker).state != State::lost) at(worker).state = State::leaving;
 }
 
 void BatchPool::lose(int worker) {
@@ -108,7 +112,7 @@ void BatchPool::stop() {
 bool BatchPool::over() {
   if (over_) return true;
   for (const Worker& worker : workers_) {
-    if (worker.state == State::trains) return false;
+    if (worker.state == State::trains || worker.state == State::leaving) return false;
     if (!stopped_ && !worker.free.empty()) return false;
   }
   // Where all are lost and nobody has told how many steps there are, batches may be left.

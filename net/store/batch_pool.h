@@ -32,6 +32,9 @@ class BatchPool {
   /// the steps of its whole training. A lost worker's is as long as the longest. Throws
   /// ProtocolError if it is idle already.
   void idle(int worker, std::uint64_t total);
+  /// The worker is being lost: it is not idle any more, so that it gets no lease, and the run is
+  /// not over before lose().
+  void leave(int worker);
   /// The worker is lost: what is not done of its steps is free, and so is that of its lease.
   void lose(int worker);
   /// A lost worker is back. Returns the steps that it goes on with: the first of its own that are
@@ -52,7 +55,7 @@ class BatchPool {
   }
 
  private:
-  enum class State { trains, idle, lost };
+  enum class State { trains, idle, leaving, lost };
   struct Worker {
     State state = State::trains;
     StepRange own;

@@ -145,6 +145,30 @@ TEST(BatchPool, TheTotalMayBeKnown) {
   EXPECT_EQ(lease->steps.end, 10U);
 }
 
+/// What is done about a lost worker takes a moment. Meanwhile others are lost, too, and what they
+/// have left is for those that are there; and the run is not over before the moment is.
+TEST(BatchPool, AWorkerThatIsBeingLostGetsNothing) {
+  Bench bench(3, 20);
+  for (const int worker : {0, 1}) {
+    bench.train_all(worker, {0, 20});
+    bench.pool.idle(worker, 20);
+  }
+  bench.pool.leave(1);
+  bench.train_all(2, {0, 19});
+  bench.pool.lose(2);
+  EXPECT_FALSE(bench.pool.lease(1));
+  EXPECT_THROW(bench.pool.idle(1, 20), ProtocolError);
+  const auto lease = bench.pool.lease(0);
+  ASSERT_TRUE(lease);
+  bench.train_all(lease->worker, lease->steps);
+  bench.pool.idle(0, 20);
+  EXPECT_FALSE(bench.pool.over());
+  bench.pool.lose(1);
+  bench.pool.leave(1);
+  EXPECT_TRUE(bench.pool.is_lost(1));
+  EXPECT_TRUE(bench.pool.over());
+}
+
 TEST(BatchPool, ASignalLeavesTheRest) {
   Bench bench(2, 20);
   bench.train_all(0, {0, 20});
