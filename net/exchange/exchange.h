@@ -177,6 +177,8 @@ class ParameterExchange final : public duplex::Exchange, private ConnectionHandl
   std::vector<StragglerTime> stragglers() const {
     return server_ ? server_->store().stragglers() : std::vector<StragglerTime>();
   }
+  /// Returns whether finish() has come to its end: the run is over, and has not failed.
+  bool finished() const { return finished_; }
   /// Ends the run for a reason of this rank's own: its peers are told it, with its exit code. Later
   /// calls throw it. Does nothing where the run has failed already or is over.
   void give_up(const std::exception_ptr& cause) { fail(cause); }

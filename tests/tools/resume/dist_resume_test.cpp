@@ -62,6 +62,20 @@ TEST_F(DistResume, TheLastWholeRoundIsKept) {
   EXPECT_EQ(trained("run"), trained("whole"));
 }
 
+/// A rank that fails behind the run's end keeps no other checkpoint than the last one, which all
+/// ranks have.
+TEST_F(DistResume, WhatFailsBehindTheEndLeavesNoPart) {
+  std::vector<Process> ranks =
+      begin("run", 2, {"--batches", "12", "--checkpoint-every", "5", "--save", "/dev/full"});
+  const Result first = ranks[0].wait(), second = ranks[1].wait();
+  EXPECT_EQ(first.exit, 1) << first.err;
+  EXPECT_EQ(second.exit, 0) << second.err;
+  EXPECT_NE(first.err.find("trained to its end, but /dev/full"), std::string::npos) << first.err;
+  EXPECT_EQ(first.err.find("keeps its part"), std::string::npos) << first.err;
+  EXPECT_FALSE(std::filesystem::exists(checkpoint("run", 11, 0)));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 12, 0)));
+}
+
 TEST_F(DistResume, GoesOnToTheSameBits) {
   const std::vector<Words> cases{
       {"--momentum", "0.9", "--mirror"},
