@@ -82,7 +82,8 @@ void duplex::stand_in::enqueue_kernel(cudaStream_t stream, Time takes, std::func
 }
 
 bool duplex::stand_in::may_launch(dim3 grid, dim3 block) {
-  constexpr unsigned most_across = 0x7FFFFFFF, most_down = 65535, most_threads = 1024;
+  // Down, CUDA allows 65,535; that many would take a test minutes.
+  constexpr unsigned most_across = 0x7FFFFFFF, most_down = 16, most_threads = 1024;
   const bool may = grid.x > 0 && grid.x <= most_across && grid.y > 0 && grid.y <= most_down &&
                    block.x > 0 && block.y > 0 && std::uint64_t{block.x} * block.y <= most_threads;
   return failed(may ? cudaSuccess : cudaErrorInvalidConfiguration) == cudaSuccess;

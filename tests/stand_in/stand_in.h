@@ -21,8 +21,8 @@ void enqueue(cudaStream_t stream, std::function<void()> work);
 /// device is made, the GPU breaks down in its Nth kernel, from 1.
 void enqueue_kernel(cudaStream_t stream, Time takes, std::function<void()> work);
 
-/// Returns whether CUDA has grids of so many blocks, and blocks of so many threads. Else
-/// cudaGetLastError() says that it has not.
+/// Returns whether CUDA has grids of so many blocks, and blocks of so many threads; in a grid's
+/// second direction, far fewer than CUDA has are too many. Else cudaGetLastError() says so.
 bool may_launch(dim3 grid, dim3 block);
 
 /// These counts begin when the library is loaded. A test has them in the same order
