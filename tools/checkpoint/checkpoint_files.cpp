@@ -95,17 +95,26 @@ std::vector<std::uint64_t> CheckpointFiles::all_steps() const {
   return found;
 }
 
+/// Returns the file that lies there; with `parts`, also that of which this is a part, since a
+/// program that was killed has left what it had written of it (core/files/output_file.h). None: its
+/// name is another.
+std::optional<CheckpointFiles::File> CheckpointFiles::file_at(const fs::path& path, bool parts) {
+  std::string name = path.filename().string();
+  if (parts) name.resize(std::min(name.rfind(".tmp-"), name.size()));
+  const auto copy = number_between(name, rank_prefix, copy_suffix);
+  const auto rank = copy ? copy : number_between(name, rank_prefix, file_suffix);
+  if (!rank || *rank > most_ranks) return std::nullopt;
+  return File{static_cast<int>(*rank), copy.has_value(), path.string()};
+}
+
 /// The files of a checkpoint that are here, in the order of their ranks, copies behind what they
 /// are of.
 std::vector<CheckpointFiles::File> CheckpointFiles::files(std::uint64_t steps) const {
   std::vector<File> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder(run_directory_, steps), error)) {
-    const std::string name = entry.path().filename().string();
-    const auto copy = number_between(name, rank_prefix, copy_suffix);
-    const auto rank = copy ? copy : number_between(name, rank_prefix, file_suffix);
-    if (rank && *rank <= most_ranks && entry.is_regular_file(error))
-      found.push_back({static_cast<int>(*rank), copy.has_value(), entry.path().string()});
+    auto file = file_at(entry.path(), false);
+    if (file && entry.is_regular_file(error)) found.push_back(std::move(*file));
   }
   std::sort(found.begin(), found.end(), [](const File& a, const File& b) {
     return std::pair(a.rank, a.copy) < std::pair(b.rank, b.copy);
@@ -312,8 +321,12 @@ void CheckpointFiles::remove_after(std::uint64_t steps) const {
 
 void CheckpointFiles::remove(std::uint64_t steps) const {
   std::error_code error;
-  for (const File& file : files(steps))
-    if (removes(file)) fs::remove(file.path, error);
+  std::vector<fs::path> gone;
+  for (const auto& entry : fs::directory_iterator(folder(run_directory_, steps), error)) {
+    const auto file = file_at(entry.path(), true);
+    if (file && removes(*file)) gone.push_back(entry.path());
+  }
+  for (const fs::path& path : gone) fs::remove(path, error);
   fs::remove(folder(run_directory_, steps), error);  // Where no other rank has a file in it.
 }
 

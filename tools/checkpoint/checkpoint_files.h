@@ -3,6 +3,7 @@
 // parts, rank-2-copy.safetensors.
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -106,6 +107,7 @@ class CheckpointFiles {
     std::string path;
   };
   std::vector<std::uint64_t> all_steps() const;
+  static std::optional<File> file_at(const std::filesystem::path& path, bool parts);
   std::vector<File> files(std::uint64_t steps) const;
   bool writes(const File& file) const;
   bool removes(const File& file) const;
