@@ -240,8 +240,8 @@ Checkpoint CheckpointFiles::received_from(const std::string& path, int rank) con
 
 CheckpointFile CheckpointFiles::received(std::uint64_t steps, int rank) const {
   CheckpointFile file{rank, false, false, path(steps, rank, false)};
-  const auto metadata = metadata_of(file.path, steps);
-  if (metadata.at("settings") != settings_)
+  auto metadata = metadata_of(file.path, steps);
+  if (metadata["settings"] != settings_)
     throw Error(file.path + " has come from another rank and is of another training");
   file.partial = metadata.count("partial") != 0;
   return file;

@@ -1,4 +1,4 @@
-// The files of checkpoints that a rank removes.
+// The files of checkpoints that a rank removes, and those that it refuses.
 #include "tools/checkpoint/checkpoint_files.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/files/output_file.h"
 #include "core/files/state_file.h"
 #include "tests/temporary_folder.h"
@@ -33,6 +34,25 @@ TEST(CheckpointFiles, GoWithWhatIsLeftOfThem) {
   EXPECT_TRUE(std::filesystem::exists(folder / (second + "rank-1.safetensors.tmp-17")));
   files.remove_after(1);
   EXPECT_EQ(folder.files(), std::vector<std::string>{second + "rank-2.safetensors.tmp-17"});
+}
+
+TEST(CheckpointFiles, ComeFromOtherRanksOfTheSameTraining) {
+  const TemporaryFolder folder;
+  const CheckpointFiles files(folder.path(), 0, 2, "settings");
+  CheckpointFiles(folder.path(), 1, 2, "settings").write(1, state());
+  EXPECT_EQ(files.received(1, 1).rank, 1);
+  CheckpointFiles(folder.path(), 1, 2, "others").write(2, state());
+  std::filesystem::create_directories(std::filesystem::path(files.path(3, 1, false)).parent_path());
+  save_state(files.path(3, 1, false), state(), {{"checkpoint_version", "2"}, {"steps", "3"}});
+  for (const std::uint64_t steps : {2, 3}) {
+    try {
+      files.received(steps, 1);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), files.path(steps, 1, false) +
+                                  " has come from another rank and is of another training");
+    }
+  }
 }
 
 }  // namespace
