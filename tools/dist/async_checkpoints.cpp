@@ -87,11 +87,10 @@ bool AsyncCheckpoints::take_part(const std::function<void()>& await_weights) {
     if (!reached_) {
       const std::lock_guard<std::mutex> lock(mutex_);
       prune(*call);
-      Part part{steps_, copies_of(added_)};
-      if (owns())
-        parts_[call->steps] = std::move(part);
-      else
-        write(call->steps, part, {});
+      if (!owns())
+        write(call->steps, {steps_, copies_of(added_)}, {});
+      else if (!last_part_)
+        parts_[call->steps] = {steps_, copies_of(added_)};
     }
     wire_->mark_checkpoint(*call);
     if (call->signal != 0 && !reached_) stopped_ = call;
@@ -99,13 +98,21 @@ bool AsyncCheckpoints::take_part(const std::function<void()>& await_weights) {
   return false;
 }
 
-/// All workers have marked the checkpoint: the chunks are copied.
+void AsyncCheckpoints::own_steps_ended() {
+  own_end_ = steps_;
+  if (!owns()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  last_part_ = Part{steps_, copies_of(added_)};
+}
+
+/// All workers have marked the checkpoint, or ended their training: the chunks are copied.
 void AsyncCheckpoints::snapshot(const net::CheckpointCall& call) {
   if (call.signal == net::reached_mark) return;  // Then finish() writes one, if any are wanted.
   const std::lock_guard<std::mutex> lock(mutex_);
   prune(call);
   const auto part = parts_.find(call.steps);
-  write(call.steps, part == parts_.end() ? Part() : part->second, lost_ranks());
+  write(call.steps, part == parts_.end() ? last_part_.value_or(Part()) : part->second,
+        lost_ranks());
   parts_.erase(parts_.begin(), parts_.upper_bound(call.steps));
   if (!trains() && call.signal != 0) stopped_ = call;
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "tools/dist/rank_checkpoints.h"
@@ -26,7 +27,7 @@ class AsyncCheckpoints final : public RankCheckpoints {
   void hook_into(net::ExchangeSpec& exchange) override;
   void attach(net::ParameterExchange& wire) override;
   bool after(std::uint64_t steps, const std::function<void()>& await_weights) override;
-  void own_steps_ended() override { own_end_ = steps_; }
+  void own_steps_ended() override;
   void end() override;
   void finish(std::uint64_t steps) override;
   /// With a central server, the server keeps its chunks if it has lost all workers, and a worker
@@ -87,8 +88,11 @@ class AsyncCheckpoints final : public RankCheckpoints {
   /// store and wait for files.
   std::mutex mutex_;
   std::map<std::uint64_t, Part> parts_;  ///< By number.
-  std::uint64_t taken_ = 0;              ///< The number of the last one that was whole here.
-  bool no_more_ = false;  ///< This rank has called for the last one, as a signal asked.
+  /// On an owner, the part of its worker in all checkpoints since that has trained its last step:
+  /// nobody waits for its marks, and so for no other part.
+  std::optional<Part> last_part_;
+  std::uint64_t taken_ = 0;  ///< The number of the last one that was whole here.
+  bool no_more_ = false;     ///< This rank has called for the last one, as a signal asked.
 };
 
 }  // namespace duplex::tools
