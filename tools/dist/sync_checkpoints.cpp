@@ -120,6 +120,8 @@ void SyncCheckpoints::remember(std::uint64_t steps) {
 
 /// A receiving thread calls it, on a rank that only serves.
 void SyncCheckpoints::snapshot(const net::CheckpointCall& call) {
+  const std::lock_guard<std::mutex> lock(taking_);
+  if (rescued_) return;
   take(call.steps);
   if (call.signal != 0) stopped_ = call;
 }
@@ -187,6 +189,8 @@ void SyncCheckpoints::await_copies() {
 /// where its own are of one step, so it writes that and the one before.
 void SyncCheckpoints::rescue() {
   if (!wanted() || wire_ == nullptr) return;
+  const std::lock_guard<std::mutex> lock(taking_);
+  rescued_ = true;
   const std::string error = await_written();
   if (!error.empty()) spec_.mesh.warn(error);
   const std::uint64_t newest = holds_nothing() ? 0 : newest_step();

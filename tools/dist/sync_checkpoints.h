@@ -2,6 +2,7 @@
 // (docs/decisions/training.md).
 #pragma once
 #include <map>
+#include <mutex>
 
 #include "tools/dist/part_needs.h"
 #include "tools/dist/rank_checkpoints.h"
@@ -62,6 +63,10 @@ class SyncCheckpoints final : public RankCheckpoints {
   void await_copies();
   void rescue_copies(std::string& written);
 
+  /// The thread that has received an order for a checkpoint holds it while it takes that, and the
+  /// one that keeps what a failed run has meanwhile. No other thread takes checkpoints of its rank.
+  std::mutex taking_;
+  bool rescued_ = false;  ///< Under it: nothing is taken any more.
   RankCopies copies_;
   std::vector<CheckpointFile> received_;        ///< Of the checkpoint that this run goes on from.
   std::optional<PartNeeds> needs_;              ///< Set by sharing().

@@ -1,7 +1,9 @@
 // Trainings of several ranks that end early and go on from their checkpoints, against trainings
 // that nothing disturbed.
 #include <signal.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -74,6 +76,33 @@ TEST_F(DistResume, WhatFailsBehindTheEndLeavesNoPart) {
   EXPECT_EQ(first.err.find("keeps its part"), std::string::npos) << first.err;
   EXPECT_FALSE(std::filesystem::exists(checkpoint("run", 11, 0)));
   EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 12, 0)));
+}
+
+/// The server still writes a checkpoint, and has the order for the next one, when it loses a
+/// worker: it takes that one before it keeps what it has.
+TEST_F(DistResume, AServerThatStillWritesKeepsItsPart) {
+  const std::string slow = checkpoint("run", 5, 0);
+  std::filesystem::create_directories(std::filesystem::path(slow).parent_path());
+  ASSERT_EQ(::mkfifo(slow.c_str(), 0600), 0);
+  std::vector<Process> ranks =
+      begin("run", 3, {"--server", "central", "--batches", "1000", "--checkpoint-every", "5"});
+  const auto rows = [this] {
+    const std::string text = read_text(folder_ / "run/metrics.csv");
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  // The first worker trains no further before the server has taken the second one.
+  for (int i = 0, still = 0; i < 4000 && (rows() < 11 || still < 40); ++i, ++still) {
+    const auto before = rows();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (rows() != before) still = 0;
+  }
+  EXPECT_LT(rows(), 20);
+  ranks[2].kill(SIGKILL);
+  EXPECT_EQ(ranks[1].wait().exit, 3);
+  EXPECT_GT(read_text(slow).size(), 1000U);
+  const Result server = ranks[0].wait();
+  EXPECT_EQ(server.exit, 3) << server.err;
+  EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 10, 0))) << server.err;
 }
 
 TEST_F(DistResume, GoesOnToTheSameBits) {
