@@ -267,6 +267,11 @@ void Rendezvous::receive(PendingPeer& peer) {
         const auto claim = claims_.find(rank);
         return failure_ || claim == claims_.end() || linked(rank);
       });
+      if (awaited_.count(rank) == 0)
+        throw Mismatch(
+            rank_name(rank, address) + " connects to rank " + std::to_string(spec_.rank) +
+                ", which waits for no rank of that number: give every rank its own index",
+            true);
       if (late_) await_loss(lock, rank, limit);
       const auto claim = claims_.find(rank);
       if (claim != claims_.end())
@@ -274,11 +279,6 @@ void Rendezvous::receive(PendingPeer& peer) {
                            " came first, now " + address +
                            ": give every rank the same nodefile and its own index",
                        false);
-      if (awaited_.count(rank) == 0)
-        throw Mismatch(
-            rank_name(rank, address) + " connects to rank " + std::to_string(spec_.rank) +
-                ", which waits for no rank of that number: give every rank its own index",
-            true);
       claims_[rank] = address;
       claimed = rank;
       peer.accepted = true;

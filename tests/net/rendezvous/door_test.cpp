@@ -71,6 +71,40 @@ TEST(Door, TakesBackWhoIsLostAndNobodyElse) {
   EXPECT_GE(turned_away, 2);
 }
 
+/// Whoever has the key can claim any number: the run is not asked about ranks that there are not.
+TEST(Door, AsksOnlyAboutRanksThatThereAre) {
+  const Topology topology{ServerMode::central, 2, 0};
+  std::atomic<bool> over{false};
+  std::vector<int> asked;
+  const auto outcomes = run_ranks(topology, [&](int rank, const MeshSpec& mesh, Listener listener) {
+    MeshSpec own = mesh;
+    own.takes_back = rank == 0;
+    Mesh joined = Mesh::join(own, std::move(listener));
+    agree_to_begin(joined, {{}, false, true}, own.timeout);
+    if (rank == 0) {
+      const auto door = joined.take_door();
+      ASSERT_TRUE(door);
+      EXPECT_FALSE(door->next(
+          [&](int peer) {
+            asked.push_back(peer);
+            return true;
+          },
+          [&] { return over.load(); }));
+      return;
+    }
+    for (const int claimed : {2, 1000000, -1, 0}) {
+      Self self = self_of(own);
+      self.rank = claimed;
+      const Deadline deadline = Clock::now() + own.timeout;
+      FrameStream stream(Socket::connect(own.addresses[0], "", deadline));
+      EXPECT_THROW(client_handshake(stream, self, 0, deadline), Mismatch) << claimed;
+    }
+    over = true;
+  });
+  for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.ok) << outcome.message;
+  EXPECT_EQ(asked, std::vector<int>());
+}
+
 TEST(Door, IsNoneUnlessItIsAskedFor) {
   run_ranks({ServerMode::central, 2, 0}, [&](int, const MeshSpec& mesh, Listener listener) {
     EXPECT_FALSE(Mesh::join(mesh, std::move(listener)).take_door());
