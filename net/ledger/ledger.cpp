@@ -155,6 +155,7 @@ FramesKept Ledger::kept() const {
 }
 
 FrameBytes Ledger::bytes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
   FrameBytes sum;
   for (const Lane& lane : lanes_) {
     const FrameBytes bytes = lane.bytes();

@@ -58,8 +58,8 @@ class Ledger {
    private:
     friend class Ledger;
     Ledger& ledger_;
-    /// Guards all below. The lane's thread takes it, and the one that flushes the ledger, which
-    /// holds the ledger's; each takes no other lock meanwhile.
+    /// Guards all below. The lane's thread takes it, and those that flush the ledger or ask for its
+    /// bytes, which hold the ledger's; each takes no other lock meanwhile.
     mutable std::mutex mutex_;
     std::vector<FrameRecord> fresh_;
     FrameBytes bytes_;
@@ -70,7 +70,7 @@ class Ledger {
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
-  /// Makes a lane, which lives as long as the ledger. No thread may write the ledger yet.
+  /// Makes a lane, which lives as long as the ledger. Any thread may call it, at any time.
   Lane& lane();
 
   // Called by the training thread.
@@ -89,7 +89,7 @@ class Ledger {
   /// The frames of weights and gradients of the last steps that were flushed.
   std::vector<TraceEvent> traced() const { return trace_.events(); }
   const CoordinatorTime& coordinator_time() const { return spec_.time; }
-  FrameBytes bytes() const;  ///< So far. Any thread may call it once all lanes are there.
+  FrameBytes bytes() const;  ///< So far. Any thread may call it.
   /// Sums up what was flushed; only its bytes are of all frames. `weight_bytes`: bytes of the
   /// whole model's weights.
   TrafficSummary summary(std::uint64_t weight_bytes) const;
@@ -107,11 +107,11 @@ class Ledger {
   std::string left_out() const;
 
   const LedgerSpec spec_;
-  std::deque<Lane> lanes_;
 
-  /// Guards all below, but for the trace, which has a lock of its own. Whoever flushes takes it,
-  /// and then, one by one, those of the lanes.
+  /// Guards all below, but for the trace and what is in a lane, which have locks of their own.
+  /// Whoever flushes or asks for the bytes takes it, and then, one by one, those of the lanes.
   mutable std::mutex mutex_;
+  std::deque<Lane> lanes_;
   CsvFile<LedgerRow> frames_;
   CsvFile<StepTraffic> traffic_;
   SampledSteps sample_;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -32,6 +33,20 @@ TEST(Intervals, MergeAndOverlap) {
   EXPECT_EQ(overlap(a, {{2, 6}, {11, 30}}), 2 + 1 + 1);
   EXPECT_EQ(overlap(a, {}), 0);
   EXPECT_EQ(overlap(a, a), length(a));
+}
+
+/// A central server makes lanes for a lost worker that comes back, while a checkpoint asks for the
+/// bytes so far.
+TEST(LedgerLanes, MayBeMadeWhileTheRunGoesOn) {
+  Ledger ledger;
+  ledger.lane().add(record(FrameKind::gradient, true, 0, 0, 100));
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    while (!over) EXPECT_EQ(ledger.bytes().sent, 100U);
+  });
+  for (int i = 0; i < 20000; ++i) ledger.lane();
+  over = true;
+  other.join();
 }
 
 TEST(Traffic, Summary) {
