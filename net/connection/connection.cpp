@@ -50,6 +50,13 @@ void Connection::stop() {
   if (receiver_.joinable()) receiver_.join();
 }
 
+void Connection::release() {
+  link_.stream = FrameStream();
+  filled_ = {};
+  encoded_ = {};
+  coded_ = {};
+}
+
 void Connection::start() {
   sending_ = receiving_ = true;
   first_word_ = Clock::now() + timeout_ + 2 * to_report(timeout_);

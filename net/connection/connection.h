@@ -114,6 +114,9 @@ class Connection {
   void start();
   /// Ends both threads at once, and joins them.
   void stop();
+  /// After stop(), where nobody asks for its counters any more: closes the connection, and frees
+  /// the memory of payloads.
+  void release();
   int peer() const { return link_.rank; }
   const std::string& peer_name() const { return link_.peer; }
   std::string congestion() const { return link_.stream.socket().congestion(); }

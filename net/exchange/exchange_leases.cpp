@@ -99,7 +99,7 @@ void ParameterExchange::wait_until_over() {
 /// The doorkeeper's thread: takes lost workers back, one after the other.
 void ParameterExchange::watch_door() {
   try {
-    while (auto link = door_->next([this](int rank) { return peers_.lost(rank); },
+    while (auto link = door_->next([this](int rank) { return server_->is_lost(rank); },
                                    [this] { return door_closes_ || peers_.failed(); }))
       take_back(std::move(*link));
   } catch (...) {
@@ -112,6 +112,7 @@ void ParameterExchange::take_back(Link link) {
   const std::string name = link.peer;
   // Its threads may still be at what they received.
   peers_.connection(rank)->stop();
+  peers_.connection(rank)->release();
   const std::optional<ParameterServer::Return> back = server_->come_back(rank);
   try {
     ResumePoint point;

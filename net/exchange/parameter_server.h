@@ -96,6 +96,8 @@ class ParameterServer {
   void done(int rank, std::uint64_t steps);
   /// In an asynchronous run with a central server: the worker of that rank is lost.
   void lose(int rank);
+  /// Returns whether it is, and lose() has done all that there is to do, so that it may come back.
+  bool is_lost(int rank) const;
   /// A lost worker that comes back goes on with these steps.
   struct Return {
     StepRange steps;

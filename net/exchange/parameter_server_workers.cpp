@@ -48,6 +48,11 @@ void ParameterServer::lose(int rank) {
   give_work();
 }
 
+bool ParameterServer::is_lost(int rank) const {
+  const std::lock_guard<std::mutex> lock(work_mutex_);
+  return pool_ && pool_->is_lost(worker_of(rank));
+}
+
 /// Leases what is free to those that are idle; when nothing is left and nobody trains, sends the
 /// last weights.
 void ParameterServer::give_work() {

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <iterator>
 #include <thread>
 
 #include "net/exchange/lost_ranks.h"
@@ -177,6 +179,48 @@ TEST(Leases, ALostWorkerComesBack) {
 /// Nobody else could go on meanwhile.
 TEST(Leases, TheOnlyWorkerComesBack) {
   comes_back(2);
+}
+
+/// The server closes the connections of a worker's earlier lives.
+TEST(Leases, AWorkerThatOftenComesBackTakesNoMoreFiles) {
+  constexpr std::size_t lives = 12;
+  std::vector<std::ptrdiff_t> open;
+  const auto outcomes = run_ranks(
+      {ServerMode::central, 2, 0}, [&](int rank, const MeshSpec& mesh, Listener listener) {
+        MeshSpec own = mesh;
+        own.takes_back = rank == 0;
+        const auto join = [&](Listener with) {
+          Mesh joined = Mesh::join(own, std::move(with));
+          const auto point = agree_to_begin(joined, {{}, false, true}, own.timeout);
+          return std::make_pair(std::move(joined), point ? point->positions[0] : 0);
+        };
+        Exact replica;
+        ExchangeSpec spec = spec_of();
+        auto joined = std::make_optional(join(std::move(listener)));
+        if (rank == 0) {
+          ParameterExchange exchange(spec, replica.spans(), std::move(joined->first));
+          exchange.finish();
+          EXPECT_EQ(exchange.returned().size(), lives);
+          return;
+        }
+        for (std::size_t life = 0; life < lives; ++life) {
+          spec.first_step = joined->second;
+          {
+            ParameterExchange exchange(spec, replica.spans(), std::move(joined->first));
+            train_step(exchange);
+          }
+          joined.emplace(join(Listener()));
+          open.push_back(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+        }
+        spec.first_step = joined->second;
+        ParameterExchange exchange(spec, replica.spans(), std::move(joined->first));
+        while (exchange.next_step() < steps) train_step(exchange);
+        train_all_leases(exchange);
+        exchange.finish();
+      });
+  for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.ok) << outcome.message;
+  ASSERT_EQ(open.size(), lives);
+  EXPECT_EQ(open.back(), open.front());
 }
 
 /// A server whose only worker does not come back gives it up after the time-out.
