@@ -37,7 +37,7 @@ void ParameterServer::lose(int rank) {
   weights_turn_.leave(rank);
   const int worker = worker_of(rank);
   {
-    // With a lease it would count as one whose marks checkpoints wait for.
+    // If it got a lease, checkpoints would wait for its marks.
     const std::lock_guard<std::mutex> lock(work_mutex_);
     pool_->leave(worker);
   }

@@ -109,7 +109,7 @@ class Ledger {
   const LedgerSpec spec_;
 
   /// Guards all below, but for the trace and what is in a lane, which have locks of their own.
-  /// Whoever flushes or asks for the bytes takes it, and then, one by one, those of the lanes.
+  /// A thread that flushes or asks for the bytes takes it, and then those of the lanes, one by one.
   mutable std::mutex mutex_;
   std::deque<Lane> lanes_;
   CsvFile<LedgerRow> frames_;

@@ -12,8 +12,8 @@
 namespace duplex::tools {
 namespace {
 
-/// Where the network is cut: maps and their gradients, and of the parameters that several ranks
-/// have gradients and weights.
+/// Returns the bytes of a step where the network is cut: those of maps and their gradients, and of
+/// the gradients and weights of parameters that several ranks have.
 std::vector<RankBytes> bytes_of_cut(const simulation::Spec& spec) {
   const simulation::CutRun& cut = *spec.cut;
   std::vector<RankBytes> ranks(static_cast<std::size_t>(spec.topology.size));

@@ -56,8 +56,8 @@ struct RunData {
   net::Sync sync = net::Sync::join;
   bool parallel = false, replayed = false, simulated = false;
   std::uint64_t average = 0;  ///< Batches between averagings; 0: gradients are sent.
-  /// What a step of the exchange is, of which ledgers and traces tell: a batch of every worker, or
-  /// an averaging.
+  /// Returns the word for a step of the exchange, which ledgers and traces tell of: a batch of
+  /// every worker, or an averaging.
   std::string exchange_step() const { return average > 0 ? "averaging" : "step"; }
   std::string per_exchange_step() const { return average > 0 ? "an averaging" : "a step"; }
   /// How the network is cut over the ranks, as ParallelSpec has these.

@@ -71,7 +71,8 @@ TEST(Door, TakesBackWhoIsLostAndNobodyElse) {
   EXPECT_GE(turned_away, 2);
 }
 
-/// Whoever has the key can claim any number: the run is not asked about ranks that there are not.
+/// A peer that has the key can claim any number: the run is not asked about ranks that there are
+/// not.
 TEST(Door, AsksOnlyAboutRanksThatThereAre) {
   const Topology topology{ServerMode::central, 2, 0};
   std::atomic<bool> over{false};

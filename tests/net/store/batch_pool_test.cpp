@@ -145,8 +145,8 @@ TEST(BatchPool, TheTotalMayBeKnown) {
   EXPECT_EQ(lease->steps.end, 10U);
 }
 
-/// What is done about a lost worker takes a moment. Meanwhile others are lost, too, and what they
-/// have left is for those that are there; and the run is not over before the moment is.
+/// The server needs a moment to lose a worker. Meanwhile others are lost, too, and the batches that
+/// they have left are for those that are there; and the run is not over before the moment is.
 TEST(BatchPool, AWorkerThatIsBeingLostGetsNothing) {
   Bench bench(3, 20);
   for (const int worker : {0, 1}) {
