@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "core/error.h"
 #include "models/file/words.h"
@@ -18,6 +19,20 @@ std::int64_t behind(std::int64_t in, std::int64_t before, std::int64_t after, st
   std::int64_t outputs = (in + before + after - kernel + stride - 1) / stride + 1;
   if ((outputs - 1) * stride >= in + before) --outputs;
   return std::max((outputs - 1) * stride + kernel - in - before, after);
+}
+
+/// Returns the shortest decimal that leaves `stays` of 1 in float32: 1 - 0.9F itself is
+/// 0.100000024.
+float rest_of(float stays) {
+  constexpr int most_digits = 9;  // These tell all floats apart.
+  const float rest = 1.0F - stays;
+  for (int digits = 1; digits < most_digits; ++digits) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(rest));
+    const auto shorter = static_cast<float>(file::decimal_number(text));
+    if (1.0F - shorter == stays) return shorter;
+  }
+  return rest;
 }
 
 }  // namespace
@@ -128,7 +143,7 @@ LrnSpec NodeAttributes::lrn() const {
 BatchNormSpec NodeAttributes::batch_norm() const {
   BatchNormSpec spec;
   spec.epsilon = decimal("epsilon", 1e-5F, 1.0F);
-  spec.momentum = 1.0F - decimal("momentum", 0.9F, 1.0F);
+  spec.momentum = rest_of(decimal("momentum", 0.9F, 1.0F));
   return spec;
 }
 

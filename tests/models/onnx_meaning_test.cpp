@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "layers/kinds/normalisation.h"
 #include "models/onnx/exporter.h"
 #include "models/onnx/importer.h"
 
@@ -140,6 +141,23 @@ TEST(OnnxMeaning, BatchNormalisationIsThatOfAnEvaluation) {
   expect_refused(graph, "node 'bn' (BatchNormalization): its attribute 'epsilon' has to be from");
   norm.attributes = {{"momentum", decimal(2.0F)}};
   expect_refused(graph, "node 'bn' (BatchNormalization): its attribute 'momentum' has to be from");
+}
+
+/// ONNX counts the part that stays, and float32 has no 0.1 = 1 - 0.9.
+TEST(OnnxMeaning, TheMomentumOfABatchNormalisationIsThatOfTheNetwork) {
+  for (const float momentum : {0.1F, 0.01F, 0.2F, 0.25F, 0.003F, 0.0F, 1.0F}) {
+    Model model("Momentum", {1, 3, 8, 8});
+    BatchNormSpec spec;
+    spec.momentum = momentum;
+    const Model::Node norm = model.layer("norm", std::make_shared<BatchNormLayer>(spec),
+                                         std::vector<Model::Node>{model.input()});
+    model.softmax("softmax", model.linear("fc", norm, 10, false));
+    const Graph graph = models::onnx::graph_of(model, [](const ParameterSpec&, float*) {});
+    const Imported read = models::onnx::network_of(graph, true);
+    const auto* layer = dynamic_cast<const BatchNormLayer*>(read.model.nodes()[1].layer.get());
+    ASSERT_NE(layer, nullptr);
+    EXPECT_EQ(layer->spec().momentum, momentum);
+  }
 }
 
 TEST(OnnxMeaning, AReshapeMakesOneRowOfEachImage) {
