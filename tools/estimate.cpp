@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/files/own_files.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/model_flags.h"
@@ -85,6 +86,7 @@ void Flags::resolve() {
                 Exit::usage);
   if (!file.empty() && output != "plot")
     throw Error("estimate: --file is for --output plot", Exit::usage);
+  require_own_files("estimate", {{"--net", model.path()}}, {{"--file", file}});
   if (advise &&
       (type != "sync-join" || server != "distributed" || output != "single" || batches != 128))
     throw Error(

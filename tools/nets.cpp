@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/files/output_file.h"
+#include "core/files/own_files.h"
 #include "models/file/writer.h"
 #include "tools/commands.h"
 #include "tools/drawing/network_drawing.h"
@@ -129,6 +130,8 @@ int nets(int argc, const char* const* argv) {
   if (writes && model.net.empty())
     throw Error("nets: say which network, as in duplex nets lenet --output lenet.net", Exit::usage);
   if (writes) {
+    require_own_files("nets", {{"--net", model.path()}},
+                      {{"--output", output}, {"--svg", svg}, {"--dot", dot}});
     const Model written = model.build();
     if (!output.empty()) write_file(output, models::file::network_text(written));
     if (!svg.empty()) write_file(svg, svg_of(written));

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/files/output_file.h"
+#include "core/files/own_files.h"
 #include "core/files/safetensors.h"
 #include "datasets/file.h"
 #include "layers/checkpoint.h"
@@ -31,6 +32,8 @@ struct ImportFlags {
 };
 
 void export_network(const ExportFlags& flags) {
+  require_own_files("onnx", {{"--net", flags.model.path()}, {"--weights", flags.weights}},
+                    {{"--output", flags.output}});
   const Model model = flags.model.build();
   models::onnx::ParameterValues values = [&](const ParameterSpec& spec, float* to) {
     draw_initial(spec, flags.seed, to);
@@ -72,9 +75,8 @@ models::onnx::Imported read_network(const models::onnx::Graph& graph, std::strin
 
 void import_network(const ImportFlags& flags) {
   constexpr std::size_t most_bytes = std::size_t{1} << 31;
-  if (flags.output == flags.weights)
-    throw Error("onnx: " + flags.output + ": the network and its weights need a file each",
-                Exit::usage);
+  require_own_files("onnx", {{"FILE", flags.file}},
+                    {{"--output", flags.output}, {"--save", flags.weights}});
   std::vector<std::uint8_t> bytes;
   std::string text;
   try {

@@ -1,9 +1,12 @@
 // duplex pack decodes and scales a data set once, into one file that later runs read instead.
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/files/own_files.h"
 #include "datasets/packed.h"
 #include "tools/commands.h"
 #include "tools/display/progress.h"
@@ -49,6 +52,18 @@ void list(const std::vector<datasets::LeftOut>& entries, const char* what) {
   }
 }
 
+/// Throws Error(Exit::usage) where the packed file would take the place of what is packed, or of
+/// another file of the data set's folder that is none of these.
+void check_output(const std::string& data, const std::string& output) {
+  require_own_files("pack", {{"--datadir", data}}, {{"--output", output}});
+  std::error_code absent;
+  if (std::filesystem::is_regular_file(output, absent) && lies_in(output, data) &&
+      !datasets::PackedDataset::is_there(output))
+    throw Error("pack: --output " + output +
+                    " is a file of the data set, and would replace it; write to another one",
+                Exit::usage);
+}
+
 struct Flags {
   std::string folder, output;
   int input = 0, threads = 0;
@@ -78,6 +93,7 @@ int pack(int argc, const char* const* argv) {
       .check(between(1, 1024));
   if (const auto done = parse(app, argc, argv)) return *done;
 
+  check_output(flags.folder, flags.output);
   datasets::DatasetOptions options;
   options.height = options.width = flags.input;
   options.channels = flags.grey ? 1 : 0;

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/files/output_file.h"
+#include "core/files/own_files.h"
 #include "datasets/parallel.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
@@ -96,6 +97,8 @@ void PartitionFlags::check() const {
   if (link > 0.0 && !has_seconds())
     throw Error("partition: --rate goes with the seconds of layers; give --t-grad or --profile",
                 Exit::usage);
+  require_own_files("partition", {{"--net", model.path()}, {"--profile", profile}},
+                    {{"--svg", svg}, {"--hypergraph", hypergraph}});
 }
 
 Speeds PartitionFlags::speeds() const {

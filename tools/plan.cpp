@@ -50,7 +50,7 @@ std::string write_plan(const PlanFlags& flags, const Situation& situation,
   same = same && !flags.gives_slots() &&
          !(parallel.central() && flags.slots_of(plan.machines.front()) > 1);
   if (!same && plan.addresses) {
-    nodefile = flags.file + ".nodes";
+    nodefile = flags.nodes_path();
     OutputFile nodes(nodefile);
     for (std::size_t rank = 0; rank < plan.addresses->size(); ++rank) {
       const int slots = rank < servers ? 1 : parallel.slots_of(static_cast<int>(rank - servers));

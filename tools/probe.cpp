@@ -18,6 +18,7 @@
 #include "core/error.h"
 #include "core/factors/outer_products.h"
 #include "core/files/output_file.h"
+#include "core/files/own_files.h"
 #include "core/processor/cores.h"
 #include "datasets/loader.h"
 #include "net/crypto/seal_rate.h"
@@ -267,6 +268,12 @@ int probe(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(app);
   if (const auto done = parse(app, argc, argv)) return *done;
+  require_own_files("probe",
+                    {{"--net", flags.model.path()},
+                     {"--nodefile", flags.nodefile},
+                     {"--key", flags.wire.key},
+                     {"--datadir", flags.datadir}},
+                    {{"--output", flags.output}});
   std::signal(SIGPIPE, SIG_IGN);
   const RankSource source = find_rank({flags.nodefile, flags.index, false, {}, true}, std::getenv);
   std::fprintf(stderr, "%s\n", source.str().c_str());

@@ -2,14 +2,17 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "core/error.h"
 #include "core/files/output_file.h"
+#include "core/files/own_files.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
 #include "tools/launch/children.h"
 #include "tools/report/accuracy/accuracy_page.h"
+#include "tools/report/page.h"
 #include "tools/report/run_page.h"
 #include "tools/report/thesis/thesis_page.h"
 #include "tools/run_directory/run_files.h"
@@ -139,6 +142,21 @@ int watch(const Flags& flags) {
   }
 }
 
+/// Throws Error(Exit::usage) where the page would take the place of a file that a run has left.
+void check_output(const Flags& flags) {
+  std::error_code absent;
+  if (!std::filesystem::is_regular_file(flags.output, absent)) return;
+  std::string begin(reports::page_begin.size(), '\0');
+  std::ifstream(flags.output, std::ios::binary)
+      .read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  if (begin == reports::page_begin) return;
+  for (const std::string& directory : flags.directories)
+    if (lies_in(flags.output, directory))
+      throw Error("report: --output " + flags.output + " is a file of " + directory +
+                      " and no page, and would be replaced; write to another one",
+                  Exit::usage);
+}
+
 Flags parse_flags(CommandLine& app, int argc, const char* const* argv, std::optional<int>& done) {
   Flags flags;
   app.add_option(
@@ -171,6 +189,7 @@ int report(int argc, const char* const* argv) {
   std::optional<int> done;
   const Flags flags = parse_flags(app, argc, argv, done);
   if (done) return *done;
+  check_output(flags);
   const std::string& first = flags.directories.front();
   if (const bool thesis = reports::is_thesis(first); thesis || reports::is_accuracy(first)) {
     const std::string whose = first + " is what make " + (thesis ? "thesis" : "accuracy") + " left";

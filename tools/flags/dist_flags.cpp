@@ -9,6 +9,7 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "core/files/output_file.h"
+#include "core/files/own_files.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/ledger_flag.h"
 #include "tools/flags/parallel_flags.h"
@@ -177,6 +178,8 @@ std::string DistFlags::resolve() {
   if (!parallel.shares.empty())
     for (const int rank : without)  // Without the server, the first worker takes its place.
       parallel.shares.erase(parallel.shares.begin() + std::max(rank - servers, 0));
+  require_own_files("dist", {{"--plan", plan}, {"--nodefile", nodefile}, {"--key", wire.key}},
+                    {{"--save", training.spec.save}});
   const bool leads =
       parallel.topology(static_cast<int>(addresses.size())).worker_number(index) == 0;
   if (leads && !training.spec.save.empty()) const OutputFile writable(training.spec.save);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/device_name.h"
+#include "core/files/own_files.h"
 #include "datasets/dataset.h"
 #include "tools/deploy/deploy.h"
 #include "tools/flags/command_line.h"
@@ -118,6 +119,13 @@ void PlanFlags::resolve() {
       nodes_.push_back(
           {net::Address::parse(machine.address, default_port), machine.slots.value_or(1)});
   }
+  require_own_files("plan",
+                    {{"--net", scenario.model.path()},
+                     {"--nodefile", nodefile},
+                     {"--profile", scenario.profile},
+                     {"--measured", scenario.measured},
+                     {"--datadir", datadir}},
+                    {{"--file", file}, {"the nodefile of --file", nodes_path()}});
   if (!datadir.empty() && scenario.has_figures())
     throw Error(
         "plan: --datadir is for machines that are measured: leave it out, or the figures of "

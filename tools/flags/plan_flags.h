@@ -37,6 +37,9 @@ struct PlanFlags {
   Situation situation(std::vector<std::string>& notes);
   /// The plan that follows a strategy, as plan.json has it.
   PlanFile plan_of(const Situation& situation, const Evaluation& chosen, double alone) const;
+  /// The nodefile beside --file, where the plan's machines are not those of --nodefile in their
+  /// order; "": there is no --file.
+  std::string nodes_path() const { return file.empty() ? "" : file + ".nodes"; }
   /// The slots of a machine.
   int slots_of(int machine) const;
   /// Returns whether --slots gives the slots, and not the nodefile.

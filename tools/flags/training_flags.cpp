@@ -1,6 +1,7 @@
 #include "tools/flags/training_flags.h"
 
 #include "core/error.h"
+#include "core/files/own_files.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/device_flags.h"
 #include "tools/flags/model_flags.h"
@@ -216,6 +217,9 @@ void TrainingFlags::resolve() {
           Exit::usage);
   }
   if (!spec.epochs && !spec.batches) spec.epochs = 1;
+  // A training may go on with the weights of a file, and leave there what they have become.
+  require_own_files("", {{"--net", spec.model.path()}, {"--datadir", spec.datadir}},
+                    {{"--save", spec.save}});
   resolve_rate();
   if (spec.ema >= 1.0)
     throw Error("--ema is a decay below 1, such as 0.999: what it leaves is of the new weights",

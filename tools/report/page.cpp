@@ -100,7 +100,8 @@ void Page::script(const std::string& code) {
 
 std::string Page::str() const {
   std::string page =
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
+      std::string(page_begin) +
+      "\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
       "name=\"viewport\" "
       "content=\"width=device-width,initial-scale=1\">\n" +
       (reload_ > 0.0 ? "<meta http-equiv=\"refresh\" content=\"" +

@@ -2,12 +2,16 @@
 // dark. It loads nothing.
 #pragma once
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "tools/text/escape.h"
 
 namespace duplex::tools::reports {
+
+/// A page's file begins with this.
+constexpr std::string_view page_begin = "<!DOCTYPE html>";
 
 /// A cell of a table: a text, and whether it is a verdict.
 struct Cell {

@@ -33,6 +33,8 @@ struct ModelSpec {
   void fill_from(const std::vector<std::string>& directories);
   /// Takes the size of a sample, "1x3x224x224", as far as the user has not given it.
   void set_input(const std::string& sample);
+  /// The path of its file; "": the network is compiled.
+  std::string path() const { return models::names_file(net) ? net : ""; }
   /// Its text; none: the network is compiled.
   std::optional<std::string> file() const;
   /// "; network file ab12cd34", with a digest of what the file says: comments, spaces and how
