@@ -12,6 +12,9 @@
 
 namespace duplex {
 
+/// A batch has at most so many images: with them, the sizes of one layer fit into 63 bits.
+constexpr std::int64_t most_images = std::int64_t{1} << 24;
+
 class Model {
  public:
   /// Names a layer's output as an input of later layers: the layer's number in nodes().

@@ -26,6 +26,9 @@ Network::Network(Model model, Device& device, std::int64_t batch, bool training,
       batch_(batch),
       training_(training),
       bound_(model_.nodes().size()) {
+  if (batch < 1 || batch > most_images)
+    throw Error("a batch has from 1 to " + std::to_string(most_images) + " images, not " +
+                std::to_string(batch));
   bind_layers();
   if (first != nullptr)
     take_parameters(*first);

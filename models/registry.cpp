@@ -3,9 +3,11 @@
 #include <cctype>
 #include <filesystem>
 #include <system_error>
+#include <tuple>
 
 #include "core/error.h"
 #include "models/file/reader.h"
+#include "models/file/words.h"
 
 namespace duplex::models {
 
@@ -27,6 +29,20 @@ bool begins_alike(const std::string& network, const std::string& name) {
   return same >= enough;
 }
 
+/// Throws Error(Exit::usage) where the options ask for more than can be counted: they may come from
+/// a file, too.
+void check(const ModelOptions& options) {
+  const std::tuple<const char*, std::int64_t, std::int64_t> bounds[] = {
+      {"classes", options.classes, file::largest_number},
+      {"rows and columns of the input", options.input, file::largest_window},
+      {"channels of the input", options.channels, file::largest_number}};
+  for (const auto& [what, value, most] : bounds)
+    if (value < 0 || value > most)
+      throw Error("a network has from 1 to " + std::to_string(most) + " " + what + ", not " +
+                      std::to_string(value),
+                  Exit::usage);
+}
+
 }  // namespace
 
 bool names_file(const std::string& name) {
@@ -38,6 +54,7 @@ bool names_file(const std::string& name) {
 }
 
 Model build(const std::string& name, const ModelOptions& options) {
+  check(options);
   if (!options.file.empty()) return file::read_network(options.file, name, options);
   if (names_file(name)) return file::read_network(file::text_of_file(name), name, options);
   std::string known, meant;

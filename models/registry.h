@@ -39,7 +39,8 @@ bool names_file(const std::string& name);
 
 /// Builds the network of this name, or of the file whose path it is: from options.file, or where
 /// that is empty from what the file has now. Throws Error(Exit::usage) for an unknown name, and
-/// lists the known ones; of a file, Error(Exit::usage) as file::read_network does.
+/// lists the known ones, and for options out of range; of a file, Error(Exit::usage) as
+/// file::read_network does.
 Model build(const std::string& name, const ModelOptions& options);
 
 }  // namespace duplex::models

@@ -111,8 +111,9 @@ int bench(int argc, const char* const* argv) {
       "duplex bench"};
   Flags flags;
   add_model_flags(app, flags.model, false);
-  app.add_option("--batch", flags.batch, "images a batch (default 8)").check(positive());
-  app.add_option("--steps", flags.steps, "steps that count (default 9)").check(positive());
+  app.add_option("--batch", flags.batch, "images a batch (default 8)")
+      .check(between(1, most_images));
+  app.add_option("--steps", flags.steps, "steps that count (default 9)").check(between(1, 1 << 30));
   add_device_flags(app, flags.computing);
 #ifdef DUPLEX_ONEDNN
   app.add_option("--ceiling", flags.ceiling,

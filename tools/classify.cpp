@@ -85,7 +85,7 @@ int classify(int argc, const char* const* argv) {
       .check(one_of({"text", "json", "csv"}));
   app.add_option("--batch", flags.batch,
                  "images that are computed at a time (default: as in training)")
-      .check(between(1, 1 << 24));
+      .check(between(1, most_images));
   app.add_option("--datadir", flags.datadir,
                  "a data set with the same classes, for their names, where the weights do not say");
   add_model_flags(app, flags.model, false);

@@ -176,7 +176,7 @@ int evaluate(int argc, const char* const* argv) {
       "there, and report shows it, with the images that the network is most wrong about");
   app.add_option("--batch", flags.batch,
                  "images that are computed at a time (default: as in training)")
-      .check(between(1, 1 << 24));
+      .check(between(1, most_images));
   app.add_flag("--strict", flags.strict, "an image that cannot be read is an error");
   add_model_flags(app, flags.model, false);
   add_device_flags(app, flags.computing);

@@ -59,7 +59,7 @@ struct Flags {
 
 void Flags::add_to(CommandLine& app) {
   add_model_flags(app, model);
-  app.add_option("--batch", batch, "images a batch (default 32)").check(positive());
+  app.add_option("--batch", batch, "images a batch (default 32)").check(between(1, most_images));
   add_device_flags(app, computing);
   app.add_option("--nodefile", nodefile, "the machines, in the order of the ranks").required();
   app.add_option("--index", index, "this process's rank, from 0").required().check(at_least(0));

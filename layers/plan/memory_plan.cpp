@@ -3,7 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/error.h"
+
 namespace duplex {
+namespace {
+
+constexpr std::size_t most_bytes = std::size_t{1} << 62;
+
+}  // namespace
 
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes) {
   MemoryPlan plan;
@@ -28,6 +35,8 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes) {
       if (offset + bytes <= plan.offsets[other]) break;
       offset = std::max(offset, plan.offsets[other] + rounded(lifetimes[other].bytes));
     }
+    if (bytes > most_bytes - offset)
+      throw Error("a batch of these layers takes more than 2^62 bytes; give a smaller one");
     plan.offsets[block] = offset;
     plan.bytes = std::max(plan.bytes, offset + bytes);
     placed.insert(std::upper_bound(placed.begin(), placed.end(), offset,

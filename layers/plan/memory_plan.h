@@ -21,7 +21,7 @@ struct MemoryPlan {
 
 /// Places blocks greedily by size (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural
 /// Net Inference", 2020): the largest first, each at the lowest offset that is free throughout its
-/// lifetime.
+/// lifetime. Blocks have at most 2^62 bytes. Throws Error where the arena would have more.
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace duplex

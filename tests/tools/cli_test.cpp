@@ -73,7 +73,7 @@ TEST_F(Cli, UsageErrorsEndWithTwo) {
   expect_error(run({"local", "--net", "lenet"}), 2, {"--datadir"});
   expect_error(run(local({"--learning-rate", "1"})), 2, {"--learning-rate"});
   expect_error(run({"local", "--net", "lenet", "--datadir", data_.path(), "--batch", "0"}), 2,
-               {"--batch", "above 0"});
+               {"--batch", "from 1 to"});
   expect_error(run({"local", "--net", "lenet", "--datadir", data_.path(), "--batch", "61"}), 2,
                {"61", "60"});
   expect_error(run(local({"--lr", "nan"})), 2, {"--lr", "nan"});

@@ -36,7 +36,8 @@ void MemoryFlags::add_to(CommandLine& app) {
       "the memory that training takes: alone, on a worker, on one that owns weights, on a central "
       "server, or with --strategy on ranks that have a part each; without the data set's, where "
       "that lies in memory (IDX files)");
-  app.add_option("--batch", memory.batch, "images a batch (default 32)").check(positive());
+  app.add_option("--batch", memory.batch, "images a batch (default 32)")
+      .check(between(1, most_images));
   add_optimiser_flags(app, optimiser_, memory.optimiser, &wants);
   app.add_option("--workers", memory.workers, "workers that train together (default 2)")
       .check(between(1, net::most_ranks - 1));

@@ -30,7 +30,7 @@ void add_model_flags(CommandLine& app, ModelSpec& spec, bool required) {
       .hidden();
   app.add_option("--classes", spec.options.classes,
                  "classes (default: the data set's, else the network's)")
-      .check(positive());
+      .check(between(1, 1 << 20));
   app.add_option("--input", spec.options.input,
                  "height and width of the input (default: the network's)")
       .check(between(1, 4096));

@@ -84,7 +84,7 @@ void ScenarioFlags::add_to(CommandLine& app, const std::string& command, const s
   app.add_option(
          "--batch", batch,
          "images a batch, which split shares out (default: those of --profile or --from, else 32)")
-      .check(between(1, 1e9));
+      .check(between(1, most_images));
   app.add_option("--slow", slow,
                  "WHO:HOW, stragglers: the factor that computing takes longer by in every step, "
                  "such as 3:1.5, all:lognormal:0.1, 0-3:uniform:1:2 or 7:exponential:0.3");
@@ -315,6 +315,9 @@ Scenario ScenarioFlags::scenario(std::vector<std::string>& notes) const {
                                            : read_profile(found.profile, net, found.batch);
   if (!(times.sum() > 0.0)) throw Error("profile " + found.profile + ": no layer takes any time");
   if (!times.batch) times.batch = found.batch;
+  if (times.batch && (*times.batch < 1 || *times.batch > most_images))
+    throw refusal("what was measured is of batches of " + std::to_string(*times.batch) +
+                  " images, and from 1 to " + std::to_string(most_images) + " are known");
   if (found.profile_grad) {
     // If the machine is disturbed, the layers' medians add up to less than the median step, which
     // is what estimate takes of the same run.

@@ -90,7 +90,8 @@ void TrainingFlags::add_to(CommandLine& app) {
                  "how many batches, however many epochs that is; with --epochs, whichever ends "
                  "first")
       .check(count);
-  app.add_option("--batch", spec.batch, "images a batch (default 32)").check(positive());
+  app.add_option("--batch", spec.batch, "images a batch (default 32)")
+      .check(between(1, most_images));
   app.add_option("--optimizer", optimiser, "sgd or adam (default sgd)")
       .check(one_of({"sgd", "adam"}));
   app.add_option("--lr", spec.rate.base, "learning rate (default 0.01; adam 0.001)")

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "layers/model.h"
+
 namespace duplex::tools {
 namespace {
 
@@ -25,7 +27,6 @@ std::int64_t where(const Tried& a, const Tried& b, double limit) {
 std::optional<std::int64_t> largest_batch(
     std::size_t limit, std::int64_t start,
     const std::function<std::size_t(std::int64_t batch)>& needs) {
-  constexpr std::int64_t most = std::int64_t{1} << 40;
   constexpr std::int64_t leap = 8;
   const auto bound = static_cast<double>(limit);
   const auto tried = [&](std::int64_t batch) {
@@ -36,8 +37,9 @@ std::optional<std::int64_t> largest_batch(
   Tried fits = one, over = tried(std::max<std::int64_t>(start, 2));
   while (over.needs <= bound) {
     fits = over;
-    if (fits.batch >= most) return fits.batch;
-    over = tried(std::clamp(where(one, fits, bound) + 1, fits.batch + 1, fits.batch * leap));
+    if (fits.batch >= most_images) return fits.batch;
+    over = tried(std::min(
+        std::clamp(where(one, fits, bound) + 1, fits.batch + 1, fits.batch * leap), most_images));
   }
   // A line tells the place, as long as every operation keeps to its algorithm; halving ends the
   // search in any case.

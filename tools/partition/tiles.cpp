@@ -3,7 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
+
 namespace duplex::tools {
+namespace {
+
+/// Sums of these, over all tiles and for as many ranks as there may be, fit into 63 bits.
+constexpr double most_work = 1e18, most_bytes = 1e15;
+
+}  // namespace
 
 Tiles::Tiles(const Model& model, const TileSpec& spec)
     : units_(model),
@@ -15,14 +23,8 @@ Tiles::Tiles(const Model& model, const TileSpec& spec)
     first_.push_back(tiles_.size());
     for (int block = 0; block < blocks(u); ++block)
       for (int shard = 0; shard < shards_; ++shard) tiles_.push_back({u, block, shard});
-    double work = static_cast<double>(unit.macs) * static_cast<double>(spec.batch);
-    if (!spec.seconds.empty()) {
-      work = 0.0;
-      for (const Model::Node node : unit.layers)
-        work += 1e12 * spec.seconds[static_cast<std::size_t>(node)];
-    }
-    unit_work_.push_back(std::llround(work));
   }
+  weigh_units();
   readers_.resize(tiles_.size());
   for (std::size_t u = 0; u < units_.count(); ++u) {
     for (int block = 0; block < blocks(u); ++block) {
@@ -39,6 +41,31 @@ Tiles::Tiles(const Model& model, const TileSpec& spec)
         }
       }
     }
+  }
+}
+
+void Tiles::weigh_units() {
+  const double samples = static_cast<double>(spec_.batch);
+  double work_of_all = 0.0, bytes_of_all = 0.0;
+  for (std::size_t u = 0; u < units_.count(); ++u) {
+    const Unit& unit = units_[u];
+    double work = static_cast<double>(unit.macs) * samples;
+    if (!spec_.seconds.empty()) {
+      work = 0.0;
+      for (const Model::Node node : unit.layers)
+        work += 1e12 * spec_.seconds[static_cast<std::size_t>(node)];
+    }
+    work_of_all += work;
+    bytes_of_all += static_cast<double>(unit.channel_bytes) * static_cast<double>(unit.channels) *
+                    samples * static_cast<double>(spec_.micro_batches);
+    if (work_of_all > most_work || bytes_of_all > most_bytes)
+      throw Error(work_of_all > most_work
+                      ? "the layers take too long for a step's samples to be cut over ranks: more "
+                        "than 10^18 multiply-adds, or a million seconds; give a smaller --batch"
+                      : "the layers' outputs have more than 10^15 bytes for a step's samples, too "
+                        "many to be cut over ranks; give a smaller --batch",
+                  Exit::usage);
+    unit_work_.push_back(std::llround(work));
   }
 }
 

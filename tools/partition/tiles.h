@@ -28,6 +28,7 @@ struct Tile {
 
 class Tiles {
  public:
+  /// Throws Error(Exit::usage) where a step is too large to be counted in whole numbers.
   Tiles(const Model& model, const TileSpec& spec);
 
   const Units& units() const { return units_; }
@@ -61,6 +62,8 @@ class Tiles {
   Hypergraph hypergraph() const;
 
  private:
+  void weigh_units();
+
   const Units units_;
   TileSpec spec_;
   int shards_ = 1;

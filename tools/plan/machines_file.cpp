@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "layers/model.h"
 #include "tools/run_directory/json_file.h"
 #include "tools/run_directory/schema.h"
 
@@ -54,6 +55,8 @@ void describe(Fields& f, MachinesFile& m) {
 
 void check(const MachinesFile& file) {
   if (file.machines.empty()) throw Error("is damaged: it has no machines");
+  if (file.batch < 1 || file.batch > most_images)
+    throw Error("is damaged: batch is no number of images");
   for (const MeasuredMachine& machine : file.machines) {
     for (const std::vector<double>* list : {&machine.out, &machine.in, &machine.round_trip})
       if (list->size() != file.machines.size())

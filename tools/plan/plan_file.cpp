@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "layers/model.h"
 #include "tools/plan/stage_list.h"
 #include "tools/run_directory/json_file.h"
 #include "tools/run_directory/schema.h"
@@ -48,7 +49,8 @@ void check(const PlanFile& plan) {
     throw Error("is damaged: samples are not one a worker");
   if (parallel.samples)
     for (const std::int64_t samples : *parallel.samples)
-      if (samples < 1) throw Error("is damaged: a worker has no samples");
+      if (samples < 1 || samples > most_images)
+        throw Error("is damaged: a worker has no such samples");
   if (parallel.slots && parallel.slots->size() != static_cast<std::size_t>(parallel.workers))
     throw Error("is damaged: slots are not one number a worker");
   if (parallel.slots)
@@ -62,7 +64,8 @@ void check(const PlanFile& plan) {
   if (parallel.micro_batches.value_or(1) < 1 || parallel.in_flight.value_or(1) < 1)
     throw Error("is damaged: micro-batches are less than one");
   if (plan.threads.value_or(1) < 1) throw Error("is damaged: threads are less than one");
-  if (plan.batch < 1) throw Error("is damaged: batch is no number of images");
+  if (plan.batch < 1 || plan.batch > most_images)
+    throw Error("is damaged: batch is no number of images");
 }
 
 std::string listed(const std::vector<std::string>& words) {
