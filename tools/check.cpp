@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "net/wire/frame.h"
 #include "tools/check/machine/agent.h"
 #include "tools/check/report.h"
 #include "tools/check/survey.h"
@@ -46,7 +47,7 @@ int check(int argc, const char* const* argv) {
     try {
       serve_check(stdin, stdout);
     } catch (const Error& error) {
-      std::fprintf(stderr, "duplex: %s\n", error.what());
+      std::fprintf(stderr, "duplex: %s\n", net::printable(error.what()).c_str());
       ::_exit(static_cast<int>(error.code));
     }
     ::_exit(0);  // A thread may still wait for a name server.

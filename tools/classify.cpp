@@ -59,8 +59,7 @@ int run(const ClassifyFlags& flags) {
   else if (!found.images.empty())
     std::printf("%s\n%s", about(weights, model).c_str(), text_of(found, model, names).c_str());
   for (const datasets::LeftOut& image : found.failed)
-    std::fprintf(stderr, "duplex: %s: %s\n", net::printable(image.name).c_str(),
-                 image.reason.c_str());
+    std::fprintf(stderr, "duplex: %s\n", net::printable(image.name + ": " + image.reason).c_str());
   return static_cast<int>(found.failed.empty() ? Exit::ok : Exit::failed);
 }
 

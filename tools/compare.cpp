@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "net/wire/frame.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
 #include "tools/prediction/payoff.h"
@@ -154,7 +155,7 @@ int compare(int argc, const char* const* argv) {
         rows.push_back(row_of(read_run(directory)));
     } catch (const Error& error) {
       if (directories.size() == 1) throw;
-      std::fprintf(stderr, "left out: %s\n", error.what());
+      std::fprintf(stderr, "left out: %s\n", net::printable(error.what()).c_str());
     }
   }
   if (rows.empty()) throw Error("compare: none of these is a run that has ended");

@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "net/topology/keepers.h"
+#include "net/wire/frame.h"
 #include "tools/auto_plan.h"
 #include "tools/commands.h"
 #include "tools/deploy/deployment.h"
@@ -266,7 +267,7 @@ int come_home(const Flags& flags, int code, const std::vector<std::string>& lost
   try {
     flags.deployment->end(flags.dist, code == 0, lost);
   } catch (const Error& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    std::fprintf(stderr, "%s\n", net::printable(error.what()).c_str());
     return code == 0 ? static_cast<int>(Exit::failed) : code;
   }
   if (code == 0 && !flags.quiet) {

@@ -9,6 +9,7 @@
 #include "core/first_process.h"
 #include "core/processor/denormals.h"
 #include "core/program_path.h"
+#include "net/wire/frame.h"
 #include "tools/commands.h"
 #include "tools/text/version.h"
 
@@ -50,6 +51,11 @@ void print_usage(std::FILE* to) {
   }
 }
 
+/// Prints one line. The names of files, classes and tensors in it may have any bytes.
+void print_error(const std::exception& error) {
+  std::fprintf(stderr, "duplex: %s\n", duplex::net::printable(error.what()).c_str());
+}
+
 int run(int argc, char** argv) {
   if (argc < 2) {
     print_usage(stderr);
@@ -66,7 +72,7 @@ int run(int argc, char** argv) {
   for (const Command& command : commands) {
     if (std::strcmp(argv[1], command.name) == 0) return command.run(argc - 1, argv + 1);
   }
-  std::fprintf(stderr, "duplex: unknown command '%s'\n", argv[1]);
+  std::fprintf(stderr, "duplex: unknown command '%s'\n", duplex::net::printable(argv[1]).c_str());
   print_usage(stderr);
   return static_cast<int>(duplex::Exit::usage);
 }
@@ -81,13 +87,13 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const duplex::Error& error) {
-    std::fprintf(stderr, "duplex: %s\n", error.what());
+    print_error(error);
     return static_cast<int>(error.code);
   } catch (const std::bad_alloc&) {
     std::fputs("duplex: out of memory (a smaller --batch needs less, where there is one)\n",
                stderr);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "duplex: %s\n", error.what());
+    print_error(error);
   }
   return static_cast<int>(duplex::Exit::failed);
 }

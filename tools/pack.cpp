@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/files/own_files.h"
 #include "datasets/packed.h"
+#include "net/wire/frame.h"
 #include "tools/commands.h"
 #include "tools/display/progress.h"
 #include "tools/flags/command_line.h"
@@ -48,7 +49,7 @@ void list(const std::vector<datasets::LeftOut>& entries, const char* what) {
   if (entries.empty()) return;
   std::printf("%s %s:\n", grouped(static_cast<std::int64_t>(entries.size())).c_str(), what);
   for (const datasets::LeftOut& entry : entries) {
-    std::printf("  %s: %s\n", entry.name.c_str(), entry.reason.c_str());
+    std::printf("  %s\n", net::printable(entry.name + ": " + entry.reason).c_str());
   }
 }
 

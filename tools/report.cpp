@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/files/output_file.h"
 #include "core/files/own_files.h"
+#include "net/wire/frame.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
 #include "tools/launch/children.h"
@@ -49,7 +50,8 @@ Runs read(const std::vector<std::string>& directories, std::set<std::string>& sa
         read.runs.push_back(reports::read_run_data(directory));
     } catch (const Error& error) {
       if (directories.size() == 1) throw;
-      if (said.insert(error.what()).second) std::fprintf(stderr, "left out: %s\n", error.what());
+      if (said.insert(error.what()).second)
+        std::fprintf(stderr, "left out: %s\n", net::printable(error.what()).c_str());
     }
   }
   if (read.runs.empty())

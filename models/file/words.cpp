@@ -21,18 +21,21 @@ std::string shown(const std::string& text) {
   return text.size() > longest ? result + "..." : result;
 }
 
-/// Returns how many bytes the character of UTF-8 at `at` has; 0: there is none.
+/// Returns how many bytes the character of UTF-8 at `at` has; 0: there is none, or one that would
+/// steer a terminal. A carriage return is part of a line's end alone.
 std::size_t character(const std::string& text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(at);
-  if (first < 0x80) return first >= ' ' || first == '\t' || first == '\r' ? 1 : 0;
+  if (first == '\r') return at + 1 == text.size() ? 1 : 0;
+  if (first < 0x80) return (first >= ' ' && first != 0x7f) || first == '\t' ? 1 : 0;
   const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
   if (first < 0xc2 || first > 0xf4 || at + bytes > text.size()) return 0;
   for (std::size_t i = 1; i < bytes; ++i)
     if ((byte(at + i) & 0xc0) != 0x80) return 0;
   const unsigned second = byte(at + 1);
-  const bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
-                     (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
+  const bool wrong = (first == 0xc2 && second < 0xa0) || (first == 0xe0 && second < 0xa0) ||
+                     (first == 0xed && second > 0x9f) || (first == 0xf0 && second < 0x90) ||
+                     (first == 0xf4 && second > 0x8f);
   return wrong ? 0 : bytes;
 }
 

@@ -47,6 +47,12 @@ TEST(NetworkFileErrors, AFileThatIsNoNetworkIsToldWhereAndWhy) {
       {"network N\ninput 4096x4096x1000\nend\n", "1:9", "more than 2^31 values"},
       {"network N\ninput 8x8x3\n\x01", "3:1", "a byte that no text has"},
       {"network N\ninput 8x8x3 # \xff", "2:15", "a byte that no text has"},
+      // A terminal would take these for commands.
+      {"network N\x7f\ninput 8x8x3\n", "1:10", "a byte that no text has"},
+      {"network N\xc2\x9b"
+       "2J\ninput 8x8x3\n",
+       "1:10", "a byte that no text has"},
+      {"network N\rM\r\ninput 8x8x3\n", "1:10", "a byte that no text has"},
       {with_layers("c convolution 3x3"), "4:3",
        "what kind of layer 'c' is (conv, linear, max pool"},
       {with_layers("c max 3x3"), "4:3", "not 'max'"},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "net/wire/frame.h"
 #include "tools/text/host_name.h"
 #include "tools/text/table.h"
 
@@ -19,7 +20,8 @@ void list_left_out(const std::vector<datasets::LeftOut>& files, const char* what
   if (files.empty()) return;
   std::fprintf(stderr, "%s: %zu\n", what, files.size());
   for (std::size_t i = 0; i < std::min(files.size(), named_at_most); ++i) {
-    std::fprintf(stderr, "  %s: %s\n", files[i].name.c_str(), files[i].reason.c_str());
+    const std::string line = files[i].name + ": " + files[i].reason;
+    std::fprintf(stderr, "  %s\n", net::printable(line).c_str());
   }
   if (files.size() > named_at_most) {
     std::fprintf(stderr, "  and %zu more\n", files.size() - named_at_most);

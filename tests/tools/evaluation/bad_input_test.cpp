@@ -125,6 +125,34 @@ TEST_F(BadInput, DamagedNotesAreRefused) {
   refused(with("test_fraction", 1.5), {"damaged", "test_fraction"});
 }
 
+/// Files, and the arrays of weights, may have names of any bytes.
+TEST_F(BadInput, NamesDoNotSteerTheTerminal) {
+  const auto expect_plain = [](const Result& result, int exit) {
+    EXPECT_EQ(result.exit, exit) << result.err;
+    const std::string all = result.out + result.err;
+    EXPECT_EQ(all.find('\x1b'), std::string::npos) << all;
+    EXPECT_NE(all.find("?[2J"), std::string::npos) << all;
+  };
+  const auto metadata = SafetensorsFile(weights_).metadata();
+  const std::string renamed = folder_ / "renamed";
+  {
+    const SafetensorsFile file(weights_);
+    std::vector<SafetensorsEntry> entries = file.entries();
+    entries.back().name = "\x1b[2J";
+    save_safetensors(renamed, entries, metadata,
+                     [&](std::size_t i, float* values) { file.read(file.entries()[i], values); });
+  }
+  expect_plain(run({"classify", "--weights", renamed, data_ / "a cat/0.png"}), 1);
+  write_text(data_ / "a cat/\x1b[2J.png", "not an image");
+  write_text(data_ / "a cat/\x1b[2J.txt", "not an image");
+  const std::vector<std::string> local{"local",      "--net",     net_, "--datadir",
+                                       data_.path(), "--batch",   "4",  "--batches",
+                                       "1",          "--threads", "1",  "--logdir"};
+  expect_plain(run(plus(local, {folder_ / "run2"})), 0);
+  expect_plain(run(plus(local, {folder_ / "run3", "--strict"})), 1);
+  expect_plain(run({"pack", "--datadir", data_.path(), "--output", folder_ / "packed"}), 0);
+}
+
 TEST_F(BadInput, OtherClassesAreNamed) {
   const TemporaryFolder other;
   std::filesystem::copy(data_.path(), other.path(), std::filesystem::copy_options::recursive);
