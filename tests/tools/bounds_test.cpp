@@ -1,6 +1,7 @@
 // Batches, classes and inputs have bounds, from flags and from files, so that no size of them
 // wraps.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -62,6 +63,22 @@ TEST(Bounds, FilesHaveThemToo) {
   const Result classes = trained("classes", std::int64_t{1} << 62);
   EXPECT_EQ(classes.exit, 2);
   EXPECT_NE(classes.err.find("from 1 to 1048576 classes"), std::string::npos) << classes.err;
+}
+
+/// To open a pipe waits for somebody who writes to it.
+TEST(Bounds, APlanNamesNoPipe) {
+  const TemporaryFolder folder;
+  const std::string plan = folder / "plan.json", pipe = folder / "pipe", nodes = folder / "nodes";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  write_text(nodes, nodes_here(2));
+  ASSERT_EQ(run({"plan", "--net", "lenet", "--t-grad", "1", "--rate", "1Gbit/s", "--machines", "2",
+                 "--device", "replay:" + pipe, "--file", plan})
+                .exit,
+            0);
+  const Result result = run({"dist", "--plan", plan, "--batches", "1", "--nodefile", nodes,
+                             "--index", "0", "--logdir", folder / "run"});
+  EXPECT_EQ(result.exit, 1);
+  EXPECT_NE(result.err.find("which is no regular file"), std::string::npos) << result.err;
 }
 
 TEST(Bounds, NetworksAreBuiltWithin) {

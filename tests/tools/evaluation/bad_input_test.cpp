@@ -1,4 +1,6 @@
 // Images, weights and data sets that classify and evaluate cannot use are answered in one line.
+#include <sys/stat.h>
+
 #include <cmath>
 #include <limits>
 
@@ -151,6 +153,21 @@ TEST_F(BadInput, NamesDoNotSteerTheTerminal) {
   expect_plain(run(plus(local, {folder_ / "run2"})), 0);
   expect_plain(run(plus(local, {folder_ / "run3", "--strict"})), 1);
   expect_plain(run({"pack", "--datadir", data_.path(), "--output", folder_ / "packed"}), 0);
+}
+
+/// To open a pipe waits for somebody who writes to it, so a network that weights name is a file.
+TEST_F(BadInput, WeightsThatNameAPipeAreRefused) {
+  const std::string pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  nlohmann::json note = nlohmann::json::parse(SafetensorsFile(weights_).metadata().at("training"));
+  note["network"] = pipe;
+  note.erase("network_file");
+  for (const std::map<std::string, std::string>& metadata :
+       {std::map<std::string, std::string>{{"network", pipe}, {"training", note.dump()}},
+        {{"network", pipe}}})
+    expect_one_line(
+        run({"classify", "--weights", changed("piped", metadata), data_ / "a cat/0.png"}), 1,
+        {"piped names the file", "pipe, which is no regular file"});
 }
 
 TEST_F(BadInput, OtherClassesAreNamed) {
