@@ -1,4 +1,4 @@
-// What is written is no file that is read: names are compared by the files that they lead to.
+// A file that is written is none that is read: names are compared by the files that they lead to.
 #include "core/files/own_files.h"
 
 #include <gtest/gtest.h>
