@@ -177,6 +177,7 @@ void AsyncCheckpoints::rescue() {
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::string error = await_written();
   if (!error.empty()) spec_.mesh.warn(error);
+  if (is_over_with(taken_)) return;
   try {
     const std::string kept = trains() ? keep_weights() : keep_chunks();
     const std::string trouble = kept.empty() ? "" : await_written();

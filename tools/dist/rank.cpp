@@ -179,8 +179,7 @@ int Rank::run(std::unique_ptr<StopSignals> signals) {
     return code;
   } catch (...) {
     wire.give_up(std::current_exception());
-    // A failure behind the run's end has taken nothing from any rank.
-    if (checkpoints_ && !wire.finished()) checkpoints_->rescue();
+    if (checkpoints_) checkpoints_->rescue();
     throw;
   }
 }

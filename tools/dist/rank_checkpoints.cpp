@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
+#include <system_error>
 #include <utility>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -117,6 +119,12 @@ RankCheckpoints::~RankCheckpoints() {
 
 void RankCheckpoints::add(std::vector<StateArray> arrays) {
   for (StateArray& array : arrays) added_.push_back(std::move(array));
+}
+
+bool RankCheckpoints::is_over_with(std::uint64_t number) const {
+  std::error_code absent;
+  return wire_->finished() &&
+         (holds_nothing() || std::filesystem::is_regular_file(files_.path(number), absent));
 }
 
 void RankCheckpoints::note_begin() const {

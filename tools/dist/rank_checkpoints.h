@@ -151,6 +151,9 @@ class RankCheckpoints {
   void count_bytes(const CheckpointFiles::Metadata& metadata);
   bool owns() const { return map_.chunks_of(spec_.rank()) > 0; }
   bool trains() const { return spec_.mesh.topology.is_worker(spec_.rank()); }
+  /// Returns whether the run is over, and this rank's part of the checkpoint of that number is
+  /// here: what fails then has taken nothing that is not kept.
+  bool is_over_with(std::uint64_t number) const;
 
   /// Writes a checkpoint while the training goes on, and then calls `then`, which returns its own
   /// error or "". No arrays: this rank has no file of its own, and only `then` is called. The

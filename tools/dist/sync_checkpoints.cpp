@@ -193,6 +193,7 @@ void SyncCheckpoints::rescue() {
   rescued_ = true;
   const std::string error = await_written();
   if (!error.empty()) spec_.mesh.warn(error);
+  if (is_over_with(taken_)) return;
   const std::uint64_t newest = holds_nothing() ? 0 : newest_step();
   std::string written;
   for (const std::uint64_t steps : {newest - round(), newest}) {
