@@ -78,7 +78,7 @@ TEST(Bounds, APlanNamesNoPipe) {
   const Result result = run({"dist", "--plan", plan, "--batches", "1", "--nodefile", nodes,
                              "--index", "0", "--logdir", folder / "run"});
   EXPECT_EQ(result.exit, 1);
-  EXPECT_NE(result.err.find("which is no regular file"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("it is no regular file"), std::string::npos) << result.err;
 }
 
 TEST(Bounds, NetworksAreBuiltWithin) {

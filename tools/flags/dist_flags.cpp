@@ -14,7 +14,6 @@
 #include "tools/flags/ledger_flag.h"
 #include "tools/flags/parallel_flags.h"
 #include "tools/plan/plan_file.h"
-#include "tools/prediction/layer_times.h"
 #include "tools/slots/slot_places.h"
 #include "tools/text/say.h"
 
@@ -131,7 +130,6 @@ void DistFlags::take_plan() {
   if (file.link_rate) wire.link_rate = *file.link_rate;
   DeviceSpec& computing = training.spec.computing;
   if (file.device) computing.device = *file.device;
-  require_regular_file(replay_source(computing.device), plan);
   if (file.precision) computing.precision = *file.precision;
   if (file.layout) computing.layout = *file.layout;
   if (file.threads) computing.threads = *file.threads;

@@ -1,9 +1,8 @@
 #include "tools/prediction/layer_times.h"
 
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
+#include <filesystem>
 #include <numeric>
 #include <system_error>
 
@@ -33,11 +32,11 @@ void LayerTimes::scale(double factor) {
 
 LayerTimes read_profile(const std::string& path, const Model& model,
                         std::optional<std::int64_t> batch) {
-  if (!std::ifstream(path)) {
+  if (std::error_code absent; !std::filesystem::exists(path, absent))
     throw Error(
-        "profile " + path + " cannot be read: " + std::generic_category().message(errno) +
-        "; local and dist write one with --profile, or give t_grad in seconds (replay:0.763)");
-  }
+        "profile " + path +
+        " cannot be read: it is not there; local and dist write one with --profile, or give "
+        "t_grad in seconds (replay:0.763)");
   return times_of(read_profile_file(path), path, model, batch);
 }
 

@@ -1,6 +1,7 @@
 #include "tools/run_directory/json_file.h"
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <system_error>
 
@@ -9,6 +10,10 @@
 namespace duplex::tools {
 
 nlohmann::json parse_json_file(const std::string& path) {
+  // Opening a pipe would wait for somebody who writes to it.
+  if (std::error_code absent;
+      std::filesystem::exists(path, absent) && !std::filesystem::is_regular_file(path, absent))
+    throw Error(path + " cannot be read: it is no regular file");
   std::ifstream file(path);
   if (!file)
     throw Error(path + " cannot be read: " + std::generic_category().message(errno) +

@@ -5,7 +5,8 @@
 
 namespace duplex::tools {
 
-/// Throws Error where it cannot be read or is no JSON. It says nothing of the version.
+/// Throws Error where it is no regular file, cannot be read or is no JSON. It says nothing of the
+/// version.
 nlohmann::json parse_json_file(const std::string& path);
 
 /// The same, for a file that has its version beside its other keys: throws Error where that is

@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <system_error>
 
 #include "core/error.h"
 #include "models/file/reader.h"
@@ -49,12 +48,6 @@ std::string first_difference(const std::string& before, const std::string& now,
 
 }  // namespace
 
-void require_regular_file(const std::string& path, const std::string& what) {
-  std::error_code absent;
-  if (std::filesystem::exists(path, absent) && !std::filesystem::is_regular_file(path, absent))
-    throw Error(what + " names the file " + path + ", which is no regular file");
-}
-
 void ModelSpec::take(const std::string& value) {
   net = value;
   options.file.clear();
@@ -69,8 +62,6 @@ void ModelSpec::take(const std::string& value) {
 void ModelSpec::take_kept(const std::string& network, const std::optional<std::string>& text,
                           const std::string& what) {
   net = network;
-  if (!text && options.file.empty() && models::names_file(network))
-    require_regular_file(network, what);
   if (!text || text == options.file) return;
   if (!options.file.empty() && meaning_of(*text, what) != meaning_of(options.file, net))
     throw Error(net + " is another network than in " + what + ": " +

@@ -11,10 +11,6 @@
 
 namespace duplex::tools {
 
-/// Throws Error where `path`, which the file `what` has, is there and is no regular file: to open a
-/// pipe would wait for somebody who writes to it.
-void require_regular_file(const std::string& path, const std::string& what);
-
 struct ModelSpec {
   std::string net;               ///< A name of models::all(), or the path of a network's file.
   models::ModelOptions options;  ///< options.file: the text of that file, as it was read once.

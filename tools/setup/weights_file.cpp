@@ -88,7 +88,6 @@ ModelSpec WeightsFile::model(const ModelSpec& asked) const {
     // Other programs, and onnx import, have titles there.
     if (!is_compiled(network) && !models::names_file(network))
       throw Error(path + " does not say which network its weights are of: give --net", Exit::usage);
-    require_regular_file(network, path);
     model.take(network);
   }
   if (!note) return model;

@@ -166,8 +166,8 @@ TEST_F(BadInput, WeightsThatNameAPipeAreRefused) {
        {std::map<std::string, std::string>{{"network", pipe}, {"training", note.dump()}},
         {{"network", pipe}}})
     expect_one_line(
-        run({"classify", "--weights", changed("piped", metadata), data_ / "a cat/0.png"}), 1,
-        {"piped names the file", "pipe, which is no regular file"});
+        run({"classify", "--weights", changed("piped", metadata), data_ / "a cat/0.png"}), 2,
+        {"network file " + pipe, "it is no regular file"});
 }
 
 TEST_F(BadInput, OtherClassesAreNamed) {
