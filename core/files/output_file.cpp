@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "core/files/write_all.h"
 
 namespace duplex {
 namespace {
@@ -66,13 +67,7 @@ void OutputFile::flush() {
 }
 
 void OutputFile::write_through(const char* from, std::size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t wrote = ::write(descriptor_, from, bytes);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) fail("cannot be written");
-    from += wrote;
-    bytes -= static_cast<std::size_t>(wrote);
-  }
+  if (write_all(descriptor_, from, bytes) < bytes) fail("cannot be written");
 }
 
 void OutputFile::write_at(std::size_t offset, const void* data, std::size_t bytes) {

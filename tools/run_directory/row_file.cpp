@@ -7,21 +7,9 @@
 #include <cerrno>
 #include <system_error>
 
+#include "core/files/write_all.h"
+
 namespace duplex::tools {
-namespace {
-
-/// Returns whether all of the text could be written; else errno says why not.
-bool write_all(int file, const std::string& text, std::size_t& written) {
-  while (written < text.size()) {
-    const ssize_t wrote = ::write(file, text.data() + written, text.size() - written);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return false;
-    written += static_cast<std::size_t>(wrote);
-  }
-  return true;
-}
-
-}  // namespace
 
 LineFile::LineFile(std::string path, Rows rows, Troubles& troubles)
     : path_(std::move(path)), troubles_(troubles) {
@@ -38,8 +26,8 @@ LineFile::~LineFile() {
 void LineFile::write(std::string line) {
   if (file_ < 0) return;
   line += '\n';
-  std::size_t written = 0;
-  if (write_all(file_, line, written)) return;
+  const std::size_t written = write_all(file_, line.data(), line.size());
+  if (written == line.size()) return;
   troubles_.add(path_ + " cannot be written: " + std::generic_category().message(errno));
   const off_t end = ::lseek(file_, 0, SEEK_END);
   // The beginning of a line would be no row; a device holds nothing.

@@ -16,6 +16,7 @@
 
 #include "core/error.h"
 #include "core/files/crc32c.h"
+#include "core/files/write_all.h"
 #include "tools/text/host_name.h"
 
 namespace duplex::tools {
@@ -200,19 +201,13 @@ void EventFile::write(std::uint64_t steps, const Scalars& scalars) {
 
 void EventFile::append(const std::string& record) {
   if (descriptor_ < 0) return;
-  std::size_t done = 0;
-  while (done < record.size()) {
-    const ssize_t wrote = ::write(descriptor_, record.data() + done, record.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) {
-      troubles_.add(path_ + " cannot be written: " + std::generic_category().message(errno));
-      // The part of this record that is there goes, so that the file can be read to its end.
-      [[maybe_unused]] const int cut = ::ftruncate(descriptor_, static_cast<off_t>(bytes_));
-      ::close(descriptor_);
-      descriptor_ = -1;
-      return;
-    }
-    done += static_cast<std::size_t>(wrote);
+  if (write_all(descriptor_, record.data(), record.size()) < record.size()) {
+    troubles_.add(path_ + " cannot be written: " + std::generic_category().message(errno));
+    // The part of this record that is there goes, so that the file can be read to its end.
+    [[maybe_unused]] const int cut = ::ftruncate(descriptor_, static_cast<off_t>(bytes_));
+    ::close(descriptor_);
+    descriptor_ = -1;
+    return;
   }
   bytes_ += record.size();
 }
