@@ -100,9 +100,11 @@ bool SyncCheckpoints::after(std::uint64_t steps, const std::function<void()>& aw
   return false;
 }
 
-/// Orders ranks that only serve to take a checkpoint, which may be whole without a file of this
-/// one, or with a copy of it. So the rows before it are synced first.
+/// Orders ranks that only serve, if there are any, to take a checkpoint. It may be whole without a
+/// file of this rank, so the rows before it are synced first.
 void SyncCheckpoints::order_snapshot(const net::CheckpointCall& call) {
+  const net::Topology& topology = spec_.mesh.topology;
+  if (topology.workers().size() == static_cast<std::size_t>(topology.size)) return;
   try {
     files_.sync_rows();
   } catch (const Error& error) {
