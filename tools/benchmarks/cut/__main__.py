@@ -71,16 +71,16 @@ def sent(logdir, rank):
 
 
 def measured(lab, net, flags, steps):
-    """Returns the same of a run on the lab, and how much of all cores was stolen meanwhile."""
+    """Returns the same of a run on the lab, and how many of all cores were stolen and busy meanwhile."""
     for _ in range(TRIES):
         with Probe() as probe:
-            logdir, _ = launch(lab, [*model(net), "--device", f"replay:{T_GRAD[net]}", "--batches", str(steps), *flags],
+            logdir, busy = launch(lab, [*model(net), "--device", f"replay:{T_GRAD[net]}", "--batches", str(steps), *flags],
                                "cubic")
         found = statistics.median(steps_of(logdir)), [sent(logdir, rank) for rank in range(lab.hosts)]
         shutil.rmtree(logdir)
         if probe.stolen <= QUIET:
             break
-    return (*found, probe.stolen)
+    return (*found, probe.stolen, busy)
 
 
 def is_kept(kept, row):
@@ -103,10 +103,10 @@ def points(kept, nets, rates, most_hosts, steps):
                         expected = simulated(net, hosts, mbit, way.split(), steps)
                         if expected is None:
                             continue
-                        seconds, bytes_of, stolen = measured(lab, net, way.split(), steps)
+                        seconds, bytes_of, stolen, busy = measured(lab, net, way.split(), steps)
                         kept.add({**point, "measured, s": seconds, "simulated, s": expected[0],
                                   "error": expected[0] / seconds - 1, "bytes": bytes_of == expected[1],
-                                  "speedup": hosts * T_GRAD[net] / seconds, "stolen": stolen, "commit": commit(),
+                                  "speedup": hosts * T_GRAD[net] / seconds, "stolen": stolen, "cores busy": busy, "commit": commit(),
                                   "processor": processor()})
                         print(kept.rows[-1], file=sys.stderr, flush=True)
 
@@ -133,7 +133,7 @@ def planned(kept, nets, rates, hosts, steps):
                 continue
             dense, cut = cut_ways(net, hosts, mbit)
             with Lab(hosts, mbit, "cubic") as lab:
-                seconds, _, stolen = measured(lab, net, cut[1], steps)
+                seconds, _, stolen, _ = measured(lab, net, cut[1], steps)
             kept.add({**point, "data parallelism, simulated": f"{dense[2]:.2f}, {dense[0]}", "cut": cut[0],
                       "flags": f"`{' '.join(cut[1])}`", "simulated": cut[2],
                       "measured": hosts * T_GRAD[net] / seconds, "gain": hosts * T_GRAD[net] / seconds / dense[2],
@@ -163,8 +163,9 @@ def page(kept):
                   f"**{len(errors)} points: off by {100 * statistics.median(errors):.1f}% in the median, by {100 * errors[-1]:.1f}% at most**",
                   f"(2% and 6% are to be reached). The bytes that each rank sends in a step are those of the simulation in "
                   f"{sum(row['bytes'] for row in point_rows)} of them.", "",
-                  *table([{**row, "off by": f"{100 * row['error']:+.1f}%"} for row in point_rows],
-                         ["network", "N", "Mbit/s", "flags", "measured, s", "simulated, s", "off by", "speedup", "bytes"]), ""]
+                  f"cores busy: of the {os.cpu_count()} that all hosts share, in the mean of a run; its beginning, where each rank draws all weights, is in it.", "",
+                  *table([{"cores busy": "", **row, "off by": f"{100 * row['error']:+.1f}%"} for row in point_rows],
+                         ["network", "N", "Mbit/s", "flags", "measured, s", "simulated, s", "off by", "speedup", "bytes", "cores busy"]), ""]
     if plan_rows:
         lines += ["## The cuts that plan finds", "",
                   "The fastest cut with float32 on the wire, run as plan says; beside it the fastest exact way of data parallelism with "
