@@ -12,7 +12,7 @@ from lab.machine import DUPLEX, WORK, commit, data_folder, nodefile_here, proces
 
 # Small maps, so that a training takes a minute or two. Batch normalisation is over a micro-batch, so a batch is not small.
 NETWORKS = {"squeezenet": (["--input", "48", "--batch", "32"], ["--batches", "400", "--optimizer", "adam", "--lr", "0.0005"]),
-            "resnet34": (["--input", "32", "--batch", "32"], ["--batches", "200", "--lr", "0.02", "--momentum", "0.9"])}
+            "resnet34": (["--input", "32", "--batch", "32"], ["--batches", "200", "--lr", "0.02", "--momentum", "0.9", "--lr-schedule", "cosine"])}
 STRATEGIES = ("pipeline", "hybrid")
 TURNS, STEPS = 5, 40  # Of the cut network and one machine's, after each other: they meet the same disturbances.
 RANKS, BATCH, SEEDS, LIMIT = 2, 32, 3, 1800
