@@ -43,6 +43,14 @@ bash tools/netlab.sh exec 1 sh -c 'echo 1 > /proc/sys/net/ipv4/tcp_slow_start_af
 [ -s "$work/launched/rank-2.json" ] || fail "rank 2 left nothing"
 [ "$(grep -c "TCP here forgets its pace" "$work/log")" = 1 ] || { cat "$work/log"; fail "one host of three forgets its pace"; }
 
+# A host keeps what its connections have waiting, though that is more than leaves it in 50 ms.
+bash tools/netlab.sh down
+bash tools/netlab.sh up 3 10mbit > /dev/null
+"$duplex" launch --nodefile "$work/nodes" --ssh tools/lab/netlab-ssh.sh -- --net lenet --device replay:0.02 --batches 2 \
+  --key "$work/key" --logdir "$work/slow" --timeout 20 > "$work/log" 2>&1 || { cat "$work/log"; fail "launch"; }
+bash tools/netlab.sh counters | awk '/^[0-9]+ eth0/ { sent += $3; lost += $(NF - 1); print }
+  END { exit lost > 0 || sent < 8e6 }' || fail "hosts dropped packets of their own, or sent little"
+
 # Ranks that only exchange are paced as their links are: the coordinator finds the pace for all, and a rank's two peers share
 # its link.
 bash tools/netlab.sh down

@@ -150,7 +150,8 @@ up() {
       tcp "$host" congestion_control "$NETLAB_CONGESTION" 2> /dev/null ||
         fail "congestion control '$NETLAB_CONGESTION' is not to be had on this machine"
     fi
-    shape "$host" eth0 "$rate" "latency 50ms"
+    # A host does not drop its own packets: its sockets bound what waits in its queue (TCP: limit_output_bytes each).
+    shape "$host" eth0 "$rate" "limit 1gb"
     shape "$switch" port$i "$rate" "$buffer"
     steer "$host" eth0
     steer "$switch" port$i
