@@ -72,6 +72,9 @@ std::unique_ptr<Device> make_device(const std::string& which, int threads, GpuOp
                     " is for a GPU (--device cuda)",
                 Exit::usage);
   }
+  if (gpu.graphs)
+    throw Error("device: " + which + " has no CUDA graphs; they are for a GPU (--device cuda)",
+                Exit::usage);
   if (which == "auto" || which == "cpu") return make_cpu_device(threads);
   if (which == "reference") return make_reference_device();
   std::string known;

@@ -1,6 +1,7 @@
 // A device has memory and makes operations. Three backends stand behind this interface; the rest of
 // the program knows no other.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,19 @@
 #include "core/transfer.h"
 
 namespace duplex {
+
+/// Operations that a device has recorded (Device::record), with their tensors and numbers, in the
+/// order in which they were asked for. Operations and tensors must outlive it. What differs from
+/// one time to the next is given to the operations before, by their prepare().
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  /// Returns whether memory that the operations use has moved since. run() is not to be called from
+  /// then on.
+  virtual bool outdated() const = 0;
+  /// Asks for all of the operations. Throws Error as they do.
+  virtual void run() = 0;
+};
 
 class Device {
  public:
@@ -46,6 +60,8 @@ class Device {
   /// off, a device may use faster operations, whose ReLU turns NaN into 0 and whose maximum ignores
   /// NaN.
   virtual void keep_nan(bool /*on*/) {}
+  /// Returns whether that is on, where it makes a difference.
+  virtual bool keeps_nan() const { return false; }
   /// to += from. Both have the same description.
   virtual void accumulate(Tensor& to, const Tensor& from) = 0;
   /// Does what update() of core/optimiser.h does, on tensors of one description, state included.
@@ -64,6 +80,17 @@ class Device {
   virtual bool lays_out_by_operation() const { return false; }
   /// Waits for all operations asked for so far.
   virtual void synchronize() = 0;
+
+  /// Returns whether record() makes recordings. What is recorded while keeps_nan() is as it was
+  /// then in every run.
+  virtual bool records() const { return false; }
+  /// Has the device remember the operations that `work` asks for, and not do them. `work` neither
+  /// allocates memory, nor waits for the device, nor copies from or to host memory; it has been
+  /// called before in the same way, so that what is made when it is first needed is there. Returns
+  /// null where they cannot be recorded.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& /*work*/) {
+    return nullptr;
+  }
 
   // ---- Copies that run beside the operations. A device whose calls return only when their work is
   // done has none.

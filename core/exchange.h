@@ -30,6 +30,10 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
+  /// Returns whether await() needs nothing from another rank, and may be called for all parameters
+  /// before forward, and push() for all behind backward: then both may run as a whole.
+  virtual bool works_between_steps() const { return false; }
+
   virtual void begin(std::uint64_t step) = 0;
   /// Returns when the weights of p that belong to this step are in the memory that this exchange
   /// serves: the device's tensor, or the parameter's span.

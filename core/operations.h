@@ -217,6 +217,8 @@ class Dropout {
   virtual ~Dropout() = default;
   TensorDesc x, y;
 
+  /// Gives a recorded forward() and backward() (Device::record) the draw of the next run.
+  virtual void prepare(const DropoutDraw& /*draw*/) {}
   virtual void forward(Tensor& y, const Tensor& x, const DropoutDraw& draw) = 0;
   /// Applies the mask of the last forward. dx may be dy.
   virtual void backward(Tensor& dx, const Tensor& dy) = 0;
@@ -286,6 +288,9 @@ class Loss {
   virtual ~Loss() = default;
   TensorDesc x, y;
 
+  /// Gives a recorded forward() and backward() (Device::record) the labels of the next run, N
+  /// values in host memory, which are read before the call returns.
+  virtual void prepare(const std::int32_t* /*labels*/) {}
   /// `labels` are N values in host memory, which are read before the call returns. Where they are
   /// null, only y is computed.
   virtual void forward(Tensor& y, const Tensor& x, const std::int32_t* labels) = 0;

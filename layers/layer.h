@@ -64,6 +64,9 @@ class BoundLayer {
   TensorDesc y;
   std::vector<TensorDesc> parameters;  ///< In the order of Layer::parameters.
 
+  /// Gives a recorded forward() and backward() (Device::record) what differs from run to run:
+  /// labels, and draws. forward() itself takes them from its context.
+  virtual void prepare(const ForwardContext& /*context*/) {}
   /// `p` holds all parameters, including untrained ones, which forward may update.
   virtual void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>& p,
                        const ForwardContext& context) = 0;

@@ -250,7 +250,24 @@ std::vector<Parameter*> Network::state() {
 
 void Network::forward(const float* images, const ForwardContext& context) {
   begin_forward(images, context);
-  for (std::size_t layer = 0; layer < layers(); ++layer) forward_layer(layer);
+  const auto prepare = [&] {
+    for (std::size_t node = 1; node < bound_.size(); ++node)
+      if (runs_forward(node)) named(node, [&] { bound_[node].layer->prepare(context_); });
+  };
+  const std::size_t kind =
+      (device_.keeps_nan() ? 4U : 0U) + (context.training ? 2U : 0U) + (context.labels ? 1U : 0U);
+  run_phase(recorded_forward_[kind], prepare, [&] {
+    for (std::size_t layer = 0; layer < layers(); ++layer) forward_layer(layer);
+  });
+  end_forward();
+}
+
+/// `work` asks for the phase's operations, layer by layer. Observers want to see each layer end.
+void Network::run_phase(RecordedPhase& phase, const std::function<void()>& prepare,
+                        const std::function<void()>& work) {
+  Recording* const recording = observer_ ? nullptr : phase.get(device_, prepare, work);
+  if (recording == nullptr) return work();
+  named({}, [&] { recording->run(); });
 }
 
 void Network::begin_forward(const float* images, const ForwardContext& context) {
@@ -260,17 +277,15 @@ void Network::begin_forward(const float* images, const ForwardContext& context) 
 }
 
 void Network::forward_layer(std::size_t layer) {
-  const Model::Entry& entry = model_.nodes()[layer];
-  if (entry.layer && (!entry.training_only || context_.training)) {
+  if (runs_forward(layer)) {
     const std::int64_t begin = clock_ns();
     named(layer, [&] {
-      device_.begin_layer(entry.name);
+      device_.begin_layer(model_.nodes()[layer].name);
       forward_of(layer);
     });
     notify_observer(layer, Phase::forward, begin);
   }
-  if (layer + 1 == layers())
-    may_go_back_ = training_ && context_.training && context_.labels != nullptr;
+  if (layer + 1 == layers()) end_forward();
 }
 
 void Network::forward_of(std::size_t node) {
@@ -289,7 +304,10 @@ void Network::forward_of(std::size_t node) {
 
 void Network::backward() {
   begin_backward();
-  for (std::size_t layer = layers(); layer-- > 0;) backward_layer(layer);
+  const auto nothing = [] {};  // What forward was given counts.
+  run_phase(recorded_backward_[device_.keeps_nan() ? 1 : 0], nothing, [&] {
+    for (std::size_t layer = layers(); layer-- > 0;) backward_layer(layer);
+  });
 }
 
 void Network::begin_backward() {
@@ -340,6 +358,7 @@ void Network::sum_contributions(std::size_t node) {
 
 void Network::leave_gradients(std::size_t layer) {
   for (Tensor& gradient : bound_[layer].dp) gradient.data = nullptr;
+  for (RecordedPhase& phase : recorded_backward_) phase.forget();
 }
 
 void Network::notify_observer(std::size_t node, Phase phase, std::int64_t begin) {

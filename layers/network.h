@@ -1,6 +1,7 @@
 // Runs a network: a model bound to a device for a fixed batch, with its parameters and the order in
 // which forward and backward visit layers.
 #pragma once
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "core/error.h"
 #include "layers/model.h"
 #include "layers/plan/backward_plan.h"
+#include "layers/recorded_phase.h"
 
 namespace duplex {
 
@@ -44,7 +46,9 @@ class Network {
   /// (2 uniform(i) - 1) * bound.
   void initialise(std::uint64_t seed);
 
-  /// Runs all layers on `images`, plain (batch, C, H, W) in host memory.
+  /// Runs all layers on `images`, plain (batch, C, H, W) in host memory. A device that records
+  /// operations is asked for all of them at once, but for the first time of each kind (training,
+  /// labels, keeping NaN), and where there is an observer. So it is in backward().
   void forward(const float* images, const ForwardContext& context);
   /// Computes the gradients of the last forward, which must have been in training with labels. It
   /// can do so only once, since gradients take the place of activations.
@@ -160,6 +164,16 @@ class Network {
   std::vector<int> join_sums();
   void place_tensors();
   [[noreturn]] void throw_named(std::optional<std::size_t> layer, const Error& error) const;
+  /// Returns whether the forward that has begun runs a node's layer.
+  bool runs_forward(std::size_t node) const {
+    const Model::Entry& entry = model_.nodes()[node];
+    return entry.layer && (!entry.training_only || context_.training);
+  }
+  void end_forward() {
+    may_go_back_ = training_ && context_.training && context_.labels != nullptr;
+  }
+  void run_phase(RecordedPhase& phase, const std::function<void()>& prepare,
+                 const std::function<void()>& work);
   void forward_of(std::size_t node);
   void backward_of(std::size_t node);
   void sum_contributions(std::size_t node);
@@ -179,6 +193,9 @@ class Network {
   std::size_t arena_bytes_ = 0;    ///< 0 until planned.
   Buffer arena_;
   LayerObserver observer_;
+  /// They differ in whether they keep NaN, and forwards in whether they train and have labels.
+  std::array<RecordedPhase, 8> recorded_forward_;
+  std::array<RecordedPhase, 2> recorded_backward_;
   ForwardContext context_;    ///< Context of the last forward.
   bool may_go_back_ = false;  ///< Whether what backward needs is still there.
 };

@@ -79,6 +79,7 @@ while [ $# -gt 0 ]; do
     --precision) precision=$2 ;;
     --layout) layout=$2 ;;
     --layers) layers=1 ;;
+    --cuda-graphs) graphs=1 ;;
   esac
   shift
 done
@@ -90,6 +91,7 @@ if [ "${layers:-}" ]; then
   echo "conv1 of $net in $layout takes 1 ms"
   exit
 fi
+[ "${graphs:-}" ] && told no-graphs && echo 'cuda: recording: not permitted; operations are asked for one by one, without a CUDA graph' >&2
 told "no-$net" && { echo 'cuda: it is broken' >&2; exit 1; }
 told no-nhwc && [ "$layout" != nchw ] && { echo 'cuda: no engine for conv1' >&2; exit 1; }
 told slow && [ "$layout" = measured ] && hang
@@ -156,8 +158,17 @@ silent 'figures are not measured'
 was_done 'make WERROR' 1
 was_done 'gpu_torch_step.py squeezenet float32 20 64:eager 64:channels_last$' 1
 was_done 'gpu_torch_step.py vgg16e float32 20 16:channels_last$' 1
-was_done '--batch 16 --layout nhwc .*--row' 2  # The layout is measured at the first batch only.
+was_done '--batch 16 --layout nhwc .*--row' 4  # The layout is measured at the first batch only.
+was_done '--cuda-graphs' 2
+says '| squeezenet | 16 | float32 | 1200 | 1200 (1100..1300) | 1.00 |'
 was_done '--net lenet .*--row' 6
+
+check 'a graph cannot be made' 0 no-graphs
+says '== squeezenet float32 16 duplex, CUDA graphs'
+says 'without a CUDA graph'
+silent '## CUDA graphs'
+rm -rf "$out"
+check 'all works again' 0
 
 cp -r "$out" "$work/brought"
 rm -rf "$out"

@@ -115,6 +115,7 @@ int bench(int argc, const char* const* argv) {
       .check(between(1, most_images));
   app.add_option("--steps", flags.steps, "steps that count (default 9)").check(between(1, 1 << 30));
   add_device_flags(app, flags.computing);
+  add_graphs_flag(app, flags.computing);
 #ifdef DUPLEX_ONEDNN
   app.add_option("--ceiling", flags.ceiling,
                  "also measure the ceiling: seconds to spend on each primitive (0.05 is enough)")

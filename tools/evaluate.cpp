@@ -180,6 +180,7 @@ int evaluate(int argc, const char* const* argv) {
   app.add_flag("--strict", flags.strict, "an image that cannot be read is an error");
   add_model_flags(app, flags.model, false);
   add_device_flags(app, flags.computing);
+  add_graphs_flag(app, flags.computing);
   if (const auto done = parse(app, argc, argv)) return *done;
   return run(flags);
 }

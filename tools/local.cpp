@@ -13,6 +13,7 @@
 #include "tools/commands.h"
 #include "tools/display/learning_curves.h"
 #include "tools/flags/command_line.h"
+#include "tools/flags/device_flags.h"
 #include "tools/flags/training_flags.h"
 #include "tools/run_directory/run_files.h"
 #include "tools/setup/setup.h"
@@ -262,6 +263,7 @@ int local(int argc, const char* const* argv) {
                   "duplex local"};
   TrainingFlags flags;
   flags.add_to(app);
+  add_graphs_flag(app, flags.spec.computing);
   std::uint64_t accumulate = 1;
   app.add_option(
          "--accumulate", accumulate,

@@ -64,6 +64,7 @@ std::string Context::cudnn() {
 Context::Context(const GpuOptions& options)
     : index_(options.index),
       precision_(options.precision),
+      graphs_(options.graphs),
       order_(options.channels_last ? Order::nhwc : Order::nchw) {
   const int count = gpus();
   if (index_ < 0 || index_ >= count)
@@ -102,6 +103,13 @@ Context::Context(const GpuOptions& options)
   if (precision_ == Precision::bf16)  // Else cuBLAS may keep partial sums in bf16.
     check(cublasSetMathMode(blas, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
           "starting cuBLAS");
+  if (graphs_) {
+    // This is as much as cuBLAS takes by itself, so that it chooses the same algorithms. It forgets
+    // this memory when it is given a stream.
+    const std::size_t bytes = std::size_t{properties.major >= 9 ? 32U : 4U} << 20;
+    blas_workspace_ = allocate(bytes);
+    check(cublasSetWorkspace(blas, blas_workspace_.data(), bytes), "starting cuBLAS");
+  }
 }
 
 Buffer Context::allocate(std::size_t bytes) const {
@@ -132,12 +140,14 @@ void Context::grow(Buffer& buffer, std::size_t bytes) const {
 void Context::replace(Buffer& buffer, std::size_t bytes) const {
   enter();
   check(cudaDeviceSynchronize(), "waiting for the GPU");
+  count_move();
   buffer = Buffer();
   if (bytes > 0) buffer = allocate(bytes);
 }
 
 void Context::choose_order(Order order) {
   order_ = order;
+  count_move();
   workspace_.trim(*this);
   staging_.trim(*this);
 }

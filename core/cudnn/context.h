@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -45,6 +46,14 @@ class Context {
   /// with.
   void keep_nan(bool on) { keeps_nan_ = on; }
   bool keeps_nan() const { return keeps_nan_; }
+  /// Returns whether operations may be recorded (recorded_graph.h).
+  bool graphs() const { return graphs_; }
+  /// Returns whether they are being recorded: an operation then reads what its prepare() was given.
+  bool capturing() const { return capturing_; }
+  /// Returns how often memory that several operations use has moved, or may have.
+  std::uint64_t moves() const { return moves_; }
+  /// A function that changes where such memory lies calls it.
+  void count_move() const { ++moves_; }
   /// Returns the stream of the operations, or the one that a StreamInUse has put in its place.
   cudaStream_t stream() const { return in_use_; }
   cudnnHandle_t dnn() const { return dnn_.get(); }
@@ -86,6 +95,7 @@ class Context {
 
   /// Returns whether the GPU has broken down. From then on, no call succeeds.
   bool broken() const {
+    if (capturing_) return false;  // A stream that captures may not be asked.
     const cudaError_t status = cudaStreamQuery(stream());
     if (status == cudaErrorNotReady) cudaGetLastError();  // Else the next call would report it.
     return status != cudaSuccess && status != cudaErrorNotReady;
@@ -99,10 +109,14 @@ class Context {
 
  private:
   friend class StreamInUse;
+  friend class Capturing;
 
   int index_;
   Precision precision_;
   bool keeps_nan_ = false;
+  const bool graphs_;
+  bool capturing_ = false;
+  mutable std::uint64_t moves_ = 0;
   /// Bytes allocated. The buffers share this count, since they may outlive the context.
   std::shared_ptr<std::atomic<std::size_t>> allocated_ =
       std::make_shared<std::atomic<std::size_t>>(0);
@@ -115,6 +129,7 @@ class Context {
   cudaStream_t in_use_ = nullptr;
   Handle<cudnnHandle_t> dnn_;
   Handle<cublasHandle_t> blas_;
+  Buffer blas_workspace_;  ///< Where operations may be recorded: then cuBLAS must allocate none.
   SharedMemory workspace_, staging_;
   RoundedWeights rounded_;
   mutable bool refused_pin_ = false;  ///< And that has been said.
@@ -135,6 +150,18 @@ class StreamInUse {
  private:
   Context& context_;
   cudaStream_t before_;
+};
+
+/// Operations are being recorded as long as it lives.
+class Capturing {
+ public:
+  explicit Capturing(Context& context) : context_(context) { context.capturing_ = true; }
+  ~Capturing() { context_.capturing_ = false; }
+  Capturing(const Capturing&) = delete;
+  Capturing& operator=(const Capturing&) = delete;
+
+ private:
+  Context& context_;
 };
 
 }  // namespace duplex::cudnn

@@ -18,6 +18,7 @@
 #include "core/cudnn/operations/loss.h"
 #include "core/cudnn/operations/lrn.h"
 #include "core/cudnn/operations/pool.h"
+#include "core/cudnn/recorded_graph.h"
 #include "core/cudnn/transfers.h"
 #include "core/gpu/library.h"
 
@@ -87,6 +88,7 @@ class CudnnDevice final : public Device {
     return cudnn::finite(*context_, tensors);
   }
   void keep_nan(bool on) override { context_->keep_nan(on); }
+  bool keeps_nan() const override { return context_->keeps_nan(); }
   void accumulate(Tensor& to, const Tensor& from) override {
     cudnn::accumulate(*context_, to, from);
     follow(to);
@@ -102,6 +104,13 @@ class CudnnDevice final : public Device {
   void synchronize() override {
     context_->enter();
     context_->synchronize();
+  }
+
+  bool records() const override {
+    return context_->graphs() && !breadcrumbs_.wanted();
+  }
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
+    return cudnn::record(context_, work);
   }
 
   bool asynchronous() const override { return true; }

@@ -14,6 +14,8 @@ struct Destroy {
   void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
   void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
   void operator()(cudnnHandle_t handle) const { cudnnDestroy(handle); }
+  void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+  void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
   void operator()(cublasHandle_t handle) const { cublasDestroy(handle); }
   void operator()(cudnnTensorDescriptor_t tensor) const { cudnnDestroyTensorDescriptor(tensor); }
   void operator()(cudnnBackendDescriptor_t descriptor) const {

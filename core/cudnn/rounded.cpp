@@ -11,6 +11,7 @@ namespace duplex::cudnn {
 std::shared_ptr<void> RoundedWeights::keep(const Context& context, const Tensor& block) {
   const auto count = static_cast<std::size_t>(block.stored());
   (*copies_)[block.data] = {count, context.allocate(count * sizeof(BFloat16))};
+  context.count_move();
   follow(context, block);
   return {block.data,
           [copies = copies_](void* begin) { copies->erase(static_cast<const float*>(begin)); }};

@@ -31,6 +31,8 @@ struct GpuOptions {
   bool channels_last = false;  ///< Activations and weights lie NHWC, not NCHW.
   /// Threads that have engines compiled at once; 0: one for each core that this process may use.
   int threads = 0;
+  /// A network's whole forward, and its whole backward, are recorded as CUDA graphs.
+  bool graphs = false;
 };
 
 }  // namespace duplex

@@ -13,6 +13,7 @@ class AccumulatingExchange final : public Exchange {
   AccumulatingExchange(Network& network, Exchange& inner, std::uint64_t count)
       : inner_(inner), means_(network, count) {}
 
+  bool works_between_steps() const override { return inner_.works_between_steps(); }
   void begin(std::uint64_t step) override {
     part_ = step % means_.count();
     if (part_ == 0) inner_.begin(step / means_.count());

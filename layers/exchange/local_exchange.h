@@ -21,6 +21,7 @@ class LocalExchange final : public Exchange {
   LocalExchange(Network& network, const OptimiserSpec& optimiser, const LearningRate& rate,
                 Updates updates = Updates::together);
 
+  bool works_between_steps() const override { return updates_ == Updates::together; }
   void begin(std::uint64_t step) override;
   void await(std::size_t) override {}
   void push(std::size_t parameter) override;

@@ -47,6 +47,7 @@ class MovingAverageExchange final : public Exchange {
                         std::function<const float*(std::size_t parameter)> weights)
       : inner_(inner), average_(average), taken_(parameters), weights_(std::move(weights)) {}
 
+  bool works_between_steps() const override { return inner_.works_between_steps(); }
   void begin(std::uint64_t step) override;
   /// A parameter may be awaited again between two steps, and counts once.
   void await(std::size_t parameter) override;

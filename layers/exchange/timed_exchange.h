@@ -19,6 +19,7 @@ class TimedExchange final : public Exchange {
  public:
   explicit TimedExchange(Exchange& inner) : inner_(inner) {}
 
+  bool works_between_steps() const override { return inner_.works_between_steps(); }
   void begin(std::uint64_t step) override {
     times_ = {};
     times_.begun = clock_ns();

@@ -37,12 +37,13 @@ class BoundDropout : public BoundLayer {
     y = dropout_->y;
   }
 
+  void prepare(const ForwardContext& context) override {
+    if (context.training) dropout_->prepare(draw_of(context));
+  }
   void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
                const ForwardContext& context) override {
     if (context.training) {
-      draw_.seed = context.seed;
-      draw_.first_sample = context.first_sample + first_sample_;
-      dropout_->forward(y, x[0], draw_);
+      dropout_->forward(y, x[0], draw_of(context));
     } else {
       copy_->run(y, {x[0]}, nullptr);
     }
@@ -53,6 +54,13 @@ class BoundDropout : public BoundLayer {
   }
 
  private:
+  DropoutDraw draw_of(const ForwardContext& context) const {
+    DropoutDraw draw = draw_;
+    draw.seed = context.seed;
+    draw.first_sample = context.first_sample + first_sample_;
+    return draw;
+  }
+
   std::unique_ptr<Dropout> dropout_;
   std::unique_ptr<GradientSum> copy_;
   DropoutDraw draw_;

@@ -12,6 +12,9 @@ class BoundLoss : public BoundLayer {
     y = loss_->y;
   }
 
+  void prepare(const ForwardContext& context) override {
+    if (context.labels) loss_->prepare(context.labels + first_sample_);
+  }
   void forward(Tensor& y, const std::vector<Tensor>& x, std::vector<Tensor>&,
                const ForwardContext& context) override {
     loss_->forward(y, x[0], context.labels ? context.labels + first_sample_ : nullptr);

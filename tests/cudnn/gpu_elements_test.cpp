@@ -187,13 +187,19 @@ TEST_P(GpuElements, DropoutDrawsBySample) {
   const View v = view(shape);
   const Values from = laid(v, x);
   Values to(x.size());
-  for_each(to.size(), cudnn::Drop<float>{v, to.data(), from.data(), 0.4F, 1.0F / (1.0F - 0.4F), 5,
-                                         6, std::uint64_t{7} * 24, 0});
+  for_each(
+      to.size(),
+      cudnn::Drop<float>{
+          v, to.data(), from.data(), 0.4F, 1.0F / (1.0F - 0.4F), {5, 6, std::uint64_t{7} * 24, 0}});
   EXPECT_EQ(plain(v, to), memory.read(y));
   // The channels from the third on of nine.
   dropout->forward(y, memory.holding(dropout->x, x), {5, 6, 7, 2 * 6, 9 * 6});
-  for_each(to.size(), cudnn::Drop<float>{v, to.data(), from.data(), 0.4F, 1.0F / (1.0F - 0.4F), 5,
-                                         6, std::uint64_t{7 * 9 + 2} * 6, 5 * 6});
+  for_each(to.size(), cudnn::Drop<float>{v,
+                                         to.data(),
+                                         from.data(),
+                                         0.4F,
+                                         1.0F / (1.0F - 0.4F),
+                                         {5, 6, std::uint64_t{7 * 9 + 2} * 6, 5 * 6}});
   EXPECT_EQ(plain(v, to), memory.read(y));
 }
 

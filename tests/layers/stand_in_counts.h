@@ -13,7 +13,7 @@ namespace duplex::test {
 /// The stand-in's own counts (tests/stand_in/stand_in.h).
 struct Counts {
   long events = 0, spinning_waits = 0, kernels = 0;
-  long plans = 0, plans_at_once = 0, shared_handles = 0;
+  long plans = 0, plans_at_once = 0, graphs = 0, shared_handles = 0;
 };
 
 inline Counts counts() {

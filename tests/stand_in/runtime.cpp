@@ -21,6 +21,7 @@ namespace {
 using duplex::stand_in::broken;
 using duplex::stand_in::host_time;
 using duplex::stand_in::Mark;
+using duplex::stand_in::uncapturable;
 
 std::atomic<bool> sleeps{false};  ///< The host sleeps in waits that are not for events.
 std::atomic<long> events_made{0}, spinning_waits{0}, kernels{0};
@@ -90,7 +91,7 @@ bool duplex::stand_in::may_launch(dim3 grid, dim3 block) {
 }
 
 void duplex_stand_in_counts(duplex::stand_in::Counts* counts) {
-  *counts = {events_made, spinning_waits, kernels, 0, 0, 0};
+  *counts = {events_made, spinning_waits, kernels, 0, 0, duplex::stand_in::graphs_launched(), 0};
   duplex::stand_in::count_plans(*counts);
 }
 
@@ -150,6 +151,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
 }
 
 cudaError_t cudaMalloc(void** data, std::size_t bytes) {
+  if (const cudaError_t status = uncapturable()) return failed(status);
   const std::lock_guard lock(memory_mutex());
   if (bytes > all_memory - std::min(used(), all_memory)) return failed(cudaErrorMemoryAllocation);
   constexpr std::size_t alignment = 256;
@@ -159,6 +161,7 @@ cudaError_t cudaMalloc(void** data, std::size_t bytes) {
 }
 /// Waits for all that was asked for, as CUDA's cudaFree does.
 cudaError_t cudaFree(void* data) {
+  if (const cudaError_t status = uncapturable()) return failed(status);
   const std::lock_guard lock(memory_mutex());
   for (CUstream_st* stream : streams()) stream->wait();
   allocations().erase(data);
@@ -172,6 +175,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   return cudaSuccess;
 }
 cudaError_t cudaHostRegister(void* data, std::size_t bytes, unsigned) {
+  if (const cudaError_t status = uncapturable()) return failed(status);
   const std::lock_guard lock(memory_mutex());
   registered()[static_cast<const char*>(data)] = bytes;
   return cudaSuccess;
@@ -210,19 +214,23 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
+  if (const cudaError_t status = uncapturable()) return failed(status);
   const std::lock_guard lock(memory_mutex());
   for (CUstream_st* stream : streams()) stream->wait();
   return state();
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (const cudaError_t status = uncapturable()) return failed(status);
   wait_for(stream);
   return state();
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (const cudaError_t status = uncapturable()) return failed(status);
   if (!broken && !stream->idle()) return failed(cudaErrorNotReady);
   return state();
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (const cudaError_t status = uncapturable()) return failed(status);
   stream->add_wait(event->mark);
   return cudaSuccess;
 }
@@ -233,7 +241,9 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
               [=] { std::memcpy(to, from, bytes); });
   const bool waits = (kind == cudaMemcpyHostToDevice && !is_registered(from)) ||
                      (kind == cudaMemcpyDeviceToHost && !is_registered(to));
-  if (waits) wait_for(stream);
+  if (!waits) return state();
+  if (const cudaError_t status = uncapturable()) return failed(status);
+  wait_for(stream);
   return state();
 }
 
@@ -249,15 +259,18 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (const cudaError_t status = uncapturable()) return failed(status);
   event->mark = std::make_shared<Mark>();
   stream->add_mark(event->mark);
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (const cudaError_t status = uncapturable()) return failed(status);
   if (!broken && !passed(event)) return failed(cudaErrorNotReady);
   return state();
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (const cudaError_t status = uncapturable()) return failed(status);
   if (!event->sleeps && !passed(event)) ++spinning_waits;
   if (event->mark) host_time = std::max(host_time, event->mark->wait());
   return state();

@@ -21,6 +21,10 @@ void enqueue(cudaStream_t stream, std::function<void()> work);
 /// device is made, the GPU breaks down in its Nth kernel, from 1.
 void enqueue_kernel(cudaStream_t stream, Time takes, std::function<void()> work);
 
+/// Spoils the capture and returns an error if the calling thread has a stream capture: what it asks
+/// for cannot be captured.
+cudaError_t uncapturable();
+
 /// Returns whether CUDA has grids of so many blocks, and blocks of so many threads; in a grid's
 /// second direction, far fewer than CUDA has are too many. Else cudaGetLastError() says so.
 bool may_launch(dim3 grid, dim3 block);
@@ -30,12 +34,15 @@ bool may_launch(dim3 grid, dim3 block);
 struct Counts {
   long events;          ///< Events that were made.
   long spinning_waits;  ///< Waits of the host that kept a core busy, by what was asked of CUDA.
-  long kernels;         ///< Kernels of ours that were launched.
+  long kernels;         ///< Kernels of ours that were launched, or captured, one by one.
   long plans;           ///< Plans of cuDNN that were asked for, made or not.
   long plans_at_once;   ///< The most that were asked for at once.
+  long graphs;          ///< Graphs that were launched.
   long shared_handles;  ///< Uses of a handle of cuDNN while another thread used it.
 };
 
+/// Returns how many graphs were launched.
+long graphs_launched();
 /// Adds what cuDNN's stand-in counts.
 void count_plans(Counts& counts);
 

@@ -43,6 +43,7 @@ CUstream_st::~CUstream_st() {
 void CUstream_st::queue(Job job) {
   {
     const std::lock_guard lock(mutex_);
+    if (captured_) return captured_->jobs.push_back(std::move(job));
     jobs_.push_back(
         [job = std::move(job), asked = host_time](Time now) { return job(std::max(now, asked)); });
   }
@@ -65,6 +66,27 @@ void CUstream_st::add_mark(std::shared_ptr<Mark> mark) {
 
 void CUstream_st::add_wait(std::shared_ptr<const Mark> mark) {
   queue([mark = std::move(mark)](Time now) { return mark ? std::max(now, mark->wait()) : now; });
+}
+
+void CUstream_st::begin_capture() {
+  const std::lock_guard lock(mutex_);
+  captured_ = std::make_unique<CUgraph_st>();
+}
+
+void CUstream_st::spoil_capture() {
+  const std::lock_guard lock(mutex_);
+  if (captured_) captured_->spoilt = true;
+}
+
+std::unique_ptr<CUgraph_st> CUstream_st::end_capture() {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<CUgraph_st> captured = std::move(captured_);
+  if (captured->spoilt) captured.reset();
+  return captured;
+}
+
+void CUstream_st::repeat(const CUgraph_st& graph) {
+  for (const Job& job : graph.jobs) queue(job);
 }
 
 void CUstream_st::pass_time_on() const {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "tests/stand_in/clock.h"
 
@@ -39,6 +40,19 @@ class Mark {
 
 }  // namespace duplex::stand_in
 
+/// Work that a stream was asked for.
+struct CUgraph_st {
+  using Time = duplex::stand_in::Time;
+  /// Gets the stream's time before it, and returns that behind it.
+  using Job = std::function<Time(Time)>;
+
+  std::vector<Job> jobs;
+  bool spoilt = false;
+};
+struct CUgraphExec_st {
+  CUgraph_st graph;
+};
+
 struct CUstream_st {
   using Time = duplex::stand_in::Time;
 
@@ -52,14 +66,20 @@ struct CUstream_st {
   /// Queues a mark of the stream's time, or a wait for a mark of another stream.
   void add_mark(std::shared_ptr<duplex::stand_in::Mark> mark);
   void add_wait(std::shared_ptr<const duplex::stand_in::Mark> mark);
+  /// Work that is asked for until end_capture() is not queued, but kept; repeat() queues it.
+  void begin_capture();
+  /// Something was asked for meanwhile that cannot be captured.
+  void spoil_capture();
+  /// Returns null if the capture was spoilt.
+  std::unique_ptr<CUgraph_st> end_capture();
+  void repeat(const CUgraph_st& graph);
   /// Waits for all that is queued, and has the calling thread have waited for it.
   void wait();
   /// Returns whether there is nothing to wait for. The calling thread has waited for it then.
   bool idle();
 
  private:
-  /// Gets the stream's time before it, and returns that behind it.
-  using Job = std::function<Time(Time)>;
+  using Job = CUgraph_st::Job;
 
   void queue(Job job);
   void work();
@@ -69,6 +89,7 @@ struct CUstream_st {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;
+  std::unique_ptr<CUgraph_st> captured_;  ///< Set while it captures.
   Time now_ = 0;
   bool busy_ = false, ending_ = false;
   std::thread worker_;

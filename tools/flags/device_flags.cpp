@@ -22,4 +22,9 @@ void add_device_flags(CommandLine& app, DeviceSpec& spec, const std::string& mor
       .check(one_of({"measured", "nchw", "nhwc"}));
 }
 
+void add_graphs_flag(CommandLine& app, DeviceSpec& spec) {
+  app.add_flag("--cuda-graphs", spec.graphs,
+               "on a GPU, ask for the whole forward, and the whole backward, by one call each");
+}
+
 }  // namespace duplex::tools

@@ -14,6 +14,7 @@ function mebibytes(value) { return number(value / 1048576) }
 function look(net, precision, batch,   prefix) {
   prefix = net SUBSEP precision SUBSEP batch SUBSEP
   ours = prefix "duplex"; eager = prefix "eager"; last = prefix "channels_last"; compiled = prefix "compile"
+  graphs = prefix "graphs"
   best = speed[last] > speed[eager] ? last : eager
   alone = !(speed[eager] > 0 && speed[last] > 0)
 }
@@ -53,6 +54,18 @@ function targets_of(net, precision, batch) {
     memory_target(best), memory_target(compiled)
 }
 
+function graphs_of(net, precision, batch) {
+  if (!(speed[graphs] > 0)) return
+  if (!graph_rows++) {
+    print "\n## CUDA graphs\n"
+    print "Images a second at small batches, as above, and where forward and backward are one call each (`--cuda-graphs`).\n"
+    print "| network | batch | precision | duplex | with graphs | ratio |"
+    print "|---|---:|---|---:|---:|---:|"
+  }
+  printf "| %s | %s | %s | %s | %s (%.0f..%.0f) | %s |\n", net, batch, precision, number(speed[ours]), number(speed[graphs]),
+    low[graphs], high[graphs], (speed[ours] > 0 ? sprintf("%.2f", speed[graphs] / speed[ours]) : "-")
+}
+
 function each(table,   b, n, p, i, j, k) {
   n = split(networks, net, " "); p = split(precisions, precision, " "); b = split(batches, batch, " ")
   for (k = 1; k <= b; k++) for (j = 1; j <= p; j++) for (i = 1; i <= n; i++) {
@@ -60,6 +73,7 @@ function each(table,   b, n, p, i, j, k) {
     look(net[i], precision[j], batch[k])
     if (table == "speed") speeds_of(net[i], precision[j], batch[k])
     if (table == "memory") memory_of(net[i], precision[j], batch[k])
+    if (table == "graphs") graphs_of(net[i], precision[j], batch[k])
     if (table == "targets") targets_of(net[i], precision[j], batch[k])
   }
 }
@@ -76,6 +90,7 @@ END {
   print "| network | precision | speed: eager >= 1.1 | compile >= 1.0 | memory: eager <= 1 | compile <= 1 |"
   print "|---|---|---:|---:|---:|---:|"
   each("targets")
+  each("graphs")
   print "\n## Memory of the GPU\n"
   print "MiB. duplex: what it has allocated on the GPU while it trains, in every step: weights, gradients, momentum, activations,"
   print "images, workspaces."

@@ -1,9 +1,10 @@
 # Part of tools/gpu_check.sh: times training, ours and PyTorch's, and our layers (layers.md). Each figure is a line of
-# rows.txt: who, network, precision, batch, layout or way, images a second (median, low, high), peak bytes, bytes reserved,
-# mark of what it depends on, number of the run that measured it, remark. A run that goes on does not measure figures again.
+# rows.txt: who (duplex; graphs, which is duplex with CUDA graphs; torch), network, precision, batch, layout or way, images
+# a second (median, low, high), peak bytes, bytes reserved, mark of what it depends on, number of the run that measured it,
+# remark. A run that goes on does not measure figures again.
 
 keep_rows() {
-  awk -F'\t' -v ours="$of_ours" -v theirs="$of_theirs" '$11 "" == ($1 == "duplex" ? ours : theirs)' "$rows" >"$rows.new"
+  awk -F'\t' -v ours="$of_ours" -v theirs="$of_theirs" '$11 "" == ($1 == "torch" ? theirs : ours)' "$rows" >"$rows.new"
   mv "$rows.new" "$rows"
   awk -v ours="$of_ours" '/^<!-- layers / { keep = $4 "" == ours } keep' "$layers" >"$layers.new"
   mv "$layers.new" "$layers"
@@ -138,6 +139,27 @@ at_others() {
   theirs "$1" "$2" "${cells[@]}"
 }
 
+# with_graphs NET PRECISION times Duplex with CUDA graphs at small batches, where it may be launches that take the time.
+with_graphs() {
+  local batch layout net=$1 precision=$2
+  layout=$(layout_of "$1" "$2")
+  [ "$layout" ] || return 0
+  for batch in ${batches#"$first"}; do
+    [ "$batch" -le 32 ] && ! known graphs "$1" "$2" "$batch" && in_time 15 || continue
+    say "$1, $2, batch $batch: duplex with CUDA graphs"
+    attempt "$1 $2 $batch duplex, CUDA graphs" 60 put_graphs "$duplex" bench --net "$(file_of "$1")" --precision "$2" \
+      --batch "$batch" --layout "$layout" --cuda-graphs --steps "$steps" --device cuda --row
+    if grep -q 'without a CUDA graph' "$logs/said.txt"; then
+      { echo "== $1 $2 $batch duplex, CUDA graphs"; grep 'without a CUDA graph' "$logs/said.txt" | cut -c 1-300; } >>"$wrong"
+      sed -i "/^graphs\t$1\t$2\t$batch\t/s/\tgraphs\t/\tnone\t/" "$rows"
+    fi
+  done
+}
+put_graphs() {
+  awk -F'\t' -v OFS='\t' -v net="$net" -v precision="$precision" -v rest="$of_ours	$call	" '{
+    print "graphs", net, precision, $2, "graphs", $3, $4, $5, $9, 0, rest }' | put
+}
+
 # where_the_time_goes times the layers of the networks at the first batch, in the first of the precisions.
 where_the_time_goes() {
   local net precision=${precisions%% *} layout mark
@@ -160,6 +182,7 @@ time_all() {
   compiled_batches=$first
   each compiled
   each at_others
+  each with_graphs
   compiled_batches=${batches#"$first"}
   each compiled
 }

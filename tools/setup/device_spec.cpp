@@ -68,6 +68,7 @@ Precision precision_of(const std::string& name) {
 std::unique_ptr<Device> DeviceSpec::make() const {
   GpuOptions gpu;
   gpu.precision = precision_of(precision);
+  gpu.graphs = graphs;
   return make_device(device, threads, gpu);
 }
 

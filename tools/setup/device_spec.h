@@ -15,6 +15,7 @@ struct DeviceSpec {
   std::string device = "auto";
   std::string precision = "float32";  ///< Or "tf32", "bf16": on a GPU.
   std::string layout = "measured";    ///< Or "nchw", "nhwc": on a GPU.
+  bool graphs = false;                ///< CUDA graphs: on a GPU.
   int threads = 0;                    ///< 0: one for each core that may be used.
 
   /// Throws Error, as core's make_device does.

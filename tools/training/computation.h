@@ -51,6 +51,9 @@ class LayerComputation : public Computation {
   virtual void begin(std::uint64_t step) = 0;
   virtual void forward(std::size_t layer) = 0;   ///< Called in ascending order.
   virtual void backward(std::size_t layer) = 0;  ///< Called in descending order.
+  /// They do the same for all layers, where nothing is exchanged in between.
+  virtual void forward_all();
+  virtual void backward_all();
   /// Returns when all of that has been computed.
   virtual void synchronize() = 0;
 };

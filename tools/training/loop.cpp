@@ -10,18 +10,31 @@
 namespace duplex::tools {
 
 void LayerComputation::run(Exchange& exchange, std::uint64_t step) {
+  const bool whole = exchange.works_between_steps();
   begin(step);
   exchange.begin(step);
   for (std::size_t layer = 0; layer < layers(); ++layer) {
     for (const std::size_t p : parameters_of(layer)) exchange.await(p);
-    forward(layer);
+    if (!whole) forward(layer);
+  }
+  if (whole) {
+    forward_all();
+    backward_all();
   }
   for (std::size_t layer = layers(); layer-- > 0;) {
-    backward(layer);
+    if (!whole) backward(layer);
     for (const std::size_t p : parameters_of(layer)) exchange.push(p);
   }
   synchronize();
   exchange.end();
+}
+
+void LayerComputation::forward_all() {
+  for (std::size_t layer = 0; layer < layers(); ++layer) forward(layer);
+}
+
+void LayerComputation::backward_all() {
+  for (std::size_t layer = layers(); layer-- > 0;) backward(layer);
 }
 
 TrainingResult train(Computation& computation, Exchange& inner, const LoopSpec& spec,

@@ -36,21 +36,39 @@ void NetworkComputation::begin(std::uint64_t step) {
   look_ = looks_(step);
 }
 
+void NetworkComputation::begin_forward() {
+  if (look_) keeping_nan_.emplace(network_.device());
+}
+
+void NetworkComputation::end_forward() {
+  keeping_nan_.reset();
+  if (counts_hits_) hits_ = hits();  // Backward may put gradients in the outputs' place.
+}
+
 void NetworkComputation::forward(std::size_t layer) {
   if (layer == 0) {
-    if (look_) keeping_nan_.emplace(network_.device());
-    network_.begin_forward(batch_->pixels, {true, seed_, batch_->first_sample, batch_->labels});
+    begin_forward();
+    network_.begin_forward(batch_->pixels, context());
   }
   network_.forward_layer(layer);
 }
 
 void NetworkComputation::backward(std::size_t layer) {
   if (layer + 1 == layers()) {
-    keeping_nan_.reset();
-    if (counts_hits_) hits_ = hits();  // Backward may put gradients in the outputs' place.
+    end_forward();
     network_.begin_backward();
   }
   network_.backward_layer(layer);
+}
+
+void NetworkComputation::forward_all() {
+  begin_forward();
+  network_.forward(batch_->pixels, context());
+}
+
+void NetworkComputation::backward_all() {
+  end_forward();
+  network_.backward();
 }
 
 void NetworkComputation::synchronize() {

@@ -38,12 +38,17 @@ class NetworkComputation final : public LayerComputation {
   void begin(std::uint64_t step) override;
   void forward(std::size_t layer) override;
   void backward(std::size_t layer) override;
+  void forward_all() override;
+  void backward_all() override;
   /// On a device that computes while the host goes on, also gets the next batch and copies it in
   /// the meantime.
   void synchronize() override;
   StepOutcome outcome() override;
 
  private:
+  ForwardContext context() const { return {true, seed_, batch_->first_sample, batch_->labels}; }
+  void begin_forward();
+  void end_forward();
   void next_batch();
   Hits hits() const;
 

@@ -343,6 +343,19 @@ struct FromSlice {
   }
 };
 
+/// The draws of a dropout.
+struct Draws {
+  std::uint64_t seed, stream, first;  ///< first: the index of the batch's first draw.
+  std::uint64_t gap;                  ///< Draws between two samples that belong to neither.
+};
+
+/// Puts them into the GPU's memory.
+struct StoreDraws {
+  Draws* to;
+  Draws draws;
+  DUPLEX_PORTABLE void operator()(std::uint32_t) const { *to = draws; }
+};
+
 /// Dropout draws as DropoutDraw in core/operations.h says, in forward and again in backward, so
 /// that no mask is kept.
 template <class Value>
@@ -350,15 +363,17 @@ struct Drop {
   View view;
   Value* to;
   const Value* from;
-  float rate, kept;                   ///< kept: 1 / (1 - rate).
-  std::uint64_t seed, stream, first;  ///< first: the index of the batch's first draw.
-  std::uint64_t gap;                  ///< Draws between two samples that belong to neither.
+  float rate, kept;  ///< kept: 1 / (1 - rate).
+  Draws own;
+  const Draws* stored = nullptr;  ///< In the GPU's memory; they count instead of `own`.
   DUPLEX_PORTABLE void operator()(std::uint32_t i) const {
+    const Draws draws = stored == nullptr ? own : *stored;
     const std::uint32_t logical =
         view.order == Order::nchw ? i : View{view.n, view.c, view.h, view.w}.offset(view.coord(i));
-    std::uint64_t number = first + logical;
-    if (gap != 0) number += gap * (logical / (view.c * view.map()));
-    to[i] = RandomStream(seed, stream).uniform(number) < rate ? 0.0F : float{from[i]} * kept;
+    std::uint64_t number = draws.first + logical;
+    if (draws.gap != 0) number += draws.gap * (logical / (view.c * view.map()));
+    to[i] = RandomStream(draws.seed, draws.stream).uniform(number) < rate ? 0.0F
+                                                                          : float{from[i]} * kept;
   }
 };
 

@@ -27,6 +27,11 @@ class GpuLoss : public Loss {
     taken_ = context->pinned(losses_.bytes());
   }
 
+  void prepare(const std::int32_t* given) override {
+    context_->enter();
+    take_labels(given);
+  }
+
   double value() override {
     context_->copy_out(taken_.data(), losses_.data(), losses_.bytes());
     const auto* taken = static_cast<const float*>(taken_.data());
@@ -48,6 +53,7 @@ class GpuLoss : public Loss {
 
  protected:
   void take_labels(const std::int32_t* given) {
+    if (context_->capturing()) return;
     for (std::int64_t n = 0; n < x.shape.n(); ++n) {
       if (given[n] >= 0 && given[n] < x.shape.c()) continue;
       throw Error("loss: sample " + std::to_string(n) + " has label " + std::to_string(given[n]) +
