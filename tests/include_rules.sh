@@ -61,7 +61,7 @@ check() (
       room["tools/inference"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/training"
       room["tools/parts"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup tools/display tools/training tools/drawing tools/partition tools/tracing"
       room["tools/slots"] = "tools/text tools/run_directory tools/plan tools/prediction tools/setup"
-      room["tools/dist"] = "tools/text tools/run_directory tools/plan tools/prediction tools/checkpoint tools/setup tools/slots tools/tracing tools/training tools/display tools/tensorboard tools/parts"
+      room["tools/dist"] = "tools/text tools/run_directory tools/plan tools/prediction tools/checkpoint tools/setup tools/slots tools/tracing tools/training tools/display tools/tensorboard tools/parts tools/memory tools/check/machine"
       room["tools/simulation"] = "tools/text tools/tracing"
       room["tools/scenario"] = "tools/text tools/run_directory tools/plan tools/prediction tools/simulation tools/parts"
       room["tools/partition"] = "tools/text tools/drawing"

@@ -41,4 +41,20 @@ net::ExchangeSpec DistSpec::exchange() const {
   return spec;
 }
 
+void DistSpec::require_planned(const Model& model) const {
+  if (!planned) return;
+  const std::string here = model.entry(model.input()).shape.str();
+  const std::int64_t parameters = model.trained_parameters();
+  if (model.title() == planned->title && here == planned->input &&
+      parameters == planned->parameters)
+    return;
+  const auto text = [](const std::string& name, const std::string& shape, std::int64_t count) {
+    return name + " with an input of " + shape + " and " + std::to_string(count) + " parameters";
+  };
+  throw Error("dist: the plan " + planned->plan + " is for " +
+                  text(planned->title, planned->input, planned->parameters) + ", and this is " +
+                  text(model.title(), here, parameters) + ": make another plan",
+              Exit::usage);
+}
+
 }  // namespace duplex::tools

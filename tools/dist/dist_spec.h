@@ -27,6 +27,14 @@ struct DistSpec {
   std::uint64_t paused_after = 0;
   net::FrameSample ledger;              ///< The frames that ledger-RANK.csv has.
   std::optional<PlanConfig> predicted;  ///< Of the plan that it follows, if there is one.
+  /// The network that this plan is for.
+  struct PlannedNetwork {
+    std::string plan;   ///< Its file.
+    std::string title;  ///< "Resnet34".
+    std::string input;  ///< "1x3x224x224".
+    std::int64_t parameters = 0;
+  };
+  std::optional<PlannedNetwork> planned;
 
   int rank() const { return mesh.rank; }
   /// Returns whether it goes on from a checkpoint, if there is one.
@@ -35,6 +43,8 @@ struct DistSpec {
   bool workers_keep_state() const {
     return parallel.average > 0 && training.optimiser.states() > 0;
   }
+  /// Throws Error(usage) if it follows a plan for another network, which may be of the same name.
+  void require_planned(const Model& model) const;
   /// Everything beside model and data that all ranks must agree on.
   std::string settings() const {
     return parallel.settings() + parallel.share_text() + ", " + training.settings();

@@ -31,7 +31,7 @@ const std::string command = "dist";
 
 Rank::Rank(DistSpec spec)
     : spec_(std::move(spec)),
-      setup_(open_training(spec_.training)),
+      setup_(opened()),
       cut_(cut_part()),
       factored_(factors_here()),
       host_(cut_ ? cut_->part().model : setup_.model, trains(), factored_.layers,
@@ -59,6 +59,12 @@ Rank::Rank(DistSpec spec)
     events_.emplace(spec_.training.tensorboard, spec_.resumes() || returns, troubles_);
   if (!spec_.trouble.empty()) troubles_.keep(spec_.trouble);
   if (!replays()) prepare_checkpoints();
+}
+
+TrainingSetup Rank::opened() {
+  TrainingSetup setup = open_training(spec_.training);
+  spec_.require_planned(setup.model);
+  return setup;
 }
 
 /// Fills in the weights to start from. Returns what ranks compare of them, a digest of these

@@ -56,6 +56,7 @@ class Rank {
   double image_seconds() const { return image_seconds_; }
 
  private:
+  TrainingSetup opened();
   net::Fingerprint fill_host_parameters();
   net::Identity identity(net::Fingerprint start) const;
   void prepare_network();
@@ -68,6 +69,7 @@ class Rank {
   Error further_than(std::uint64_t steps) const;
   void require_cuttable() const;
   std::unique_ptr<CutPart> cut_part() const;
+  void require_memory() const;
   void prepare_part();
   void draw_replayed_gradients();
   LayerObserver part_observer();

@@ -7,11 +7,14 @@
 #include "layers/checkpoint.h"
 #include "layers/exchange/host_staging.h"
 #include "layers/exchange/mean_gradients.h"
+#include "tools/check/machine/host_facts.h"
 #include "tools/checkpoint/statistics_report.h"
 #include "tools/dist/rank.h"
+#include "tools/memory/network_memory.h"
 #include "tools/parts/part_replay.h"
 #include "tools/parts/part_times.h"
 #include "tools/run_directory/run_files.h"
+#include "tools/text/table.h"
 #include "tools/training/divergence.h"
 
 namespace duplex::tools {
@@ -63,6 +66,28 @@ std::unique_ptr<CutPart> Rank::cut_part() const {
   return std::make_unique<CutPart>(spec, setup_.model);
 }
 
+/// Throws where the networks of this rank's part do not fit into the memory that is left: the
+/// kernel would end the rank in the middle of a step, without a word. A GPU says itself what it
+/// lacks, and operations of the reference take their memory as they are made.
+void Rank::require_memory() const {
+  const DeviceSpec& computing = spec_.training.computing;
+  const std::uint64_t left = memory_left_here();
+  if (device_->name() != "onednn" || left == 0) return;
+  const NetworkPart& part = cut_->part();
+  const std::uint64_t networks = cut_->in_flight(spec_.rank());
+  const NetworkMemory needed = network_memory(part.model, computing, {part.images, networks, true});
+  const std::size_t bytes =
+      needed.weights + needed.gradients + needed.statistics + needed.arena + needed.operations.kept;
+  if (bytes <= left) return;
+  const auto gib = [](std::uint64_t count) {
+    return fixed(static_cast<double>(count) / (1U << 30), 1) + " GiB";
+  };
+  throw Error("dist: the part of rank " + std::to_string(spec_.rank()) + " takes " + gib(bytes) +
+              " at least, and this machine has " + gib(left) +
+              " left: ask duplex plan --fits for a cut that fits, or take a smaller --batch or "
+              "--in-flight, or more machines");
+}
+
 /// Makes the networks of the micro-batches that are here at a time.
 void Rank::prepare_part() {
   const TrainingSpec& training = spec_.training;
@@ -74,6 +99,7 @@ void Rank::prepare_part() {
     return;
   }
   device_ = training.computing.make();
+  require_memory();
   const std::string& layout = training.computing.layout;
   if (layout != "measured") device_->choose_channels_last(layout == "nhwc");
   try {

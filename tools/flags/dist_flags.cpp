@@ -134,6 +134,7 @@ void DistFlags::take_plan() {
   if (file.layout) computing.layout = *file.layout;
   if (file.threads) computing.threads = *file.threads;
   predicted_ = file.predicted;
+  planned_ = {plan, file.title, file.input, file.parameters};
 }
 
 std::string DistFlags::resolve() {
@@ -227,6 +228,7 @@ DistSpec DistFlags::spec() const {
   spec.slots_here = slots_here_;
   spec.slots_before = slots_before_;
   if (without.empty()) spec.predicted = predicted_;
+  spec.planned = planned_;
   net::MeshSpec& mesh = spec.mesh;
   mesh.addresses = addresses;
   mesh.topology = parallel.topology(static_cast<int>(addresses.size()));

@@ -54,6 +54,7 @@ struct DistFlags {
 
   CommandLine* app_ = nullptr;
   std::optional<PlanConfig> predicted_;
+  std::optional<DistSpec::PlannedNetwork> planned_;
   int slots_here_ = 1, slots_before_ = 0;
 };
 

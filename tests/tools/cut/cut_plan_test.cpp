@@ -72,10 +72,10 @@ TEST_F(CutPlan, CutsTheNetworkWhereThatPays) {
   EXPECT_EQ(config.at("stages"), spec.stages);
   EXPECT_EQ(config.at("micro_batches"), spec.micro_batches);
   const auto refuses = [&](const Words& more, const std::string& because) {
-    const Result result =
-        run(plus({"dist", "--plan", file, "--nodefile", folder_ / "nodes", "--index", "0",
-                  "--device", "replay:0.01", "--batches", "3", "--logdir", folder_ / "refused"},
-                 more));
+    const Result result = run(
+        plus({"dist", "--plan", file, "--nodefile", folder_ / "nodes", "--index", "0", "--device",
+              "replay:0.01", "--batches", "3", "--timeout", "1", "--logdir", folder_ / "refused"},
+             more));
     EXPECT_NE(result.exit, 0);
     EXPECT_NE(result.err.find(because), std::string::npos) << result.err;
   };
@@ -90,6 +90,24 @@ TEST_F(CutPlan, CutsTheNetworkWhereThatPays) {
   damaged.replace(damaged.find("\"stages\": \"1:1"), 14, "\"stages\": \"x:1");
   write_text(file, damaged);
   refuses({}, "is no number of ranks");
+  // It is for this network alone: these layers, this input, these parameters.
+  const auto changed = [&](const char* key, const nlohmann::json& value) {
+    auto plan = nlohmann::json::parse(text);
+    plan.at(key) = value;
+    write_text(file, plan.dump());
+  };
+  changed("stages", "1:1@conv9");
+  refuses({}, "no stage can begin with 'conv9'");
+  changed("stages", "1:1:1");
+  refuses({}, "stages 1:1:1 are for 3 ranks, and there are 2");
+  changed("micro_batches", 5);
+  refuses({}, "cannot be cut into 5 micro-batches");
+  for (const auto& [key, value] : {std::pair<const char*, nlohmann::json>("input", "1x1x32x32"),
+                                   {"parameters", 1000},
+                                   {"title", "LeNet 6"}}) {
+    changed(key, value);
+    refuses({}, ": make another plan");
+  }
 }
 
 /// The network is too large for each machine, and its parts are not, as the kernel counts them.

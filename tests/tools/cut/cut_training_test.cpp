@@ -91,8 +91,14 @@ TEST_F(CutTraining, EveryStrategyTrainsAsOneMachine) {
                   strategy);
   // Codings of what several ranks share, which lossless leaves as it is.
   const Flags owt{"--strategy", "owt"};
-  EXPECT_EQ(together(4, 3, plus(flags, plus(owt, {"--wire", "lossless"}))),
-            together(4, 3, plus(flags, owt)));
+  const Weights cut_by_owt = together(4, 3, plus(flags, owt));
+  // So does what protects, orders and paces frames.
+  ASSERT_EQ(run({"keygen", folder_ / "key"}).exit, 0);
+  for (const Flags& wire :
+       {Flags{"--wire", "lossless"}, Flags{"--checksum", "on"},
+        Flags{"--key", folder_ / "key", "--secure", "on"}, Flags{"--semaphore", "on"},
+        Flags{"--semaphore", "off"}, Flags{"--link-rate", "500Mbit/s"}})
+    EXPECT_EQ(together(4, 3, plus(flags, plus(owt, wire))), cut_by_owt) << wire[0] << wire[1];
   // The first rank of those that share a parameter may hold all of it.
   for (const Flags& shared : {owt, Flags{"--strategy", "pipeline", "--stages", "2"}})
     EXPECT_EQ(together(4, 3, plus(flags, plus(shared, {"--server", "central"}))),
@@ -118,6 +124,26 @@ TEST_F(CutTraining, EveryStrategyTrainsAsOneMachine) {
         Flags{"--strategy", "pipeline", "--stages", "1:3", "--factors", "auto", "--server",
               "central"}})
     expect_near(together(4, 3, plus(flags, more)), wanted, more[1]);
+}
+
+TEST_F(CutTraining, RanksMayComputeOnUnlikeDevices) {
+  const Flags flags{"--net", network_by_sample(), "--momentum", "0.9", "--batches", "5"};
+  const Weights wanted = alone(8, flags);
+  for (const char* strategy : {"hybrid", "pipeline"}) {
+    const std::string name = std::string("unlike-") + strategy;
+    write_text(folder_ / (name + ".nodes"), nodes_here(2));
+    std::vector<Process> ranks;
+    for (const char* device : {"reference", "cpu"})
+      ranks.emplace_back(arguments(
+          "dist", name, 4,
+          plus(flags, {"--strategy", strategy, "--nodefile", folder_ / (name + ".nodes"), "--index",
+                       std::to_string(ranks.size()), "--device", device, "--timeout", "20"})));
+    for (Process& rank : ranks) {
+      const Result result = rank.wait();
+      EXPECT_EQ(result.exit, 0) << result.err;
+    }
+    expect_near(read_weights(folder_ / (name + "/checkpoint.safetensors")), wanted, strategy);
+  }
 }
 
 /// No stage has to divide the samples of a step, of which there may be fewer than ranks.
@@ -301,6 +327,26 @@ TEST_F(CutTraining, RefusesWhatCannotBe) {
     EXPECT_EQ(result.exit, 2) << refusal.why << ": " << result.err;
     EXPECT_NE(result.err.find(refusal.why), std::string::npos) << refusal.why << ": " << result.err;
   }
+}
+
+/// The parts of this network take terabytes, which a rank says before it takes any.
+TEST_F(CutTraining, RefusesAPartThatDoesNotFit) {
+#ifndef DUPLEX_ONEDNN
+  GTEST_SKIP() << "without oneDNN a part takes its memory before it is looked at";
+#endif
+  const std::string net = folder_ / "large.net";
+  std::string text =
+      "network Large\ninput 28x28x1\nclasses 10\nconv conv 1x1 same, 10000 filters, relu\n";
+  for (int i = 0; i < 600; ++i) text += "pool" + std::to_string(i) + " max pool 3x3 same\n";
+  write_text(net, text + "fc linear classes outputs\nsoftmax softmax\nend\n");
+  write_text(folder_ / "nodes", nodes_here(2));
+  const Result result =
+      run(arguments("dist", "large.run", 48,
+                    {"--net", net, "--strategy", "pipeline", "--nodefile", folder_ / "nodes",
+                     "--index", "0", "--timeout", "1", "--batches", "1"}));
+  EXPECT_EQ(result.exit, 1) << result.err;
+  EXPECT_NE(result.err.find("dist: the part of rank 0 takes "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("duplex plan --fits"), std::string::npos) << result.err;
 }
 
 TEST_F(CutTraining, ARankThatIsLostIsNamed) {

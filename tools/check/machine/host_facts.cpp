@@ -141,6 +141,11 @@ void add_host_facts(MachineFacts& facts, const std::string& root) {
   add_clock(facts);
 }
 
+std::uint64_t memory_left_here(const std::string& root) {
+  const std::uint64_t machine = bytes_of(root, "MemAvailable") + bytes_of(root, "SwapFree");
+  return std::min(machine, memory_left(root).value_or(UINT64_MAX));
+}
+
 std::vector<DiskFacts> disk_facts(const std::vector<std::string>& folders) {
   std::vector<DiskFacts> disks;
   for (const std::string& folder : folders) {

@@ -1,6 +1,7 @@
 // The hardware of a machine and what of it a process may have: cores, memory, disk; its kernel and
 // its clock.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,11 @@ namespace duplex::tools {
 /// Fills in what the files of /proc and /sys below `root` say, and the limits of the control groups
 /// that this process is in.
 void add_host_facts(MachineFacts& facts, const std::string& root = "");
+
+/// Returns the bytes that this process may still have before the kernel ends it or refuses: memory
+/// that is free or can be made so, and swap, within the limits of its control groups. Returns 0
+/// where /proc below `root` does not say.
+std::uint64_t memory_left_here(const std::string& root = "");
 
 /// Looks at the folders: is there room, and may this process write there? A folder that was named
 /// before is left out.
