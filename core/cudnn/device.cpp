@@ -106,9 +106,7 @@ class CudnnDevice final : public Device {
     context_->synchronize();
   }
 
-  bool records() const override {
-    return context_->graphs() && !breadcrumbs_.wanted();
-  }
+  bool records() const override { return context_->graphs() && !breadcrumbs_.wanted(); }
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
     return cudnn::record(context_, work);
   }

@@ -290,10 +290,11 @@ void add_bytes(Page& page, const RunData& run) {
 void add_traffic(Page& page, const RunData& run) {
   const std::vector<net::StepTraffic> steps = run.step_traffic();
   if (!steps.empty())
-    page.figure(svg(traffic_chart(steps, run.exchange_step())),
-                "Of the first worker: wire, while some frame of weights or gradients was on its "
-                "way; exposed, the part of it in which the worker waited. Each point is the mean "
-                "of a stretch.");
+    page.figure(
+        svg(traffic_chart(steps, run.exchange_step())),
+        "Of the first worker: wire, while some frame of weights, gradients or maps was on "
+        "its way; exposed, the part of it in which the worker waited. Each point is the mean "
+        "of a stretch.");
   std::map<int, std::optional<net::FramesKept>> kept;
   for (const auto& [rank, summary] : run.rank_summaries) kept[rank] = summary.frames;
   const std::string left_out = frames_left_out(kept, run.exchange_step());

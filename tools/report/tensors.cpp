@@ -161,7 +161,8 @@ void add_kinds(Page& page, const Ledgers& ledgers) {
   }
   if (rows.empty()) return;
   page.heading(3, "What crosses where the network is cut");
-  page.table({"MB a step, sent by", "maps", "gradients of maps", "gradients", "weights"}, rows);
+  page.table({"MB a step, sent by", "maps", "gradients of maps", "gradients, factors", "weights"},
+             rows);
 }
 
 }  // namespace

@@ -91,10 +91,15 @@ void add_waiting(Page& page, const RunData& run) {
     page.table(
         {"worker", "waited ms " + a_step, "for the wire ms", "of it", "for others ms", "of it"},
         waits);
-    page.paragraph("Means of the " + steps +
-                   ". For the wire: weights or gradients of this worker were crossing meanwhile. "
-                   "For others: nothing of its own crossed; other workers had not sent their "
-                   "gradients yet, or an owner was still updating.");
+    page.paragraph(
+        "Means of the " + steps +
+        (run.cut() ? ". For the wire: maps, weights or gradients of this worker were crossing "
+                     "meanwhile. For others: nothing of its own crossed; another rank had not "
+                     "computed the map that this one was to go on with, which leaves a bubble "
+                     "in its schedule, or had not sent its gradients yet."
+                   : ". For the wire: weights or gradients of this worker were crossing "
+                     "meanwhile. For others: nothing of its own crossed; other workers had not "
+                     "sent their gradients yet, or an owner was still updating."));
   }
   if (stragglers.empty()) return;
   page.table(

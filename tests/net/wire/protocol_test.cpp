@@ -3,8 +3,11 @@
 
 #include <array>
 #include <cstring>
+#include <fstream>
 #include <iterator>
 #include <set>
+#include <sstream>
+#include <string>
 
 #include "net/connection/connection.h"
 #include "net/wire/frame.h"
@@ -44,6 +47,32 @@ TEST(Frame, GoldenBytes) {
   EXPECT_EQ(read.chunk, header.chunk);
   EXPECT_EQ(read.step, header.step);
   EXPECT_EQ(read.length, header.length);
+}
+
+/// The example of a map in PROTOCOL.md.
+TEST(Frame, MapGoldenBytes) {
+  std::ifstream page("net/PROTOCOL.md");
+  std::string line;
+  while (std::getline(page, line) &&
+         line.rfind("As an example, part 1 of 3 of micro-batch 2", 0) != 0) {
+  }
+  const std::size_t begin = line.find('`') + 1, end = line.find('`', begin);
+  ASSERT_NE(end, std::string::npos) << "there is no such example";
+  std::istringstream words(line.substr(begin, end - begin));
+  HeaderBytes golden{};
+  unsigned byte = 0;
+  std::size_t count = 0;
+  for (; words >> std::hex >> byte && count < golden.size(); ++count)
+    golden[count] = static_cast<std::uint8_t>(byte);
+  EXPECT_EQ(count, golden.size());
+  FrameHeader header;
+  header.kind = FrameKind::map;
+  header.coding = Coding::float32;
+  header.parameter = 5;      // The route.
+  header.chunk = 2 * 3 + 1;  // Message 2 has chunks 6, 7 and 8.
+  header.step = 7;
+  header.length = 2 * sizeof(float);
+  EXPECT_EQ(bytes_of(header), golden);
 }
 
 TEST(Frame, AbortGoldenBytes) {

@@ -132,6 +132,23 @@ TEST_F(TracedRun, OfACutNetworkHasMaps) {
   EXPECT_NE(testing::read_text(folder_ / "page.html").find("gradients of maps"), std::string::npos);
 }
 
+/// The page draws the network with the ranks that compute each layer, and says what crosses.
+TEST_F(TracedRun, OfEveryStrategyIsReported) {
+  for (const char* strategy : {"owt", "filter", "hybrid", "hypergraph", "pipeline"}) {
+    const std::string logdir = folder_ / strategy, page = folder_ / "page.html";
+    const Result simulated = testing::run({"simulate", "--net", "lenet", "--t-grad", "0.01",
+                                           "--rate", "1Gbit/s", "--workers", "3", "--batches", "12",
+                                           "--strategy", strategy, "--logdir", logdir});
+    ASSERT_EQ(simulated.exit, 0) << strategy << simulated.err;
+    const Result report = testing::run({"report", logdir, "--output", page});
+    ASSERT_EQ(report.exit, 0) << strategy << report.err;
+    const std::string text = testing::read_text(page);
+    EXPECT_NE(text.find("What crosses where the network is cut"), std::string::npos) << strategy;
+    EXPECT_NE(text.find("rank 2"), std::string::npos) << strategy;
+    EXPECT_NE(text.find(", cut by " + std::string(strategy)), std::string::npos) << strategy;
+  }
+}
+
 /// An averaging is a step, with all steps that are computed before it.
 TEST_F(TracedTraining, CountsAveragings) {
   const std::vector<std::string> average{"--average", "3", "--trace", "--trace-steps", "5"};
