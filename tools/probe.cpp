@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -25,6 +24,7 @@
 #include "net/exchange_cost.h"
 #include "net/link_survey.h"
 #include "net/store/owner_rate.h"
+#include "tools/check/machine/host_facts.h"
 #include "tools/commands.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/device_flags.h"
@@ -71,14 +71,6 @@ void Flags::add_to(CommandLine& app) {
                  "measured, too");
   app.add_option("--output", output, "write what all ranks have measured there, machines.json");
   wire.add_to(app);
-}
-
-/// Bytes that programs may still have, by /proc/meminfo; 0 if it does not say.
-std::int64_t memory_available() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.rfind("MemAvailable:", 0) == 0) return std::stoll(line.substr(13)) * 1024;
-  return 0;
 }
 
 constexpr int warm_up = 2;
@@ -295,7 +287,7 @@ int probe(int argc, const char* const* argv) {
   MeasuredMachine machine;
   machine.address = source.addresses[static_cast<std::size_t>(source.rank)].str();
   machine.host = host_name();
-  machine.memory_bytes = memory_available();
+  machine.memory_bytes = static_cast<std::int64_t>(available_memory());
   measure_computing(flags, model, source, machine);
   if (!flags.datadir.empty() && machine.cores > 0)
     machine.sample_processor = measure_reading(flags);

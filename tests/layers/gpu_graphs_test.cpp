@@ -100,7 +100,7 @@ class GpuGraphs : public ::testing::TestWithParam<Case> {
     ASSERT_TRUE(device_->records());
     ::testing::internal::CaptureStderr();
   }
-  /// All that was to be recorded was.
+  /// No capture has failed.
   void TearDown() override {
     const std::string said = ::testing::internal::GetCapturedStderr();
     EXPECT_EQ(said.find("without a CUDA graph"), std::string::npos) << said;
@@ -208,8 +208,8 @@ TEST_P(StandInGraphs, AreNotMadeWhereBreadcrumbsAreLeft) {
   EXPECT_EQ(counts().graphs, before);
 }
 
-/// What waits for the device cannot be recorded. That is said, and is not taken for a GPU that has
-/// broken down; the device works on.
+/// Work that waits for the device cannot be captured. The device says so, nobody takes it for a GPU
+/// that has broken down, and it works on.
 TEST_P(StandInGraphs, WorkThatWaitsIsNotRecorded) {
   const TemporaryFolder cache;
   const test::Variable folder("DUPLEX_CACHE", cache.path());

@@ -68,11 +68,11 @@ std::unique_ptr<CutPart> Rank::cut_part() const {
 
 /// Throws where the networks of this rank's part do not fit into the memory that is left: the
 /// kernel would end the rank in the middle of a step, without a word. A GPU says itself what it
-/// lacks, and operations of the reference take their memory as they are made.
+/// lacks.
 void Rank::require_memory() const {
   const DeviceSpec& computing = spec_.training.computing;
-  const std::uint64_t left = memory_left_here();
-  if (device_->name() != "onednn" || left == 0) return;
+  const std::uint64_t left = available_memory();
+  if (is_gpu(computing) || left == 0) return;
   const NetworkPart& part = cut_->part();
   const std::uint64_t networks = cut_->in_flight(spec_.rank());
   const NetworkMemory needed = network_memory(part.model, computing, {part.images, networks, true});
@@ -98,8 +98,8 @@ void Rank::prepare_part() {
     times_ = part_times(cut_->part(), whole, cut_->samples(), times);
     return;
   }
-  device_ = training.computing.make();
   require_memory();
+  device_ = training.computing.make();
   const std::string& layout = training.computing.layout;
   if (layout != "measured") device_->choose_channels_last(layout == "nhwc");
   try {

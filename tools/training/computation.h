@@ -56,6 +56,10 @@ class LayerComputation : public Computation {
   virtual void backward_all();
   /// Returns when all of that has been computed.
   virtual void synchronize() = 0;
+
+ private:
+  void run_by_layers(Exchange& exchange);
+  void run_whole(Exchange& exchange);
 };
 
 }  // namespace duplex::tools

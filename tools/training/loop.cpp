@@ -10,23 +10,34 @@
 namespace duplex::tools {
 
 void LayerComputation::run(Exchange& exchange, std::uint64_t step) {
-  const bool whole = exchange.works_between_steps();
   begin(step);
   exchange.begin(step);
-  for (std::size_t layer = 0; layer < layers(); ++layer) {
-    for (const std::size_t p : parameters_of(layer)) exchange.await(p);
-    if (!whole) forward(layer);
-  }
-  if (whole) {
-    forward_all();
-    backward_all();
-  }
-  for (std::size_t layer = layers(); layer-- > 0;) {
-    if (!whole) backward(layer);
-    for (const std::size_t p : parameters_of(layer)) exchange.push(p);
-  }
+  if (exchange.works_between_steps())
+    run_whole(exchange);
+  else
+    run_by_layers(exchange);
   synchronize();
   exchange.end();
+}
+
+void LayerComputation::run_by_layers(Exchange& exchange) {
+  for (std::size_t layer = 0; layer < layers(); ++layer) {
+    for (const std::size_t p : parameters_of(layer)) exchange.await(p);
+    forward(layer);
+  }
+  for (std::size_t layer = layers(); layer-- > 0;) {
+    backward(layer);
+    for (const std::size_t p : parameters_of(layer)) exchange.push(p);
+  }
+}
+
+void LayerComputation::run_whole(Exchange& exchange) {
+  for (std::size_t layer = 0; layer < layers(); ++layer)
+    for (const std::size_t p : parameters_of(layer)) exchange.await(p);
+  forward_all();
+  backward_all();
+  for (std::size_t layer = layers(); layer-- > 0;)
+    for (const std::size_t p : parameters_of(layer)) exchange.push(p);
 }
 
 void LayerComputation::forward_all() {

@@ -53,7 +53,7 @@ class GpuLoss : public Loss {
 
  protected:
   void take_labels(const std::int32_t* given) {
-    if (context_->capturing()) return;
+    if (context_->capturing()) return;  // prepare() has taken them.
     for (std::int64_t n = 0; n < x.shape.n(); ++n) {
       if (given[n] >= 0 && given[n] < x.shape.c()) continue;
       throw Error("loss: sample " + std::to_string(n) + " has label " + std::to_string(given[n]) +

@@ -331,13 +331,11 @@ TEST_F(CutTraining, RefusesWhatCannotBe) {
 
 /// The parts of this network take terabytes, which a rank says before it takes any.
 TEST_F(CutTraining, RefusesAPartThatDoesNotFit) {
-#ifndef DUPLEX_ONEDNN
-  GTEST_SKIP() << "without oneDNN a part takes its memory before it is looked at";
-#endif
   const std::string net = folder_ / "large.net";
   std::string text =
       "network Large\ninput 28x28x1\nclasses 10\nconv conv 1x1 same, 10000 filters, relu\n";
-  for (int i = 0; i < 600; ++i) text += "pool" + std::to_string(i) + " max pool 3x3 same\n";
+  for (int i = 0; i < 600; ++i)
+    text += "conv" + std::to_string(i) + " conv 1x1 same, 10000 filters, groups 10000\n";
   write_text(net, text + "fc linear classes outputs\nsoftmax softmax\nend\n");
   write_text(folder_ / "nodes", nodes_here(2));
   const Result result =

@@ -134,16 +134,14 @@ void add_host_facts(MachineFacts& facts, const std::string& root) {
   facts.usable = static_cast<std::int64_t>(own_cores().size());
   facts.quota = quota_of(root);
   facts.memory = bytes_of(root, "MemTotal");
-  facts.available =
-      std::min(bytes_of(root, "MemAvailable"), memory_left(root).value_or(UINT64_MAX));
+  facts.available = available_memory(root);
   const std::uint64_t swap = bytes_of(root, "SwapTotal"), free_swap = bytes_of(root, "SwapFree");
   facts.swapped = swap - std::min(free_swap, swap);
   add_clock(facts);
 }
 
-std::uint64_t memory_left_here(const std::string& root) {
-  const std::uint64_t machine = bytes_of(root, "MemAvailable") + bytes_of(root, "SwapFree");
-  return std::min(machine, memory_left(root).value_or(UINT64_MAX));
+std::uint64_t available_memory(const std::string& root) {
+  return std::min(bytes_of(root, "MemAvailable"), memory_left(root).value_or(UINT64_MAX));
 }
 
 std::vector<DiskFacts> disk_facts(const std::vector<std::string>& folders) {

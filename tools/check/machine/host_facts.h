@@ -13,10 +13,9 @@ namespace duplex::tools {
 /// that this process is in.
 void add_host_facts(MachineFacts& facts, const std::string& root = "");
 
-/// Returns the bytes that this process may still have before the kernel ends it or refuses: memory
-/// that is free or can be made so, and swap, within the limits of its control groups. Returns 0
-/// where /proc below `root` does not say.
-std::uint64_t memory_left_here(const std::string& root = "");
+/// Returns the bytes that this process may still have without swap: what /proc/meminfo below `root`
+/// says, within the limits of its control groups. Returns 0 where nothing says it.
+std::uint64_t available_memory(const std::string& root = "");
 
 /// Looks at the folders: is there room, and may this process write there? A folder that was named
 /// before is left out.
